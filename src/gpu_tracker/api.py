@@ -1,0 +1,55 @@
+"""The front door: what `import gpu_tracker` offers."""
+
+from __future__ import annotations
+
+import functools
+
+from .tracker import Tracker
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any, ParamSpec, TypeVar, overload
+
+    _Parameters = ParamSpec("_Parameters")
+    _Result = TypeVar("_Result")
+    _Function = Callable[_Parameters, _Result]
+
+__all__ = ["Tracker", "track"]
+
+if TYPE_CHECKING:
+
+    @overload
+    def track(function: _Function[_Parameters, _Result], /) -> _Function[_Parameters, _Result]: ...
+
+    @overload
+    def track(
+        *, then: Callable[[Tracker], object] | None = None, **options: Any
+    ) -> Callable[[_Function[_Parameters, _Result]], _Function[_Parameters, _Result]]: ...
+
+
+def track(
+    function: Any = None, /, *, then: Callable[[Tracker], object] | None = None, **options: Any
+) -> Any:
+    """Decorate a function so that every call is tracked: `@track` or `@track(sleep_time=0.1)`.
+
+    Options are those of `Tracker`. After each call, also one that raised, `then` is called with the
+    tracker; without it the figures are printed.
+    """
+    finish = then or print
+
+    def decorate(wrapped: Callable[..., Any]) -> Callable[..., Any]:
+        Tracker(**options)  # a wrong option is refused where it is written, not at the first call
+
+        @functools.wraps(wrapped)
+        def call(*arguments: Any, **keywords: Any) -> Any:
+            tracker = Tracker(**options)
+            try:
+                with tracker:
+                    return wrapped(*arguments, **keywords)
+            finally:
+                finish(tracker)
+
+        return call
+
+    return decorate if function is None else decorate(function)

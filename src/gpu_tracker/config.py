@@ -1,0 +1,99 @@
+"""One settings value, checked before anything is started. The paper's rules and texts, and our own."""
+
+from __future__ import annotations
+
+import math
+import os
+
+from .sources import PROCESS_SOURCES
+from .units import check_memory_unit, check_time_unit
+from .values import NamedTuple
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+SHORTEST_SLEEP_SECONDS = 0.01
+DEFAULT_MAX_OVERHEAD = 0.01
+# For a kernel whose /proc is not what it seems: how processes are read ("procfs" or "portable").
+_SOURCE_VARIABLE = "GPU_TRACKER_SOURCE"
+
+
+class Settings(NamedTuple):
+    """What the user asked for. Units are a matter of showing, the rest of measuring."""
+
+    sleep_time: float = 1.0
+    ram_unit: str = "gigabytes"
+    gpu_ram_unit: str = "gigabytes"
+    time_unit: str = "hours"
+    n_expected_cores: int | None = None
+    gpu_uuids: tuple[str, ...] | None = None
+    disable_logs: bool = False
+    max_overhead: float = DEFAULT_MAX_OVERHEAD
+    full_resolution: bool = False
+
+
+def check(settings: Settings) -> Settings:
+    """The settings as they are, or a ValueError that says what is wrong with them."""
+    _check_number("Sleep time", settings.sleep_time)
+    if not SHORTEST_SLEEP_SECONDS <= settings.sleep_time < math.inf:
+        raise ValueError(
+            f"Sleep time of {settings.sleep_time} is invalid. "
+            f"Must be at least {SHORTEST_SLEEP_SECONDS} seconds."
+        )
+    check_memory_unit(settings.ram_unit, "RAM")
+    check_memory_unit(settings.gpu_ram_unit, "GPU RAM")
+    check_time_unit(settings.time_unit)
+    cores = settings.n_expected_cores
+    if cores is not None and (isinstance(cores, bool) or not isinstance(cores, int) or cores < 1):
+        raise ValueError(
+            f"{cores!r} is not a valid number of expected cores. Must be a whole number of at least 1."
+        )
+    _check_number("max_overhead", settings.max_overhead)
+    if not 0 < settings.max_overhead <= 1:
+        raise ValueError(
+            f"max_overhead of {settings.max_overhead} is invalid. "
+            "Must be a share of one core, above 0 and at most 1."
+        )
+    return settings
+
+
+def check_gpu_uuids(gpu_uuids: Iterable[str] | None) -> tuple[str, ...] | None:
+    """Each name once, in a fixed order."""
+    if gpu_uuids is None:
+        return None
+    named = (gpu_uuids,) if isinstance(gpu_uuids, str) else tuple(gpu_uuids)
+    if not named:
+        raise ValueError(
+            "gpu_uuids is not None but the set is empty. "
+            "Please provide a set of at least one GPU UUID."
+        )
+    for uuid in named:
+        if not isinstance(uuid, str):
+            raise ValueError(f"GPU UUID of {uuid!r} is not valid. It must be a string.")
+    return tuple(sorted(set(named)))
+
+
+def check_process_id(process_id: int | None) -> int:
+    """A process that exists; None means this one."""
+    if process_id is None:
+        return os.getpid()
+    if isinstance(process_id, bool) or not isinstance(process_id, int) or process_id < 1:
+        raise ValueError(f"{process_id!r} is not a valid process ID. Must be a positive whole number.")
+    return process_id
+
+
+def _check_number(label: str, value: object) -> None:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or math.isnan(value):
+        raise ValueError(f"{label} of {value!r} is invalid. Must be a number.")
+
+
+def read_process_source() -> str | None:
+    """The process source that the environment asks for, if it does."""
+    name = os.environ.get(_SOURCE_VARIABLE) or None
+    if name is not None and name not in PROCESS_SOURCES:
+        raise ValueError(
+            f"{_SOURCE_VARIABLE}={name} names no process source. "
+            f"Valid values are {', '.join(PROCESS_SOURCES)}"
+        )
+    return name

@@ -1,0 +1,268 @@
+"""The nouns: what a source reads, what a recording keeps. Values only; no behaviour, no I/O.
+
+Bytes are bytes, times are seconds, counters stay counters. `None` means not known, 0 means measured zero.
+"""
+
+from __future__ import annotations
+
+from .values import NamedTuple
+
+# How a number was obtained, best first.
+EXACT = "exact"  # a kernel or driver counter, or a kernel high-water mark
+SAMPLED = "sampled"  # the largest of the looks taken
+ESTIMATE = "estimate"  # derived, with the reason in the notes
+UNKNOWN = "unknown"
+
+
+# ---- Readings: what one source said of one subject at one instant.
+
+
+class ProcessReading(NamedTuple):
+    """One process of the tree."""
+
+    pid: int
+    parent_pid: int
+    name: str
+    is_forked_copy: bool
+    """It has not called exec, so its anonymous pages may be its parent's."""
+    n_threads: int
+    cpu_seconds: float
+    reaped_cpu_seconds: float
+    """CPU of the children it has waited for, and of theirs."""
+    rss_bytes: int
+    file_bytes: int
+    """The part of the resident set that is files and shared memory, not anonymous."""
+    peak_rss_bytes: int | None = None
+    """The kernel's high-water mark, where it was read."""
+    was_running_at_start: bool = False
+
+
+class SharingReading(NamedTuple):
+    """How much of one process's resident memory is its own."""
+
+    pss_bytes: int
+    """Resident memory with every page divided by the number of processes that map it."""
+    anonymous_pss_bytes: int
+    private_bytes: int
+    """Pages that no other process maps."""
+
+
+class MachineReading(NamedTuple):
+    """The whole machine."""
+
+    cpu_seconds: float
+    """CPU time spent by anybody, a counter."""
+    ram_used_bytes: int
+    limit_used_bytes: int | None = None
+    """Memory used under the job's own limit, where it has one."""
+
+
+class Gpu(NamedTuple):
+    """A device, as its driver describes it."""
+
+    index: int
+    uuid: str
+    name: str
+    memory_bytes: int | None
+
+
+class GpuReading(NamedTuple):
+    """One device at one instant."""
+
+    uuid: str
+    used_bytes: int | None
+    utilization_percent: float | None
+
+
+class GpuProcessReading(NamedTuple):
+    """What the driver attributes to one process on one device."""
+
+    uuid: str
+    pid: int
+    used_bytes: int | None
+
+
+class GpuLook(NamedTuple):
+    """All that one GPU source said in one tick, and what it could not say."""
+
+    at_seconds: float
+    devices: tuple[GpuReading, ...]
+    processes: tuple[GpuProcessReading, ...]
+
+
+class RootFigures(NamedTuple):
+    """What the root's owner or parent knows of it better than anyone who looks from outside."""
+
+    own_cpu_seconds: float
+    reaped_cpu_seconds: float
+    main_peak_bytes: int | None = None
+    """Largest resident set of the root, where it can be told from its children's."""
+    child_peak_bytes: int | None = None
+    """Largest resident set of any one descendant that was waited for."""
+
+
+# ---- What a recording keeps.
+
+
+class Allocation(NamedTuple):
+    """What the job may use, beside what the machine has, and who says so."""
+
+    machine_cores: int
+    cores: float
+    cores_source: str
+    machine_ram_bytes: int
+    ram_bytes: int
+    ram_source: str
+
+
+class Header(NamedTuple):
+    """Everything known when a recording begins."""
+
+    version: int
+    tracker_version: str
+    command: tuple[str, ...]
+    pid: int
+    host: str
+    started_at: str
+    sleep_seconds: float
+    allocation: Allocation
+    source: str
+    """Which source reads the processes."""
+    n_expected_cores: float
+    gpu_uuids: tuple[str, ...] | None = None
+    """The GPUs the user named, if any."""
+
+
+class Spread(NamedTuple):
+    """Smallest, mean and largest value of a gauge over one window."""
+
+    low: float
+    mean: float
+    high: float
+
+
+class RamPeak(NamedTuple):
+    """The largest resident memory of a part of the tree; private + shared = total."""
+
+    total_bytes: int = 0
+    private_bytes: int = 0
+    shared_bytes: int = 0
+    basis: str = SAMPLED
+
+
+class Busiest(NamedTuple):
+    """The window in which most CPU was used. Rates are for the reader to compute."""
+
+    cpu_seconds: float = 0.0
+    wall_seconds: float = 0.0
+
+
+class GpuCounters(NamedTuple):
+    """What one device has summed up since the start."""
+
+    uuid: str
+    utilization_percent_seconds: float = 0.0
+    """Integral of the utilization; divided by the next field it is the mean."""
+    utilization_seconds: float = 0.0
+
+
+class GpuPeaks(NamedTuple):
+    """The largest figures of one device since the start."""
+
+    uuid: str
+    used_bytes: int | None = None
+    main_bytes: int = 0
+    descendants_bytes: int = 0
+    combined_bytes: int = 0
+    utilization_percent: float | None = None
+
+
+class Peaks(NamedTuple):
+    """Everything that only grows, except the counters."""
+
+    main_ram: RamPeak = RamPeak()
+    descendants_ram: RamPeak = RamPeak()
+    combined_ram: RamPeak = RamPeak()
+    combined_ram_ceiling_bytes: int = 0
+    """What combined would be if nothing were shared: the truth lies between."""
+    system_ram_bytes: int = 0
+    limit_ram_bytes: int | None = None
+    main_threads: int = 0
+    descendants_threads: int = 0
+    combined_threads: int = 0
+    processes: int = 0
+    main_busiest: Busiest = Busiest()
+    descendants_busiest: Busiest = Busiest()
+    combined_busiest: Busiest = Busiest()
+    system_busiest: Busiest = Busiest()
+    main_gpu_bytes: int = 0
+    descendants_gpu_bytes: int = 0
+    combined_gpu_bytes: int = 0
+    system_gpu_bytes: int = 0
+    gpu_utilization_sum_percent: float = 0.0
+    gpus: tuple[GpuPeaks, ...] = ()
+
+
+class Sample(NamedTuple):
+    """One line of a recording: a window, with the counters so far."""
+
+    at_seconds: float
+    """Since the start of the recording, at the end of the window."""
+    looks: int
+    late_seconds: float
+    """How late the latest look of the window was."""
+    main_cpu_seconds: float
+    descendants_cpu_seconds: float
+    system_cpu_seconds: float
+    main_ram_bytes: Spread
+    descendants_ram_bytes: Spread
+    combined_ram_bytes: Spread
+    system_ram_bytes: int
+    threads: int
+    processes: int
+    gpus: tuple[GpuReading, ...]
+    gpu_counters: tuple[GpuCounters, ...]
+    peaks: Peaks
+    """As they stood at the end of the window."""
+
+
+class Mark(NamedTuple):
+    """Something that happened at one instant: a device found, a note to the user."""
+
+    at_seconds: float
+    kind: str
+    text: str = ""
+    gpu: Gpu | None = None
+
+
+class Totals(NamedTuple):
+    """All there is to say at one instant about everything since the start."""
+
+    at_seconds: float = 0.0
+    main_cpu_seconds: float = 0.0
+    descendants_cpu_seconds: float = 0.0
+    system_cpu_seconds: float = 0.0
+    looks: int = 0
+    gpu_counters: tuple[GpuCounters, ...] = ()
+    peaks: Peaks = Peaks()
+
+
+class End(NamedTuple):
+    """The closing line."""
+
+    reason: str
+    exit_code: int | None
+    totals: Totals
+    tracker_cpu_seconds: float
+    tracker_ram_bytes: int
+
+
+class Recording(NamedTuple):
+    """A recording in memory. Without an end, the sampler was killed."""
+
+    header: Header
+    samples: tuple[Sample, ...]
+    marks: tuple[Mark, ...]
+    end: End | None
+    totals: Totals
+    problems: tuple[str, ...] = ()

@@ -1,0 +1,226 @@
+"""The lines of a recording: values ↔ plain JSON data. The one place that knows how a line looks.
+
+Version 1. A file is a header line, then samples and marks as they come, then an end line; each line is an
+object with one of the keys below. Whoever changes a line raises VERSION and teaches `decode_line` the old one.
+
+    {"header": {...}}   once, first
+    {"sample": {...}}   one window; counters since the start; `peaks` holds those that have grown since the
+                        sample before, so that any prefix of the file is a full report
+    {"mark": {...}}     a device was found, or a note for the user
+    {"end": {...}}      once, last; a file without it was cut off by a kill
+"""
+
+from __future__ import annotations
+
+from ..model import (
+    Allocation,
+    Busiest,
+    End,
+    Gpu,
+    GpuCounters,
+    GpuPeaks,
+    GpuReading,
+    Header,
+    Mark,
+    Peaks,
+    RamPeak,
+    Sample,
+    Spread,
+    Totals,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+VERSION = 1
+
+_RAM_PEAKS = ("main_ram", "descendants_ram", "combined_ram")
+_BUSIEST = ("main_busiest", "descendants_busiest", "combined_busiest", "system_busiest")
+
+
+# ---- Encoding.
+
+
+def encode_header(header: Header) -> dict[str, Any]:
+    """All fields by name."""
+    return {
+        **header._asdict(),
+        "command": list(header.command),
+        "allocation": header.allocation._asdict(),
+        "gpu_uuids": None if header.gpu_uuids is None else list(header.gpu_uuids),
+    }
+
+
+def encode_sample(sample: Sample, written_peaks: Peaks) -> dict[str, Any]:
+    """A line as short as it can be while still readable: there may be tens of thousands."""
+    ram = [sample.main_ram_bytes, sample.descendants_ram_bytes, sample.combined_ram_bytes]
+    if ram[0] == ram[2] and not ram[1].high:  # nobody but the root: once is enough
+        del ram[1:]
+    line: dict[str, Any] = {
+        "at": _short(sample.at_seconds),
+        "looks": sample.looks,
+        "late": _short(round(sample.late_seconds, 4)),
+        "cpu": [
+            _short(sample.main_cpu_seconds),
+            _short(sample.descendants_cpu_seconds),
+            _short(sample.system_cpu_seconds),
+        ],
+        "ram": [_encode_spread(spread) for spread in ram],
+        "system_ram": sample.system_ram_bytes,
+        "threads": sample.threads,
+        "processes": sample.processes,
+    }
+    if sample.gpus:
+        line["gpus"] = [list(reading) for reading in sample.gpus]
+        line["gpu_counters"] = _encode_counters(sample.gpu_counters)
+    peaks = encode_peaks(sample.peaks, written_peaks)
+    if peaks:
+        line["peaks"] = peaks
+    return line
+
+
+def encode_peaks(peaks: Peaks, known: Peaks) -> dict[str, Any]:
+    """The fields that differ from those known."""
+    changed = {}
+    for name, value in peaks._asdict().items():
+        if value == getattr(known, name):
+            continue
+        if name == "gpus":
+            changed[name] = [list(gpu) for gpu in value]
+        elif name in _BUSIEST:
+            changed[name] = [_short(value.cpu_seconds), _short(value.wall_seconds)]
+        elif isinstance(value, tuple):
+            changed[name] = list(value)
+        else:
+            changed[name] = value
+    return changed
+
+
+def encode_mark(mark: Mark) -> dict[str, Any]:
+    """What happened, without the fields that do not apply."""
+    line: dict[str, Any] = {"at": _short(mark.at_seconds), "kind": mark.kind}
+    if mark.text:
+        line["text"] = mark.text
+    if mark.gpu is not None:
+        line["gpu"] = mark.gpu._asdict()
+    return line
+
+
+def encode_totals(totals: Totals) -> dict[str, Any]:
+    """Everything since the start."""
+    return {
+        **totals._asdict(),
+        "gpu_counters": _encode_counters(totals.gpu_counters),
+        "peaks": encode_peaks(totals.peaks, Peaks()),
+    }
+
+
+def encode_end(end: End) -> dict[str, Any]:
+    """The closing line."""
+    return {**end._asdict(), "totals": encode_totals(end.totals)}
+
+
+def _encode_spread(spread: Spread) -> Any:
+    return list(spread) if spread.low != spread.high else spread.high
+
+
+def _encode_counters(counters: tuple[GpuCounters, ...]) -> list[list[Any]]:
+    return [
+        [gpu.uuid, _short(gpu.utilization_percent_seconds), _short(gpu.utilization_seconds)]
+        for gpu in counters
+    ]
+
+
+def _short(number: float) -> float:
+    """Nine digits: a microsecond in a quarter of an hour, a hundredth of a second in a month."""
+    return float(f"{number:.9g}")
+
+
+# ---- Decoding. Wrong data raises KeyError, TypeError, ValueError or IndexError; the reader says where.
+
+
+def decode_header(data: dict[str, Any]) -> Header:
+    """A header of this version."""
+    named = data["gpu_uuids"]
+    return Header(
+        **{
+            **data,
+            "command": tuple(str(word) for word in data["command"]),
+            "allocation": Allocation(**data["allocation"]),
+            "gpu_uuids": None if named is None else tuple(named),
+        }
+    )
+
+
+def decode_sample(data: dict[str, Any], peaks_before: Peaks) -> Sample:
+    """A sample, given the peaks of the sample before it."""
+    main_cpu, descendants_cpu, system_cpu = data["cpu"]
+    ram = [_decode_spread(spread) for spread in data["ram"]]
+    if len(ram) == 1:
+        ram = [ram[0], Spread(0, 0, 0), ram[0]]
+    main, descendants, combined = ram
+    return Sample(
+        float(data["at"]),
+        data["looks"],
+        data["late"],
+        float(main_cpu),
+        float(descendants_cpu),
+        float(system_cpu),
+        main,
+        descendants,
+        combined,
+        data["system_ram"],
+        data["threads"],
+        data["processes"],
+        tuple(GpuReading(*reading) for reading in data.get("gpus", ())),
+        _decode_counters(data.get("gpu_counters", ())),
+        decode_peaks(data.get("peaks", {}), peaks_before),
+    )
+
+
+def decode_peaks(data: dict[str, Any], before: Peaks) -> Peaks:
+    """The peaks before, with those that have grown since."""
+    changed: dict[str, Any] = {}
+    for name, value in data.items():
+        if name == "gpus":
+            changed[name] = tuple(GpuPeaks(*gpu) for gpu in value)
+        elif name in _RAM_PEAKS:
+            changed[name] = RamPeak(*value)
+        elif name in _BUSIEST:
+            changed[name] = Busiest(*value)
+        else:
+            changed[name] = value
+    return before._replace(**changed)
+
+
+def decode_mark(data: dict[str, Any]) -> Mark:
+    """A mark."""
+    gpu = data.get("gpu")
+    return Mark(
+        float(data["at"]), data["kind"], data.get("text", ""), None if gpu is None else Gpu(**gpu)
+    )
+
+
+def decode_totals(data: dict[str, Any]) -> Totals:
+    """Everything since the start."""
+    return Totals(
+        **{
+            **data,
+            "gpu_counters": _decode_counters(data["gpu_counters"]),
+            "peaks": decode_peaks(data["peaks"], Peaks()),
+        }
+    )
+
+
+def decode_end(data: dict[str, Any]) -> End:
+    """The closing line."""
+    return End(**{**data, "totals": decode_totals(data["totals"])})
+
+
+def _decode_spread(data: Any) -> Spread:
+    return Spread(*data) if isinstance(data, list) else Spread(data, data, data)
+
+
+def _decode_counters(data: Any) -> tuple[GpuCounters, ...]:
+    return tuple(GpuCounters(*gpu) for gpu in data)

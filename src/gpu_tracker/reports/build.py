@@ -1,0 +1,45 @@
+"""Recording → Report: everything a format may show, computed once. Formats do no arithmetic."""
+
+from __future__ import annotations
+
+from ..analysis.summary import Summary, summarize
+from ..model import Header
+from ..values import NamedTuple
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ..model import Recording
+
+
+class Report(NamedTuple):
+    """What there is to say about a recording."""
+
+    header: Header
+    summary: Summary
+    ending: str
+    """How it ended: running, stopped, exited, abandoned, killed, sampler lost."""
+    exit_code: int | None
+    notes: tuple[str, ...]
+    tracker_cpu_seconds: float | None
+    tracker_ram_bytes: int | None
+
+
+def build(recording: Recording) -> Report:
+    """All figures and sentences of a recording."""
+    end = recording.end
+    notes = [mark.text for mark in recording.marks if mark.kind == "note"]
+    notes.extend(recording.problems)
+    if end is None:
+        notes.append(
+            "The recording has no closing line: the job or its tracker was killed, "
+            f"and what happened after {recording.totals.at_seconds:.3g} s is not known."
+        )
+    return Report(
+        recording.header,
+        summarize(recording),
+        end.reason if end else "killed",
+        end.exit_code if end else None,
+        tuple(dict.fromkeys(notes)),
+        end.tracker_cpu_seconds if end else None,
+        end.tracker_ram_bytes if end else None,
+    )

@@ -1,0 +1,128 @@
+"""The paper's view of a report: its result classes, its text and its JSON, to the letter."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from ..units import BYTES_PER_UNIT, SECONDS_PER_UNIT
+from ..usage import (
+    ComputeTime,
+    CPUUtilization,
+    GPUUtilization,
+    MaxGPURAM,
+    MaxRAM,
+    ProcessingUnitPercentages,
+    ResourceUsage,
+    RSSValues,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from ..analysis.summary import CpuSummary
+    from ..config import Settings
+    from ..model import RamPeak
+    from .build import Report
+
+_INDENT = "   "
+_LABELS = {
+    "max_ram": "Max RAM",
+    "max_gpu_ram": "Max GPU RAM",
+    "cpu_utilization": "CPU utilization",
+    "gpu_utilization": "GPU utilization",
+    "system_gpu_count": "System GPU count",
+    "n_expected_cores": "Number of expected cores",
+    "n_expected_gpus": "Number of expected GPUs",
+    "gpu_percentages": "GPU percentages",
+    "main_n_threads": "Main number of threads",
+    "descendents_n_threads": "Descendents number of threads",
+    "combined_n_threads": "Combined number of threads",
+    "total_rss": "Total RSS",
+    "private_rss": "Private RSS",
+    "shared_rss": "Shared RSS",
+}
+
+
+def build_usage(report: Report, settings: Settings) -> ResourceUsage:
+    """The paper's result object, in the units asked for."""
+    summary = report.summary
+    ram = BYTES_PER_UNIT[settings.ram_unit]
+    gpu_ram = BYTES_PER_UNIT[settings.gpu_ram_unit]
+    expected = summary.n_expected_cores
+    expected_gpus = sum(gpu.is_expected for gpu in summary.gpus)
+    return ResourceUsage(
+        MaxRAM(
+            settings.ram_unit,
+            summary.ram_capacity_bytes / ram,
+            summary.ram_used_bytes / ram,
+            _rss(summary.main_ram, ram),
+            _rss(summary.descendants_ram, ram),
+            _rss(summary.combined_ram, ram),
+        ),
+        MaxGPURAM(
+            settings.gpu_ram_unit,
+            summary.gpu_capacity_bytes / gpu_ram,
+            summary.system_gpu_bytes / gpu_ram,
+            summary.main_gpu_bytes / gpu_ram,
+            summary.descendants_gpu_bytes / gpu_ram,
+            summary.combined_gpu_bytes / gpu_ram,
+        ),
+        CPUUtilization(
+            summary.n_cores,
+            int(expected) if expected == int(expected) else expected,
+            _percentages(summary.system_cpu, summary.n_cores),
+            _percentages(summary.main_cpu, expected),
+            _percentages(summary.descendants_cpu, expected),
+            _percentages(summary.combined_cpu, expected),
+            summary.main_threads,
+            summary.descendants_threads,
+            summary.combined_threads,
+        ),
+        GPUUtilization(
+            len(summary.gpus),
+            expected_gpus,
+            ProcessingUnitPercentages(
+                summary.gpu_max_sum_percent,
+                summary.gpu_max_sum_percent / max(1, expected_gpus),
+                summary.gpu_mean_sum_percent,
+                summary.gpu_mean_sum_percent / max(1, expected_gpus),
+            ),
+        ),
+        ComputeTime(settings.time_unit, summary.seconds / SECONDS_PER_UNIT[settings.time_unit]),
+    )
+
+
+def to_json(usage: ResourceUsage) -> dict[str, Any]:
+    """The same as a dictionary, with full precision."""
+    return dataclasses.asdict(usage)
+
+
+def render_text(usage: ResourceUsage) -> str:
+    """Three spaces per level, numbers to three decimals, no newline at the end."""
+    return "\n".join(_lines(to_json(usage), ""))
+
+
+def _lines(values: dict[str, Any], indent: str) -> list[str]:
+    lines = []
+    for name, value in values.items():
+        label = _LABELS.get(name) or name.replace("_", " ").capitalize()
+        if isinstance(value, dict):
+            lines.append(f"{indent}{label}:")
+            lines.extend(_lines(value, indent + _INDENT))
+        else:
+            shown = round(value, 3) if isinstance(value, float) else value
+            lines.append(f"{indent}{label}: {shown}")
+    return lines
+
+
+def _rss(peak: RamPeak, unit_bytes: int) -> RSSValues:
+    return RSSValues(
+        peak.total_bytes / unit_bytes, peak.private_bytes / unit_bytes, peak.shared_bytes / unit_bytes
+    )
+
+
+def _percentages(cpu: CpuSummary, units: float) -> ProcessingUnitPercentages:
+    return ProcessingUnitPercentages(
+        cpu.max_percent, cpu.max_percent / units, cpu.mean_percent, cpu.mean_percent / units
+    )

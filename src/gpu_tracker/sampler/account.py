@@ -1,0 +1,387 @@
+"""Looks in, totals out: counters, peaks and the window being filled. Pure: no I/O, no clock.
+
+Peaks are never guessed. What is known of a moment between two looks comes from the kernel's high-water
+marks; what several processes share is bounded from below until it has been read.
+"""
+
+from __future__ import annotations
+
+from ..model import (
+    ESTIMATE,
+    EXACT,
+    SAMPLED,
+    Busiest,
+    GpuCounters,
+    GpuPeaks,
+    GpuReading,
+    Peaks,
+    RamPeak,
+    RootFigures,
+    Sample,
+    Spread,
+    Totals,
+)
+from .ledger import CpuLedger
+from .salvage import raise_peaks
+from .sharing import NOTHING, Holding, Overlap, find_overlap, hold
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import TypeVar
+
+    from ..model import GpuLook, MachineReading, ProcessReading, SharingReading
+
+    _Number = TypeVar("_Number", int, float)
+
+# Below this, sharing that has not been read does not matter.
+_NOTABLE = 1.02
+
+
+class _Window:
+    """What the looks since the last line have seen."""
+
+    def __init__(self) -> None:
+        self.looks = 0
+        self.late_seconds = 0.0
+        self.threads = 0
+        self.processes = 0
+        self._lows = [0, 0, 0]
+        self._sums = [0, 0, 0]
+        self._highs = [0, 0, 0]
+
+    def add(self, values: tuple[int, int, int]) -> None:
+        self.looks += 1
+        for index, value in enumerate(values):
+            self._lows[index] = value if self.looks == 1 else min(self._lows[index], value)
+            self._sums[index] += value
+            self._highs[index] = max(self._highs[index], value)
+
+    def raise_high(self, index: int, value: int) -> None:
+        self._highs[index] = max(self._highs[index], value)
+
+    def spread(self, index: int) -> Spread:
+        looks = max(1, self.looks)
+        return Spread(self._lows[index], round(self._sums[index] / looks), self._highs[index])
+
+
+class Account:
+    """The running totals of one tracked tree. Times are seconds since the start."""
+
+    def __init__(
+        self,
+        root_pid: int,
+        root: RootFigures | None,
+        machine: MachineReading,
+        gpu_uuids: tuple[str, ...] | None = None,
+    ) -> None:
+        self.peaks = Peaks(
+            system_ram_bytes=machine.ram_used_bytes, limit_ram_bytes=machine.limit_used_bytes
+        )
+        self._root_pid = root_pid
+        self._ledger = CpuLedger(root_pid, root)
+        self._machine_at_start = machine
+        self._machine = machine
+        self._at_seconds = 0.0
+        self._looks = 0
+        self._overlaps: dict[int, Overlap] = {}
+        self._peaks_at_start: dict[int, int] = {}
+        self._pids: frozenset[int] = frozenset()
+        self._combined = NOTHING
+        self._main_shared_bytes = 0
+        self._window = _Window()
+        self._cpu_window_start = Totals()
+        self._has_cpu_window = False
+        self._gpu_uuids = gpu_uuids
+        self._gpu_look: GpuLook | None = None
+        self._gpu_counters: dict[str, GpuCounters] = {}
+
+    # ---- Looks.
+
+    def take(
+        self,
+        at_seconds: float,
+        readings: Sequence[ProcessReading],
+        late_seconds: float = 0.0,
+        exact_root: RootFigures | None = None,
+    ) -> None:
+        """Take in one look at the tree."""
+        self._at_seconds = at_seconds
+        self._looks += 1
+        self._ledger.feed(readings, exact_root)
+        self._pids = frozenset(reading.pid for reading in readings)
+        self._take_memory(readings)
+        self._take_threads(readings)
+        self._window.late_seconds = max(self._window.late_seconds, late_seconds)
+
+    def take_sharing(
+        self,
+        readings: Sequence[ProcessReading],
+        sharings: Mapping[int, SharingReading],
+    ) -> None:
+        """Take in what the processes share. Only all of one moment together make sense."""
+        by_pid = {reading.pid: reading for reading in readings}
+        self._overlaps = {
+            pid: find_overlap(by_pid[pid], sharing) for pid, sharing in sharings.items()
+        }
+        self._take_memory(readings, is_another_look=False)
+
+    def take_machine(self, machine: MachineReading) -> None:
+        """Take in one look at the whole machine."""
+        self._machine = machine
+        self._raise_peaks(
+            # What the tree holds is in use, also where the machine calls mapped files available.
+            system_ram_bytes=max(machine.ram_used_bytes, self._combined.unique_bytes),
+        )
+        if machine.limit_used_bytes is not None:
+            self.peaks = self.peaks._replace(
+                limit_ram_bytes=max(self.peaks.limit_ram_bytes or 0, machine.limit_used_bytes)
+            )
+
+    def take_gpus(self, look: GpuLook) -> None:
+        """Take in one look at the GPUs."""
+        previous, self._gpu_look = self._gpu_look, look
+        span = look.at_seconds - previous.at_seconds if previous else 0.0
+        peaks = {gpu.uuid: gpu for gpu in self.peaks.gpus}
+        main = descendants = system = 0
+        for reading in look.devices:
+            uuid = reading.uuid
+            on_main, on_others = self._gpu_bytes_of_the_tree(look, uuid)
+            main += on_main
+            descendants += on_others
+            system += reading.used_bytes or 0
+            peaks[uuid] = _grow_gpu(peaks.get(uuid, GpuPeaks(uuid)), reading, on_main, on_others)
+            self._gpu_counters[uuid] = _count_gpu(
+                self._gpu_counters.get(uuid, GpuCounters(uuid)), reading, span
+            )
+        self._raise_peaks(
+            main_gpu_bytes=main,
+            descendants_gpu_bytes=descendants,
+            combined_gpu_bytes=main + descendants,
+            system_gpu_bytes=system,
+            gpu_utilization_sum_percent=sum(
+                reading.utilization_percent or 0.0
+                for reading in look.devices
+                if self._gpu_uuids is None or reading.uuid in self._gpu_uuids
+            ),
+        )
+        self.peaks = self.peaks._replace(gpus=tuple(peaks.values()))
+
+    def finish(self, figures: RootFigures) -> None:
+        """Take in the peaks that only the root's owner or parent can know."""
+        self.peaks = raise_peaks(self.peaks, figures)
+        self._window.raise_high(0, self.peaks.main_ram.total_bytes)
+        self._window.raise_high(2, self.peaks.combined_ram.total_bytes)
+
+    # ---- What the loop asks.
+
+    def is_sharing_in_doubt(self) -> bool:
+        """Whether reading what is shared could show a new peak."""
+        ceiling = self._combined.ceiling_bytes
+        return (
+            ceiling > self._combined.unique_bytes * _NOTABLE
+            and ceiling > self.peaks.combined_ram.total_bytes * _NOTABLE
+        )
+
+    def is_split_unknown(self) -> bool:
+        """Whether private and shared memory of the root have never been told apart."""
+        return self._root_pid in self._pids and self._root_pid not in self._overlaps
+
+    def close_cpu_window(self, *, is_last: bool = False) -> None:
+        """Compare the CPU time since the last call with the busiest stretch so far."""
+        totals, start = self.totals(), self._cpu_window_start
+        wall = totals.at_seconds - start.at_seconds
+        if wall <= 0 or (is_last and self._has_cpu_window):
+            return
+        self._has_cpu_window = True
+        main = totals.main_cpu_seconds - start.main_cpu_seconds
+        descendants = totals.descendants_cpu_seconds - start.descendants_cpu_seconds
+        system = totals.system_cpu_seconds - start.system_cpu_seconds
+        self.peaks = self.peaks._replace(
+            main_busiest=_busier(self.peaks.main_busiest, Busiest(main, wall)),
+            descendants_busiest=_busier(self.peaks.descendants_busiest, Busiest(descendants, wall)),
+            combined_busiest=_busier(
+                self.peaks.combined_busiest, Busiest(main + descendants, wall)
+            ),
+            system_busiest=_busier(self.peaks.system_busiest, Busiest(system, wall)),
+        )
+        self._cpu_window_start = totals
+
+    @property
+    def seconds_in_cpu_window(self) -> float:
+        """How long the present stretch lasts by now."""
+        return self._at_seconds - self._cpu_window_start.at_seconds
+
+    def totals(self) -> Totals:
+        """Everything so far."""
+        return Totals(
+            self._at_seconds,
+            self._ledger.main_seconds,
+            self._ledger.descendants_seconds,
+            self._machine.cpu_seconds - self._machine_at_start.cpu_seconds,
+            self._looks,
+            tuple(self._gpu_counters.values()),
+            self.peaks,
+        )
+
+    def sample(self) -> Sample:
+        """The line for the window so far. It stays open until `start_window`, so a line that could not be
+        written loses nothing."""
+        totals, window = self.totals(), self._window
+        return Sample(
+            totals.at_seconds,
+            window.looks,
+            window.late_seconds,
+            totals.main_cpu_seconds,
+            totals.descendants_cpu_seconds,
+            totals.system_cpu_seconds,
+            window.spread(0),
+            window.spread(1),
+            window.spread(2),
+            self._machine.ram_used_bytes,
+            window.threads,
+            window.processes,
+            self._gpu_look.devices if self._gpu_look else (),
+            totals.gpu_counters,
+            self.peaks,
+        )
+
+    def start_window(self) -> None:
+        """The line has been written."""
+        self._window = _Window()
+
+    # ---- Memory.
+
+    def _take_memory(
+        self, readings: Sequence[ProcessReading], *, is_another_look: bool = True
+    ) -> None:
+        root = next((reading for reading in readings if reading.pid == self._root_pid), None)
+        others = [reading for reading in readings if reading.pid != self._root_pid]
+        held_by_others = hold(others, self._overlaps)
+        before, self._combined = self._combined, hold(readings, self._overlaps)
+        if is_another_look:
+            self._window.add(
+                (
+                    root.rss_bytes if root else 0,
+                    held_by_others.unique_bytes,
+                    self._combined.unique_bytes,
+                )
+            )
+        if root is not None:
+            self._main_shared_bytes = hold([root], self._overlaps).shared_bytes
+            self._raise_main(root.rss_bytes, SAMPLED)
+            spike = self._spike(root)
+            if spike is not None:
+                self._raise_main(spike, EXACT)
+                # The others held at least what they held at the quieter of the two looks around it.
+                beside = min(before.unique_bytes, self._combined.unique_bytes) - root.rss_bytes
+                self._raise_combined(spike + max(0, beside), self._combined)
+        self._raise_ram(
+            "descendants_ram",
+            held_by_others.unique_bytes,
+            held_by_others.shared_bytes,
+            SAMPLED,
+        )
+        for reading in others:
+            spike = self._spike(reading)
+            if spike is not None:
+                self._raise_ram("descendants_ram", spike, held_by_others.shared_bytes, SAMPLED)
+                self._raise_combined(spike, self._combined)
+        self._raise_combined(self._combined.unique_bytes, self._combined)
+        self._raise_peaks(combined_ram_ceiling_bytes=self._combined.ceiling_bytes)
+
+    def _spike(self, reading: ProcessReading) -> int | None:
+        """The kernel's high-water mark, if it was reached since the start."""
+        peak = reading.peak_rss_bytes
+        if peak is None:
+            return None
+        if not reading.was_running_at_start:
+            return peak
+        return peak if peak > self._peaks_at_start.setdefault(reading.pid, peak) else None
+
+    def _raise_main(self, total: int, basis: str) -> None:
+        self._raise_ram("main_ram", total, self._main_shared_bytes, basis)
+        self._window.raise_high(0, total)
+
+    def _raise_combined(self, total: int, holding: Holding) -> None:
+        is_alone = total == self.peaks.main_ram.total_bytes
+        basis = self.peaks.main_ram.basis if is_alone else SAMPLED
+        if not is_alone and not self._overlaps and holding.ceiling_bytes > total * _NOTABLE:
+            basis = ESTIMATE
+        self._raise_ram("combined_ram", total, holding.shared_bytes, basis)
+        self._window.raise_high(2, total)
+
+    def _raise_ram(self, name: str, total: int, shared: int, basis: str) -> None:
+        peak: RamPeak = getattr(self.peaks, name)
+        is_better = total == peak.total_bytes and basis == EXACT != peak.basis
+        if total > peak.total_bytes or is_better:
+            shared = min(shared, total)
+            self.peaks = self.peaks._replace(
+                **{name: RamPeak(total, total - shared, shared, basis)}
+            )
+
+    # ---- The rest.
+
+    def _take_threads(self, readings: Sequence[ProcessReading]) -> None:
+        main = sum(reading.n_threads for reading in readings if reading.pid == self._root_pid)
+        everybody = sum(reading.n_threads for reading in readings)
+        self._window.threads = max(self._window.threads, everybody)
+        self._window.processes = max(self._window.processes, len(readings))
+        self._raise_peaks(
+            main_threads=main,
+            descendants_threads=everybody - main,
+            combined_threads=everybody,
+            processes=len(readings),
+        )
+
+    def _gpu_bytes_of_the_tree(self, look: GpuLook, uuid: str) -> tuple[int, int]:
+        on_main = on_others = 0
+        for process in look.processes:
+            if process.uuid != uuid or process.used_bytes is None:
+                continue
+            if process.pid == self._root_pid:
+                on_main += process.used_bytes
+            elif process.pid in self._pids:
+                on_others += process.used_bytes
+        return on_main, on_others
+
+    def _raise_peaks(self, **candidates: float) -> None:
+        grown = {
+            name: value for name, value in candidates.items() if value > getattr(self.peaks, name)
+        }
+        if grown:
+            self.peaks = self.peaks._replace(**grown)
+
+
+def _busier(best: Busiest, candidate: Busiest) -> Busiest:
+    if not best.wall_seconds:
+        return candidate
+    rate = candidate.cpu_seconds / candidate.wall_seconds
+    return candidate if rate > best.cpu_seconds / best.wall_seconds else best
+
+
+def _grow_gpu(peaks: GpuPeaks, reading: GpuReading, on_main: int, on_others: int) -> GpuPeaks:
+    return GpuPeaks(
+        peaks.uuid,
+        _larger(peaks.used_bytes, reading.used_bytes),
+        max(peaks.main_bytes, on_main),
+        max(peaks.descendants_bytes, on_others),
+        max(peaks.combined_bytes, on_main + on_others),
+        _larger(peaks.utilization_percent, reading.utilization_percent),
+    )
+
+
+def _count_gpu(counters: GpuCounters, reading: GpuReading, span_seconds: float) -> GpuCounters:
+    if reading.utilization_percent is None:
+        return counters
+    return GpuCounters(
+        counters.uuid,
+        counters.utilization_percent_seconds + reading.utilization_percent * span_seconds,
+        counters.utilization_seconds + span_seconds,
+    )
+
+
+def _larger(known: _Number | None, seen: _Number | None) -> _Number | None:
+    if known is None or seen is None:
+        return seen if known is None else known
+    return max(known, seen)

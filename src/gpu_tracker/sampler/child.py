@@ -1,0 +1,204 @@
+"""The sampler's own process: small, alone, and gone as soon as nobody needs it.
+
+It is started by exec, never by fork of the tracked program (whose memory it would keep alive), and makes itself
+an orphan at once, so that a program that waits for all its children does not wait for this one.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import time
+
+from ..model import RootFigures
+from ..recording.schema import encode_end, encode_header, encode_mark
+from ..recording.writer import Writer
+from .wire import Inbox, Plan, pack
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from .loop import Sampler
+
+_COMMANDS, _REPLIES, _RECORDING = 0, 1, 3
+_UNTIL_SOMETHING_HAPPENS = None
+# Keyboard and terminal signals are meant for the job, and a group-wide SIGTERM too: the sampler follows
+# the job out a moment later, with the last figures written.
+_NOT_FOR_US = ("SIGINT", "SIGQUIT", "SIGTERM", "SIGHUP", "SIGTSTP", "SIGUSR1", "SIGUSR2", "SIGPIPE")
+
+
+def main(tracker_version: str) -> None:
+    """Detach, say that we are there, and serve until told to stop or until there is nobody left."""
+    if os.fork():
+        os._exit(0)
+    os.chdir("/")
+    _close_what_was_inherited()
+    for name in _NOT_FOR_US:
+        signal.signal(getattr(signal, name), signal.SIG_IGN)
+    signal.pthread_sigmask(signal.SIG_SETMASK, [])
+    _send("ready", os.getpid())
+    try:
+        Service(tracker_version).run()
+    except Exception as error:  # noqa: BLE001 - whatever it is, the tracker must hear of it
+        _send("failed", f"{type(error).__name__}: {error}")
+    # Not sys.exit: a thread may hang in a driver.
+    os._exit(0)
+
+
+def _close_what_was_inherited() -> None:
+    """A pipe of the job's that stayed open here would never end for whoever reads it."""
+    try:
+        fds = [int(name) for name in os.listdir("/dev/fd")]
+    except OSError:
+        return
+    for fd in fds:
+        if fd > _RECORDING:
+            try:
+                os.close(fd)
+            except OSError:
+                continue  # the descriptor of the listing itself
+
+
+class Service:
+    """Answers the tracker's messages between two looks."""
+
+    def __init__(self, tracker_version: str) -> None:
+        self._tracker_version = tracker_version
+        self._inbox = Inbox()
+        self._poll = select.poll()
+        self._poll.register(_COMMANDS, select.POLLIN)
+        self._sampler: Sampler | None = None
+        self._root_fd = self._owner_fd = -1
+        self._ended_seconds: float | None = None
+        self._is_over = False
+
+    def run(self) -> None:
+        """Until it is over."""
+        while not self._is_over:
+            for fd, _ in self._poll.poll(self._milliseconds_to_wait()):
+                if fd == _COMMANDS:
+                    self._read_commands()
+                elif fd == self._root_fd:
+                    self._note_end_of_root()
+                elif fd == self._owner_fd:
+                    self._end_alone()
+            sampler = self._sampler
+            if sampler is None or self._is_over or self._ended_seconds is not None:
+                continue
+            now = time.monotonic()
+            if sampler.deadlines.wait_seconds(now) == 0:
+                sampler.tick(now)
+                if self._root_fd < 0 and not sampler.is_root_alive():
+                    self._note_end_of_root()
+
+    def _milliseconds_to_wait(self) -> float | None:
+        if self._sampler is None or self._ended_seconds is not None:
+            return _UNTIL_SOMETHING_HAPPENS
+        # Rounded up: waking a fraction too early would only mean waiting again.
+        wait = self._sampler.deadlines.wait_seconds(time.monotonic())
+        return float(int(wait * 1000) + 1 if wait else 0)
+
+    def _read_commands(self) -> None:
+        chunk = os.read(_COMMANDS, 65536)
+        if not chunk:
+            self._end_alone()
+        for word, values in self._inbox.feed(chunk):
+            getattr(self, f"_do_{word}")(*values)
+
+    def _do_begin(self, *plan: Any) -> None:
+        from .loop import Sampler
+
+        self._plan = Plan(*plan)
+        self._sampler = Sampler(self._plan, self._tracker_version, Writer(_RECORDING))
+        self._root_fd = self._watch(self._plan.root_pid)
+        if self._plan.owner_pid != self._plan.root_pid:
+            self._owner_fd = self._watch(self._plan.owner_pid)
+
+    def _do_totals(self, request: int) -> None:
+        sampler = self._need_sampler()
+        end = sampler.totals_now(self._ended_seconds or time.monotonic())
+        self._reply(request, end)
+
+    def _do_stop(
+        self, request: int, at_nanoseconds: int, figures: tuple[Any, ...] | None, exit_code: int | None
+    ) -> None:
+        self._finish(
+            request,
+            at_nanoseconds / 1e9,
+            RootFigures(*figures) if figures else None,
+            "stopped" if exit_code is None else "exited",
+            exit_code,
+        )
+
+    def _do_gpus(self, request: int) -> None:
+        from .gpus import list_gpus
+
+        gpus, notes = list_gpus()
+        _send("gpus", request, [tuple(gpu) for gpu in gpus], notes)
+
+    def _watch(self, pid: int) -> int:
+        """A descriptor that becomes readable when the process ends, where the kernel offers one."""
+        try:
+            fd = os.pidfd_open(pid)
+        except (AttributeError, OSError):
+            return -1
+        self._poll.register(fd, select.POLLIN)
+        return fd
+
+    def _note_end_of_root(self) -> None:
+        """The root has gone. Look once more, then wait without a clock for whoever wants the result."""
+        sampler = self._need_sampler()
+        if self._root_fd >= 0:
+            self._poll.unregister(self._root_fd)
+        self._ended_seconds = time.monotonic()
+        sampler.look(self._ended_seconds)
+        if self._plan.owner_pid == self._plan.root_pid:
+            self._end_alone()
+        else:
+            _send("ended")
+
+    def _end_alone(self) -> None:
+        """Nobody is there to ask for the result: write it down and go."""
+        self._is_over = True
+        if self._sampler is not None:
+            self._finish(0, self._ended_seconds or time.monotonic(), None, "abandoned", None)
+
+    def _finish(
+        self,
+        request: int,
+        now_seconds: float,
+        figures: RootFigures | None,
+        reason: str,
+        exit_code: int | None,
+    ) -> None:
+        self._is_over = True
+        at = (self._ended_seconds or now_seconds) if figures is None else now_seconds
+        started = self._plan.started_nanoseconds / 1e9
+        end = self._need_sampler().finish(max(0.0, at - started), figures, reason, exit_code)
+        self._reply(request, end)
+
+    def _reply(self, request: int, end: Any) -> None:
+        sampler = self._need_sampler()
+        _send(
+            "totals",
+            request,
+            encode_header(sampler.header),
+            encode_end(end),
+            [encode_mark(mark) for mark in sampler.marks],
+        )
+
+    def _need_sampler(self) -> Sampler:
+        if self._sampler is None:
+            raise RuntimeError("a message came before the plan")
+        return self._sampler
+
+
+def _send(word: str, *values: Any) -> None:
+    message = pack(word, *values)
+    try:
+        while message:
+            message = message[os.write(_REPLIES, message) :]
+    except OSError:
+        pass  # nobody listens any more; the end of the commands will say so too

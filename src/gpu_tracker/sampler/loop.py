@@ -1,0 +1,270 @@
+"""One tracked tree, from the first look to the end line: when to read what, and when to write.
+
+Cheap reads come often, dear ones when the budget allows, lines as seldom as keeps the file small.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from importlib import import_module
+
+from ..model import End, Header, Mark, RootFigures
+from ..recording.schema import VERSION
+from ..sources import PROCESS_SOURCES
+from ..sources.allocation import read_allocation
+from .account import Account
+from .budget import Budget, foresee_sharing_cost
+from .clock import Deadlines
+from .gpus import GpuWatch
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ..model import Allocation, MachineReading, ProcessReading
+    from ..recording.writer import Writer
+    from ..sources import MachineSource, ProcessTreeSource
+    from ..sources.allocation import MemoryLimit
+    from .wire import Plan
+
+# Between two windows the tree is looked at this often, so that what comes and goes is met.
+_LOOK_SECONDS = 0.1
+_LINES_PER_RECORDING = 10_000
+_FIRST_CREDIT_SECONDS = 0.05
+_SPLIT_SHARE = 0.1
+_COST_MEMORY = 0.9
+_SLOWED_DOWN = 1.5
+
+
+class Sampler:
+    """Looks at a tree, keeps its account, writes its recording."""
+
+    def __init__(self, plan: Plan, tracker_version: str, writer: Writer) -> None:
+        self._plan = plan
+        self._writer = writer
+        self._start_seconds = plan.started_nanoseconds / 1e9
+        allocation, limit = read_allocation(plan.root_pid, os.environ)
+        self._limit: MemoryLimit | None = limit
+        self._oom_kills_at_start = limit.count_oom_kills() if limit else 0
+        source, self._tree, self._machine = _connect(plan, limit)
+        self.header = make_header(plan, tracker_version, allocation, source)
+        self.marks: list[Mark] = []
+        self._unwritten_marks: list[Mark] = []
+        self._is_header_written = False
+        self._has_write_failed = False
+        self._account = Account(
+            plan.root_pid,
+            RootFigures(*plan.root_cpu_seconds) if plan.root_cpu_seconds else None,
+            self._machine.read(),
+            plan.gpu_uuids,
+        )
+        look_seconds = min(plan.sleep_seconds, _LOOK_SECONDS)
+        self.deadlines = Deadlines(self._start_seconds, look_seconds)
+        self._asked_seconds = look_seconds
+        self._look_cost_seconds = 0.0
+        self._budget = Budget(plan.max_overhead, 0.0, _FIRST_CREDIT_SECONDS)
+        self._line_seconds = 0.0
+        self._readings: tuple[ProcessReading, ...] = ()
+        self._look(0.0)
+        self._gpus = GpuWatch(self._start_seconds, look_seconds, plan.max_overhead)
+        self._take_gpus()
+        # From here on a kill at any moment leaves a file that can be read.
+        self._write_line(0.0)
+
+    def is_root_alive(self) -> bool:
+        """Whether there is anything left to look at."""
+        return self._tree.is_alive()
+
+    def tick(self, now_seconds: float) -> None:
+        """A deadline has come."""
+        late = self.deadlines.strike(now_seconds)
+        cost = time.process_time()
+        self.look(now_seconds, late)
+        at = now_seconds - self._start_seconds
+        line = max(self._plan.sleep_seconds, at / _LINES_PER_RECORDING)
+        if self._plan.full_resolution or at - self._line_seconds >= line - self._slack():
+            self._write_line(at)
+        self._keep_within_overhead(time.process_time() - cost)
+
+    def look(self, now_seconds: float, late_seconds: float = 0.0) -> None:
+        """Look at everything that is due."""
+        at = now_seconds - self._start_seconds
+        self._look(at, late_seconds)
+        self._take_gpus()
+        self._read_sharing_if_worth_it(at)
+        if self._account.seconds_in_cpu_window >= self._plan.sleep_seconds - self._slack():
+            self._account.take_machine(self._machine.read())
+            self._account.close_cpu_window()
+
+    def refresh(self, now_seconds: float) -> None:
+        """Look at everything now, because somebody wants to know."""
+        self._look(now_seconds - self._start_seconds)
+        self._take_gpus()
+        self._account.take_machine(self._machine.read())
+
+    def finish(
+        self, at_seconds: float, figures: RootFigures | None, reason: str, exit_code: int | None
+    ) -> End:
+        """The last look, the last line, the end."""
+        self._look(at_seconds, 0.0, figures)
+        self._take_gpus()
+        machine: MachineReading = self._machine.read()
+        self._account.take_machine(machine)
+        is_short = self._account.seconds_in_cpu_window < self._plan.sleep_seconds / 2
+        self._account.close_cpu_window(is_last=is_short)
+        if figures is not None:
+            self._account.finish(figures)
+        if self._limit and self._limit.count_oom_kills() > self._oom_kills_at_start:
+            self._say(
+                at_seconds,
+                "The kernel killed a process because the memory limit of "
+                f"{self._limit.limit_bytes / 1e6:.0f} MB was reached.",
+            )
+        if self._plan.is_named and self._writer.is_deleted():
+            self._say(at_seconds, "The recording was deleted while it was being written.")
+        self._write_line(at_seconds)
+        end = End(
+            reason,
+            exit_code,
+            self._account.totals(),
+            time.process_time(),
+            _read_own_peak_bytes(),
+        )
+        if self._is_header_written:
+            try:
+                self._writer.write_end(end)
+            except OSError as error:
+                self._note_write_failure(at_seconds, error)
+        return end
+
+    def totals_now(self, now_seconds: float) -> End:
+        """Everything so far, in the form of an end that has not come yet."""
+        self.refresh(now_seconds)
+        return End("running", None, self._account.totals(), time.process_time(), 0)
+
+    def _look(
+        self, at_seconds: float, late_seconds: float = 0.0, exact: RootFigures | None = None
+    ) -> None:
+        self._readings = self._tree.read()
+        self._account.take(at_seconds, self._readings, late_seconds, exact)
+
+    def _take_gpus(self) -> None:
+        for look in self._gpus.take_looks():
+            self._account.take_gpus(look)
+        for mark in self._gpus.take_marks():
+            self.marks.append(mark)
+            self._unwritten_marks.append(mark)
+
+    def _read_sharing_if_worth_it(self, at_seconds: float) -> None:
+        in_doubt = self._account.is_sharing_in_doubt()
+        if not in_doubt and not self._account.is_split_unknown():
+            return
+        resident = sum(reading.rss_bytes for reading in self._readings)
+        cost = foresee_sharing_cost(len(self._readings), resident)
+        # Telling private from shared is worth less than finding a peak: it must cost little.
+        price = cost if in_doubt else cost / _SPLIT_SHARE
+        if not self._budget.allows(at_seconds, price):
+            return
+        spent = time.process_time()
+        sharings = {}
+        for reading in self._readings:
+            sharing = self._tree.read_sharing(reading.pid)
+            if sharing is not None:
+                sharings[reading.pid] = sharing
+        if len(sharings) == len(self._readings):
+            self._account.take_sharing(self._readings, sharings)
+        self._budget.spend(time.process_time() - spent)
+
+    def _write_line(self, at_seconds: float) -> None:
+        try:
+            if not self._is_header_written:
+                self._writer.write_header(self.header)
+                self._is_header_written = True
+            while self._unwritten_marks:
+                self._writer.write_mark(self._unwritten_marks[0])
+                del self._unwritten_marks[0]
+            self._writer.write_sample(self._account.sample())
+        except OSError as error:
+            self._note_write_failure(at_seconds, error)
+            return
+        self._account.start_window()
+        self._line_seconds = at_seconds
+
+    def _note_write_failure(self, at_seconds: float, error: OSError) -> None:
+        if not self._has_write_failed:
+            self._has_write_failed = True
+            self._say(
+                at_seconds,
+                f"The recording could not be written for a while: {error.strerror}. "
+                "The totals are complete all the same.",
+            )
+
+    def _say(self, at_seconds: float, text: str) -> None:
+        mark = Mark(at_seconds, "note", text)
+        self.marks.append(mark)
+        self._unwritten_marks.append(mark)
+
+    def _keep_within_overhead(self, cost_seconds: float) -> None:
+        """Look less often when looking costs more than it may."""
+        self._look_cost_seconds = (
+            _COST_MEMORY * self._look_cost_seconds + (1 - _COST_MEMORY) * cost_seconds
+        )
+        interval = max(self._asked_seconds, self._look_cost_seconds / self._plan.max_overhead)
+        was_slow = self.deadlines.interval_seconds > self._asked_seconds * _SLOWED_DOWN
+        self.deadlines.interval_seconds = interval
+        if interval > self._plan.sleep_seconds * _SLOWED_DOWN and not was_slow:
+            self._say(
+                self._line_seconds,
+                f"Looking every {interval:.3g} s instead of {self._plan.sleep_seconds:.3g} s, "
+                f"to stay below {self._plan.max_overhead:.1%} of one core (max_overhead).",
+            )
+
+    def _slack(self) -> float:
+        return self.deadlines.interval_seconds / 2
+
+
+def make_header(
+    plan: Plan, tracker_version: str, allocation: Allocation, source: str
+) -> Header:
+    """All that is known before anything has been measured."""
+    return Header(
+        VERSION,
+        tracker_version,
+        plan.command,
+        plan.root_pid,
+        os.uname().nodename,
+        time.strftime("%Y-%m-%dT%H:%M:%S%z"),
+        plan.sleep_seconds,
+        allocation,
+        source,
+        plan.n_expected_cores or allocation.cores,
+        plan.gpu_uuids,
+    )
+
+
+def _connect(
+    plan: Plan, limit: MemoryLimit | None
+) -> tuple[str, ProcessTreeSource, MachineSource]:
+    """The first process source that works here."""
+    names = (plan.source,) if plan.source else PROCESS_SOURCES
+    for name in names:
+        module = import_module(f"..sources.{name}", __package__)
+        try:
+            tree: ProcessTreeSource = module.ProcessTree(
+                plan.root_pid, is_newborn=plan.is_newborn, adopter_pid=plan.adopter_pid
+            )
+            machine: MachineSource = module.Machine(limit.read_used if limit else None)
+            machine.read()
+        except (OSError, ValueError, IndexError):
+            if name == names[-1]:
+                raise
+            continue
+        return module.NAME, tree, machine
+    raise AssertionError("no process source is registered")
+
+
+def _read_own_peak_bytes() -> int:
+    import resource
+    import sys
+
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1024

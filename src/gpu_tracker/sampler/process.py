@@ -1,0 +1,237 @@
+"""The tracker's handle on its sampler: start it, talk to it, and never be hurt by it.
+
+Nothing here raises because the sampler is slow, stopped or dead; the caller is told and goes on.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import sys
+import time
+
+from ..errors import TrackerError
+from .wire import Inbox, pack
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+_PACKAGE_PARENT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+_RECORDING_FD = 3
+_FIRST_FREE_FD = 10
+# -I -S: no environment, no user site, no .pth files of the job's; the paths come as arguments and are
+# searched after the standard library, so that nothing of the job's can shadow it.
+_BOOT = (
+    "import sys; sys.path += sys.argv[2:]; "
+    "from gpu_tracker.sampler.child import main; main(sys.argv[1])"
+)
+
+_open_handles: set[SamplerProcess] = set()
+_is_fork_hook_set = False
+_reaped_cpu_seconds = 0.0
+
+
+def reaped_cpu_seconds() -> float:
+    """CPU that this process's own samplers have added to what it knows of its children."""
+    return _reaped_cpu_seconds
+
+
+class SamplerProcess:
+    """A running sampler. `pid` is known once it has said that it is ready."""
+
+    def __init__(self, recording_fd: int, tracker_version: str) -> None:
+        commands_in, commands_out = os.pipe()
+        replies_in, replies_out = os.pipe()
+        self.pid = 0
+        self.is_gone = False
+        self._pidfd = -1
+        self._commands_fd = commands_out
+        self._replies_fd = replies_in
+        self._inbox = Inbox()
+        self._unread: list[tuple[str, tuple[Any, ...]]] = []
+        self._requests = 0
+        try:
+            self._parent_pid = _spawn(commands_in, replies_out, recording_fd, tracker_version)
+        except OSError as error:
+            self.close()
+            raise TrackerError(f"The sampler could not be started: {error.strerror}.") from None
+        finally:
+            os.close(commands_in)
+            os.close(replies_out)
+        _open_handles.add(self)
+        _close_handles_in_forks()
+
+    def wait_until_ready(self, timeout_seconds: float) -> bool:
+        """Whether the sampler has come up."""
+        message = self._receive("ready", time.monotonic() + timeout_seconds)
+        if message is not None:
+            (self.pid,) = message
+            try:
+                self._pidfd = os.pidfd_open(self.pid)
+            except (AttributeError, OSError):
+                self._pidfd = -1
+        _reap(self._parent_pid)
+        return message is not None
+
+    def send(self, word: str, *values: Any) -> bool:
+        """Whether the sampler is still there to be told something."""
+        if not self.is_gone:
+            self.is_gone = not _write_quietly(self._commands_fd, pack(word, *values))
+        return not self.is_gone
+
+    def request(self, word: str, *values: Any) -> int:
+        """Send something that wants an answer; the number is for `receive`."""
+        self._requests += 1
+        self.send(word, self._requests, *values)
+        return self._requests
+
+    def receive(self, word: str, request: int, timeout_seconds: float) -> tuple[Any, ...] | None:
+        """The answer to a request, or None if there is none in time. Older answers are dropped."""
+        deadline = time.monotonic() + timeout_seconds
+        while (message := self._receive(word, deadline)) is not None:
+            if message[0] == request:
+                return message[1:]
+        return None
+
+    def has_root_ended(self, timeout_seconds: float) -> bool:
+        """Wait for the tracked process to end."""
+        deadline = time.monotonic() + timeout_seconds
+        return self._receive("ended", deadline) is not None
+
+    @property
+    def replies_fd(self) -> int:
+        """For those who wait for several things at once."""
+        return self._replies_fd
+
+    def kill(self) -> None:
+        """End it by force. By descriptor: the number may belong to somebody else by now."""
+        import signal
+
+        if self._pidfd >= 0:
+            try:
+                signal.pidfd_send_signal(self._pidfd, signal.SIGKILL)
+            except OSError:
+                pass  # gone already
+        elif self.pid and not self.is_gone:
+            os.kill(self.pid, signal.SIGKILL)
+        self.is_gone = True
+
+    def close(self) -> None:
+        """Give the descriptors back. A sampler that still runs takes this as the end."""
+        _open_handles.discard(self)
+        for fd in (self._commands_fd, self._replies_fd, self._pidfd):
+            if fd >= 0:
+                os.close(fd)
+        self._commands_fd = self._replies_fd = self._pidfd = -1
+        self.is_gone = True
+
+    def _receive(self, word: str, deadline: float) -> tuple[Any, ...] | None:
+        while True:
+            while self._unread:
+                received, values = self._unread.pop(0)
+                if received == word:
+                    return values
+                if received == "failed":
+                    self.is_gone = True
+            wait = deadline - time.monotonic()
+            if self.is_gone and wait > 0:
+                wait = 0.0
+            poll = select.poll()
+            poll.register(self._replies_fd, select.POLLIN)
+            if not poll.poll(max(0.0, wait) * 1000):
+                return None
+            chunk = os.read(self._replies_fd, 65536)
+            if not chunk:
+                self.is_gone = True
+                return None
+            self._unread.extend(self._inbox.feed(chunk))
+
+
+def find_python() -> str:
+    """An interpreter to run the sampler in: a program that embeds Python is not one."""
+    candidates = [sys.executable, getattr(sys, "_base_executable", "")]
+    version = f"{sys.version_info.major}.{sys.version_info.minor}"
+    for name in (f"python{version}", "python3"):
+        candidates.append(os.path.join(sys.base_prefix, "bin", name))
+    for candidate in candidates:
+        is_python = os.path.basename(candidate or "").startswith(("python", "pypy"))
+        if is_python and os.access(candidate, os.X_OK):
+            return candidate
+    raise TrackerError(
+        "No Python interpreter was found to run the sampler in.",
+        f"sys.executable is {sys.executable!r}.",
+    )
+
+
+def _spawn(commands_fd: int, replies_fd: int, recording_fd: int, tracker_version: str) -> int:
+    """Start the interpreter by posix_spawn, which does not copy the caller's page tables."""
+    python = find_python()
+    paths = [_PACKAGE_PARENT]
+    paths += [path for path in sys.path if path.endswith(("site-packages", "dist-packages"))]
+    arguments = [python, "-I", "-S", "-c", _BOOT, tracker_version, *paths]
+    # Preloaded libraries are meant for the job: allocators, I/O tracers that write a file per process.
+    environment = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
+    moved = [_above_standard(fd) for fd in (commands_fd, replies_fd, recording_fd)]
+    try:
+        return os.posix_spawn(
+            python,
+            arguments,
+            environment,
+            file_actions=[
+                (os.POSIX_SPAWN_DUP2, moved[0], 0),
+                (os.POSIX_SPAWN_DUP2, moved[1], 1),
+                (os.POSIX_SPAWN_OPEN, 2, os.devnull, os.O_WRONLY, 0),
+                (os.POSIX_SPAWN_DUP2, moved[2], _RECORDING_FD),
+            ],
+            setsid=True,
+        )
+    finally:
+        for fd in moved:
+            os.close(fd)
+
+
+def _write_quietly(fd: int, message: bytes) -> bool:
+    """Write, and survive a reader that has died: in a program that restored SIGPIPE it would be fatal."""
+    import signal
+
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGPIPE])
+    try:
+        while message:
+            message = message[os.write(fd, message) :]
+    except OSError:
+        if signal.SIGPIPE in signal.sigpending():
+            signal.sigwait([signal.SIGPIPE])
+        return False
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+    return True
+
+
+def _above_standard(fd: int) -> int:
+    """A copy out of the way: in a program without standard streams a pipe may be number 0."""
+    import fcntl
+
+    return fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, _FIRST_FREE_FD)
+
+
+def _reap(pid: int) -> None:
+    global _reaped_cpu_seconds
+    try:
+        _, _, usage = os.wait4(pid, 0)
+    except ChildProcessError:
+        return  # the program does not keep its children, or has waited for all of them itself
+    _reaped_cpu_seconds += usage.ru_utime + usage.ru_stime
+
+
+def _close_handles_in_forks() -> None:
+    """A forked worker must not hold the pipes: the sampler could not see the program's end."""
+    global _is_fork_hook_set
+    if not _is_fork_hook_set:
+        _is_fork_hook_set = True
+        os.register_at_fork(after_in_child=_close_all)
+
+
+def _close_all() -> None:
+    for handle in tuple(_open_handles):
+        handle.close()

@@ -1,0 +1,234 @@
+"""What the job may use: affinity, cgroup v1 and v2, Slurm's variables; beside it what the machine has.
+
+On a shared node the machine's figures are somebody else's: 3 of the 4 cores a job was given are 75 %
+of the job, not 2 % of a 128-core node.
+"""
+
+from __future__ import annotations
+
+import os
+
+from ..model import Allocation
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_MIB = 1024 * 1024
+# cgroup v1 writes "no limit" as the largest page-aligned number; nobody has an exbibyte.
+_NO_LIMIT_BYTES = 1 << 60
+
+
+class MemoryLimit:
+    """The tightest memory limit above a process, and what is used under it."""
+
+    def __init__(self, directory: str, limit_bytes: int) -> None:
+        self.directory = directory
+        self.limit_bytes = limit_bytes
+
+    def read_used(self) -> int | None:
+        """Bytes in use that the kernel could not simply drop, as MemAvailable has it for a machine."""
+        try:
+            stat = parse_flat_keyed(_read_text(f"{self.directory}/memory.stat"))
+        except (OSError, ValueError):
+            return None
+        if "anon" in stat:  # v2
+            return stat["anon"] + stat.get("shmem", 0) + stat.get("file_mapped", 0)
+        return (
+            stat.get("total_rss", 0)
+            + stat.get("total_shmem", 0)
+            + stat.get("total_mapped_file", 0)
+        )
+
+    def count_oom_kills(self) -> int:
+        """How often the kernel has killed a process to stay below the limit."""
+        for name in ("memory.events", "memory.oom_control"):
+            try:
+                return parse_flat_keyed(_read_text(f"{self.directory}/{name}")).get("oom_kill", 0)
+            except (OSError, ValueError):
+                continue
+        return 0
+
+
+# ---- Parsers. Pure.
+
+
+def parse_flat_keyed(text: str) -> dict[str, int]:
+    """`key number` lines, as in memory.stat."""
+    return {key: int(value) for key, value in (line.split() for line in text.splitlines())}
+
+
+def parse_cgroup_paths(text: str) -> dict[str, str]:
+    """Controller → path of `/proc/PID/cgroup`; the unified (v2) hierarchy has the name ''."""
+    paths = {}
+    for line in text.splitlines():
+        _, controllers, path = line.split(":", 2)
+        for controller in controllers.split(","):
+            paths[controller] = path
+    return paths
+
+
+def parse_cgroup_mounts(text: str) -> dict[str, str]:
+    """Controller → mount point of `/proc/PID/mounts`; v2 has the name ''."""
+    mounts: dict[str, str] = {}
+    for line in text.splitlines():
+        _, point, kind, options, *_ = line.split()
+        if kind == "cgroup2":
+            mounts.setdefault("", point)
+        elif kind == "cgroup":
+            for option in options.split(","):
+                mounts.setdefault(option, point)
+    return mounts
+
+
+def parse_cpu_list(text: str) -> int:
+    """How many CPUs a list like `0-3,8` names."""
+    count = 0
+    for part in text.strip().split(","):
+        first, _, last = part.partition("-")
+        count += int(last or first) - int(first) + 1
+    return count
+
+
+def parse_slurm_memory(environment: Mapping[str, str]) -> int | None:
+    """Bytes of memory on this node that Slurm's variables promise."""
+    try:
+        if "SLURM_MEM_PER_NODE" in environment:
+            return int(environment["SLURM_MEM_PER_NODE"]) * _MIB or None
+        if "SLURM_MEM_PER_CPU" in environment:
+            per_cpu = int(environment["SLURM_MEM_PER_CPU"])
+            return per_cpu * int(environment["SLURM_CPUS_ON_NODE"]) * _MIB or None
+    except (KeyError, ValueError):
+        return None
+    return None
+
+
+# ---- Reading.
+
+
+def read_allocation(
+    pid: int, environment: Mapping[str, str], *, proc: str = "/proc"
+) -> tuple[Allocation, MemoryLimit | None]:
+    """What this process may use, and its memory limit where a cgroup sets one."""
+    machine_cores = os.cpu_count() or 1
+    machine_ram = _read_machine_ram(proc)
+    cores, cores_source = _read_cores(pid, environment, machine_cores, proc)
+    limit = find_memory_limit(pid, machine_ram, proc=proc)
+    ram, ram_source = machine_ram, "machine"
+    if limit is not None:
+        ram, ram_source = limit.limit_bytes, "cgroup"
+    elif (promised := parse_slurm_memory(environment)) and promised < machine_ram:
+        ram, ram_source = promised, "Slurm"
+    return (
+        Allocation(machine_cores, cores, cores_source, machine_ram, ram, ram_source),
+        limit,
+    )
+
+
+def find_memory_limit(pid: int, machine_ram_bytes: int, *, proc: str = "/proc") -> MemoryLimit | None:
+    """The smallest limit on the way up the process's cgroup path, if below the machine's memory."""
+    tightest = None
+    for directory, name in _climb(pid, "memory", ("memory.max", "memory.limit_in_bytes"), proc):
+        try:
+            text = _read_text(f"{directory}/{name}").strip()
+            limit = int(text)
+        except (OSError, ValueError):  # not there at this level, or "max"
+            continue
+        if limit < min(_NO_LIMIT_BYTES, machine_ram_bytes) and (
+            tightest is None or limit < tightest.limit_bytes
+        ):
+            tightest = MemoryLimit(directory, limit)
+    return tightest
+
+
+def _read_cores(
+    pid: int, environment: Mapping[str, str], machine_cores: int, proc: str
+) -> tuple[float, str]:
+    cores, source = float(machine_cores), "machine"
+    for candidate, candidate_source in (
+        # An MPI launcher binds each rank to a core of an allocation that is larger, and Slurm
+        # says how large; elsewhere the affinity is the truth.
+        (_read_slurm_cores(environment), "Slurm"),
+        (_read_affinity(pid, environment), "affinity"),
+        (_read_cgroup_quota(pid, proc), "cgroup"),
+    ):
+        if candidate is not None and candidate < cores:
+            cores, source = candidate, candidate_source
+    return cores, source
+
+
+def _read_slurm_cores(environment: Mapping[str, str]) -> float | None:
+    try:
+        return float(environment["SLURM_CPUS_ON_NODE"])
+    except (KeyError, ValueError):
+        return None
+
+
+def _read_affinity(pid: int, environment: Mapping[str, str]) -> float | None:
+    under_mpi = any(
+        name in environment for name in ("OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK")
+    )
+    if under_mpi or not hasattr(os, "sched_getaffinity"):
+        return None
+    try:
+        return float(len(os.sched_getaffinity(pid)))
+    except OSError:
+        return None
+
+
+def _read_cgroup_quota(pid: int, proc: str) -> float | None:
+    tightest: float | None = None
+    for directory, name in _climb(pid, "cpu", ("cpu.max", "cpu.cfs_quota_us"), proc):
+        try:
+            if name == "cpu.max":
+                quota, period = map(int, _read_text(f"{directory}/cpu.max").split())
+            else:
+                quota = int(_read_text(f"{directory}/cpu.cfs_quota_us"))
+                period = int(_read_text(f"{directory}/cpu.cfs_period_us"))
+        except (OSError, ValueError):  # not there at this level, or "max"
+            continue
+        if quota > 0 and period > 0:
+            tightest = quota / period if tightest is None else min(tightest, quota / period)
+    return tightest
+
+
+def _climb(
+    pid: int, controller: str, names: tuple[str, str], proc: str
+) -> list[tuple[str, str]]:
+    """The directories from the process's cgroup up to the root, v2 and v1, with the file to read.
+
+    Inside a container the path may lead out of what is mounted; the mount point itself is then
+    the container's own group.
+    """
+    try:
+        paths = parse_cgroup_paths(_read_text(f"{proc}/{pid}/cgroup"))
+        mounts = parse_cgroup_mounts(_read_text(f"{proc}/{pid}/mounts"))
+    except (OSError, ValueError):
+        return []
+    steps = []
+    for hierarchy, name in (("", names[0]), (controller, names[1])):
+        if hierarchy not in paths or hierarchy not in mounts:
+            continue
+        path = paths[hierarchy].strip("/")
+        while path:
+            steps.append((f"{mounts[hierarchy]}/{path}", name))
+            path = path.rpartition("/")[0]
+        steps.append((mounts[hierarchy], name))
+    return steps
+
+
+def _read_machine_ram(proc: str) -> int:
+    try:
+        for line in _read_text(f"{proc}/meminfo").splitlines():
+            if line.startswith("MemTotal:"):
+                return int(line.split()[1]) * 1024
+    except OSError:
+        pass
+    import psutil
+
+    return int(psutil.virtual_memory().total)
+
+
+def _read_text(path: str) -> str:
+    with open(path, encoding="utf-8", errors="replace") as file:
+        return file.read()

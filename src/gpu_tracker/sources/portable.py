@@ -1,0 +1,151 @@
+"""Every other system: the same readings through psutil. Also for Linux kernels without a usual `/proc`."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from ..model import MachineReading, ProcessReading, SharingReading
+from . import IGNORED_ARGUMENTS
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import psutil
+
+NAME = "psutil"
+
+class ProcessTree:
+    """A process and all its descendants, also those whose parents have gone."""
+
+    def __init__(self, root_pid: int, *, is_newborn: bool = False, adopter_pid: int = 0) -> None:
+        import psutil
+
+        self.root_pid = root_pid
+        self._adopter_pid = adopter_pid
+        self._members: dict[int, psutil.Process] = {}
+        self._pids_at_start: frozenset[int] = frozenset()
+        self._find_new()
+        if not is_newborn:
+            self._pids_at_start = frozenset(self._members)
+
+    def is_alive(self) -> bool:
+        """Whether the root still runs; a zombie does not."""
+        import psutil
+
+        root = self._members.get(self.root_pid)
+        try:
+            return (
+                root is not None
+                and root.is_running()
+                and root.status() != psutil.STATUS_ZOMBIE
+            )
+        except psutil.Error:
+            return False
+
+    def read(self) -> tuple[ProcessReading, ...]:
+        """Look at every living process of the tree."""
+        import psutil
+
+        self._find_new()
+        readings = []
+        for pid, process in tuple(self._members.items()):
+            try:
+                readings.append(self._read_one(process))
+            except psutil.Error:
+                del self._members[pid]
+        return tuple(readings)
+
+    def read_sharing(self, pid: int) -> SharingReading | None:
+        """What is shared, where the system tells (Linux only)."""
+        import psutil
+
+        try:
+            memory = self._members[pid].memory_full_info()
+        except (psutil.Error, KeyError):
+            return None
+        pss = getattr(memory, "pss", None)
+        return None if pss is None else SharingReading(pss, pss, memory.uss)
+
+    def close(self) -> None:
+        """Forget everybody."""
+        self._members.clear()
+
+    def _find_new(self) -> None:
+        import psutil
+
+        parents = [self.root_pid, *self._members]
+        if self._adopter_pid:
+            parents.append(self._adopter_pid)
+        for pid in parents:
+            try:
+                parent = self._members.get(pid) or psutil.Process(pid)
+                family = [parent, *parent.children(recursive=True)]
+            except psutil.Error:
+                continue
+            for process in family:
+                if process.pid in self._members or process.pid == self._adopter_pid:
+                    continue
+                if process.pid == self.root_pid or _is_of_the_job(process):
+                    self._members[process.pid] = process
+
+    def _read_one(self, process: psutil.Process) -> ProcessReading:
+        with process.oneshot():
+            if not process.is_running():
+                raise _no_such_process(process.pid)
+            times = process.cpu_times()
+            memory = process.memory_info()
+            return ProcessReading(
+                process.pid,
+                process.ppid(),
+                process.name(),
+                # psutil does not tell; elsewhere than on Linux fork without exec is rare.
+                is_forked_copy=sys.platform == "linux" and process.pid != self.root_pid,
+                n_threads=process.num_threads(),
+                cpu_seconds=times.user + times.system,
+                reaped_cpu_seconds=getattr(times, "children_user", 0.0)
+                + getattr(times, "children_system", 0.0),
+                rss_bytes=memory.rss,
+                file_bytes=getattr(memory, "shared", 0),
+                peak_rss_bytes=getattr(memory, "peak_wset", None),
+                was_running_at_start=process.pid in self._pids_at_start,
+            )
+
+
+class Machine:
+    """CPU and memory of the whole machine."""
+
+    def __init__(self, read_limit_used: Callable[[], int | None] | None = None) -> None:
+        self._read_limit_used = read_limit_used
+
+    def read(self) -> MachineReading:
+        """Look once."""
+        import psutil
+
+        times = psutil.cpu_times()
+        memory = psutil.virtual_memory()
+        busy = sum(getattr(times, name, 0.0) for name in ("user", "nice", "system", "irq", "softirq"))
+        return MachineReading(
+            busy,
+            memory.total - memory.available,
+            self._read_limit_used() if self._read_limit_used else None,
+        )
+
+
+def _is_of_the_job(process: psutil.Process) -> bool:
+    import psutil
+
+    try:
+        arguments = " ".join(process.cmdline())
+    except psutil.Error:
+        return process.pid != os.getpid()
+    return process.pid != os.getpid() and not any(
+        ignored in arguments for ignored in IGNORED_ARGUMENTS
+    )
+
+
+def _no_such_process(pid: int) -> psutil.NoSuchProcess:
+    import psutil
+
+    return psutil.NoSuchProcess(pid)

@@ -1,0 +1,372 @@
+"""Linux: processes, their memory and the machine, read straight from `/proc` and the kernel's CPU clocks.
+
+Built for a look every few milliseconds: files stay open, a process that has not run since the last look
+costs one clock read, and new processes are found by the pids handed out since, not by walking `/proc`.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+
+from ..model import MachineReading, ProcessReading, SharingReading
+from . import IGNORED_ARGUMENTS
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+NAME = "procfs"
+
+_TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 100
+_PAGE_BYTES = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
+_FORKED_BUT_NO_EXEC = 0x40  # PF_FORKNOEXEC in the flags of /proc/PID/stat
+_LOWEST_RECYCLED_PID = 300  # the kernel never hands out lower ones after a wrap
+_MOST_PIDS_TO_TRY = 2000
+_DEAD_STATES = (b"Z", b"X")
+_PEAKS_READ_PER_LOOK = 8
+
+_IGNORED_ARGUMENTS = tuple(argument.encode() for argument in IGNORED_ARGUMENTS)
+
+
+# ---- Parsers: bytes of a file → a value. Pure.
+
+
+def parse_stat(text: bytes) -> tuple[str, bytes, int, int, float, float, int, int]:
+    """Name, state, parent, flags, own CPU, reaped CPU, threads and start tick of `/proc/PID/stat`.
+
+    A name may hold spaces and brackets, so the fields are counted from the last bracket.
+    """
+    opening, closing = text.index(b"("), text.rindex(b")")
+    fields = text[closing + 2 :].split()
+    return (
+        text[opening + 1 : closing].decode("utf-8", "replace"),
+        fields[0],
+        int(fields[1]),
+        int(fields[6]),
+        (int(fields[11]) + int(fields[12])) / _TICKS_PER_SECOND,
+        (int(fields[13]) + int(fields[14])) / _TICKS_PER_SECOND,
+        int(fields[17]),
+        int(fields[19]),
+    )
+
+
+def parse_statm(text: bytes) -> tuple[int, int]:
+    """Resident bytes, and the part of them that is files and shared memory."""
+    _, resident, shared, *_ = text.split(maxsplit=3)
+    return int(resident) * _PAGE_BYTES, int(shared) * _PAGE_BYTES
+
+
+def parse_kib_field(text: bytes, field: bytes) -> int | None:
+    """Bytes of a `Field:   123 kB` line; None where there is no such line (a zombie has none)."""
+    start = text.find(field)
+    if start < 0:
+        return None
+    return int(text[start + len(field) :].split(maxsplit=1)[0]) * 1024
+
+
+def parse_smaps_rollup(text: bytes) -> SharingReading:
+    """Proportional and private memory; kernels before 5.4 do not tell the anonymous part apart."""
+    pss = parse_kib_field(text, b"\nPss:") or 0
+    anonymous_pss = parse_kib_field(text, b"\nPss_Anon:")
+    private = sum(
+        parse_kib_field(text, field) or 0 for field in (b"\nPrivate_Clean:", b"\nPrivate_Dirty:")
+    )
+    return SharingReading(pss, pss if anonymous_pss is None else anonymous_pss, private)
+
+
+def parse_machine_cpu(text: bytes) -> float:
+    """CPU seconds spent by anybody: all but idle, waiting for disks, and what a hypervisor took."""
+    user, nice, system, _idle, _iowait, irq, softirq = map(int, text.split(maxsplit=8)[1:8])
+    return (user + nice + system + irq + softirq) / _TICKS_PER_SECOND
+
+
+def parse_memory_used(text: bytes) -> int:
+    """Memory that could not be had without swapping."""
+    total = parse_kib_field(text, b"MemTotal:") or 0
+    available = parse_kib_field(text, b"MemAvailable:")
+    if available is None:  # kernels before 3.14, and some emulations of /proc
+        available = parse_kib_field(text, b"MemFree:") or 0
+    return total - available
+
+
+def parse_last_pid(text: bytes) -> int:
+    """The newest pid of this namespace, last word of `/proc/loadavg`."""
+    return int(text.rsplit(maxsplit=1)[1])
+
+
+def pids_since(previous: int, newest: int, highest: int) -> Iterable[int] | None:
+    """The pids handed out after `previous`; None when they are too many to try one by one."""
+    if newest >= previous:
+        count, candidates = newest - previous, [range(previous + 1, newest + 1)]
+    else:
+        candidates = [range(previous + 1, highest), range(_LOWEST_RECYCLED_PID, newest + 1)]
+        count = sum(map(len, candidates))
+    if count > _MOST_PIDS_TO_TRY:
+        return None
+    return [pid for pids in candidates for pid in pids]
+
+
+# ---- Reading.
+
+
+class _Member:
+    """A process of the tree, with its files kept open."""
+
+    __slots__ = (
+        "clock_id",
+        "clock_nanoseconds",
+        "is_counted",
+        "is_zombie",
+        "peak_is_due",
+        "reading",
+        "stat_fd",
+        "statm_fd",
+    )
+
+    def __init__(self, reading: ProcessReading, stat_fd: int, statm_fd: int) -> None:
+        self.reading = reading
+        self.stat_fd, self.statm_fd = stat_fd, statm_fd
+        # The CPU clock of another process (see clock_getcpuclockid): nanoseconds, where
+        # /proc/PID/stat counts in hundredths of a second.
+        self.clock_id = (~reading.pid << 3) | 2
+        self.clock_nanoseconds = -1
+        self.is_counted = True
+        self.is_zombie = False
+        self.peak_is_due = False
+
+    def close(self) -> None:
+        os.close(self.stat_fd)
+        os.close(self.statm_fd)
+
+
+class ProcessTree:
+    """A process and all its descendants, also those whose parents have gone.
+
+    `adopter_pid` is a process that inherits the job's orphans (the command line is one): its
+    children belong to the tree too. A root that `is_newborn` cannot have children older than itself.
+    """
+
+    def __init__(
+        self,
+        root_pid: int,
+        *,
+        is_newborn: bool = False,
+        adopter_pid: int = 0,
+        proc: str = "/proc",
+    ) -> None:
+        self.root_pid = root_pid
+        self._proc = proc
+        self._adopter_pid = adopter_pid
+        self._members: dict[int, _Member] = {}
+        self._peaks_cursor = 0
+        self._loadavg_fd = os.open(f"{proc}/loadavg", os.O_RDONLY)
+        self._highest_pid = int(_read_file(f"{proc}/sys/kernel/pid_max"))
+        self._last_pid = root_pid
+        self._admit(root_pid, self._try_stat(root_pid), at_start=not is_newborn)
+        if not is_newborn:
+            self._last_pid = parse_last_pid(os.pread(self._loadavg_fd, 128, 0))
+            self._scan(at_start=True)
+
+    def is_alive(self) -> bool:
+        """Whether the root still runs; a zombie does not."""
+        root = self._members.get(self.root_pid)
+        return root is not None and not root.is_zombie
+
+    def read(self) -> tuple[ProcessReading, ...]:
+        """Look at every living process of the tree."""
+        self._find_new()
+        # A copy: members that have gone are dropped on the way.
+        for pid, member in tuple(self._members.items()):
+            try:
+                self._refresh(member)
+            except (OSError, ValueError, IndexError):
+                # It may vanish between any two reads; that is normal.
+                self._members.pop(pid).close()
+        self._read_due_peaks()
+        return tuple(member.reading for member in self._members.values() if member.is_counted)
+
+    def read_sharing(self, pid: int) -> SharingReading | None:
+        """What is shared; costs about 11 ms per GB and holds the process's memory lock meanwhile."""
+        try:
+            return parse_smaps_rollup(_read_file(f"{self._proc}/{pid}/smaps_rollup"))
+        except (OSError, ValueError):
+            return None
+
+    def close(self) -> None:
+        """Give the descriptors back."""
+        for member in self._members.values():
+            member.close()
+        self._members.clear()
+        os.close(self._loadavg_fd)
+
+    def _find_new(self) -> None:
+        newest = parse_last_pid(os.pread(self._loadavg_fd, 128, 0))
+        if newest == self._last_pid:
+            return
+        candidates = pids_since(self._last_pid, newest, self._highest_pid)
+        self._last_pid = newest
+        if candidates is None:
+            self._scan(at_start=False)
+        else:
+            self._admit_relatives(candidates, at_start=False)
+
+    def _scan(self, *, at_start: bool) -> None:
+        pids = sorted(int(name) for name in os.listdir(self._proc) if name.isdigit())
+        self._admit_relatives(pids, at_start=at_start)
+
+    def _admit_relatives(self, pids: Iterable[int], *, at_start: bool) -> None:
+        strangers = {}
+        for pid in pids:
+            stat = None if pid in self._members else self._try_stat(pid)
+            if stat is not None:
+                strangers[pid] = stat
+        # A child's pid may be lower than its parent's (pids wrap), so go round until nobody joins.
+        joined = True
+        while joined:
+            joined = False
+            for pid, stat in tuple(strangers.items()):
+                parent = stat[2]
+                if parent in self._members or (parent == self._adopter_pid != 0):
+                    del strangers[pid]
+                    joined = self._admit(pid, stat, at_start=at_start) or joined
+
+    def _try_stat(
+        self, pid: int
+    ) -> tuple[str, bytes, int, int, float, float, int, int] | None:
+        try:
+            return parse_stat(_read_file(f"{self._proc}/{pid}/stat"))
+        except (OSError, ValueError, IndexError):
+            return None
+
+    def _admit(
+        self,
+        pid: int,
+        stat: tuple[str, bytes, int, int, float, float, int, int] | None,
+        *,
+        at_start: bool,
+    ) -> bool:
+        if stat is None:
+            return False
+        name, state, parent, flags, cpu, reaped, threads, _ = stat
+        is_root = pid == self.root_pid
+        # A zombie's time is its parent's as soon as it is waited for, and it has no arguments left
+        # that would tell whose it was.
+        if not is_root and (state in _DEAD_STATES or not self._is_of_the_job(pid)):
+            return False
+        try:
+            stat_fd = os.open(f"{self._proc}/{pid}/stat", os.O_RDONLY)
+        except OSError:
+            return False
+        try:
+            statm_fd = os.open(f"{self._proc}/{pid}/statm", os.O_RDONLY)
+        except OSError:
+            os.close(stat_fd)
+            return False
+        is_forked_copy = bool(flags & _FORKED_BUT_NO_EXEC) and not is_root
+        reading = ProcessReading(
+            pid, parent, name, is_forked_copy, threads, cpu, reaped, 0, 0, None, at_start
+        )
+        member = self._members[pid] = _Member(reading, stat_fd, statm_fd)
+        # A child that has not called exec yet may be about to become anything (one of our own
+        # samplers, say) and, started by vfork, still shares its parent's whole memory. It counts
+        # from the next look on; its CPU time is a counter and loses nothing.
+        member.is_counted = at_start or not is_forked_copy
+        return True
+
+    def _is_of_the_job(self, pid: int) -> bool:
+        try:
+            # Threads have a directory in /proc too, only not a listed one.
+            if parse_group_leader(_read_file(f"{self._proc}/{pid}/status")) != pid:
+                return False
+            arguments = _read_file(f"{self._proc}/{pid}/cmdline")
+        except (OSError, ValueError):
+            return False
+        return not any(ignored in arguments for ignored in _IGNORED_ARGUMENTS)
+
+    def _refresh(self, member: _Member) -> None:
+        """Read a process again, unless its CPU clock says that it has not run since."""
+        try:
+            clock = time.clock_gettime_ns(member.clock_id)
+        except OSError:
+            clock = -1  # no such clock for a foreign pid namespace, or gone: the files decide
+        if clock == member.clock_nanoseconds and clock >= 0 and member.is_counted:
+            return
+        name, state, parent, flags, cpu, reaped, threads, _ = parse_stat(
+            os.pread(member.stat_fd, 1024, 0)
+        )
+        old = member.reading
+        is_forked_copy = bool(flags & _FORKED_BUT_NO_EXEC) and old.pid != self.root_pid
+        if old.is_forked_copy and not is_forked_copy and not self._is_of_the_job(old.pid):
+            raise ProcessLookupError(old.pid)
+        member.is_zombie = state in _DEAD_STATES
+        member.is_counted = True
+        member.peak_is_due = not member.is_zombie
+        member.clock_nanoseconds = clock
+        rss, file = (0, 0) if member.is_zombie else parse_statm(os.pread(member.statm_fd, 128, 0))
+        member.reading = ProcessReading(
+            old.pid,
+            parent,
+            name,
+            is_forked_copy,
+            0 if member.is_zombie else threads,
+            clock / 1e9 if clock >= 0 else cpu,
+            reaped,
+            rss,
+            file,
+            old.peak_rss_bytes,
+            old.was_running_at_start,
+        )
+
+    def _read_due_peaks(self) -> None:
+        """High-water marks of those that ran: of all while they are few, in turns when many."""
+        due = [member for member in self._members.values() if member.peak_is_due]
+        if len(due) > _PEAKS_READ_PER_LOOK:
+            start = self._peaks_cursor % len(due)
+            self._peaks_cursor += _PEAKS_READ_PER_LOOK
+            due = (due[start:] + due[:start])[:_PEAKS_READ_PER_LOOK]
+        for member in due:
+            member.peak_is_due = False
+            try:
+                status = _read_file(f"{self._proc}/{member.reading.pid}/status")
+                peak = parse_kib_field(status, b"VmHWM:")
+            except (OSError, ValueError):
+                continue
+            if peak is not None:
+                member.reading = member.reading._replace(peak_rss_bytes=peak)
+
+
+class Machine:
+    """CPU and memory of the whole machine, and of the job's own memory limit."""
+
+    def __init__(
+        self, read_limit_used: Callable[[], int | None] | None = None, *, proc: str = "/proc"
+    ) -> None:
+        self._stat_fd = os.open(f"{proc}/stat", os.O_RDONLY)
+        self._meminfo_fd = os.open(f"{proc}/meminfo", os.O_RDONLY)
+        self._read_limit_used = read_limit_used
+
+    def read(self) -> MachineReading:
+        """Look once."""
+        return MachineReading(
+            parse_machine_cpu(os.pread(self._stat_fd, 512, 0)),
+            parse_memory_used(os.pread(self._meminfo_fd, 4096, 0)),
+            self._read_limit_used() if self._read_limit_used else None,
+        )
+
+
+def parse_group_leader(status: bytes) -> int:
+    """The process that a thread belongs to."""
+    start = status.index(b"\nTgid:")
+    return int(status[start + 6 :].split(maxsplit=1)[0])
+
+
+def _read_file(path: str) -> bytes:
+    fd = os.open(path, os.O_RDONLY)
+    try:
+        chunks = []
+        while chunk := os.read(fd, 65536):
+            chunks.append(chunk)
+        return b"".join(chunks)
+    finally:
+        os.close(fd)

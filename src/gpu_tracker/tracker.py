@@ -1,0 +1,405 @@
+"""The tracker: start, stop, and the figures in between. One tracker makes one recording at a time."""
+
+from __future__ import annotations
+
+import enum
+import os
+import sys
+import time
+from _thread import allocate_lock
+
+from .config import Settings, check, check_gpu_uuids, check_process_id, read_process_source
+from .model import Recording, RootFigures, Totals
+from .recording import writer
+from .recording.schema import decode_end, decode_header, decode_mark
+from .sampler.process import SamplerProcess, reaped_cpu_seconds
+from .sampler.wire import Plan
+from .version import __version__
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from types import TracebackType
+    from typing import Any
+
+    from .reports.build import Report
+    from .usage import (
+        ComputeTime as ComputeTime,
+    )
+    from .usage import (
+        CPUUtilization as CPUUtilization,
+    )
+    from .usage import (
+        GPUUtilization as GPUUtilization,
+    )
+    from .usage import (
+        MaxGPURAM as MaxGPURAM,
+    )
+    from .usage import (
+        MaxRAM as MaxRAM,
+    )
+    from .usage import (
+        ProcessingUnitPercentages as ProcessingUnitPercentages,
+    )
+    from .usage import (
+        ResourceUsage as ResourceUsage,
+    )
+    from .usage import (
+        RSSValues as RSSValues,
+    )
+
+_READY_SECONDS = 20.0
+_LIVE_SECONDS = 2.0
+_MAXRSS_BYTES = 1 if sys.platform == "darwin" else 1024
+
+
+class _State(enum.Enum):
+    NEW = 0
+    STARTED = 1
+    STOPPED = 2
+
+
+class Tracker:
+    """Tracks what a process and all its descendants use, between `start()` and `stop()` or in a `with` block.
+
+    The paper's parameters come first and mean what they mean there. Ours, by keyword only: `record` writes
+    a recording to that file, or into that directory; `max_overhead` is the share of one core that
+    measuring may cost; `full_resolution` writes a line for every look.
+    """
+
+    State = _State
+
+    def __init__(
+        self,
+        sleep_time: float = 1.0,
+        ram_unit: str = "gigabytes",
+        gpu_ram_unit: str = "gigabytes",
+        time_unit: str = "hours",
+        n_expected_cores: int | None = None,
+        gpu_uuids: Iterable[str] | None = None,
+        disable_logs: bool = False,
+        process_id: int | None = None,
+        n_join_attempts: int = 5,
+        join_timeout: float = 10.0,
+        *,
+        record: str | os.PathLike[str] | None = None,
+        max_overhead: float = Settings().max_overhead,
+        full_resolution: bool = False,
+    ) -> None:
+        self._settings = check(
+            Settings(
+                sleep_time,
+                ram_unit,
+                gpu_ram_unit,
+                time_unit,
+                n_expected_cores,
+                check_gpu_uuids(gpu_uuids),
+                disable_logs,
+                max_overhead,
+                full_resolution,
+            )
+        )
+        self._process_source = read_process_source()
+        self._root_pid = check_process_id(process_id)
+        self._root_was_given = process_id is not None
+        if self._root_was_given:
+            _check_exists(self._root_pid)
+        self.n_join_attempts = n_join_attempts
+        self.join_timeout = join_timeout
+        self.state = Tracker.State.NEW
+        self._record = None if record is None else os.path.abspath(os.fspath(record))
+        self.recording_path: str | None = None
+        self._lock = allocate_lock()
+        self._sampler: SamplerProcess | None = None
+        self._recording_fd = -1
+        self._plan: Plan | None = None
+        self._before = RootFigures(0.0, 0.0)
+        self._samplers_seconds = 0.0
+        self._recording: Recording | None = None
+        self._said: set[str] = set()
+        if self._settings.gpu_uuids is not None:
+            self._check_gpus_exist(self._settings.gpu_uuids)
+
+    # ---- The paper's surface.
+
+    def start(self) -> None:
+        """Begin to track, in a process of its own."""
+        if self.state is Tracker.State.STARTED:
+            raise RuntimeError("Cannot start tracking when tracking has already started.")
+        if self._root_pid != os.getpid() and not self._root_was_given:
+            self._root_pid = os.getpid()  # made before a fork, used after it
+        self._recording = None
+        self.recording_path, self._recording_fd = self._open_recording()
+        sampler = SamplerProcess(self._recording_fd, __version__)
+        is_ready = sampler.wait_until_ready(_READY_SECONDS)
+        self._sampler = sampler
+        self._samplers_seconds = reaped_cpu_seconds()
+        self._before = _read_own_figures()
+        self._plan = self._make_plan()
+        if not (is_ready and sampler.send("begin", *self._plan)):
+            self._warn("The sampler did not come up; only time and CPU will be known.")
+        self.state = Tracker.State.STARTED
+
+    def stop(self) -> None:
+        """End the tracking; from now on the figures are final."""
+        if self.state is Tracker.State.NEW:
+            raise RuntimeError("Cannot stop tracking when tracking has not started yet.")
+        if self.state is Tracker.State.STOPPED:
+            raise RuntimeError("Cannot stop tracking when tracking has already stopped.")
+        at_nanoseconds = time.monotonic_ns()
+        plan, sampler = self._need_plan(), self._need_sampler()
+        if plan.owner_pid != os.getpid():
+            # A forked child leaves the block: the tracking is its parent's.
+            self.state = Tracker.State.STOPPED
+            return
+        samplers = reaped_cpu_seconds() - self._samplers_seconds
+        after = None if self._root_was_given else _read_final_figures(self._before, samplers)
+        with self._lock:
+            answer = self._join(sampler, at_nanoseconds, after)
+            self._recording = (
+                _decode_answer(*answer)
+                if answer is not None
+                else self._salvage(at_nanoseconds, after or self._before)
+            )
+            sampler.close()
+            os.close(self._recording_fd)
+            self.state = Tracker.State.STOPPED
+        for note in self.notes:
+            self._warn(note)
+
+    def __enter__(self) -> Tracker:
+        self.start()
+        return self
+
+    def __exit__(
+        self,
+        exception_type: type[BaseException] | None,
+        exception: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+    @property
+    def resource_usage(self) -> ResourceUsage | None:
+        """What has been used so far; after `stop()`, altogether. None before `start()`."""
+        report = self.report
+        if report is None:
+            return None
+        from .reports.paper import build_usage
+
+        return build_usage(report, self._settings)
+
+    def to_json(self) -> dict[str, Any]:
+        """The same as a dictionary that JSON can hold."""
+        from .reports.paper import to_json
+
+        return to_json(self._need_usage())
+
+    def __str__(self) -> str:
+        from .reports.paper import render_text
+
+        return render_text(self._need_usage())
+
+    def __repr__(self) -> str:
+        return f"State: {self.state.name}"
+
+    # ---- Ours.
+
+    @property
+    def report(self) -> Report | None:
+        """All there is to say, not only what the paper's result classes hold."""
+        recording = self._recording if self.state is not Tracker.State.STARTED else self._look()
+        if recording is None:
+            return None
+        from .reports.build import build
+
+        return build(recording)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What could not be measured or went wrong, a sentence each."""
+        report = self.report
+        return report.notes if report else ()
+
+    # ---- Inside.
+
+    def _open_recording(self) -> tuple[str | None, int]:
+        if self._record is None:
+            return None, writer.create_unnamed()
+        path = self._record
+        if not path.endswith(".jsonl"):
+            path = writer.name_in_directory(path, _own_command(), self._root_pid)
+        return path, writer.create(path)
+
+    def _make_plan(self) -> Plan:
+        settings = self._settings
+        return Plan(
+            root_pid=self._root_pid,
+            owner_pid=os.getpid(),
+            adopter_pid=0,
+            is_newborn=False,
+            started_nanoseconds=time.monotonic_ns(),
+            root_cpu_seconds=None if self._root_was_given else self._before[:2],
+            command=() if self._root_was_given else _own_command(),
+            sleep_seconds=float(settings.sleep_time),
+            n_expected_cores=settings.n_expected_cores,
+            gpu_uuids=settings.gpu_uuids,
+            max_overhead=settings.max_overhead,
+            full_resolution=settings.full_resolution,
+            is_named=self.recording_path is not None,
+            source=self._process_source,
+        )
+
+    def _join(
+        self, sampler: SamplerProcess, at_nanoseconds: int, after: RootFigures | None
+    ) -> tuple[Any, ...] | None:
+        """Wait for the last figures, as patiently as the user asked; then end the sampler by force."""
+        figures = None if after is None else tuple(after)
+        request = sampler.request("stop", at_nanoseconds, figures, None)
+        for _ in range(max(1, self.n_join_attempts)):
+            answer = sampler.receive("totals", request, self.join_timeout)
+            if answer is not None or sampler.is_gone:
+                return answer
+            self._say(
+                f"The sampler has not answered within {self.join_timeout} s. Waiting again..."
+            )
+        self._say(
+            f"The sampler has not answered after {self.n_join_attempts} attempts. "
+            "Ending it by force..."
+        )
+        sampler.kill()
+        return None
+
+    def _look(self) -> Recording | None:
+        """The figures at this moment, while tracking."""
+        sampler = self._need_sampler()
+        with self._lock:
+            if self.state is Tracker.State.STARTED and not sampler.is_gone:
+                request = sampler.request("totals")
+                answer = sampler.receive("totals", request, _LIVE_SECONDS)
+                if answer is not None:
+                    self._recording = _decode_answer(*answer)
+            return self._recording
+
+    def _salvage(self, at_nanoseconds: int, after: RootFigures) -> Recording:
+        from .errors import RecordingError
+        from .recording.reader import load_descriptor
+        from .sampler.loop import make_header
+        from .sampler.salvage import salvage
+        from .sources.allocation import read_allocation
+
+        plan = self._need_plan()
+        try:
+            recording = load_descriptor(self._recording_fd)
+        except RecordingError:
+            allocation, _ = read_allocation(plan.root_pid, os.environ)
+            header = make_header(plan, __version__, allocation, "none")
+            recording = Recording(header, (), (), None, Totals())
+        seconds = (at_nanoseconds - plan.started_nanoseconds) / 1e9
+        return salvage(recording, seconds, self._before, after, None)
+
+    def _check_gpus_exist(self, gpu_uuids: tuple[str, ...]) -> None:
+        """Ask a sampler which GPUs there are: no driver is ever loaded into the user's process."""
+        fd = writer.create_unnamed()
+        sampler = SamplerProcess(fd, __version__)
+        try:
+            sampler.wait_until_ready(_READY_SECONDS)
+            answer = sampler.receive("gpus", sampler.request("gpus"), _READY_SECONDS)
+        finally:
+            sampler.close()
+            os.close(fd)
+        available = sorted(gpu[1] for gpu in answer[0]) if answer else []
+        for uuid in gpu_uuids:
+            if available and uuid not in available:
+                raise ValueError(
+                    f"GPU UUID of {uuid} is not valid. Available UUIDs are: {', '.join(available)}"
+                )
+
+    def _warn(self, text: str) -> None:
+        if not self._settings.disable_logs:
+            self._say(text)
+
+    def _say(self, text: str) -> None:
+        if text not in self._said:
+            self._said.add(text)
+            import logging
+
+            logging.getLogger("gpu_tracker").warning(text)
+
+    def _need_usage(self) -> ResourceUsage:
+        usage = self.resource_usage
+        if usage is None:
+            raise RuntimeError(
+                "Cannot display the tracker in string or JSON format before tracking starts."
+            )
+        return usage
+
+    def _need_sampler(self) -> SamplerProcess:
+        if self._sampler is None:
+            raise RuntimeError("Tracking has not started yet.")
+        return self._sampler
+
+    def _need_plan(self) -> Plan:
+        if self._plan is None:
+            raise RuntimeError("Tracking has not started yet.")
+        return self._plan
+
+
+def __getattr__(name: str) -> object:
+    """The paper's classes are found here too; they are loaded only when a result is looked at."""
+    from . import usage
+
+    if name.startswith("_") or not hasattr(usage, name):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(usage, name)
+
+
+def _decode_answer(header: Any, end: Any, marks: Any) -> Recording:
+    decoded = decode_end(end)
+    return Recording(
+        decode_header(header), (), tuple(map(decode_mark, marks)), decoded, decoded.totals
+    )
+
+
+def _read_own_figures() -> RootFigures:
+    """This process's own counters, finer than anybody else can read them."""
+    import resource
+
+    children = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return RootFigures(
+        time.process_time(),
+        children.ru_utime + children.ru_stime,
+        None,
+        children.ru_maxrss * _MAXRSS_BYTES,
+    )
+
+
+def _read_final_figures(before: RootFigures, samplers_seconds: float) -> RootFigures:
+    """The same at the end, without what is not the job's: other trackers' samplers, and old peaks."""
+    import resource
+
+    after = _read_own_figures()
+    own_peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * _MAXRSS_BYTES
+    # A child starts with the high-water mark of whoever spawned it, so only what is above our own,
+    # and has grown since the start, is a child's.
+    floor = max(own_peak, before.child_peak_bytes or 0)
+    child_peak = after.child_peak_bytes or 0
+    return after._replace(
+        reaped_cpu_seconds=after.reaped_cpu_seconds - samplers_seconds,
+        child_peak_bytes=child_peak if child_peak > floor else None,
+    )
+
+
+def _check_exists(pid: int) -> None:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        raise ValueError(f"There is no process with the ID {pid}.") from None
+    except PermissionError:
+        pass  # somebody else's, but there
+    except OverflowError:
+        raise ValueError(f"{pid} is not a valid process ID: it is too large.") from None
+
+
+def _own_command() -> tuple[str, ...]:
+    return tuple(getattr(sys, "orig_argv", sys.argv))
