@@ -60,7 +60,7 @@ class MachineReading(NamedTuple):
 class Gpu(NamedTuple):
     """A device, as its driver describes it."""
 
-    index: int
+    ordinal: int
     uuid: str
     name: str
     memory_bytes: int | None
@@ -95,10 +95,12 @@ class RootFigures(NamedTuple):
 
     own_cpu_seconds: float
     reaped_cpu_seconds: float
-    main_peak_bytes: int | None = None
-    """Largest resident set of the root, where it can be told from its children's."""
-    child_peak_bytes: int | None = None
-    """Largest resident set of any one descendant that was waited for."""
+    adopted_cpu_seconds: float = 0.0
+    """CPU time of orphans of the job that its parent has inherited and waited for."""
+    largest_peak_bytes: int | None = None
+    """Largest resident set of any one process among the root and those that were waited for."""
+    may_be_a_childs: bool = False
+    """Whether that process may have been another than the root."""
 
 
 # ---- What a recording keeps.

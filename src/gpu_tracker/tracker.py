@@ -9,11 +9,11 @@ import time
 from _thread import allocate_lock
 
 from .config import Settings, check, check_gpu_uuids, check_process_id, read_process_source
-from .model import Recording, RootFigures, Totals
+from .model import Recording, RootFigures
 from .recording import writer
-from .recording.schema import decode_end, decode_header, decode_mark
-from .sampler.process import SamplerProcess, reaped_cpu_seconds
-from .sampler.wire import Plan
+from .recording.schema import decode_answer
+from .sampler.process import READY_SECONDS, SamplerProcess, reaped_cpu_seconds
+from .sampler.wire import Plan, Start
 from .version import __version__
 
 TYPE_CHECKING = False
@@ -48,7 +48,6 @@ if TYPE_CHECKING:
         RSSValues as RSSValues,
     )
 
-_READY_SECONDS = 20.0
 _LIVE_SECONDS = 2.0
 _MAXRSS_BYTES = 1 if sys.platform == "darwin" else 1024
 
@@ -111,8 +110,8 @@ class Tracker:
         self.recording_path: str | None = None
         self._lock = allocate_lock()
         self._sampler: SamplerProcess | None = None
-        self._recording_fd = -1
         self._plan: Plan | None = None
+        self._start = Start(0, 0, None)
         self._before = RootFigures(0.0, 0.0)
         self._samplers_seconds = 0.0
         self._recording: Recording | None = None
@@ -129,14 +128,19 @@ class Tracker:
         if self._root_pid != os.getpid() and not self._root_was_given:
             self._root_pid = os.getpid()  # made before a fork, used after it
         self._recording = None
-        self.recording_path, self._recording_fd = self._open_recording()
-        sampler = SamplerProcess(self._recording_fd, __version__)
-        is_ready = sampler.wait_until_ready(_READY_SECONDS)
-        self._sampler = sampler
+        self.recording_path = self._create_recording()
+        self._plan = self._make_plan()
+        sampler = self._sampler = SamplerProcess(__version__)
+        sampler.send("prepare", *self._plan)
+        is_ready = sampler.wait_until_ready(READY_SECONDS)
         self._samplers_seconds = reaped_cpu_seconds()
         self._before = _read_own_figures()
-        self._plan = self._make_plan()
-        if not (is_ready and sampler.send("begin", *self._plan)):
+        self._start = Start(
+            self._root_pid,
+            time.monotonic_ns(),
+            None if self._root_was_given else self._before[:2],
+        )
+        if not (is_ready and sampler.send("begin", *self._start)):
             self._warn("The sampler did not come up; only time and CPU will be known.")
         self.state = Tracker.State.STARTED
 
@@ -157,12 +161,11 @@ class Tracker:
         with self._lock:
             answer = self._join(sampler, at_nanoseconds, after)
             self._recording = (
-                _decode_answer(*answer)
+                decode_answer(*answer)
                 if answer is not None
                 else self._salvage(at_nanoseconds, after or self._before)
             )
             sampler.close()
-            os.close(self._recording_fd)
             self.state = Tracker.State.STOPPED
         for note in self.notes:
             self._warn(note)
@@ -223,30 +226,24 @@ class Tracker:
 
     # ---- Inside.
 
-    def _open_recording(self) -> tuple[str | None, int]:
+    def _create_recording(self) -> str | None:
         if self._record is None:
-            return None, writer.create_unnamed()
-        path = self._record
-        if not path.endswith(".jsonl"):
-            path = writer.name_in_directory(path, _own_command(), self._root_pid)
-        return path, writer.create(path)
+            return None
+        return writer.create(self._record, _own_command(), self._root_pid)
 
     def _make_plan(self) -> Plan:
         settings = self._settings
         return Plan(
-            root_pid=self._root_pid,
             owner_pid=os.getpid(),
-            adopter_pid=0,
-            is_newborn=False,
-            started_nanoseconds=time.monotonic_ns(),
-            root_cpu_seconds=None if self._root_was_given else self._before[:2],
+            example_pid=self._root_pid,
+            starts_the_job=False,
             command=() if self._root_was_given else _own_command(),
             sleep_seconds=float(settings.sleep_time),
             n_expected_cores=settings.n_expected_cores,
             gpu_uuids=settings.gpu_uuids,
             max_overhead=settings.max_overhead,
             full_resolution=settings.full_resolution,
-            is_named=self.recording_path is not None,
+            recording_path=self.recording_path,
             source=self._process_source,
         )
 
@@ -278,36 +275,22 @@ class Tracker:
                 request = sampler.request("totals")
                 answer = sampler.receive("totals", request, _LIVE_SECONDS)
                 if answer is not None:
-                    self._recording = _decode_answer(*answer)
+                    self._recording = decode_answer(*answer)
             return self._recording
 
     def _salvage(self, at_nanoseconds: int, after: RootFigures) -> Recording:
-        from .errors import RecordingError
-        from .recording.reader import load_descriptor
-        from .sampler.loop import make_header
-        from .sampler.salvage import salvage
-        from .sources.allocation import read_allocation
+        from .sampler.lost import recover
 
-        plan = self._need_plan()
-        try:
-            recording = load_descriptor(self._recording_fd)
-        except RecordingError:
-            allocation, _ = read_allocation(plan.root_pid, os.environ)
-            header = make_header(plan, __version__, allocation, "none")
-            recording = Recording(header, (), (), None, Totals())
-        seconds = (at_nanoseconds - plan.started_nanoseconds) / 1e9
-        return salvage(recording, seconds, self._before, after, None)
+        sampler, plan = self._need_sampler(), self._need_plan()
+        return recover(sampler, plan, self._start, at_nanoseconds, self._before, after, None)
 
     def _check_gpus_exist(self, gpu_uuids: tuple[str, ...]) -> None:
         """Ask a sampler which GPUs there are: no driver is ever loaded into the user's process."""
-        fd = writer.create_unnamed()
-        sampler = SamplerProcess(fd, __version__)
+        sampler = SamplerProcess(__version__)
         try:
-            sampler.wait_until_ready(_READY_SECONDS)
-            answer = sampler.receive("gpus", sampler.request("gpus"), _READY_SECONDS)
+            answer = sampler.receive("gpus", sampler.request("gpus"), READY_SECONDS)
         finally:
             sampler.close()
-            os.close(fd)
         available = sorted(gpu[1] for gpu in answer[0]) if answer else []
         for uuid in gpu_uuids:
             if available and uuid not in available:
@@ -354,13 +337,6 @@ def __getattr__(name: str) -> object:
     return getattr(usage, name)
 
 
-def _decode_answer(header: Any, end: Any, marks: Any) -> Recording:
-    decoded = decode_end(end)
-    return Recording(
-        decode_header(header), (), tuple(map(decode_mark, marks)), decoded, decoded.totals
-    )
-
-
 def _read_own_figures() -> RootFigures:
     """This process's own counters, finer than anybody else can read them."""
     import resource
@@ -369,8 +345,8 @@ def _read_own_figures() -> RootFigures:
     return RootFigures(
         time.process_time(),
         children.ru_utime + children.ru_stime,
-        None,
-        children.ru_maxrss * _MAXRSS_BYTES,
+        largest_peak_bytes=children.ru_maxrss * _MAXRSS_BYTES,
+        may_be_a_childs=True,
     )
 
 
@@ -382,11 +358,11 @@ def _read_final_figures(before: RootFigures, samplers_seconds: float) -> RootFig
     own_peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * _MAXRSS_BYTES
     # A child starts with the high-water mark of whoever spawned it, so only what is above our own,
     # and has grown since the start, is a child's.
-    floor = max(own_peak, before.child_peak_bytes or 0)
-    child_peak = after.child_peak_bytes or 0
+    floor = max(own_peak, before.largest_peak_bytes or 0)
+    largest = after.largest_peak_bytes or 0
     return after._replace(
         reaped_cpu_seconds=after.reaped_cpu_seconds - samplers_seconds,
-        child_peak_bytes=child_peak if child_peak > floor else None,
+        largest_peak_bytes=largest if largest > floor else None,
     )
 
 

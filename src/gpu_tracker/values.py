@@ -1,27 +1,55 @@
-"""`NamedTuple` without importing `typing`.
+"""`NamedTuple` for a process that must start in no time.
 
-Importing `typing` costs as much as starting the whole interpreter (it pulls in `re`), and the sampler
-and the command line start once per job. Type checkers see the real one; at run time a value
-class is a `collections.namedtuple` that keeps the methods written in its body.
+Importing `typing` costs as much as starting the interpreter, and `collections.namedtuple` compiles code for
+every class; the sampler and the command line pay for both once per job. Type checkers see the real one; at
+run time a value class is a tuple with names, defaults and the methods written in its body.
 """
 
 from __future__ import annotations
 
-from collections import namedtuple
+from operator import itemgetter
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import NamedTuple as NamedTuple
 else:
 
-    class _ValueMaker(type):
+    class _ValueType(type):
         def __new__(cls, name, bases, body):
-            fields = body.get("__annotations__", {})
-            defaults = [body.pop(field) for field in fields if field in body]
-            value = namedtuple(name, fields, defaults=defaults, module=body["__module__"])
-            for attribute, member in body.items():
-                if attribute not in ("__module__", "__qualname__"):
-                    setattr(value, attribute, member)
-            return value
+            fields = tuple(body.get("__annotations__", ()))
+            defaults = {field: body.pop(field) for field in fields if field in body}
+            for position, field in enumerate(fields):
+                body[field] = property(itemgetter(position))
+            body.update(__slots__=(), _fields=fields, _defaults=defaults)
+            return super().__new__(cls, name, bases, body)
 
-    NamedTuple = type.__new__(_ValueMaker, "NamedTuple", (), {})
+    class NamedTuple(tuple, metaclass=_ValueType):
+        """An immutable value."""
+
+        def __new__(cls, *values, **named):
+            fields = cls._fields
+            if len(values) != len(fields) or named:
+                missing = fields[len(values) :]
+                try:
+                    values += tuple(
+                        named.pop(field) if field in named else cls._defaults[field]
+                        for field in missing
+                    )
+                except KeyError as field:
+                    raise TypeError(f"{cls.__name__} needs {field}") from None
+                if named or len(values) != len(fields):
+                    raise TypeError(f"{cls.__name__} takes {', '.join(fields)}, once each")
+            return tuple.__new__(cls, values)
+
+        def __repr__(self):
+            shown = (f"{field}={value!r}" for field, value in self._asdict().items())
+            return f"{type(self).__name__}({', '.join(shown)})"
+
+        def __getnewargs__(self):
+            return tuple(self)
+
+        def _asdict(self):
+            return dict(zip(self._fields, self))
+
+        def _replace(self, **changes):
+            return type(self)(**{**self._asdict(), **changes})

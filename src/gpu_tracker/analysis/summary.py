@@ -93,7 +93,8 @@ def summarize(recording: Recording) -> Summary:
         peaks.system_ram_bytes,
         peaks.main_ram,
         peaks.descendants_ram,
-        peaks.combined_ram if totals.looks else RamPeak(basis=UNKNOWN),
+        # A process that is there holds something: nothing means that no look has met it.
+        peaks.combined_ram if peaks.combined_ram.total_bytes else RamPeak(basis=UNKNOWN),
         peaks.combined_ram_ceiling_bytes,
         gpus,
         peaks.main_gpu_bytes,

@@ -24,6 +24,7 @@ from ..model import (
     Mark,
     Peaks,
     RamPeak,
+    Recording,
     Sample,
     Spread,
     Totals,
@@ -82,7 +83,7 @@ def encode_sample(sample: Sample, written_peaks: Peaks) -> dict[str, Any]:
 
 def encode_peaks(peaks: Peaks, known: Peaks) -> dict[str, Any]:
     """The fields that differ from those known."""
-    changed = {}
+    changed: dict[str, Any] = {}
     for name, value in peaks._asdict().items():
         if value == getattr(known, name):
             continue
@@ -224,3 +225,13 @@ def _decode_spread(data: Any) -> Spread:
 
 def _decode_counters(data: Any) -> tuple[GpuCounters, ...]:
     return tuple(GpuCounters(*gpu) for gpu in data)
+
+
+def decode_answer(
+    header: dict[str, Any], end: dict[str, Any], marks: list[dict[str, Any]]
+) -> Recording:
+    """A recording without its samples, as the sampler tells it to whoever asks."""
+    decoded = decode_end(end)
+    return Recording(
+        decode_header(header), (), tuple(map(decode_mark, marks)), decoded, decoded.totals
+    )

@@ -8,7 +8,9 @@ from __future__ import annotations
 import os
 import time
 
+from ..errors import UsageError
 from ..model import Peaks
+from .encode import to_json
 from .schema import encode_end, encode_header, encode_mark, encode_sample
 
 TYPE_CHECKING = False
@@ -18,34 +20,44 @@ if TYPE_CHECKING:
 
     from ..model import End, Header, Mark, Sample
 
-
-def create(path: str) -> int:
-    """Make a new file that only its owner may read, and give its descriptor."""
-    directory = os.path.dirname(path)
-    if directory:
-        os.makedirs(directory, exist_ok=True)
-    return os.open(path, os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_RDWR, 0o600)
+_SUFFIX = ".jsonl"
 
 
-def name_in_directory(directory: str, command: Sequence[str], pid: int) -> str:
+def create(place: str, command: Sequence[str], pid: int) -> str:
+    """Make a new file that only its owner may read: `place` itself if it is named like one, else inside it."""
+    path = os.path.abspath(place)
+    if not path.endswith(_SUFFIX):
+        path = os.path.join(path, name_recording(command, pid))
+    try:
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_WRONLY, 0o600))
+    except FileExistsError:
+        raise UsageError(f"{path} exists already.", "A recording never overwrites another.") from None
+    except OSError as error:
+        raise UsageError(f"Cannot write a recording to {path}: {error.strerror}.") from None
+    return path
+
+
+def name_recording(command: Sequence[str], pid: int) -> str:
     """A name that tells when, what and which: `20260131-235959-train.py-4242.jsonl`."""
-    words = [os.path.basename(word) for word in command if not word.startswith("-")]
-    # For `python train.py` the script says more than the interpreter.
-    word = words[1] if len(words) > 1 and words[0].startswith("python") else (words or ["job"])[0]
+    word = _most_telling_word(command)
     safe = "".join(letter if letter.isalnum() or letter in "._-" else "_" for letter in word)
     stamp = time.strftime("%Y%m%d-%H%M%S")
-    return os.path.join(directory, f"{stamp}-{safe[:40] or 'job'}-{pid}.jsonl")
+    return f"{stamp}-{safe[:40] or 'job'}-{pid}{_SUFFIX}"
 
 
-def create_unnamed() -> int:
-    """A recording for the time being: the totals must survive the sampler even if no file was asked for."""
-    if hasattr(os, "memfd_create"):
-        return os.memfd_create("gpu-tracker")
-    import tempfile
-
-    fd, path = tempfile.mkstemp(prefix="gpu-tracker-")
-    os.unlink(path)
-    return fd
+def _most_telling_word(command: Sequence[str]) -> str:
+    """The program; for `python train.py` the script or module says more."""
+    program, *arguments = command or ("job",)
+    if os.path.basename(program).startswith("python"):
+        for index, word in enumerate(arguments):
+            if word == "-c":
+                break
+            if word == "-m" and index + 1 < len(arguments):
+                return arguments[index + 1]
+            if not word.startswith("-"):
+                return os.path.basename(word)
+    return os.path.basename(program)
 
 
 class Writer:
@@ -78,9 +90,7 @@ class Writer:
         return os.fstat(self._fd).st_nlink == 0
 
     def _write(self, kind: str, data: dict[str, Any]) -> None:
-        import json  # here, because the sampler must be ready before it has paid for this import
-
-        text = json.dumps({kind: data}, separators=(",", ":"))
+        text = to_json({kind: data})
         line = f"\n{text}\n" if self._has_torn_line else f"{text}\n"
         content = line.encode()
         self._has_torn_line = True

@@ -28,7 +28,7 @@ from .sharing import NOTHING, Holding, Overlap, find_overlap, hold
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from typing import TypeVar
+    from typing import Any, TypeVar
 
     from ..model import GpuLook, MachineReading, ProcessReading, SharingReading
 
@@ -74,12 +74,13 @@ class Account:
         root: RootFigures | None,
         machine: MachineReading,
         gpu_uuids: tuple[str, ...] | None = None,
+        adopter_pid: int = 0,
     ) -> None:
         self.peaks = Peaks(
             system_ram_bytes=machine.ram_used_bytes, limit_ram_bytes=machine.limit_used_bytes
         )
         self._root_pid = root_pid
-        self._ledger = CpuLedger(root_pid, root)
+        self._ledger = CpuLedger(root_pid, root, adopter_pid)
         self._machine_at_start = machine
         self._machine = machine
         self._at_seconds = 0.0
@@ -316,9 +317,8 @@ class Account:
         is_better = total == peak.total_bytes and basis == EXACT != peak.basis
         if total > peak.total_bytes or is_better:
             shared = min(shared, total)
-            self.peaks = self.peaks._replace(
-                **{name: RamPeak(total, total - shared, shared, basis)}
-            )
+            grown: dict[str, Any] = {name: RamPeak(total, total - shared, shared, basis)}
+            self.peaks = self.peaks._replace(**grown)
 
     # ---- The rest.
 
@@ -346,7 +346,7 @@ class Account:
         return on_main, on_others
 
     def _raise_peaks(self, **candidates: float) -> None:
-        grown = {
+        grown: dict[str, Any] = {
             name: value for name, value in candidates.items() if value > getattr(self.peaks, name)
         }
         if grown:

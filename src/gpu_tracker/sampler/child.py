@@ -8,25 +8,21 @@ from __future__ import annotations
 
 import os
 import select
-import signal
 import time
 
 from ..model import RootFigures
 from ..recording.schema import encode_end, encode_header, encode_mark
 from ..recording.writer import Writer
-from .wire import Inbox, Plan, pack
+from ..sources import SAMPLER_NAME
+from .loop import Sampler
+from .wire import Inbox, Plan, Start, pack
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from .loop import Sampler
-
-_COMMANDS, _REPLIES, _RECORDING = 0, 1, 3
+_COMMANDS, _REPLIES, _RECORDING = 0, 1, 3  # the recording for which nobody gave a name
 _UNTIL_SOMETHING_HAPPENS = None
-# Keyboard and terminal signals are meant for the job, and a group-wide SIGTERM too: the sampler follows
-# the job out a moment later, with the last figures written.
-_NOT_FOR_US = ("SIGINT", "SIGQUIT", "SIGTERM", "SIGHUP", "SIGTSTP", "SIGUSR1", "SIGUSR2", "SIGPIPE")
 
 
 def main(tracker_version: str) -> None:
@@ -35,16 +31,21 @@ def main(tracker_version: str) -> None:
         os._exit(0)
     os.chdir("/")
     _close_what_was_inherited()
-    for name in _NOT_FOR_US:
-        signal.signal(getattr(signal, name), signal.SIG_IGN)
-    signal.pthread_sigmask(signal.SIG_SETMASK, [])
-    _send("ready", os.getpid())
+    _take_name()
     try:
         Service(tracker_version).run()
     except Exception as error:  # noqa: BLE001 - whatever it is, the tracker must hear of it
         _send("failed", f"{type(error).__name__}: {error}")
     # Not sys.exit: a thread may hang in a driver.
     os._exit(0)
+
+
+def _take_name() -> None:
+    try:
+        with open("/proc/self/comm", "w", encoding="ascii") as file:
+            file.write(SAMPLER_NAME)
+    except OSError:
+        pass  # a name is for people and for other trackers; it can do without
 
 
 def _close_what_was_inherited() -> None:
@@ -71,6 +72,9 @@ class Service:
         self._poll.register(_COMMANDS, select.POLLIN)
         self._sampler: Sampler | None = None
         self._root_fd = self._owner_fd = -1
+        self._root_pid = 0
+        self._start_nanoseconds = 0
+        self._is_tracking = False
         self._ended_seconds: float | None = None
         self._is_over = False
 
@@ -84,20 +88,19 @@ class Service:
                     self._note_end_of_root()
                 elif fd == self._owner_fd:
                     self._end_alone()
-            sampler = self._sampler
-            if sampler is None or self._is_over or self._ended_seconds is not None:
+            if not self._is_tracking or self._is_over or self._ended_seconds is not None:
                 continue
-            now = time.monotonic()
+            sampler, now = self._need_sampler(), time.monotonic()
             if sampler.deadlines.wait_seconds(now) == 0:
                 sampler.tick(now)
-                if self._root_fd < 0 and not sampler.is_root_alive():
+                if not sampler.is_root_alive():
                     self._note_end_of_root()
 
     def _milliseconds_to_wait(self) -> float | None:
-        if self._sampler is None or self._ended_seconds is not None:
+        if not self._is_tracking or self._ended_seconds is not None:
             return _UNTIL_SOMETHING_HAPPENS
         # Rounded up: waking a fraction too early would only mean waiting again.
-        wait = self._sampler.deadlines.wait_seconds(time.monotonic())
+        wait = self._need_sampler().deadlines.wait_seconds(time.monotonic())
         return float(int(wait * 1000) + 1 if wait else 0)
 
     def _read_commands(self) -> None:
@@ -107,14 +110,22 @@ class Service:
         for word, values in self._inbox.feed(chunk):
             getattr(self, f"_do_{word}")(*values)
 
-    def _do_begin(self, *plan: Any) -> None:
-        from .loop import Sampler
-
+    def _do_prepare(self, *plan: Any) -> None:
+        """Everything that takes time and does not need the root to be there yet."""
         self._plan = Plan(*plan)
-        self._sampler = Sampler(self._plan, self._tracker_version, Writer(_RECORDING))
-        self._root_fd = self._watch(self._plan.root_pid)
-        if self._plan.owner_pid != self._plan.root_pid:
-            self._owner_fd = self._watch(self._plan.owner_pid)
+        path = self._plan.recording_path
+        fd = _RECORDING if path is None else os.open(path, os.O_APPEND | os.O_WRONLY)
+        self._sampler = Sampler(self._plan, self._tracker_version, Writer(fd))
+        self._owner_fd = self._watch(self._plan.owner_pid)
+        _send("ready", os.getpid())
+
+    def _do_begin(self, *start: Any) -> None:
+        sampler = self._need_sampler()
+        sampler.begin(Start(*start))
+        self._is_tracking = True
+        self._root_pid, self._start_nanoseconds, _ = start
+        if self._root_pid != self._plan.owner_pid:
+            self._root_fd = self._watch(self._root_pid)
 
     def _do_totals(self, request: int) -> None:
         sampler = self._need_sampler()
@@ -154,7 +165,7 @@ class Service:
             self._poll.unregister(self._root_fd)
         self._ended_seconds = time.monotonic()
         sampler.look(self._ended_seconds)
-        if self._plan.owner_pid == self._plan.root_pid:
+        if self._plan.owner_pid == self._root_pid:
             self._end_alone()
         else:
             _send("ended")
@@ -162,7 +173,7 @@ class Service:
     def _end_alone(self) -> None:
         """Nobody is there to ask for the result: write it down and go."""
         self._is_over = True
-        if self._sampler is not None:
+        if self._is_tracking:
             self._finish(0, self._ended_seconds or time.monotonic(), None, "abandoned", None)
 
     def _finish(
@@ -175,7 +186,7 @@ class Service:
     ) -> None:
         self._is_over = True
         at = (self._ended_seconds or now_seconds) if figures is None else now_seconds
-        started = self._plan.started_nanoseconds / 1e9
+        started = self._start_nanoseconds / 1e9
         end = self._need_sampler().finish(max(0.0, at - started), figures, reason, exit_code)
         self._reply(request, end)
 

@@ -20,13 +20,17 @@ _REAPED_ERROR_SECONDS = 0.021
 class CpuLedger:
     """Feed it every look; it knows the CPU seconds since the start, of the root and of the others."""
 
-    def __init__(self, root_pid: int, root_at_start: RootFigures | None) -> None:
+    def __init__(
+        self, root_pid: int, root_at_start: RootFigures | None, adopter_pid: int = 0
+    ) -> None:
         self.main_seconds = 0.0
         self.descendants_seconds = 0.0
         self._root_pid = root_pid
         self._root_at_start = root_at_start
         self._others_at_start = 0.0
         self._unreaped_seconds = 0.0
+        self._adopter_pid = adopter_pid
+        self._adopted_seconds = 0.0
         self._previous: dict[int, ProcessReading] = {}
 
     def feed(
@@ -54,6 +58,9 @@ class CpuLedger:
                 self._others_at_start += _total(reading)
         self._unreaped_seconds += self._seconds_nobody_waited_for(current)
         self._previous = current
+        adopted = self._adopted_seconds
+        if exact_root is not None:
+            adopted = max(adopted, exact_root.adopted_cpu_seconds)
 
         others = sum(_total(reading) for pid, reading in current.items() if pid != self._root_pid)
         descendants = (
@@ -62,6 +69,7 @@ class CpuLedger:
             + root.reaped_cpu_seconds
             - self._root_at_start.reaped_cpu_seconds
             + self._unreaped_seconds
+            + adopted
         )
         # Counters do not fall; the rounding of what was reaped could make the sum do so.
         own = root.cpu_seconds - self._root_at_start.own_cpu_seconds
@@ -80,6 +88,8 @@ class CpuLedger:
                 ancestor = self._previous[ancestor].parent_pid
             if ancestor in current and ancestor in self._previous:
                 due[ancestor] = due.get(ancestor, 0.0) + _total(reading)
+            elif ancestor == self._adopter_pid:
+                self._adopted_seconds += _total(reading)
             else:
                 lost += _total(reading)
         for pid, seconds in due.items():

@@ -20,11 +20,13 @@ from .gpus import GpuWatch
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ..model import Allocation, MachineReading, ProcessReading
+    from types import ModuleType
+
+    from ..model import Allocation, ProcessReading
     from ..recording.writer import Writer
     from ..sources import MachineSource, ProcessTreeSource
     from ..sources.allocation import MemoryLimit
-    from .wire import Plan
+    from .wire import Plan, Start
 
 # Between two windows the tree is looked at this often, so that what comes and goes is met.
 _LOOK_SECONDS = 0.1
@@ -39,33 +41,45 @@ class Sampler:
     """Looks at a tree, keeps its account, writes its recording."""
 
     def __init__(self, plan: Plan, tracker_version: str, writer: Writer) -> None:
+        """Get ready: all that takes time, before the job may start."""
         self._plan = plan
         self._writer = writer
-        self._start_seconds = plan.started_nanoseconds / 1e9
-        allocation, limit = read_allocation(plan.root_pid, os.environ)
-        self._limit: MemoryLimit | None = limit
-        self._oom_kills_at_start = limit.count_oom_kills() if limit else 0
-        source, self._tree, self._machine = _connect(plan, limit)
-        self.header = make_header(plan, tracker_version, allocation, source)
+        self._tracker_version = tracker_version
+        self._allocation, self._limit = read_allocation(plan.example_pid, os.environ)
+        self._oom_kills_at_start = self._limit.count_oom_kills() if self._limit else 0
+        self._source, self._machine = _connect(plan, self._limit)
         self.marks: list[Mark] = []
         self._unwritten_marks: list[Mark] = []
         self._is_header_written = False
         self._has_write_failed = False
-        self._account = Account(
-            plan.root_pid,
-            RootFigures(*plan.root_cpu_seconds) if plan.root_cpu_seconds else None,
-            self._machine.read(),
-            plan.gpu_uuids,
-        )
-        look_seconds = min(plan.sleep_seconds, _LOOK_SECONDS)
-        self.deadlines = Deadlines(self._start_seconds, look_seconds)
-        self._asked_seconds = look_seconds
+        self._asked_seconds = min(plan.sleep_seconds, _LOOK_SECONDS)
         self._look_cost_seconds = 0.0
-        self._budget = Budget(plan.max_overhead, 0.0, _FIRST_CREDIT_SECONDS)
         self._line_seconds = 0.0
         self._readings: tuple[ProcessReading, ...] = ()
+
+    def begin(self, start: Start) -> None:
+        """The job is there: take the first look."""
+        plan = self._plan
+        self._start_seconds = start.at_nanoseconds / 1e9
+        self._tree: ProcessTreeSource = self._source.ProcessTree(
+            start.root_pid,
+            is_newborn=plan.starts_the_job,
+            adopter_pid=plan.owner_pid if plan.starts_the_job else 0,
+        )
+        self._account = Account(
+            start.root_pid,
+            RootFigures(*start.root_cpu_seconds) if start.root_cpu_seconds else None,
+            self._machine.read(),
+            plan.gpu_uuids,
+            plan.owner_pid if plan.starts_the_job else 0,
+        )
         self._look(0.0)
-        self._gpus = GpuWatch(self._start_seconds, look_seconds, plan.max_overhead)
+        self.deadlines = Deadlines(self._start_seconds, self._asked_seconds)
+        self._budget = Budget(plan.max_overhead, 0.0, _FIRST_CREDIT_SECONDS)
+        self.header = make_header(
+            plan, start, self._tracker_version, self._allocation, self._source.NAME
+        )
+        self._gpus = GpuWatch(self._start_seconds, self._asked_seconds, plan.max_overhead)
         self._take_gpus()
         # From here on a kill at any moment leaves a file that can be read.
         self._write_line(0.0)
@@ -107,8 +121,7 @@ class Sampler:
         """The last look, the last line, the end."""
         self._look(at_seconds, 0.0, figures)
         self._take_gpus()
-        machine: MachineReading = self._machine.read()
-        self._account.take_machine(machine)
+        self._account.take_machine(self._machine.read())
         is_short = self._account.seconds_in_cpu_window < self._plan.sleep_seconds / 2
         self._account.close_cpu_window(is_last=is_short)
         if figures is not None:
@@ -119,7 +132,7 @@ class Sampler:
                 "The kernel killed a process because the memory limit of "
                 f"{self._limit.limit_bytes / 1e6:.0f} MB was reached.",
             )
-        if self._plan.is_named and self._writer.is_deleted():
+        if self._plan.recording_path and self._writer.is_deleted():
             self._say(at_seconds, "The recording was deleted while it was being written.")
         self._write_line(at_seconds)
         end = End(
@@ -223,14 +236,14 @@ class Sampler:
 
 
 def make_header(
-    plan: Plan, tracker_version: str, allocation: Allocation, source: str
+    plan: Plan, start: Start, tracker_version: str, allocation: Allocation, source: str
 ) -> Header:
     """All that is known before anything has been measured."""
     return Header(
         VERSION,
         tracker_version,
         plan.command,
-        plan.root_pid,
+        start.root_pid,
         os.uname().nodename,
         time.strftime("%Y-%m-%dT%H:%M:%S%z"),
         plan.sleep_seconds,
@@ -241,25 +254,21 @@ def make_header(
     )
 
 
-def _connect(
-    plan: Plan, limit: MemoryLimit | None
-) -> tuple[str, ProcessTreeSource, MachineSource]:
-    """The first process source that works here."""
-    names = (plan.source,) if plan.source else PROCESS_SOURCES
-    for name in names:
+def _connect(plan: Plan, limit: MemoryLimit | None) -> tuple[ModuleType, MachineSource]:
+    """The first process source that works here, tried on ourselves."""
+    for name in (plan.source,) if plan.source else PROCESS_SOURCES:
         module = import_module(f"..sources.{name}", __package__)
         try:
-            tree: ProcessTreeSource = module.ProcessTree(
-                plan.root_pid, is_newborn=plan.is_newborn, adopter_pid=plan.adopter_pid
-            )
             machine: MachineSource = module.Machine(limit.read_used if limit else None)
             machine.read()
+            tree: ProcessTreeSource = module.ProcessTree(os.getpid(), is_newborn=True)
+            is_readable = len(tree.read()) == 1
+            tree.close()
         except (OSError, ValueError, IndexError):
-            if name == names[-1]:
-                raise
             continue
-        return module.NAME, tree, machine
-    raise AssertionError("no process source is registered")
+        if is_readable:
+            return module, machine
+    raise OSError(f"no process source works on this {os.uname().sysname}")
 
 
 def _read_own_peak_bytes() -> int:

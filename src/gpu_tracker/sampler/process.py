@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import select
+import signal
 import sys
 import time
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 _PACKAGE_PARENT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+READY_SECONDS = 20.0
 _RECORDING_FD = 3
 _FIRST_FREE_FD = 10
 # -I -S: no environment, no user site, no .pth files of the job's; the paths come as arguments and are
@@ -25,6 +27,18 @@ _FIRST_FREE_FD = 10
 _BOOT = (
     "import sys; sys.path += sys.argv[2:]; "
     "from gpu_tracker.sampler.child import main; main(sys.argv[1])"
+)
+
+# Keyboard and terminal signals are meant for the job, and a SIGTERM to everybody too: the sampler
+# follows the job out a moment later, with the last figures written.
+_NOT_FOR_THE_SAMPLER = (
+    signal.SIGINT,
+    signal.SIGQUIT,
+    signal.SIGTERM,
+    signal.SIGHUP,
+    signal.SIGTSTP,
+    signal.SIGUSR1,
+    signal.SIGUSR2,
 )
 
 _open_handles: set[SamplerProcess] = set()
@@ -40,7 +54,8 @@ def reaped_cpu_seconds() -> float:
 class SamplerProcess:
     """A running sampler. `pid` is known once it has said that it is ready."""
 
-    def __init__(self, recording_fd: int, tracker_version: str) -> None:
+    def __init__(self, tracker_version: str) -> None:
+        self.unnamed_recording_fd = _create_unnamed_file()
         commands_in, commands_out = os.pipe()
         replies_in, replies_out = os.pipe()
         self.pid = 0
@@ -52,7 +67,9 @@ class SamplerProcess:
         self._unread: list[tuple[str, tuple[Any, ...]]] = []
         self._requests = 0
         try:
-            self._parent_pid = _spawn(commands_in, replies_out, recording_fd, tracker_version)
+            self._parent_pid = _spawn(
+                commands_in, replies_out, self.unnamed_recording_fd, tracker_version
+            )
         except OSError as error:
             self.close()
             raise TrackerError(f"The sampler could not be started: {error.strerror}.") from None
@@ -106,8 +123,6 @@ class SamplerProcess:
 
     def kill(self) -> None:
         """End it by force. By descriptor: the number may belong to somebody else by now."""
-        import signal
-
         if self._pidfd >= 0:
             try:
                 signal.pidfd_send_signal(self._pidfd, signal.SIGKILL)
@@ -120,10 +135,10 @@ class SamplerProcess:
     def close(self) -> None:
         """Give the descriptors back. A sampler that still runs takes this as the end."""
         _open_handles.discard(self)
-        for fd in (self._commands_fd, self._replies_fd, self._pidfd):
+        for fd in (self._commands_fd, self._replies_fd, self._pidfd, self.unnamed_recording_fd):
             if fd >= 0:
                 os.close(fd)
-        self._commands_fd = self._replies_fd = self._pidfd = -1
+        self._commands_fd = self._replies_fd = self._pidfd = self.unnamed_recording_fd = -1
         self.is_gone = True
 
     def _receive(self, word: str, deadline: float) -> tuple[Any, ...] | None:
@@ -185,6 +200,7 @@ def _spawn(commands_fd: int, replies_fd: int, recording_fd: int, tracker_version
                 (os.POSIX_SPAWN_DUP2, moved[2], _RECORDING_FD),
             ],
             setsid=True,
+            setsigmask=_NOT_FOR_THE_SAMPLER,
         )
     finally:
         for fd in moved:
@@ -193,8 +209,6 @@ def _spawn(commands_fd: int, replies_fd: int, recording_fd: int, tracker_version
 
 def _write_quietly(fd: int, message: bytes) -> bool:
     """Write, and survive a reader that has died: in a program that restored SIGPIPE it would be fatal."""
-    import signal
-
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGPIPE])
     try:
         while message:
@@ -206,6 +220,17 @@ def _write_quietly(fd: int, message: bytes) -> bool:
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
     return True
+
+
+def _create_unnamed_file() -> int:
+    """The totals must survive the sampler, even if nobody asked for a recording."""
+    if hasattr(os, "memfd_create"):
+        return os.memfd_create("gpu-tracker")
+    import tempfile
+
+    fd, path = tempfile.mkstemp(prefix="gpu-tracker-")
+    os.unlink(path)
+    return fd
 
 
 def _above_standard(fd: int) -> int:

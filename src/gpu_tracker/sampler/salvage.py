@@ -18,7 +18,9 @@ def salvage(
     totals = totals._replace(
         at_seconds=at_seconds,
         main_cpu_seconds=after.own_cpu_seconds - before.own_cpu_seconds,
-        descendants_cpu_seconds=max(totals.descendants_cpu_seconds, reaped),
+        descendants_cpu_seconds=max(
+            totals.descendants_cpu_seconds, reaped + after.adopted_cpu_seconds
+        ),
         peaks=raise_peaks(totals.peaks, after),
     )
     note = Mark(
@@ -36,15 +38,21 @@ def salvage(
 
 def raise_peaks(peaks: Peaks, figures: RootFigures) -> Peaks:
     """The peaks, with those that only the root's owner or parent can know."""
-    main = _raise(peaks.main_ram, figures.main_peak_bytes, EXACT)
-    descendants = _raise(peaks.descendants_ram, figures.child_peak_bytes, SAMPLED)
+    main, descendants = peaks.main_ram, peaks.descendants_ram
+    if figures.largest_peak_bytes is not None and figures.largest_peak_bytes > main.total_bytes:
+        # The root's own high-water mark has been followed to the last look; what is above it and can
+        # be a child's, is one's.
+        if figures.may_be_a_childs:
+            descendants = _raise(descendants, figures.largest_peak_bytes, SAMPLED)
+        else:
+            main = _raise(main, figures.largest_peak_bytes, EXACT)
     largest = max(main, descendants, key=_total)
     combined = _raise(peaks.combined_ram, largest.total_bytes, largest.basis)
     return peaks._replace(main_ram=main, descendants_ram=descendants, combined_ram=combined)
 
 
-def _raise(peak: RamPeak, total_bytes: int | None, basis: str) -> RamPeak:
-    if total_bytes is None or total_bytes < peak.total_bytes:
+def _raise(peak: RamPeak, total_bytes: int, basis: str) -> RamPeak:
+    if total_bytes <= peak.total_bytes:
         return peak
     shared = min(peak.shared_bytes, total_bytes)
     return RamPeak(total_bytes, total_bytes - shared, shared, basis)

@@ -17,28 +17,33 @@ if TYPE_CHECKING:
 _LENGTH_BYTES = 4
 
 
-class Plan(NamedTuple):
-    """Everything a sampler must know to begin. Plain values only."""
+class Start(NamedTuple):
+    """The moment when the job begins."""
 
     root_pid: int
-    owner_pid: int
-    """Who asked for the tracking; when it has gone, nobody will ask for the result."""
-    adopter_pid: int
-    """Who inherits the job's orphans, or 0."""
-    is_newborn: bool
-    """The root has just been started for this tracking: everything it ever used counts."""
-    started_nanoseconds: int
+    at_nanoseconds: int
     """On the monotonic clock, which all processes of a machine share."""
     root_cpu_seconds: tuple[float, float] | None
     """Own and reaped CPU time of the root at the start; None: whatever the first look finds."""
+
+
+class Plan(NamedTuple):
+    """Everything a sampler must know beforehand. Plain values only."""
+
+    owner_pid: int
+    """Who asked for the tracking; when it has gone, nobody will ask for the result."""
+    example_pid: int
+    """A process that may use what the job may use: the job itself, or who will start it."""
+    starts_the_job: bool
+    """The root will be a new child of the owner, who inherits its orphans: all it ever uses counts."""
     command: tuple[str, ...]
     sleep_seconds: float
     n_expected_cores: float | None
     gpu_uuids: tuple[str, ...] | None
     max_overhead: float
     full_resolution: bool
-    is_named: bool
-    """The recording is a file that somebody wants to keep."""
+    recording_path: str | None
+    """The file to write, which exists already; None: nobody wants to keep the recording."""
     source: str | None
     """The process source to use, or None for the best there is."""
 

@@ -43,5 +43,7 @@ class NotAvailableError(Exception):
 PROCESS_SOURCES = ("procfs", "portable")
 GPU_SOURCES = ("nvml",)
 
+# What `ps` shows for a sampler, also when it is a zombie whose arguments have gone. At most 15 letters.
+SAMPLER_NAME = "gpu-tracker-smp"
 # Arguments that betray a process of the measuring, or of Python itself, rather than of the job.
 IGNORED_ARGUMENTS = ("gpu_tracker.sampler.child", "multiprocessing.resource_tracker")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import ctypes
+from _ctypes import dlopen  # what ctypes itself calls, without the cost of importing all of it
 
 from ..model import Gpu, GpuLook, GpuProcessReading, GpuReading
 from . import NotAvailableError
@@ -20,7 +20,7 @@ _LIBRARY = "libnvidia-ml.so.1"
 def why_absent() -> str | None:
     """A reason not to try, or None. Cheap: most machines have no such driver."""
     try:
-        ctypes.CDLL(_LIBRARY)
+        dlopen(_LIBRARY, 0)
     except OSError:
         return (
             f"No GPU was measured: there is no NVIDIA driver library ({_LIBRARY}) on this machine."
@@ -31,7 +31,7 @@ def why_absent() -> str | None:
 def connect(now: Callable[[], float]) -> NvmlSource:
     """Open the driver, or say why not."""
     try:
-        import pynvml
+        import pynvml  # type: ignore[import-untyped]
     except ImportError:
         raise NotAvailableError(
             "No GPU was measured: an NVIDIA driver is there, but not the Python package for it; "
@@ -60,13 +60,13 @@ class NvmlSource:
         devices: list[GpuReading] = []
         processes: list[GpuProcessReading] = []
         for gpu in self.gpus:
-            handle = self._handles.get(gpu.index)
+            handle = self._handles.get(gpu.ordinal)
             if handle is None:
                 continue
-            memory = self._ask(gpu.index, "memory", self._read_used, handle)
-            utilization = self._ask(gpu.index, "utilization", self._read_utilization, handle)
+            memory = self._ask(gpu.ordinal, "memory", self._read_used, handle)
+            utilization = self._ask(gpu.ordinal, "utilization", self._read_utilization, handle)
             devices.append(GpuReading(gpu.uuid, memory, utilization))
-            used = self._ask(gpu.index, "processes", self._read_processes, handle) or {}
+            used = self._ask(gpu.ordinal, "processes", self._read_processes, handle) or {}
             processes.extend(GpuProcessReading(gpu.uuid, pid, size) for pid, size in used.items())
         return GpuLook(self._now(), tuple(devices), tuple(processes))
 

@@ -1,0 +1,89 @@
+"""The command line: one file per command, and one place where errors become exit codes.
+
+A command is a module with a `NAME` and `main(arguments, sampler)`. Those that track get a sampler that was
+started before their options were even looked at: it comes up while we import what we need.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from ..errors import TrackerError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import ModuleType
+    from typing import NoReturn
+
+COMMANDS = ("run", "attach", "report")
+_TRACKING = ("run", "attach")
+_HELP = ("-h", "--help", "-v", "--version")
+
+
+def main() -> NoReturn:
+    """Entry point of `gpu-tracker`."""
+    code = _run(sys.argv[1:])
+    sys.stdout.flush()
+    sys.stderr.flush()
+    # Everything is written; taking the interpreter apart would only keep the caller waiting.
+    os._exit(code)
+
+
+def _run(arguments: list[str]) -> int:
+    try:
+        return _dispatch(arguments)
+    except TrackerError as error:
+        print(f"gpu-tracker: {error}", file=sys.stderr)
+        return error.exit_code
+    except KeyboardInterrupt:
+        return 130
+
+
+def _dispatch(arguments: list[str]) -> int:
+    name = arguments[0] if arguments else "--help"
+    if name in COMMANDS:
+        if name in _TRACKING:
+            return _track(name, arguments[1:])
+        return int(_load(name).main(arguments[1:]))
+    if name.startswith("-") and not any(word in arguments for word in _HELP):
+        return _track("execute", arguments)
+    return _show_help(arguments)
+
+
+def _track(name: str, arguments: list[str]) -> int:
+    from ..sampler.process import SamplerProcess
+    from ..version import __version__
+
+    sampler = SamplerProcess(__version__)
+    try:
+        module = _load(name)
+        from .job import CannotStartError
+
+        try:
+            return int(module.main(arguments, sampler))
+        except CannotStartError as error:
+            print(f"gpu-tracker: {error}", file=sys.stderr)
+            return error.exit_code
+    finally:
+        if not sampler.is_gone:
+            sampler.close()
+
+
+def _show_help(arguments: list[str]) -> int:
+    from .execute import make_parser
+
+    parser = make_parser()
+    lines = ["Commands (gpu-tracker COMMAND --help tells more):"]
+    for name in COMMANDS:
+        summary = (_load(name).__doc__ or "").splitlines()[0]
+        lines.append(f"  {name:<8} {summary}")
+    parser.epilog = "\n".join(lines)
+    parser.parse_args(arguments or ["--help"])
+    return 0
+
+
+def _load(name: str) -> ModuleType:
+    from importlib import import_module
+
+    return import_module(f".{name}", __name__)

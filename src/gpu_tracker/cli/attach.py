@@ -1,0 +1,92 @@
+"""Track a process that already runs, until it ends or you press Ctrl-C."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import time
+
+from ..config import check_process_id, read_process_source
+from ..errors import UsageError
+from ..recording import writer
+from ..recording.schema import decode_answer
+from ..reports import FORMATS, render
+from ..reports.build import build
+from ..sampler.process import READY_SECONDS, SamplerProcess
+from ..sampler.wire import Plan, Start
+from .options import Parser, add_measuring, add_output, add_recording, check_format, to_settings
+from .output import Output
+from .run import DEFAULT_DIRECTORY
+
+NAME = "attach"
+_ANSWER_SECONDS = 10.0
+
+
+def main(arguments: list[str], sampler: SamplerProcess) -> int:
+    """What it used since we looked; the process itself is not touched."""
+    parser = Parser(prog="gpu-tracker attach", description=__doc__)
+    parser.add_argument("pid", metavar="PID", help="the process to track, with its descendants")
+    add_measuring(parser)
+    add_recording(parser, DEFAULT_DIRECTORY)
+    add_output(parser, FORMATS)
+    options = parser.parse_args(arguments)
+    format_name = check_format(options.format, FORMATS)
+    settings = to_settings(options)
+    pid = _find_process(options.pid)
+    output = Output(options.output)
+    command = _read_command(pid)
+    path = None if options.record is None else writer.create(options.record, command, pid)
+    plan = Plan(
+        owner_pid=os.getpid(),
+        example_pid=pid,
+        starts_the_job=False,
+        command=command,
+        sleep_seconds=settings.sleep_time,
+        n_expected_cores=settings.n_expected_cores,
+        gpu_uuids=settings.gpu_uuids,
+        max_overhead=settings.max_overhead,
+        full_resolution=settings.full_resolution,
+        source=read_process_source(),
+        recording_path=path,
+    )
+    sampler.send("prepare", *plan)
+    if not sampler.wait_until_ready(READY_SECONDS):
+        raise UsageError("The sampler did not come up.")
+    # Interrupting is the normal way to end: it must not be an exception in the middle of something.
+    wake_reading, wake_writing = os.pipe()
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, lambda *_: os.write(wake_writing, b"!") and None)
+    sampler.send("begin", *Start(pid, time.monotonic_ns(), None))
+    select.select([sampler.replies_fd, wake_reading], [], [])
+    request = sampler.request("stop", time.monotonic_ns(), None, None)
+    answer = sampler.receive("totals", request, _ANSWER_SECONDS)
+    if answer is None:
+        raise UsageError("The sampler was lost.", f"The recording is {path}." if path else "")
+    text = render(build(decode_answer(*answer)), format_name)
+    if format_name == "text" and path is not None:
+        text += f"  recording: {path}\n"
+    output.write(text, otherwise=2)
+    sampler.close()
+    return 0
+
+
+def _find_process(text: str) -> int:
+    try:
+        pid = check_process_id(int(text))
+        os.kill(pid, 0)
+    except ValueError:
+        raise UsageError(f"{text!r} is not a process ID.") from None
+    except (ProcessLookupError, OverflowError):
+        raise UsageError(f"There is no process with the ID {text}.") from None
+    except PermissionError:
+        pass  # somebody else's: most of it can be read all the same
+    return pid
+
+
+def _read_command(pid: int) -> tuple[str, ...]:
+    try:
+        with open(f"/proc/{pid}/cmdline", encoding="utf-8", errors="replace") as file:
+            return tuple(file.read().rstrip("\0").split("\0"))
+    except OSError:
+        return ()

@@ -1,0 +1,98 @@
+"""The paper's command line, to the letter: gpu-tracker -e "command arguments".
+
+Runs a command and prints the computational resource usage (RAM, GPU RAM, CPU utilization, GPU utilization
+and compute time) of its process and all descendants.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shlex
+
+from ..errors import UsageError
+from ..reports import paper
+from ..reports.build import build
+from ..version import __version__
+from .options import Parser, add_measuring, add_output, add_recording, check_format, to_settings
+from .output import Output, write_all
+from .tracking import say, track_command
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ..sampler.process import SamplerProcess
+
+NAME = "-e"
+
+_FORMATS = ("json", "text")
+_SIZES = "'bytes', 'kilobytes', 'megabytes', 'gigabytes', or 'terabytes'"
+
+
+def main(arguments: list[str], sampler: SamplerProcess) -> int:
+    """The closing sentence and the result go to standard output, the result to a file if there is one."""
+    parser = make_parser()
+    options = parser.parse_args(arguments)
+    try:
+        command = shlex.split(options.execute)
+    except ValueError as error:
+        raise UsageError(f"The command cannot be understood: {error}.") from None
+    if not command:
+        raise UsageError("Empty command provided.")
+    format_name = check_format(options.format, _FORMATS)
+    settings = to_settings(options)
+    output = Output(options.output)
+    try:
+        tracked = track_command(sampler, command, settings, options.record)
+        report = build(tracked.recording)
+        if not settings.disable_logs:
+            for note in report.notes:
+                say(note)
+        usage = paper.build_usage(report, settings)
+        text = (
+            json.dumps(paper.to_json(usage), indent=1)
+            if format_name == "json"
+            else paper.render_text(usage)
+        )
+        code = tracked.ending.returncode
+        closing = f"Resource tracking complete. Process completed with status code: {code}\n"
+        if not output.is_file:
+            write_all(1, f"{closing}{text}\n")
+        else:
+            write_all(1, closing)
+            try:
+                output.write(text, otherwise=1)
+            except OSError as error:
+                say(f"the result could not be written ({error.strerror}); here it is:\n{text}")
+    finally:
+        output.discard()
+    return tracked.ending.exit_code
+
+
+def make_parser() -> Parser:
+    """The paper's options."""
+    parser = Parser(
+        prog="gpu-tracker",
+        usage='gpu-tracker -e "command arguments" [options]\n       gpu-tracker COMMAND [options]',
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("-v", "--version", action="version", version=__version__)
+    parser.add_argument(
+        "-e",
+        "--execute",
+        required=True,
+        metavar="COMMAND",
+        help='the command to run along with its arguments, all within quotes, e.g. "ls -l -a"',
+    )
+    add_output(parser, _FORMATS)
+    add_measuring(parser)
+    parser.add_argument("--ru", dest="ram_unit", default="gigabytes", help=f"one of {_SIZES}")
+    parser.add_argument("--gru", dest="gpu_ram_unit", default="gigabytes", help=f"one of {_SIZES}")
+    parser.add_argument(
+        "--tu",
+        dest="time_unit",
+        default="hours",
+        help="one of 'seconds', 'minutes', 'hours', or 'days'",
+    )
+    add_recording(parser, None)
+    return parser

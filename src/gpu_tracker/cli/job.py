@@ -1,0 +1,235 @@
+"""The command that is being tracked: started as a shell would, signalled as if we were not there, and waited for.
+
+The job stays in our process group and session, so the terminal, mpirun and Slurm reach it as they always do;
+what reaches only us is passed on.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+import resource
+import signal
+import sys
+import time
+
+from ..model import RootFigures
+from ..sources import SAMPLER_NAME
+from ..values import NamedTuple
+
+NOT_FOUND, NOT_EXECUTABLE = 127, 126
+
+_FORWARDED = (
+    signal.SIGINT,
+    signal.SIGTERM,
+    signal.SIGHUP,
+    signal.SIGQUIT,
+    signal.SIGUSR1,
+    signal.SIGUSR2,
+    signal.SIGTSTP,
+    signal.SIGCONT,
+)
+_STAMP_BYTES = 8
+_MAXRSS_BYTES = 1 if sys.platform == "darwin" else 1024
+# From linux/prctl.h.
+_SET_PARENT_DEATH_SIGNAL = 1
+_SET_CHILD_SUBREAPER = 36
+
+
+class CannotStartError(Exception):
+    """The command cannot be run; a shell would give this exit code."""
+
+    def __init__(self, message: str, exit_code: int) -> None:
+        super().__init__(message)
+        self.exit_code = exit_code
+
+
+class Ending(NamedTuple):
+    """How the job ended."""
+
+    at_nanoseconds: int
+    returncode: int
+    """Negative for a signal, as Python has it."""
+    figures: RootFigures
+
+    @property
+    def exit_code(self) -> int:
+        """What a shell reports."""
+        return self.returncode if self.returncode >= 0 else 128 - self.returncode
+
+
+class Job:
+    """A started command."""
+
+    def __init__(self, arguments: list[str]) -> None:
+        self._libc = ctypes.CDLL(None) if sys.platform == "linux" else None
+        if self._libc is not None:
+            # Orphans of the job come back to us instead of leaving for init.
+            self._libc.prctl(_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+        # A job may run under a parent that ignores SIGCHLD; then nothing could be waited for.
+        self._child_handler = signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        self._signals = {
+            number
+            for number in _FORWARDED
+            # What was ignored when we were started (nohup) stays ignored, by the job too.
+            if signal.getsignal(number) is not signal.SIG_IGN
+        } | {signal.SIGCHLD}
+        self._mask = signal.pthread_sigmask(signal.SIG_BLOCK, self._signals)
+        self._floor_bytes = _own_peak_bytes()
+        self._adopted_seconds = 0.0
+        self._adopted_peak_bytes = 0
+        self.pid, self.started_nanoseconds = self._start(arguments)
+
+    def wait(self) -> Ending:
+        """Pass signals on until the job has ended."""
+        while True:
+            number, is_for_us_only = _wait_for_signal(self._signals)
+            if number == signal.SIGCHLD:
+                ending = self._look_after_children()
+                if ending is not None:
+                    return ending
+            elif is_for_us_only:
+                self._forward(number)
+
+    def _start(self, arguments: list[str]) -> tuple[int, int]:
+        """Fork and exec; the pipe closes at the moment of exec, or says why it failed."""
+        reading, writing = os.pipe()
+        sys.stdout.flush()
+        sys.stderr.flush()
+        pid = os.fork()
+        if pid == 0:
+            self._become(arguments, writing)
+        os.close(writing)
+        with os.fdopen(reading, "rb") as pipe:
+            message = pipe.read()
+        stamp, problem = message[:_STAMP_BYTES], message[_STAMP_BYTES:]
+        if problem:
+            os.waitpid(pid, 0)
+            self._restore_signals()
+            raise _explain(int(problem), arguments[0])
+        return pid, int.from_bytes(stamp, "little")
+
+    def _become(self, arguments: list[str], pipe: int) -> None:
+        """In the child. Never returns."""
+        try:
+            if self._libc is not None:
+                # Who kills us with SIGKILL means the job: untracked, it would have hit it.
+                self._libc.prctl(_SET_PARENT_DEATH_SIGNAL, signal.SIGKILL, 0, 0, 0)
+            self._restore_signals()
+            for name in ("SIGPIPE", "SIGXFSZ"):  # Python ignores these; the job must not
+                signal.signal(getattr(signal, name), signal.SIG_DFL)
+            os.write(pipe, time.monotonic_ns().to_bytes(_STAMP_BYTES, "little"))
+            try:
+                os.execvp(arguments[0], arguments)
+            except OSError as error:
+                if error.errno != errno.ENOEXEC:
+                    raise
+                # A script without its first line: any shell would run it, so do we.
+                os.execv("/bin/sh", ["sh", *arguments])
+        except OSError as error:
+            os.write(pipe, str(error.errno).encode())
+        finally:
+            os._exit(NOT_FOUND)
+
+    def _restore_signals(self) -> None:
+        signal.signal(signal.SIGCHLD, self._child_handler)
+        signal.pthread_sigmask(signal.SIG_SETMASK, self._mask)
+
+    def _forward(self, number: int) -> None:
+        try:
+            os.kill(self.pid, number)
+        except (ProcessLookupError, PermissionError):
+            pass  # it has just ended, or has become somebody else (sudo)
+
+    def _look_after_children(self) -> Ending | None:
+        """Everything that one SIGCHLD may stand for: signals that are the same are merged."""
+        while True:
+            change = os.waitid(os.P_ALL, 0, os.WEXITED | os.WSTOPPED | os.WNOHANG | os.WNOWAIT)
+            if change is None:
+                return None
+            if change.si_code == os.CLD_STOPPED:
+                os.waitid(os.P_PID, change.si_pid, os.WSTOPPED | os.WNOHANG)
+                if change.si_pid == self.pid:
+                    self._stop_too()
+            elif change.si_pid == self.pid:
+                return self._end()
+            else:
+                self._bury_orphan(change.si_pid)
+
+    def _bury_orphan(self, pid: int) -> None:
+        is_of_the_job = not _is_sampler(pid)
+        _, _, usage = os.wait4(pid, 0)
+        if is_of_the_job:
+            self._adopted_seconds += usage.ru_utime + usage.ru_stime
+            peak = usage.ru_maxrss * _MAXRSS_BYTES
+            self._adopted_peak_bytes = max(self._adopted_peak_bytes, peak)
+
+    def _stop_too(self) -> None:
+        """The job was suspended (Ctrl-Z): our shell must see us so, and wake both of us again."""
+        os.kill(os.getpid(), signal.SIGSTOP)
+
+    def _end(self) -> Ending:
+        """The job is a zombie: read its clock while it has one, then let it go."""
+        at_nanoseconds = time.monotonic_ns()
+        own_seconds = _read_cpu_clock(self.pid)
+        has_waited_for_children = _has_reaped(self.pid)
+        _, status, usage = os.wait4(self.pid, 0)
+        total = usage.ru_utime + usage.ru_stime
+        own = total if own_seconds is None else min(own_seconds, total)
+        peak = max(usage.ru_maxrss * _MAXRSS_BYTES, self._adopted_peak_bytes)
+        return Ending(
+            at_nanoseconds,
+            os.waitstatus_to_exitcode(status),
+            RootFigures(
+                own,
+                total - own,
+                self._adopted_seconds,
+                # A process starts with the high-water mark of whoever forked it.
+                peak if peak > self._floor_bytes else None,
+                has_waited_for_children or self._adopted_peak_bytes == peak,
+            ),
+        )
+
+
+def _wait_for_signal(signals: set[signal.Signals]) -> tuple[int, bool]:
+    """The next signal, and whether the job has not got it anyway (the terminal signals the whole group)."""
+    if hasattr(signal, "sigwaitinfo"):
+        info = signal.sigwaitinfo(signals)
+        return info.si_signo, info.si_code <= 0
+    return signal.sigwait(signals), not os.isatty(0)
+
+
+def _read_cpu_clock(pid: int) -> float | None:
+    try:
+        return time.clock_gettime_ns((~pid << 3) | 2) / 1e9
+    except OSError:
+        return None
+
+
+def _has_reaped(pid: int) -> bool:
+    """Whether it ever waited for a child: page faults of children are counted then."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            return int(file.read().rpartition(b")")[2].split()[8]) > 0
+    except (OSError, ValueError, IndexError):
+        return True
+
+
+def _is_sampler(pid: int) -> bool:
+    """A sampler of a tracker inside the job is inherited too, but is not the job's work."""
+    try:
+        with open(f"/proc/{pid}/comm", encoding="utf-8", errors="replace") as file:
+            return file.read().strip() == SAMPLER_NAME
+    except OSError:
+        return False
+
+
+def _own_peak_bytes() -> int:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * _MAXRSS_BYTES
+
+
+def _explain(number: int, command: str) -> CannotStartError:
+    if number == errno.ENOENT:
+        return CannotStartError(f'Command not found: "{command}"', NOT_FOUND)
+    return CannotStartError(f'Cannot run "{command}": {os.strerror(number)}', NOT_EXECUTABLE)

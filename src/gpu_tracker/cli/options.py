@@ -1,0 +1,126 @@
+"""The options that several commands share, and how they become settings."""
+
+from __future__ import annotations
+
+import argparse
+
+from ..config import DEFAULT_MAX_OVERHEAD, Settings, check, check_gpu_uuids
+from ..errors import UsageError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import NoReturn
+
+
+class Parser(argparse.ArgumentParser):
+    """Says what is wrong in one sentence."""
+
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(f"{message[:1].upper()}{message[1:]}.", f"See `{self.prog} --help`.")
+
+
+def add_measuring(parser: argparse.ArgumentParser) -> None:
+    """How to measure."""
+    parser.add_argument(
+        "--st",
+        "--sleep-time",
+        dest="sleep_time",
+        metavar="SECONDS",
+        default="1.0",
+        help="seconds between two usage collections (default 1.0, at least 0.01)",
+    )
+    parser.add_argument(
+        "--nec",
+        "--expected-cores",
+        dest="n_expected_cores",
+        metavar="N",
+        help="number of cores expected to be used (default: those the job may use)",
+    )
+    parser.add_argument(
+        "--guuids",
+        "--gpu-uuids",
+        dest="gpu_uuids",
+        metavar="UUIDS",
+        help="comma separated UUIDs of the GPUs whose utilization counts (default: all)",
+    )
+    parser.add_argument(
+        "--disable-logs", action="store_true", help="say nothing about what could not be measured"
+    )
+
+
+def add_recording(parser: argparse.ArgumentParser, default: str | None) -> None:
+    """What to keep."""
+    parser.add_argument(
+        "--record",
+        metavar="DIR|FILE",
+        default=default,
+        help="where to write the recording: a .jsonl file, or a directory to put one in"
+        + (f" (default {default})" if default else " (default: none is written)"),
+    )
+    parser.add_argument(
+        "--no-record", dest="record", action="store_const", const=None, help="write no recording"
+    )
+    parser.add_argument(
+        "--full-resolution", action="store_true", help="record every look, without bounding the file"
+    )
+    parser.add_argument(
+        "--max-overhead",
+        metavar="SHARE",
+        default=str(DEFAULT_MAX_OVERHEAD),
+        help=f"share of one core that measuring may cost (default {DEFAULT_MAX_OVERHEAD})",
+    )
+
+
+def add_output(parser: argparse.ArgumentParser, formats: tuple[str, ...]) -> None:
+    """Where the result goes."""
+    parser.add_argument(
+        "-o", "--output", metavar="FILE", help="write the result to FILE ('-': standard output)"
+    )
+    parser.add_argument(
+        "-f", "--format", default="text", help=f"one of {', '.join(formats)} (default text)"
+    )
+
+
+def check_format(name: str, formats: tuple[str, ...]) -> str:
+    """The format, if there is one of that name."""
+    if name not in formats:
+        wanted = " or ".join(f'"{known}"' for known in sorted(formats))
+        raise UsageError(f'"{name}" is not a valid format. Valid values are {wanted}.')
+    return name
+
+
+def to_settings(options: argparse.Namespace) -> Settings:
+    """The settings that the options ask for, checked."""
+    uuids = getattr(options, "gpu_uuids", None)
+    try:
+        return check(
+            Settings(
+                sleep_time=_to_float("--st", options.sleep_time),
+                ram_unit=getattr(options, "ram_unit", "gigabytes"),
+                gpu_ram_unit=getattr(options, "gpu_ram_unit", "gigabytes"),
+                time_unit=getattr(options, "time_unit", "hours"),
+                n_expected_cores=_to_int("--nec", options.n_expected_cores),
+                gpu_uuids=check_gpu_uuids(
+                    None if uuids is None else [uuid for uuid in uuids.split(",") if uuid]
+                ),
+                disable_logs=options.disable_logs,
+                max_overhead=_to_float("--max-overhead", options.max_overhead),
+                full_resolution=options.full_resolution,
+            )
+        )
+    except ValueError as error:
+        raise UsageError(f"{error}") from None
+
+
+def _to_float(option: str, text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise UsageError(f"{option} of {text!r} is not a number.") from None
+
+
+def _to_int(option: str, text: str | None) -> int | None:
+    try:
+        return None if text is None else int(text)
+    except ValueError:
+        raise UsageError(f"{option} of {text!r} is not a whole number.") from None

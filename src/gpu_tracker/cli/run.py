@@ -1,0 +1,52 @@
+"""Run a command and tell what it and all its descendants used."""
+
+from __future__ import annotations
+
+import argparse
+
+from ..errors import UsageError
+from ..reports import FORMATS, render
+from ..reports.build import build
+from .options import Parser, add_measuring, add_output, add_recording, check_format, to_settings
+from .output import Output
+from .tracking import say, track_command
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ..sampler.process import SamplerProcess
+
+NAME = "run"
+DEFAULT_DIRECTORY = "gpu-tracker-runs"
+
+
+def main(arguments: list[str], sampler: SamplerProcess) -> int:
+    """The summary goes to standard error: standard output is the job's."""
+    parser = Parser(
+        prog="gpu-tracker run",
+        usage="gpu-tracker run [options] -- command [arguments...]",
+        description=__doc__,
+    )
+    add_measuring(parser)
+    add_recording(parser, DEFAULT_DIRECTORY)
+    add_output(parser, FORMATS)
+    parser.add_argument("command", nargs=argparse.REMAINDER, help="the command and its arguments")
+    options = parser.parse_args(arguments)
+    command = options.command[1:] if options.command[:1] == ["--"] else options.command
+    if not command:
+        raise UsageError("No command to run.", "Write it after `--`: gpu-tracker run -- command.")
+    format_name = check_format(options.format, FORMATS)
+    settings = to_settings(options)
+    output = Output(options.output)
+    try:
+        tracked = track_command(sampler, command, settings, options.record)
+        report = build(tracked.recording)
+        text = render(report, format_name)
+        if format_name == "text" and tracked.recording_path is not None:
+            text += f"  recording: {tracked.recording_path}\n"
+        try:
+            output.write(text, otherwise=2)
+        except OSError as error:
+            say(f"the result could not be written ({error.strerror}); here it is:\n{text}")
+    finally:
+        output.discard()
+    return tracked.ending.exit_code

@@ -1,0 +1,88 @@
+"""A command from start to result: what `run` and the paper's `-e` have in common."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from ..config import Settings, read_process_source
+from ..model import Recording, RootFigures
+from ..recording import writer
+from ..recording.schema import decode_answer
+from ..recording.secrets import mask_secrets
+from ..sampler.process import READY_SECONDS, SamplerProcess
+from ..sampler.wire import Plan, Start
+from ..values import NamedTuple
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from .job import Ending
+
+_ANSWER_SECONDS = 10.0
+_UNBORN = RootFigures(0.0, 0.0)
+
+
+class Tracked(NamedTuple):
+    """A command that has been tracked."""
+
+    ending: Ending
+    recording: Recording
+    recording_path: str | None
+
+
+def track_command(
+    sampler: SamplerProcess, command: list[str], settings: Settings, record: str | None
+) -> Tracked:
+    """Run the command under the sampler, and never let the one suffer from the other."""
+    source = read_process_source()
+    path = None if record is None else writer.create(record, command, os.getpid())
+    from .job import CannotStartError, Job
+
+    plan = Plan(
+        owner_pid=os.getpid(),
+        example_pid=os.getpid(),
+        starts_the_job=True,
+        command=mask_secrets(command),
+        sleep_seconds=settings.sleep_time,
+        n_expected_cores=settings.n_expected_cores,
+        gpu_uuids=settings.gpu_uuids,
+        max_overhead=settings.max_overhead,
+        full_resolution=settings.full_resolution,
+        source=source,
+        recording_path=path,
+    )
+    sampler.send("prepare", *plan)
+    sampler.wait_until_ready(READY_SECONDS)
+    try:
+        job = Job(command)
+    except CannotStartError:
+        if path is not None:
+            os.unlink(path)
+        raise
+    start = Start(job.pid, job.started_nanoseconds, (0.0, 0.0))
+    sampler.send("begin", *start)
+    ending = job.wait()
+    request = sampler.request("stop", ending.at_nanoseconds, tuple(ending.figures), ending.returncode)
+    answer = sampler.receive("totals", request, _ANSWER_SECONDS)
+    if answer is not None:
+        recording = decode_answer(*answer)
+    else:
+        from ..sampler.lost import recover
+
+        sampler.kill()
+        recording = recover(
+            sampler,
+            plan,
+            start,
+            ending.at_nanoseconds,
+            _UNBORN,
+            ending.figures,
+            ending.returncode,
+        )
+    sampler.close()
+    return Tracked(ending, recording, path)
+
+
+def say(text: str) -> None:
+    """A line to the user, beside the job's own output."""
+    print(f"gpu-tracker: {text}", file=sys.stderr, flush=True)

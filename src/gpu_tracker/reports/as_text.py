@@ -1,0 +1,160 @@
+"""A report for people: what was used, of how much, and how sure that is."""
+
+from __future__ import annotations
+
+from ..model import ESTIMATE, UNKNOWN
+from ..units import humanize_bytes, humanize_seconds
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ..analysis.summary import CpuSummary, GpuSummary, Summary
+    from ..model import RamPeak
+    from .build import Report
+
+NAME = "text"
+
+_ENDINGS = {
+    "running": "still running",
+    "stopped": "finished",
+    "abandoned": "ended without stopping its tracker",
+    "killed": "killed",
+    "sampler lost": "finished, but its sampler was lost",
+}
+
+
+def render(report: Report) -> str:
+    """A few aligned lines and the notes, ending with a newline."""
+    rows = [
+        ("time", humanize_seconds(report.summary.seconds)),
+        *_cpu_rows(report.summary),
+        *_ram_rows(report.summary),
+        *_gpu_rows(report.summary),
+    ]
+    if report.tracker_cpu_seconds is not None and report.tracker_ram_bytes:
+        cost = (
+            f"{humanize_seconds(report.tracker_cpu_seconds)} of CPU, "
+            f"{humanize_bytes(report.tracker_ram_bytes)} (not in the figures above)"
+        )
+        rows.append(("tracking", cost))
+    width = max(len(label) for label, _ in rows)
+    lines = [f"{_title(report)}"]
+    lines.extend(f"  {label:<{width}}  {text}" for label, text in rows)
+    lines.extend(f"  note: {note}" for note in report.notes)
+    return "\n".join(lines) + "\n"
+
+
+def _title(report: Report) -> str:
+    command = " ".join(report.header.command) or f"process {report.header.pid}"
+    if len(command) > 60:
+        command = command[:57] + "..."
+    return f"{_printable(command)}: {_ending(report)}"
+
+
+def _ending(report: Report) -> str:
+    code = report.exit_code
+    if code is None:
+        return _ENDINGS.get(report.ending, report.ending)
+    lost = ", but its sampler was lost" if report.ending == "sampler lost" else ""
+    return f"exit code {code}{lost}" if code >= 0 else f"killed by signal {-code}{lost}"
+
+
+def _cpu_rows(summary: Summary) -> list[tuple[str, str]]:
+    combined = summary.combined_cpu
+    rows = [
+        (
+            "CPU",
+            f"{_cores(combined.mean_percent)} of {_number(summary.n_expected_cores)} cores on average "
+            f"({combined.mean_percent:.0f} %), at most {_cores(combined.max_percent)}; "
+            f"{humanize_seconds(combined.seconds)} of CPU time",
+        )
+    ]
+    if summary.descendants_cpu.seconds > 0 or summary.descendants_threads:
+        rows.append(
+            (
+                "",
+                f"main {_share(summary.main_cpu)}, descendants {_share(summary.descendants_cpu)}; "
+                f"{summary.processes} processes, {summary.combined_threads} threads at most",
+            )
+        )
+    if summary.n_expected_cores != summary.n_cores:
+        rows.append(("", f"the machine has {summary.n_cores} cores"))
+    return rows
+
+
+def _ram_rows(summary: Summary) -> list[tuple[str, str]]:
+    peak = summary.combined_ram
+    if peak.basis == UNKNOWN:
+        return [("RAM", "not measured: the job was over before it could be looked at")]
+    capacity = summary.ram_capacity_bytes
+    share = f", {100 * peak.total_bytes / capacity:.0f} % of it" if capacity else ""
+    rows = [
+        (
+            "RAM",
+            f"{humanize_bytes(peak.total_bytes)} at most, of {humanize_bytes(capacity)}{share} "
+            f"({peak.basis})",
+        )
+    ]
+    if peak.basis == ESTIMATE:
+        ceiling = humanize_bytes(summary.combined_ram_ceiling_bytes)
+        rows.append(("", f"what is shared could not be read in time; at the very most {ceiling}"))
+    if summary.descendants_ram.total_bytes:
+        rows.append(
+            (
+                "",
+                f"main {_ram(summary.main_ram)}, descendants {_ram(summary.descendants_ram)}, "
+                "each at its own peak",
+            )
+        )
+    if summary.machine_ram_bytes != capacity:
+        rows.append(
+            (
+                "",
+                f"the machine has {humanize_bytes(summary.machine_ram_bytes)}, "
+                f"{humanize_bytes(summary.machine_ram_used_bytes)} of them in use at most",
+            )
+        )
+    return rows
+
+
+def _gpu_rows(summary: Summary) -> list[tuple[str, str]]:
+    if not summary.gpus:
+        return [("GPU", "not measured")]
+    rows = []
+    for gpu in summary.gpus:
+        rows.append((f"GPU {gpu.gpu.ordinal}", f"{gpu.gpu.name}: {_gpu_memory(gpu)}; {_gpu_busy(gpu)}"))
+    if len(summary.gpus) > 1:
+        rows.append(("GPUs", f"{humanize_bytes(summary.combined_gpu_bytes)} of GPU RAM at most"))
+    return rows
+
+
+def _gpu_memory(gpu: GpuSummary) -> str:
+    total = "" if gpu.gpu.memory_bytes is None else f" of {humanize_bytes(gpu.gpu.memory_bytes)}"
+    used = "not measured" if gpu.used_bytes is None else humanize_bytes(gpu.used_bytes)
+    return f"{humanize_bytes(gpu.combined_bytes)}{total} by the job, {used} by everybody"
+
+
+def _gpu_busy(gpu: GpuSummary) -> str:
+    if gpu.mean_percent is None or gpu.max_percent is None:
+        return "utilization not measured"
+    return f"{gpu.mean_percent:.0f} % busy on average, {gpu.max_percent:.0f} % at most"
+
+
+def _cores(percent: float) -> str:
+    return _number(round(percent / 100, 1 if percent >= 100 else 2))
+
+
+def _number(value: float) -> str:
+    return f"{value:g}"
+
+
+def _share(cpu: CpuSummary) -> str:
+    return f"{cpu.mean_percent:.0f} %"
+
+
+def _ram(peak: RamPeak) -> str:
+    return humanize_bytes(peak.total_bytes)
+
+
+def _printable(text: str) -> str:
+    """Control characters of a command must not reach the terminal."""
+    return "".join(letter if letter.isprintable() else "?" for letter in text)

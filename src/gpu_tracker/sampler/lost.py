@@ -1,0 +1,42 @@
+"""When the sampler does not answer any more: its recording is read back and completed."""
+
+from __future__ import annotations
+
+import os
+
+from ..errors import RecordingError
+from ..model import Recording, RootFigures, Totals
+from ..recording.reader import load, load_descriptor
+from ..sources.allocation import read_allocation
+from ..version import __version__
+from .loop import make_header
+from .salvage import salvage
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from .process import SamplerProcess
+    from .wire import Plan, Start
+
+
+def recover(
+    sampler: SamplerProcess,
+    plan: Plan,
+    start: Start,
+    at_nanoseconds: int,
+    before: RootFigures,
+    after: RootFigures,
+    exit_code: int | None,
+) -> Recording:
+    """The best account that can still be given."""
+    try:
+        recording = (
+            load(plan.recording_path)
+            if plan.recording_path
+            else load_descriptor(sampler.unnamed_recording_fd)
+        )
+    except RecordingError:
+        allocation, _ = read_allocation(os.getpid(), os.environ)
+        header = make_header(plan, start, __version__, allocation, "none")
+        recording = Recording(header, (), (), None, Totals())
+    seconds = (at_nanoseconds - start.at_nanoseconds) / 1e9
+    return salvage(recording, seconds, before, after, exit_code)

@@ -1,0 +1,76 @@
+/*
+ * The part of NVML's binary interface the simulator speaks: return codes, structures, versions.
+ */
+#ifndef ABI_H
+#define ABI_H
+
+#include <stdint.h>
+
+typedef enum {
+    SUCCESS = 0,
+    UNINITIALIZED = 1,
+    INVALID_ARGUMENT = 2,
+    NOT_SUPPORTED = 3,
+    NO_PERMISSION = 4,
+    NOT_FOUND = 6,
+    INSUFFICIENT_SIZE = 7,
+    DRIVER_NOT_LOADED = 9,
+    FUNCTION_NOT_FOUND = 13,
+    GPU_IS_LOST = 15,
+    VERSION_MISMATCH = 18,
+    ARGUMENT_VERSION_MISMATCH = 25
+} nvml_return;
+
+typedef void *nvml_device;
+
+enum { COMPUTE = 0, GRAPHICS = 1, MPS = 2, ANY_KIND = -1 };
+enum { ANY_DEVICE = -1, NO_INSTANCE = -1, UNSIGNED_INT_VALUE = 1 };
+enum { PROCESS_INFO_V1_BYTES = 16, PROCESS_INFO_V2_BYTES = 24 };
+enum { PROCESS_SAMPLE_PROBE = 100, PROCESS_SAMPLE_PERIOD_US = 142857, MIG_INSTANCES_PER_GPU = 7 };
+
+#define NOT_AVAILABLE UINT64_MAX
+
+struct nvml_memory { uint64_t total, free, used; };
+struct nvml_memory_v2 { uint32_t version; uint64_t total, reserved, free, used; };
+struct nvml_utilization { uint32_t gpu, memory; };
+struct nvml_temperature { uint32_t version, sensor; int32_t temperature; };
+
+/* The longest layout there was; the shorter ones are its first 16 or 24 bytes. */
+struct nvml_process_info {
+    uint32_t pid;
+    uint64_t used;
+    uint32_t gpu_instance, compute_instance;
+    uint64_t protected_used;
+};
+
+struct nvml_process_utilization {
+    uint32_t pid;
+    uint64_t timestamp_us;
+    uint32_t sm, memory, encoder, decoder;
+};
+
+struct nvml_sample { uint64_t timestamp_us; union { double real; uint64_t integer; } value; };
+
+struct nvml_pci_info {
+    char bus_id_legacy[16];
+    uint32_t domain, bus, device, device_id, subsystem_id;
+    char bus_id[32];
+};
+
+struct nvml_accounting_stats {
+    uint32_t gpu_percent, memory_percent;
+    uint64_t max_used, time_ms, start_us;
+    uint32_t is_running, unused[5];
+};
+
+#define MEMORY_V2_VERSION (sizeof(struct nvml_memory_v2) | 2U << 24)
+#define TEMPERATURE_VERSION (sizeof(struct nvml_temperature) | 1U << 24)
+
+_Static_assert(sizeof(struct nvml_memory_v2) == 40, "nvmlMemory_v2_t");
+_Static_assert(sizeof(struct nvml_process_info) == 32, "nvmlProcessDetail_v1_t");
+_Static_assert(sizeof(struct nvml_process_utilization) == 32, "nvmlProcessUtilizationSample_t");
+_Static_assert(sizeof(struct nvml_sample) == 16, "nvmlSample_t");
+_Static_assert(sizeof(struct nvml_pci_info) == 68, "nvmlPciInfo_t");
+_Static_assert(sizeof(struct nvml_accounting_stats) == 56, "nvmlAccountingStats_t");
+
+#endif
