@@ -28,9 +28,7 @@ if TYPE_CHECKING:
     ) -> Callable[[_Function[_Parameters, _Result]], _Function[_Parameters, _Result]]: ...
 
 
-def track(
-    function: Any = None, /, *, then: Callable[[Tracker], object] | None = None, **options: Any
-) -> Any:
+def track(function: Any = None, /, *, then: Callable[[Tracker], object] | None = None, **options: Any) -> Any:
     """Decorate a function so that every call is tracked: `@track` or `@track(sleep_time=0.1)`.
 
     Options are those of `Tracker`. After each call, also one that raised, `then` is called with the

@@ -45,7 +45,7 @@ def check(settings: Settings) -> Settings:
     check_memory_unit(settings.gpu_ram_unit, "GPU RAM")
     check_time_unit(settings.time_unit)
     cores = settings.n_expected_cores
-    if cores is not None and (isinstance(cores, bool) or not isinstance(cores, int) or cores < 1):
+    if cores is not None and not _is_positive(cores):
         raise ValueError(
             f"{cores!r} is not a valid number of expected cores. Must be a whole number of at least 1."
         )
@@ -65,12 +65,11 @@ def check_gpu_uuids(gpu_uuids: Iterable[str] | None) -> tuple[str, ...] | None:
     named = (gpu_uuids,) if isinstance(gpu_uuids, str) else tuple(gpu_uuids)
     if not named:
         raise ValueError(
-            "gpu_uuids is not None but the set is empty. "
-            "Please provide a set of at least one GPU UUID."
+            "gpu_uuids is not None but the set is empty. Please provide a set of at least one GPU UUID."
         )
     for uuid in named:
         if not isinstance(uuid, str):
-            raise ValueError(f"GPU UUID of {uuid!r} is not valid. It must be a string.")
+            raise ValueError(f"GPU UUID of {uuid!r} is not valid. It must be a string.")  # noqa: TRY004
     return tuple(sorted(set(named)))
 
 
@@ -78,9 +77,13 @@ def check_process_id(process_id: int | None) -> int:
     """A process that exists; None means this one."""
     if process_id is None:
         return os.getpid()
-    if isinstance(process_id, bool) or not isinstance(process_id, int) or process_id < 1:
+    if not _is_positive(process_id):
         raise ValueError(f"{process_id!r} is not a valid process ID. Must be a positive whole number.")
     return process_id
+
+
+def _is_positive(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 1
 
 
 def _check_number(label: str, value: object) -> None:

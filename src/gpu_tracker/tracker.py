@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Any
 
+    from typing_extensions import Self
+
     from .reports.build import Report
     from .usage import (
         ComputeTime as ComputeTime,
@@ -170,7 +172,7 @@ class Tracker:
         for note in self.notes:
             self._warn(note)
 
-    def __enter__(self) -> Tracker:
+    def __enter__(self) -> Self:
         self.start()
         return self
 
@@ -257,12 +259,9 @@ class Tracker:
             answer = sampler.receive("totals", request, self.join_timeout)
             if answer is not None or sampler.is_gone:
                 return answer
-            self._say(
-                f"The sampler has not answered within {self.join_timeout} s. Waiting again..."
-            )
+            self._say(f"The sampler has not answered within {self.join_timeout} s. Waiting again...")
         self._say(
-            f"The sampler has not answered after {self.n_join_attempts} attempts. "
-            "Ending it by force..."
+            f"The sampler has not answered after {self.n_join_attempts} attempts. Ending it by force..."
         )
         sampler.kill()
         return None
@@ -312,9 +311,7 @@ class Tracker:
     def _need_usage(self) -> ResourceUsage:
         usage = self.resource_usage
         if usage is None:
-            raise RuntimeError(
-                "Cannot display the tracker in string or JSON format before tracking starts."
-            )
+            raise RuntimeError("Cannot display the tracker in string or JSON format before tracking starts.")
         return usage
 
     def _need_sampler(self) -> SamplerProcess:

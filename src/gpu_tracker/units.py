@@ -32,8 +32,7 @@ def check_time_unit(unit: object) -> None:
     """Refuse a unit of time that does not exist, naming those that do."""
     if not isinstance(unit, str) or unit not in SECONDS_PER_UNIT:
         raise ValueError(
-            f'"{unit}" is not a valid time unit. Valid values are '
-            f"{', '.join(sorted(SECONDS_PER_UNIT))}"
+            f'"{unit}" is not a valid time unit. Valid values are {", ".join(sorted(SECONDS_PER_UNIT))}'
         )
 
 

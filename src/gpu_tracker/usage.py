@@ -70,12 +70,8 @@ class CPUUtilization:
     n_expected_cores: float
     system: ProcessingUnitPercentages = dataclasses.field(default_factory=ProcessingUnitPercentages)
     main: ProcessingUnitPercentages = dataclasses.field(default_factory=ProcessingUnitPercentages)
-    descendents: ProcessingUnitPercentages = dataclasses.field(
-        default_factory=ProcessingUnitPercentages
-    )
-    combined: ProcessingUnitPercentages = dataclasses.field(
-        default_factory=ProcessingUnitPercentages
-    )
+    descendents: ProcessingUnitPercentages = dataclasses.field(default_factory=ProcessingUnitPercentages)
+    combined: ProcessingUnitPercentages = dataclasses.field(default_factory=ProcessingUnitPercentages)
     main_n_threads: int = 0
     descendents_n_threads: int = 0
     combined_n_threads: int = 0
@@ -97,9 +93,7 @@ class GPUUtilization:
 
     system_gpu_count: int
     n_expected_gpus: int
-    gpu_percentages: ProcessingUnitPercentages = dataclasses.field(
-        default_factory=ProcessingUnitPercentages
-    )
+    gpu_percentages: ProcessingUnitPercentages = dataclasses.field(default_factory=ProcessingUnitPercentages)
 
 
 @dataclasses.dataclass

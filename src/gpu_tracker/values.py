@@ -15,7 +15,10 @@ if TYPE_CHECKING:
 else:
 
     class _ValueType(type):
+        """Turns the annotations of a class body into the places of a tuple."""
+
         def __new__(cls, name, bases, body):
+            """Make one value class."""
             fields = tuple(body.get("__annotations__", ()))
             defaults = {field: body.pop(field) for field in fields if field in body}
             for position, field in enumerate(fields):
@@ -32,8 +35,7 @@ else:
                 missing = fields[len(values) :]
                 try:
                     values += tuple(
-                        named.pop(field) if field in named else cls._defaults[field]
-                        for field in missing
+                        named.pop(field) if field in named else cls._defaults[field] for field in missing
                     )
                 except KeyError as field:
                     raise TypeError(f"{cls.__name__} needs {field}") from None

@@ -1,0 +1,1 @@
+"""EXPLAIN. Pure functions from recordings to figures."""

@@ -49,9 +49,7 @@ def main(arguments: list[str], sampler: SamplerProcess) -> int:
                 say(note)
         usage = paper.build_usage(report, settings)
         text = (
-            json.dumps(paper.to_json(usage), indent=1)
-            if format_name == "json"
-            else paper.render_text(usage)
+            json.dumps(paper.to_json(usage), indent=1) if format_name == "json" else paper.render_text(usage)
         )
         code = tracked.ending.returncode
         closing = f"Resource tracking complete. Process completed with status code: {code}\n"

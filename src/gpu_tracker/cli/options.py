@@ -16,6 +16,7 @@ class Parser(argparse.ArgumentParser):
     """Says what is wrong in one sentence."""
 
     def error(self, message: str) -> NoReturn:
+        """Raise instead of printing the whole usage."""
         raise UsageError(f"{message[:1].upper()}{message[1:]}.", f"See `{self.prog} --help`.")
 
 
@@ -76,9 +77,7 @@ def add_output(parser: argparse.ArgumentParser, formats: tuple[str, ...]) -> Non
     parser.add_argument(
         "-o", "--output", metavar="FILE", help="write the result to FILE ('-': standard output)"
     )
-    parser.add_argument(
-        "-f", "--format", default="text", help=f"one of {', '.join(formats)} (default text)"
-    )
+    parser.add_argument("-f", "--format", default="text", help=f"one of {', '.join(formats)} (default text)")
 
 
 def check_format(name: str, formats: tuple[str, ...]) -> str:

@@ -198,9 +198,7 @@ def decode_peaks(data: dict[str, Any], before: Peaks) -> Peaks:
 def decode_mark(data: dict[str, Any]) -> Mark:
     """A mark."""
     gpu = data.get("gpu")
-    return Mark(
-        float(data["at"]), data["kind"], data.get("text", ""), None if gpu is None else Gpu(**gpu)
-    )
+    return Mark(float(data["at"]), data["kind"], data.get("text", ""), None if gpu is None else Gpu(**gpu))
 
 
 def decode_totals(data: dict[str, Any]) -> Totals:
@@ -227,11 +225,7 @@ def _decode_counters(data: Any) -> tuple[GpuCounters, ...]:
     return tuple(GpuCounters(*gpu) for gpu in data)
 
 
-def decode_answer(
-    header: dict[str, Any], end: dict[str, Any], marks: list[dict[str, Any]]
-) -> Recording:
+def decode_answer(header: dict[str, Any], end: dict[str, Any], marks: list[dict[str, Any]]) -> Recording:
     """A recording without its samples, as the sampler tells it to whoever asks."""
     decoded = decode_end(end)
-    return Recording(
-        decode_header(header), (), tuple(map(decode_mark, marks)), decoded, decoded.totals
-    )
+    return Recording(decode_header(header), (), tuple(map(decode_mark, marks)), decoded, decoded.totals)

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from ..analysis.summary import Summary, summarize
-from ..model import Header
 from ..values import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ..model import Recording
+    from ..model import Header, Recording
 
 
 class Report(NamedTuple):

@@ -1,0 +1,1 @@
+"""The process that measures, and the tracker's handle on it."""

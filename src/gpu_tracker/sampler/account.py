@@ -76,9 +76,7 @@ class Account:
         gpu_uuids: tuple[str, ...] | None = None,
         adopter_pid: int = 0,
     ) -> None:
-        self.peaks = Peaks(
-            system_ram_bytes=machine.ram_used_bytes, limit_ram_bytes=machine.limit_used_bytes
-        )
+        self.peaks = Peaks(system_ram_bytes=machine.ram_used_bytes, limit_ram_bytes=machine.limit_used_bytes)
         self._root_pid = root_pid
         self._ledger = CpuLedger(root_pid, root, adopter_pid)
         self._machine_at_start = machine
@@ -122,9 +120,7 @@ class Account:
     ) -> None:
         """Take in what the processes share. Only all of one moment together make sense."""
         by_pid = {reading.pid: reading for reading in readings}
-        self._overlaps = {
-            pid: find_overlap(by_pid[pid], sharing) for pid, sharing in sharings.items()
-        }
+        self._overlaps = {pid: find_overlap(by_pid[pid], sharing) for pid, sharing in sharings.items()}
         self._take_memory(readings, is_another_look=False)
 
     def take_machine(self, machine: MachineReading) -> None:
@@ -201,9 +197,7 @@ class Account:
         self.peaks = self.peaks._replace(
             main_busiest=_busier(self.peaks.main_busiest, Busiest(main, wall)),
             descendants_busiest=_busier(self.peaks.descendants_busiest, Busiest(descendants, wall)),
-            combined_busiest=_busier(
-                self.peaks.combined_busiest, Busiest(main + descendants, wall)
-            ),
+            combined_busiest=_busier(self.peaks.combined_busiest, Busiest(main + descendants, wall)),
             system_busiest=_busier(self.peaks.system_busiest, Busiest(system, wall)),
         )
         self._cpu_window_start = totals
@@ -226,8 +220,7 @@ class Account:
         )
 
     def sample(self) -> Sample:
-        """The line for the window so far. It stays open until `start_window`, so a line that could not be
-        written loses nothing."""
+        """The line for the window so far, which stays open until `start_window`: a line that could not be written loses nothing."""
         totals, window = self.totals(), self._window
         return Sample(
             totals.at_seconds,
@@ -253,9 +246,7 @@ class Account:
 
     # ---- Memory.
 
-    def _take_memory(
-        self, readings: Sequence[ProcessReading], *, is_another_look: bool = True
-    ) -> None:
+    def _take_memory(self, readings: Sequence[ProcessReading], *, is_another_look: bool = True) -> None:
         root = next((reading for reading in readings if reading.pid == self._root_pid), None)
         others = [reading for reading in readings if reading.pid != self._root_pid]
         held_by_others = hold(others, self._overlaps)

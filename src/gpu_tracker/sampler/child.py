@@ -88,13 +88,16 @@ class Service:
                     self._note_end_of_root()
                 elif fd == self._owner_fd:
                     self._end_alone()
-            if not self._is_tracking or self._is_over or self._ended_seconds is not None:
-                continue
-            sampler, now = self._need_sampler(), time.monotonic()
-            if sampler.deadlines.wait_seconds(now) == 0:
-                sampler.tick(now)
-                if not sampler.is_root_alive():
-                    self._note_end_of_root()
+            self._tick_if_due()
+
+    def _tick_if_due(self) -> None:
+        if not self._is_tracking or self._is_over or self._ended_seconds is not None:
+            return
+        sampler, now = self._need_sampler(), time.monotonic()
+        if sampler.deadlines.wait_seconds(now) == 0:
+            sampler.tick(now)
+            if not sampler.is_root_alive():
+                self._note_end_of_root()
 
     def _milliseconds_to_wait(self) -> float | None:
         if not self._is_tracking or self._ended_seconds is not None:

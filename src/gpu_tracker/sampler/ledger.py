@@ -20,9 +20,7 @@ _REAPED_ERROR_SECONDS = 0.021
 class CpuLedger:
     """Feed it every look; it knows the CPU seconds since the start, of the root and of the others."""
 
-    def __init__(
-        self, root_pid: int, root_at_start: RootFigures | None, adopter_pid: int = 0
-    ) -> None:
+    def __init__(self, root_pid: int, root_at_start: RootFigures | None, adopter_pid: int = 0) -> None:
         self.main_seconds = 0.0
         self.descendants_seconds = 0.0
         self._root_pid = root_pid
@@ -33,9 +31,7 @@ class CpuLedger:
         self._adopted_seconds = 0.0
         self._previous: dict[int, ProcessReading] = {}
 
-    def feed(
-        self, readings: Iterable[ProcessReading], exact_root: RootFigures | None = None
-    ) -> None:
+    def feed(self, readings: Iterable[ProcessReading], exact_root: RootFigures | None = None) -> None:
         """Take note of everybody alive; who is missing has ended.
 
         At the end, `exact_root` is what the kernel says of the root's own and reaped time, in microseconds

@@ -76,9 +76,7 @@ class Sampler:
         self._look(0.0)
         self.deadlines = Deadlines(self._start_seconds, self._asked_seconds)
         self._budget = Budget(plan.max_overhead, 0.0, _FIRST_CREDIT_SECONDS)
-        self.header = make_header(
-            plan, start, self._tracker_version, self._allocation, self._source.NAME
-        )
+        self.header = make_header(plan, start, self._tracker_version, self._allocation, self._source.NAME)
         self._gpus = GpuWatch(self._start_seconds, self._asked_seconds, plan.max_overhead)
         self._take_gpus()
         # From here on a kill at any moment leaves a file that can be read.
@@ -154,9 +152,7 @@ class Sampler:
         self.refresh(now_seconds)
         return End("running", None, self._account.totals(), time.process_time(), 0)
 
-    def _look(
-        self, at_seconds: float, late_seconds: float = 0.0, exact: RootFigures | None = None
-    ) -> None:
+    def _look(self, at_seconds: float, late_seconds: float = 0.0, exact: RootFigures | None = None) -> None:
         self._readings = self._tree.read()
         self._account.take(at_seconds, self._readings, late_seconds, exact)
 
@@ -218,9 +214,7 @@ class Sampler:
 
     def _keep_within_overhead(self, cost_seconds: float) -> None:
         """Look less often when looking costs more than it may."""
-        self._look_cost_seconds = (
-            _COST_MEMORY * self._look_cost_seconds + (1 - _COST_MEMORY) * cost_seconds
-        )
+        self._look_cost_seconds = _COST_MEMORY * self._look_cost_seconds + (1 - _COST_MEMORY) * cost_seconds
         interval = max(self._asked_seconds, self._look_cost_seconds / self._plan.max_overhead)
         was_slow = self.deadlines.interval_seconds > self._asked_seconds * _SLOWED_DOWN
         self.deadlines.interval_seconds = interval

@@ -24,10 +24,7 @@ _RECORDING_FD = 3
 _FIRST_FREE_FD = 10
 # -I -S: no environment, no user site, no .pth files of the job's; the paths come as arguments and are
 # searched after the standard library, so that nothing of the job's can shadow it.
-_BOOT = (
-    "import sys; sys.path += sys.argv[2:]; "
-    "from gpu_tracker.sampler.child import main; main(sys.argv[1])"
-)
+_BOOT = "import sys; sys.path += sys.argv[2:]; from gpu_tracker.sampler.child import main; main(sys.argv[1])"
 
 # Keyboard and terminal signals are meant for the job, and a SIGTERM to everybody too: the sampler
 # follows the job out a moment later, with the last figures written.
@@ -67,9 +64,7 @@ class SamplerProcess:
         self._unread: list[tuple[str, tuple[Any, ...]]] = []
         self._requests = 0
         try:
-            self._parent_pid = _spawn(
-                commands_in, replies_out, self.unnamed_recording_fd, tracker_version
-            )
+            self._parent_pid = _spawn(commands_in, replies_out, self.unnamed_recording_fd, tracker_version)
         except OSError as error:
             self.close()
             raise TrackerError(f"The sampler could not be started: {error.strerror}.") from None
@@ -165,10 +160,13 @@ class SamplerProcess:
 
 def find_python() -> str:
     """An interpreter to run the sampler in: a program that embeds Python is not one."""
-    candidates = [sys.executable, getattr(sys, "_base_executable", "")]
-    version = f"{sys.version_info.major}.{sys.version_info.minor}"
-    for name in (f"python{version}", "python3"):
-        candidates.append(os.path.join(sys.base_prefix, "bin", name))
+    binaries = os.path.join(sys.base_prefix, "bin")
+    candidates = (
+        sys.executable,
+        getattr(sys, "_base_executable", ""),
+        os.path.join(binaries, f"python{sys.version_info.major}.{sys.version_info.minor}"),
+        os.path.join(binaries, "python3"),
+    )
     for candidate in candidates:
         is_python = os.path.basename(candidate or "").startswith(("python", "pypy"))
         if is_python and os.access(candidate, os.X_OK):

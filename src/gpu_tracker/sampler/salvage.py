@@ -18,9 +18,7 @@ def salvage(
     totals = totals._replace(
         at_seconds=at_seconds,
         main_cpu_seconds=after.own_cpu_seconds - before.own_cpu_seconds,
-        descendants_cpu_seconds=max(
-            totals.descendants_cpu_seconds, reaped + after.adopted_cpu_seconds
-        ),
+        descendants_cpu_seconds=max(totals.descendants_cpu_seconds, reaped + after.adopted_cpu_seconds),
         peaks=raise_peaks(totals.peaks, after),
     )
     note = Mark(

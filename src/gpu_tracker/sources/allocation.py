@@ -34,11 +34,7 @@ class MemoryLimit:
             return None
         if "anon" in stat:  # v2
             return stat["anon"] + stat.get("shmem", 0) + stat.get("file_mapped", 0)
-        return (
-            stat.get("total_rss", 0)
-            + stat.get("total_shmem", 0)
-            + stat.get("total_mapped_file", 0)
-        )
+        return stat.get("total_rss", 0) + stat.get("total_shmem", 0) + stat.get("total_mapped_file", 0)
 
     def count_oom_kills(self) -> int:
         """How often the kernel has killed a process to stay below the limit."""
@@ -141,9 +137,7 @@ def find_memory_limit(pid: int, machine_ram_bytes: int, *, proc: str = "/proc") 
     return tightest
 
 
-def _read_cores(
-    pid: int, environment: Mapping[str, str], machine_cores: int, proc: str
-) -> tuple[float, str]:
+def _read_cores(pid: int, environment: Mapping[str, str], machine_cores: int, proc: str) -> tuple[float, str]:
     cores, source = float(machine_cores), "machine"
     for candidate, candidate_source in (
         # An MPI launcher binds each rank to a core of an allocation that is larger, and Slurm
@@ -165,9 +159,7 @@ def _read_slurm_cores(environment: Mapping[str, str]) -> float | None:
 
 
 def _read_affinity(pid: int, environment: Mapping[str, str]) -> float | None:
-    under_mpi = any(
-        name in environment for name in ("OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK")
-    )
+    under_mpi = any(name in environment for name in ("OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK"))
     if under_mpi or not hasattr(os, "sched_getaffinity"):
         return None
     try:
@@ -192,9 +184,7 @@ def _read_cgroup_quota(pid: int, proc: str) -> float | None:
     return tightest
 
 
-def _climb(
-    pid: int, controller: str, names: tuple[str, str], proc: str
-) -> list[tuple[str, str]]:
+def _climb(pid: int, controller: str, names: tuple[str, str], proc: str) -> list[tuple[str, str]]:
     """The directories from the process's cgroup up to the root, v2 and v1, with the file to read.
 
     Inside a container the path may lead out of what is mounted; the mount point itself is then

@@ -22,9 +22,7 @@ def why_absent() -> str | None:
     try:
         dlopen(_LIBRARY, 0)
     except OSError:
-        return (
-            f"No GPU was measured: there is no NVIDIA driver library ({_LIBRARY}) on this machine."
-        )
+        return f"No GPU was measured: there is no NVIDIA driver library ({_LIBRARY}) on this machine."
     return None
 
 

@@ -16,12 +16,11 @@ if TYPE_CHECKING:
 
 NAME = "psutil"
 
+
 class ProcessTree:
     """A process and all its descendants, also those whose parents have gone."""
 
     def __init__(self, root_pid: int, *, is_newborn: bool = False, adopter_pid: int = 0) -> None:
-        import psutil
-
         self.root_pid = root_pid
         self._adopter_pid = adopter_pid
         self._members: dict[int, psutil.Process] = {}
@@ -36,11 +35,7 @@ class ProcessTree:
 
         root = self._members.get(self.root_pid)
         try:
-            return (
-                root is not None
-                and root.is_running()
-                and root.status() != psutil.STATUS_ZOMBIE
-            )
+            return root is not None and root.is_running() and root.status() != psutil.STATUS_ZOMBIE
         except psutil.Error:
             return False
 
@@ -140,9 +135,7 @@ def _is_of_the_job(process: psutil.Process) -> bool:
         arguments = " ".join(process.cmdline())
     except psutil.Error:
         return process.pid != os.getpid()
-    return process.pid != os.getpid() and not any(
-        ignored in arguments for ignored in IGNORED_ARGUMENTS
-    )
+    return process.pid != os.getpid() and not any(ignored in arguments for ignored in IGNORED_ARGUMENTS)
 
 
 def _no_such_process(pid: int) -> psutil.NoSuchProcess:

@@ -69,9 +69,7 @@ def parse_smaps_rollup(text: bytes) -> SharingReading:
     """Proportional and private memory; kernels before 5.4 do not tell the anonymous part apart."""
     pss = parse_kib_field(text, b"\nPss:") or 0
     anonymous_pss = parse_kib_field(text, b"\nPss_Anon:")
-    private = sum(
-        parse_kib_field(text, field) or 0 for field in (b"\nPrivate_Clean:", b"\nPrivate_Dirty:")
-    )
+    private = sum(parse_kib_field(text, field) or 0 for field in (b"\nPrivate_Clean:", b"\nPrivate_Dirty:"))
     return SharingReading(pss, pss if anonymous_pss is None else anonymous_pss, private)
 
 
@@ -231,9 +229,7 @@ class ProcessTree:
                     del strangers[pid]
                     joined = self._admit(pid, stat, at_start=at_start) or joined
 
-    def _try_stat(
-        self, pid: int
-    ) -> tuple[str, bytes, int, int, float, float, int, int] | None:
+    def _try_stat(self, pid: int) -> tuple[str, bytes, int, int, float, float, int, int] | None:
         try:
             return parse_stat(_read_file(f"{self._proc}/{pid}/stat"))
         except (OSError, ValueError, IndexError):
@@ -292,9 +288,7 @@ class ProcessTree:
             clock = -1  # no such clock for a foreign pid namespace, or gone: the files decide
         if clock == member.clock_nanoseconds and clock >= 0 and member.is_counted:
             return
-        name, state, parent, flags, cpu, reaped, threads, _ = parse_stat(
-            os.pread(member.stat_fd, 1024, 0)
-        )
+        name, state, parent, flags, cpu, reaped, threads, _ = parse_stat(os.pread(member.stat_fd, 1024, 0))
         old = member.reading
         is_forked_copy = bool(flags & _FORKED_BUT_NO_EXEC) and old.pid != self.root_pid
         if old.is_forked_copy and not is_forked_copy and not self._is_of_the_job(old.pid):
