@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from nvml_simulator import Code, Generation, Simulator, build, layout
 
 MIB = 2**20
@@ -286,9 +287,7 @@ def test_used_memory_is_the_sum_of_what_lives_there(
     assert new["used"] == 200 * MIB
 
 
-def test_a_process_in_two_lists_counts_once(
-    simulator: Simulator, job: subprocess.Popen[bytes]
-) -> None:
+def test_a_process_in_two_lists_counts_once(simulator: Simulator, job: subprocess.Popen[bytes]) -> None:
     """Both lists name the process, and the device counts the larger number once."""
     simulator.add_device()
     simulator.set_process(0, job.pid, 300 * MIB, sm_percent=30)
@@ -336,9 +335,7 @@ def test_nvitop_agrees_with_the_state(simulator: Simulator, job: subprocess.Pope
 
 
 @needs_nvitop
-def test_the_nvitop_program_draws_the_process(
-    simulator: Simulator, job: subprocess.Popen[bytes]
-) -> None:
+def test_the_nvitop_program_draws_the_process(simulator: Simulator, job: subprocess.Popen[bytes]) -> None:
     """`nvitop -1` prints a row for the process without any complaint."""
     simulator.add_device()
     simulator.set_process(0, job.pid, 2048 * MIB)
@@ -368,9 +365,10 @@ def test_a_dead_process_vanishes(simulator: Simulator, job: subprocess.Popen[byt
     simulator.set_process(0, job.pid, 300 * MIB, sm_percent=50)
     job.kill()
     job.wait()
-    assert ask(
-        simulator, ["DeviceGetComputeRunningProcesses", 0], ["DeviceGetUtilizationRates", 0]
-    ) == [[], {"gpu": 0, "memory": 0}]
+    assert ask(simulator, ["DeviceGetComputeRunningProcesses", 0], ["DeviceGetUtilizationRates", 0]) == [
+        [],
+        {"gpu": 0, "memory": 0},
+    ]
 
 
 def test_a_zombie_vanishes(simulator: Simulator, job: subprocess.Popen[bytes]) -> None:
@@ -848,9 +846,7 @@ def test_mig_is_not_supported_by_default(simulator: Simulator) -> None:
 
 
 @needs_nvitop
-def test_mig_instances_have_their_own_memory(
-    simulator: Simulator, job: subprocess.Popen[bytes]
-) -> None:
+def test_mig_instances_have_their_own_memory(simulator: Simulator, job: subprocess.Popen[bytes]) -> None:
     """nvitop finds the instances of a GPU; the GPU has the sum of memory and no utilization."""
     simulator.add_device(mig_capable=True)
     first = simulator.add_mig_instance(0, uuid="MIG-first")

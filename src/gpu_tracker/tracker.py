@@ -54,6 +54,10 @@ _LIVE_SECONDS = 2.0
 _MAXRSS_BYTES = 1 if sys.platform == "darwin" else 1024
 
 
+# Sentences that this process has heard already: a loop over a thousand trackers is told once.
+_said: set[str] = set()
+
+
 class _State(enum.Enum):
     NEW = 0
     STARTED = 1
@@ -117,7 +121,6 @@ class Tracker:
         self._before = RootFigures(0.0, 0.0)
         self._samplers_seconds = 0.0
         self._recording: Recording | None = None
-        self._said: set[str] = set()
         if self._settings.gpu_uuids is not None:
             self._check_gpus_exist(self._settings.gpu_uuids)
 
@@ -302,8 +305,8 @@ class Tracker:
             self._say(text)
 
     def _say(self, text: str) -> None:
-        if text not in self._said:
-            self._said.add(text)
+        if text not in _said:
+            _said.add(text)
             import logging
 
             logging.getLogger("gpu_tracker").warning(text)

@@ -19,10 +19,13 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 from nvml_simulator import layout
 from nvml_simulator.library import Generation, absent_functions, build
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 __all__ = [
     "ANY_DEVICE",
@@ -129,7 +132,7 @@ class Simulator:
         if self._owned:
             self.path.unlink(missing_ok=True)
 
-    def __enter__(self) -> Simulator:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(

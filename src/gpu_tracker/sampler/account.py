@@ -296,9 +296,10 @@ class Account:
         self._window.raise_high(0, total)
 
     def _raise_combined(self, total: int, holding: Holding) -> None:
-        is_alone = total == self.peaks.main_ram.total_bytes
-        basis = self.peaks.main_ram.basis if is_alone else SAMPLED
-        if not is_alone and not self._overlaps and holding.ceiling_bytes > total * _NOTABLE:
+        basis = SAMPLED
+        if len(self._pids) == 1 and total == self.peaks.main_ram.total_bytes:
+            basis = self.peaks.main_ram.basis
+        elif holding.ceiling_bytes > total * _NOTABLE and not self._pids <= self._overlaps.keys():
             basis = ESTIMATE
         self._raise_ram("combined_ram", total, holding.shared_bytes, basis)
         self._window.raise_high(2, total)

@@ -77,15 +77,6 @@ def parse_cgroup_mounts(text: str) -> dict[str, str]:
     return mounts
 
 
-def parse_cpu_list(text: str) -> int:
-    """How many CPUs a list like `0-3,8` names."""
-    count = 0
-    for part in text.strip().split(","):
-        first, _, last = part.partition("-")
-        count += int(last or first) - int(first) + 1
-    return count
-
-
 def parse_slurm_memory(environment: Mapping[str, str]) -> int | None:
     """Bytes of memory on this node that Slurm's variables promise."""
     try:

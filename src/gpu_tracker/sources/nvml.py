@@ -64,7 +64,7 @@ class NvmlSource:
             memory = self._ask(gpu.ordinal, "memory", self._read_used, handle)
             utilization = self._ask(gpu.ordinal, "utilization", self._read_utilization, handle)
             devices.append(GpuReading(gpu.uuid, memory, utilization))
-            used = self._ask(gpu.ordinal, "processes", self._read_processes, handle) or {}
+            used = self._read_processes(gpu.ordinal, handle)
             processes.extend(GpuProcessReading(gpu.uuid, pid, size) for pid, size in used.items())
         return GpuLook(self._now(), tuple(devices), tuple(processes))
 
@@ -93,14 +93,12 @@ class NvmlSource:
     def _read_utilization(self, handle: Any) -> float:
         return float(self._nvml.nvmlDeviceGetUtilizationRates(handle).gpu)
 
-    def _read_processes(self, handle: Any) -> dict[int, int | None]:
+    def _read_processes(self, ordinal: int, handle: Any) -> dict[int, int | None]:
         """Bytes by pid. A process may be in several lists, each time with all that it uses."""
         used: dict[int, int | None] = {}
-        for list_processes in (
-            self._nvml.nvmlDeviceGetComputeRunningProcesses,
-            self._nvml.nvmlDeviceGetGraphicsRunningProcesses,
-        ):
-            for process in list_processes(handle):
+        for kind in ("Compute", "Graphics", "MPSCompute"):
+            call = getattr(self._nvml, f"nvmlDeviceGet{kind}RunningProcesses")
+            for process in self._ask(ordinal, f"list of {kind} processes", call, handle) or ():
                 size = process.usedGpuMemory
                 known = used.get(process.pid)
                 used[process.pid] = known if size is None else max(int(size), known or 0)

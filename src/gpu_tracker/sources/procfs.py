@@ -114,12 +114,13 @@ class _Member:
     __slots__ = (
         "clock_id",
         "clock_nanoseconds",
-        "is_counted",
+        "is_newborn",
         "is_zombie",
         "peak_is_due",
         "reading",
         "stat_fd",
         "statm_fd",
+        "was_read",
     )
 
     def __init__(self, reading: ProcessReading, stat_fd: int, statm_fd: int) -> None:
@@ -129,8 +130,9 @@ class _Member:
         # /proc/PID/stat counts in hundredths of a second.
         self.clock_id = (~reading.pid << 3) | 2
         self.clock_nanoseconds = -1
-        self.is_counted = True
+        self.is_newborn = False
         self.is_zombie = False
+        self.was_read = False
         self.peak_is_due = False
 
     def close(self) -> None:
@@ -176,13 +178,16 @@ class ProcessTree:
         self._find_new()
         # A copy: members that have gone are dropped on the way.
         for pid, member in tuple(self._members.items()):
+            if member.is_newborn:
+                member.is_newborn = False
+                continue
             try:
                 self._refresh(member)
             except (OSError, ValueError, IndexError):
                 # It may vanish between any two reads; that is normal.
                 self._members.pop(pid).close()
         self._read_due_peaks()
-        return tuple(member.reading for member in self._members.values() if member.is_counted)
+        return tuple(member.reading for member in self._members.values() if member.was_read)
 
     def read_sharing(self, pid: int) -> SharingReading | None:
         """What is shared; costs about 11 ms per GB and holds the process's memory lock meanwhile."""
@@ -267,7 +272,7 @@ class ProcessTree:
         # A child that has not called exec yet may be about to become anything (one of our own
         # samplers, say) and, started by vfork, still shares its parent's whole memory. It counts
         # from the next look on; its CPU time is a counter and loses nothing.
-        member.is_counted = at_start or not is_forked_copy
+        member.is_newborn = is_forked_copy and not at_start
         return True
 
     def _is_of_the_job(self, pid: int) -> bool:
@@ -286,7 +291,7 @@ class ProcessTree:
             clock = time.clock_gettime_ns(member.clock_id)
         except OSError:
             clock = -1  # no such clock for a foreign pid namespace, or gone: the files decide
-        if clock == member.clock_nanoseconds and clock >= 0 and member.is_counted:
+        if clock == member.clock_nanoseconds and clock >= 0:
             return
         name, state, parent, flags, cpu, reaped, threads, _ = parse_stat(os.pread(member.stat_fd, 1024, 0))
         old = member.reading
@@ -294,7 +299,7 @@ class ProcessTree:
         if old.is_forked_copy and not is_forked_copy and not self._is_of_the_job(old.pid):
             raise ProcessLookupError(old.pid)
         member.is_zombie = state in _DEAD_STATES
-        member.is_counted = True
+        member.was_read = True
         member.peak_is_due = not member.is_zombie
         member.clock_nanoseconds = clock
         rss, file = (0, 0) if member.is_zombie else parse_statm(os.pread(member.statm_fd, 128, 0))
@@ -336,15 +341,14 @@ class Machine:
     def __init__(
         self, read_limit_used: Callable[[], int | None] | None = None, *, proc: str = "/proc"
     ) -> None:
-        self._stat_fd = os.open(f"{proc}/stat", os.O_RDONLY)
-        self._meminfo_fd = os.open(f"{proc}/meminfo", os.O_RDONLY)
+        self._proc = proc
         self._read_limit_used = read_limit_used
 
     def read(self) -> MachineReading:
         """Look once."""
         return MachineReading(
-            parse_machine_cpu(os.pread(self._stat_fd, 512, 0)),
-            parse_memory_used(os.pread(self._meminfo_fd, 4096, 0)),
+            parse_machine_cpu(_read_file(f"{self._proc}/stat")),
+            parse_memory_used(_read_file(f"{self._proc}/meminfo")),
             self._read_limit_used() if self._read_limit_used else None,
         )
 

@@ -1,0 +1,98 @@
+"""From counters to figures."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from builders import MB, found, gpu, gpu_totals, header, recording, totals
+from gpu_tracker.analysis.summary import percent_of, summarize
+from gpu_tracker.model import Allocation, Busiest, Totals
+
+POSITIVE = st.floats(1e-3, 1e6)
+
+
+def test_a_mean_is_seconds_over_seconds() -> None:
+    """Of main, of descendants, of both, of the machine."""
+    summary = summarize(
+        recording(totals=totals(main_cpu_seconds=5.0, descendants_cpu_seconds=20.0, system_cpu_seconds=30.0))
+    )
+
+    assert summary.main_cpu.mean_percent == 50.0
+    assert summary.descendants_cpu.mean_percent == 200.0
+    assert summary.combined_cpu.mean_percent == 250.0
+    assert summary.system_cpu.mean_percent == 300.0
+
+
+def test_the_most_is_the_busiest_window_and_never_below_the_mean() -> None:
+    """A job shorter than a window has no other."""
+    peaks = totals().peaks._replace(main_busiest=Busiest(1.75, 1.0), combined_busiest=Busiest(0.5, 1.0))
+    summary = summarize(recording(totals=totals(peaks=peaks)))
+
+    assert summary.main_cpu.max_percent == 175.0
+    assert summary.combined_cpu.max_percent == summary.combined_cpu.mean_percent == 100.0
+
+
+@given(POSITIVE, POSITIVE, st.integers(1, 512))
+def test_nobody_uses_more_than_the_cores_can_give(cpu: float, wall: float, cores: int) -> None:
+    """Time of children arrives when they are waited for, all at once."""
+    assert 0 <= percent_of(cpu, wall, cores) <= 100 * cores
+
+
+def test_no_time_is_no_rate() -> None:
+    """Not an error."""
+    assert percent_of(1.0, 0.0, 4) == 0.0
+
+
+def test_a_limit_is_what_the_job_may_use_and_the_machine_is_told_too() -> None:
+    """Four of sixteen gigabytes."""
+    limited = header(allocation=Allocation(8, 2.0, "affinity", 16_000 * MB, 4000 * MB, "cgroup"))
+    peaks = totals().peaks._replace(limit_ram_bytes=700 * MB)
+    summary = summarize(recording(header=limited, totals=totals(peaks=peaks)))
+
+    assert (summary.ram_capacity_bytes, summary.ram_used_bytes) == (4000 * MB, 700 * MB)
+    assert (summary.machine_ram_bytes, summary.machine_ram_used_bytes) == (16_000 * MB, 2000 * MB)
+    assert (summary.n_cores, summary.n_expected_cores) == (8, 4.0)
+
+
+def test_memory_that_nobody_has_seen_is_not_zero() -> None:
+    """The job was over before the first look."""
+    assert summarize(recording(totals=Totals(0.001))).combined_ram.basis == "unknown"
+
+
+def test_a_device_is_described_with_what_was_read_of_it() -> None:
+    """The mean is the integral over the time; what was not read is not known."""
+    counters, peaks = gpu_totals()
+    summary = summarize(
+        recording(
+            header=header(gpu_uuids=("GPU-0",)),
+            marks=(found(gpu(0)), found(gpu(1, None))),
+            totals=totals(
+                gpu_counters=(counters,),
+                peaks=totals().peaks._replace(
+                    gpus=(peaks,), combined_gpu_bytes=2000 * MB, gpu_utilization_sum_percent=90.0
+                ),
+            ),
+        )
+    )
+    first, second = summary.gpus
+
+    assert (first.mean_percent, first.max_percent, first.combined_bytes) == (50.0, 90.0, 2000 * MB)
+    assert (first.is_expected, second.is_expected) == (True, False)
+    assert (second.mean_percent, second.used_bytes) == (None, None)
+    assert (summary.gpu_capacity_bytes, summary.combined_gpu_bytes) == (40_000 * MB, 2000 * MB)
+    assert (summary.gpu_mean_sum_percent, summary.gpu_max_sum_percent) == (50.0, 90.0)
+
+
+def test_a_single_look_at_a_device_is_its_mean() -> None:
+    """There is no time between one look and itself."""
+    counters, peaks = gpu_totals()
+    one_look = totals(
+        gpu_counters=(counters._replace(utilization_seconds=0.0),),
+        peaks=totals().peaks._replace(gpus=(peaks,)),
+    )
+
+    assert summarize(recording(marks=(found(gpu()),), totals=one_look)).gpus[0].mean_percent == (
+        pytest.approx(90.0)
+    )

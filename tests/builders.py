@@ -1,0 +1,133 @@
+"""Values for tests, with everything that does not matter filled in."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gpu_tracker.model import (
+    Allocation,
+    End,
+    Gpu,
+    GpuCounters,
+    GpuLook,
+    GpuPeaks,
+    GpuProcessReading,
+    GpuReading,
+    Header,
+    MachineReading,
+    Mark,
+    Peaks,
+    ProcessReading,
+    RamPeak,
+    Recording,
+    Totals,
+)
+
+MB = 10**6
+ROOT = 100
+
+
+def process(pid: int = ROOT, parent: int = 1, **fields: Any) -> ProcessReading:
+    """One process; `rss` and `file` in MB."""
+    rss, file = fields.pop("rss", 10) * MB, fields.pop("file", 0) * MB
+    peak = fields.pop("peak", None)
+    defaults: dict[str, Any] = {
+        "name": "job",
+        "is_forked_copy": False,
+        "n_threads": 1,
+        "cpu_seconds": 0.0,
+        "reaped_cpu_seconds": 0.0,
+        "peak_rss_bytes": None if peak is None else peak * MB,
+        "was_running_at_start": False,
+    }
+    return ProcessReading(
+        pid=pid, parent_pid=parent, rss_bytes=rss, file_bytes=file, **{**defaults, **fields}
+    )
+
+
+def machine(cpu: float = 0.0, ram: int = 1000, limit: int | None = None) -> MachineReading:
+    """The machine; memory in MB."""
+    return MachineReading(cpu, ram * MB, None if limit is None else limit * MB)
+
+
+def header(**fields: Any) -> Header:
+    """A header of a job on a machine of four cores and 16 GB."""
+    defaults: dict[str, Any] = {
+        "version": 1,
+        "tracker_version": "0.1.0",
+        "command": ("python", "train.py"),
+        "pid": ROOT,
+        "host": "node1",
+        "started_at": "2026-01-31T12:00:00+0000",
+        "sleep_seconds": 1.0,
+        "allocation": Allocation(4, 4.0, "machine", 16_000 * MB, 16_000 * MB, "machine"),
+        "source": "procfs",
+        "n_expected_cores": 4.0,
+    }
+    return Header(**{**defaults, **fields})
+
+
+def totals(**fields: Any) -> Totals:
+    """Ten seconds of a job that used one core and 500 MB."""
+    defaults: dict[str, Any] = {
+        "at_seconds": 10.0,
+        "main_cpu_seconds": 10.0,
+        "looks": 100,
+        "peaks": Peaks(
+            main_ram=RamPeak(500 * MB, 490 * MB, 10 * MB, "exact"),
+            combined_ram=RamPeak(500 * MB, 490 * MB, 10 * MB, "exact"),
+            system_ram_bytes=2000 * MB,
+            main_threads=3,
+            combined_threads=3,
+            processes=1,
+        ),
+    }
+    return Totals(**{**defaults, **fields})
+
+
+def recording(**fields: Any) -> Recording:
+    """A finished recording of those ten seconds."""
+    summed = fields.pop("totals", totals())
+    defaults: dict[str, Any] = {
+        "header": header(),
+        "samples": (),
+        "marks": (),
+        "end": End("exited", 0, summed, 0.02, 9 * MB),
+        "totals": summed,
+    }
+    return Recording(**{**defaults, **fields})
+
+
+def gpu(ordinal: int = 0, memory: int | None = 40_000) -> Gpu:
+    """A device; memory in MB."""
+    return Gpu(ordinal, f"GPU-{ordinal}", "Simulated A100", None if memory is None else memory * MB)
+
+
+def found(device: Gpu) -> Mark:
+    """The mark of a device that was found."""
+    return Mark(0.0, "gpu", gpu=device)
+
+
+def gpu_look(
+    at: float, *devices: tuple[str, int | None, float | None], **held: dict[int, int | None]
+) -> GpuLook:
+    """A look: (uuid, used MB, percent) each; `GPU_0={pid: MB}` for what processes hold."""
+    return GpuLook(
+        at,
+        tuple(
+            GpuReading(uuid, None if used is None else used * MB, percent) for uuid, used, percent in devices
+        ),
+        tuple(
+            GpuProcessReading(name.replace("_", "-"), pid, None if size is None else size * MB)
+            for name, processes in held.items()
+            for pid, size in processes.items()
+        ),
+    )
+
+
+def gpu_totals(uuid: str = "GPU-0") -> tuple[GpuCounters, GpuPeaks]:
+    """Half busy for ten seconds, holding 3 GB of which 2 are the job's."""
+    return (
+        GpuCounters(uuid, 500.0, 10.0),
+        GpuPeaks(uuid, 3000 * MB, 1500 * MB, 500 * MB, 2000 * MB, 90.0),
+    )

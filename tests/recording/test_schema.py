@@ -1,0 +1,134 @@
+"""Lines and values are the same thing, both ways."""
+
+from __future__ import annotations
+
+import json
+
+from builders import MB, found, gpu, gpu_totals, header, totals
+from gpu_tracker.model import (
+    Busiest,
+    End,
+    GpuReading,
+    Header,
+    Mark,
+    Peaks,
+    RamPeak,
+    Sample,
+    Spread,
+    Totals,
+)
+from gpu_tracker.recording import schema
+
+COUNTERS, GPU_PEAKS = gpu_totals()
+PEAKS = Peaks(
+    main_ram=RamPeak(5 * MB, 4 * MB, 1 * MB, "exact"),
+    combined_busiest=Busiest(1.5, 1.0),
+    gpu_utilization_sum_percent=40.0,
+    limit_ram_bytes=7,
+    gpus=(GPU_PEAKS,),
+)
+SAMPLE = Sample(
+    12.5,
+    10,
+    0.002,
+    11.25,
+    3.5,
+    20.0,
+    Spread(1, 2, 3),
+    Spread(0, 4, 8),
+    Spread(5, 6, 7),
+    1000 * MB,
+    9,
+    2,
+    (GpuReading("GPU-0", 3000 * MB, 50.0),),
+    (COUNTERS,),
+    PEAKS,
+)
+
+
+def through_json(data: object) -> object:
+    """What a file makes of it."""
+    return json.loads(json.dumps(data))
+
+
+def test_a_header_comes_back() -> None:
+    """With and without named GPUs."""
+    for value in (header(), header(gpu_uuids=("a", "b"), command=("x",))):
+        back: Header = schema.decode_header(through_json(schema.encode_header(value)))  # type: ignore[arg-type]
+        assert back == value
+
+
+def test_a_sample_comes_back_given_the_peaks_before_it() -> None:
+    """Only the peaks that have grown are on the line."""
+    before = PEAKS._replace(main_ram=RamPeak(1, 1, 0))
+    line = schema.encode_sample(SAMPLE, before)
+
+    assert list(line["peaks"]) == ["main_ram"]
+    assert schema.decode_sample(through_json(line), before) == SAMPLE  # type: ignore[arg-type]
+
+
+def test_a_quiet_sample_is_short() -> None:
+    """One process, no GPU, nothing new: a month must fit into 20 MB."""
+    steady = Spread(10**9, 10**9, 10**9)
+    sample = SAMPLE._replace(
+        at_seconds=2_592_000.123456,
+        main_ram_bytes=steady,
+        descendants_ram_bytes=Spread(0, 0, 0),
+        combined_ram_bytes=steady,
+        gpus=(),
+        gpu_counters=(),
+    )
+    line = schema.encode_sample(sample, PEAKS)
+
+    assert len(json.dumps(line, separators=(",", ":"))) < 160
+    assert schema.decode_sample(line, PEAKS) == sample._replace(at_seconds=2592000.12)
+
+
+def test_marks_come_back() -> None:
+    """A device and a note."""
+    for mark in (found(gpu()), found(gpu(1, None)), Mark(3.0, "note", "Something happened.")):
+        assert schema.decode_mark(through_json(schema.encode_mark(mark))) == mark  # type: ignore[arg-type]
+
+
+def test_the_end_comes_back_and_so_does_an_answer() -> None:
+    """The closing line holds everything."""
+    end = End("exited", 3, totals(peaks=PEAKS, gpu_counters=(COUNTERS,)), 0.02, 9 * MB)
+    encoded = through_json(schema.encode_end(end))
+    answer = schema.decode_answer(
+        schema.encode_header(header()),
+        encoded,  # type: ignore[arg-type]
+        [schema.encode_mark(found(gpu()))],
+    )
+
+    assert schema.decode_end(encoded) == end  # type: ignore[arg-type]
+    assert (answer.end, answer.totals, answer.header) == (end, end.totals, header())
+    assert answer.marks == (found(gpu()),)
+
+
+def test_empty_totals_come_back() -> None:
+    """Before the first look."""
+    assert schema.decode_totals(schema.encode_totals(Totals())) == Totals()
+
+
+def test_the_format_of_version_1_does_not_change_unnoticed() -> None:
+    """Whoever changes a line must raise VERSION, keep reading the old one, and change this test."""
+    assert schema.VERSION == 1
+    assert schema.encode_sample(SAMPLE, Peaks()) == {
+        "at": 12.5,
+        "looks": 10,
+        "late": 0.002,
+        "cpu": [11.25, 3.5, 20.0],
+        "ram": [[1, 2, 3], [0, 4, 8], [5, 6, 7]],
+        "system_ram": 1000 * MB,
+        "threads": 9,
+        "processes": 2,
+        "gpus": [["GPU-0", 3000 * MB, 50.0]],
+        "gpu_counters": [["GPU-0", 500.0, 10.0]],
+        "peaks": {
+            "main_ram": [5 * MB, 4 * MB, 1 * MB, "exact"],
+            "limit_ram_bytes": 7,
+            "combined_busiest": [1.5, 1.0],
+            "gpu_utilization_sum_percent": 40.0,
+            "gpus": [["GPU-0", 3000 * MB, 1500 * MB, 500 * MB, 2000 * MB, 90.0]],
+        },
+    }

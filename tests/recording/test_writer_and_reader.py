@@ -1,0 +1,176 @@
+"""A file that can be cut anywhere and still be read."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+import pytest
+
+from builders import MB, found, gpu, header, totals
+from gpu_tracker.errors import RecordingError, UsageError
+from gpu_tracker.model import End, Mark, Peaks, RamPeak, Sample, Spread
+from gpu_tracker.recording.reader import load, load_descriptor
+from gpu_tracker.recording.writer import Writer, create, name_recording
+
+FLAT = Spread(5, 5, 5)
+NONE = Spread(0, 0, 0)
+
+
+def sample(at: float, peak: int) -> Sample:
+    """A window that ended with that peak."""
+    peaks = Peaks(main_ram=RamPeak(peak * MB, peak * MB, 0))
+    return Sample(at, 10, 0.0, at, 0.0, at, FLAT, NONE, FLAT, 7, 1, 1, (), (), peaks)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """A whole recording: header, three samples, a mark, an end."""
+    file = Path(create(str(tmp_path / "runs" / "x.jsonl"), ("job",), 1))
+    fd = os.open(file, os.O_APPEND | os.O_WRONLY)
+    writer = Writer(fd)
+    writer.write_header(header())
+    writer.write_mark(found(gpu()))
+    for at, peak in ((1.0, 100), (2.0, 900), (3.0, 900)):
+        writer.write_sample(sample(at, peak))
+    writer.write_mark(Mark(3.0, "note", "Said once."))
+    writer.write_end(End("exited", 0, totals(), 0.1, 9))
+    assert not writer.is_deleted()
+    os.close(fd)
+    return file
+
+
+def test_what_was_written_is_read(path: Path) -> None:
+    """Header, samples with the peaks so far, marks, end."""
+    recording = load(str(path))
+
+    assert recording.header == header()
+    assert recording.samples == (sample(1.0, 100), sample(2.0, 900), sample(3.0, 900))
+    assert recording.marks == (found(gpu()), Mark(3.0, "note", "Said once."))
+    assert recording.totals == totals()
+    assert recording.end is not None
+    assert not recording.problems
+
+
+def test_only_its_owner_may_read_it(path: Path) -> None:
+    """A command line may hold what is nobody's business."""
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_any_prefix_is_a_full_report(path: Path) -> None:
+    """Cut at every byte: what is missing is only what came after."""
+    content = path.read_bytes()
+    first_line = content.index(b"\n")
+    for length in range(len(content)):
+        path.write_bytes(content[:length])
+        if length < first_line:
+            with pytest.raises(RecordingError):
+                load(str(path))
+            continue
+        recording = load(str(path))
+        assert not recording.problems
+        if recording.end is None and recording.samples:
+            last = recording.samples[-1]
+            assert recording.totals.at_seconds == last.at_seconds
+            assert recording.totals.looks == 10 * len(recording.samples)
+            assert recording.totals.peaks == last.peaks
+
+
+def test_a_damaged_line_in_the_middle_is_said_and_left_out(path: Path) -> None:
+    """Everything else is still there."""
+    lines = path.read_bytes().splitlines(keepends=True)
+    lines[3] = b'{"sample": {"at": "no"}}\n'
+    lines.insert(5, b"\xff\x00 not json\n")
+    path.write_bytes(b"".join(lines))
+    recording = load(str(path))
+
+    assert len(recording.samples) == 2
+    assert [re.findall(r"\d+", problem) for problem in recording.problems] == [["4"], ["6"]]
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        (b"", "is empty"),
+        (b"hello\n", "is not a recording"),
+        (b'{"sample":{}}\n', "is not a recording"),
+        (b"[1]\n", "is not a recording"),
+        (b'{"header":{"version":99}}\n', "version 99"),
+    ],
+)
+def test_what_is_no_recording_is_refused_with_a_sentence(
+    tmp_path: Path, content: bytes, sentence: str
+) -> None:
+    """Also one from the future."""
+    file = tmp_path / "x.jsonl"
+    file.write_bytes(content)
+    with pytest.raises(RecordingError, match=sentence):
+        load(str(file))
+
+
+def test_a_file_that_is_not_there_is_refused_with_a_sentence(tmp_path: Path) -> None:
+    """With the system's own reason."""
+    with pytest.raises(RecordingError, match="No such file or directory"):
+        load(str(tmp_path / "none.jsonl"))
+
+
+def test_a_recording_never_overwrites_another(path: Path) -> None:
+    """Nor is one begun where nothing can be written."""
+    with pytest.raises(UsageError, match="exists already"):
+        create(str(path), ("job",), 1)
+    with pytest.raises(UsageError, match="Not a directory"):
+        create(str(path / "below"), ("job",), 1)
+
+
+def test_a_line_that_does_not_fit_is_the_callers_to_keep(tmp_path: Path) -> None:
+    """After a full disk the next line starts afresh, with the peaks that were not written."""
+    reading, writing = os.pipe()
+    os.set_blocking(writing, False)
+    while True:
+        try:
+            os.write(writing, b"x" * 4096)
+        except BlockingIOError:
+            break
+    writer = Writer(writing)
+    with pytest.raises(OSError):
+        writer.write_sample(sample(1.0, 100))
+    os.close(reading)
+    os.close(writing)
+
+    fd = os.open(tmp_path / "x.jsonl", os.O_CREAT | os.O_RDWR)
+    writer._fd = fd
+    writer.write_header(header())
+    writer.write_sample(sample(2.0, 100))
+    recording = load_descriptor(fd)
+    os.unlink(tmp_path / "x.jsonl")
+
+    assert recording.samples == (sample(2.0, 100),)
+    assert writer.is_deleted()
+    os.close(fd)
+
+
+def test_half_a_line_is_an_error(tmp_path: Path) -> None:
+    """A write that stops short is a full disk."""
+    reading, writing = os.pipe()
+    os.set_blocking(writing, False)
+    with pytest.raises(OSError, match="No space left"):
+        Writer(writing).write_mark(Mark(0.0, "note", "x" * 200_000))
+    os.close(reading)
+    os.close(writing)
+
+
+@pytest.mark.parametrize(
+    ("command", "word"),
+    [
+        (("/usr/bin/python3.11", "-u", "dir/train.py", "--x"), "train.py"),
+        (("python", "-m", "torch.distributed.run", "x.py"), "torch.distributed.run"),
+        (("python", "-c", "print(1)"), "python"),
+        (("./my job.sh",), "my_job.sh"),
+        (("../../etc/\u202epasswd",), "_passwd"),
+        ((), "job"),
+    ],
+)
+def test_a_name_tells_when_what_and_which(command: tuple[str, ...], word: str) -> None:
+    """And is never a path."""
+    assert re.fullmatch(rf"\d{{8}}-\d{{6}}-{re.escape(word)}-42\.jsonl", name_recording(command, 42))

@@ -1,0 +1,221 @@
+"""Every format shows the same report."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from builders import MB, found, gpu, gpu_totals, header, recording, totals
+from gpu_tracker.config import Settings
+from gpu_tracker.model import Allocation, End, Mark, RamPeak, Recording, Totals
+from gpu_tracker.reports import FORMATS, paper, render
+from gpu_tracker.reports.build import build
+
+PAPER_TEXT = """\
+Max RAM:
+   Unit: megabytes
+   System capacity: 16000.0
+   System: 2000.0
+   Main:
+      Total RSS: 500.0
+      Private RSS: 490.0
+      Shared RSS: 10.0
+   Descendents:
+      Total RSS: 0.0
+      Private RSS: 0.0
+      Shared RSS: 0.0
+   Combined:
+      Total RSS: 500.0
+      Private RSS: 490.0
+      Shared RSS: 10.0
+Max GPU RAM:
+   Unit: gigabytes
+   System capacity: 0.0
+   System: 0.0
+   Main: 0.0
+   Descendents: 0.0
+   Combined: 0.0
+CPU utilization:
+   System core count: 4
+   Number of expected cores: 4
+   System:
+      Max sum percent: 0.0
+      Max hardware percent: 0.0
+      Mean sum percent: 0.0
+      Mean hardware percent: 0.0
+   Main:
+      Max sum percent: 100.0
+      Max hardware percent: 25.0
+      Mean sum percent: 100.0
+      Mean hardware percent: 25.0
+   Descendents:
+      Max sum percent: 0.0
+      Max hardware percent: 0.0
+      Mean sum percent: 0.0
+      Mean hardware percent: 0.0
+   Combined:
+      Max sum percent: 100.0
+      Max hardware percent: 25.0
+      Mean sum percent: 100.0
+      Mean hardware percent: 25.0
+   Main number of threads: 3
+   Descendents number of threads: 0
+   Combined number of threads: 3
+GPU utilization:
+   System GPU count: 0
+   Number of expected GPUs: 0
+   GPU percentages:
+      Max sum percent: 0.0
+      Max hardware percent: 0.0
+      Mean sum percent: 0.0
+      Mean hardware percent: 0.0
+Compute time:
+   Unit: seconds
+   Time: 10.0"""
+
+
+def with_gpus(count: int) -> Recording:
+    """A recording of a job on that many devices; the last one cannot say what it does."""
+    counters, peaks = zip(*(gpu_totals(f"GPU-{index}") for index in range(count)), strict=True)
+    silent = peaks[-1]._replace(used_bytes=None, utilization_percent=None)
+    known = totals().peaks._replace(
+        gpus=(*peaks[:-1], silent), combined_gpu_bytes=count * 2000 * MB, system_gpu_bytes=3000 * MB
+    )
+    return recording(
+        marks=tuple(found(gpu(index, None if index else 40_000)) for index in range(count)),
+        totals=totals(peaks=known, gpu_counters=counters[:-1]),
+    )
+
+
+def test_the_papers_text_is_the_papers() -> None:
+    """Three spaces a level, three decimals, no newline at the end."""
+    usage = paper.build_usage(build(recording()), Settings(ram_unit="megabytes", time_unit="seconds"))
+
+    assert paper.render_text(usage) == PAPER_TEXT
+    assert paper.to_json(usage)["cpu_utilization"]["descendents_n_threads"] == 0
+
+
+def test_the_papers_view_of_gpus() -> None:
+    """Summed over the devices, divided by those expected."""
+    usage = paper.build_usage(build(with_gpus(2)), Settings(gpu_ram_unit="gibibytes"))
+
+    assert usage.max_gpu_ram.combined == pytest.approx(4000 * MB / 2**30)
+    assert usage.gpu_utilization.n_expected_gpus == usage.gpu_utilization.system_gpu_count == 2
+    assert usage.gpu_utilization.gpu_percentages.mean_hardware_percent == 25.0
+
+
+def test_both_spellings_of_descendants_can_be_read() -> None:
+    """The paper's is the field, the usual one an alias."""
+    usage = paper.build_usage(build(recording(header=header(n_expected_cores=1.5))), Settings())
+
+    assert usage.max_ram.descendants is usage.max_ram.descendents
+    assert usage.max_gpu_ram.descendants == usage.max_gpu_ram.descendents
+    assert usage.cpu_utilization.descendants is usage.cpu_utilization.descendents
+    assert usage.cpu_utilization.descendants_n_threads == 0
+    assert usage.cpu_utilization.n_expected_cores == 1.5
+
+
+@pytest.mark.parametrize("format_name", FORMATS)
+@pytest.mark.parametrize(
+    "shown",
+    [recording(), recording(totals=Totals(), end=None), with_gpus(1), with_gpus(3)],
+    ids=["plain", "killed", "gpu", "gpus"],
+)
+def test_every_format_shows_every_recording(format_name: str, shown: Recording) -> None:
+    """Finished or not, with GPUs or without; and ends with a newline."""
+    assert render(build(shown), format_name).endswith("\n")
+
+
+def test_json_has_every_figure_by_name() -> None:
+    """For programs."""
+    shown = json.loads(render(build(with_gpus(1)), "json"))
+
+    assert shown["summary"]["combined_ram"]["total_bytes"] == 500 * MB
+    assert shown["summary"]["gpus"][0]["gpu"]["name"] == "Simulated A100"
+    assert shown["header"]["allocation"]["machine_cores"] == 4
+    assert shown["exit_code"] == 0
+
+
+def text_of(shown: Recording) -> str:
+    """What people read."""
+    return render(build(shown), "text")
+
+
+def test_people_read_cores_not_only_percent() -> None:
+    """642 % is 6.4 of 12 cores."""
+    twelve = header(
+        allocation=Allocation(12, 12.0, "machine", 1, 16_000 * MB, "machine"), n_expected_cores=12
+    )
+    text = text_of(recording(header=twelve, totals=totals(main_cpu_seconds=64.2)))
+
+    assert "6.4 of 12 cores on average (642 %)" in text
+
+
+def test_people_read_what_the_descendants_did_and_what_the_job_may_use() -> None:
+    """Only where there is something to say."""
+    limited = header(
+        allocation=Allocation(8, 2.0, "affinity", 16_000 * MB, 4000 * MB, "cgroup"), n_expected_cores=2
+    )
+    peaks = totals().peaks._replace(
+        descendants_ram=RamPeak(300 * MB, 300 * MB, 0),
+        combined_ram=RamPeak(700 * MB, 700 * MB, 0, "estimate"),
+        combined_ram_ceiling_bytes=800 * MB,
+        descendants_threads=2,
+        processes=3,
+    )
+    text = text_of(recording(header=limited, totals=totals(peaks=peaks, descendants_cpu_seconds=5.0)))
+
+    assert "main 100 %, descendants 50 %; 3 processes" in text
+    assert "the machine has 8 cores" in text
+    assert "700 MB at most, of 4 GB, 18 % of it (estimate)" in text
+    assert "at the very most 800 MB" in text
+    assert "main 500 MB, descendants 300 MB" in text
+    assert "the machine has 16 GB" in text
+
+
+@pytest.mark.parametrize(
+    ("end", "words"),
+    [
+        (End("exited", 0, totals(), 0.1, 1), "exit code 0"),
+        (End("exited", -9, totals(), 0.1, 1), "killed by signal 9"),
+        (End("sampler lost", 3, totals(), 0.1, 0), "exit code 3, but its sampler was lost"),
+        (End("stopped", None, totals(), 0.1, 1), "finished"),
+        (End("abandoned", None, totals(), 0.1, 1), "ended without stopping its tracker"),
+        (None, "killed"),
+    ],
+)
+def test_people_read_how_it_ended(end: End | None, words: str) -> None:
+    """In the first line."""
+    assert text_of(recording(end=end)).splitlines()[0] == f"python train.py: {words}"
+
+
+def test_a_killed_recording_says_so() -> None:
+    """And up to when it knows anything."""
+    assert "what happened after 10 s is not known" in text_of(recording(end=None))
+
+
+def test_notes_are_said_once() -> None:
+    """Whoever found them."""
+    note = Mark(1.0, "note", "The disk was full.")
+    text = text_of(recording(marks=(note, note), problems=("Line 3 is damaged.",)))
+
+    assert text.count("The disk was full.") == text.count("Line 3 is damaged.") == 1
+
+
+def test_a_command_cannot_disturb_the_terminal() -> None:
+    """Nor fill the screen."""
+    text = text_of(recording(header=header(command=("evil\x1b[2J", "x" * 100))))
+
+    assert text.startswith("evil?[2J xxx")
+    assert "..." in text.splitlines()[0]
+
+
+def test_a_process_without_a_command_has_its_number() -> None:
+    """For a process that we only look at."""
+    assert text_of(recording(header=header(command=()))).startswith("process 100:")
+
+
+def test_a_job_that_was_too_quick_has_no_memory_figure() -> None:
+    """Not zero."""
+    assert "not measured: the job was over before" in text_of(recording(totals=Totals(0.001)))

@@ -1,0 +1,205 @@
+"""Looks in, totals out."""
+
+from __future__ import annotations
+
+import pytest
+
+from builders import MB, ROOT, gpu_look, machine, process
+from gpu_tracker.model import GpuCounters, GpuPeaks, RamPeak, RootFigures, SharingReading, Spread
+from gpu_tracker.sampler.account import Account
+
+CHILD = 101
+
+
+def new_account(**options: object) -> Account:
+    """An account of a job that has just been started."""
+    return Account(ROOT, RootFigures(0.0, 0.0), machine(), **options)  # type: ignore[arg-type]
+
+
+def test_the_largest_look_is_the_peak() -> None:
+    """Sampled, because the kernel's mark was not read."""
+    account = new_account()
+    for at, rss in enumerate((100, 300, 200)):
+        account.take(at, [process(rss=rss, file=10)])
+
+    assert account.peaks.main_ram == RamPeak(300 * MB, 290 * MB, 10 * MB, "sampled")
+    assert account.peaks.combined_ram == account.peaks.main_ram
+    assert account.sample().main_ram_bytes == Spread(100 * MB, 200 * MB, 300 * MB)
+
+
+def test_a_spike_between_two_looks_is_in_the_kernels_mark() -> None:
+    """Exact, and in the window that it happened in."""
+    account = new_account()
+    account.take(0.0, [process(rss=100, peak=100)])
+    account.take(1.0, [process(rss=100, peak=900)])
+
+    assert account.peaks.main_ram.total_bytes == 900 * MB
+    assert account.peaks.main_ram.basis == account.peaks.combined_ram.basis == "exact"
+    assert account.sample().main_ram_bytes.high == 900 * MB
+
+
+def test_a_spike_before_the_start_is_not_reported() -> None:
+    """The kernel's mark is older than the tracking."""
+    account = new_account()
+    for at in (0.0, 1.0):
+        account.take(at, [process(rss=100, peak=900, was_running_at_start=True)])
+    assert account.peaks.main_ram.total_bytes == 100 * MB
+
+    account.take(2.0, [process(rss=100, peak=950, was_running_at_start=True)])
+    assert account.peaks.main_ram.total_bytes == 950 * MB
+
+
+def test_a_spike_of_the_root_comes_on_top_of_what_the_others_hold() -> None:
+    """At least what they held at the quieter of the two looks around it."""
+    account = new_account()
+    child = process(CHILD, ROOT, rss=200)
+    account.take(0.0, [process(rss=100, peak=100), child])
+    account.take(1.0, [process(rss=100, peak=500), child])
+
+    assert account.peaks.combined_ram.total_bytes == 700 * MB
+
+
+def test_a_spike_of_a_child_is_a_peak_of_the_descendants() -> None:
+    """And of everybody together."""
+    account = new_account()
+    account.take(0.0, [process(rss=10), process(CHILD, ROOT, rss=20, peak=800)])
+
+    assert account.peaks.descendants_ram.total_bytes == 800 * MB
+    assert account.peaks.combined_ram.total_bytes == 800 * MB
+
+
+def test_sharing_that_matters_is_asked_for_and_believed() -> None:
+    """Two copies of 500 MB could hold 1000; they hold 750."""
+    account = new_account()
+    readings = [process(rss=500), process(CHILD, ROOT, rss=500, is_forked_copy=True)]
+    account.take(0.0, readings)
+    assert account.is_sharing_in_doubt()
+    assert account.peaks.combined_ram.basis == "estimate"
+
+    sharing = SharingReading(375 * MB, 375 * MB, 250 * MB)
+    account.take_sharing(readings, {ROOT: sharing, CHILD: sharing})
+    assert account.peaks.combined_ram == RamPeak(750 * MB, 500 * MB, 250 * MB, "sampled")
+
+
+def test_a_single_process_never_needs_a_dear_read_for_its_peak() -> None:
+    """Only once, to tell private from shared."""
+    account = new_account()
+    account.take(0.0, [process(rss=500)])
+    assert not account.is_sharing_in_doubt()
+    assert account.is_split_unknown()
+
+    account.take_sharing([process(rss=500)], {ROOT: SharingReading(490 * MB, 480 * MB, 470 * MB)})
+    assert not account.is_split_unknown()
+    account.take(1.0, [process(rss=600)])
+    assert account.peaks.main_ram == RamPeak(600 * MB, 570 * MB, 30 * MB, "sampled")
+
+
+def test_threads_and_processes_are_the_most_at_once() -> None:
+    """Main, descendants and both."""
+    account = new_account()
+    account.take(0.0, [process(n_threads=24)])
+    account.take(1.0, [process(n_threads=4), process(CHILD, ROOT, n_threads=16)])
+
+    peaks = account.peaks
+    assert (peaks.main_threads, peaks.descendants_threads, peaks.combined_threads) == (24, 16, 24)
+    assert (peaks.processes, account.sample().threads, account.sample().processes) == (2, 24, 2)
+
+
+def test_the_busiest_window_is_kept_as_seconds() -> None:
+    """Rates are for the reader; system time comes from the machine."""
+    account = new_account()
+    for at, main, child, system in ((1.0, 0.5, 0.0, 1.0), (2.0, 1.5, 1.0, 4.0), (3.0, 1.6, 1.0, 4.0)):
+        account.take(at, [process(cpu_seconds=main), process(CHILD, ROOT, cpu_seconds=child)])
+        account.take_machine(machine(cpu=system))
+        assert account.seconds_in_cpu_window == 1.0
+        account.close_cpu_window()
+
+    assert account.peaks.main_busiest == (1.0, 1.0)
+    assert account.peaks.descendants_busiest == (1.0, 1.0)
+    assert account.peaks.combined_busiest == (2.0, 1.0)
+    assert account.peaks.system_busiest == (3.0, 1.0)
+
+
+def test_a_scrap_of_a_window_counts_only_if_there_is_no_other() -> None:
+    """Three milliseconds at the end are no measure of anything."""
+    account = new_account()
+    account.take(0.002, [process(cpu_seconds=0.002)])
+    account.close_cpu_window(is_last=True)
+    assert account.peaks.main_busiest == (0.002, 0.002)
+
+    account.take(0.003, [process(cpu_seconds=0.5)])
+    account.close_cpu_window(is_last=True)
+    account.close_cpu_window()
+    account.close_cpu_window()
+    assert account.peaks.main_busiest == pytest.approx((0.498, 0.001))
+
+
+def test_what_the_tree_holds_is_in_use_on_the_machine() -> None:
+    """Even if the machine calls mapped files available; a limit has its own figure."""
+    account = new_account()
+    account.take(0.0, [process(rss=3000)])
+    account.take_machine(machine(ram=2000, limit=700))
+    account.take_machine(machine(ram=2000, limit=600))
+
+    assert account.peaks.system_ram_bytes == 3000 * MB
+    assert account.peaks.limit_ram_bytes == 700 * MB
+
+
+def test_a_line_that_could_not_be_written_loses_nothing() -> None:
+    """The window stays open until it was."""
+    account = new_account()
+    account.take(0.0, [process(rss=900)], late_seconds=0.25)
+    assert account.sample().main_ram_bytes.high == 900 * MB
+    account.take(1.0, [process(rss=100)])
+    assert account.sample().main_ram_bytes == Spread(100 * MB, 500 * MB, 900 * MB)
+    assert account.sample().late_seconds == 0.25
+
+    account.start_window()
+    assert account.sample().looks == 0
+
+
+def test_exact_figures_end_the_account() -> None:
+    """The kernel's last word on time and memory."""
+    account = new_account()
+    account.take(0.0, [process(rss=100)])
+    figures = RootFigures(2.0, 1.0, largest_peak_bytes=400 * MB)
+    account.take(1.0, [], exact_root=figures)
+    account.finish(figures)
+
+    totals = account.totals()
+    assert (totals.main_cpu_seconds, totals.descendants_cpu_seconds, totals.looks) == (2.0, 1.0, 2)
+    assert totals.peaks.main_ram.total_bytes == account.sample().main_ram_bytes.high == 400 * MB
+
+
+def test_gpu_memory_belongs_to_the_processes_of_the_tree() -> None:
+    """Per device and together, at one moment; strangers count for the machine only."""
+    account = new_account()
+    account.take(0.0, [process(), process(CHILD, ROOT)])
+    account.take_gpus(
+        gpu_look(
+            0.0,
+            ("GPU-0", 3000, 10.0),
+            ("GPU-1", 500, None),
+            GPU_0={ROOT: 1000, CHILD: 500, 9999: 1500},
+            GPU_1={ROOT: 200, CHILD: None},
+        )
+    )
+    account.take_gpus(gpu_look(2.0, ("GPU-0", 100, 70.0), ("GPU-1", None, None)))
+
+    peaks = account.peaks
+    assert (peaks.main_gpu_bytes, peaks.descendants_gpu_bytes) == (1200 * MB, 500 * MB)
+    assert (peaks.combined_gpu_bytes, peaks.system_gpu_bytes) == (1700 * MB, 3500 * MB)
+    assert peaks.gpus == (
+        GpuPeaks("GPU-0", 3000 * MB, 1000 * MB, 500 * MB, 1500 * MB, 70.0),
+        GpuPeaks("GPU-1", 500 * MB, 200 * MB, 0, 200 * MB, None),
+    )
+    assert account.totals().gpu_counters == (GpuCounters("GPU-0", 140.0, 2.0), GpuCounters("GPU-1"))
+    assert len(account.sample().gpus) == 2
+
+
+def test_only_named_gpus_count_for_the_utilization() -> None:
+    """As the paper's gpu_uuids has it."""
+    account = new_account(gpu_uuids=("GPU-1",))
+    account.take_gpus(gpu_look(0.0, ("GPU-0", 0, 80.0), ("GPU-1", 0, 30.0)))
+
+    assert account.peaks.gpu_utilization_sum_percent == 30.0

@@ -1,0 +1,36 @@
+"""Dear reads are made when they can be paid."""
+
+from __future__ import annotations
+
+from gpu_tracker.sampler.budget import Budget, foresee_sharing_cost
+
+
+def test_credit_grows_with_time_and_is_spent() -> None:
+    """One percent of ten seconds is a tenth."""
+    budget = Budget(0.01, 0.0, 0.0)
+    assert not budget.allows(5.0, 0.1)
+    assert budget.allows(10.0, 0.1)
+    budget.spend(0.1)
+    assert not budget.allows(10.0, 0.01)
+
+
+def test_credit_is_not_hoarded() -> None:
+    """An hour of idleness does not pay for a storm of reads."""
+    budget = Budget(0.01, 0.0, 0.0)
+    assert budget.allows(3600.0, 0.2)
+    budget.spend(0.2)
+
+    assert not budget.allows(3600.0, 0.2)
+
+
+def test_a_read_dearer_than_any_credit_comes_in_its_turn() -> None:
+    """A process of 100 GB costs a second to read: once in a hundred seconds."""
+    budget = Budget(0.01, 0.0, 0.0)
+    assert not budget.allows(90.0, 1.0)
+    assert budget.allows(200.0, 1.0)
+
+
+def test_what_a_read_costs_grows_with_the_memory() -> None:
+    """Eleven milliseconds for a gigabyte."""
+    assert 0.011 < foresee_sharing_cost(1, 10**9) < 0.012
+    assert foresee_sharing_cost(10, 0) > foresee_sharing_cost(1, 0)

@@ -1,0 +1,221 @@
+"""The sampler on a fake clock and a made-up tree."""
+
+from __future__ import annotations
+
+import os
+import sys
+import types
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from builders import MB, ROOT, process
+
+from gpu_tracker.model import MachineReading, ProcessReading, RootFigures, SharingReading
+from gpu_tracker.recording.reader import load
+from gpu_tracker.recording.writer import Writer, create
+from gpu_tracker.reports import render
+from gpu_tracker.reports.build import build
+from gpu_tracker.sampler.loop import Sampler
+from gpu_tracker.sampler.wire import Plan, Start
+
+DAY = 86400.0
+
+
+class MadeUp:
+    """A process source that says what it is told."""
+
+    NAME = "made up"
+    readings: tuple[ProcessReading, ...] = (process(),)
+    cpu_seconds = 0.0
+    is_there = True
+    sharing_reads = 0
+
+    class ProcessTree:
+        """The tree."""
+
+        def __init__(self, root_pid: int, *, is_newborn: bool = False, adopter_pid: int = 0) -> None:
+            self.root_pid = root_pid
+
+        def is_alive(self) -> bool:
+            """As told."""
+            return MadeUp.is_there
+
+        def read(self) -> tuple[ProcessReading, ...]:
+            """As told."""
+            return MadeUp.readings
+
+        def read_sharing(self, pid: int) -> SharingReading | None:
+            """Nothing is shared, and it is counted how often that was asked."""
+            MadeUp.sharing_reads += 1
+            rss = next(reading.rss_bytes for reading in MadeUp.readings if reading.pid == pid)
+            return SharingReading(rss, rss, rss)
+
+        def close(self) -> None:
+            """Nothing to close."""
+
+    class Machine:
+        """The machine."""
+
+        def __init__(self, read_limit_used: object = None) -> None:
+            pass
+
+        def read(self) -> MachineReading:
+            """As told."""
+            return MachineReading(MadeUp.cpu_seconds, 2000 * MB)
+
+
+@pytest.fixture(autouse=True)
+def _made_up_source(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Registered under a name, like any other source."""
+    module = types.ModuleType("gpu_tracker.sources.made_up")
+    for name in ("NAME", "ProcessTree", "Machine"):
+        setattr(module, name, getattr(MadeUp, name))
+    monkeypatch.setitem(sys.modules, "gpu_tracker.sources.made_up", module)
+    monkeypatch.setattr(MadeUp, "readings", (process(),))
+    monkeypatch.setattr(MadeUp, "sharing_reads", 0)
+
+
+class Run:
+    """A sampler that writes to a file."""
+
+    def __init__(self, directory: Path, **options: object) -> None:
+        self.path = create(str(directory), ("job",), ROOT)
+        self.fd = os.open(self.path, os.O_APPEND | os.O_WRONLY)
+        defaults: dict[str, object] = {
+            "owner_pid": os.getpid(),
+            "example_pid": os.getpid(),
+            "starts_the_job": True,
+            "command": ("job",),
+            "sleep_seconds": 1.0,
+            "n_expected_cores": None,
+            "gpu_uuids": None,
+            "max_overhead": 1.0,
+            "full_resolution": False,
+            "source": "made_up",
+            "recording_path": self.path,
+        }
+        plan = Plan(**{**defaults, **options})  # type: ignore[arg-type]
+        self.sampler = Sampler(plan, "0.1.0", Writer(self.fd))
+        self.sampler.begin(Start(ROOT, 0, (0.0, 0.0)))
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Iterator[Run]:
+    """With the defaults."""
+    made = Run(tmp_path)
+    yield made
+    os.close(made.fd)
+
+
+def test_a_month_fits_into_twenty_megabytes_and_keeps_its_peak(run: Run) -> None:
+    """Lines become rarer as the run grows longer; a peak of one look is in them all the same."""
+    now, looks = 0.0, 0
+    while now < 30 * DAY:
+        now += max(1.0, now / 10_000)
+        looks += 1
+        is_the_spike = looks == 40_000
+        noise = looks * 7919 % 1000
+        rss = 9000 if is_the_spike else 1000 + noise
+        MadeUp.readings = (process(rss=rss, cpu_seconds=now * 0.9, n_threads=1 + noise % 3),)
+        MadeUp.cpu_seconds = now * 1.1
+        run.sampler.tick(now)
+    run.sampler.finish(now, RootFigures(now * 0.9, 0.0), "exited", 0)
+    recording = load(run.path)
+
+    assert os.path.getsize(run.path) < 20 * MB
+    assert looks > 60_000
+    assert recording.totals.peaks.main_ram.total_bytes == 9000 * MB
+    assert max(sample.main_ram_bytes.high for sample in recording.samples) == 9000 * MB
+    assert recording.totals.main_cpu_seconds == pytest.approx(now * 0.9)
+    assert sum(sample.looks for sample in recording.samples) == recording.totals.looks
+
+
+def test_a_line_is_written_for_every_window_not_for_every_look(run: Run) -> None:
+    """Ten looks, one line; with full resolution, a line each."""
+    for look in range(1, 31):
+        run.sampler.tick(look / 10)
+    run.sampler.finish(3.0, None, "stopped", None)
+    samples = load(run.path).samples
+
+    assert [sample.at_seconds for sample in samples] == pytest.approx([0, 1, 2, 3, 3], abs=0.06)
+    assert sum(sample.looks for sample in samples) == 32
+
+
+def test_full_resolution_keeps_every_look(tmp_path: Path) -> None:
+    """For those who ask for it."""
+    run = Run(tmp_path, full_resolution=True)
+    for look in range(1, 31):
+        run.sampler.tick(look / 10)
+    os.close(run.fd)
+
+    assert len(load(run.path).samples) == 31
+
+
+def test_what_a_run_prints_is_what_the_report_prints(run: Run) -> None:
+    """Both are made of the closing line."""
+    MadeUp.readings = (process(rss=500, peak=900), process(101, ROOT, rss=200))
+    run.sampler.tick(1.0)
+    end = run.sampler.finish(1.5, RootFigures(1.0, 0.5), "exited", 0)
+    loaded = load(run.path)
+    live = loaded._replace(samples=(), marks=tuple(run.sampler.marks), end=end, totals=end.totals)
+
+    assert render(build(loaded), "text") == render(build(live), "text")
+
+
+def test_looking_at_the_figures_does_not_end_anything(run: Run) -> None:
+    """Live, as often as one likes."""
+    run.sampler.tick(1.0)
+    MadeUp.readings = (process(rss=700, cpu_seconds=1.5),)
+    now = run.sampler.totals_now(1.5)
+    run.sampler.tick(2.0)
+
+    assert (now.reason, now.totals.at_seconds, now.totals.main_cpu_seconds) == ("running", 1.5, 1.5)
+    assert now.totals.peaks.main_ram.total_bytes == 700 * MB
+    assert run.sampler.is_root_alive()
+
+
+def test_sharing_is_read_when_it_matters_and_not_at_every_look(run: Run) -> None:
+    """Copies of a large process could hold more than is certain; once it is known, it is enough."""
+    for look in range(1, 200):
+        MadeUp.readings = (process(rss=500), process(101, ROOT, rss=500, is_forked_copy=True))
+        run.sampler.tick(look / 10)
+    end = run.sampler.finish(20.0, None, "stopped", None)
+
+    assert end.totals.peaks.combined_ram.total_bytes == 1000 * MB
+    assert 2 <= MadeUp.sharing_reads <= 8
+
+
+def test_a_sampler_that_costs_too_much_looks_less_often_and_says_so(tmp_path: Path) -> None:
+    """A budget that nothing can meet."""
+    run = Run(tmp_path, max_overhead=1e-6, sleep_seconds=0.1)
+    for look in range(1, 20):
+        run.sampler.tick(look / 10)
+    os.close(run.fd)
+
+    assert run.sampler.deadlines.interval_seconds > 0.15
+    assert len([mark for mark in run.sampler.marks if "instead of 0.1 s" in mark.text]) == 1
+
+
+def test_a_full_disk_is_said_once_and_costs_no_figures(tmp_path: Path) -> None:
+    """The totals are complete, the file is whatever fitted."""
+    run = Run(tmp_path)
+    full = os.open("/dev/full", os.O_WRONLY)
+    os.dup2(full, run.fd)
+    os.close(full)
+    for second in range(1, 6):
+        MadeUp.readings = (process(rss=100 * second),)
+        run.sampler.tick(float(second))
+    end = run.sampler.finish(6.0, None, "stopped", None)
+    os.close(run.fd)
+
+    assert end.totals.peaks.main_ram.total_bytes == 500 * MB
+    assert len([mark for mark in run.sampler.marks if "could not be written" in mark.text]) == 1
+
+
+def test_a_deleted_recording_is_said(run: Run) -> None:
+    """Somebody tidied up too early."""
+    os.unlink(run.path)
+    run.sampler.finish(1.0, None, "stopped", None)
+
+    assert any("deleted" in mark.text for mark in run.sampler.marks)

@@ -1,0 +1,44 @@
+"""What the job's owner knows is never lost, whatever became of the sampler."""
+
+from __future__ import annotations
+
+from builders import MB, header, totals
+from gpu_tracker.model import Peaks, RamPeak, Recording, RootFigures
+from gpu_tracker.sampler.salvage import raise_peaks, salvage
+
+BEFORE = RootFigures(1.0, 2.0)
+
+
+def test_a_lost_sampler_costs_no_time_and_no_cpu() -> None:
+    """Its last line is completed by the owner's own counters."""
+    lost = Recording(header(), (), (), None, totals(at_seconds=4.0))
+    after = RootFigures(9.0, 5.0, largest_peak_bytes=900 * MB)
+    saved = salvage(lost, 10.0, BEFORE, after, 3)
+
+    assert saved.totals.at_seconds == 10.0
+    assert (saved.totals.main_cpu_seconds, saved.totals.descendants_cpu_seconds) == (8.0, 3.0)
+    assert saved.totals.peaks.main_ram == RamPeak(900 * MB, 890 * MB, 10 * MB, "exact")
+    assert saved.end is not None
+    assert (saved.end.reason, saved.end.exit_code) == ("sampler lost", 3)
+    assert "4 s after the start" in saved.marks[-1].text
+
+
+def test_a_peak_above_the_roots_may_be_a_childs() -> None:
+    """The root's own mark was followed to the end, so what is above it was somebody else's."""
+    peaks = raise_peaks(totals().peaks, RootFigures(0, 0, 0, 800 * MB, may_be_a_childs=True))
+
+    assert peaks.main_ram.total_bytes == 500 * MB
+    assert peaks.descendants_ram.total_bytes == peaks.combined_ram.total_bytes == 800 * MB
+
+
+def test_a_peak_that_was_seen_already_changes_nothing() -> None:
+    """Nor does one that is not known."""
+    for known in (None, 400 * MB):
+        assert raise_peaks(totals().peaks, RootFigures(0, 0, 0, known)) == totals().peaks
+
+
+def test_combined_is_never_below_the_largest_part() -> None:
+    """Even where only a part was seen."""
+    peaks = raise_peaks(Peaks(main_ram=RamPeak(5, 5, 0, "exact")), RootFigures(0, 0))
+
+    assert peaks.combined_ram.total_bytes == 5

@@ -1,0 +1,194 @@
+"""What the job may use, from every place that says so."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from gpu_tracker.sources.allocation import (
+    MemoryLimit,
+    find_memory_limit,
+    parse_cgroup_mounts,
+    parse_cgroup_paths,
+    parse_flat_keyed,
+    parse_slurm_memory,
+    read_allocation,
+)
+
+MIB = 2**20
+GIB = 2**30
+
+
+class FakeSystem:
+    """A /proc and a cgroup tree in a directory."""
+
+    def __init__(self, root: Path) -> None:
+        self.proc = str(root / "proc")
+        self.cgroup = root / "cgroup"
+        self._write(root / "proc" / "meminfo", f"MemTotal: {16 * MIB} kB\nMemAvailable: 1 kB\n")
+
+    def _write(self, path: Path, text: str) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+
+    def place(self, pid: int, cgroup: str, mounts: str) -> None:
+        """Put a process somewhere."""
+        self._write(Path(self.proc) / str(pid) / "cgroup", cgroup)
+        self._write(Path(self.proc) / str(pid) / "mounts", mounts.replace("ROOT", str(self.cgroup)))
+
+    def control(self, path: str, text: str) -> None:
+        """Write a control file."""
+        self._write(self.cgroup / path, text)
+
+
+@pytest.fixture
+def system(tmp_path: Path) -> FakeSystem:
+    """An empty one."""
+    return FakeSystem(tmp_path)
+
+
+V2 = ("0::/user/job\n", "cgroup2 ROOT cgroup2 rw 0 0\n")
+V1 = (
+    "4:memory:/slurm/job_3\n2:cpu,cpuacct:/slurm\n0::/\n",
+    "cgroup ROOT/memory cgroup rw,memory 0 0\ncgroup ROOT/cpu cgroup rw,cpu,cpuacct 0 0\n",
+)
+
+
+def test_the_tightest_limit_of_v2_wins(system: FakeSystem) -> None:
+    """A limit may sit on any level above the process."""
+    system.place(7, *V2)
+    system.control("user/memory.max", f"{2 * GIB}\n")
+    system.control("user/job/memory.max", "max\n")
+    system.control("user/job/cpu.max", "max 100000\n")
+    system.control("user/cpu.max", "150000 100000\n")
+    allocation, limit = read_allocation(7, {}, proc=system.proc)
+
+    assert (allocation.ram_bytes, allocation.ram_source) == (2 * GIB, "cgroup")
+    assert (allocation.cores, allocation.cores_source) == (min(1.5, os.cpu_count() or 1), "cgroup")
+    assert allocation.machine_ram_bytes == 16 * GIB
+    assert limit is not None
+    assert limit.directory.endswith("/user")
+
+
+def test_limits_of_v1_count_too(system: FakeSystem) -> None:
+    """Where memory and cpu live in trees of their own."""
+    system.place(7, *V1)
+    system.control("memory/memory.limit_in_bytes", "9223372036854771712\n")
+    system.control("memory/slurm/job_3/memory.limit_in_bytes", f"{700 * MIB}\n")
+    system.control("cpu/slurm/cpu.cfs_quota_us", "50000\n")
+    system.control("cpu/slurm/cpu.cfs_period_us", "100000\n")
+    system.control("cpu/cpu.cfs_quota_us", "-1\n")
+    system.control("cpu/cpu.cfs_period_us", "100000\n")
+    allocation, _ = read_allocation(7, {}, proc=system.proc)
+
+    assert allocation.ram_bytes == 700 * MIB
+    assert allocation.cores == 0.5
+
+
+def test_without_limits_it_is_the_machine(system: FakeSystem) -> None:
+    """Also where nothing can be read at all."""
+    allocation, limit = read_allocation(os.getpid(), {}, proc=system.proc)
+
+    assert (allocation.ram_bytes, allocation.ram_source) == (16 * GIB, "machine")
+    assert limit is None
+
+
+def test_a_limit_above_the_machine_is_none(system: FakeSystem) -> None:
+    """Nobody can use more than there is."""
+    system.place(7, *V2)
+    system.control("user/job/memory.max", f"{64 * GIB}\n")
+
+    assert find_memory_limit(7, 16 * GIB, proc=system.proc) is None
+
+
+def test_slurm_says_what_no_cgroup_says(system: FakeSystem) -> None:
+    """Memory in MiB, cores as a number."""
+    slurm = {"SLURM_MEM_PER_NODE": "4096", "SLURM_CPUS_ON_NODE": "1"}
+    allocation, _ = read_allocation(os.getpid(), slurm, proc=system.proc)
+
+    assert (allocation.ram_bytes, allocation.ram_source) == (4096 * MIB, "Slurm")
+    assert allocation.cores == 1
+
+
+@pytest.mark.parametrize(
+    ("variables", "expected"),
+    [
+        ({}, None),
+        ({"SLURM_MEM_PER_NODE": "0"}, None),
+        ({"SLURM_MEM_PER_NODE": "junk"}, None),
+        ({"SLURM_MEM_PER_CPU": "100"}, None),
+        ({"SLURM_MEM_PER_CPU": "100", "SLURM_CPUS_ON_NODE": "4"}, 400 * MIB),
+    ],
+)
+def test_slurms_memory(variables: dict[str, str], expected: int | None) -> None:
+    """Per node or per CPU; nonsense is no promise."""
+    assert parse_slurm_memory(variables) == expected
+
+
+def test_affinity_is_what_the_job_may_use_except_under_mpi(system: FakeSystem) -> None:
+    """A launcher binds each rank to one core of an allocation that is larger."""
+    mine = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {min(mine)})
+    try:
+        pinned, _ = read_allocation(os.getpid(), {}, proc=system.proc)
+        rank, _ = read_allocation(os.getpid(), {"PMI_RANK": "0"}, proc=system.proc)
+    finally:
+        os.sched_setaffinity(0, mine)
+
+    assert pinned.cores == 1
+    assert rank.cores == os.cpu_count()
+
+
+def test_a_process_that_has_gone_is_no_trouble(system: FakeSystem) -> None:
+    """Nor are variables that are nonsense."""
+    allocation, _ = read_allocation(2**22 + 1, {"SLURM_CPUS_ON_NODE": "many"}, proc=system.proc)
+
+    assert allocation.cores == os.cpu_count()
+
+
+def test_what_is_used_under_a_limit(system: FakeSystem) -> None:
+    """Without what the kernel could simply drop."""
+    system.control("v2/memory.stat", "anon 100\nfile 900\nshmem 20\nfile_mapped 5\n")
+    system.control("v1/memory.stat", "cache 900\ntotal_rss 100\ntotal_shmem 20\ntotal_mapped_file 3\n")
+
+    assert MemoryLimit(str(system.cgroup / "v2"), 1).read_used() == 125
+    assert MemoryLimit(str(system.cgroup / "v1"), 1).read_used() == 123
+    assert MemoryLimit(str(system.cgroup / "none"), 1).read_used() is None
+
+
+def test_oom_kills_are_counted(system: FakeSystem) -> None:
+    """In either generation."""
+    system.control("v2/memory.events", "low 0\noom 3\noom_kill 2\n")
+    system.control("v1/memory.oom_control", "oom_kill_disable 0\nunder_oom 0\noom_kill 4\n")
+
+    assert MemoryLimit(str(system.cgroup / "v2"), 1).count_oom_kills() == 2
+    assert MemoryLimit(str(system.cgroup / "v1"), 1).count_oom_kills() == 4
+    assert MemoryLimit(str(system.cgroup / "none"), 1).count_oom_kills() == 0
+
+
+def test_parsers_read_what_kernels_write() -> None:
+    """Several controllers in one tree, a unified tree beside them."""
+    assert parse_cgroup_paths("3:cpu,cpuacct:/a:b\n0::/c\n") == {"cpu": "/a:b", "cpuacct": "/a:b", "": "/c"}
+    assert parse_cgroup_mounts("x /m cgroup rw,cpu 0 0\ny /u cgroup2 rw 0 0\nz /d ext4 rw 0 0\n") == {
+        "rw": "/m",
+        "cpu": "/m",
+        "": "/u",
+    }
+    assert parse_flat_keyed("a 1\nb 2\n") == {"a": 1, "b": 2}
+
+
+def test_the_real_machine_can_be_read() -> None:
+    """Whatever it is."""
+    allocation, _ = read_allocation(os.getpid(), os.environ)
+
+    assert 0 < allocation.cores <= allocation.machine_cores
+    assert 0 < allocation.ram_bytes <= allocation.machine_ram_bytes
+
+
+def test_without_a_proc_the_machines_memory_comes_from_psutil(tmp_path: Path) -> None:
+    """As on macOS."""
+    allocation, _ = read_allocation(os.getpid(), {}, proc=str(tmp_path))
+
+    assert allocation.machine_ram_bytes > 0

@@ -1,0 +1,301 @@
+"""Reading /proc: real processes, frozen files, and garbage."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gpu_tracker.model import ProcessReading
+from gpu_tracker.sources import procfs
+
+STAT = (
+    b"2545 (a b) (c)) S 2543 2543 1141 0 -1 4194368 2875 6526 18 2 600 380 4 1 20 0 7 0 81107 17100800 "
+    b"3375 18446744073709551615 1 1 0 0 0 0 0 16781312 2 0 0 0 17 1 0 0 0 0 0 0 0 0 0 0 0 0 0\n"
+)
+TICKS = os.sysconf("SC_CLK_TCK")
+PAGE = os.sysconf("SC_PAGE_SIZE")
+
+
+def wait_for(condition: object, seconds: float = 10) -> None:
+    """Until it holds; the time is only there so that a failure ends."""
+    deadline = time.monotonic() + seconds
+    while not condition():  # type: ignore[operator]
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+@contextmanager
+def python(code: str) -> Iterator[subprocess.Popen[bytes]]:
+    """A process that runs some code, says `ready` when it chooses, and ends with its input."""
+    with subprocess.Popen(
+        [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"ready\n"
+        yield process
+        process.kill()
+
+
+def read(tree: procfs.ProcessTree) -> dict[int, ProcessReading]:
+    """By pid, after the look that a newborn needs to be believed."""
+    tree.read()
+    return {reading.pid: reading for reading in tree.read()}
+
+
+# ---- Parsers.
+
+
+def test_a_name_may_hold_blanks_and_brackets() -> None:
+    """Fields are counted from the last bracket."""
+    name, state, parent, flags, cpu, reaped, threads, started = procfs.parse_stat(STAT)
+
+    assert (name, state, parent, threads, started) == ("a b) (c)", b"S", 2543, 7, 81107)
+    assert flags & 0x40
+    assert (cpu, reaped) == (980 / TICKS, 5 / TICKS)
+
+
+def test_memory_is_in_bytes() -> None:
+    """Resident, and the part that is files and shared memory."""
+    assert procfs.parse_statm(b"4175 3375 1500 1 0 900 0\n") == (3375 * PAGE, 1500 * PAGE)
+    assert procfs.parse_kib_field(b"VmPeak:\t  9 kB\nVmHWM:\t   12 kB\n", b"VmHWM:") == 12 * 1024
+    assert procfs.parse_kib_field(b"Name:\tzombie\n", b"VmHWM:") is None
+
+
+def test_sharing_is_read_from_the_rollup() -> None:
+    """Also from a kernel that does not tell anonymous memory apart."""
+    old = b"x [rollup]\nRss: 9 kB\nPss: 5 kB\nPrivate_Clean: 1 kB\nPrivate_Dirty: 2 kB\n"
+    new = old.replace(b"Pss: 5 kB\n", b"Pss: 5 kB\nPss_Anon: 4 kB\n")
+
+    assert procfs.parse_smaps_rollup(old) == (5 * 1024, 5 * 1024, 3 * 1024)
+    assert procfs.parse_smaps_rollup(new) == (5 * 1024, 4 * 1024, 3 * 1024)
+
+
+def test_the_machine_is_busy_with_everything_but_waiting() -> None:
+    """Idle, disks and a hypervisor's share are not work."""
+    text = b"cpu  100 20 30 4000 50 6 7 80 9 0\ncpu0 1 2 3\n"
+
+    assert procfs.parse_machine_cpu(text) == 163 / TICKS
+
+
+def test_used_memory_is_what_cannot_be_had_for_free() -> None:
+    """Old kernels know only what is free."""
+    assert procfs.parse_memory_used(b"MemTotal: 10 kB\nMemFree: 1 kB\nMemAvailable: 4 kB\n") == 6 * 1024
+    assert procfs.parse_memory_used(b"MemTotal: 10 kB\nMemFree: 1 kB\n") == 9 * 1024
+
+
+@pytest.mark.parametrize(
+    ("previous", "newest", "expected"),
+    [
+        (10, 12, [11, 12]),
+        (32766, 301, [32767, 300, 301]),
+        (10, 5000, None),
+        (10, 10, []),
+    ],
+)
+def test_new_pids_are_those_handed_out_since(previous: int, newest: int, expected: list[int] | None) -> None:
+    """Pids go round; too many are better looked up otherwise."""
+    assert procfs.pids_since(previous, newest, 32768) == expected
+
+
+@given(st.binary(max_size=200))
+def test_garbage_is_refused_in_one_of_the_expected_ways(garbage: bytes) -> None:
+    """The reader treats these as a process that has gone."""
+    for parse in (
+        procfs.parse_stat,
+        procfs.parse_statm,
+        procfs.parse_smaps_rollup,
+        procfs.parse_machine_cpu,
+        procfs.parse_memory_used,
+        procfs.parse_last_pid,
+        procfs.parse_group_leader,
+    ):
+        try:
+            parse(garbage)
+        except (ValueError, IndexError):
+            continue
+
+
+# ---- Real processes.
+
+
+def test_this_process_reads_as_the_kernel_accounts_it() -> None:
+    """CPU in nanoseconds, memory in bytes, the mark above it."""
+    tree = procfs.ProcessTree(os.getpid())
+    before = time.process_time()
+    reading = read(tree)[os.getpid()]
+    after = time.process_time()
+
+    assert before <= reading.cpu_seconds <= after
+    assert 0 < reading.file_bytes < reading.rss_bytes <= (reading.peak_rss_bytes or 0)
+    assert reading.was_running_at_start
+    assert tree.is_alive()
+    tree.close()
+
+
+def test_a_child_of_a_thread_and_a_daemon_are_found() -> None:
+    """Wherever in the family they come from, and also after their parents have gone."""
+    code = (
+        "import os, subprocess, sys, threading\n"
+        "def start(): global child; child = subprocess.Popen(['sleep', '60'])\n"
+        "thread = threading.Thread(target=start); thread.start(); thread.join()\n"
+        "print('ready', flush=True); sys.stdin.readline()\n"
+        "if os.fork() == 0:\n"
+        "    os.setsid(); print(os.spawnvp(os.P_NOWAIT, 'sleep', ['sleep', '61']), flush=True)\n"
+        "    sys.stdin.readline(); os._exit(0)\n"
+        "os.wait(); sys.stdin.readline(); child.kill(); child.wait()\n"
+    )
+    with python(code) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        tree = procfs.ProcessTree(process.pid)
+        assert [reading.name for reading in read(tree).values()][1:] == ["sleep"]
+
+        process.stdin.write(b"\n")
+        process.stdin.flush()
+        daemon = int(process.stdout.readline())
+        wait_for(lambda: daemon in read(tree))
+        process.stdin.write(b"\n")
+        process.stdin.flush()
+        wait_for(lambda: read(tree)[daemon].parent_pid != process.pid and len(read(tree)) == 3)
+        process.stdin.write(b"\n")
+        process.stdin.flush()
+        process.wait()
+        wait_for(lambda: list(read(tree)) == [daemon])
+        assert not tree.is_alive()
+        os.kill(daemon, signal.SIGKILL)
+        wait_for(lambda: not read(tree))
+        tree.close()
+
+
+def test_an_adopter_brings_its_children_into_the_tree() -> None:
+    """The command line inherits the job's orphans."""
+    with python("import sys; print('ready', flush=True); sys.stdin.read()") as root:
+        with python("import sys; print('ready', flush=True); sys.stdin.read()") as orphan:
+            tree = procfs.ProcessTree(root.pid, is_newborn=True, adopter_pid=os.getpid())
+            assert set(read(tree)) == {root.pid, orphan.pid}
+            tree.close()
+
+
+def test_samplers_and_pythons_own_helpers_are_not_of_the_job() -> None:
+    """Nor is a zombie, nor a thread."""
+    code = (
+        "import subprocess, sys, threading, time\n"
+        "helpers = [subprocess.Popen([sys.executable, '-c', 'input() #' + mark], stdin=subprocess.PIPE)\n"
+        "    for mark in ('gpu_tracker.sampler.child', 'multiprocessing.resource_tracker')]\n"
+        "zombie = subprocess.Popen(['true'])\n"
+        "threading.Thread(target=time.sleep, args=(60,), daemon=True).start()\n"
+        "time.sleep(0.3); print('ready', flush=True); sys.stdin.read(); [h.kill() for h in helpers]\n"
+    )
+    with python(code) as process:
+        tree = procfs.ProcessTree(process.pid)
+        (reading,) = read(tree).values()
+        assert (reading.pid, reading.n_threads) == (process.pid, 2)
+        tree.close()
+        assert process.stdin is not None
+        process.stdin.close()
+        process.wait()
+
+
+def test_a_forked_copy_counts_from_its_second_look_and_is_known_as_one() -> None:
+    """Until it calls exec its memory may be its parent's."""
+    code = (
+        "import os, sys\n"
+        "print('ready', flush=True); sys.stdin.readline()\n"
+        "pid = os.fork()\n"
+        "if pid == 0:\n"
+        "    print('forked', flush=True); sys.stdin.readline(); os.execvp('sleep', ['sleep', '60'])\n"
+        "os.waitpid(pid, 0)\n"
+    )
+    with python(code) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        tree = procfs.ProcessTree(process.pid)
+        process.stdin.write(b"\n")
+        process.stdin.flush()
+        process.stdout.readline()
+        assert len(tree.read()) == 1
+        _, copy = tree.read()
+        assert copy.is_forked_copy
+        process.stdin.write(b"\n")
+        process.stdin.flush()
+        wait_for(lambda: not tree.read()[1].is_forked_copy)
+        os.kill(copy.pid, signal.SIGKILL)
+        process.wait()
+        tree.close()
+
+
+def test_a_process_that_sleeps_costs_one_clock_read() -> None:
+    """Nothing of it can have changed."""
+    with python("import sys; print('ready', flush=True); sys.stdin.read()") as process:
+        tree = procfs.ProcessTree(process.pid)
+        first = read(tree)[process.pid]
+        assert read(tree)[process.pid] is first
+        tree.close()
+
+
+def test_high_water_marks_of_many_are_read_in_turns() -> None:
+    """Nobody is forgotten."""
+    sleepers = [subprocess.Popen(["sleep", "60"]) for _ in range(20)]
+    tree = procfs.ProcessTree(os.getpid())
+    pids = {sleeper.pid for sleeper in sleepers}
+    wait_for(lambda: all(r.peak_rss_bytes for pid, r in read(tree).items() if pid in pids))
+    tree.close()
+    for sleeper in sleepers:
+        sleeper.kill()
+        sleeper.wait()
+
+
+def test_a_dead_or_odd_process_is_simply_absent(tmp_path: Path) -> None:
+    """A root that has gone gives an empty tree; a torn file is a process that has gone."""
+    gone = subprocess.Popen(["true"])
+    gone.wait()
+    tree = procfs.ProcessTree(gone.pid)
+    assert tree.read() == ()
+    assert not tree.is_alive()
+    assert tree.read_sharing(gone.pid) is None
+    tree.close()
+
+
+def test_a_frozen_tree_can_be_read(tmp_path: Path) -> None:
+    """The root directory is an argument."""
+    for name, text in {
+        "loadavg": b"0 0 0 1/1 2545\n",
+        "sys/kernel/pid_max": b"32768\n",
+        "stat": b"cpu  100 20 30 4000 50 6 7 80 9 0\n",
+        "meminfo": b"MemTotal: 10 kB\nMemAvailable: 4 kB\n",
+        "2545/stat": STAT,
+        "2545/statm": b"4175 3375 1500 1 0 900 0\n",
+        "2545/status": b"Name:\tx\nTgid:\t2545\nVmHWM:\t  999 kB\n",
+        "2546/stat": b"2546 (torn",
+    }.items():
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(text)
+    tree = procfs.ProcessTree(2545, proc=str(tmp_path))
+    (reading,) = tree.read()
+    tree.close()
+
+    assert (reading.name, reading.n_threads, reading.rss_bytes) == ("a b) (c)", 7, 3375 * PAGE)
+    assert reading.peak_rss_bytes == 999 * 1024
+    assert procfs.Machine(lambda: 5, proc=str(tmp_path)).read()[1:] == (6 * 1024, 5)
+
+
+def test_sharing_of_a_real_process() -> None:
+    """Private memory is a part of the proportional, and that of the resident."""
+    tree = procfs.ProcessTree(os.getpid())
+    sharing = tree.read_sharing(os.getpid())
+    reading = read(tree)[os.getpid()]
+    tree.close()
+
+    assert sharing is not None
+    assert 0 < sharing.private_bytes <= sharing.pss_bytes <= reading.rss_bytes * 1.05
