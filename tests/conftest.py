@@ -6,6 +6,7 @@ import os
 import sys
 import sysconfig
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,23 +15,31 @@ SAMPLER_NAME = "gpu-tracker-smp"
 WORKLOADS = Path(__file__).parent / "end_to_end" / "workloads"
 
 
+# Inherited by everything the tests start, so that two test runs on one machine do not see each other's.
+MARK = f"TEST_SESSION_OF_GPU_TRACKER={os.getpid()}"
+os.environ.__setitem__(*MARK.split("="))
+
+
 def running_samplers() -> set[int]:
-    """Every sampler of this machine that is not a zombie."""
+    """Every sampler that these tests have started and that is not a zombie."""
     pids = set()
     for name in os.listdir("/proc"):
         if not name.isdigit():
             continue
         try:
             stat = Path(f"/proc/{name}/stat").read_text()
+            if f"({SAMPLER_NAME})" not in stat or stat.rpartition(")")[2].split()[0] == "Z":
+                continue
+            environment = Path(f"/proc/{name}/environ").read_bytes()
         except OSError:
             continue
-        if f"({SAMPLER_NAME})" in stat and stat.rpartition(")")[2].split()[0] != "Z":
+        if MARK.encode() in environment.split(b"\0"):
             pids.add(int(name))
     return pids
 
 
 @pytest.fixture(autouse=True)
-def _nothing_is_left_behind():
+def _nothing_is_left_behind() -> Iterator[None]:
     """No sampler outlives its test by more than two seconds, no descriptor stays open."""
     samplers, descriptors = running_samplers(), len(os.listdir("/proc/self/fd"))
     yield

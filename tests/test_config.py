@@ -50,7 +50,7 @@ def test_wrong_settings_are_refused(wrong: dict[str, Any], sentence: str) -> Non
 def test_wrong_units_are_refused(name: str) -> None:
     """In each of the three places."""
     with pytest.raises(ValueError, match="is not a valid"):
-        check(Settings(**{name: "parsecs"}))
+        check(Settings()._replace(**{name: "parsecs"}))  # type: ignore[arg-type]
 
 
 def test_right_settings_pass_unchanged() -> None:

@@ -6,11 +6,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from builders import MB, ROOT, process
-from gpu_tracker.model import SharingReading
+from gpu_tracker.model import ProcessReading, SharingReading
 from gpu_tracker.sampler.sharing import NOTHING, Overlap, find_overlap, hold
 
 
-def fork(pid: int, parent: int = ROOT, **fields: int):
+def fork(pid: int, parent: int = ROOT, **fields: int) -> ProcessReading:
     """A copy of its parent that has not called exec."""
     return process(pid, parent, is_forked_copy=True, **fields)
 

@@ -1,0 +1,27 @@
+"""The examples run as they stand."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = sorted((Path(__file__).parent.parent / "examples").glob("*.py"))
+WORDS = {
+    "child_process": "   Descendents:",
+    "context_manager": "Compute time:\n   Unit: seconds",
+    "decorator": "664579 primes up to 10000000",
+    "start_stop": "in the end:",
+    "train": "finished    loss 0.0",
+}
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
+def test_an_example_runs_and_says_what_it_promises(example: Path) -> None:
+    """From anywhere, with nothing installed but the package."""
+    result = subprocess.run([sys.executable, str(example)], capture_output=True, text=True, timeout=60)
+
+    assert result.returncode == 0, result.stderr
+    assert WORDS[example.stem] in result.stdout
