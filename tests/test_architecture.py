@@ -24,7 +24,7 @@ ALLOWED: dict[str, set[str]] = {
     "sampler": {"errors", "model", "recording", "sources", "values", "version"},
     "analysis": {"model", "values"},
     "reports": {"analysis", "config", "model", "units", "usage", "values"},
-    "tracker": {"config", "model", "recording", "reports", "sampler", "usage", "version"},
+    "tracker": {"config", "errors", "model", "recording", "reports", "sampler", "usage", "version"},
     "api": {"tracker"},
     "cli": {
         "config",

@@ -9,6 +9,7 @@ import time
 from _thread import allocate_lock
 
 from .config import Settings, check, check_gpu_uuids, check_process_id, read_process_source
+from .errors import TrackerError
 from .model import Recording, RootFigures
 from .recording import writer
 from .recording.schema import decode_answer
@@ -135,9 +136,7 @@ class Tracker:
         self._recording = None
         self.recording_path = self._create_recording()
         self._plan = self._make_plan()
-        sampler = self._sampler = SamplerProcess(__version__)
-        sampler.send("prepare", *self._plan)
-        is_ready = sampler.wait_until_ready(READY_SECONDS)
+        self._sampler = self._start_sampler(self._plan)
         self._samplers_seconds = reaped_cpu_seconds()
         self._before = _read_own_figures()
         self._start = Start(
@@ -145,8 +144,8 @@ class Tracker:
             time.monotonic_ns(),
             None if self._root_was_given else self._before[:2],
         )
-        if not (is_ready and sampler.send("begin", *self._start)):
-            self._warn("The sampler did not come up; only time and CPU will be known.")
+        if self._sampler is not None:
+            self._sampler.send("begin", *self._start)
         self.state = Tracker.State.STARTED
 
     def stop(self) -> None:
@@ -156,21 +155,21 @@ class Tracker:
         if self.state is Tracker.State.STOPPED:
             raise RuntimeError("Cannot stop tracking when tracking has already stopped.")
         at_nanoseconds = time.monotonic_ns()
-        plan, sampler = self._need_plan(), self._need_sampler()
-        if plan.owner_pid != os.getpid():
+        if self._need_plan().owner_pid != os.getpid():
             # A forked child leaves the block: the tracking is its parent's.
             self.state = Tracker.State.STOPPED
             return
         samplers = reaped_cpu_seconds() - self._samplers_seconds
         after = None if self._root_was_given else _read_final_figures(self._before, samplers)
         with self._lock:
-            answer = self._join(sampler, at_nanoseconds, after)
+            answer = self._join(at_nanoseconds, after)
             self._recording = (
                 decode_answer(*answer)
                 if answer is not None
                 else self._salvage(at_nanoseconds, after or self._before)
             )
-            sampler.close()
+            if self._sampler is not None:
+                self._sampler.close()
             self.state = Tracker.State.STOPPED
         for note in self.notes:
             self._warn(note)
@@ -252,10 +251,23 @@ class Tracker:
             source=self._process_source,
         )
 
-    def _join(
-        self, sampler: SamplerProcess, at_nanoseconds: int, after: RootFigures | None
-    ) -> tuple[Any, ...] | None:
+    def _start_sampler(self, plan: Plan) -> SamplerProcess | None:
+        """A sampler that is ready, or none: a job is never refused because it cannot be measured."""
+        try:
+            sampler = SamplerProcess(__version__)
+        except TrackerError as error:
+            self._warn(f"{error} Only time and CPU will be known.")
+            return None
+        sampler.send("prepare", *plan)
+        if not sampler.wait_until_ready(READY_SECONDS):
+            self._warn("The sampler did not come up. Only time and CPU will be known.")
+        return sampler
+
+    def _join(self, at_nanoseconds: int, after: RootFigures | None) -> tuple[Any, ...] | None:
         """Wait for the last figures, as patiently as the user asked; then end the sampler by force."""
+        sampler = self._sampler
+        if sampler is None:
+            return None
         figures = None if after is None else tuple(after)
         request = sampler.request("stop", at_nanoseconds, figures, None)
         for _ in range(max(1, self.n_join_attempts)):
@@ -271,9 +283,11 @@ class Tracker:
 
     def _look(self) -> Recording | None:
         """The figures at this moment, while tracking."""
-        sampler = self._need_sampler()
+        sampler = self._sampler
+        if sampler is None or sampler.is_gone:
+            return self._recording
         with self._lock:
-            if self.state is Tracker.State.STARTED and not sampler.is_gone:
+            if self.state is Tracker.State.STARTED:
                 request = sampler.request("totals")
                 answer = sampler.receive("totals", request, _LIVE_SECONDS)
                 if answer is not None:
@@ -283,8 +297,9 @@ class Tracker:
     def _salvage(self, at_nanoseconds: int, after: RootFigures) -> Recording:
         from .sampler.lost import recover
 
-        sampler, plan = self._need_sampler(), self._need_plan()
-        return recover(sampler, plan, self._start, at_nanoseconds, self._before, after, None)
+        return recover(
+            self._sampler, self._need_plan(), self._start, at_nanoseconds, self._before, after, None
+        )
 
     def _check_gpus_exist(self, gpu_uuids: tuple[str, ...]) -> None:
         """Ask a sampler which GPUs there are: no driver is ever loaded into the user's process."""
@@ -316,11 +331,6 @@ class Tracker:
         if usage is None:
             raise RuntimeError("Cannot display the tracker in string or JSON format before tracking starts.")
         return usage
-
-    def _need_sampler(self) -> SamplerProcess:
-        if self._sampler is None:
-            raise RuntimeError("Tracking has not started yet.")
-        return self._sampler
 
     def _need_plan(self) -> Plan:
         if self._plan is None:

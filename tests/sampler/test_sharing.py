@@ -23,7 +23,7 @@ def test_nobody_holds_nothing() -> None:
 def test_one_process_holds_its_resident_set() -> None:
     """Its files count as shared until it is known better."""
     assert hold([process(rss=100, file=20)], {}) == (100 * MB, 100 * MB, 20 * MB)
-    assert hold([process(rss=100, file=20)], {ROOT: Overlap(0, 0, 5 * MB)}).shared_bytes == 5 * MB
+    assert hold([process(rss=100, file=20)], {ROOT: Overlap(0, 0, 0, 5 * MB)}).shared_bytes == 5 * MB
 
 
 def test_forked_copies_share_their_anonymous_memory() -> None:
@@ -75,6 +75,16 @@ def test_a_copy_of_a_copy_belongs_to_the_same_image() -> None:
 
     assert hold([process(rss=500), fork(201, rss=500), grandchild], {}).unique_bytes == 500 * MB
     assert hold([process(rss=500), grandchild], {}).unique_bytes == 1000 * MB
+
+
+def test_copies_share_with_each_other_also_where_their_parent_does_not_count() -> None:
+    """Three workers of a parent of 400 MB hold those 400 MB once, and 120 MB each of their own."""
+    workers = [fork(201 + n, rss=520) for n in range(3)]
+    assert hold(workers, {}).unique_bytes == 520 * MB
+
+    sharing = SharingReading(220 * MB, 220 * MB, 120 * MB)
+    overlaps = {worker.pid: find_overlap(worker, sharing) for worker in workers}
+    assert hold(workers, overlaps).unique_bytes == 760 * MB
 
 
 _SIZES = st.integers(0, 1000)

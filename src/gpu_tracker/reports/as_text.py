@@ -119,10 +119,9 @@ def _ram_rows(summary: Summary) -> list[tuple[str, str]]:
 def _gpu_rows(summary: Summary) -> list[tuple[str, str]]:
     if not summary.gpus:
         return [("GPU", "not measured")]
-    rows = [
-        (f"GPU {gpu.gpu.ordinal}", f"{gpu.gpu.name}: {_gpu_memory(gpu)}; {_gpu_busy(gpu)}")
-        for gpu in summary.gpus
-    ]
+    rows = []
+    for gpu in summary.gpus:
+        rows += [(f"GPU {gpu.gpu.ordinal}", f"{gpu.gpu.name}: {_gpu_memory(gpu)}"), ("", _gpu_busy(gpu))]
     if len(summary.gpus) > 1:
         rows.append(("GPUs", f"{humanize_bytes(summary.combined_gpu_bytes)} of GPU RAM at most"))
     return rows

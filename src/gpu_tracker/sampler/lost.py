@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def recover(
-    sampler: SamplerProcess,
+    sampler: SamplerProcess | None,
     plan: Plan,
     start: Start,
     at_nanoseconds: int,
@@ -27,16 +27,21 @@ def recover(
     after: RootFigures,
     exit_code: int | None,
 ) -> Recording:
-    """The best account that can still be given."""
+    """The best account that can still be given; without a sampler there never was more."""
     try:
-        recording = (
-            load(plan.recording_path)
-            if plan.recording_path
-            else load_descriptor(sampler.unnamed_recording_fd)
-        )
+        recording = _read_back(sampler, plan)
     except RecordingError:
         allocation, _ = read_allocation(os.getpid(), os.environ)
         header = make_header(plan, start, __version__, allocation, "none")
         recording = Recording(header, (), (), None, Totals())
     seconds = (at_nanoseconds - start.at_nanoseconds) / 1e9
-    return salvage(recording, seconds, before, after, exit_code)
+    reason = sampler.failure if sampler else ""
+    return salvage(recording, seconds, before, after, exit_code, reason)
+
+
+def _read_back(sampler: SamplerProcess | None, plan: Plan) -> Recording:
+    if plan.recording_path:
+        return load(plan.recording_path)
+    if sampler is None:
+        raise RecordingError("Nothing was recorded.")
+    return load_descriptor(sampler.unnamed_recording_fd)

@@ -57,6 +57,7 @@ class SamplerProcess:
         replies_in, replies_out = os.pipe()
         self.pid = 0
         self.is_gone = False
+        self.failure = ""
         self._pidfd = -1
         self._commands_fd = commands_out
         self._replies_fd = replies_in
@@ -144,6 +145,7 @@ class SamplerProcess:
                     return values
                 if received == "failed":
                     self.is_gone = True
+                    (self.failure,) = values
             wait = deadline - time.monotonic()
             if self.is_gone and wait > 0:
                 wait = 0.0

@@ -11,6 +11,7 @@ def salvage(
     before: RootFigures,
     after: RootFigures,
     exit_code: int | None,
+    reason: str = "",
 ) -> Recording:
     """After the sampler was lost: its last line, with the time and the CPU of the whole stretch."""
     totals = recording.totals
@@ -24,8 +25,8 @@ def salvage(
     note = Mark(
         recording.totals.at_seconds,
         "note",
-        f"The sampler was lost {recording.totals.at_seconds:.3g} s after the start: time and CPU are "
-        "complete, memory and GPU figures are those up to then.",
+        f"The sampler was lost {recording.totals.at_seconds:.3g} s after the start"
+        f"{f' ({reason})' if reason else ''}: time and CPU are complete, memory and GPU figures are those up to then.",
     )
     return recording._replace(
         marks=(*recording.marks, note),

@@ -18,7 +18,10 @@ if TYPE_CHECKING:
 class Overlap(NamedTuple):
     """What one process was found to share, when sharing was last read."""
 
-    anonymous_bytes: int
+    anonymous_excess_bytes: int
+    """Its anonymous memory, less its proportional part of it."""
+    anonymous_shared_bytes: int
+    """The part of its anonymous memory that others map too."""
     file_pss_bytes: int
     shared_bytes: int
 
@@ -42,6 +45,7 @@ def find_overlap(reading: ProcessReading, sharing: SharingReading) -> Overlap:
     anonymous = reading.rss_bytes - reading.file_bytes
     return Overlap(
         max(0, anonymous - sharing.anonymous_pss_bytes),
+        max(0, anonymous - sharing.private_bytes),
         max(0, sharing.pss_bytes - sharing.anonymous_pss_bytes),
         max(0, reading.rss_bytes - sharing.private_bytes),
     )
@@ -58,33 +62,52 @@ def hold(readings: Sequence[ProcessReading], overlaps: Mapping[int, Overlap]) ->
         return Holding(only.rss_bytes, only.rss_bytes, min(shared, only.rss_bytes))
 
     by_pid = {reading.pid: reading for reading in readings}
-    largest: dict[int, int] = {}
-    proportional: dict[int, int] = {}
-    private = 0
-    file_largest = file_proportional = ceiling = 0
+    images: dict[int, _Image] = {}
+    private = file_largest = file_proportional = ceiling = 0
     for reading in readings:
-        head = _head_of_copies(reading, by_pid)
-        anonymous = reading.rss_bytes - reading.file_bytes
-        ceiling += reading.rss_bytes
-        largest[head] = max(largest.get(head, 0), anonymous)
-        file_largest = max(file_largest, reading.file_bytes)
         known = overlaps.get(reading.pid)
+        images.setdefault(_head_of_copies(reading, by_pid), _Image()).add(reading, known)
+        ceiling += reading.rss_bytes
+        file_largest = max(file_largest, reading.file_bytes)
         if known is not None:
-            own = max(0, anonymous - known.anonymous_bytes)
-            proportional[head] = proportional.get(head, 0) + own
             file_proportional += min(known.file_pss_bytes, reading.file_bytes)
             private += max(0, reading.rss_bytes - known.shared_bytes)
         elif not reading.is_forked_copy:
-            private += anonymous
-    unique = max(file_largest, file_proportional) + sum(
-        max(size, proportional.get(head, 0)) for head, size in largest.items()
-    )
+            private += reading.rss_bytes - reading.file_bytes
+    unique = max(file_largest, file_proportional) + sum(image.least_bytes for image in images.values())
     unique = min(unique, ceiling)
     return Holding(unique, ceiling, max(0, unique - private))
 
 
+class _Image:
+    """Anonymous memory of a process and the copies it forked."""
+
+    def __init__(self) -> None:
+        self._largest = self._proportional = self._private = self._shared = 0
+
+    def add(self, reading: ProcessReading, known: Overlap | None) -> None:
+        anonymous = reading.rss_bytes - reading.file_bytes
+        self._largest = max(self._largest, anonymous)
+        if known is not None:
+            shared = min(known.anonymous_shared_bytes, anonymous)
+            self._proportional += max(0, anonymous - known.anonymous_excess_bytes)
+            self._private += anonymous - shared
+            self._shared = max(self._shared, shared)
+
+    @property
+    def least_bytes(self) -> int:
+        """The best of three bounds from below.
+
+        The largest member holds what it holds. Proportional parts add up to the truth if everybody who shares is
+        here. What is private to each, plus the largest shared part once, is the truth if all share the same pages.
+        """
+        return max(self._largest, self._proportional, self._private + self._shared)
+
+
 def _head_of_copies(reading: ProcessReading, by_pid: Mapping[int, ProcessReading]) -> int:
-    """The process whose memory image this one copied, possibly itself."""
-    while reading.is_forked_copy and reading.parent_pid in by_pid:
+    """The process whose memory image this one copied: possibly itself, possibly one that is not here."""
+    while reading.is_forked_copy:
+        if reading.parent_pid not in by_pid:
+            return reading.parent_pid
         reading = by_pid[reading.parent_pid]
     return reading.pid
