@@ -2,7 +2,8 @@
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
-STAMP  := $(VENV)/.installed
+PACKAGE := $(VENV)/.package
+TOOLS  := $(VENV)/.tools
 SOURCE := $(shell find src -name '*.py') pyproject.toml
 
 # Rooms that touch nothing but values: every line and branch of them is tested.
@@ -17,7 +18,7 @@ PURE   := $(subst $(empty) $(empty),$(comma),$(addprefix */gpu_tracker/,analysis
 help:  ## this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
 
-demo: $(STAMP)  ## track a small training run, print its summary and where the recording is
+demo: $(PACKAGE)  ## track a small training run, print its summary and where the recording is
 	$(BIN)/gpu-tracker run --record gpu-tracker-runs -- $(BIN)/python examples/train.py
 
 test: check  ## everything: linters, types, architecture, unit, end-to-end and fault tests
@@ -25,20 +26,24 @@ test: check  ## everything: linters, types, architecture, unit, end-to-end and f
 	$(BIN)/coverage run -m pytest
 	$(BIN)/coverage report --include='$(PURE)' --fail-under=100
 
-check: $(STAMP)  ## ruff, mypy --strict
+check: $(PACKAGE) $(TOOLS)  ## ruff, mypy --strict
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 
-bench: $(STAMP)  ## cost and accuracy, beside the peers; takes about ten minutes
+bench: $(PACKAGE)  ## cost and accuracy, beside the peers; takes about ten minutes
 	$(BIN)/python benchmarks/run.py
 
 # The wheel is what users get, so the wheel is what is tested. A new pip writes the faster start script.
-$(STAMP): $(SOURCE)
+$(PACKAGE): $(SOURCE)
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet .
 	$(BIN)/python -m pip install --quiet --force-reinstall --no-deps .
-	$(BIN)/python -m pip install --quiet . --group check --group test
+	touch $@
+
+$(TOOLS): pyproject.toml | $(PACKAGE)
+	$(BIN)/python -m pip install --quiet --group check --group test
 	touch $@
 
 clean:  ## back to a fresh clone

@@ -262,9 +262,7 @@ class Simulator:
         target.gpu_percent = _DERIVED if gpu_percent is None else gpu_percent
         target.memory_percent = _DERIVED if memory_percent is None else memory_percent
 
-    def set_video_utilization(
-        self, device: int, encoder_percent: int, decoder_percent: int
-    ) -> None:
+    def set_video_utilization(self, device: int, encoder_percent: int, decoder_percent: int) -> None:
         """Set how busy the video engines are."""
         target = self._device(device)
         target.encoder_percent = encoder_percent
@@ -478,9 +476,7 @@ class Simulator:
         device: layout.Device = self._state.devices[index]
         return device
 
-    def _find_process(
-        self, device: int, pid: int, kind: int, start_ticks: int
-    ) -> layout.Process | None:
+    def _find_process(self, device: int, pid: int, kind: int, start_ticks: int) -> layout.Process | None:
         wanted = (device, pid, kind, start_ticks)
         entry: layout.Process
         for entry in self._state.processes:

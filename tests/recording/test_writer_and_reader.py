@@ -166,6 +166,7 @@ def test_half_a_line_is_an_error(tmp_path: Path) -> None:
         (("/usr/bin/python3.11", "-u", "dir/train.py", "--x"), "train.py"),
         (("python", "-m", "torch.distributed.run", "x.py"), "torch.distributed.run"),
         (("python", "-c", "print(1)"), "python"),
+        (("python3", "-u"), "python3"),
         (("./my job.sh",), "my_job.sh"),
         (("../../etc/\u202epasswd",), "_passwd"),
         ((), "job"),

@@ -53,7 +53,7 @@ def read_lines(lines: Iterable[bytes], name: str) -> Recording:
                 peaks = samples[-1].peaks
             elif kind == "mark":
                 marks.append(decode_mark(data))
-            elif kind == "end":
+            else:
                 end = decode_end(data)
         except _WRONG_DATA:
             if header is None:
