@@ -13,8 +13,13 @@ from .errors import TrackerError
 from .model import Recording, RootFigures
 from .recording import writer
 from .recording.schema import decode_answer
-from .sampler.process import READY_SECONDS, SamplerProcess, reaped_cpu_seconds
-from .sampler.wire import Plan, Start
+from .sampler.process import (
+    READY_SECONDS,
+    SamplerProcess,
+    reaped_cpu_seconds,
+    without_child_signals,
+)
+from .sampler.wire import FINAL, Plan, Start
 from .version import __version__
 
 TYPE_CHECKING = False
@@ -253,14 +258,15 @@ class Tracker:
 
     def _start_sampler(self, plan: Plan) -> SamplerProcess | None:
         """A sampler that is ready, or none: a job is never refused because it cannot be measured."""
-        try:
-            sampler = SamplerProcess(__version__)
-        except TrackerError as error:
-            self._warn(f"{error} Only time and CPU will be known.")
-            return None
-        sampler.send("prepare", *plan)
-        if not sampler.wait_until_ready(READY_SECONDS):
-            self._warn("The sampler did not come up. Only time and CPU will be known.")
+        with without_child_signals():
+            try:
+                sampler = SamplerProcess(__version__)
+            except TrackerError as error:
+                self._warn(f"{error} Only time and CPU will be known.")
+                return None
+            sampler.send("prepare", *plan)
+            if not sampler.wait_until_ready(READY_SECONDS):
+                self._warn("The sampler did not come up. Only time and CPU will be known.")
         return sampler
 
     def _join(self, at_nanoseconds: int, after: RootFigures | None) -> tuple[Any, ...] | None:
@@ -269,9 +275,9 @@ class Tracker:
         if sampler is None:
             return None
         figures = None if after is None else tuple(after)
-        request = sampler.request("stop", at_nanoseconds, figures, None)
+        sampler.send("stop", at_nanoseconds, figures, None)
         for _ in range(max(1, self.n_join_attempts)):
-            answer = sampler.receive("totals", request, self.join_timeout)
+            answer = sampler.receive("totals", FINAL, self.join_timeout)
             if answer is not None or sampler.is_gone:
                 return answer
             self._say(f"The sampler has not answered within {self.join_timeout} s. Waiting again...")
@@ -303,11 +309,13 @@ class Tracker:
 
     def _check_gpus_exist(self, gpu_uuids: tuple[str, ...]) -> None:
         """Ask a sampler which GPUs there are: no driver is ever loaded into the user's process."""
-        sampler = SamplerProcess(__version__)
-        try:
-            answer = sampler.receive("gpus", sampler.request("gpus"), READY_SECONDS)
-        finally:
-            sampler.close()
+        with without_child_signals():
+            sampler = SamplerProcess(__version__)
+            try:
+                answer = sampler.receive("gpus", sampler.request("gpus"), READY_SECONDS)
+            finally:
+                sampler.reap_starter()
+                sampler.close()
         available = sorted(gpu[1] for gpu in answer[0]) if answer else []
         for uuid in gpu_uuids:
             if available and uuid not in available:

@@ -14,7 +14,7 @@ from ..recording.schema import decode_answer
 from ..reports import FORMATS, render
 from ..reports.build import build
 from ..sampler.process import READY_SECONDS, SamplerProcess
-from ..sampler.wire import Plan, Start
+from ..sampler.wire import FINAL, Plan, Start
 from .options import Parser, add_measuring, add_output, add_recording, check_format, to_settings
 from .output import Output
 from .run import DEFAULT_DIRECTORY
@@ -59,8 +59,8 @@ def main(arguments: list[str], sampler: SamplerProcess) -> int:
         signal.signal(number, lambda *_: os.write(wake_writing, b"!") and None)
     sampler.send("begin", *Start(pid, time.monotonic_ns(), None))
     select.select([sampler.replies_fd, wake_reading], [], [])
-    request = sampler.request("stop", time.monotonic_ns(), None, None)
-    answer = sampler.receive("totals", request, _ANSWER_SECONDS)
+    sampler.send("stop", time.monotonic_ns(), None, None)
+    answer = sampler.receive("totals", FINAL, _ANSWER_SECONDS)
     if answer is None:
         raise UsageError("The sampler was lost.", f"The recording is {path}." if path else "")
     text = render(build(decode_answer(*answer)), format_name)

@@ -11,7 +11,7 @@ from ..recording import writer
 from ..recording.schema import decode_answer
 from ..recording.secrets import mask_secrets
 from ..sampler.process import READY_SECONDS, SamplerProcess
-from ..sampler.wire import Plan, Start
+from ..sampler.wire import FINAL, Plan, Start
 from ..values import NamedTuple
 
 TYPE_CHECKING = False
@@ -62,8 +62,8 @@ def track_command(
     start = Start(job.pid, job.started_nanoseconds, (0.0, 0.0))
     sampler.send("begin", *start)
     ending = job.wait()
-    request = sampler.request("stop", ending.at_nanoseconds, tuple(ending.figures), ending.returncode)
-    answer = sampler.receive("totals", request, _ANSWER_SECONDS)
+    sampler.send("stop", ending.at_nanoseconds, tuple(ending.figures), ending.returncode)
+    answer = sampler.receive("totals", FINAL, _ANSWER_SECONDS)
     if answer is not None:
         recording = decode_answer(*answer)
     else:

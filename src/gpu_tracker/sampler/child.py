@@ -1,7 +1,6 @@
 """The sampler's own process: small, alone, and gone as soon as nobody needs it.
 
-It is started by exec, never by fork of the tracked program (whose memory it would keep alive), and makes itself
-an orphan at once, so that a program that waits for all its children does not wait for this one.
+It is started by exec, never by fork of the tracked program, whose memory it would keep alive.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from ..recording.schema import encode_end, encode_header, encode_mark
 from ..recording.writer import Writer
 from ..sources import SAMPLER_NAME
 from .loop import Sampler
-from .wire import Inbox, Plan, Start, pack
+from .wire import FINAL, Inbox, Plan, Start, pack
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,9 +25,7 @@ _UNTIL_SOMETHING_HAPPENS = None
 
 
 def main(tracker_version: str) -> None:
-    """Detach, say that we are there, and serve until told to stop or until there is nobody left."""
-    if os.fork():
-        os._exit(0)
+    """Let go of what was inherited, and serve until told to stop or until there is nobody left."""
     os.chdir("/")
     _close_what_was_inherited()
     _take_name()
@@ -135,11 +132,8 @@ class Service:
         end = sampler.totals_now(self._ended_seconds or time.monotonic())
         self._reply(request, end)
 
-    def _do_stop(
-        self, request: int, at_nanoseconds: int, figures: tuple[Any, ...] | None, exit_code: int | None
-    ) -> None:
+    def _do_stop(self, at_nanoseconds: int, figures: tuple[Any, ...] | None, exit_code: int | None) -> None:
         self._finish(
-            request,
             at_nanoseconds / 1e9,
             RootFigures(*figures) if figures else None,
             "stopped" if exit_code is None else "exited",
@@ -175,13 +169,12 @@ class Service:
 
     def _end_alone(self) -> None:
         """Nobody is there to ask for the result: write it down and go."""
+        if self._is_tracking and not self._is_over:
+            self._finish(self._ended_seconds or time.monotonic(), None, "abandoned", None)
         self._is_over = True
-        if self._is_tracking:
-            self._finish(0, self._ended_seconds or time.monotonic(), None, "abandoned", None)
 
     def _finish(
         self,
-        request: int,
         now_seconds: float,
         figures: RootFigures | None,
         reason: str,
@@ -191,7 +184,7 @@ class Service:
         at = (self._ended_seconds or now_seconds) if figures is None else now_seconds
         started = self._start_nanoseconds / 1e9
         end = self._need_sampler().finish(max(0.0, at - started), figures, reason, exit_code)
-        self._reply(request, end)
+        self._reply(FINAL, end)
 
     def _reply(self, request: int, end: Any) -> None:
         sampler = self._need_sampler()

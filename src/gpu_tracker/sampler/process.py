@@ -5,6 +5,7 @@ Nothing here raises because the sampler is slow, stopped or dead; the caller is 
 
 from __future__ import annotations
 
+import contextlib
 import os
 import select
 import signal
@@ -16,6 +17,7 @@ from .wire import Inbox, pack
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from typing import Any
 
 _PACKAGE_PARENT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -24,8 +26,11 @@ _RECORDING_FD = 3
 _FIRST_FREE_FD = 10
 # -I -S: no environment, no user site, no .pth files of the job's; the paths come as arguments and are
 # searched after the standard library, so that nothing of the job's can shadow it.
-_BOOT = "import sys; sys.path += sys.argv[2:]; from gpu_tracker.sampler.child import main; main(sys.argv[1])"
-
+# The first thing is to become an orphan: a program that waits for all its children must not wait for this one.
+_BOOT = (
+    "import posix; posix.fork() and posix._exit(0); import sys; sys.path += sys.argv[2:]; "
+    "from gpu_tracker.sampler.child import main; main(sys.argv[1])"
+)
 # Keyboard and terminal signals are meant for the job, and a SIGTERM to everybody too: the sampler
 # follows the job out a moment later, with the last figures written.
 _NOT_FOR_THE_SAMPLER = (
@@ -48,6 +53,28 @@ def reaped_cpu_seconds() -> float:
     return _reaped_cpu_seconds
 
 
+@contextlib.contextmanager
+def without_child_signals() -> Iterator[None]:
+    """Start samplers in here: the program's own SIGCHLD handler then meets none but the program's children."""
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGCHLD])
+    try:
+        yield
+    finally:
+        if signal.SIGCHLD not in mask and signal.SIGCHLD in signal.sigpending():
+            signal.sigwait([signal.SIGCHLD])
+            if _has_ended_children():
+                os.kill(os.getpid(), signal.SIGCHLD)  # it stood for somebody else's end as well
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+
+
+def _has_ended_children() -> bool:
+    try:
+        ended = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    except ChildProcessError:
+        return False
+    return ended is not None
+
+
 class SamplerProcess:
     """A running sampler. `pid` is known once it has said that it is ready."""
 
@@ -65,7 +92,7 @@ class SamplerProcess:
         self._unread: list[tuple[str, tuple[Any, ...]]] = []
         self._requests = 0
         try:
-            self._parent_pid = _spawn(commands_in, replies_out, self.unnamed_recording_fd, tracker_version)
+            self._starter_pid = _spawn(commands_in, replies_out, self.unnamed_recording_fd, tracker_version)
         except OSError as error:
             self.close()
             raise TrackerError(f"The sampler could not be started: {error.strerror}.") from None
@@ -84,8 +111,17 @@ class SamplerProcess:
                 self._pidfd = os.pidfd_open(self.pid)
             except (AttributeError, OSError):
                 self._pidfd = -1
-        _reap(self._parent_pid)
+        self.reap_starter()
         return message is not None
+
+    def reap_starter(self) -> None:
+        """Wait for the process that became the sampler's parent and has ended at once."""
+        global _reaped_cpu_seconds
+        try:
+            _, _, usage = os.wait4(self._starter_pid, 0)
+        except ChildProcessError:
+            return  # the program does not keep its children, or has waited for all of them itself
+        _reaped_cpu_seconds += usage.ru_utime + usage.ru_stime
 
     def send(self, word: str, *values: Any) -> bool:
         """Whether the sampler is still there to be told something."""
@@ -238,15 +274,6 @@ def _above_standard(fd: int) -> int:
     import fcntl
 
     return fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, _FIRST_FREE_FD)
-
-
-def _reap(pid: int) -> None:
-    global _reaped_cpu_seconds
-    try:
-        _, _, usage = os.wait4(pid, 0)
-    except ChildProcessError:
-        return  # the program does not keep its children, or has waited for all of them itself
-    _reaped_cpu_seconds += usage.ru_utime + usage.ru_stime
 
 
 def _close_handles_in_forks() -> None:

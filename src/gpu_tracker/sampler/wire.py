@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from typing import Any
 
 _LENGTH_BYTES = 4
+# The number of the last answer. It needs no request of its own: whoever asks once more gets the same.
+FINAL = 0
 
 
 class Start(NamedTuple):
