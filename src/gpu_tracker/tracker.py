@@ -175,6 +175,7 @@ class Tracker:
             )
             if self._sampler is not None:
                 self._sampler.close()
+                self._sampler.bury()
             self.state = Tracker.State.STOPPED
         for note in self.notes:
             self._warn(note)
@@ -264,8 +265,13 @@ class Tracker:
             except TrackerError as error:
                 self._warn(f"{error} Only time and CPU will be known.")
                 return None
-            sampler.send("prepare", *plan)
-            if not sampler.wait_until_ready(READY_SECONDS):
+            try:
+                sampler.send("prepare", *plan)
+                is_ready = sampler.wait_until_ready(READY_SECONDS)
+            except BaseException:  # Ctrl-C, most likely
+                sampler.close()
+                raise
+            if not is_ready:
                 self._warn("The sampler did not come up. Only time and CPU will be known.")
         return sampler
 

@@ -115,6 +115,20 @@ def test_a_file_that_is_not_there_is_refused_with_a_sentence(tmp_path: Path) -> 
         load(str(tmp_path / "none.jsonl"))
 
 
+def test_a_descriptor_that_is_closed_is_refused_with_a_sentence() -> None:
+    """The program has closed it under our hands."""
+    with pytest.raises(RecordingError, match="Bad file descriptor"):
+        load_descriptor(-1)
+
+
+def test_a_header_that_was_torn_by_a_full_disk_is_followed_by_a_whole_one(path: Path) -> None:
+    """Written again as soon as there was room."""
+    content = path.read_bytes()
+    path.write_bytes(content[:50] + b"\n" + content)
+
+    assert load(str(path)).end is not None
+
+
 def test_a_recording_never_overwrites_another(path: Path) -> None:
     """Nor is one begun where nothing can be written."""
     with pytest.raises(UsageError, match="exists already"):

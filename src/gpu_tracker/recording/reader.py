@@ -28,9 +28,12 @@ def load(path: str) -> Recording:
 
 def load_descriptor(fd: int) -> Recording:
     """Read a recording that has no name (any more)."""
-    with open(os.dup(fd), "rb") as file:
-        file.seek(0)
-        return read_lines(file, "the recording")
+    try:
+        with open(os.dup(fd), "rb") as file:
+            file.seek(0)
+            return read_lines(file, "The recording")
+    except OSError as error:
+        raise RecordingError(f"The recording cannot be read: {error.strerror}.") from None
 
 
 def read_lines(lines: Iterable[bytes], name: str) -> Recording:
@@ -56,7 +59,8 @@ def read_lines(lines: Iterable[bytes], name: str) -> Recording:
             else:
                 end = decode_end(data)
         except _WRONG_DATA:
-            if header is None:
+            # A header that did not fit on a full disk is written again as soon as there is room.
+            if header is None and not line.startswith(b'{"header"'):
                 raise RecordingError(f"{name} is not a recording of gpu-tracker.") from None
             if line.endswith(b"\n"):
                 problems.append(f"Line {number} of the recording is damaged and was left out.")

@@ -28,12 +28,14 @@ def create(place: str, command: Sequence[str], pid: int) -> str:
     path = os.path.abspath(place)
     if not path.endswith(_SUFFIX):
         path = os.path.join(path, name_recording(command, pid))
+    directory = os.path.dirname(path)
     try:
-        os.makedirs(os.path.dirname(path), exist_ok=True)
+        if not os.path.isdir(directory):
+            os.makedirs(directory)
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_WRONLY, 0o600))
-    except FileExistsError:
-        raise UsageError(f"{path} exists already.", "A recording never overwrites another.") from None
     except OSError as error:
+        if os.path.lexists(path):
+            raise UsageError(f"{path} exists already.", "A recording never overwrites another.") from None
         raise UsageError(f"Cannot write a recording to {path}: {error.strerror}.") from None
     return path
 

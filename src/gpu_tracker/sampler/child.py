@@ -28,6 +28,7 @@ def main(tracker_version: str) -> None:
     """Let go of what was inherited, and serve until told to stop or until there is nobody left."""
     os.chdir("/")
     _close_what_was_inherited()
+    _allow_many_descriptors()
     _take_name()
     try:
         Service(tracker_version).run()
@@ -35,6 +36,17 @@ def main(tracker_version: str) -> None:
         _send("failed", f"{type(error).__name__}: {error}")
     # Not sys.exit: a thread may hang in a driver.
     os._exit(0)
+
+
+def _allow_many_descriptors() -> None:
+    """Every process that we follow costs two; the limit of the job need not be ours."""
+    import resource
+
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    except (OSError, ValueError):
+        pass  # then those beyond it are read without keeping files open
 
 
 def _take_name() -> None:

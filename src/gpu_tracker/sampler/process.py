@@ -13,6 +13,7 @@ import sys
 import time
 
 from ..errors import TrackerError
+from .descriptor import Descriptor, make_pipe, make_unnamed_file
 from .wire import Inbox, pack
 
 TYPE_CHECKING = False
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 _PACKAGE_PARENT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 READY_SECONDS = 20.0
 _RECORDING_FD = 3
-_FIRST_FREE_FD = 10
 # -I -S: no environment, no user site, no .pth files of the job's; the paths come as arguments and are
 # searched after the standard library, so that nothing of the job's can shadow it.
 # The first thing is to become an orphan: a program that waits for all its children must not wait for this one.
@@ -79,26 +79,33 @@ class SamplerProcess:
     """A running sampler. `pid` is known once it has said that it is ready."""
 
     def __init__(self, tracker_version: str) -> None:
-        self.unnamed_recording_fd = _create_unnamed_file()
-        commands_in, commands_out = os.pipe()
-        replies_in, replies_out = os.pipe()
         self.pid = 0
         self.is_gone = False
         self.failure = ""
-        self._pidfd = -1
-        self._commands_fd = commands_out
-        self._replies_fd = replies_in
+        self._pidfd: Descriptor | None = None
         self._inbox = Inbox()
         self._unread: list[tuple[str, tuple[Any, ...]]] = []
         self._requests = 0
+        self._descriptors: list[Descriptor] = []
+        theirs: list[Descriptor] = []
         try:
-            self._starter_pid = _spawn(commands_in, replies_out, self.unnamed_recording_fd, tracker_version)
+            self._unnamed_recording = make_unnamed_file()
+            self._descriptors.append(self._unnamed_recording)
+            commands_in, self._commands = make_pipe()
+            theirs.append(commands_in)
+            self._descriptors.append(self._commands)
+            self._replies, replies_out = make_pipe()
+            theirs.append(replies_out)
+            self._descriptors.append(self._replies)
+            self._starter_pid = _spawn(
+                [commands_in.number, replies_out.number, self._unnamed_recording.number], tracker_version
+            )
         except OSError as error:
             self.close()
             raise TrackerError(f"The sampler could not be started: {error.strerror}.") from None
         finally:
-            os.close(commands_in)
-            os.close(replies_out)
+            for descriptor in theirs:
+                descriptor.close()
         _open_handles.add(self)
         _close_handles_in_forks()
 
@@ -108,25 +115,22 @@ class SamplerProcess:
         if message is not None:
             (self.pid,) = message
             try:
-                self._pidfd = os.pidfd_open(self.pid)
+                self._pidfd = Descriptor(os.pidfd_open(self.pid))
             except (AttributeError, OSError):
-                self._pidfd = -1
+                self._pidfd = None  # the number will have to do
+            else:
+                self._descriptors.append(self._pidfd)
         self.reap_starter()
         return message is not None
 
     def reap_starter(self) -> None:
         """Wait for the process that became the sampler's parent and has ended at once."""
-        global _reaped_cpu_seconds
-        try:
-            _, _, usage = os.wait4(self._starter_pid, 0)
-        except ChildProcessError:
-            return  # the program does not keep its children, or has waited for all of them itself
-        _reaped_cpu_seconds += usage.ru_utime + usage.ru_stime
+        _wait_for(self._starter_pid)
 
     def send(self, word: str, *values: Any) -> bool:
         """Whether the sampler is still there to be told something."""
         if not self.is_gone:
-            self.is_gone = not _write_quietly(self._commands_fd, pack(word, *values))
+            self.is_gone = not _write_quietly(self._commands.number, pack(word, *values))
         return not self.is_gone
 
     def request(self, word: str, *values: Any) -> int:
@@ -151,27 +155,38 @@ class SamplerProcess:
     @property
     def replies_fd(self) -> int:
         """For those who wait for several things at once."""
-        return self._replies_fd
+        return self._replies.number
+
+    @property
+    def unnamed_recording_fd(self) -> int:
+        """Where the recording is if nobody gave it a name."""
+        return self._unnamed_recording.number
 
     def kill(self) -> None:
         """End it by force. By descriptor: the number may belong to somebody else by now."""
-        if self._pidfd >= 0:
-            try:
-                signal.pidfd_send_signal(self._pidfd, signal.SIGKILL)
-            except OSError:
-                pass  # gone already
-        elif self.pid and not self.is_gone:
-            os.kill(self.pid, signal.SIGKILL)
+        try:
+            if self._pidfd is not None:
+                signal.pidfd_send_signal(self._pidfd.number, signal.SIGKILL)
+            elif self.pid and not self.is_gone:
+                os.kill(self.pid, signal.SIGKILL)
+        except OSError:
+            pass  # gone already
         self.is_gone = True
 
     def close(self) -> None:
         """Give the descriptors back. A sampler that still runs takes this as the end."""
         _open_handles.discard(self)
-        for fd in (self._commands_fd, self._replies_fd, self._pidfd, self.unnamed_recording_fd):
-            if fd >= 0:
-                os.close(fd)
-        self._commands_fd = self._replies_fd = self._pidfd = self.unnamed_recording_fd = -1
+        for descriptor in self._descriptors:
+            descriptor.close()
         self.is_gone = True
+
+    def bury(self) -> None:
+        """Wait for a sampler that has ended, if it is ours to wait for: process 1 inherits every orphan."""
+        try:
+            os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+        except ChildProcessError:
+            return
+        _wait_for(self.pid)
 
     def _receive(self, word: str, deadline: float) -> tuple[Any, ...] | None:
         while True:
@@ -185,11 +200,15 @@ class SamplerProcess:
             wait = deadline - time.monotonic()
             if self.is_gone and wait > 0:
                 wait = 0.0
+            replies = self._replies.number
+            if replies < 0:
+                self.is_gone = True
+                return None
             poll = select.poll()
-            poll.register(self._replies_fd, select.POLLIN)
+            poll.register(replies, select.POLLIN)
             if not poll.poll(max(0.0, wait) * 1000):
                 return None
-            chunk = os.read(self._replies_fd, 65536)
+            chunk = os.read(replies, 65536)
             if not chunk:
                 self.is_gone = True
                 return None
@@ -215,7 +234,7 @@ def find_python() -> str:
     )
 
 
-def _spawn(commands_fd: int, replies_fd: int, recording_fd: int, tracker_version: str) -> int:
+def _spawn(fds: list[int], tracker_version: str) -> int:
     """Start the interpreter by posix_spawn, which does not copy the caller's page tables."""
     python = find_python()
     paths = [_PACKAGE_PARENT]
@@ -223,24 +242,30 @@ def _spawn(commands_fd: int, replies_fd: int, recording_fd: int, tracker_version
     arguments = [python, "-I", "-S", "-c", _BOOT, tracker_version, *paths]
     # Preloaded libraries are meant for the job: allocators, I/O tracers that write a file per process.
     environment = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
-    moved = [_above_standard(fd) for fd in (commands_fd, replies_fd, recording_fd)]
+    commands, replies, recording = fds
+    return os.posix_spawn(
+        python,
+        arguments,
+        environment,
+        # In this order none overwrites another that is still needed: ours are all 3 or above.
+        file_actions=[
+            (os.POSIX_SPAWN_DUP2, commands, 0),
+            (os.POSIX_SPAWN_DUP2, replies, 1),
+            (os.POSIX_SPAWN_OPEN, 2, os.devnull, os.O_WRONLY, 0),
+            (os.POSIX_SPAWN_DUP2, recording, _RECORDING_FD),
+        ],
+        setsid=True,
+        setsigmask=_NOT_FOR_THE_SAMPLER,
+    )
+
+
+def _wait_for(pid: int) -> None:
+    global _reaped_cpu_seconds
     try:
-        return os.posix_spawn(
-            python,
-            arguments,
-            environment,
-            file_actions=[
-                (os.POSIX_SPAWN_DUP2, moved[0], 0),
-                (os.POSIX_SPAWN_DUP2, moved[1], 1),
-                (os.POSIX_SPAWN_OPEN, 2, os.devnull, os.O_WRONLY, 0),
-                (os.POSIX_SPAWN_DUP2, moved[2], _RECORDING_FD),
-            ],
-            setsid=True,
-            setsigmask=_NOT_FOR_THE_SAMPLER,
-        )
-    finally:
-        for fd in moved:
-            os.close(fd)
+        _, _, usage = os.wait4(pid, 0)
+    except ChildProcessError:
+        return  # the program does not keep its children, or has waited for all of them itself
+    _reaped_cpu_seconds += usage.ru_utime + usage.ru_stime
 
 
 def _write_quietly(fd: int, message: bytes) -> bool:
@@ -256,24 +281,6 @@ def _write_quietly(fd: int, message: bytes) -> bool:
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
     return True
-
-
-def _create_unnamed_file() -> int:
-    """The totals must survive the sampler, even if nobody asked for a recording."""
-    if hasattr(os, "memfd_create"):
-        return os.memfd_create("gpu-tracker")
-    import tempfile
-
-    fd, path = tempfile.mkstemp(prefix="gpu-tracker-")
-    os.unlink(path)
-    return fd
-
-
-def _above_standard(fd: int) -> int:
-    """A copy out of the way: in a program without standard streams a pipe may be number 0."""
-    import fcntl
-
-    return fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, _FIRST_FREE_FD)
 
 
 def _close_handles_in_forks() -> None:

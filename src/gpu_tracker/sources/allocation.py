@@ -98,7 +98,7 @@ def read_allocation(
 ) -> tuple[Allocation, MemoryLimit | None]:
     """What this process may use, and its memory limit where a cgroup sets one."""
     machine_cores = os.cpu_count() or 1
-    machine_ram = _read_machine_ram(proc)
+    machine_ram = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     cores, cores_source = _read_cores(pid, environment, machine_cores, proc)
     limit = find_memory_limit(pid, machine_ram, proc=proc)
     ram, ram_source = machine_ram, "machine"
@@ -196,18 +196,6 @@ def _climb(pid: int, controller: str, names: tuple[str, str], proc: str) -> list
             path = path.rpartition("/")[0]
         steps.append((mounts[hierarchy], name))
     return steps
-
-
-def _read_machine_ram(proc: str) -> int:
-    try:
-        for line in _read_text(f"{proc}/meminfo").splitlines():
-            if line.startswith("MemTotal:"):
-                return int(line.split()[1]) * 1024
-    except OSError:
-        pass
-    import psutil
-
-    return int(psutil.virtual_memory().total)
 
 
 def _read_text(path: str) -> str:

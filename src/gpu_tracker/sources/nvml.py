@@ -109,10 +109,21 @@ class NvmlSource:
         try:
             return call(*arguments)
         except self._nvml.NVMLError as error:
-            if error.value == self._nvml.NVML_ERROR_GPU_IS_LOST:
-                self._handles.pop(index, None)
-                what = "device"
-            if (index, what) not in self._silenced:
-                self._silenced.add((index, what))
-                self._notes.append(f"GPU {index}: the {what} cannot be read any more: {error}.")
+            self._note(index, what, error)
             return None
+
+    def _note(self, index: int, what: str, error: Any) -> None:
+        """A figure that a device does not have is said by its name; trouble with a device once for all of it."""
+        nvml = self._nvml
+        if error.value == nvml.NVML_ERROR_GPU_IS_LOST:
+            self._handles.pop(index, None)
+            key, text = "lost", f"GPU {index} was lost; its figures are those up to then."
+        elif error.value in (nvml.NVML_ERROR_NOT_SUPPORTED, nvml.NVML_ERROR_FUNCTION_NOT_FOUND):
+            key, text = what, f"GPU {index} does not tell its {what}."
+        elif error.value == nvml.NVML_ERROR_NO_PERMISSION:
+            key, text = what, f"GPU {index} does not tell its {what} to this user ({error})."
+        else:
+            key, text = "", f"GPU {index} could not be read for a while: {error}."
+        if (index, key) not in self._silenced:
+            self._silenced.add((index, key))
+            self._notes.append(text)

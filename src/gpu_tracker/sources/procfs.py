@@ -7,6 +7,7 @@ costs one clock read, and new processes are found by the pids handed out since, 
 from __future__ import annotations
 
 import os
+import resource
 import time
 
 from ..model import MachineReading, ProcessReading, SharingReading
@@ -23,6 +24,7 @@ _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
 _FORKED_BUT_NO_EXEC = 0x40  # PF_FORKNOEXEC in the flags of /proc/PID/stat
 _LOWEST_RECYCLED_PID = 300  # the kernel never hands out lower ones after a wrap
 _MOST_PIDS_TO_TRY = 2000
+_SPARE_DESCRIPTORS = 32
 _DEAD_STATES = (b"Z", b"X")
 _PEAKS_READ_PER_LOOK = 8
 
@@ -108,6 +110,31 @@ def pids_since(previous: int, newest: int, highest: int) -> Iterable[int] | None
 # ---- Reading.
 
 
+class _StatusFile:
+    """A small file of a process, kept open as long as there are descriptors.
+
+    An open one stays that process's own: after its end reading fails, whoever has the number then.
+    """
+
+    __slots__ = ("_fd", "_path")
+
+    def __init__(self, path: str, *, keep: bool) -> None:
+        self._path = path
+        self._fd = -1
+        if keep:
+            try:
+                self._fd = os.open(path, os.O_RDONLY)
+            except OSError:
+                return  # it has just ended; reading will tell
+
+    def read(self) -> bytes:
+        return os.pread(self._fd, 1024, 0) if self._fd >= 0 else _read_file(self._path)
+
+    def close(self) -> None:
+        if self._fd >= 0:
+            os.close(self._fd)
+
+
 class _Member:
     """A process of the tree, with its files kept open."""
 
@@ -118,14 +145,19 @@ class _Member:
         "is_zombie",
         "peak_is_due",
         "reading",
-        "stat_fd",
-        "statm_fd",
+        "start_tick",
+        "stat",
+        "statm",
         "was_read",
     )
 
-    def __init__(self, reading: ProcessReading, stat_fd: int, statm_fd: int) -> None:
+    def __init__(
+        self, reading: ProcessReading, start_tick: int, stat: _StatusFile, statm: _StatusFile
+    ) -> None:
         self.reading = reading
-        self.stat_fd, self.statm_fd = stat_fd, statm_fd
+        self.start_tick = start_tick
+        self.stat = stat
+        self.statm = statm
         # The CPU clock of another process (see clock_getcpuclockid): nanoseconds, where
         # /proc/PID/stat counts in hundredths of a second.
         self.clock_id = (~reading.pid << 3) | 2
@@ -136,8 +168,8 @@ class _Member:
         self.peak_is_due = False
 
     def close(self) -> None:
-        os.close(self.stat_fd)
-        os.close(self.statm_fd)
+        self.stat.close()
+        self.statm.close()
 
 
 class ProcessTree:
@@ -162,6 +194,8 @@ class ProcessTree:
         self._peaks_cursor = 0
         self._loadavg_fd = os.open(f"{proc}/loadavg", os.O_RDONLY)
         self._highest_pid = int(_read_file(f"{proc}/sys/kernel/pid_max"))
+        descriptors, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+        self._most_kept = max(0, descriptors - _SPARE_DESCRIPTORS) // 2
         self._last_pid = root_pid
         self._admit(root_pid, self._try_stat(root_pid), at_start=not is_newborn)
         if not is_newborn:
@@ -249,26 +283,20 @@ class ProcessTree:
     ) -> bool:
         if stat is None:
             return False
-        name, state, parent, flags, cpu, reaped, threads, _ = stat
+        name, state, parent, flags, cpu, reaped, threads, start_tick = stat
         is_root = pid == self.root_pid
         # A zombie's time is its parent's as soon as it is waited for, and it has no arguments left
         # that would tell whose it was.
         if not is_root and (state in _DEAD_STATES or not self._is_of_the_job(pid)):
             return False
-        try:
-            stat_fd = os.open(f"{self._proc}/{pid}/stat", os.O_RDONLY)
-        except OSError:
-            return False
-        try:
-            statm_fd = os.open(f"{self._proc}/{pid}/statm", os.O_RDONLY)
-        except OSError:
-            os.close(stat_fd)
-            return False
         is_forked_copy = bool(flags & _FORKED_BUT_NO_EXEC) and not is_root
         reading = ProcessReading(
             pid, parent, name, is_forked_copy, threads, cpu, reaped, 0, 0, None, at_start
         )
-        member = self._members[pid] = _Member(reading, stat_fd, statm_fd)
+        keep = len(self._members) < self._most_kept
+        stat_file = _StatusFile(f"{self._proc}/{pid}/stat", keep=keep)
+        statm_file = _StatusFile(f"{self._proc}/{pid}/statm", keep=keep)
+        member = self._members[pid] = _Member(reading, start_tick, stat_file, statm_file)
         # A child that has not called exec yet may be about to become anything (one of our own
         # samplers, say) and, started by vfork, still shares its parent's whole memory. It counts
         # from the next look on; its CPU time is a counter and loses nothing.
@@ -293,7 +321,9 @@ class ProcessTree:
             clock = -1  # no such clock for a foreign pid namespace, or gone: the files decide
         if clock == member.clock_nanoseconds and clock >= 0:
             return
-        name, state, parent, flags, cpu, reaped, threads, _ = parse_stat(os.pread(member.stat_fd, 1024, 0))
+        name, state, parent, flags, cpu, reaped, threads, start_tick = parse_stat(member.stat.read())
+        if start_tick != member.start_tick:
+            raise ProcessLookupError(member.reading.pid)  # another process has the number by now
         old = member.reading
         is_forked_copy = bool(flags & _FORKED_BUT_NO_EXEC) and old.pid != self.root_pid
         if old.is_forked_copy and not is_forked_copy and not self._is_of_the_job(old.pid):
@@ -302,7 +332,7 @@ class ProcessTree:
         member.was_read = True
         member.peak_is_due = not member.is_zombie
         member.clock_nanoseconds = clock
-        rss, file = (0, 0) if member.is_zombie else parse_statm(os.pread(member.statm_fd, 128, 0))
+        rss, file = (0, 0) if member.is_zombie else parse_statm(member.statm.read())
         member.reading = ProcessReading(
             old.pid,
             parent,
