@@ -334,11 +334,14 @@ class Tracker:
             self._say(text)
 
     def _say(self, text: str) -> None:
-        if text not in _said:
-            _said.add(text)
+        if text in _said:
+            return
+        try:
             import logging
-
-            logging.getLogger("gpu_tracker").warning(text)
+        except OSError:
+            return  # a program without a free descriptor cannot even import
+        _said.add(text)
+        logging.getLogger("gpu_tracker").warning(text)
 
     def _need_usage(self) -> ResourceUsage:
         usage = self.resource_usage
