@@ -169,9 +169,7 @@ class Tracker:
         with self._lock:
             answer = self._join(at_nanoseconds, after)
             self._recording = (
-                decode_answer(*answer)
-                if answer is not None
-                else self._salvage(at_nanoseconds, after or self._before)
+                decode_answer(*answer) if answer is not None else self._salvage(at_nanoseconds, after)
             )
             if self._sampler is not None:
                 self._sampler.close()
@@ -306,12 +304,12 @@ class Tracker:
                     self._recording = decode_answer(*answer)
             return self._recording
 
-    def _salvage(self, at_nanoseconds: int, after: RootFigures) -> Recording:
+    def _salvage(self, at_nanoseconds: int, after: RootFigures | None) -> Recording:
         from .sampler.lost import recover
+        from .sampler.salvage import Known
 
-        return recover(
-            self._sampler, self._need_plan(), self._start, at_nanoseconds, self._before, after, None
-        )
+        known = None if after is None else Known(at_nanoseconds, self._before, after)
+        return recover(self._sampler, self._need_plan(), self._start, known)
 
     def _check_gpus_exist(self, gpu_uuids: tuple[str, ...]) -> None:
         """Ask a sampler which GPUs there are: no driver is ever loaded into the user's process."""

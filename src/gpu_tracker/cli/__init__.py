@@ -24,8 +24,11 @@ _HELP = ("-h", "--help", "-v", "--version")
 def main() -> NoReturn:
     """Entry point of `gpu-tracker`."""
     code = _run(sys.argv[1:])
-    sys.stdout.flush()
-    sys.stderr.flush()
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except (AttributeError, OSError):
+            continue  # whoever started us has closed it, or its disk is full
     # Everything is written; taking the interpreter apart would only keep the caller waiting.
     os._exit(code)
 
@@ -34,7 +37,7 @@ def _run(arguments: list[str]) -> int:
     try:
         return _dispatch(arguments)
     except TrackerError as error:
-        print(f"gpu-tracker: {error}", file=sys.stderr)
+        _say(error)
         return error.exit_code
     except KeyboardInterrupt:
         return 130
@@ -63,7 +66,7 @@ def _track(name: str, arguments: list[str]) -> int:
         try:
             return int(module.main(arguments, sampler))
         except CannotStartError as error:
-            print(f"gpu-tracker: {error}", file=sys.stderr)
+            _say(error)
             return error.exit_code
     finally:
         if not sampler.is_gone:
@@ -81,6 +84,12 @@ def _show_help(arguments: list[str]) -> int:
     parser.epilog = "\n".join(lines)
     parser.parse_args(arguments or ["--help"])
     return 0
+
+
+def _say(error: Exception) -> None:
+    from .output import say
+
+    say(str(error))
 
 
 def _load(name: str) -> ModuleType:

@@ -11,13 +11,12 @@ from ..config import check_process_id, read_process_source
 from ..errors import UsageError
 from ..recording import writer
 from ..recording.schema import decode_answer
-from ..reports import FORMATS, render
-from ..reports.build import build
+from ..reports import FORMATS
 from ..sampler.process import READY_SECONDS, SamplerProcess
 from ..sampler.wire import FINAL, Plan, Start
 from .options import Parser, add_measuring, add_output, add_recording, check_format, to_settings
 from .output import Output
-from .run import DEFAULT_DIRECTORY
+from .run import DEFAULT_DIRECTORY, show
 
 NAME = "attach"
 _ANSWER_SECONDS = 10.0
@@ -57,17 +56,19 @@ def main(arguments: list[str], sampler: SamplerProcess) -> int:
     wake_reading, wake_writing = os.pipe()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda *_: os.write(wake_writing, b"!") and None)
-    sampler.send("begin", *Start(pid, time.monotonic_ns(), None))
+    start = Start(pid, time.monotonic_ns(), None)
+    sampler.send("begin", *start)
     select.select([sampler.replies_fd, wake_reading], [], [])
     sampler.send("stop", time.monotonic_ns(), None, None)
     answer = sampler.receive("totals", FINAL, _ANSWER_SECONDS)
-    if answer is None:
-        raise UsageError("The sampler was lost.", f"The recording is {path}." if path else "")
-    text = render(build(decode_answer(*answer)), format_name)
-    if format_name == "text" and path is not None:
-        text += f"  recording: {path}\n"
-    output.write(text, otherwise=2)
+    if answer is not None:
+        recording = decode_answer(*answer)
+    else:
+        from ..sampler.lost import recover
+
+        recording = recover(sampler, plan, start)
     sampler.close()
+    show(output, recording, format_name, path)
     return 0
 
 

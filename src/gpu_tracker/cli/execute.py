@@ -10,13 +10,13 @@ import argparse
 import json
 import shlex
 
-from ..errors import UsageError
+from ..errors import TrackerError, UsageError
 from ..reports import paper
 from ..reports.build import build
 from ..version import __version__
 from .options import Parser, add_measuring, add_output, add_recording, check_format, to_settings
-from .output import Output, write_all
-from .tracking import say, track_command
+from .output import Output, say, write_all
+from .tracking import track_command
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -41,28 +41,20 @@ def main(arguments: list[str], sampler: SamplerProcess) -> int:
     format_name = check_format(options.format, _FORMATS)
     settings = to_settings(options)
     output = Output(options.output)
+    tracked = track_command(sampler, command, settings, options.record)
+    report = build(tracked.recording)
+    if not settings.disable_logs:
+        for note in report.notes:
+            say(note)
+    usage = paper.build_usage(report, settings)
+    text = json.dumps(paper.to_json(usage), indent=1) if format_name == "json" else paper.render_text(usage)
+    write_all(
+        1, f"Resource tracking complete. Process completed with status code: {tracked.ending.returncode}\n"
+    )
     try:
-        tracked = track_command(sampler, command, settings, options.record)
-        report = build(tracked.recording)
-        if not settings.disable_logs:
-            for note in report.notes:
-                say(note)
-        usage = paper.build_usage(report, settings)
-        text = (
-            json.dumps(paper.to_json(usage), indent=1) if format_name == "json" else paper.render_text(usage)
-        )
-        code = tracked.ending.returncode
-        closing = f"Resource tracking complete. Process completed with status code: {code}\n"
-        if not output.is_file:
-            write_all(1, f"{closing}{text}\n")
-        else:
-            write_all(1, closing)
-            try:
-                output.write(text, otherwise=1)
-            except OSError as error:
-                say(f"the result could not be written ({error.strerror}); here it is:\n{text}")
-    finally:
-        output.discard()
+        output.write(text if output.is_file else f"{text}\n", otherwise=1)
+    except TrackerError as error:
+        say(f"{error} The result is:\n{text}")
     return tracked.ending.exit_code
 
 

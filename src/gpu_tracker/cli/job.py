@@ -20,16 +20,22 @@ from ..values import NamedTuple
 
 NOT_FOUND, NOT_EXECUTABLE = 127, 126
 
-_FORWARDED = (
-    signal.SIGINT,
-    signal.SIGTERM,
-    signal.SIGHUP,
-    signal.SIGQUIT,
-    signal.SIGUSR1,
-    signal.SIGUSR2,
-    signal.SIGTSTP,
-    signal.SIGCONT,
-)
+# Not passed on: what cannot be caught, what a fault of our own would raise, and what is about our own children.
+_OUR_OWN = {
+    signal.SIGKILL,
+    signal.SIGSTOP,
+    signal.SIGCHLD,
+    signal.SIGSEGV,
+    signal.SIGBUS,
+    signal.SIGFPE,
+    signal.SIGILL,
+    signal.SIGTRAP,
+    signal.SIGABRT,
+    signal.SIGSYS,
+    signal.SIGPIPE,
+    signal.SIGXFSZ,
+}
+_STOPPING = (signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU)
 _STAMP_BYTES = 8
 _MAXRSS_BYTES = 1 if sys.platform == "darwin" else 1024
 # From linux/prctl.h.
@@ -69,16 +75,17 @@ class Job:
             self._libc.prctl(_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
         # A job may run under a parent that ignores SIGCHLD; then nothing could be waited for.
         self._child_handler = signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-        self._signals = {
+        # What was ignored when we were started (nohup) stays ignored, by the job too.
+        self._signals: set[int] = {signal.SIGCHLD} | {
             number
-            for number in _FORWARDED
-            # What was ignored when we were started (nohup) stays ignored, by the job too.
+            for number in signal.valid_signals() - _OUR_OWN
             if signal.getsignal(number) is not signal.SIG_IGN
-        } | {signal.SIGCHLD}
+        }
         self._mask = signal.pthread_sigmask(signal.SIG_BLOCK, self._signals)
         self._floor_bytes = _own_peak_bytes()
         self._adopted_seconds = 0.0
         self._adopted_peak_bytes = 0
+        self._must_stop_too = False
         self.pid, self.started_nanoseconds = self._start(arguments)
 
     def wait(self) -> Ending:
@@ -89,14 +96,14 @@ class Job:
                 ending = self._look_after_children()
                 if ending is not None:
                     return ending
-            elif is_for_us_only:
-                self._forward(number)
+            else:
+                self._must_stop_too = number in _STOPPING
+                if is_for_us_only:
+                    self._forward(number)
 
     def _start(self, arguments: list[str]) -> tuple[int, int]:
         """Fork and exec; the pipe closes at the moment of exec, or says why it failed."""
         reading, writing = os.pipe()
-        sys.stdout.flush()
-        sys.stderr.flush()
         pid = os.fork()
         if pid == 0:
             self._become(arguments, writing)
@@ -150,7 +157,7 @@ class Job:
                 return None
             if change.si_code == os.CLD_STOPPED:
                 os.waitid(os.P_PID, change.si_pid, os.WSTOPPED | os.WNOHANG)
-                if change.si_pid == self.pid:
+                if change.si_pid == self.pid and self._must_stop_too:
                     self._stop_too()
             elif change.si_pid == self.pid:
                 return self._end()
@@ -166,7 +173,11 @@ class Job:
             self._adopted_peak_bytes = max(self._adopted_peak_bytes, peak)
 
     def _stop_too(self) -> None:
-        """The job was suspended (Ctrl-Z): our shell must see us so, and wake both of us again."""
+        """The job was suspended (Ctrl-Z): our shell must see us so, and will wake both of us again.
+
+        Somebody who stops and continues the job alone, by its number, would not.
+        """
+        self._must_stop_too = False
         os.kill(os.getpid(), signal.SIGSTOP)
 
     def _end(self) -> Ending:
@@ -192,7 +203,7 @@ class Job:
         )
 
 
-def _wait_for_signal(signals: set[signal.Signals]) -> tuple[int, bool]:
+def _wait_for_signal(signals: set[int]) -> tuple[int, bool]:
     """The next signal, and whether the job has not got it anyway (the terminal signals the whole group)."""
     if hasattr(signal, "sigwaitinfo"):
         info = signal.sigwaitinfo(signals)

@@ -1,67 +1,91 @@
-"""Where results go: a file, whole or not at all, or standard output. Checked before the job starts."""
+"""Where results go: a file, whole or not at all, or a stream. Checked before the job starts."""
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
-import sys
 
-from ..errors import UsageError
+from ..errors import TrackerError, UsageError
 
 
 class Output:
-    """A place for one text. None is the given stream, `-` is standard output."""
+    """A place for one text: a file, `-` for standard output, or None for wherever the command usually writes."""
 
     def __init__(self, path: str | None) -> None:
-        self._path = None if path in (None, "-") else os.path.abspath(str(path))
-        self._is_stdout = path == "-"
-        self._draft: str | None = None
-        if self._path is not None:
-            self._prepare(self._path)
+        self._fd = 1 if path == "-" else None
+        self._path: str | None = None
+        if path is None or path == "-":
+            return
+        # Through a link to where it points; and /dev/stdout is no file to be replaced, whatever it leads to.
+        self._path = os.path.realpath(path)
+        self._fd = next((fd for fd in (1, 2) if _is_same(path, fd)), None)
+        if self._fd is None:
+            problem = _why_not(self._path)
+            if problem:
+                raise UsageError(f"Cannot write to {path}: {os.strerror(problem)}.")
 
     @property
     def is_file(self) -> bool:
-        """Whether the text goes to a file."""
+        """Whether the user named a place."""
         return self._path is not None
 
     def write(self, text: str, otherwise: int) -> None:
-        """Put the text in place; `otherwise` is the descriptor to use if it was given no place."""
-        if self._path is None:
-            write_all(1 if self._is_stdout else otherwise, text)
-        elif self._draft is None:
-            with open(self._path, "w", encoding="utf-8") as file:
-                file.write(text)
-        else:
-            with open(self._draft, "w", encoding="utf-8") as file:
-                file.write(text)
-            os.replace(self._draft, self._path)
-            self._draft = None
-
-    def discard(self) -> None:
-        """Leave nothing behind."""
-        if self._draft is not None:
-            os.unlink(self._draft)
-            self._draft = None
-
-    def _prepare(self, path: str) -> None:
-        """Prove that it can be written, by making the draft that will take its place."""
+        """Put the text in place; `otherwise` is the descriptor to use if it was given none."""
+        if self._path is None or self._fd is not None:
+            write_all(otherwise if self._fd is None else self._fd, text)
+            return
         try:
-            if os.path.exists(path) and not stat.S_ISREG(os.stat(path).st_mode):
-                os.close(os.open(path, os.O_WRONLY))  # a device or a pipe cannot be replaced
-                return
-            draft = f"{path}.{os.getpid()}.tmp"
-            os.close(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
+            if os.path.exists(self._path) and not os.path.isfile(self._path):
+                with open(self._path, "w", encoding="utf-8") as device:
+                    device.write(text)
+            else:
+                _replace(self._path, text)
         except OSError as error:
-            raise UsageError(f"Cannot write to {path}: {error.strerror}.") from None
-        self._draft = draft
+            raise TrackerError(f"Cannot write to {self._path}: {error.strerror}.") from None
 
 
 def write_all(fd: int, text: str) -> None:
-    """Write to a stream that may be closed at the other end (`| head`): then nobody wants it."""
-    sys.stdout.flush()
+    """Write to a stream that may be closed or full at the other end (`| head`): then nobody wants it."""
     content = text.encode("utf-8", "backslashreplace")
     try:
         while content:
             content = content[os.write(fd, content) :]
     except OSError:
         pass
+
+
+def say(text: str) -> None:
+    """A line to the user, beside the job's own output."""
+    write_all(2, f"gpu-tracker: {text}\n")
+
+
+def _is_same(path: str, fd: int) -> bool:
+    try:
+        return os.path.samestat(os.stat(path), os.fstat(fd))
+    except OSError:
+        return False
+
+
+def _why_not(path: str) -> int:
+    """The number of the error that writing there would give, or 0."""
+    if os.path.isdir(path):
+        return errno.EISDIR
+    directory = os.path.dirname(path)
+    if not os.path.isdir(directory):
+        return errno.ENOTDIR if os.path.exists(directory) else errno.ENOENT
+    is_new = not os.path.exists(path) or stat.S_ISREG(os.stat(path).st_mode)
+    may_write = os.access(directory, os.W_OK | os.X_OK) if is_new else os.access(path, os.W_OK)
+    return 0 if may_write else errno.EACCES
+
+
+def _replace(path: str, text: str) -> None:
+    draft = f"{path}.{os.getpid()}.tmp"
+    try:
+        with open(draft, "w", encoding="utf-8") as file:
+            file.write(text)
+        os.replace(draft, path)
+    except OSError:
+        if os.path.exists(draft):
+            os.unlink(draft)
+        raise

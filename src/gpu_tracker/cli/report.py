@@ -19,8 +19,5 @@ def main(arguments: list[str]) -> int:
     options = parser.parse_args(arguments)
     format_name = check_format(options.format, FORMATS)
     output = Output(options.output)
-    try:
-        output.write(render(build(load(options.file)), format_name), otherwise=1)
-    finally:
-        output.discard()
+    output.write(render(build(load(options.file)), format_name), otherwise=1)
     return 0

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import argparse
 
-from ..errors import UsageError
+from ..errors import TrackerError, UsageError
 from ..reports import FORMATS, render
 from ..reports.build import build
 from .options import Parser, add_measuring, add_output, add_recording, check_format, to_settings
-from .output import Output
-from .tracking import say, track_command
+from .output import Output, say
+from .tracking import track_command
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from ..model import Recording
     from ..sampler.process import SamplerProcess
 
 NAME = "run"
@@ -37,16 +38,17 @@ def main(arguments: list[str], sampler: SamplerProcess) -> int:
     format_name = check_format(options.format, FORMATS)
     settings = to_settings(options)
     output = Output(options.output)
-    try:
-        tracked = track_command(sampler, command, settings, options.record)
-        report = build(tracked.recording)
-        text = render(report, format_name)
-        if format_name == "text" and tracked.recording_path is not None:
-            text += f"  recording: {tracked.recording_path}\n"
-        try:
-            output.write(text, otherwise=2)
-        except OSError as error:
-            say(f"the result could not be written ({error.strerror}); here it is:\n{text}")
-    finally:
-        output.discard()
+    tracked = track_command(sampler, command, settings, options.record)
+    show(output, tracked.recording, format_name, tracked.recording_path)
     return tracked.ending.exit_code
+
+
+def show(output: Output, recording: Recording, format_name: str, recording_path: str | None) -> None:
+    """The result where it was asked for, or else where it can be seen: it must not be lost."""
+    text = render(build(recording), format_name)
+    if format_name == "text" and recording_path is not None:
+        text += f"  recording: {recording_path}\n"
+    try:
+        output.write(text, otherwise=2)
+    except TrackerError as error:
+        say(f"{error} The result is:\n{text}")

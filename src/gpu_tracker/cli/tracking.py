@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 
 from ..config import Settings, read_process_source
 from ..model import Recording, RootFigures
@@ -68,21 +67,10 @@ def track_command(
         recording = decode_answer(*answer)
     else:
         from ..sampler.lost import recover
+        from ..sampler.salvage import Known
 
         sampler.kill()
-        recording = recover(
-            sampler,
-            plan,
-            start,
-            ending.at_nanoseconds,
-            _UNBORN,
-            ending.figures,
-            ending.returncode,
-        )
+        known = Known(ending.at_nanoseconds, _UNBORN, ending.figures, ending.returncode)
+        recording = recover(sampler, plan, start, known)
     sampler.close()
     return Tracked(ending, recording, path)
-
-
-def say(text: str) -> None:
-    """A line to the user, beside the job's own output."""
-    print(f"gpu-tracker: {text}", file=sys.stderr, flush=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from ..errors import RecordingError
-from ..model import Recording, RootFigures, Totals
+from ..model import Recording, Totals
 from ..recording.reader import load, load_descriptor
 from ..sources.allocation import read_allocation
 from ..version import __version__
@@ -15,17 +15,12 @@ from .salvage import salvage
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from .process import SamplerProcess
+    from .salvage import Known
     from .wire import Plan, Start
 
 
 def recover(
-    sampler: SamplerProcess | None,
-    plan: Plan,
-    start: Start,
-    at_nanoseconds: int,
-    before: RootFigures,
-    after: RootFigures,
-    exit_code: int | None,
+    sampler: SamplerProcess | None, plan: Plan, start: Start, known: Known | None = None
 ) -> Recording:
     """The best account that can still be given; without a sampler there never was more."""
     try:
@@ -34,9 +29,7 @@ def recover(
         allocation, _ = read_allocation(os.getpid(), os.environ)
         header = make_header(plan, start, __version__, allocation, "none")
         recording = Recording(header, (), (), None, Totals())
-    seconds = (at_nanoseconds - start.at_nanoseconds) / 1e9
-    reason = sampler.failure if sampler else ""
-    return salvage(recording, seconds, before, after, exit_code, reason)
+    return salvage(recording, start.at_nanoseconds, known, sampler.failure if sampler else "")
 
 
 def _read_back(sampler: SamplerProcess | None, plan: Plan) -> Recording:

@@ -3,33 +3,36 @@
 from __future__ import annotations
 
 from ..model import EXACT, SAMPLED, End, Mark, Peaks, RamPeak, Recording, RootFigures
+from ..values import NamedTuple
 
 
-def salvage(
-    recording: Recording,
-    at_seconds: float,
-    before: RootFigures,
-    after: RootFigures,
-    exit_code: int | None,
-    reason: str = "",
-) -> Recording:
-    """After the sampler was lost: its last line, with the time and the CPU of the whole stretch."""
-    totals = recording.totals
-    reaped = after.reaped_cpu_seconds - before.reaped_cpu_seconds
-    totals = totals._replace(
-        at_seconds=at_seconds,
-        main_cpu_seconds=after.own_cpu_seconds - before.own_cpu_seconds,
-        descendants_cpu_seconds=max(totals.descendants_cpu_seconds, reaped + after.adopted_cpu_seconds),
-        peaks=raise_peaks(totals.peaks, after),
-    )
-    note = Mark(
-        recording.totals.at_seconds,
-        "note",
-        f"The sampler was lost {recording.totals.at_seconds:.3g} s after the start"
-        f"{f' ({reason})' if reason else ''}: time and CPU are complete, memory and GPU figures are those up to then.",
-    )
+class Known(NamedTuple):
+    """What the job's owner or parent knows without any sampler."""
+
+    at_nanoseconds: int
+    before: RootFigures
+    after: RootFigures
+    exit_code: int | None = None
+
+
+def salvage(recording: Recording, start_nanoseconds: int, known: Known | None, reason: str = "") -> Recording:
+    """After the sampler was lost: its last line, with the time and the CPU of the whole stretch if they are known."""
+    lost_seconds = recording.totals.at_seconds
+    totals, exit_code, extent = recording.totals, None, "all figures are those up to then"
+    if known is not None:
+        before, after, exit_code = known.before, known.after, known.exit_code
+        reaped = after.reaped_cpu_seconds - before.reaped_cpu_seconds + after.adopted_cpu_seconds
+        totals = totals._replace(
+            at_seconds=(known.at_nanoseconds - start_nanoseconds) / 1e9,
+            main_cpu_seconds=after.own_cpu_seconds - before.own_cpu_seconds,
+            descendants_cpu_seconds=max(totals.descendants_cpu_seconds, reaped),
+            peaks=raise_peaks(totals.peaks, after),
+        )
+        extent = "time and CPU are complete, memory and GPU figures are those up to then"
+    because = f" ({reason})" if reason else ""
+    note = f"The sampler was lost {lost_seconds:.3g} s after the start{because}: {extent}."
     return recording._replace(
-        marks=(*recording.marks, note),
+        marks=(*recording.marks, Mark(lost_seconds, "note", note)),
         totals=totals,
         end=End("sampler lost", exit_code, totals, 0.0, 0),
     )
