@@ -68,6 +68,25 @@ def test_a_spike_of_a_child_is_a_peak_of_the_descendants() -> None:
     assert account.peaks.combined_ram.total_bytes == 800 * MB
 
 
+def test_a_spike_of_a_child_comes_on_top_of_what_its_parent_holds() -> None:
+    """Also if it was not there at the look before."""
+    account = new_account()
+    account.take(0.0, [process(rss=300)])
+    account.take(1.0, [process(rss=310), process(CHILD, ROOT, rss=20, peak=600)])
+
+    assert account.peaks.combined_ram.total_bytes == 900 * MB
+
+
+def test_spikes_of_different_moments_are_not_added() -> None:
+    """What was given back before a child took its own was never held together with it."""
+    account = new_account()
+    account.take(0.0, [process(rss=10, peak=10)])
+    account.take(1.0, [process(rss=10, peak=600)])
+    account.take(2.0, [process(rss=10, peak=600), process(CHILD, ROOT, rss=400, peak=400)])
+
+    assert account.peaks.combined_ram.total_bytes == 600 * MB
+
+
 def test_sharing_that_matters_is_asked_for_and_believed() -> None:
     """Two copies of 500 MB could hold 1000; they hold 750."""
     account = new_account()

@@ -33,11 +33,19 @@ def test_of_a_foreign_process_only_what_was_recorded_is_known() -> None:
 
 
 def test_a_peak_above_the_roots_may_be_a_childs() -> None:
-    """The root's own mark was followed to the end, so what is above it was somebody else's."""
-    peaks = raise_peaks(totals().peaks, RootFigures(0, 0, 0, 800 * MB, may_be_a_childs=True))
+    """The root's own mark was followed to the end, so what is far above it was somebody else's."""
+    peaks = raise_peaks(totals().peaks, RootFigures(0, 0, 0, 1800 * MB, may_be_a_childs=True))
 
     assert peaks.main_ram.total_bytes == 500 * MB
-    assert peaks.descendants_ram.total_bytes == peaks.combined_ram.total_bytes == 800 * MB
+    assert peaks.descendants_ram.total_bytes == peaks.combined_ram.total_bytes == 1800 * MB
+
+
+def test_a_root_that_was_half_way_there_went_the_rest_too() -> None:
+    """It was still growing at the last look."""
+    peaks = raise_peaks(totals().peaks, RootFigures(0, 0, 0, 800 * MB, may_be_a_childs=True))
+
+    assert peaks.main_ram.total_bytes == peaks.combined_ram.total_bytes == 800 * MB
+    assert peaks.descendants_ram.total_bytes == 0
 
 
 def test_a_peak_that_was_seen_already_changes_nothing() -> None:

@@ -87,6 +87,16 @@ def test_copies_share_with_each_other_also_where_their_parent_does_not_count() -
     assert hold(workers, overlaps).unique_bytes == 760 * MB
 
 
+def test_proportional_parts_of_the_whole_tree_are_the_truth() -> None:
+    """Pages that strangers map too are not counted in full; and nobody holds less than its largest process."""
+    tree = [process(rss=110, file=100), fork(201, rss=110, file=100)]
+    sharing = SharingReading(55 * MB, 5 * MB, 1 * MB)
+    overlaps = {reading.pid: find_overlap(reading, sharing) for reading in tree}
+
+    assert hold(tree, overlaps, is_whole_tree=True).unique_bytes == 110 * MB
+    assert hold(tree, overlaps).unique_bytes == 111 * MB
+
+
 _SIZES = st.integers(0, 1000)
 
 

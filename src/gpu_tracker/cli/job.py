@@ -85,7 +85,8 @@ class Job:
         self._floor_bytes = _own_peak_bytes()
         self._adopted_seconds = 0.0
         self._adopted_peak_bytes = 0
-        self._must_stop_too = False
+        self._was_told_to_stop = False
+        self._is_job_stopped = False
         self.pid, self.started_nanoseconds = self._start(arguments)
 
     def wait(self) -> Ending:
@@ -97,8 +98,11 @@ class Job:
                 if ending is not None:
                     return ending
             else:
-                self._must_stop_too = number in _STOPPING
-                if is_for_us_only:
+                if number in _STOPPING:
+                    self._was_told_to_stop = True
+                    self._stop_with_the_job()
+                # A shell continues the whole group; then the job goes on already.
+                if is_for_us_only and (number != signal.SIGCONT or _is_stopped(self.pid)):
                     self._forward(number)
 
     def _start(self, arguments: list[str]) -> tuple[int, int]:
@@ -157,8 +161,9 @@ class Job:
                 return None
             if change.si_code == os.CLD_STOPPED:
                 os.waitid(os.P_PID, change.si_pid, os.WSTOPPED | os.WNOHANG)
-                if change.si_pid == self.pid and self._must_stop_too:
-                    self._stop_too()
+                if change.si_pid == self.pid:
+                    self._is_job_stopped = True
+                    self._stop_with_the_job()
             elif change.si_pid == self.pid:
                 return self._end()
             else:
@@ -172,13 +177,15 @@ class Job:
             peak = usage.ru_maxrss * _MAXRSS_BYTES
             self._adopted_peak_bytes = max(self._adopted_peak_bytes, peak)
 
-    def _stop_too(self) -> None:
-        """The job was suspended (Ctrl-Z): our shell must see us so, and will wake both of us again.
+    def _stop_with_the_job(self) -> None:
+        """Both of us were told to stop (Ctrl-Z): our shell must see us so, and will wake us both again.
 
-        Somebody who stops and continues the job alone, by its number, would not.
+        Whoever stops and continues the job alone, by its number, would not wake us. The job's stop and our own
+        signal come in any order.
         """
-        self._must_stop_too = False
-        os.kill(os.getpid(), signal.SIGSTOP)
+        if self._was_told_to_stop and self._is_job_stopped:
+            self._was_told_to_stop = self._is_job_stopped = False
+            os.kill(os.getpid(), signal.SIGSTOP)
 
     def _end(self) -> Ending:
         """The job is a zombie: read its clock while it has one, then let it go."""
@@ -207,7 +214,9 @@ def _wait_for_signal(signals: set[int]) -> tuple[int, bool]:
     """The next signal, and whether the job has not got it anyway (the terminal signals the whole group)."""
     if hasattr(signal, "sigwaitinfo"):
         info = signal.sigwaitinfo(signals)
-        return info.si_signo, info.si_code <= 0
+        # When a terminal hangs up, only the leader of its session is told.
+        is_hangup = info.si_signo == signal.SIGHUP and os.getsid(0) == os.getpid()
+        return info.si_signo, info.si_code <= 0 or is_hangup
     return signal.sigwait(signals), not os.isatty(0)
 
 
@@ -224,6 +233,14 @@ def _has_reaped(pid: int) -> bool:
         with open(f"/proc/{pid}/stat", "rb") as file:
             return int(file.read().rpartition(b")")[2].split()[8]) > 0
     except (OSError, ValueError, IndexError):
+        return True
+
+
+def _is_stopped(pid: int) -> bool:
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            return file.read().rpartition(b")")[2].split()[0] in (b"T", b"t")
+    except (OSError, IndexError):
         return True
 
 

@@ -84,10 +84,11 @@ class Account:
         self._at_seconds = 0.0
         self._looks = 0
         self._overlaps: dict[int, Overlap] = {}
-        self._peaks_at_start: dict[int, int] = {}
+        self._marks: dict[int, int] = {}
         self._pids: frozenset[int] = frozenset()
         self._combined = NOTHING
         self._main_shared_bytes = 0
+        self._rss_bytes: dict[int, int] = {}
         self._window = _Window()
         self._cpu_window_start = Totals()
         self._has_cpu_window = False
@@ -170,6 +171,10 @@ class Account:
         self._window.raise_high(0, self.peaks.main_ram.total_bytes)
         self._window.raise_high(2, self.peaks.combined_ram.total_bytes)
 
+    def discount(self, seconds: float) -> None:
+        """The root has reaped that much CPU time that is another tracker's, not the job's."""
+        self._ledger.discount_seconds += seconds
+
     # ---- What the loop asks.
 
     def is_sharing_in_doubt(self) -> bool:
@@ -250,7 +255,8 @@ class Account:
         root = next((reading for reading in readings if reading.pid == self._root_pid), None)
         others = [reading for reading in readings if reading.pid != self._root_pid]
         held_by_others = hold(others, self._overlaps)
-        before, self._combined = self._combined, hold(readings, self._overlaps)
+        before = self._combined
+        self._combined = hold(readings, self._overlaps, is_whole_tree=True)
         if is_another_look:
             self._window.add(
                 (
@@ -262,12 +268,10 @@ class Account:
         if root is not None:
             self._main_shared_bytes = hold([root], self._overlaps).shared_bytes
             self._raise_main(root.rss_bytes, SAMPLED)
-            spike = self._spike(root)
+            spike = self._new_spike(root)
             if spike is not None:
                 self._raise_main(spike, EXACT)
-                # The others held at least what they held at the quieter of the two looks around it.
-                beside = min(before.unique_bytes, self._combined.unique_bytes) - root.rss_bytes
-                self._raise_combined(spike + max(0, beside), self._combined)
+                self._raise_combined(self._beside(root, spike, before), self._combined)
         self._raise_ram(
             "descendants_ram",
             held_by_others.unique_bytes,
@@ -275,21 +279,28 @@ class Account:
             SAMPLED,
         )
         for reading in others:
-            spike = self._spike(reading)
+            spike = self._new_spike(reading)
             if spike is not None:
                 self._raise_ram("descendants_ram", spike, held_by_others.shared_bytes, SAMPLED)
-                self._raise_combined(spike, self._combined)
+                self._raise_combined(self._beside(reading, spike, before), self._combined)
         self._raise_combined(self._combined.unique_bytes, self._combined)
         self._raise_peaks(combined_ram_ceiling_bytes=self._combined.ceiling_bytes)
+        self._rss_bytes = {reading.pid: reading.rss_bytes for reading in readings}
 
-    def _spike(self, reading: ProcessReading) -> int | None:
-        """The kernel's high-water mark, if it was reached since the start."""
+    def _new_spike(self, reading: ProcessReading) -> int | None:
+        """The kernel's high-water mark, if it has risen since the last look and since the start."""
         peak = reading.peak_rss_bytes
         if peak is None:
             return None
-        if not reading.was_running_at_start:
-            return peak
-        return peak if peak > self._peaks_at_start.setdefault(reading.pid, peak) else None
+        known = self._marks.get(reading.pid, peak if reading.was_running_at_start else 0)
+        self._marks[reading.pid] = peak
+        return peak if peak > known else None
+
+    def _beside(self, reading: ProcessReading, spike: int, before: Holding) -> int:
+        """A spike between two looks, and what the others held at the quieter of the two."""
+        now = self._combined.unique_bytes - reading.rss_bytes
+        then = before.unique_bytes - self._rss_bytes.get(reading.pid, 0)
+        return spike + max(0, min(now, then))
 
     def _raise_main(self, total: int, basis: str) -> None:
         self._raise_ram("main_ram", total, self._main_shared_bytes, basis)

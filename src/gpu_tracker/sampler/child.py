@@ -152,6 +152,10 @@ class Service:
             exit_code,
         )
 
+    def _do_discount(self, seconds: float) -> None:
+        if self._is_tracking:
+            self._need_sampler().discount(seconds)
+
     def _do_gpus(self, request: int) -> None:
         from .gpus import list_gpus
 

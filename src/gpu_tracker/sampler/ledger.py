@@ -23,6 +23,8 @@ class CpuLedger:
     def __init__(self, root_pid: int, root_at_start: RootFigures | None, adopter_pid: int = 0) -> None:
         self.main_seconds = 0.0
         self.descendants_seconds = 0.0
+        self.discount_seconds = 0.0
+        """What the root has reaped that is not the job's: processes of other trackers."""
         self._root_pid = root_pid
         self._root_at_start = root_at_start
         self._others_at_start = 0.0
@@ -67,10 +69,13 @@ class CpuLedger:
             + self._unreaped_seconds
             + adopted
         )
-        # Counters do not fall; the rounding of what was reaped could make the sum do so.
         own = root.cpu_seconds - self._root_at_start.own_cpu_seconds
+        if exact_root is not None:
+            self.main_seconds, self.descendants_seconds = own, max(0.0, descendants)
+            return
+        # Counters do not fall; the rounding of what was reaped could make the sum do so.
         self.main_seconds = max(self.main_seconds, own)
-        self.descendants_seconds = max(self.descendants_seconds, descendants)
+        self.descendants_seconds = max(self.descendants_seconds, descendants - self.discount_seconds)
 
     def _seconds_nobody_waited_for(self, current: dict[int, ProcessReading]) -> float:
         """What ended since the last look, less what its next living ancestor has gained."""

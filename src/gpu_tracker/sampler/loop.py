@@ -147,6 +147,10 @@ class Sampler:
                 self._note_write_failure(at_seconds, error)
         return end
 
+    def discount(self, seconds: float) -> None:
+        """The root has reaped that much CPU time that is another tracker's, not the job's."""
+        self._account.discount(seconds)
+
     def totals_now(self, now_seconds: float) -> End:
         """Everything so far, in the form of an end that has not come yet."""
         self.refresh(now_seconds)

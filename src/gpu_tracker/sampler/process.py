@@ -265,7 +265,10 @@ def _wait_for(pid: int) -> None:
         _, _, usage = os.wait4(pid, 0)
     except ChildProcessError:
         return  # the program does not keep its children, or has waited for all of them itself
-    _reaped_cpu_seconds += usage.ru_utime + usage.ru_stime
+    seconds = usage.ru_utime + usage.ru_stime
+    _reaped_cpu_seconds += seconds
+    for handle in tuple(_open_handles):
+        handle.send("discount", seconds)
 
 
 def _write_quietly(fd: int, message: bytes) -> bool:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from ..model import EXACT, SAMPLED, End, Mark, Peaks, RamPeak, Recording, RootFigures
 from ..values import NamedTuple
 
+_HALFWAY = 0.5
+
 
 class Known(NamedTuple):
     """What the job's owner or parent knows without any sampler."""
@@ -42,9 +44,9 @@ def raise_peaks(peaks: Peaks, figures: RootFigures) -> Peaks:
     """The peaks, with those that only the root's owner or parent can know."""
     main, descendants = peaks.main_ram, peaks.descendants_ram
     if figures.largest_peak_bytes is not None and figures.largest_peak_bytes > main.total_bytes:
-        # The root's own high-water mark has been followed to the last look; what is above it and can
-        # be a child's, is one's.
-        if figures.may_be_a_childs:
+        # The root's own high-water mark has been followed to the last look; what is far above it and
+        # can be a child's, is one's.
+        if figures.may_be_a_childs and main.total_bytes < figures.largest_peak_bytes * _HALFWAY:
             descendants = _raise(descendants, figures.largest_peak_bytes, SAMPLED)
         else:
             main = _raise(main, figures.largest_peak_bytes, EXACT)

@@ -51,8 +51,14 @@ def find_overlap(reading: ProcessReading, sharing: SharingReading) -> Overlap:
     )
 
 
-def hold(readings: Sequence[ProcessReading], overlaps: Mapping[int, Overlap]) -> Holding:
-    """Bound the memory of these processes; overlaps are those known of them, by pid."""
+def hold(
+    readings: Sequence[ProcessReading], overlaps: Mapping[int, Overlap], *, is_whole_tree: bool = False
+) -> Holding:
+    """Bound the memory of these processes; overlaps are those known of them, by pid.
+
+    Proportional parts of a whole tree, all read at one moment, are the truth; of a part of it they are only a
+    bound, because the others hold their share of the same pages.
+    """
     if not readings:
         return NOTHING
     if len(readings) == 1:
@@ -63,7 +69,7 @@ def hold(readings: Sequence[ProcessReading], overlaps: Mapping[int, Overlap]) ->
 
     by_pid = {reading.pid: reading for reading in readings}
     images: dict[int, _Image] = {}
-    private = file_largest = file_proportional = ceiling = 0
+    file_largest = file_proportional = ceiling = 0
     for reading in readings:
         known = overlaps.get(reading.pid)
         images.setdefault(_head_of_copies(reading, by_pid), _Image()).add(reading, known)
@@ -71,10 +77,13 @@ def hold(readings: Sequence[ProcessReading], overlaps: Mapping[int, Overlap]) ->
         file_largest = max(file_largest, reading.file_bytes)
         if known is not None:
             file_proportional += min(known.file_pss_bytes, reading.file_bytes)
-            private += max(0, reading.rss_bytes - known.shared_bytes)
-        elif not reading.is_forked_copy:
-            private += reading.rss_bytes - reading.file_bytes
-    unique = max(file_largest, file_proportional) + sum(image.least_bytes for image in images.values())
+    private = sum(image.private_bytes for image in images.values())
+    if is_whole_tree and by_pid.keys() <= overlaps.keys():
+        held = file_proportional + sum(image.proportional_bytes for image in images.values())
+        unique = max(held, *(reading.rss_bytes for reading in readings))
+    else:
+        unique = max(file_largest, file_proportional)
+        unique += sum(image.least_bytes for image in images.values())
     unique = min(unique, ceiling)
     return Holding(unique, ceiling, max(0, unique - private))
 
@@ -83,25 +92,29 @@ class _Image:
     """Anonymous memory of a process and the copies it forked."""
 
     def __init__(self) -> None:
-        self._largest = self._proportional = self._private = self._shared = 0
+        self.proportional_bytes = 0
+        self.private_bytes = 0
+        self._largest = self._shared = 0
 
     def add(self, reading: ProcessReading, known: Overlap | None) -> None:
         anonymous = reading.rss_bytes - reading.file_bytes
         self._largest = max(self._largest, anonymous)
         if known is not None:
             shared = min(known.anonymous_shared_bytes, anonymous)
-            self._proportional += max(0, anonymous - known.anonymous_excess_bytes)
-            self._private += anonymous - shared
+            self.proportional_bytes += max(0, anonymous - known.anonymous_excess_bytes)
+            self.private_bytes += anonymous - shared
             self._shared = max(self._shared, shared)
+        elif not reading.is_forked_copy:
+            self.private_bytes += anonymous
 
     @property
     def least_bytes(self) -> int:
         """The best of three bounds from below.
 
-        The largest member holds what it holds. Proportional parts add up to the truth if everybody who shares is
-        here. What is private to each, plus the largest shared part once, is the truth if all share the same pages.
+        The largest member holds what it holds. Proportional parts add up to what is held if everybody who shares is
+        here. What is private to each, plus the largest shared part once, is it if all share the same pages.
         """
-        return max(self._largest, self._proportional, self._private + self._shared)
+        return max(self._largest, self.proportional_bytes, self.private_bytes + self._shared)
 
 
 def _head_of_copies(reading: ProcessReading, by_pid: Mapping[int, ProcessReading]) -> int:

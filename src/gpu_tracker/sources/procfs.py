@@ -143,6 +143,7 @@ class _Member:
         "clock_nanoseconds",
         "is_newborn",
         "is_zombie",
+        "must_be_judged",
         "peak_is_due",
         "reading",
         "start_tick",
@@ -164,6 +165,7 @@ class _Member:
         self.clock_nanoseconds = -1
         self.is_newborn = False
         self.is_zombie = False
+        self.must_be_judged = False
         self.was_read = False
         self.peak_is_due = False
 
@@ -287,7 +289,8 @@ class ProcessTree:
         is_root = pid == self.root_pid
         # A zombie's time is its parent's as soon as it is waited for, and it has no arguments left
         # that would tell whose it was.
-        if not is_root and (state in _DEAD_STATES or not self._is_of_the_job(pid)):
+        is_of_the_job = is_root or (state not in _DEAD_STATES and self._is_of_the_job(pid))
+        if is_of_the_job is False:
             return False
         is_forked_copy = bool(flags & _FORKED_BUT_NO_EXEC) and not is_root
         reading = ProcessReading(
@@ -300,10 +303,12 @@ class ProcessTree:
         # A child that has not called exec yet may be about to become anything (one of our own
         # samplers, say) and, started by vfork, still shares its parent's whole memory. It counts
         # from the next look on; its CPU time is a counter and loses nothing.
-        member.is_newborn = is_forked_copy and not at_start
+        member.must_be_judged = is_of_the_job is None
+        member.is_newborn = (is_forked_copy or member.must_be_judged) and not at_start
         return True
 
-    def _is_of_the_job(self, pid: int) -> bool:
+    def _is_of_the_job(self, pid: int) -> bool | None:
+        """Whether it is; None if that cannot be told yet."""
         try:
             # Threads have a directory in /proc too, only not a listed one.
             if parse_group_leader(_read_file(f"{self._proc}/{pid}/status")) != pid:
@@ -311,6 +316,8 @@ class ProcessTree:
             arguments = _read_file(f"{self._proc}/{pid}/cmdline")
         except (OSError, ValueError):
             return False
+        if not arguments:
+            return None  # in the middle of an exec
         return not any(ignored in arguments for ignored in _IGNORED_ARGUMENTS)
 
     def _refresh(self, member: _Member) -> None:
@@ -326,8 +333,12 @@ class ProcessTree:
             raise ProcessLookupError(member.reading.pid)  # another process has the number by now
         old = member.reading
         is_forked_copy = bool(flags & _FORKED_BUT_NO_EXEC) and old.pid != self.root_pid
-        if old.is_forked_copy and not is_forked_copy and not self._is_of_the_job(old.pid):
-            raise ProcessLookupError(old.pid)
+        if member.must_be_judged or (old.is_forked_copy and not is_forked_copy):
+            is_of_the_job = self._is_of_the_job(old.pid)
+            if is_of_the_job is False:
+                raise ProcessLookupError(old.pid)
+            # Twice without arguments: there is such a program, if rarely.
+            member.must_be_judged = is_of_the_job is None and not member.must_be_judged
         member.is_zombie = state in _DEAD_STATES
         member.was_read = True
         member.peak_is_due = not member.is_zombie
