@@ -100,6 +100,19 @@ def test_sharing_that_matters_is_asked_for_and_believed() -> None:
     assert account.peaks.combined_ram == RamPeak(750 * MB, 500 * MB, 250 * MB, "sampled")
 
 
+def test_memory_that_became_shared_at_the_size_of_the_peak_is_shared() -> None:
+    """500 MB of one process, then of five that are its copies."""
+    account = new_account()
+    account.take(0.0, [process(rss=500, peak=502)])
+    readings = [process(rss=500), process(CHILD, ROOT, rss=500, is_forked_copy=True)]
+    account.take(1.0, readings)
+    sharing = SharingReading(250 * MB, 250 * MB, 1 * MB)
+    account.take_sharing(readings, {ROOT: sharing, CHILD: sharing})
+
+    assert account.peaks.combined_ram == RamPeak(502 * MB, 4 * MB, 498 * MB, "exact")
+    assert account.peaks.main_ram == RamPeak(502 * MB, 3 * MB, 499 * MB, "exact")
+
+
 def test_a_single_process_never_needs_a_dear_read_for_its_peak() -> None:
     """Only once, to tell private from shared."""
     account = new_account()

@@ -119,10 +119,12 @@ class Account:
         readings: Sequence[ProcessReading],
         sharings: Mapping[int, SharingReading],
     ) -> None:
-        """Take in what the processes share. Only all of one moment together make sense."""
+        """Take in what the processes share, the root among them. Only all of one moment together make sense."""
         by_pid = {reading.pid: reading for reading in readings}
         self._overlaps = {pid: find_overlap(by_pid[pid], sharing) for pid, sharing in sharings.items()}
         self._take_memory(readings, is_another_look=False)
+        self._refine_split("combined_ram", self._combined)
+        self._refine_split("main_ram", hold([by_pid[self._root_pid]], self._overlaps))
 
     def take_machine(self, machine: MachineReading) -> None:
         """Take in one look at the whole machine."""
@@ -322,6 +324,16 @@ class Account:
             shared = min(shared, total)
             grown: dict[str, Any] = {name: RamPeak(total, total - shared, shared, basis)}
             self.peaks = self.peaks._replace(**grown)
+
+    def _refine_split(self, name: str, holding: Holding) -> None:
+        """At a size that is as good as the peak, what was read says more than what was assumed."""
+        peak: RamPeak = getattr(self.peaks, name)
+        if holding.unique_bytes * _NOTABLE >= peak.total_bytes and holding.shared_bytes > peak.shared_bytes:
+            shared = min(holding.shared_bytes, peak.total_bytes)
+            refined: dict[str, Any] = {
+                name: peak._replace(private_bytes=peak.total_bytes - shared, shared_bytes=shared)
+            }
+            self.peaks = self.peaks._replace(**refined)
 
     # ---- The rest.
 

@@ -183,7 +183,7 @@ class Sampler:
             sharing = self._tree.read_sharing(reading.pid)
             if sharing is not None:
                 sharings[reading.pid] = sharing
-        if len(sharings) == len(self._readings):
+        if len(sharings) == len(self._readings) and self._tree.root_pid in sharings:
             self._account.take_sharing(self._readings, sharings)
         self._budget.spend(time.process_time() - spent)
 

@@ -78,7 +78,9 @@ def hold(
         if known is not None:
             file_proportional += min(known.file_pss_bytes, reading.file_bytes)
     private = sum(image.private_bytes for image in images.values())
-    if is_whole_tree and by_pid.keys() <= overlaps.keys():
+    # A copy that was forked since the reading shares what it has with those that were read.
+    is_known = all(reading.is_forked_copy or reading.pid in overlaps for reading in readings)
+    if is_whole_tree and is_known:
         held = file_proportional + sum(image.proportional_bytes for image in images.values())
         unique = max(held, *(reading.rss_bytes for reading in readings))
     else:
