@@ -355,11 +355,13 @@ class Tracker:
 
 def __getattr__(name: str) -> object:
     """The paper's classes are found here too; they are loaded only when a result is looked at."""
-    from . import usage
+    # `from .tracker import Tracker` asks for `__path__` first: that must not load anything.
+    if not name.startswith("_"):
+        from . import usage
 
-    if name.startswith("_") or not hasattr(usage, name):
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(usage, name)
+        if hasattr(usage, name):
+            return getattr(usage, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def _read_own_figures() -> RootFigures:

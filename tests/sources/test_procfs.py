@@ -57,10 +57,11 @@ def read(tree: procfs.ProcessTree) -> dict[int, ProcessReading]:
 
 def test_a_name_may_hold_blanks_and_brackets() -> None:
     """Fields are counted from the last bracket."""
-    name, state, parent, flags, cpu, reaped, threads, started = procfs.parse_stat(STAT)
+    name, state, parent, flags, cpu, reaped, threads, started, faults = procfs.parse_stat(STAT)
 
     assert (name, state, parent, threads, started) == ("a b) (c)", b"S", 2543, 7, 81107)
     assert flags & 0x40
+    assert faults == 2893
     assert (cpu, reaped) == (980 / TICKS, 5 / TICKS)
 
 

@@ -6,7 +6,6 @@ and compute time) of its process and all descendants.
 
 from __future__ import annotations
 
-import argparse
 import json
 import shlex
 
@@ -64,7 +63,6 @@ def make_parser() -> Parser:
         prog="gpu-tracker",
         usage='gpu-tracker -e "command arguments" [options]\n       gpu-tracker COMMAND [options]',
         description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("-v", "--version", action="version", version=__version__)
     parser.add_argument(

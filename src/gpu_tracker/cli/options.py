@@ -12,8 +12,18 @@ if TYPE_CHECKING:
     from typing import NoReturn
 
 
+class _Formatter(argparse.RawDescriptionHelpFormatter):
+    """Of a fixed width: to ask the terminal for its own, argparse imports half a library for every option."""
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, width=100)
+
+
 class Parser(argparse.ArgumentParser):
     """Says what is wrong in one sentence."""
+
+    def __init__(self, *, prog: str, description: str | None, usage: str | None = None) -> None:
+        super().__init__(prog=prog, description=description, usage=usage, formatter_class=_Formatter)
 
     def error(self, message: str) -> NoReturn:
         """Raise instead of printing the whole usage."""

@@ -87,6 +87,8 @@ class Account:
         self._marks: dict[int, int] = {}
         self._pids: frozenset[int] = frozenset()
         self._combined = NOTHING
+        self._held = (0, 0, 0)
+        self._threads = 0
         self._main_shared_bytes = 0
         self._rss_bytes: dict[int, int] = {}
         self._window = _Window()
@@ -113,6 +115,16 @@ class Account:
         self._take_memory(readings)
         self._take_threads(readings)
         self._window.late_seconds = max(self._window.late_seconds, late_seconds)
+
+    def take_again(self, at_seconds: float, late_seconds: float = 0.0) -> None:
+        """Take in a look that found everything as it was at the last one."""
+        self._at_seconds = at_seconds
+        self._looks += 1
+        window = self._window
+        window.add(self._held)
+        window.threads = max(window.threads, self._threads)
+        window.processes = max(window.processes, len(self._pids))
+        window.late_seconds = max(window.late_seconds, late_seconds)
 
     def take_sharing(
         self,
@@ -259,14 +271,13 @@ class Account:
         held_by_others = hold(others, self._overlaps)
         before = self._combined
         self._combined = hold(readings, self._overlaps, is_whole_tree=True)
+        self._held = (
+            root.rss_bytes if root else 0,
+            held_by_others.unique_bytes,
+            self._combined.unique_bytes,
+        )
         if is_another_look:
-            self._window.add(
-                (
-                    root.rss_bytes if root else 0,
-                    held_by_others.unique_bytes,
-                    self._combined.unique_bytes,
-                )
-            )
+            self._window.add(self._held)
         if root is not None:
             self._main_shared_bytes = hold([root], self._overlaps).shared_bytes
             self._raise_main(root.rss_bytes, SAMPLED)
@@ -340,6 +351,7 @@ class Account:
     def _take_threads(self, readings: Sequence[ProcessReading]) -> None:
         main = sum(reading.n_threads for reading in readings if reading.pid == self._root_pid)
         everybody = sum(reading.n_threads for reading in readings)
+        self._threads = everybody
         self._window.threads = max(self._window.threads, everybody)
         self._window.processes = max(self._window.processes, len(readings))
         self._raise_peaks(

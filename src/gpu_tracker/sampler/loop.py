@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from .wire import Plan, Start
 
 # Between two windows the tree is looked at this often, so that what comes and goes is met.
-_LOOK_SECONDS = 0.1
+_LOOK_SECONDS = 0.2
 _LINES_PER_RECORDING = 10_000
 _FIRST_CREDIT_SECONDS = 0.05
 _SPLIT_SHARE = 0.1
@@ -54,8 +54,10 @@ class Sampler:
         self._has_write_failed = False
         self._asked_seconds = min(plan.sleep_seconds, _LOOK_SECONDS)
         self._look_cost_seconds = 0.0
+        self._sharing_cost_seconds = 0.0
         self._line_seconds = 0.0
         self._readings: tuple[ProcessReading, ...] = ()
+        self._readings_with_sharing: tuple[ProcessReading, ...] | None = None
 
     def begin(self, start: Start) -> None:
         """The job is there: take the first look."""
@@ -90,12 +92,14 @@ class Sampler:
         """A deadline has come."""
         late = self.deadlines.strike(now_seconds)
         cost = time.process_time()
+        self._sharing_cost_seconds = 0.0
         self.look(now_seconds, late)
         at = now_seconds - self._start_seconds
         line = max(self._plan.sleep_seconds, at / _LINES_PER_RECORDING)
         if self._plan.full_resolution or at - self._line_seconds >= line - self._slack():
             self._write_line(at)
-        self._keep_within_overhead(time.process_time() - cost)
+        # Reading what is shared has a purse of its own; it must not make the looks rarer.
+        self._keep_within_overhead(time.process_time() - cost - self._sharing_cost_seconds)
 
     def look(self, now_seconds: float, late_seconds: float = 0.0) -> None:
         """Look at everything that is due."""
@@ -150,6 +154,7 @@ class Sampler:
     def discount(self, seconds: float) -> None:
         """The root has reaped that much CPU time that is another tracker's, not the job's."""
         self._account.discount(seconds)
+        self._readings = ()  # so that the next look is taken in, also if nothing has run
 
     def totals_now(self, now_seconds: float) -> End:
         """Everything so far, in the form of an end that has not come yet."""
@@ -157,8 +162,13 @@ class Sampler:
         return End("running", None, self._account.totals(), time.process_time(), 0)
 
     def _look(self, at_seconds: float, late_seconds: float = 0.0, exact: RootFigures | None = None) -> None:
-        self._readings = self._tree.read()
-        self._account.take(at_seconds, self._readings, late_seconds, exact)
+        readings = self._tree.read()
+        # What has not run is not read again, so a quiet tree gives the very same readings.
+        if exact is None and readings == self._readings:
+            self._account.take_again(at_seconds, late_seconds)
+            return
+        self._readings = readings
+        self._account.take(at_seconds, readings, late_seconds, exact)
 
     def _take_gpus(self) -> None:
         for look in self._gpus.take_looks():
@@ -168,6 +178,8 @@ class Sampler:
             self._unwritten_marks.append(mark)
 
     def _read_sharing_if_worth_it(self, at_seconds: float) -> None:
+        if self._readings == self._readings_with_sharing:
+            return  # nobody has run since, so nobody shares more or less than then
         in_doubt = self._account.is_sharing_in_doubt()
         if not in_doubt and not self._account.is_split_unknown():
             return
@@ -185,7 +197,9 @@ class Sampler:
                 sharings[reading.pid] = sharing
         if len(sharings) == len(self._readings) and self._tree.root_pid in sharings:
             self._account.take_sharing(self._readings, sharings)
-        self._budget.spend(time.process_time() - spent)
+            self._readings_with_sharing = self._readings
+        self._sharing_cost_seconds = time.process_time() - spent
+        self._budget.spend(self._sharing_cost_seconds)
 
     def _write_line(self, at_seconds: float) -> None:
         try:

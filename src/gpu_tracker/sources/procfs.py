@@ -34,8 +34,8 @@ _IGNORED_ARGUMENTS = tuple(argument.encode() for argument in IGNORED_ARGUMENTS)
 # ---- Parsers: bytes of a file → a value. Pure.
 
 
-def parse_stat(text: bytes) -> tuple[str, bytes, int, int, float, float, int, int]:
-    """Name, state, parent, flags, own CPU, reaped CPU, threads and start tick of `/proc/PID/stat`.
+def parse_stat(text: bytes) -> tuple[str, bytes, int, int, float, float, int, int, int]:
+    """Name, state, parent, flags, own CPU, reaped CPU, threads, start tick and page faults of `/proc/PID/stat`.
 
     A name may hold spaces and brackets, so the fields are counted from the last bracket.
     """
@@ -50,6 +50,7 @@ def parse_stat(text: bytes) -> tuple[str, bytes, int, int, float, float, int, in
         (int(fields[13]) + int(fields[14])) / _TICKS_PER_SECOND,
         int(fields[17]),
         int(fields[19]),
+        int(fields[7]) + int(fields[9]),
     )
 
 
@@ -141,6 +142,7 @@ class _Member:
     __slots__ = (
         "clock_id",
         "clock_nanoseconds",
+        "faults",
         "is_newborn",
         "is_zombie",
         "must_be_judged",
@@ -168,6 +170,7 @@ class _Member:
         self.must_be_judged = False
         self.was_read = False
         self.peak_is_due = False
+        self.faults = -1
 
     def close(self) -> None:
         self.stat.close()
@@ -270,7 +273,7 @@ class ProcessTree:
                     del strangers[pid]
                     joined = self._admit(pid, stat, at_start=at_start) or joined
 
-    def _try_stat(self, pid: int) -> tuple[str, bytes, int, int, float, float, int, int] | None:
+    def _try_stat(self, pid: int) -> tuple[str, bytes, int, int, float, float, int, int, int] | None:
         try:
             return parse_stat(_read_file(f"{self._proc}/{pid}/stat"))
         except (OSError, ValueError, IndexError):
@@ -279,13 +282,13 @@ class ProcessTree:
     def _admit(
         self,
         pid: int,
-        stat: tuple[str, bytes, int, int, float, float, int, int] | None,
+        stat: tuple[str, bytes, int, int, float, float, int, int, int] | None,
         *,
         at_start: bool,
     ) -> bool:
         if stat is None:
             return False
-        name, state, parent, flags, cpu, reaped, threads, start_tick = stat
+        name, state, parent, flags, cpu, reaped, threads, start_tick, _ = stat
         is_root = pid == self.root_pid
         # A zombie's time is its parent's as soon as it is waited for, and it has no arguments left
         # that would tell whose it was.
@@ -328,7 +331,7 @@ class ProcessTree:
             clock = -1  # no such clock for a foreign pid namespace, or gone: the files decide
         if clock == member.clock_nanoseconds and clock >= 0:
             return
-        name, state, parent, flags, cpu, reaped, threads, start_tick = parse_stat(member.stat.read())
+        name, state, parent, flags, cpu, reaped, threads, start_tick, faults = parse_stat(member.stat.read())
         if start_tick != member.start_tick:
             raise ProcessLookupError(member.reading.pid)  # another process has the number by now
         old = member.reading
@@ -341,7 +344,9 @@ class ProcessTree:
             member.must_be_judged = is_of_the_job is None and not member.must_be_judged
         member.is_zombie = state in _DEAD_STATES
         member.was_read = True
-        member.peak_is_due = not member.is_zombie
+        # Without a page fault nothing became resident, so the high-water mark stands as it was read.
+        member.peak_is_due = not member.is_zombie and (member.peak_is_due or faults != member.faults)
+        member.faults = faults
         member.clock_nanoseconds = clock
         rss, file = (0, 0) if member.is_zombie else parse_statm(member.statm.read())
         member.reading = ProcessReading(

@@ -1,0 +1,171 @@
+"""Runs commands and workloads, alone or under a tool, each in an empty folder of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import uuid
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from benchmarks import watch
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from benchmarks.tools import Said
+    from benchmarks.venvs import Installed
+
+TIMEOUT_SECONDS = 90
+_WORKLOADS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "workloads")
+
+
+class RunFailedError(Exception):
+    """A command did not do what it was asked to."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A workload's truth about itself, and what the tool said if it was asked."""
+
+    truth: dict[str, Any]
+    said: Said | None
+
+
+@dataclass(frozen=True)
+class Running:
+    """A command that has been started."""
+
+    process: subprocess.Popen[str]
+    mark: str
+    folder: str
+
+
+def script(name: str) -> str:
+    """The path of a workload."""
+    return os.path.join(_WORKLOADS, f"{name}.py")
+
+
+def workload(name: str, *arguments: object) -> list[str]:
+    """The command line of a workload, for the same interpreter whoever tracks it."""
+    return [sys.executable, script(name), *map(str, arguments)]
+
+
+def wrap(tool: Installed | None, job: list[str], *options: str) -> list[str]:
+    """The command line that runs a job under a tool; no tool is the job as it is."""
+    if tool is None:
+        return job
+    program, *arguments = tool.tool.wrap(list(options), job)
+    return [os.path.join(tool.bin, program), *arguments]
+
+
+def time_command(tool: Installed | None, command: list[str]) -> float:
+    """Wall seconds from before the start to after the end."""
+    with _folder() as folder:
+        environment = _environment(tool)
+        began = time.perf_counter()
+        process = subprocess.Popen(
+            command,
+            cwd=folder,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        _wait_for_end(process.pid)
+        elapsed = time.perf_counter() - began
+        watch.end_marked(environment[watch.MARK])
+        code = process.wait()
+    if code:
+        raise RunFailedError(f"{' '.join(command)} ended with {code}")
+    return elapsed
+
+
+def run_workload(tool: Installed | None, name: str, *, wants_result: bool = False) -> Outcome:
+    """Run a workload to its end under a tool, with the tool's defaults."""
+    options = tool.tool.result_options if tool and wants_result else ()
+    with start(tool, wrap(tool, workload(name), *options)) as running:
+        truth = finish(running)
+        if tool is None or not wants_result:
+            return Outcome(truth, None)
+        try:
+            return Outcome(truth, tool.tool.read(running.folder, truth.get("wall_seconds", 0.0)))
+        except (OSError, KeyError, ValueError) as error:
+            raise RunFailedError(f"the result of {tool.name} cannot be read: {error!r}") from None
+
+
+def run_inside(tool: Installed, name: str, *arguments: object) -> dict[str, Any]:
+    """Run a workload that uses the tool's Python package; tells the workload's truth."""
+    with start(tool, [tool.python, script(name), *map(str, arguments)]) as running:
+        return finish(running)
+
+
+@contextmanager
+def start(tool: Installed | None, command: list[str]) -> Iterator[Running]:
+    """A running command; whatever it leaves behind is ended afterwards."""
+    environment = _environment(tool)
+    with _folder() as folder:
+        process = subprocess.Popen(
+            command,
+            cwd=folder,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        running = Running(process, environment[watch.MARK], folder)
+        try:
+            yield running
+        finally:
+            watch.end_marked(running.mark)
+            process.communicate()
+
+
+def finish(running: Running) -> dict[str, Any]:
+    """Wait for the end; the workload's truth is the last line of JSON among all that was printed."""
+    try:
+        output, errors = running.process.communicate(timeout=TIMEOUT_SECONDS)
+    except subprocess.TimeoutExpired:
+        raise RunFailedError(f"{running.process.args!r} takes more than {TIMEOUT_SECONDS} s") from None
+    lines = [line for line in output.splitlines() if line.startswith("{")]
+    if running.process.returncode or not lines:
+        last = "\n".join(errors.splitlines()[-5:])
+        raise RunFailedError(f"{running.process.args!r} ended with {running.process.returncode}: {last}")
+    truth: dict[str, Any] = json.loads(lines[-1])
+    return truth
+
+
+def _wait_for_end(pid: int) -> None:
+    """Return at the very moment; `Popen.wait` with a timeout only looks every now and then."""
+    fd = os.pidfd_open(pid)
+    try:
+        poll = select.poll()
+        poll.register(fd, select.POLLIN)
+        poll.poll(1000 * TIMEOUT_SECONDS)
+    finally:
+        os.close(fd)
+
+
+def _environment(tool: Installed | None) -> dict[str, str]:
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    environment[watch.MARK] = uuid.uuid4().hex
+    if tool is not None:
+        environment["PATH"] = f"{tool.bin}{os.pathsep}{environment.get('PATH', os.defpath)}"
+    return environment
+
+
+@contextmanager
+def _folder() -> Iterator[str]:
+    folder = tempfile.mkdtemp(prefix="gpu-tracker-bench-")
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)

@@ -1,0 +1,75 @@
+"""What a measure yields: a row of figures, a goal, and whether it was reached. Pure."""
+
+from __future__ import annotations
+
+import statistics
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class Goal:
+    """Bounds for the median of our own figures."""
+
+    low: float | None = None
+    high: float | None = None
+
+    def is_reached_by(self, value: float) -> bool:
+        return (self.low is None or value >= self.low) and (self.high is None or value <= self.high)
+
+
+@dataclass(frozen=True)
+class Row:
+    """One measure: every value of every tool, by the tool's name, and of the job without any tool."""
+
+    measure: str
+    unit: str
+    goal: Goal | None = None
+    decimals: int = 1
+    values: dict[str, list[float]] = field(default_factory=dict)
+    bare: list[float] = field(default_factory=list)
+    is_count: bool = False
+    """Whether the values say how often (1) or not (0) something succeeded."""
+    widest_noise: float | None = None
+    """How far apart half of the bare values may lie for a verdict to mean something."""
+
+    def add(self, tool: str | None, value: float) -> None:
+        """One more value; no tool is the bare job."""
+        (self.bare if tool is None else self.values.setdefault(tool, [])).append(value)
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Many values in three: the median, and what half of them lie between (all, while they are few)."""
+
+    median: float
+    low: float
+    high: float
+
+
+_ENOUGH_FOR_QUARTILES = 4
+
+
+def spread(values: list[float]) -> Spread:
+    """Of at least one value."""
+    if len(values) < _ENOUGH_FOR_QUARTILES:
+        return Spread(statistics.median(values), min(values), max(values))
+    low, median, high = statistics.quantiles(values, n=4, method="inclusive")
+    return Spread(median, low, high)
+
+
+def is_missed(row: Row, tool: str) -> bool:
+    """Whether a goal was set and the tool did not reach it."""
+    return verdict(row, tool) == "MISSED"
+
+
+def verdict(row: Row, tool: str) -> str:
+    """In a word."""
+    values = row.values.get(tool)
+    if row.goal is None or not values:
+        return "-"
+    if row.widest_noise is not None and row.bare:
+        noise = spread(row.bare)
+        if noise.high - noise.low > row.widest_noise:
+            return "too noisy"
+    center = statistics.fmean(values) if row.is_count else statistics.median(values)
+    return "pass" if row.goal.is_reached_by(center) else "MISSED"

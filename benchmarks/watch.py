@@ -1,0 +1,98 @@
+"""A tracker seen from outside: which processes it runs in, their CPU time and their memory.
+
+Everything that a benchmark starts carries a mark in its environment. What carries the mark and is neither the
+job nor a descendant of the job, is the tracker: its wrapper, its sampler (an orphan, maybe), its helpers.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from dataclasses import dataclass
+
+MARK = "GPU_TRACKER_BENCHMARK"
+_TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
+_PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+
+
+@dataclass(frozen=True)
+class Seen:
+    """The processes of one run at one moment."""
+
+    tracker: frozenset[int]
+    job: frozenset[int]
+
+
+def look(mark: str, script: str) -> Seen:
+    """Sort the marked processes; the job is the interpreter whose script it is."""
+    pids = find_marked(mark)
+    job = {pid for pid in pids if _arguments(pid)[1:2] == [script]}
+    grown = True
+    while grown:
+        children = {pid for pid in pids if pid not in job and _parent(pid) in job}
+        grown = bool(children)
+        job |= children
+    return Seen(frozenset(pids) - job, frozenset(job))
+
+
+def find_marked(mark: str) -> list[int]:
+    """All living processes that were started under this mark."""
+    wanted = f"{MARK}={mark}\0".encode()
+    return [pid for pid in _all_pids() if wanted in _read(pid, "environ")]
+
+
+def end_marked(mark: str) -> int:
+    """Leave nothing of a run behind; tells how many had to be ended."""
+    left = find_marked(mark)
+    for pid in left:
+        try:
+            os.kill(pid, signal.SIGKILL)
+        except ProcessLookupError:
+            continue
+    return len(left)
+
+
+def cpu_seconds(pids: frozenset[int]) -> float:
+    """CPU time of these processes, and of the helpers they have waited for."""
+    return sum(_clock_seconds(pid) + _reaped_seconds(pid) for pid in pids)
+
+
+def rss_bytes(pid: int) -> int:
+    """Resident memory of one process; 0 if it has gone."""
+    fields = _read(pid, "statm").split()
+    return int(fields[1]) * _PAGE_BYTES if fields else 0
+
+
+def _clock_seconds(pid: int) -> float:
+    try:
+        # The CPU clock of another process, see clock_getcpuclockid(3): /proc counts in 10 ms.
+        return time.clock_gettime(((~pid) << 3) | 2)
+    except OSError:
+        return 0.0
+
+
+def _reaped_seconds(pid: int) -> float:
+    fields = _read(pid, "stat").rpartition(b")")[2].split()
+    return (int(fields[13]) + int(fields[14])) / _TICKS_PER_SECOND if fields else 0.0
+
+
+def _parent(pid: int) -> int:
+    fields = _read(pid, "stat").rpartition(b")")[2].split()
+    return int(fields[1]) if fields else 0
+
+
+def _arguments(pid: int) -> list[str]:
+    return _read(pid, "cmdline").decode("utf-8", "replace").split("\0")
+
+
+def _all_pids() -> list[int]:
+    return [int(name) for name in os.listdir("/proc") if name.isdigit()]
+
+
+def _read(pid: int, name: str) -> bytes:
+    try:
+        with open(f"/proc/{pid}/{name}", "rb") as file:
+            return file.read()
+    except OSError:
+        return b""  # gone, or not ours to read
