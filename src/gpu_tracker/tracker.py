@@ -265,6 +265,7 @@ class Tracker:
                 return None
             try:
                 sampler.send("prepare", *plan)
+                sampler.reap_starter()
                 is_ready = sampler.wait_until_ready(READY_SECONDS)
             except BaseException:  # Ctrl-C, most likely
                 sampler.close()

@@ -124,8 +124,14 @@ class SamplerProcess:
         return message is not None
 
     def reap_starter(self) -> None:
-        """Wait for the process that became the sampler's parent and has ended at once."""
-        _wait_for(self._starter_pid)
+        """Wait for the process that became the sampler's parent and has ended at once.
+
+        In a program with threads its end may be signalled to any of them; while the main one waits here, no handler
+        of the program's can run and wait for it first.
+        """
+        starter_pid, self._starter_pid = self._starter_pid, 0
+        if starter_pid:
+            _wait_for(starter_pid)
 
     def send(self, word: str, *values: Any) -> bool:
         """Whether the sampler is still there to be told something."""
