@@ -1,0 +1,56 @@
+"""A memory limit for one command, where the kernel lets us set one."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+_MOUNT = Path("/sys/fs/cgroup")
+_ENTER = 'echo $$ > "$0/cgroup.procs" && exec "$@"'
+
+
+@contextmanager
+def memory_limit(limit_bytes: int) -> Iterator[tuple[str, ...]]:
+    """Words to put before a command, so that it runs in a group of its own with that limit."""
+    group, file_name = _make_group()
+    try:
+        (group / file_name).write_text(str(limit_bytes), encoding="ascii")
+        yield ("sh", "-c", _ENTER, str(group))
+    finally:
+        _remove(group)
+
+
+def _make_group() -> tuple[Path, str]:
+    name = f"gpu-tracker-test-{os.getpid()}"
+    reasons = []
+    for parent, file_name in ((_MOUNT / "memory", "memory.limit_in_bytes"), (_MOUNT, "memory.max")):
+        group = parent / name
+        try:
+            group.mkdir()
+        except OSError as error:
+            reasons.append(f"{group}: {error.strerror}")
+            continue
+        if (group / file_name).exists():
+            return group, file_name
+        group.rmdir()
+        reasons.append(f"{group}: no {file_name}")
+    pytest.skip(f"a memory limit cannot be set here ({'; '.join(reasons)})")
+
+
+def _remove(group: Path) -> None:
+    """The last process of the group may take a moment to go."""
+    deadline = time.monotonic() + 5
+    while True:
+        try:
+            group.rmdir()
+        except OSError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.05)
+        else:
+            return

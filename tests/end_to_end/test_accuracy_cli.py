@@ -1,0 +1,250 @@
+"""What `gpu-tracker run` and the paper's `gpu-tracker -e` say of a command, against what it says of itself."""
+
+from __future__ import annotations
+
+import os
+import shutil
+
+import pytest
+
+from end_to_end.cgroup import memory_limit
+from end_to_end.launch import track_command, track_workload, warm_memory
+
+MB = 10**6
+FRONTS = ("run", "-e")
+PORTABLE = {"GPU_TRACKER_SOURCE": "portable"}
+# What a process still uses when it has told the truth about itself.
+AFTER_THE_TRUTH_SECONDS = 0.005
+_BASH = shutil.which("bash")
+
+
+# ---- CPU.
+
+
+@pytest.mark.parametrize(
+    ("front", "load"),
+    [
+        ("run", "steady 2"),
+        ("-e", "steady 2"),
+        ("run", "pulsed 4"),
+        ("-e", "busy_threads 2 1"),
+        ("run", "short_children 200 0.02"),
+        ("-e", "workers 2 1 end"),
+    ],
+)
+def test_mean_cpu_is_that_of_getrusage(front: str, load: str) -> None:
+    """CPU time of a command and of the children it waited for is known to one percent, each in its place."""
+    truth, figures = track_workload(front, *load.split())
+    own, children = truth["cpu"]
+    assert own == pytest.approx(figures.main.cpu_seconds, rel=0.01, abs=AFTER_THE_TRUTH_SECONDS)
+    assert children == pytest.approx(figures.descendants.cpu_seconds, rel=0.01)
+    assert own + children == pytest.approx(figures.combined.cpu_seconds, rel=0.01)
+    for part in (figures.main, figures.descendants, figures.combined):
+        assert part.mean_percent <= part.max_percent <= figures.n_cores * 100 * 1.02
+
+
+# ---- Memory.
+
+
+def test_short_spike_is_found_every_time() -> None:
+    """1 GB held for 50 ms, given back right before the end, is in the peak, 20 times of 20."""
+    warm_memory()
+    for front in FRONTS * 10:
+        truth, figures = track_workload(front, "resident", 1000, 0.05, options=("--st", "1.0"))
+        assert truth["peak_bytes"] == pytest.approx(figures.main.ram_bytes, rel=0.01)
+        assert truth["peak_bytes"] == pytest.approx(figures.combined.ram_bytes, rel=0.01)
+        assert figures.descendants.ram_bytes == 0
+
+
+def test_spike_of_a_short_lived_child_is_found_every_time() -> None:
+    """1 GB held for 50 ms by a child that is gone at once is in the peak of the whole."""
+    warm_memory()
+    for front in FRONTS * 3:
+        truth, figures = track_workload(front, "descendant", "child", 1000, 0.05, 0)
+        assert truth["descendant"]["peak_bytes"] == pytest.approx(figures.descendants.ram_bytes, rel=0.01)
+        assert figures.combined.ram_bytes >= figures.descendants.ram_bytes
+        assert figures.main.ram_bytes < 100 * MB
+
+
+def test_spike_of_a_command_that_had_children_is_its_own() -> None:
+    """1 GB that the command took 20 ms before its end is its own, also if it ran others before."""
+    warm_memory()
+    for front in FRONTS * 3:
+        truth, figures = track_workload(front, "late_spike", 1000, 0.02)
+        assert truth["peak_bytes"] == pytest.approx(figures.main.ram_bytes, rel=0.01)
+        assert figures.descendants.ram_bytes < 100 * MB
+
+
+def test_programs_about_to_start_are_not_charged_with_the_memory_of_their_starter() -> None:
+    """Between fork and exec a child is still its parent's image; small programs stay small all the same."""
+    for front in FRONTS:
+        truth, figures = track_workload(front, "starter", 500, 100)
+        assert truth["peak_bytes"] == pytest.approx(figures.main.ram_bytes, rel=0.01)
+        assert figures.descendants.ram_bytes < 50 * MB
+        assert figures.combined.ram_bytes == pytest.approx(figures.main.ram_bytes, rel=0.05)
+
+
+def test_machine_holds_what_the_job_holds_also_in_a_spike() -> None:
+    """The system's peak is at least that of the job, however short it was."""
+    warm_memory()
+    for load in ("resident 1000 0.05", "descendant child 1000 0.05"):
+        _, figures = track_workload("run", *load.split())
+        assert figures.combined.ram_bytes <= figures.system_ram_bytes * 1.02
+        assert figures.system_ram_bytes <= figures.capacity_bytes
+
+
+@pytest.mark.parametrize(
+    ("front", "load"),
+    [
+        ("run", "forks inside 1 500 4 0 2"),
+        ("-e", "forks inside 1 500 4 250 4"),
+        ("run", "shared_block mmap 300 2"),
+        ("-e", "shared_block shared_memory 300 2"),
+    ],
+)
+def test_shared_memory_is_counted_once(front: str, load: str) -> None:
+    """What a tree holds is the sum of its proportional sizes, within five percent, and so is its split."""
+    warm_memory()
+    truth, figures = track_workload(front, *load.split())
+    pss = truth["pss_bytes"]
+    assert pss == pytest.approx(figures.combined.ram_bytes, rel=0.05)
+    assert truth["private_bytes"] == pytest.approx(figures.combined.private_bytes, abs=0.05 * pss)
+    assert truth["descendants_private_bytes"] == pytest.approx(
+        figures.descendants.private_bytes, abs=0.05 * pss
+    )
+    for part in (figures.main, figures.descendants, figures.combined):
+        assert part.ram_bytes == pytest.approx(part.private_bytes + part.shared_bytes)
+    assert figures.combined.ram_bytes >= max(figures.main.ram_bytes, figures.descendants.ram_bytes)
+    assert figures.combined.ram_bytes <= figures.system_ram_bytes * 1.02
+
+
+def test_spike_is_beside_what_others_hold() -> None:
+    """A child's spike counts on top of what its parent holds meanwhile."""
+    warm_memory()
+    for front in FRONTS:
+        truth, figures = track_workload(front, "beside", 300, 600, 0.05)
+        held, held_by_child = truth["held_bytes"], truth["held_by_child_bytes"]
+        assert held_by_child == pytest.approx(figures.descendants.ram_bytes, rel=0.01)
+        assert held + held_by_child == pytest.approx(figures.combined.ram_bytes, rel=0.05)
+
+
+def test_peaks_of_different_moments_are_not_added() -> None:
+    """Memory that was given back before a child took its own was never held together with it."""
+    truth, figures = track_workload("run", "in_turn", 600, 400, 0.7)
+    assert truth["most_at_once_bytes"] == pytest.approx(figures.combined.ram_bytes, rel=0.05)
+
+
+# ---- Descendants.
+
+
+@pytest.mark.parametrize(
+    ("kind", "front"),
+    [("child", "run"), ("thread", "-e"), ("setsid", "run"), ("orphan", "run"), ("orphan", "-e")],
+)
+def test_every_descendant_counts(kind: str, front: str) -> None:
+    """Wherever 300 MB and half a second of CPU are hidden, they are found."""
+    truth, figures = track_workload(front, "descendant", kind, 300, 1, 0.5)
+    descendant = truth["descendant"]
+    cpu_seconds = truth["cpu"][1] + (sum(descendant["cpu"]) if kind == "orphan" else 0)
+    assert descendant["peak_bytes"] == pytest.approx(figures.descendants.ram_bytes, rel=0.01)
+    assert cpu_seconds == pytest.approx(figures.descendants.cpu_seconds, rel=0.01)
+    assert figures.combined.ram_bytes >= figures.descendants.ram_bytes
+    assert figures.main.ram_bytes < 100 * MB
+
+
+def test_threads_are_the_most_at_once() -> None:
+    """The three maxima are each of their own moment."""
+    truth, figures = track_workload("run", "crowd", 6, 2, 4)
+    assert truth["main_threads"] == figures.main.threads
+    assert truth["descendants_threads"] == figures.descendants.threads
+    assert truth["combined_threads"] == figures.combined.threads
+
+
+def test_pythons_own_helper_is_not_counted() -> None:
+    """Of a spawned child and the resource tracker that comes with it, only the child is the job's."""
+    truth, figures = track_workload("run", "spawned", 50, 1, 0.3)
+    assert truth["has_helper"]
+    assert figures.descendants.threads == 1
+    assert truth["child_peak_bytes"] == pytest.approx(figures.descendants.ram_bytes, rel=0.01)
+    assert truth["cpu"][1] == pytest.approx(figures.descendants.cpu_seconds, rel=0.01)
+
+
+def test_trackers_inside_the_job_are_not_counted() -> None:
+    """A command that tracks itself is not charged for its trackers, but for starting them."""
+    n_trackers = 3
+    _, figures = track_workload("run", "several_trackers", "nested", n_trackers)
+    assert figures.descendants.threads == 0
+    assert figures.descendants.ram_bytes == 0
+    # The command itself waits for the interpreter that each sampler comes from, some ten milliseconds.
+    assert figures.descendants.cpu_seconds < 0.03 * n_trackers
+
+
+# ---- Time.
+
+
+@pytest.mark.skipif(_BASH is None, reason="needs a shell with a clock: bash is not installed")
+@pytest.mark.parametrize("front", FRONTS)
+@pytest.mark.parametrize(("seconds", "n_times"), [(0.02, 8), (0.9, 3)])
+def test_compute_time_is_that_of_the_command(seconds: float, n_times: int, front: str) -> None:
+    """Time runs from the start of a command to its end, not to the last look."""
+    script = f"echo $EPOCHREALTIME; sleep {seconds}; echo $EPOCHREALTIME"
+    excess = []
+    for _ in range(n_times):
+        printed, figures = track_command(front, ["bash", "--norc", "-c", script])
+        started, ended = map(float, printed.splitlines()[:2])
+        assert figures.seconds > ended - started
+        excess.append(figures.seconds - (ended - started))
+    # The shell's own start is in it too, and now and then that is held up.
+    assert min(excess) == pytest.approx(0, abs=0.005 + 0.001 * seconds)
+
+
+# ---- What the job may use.
+
+
+def test_expected_cores_are_those_the_command_may_run_on() -> None:
+    """Pinned to one core, a busy loop uses all of what it has; the machine has what it always had."""
+    core = min(os.sched_getaffinity(0))
+    truth, figures = track_workload("-e", "steady", 1.5, prefix=("taskset", "-c", str(core)))
+    assert figures.n_expected_cores == 1
+    assert figures.n_cores == os.cpu_count()
+    assert truth["cpu"][0] / figures.seconds * 100 == pytest.approx(
+        figures.main.mean_hardware_percent, rel=0.01
+    )
+
+
+@pytest.mark.parametrize("front", FRONTS)
+def test_capacity_is_the_memory_limit_of_the_job(front: str) -> None:
+    """In a group of 700 MB there are 700 MB, whatever the machine has."""
+    with memory_limit(700 * MB) as prefix:
+        truth, figures = track_workload(front, "resident", 300, 1, prefix=prefix)
+    assert figures.capacity_bytes == pytest.approx(700 * MB, rel=0.0001)
+    assert truth["peak_bytes"] == pytest.approx(figures.main.ram_bytes, rel=0.01)
+    assert figures.combined.ram_bytes <= figures.system_ram_bytes * 1.02
+    assert figures.system_ram_bytes <= figures.capacity_bytes
+
+
+# ---- Otherwise.
+
+
+def test_portable_source_knows_the_cpu() -> None:
+    """Also without the Linux source, CPU time is that of getrusage, within two percent."""
+    truth, figures = track_workload("run", "short_children", 100, 0.02, environment=PORTABLE)
+    own, children = truth["cpu"]
+    assert own == pytest.approx(figures.main.cpu_seconds, rel=0.02, abs=AFTER_THE_TRUTH_SECONDS)
+    assert children == pytest.approx(figures.descendants.cpu_seconds, rel=0.02)
+
+
+@pytest.mark.parametrize("kind", ["child", "orphan"])
+def test_portable_source_finds_memory_that_is_held(kind: str) -> None:
+    """Also without the Linux source, 300 MB held for a second by a descendant are found."""
+    truth, figures = track_workload("run", "descendant", kind, 300, 1, environment=PORTABLE)
+    assert truth["descendant"]["peak_bytes"] == pytest.approx(figures.descendants.ram_bytes, rel=0.01)
+    assert figures.combined.ram_bytes >= figures.descendants.ram_bytes
+
+
+def test_looking_a_hundred_times_a_second_changes_nothing() -> None:
+    """The shortest sleep time gives the same figures."""
+    truth, figures = track_workload("run", "resident", 300, 0.2, 1, options=("--st", "0.01"))
+    assert truth["cpu"][0] == pytest.approx(figures.main.cpu_seconds, rel=0.01)
+    assert truth["peak_bytes"] == pytest.approx(figures.main.ram_bytes, rel=0.01)
+    assert figures.main.max_percent <= figures.n_cores * 100 * 1.02

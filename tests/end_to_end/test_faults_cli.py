@@ -1,0 +1,882 @@
+"""The command line under attack: the job runs, is signalled, is killed and ends as if nobody watched.
+
+Where it matters the same job is run untracked too, and nobody outside may be able to tell the difference.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from end_to_end.fault_workloads.telling import read_state
+from end_to_end.faults import (
+    COMMAND,
+    MEGABYTE,
+    Outcome,
+    Scene,
+    as_nobody,
+    check_ends_once,
+    check_idle,
+    check_plausible,
+    check_said_once,
+    fill,
+    memory_group,
+    needs_root,
+    nobodys_python,
+    public_directory,
+    small_disk,
+    tracker,
+    wait_for_state,
+    wait_until,
+    workload,
+)
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks at processes through /proc")
+
+QUIET = ("run", "--no-record", "--st", "0.1", "--")
+RECORDED = ("run", "--record", "run.jsonl", "--st", "0.1", "--")
+
+
+@pytest.fixture
+def scene(tmp_path: Path) -> Iterator[Scene]:
+    """The processes of a test."""
+    with contextlib.closing(Scene(tmp_path)) as scene:
+        yield scene
+
+
+@pytest.fixture(autouse=True)
+def _nothing_is_left_behind(scene: Scene) -> Iterator[None]:
+    """No process of any kind outlives its test by more than two seconds."""
+    yield
+    assert not scene.wait_until_alone()
+
+
+def sh(script: str) -> list[str]:
+    """A job in a line."""
+    return ["sh", "-c", script]
+
+
+def start_job(scene: Scene, options: Sequence[str], job: Sequence[str]) -> tuple[subprocess.Popen[str], int]:
+    """Start a tracked workload that says `ready`, and find its pid."""
+    wrapper = scene.start(tracker(*options, *job), stdin=subprocess.PIPE, preexec_fn=os.setpgrp)
+    line = scene.read_line(wrapper)
+    assert line.startswith("ready"), (line, wrapper.stderr and wrapper.stderr.read())
+    (pid,) = children_of(wrapper.pid)
+    return wrapper, pid
+
+
+def children_of(pid: int) -> list[int]:
+    """The children of a process whose main thread starts them all."""
+    return [int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def check_summary(text: str, cpu: float) -> None:
+    """A summary for people with plausible figures in it."""
+    found = re.search(r"([\d.]+) s of CPU time", text)
+    assert found, text
+    assert cpu * 0.9 - 0.01 <= float(found[1]) <= cpu * 1.2 + 0.1, text
+    assert re.search(r"^  time  ", text, re.MULTILINE), text
+    assert re.search(r"^  RAM  ", text, re.MULTILINE), text
+    check_said_once(text)
+
+
+def check_refused(outcome: Outcome, marker: Path, code: int = 2) -> None:
+    """Nothing ran, and one sentence says why."""
+    assert outcome.returncode == code, outcome.stderr
+    assert outcome.stdout == ""
+    assert len(outcome.stderr.splitlines()) == 1, outcome.stderr
+    assert outcome.stderr.startswith("gpu-tracker: ")
+    assert not marker.exists()
+
+
+# ---- Exit codes.
+
+
+@pytest.mark.parametrize(
+    "script", ["exit 0", "exit 1", "exit 3", "exit 255", "kill -TERM $$", "kill -KILL $$"]
+)
+@pytest.mark.parametrize("mode", ["run", "-e"])
+def test_the_exit_code_is_the_jobs(scene: Scene, mode: str, script: str) -> None:
+    """The command line ends with the job's code, or with 128 and the signal as a shell has it."""
+    shell = scene.run(sh(f"sh -c '{script}'; exit $?"))
+    arguments = [*QUIET, *sh(script)] if mode == "run" else ["-e", f"sh -c '{script}'"]
+    outcome = scene.run_tracked(*arguments)
+    assert outcome.returncode == shell.returncode
+    assert "Traceback" not in outcome.stderr
+
+
+@pytest.mark.parametrize("mode", ["run", "-e"])
+@pytest.mark.parametrize(
+    ("command", "code"), [("no-such-command", 127), ("./not-executable", 126), ("/", 126)]
+)
+def test_a_command_that_cannot_run_gives_the_shells_code(
+    scene: Scene, mode: str, command: str, code: int
+) -> None:
+    """A command that is not there gives 127, one that may not run 126: one sentence, no recording."""
+    (scene.directory / "not-executable").write_text("#!/bin/sh\n")
+    arguments = ["run", "--", command] if mode == "run" else ["-e", command, "--record", "gpu-tracker-runs"]
+    outcome = scene.run_tracked(*arguments)
+    check_refused(outcome, scene.directory / "marker", code)
+    assert command in outcome.stderr
+    assert not list(scene.directory.glob("**/*.jsonl"))
+
+
+# ---- Signals.
+
+FORWARDED = ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2", "SIGTSTP", "SIGCONT")
+# What batch systems and supervisors send besides: nobody lists all that a job may have a handler for.
+UNCOMMON = ("SIGALRM", "SIGXCPU", "SIGWINCH", "SIGURG", "SIGPWR", "SIGRTMIN")
+
+
+@pytest.mark.parametrize("name", [*FORWARDED, *UNCOMMON])
+def test_a_signal_for_the_wrapper_reaches_the_job_once(scene: Scene, name: str) -> None:
+    """Whoever signals the wrapper means the job: it gets the signal once, goes on, and is reported."""
+    wrapper, _ = start_job(scene, QUIET, workload("signals", name))
+    wrapper.send_signal(signal.Signals[name])
+    assert scene.read_line(wrapper) == name
+    time.sleep(0.1)
+    outcome = scene.finish(wrapper, "")
+    assert outcome.stdout == "bye\n"
+    assert outcome.returncode == 5
+    check_summary(outcome.stderr, 0.0)
+
+
+def test_several_signals_come_through_in_their_order(scene: Scene) -> None:
+    """A job that is told to save, to save again and to end gets it so."""
+    wrapper, _ = start_job(scene, QUIET, workload("signals", "SIGUSR1", "SIGUSR2", "SIGTERM"))
+    for name in ("SIGUSR1", "SIGUSR2", "SIGUSR1", "SIGTERM"):
+        wrapper.send_signal(signal.Signals[name])
+        assert scene.read_line(wrapper) == name
+    assert scene.finish(wrapper, "").stdout == "bye\n"
+
+
+@pytest.mark.parametrize(
+    "number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1]
+)
+def test_a_signal_that_ends_the_job_is_reported(scene: Scene, number: signal.Signals) -> None:
+    """A job that dies of a forwarded signal gives 128 and its number, a summary and a complete recording."""
+    wrapper, _ = start_job(scene, RECORDED, sh("ulimit -c 0; echo ready; exec sleep 30"))
+    wrapper.send_signal(number)
+    outcome = scene.finish(wrapper)
+    assert outcome.returncode == 128 + number
+    assert f"killed by signal {number.value}" in outcome.stderr
+    check_ends_once(scene.directory / "run.jsonl")
+    assert scene.report(scene.directory / "run.jsonl")["exit_code"] == -number
+
+
+def test_a_signal_for_the_whole_group_ends_both_and_is_reported(scene: Scene) -> None:
+    """When the whole process group is told to end, the job ends of it and is reported."""
+    wrapper, _ = start_job(scene, QUIET, sh("echo ready; exec sleep 30"))
+    os.killpg(wrapper.pid, signal.SIGTERM)
+    outcome = scene.finish(wrapper)
+    assert outcome.returncode == 128 + signal.SIGTERM
+    check_summary(outcome.stderr, 0.0)
+
+
+def test_a_job_that_ignores_sigterm_runs_on(scene: Scene) -> None:
+    """Neither the wrapper nor the job ends of a SIGTERM that the job ignores."""
+    wrapper, job = start_job(scene, QUIET, workload("signals", "-SIGTERM"))
+    wrapper.terminate()
+    time.sleep(0.3)
+    assert wrapper.poll() is None
+    assert read_state(job) is not None
+    outcome = scene.finish(wrapper, "")
+    assert (outcome.returncode, outcome.stdout) == (5, "bye\n")
+    check_summary(outcome.stderr, 0.0)
+
+
+def test_nohup_holds_for_wrapper_and_job(scene: Scene) -> None:
+    """Under nohup a hangup ends nobody, and the job ignores it as it would without us."""
+    command = ["nohup", *tracker(*QUIET), *workload("signals", "SIGUSR1")]
+    wrapper = scene.start(command, stdin=subprocess.PIPE)
+    assert scene.read_line(wrapper) == "ready"
+    (job,) = children_of(wrapper.pid)
+    ignored = next(line for line in Path(f"/proc/{job}/status").read_text().splitlines() if "SigIgn" in line)
+    assert int(ignored.split()[1], 16) & (1 << (signal.SIGHUP - 1))
+    wrapper.send_signal(signal.SIGHUP)
+    time.sleep(0.2)
+    outcome = scene.finish(wrapper, "")
+    assert (outcome.returncode, outcome.stdout) == (5, "bye\n")
+
+
+def test_a_suspended_wrapper_suspends_the_job_and_both_continue(scene: Scene) -> None:
+    """SIGTSTP for the wrapper stops both, SIGCONT continues both, and nobody spins meanwhile."""
+    wrapper, job = start_job(scene, QUIET, workload("signals", "SIGCONT"))
+    wrapper.send_signal(signal.SIGTSTP)
+    wait_for_state(job, "T")
+    wait_for_state(wrapper.pid, "T")
+    check_idle(scene.wait_for_sampler(), 0.5)
+    wrapper.send_signal(signal.SIGCONT)
+    assert scene.read_line(wrapper) == "SIGCONT"
+    outcome = scene.finish(wrapper, "")
+    assert (outcome.returncode, outcome.stdout) == (5, "bye\n")
+
+
+def test_a_job_paused_and_continued_by_its_pid_is_waited_for(scene: Scene) -> None:
+    """When somebody stops and continues the job itself, the wrapper does not stay behind stopped."""
+    wrapper, job = start_job(scene, QUIET, workload("signals", "SIGUSR1"))
+    os.kill(job, signal.SIGSTOP)
+    wait_for_state(job, "T")
+    time.sleep(0.2)
+    os.kill(job, signal.SIGCONT)
+    wait_until(lambda: read_state(job) != "T", "the job goes on")
+    outcome = scene.finish(wrapper, "")
+    assert (outcome.returncode, outcome.stdout) == (5, "bye\n")
+    check_summary(outcome.stderr, 0.0)
+
+
+# ---- Kills.
+
+
+def test_killing_the_wrapper_kills_the_job(scene: Scene) -> None:
+    """Who kills the wrapper means the job: it dies, the sampler ends, the recording can be read."""
+    wrapper, job = start_job(scene, RECORDED, workload("busy", 0.3, 20))
+    wrapper.kill()
+    assert scene.finish(wrapper).returncode == -signal.SIGKILL
+    wait_until(lambda: read_state(job) is None, "the job is dead", seconds=2)
+    assert not scene.wait_until_alone()
+    report = scene.report(scene.directory / "run.jsonl")
+    assert report["ending"] in ("abandoned", "killed")
+    assert report["summary"]["combined_cpu"]["seconds"] == pytest.approx(0.3, abs=0.15)
+    assert report["summary"]["combined_ram"]["total_bytes"] > 20 * MEGABYTE
+    check_ends_once(scene.directory / "run.jsonl")
+
+
+def test_a_killed_job_is_reported(scene: Scene) -> None:
+    """A job that somebody kills gives 137 and a complete summary."""
+    wrapper, job = start_job(scene, RECORDED, workload("busy", 0.3, 20))
+    os.kill(job, signal.SIGKILL)
+    outcome = scene.finish(wrapper)
+    assert outcome.returncode == 137
+    assert "killed by signal 9" in outcome.stderr
+    check_summary(outcome.stderr, 0.3)
+    assert scene.report(scene.directory / "run.jsonl")["exit_code"] == -9
+
+
+@pytest.mark.parametrize("options", [QUIET, RECORDED])
+def test_a_killed_sampler_costs_only_its_own_figures(scene: Scene, options: Sequence[str]) -> None:
+    """Without its sampler the job goes on, its code is right, and the summary has its time and CPU."""
+    wrapper, _ = start_job(scene, options, workload("busy", 0.3, 20, 6))
+    time.sleep(0.2)
+    os.kill(scene.wait_for_sampler(), signal.SIGKILL)
+    time.sleep(0.2)
+    outcome = scene.finish(wrapper, "")
+    assert outcome.returncode == 6
+    check_summary(outcome.stderr, 0.3)
+    assert "exit code 6, but its sampler was lost" in outcome.stderr
+    assert outcome.stderr.count("The sampler was lost") == 1
+
+
+def test_a_hanging_sampler_delays_the_result_by_seconds_at_most(scene: Scene) -> None:
+    """A sampler that does not answer is given up: the job's code and its time and CPU come all the same."""
+    wrapper, _ = start_job(scene, QUIET, workload("busy", 0.3, 20, 6))
+    os.kill(scene.wait_for_sampler(), signal.SIGSTOP)
+    outcome = scene.finish(wrapper, "")
+    assert outcome.returncode == 6
+    check_summary(outcome.stderr, 0.3)
+
+
+def test_killed_all_at_once_they_leave_a_readable_recording(scene: Scene) -> None:
+    """After kill -9 of wrapper, job and sampler at once the recording loads and says so."""
+    wrapper, _ = start_job(scene, RECORDED, workload("busy", 0.3, 20))
+    time.sleep(0.3)
+    for pid in sorted(scene.processes(), key=lambda pid: pid != scene.samplers()[0]):
+        os.kill(pid, signal.SIGKILL)
+    scene.finish(wrapper)
+    text = scene.run_tracked("report", "run.jsonl")
+    assert text.returncode == 0, text.stderr
+    assert ": killed\n" in text.stdout
+    check_summary(text.stdout, 0.3)
+
+
+@pytest.mark.parametrize("mode", ["run", "-e"])
+@needs_root
+def test_a_job_killed_for_its_memory_is_told_so(scene: Scene, mode: str) -> None:
+    """A job killed at its memory limit gives 137, a summary, and a note that names the limit."""
+    with memory_group(150 * MEGABYTE) as enter:
+        job = workload("busy", 0.1, 400)
+        arguments = [*QUIET, *job] if mode == "run" else ["-e", " ".join(job)]
+        outcome = scene.run(tracker(*arguments), preexec_fn=enter)
+        assert outcome.returncode == 137, outcome.stderr
+        limit = 150 * MEGABYTE // 4096 * 4096 / 1e6
+        assert f"memory limit of {limit:.0f} MB was reached" in outcome.stderr
+        check_said_once(outcome.stderr)
+        assert not scene.wait_until_alone()
+    if mode == "run":
+        peak = re.search(r"RAM +([\d.]+) MB at most", outcome.stderr)
+        assert peak
+        assert 80 < float(peak[1]) < 151, outcome.stderr
+
+
+# ---- Streams.
+
+NOISE = "import os, sys; sys.stdout.buffer.write(bytes(range(256)) * 4000); os.write(2, b'err')"
+
+
+def test_standard_output_is_the_jobs_byte_for_byte(scene: Scene) -> None:
+    """What the job writes to standard output arrives as it is, and nothing else does."""
+    job = [sys.executable, "-c", NOISE]
+    with (scene.directory / "out").open("wb") as file:
+        outcome = scene.run_tracked(*QUIET, *job, stdout=file)
+    assert outcome.returncode == 0
+    assert (scene.directory / "out").read_bytes() == bytes(range(256)) * 4000
+    assert outcome.stderr.startswith("err")
+
+
+def test_standard_input_is_the_jobs(scene: Scene) -> None:
+    """What is written to our standard input arrives at the job, to its end."""
+    text = "".join(f"line {number}\n" for number in range(20_000))
+    wrapper = scene.start(tracker(*QUIET, "cat"), stdin=subprocess.PIPE)
+    outcome = scene.finish(wrapper, text)
+    assert outcome.stdout == text
+    assert outcome.returncode == 0
+
+
+@pytest.mark.parametrize("command", ["yes", "seq 3"])
+@pytest.mark.parametrize("mode", ["run", "-e"])
+def test_a_reader_that_goes_early_ends_the_job_as_ever(scene: Scene, mode: str, command: str) -> None:
+    """In `job | head -1` the job ends of the broken pipe as it does untracked, and nobody complains."""
+    tracked = (
+        f"{COMMAND} {' '.join(QUIET)} {command}"
+        if mode == "run"
+        else f"{COMMAND} -e '{command}' --disable-logs"
+    )
+    script = "{} | head -1; echo ${{PIPESTATUS[*]}}"
+    untracked = scene.run(["bash", "-c", script.format(command)])
+    outcome = scene.run(["bash", "-c", script.format(tracked)])
+    if command == "yes":
+        assert outcome.stdout == untracked.stdout == "y\n141 0\n"
+    else:
+        assert outcome.stdout.splitlines()[0] == "1"
+        assert outcome.stdout.splitlines()[1] in ("0 0", "141 0")
+    assert "Traceback" not in outcome.stderr
+    assert "BrokenPipe" not in outcome.stderr
+
+
+def test_jobs_in_a_pipeline_are_each_tracked(scene: Scene) -> None:
+    """Two tracked jobs in one pipeline work together as untracked ones do."""
+    one = f"{COMMAND} {' '.join(QUIET)}"
+    outcome = scene.run(
+        ["bash", "-c", f"{one} seq 5 | {one} sort -r | tr '\\n' ' '; echo ${{PIPESTATUS[*]}}"]
+    )
+    assert outcome.stdout == "5 4 3 2 1 0 0 0\n"
+    assert len(re.findall(r"exit code 0", outcome.stderr)) == 2
+
+
+INHERITED = """
+pwd; env | sort; umask; ulimit -a
+cat /proc/$$/oom_score_adj
+for fd in /proc/$$/fd/*; do echo "${fd##*/}"; done
+set -- $(cat /proc/$$/stat); echo "group $5 session $6 terminal $7 nice ${19}"
+"""
+# Not in the shell, which blocks all signals for the moments in which it starts something.
+STATUS = [
+    "grep",
+    "-E",
+    "^(Sig(Blk|Ign|Cgt)|ShdPnd|NoNewPrivs|Seccomp|Cpus_allowed|Cap...):",
+    "/proc/self/status",
+]
+
+
+def test_the_job_inherits_what_it_would_untracked(scene: Scene) -> None:
+    """Environment, limits, signals, descriptors, group and session of the job are as ever."""
+    extra = os.open(os.devnull, os.O_RDONLY)
+    try:
+        for job in (sh(INHERITED), STATUS):
+            env = {"STRANGE": "a b\nc=\udcff"}
+            untracked = scene.run(job, pass_fds=(extra,), env=env)
+            outcome = scene.run_tracked(*QUIET, *job, pass_fds=(extra,), env=env)
+            assert outcome.stdout == untracked.stdout
+            assert len(outcome.stdout) > 100
+    finally:
+        os.close(extra)
+
+
+@pytest.mark.parametrize("streams", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+@pytest.mark.parametrize("mode", ["run", "-e"])
+def test_closed_streams_do_not_keep_the_job_from_running(scene: Scene, mode: str, streams: str) -> None:
+    """Without standard streams the job runs, finds them closed as it would untracked, and gives its code."""
+    script = "for fd in /proc/$$/fd/[012]; do echo ${fd##*/}; done > %s; exit 3"
+    scene.run(sh(f"sh -c '{script % 'untracked'}' {streams}"))
+    (scene.directory / "job.sh").write_text(script % "tracked")
+    tracked = f"{COMMAND} {' '.join(QUIET)} sh job.sh" if mode == "run" else f"{COMMAND} -e 'sh job.sh'"
+    outcome = scene.run(sh(f"{tracked} {streams}; exit $?"))
+    assert outcome.returncode == 3, outcome.stderr
+    assert (scene.directory / "tracked").read_text() == (scene.directory / "untracked").read_text()
+    assert "Traceback" not in outcome.stderr
+
+
+@pytest.mark.parametrize("mode", ["run", "-e"])
+def test_a_full_standard_error_loses_neither_code_nor_result(scene: Scene, mode: str) -> None:
+    """When nothing can be said on standard error, the job's code and the result are right."""
+    arguments = [*QUIET, *sh("echo hello; exit 3")] if mode == "run" else ["-e", "sh -c 'echo hello; exit 3'"]
+    with open("/dev/full", "w", encoding="ascii") as full:
+        outcome = scene.run_tracked(*arguments, stderr=full)
+    assert outcome.returncode == 3
+    assert outcome.stdout.startswith("hello\n")
+    assert ("Max RAM" in outcome.stdout) == (mode == "-e")
+
+
+def test_a_name_that_is_not_text_is_passed_as_it_is(scene: Scene) -> None:
+    """Arguments that are no valid UTF-8 reach the job untouched, and its summary and recording are made."""
+    job = sh('printf %s "$0" | od -An -tx1')
+    outcome = scene.run(tracker(*RECORDED, *job, b"caf\xe9 \xff"))
+    assert outcome.stdout.split() == ["63", "61", "66", "e9", "20", "ff"]
+    assert outcome.returncode == 0
+    assert "exit code 0" in outcome.stderr
+    assert scene.run_tracked("report", "run.jsonl").returncode == 0
+
+
+# ---- Children that stay.
+
+
+def test_a_daemon_of_the_job_does_not_delay_the_end(scene: Scene) -> None:
+    """A daemon that the job leaves running is not waited for, nor killed, nor watched any longer."""
+    began = time.monotonic()
+    outcome = scene.run_tracked(*QUIET, *sh("setsid sleep 30 </dev/null >/dev/null 2>&1 & sleep 0.2; exit 4"))
+    assert outcome.returncode == 4
+    assert time.monotonic() - began < 15
+    wait_until(
+        lambda: Counter(scene.processes().values()) == {"sleep": 1}, "only the daemon is left", seconds=2
+    )
+    (daemon,) = scene.processes()
+    os.kill(daemon, signal.SIGKILL)
+
+
+def test_a_child_that_holds_the_output_is_not_waited_for_by_us(scene: Scene) -> None:
+    """A child that keeps the job's output open delays its readers as ever, but not the wrapper."""
+    wrapper = scene.start(tracker(*QUIET, *sh("sleep 30 & echo $!; exit 4")))
+    child = int(scene.read_line(wrapper))
+    assert wrapper.wait(timeout=15) == 4
+    os.kill(child, signal.SIGKILL)
+
+
+# ---- Refusals, before anything has run.
+
+REFUSED = {
+    "unwritable output": ["-o", "/proc/nowhere/result"],
+    "output in a missing directory": ["-o", "missing/result"],
+    "output that is a directory": ["-o", "."],
+    "unknown format": ["-f", "xml"],
+    "no interval": ["--st", "0"],
+    "negative interval": ["--st", "-1"],
+    "interval that is no number": ["--st", "abc"],
+    "interval that is nan": ["--st", "nan"],
+    "interval without end": ["--st", "inf"],
+    "no cores": ["--nec", "0"],
+    "half a core": ["--nec", "0.5"],
+    "no GPU": ["--guuids", ""],
+    "existing recording": ["--record", "exists.jsonl"],
+    "recording below a file": ["--record", "exists.jsonl/run.jsonl"],
+    "recording nowhere": ["--record", "/proc/nowhere"],
+    "overhead above one": ["--max-overhead", "2"],
+    "unknown option": ["--no-such-option"],
+}
+PAPERS = {
+    "RAM unit": ["--ru", "GB"],
+    "GPU RAM unit": ["--gru", "GB"],
+    "time unit": ["--tu", "fortnights"],
+}
+
+
+@pytest.mark.parametrize("mode", ["run", "-e"])
+@pytest.mark.parametrize("case", [*REFUSED, *PAPERS])
+def test_a_wrong_request_is_refused_before_the_job_starts(scene: Scene, mode: str, case: str) -> None:
+    """What cannot be done is said in one sentence with code 2, and the job has not run."""
+    if mode == "run" and case in PAPERS:
+        pytest.skip("an option of the paper's command line only")
+    (scene.directory / "exists.jsonl").write_text("somebody else's")
+    options = {**REFUSED, **PAPERS}[case]
+    job = "touch marker"
+    arguments = ["run", *options, "--", *job.split()] if mode == "run" else ["-e", job, *options]
+    outcome = scene.run_tracked(*arguments)
+    check_refused(outcome, scene.directory / "marker")
+    assert sorted(path.name for path in scene.directory.iterdir()) == ["exists.jsonl"]
+    assert (scene.directory / "exists.jsonl").read_text() == "somebody else's"
+
+
+@pytest.mark.parametrize(
+    "arguments", [["run"], ["run", "--"], ["-e", ""], ["-e", "'unclosed"], ["-o", "x"], ["attach"]]
+)
+def test_a_request_without_a_job_is_refused(scene: Scene, arguments: list[str]) -> None:
+    """Without a command there is one sentence and code 2."""
+    check_refused(scene.run_tracked(*arguments), scene.directory / "marker")
+
+
+def test_an_unwritable_place_is_refused_to_an_ordinary_user(scene: Scene) -> None:
+    """An ordinary user learns before the job starts that the result cannot be written there."""
+    with public_directory() as directory:
+        place = directory / "place"
+        place.mkdir(mode=0o555)
+        command = [
+            nobodys_python(),
+            "-m",
+            "gpu_tracker",
+            "run",
+            "--no-record",
+            "-o",
+            "place/result",
+            "--",
+            "touch",
+            "marker",
+        ]
+        outcome = scene.run(as_nobody(command), cwd=directory)
+        check_refused(outcome, directory / "marker")
+
+
+# ---- Results.
+
+
+@pytest.mark.parametrize("mode", ["run", "-e"])
+def test_a_result_that_cannot_be_written_is_said_and_shown(scene: Scene, mode: str) -> None:
+    """When the result's place turns out to be full, the result is shown instead and the job's code stands."""
+    options = ["-o", "/dev/full"]
+    arguments = (
+        ["run", "--no-record", *options, "--", *sh("exit 3")]
+        if mode == "run"
+        else ["-e", "sh -c 'exit 3'", *options]
+    )
+    outcome = scene.run_tracked(*arguments)
+    assert outcome.returncode == 3
+    assert "No space left on device" in outcome.stderr
+    assert ("exit code 3" if mode == "run" else "Max RAM") in outcome.stderr
+    assert "Traceback" not in outcome.stderr
+
+
+@needs_root
+def test_a_disk_that_fills_up_leaves_the_old_result(scene: Scene) -> None:
+    """A result that does not fit leaves the old one as it was, no fragment, and is shown instead."""
+    with small_disk(scene.directory, 64 * 1024) as disk:
+        (disk / "result").write_text("old")
+        wrapper, _ = start_job(
+            scene, ["run", "--no-record", "-o", str(disk / "result"), "--"], workload("busy", 0.1, 1)
+        )
+        fill(disk)
+        outcome = scene.finish(wrapper, "")
+        assert outcome.returncode == 0
+        assert (disk / "result").read_text() == "old"
+        assert sorted(path.name for path in disk.iterdir()) == ["filler", "result"]
+        assert "exit code 0" in outcome.stderr
+
+
+@pytest.mark.parametrize("mode", ["run", "-e"])
+def test_a_result_appears_whole(scene: Scene, mode: str) -> None:
+    """A result replaces the old one in a single step when the job is over, and leaves no draft."""
+    result = scene.directory / "result.json"
+    result.write_text("old")
+    options = ["-f", "json", "-o", "result.json"]
+    script = "cat result.json; exit 3"
+    arguments = (
+        ["run", "--no-record", *options, "--", *sh(script)]
+        if mode == "run"
+        else ["-e", f"sh -c '{script}'", *options]
+    )
+    outcome = scene.run_tracked(*arguments)
+    assert outcome.returncode == 3
+    assert outcome.stdout.startswith("old")
+    assert isinstance(json.loads(result.read_text()), dict)
+    assert [path.name for path in scene.directory.iterdir()] == ["result.json"]
+
+
+def test_a_result_through_a_link_goes_where_the_link_points(scene: Scene) -> None:
+    """A link stays a link: its target gets the result, as with any redirection."""
+    target, link = scene.directory / "target", scene.directory / "link"
+    target.write_text("old")
+    link.symlink_to("target")
+    assert scene.run_tracked("run", "--no-record", "-o", "link", "--", "true").returncode == 0
+    assert link.is_symlink()
+    assert "exit code 0" in target.read_text()
+
+
+def test_a_result_for_standard_output_joins_the_jobs_output(scene: Scene) -> None:
+    """A file that is our own standard output, under whatever name, keeps what the job wrote there."""
+    standard_output = (
+        scene.directory / "stdout"
+    )  # not /dev/stdout itself: who fails must not harm the machine
+    standard_output.symlink_to("/proc/self/fd/1")
+    output = scene.directory / "output"
+    with output.open("w") as file:
+        outcome = scene.run_tracked("run", "--no-record", "-o", "stdout", "--", "echo", "hello", stdout=file)
+    assert outcome.returncode == 0, outcome.stderr
+    assert standard_output.is_symlink()
+    assert output.read_text().startswith("hello\n")
+    assert "exit code 0" in output.read_text()
+
+
+def test_a_result_for_a_named_pipe_reaches_its_reader(scene: Scene) -> None:
+    """Who reads the result from a named pipe gets it, and nobody waits for ever."""
+    os.mkfifo(scene.directory / "pipe")
+    reader = scene.start(["cat", "pipe"])
+    outcome = scene.run_tracked("run", "--no-record", "-o", "pipe", "--", *sh("sleep 0.2; exit 3"))
+    assert outcome.returncode == 3
+    assert "exit code 3" in scene.finish(reader).stdout
+
+
+def test_a_killed_wrapper_leaves_no_draft(scene: Scene) -> None:
+    """Even kill -9 leaves no half-made result, nor the draft of one."""
+    wrapper, _ = start_job(scene, ["run", "--no-record", "-o", "result", "--"], workload("busy", 0.1, 1))
+    wrapper.kill()
+    scene.finish(wrapper)
+    assert not scene.wait_until_alone()
+    assert not list(scene.directory.iterdir())
+
+
+# ---- Recordings.
+
+
+def test_a_report_is_what_the_run_printed(scene: Scene) -> None:
+    """`gpu-tracker report` prints what the run itself printed, to the letter."""
+    wrapper, _ = start_job(scene, RECORDED, workload("busy", 0.3, 30, 3))
+    outcome = scene.finish(wrapper, "")
+    printed, _, last = outcome.stderr.rstrip("\n").rpartition("\n")
+    assert last == f"  recording: {scene.directory / 'run.jsonl'}"
+    assert scene.run_tracked("report", "run.jsonl").stdout == f"{printed}\n"
+
+
+def test_a_recording_cut_anywhere_can_be_read(scene: Scene) -> None:
+    """Cut at any byte of its last 2 KB the recording gives a report; no sample that is whole is lost."""
+    from gpu_tracker.recording.reader import load
+    from gpu_tracker.reports import render
+    from gpu_tracker.reports.build import build
+
+    wrapper, _ = start_job(scene, RECORDED, workload("busy", 0.5, 30))
+    time.sleep(0.5)
+    scene.finish(wrapper, "")
+    content = (scene.directory / "run.jsonl").read_bytes()
+    first = content.index(b"\n") + 1
+    cut = scene.directory / "cut.jsonl"
+    for size in range(max(first, len(content) - 2048), len(content)):
+        cut.write_bytes(content[:size])
+        report = build(load(str(cut)))
+        whole = content[:size].count(b'{"sample"') - (not content[:size].endswith(b"\n"))
+        assert report.summary.looks >= max(0, whole - 1)
+        assert size % 16 or render(report, "text")
+    for size in (first, len(content) - 100, len(content) - 2):
+        cut.write_bytes(content[:size])
+        outcome = scene.run_tracked("report", cut)
+        assert outcome.returncode == 0, outcome.stderr
+        assert "no closing line" in outcome.stdout
+
+
+@pytest.mark.parametrize(
+    "content", [None, b"", b"\0" * 4096, b"hello\n", b'{"header": {}}\n', b"[1]\n", b"\xff\xfe"]
+)
+def test_what_is_no_recording_is_said_in_one_sentence(scene: Scene, content: bytes | None) -> None:
+    """A file that is missing, empty or something else gives one sentence and a code, never a traceback."""
+    if content is not None:
+        (scene.directory / "file.jsonl").write_bytes(content)
+    check_refused(scene.run_tracked("report", "file.jsonl"), scene.directory / "marker", code=1)
+
+
+def test_a_damaged_line_in_the_middle_is_left_out_and_said(scene: Scene) -> None:
+    """A line spoilt by a bad disk costs that line only, and the report says which."""
+    wrapper, _ = start_job(scene, RECORDED, workload("busy", 0.4, 30))
+    scene.finish(wrapper, "")
+    lines = (scene.directory / "run.jsonl").read_bytes().splitlines(keepends=True)
+    lines[3] = b"\0" * 100 + b"\n"
+    (scene.directory / "bad.jsonl").write_bytes(b"".join(lines))
+    outcome = scene.run_tracked("report", "bad.jsonl")
+    assert outcome.returncode == 0, outcome.stderr
+    assert "Line 4" in outcome.stdout
+    check_summary(outcome.stdout, 0.4)
+
+
+@pytest.mark.parametrize("command", ["report", "attach"])
+def test_a_report_for_a_full_disk_is_an_error_in_one_sentence(scene: Scene, command: str) -> None:
+    """A result that cannot be written is an error with one sentence, not a traceback."""
+    scene.run_tracked(*RECORDED, "true")
+    what = "run.jsonl"
+    if command == "attach":
+        what = str(scene.start(["sleep", "0.5"]).pid)
+    outcome = scene.run_tracked(
+        command, what, "-o", "/dev/full", *(["--no-record"] if command == "attach" else [])
+    )
+    assert outcome.returncode != 0 or command == "attach"
+    assert "No space left on device" in outcome.stderr
+    assert "Traceback" not in outcome.stderr
+
+
+def test_help_for_a_reader_that_goes_early_is_no_error(scene: Scene) -> None:
+    """`gpu-tracker --help | head -1` ends quietly."""
+    outcome = scene.run(["bash", "-c", f"{COMMAND} --help | head -1"])
+    assert "Traceback" not in outcome.stderr
+    assert "Broken" not in outcome.stderr
+
+
+# ---- Attaching.
+
+
+def test_attach_follows_a_process_to_its_end(scene: Scene) -> None:
+    """An attached process is followed until it ends, then its figures are printed."""
+    other = scene.start(workload("busy", 0.2, 20), stdin=subprocess.PIPE)
+    scene.read_line(other)
+    attached = scene.start(tracker("attach", other.pid, "--st", "0.1", "--record", "run.jsonl"))
+    sampler = scene.wait_for_sampler()
+    time.sleep(0.3)
+    check_idle(sampler, 0.5)
+    scene.finish(other, "")
+    outcome = scene.finish(attached)
+    assert outcome.returncode == 0
+    check_summary(outcome.stderr, 0.0)
+    check_ends_once(scene.directory / "run.jsonl")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_attach_ends_with_an_interrupt_and_leaves_the_process_alone(
+    scene: Scene, number: signal.Signals
+) -> None:
+    """Interrupting is the normal way to end attach: figures, code 0, the process untouched."""
+    other = scene.start(workload("busy", 0.2, 20), stdin=subprocess.PIPE)
+    scene.read_line(other)
+    attached = scene.start(tracker("attach", other.pid, "--st", "0.1", "--no-record"))
+    scene.wait_for_sampler()
+    time.sleep(0.5)
+    attached.send_signal(number)
+    outcome = scene.finish(attached)
+    assert outcome.returncode == 0, outcome.stderr
+    check_summary(outcome.stderr, 0.0)
+    assert scene.finish(other, "").returncode == 0
+
+
+@pytest.mark.parametrize("pid", ["0", "-1", "abc", "4194305", "99999999999999999999"])
+def test_attach_refuses_what_is_no_process(scene: Scene, pid: str) -> None:
+    """What is no process is refused in one sentence."""
+    check_refused(scene.run_tracked("attach", "--", pid), scene.directory / "marker")
+
+
+def test_attach_refuses_a_process_that_has_gone(scene: Scene) -> None:
+    """A process that has ended is refused in one sentence, and no recording is begun."""
+    child = subprocess.Popen(["true"])
+    child.wait()
+    outcome = scene.run_tracked("attach", child.pid)
+    check_refused(outcome, scene.directory / "marker")
+    assert not list(scene.directory.iterdir())
+
+
+@pytest.mark.parametrize("options", [["--no-record"], ["--record", "run.jsonl"]])
+def test_attach_reports_what_it_has_when_its_sampler_is_lost(scene: Scene, options: list[str]) -> None:
+    """When the sampler of an attached tracker is killed, what was measured up to then is printed."""
+    other = scene.start(workload("busy", 0.2, 20), stdin=subprocess.PIPE)
+    scene.read_line(other)
+    attached = scene.start(tracker("attach", other.pid, "--st", "0.1", *options))
+    sampler = scene.wait_for_sampler()
+    time.sleep(0.5)
+    os.kill(sampler, signal.SIGKILL)
+    outcome = scene.finish(attached)
+    assert scene.finish(other, "").returncode == 0
+    assert "sampler was lost" in outcome.stderr
+    assert re.search(r"RAM +[\d.]+ MB at most", outcome.stderr), outcome.stderr
+    assert "Traceback" not in outcome.stderr
+
+
+@needs_root
+def test_attach_to_a_process_of_root_as_an_ordinary_user(scene: Scene) -> None:
+    """An ordinary user gets time, CPU and RAM of a process of root, without a flood of complaints."""
+    other = scene.start(workload("busy", 0.2, 20), stdin=subprocess.PIPE)
+    scene.read_line(other)
+    command = [nobodys_python(), "-m", "gpu_tracker", "attach", str(other.pid), "--no-record", "--st", "0.1"]
+    with public_directory() as directory:
+        attached = scene.start(as_nobody(command), cwd=directory)
+        scene.wait_for_sampler()
+        time.sleep(0.5)
+        scene.finish(other, "")
+        outcome = scene.finish(attached)
+    assert outcome.returncode == 0, outcome.stderr
+    check_summary(outcome.stderr, 0.0)
+    assert re.search(r"RAM +[\d.]+ MB at most", outcome.stderr), outcome.stderr
+
+
+# ---- Trackers among themselves.
+
+
+def test_two_runs_in_one_directory_do_not_meet(scene: Scene) -> None:
+    """Two runs at once in one directory make two recordings, each of its own job."""
+    options = ["run", "--st", "0.1", "--"]
+    first, _ = start_job(scene, options, workload("busy", 0.3, 5, 3))
+    second, _ = start_job(scene, options, workload("busy", 0.1, 40, 4))
+    assert (scene.finish(first, "").returncode, scene.finish(second, "").returncode) == (3, 4)
+    reports = [scene.report(path) for path in (scene.directory / "gpu-tracker-runs").glob("*.jsonl")]
+    assert sorted(report["exit_code"] for report in reports) == [3, 4]
+    assert not list(scene.directory.glob("**/*.tmp"))
+
+
+def test_a_run_in_a_run_counts_the_job_once(scene: Scene) -> None:
+    """A run of a run passes codes and signals on, and the inner sampler counts for nobody."""
+    inner = tracker("run", "--record", "inner.jsonl", "--st", "0.1", "--", *workload("signals", "SIGTERM"))
+    wrapper = scene.start(
+        tracker("run", "--record", "outer.jsonl", "--st", "0.1", "--", *inner), stdin=subprocess.PIPE
+    )
+    assert scene.read_line(wrapper) == "ready"
+    time.sleep(0.3)
+    wrapper.terminate()
+    assert scene.read_line(wrapper) == "SIGTERM"
+    outcome = scene.finish(wrapper, "")
+    assert outcome.returncode == 5
+    outer, inner_report = (scene.report(scene.directory / f"{name}.jsonl") for name in ("outer", "inner"))
+    assert inner_report["summary"]["processes"] == 1
+    assert outer["summary"]["processes"] == 2
+    assert outer["exit_code"] == inner_report["exit_code"] == 5
+
+
+def test_a_tracker_of_the_api_inside_a_run_works(scene: Scene) -> None:
+    """A job that tracks itself can be tracked from outside too, and both have plausible figures."""
+    outcome = scene.run_tracked(*RECORDED, *workload("endings", "exit", "with"))
+    assert outcome.returncode == 3
+    check_plausible(outcome.figures, 0.25)
+    summary = scene.report(scene.directory / "run.jsonl")["summary"]
+    assert summary["processes"] == 1
+    assert summary["combined_cpu"]["seconds"] >= 0.25
+
+
+# ---- Narrow places.
+
+
+def test_under_timeout_the_job_is_ended_and_reported(scene: Scene) -> None:
+    """`timeout` around us ends the job in time and gives its own code, and the summary is there."""
+    outcome = scene.run(["timeout", "0.5", *tracker(*QUIET, "sleep", "30")])
+    assert outcome.returncode == 124
+    assert f"killed by signal {signal.SIGTERM.value}" in outcome.stderr
+    check_summary(outcome.stderr, 0.0)
+
+
+def test_a_deleted_directory_is_good_enough(scene: Scene) -> None:
+    """A job can be tracked in a directory that is no more, though nothing can be kept there."""
+    script = "mkdir gone; cd gone; rmdir ../gone; {}; exit $?"
+    job = "sh -c 'echo hello; exit 3'"
+    outcome = scene.run(sh(script.format(f"{COMMAND} {' '.join(QUIET)} {job}")))
+    assert (outcome.returncode, outcome.stdout) == (3, "hello\n"), outcome.stderr
+    for options in ("-o result", "--record runs"):
+        outcome = scene.run(sh(script.format(f"{COMMAND} run {options} -- {job}")))
+        check_refused(outcome, scene.directory / "marker")
+
+
+@pytest.mark.parametrize(
+    "locale", [[], ["LANG=C"], ["LC_ALL=C"], ["LC_CTYPE=C.UTF-8"], ["LANG=C", "LC_CTYPE=C"]]
+)
+def test_a_poor_environment_is_not_made_richer(scene: Scene, locale: list[str]) -> None:
+    """A job that is started without a locale, as by cron, is not given one."""
+    needed = [f"{name}={scene.environment()[name]}" for name in ("FAULT_MARK", "PYTHONPATH")]
+    environment = ["env", "-i", *needed, *locale]
+    untracked = scene.run([*environment, "/usr/bin/env"])
+    outcome = scene.run([*environment, *tracker(*QUIET, "/usr/bin/env")])
+    assert outcome.returncode == 0, outcome.stderr
+    assert outcome.stdout == untracked.stdout
+
+
+@pytest.mark.parametrize("limit", ["-n 16", "-f 0", "-v 400000", "-t 5"])
+def test_the_limits_of_a_shell_do_not_keep_the_job_from_running(scene: Scene, limit: str) -> None:
+    """Under low limits for files, file sizes, memory or CPU a job that would run untracked runs tracked."""
+    outcome = scene.run(sh(f"ulimit {limit}; exec {COMMAND} {' '.join(QUIET)} sh -c 'echo hello; exit 3'"))
+    assert (outcome.returncode, outcome.stdout) == (3, "hello\n"), outcome.stderr
+    assert "Traceback" not in outcome.stderr
