@@ -239,15 +239,12 @@ def test_figures_are_live_until_the_stop_and_then_stand_still() -> None:
     """While tracking, every question gets the truth of that moment; afterwards always the same answer."""
     truth = json.loads(run(workload("watched")))
     assert truth["is_none_before"]
-    seconds = cpu = 0.0
     for moment in truth["moments"]:
         figures = read_paper_json(moment["usage"])
-        assert moment["cpu"][0] == pytest.approx(
-            figures.main.cpu_seconds, rel=0.01, abs=BETWEEN_METERS_SECONDS
-        )
-        assert figures.seconds > max(seconds, moment["seconds"])
-        assert figures.main.cpu_seconds >= cpu
-        seconds, cpu = figures.seconds, figures.main.cpu_seconds
+        for asked, said, answered in zip(
+            moment["asked"], (figures.main.cpu_seconds, figures.seconds), moment["answered"], strict=True
+        ):
+            assert asked * 0.99 <= said <= answered * 1.01
     first, _, with_memory, last = [read_paper_json(moment["usage"]) for moment in truth["moments"]]
     assert first.main.ram_bytes < 100 * MB
     assert truth["moments"][2]["held_bytes"] == pytest.approx(with_memory.main.ram_bytes, rel=0.01)

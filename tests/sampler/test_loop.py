@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from builders import MB, ROOT, process
 
+from builders import MB, ROOT, process
 from gpu_tracker.model import MachineReading, ProcessReading, RootFigures, SharingReading
 from gpu_tracker.recording.reader import load
 from gpu_tracker.recording.writer import Writer, create

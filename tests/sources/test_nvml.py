@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from nvml_simulator import Code, Simulator, build
 
 from gpu_tracker.sources import nvml
+from nvml_simulator import Code, Simulator, build
 
 MIB = 2**20
 TESTS = Path(__file__).parent.parent

@@ -11,7 +11,7 @@ from end_to_end.workloads.truth import MB, burn, read_cpu_time, read_rss_bytes, 
 
 
 def main() -> None:
-    """Print the figures of every moment beside the truth of it."""
+    """Print the figures of every moment, and the truth right before and after it."""
     tracker = gput.Tracker(0.5, "bytes", time_unit="seconds", disable_logs=True)
     moments: list[Truth] = []
     is_none_before = tracker.resource_usage is None
@@ -19,10 +19,17 @@ def main() -> None:
         started, before = time.monotonic(), read_cpu_time()
 
         def look() -> None:
-            cpu = read_cpu_time().since(before)
-            seconds, rss = time.monotonic() - started, read_rss_bytes()
+            cpu, seconds = read_cpu_time().since(before), time.monotonic() - started
+            held = read_rss_bytes()
             usage: dict[str, Any] = tracker.to_json()
-            moments.append({"seconds": seconds, "cpu": cpu, "held_bytes": rss, "usage": usage})
+            moments.append(
+                {
+                    "asked": (cpu.own, seconds),
+                    "answered": (read_cpu_time().since(before).own, time.monotonic() - started),
+                    "held_bytes": held,
+                    "usage": usage,
+                }
+            )
 
         look()
         burn(0.6)
