@@ -145,7 +145,6 @@ class _Member:
         "faults",
         "is_newborn",
         "is_zombie",
-        "must_be_judged",
         "peak_is_due",
         "reading",
         "start_tick",
@@ -167,7 +166,6 @@ class _Member:
         self.clock_nanoseconds = -1
         self.is_newborn = False
         self.is_zombie = False
-        self.must_be_judged = False
         self.was_read = False
         self.peak_is_due = False
         self.faults = -1
@@ -197,6 +195,7 @@ class ProcessTree:
         self._adopter_pid = adopter_pid
         self._members: dict[int, _Member] = {}
         self._peaks_cursor = 0
+        self._undecided: set[int] = set()
         self._loadavg_fd = os.open(f"{proc}/loadavg", os.O_RDONLY)
         self._highest_pid = int(_read_file(f"{proc}/sys/kernel/pid_max"))
         descriptors, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -217,10 +216,10 @@ class ProcessTree:
         self._find_new()
         # A copy: members that have gone are dropped on the way.
         for pid, member in tuple(self._members.items()):
-            if member.is_newborn:
-                member.is_newborn = False
-                continue
             try:
+                if member.is_newborn and self._is_about_to_exec(member):
+                    continue
+                member.is_newborn = False
                 self._refresh(member)
             except (OSError, ValueError, IndexError):
                 # It may vanish between any two reads; that is normal.
@@ -244,14 +243,15 @@ class ProcessTree:
 
     def _find_new(self) -> None:
         newest = parse_last_pid(os.pread(self._loadavg_fd, 128, 0))
-        if newest == self._last_pid:
+        if newest == self._last_pid and not self._undecided:
             return
         candidates = pids_since(self._last_pid, newest, self._highest_pid)
         self._last_pid = newest
         if candidates is None:
             self._scan(at_start=False)
         else:
-            self._admit_relatives(candidates, at_start=False)
+            undecided, self._undecided = self._undecided, set()
+            self._admit_relatives([*undecided, *candidates], at_start=False)
 
     def _scan(self, *, at_start: bool) -> None:
         pids = sorted(int(name) for name in os.listdir(self._proc) if name.isdigit())
@@ -293,7 +293,9 @@ class ProcessTree:
         # A zombie's time is its parent's as soon as it is waited for, and it has no arguments left
         # that would tell whose it was.
         is_of_the_job = is_root or (state not in _DEAD_STATES and self._is_of_the_job(pid))
-        if is_of_the_job is False:
+        if is_of_the_job is None:
+            self._undecided.add(pid)
+        if not is_of_the_job:
             return False
         is_forked_copy = bool(flags & _FORKED_BUT_NO_EXEC) and not is_root
         reading = ProcessReading(
@@ -303,11 +305,7 @@ class ProcessTree:
         stat_file = _StatusFile(f"{self._proc}/{pid}/stat", keep=keep)
         statm_file = _StatusFile(f"{self._proc}/{pid}/statm", keep=keep)
         member = self._members[pid] = _Member(reading, start_tick, stat_file, statm_file)
-        # A child that has not called exec yet may be about to become anything (one of our own
-        # samplers, say) and, started by vfork, still shares its parent's whole memory. It counts
-        # from the next look on; its CPU time is a counter and loses nothing.
-        member.must_be_judged = is_of_the_job is None
-        member.is_newborn = (is_forked_copy or member.must_be_judged) and not at_start
+        member.is_newborn = is_forked_copy
         return True
 
     def _is_of_the_job(self, pid: int) -> bool | None:
@@ -320,8 +318,17 @@ class ProcessTree:
         except (OSError, ValueError):
             return False
         if not arguments:
-            return None  # in the middle of an exec
+            return None  # in the middle of an exec, or of its end
         return not any(ignored in arguments for ignored in _IGNORED_ARGUMENTS)
+
+    def _is_about_to_exec(self, member: _Member) -> bool:
+        """Whether a new child, started by vfork, still runs in its parent's memory.
+
+        It may be about to become anything (one of our own samplers, say), and what it seems to hold is its parent's. A
+        copy made by fork never has just the same figures: what is mapped from files is not copied.
+        """
+        parent = self._members.get(member.reading.parent_pid)
+        return parent is not None and member.statm.read() == parent.statm.read()
 
     def _refresh(self, member: _Member) -> None:
         """Read a process again, unless its CPU clock says that it has not run since."""
@@ -336,12 +343,12 @@ class ProcessTree:
             raise ProcessLookupError(member.reading.pid)  # another process has the number by now
         old = member.reading
         is_forked_copy = bool(flags & _FORKED_BUT_NO_EXEC) and old.pid != self.root_pid
-        if member.must_be_judged or (old.is_forked_copy and not is_forked_copy):
+        if old.is_forked_copy and not is_forked_copy:
             is_of_the_job = self._is_of_the_job(old.pid)
-            if is_of_the_job is False:
+            if is_of_the_job is None:
+                return  # once more at the next look
+            if not is_of_the_job:
                 raise ProcessLookupError(old.pid)
-            # Twice without arguments: there is such a program, if rarely.
-            member.must_be_judged = is_of_the_job is None and not member.must_be_judged
         member.is_zombie = state in _DEAD_STATES
         member.was_read = True
         # Without a page fault nothing became resident, so the high-water mark stands as it was read.
