@@ -9,14 +9,14 @@ import time
 
 from ..config import check_process_id, read_process_source
 from ..errors import UsageError
-from ..recording import writer
 from ..recording.schema import decode_answer
 from ..reports import FORMATS
 from ..sampler.process import READY_SECONDS, SamplerProcess
 from ..sampler.wire import FINAL, Plan, Start
 from .options import Parser, add_measuring, add_output, add_recording, check_format, to_settings
 from .output import Output
-from .run import DEFAULT_DIRECTORY, show
+from .run import show
+from .tracking import DEFAULT_DIRECTORY, create_recording
 
 NAME = "attach"
 _ANSWER_SECONDS = 10.0
@@ -35,7 +35,7 @@ def main(arguments: list[str], sampler: SamplerProcess) -> int:
     pid = _find_process(options.pid)
     output = Output(options.output)
     command = _read_command(pid)
-    path = None if options.record is None else writer.create(options.record, command, pid)
+    path = create_recording(options.record, command, pid)
     plan = Plan(
         owner_pid=os.getpid(),
         example_pid=pid,

@@ -37,6 +37,7 @@ _OUR_OWN = {
 }
 _STOPPING = (signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU)
 _STAMP_BYTES = 8
+_LOCALE = b"LC_CTYPE"
 _MAXRSS_BYTES = 1 if sys.platform == "darwin" else 1024
 # From linux/prctl.h.
 _SET_PARENT_DEATH_SIGNAL = 1
@@ -87,6 +88,7 @@ class Job:
         self._adopted_peak_bytes = 0
         self._was_told_to_stop = False
         self._is_job_stopped = False
+        self._has_been_stopped = False
         self.pid, self.started_nanoseconds = self._start(arguments)
 
     def wait(self) -> Ending:
@@ -101,8 +103,7 @@ class Job:
                 if number in _STOPPING:
                     self._was_told_to_stop = True
                     self._stop_with_the_job()
-                # A shell continues the whole group; then the job goes on already.
-                if is_for_us_only and (number != signal.SIGCONT or _is_stopped(self.pid)):
+                if is_for_us_only and not self._is_continued_already(number):
                     self._forward(number)
 
     def _start(self, arguments: list[str]) -> tuple[int, int]:
@@ -127,17 +128,18 @@ class Job:
             if self._libc is not None:
                 # Who kills us with SIGKILL means the job: untracked, it would have hit it.
                 self._libc.prctl(_SET_PARENT_DEATH_SIGNAL, signal.SIGKILL, 0, 0, 0)
+            environment = _find_environment()
             self._restore_signals()
             for name in ("SIGPIPE", "SIGXFSZ"):  # Python ignores these; the job must not
                 signal.signal(getattr(signal, name), signal.SIG_DFL)
             os.write(pipe, time.monotonic_ns().to_bytes(_STAMP_BYTES, "little"))
             try:
-                os.execvp(arguments[0], arguments)
+                os.execvpe(arguments[0], arguments, environment)
             except OSError as error:
                 if error.errno != errno.ENOEXEC:
                     raise
                 # A script without its first line: any shell would run it, so do we.
-                os.execv("/bin/sh", ["sh", *arguments])
+                os.execve("/bin/sh", ["sh", *arguments], environment)
         except OSError as error:
             os.write(pipe, str(error.errno).encode())
         finally:
@@ -178,14 +180,22 @@ class Job:
             self._adopted_peak_bytes = max(self._adopted_peak_bytes, peak)
 
     def _stop_with_the_job(self) -> None:
-        """Both of us were told to stop (Ctrl-Z): our shell must see us so, and will wake us both again.
+        """The job was stopped, by Ctrl-Z or by itself: our shell must see us so, and will wake us both again.
 
-        Whoever stops and continues the job alone, by its number, would not wake us. The job's stop and our own
-        signal come in any order.
+        Where there is no shell with a terminal, whoever stops and continues the job by its number would not wake us.
+        The job's stop and our own signal come in any order.
         """
-        if self._was_told_to_stop and self._is_job_stopped:
+        if self._is_job_stopped and (self._was_told_to_stop or _is_in_the_foreground()):
             self._was_told_to_stop = self._is_job_stopped = False
+            self._has_been_stopped = True
             os.kill(os.getpid(), signal.SIGSTOP)
+
+    def _is_continued_already(self, number: int) -> bool:
+        """Whether this is the SIGCONT of a shell that has woken the whole group, the job too."""
+        if number != signal.SIGCONT or not self._has_been_stopped:
+            return False
+        self._has_been_stopped = False
+        return not _is_stopped(self.pid)
 
     def _end(self) -> Ending:
         """The job is a zombie: read its clock while it has one, then let it go."""
@@ -234,6 +244,34 @@ def _has_reaped(pid: int) -> bool:
             return int(file.read().rpartition(b")")[2].split()[8]) > 0
     except (OSError, ValueError, IndexError):
         return True
+
+
+def _is_in_the_foreground() -> bool:
+    """Whether we run at a terminal, in front of it."""
+    try:
+        terminal = os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY)
+    except OSError:
+        return False
+    try:
+        return os.tcgetpgrp(terminal) == os.getpgrp()
+    except OSError:
+        return False
+    finally:
+        os.close(terminal)
+
+
+def _find_environment() -> dict[bytes, bytes]:
+    """What we were started with. Python gives itself a UTF-8 locale where there is none; the job must not get it."""
+    environment = dict(os.environb)
+    try:
+        with open("/proc/self/environ", "rb") as file:
+            original = dict(word.split(b"=", 1) for word in file.read().split(b"\0") if b"=" in word)
+    except OSError:
+        return environment
+    environment.pop(_LOCALE, None)
+    if _LOCALE in original:
+        environment[_LOCALE] = original[_LOCALE]
+    return environment
 
 
 def _is_stopped(pid: int) -> bool:

@@ -18,7 +18,10 @@ class Output:
         if path is None or path == "-":
             return
         # Through a link to where it points; and /dev/stdout is no file to be replaced, whatever it leads to.
-        self._path = os.path.realpath(path)
+        try:
+            self._path = os.path.realpath(path)
+        except OSError as error:  # of a directory that is no more
+            raise UsageError(f"Cannot write to {path}: {error.strerror}.") from None
         self._fd = next((fd for fd in (1, 2) if _is_same(path, fd)), None)
         if self._fd is None:
             problem = _why_not(self._path)

@@ -9,7 +9,7 @@ from ..reports import FORMATS, render
 from ..reports.build import build
 from .options import Parser, add_measuring, add_output, add_recording, check_format, to_settings
 from .output import Output, say
-from .tracking import track_command
+from .tracking import DEFAULT_DIRECTORY, track_command
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from ..sampler.process import SamplerProcess
 
 NAME = "run"
-DEFAULT_DIRECTORY = "gpu-tracker-runs"
 
 
 def main(arguments: list[str], sampler: SamplerProcess) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from ..config import Settings, read_process_source
+from ..errors import UsageError
 from ..model import Recording, RootFigures
 from ..recording import writer
 from ..recording.schema import decode_answer
@@ -12,11 +13,15 @@ from ..recording.secrets import mask_secrets
 from ..sampler.process import READY_SECONDS, SamplerProcess
 from ..sampler.wire import FINAL, Plan, Start
 from ..values import NamedTuple
+from .output import say
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from .job import Ending
 
+DEFAULT_DIRECTORY = "gpu-tracker-runs"
 _ANSWER_SECONDS = 10.0
 _UNBORN = RootFigures(0.0, 0.0)
 
@@ -29,12 +34,25 @@ class Tracked(NamedTuple):
     recording_path: str | None
 
 
+def create_recording(place: str | None, command: Sequence[str], pid: int) -> str | None:
+    """A file for the recording. One that nobody asked for is not worth refusing a job."""
+    if place is None:
+        return None
+    try:
+        return writer.create(place, command, pid)
+    except UsageError as error:
+        if place is not DEFAULT_DIRECTORY:
+            raise
+        say(f"{error} The run is not recorded.")
+        return None
+
+
 def track_command(
     sampler: SamplerProcess, command: list[str], settings: Settings, record: str | None
 ) -> Tracked:
     """Run the command under the sampler, and never let the one suffer from the other."""
     source = read_process_source()
-    path = None if record is None else writer.create(record, command, os.getpid())
+    path = create_recording(record, command, os.getpid())
     from .job import CannotStartError, Job
 
     plan = Plan(

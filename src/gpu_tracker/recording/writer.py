@@ -25,11 +25,12 @@ _SUFFIX = ".jsonl"
 
 def create(place: str, command: Sequence[str], pid: int) -> str:
     """Make a new file that only its owner may read: `place` itself if it is named like one, else inside it."""
-    path = os.path.abspath(place)
-    if not path.endswith(_SUFFIX):
-        path = os.path.join(path, name_recording(command, pid))
-    directory = os.path.dirname(path)
+    path = place
     try:
+        path = os.path.abspath(place)
+        if not path.endswith(_SUFFIX):
+            path = os.path.join(path, name_recording(command, pid))
+        directory = os.path.dirname(path)
         if not os.path.isdir(directory):
             os.makedirs(directory)
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_WRONLY, 0o600))

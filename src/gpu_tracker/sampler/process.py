@@ -188,6 +188,8 @@ class SamplerProcess:
 
     def bury(self) -> None:
         """Wait for a sampler that has ended, if it is ours to wait for: process 1 inherits every orphan."""
+        if not self.pid:
+            return  # it never came up
         try:
             os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
         except ChildProcessError:
