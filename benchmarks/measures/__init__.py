@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from benchmarks.measures import accuracy, api, command, cost, importing, rewriting, stretch
+from benchmarks.measures import accuracy, api, command, cost, importing, reporting, rewriting, stretch
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -19,5 +19,6 @@ MEASURES: tuple[tuple[str, Callable[[Bench], list[Row]]], ...] = (
     (cost.NAME, cost.measure),
     (stretch.NAME, stretch.measure),
     (rewriting.NAME, rewriting.measure),
+    (reporting.NAME, reporting.measure),
     (accuracy.NAME, accuracy.measure),
 )
