@@ -47,6 +47,13 @@ def test_cpu_of_children_nobody_has_waited_for_counts() -> None:
     assert truth["living_children_cpu_seconds"] == pytest.approx(figures.descendants.cpu_seconds, rel=0.01)
 
 
+def test_child_that_is_started_at_once_counts_from_its_birth() -> None:
+    """What begins right after the start belongs to the block, all of it."""
+    for _ in range(5):
+        truth, figures = track_inside("descendant", "child", 1, 0, 0.4)
+        assert truth["cpu"][1] == pytest.approx(figures.descendants.cpu_seconds, rel=0.01)
+
+
 def test_pulsed_load_is_neither_missed_nor_taken_for_a_steady_one() -> None:
     """A quarter of a second of work in every second is a quarter on average, and little more in the busiest."""
     truth, figures = track_inside("pulsed", 4, sleep_time=1.0)
@@ -104,8 +111,9 @@ def test_spike_is_beside_what_others_hold() -> None:
     """A child's spike counts on top of what its parent holds meanwhile."""
     warm_memory()
     for _ in range(3):
-        truth, figures = track_inside("beside", 300, 600, 0.35)
+        truth, figures = track_inside("beside", 300, 600, 0.05)
         held, held_by_child = truth["held_bytes"], truth["held_by_child_bytes"]
+        assert held == pytest.approx(figures.main.ram_bytes, rel=0.01)
         assert held_by_child == pytest.approx(figures.descendants.ram_bytes, rel=0.01)
         assert held + held_by_child == pytest.approx(figures.combined.ram_bytes, rel=0.05)
 

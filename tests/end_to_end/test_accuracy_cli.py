@@ -124,6 +124,7 @@ def test_spike_is_beside_what_others_hold() -> None:
     for front in FRONTS:
         truth, figures = track_workload(front, "beside", 300, 600, 0.05)
         held, held_by_child = truth["held_bytes"], truth["held_by_child_bytes"]
+        assert held == pytest.approx(figures.main.ram_bytes, rel=0.01)
         assert held_by_child == pytest.approx(figures.descendants.ram_bytes, rel=0.01)
         assert held + held_by_child == pytest.approx(figures.combined.ram_bytes, rel=0.05)
 
@@ -184,18 +185,20 @@ def test_trackers_inside_the_job_are_not_counted() -> None:
 
 @pytest.mark.skipif(_BASH is None, reason="needs a shell with a clock: bash is not installed")
 @pytest.mark.parametrize("front", FRONTS)
-@pytest.mark.parametrize(("seconds", "n_times"), [(0.02, 8), (0.9, 3)])
+@pytest.mark.parametrize(("seconds", "n_times"), [(0.02, 4), (0.9, 2)])
 def test_compute_time_is_that_of_the_command(seconds: float, n_times: int, front: str) -> None:
     """Time runs from the start of a command to its end, not to the last look."""
-    script = f"echo $EPOCHREALTIME; sleep {seconds}; echo $EPOCHREALTIME"
-    excess = []
+    # How long the shell itself took to come up: the nanoseconds that it has run, and waited for a core.
+    own_start = "read ran waited _ < /proc/$$/schedstat; echo $EPOCHREALTIME $((ran + waited))"
+    script = f"{own_start}; sleep {seconds}; echo $EPOCHREALTIME"
+    errors = []
     for _ in range(n_times):
         printed, figures = track_command(front, ["bash", "--norc", "-c", script])
-        started, ended = map(float, printed.splitlines()[:2])
+        started, start_nanoseconds, ended = map(float, printed.split()[:3])
         assert figures.seconds > ended - started
-        excess.append(figures.seconds - (ended - started))
-    # The shell's own start is in it too, and now and then that is held up.
-    assert min(excess) == pytest.approx(0, abs=0.005 + 0.001 * seconds)
+        errors.append(abs(figures.seconds - (ended - started + start_nanoseconds / 1e9)))
+    # The best of some: its end may be held up too, and nobody is left then to tell.
+    assert min(errors) == pytest.approx(0, abs=0.005 + 0.001 * seconds)
 
 
 # ---- What the job may use.

@@ -315,6 +315,11 @@ def test_a_job_sees_no_children_but_its_own(scene: Scene, way: str) -> None:
     assert outcome.figures["children"] == []
 
 
+def test_trackers_in_threads_do_not_wait_for_each_other(scene: Scene) -> None:
+    """Trackers that start and stop in several threads at the same moment never hang."""
+    assert run_both(scene, "threads", 20).stdout == "done\n"
+
+
 @needs_root
 def test_the_first_process_of_a_container_is_tracked_without_a_trace(scene: Scene) -> None:
     """As process 1 of a container, who inherits all orphans, the job is left with no zombie of ours."""

@@ -236,6 +236,28 @@ def test_a_job_paused_and_continued_by_its_pid_is_waited_for(scene: Scene) -> No
     check_summary(outcome.stderr, 0.0)
 
 
+@pytest.mark.parametrize("order", ["paused first", "told first"])
+def test_a_job_that_does_not_stop_when_told_leaves_the_wrapper_running(scene: Scene, order: str) -> None:
+    """A stop that the job did not take, and one that was meant for the job alone, never make one of both."""
+    wrapper, job = start_job(scene, QUIET, workload("signals", "SIGTSTP"))
+
+    def pause() -> None:
+        os.kill(job, signal.SIGSTOP)
+        wait_for_state(job, "T")
+        time.sleep(0.1)
+        os.kill(job, signal.SIGCONT)
+        wait_until(lambda: read_state(job) != "T", "the job goes on")
+
+    if order == "paused first":
+        pause()
+    wrapper.send_signal(signal.SIGTSTP)
+    assert scene.read_line(wrapper) == "SIGTSTP"
+    if order == "told first":
+        pause()
+    outcome = scene.finish(wrapper, "")
+    assert (outcome.returncode, outcome.stdout) == (5, "bye\n")
+
+
 # ---- Kills.
 
 

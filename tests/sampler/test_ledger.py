@@ -63,6 +63,34 @@ def test_a_child_that_nobody_waited_for_is_kept() -> None:
     assert ledger.descendants_seconds == 2.0
 
 
+def test_a_child_that_was_waited_for_in_the_middle_of_a_look_is_counted_once() -> None:
+    """Its parent was read before that, so the gain shows one look later."""
+    ledger = new_job()
+    ledger.feed([process(), process(CHILD, ROOT, cpu_seconds=2.0)])
+    ledger.feed([process()])
+    assert ledger.descendants_seconds == 2.0
+    ledger.feed([process(reaped_cpu_seconds=2.1)])
+    assert ledger.descendants_seconds == 2.1
+    ledger.feed([process(reaped_cpu_seconds=2.1)])
+    assert ledger.descendants_seconds == 2.1
+
+
+def test_a_loss_is_certain_after_one_more_look_or_at_the_end() -> None:
+    """What nobody waited for stays, beside what is used later."""
+    for exact in (None, RootFigures(0.0, 1.5)):
+        ledger = new_job()
+        ledger.feed([process(), process(CHILD, ROOT, cpu_seconds=2.0)])
+        ledger.feed([process()])
+        ledger.feed([process()])
+        ledger.feed([process(reaped_cpu_seconds=1.5)], exact)
+        assert ledger.descendants_seconds == 3.5
+
+    ledger = new_job()
+    ledger.feed([process(), process(CHILD, ROOT, cpu_seconds=2.0)])
+    ledger.feed([process()], RootFigures(0.0, 0.0))
+    assert ledger.descendants_seconds == 2.0
+
+
 def test_rounding_of_reaped_time_is_no_loss() -> None:
     """The kernel prints hundredths, rounded down."""
     ledger = new_job()

@@ -31,6 +31,7 @@ class CpuLedger:
         self._unreaped_seconds = 0.0
         self._adopter_pid = adopter_pid
         self._adopted_seconds = 0.0
+        self._claims: dict[int, float] = {}
         self._previous: dict[int, ProcessReading] = {}
 
     def feed(self, readings: Iterable[ProcessReading], exact_root: RootFigures | None = None) -> None:
@@ -54,7 +55,7 @@ class CpuLedger:
         for pid, reading in current.items():
             if pid not in self._previous and pid != self._root_pid and reading.was_running_at_start:
                 self._others_at_start += _total(reading)
-        self._unreaped_seconds += self._seconds_nobody_waited_for(current)
+        self._unreaped_seconds += self._seconds_nobody_waited_for(current, is_last=exact_root is not None)
         self._previous = current
         adopted = self._adopted_seconds
         if exact_root is not None:
@@ -77,8 +78,11 @@ class CpuLedger:
         self.main_seconds = max(self.main_seconds, own)
         self.descendants_seconds = max(self.descendants_seconds, descendants - self.discount_seconds)
 
-    def _seconds_nobody_waited_for(self, current: dict[int, ProcessReading]) -> float:
-        """What ended since the last look, less what its next living ancestor has gained."""
+    def _seconds_nobody_waited_for(self, current: dict[int, ProcessReading], *, is_last: bool) -> float:
+        """What ended, less what its next living ancestor has gained by this look or the next one.
+
+        A child may be waited for between the reading of its parent and its own: then the gain shows one look later.
+        """
         due: dict[int, float] = {}
         lost = 0.0
         for pid, reading in self._previous.items():
@@ -93,11 +97,24 @@ class CpuLedger:
                 self._adopted_seconds += _total(reading)
             else:
                 lost += _total(reading)
-        for pid, seconds in due.items():
+        claims: dict[int, float] = {}
+        for pid in due.keys() | self._claims.keys():
+            if pid not in current or pid not in self._previous:
+                continue
+            old, new = self._claims.get(pid, 0.0), due.get(pid, 0.0)
             gained = current[pid].reaped_cpu_seconds - self._previous[pid].reaped_cpu_seconds
-            if seconds - gained > _REAPED_ERROR_SECONDS:
-                lost += seconds - gained
+            lost += _unless_rounding(old - gained)
+            missing = _unless_rounding(new - max(0.0, gained - old))
+            if is_last:
+                lost += missing
+            elif missing:
+                claims[pid] = missing
+        self._claims = claims
         return lost
+
+
+def _unless_rounding(seconds: float) -> float:
+    return seconds if seconds > _REAPED_ERROR_SECONDS else 0.0
 
 
 def _total(reading: ProcessReading) -> float:
