@@ -91,6 +91,18 @@ def test_a_loss_is_certain_after_one_more_look_or_at_the_end() -> None:
     assert ledger.descendants_seconds == 2.0
 
 
+def test_a_claim_ends_with_whom_it_is_made_on() -> None:
+    """The parent that should have gained has gone too, into the root's counter."""
+    ledger = new_job()
+    ledger.feed(
+        [process(), process(CHILD, ROOT, cpu_seconds=1.0), process(GRANDCHILD, CHILD, cpu_seconds=2.0)]
+    )
+    ledger.feed([process(), process(CHILD, ROOT, cpu_seconds=1.0)])
+    ledger.feed([process(reaped_cpu_seconds=3.0)])
+
+    assert ledger.descendants_seconds == 3.0
+
+
 def test_rounding_of_reaped_time_is_no_loss() -> None:
     """The kernel prints hundredths, rounded down."""
     ledger = new_job()

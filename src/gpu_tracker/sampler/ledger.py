@@ -99,7 +99,7 @@ class CpuLedger:
                 lost += _total(reading)
         claims: dict[int, float] = {}
         for pid in due.keys() | self._claims.keys():
-            if pid not in current or pid not in self._previous:
+            if pid not in current:
                 continue
             old, new = self._claims.get(pid, 0.0), due.get(pid, 0.0)
             gained = current[pid].reaped_cpu_seconds - self._previous[pid].reaped_cpu_seconds

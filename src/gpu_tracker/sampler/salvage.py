@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..model import EXACT, SAMPLED, End, Mark, Peaks, RamPeak, Recording, RootFigures
 from ..values import NamedTuple
 
-_HALFWAY = 0.5
+_NEARLY = 0.8
 
 
 class Known(NamedTuple):
@@ -46,7 +46,7 @@ def raise_peaks(peaks: Peaks, figures: RootFigures) -> Peaks:
     if figures.largest_peak_bytes is not None and figures.largest_peak_bytes > main.total_bytes:
         # The root's own high-water mark has been followed to the last look; what is far above it and
         # can be a child's, is one's.
-        if figures.may_be_a_childs and main.total_bytes < figures.largest_peak_bytes * _HALFWAY:
+        if figures.may_be_a_childs and main.total_bytes < figures.largest_peak_bytes * _NEARLY:
             descendants = _raise(descendants, figures.largest_peak_bytes, SAMPLED)
         else:
             main = _raise(main, figures.largest_peak_bytes, EXACT)
