@@ -34,7 +34,7 @@ class MadeUp:
     class ProcessTree:
         """The tree."""
 
-        def __init__(self, root_pid: int, *, is_newborn: bool = False, adopter_pid: int = 0) -> None:
+        def __init__(self, root_pid: int, **options: object) -> None:
             self.root_pid = root_pid
 
         def is_alive(self) -> bool:

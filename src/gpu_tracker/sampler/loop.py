@@ -67,6 +67,7 @@ class Sampler:
             start.root_pid,
             is_newborn=plan.starts_the_job,
             adopter_pid=plan.owner_pid if plan.starts_the_job else 0,
+            started_seconds=self._start_seconds,
         )
         self._account = Account(
             start.root_pid,

@@ -20,7 +20,14 @@ NAME = "psutil"
 class ProcessTree:
     """A process and all its descendants, also those whose parents have gone."""
 
-    def __init__(self, root_pid: int, *, is_newborn: bool = False, adopter_pid: int = 0) -> None:
+    def __init__(
+        self,
+        root_pid: int,
+        *,
+        is_newborn: bool = False,
+        adopter_pid: int = 0,
+        started_seconds: float | None = None,  # noqa: ARG002 - births are not known as exactly here
+    ) -> None:
         self.root_pid = root_pid
         self._adopter_pid = adopter_pid
         self._members: dict[int, psutil.Process] = {}

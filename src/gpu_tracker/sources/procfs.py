@@ -188,6 +188,7 @@ class ProcessTree:
         *,
         is_newborn: bool = False,
         adopter_pid: int = 0,
+        started_seconds: float | None = None,
         proc: str = "/proc",
     ) -> None:
         self.root_pid = root_pid
@@ -196,6 +197,8 @@ class ProcessTree:
         self._members: dict[int, _Member] = {}
         self._peaks_cursor = 0
         self._undecided: set[int] = set()
+        # A child that was born since the tracking started, but before this first look, is none that was there before.
+        self._first_tick = _to_tick(time.monotonic() if started_seconds is None else started_seconds)
         self._loadavg_fd = os.open(f"{proc}/loadavg", os.O_RDONLY)
         self._highest_pid = int(_read_file(f"{proc}/sys/kernel/pid_max"))
         descriptors, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -290,6 +293,7 @@ class ProcessTree:
             return False
         name, state, parent, flags, cpu, reaped, threads, start_tick, _ = stat
         is_root = pid == self.root_pid
+        at_start = at_start and (is_root or start_tick < self._first_tick)
         # A zombie's time is its parent's as soon as it is waited for, and it has no arguments left
         # that would tell whose it was.
         is_of_the_job = is_root or (state not in _DEAD_STATES and self._is_of_the_job(pid))
@@ -410,6 +414,12 @@ def parse_group_leader(status: bytes) -> int:
     """The process that a thread belongs to."""
     start = status.index(b"\nTgid:")
     return int(status[start + 6 :].split(maxsplit=1)[0])
+
+
+def _to_tick(monotonic_seconds: float) -> int:
+    """The unit of a process's birth: ticks since boot, while suspended too."""
+    suspended = time.clock_gettime(time.CLOCK_BOOTTIME) - time.monotonic()
+    return int((monotonic_seconds + suspended) * _TICKS_PER_SECOND)
 
 
 def _read_file(path: str) -> bytes:
