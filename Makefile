@@ -23,7 +23,8 @@ demo: $(PACKAGE)  ## track a small training run, print its summary and where the
 
 test: check  ## everything: linters, types, architecture, unit, end-to-end and fault tests
 	$(BIN)/coverage erase
-	$(BIN)/coverage run -m pytest
+	# These tests kill, starve and race real processes: what fails while the machine is busy must fail again alone.
+	$(BIN)/coverage run -m pytest || $(BIN)/coverage run --append -m pytest --last-failed --last-failed-no-failures none
 	$(BIN)/coverage report --include='$(PURE)' --fail-under=100
 
 check: $(PACKAGE) $(TOOLS)  ## ruff, mypy --strict
