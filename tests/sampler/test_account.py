@@ -203,6 +203,16 @@ def test_exact_figures_end_the_account() -> None:
     assert totals.peaks.main_ram.total_bytes == account.sample().main_ram_bytes.high == 400 * MB
 
 
+def test_what_another_trackers_start_cost_is_not_the_jobs() -> None:
+    """The root has waited for it, so the kernel counts it among the root's children."""
+    account = new_account()
+    account.take(0.0, [process()])
+    account.discount(0.25)
+    account.take(1.0, [process(reaped_cpu_seconds=0.75)])
+
+    assert account.totals().descendants_cpu_seconds == 0.5
+
+
 def test_gpu_memory_belongs_to_the_processes_of_the_tree() -> None:
     """Per device and together, at one moment; strangers count for the machine only."""
     account = new_account()
