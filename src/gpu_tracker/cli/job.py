@@ -35,7 +35,6 @@ _OUR_OWN = {
     signal.SIGPIPE,
     signal.SIGXFSZ,
 }
-_STOPPING = (signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU)
 _STAMP_BYTES = 8
 _LOCALE = b"LC_CTYPE"
 _MAXRSS_BYTES = 1 if sys.platform == "darwin" else 1024
@@ -86,8 +85,6 @@ class Job:
         self._floor_bytes = _own_peak_bytes()
         self._adopted_seconds = 0.0
         self._adopted_peak_bytes = 0
-        self._was_told_to_stop = False
-        self._is_job_stopped = False
         self._has_been_stopped = False
         self.pid, self.started_nanoseconds = self._start(arguments)
 
@@ -99,12 +96,8 @@ class Job:
                 ending = self._look_after_children()
                 if ending is not None:
                     return ending
-            else:
-                if number in _STOPPING:
-                    self._was_told_to_stop = True
-                    self._stop_with_the_job()
-                if is_for_us_only and not self._is_continued_already(number):
-                    self._forward(number)
+            elif is_for_us_only and not self._is_continued_already(number):
+                self._forward(number)
 
     def _start(self, arguments: list[str]) -> tuple[int, int]:
         """Fork and exec; the pipe closes at the moment of exec, or says why it failed."""
@@ -164,8 +157,7 @@ class Job:
             if change.si_code == os.CLD_STOPPED:
                 os.waitid(os.P_PID, change.si_pid, os.WSTOPPED | os.WNOHANG)
                 if change.si_pid == self.pid:
-                    self._is_job_stopped = True
-                    self._stop_with_the_job()
+                    self._stop_with_the_job(change.si_status)
             elif change.si_pid == self.pid:
                 return self._end()
             else:
@@ -179,14 +171,13 @@ class Job:
             peak = usage.ru_maxrss * _MAXRSS_BYTES
             self._adopted_peak_bytes = max(self._adopted_peak_bytes, peak)
 
-    def _stop_with_the_job(self) -> None:
+    def _stop_with_the_job(self, number: int) -> None:
         """The job was stopped, by Ctrl-Z or by itself: our shell must see us so, and will wake us both again.
 
-        Where there is no shell with a terminal, whoever stops and continues the job by its number would not wake us.
-        The job's stop and our own signal come in any order.
+        What stopped it tells who: SIGSTOP comes from somebody who has its number, and will continue it by its number.
+        Where there is no shell with a terminal nobody would wake us then.
         """
-        if self._is_job_stopped and (self._was_told_to_stop or _is_in_the_foreground()):
-            self._was_told_to_stop = self._is_job_stopped = False
+        if number != signal.SIGSTOP or _is_in_the_foreground():
             self._has_been_stopped = True
             os.kill(os.getpid(), signal.SIGSTOP)
 

@@ -55,16 +55,28 @@ def reaped_cpu_seconds() -> float:
 
 @contextlib.contextmanager
 def without_child_signals() -> Iterator[None]:
-    """Start samplers in here: the program's own SIGCHLD handler then meets none but the program's children."""
-    mask = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGCHLD])
+    """Start samplers in here: the program's own SIGCHLD handler then meets none but the program's children.
+
+    Not by the signal mask, which is one thread's own: the kernel would choose another thread.
+    """
+    handler = signal.getsignal(signal.SIGCHLD)
+    if not callable(handler) or not _set_child_handler(signal.SIG_DFL):
+        yield
+        return
     try:
         yield
     finally:
-        if signal.SIGCHLD not in mask and signal.SIGCHLD in signal.sigpending():
-            signal.sigwait([signal.SIGCHLD])
-            if _has_ended_children():
-                os.kill(os.getpid(), signal.SIGCHLD)  # it stood for somebody else's end as well
-        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        _set_child_handler(handler)
+        if _has_ended_children():
+            os.kill(os.getpid(), signal.SIGCHLD)  # the end of somebody else's came meanwhile
+
+
+def _set_child_handler(handler: Any) -> bool:
+    try:
+        signal.signal(signal.SIGCHLD, handler)
+    except ValueError:
+        return False  # only the main thread may
+    return True
 
 
 def _has_ended_children() -> bool:
