@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from builders import MB, ROOT, process
 from gpu_tracker.model import ProcessReading, SharingReading
-from gpu_tracker.sampler.sharing import NOTHING, Overlap, find_overlap, hold
+from gpu_tracker.sampler.sharing import NOTHING, Overlap, find_overlap, hold, is_torn
 
 
 def fork(pid: int, parent: int = ROOT, **fields: int) -> ProcessReading:
@@ -95,6 +95,23 @@ def test_proportional_parts_of_the_whole_tree_are_the_truth() -> None:
 
     assert hold(tree, overlaps, is_whole_tree=True).unique_bytes == 110 * MB
     assert hold(tree, overlaps).unique_bytes == 111 * MB
+
+
+def test_what_moved_while_it_was_read_is_torn() -> None:
+    """Pages that a child began to share, or ceased to share, between the reading of its parent and its own."""
+    tree = [process(rss=310, file=300), process(201, rss=110, file=100)]
+    sharings = {reading.pid: SharingReading(200 * MB, 10 * MB, 10 * MB) for reading in tree}
+
+    def moved(**child: int) -> bool:
+        return is_torn(tree, [tree[0], process(201, **child)], sharings)
+
+    assert moved(rss=140, file=130)
+    assert moved(rss=80, file=70)
+    assert moved(rss=100, file=100)
+    assert is_torn(tree, tree[:1], sharings)
+    assert not moved(rss=110, file=100)
+    assert not moved(rss=500, file=101)
+    assert not is_torn(tree, [*tree, process(202, rss=900)], sharings)
 
 
 _SIZES = st.integers(0, 1000)

@@ -306,6 +306,15 @@ def test_a_frozen_tree_can_be_read(tmp_path: Path) -> None:
     assert procfs.Machine(lambda: 5, proc=str(tmp_path)).read()[1:] == (6 * 1024, 5)
 
 
+def test_a_mark_comes_with_the_size_of_its_moment() -> None:
+    """A process that grows meanwhile would seem to have had a spike."""
+    status = b"Name:\tx\nVmHWM:\t  900 kB\nVmRSS:\t  800 kB\nRssAnon:\t  500 kB\nRssFile:\t 200 kB\n"
+
+    assert procfs.parse_sizes(status) == (900 * 1024, 800 * 1024, 300 * 1024)
+    assert procfs.parse_sizes(b"Name:\tx\nVmHWM:\t  900 kB\n") == (900 * 1024, None, 0)
+    assert procfs.parse_sizes(b"Name:\tzombie\n") is None
+
+
 def test_sharing_of_a_real_process() -> None:
     """Private memory is a part of the proportional, and that of the resident."""
     tree = procfs.ProcessTree(os.getpid())

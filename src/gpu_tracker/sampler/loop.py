@@ -17,6 +17,7 @@ from .account import Account
 from .budget import Budget, foresee_sharing_cost
 from .clock import Deadlines
 from .gpus import GpuWatch
+from .sharing import is_torn
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -196,7 +197,8 @@ class Sampler:
             sharing = self._tree.read_sharing(reading.pid)
             if sharing is not None:
                 sharings[reading.pid] = sharing
-        if len(sharings) == len(self._readings) and self._tree.root_pid in sharings:
+        is_whole = len(sharings) == len(self._readings) and self._tree.root_pid in sharings
+        if is_whole and not is_torn(self._readings, self._tree.read(), sharings):
             self._account.take_sharing(self._readings, sharings)
             self._readings_with_sharing = self._readings
         self._sharing_cost_seconds = time.process_time() - spent

@@ -39,6 +39,9 @@ class Holding(NamedTuple):
 
 NOTHING = Holding(0, 0, 0)
 
+# Pages that changed hands while sharing was being read, as a part of what is held, that are none to speak of.
+_STILL = 0.02
+
 
 def find_overlap(reading: ProcessReading, sharing: SharingReading) -> Overlap:
     """What a process shares, from its cheap and its exact reading."""
@@ -49,6 +52,28 @@ def find_overlap(reading: ProcessReading, sharing: SharingReading) -> Overlap:
         max(0, sharing.pss_bytes - sharing.anonymous_pss_bytes),
         max(0, reading.rss_bytes - sharing.private_bytes),
     )
+
+
+def is_torn(
+    before: Sequence[ProcessReading],
+    after: Sequence[ProcessReading],
+    sharings: Mapping[int, SharingReading],
+) -> bool:
+    """Whether pages came to be shared, or ceased to be, while proportional parts were read one process after the other.
+
+    The same page would then be counted in full for the one and in part for the other.
+    """
+    by_pid = {reading.pid: reading for reading in after}
+    moved = 0
+    for then in before:
+        now = by_pid.get(then.pid)
+        if now is None:
+            moved += then.rss_bytes
+        else:
+            # New anonymous memory is nobody else's, so its growth does not matter.
+            freed = (then.rss_bytes - then.file_bytes) - (now.rss_bytes - now.file_bytes)
+            moved += abs(then.file_bytes - now.file_bytes) + max(0, freed)
+    return moved > _STILL * sum(sharing.pss_bytes for sharing in sharings.values())
 
 
 def hold(

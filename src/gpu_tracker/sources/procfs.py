@@ -68,6 +68,20 @@ def parse_kib_field(text: bytes, field: bytes) -> int | None:
     return int(text[start + len(field) :].split(maxsplit=1)[0]) * 1024
 
 
+def parse_sizes(status: bytes) -> tuple[int, int | None, int] | None:
+    """The high-water mark of `/proc/PID/status`, and what was resident at that same moment, files apart.
+
+    A mark beside a resident size of a moment before would pass for a spike of memory that nobody else maps.
+    """
+    peak = parse_kib_field(status, b"\nVmHWM:")
+    if peak is None:
+        return None
+    resident, anonymous = parse_kib_field(status, b"\nVmRSS:"), parse_kib_field(status, b"\nRssAnon:")
+    if resident is None or anonymous is None:  # kernels before 4.5
+        return peak, None, 0
+    return peak, resident, max(0, resident - anonymous)
+
+
 def parse_smaps_rollup(text: bytes) -> SharingReading:
     """Proportional and private memory; kernels before 5.4 do not tell the anonymous part apart."""
     pss = parse_kib_field(text, b"\nPss:") or 0
@@ -384,12 +398,15 @@ class ProcessTree:
         for member in due:
             member.peak_is_due = False
             try:
-                status = _read_file(f"{self._proc}/{member.reading.pid}/status")
-                peak = parse_kib_field(status, b"VmHWM:")
+                sizes = parse_sizes(_read_file(f"{self._proc}/{member.reading.pid}/status"))
             except (OSError, ValueError):
                 continue
-            if peak is not None:
-                member.reading = member.reading._replace(peak_rss_bytes=peak)
+            if sizes is None:
+                continue
+            peak, rss, file = sizes
+            member.reading = member.reading._replace(peak_rss_bytes=peak)
+            if rss is not None:
+                member.reading = member.reading._replace(rss_bytes=rss, file_bytes=file)
 
 
 class Machine:
