@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from builders import MB, found, gpu, gpu_totals, header, recording, totals
 from gpu_tracker.analysis.summary import percent_of, summarize
-from gpu_tracker.model import Allocation, Busiest, Totals
+from gpu_tracker.model import Allocation, Busiest, RamPeak, Totals
 
 POSITIVE = st.floats(1e-3, 1e6)
 
@@ -54,6 +54,14 @@ def test_a_limit_is_what_the_job_may_use_and_the_machine_is_told_too() -> None:
     assert (summary.ram_capacity_bytes, summary.ram_used_bytes) == (4000 * MB, 700 * MB)
     assert (summary.machine_ram_bytes, summary.machine_ram_used_bytes) == (16_000 * MB, 2000 * MB)
     assert (summary.n_cores, summary.n_expected_cores) == (8, 4.0)
+
+
+def test_what_the_tree_held_was_in_use() -> None:
+    """On the machine and under the limit, even if nobody looked at them at that moment."""
+    peaks = totals().peaks._replace(combined_ram=RamPeak(3000 * MB), limit_ram_bytes=700 * MB)
+    summary = summarize(recording(totals=totals(peaks=peaks)))
+
+    assert (summary.ram_used_bytes, summary.machine_ram_used_bytes) == (3000 * MB, 3000 * MB)
 
 
 def test_memory_that_nobody_has_seen_is_not_zero() -> None:

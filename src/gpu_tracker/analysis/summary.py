@@ -72,6 +72,9 @@ def summarize(recording: Recording) -> Summary:
     allocation, peaks = header.allocation, totals.peaks
     seconds, cores = totals.at_seconds, allocation.machine_cores
     main, descendants = totals.main_cpu_seconds, totals.descendants_cpu_seconds
+    # What the tree held was in use, also where the machine calls mapped files available, and however short it was.
+    tree_ram = peaks.combined_ram.total_bytes
+    system_ram = max(peaks.system_ram_bytes, tree_ram)
     gpus = _summarize_gpus(recording)
     expected = [gpu for gpu in gpus if gpu.is_expected]
     return Summary(
@@ -88,9 +91,9 @@ def summarize(recording: Recording) -> Summary:
         peaks.combined_threads,
         peaks.processes,
         allocation.ram_bytes,
-        peaks.system_ram_bytes if peaks.limit_ram_bytes is None else peaks.limit_ram_bytes,
+        system_ram if peaks.limit_ram_bytes is None else max(peaks.limit_ram_bytes, tree_ram),
         allocation.machine_ram_bytes,
-        peaks.system_ram_bytes,
+        system_ram,
         peaks.main_ram,
         peaks.descendants_ram,
         # A process that is there holds something: nothing means that no look has met it.

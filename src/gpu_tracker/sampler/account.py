@@ -141,10 +141,7 @@ class Account:
     def take_machine(self, machine: MachineReading) -> None:
         """Take in one look at the whole machine."""
         self._machine = machine
-        self._raise_peaks(
-            # What the tree holds is in use, also where the machine calls mapped files available.
-            system_ram_bytes=max(machine.ram_used_bytes, self._combined.unique_bytes),
-        )
+        self._raise_peaks(system_ram_bytes=machine.ram_used_bytes)
         if machine.limit_used_bytes is not None:
             self.peaks = self.peaks._replace(
                 limit_ram_bytes=max(self.peaks.limit_ram_bytes or 0, machine.limit_used_bytes)

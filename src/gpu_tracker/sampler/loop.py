@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from .wire import Plan, Start
 
 # Between two windows the tree is looked at this often, so that what comes and goes is met.
-_LOOK_SECONDS = 0.2
+_LOOK_SECONDS = 0.25
 _LINES_PER_RECORDING = 10_000
 _FIRST_CREDIT_SECONDS = 0.05
 _SPLIT_SHARE = 0.1
