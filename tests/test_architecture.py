@@ -19,7 +19,7 @@ ALLOWED: dict[str, set[str]] = {
     "model": {"values"},
     "usage": set(),
     "config": {"sources", "units", "values"},
-    "sources": {"model"},
+    "sources": {"model", "values"},
     "recording": {"errors", "model"},
     "sampler": {"errors", "model", "recording", "sources", "values", "version"},
     "analysis": {"model", "values"},

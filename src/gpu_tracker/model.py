@@ -61,17 +61,44 @@ class Gpu(NamedTuple):
     """A device, as its driver describes it."""
 
     ordinal: int
+    """The number that its vendor's own tool gives it."""
     uuid: str
+    """The vendor's UUID, or where there is none a name that lasts as long as the slot: `pci-0000:03:00.0`."""
     name: str
     memory_bytes: int | None
+    vendor: str = "nvidia"
+    source: str = "nvml"
+    """Which source reads it."""
+    bus_id: str = ""
+    driver: str = ""
+    """The driver's version."""
+    parent_uuid: str | None = None
+    """The whole device that this is an instance of."""
+    is_visible: bool = True
+    """Whether the job's environment lets it use this device."""
 
 
 class GpuReading(NamedTuple):
-    """One device at one instant."""
+    """One device at one instant; what it does not tell is None."""
 
     uuid: str
-    used_bytes: int | None
-    utilization_percent: float | None
+    used_bytes: int | None = None
+    """Held by anybody, without what the driver reserves for itself where that is told apart."""
+    utilization_percent: float | None = None
+    """Mean since the last look where the driver keeps samples, else its latest figure."""
+    utilization_high_percent: float | None = None
+    reserved_bytes: int | None = None
+    memory_utilization_percent: float | None = None
+    power_watts: float | None = None
+    energy_joules: float | None = None
+    """The driver's counter."""
+    temperature_celsius: float | None = None
+    sm_clock_mhz: float | None = None
+    memory_clock_mhz: float | None = None
+    limits: tuple[str, ...] | None = None
+    """What holds the clocks down: power, heat..."""
+    lists_processes: bool = True
+    """Whether the device says who uses it; without, a job's memory there is not known."""
 
 
 class GpuProcessReading(NamedTuple):
@@ -79,15 +106,28 @@ class GpuProcessReading(NamedTuple):
 
     uuid: str
     pid: int
-    used_bytes: int | None
+    used_bytes: int | None = None
+    utilization_percent: float | None = None
+    """Of the device's compute units, since the last look."""
+    kind: str = "compute"
+    """Compute, graphics, or both in one word: `compute+graphics`."""
+
+
+class GpuHighWater(NamedTuple):
+    """The most that one process ever held on one device, by the driver's own account; it may have ended."""
+
+    uuid: str
+    pid: int
+    used_bytes: int
 
 
 class GpuLook(NamedTuple):
-    """All that one GPU source said in one tick, and what it could not say."""
+    """All that one GPU source said in one tick."""
 
     at_seconds: float
-    devices: tuple[GpuReading, ...]
-    processes: tuple[GpuProcessReading, ...]
+    devices: tuple[GpuReading, ...] = ()
+    processes: tuple[GpuProcessReading, ...] = ()
+    high_waters: tuple[GpuHighWater, ...] = ()
 
 
 class RootFigures(NamedTuple):

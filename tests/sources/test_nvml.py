@@ -175,7 +175,7 @@ def test_gpustat_and_nvitop_agree_with_us(hardware: Simulator) -> None:
     ours = clients_table(
         hardware,
         "import json, time; from gpu_tracker.sources import nvml; source = nvml.connect(time.monotonic);"
-        "look = source.read(); print(json.dumps([look.devices[0].used_bytes,"
+        "look = source.read(None); print(json.dumps([look.devices[0].used_bytes,"
         "look.devices[0].utilization_percent, [[p.pid, p.used_bytes] for p in look.processes]]))",
     )
     gpustat = json.loads(

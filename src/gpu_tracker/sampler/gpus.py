@@ -6,7 +6,7 @@ import time
 from importlib import import_module
 
 from ..model import Mark
-from ..sources import GPU_SOURCES, NotAvailableError
+from ..sources import NotAvailableError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ def list_gpus() -> tuple[list[Gpu], list[str]]:
     """Every device that can be seen from here, and why others cannot."""
     gpus: list[Gpu] = []
     notes: list[str] = []
-    for name in GPU_SOURCES:
+    for name in ("nvml",):
         module = import_module(f"..sources.{name}", __package__)
         reason = module.why_absent()
         if reason:
@@ -44,7 +44,7 @@ class GpuWatch:
         self._looks: list[GpuLook] = []
         self._marks: list[Mark] = []
         sources: list[ModuleType] = []
-        for name in GPU_SOURCES:
+        for name in ("nvml",):
             module = import_module(f"..sources.{name}", __package__)
             reason = module.why_absent()
             if reason:
@@ -80,7 +80,7 @@ class GpuWatch:
         while sources:
             spent = time.thread_time()
             for source in sources:
-                self._looks.append(source.read())
+                self._looks.append(source.read(None))
                 for note in source.take_notes():
                     self._say(note)
             spent = time.thread_time() - spent

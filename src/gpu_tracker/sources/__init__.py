@@ -1,13 +1,16 @@
-"""MEASURE. One file per interface; adding a vendor is one file and one name in a tuple.
+"""MEASURE. One file per interface; adding a vendor is one file and one row in a table.
 
-A process source has a `NAME`, a `ProcessTree` and a `Machine`; a GPU source a `NAME` and `connect()`.
+A process source has a `NAME`, a `ProcessTree` and a `Machine`; a GPU source a `NAME`, `why_absent()` and `connect()`.
 Modules are imported by whoever uses them: a source that is not needed must not cost start-up time.
 """
 
 from __future__ import annotations
 
+from ..values import NamedTuple
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from typing import Protocol
 
     from ..model import Gpu, GpuLook, MachineReading, ProcessReading, SharingReading
@@ -28,12 +31,31 @@ if TYPE_CHECKING:
         def read(self) -> MachineReading: ...
 
     class GpuSource(Protocol):
-        """One vendor's devices. `take_notes` gives what went wrong since the last call, each thing once."""
+        """One vendor's devices."""
 
         gpus: tuple[Gpu, ...]
+        reasons: Mapping[tuple[str, str], str]
+        """(uuid, figure) → why it is not measured, and the cure. The figures are fields of GpuReading and
+        GpuProcessReading; the uuid is empty for what concerns all devices."""
 
-        def read(self) -> GpuLook: ...
-        def take_notes(self) -> tuple[str, ...]: ...
+        def read(self, pids: frozenset[int] | None) -> GpuLook:
+            """Look at every device, and at what these processes do there (None: what anybody does)."""
+
+        def read_details(self) -> Mapping[str, Mapping[str, float | str]]:
+            """By uuid, what only a curious person asks for, under nvidia-smi's names: `pstate`, `fan.speed`..."""
+
+        def take_notes(self) -> tuple[str, ...]:
+            """Sentences for the user since the last call, each thing once."""
+
+        def close(self) -> None:
+            """Give everything back."""
+
+
+class Roots(NamedTuple):
+    """Where the kernel shows its files; a test may show others."""
+
+    proc: str = "/proc"
+    sys: str = "/sys"
 
 
 class NotAvailableError(Exception):
@@ -41,7 +63,13 @@ class NotAvailableError(Exception):
 
 
 PROCESS_SOURCES = ("procfs", "portable")
-GPU_SOURCES = ("nvml",)
+# Vendor → the sources for its devices, the best first.
+GPU_SOURCES = {
+    "nvidia": ("nvml", "nvidia_smi"),
+    "amd": ("amd",),
+    "intel": ("intel",),
+    "apple": ("apple",),
+}
 
 # What `ps` shows for a sampler, also when it is a zombie whose arguments have gone. At most 15 letters.
 SAMPLER_NAME = "gpu-tracker-smp"

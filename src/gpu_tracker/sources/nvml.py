@@ -53,7 +53,7 @@ class NvmlSource:
         self._handles: dict[int, Any] = {}
         self.gpus = tuple(self._open_all())
 
-    def read(self) -> GpuLook:
+    def read(self, pids: frozenset[int] | None) -> GpuLook:
         """Look at every device."""
         devices: list[GpuReading] = []
         processes: list[GpuProcessReading] = []
