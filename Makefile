@@ -9,9 +9,14 @@ SOURCE := $(shell find src -name '*.py') pyproject.toml
 # Rooms that touch nothing but values: every line and branch of them is tested.
 comma  := ,
 empty  :=
-PURE   := $(subst $(empty) $(empty),$(comma),$(addprefix */gpu_tracker/,analysis/* config.py errors.py model.py \
-          recording/* reports/* sampler/account.py sampler/budget.py sampler/clock.py sampler/ledger.py \
-          sampler/salvage.py sampler/sharing.py sampler/wire.py units.py usage.py values.py))
+# Second opinions that are large to fetch; what cannot be had here is skipped, with the reason.
+WITH   ?=
+TORCH  := $(if $(filter torch,$(WITH)),$(VENV)/.torch)
+TOOLS_OF_OTHERS := $(if $(filter tools,$(WITH)),$(VENV)/.real-tools)
+
+PURE   := $(subst $(empty) $(empty),$(comma),$(addprefix */gpu_tracker/,analysis/* config.py errors.py model.py observation.py \
+          recording/* reports/* sampler/account.py sampler/budget.py sampler/clock.py sampler/gpu_account.py sampler/ledger.py \
+          sampler/salvage.py sampler/sharing.py sampler/wire.py sources/guard.py sources/visible.py units.py usage.py values.py))
 
 .PHONY: help demo test check bench clean
 
@@ -21,9 +26,10 @@ help:  ## this list
 demo: $(PACKAGE)  ## track a small training run, print its summary and where the recording is
 	$(BIN)/gpu-tracker run --record gpu-tracker-runs -- $(BIN)/python examples/train.py
 
-test: check  ## everything: linters, types, architecture, unit, end-to-end and fault tests
+test: check $(TORCH) $(TOOLS_OF_OTHERS)  ## everything; WITH="torch tools" also compares with PyTorch, rocm-smi, gputop
 	$(BIN)/coverage erase
 	# These tests kill, starve and race real processes: what fails while the machine is busy must fail again alone.
+	export REAL_GPU_TOOLS=$(abspath $(VENV))/real-tools; \
 	$(BIN)/coverage run -m pytest || $(BIN)/coverage run --append -m pytest --last-failed --last-failed-no-failures none
 	$(BIN)/coverage report --include='$(PURE)' --fail-under=100
 
@@ -46,6 +52,13 @@ $(PACKAGE): $(SOURCE)
 $(TOOLS): pyproject.toml | $(PACKAGE)
 	$(BIN)/python -m pip install --quiet --group check --group test
 	touch $@
+
+# Without what it depends on: it is only asked how it reads an environment variable.
+$(VENV)/.torch: | $(TOOLS)
+	-$(BIN)/python -m pip install --quiet --no-deps --group torch && touch $@
+
+$(VENV)/.real-tools: | $(TOOLS)
+	-sh tests/tools/fetch_real_tools.sh $(VENV)/real-tools >/dev/null && touch $@
 
 clean:  ## back to a fresh clone
 	rm -rf $(VENV) .venv-bench build dist .coverage .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -128,6 +128,17 @@ def gpu_look(
 def gpu_totals(uuid: str = "GPU-0") -> tuple[GpuCounters, GpuPeaks]:
     """Half busy for ten seconds, holding 3 GB of which 2 are the job's."""
     return (
-        GpuCounters(uuid, 500.0, 10.0),
-        GpuPeaks(uuid, 3000 * MB, 1500 * MB, 500 * MB, 2000 * MB, 90.0),
+        GpuCounters(uuid, 500.0, 10.0, 400.0, 10.0, 2500.0, 10.0, (("heat", 1.0),)),
+        GpuPeaks(
+            uuid,
+            3000 * MB,
+            1500 * MB,
+            500 * MB,
+            2000 * MB,
+            90.0,
+            grown_bytes=2500 * MB,
+            power_watts=300.0,
+            temperature_celsius=70.0,
+            has_job=True,
+        ),
     )

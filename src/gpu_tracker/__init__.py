@@ -11,8 +11,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from .api import Tracker as Tracker
     from .api import track as track
+    from .devices import Device as Device
+    from .devices import DeviceProcess as DeviceProcess
+    from .devices import gpus as gpus
 
-__all__ = ["Tracker", "__version__", "track"]
+__all__ = ["Device", "DeviceProcess", "Tracker", "__version__", "gpus", "track"]
 
 
 def __getattr__(name: str) -> object:
@@ -20,6 +23,10 @@ def __getattr__(name: str) -> object:
         from . import api
 
         return getattr(api, name)
+    if name in ("Device", "DeviceProcess", "gpus"):
+        from . import devices
+
+        return getattr(devices, name)
     if name == "tracker":
         from importlib import import_module
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 
-from .sources import PROCESS_SOURCES
+from .sources import GPU_SOURCES, PROCESS_SOURCES
 from .units import check_memory_unit, check_time_unit
 from .values import NamedTuple
 
@@ -17,6 +17,7 @@ SHORTEST_SLEEP_SECONDS = 0.01
 DEFAULT_MAX_OVERHEAD = 0.01
 # For a kernel whose /proc is not what it seems: how processes are read ("procfs" or "portable").
 _SOURCE_VARIABLE = "GPU_TRACKER_SOURCE"
+_NO_VENDOR = "none"
 
 
 class Settings(NamedTuple):
@@ -31,6 +32,8 @@ class Settings(NamedTuple):
     disable_logs: bool = False
     max_overhead: float = DEFAULT_MAX_OVERHEAD
     full_resolution: bool = False
+    gpu_vendors: tuple[str, ...] | None = None
+    """Whose devices to look at; None: everybody's."""
 
 
 def check(settings: Settings) -> Settings:
@@ -71,6 +74,20 @@ def check_gpu_uuids(gpu_uuids: Iterable[str] | None) -> tuple[str, ...] | None:
         if not isinstance(uuid, str):
             raise ValueError(f"GPU UUID of {uuid!r} is not valid. It must be a string.")  # noqa: TRY004
     return tuple(sorted(set(named)))
+
+
+def check_gpu_vendors(gpu: str | Iterable[str] | None) -> tuple[str, ...] | None:
+    """The vendors whose devices are looked at: one, several, or none at all."""
+    if gpu is None:
+        return None
+    chosen = tuple(gpu.split(",")) if isinstance(gpu, str) else tuple(gpu)
+    for vendor in chosen:
+        if vendor not in (*GPU_SOURCES, _NO_VENDOR):
+            raise ValueError(
+                f'"{vendor}" is not a valid GPU vendor. '
+                f"Valid values are {', '.join(sorted(GPU_SOURCES))} and {_NO_VENDOR}"
+            )
+    return tuple(vendor for vendor in GPU_SOURCES if vendor in chosen)
 
 
 def check_process_id(process_id: int | None) -> int:

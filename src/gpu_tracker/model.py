@@ -99,6 +99,8 @@ class GpuReading(NamedTuple):
     """What holds the clocks down: power, heat..."""
     lists_processes: bool = True
     """Whether the device says who uses it; without, a job's memory there is not known."""
+    measures_processes: bool = False
+    """Whether it says how busy each process keeps it."""
 
 
 class GpuProcessReading(NamedTuple):
@@ -200,23 +202,49 @@ class Busiest(NamedTuple):
 
 
 class GpuCounters(NamedTuple):
-    """What one device has summed up since the start."""
+    """What one device has summed up since the start. An integral divided by its seconds is a mean."""
 
     uuid: str
     utilization_percent_seconds: float = 0.0
-    """Integral of the utilization; divided by the next field it is the mean."""
     utilization_seconds: float = 0.0
+    job_percent_seconds: float = 0.0
+    """The same for the job's own processes, where the driver tells them apart."""
+    job_seconds: float = 0.0
+    energy_joules: float | None = None
+    """Of the whole device, by the driver's counter."""
+    energy_seconds: float = 0.0
+    """The time that this energy was drawn in: shorter than the run if the driver answered late."""
+    limited_seconds: tuple[tuple[str, float], ...] = ()
+    """How long the clocks were held down, by what."""
 
 
 class GpuPeaks(NamedTuple):
-    """The largest figures of one device since the start."""
+    """The largest figures of one device since the start. None is not known."""
 
     uuid: str
     used_bytes: int | None = None
-    main_bytes: int = 0
-    descendants_bytes: int = 0
-    combined_bytes: int = 0
+    main_bytes: int | None = None
+    descendants_bytes: int | None = None
+    combined_bytes: int | None = None
     utilization_percent: float | None = None
+    basis: str = SAMPLED
+    """How the combined bytes were obtained."""
+    grown_bytes: int | None = None
+    """What the device held beyond what it held at the start, whoever it was."""
+    power_watts: float | None = None
+    temperature_celsius: float | None = None
+    has_job: bool = False
+    """Whether a process of the job was ever met there."""
+
+
+class GpuProcessPeak(NamedTuple):
+    """The most that one process of the job held on one device."""
+
+    uuid: str
+    pid: int
+    name: str
+    used_bytes: int | None
+    basis: str = SAMPLED
 
 
 class Peaks(NamedTuple):
@@ -242,7 +270,28 @@ class Peaks(NamedTuple):
     combined_gpu_bytes: int = 0
     system_gpu_bytes: int = 0
     gpu_utilization_sum_percent: float = 0.0
+    """Of the devices that the job may use."""
+    gpu_with_job_sum_percent: float = 0.0
+    """Of those where it was met."""
     gpus: tuple[GpuPeaks, ...] = ()
+    gpu_processes: tuple[GpuProcessPeak, ...] = ()
+    """The largest ones, at most a few dozen."""
+
+
+class GpuSample(NamedTuple):
+    """One device over one window. None is not known."""
+
+    uuid: str
+    used_bytes: int | None = None
+    """The most in the window."""
+    job_bytes: int | None = None
+    """The most that the job held."""
+    utilization_percent: float | None = None
+    """The mean over the window."""
+    job_percent: float | None = None
+    power_watts: float | None = None
+    temperature_celsius: float | None = None
+    sm_clock_mhz: float | None = None
 
 
 class Sample(NamedTuple):
@@ -262,7 +311,7 @@ class Sample(NamedTuple):
     system_ram_bytes: int
     threads: int
     processes: int
-    gpus: tuple[GpuReading, ...]
+    gpus: tuple[GpuSample, ...]
     gpu_counters: tuple[GpuCounters, ...]
     peaks: Peaks
     """As they stood at the end of the window."""

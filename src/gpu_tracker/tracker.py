@@ -8,7 +8,7 @@ import sys
 import time
 from _thread import allocate_lock
 
-from .config import Settings, check, check_gpu_uuids, check_process_id, read_process_source
+from .config import Settings, check, check_gpu_uuids, check_gpu_vendors, check_process_id, read_process_source
 from .errors import TrackerError
 from .model import Recording, RootFigures
 from .recording import writer
@@ -75,7 +75,9 @@ class Tracker:
 
     The paper's parameters come first and mean what they mean there. Ours, by keyword only: `record` writes
     a recording to that file, or into that directory; `max_overhead` is the share of one core that
-    measuring may cost; `full_resolution` writes a line for every look.
+    measuring may cost; `full_resolution` writes a line for every look; `gpu` says whose devices to look at
+    ("nvidia", "amd", "intel", "apple", several of them, or "none"). `gpu_uuids` takes UUIDs, their beginnings,
+    numbers and names.
     """
 
     State = _State
@@ -96,6 +98,7 @@ class Tracker:
         record: str | os.PathLike[str] | None = None,
         max_overhead: float = Settings().max_overhead,
         full_resolution: bool = False,
+        gpu: str | Iterable[str] | None = None,
     ) -> None:
         self._settings = check(
             Settings(
@@ -108,6 +111,7 @@ class Tracker:
                 disable_logs,
                 max_overhead,
                 full_resolution,
+                check_gpu_vendors(gpu),
             )
         )
         self._process_source = read_process_source()
@@ -128,7 +132,7 @@ class Tracker:
         self._samplers_seconds = 0.0
         self._recording: Recording | None = None
         if self._settings.gpu_uuids is not None:
-            self._check_gpus_exist(self._settings.gpu_uuids)
+            self._settings = self._settings._replace(gpu_uuids=self._resolve_gpus())
 
     # ---- The paper's surface.
 
@@ -244,11 +248,13 @@ class Tracker:
         return Plan(
             owner_pid=os.getpid(),
             example_pid=self._root_pid,
+            has_our_environment=not self._root_was_given,
             starts_the_job=False,
             command=() if self._root_was_given else _own_command(),
             sleep_seconds=float(settings.sleep_time),
             n_expected_cores=settings.n_expected_cores,
             gpu_uuids=settings.gpu_uuids,
+            gpu_vendors=settings.gpu_vendors,
             max_overhead=settings.max_overhead,
             full_resolution=settings.full_resolution,
             recording_path=self.recording_path,
@@ -312,21 +318,15 @@ class Tracker:
         known = None if after is None else Known(at_nanoseconds, self._before, after)
         return recover(self._sampler, self._need_plan(), self._start, known)
 
-    def _check_gpus_exist(self, gpu_uuids: tuple[str, ...]) -> None:
+    def _resolve_gpus(self) -> tuple[str, ...] | None:
         """Ask a sampler which GPUs there are: no driver is ever loaded into the user's process."""
         with without_child_signals():
             sampler = SamplerProcess(__version__)
             try:
-                answer = sampler.receive("gpus", sampler.request("gpus"), READY_SECONDS)
+                return sampler.resolve_gpus(self._settings.gpu_uuids, self._settings.gpu_vendors)
             finally:
                 sampler.reap_starter()
                 sampler.close()
-        available = sorted(gpu[1] for gpu in answer[0]) if answer else []
-        for uuid in gpu_uuids:
-            if available and uuid not in available:
-                raise ValueError(
-                    f"GPU UUID of {uuid} is not valid. Available UUIDs are: {', '.join(available)}"
-                )
 
     def _warn(self, text: str) -> None:
         if not self._settings.disable_logs:

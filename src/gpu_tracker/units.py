@@ -45,6 +45,13 @@ def humanize_bytes(count: float) -> str:
     return f"{_three_digits(count)} TB"
 
 
+def humanize_joules(joules: float) -> str:
+    """Joules as long as they are few, then what the electricity bill counts."""
+    if joules < 3.6e4:
+        return f"{_three_digits(joules)} J"
+    return f"{_three_digits(joules / 3.6e3)} Wh" if joules < 3.6e6 else f"{_three_digits(joules / 3.6e6)} kWh"
+
+
 def humanize_seconds(seconds: float) -> str:
     """Seconds below two minutes, then minutes, hours and days with their remainder."""
     if seconds < 119.5:

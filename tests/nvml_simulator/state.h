@@ -16,7 +16,7 @@ enum {
     LAYOUT_VERSION = 1,
     DEVICE_LIMIT = 16,    /* whole GPUs: their place in the table is their NVML index */
     INSTANCE_LIMIT = 48,  /* MIG instances, behind the whole GPUs in the same table */
-    PROCESS_LIMIT = 512,
+    PROCESS_LIMIT = 2048,
     ACCOUNTING_LIMIT = 512,
     RULE_LIMIT = 64,
     ABSENT_LIMIT = 32,

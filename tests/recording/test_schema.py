@@ -8,7 +8,8 @@ from builders import MB, found, gpu, gpu_totals, header, totals
 from gpu_tracker.model import (
     Busiest,
     End,
-    GpuReading,
+    GpuProcessPeak,
+    GpuSample,
     Header,
     Mark,
     Peaks,
@@ -26,6 +27,7 @@ PEAKS = Peaks(
     gpu_utilization_sum_percent=40.0,
     limit_ram_bytes=7,
     gpus=(GPU_PEAKS,),
+    gpu_processes=(GpuProcessPeak("GPU-0", 100, "job", 1500 * MB),),
 )
 SAMPLE = Sample(
     12.5,
@@ -40,7 +42,7 @@ SAMPLE = Sample(
     1000 * MB,
     9,
     2,
-    (GpuReading("GPU-0", 3000 * MB, 50.0),),
+    (GpuSample("GPU-0", 3000 * MB, 2000 * MB, 50.0, None, 250.5),),
     (COUNTERS,),
     PEAKS,
 )
@@ -122,13 +124,28 @@ def test_the_format_of_version_1_does_not_change_unnoticed() -> None:
         "system_ram": 1000 * MB,
         "threads": 9,
         "processes": 2,
-        "gpus": [["GPU-0", 3000 * MB, 50.0]],
-        "gpu_counters": [["GPU-0", 500.0, 10.0]],
+        "gpus": [[3000 * MB, 2000 * MB, 50.0, None, 250.5]],
+        "gpu_counters": [[500.0, 10.0, 400.0, 10.0, 2500.0, 10.0, [["heat", 1.0]]]],
         "peaks": {
             "main_ram": [5 * MB, 4 * MB, 1 * MB, "exact"],
             "limit_ram_bytes": 7,
             "combined_busiest": [1.5, 1.0],
             "gpu_utilization_sum_percent": 40.0,
-            "gpus": [["GPU-0", 3000 * MB, 1500 * MB, 500 * MB, 2000 * MB, 90.0]],
+            "gpus": [
+                [
+                    "GPU-0",
+                    3000 * MB,
+                    1500 * MB,
+                    500 * MB,
+                    2000 * MB,
+                    90.0,
+                    "sampled",
+                    2500 * MB,
+                    300.0,
+                    70.0,
+                    True,
+                ]
+            ],
+            "gpu_processes": [["GPU-0", 100, "job", 1500 * MB, "sampled"]],
         },
     }

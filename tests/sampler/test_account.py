@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from builders import MB, ROOT, gpu_look, machine, process
-from gpu_tracker.model import GpuCounters, GpuPeaks, RamPeak, RootFigures, SharingReading, Spread
+from builders import MB, ROOT, gpu, gpu_look, machine, process
+from gpu_tracker.model import GpuHighWater, RamPeak, RootFigures, SharingReading, Spread
 from gpu_tracker.sampler.account import Account
 
 CHILD = 101
@@ -212,35 +212,31 @@ def test_what_another_trackers_start_cost_is_not_the_jobs() -> None:
     assert account.totals().descendants_cpu_seconds == 0.5
 
 
-def test_gpu_memory_belongs_to_the_processes_of_the_tree() -> None:
-    """Per device and together, at one moment; strangers count for the machine only."""
+def test_gpus_of_all_vendors_are_added_up() -> None:
+    """Each at the moment of its own look; the peaks are those of the sums."""
     account = new_account()
     account.take(0.0, [process(), process(CHILD, ROOT)])
-    account.take_gpus(
-        gpu_look(
-            0.0,
-            ("GPU-0", 3000, 10.0),
-            ("GPU-1", 500, None),
-            GPU_0={ROOT: 1000, CHILD: 500, 9999: 1500},
-            GPU_1={ROOT: 200, CHILD: None},
-        )
-    )
-    account.take_gpus(gpu_look(2.0, ("GPU-0", 100, 70.0), ("GPU-1", None, None)))
+    account.add_gpu(gpu(1)._replace(is_visible=False))
+    account.take_gpus(gpu_look(0.0, ("GPU-0", 3000, 10.0), GPU_0={ROOT: 1000, CHILD: 500}))
+    account.take_gpus(gpu_look(0.1, ("GPU-1", 500, 30.0), GPU_1={ROOT: 200}))
+    account.take_gpus(gpu_look(2.0, ("GPU-0", 100, 70.0)))
 
     peaks = account.peaks
     assert (peaks.main_gpu_bytes, peaks.descendants_gpu_bytes) == (1200 * MB, 500 * MB)
     assert (peaks.combined_gpu_bytes, peaks.system_gpu_bytes) == (1700 * MB, 3500 * MB)
-    assert peaks.gpus == (
-        GpuPeaks("GPU-0", 3000 * MB, 1000 * MB, 500 * MB, 1500 * MB, 70.0),
-        GpuPeaks("GPU-1", 500 * MB, 200 * MB, 0, 200 * MB, None),
-    )
-    assert account.totals().gpu_counters == (GpuCounters("GPU-0", 140.0, 2.0), GpuCounters("GPU-1"))
-    assert len(account.sample().gpus) == 2
+    assert (peaks.gpu_utilization_sum_percent, peaks.gpu_with_job_sum_percent) == (70.0, 100.0)
+    assert [gpu.uuid for gpu in peaks.gpus] == ["GPU-0", "GPU-1"]
+    assert [peak.name for peak in peaks.gpu_processes] == ["job", "job", "job"]
+    assert len(account.sample().gpus) == len(account.totals().gpu_counters) == 2
+    account.start_window()
+    assert account.sample().gpus[0].job_bytes == 0
 
 
-def test_only_named_gpus_count_for_the_utilization() -> None:
-    """As the paper's gpu_uuids has it."""
-    account = new_account(gpu_uuids=("GPU-1",))
-    account.take_gpus(gpu_look(0.0, ("GPU-0", 0, 80.0), ("GPU-1", 0, 30.0)))
+def test_a_processs_own_high_water_mark_bounds_the_sums() -> None:
+    """The driver saw it, even if no look did."""
+    account = new_account()
+    account.take(0.0, [process()])
+    look = gpu_look(0.0, ("GPU-0", 3000, 10.0), GPU_0={ROOT: 1000})
+    account.take_gpus(look._replace(high_waters=(GpuHighWater("GPU-0", ROOT, 2500 * MB),)))
 
-    assert account.peaks.gpu_utilization_sum_percent == 30.0
+    assert account.peaks.main_gpu_bytes == account.peaks.combined_gpu_bytes == 2500 * MB

@@ -90,6 +90,8 @@ class Run:
             "sleep_seconds": 1.0,
             "n_expected_cores": None,
             "gpu_uuids": None,
+            "gpu_vendors": (),
+            "has_our_environment": True,
             "max_overhead": 1.0,
             "full_resolution": False,
             "source": "made_up",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..model import UNKNOWN, Busiest, Gpu, RamPeak
+from ..model import ESTIMATE, UNKNOWN, Busiest, Gpu, GpuCounters, GpuPeaks, GpuProcessPeak, RamPeak
 from ..values import NamedTuple
 
 TYPE_CHECKING = False
@@ -23,13 +23,25 @@ class GpuSummary(NamedTuple):
 
     gpu: Gpu
     used_bytes: int | None
-    main_bytes: int
-    descendants_bytes: int
-    combined_bytes: int
+    main_bytes: int | None
+    descendants_bytes: int | None
+    combined_bytes: int | None
+    basis: str
+    """How the combined bytes were obtained."""
     mean_percent: float | None
     max_percent: float | None
+    job_mean_percent: float | None
+    """Of the job's own processes, where the driver tells them apart."""
+    energy_joules: float | None
+    """Of the whole device."""
+    energy_seconds: float
+    mean_watts: float | None
+    max_watts: float | None
+    max_celsius: float | None
+    limited: tuple[tuple[str, float], ...]
+    """What held its clocks down, and for which part of the time."""
     is_expected: bool
-    """Whether its utilization counts: all do, unless the user named some."""
+    """Whether its utilization counts: those named, else those used, else those that may be used."""
 
 
 class Summary(NamedTuple):
@@ -64,6 +76,7 @@ class Summary(NamedTuple):
     gpu_capacity_bytes: int
     gpu_max_sum_percent: float
     gpu_mean_sum_percent: float
+    gpu_processes: tuple[GpuProcessPeak, ...]
 
 
 def summarize(recording: Recording) -> Summary:
@@ -105,8 +118,9 @@ def summarize(recording: Recording) -> Summary:
         peaks.combined_gpu_bytes,
         peaks.system_gpu_bytes,
         sum(gpu.gpu.memory_bytes or 0 for gpu in gpus),
-        peaks.gpu_utilization_sum_percent,
+        peaks.gpu_with_job_sum_percent if _counts_by_use(recording) else peaks.gpu_utilization_sum_percent,
         sum((gpu.mean_percent or 0.0 for gpu in expected), 0.0),
+        peaks.gpu_processes,
     )
 
 
@@ -129,27 +143,60 @@ def _summarize_cpu(cpu_seconds: float, seconds: float, busiest: Busiest, cores: 
 def _summarize_gpus(recording: Recording) -> tuple[GpuSummary, ...]:
     peaks = {gpu.uuid: gpu for gpu in recording.totals.peaks.gpus}
     counters = {gpu.uuid: gpu for gpu in recording.totals.gpu_counters}
-    named = recording.header.gpu_uuids
+    is_estimate = any(mark.kind == "unattributed" for mark in recording.marks)
+    named, by_use = recording.header.gpu_uuids, _counts_by_use(recording)
     summaries = []
     for mark in recording.marks:
         gpu = mark.gpu
         if gpu is None:
             continue
-        peak, counter = peaks.get(gpu.uuid), counters.get(gpu.uuid)
-        most = peak.utilization_percent if peak else None
-        mean = None
-        if counter and counter.utilization_seconds:
-            mean = counter.utilization_percent_seconds / counter.utilization_seconds
-        summaries.append(
-            GpuSummary(
-                gpu,
-                peak.used_bytes if peak else None,
-                peak.main_bytes if peak else 0,
-                peak.descendants_bytes if peak else 0,
-                peak.combined_bytes if peak else 0,
-                most if mean is None else mean,
-                most,
-                named is None or gpu.uuid in named,
-            )
-        )
+        peak = peaks.get(gpu.uuid, GpuPeaks(gpu.uuid))
+        is_expected = peak.has_job if by_use else gpu.is_visible
+        if named is not None:
+            is_expected = gpu.uuid in named
+        counter = counters.get(gpu.uuid, GpuCounters(gpu.uuid))
+        summaries.append(_summarize_gpu(gpu, peak, counter, is_estimate, is_expected))
     return tuple(summaries)
+
+
+def _counts_by_use(recording: Recording) -> bool:
+    """Whether the devices that count are those where the job was met."""
+    is_named = recording.header.gpu_uuids is not None
+    return not is_named and any(gpu.has_job for gpu in recording.totals.peaks.gpus)
+
+
+def _summarize_gpu(
+    gpu: Gpu, peak: GpuPeaks, counter: GpuCounters, is_estimate: bool, is_expected: bool
+) -> GpuSummary:
+    combined, basis = peak.combined_bytes, peak.basis
+    if combined is None:
+        basis = UNKNOWN
+    if is_estimate and not combined and gpu.is_visible and peak.grown_bytes is not None:
+        combined, basis = peak.grown_bytes, ESTIMATE
+    mean = _mean(counter.utilization_percent_seconds, counter.utilization_seconds)
+    return GpuSummary(
+        gpu,
+        peak.used_bytes,
+        peak.main_bytes,
+        peak.descendants_bytes,
+        combined,
+        basis,
+        peak.utilization_percent if mean is None else mean,
+        peak.utilization_percent,
+        _mean(counter.job_percent_seconds, counter.job_seconds),
+        counter.energy_joules,
+        counter.energy_seconds,
+        _mean(counter.energy_joules, counter.energy_seconds),
+        peak.power_watts,
+        peak.temperature_celsius,
+        tuple(
+            (reason, seconds / counter.utilization_seconds)
+            for reason, seconds in counter.limited_seconds
+            if counter.utilization_seconds
+        ),
+        is_expected,
+    )
+
+
+def _mean(integral: float | None, seconds: float) -> float | None:
+    return integral / seconds if integral is not None and seconds > 0 else None

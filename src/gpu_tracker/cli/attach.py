@@ -16,7 +16,7 @@ from ..sampler.wire import FINAL, Plan, Start
 from .options import Parser, add_measuring, add_output, add_recording, check_format, to_settings
 from .output import Output
 from .run import show
-from .tracking import DEFAULT_DIRECTORY, create_recording
+from .tracking import DEFAULT_DIRECTORY, create_recording, resolve_gpus
 
 NAME = "attach"
 _ANSWER_SECONDS = 10.0
@@ -39,11 +39,13 @@ def main(arguments: list[str], sampler: SamplerProcess) -> int:
     plan = Plan(
         owner_pid=os.getpid(),
         example_pid=pid,
+        has_our_environment=False,
         starts_the_job=False,
         command=command,
         sleep_seconds=settings.sleep_time,
         n_expected_cores=settings.n_expected_cores,
-        gpu_uuids=settings.gpu_uuids,
+        gpu_uuids=resolve_gpus(sampler, settings),
+        gpu_vendors=settings.gpu_vendors,
         max_overhead=settings.max_overhead,
         full_resolution=settings.full_resolution,
         source=read_process_source(),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from ..config import DEFAULT_MAX_OVERHEAD, Settings, check, check_gpu_uuids
+from ..config import DEFAULT_MAX_OVERHEAD, Settings, check, check_gpu_uuids, check_gpu_vendors
 from ..errors import UsageError
 
 TYPE_CHECKING = False
@@ -52,7 +52,13 @@ def add_measuring(parser: argparse.ArgumentParser) -> None:
         "--gpu-uuids",
         dest="gpu_uuids",
         metavar="UUIDS",
-        help="comma separated UUIDs of the GPUs whose utilization counts (default: all)",
+        help="comma separated UUIDs (or their beginnings, numbers, names) of the GPUs whose utilization counts "
+        "(default: those that the job uses)",
+    )
+    parser.add_argument(
+        "--gpu",
+        metavar="VENDOR",
+        help="whose GPUs to look at: nvidia, amd, intel, apple (or several, with commas), none (default: all found)",
     )
     parser.add_argument(
         "--disable-logs", action="store_true", help="say nothing about what could not be measured"
@@ -115,6 +121,7 @@ def to_settings(options: argparse.Namespace) -> Settings:
                 disable_logs=options.disable_logs,
                 max_overhead=_to_float("--max-overhead", options.max_overhead),
                 full_resolution=options.full_resolution,
+                gpu_vendors=check_gpu_vendors(options.gpu),
             )
         )
     except ValueError as error:

@@ -47,6 +47,14 @@ def create_recording(place: str | None, command: Sequence[str], pid: int) -> str
         return None
 
 
+def resolve_gpus(sampler: SamplerProcess, settings: Settings) -> tuple[str, ...] | None:
+    """The GPUs that the user named, by their UUIDs."""
+    try:
+        return sampler.resolve_gpus(settings.gpu_uuids, settings.gpu_vendors)
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+
+
 def track_command(
     sampler: SamplerProcess, command: list[str], settings: Settings, record: str | None
 ) -> Tracked:
@@ -58,11 +66,13 @@ def track_command(
     plan = Plan(
         owner_pid=os.getpid(),
         example_pid=os.getpid(),
+        has_our_environment=True,
         starts_the_job=True,
         command=mask_secrets(command),
         sleep_seconds=settings.sleep_time,
         n_expected_cores=settings.n_expected_cores,
-        gpu_uuids=settings.gpu_uuids,
+        gpu_uuids=resolve_gpus(sampler, settings),
+        gpu_vendors=settings.gpu_vendors,
         max_overhead=settings.max_overhead,
         full_resolution=settings.full_resolution,
         source=source,

@@ -19,7 +19,8 @@ from ..model import (
     Gpu,
     GpuCounters,
     GpuPeaks,
-    GpuReading,
+    GpuProcessPeak,
+    GpuSample,
     Header,
     Mark,
     Peaks,
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 VERSION = 1
 
 _RAM_PEAKS = ("main_ram", "descendants_ram", "combined_ram")
+_LISTS = {"gpus": GpuPeaks, "gpu_processes": GpuProcessPeak}
 _BUSIEST = ("main_busiest", "descendants_busiest", "combined_busiest", "system_busiest")
 
 
@@ -73,8 +75,9 @@ def encode_sample(sample: Sample, written_peaks: Peaks) -> dict[str, Any]:
         "processes": sample.processes,
     }
     if sample.gpus:
-        line["gpus"] = [list(reading) for reading in sample.gpus]
-        line["gpu_counters"] = _encode_counters(sample.gpu_counters)
+        # Without their names: they come in the order of `peaks.gpus`.
+        line["gpus"] = [_encode_gpu_sample(gpu) for gpu in sample.gpus]
+        line["gpu_counters"] = [values for _, *values in _encode_counters(sample.gpu_counters)]
     peaks = encode_peaks(sample.peaks, written_peaks)
     if peaks:
         line["peaks"] = peaks
@@ -87,8 +90,8 @@ def encode_peaks(peaks: Peaks, known: Peaks) -> dict[str, Any]:
     for name, value in peaks._asdict().items():
         if value == getattr(known, name):
             continue
-        if name == "gpus":
-            changed[name] = [list(gpu) for gpu in value]
+        if name in _LISTS:
+            changed[name] = [list(item) for item in value]
         elif name in _BUSIEST:
             changed[name] = [_short(value.cpu_seconds), _short(value.wall_seconds)]
         elif isinstance(value, tuple):
@@ -126,9 +129,20 @@ def _encode_spread(spread: Spread) -> Any:
     return list(spread) if spread.low != spread.high else spread.high
 
 
+def _encode_gpu_sample(sample: GpuSample) -> list[Any]:
+    """What is not known at the end need not be said."""
+    values = [round(value, 2) if isinstance(value, float) else value for value in sample[1:]]
+    while values and values[-1] is None:
+        values.pop()
+    return values
+
+
 def _encode_counters(counters: tuple[GpuCounters, ...]) -> list[list[Any]]:
     return [
-        [gpu.uuid, _short(gpu.utilization_percent_seconds), _short(gpu.utilization_seconds)]
+        [
+            *(_short(value) if isinstance(value, float) else value for value in gpu[:-1]),
+            [[reason, _short(seconds)] for reason, seconds in gpu.limited_seconds],
+        ]
         for gpu in counters
     ]
 
@@ -161,6 +175,8 @@ def decode_sample(data: dict[str, Any], peaks_before: Peaks) -> Sample:
     if len(ram) == 1:
         ram = [ram[0], Spread(0, 0, 0), ram[0]]
     main, descendants, combined = ram
+    peaks = decode_peaks(data.get("peaks", {}), peaks_before)
+    uuids = [gpu.uuid for gpu in peaks.gpus]
     return Sample(
         float(data["at"]),
         data["looks"],
@@ -174,9 +190,11 @@ def decode_sample(data: dict[str, Any], peaks_before: Peaks) -> Sample:
         data["system_ram"],
         data["threads"],
         data["processes"],
-        tuple(GpuReading(*reading) for reading in data.get("gpus", ())),
-        _decode_counters(data.get("gpu_counters", ())),
-        decode_peaks(data.get("peaks", {}), peaks_before),
+        tuple(GpuSample(uuid, *values) for uuid, values in zip(uuids, data.get("gpus", ()), strict=False)),
+        _decode_counters(
+            [uuid, *values] for uuid, values in zip(uuids, data.get("gpu_counters", ()), strict=False)
+        ),
+        peaks,
     )
 
 
@@ -184,8 +202,8 @@ def decode_peaks(data: dict[str, Any], before: Peaks) -> Peaks:
     """The peaks before, with those that have grown since."""
     changed: dict[str, Any] = {}
     for name, value in data.items():
-        if name == "gpus":
-            changed[name] = tuple(GpuPeaks(*gpu) for gpu in value)
+        if name in _LISTS:
+            changed[name] = tuple(_LISTS[name](*item) for item in value)
         elif name in _RAM_PEAKS:
             changed[name] = RamPeak(*value)
         elif name in _BUSIEST:
@@ -222,7 +240,10 @@ def _decode_spread(data: Any) -> Spread:
 
 
 def _decode_counters(data: Any) -> tuple[GpuCounters, ...]:
-    return tuple(GpuCounters(*gpu) for gpu in data)
+    return tuple(
+        GpuCounters(*gpu)._replace(limited_seconds=tuple((reason, seconds) for reason, seconds in gpu[-1]))
+        for gpu in data
+    )
 
 
 def decode_answer(header: dict[str, Any], end: dict[str, Any], marks: list[dict[str, Any]]) -> Recording:

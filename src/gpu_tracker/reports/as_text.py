@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ..model import ESTIMATE, UNKNOWN
-from ..units import humanize_bytes, humanize_seconds
+from ..model import ESTIMATE, SAMPLED, UNKNOWN
+from ..units import humanize_bytes, humanize_joules, humanize_seconds
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -121,8 +121,10 @@ def _gpu_rows(summary: Summary) -> list[tuple[str, str]]:
         return [("GPU", "not measured")]
     rows = []
     for gpu in summary.gpus:
-        rows += [(f"GPU {gpu.gpu.ordinal}", f"{gpu.gpu.name}: {_gpu_memory(gpu)}"), ("", _gpu_busy(gpu))]
-    if len(summary.gpus) > 1:
+        rows += [(f"GPU {gpu.gpu.ordinal}", f"{_printable(gpu.gpu.name)}: {_gpu_memory(gpu)}")]
+        rows += [("", _gpu_busy(gpu))]
+        rows += [("", text) for text in (_gpu_energy(gpu, summary.seconds), _gpu_limits(gpu)) if text]
+    if len(summary.gpus) > 1 and all(gpu.basis not in (ESTIMATE, UNKNOWN) for gpu in summary.gpus):
         rows.append(("GPUs", f"{humanize_bytes(summary.combined_gpu_bytes)} of GPU RAM at most"))
     return rows
 
@@ -130,13 +132,34 @@ def _gpu_rows(summary: Summary) -> list[tuple[str, str]]:
 def _gpu_memory(gpu: GpuSummary) -> str:
     total = "" if gpu.gpu.memory_bytes is None else f" of {humanize_bytes(gpu.gpu.memory_bytes)}"
     used = "not measured" if gpu.used_bytes is None else humanize_bytes(gpu.used_bytes)
-    return f"{humanize_bytes(gpu.combined_bytes)}{total} by the job, {used} by everybody"
+    return f"{_gpu_job(gpu)}{total} by the job, {used} by everybody"
+
+
+def _gpu_job(gpu: GpuSummary) -> str:
+    if gpu.combined_bytes is None:
+        return "not measured"
+    certainty = "" if gpu.basis == SAMPLED else f" ({gpu.basis})"
+    return f"{humanize_bytes(gpu.combined_bytes)}{certainty}"
+
+
+def _gpu_energy(gpu: GpuSummary, seconds: float) -> str:
+    if gpu.energy_joules is None or gpu.mean_watts is None:
+        return "" if gpu.max_watts is None else f"{gpu.max_watts:.0f} W at most"
+    late = seconds - gpu.energy_seconds
+    since = f" (without the first {humanize_seconds(late)})" if late > 0.01 * seconds + 0.05 else ""
+    return f"{humanize_joules(gpu.energy_joules)}{since}, {gpu.mean_watts:.0f} W on average, by everybody"
+
+
+def _gpu_limits(gpu: GpuSummary) -> str:
+    held = [f"{reason} for {100 * share:.0f} % of the time" for reason, share in gpu.limited if share > 0.01]
+    return f"clocks held down by {', '.join(held)}" if held else ""
 
 
 def _gpu_busy(gpu: GpuSummary) -> str:
     if gpu.mean_percent is None or gpu.max_percent is None:
         return "utilization not measured"
-    return f"{gpu.mean_percent:.0f} % busy on average, {gpu.max_percent:.0f} % at most"
+    job = "" if gpu.job_mean_percent is None else f" ({gpu.job_mean_percent:.0f} % by the job)"
+    return f"{gpu.mean_percent:.0f} % busy on average{job}, {gpu.max_percent:.0f} % at most"
 
 
 def _cores(percent: float) -> str:

@@ -26,7 +26,7 @@ class Report(NamedTuple):
 def build(recording: Recording) -> Report:
     """All figures and sentences of a recording."""
     end = recording.end
-    notes = [mark.text for mark in recording.marks if mark.kind == "note"]
+    notes = [mark.text for mark in recording.marks if mark.kind in ("note", "unattributed")]
     notes.extend(recording.problems)
     if end is None:
         notes.append(

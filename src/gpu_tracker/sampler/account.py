@@ -11,9 +11,6 @@ from ..model import (
     EXACT,
     SAMPLED,
     Busiest,
-    GpuCounters,
-    GpuPeaks,
-    GpuReading,
     Peaks,
     RamPeak,
     RootFigures,
@@ -21,6 +18,7 @@ from ..model import (
     Spread,
     Totals,
 )
+from .gpu_account import GpuAccount
 from .ledger import CpuLedger
 from .salvage import raise_peaks
 from .sharing import NOTHING, Holding, Overlap, find_overlap, hold
@@ -28,11 +26,9 @@ from .sharing import NOTHING, Holding, Overlap, find_overlap, hold
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from typing import Any, TypeVar
+    from typing import Any
 
-    from ..model import GpuLook, MachineReading, ProcessReading, SharingReading
-
-    _Number = TypeVar("_Number", int, float)
+    from ..model import Gpu, GpuLook, MachineReading, ProcessReading, SharingReading
 
 # Below this, sharing that has not been read does not matter.
 _NOTABLE = 1.02
@@ -73,7 +69,6 @@ class Account:
         root_pid: int,
         root: RootFigures | None,
         machine: MachineReading,
-        gpu_uuids: tuple[str, ...] | None = None,
         adopter_pid: int = 0,
     ) -> None:
         self.peaks = Peaks(system_ram_bytes=machine.ram_used_bytes, limit_ram_bytes=machine.limit_used_bytes)
@@ -94,9 +89,8 @@ class Account:
         self._window = _Window()
         self._cpu_window_start = Totals()
         self._has_cpu_window = False
-        self._gpu_uuids = gpu_uuids
-        self._gpu_look: GpuLook | None = None
-        self._gpu_counters: dict[str, GpuCounters] = {}
+        self._gpus = GpuAccount(root_pid)
+        self._names: dict[int, str] = {}
 
     # ---- Looks.
 
@@ -112,6 +106,7 @@ class Account:
         self._looks += 1
         self._ledger.feed(readings, exact_root)
         self._pids = frozenset(reading.pid for reading in readings)
+        self._names = {reading.pid: reading.name for reading in readings}
         self._take_memory(readings)
         self._take_threads(readings)
         self._window.late_seconds = max(self._window.late_seconds, late_seconds)
@@ -147,34 +142,31 @@ class Account:
                 limit_ram_bytes=max(self.peaks.limit_ram_bytes or 0, machine.limit_used_bytes)
             )
 
+    def add_gpu(self, gpu: Gpu) -> None:
+        """A device was found."""
+        self._gpus.add(gpu)
+
     def take_gpus(self, look: GpuLook) -> None:
         """Take in one look at the GPUs."""
-        previous, self._gpu_look = self._gpu_look, look
-        span = look.at_seconds - previous.at_seconds if previous else 0.0
-        peaks = {gpu.uuid: gpu for gpu in self.peaks.gpus}
-        main = descendants = system = 0
-        for reading in look.devices:
-            uuid = reading.uuid
-            on_main, on_others = self._gpu_bytes_of_the_tree(look, uuid)
-            main += on_main
-            descendants += on_others
-            system += reading.used_bytes or 0
-            peaks[uuid] = _grow_gpu(peaks.get(uuid, GpuPeaks(uuid)), reading, on_main, on_others)
-            self._gpu_counters[uuid] = _count_gpu(
-                self._gpu_counters.get(uuid, GpuCounters(uuid)), reading, span
-            )
+        gpus = self._gpus
+        totals = gpus.take(look, self._names)
         self._raise_peaks(
-            main_gpu_bytes=main,
-            descendants_gpu_bytes=descendants,
-            combined_gpu_bytes=main + descendants,
-            system_gpu_bytes=system,
-            gpu_utilization_sum_percent=sum(
-                reading.utilization_percent or 0.0
-                for reading in look.devices
-                if self._gpu_uuids is None or reading.uuid in self._gpu_uuids
-            ),
+            main_gpu_bytes=totals.main_bytes,
+            descendants_gpu_bytes=totals.descendants_bytes,
+            combined_gpu_bytes=totals.main_bytes + totals.descendants_bytes,
+            system_gpu_bytes=totals.system_bytes,
+            gpu_utilization_sum_percent=totals.allowed_percent,
+            gpu_with_job_sum_percent=totals.with_job_percent,
         )
-        self.peaks = self.peaks._replace(gpus=tuple(peaks.values()))
+        by_device = gpus.peaks
+        for peak in by_device:
+            # A high-water mark of one process on one device is a bound for them all.
+            self._raise_peaks(
+                main_gpu_bytes=peak.main_bytes or 0,
+                descendants_gpu_bytes=peak.descendants_bytes or 0,
+                combined_gpu_bytes=peak.combined_bytes or 0,
+            )
+        self.peaks = self.peaks._replace(gpus=by_device, gpu_processes=gpus.processes)
 
     def finish(self, figures: RootFigures) -> None:
         """Take in the peaks that only the root's owner or parent can know."""
@@ -199,6 +191,11 @@ class Account:
     def is_split_unknown(self) -> bool:
         """Whether private and shared memory of the root have never been told apart."""
         return self._root_pid in self._pids and self._root_pid not in self._overlaps
+
+    @property
+    def pids(self) -> frozenset[int]:
+        """The processes of the last look."""
+        return self._pids
 
     def close_cpu_window(self, *, is_last: bool = False) -> None:
         """Compare the CPU time since the last call with the busiest stretch so far."""
@@ -231,7 +228,7 @@ class Account:
             self._ledger.descendants_seconds,
             self._machine.cpu_seconds - self._machine_at_start.cpu_seconds,
             self._looks,
-            tuple(self._gpu_counters.values()),
+            self._gpus.counters,
             self.peaks,
         )
 
@@ -251,7 +248,7 @@ class Account:
             self._machine.ram_used_bytes,
             window.threads,
             window.processes,
-            self._gpu_look.devices if self._gpu_look else (),
+            self._gpus.samples(),
             totals.gpu_counters,
             self.peaks,
         )
@@ -259,6 +256,7 @@ class Account:
     def start_window(self) -> None:
         """The line has been written."""
         self._window = _Window()
+        self._gpus.start_window()
 
     # ---- Memory.
 
@@ -358,17 +356,6 @@ class Account:
             processes=len(readings),
         )
 
-    def _gpu_bytes_of_the_tree(self, look: GpuLook, uuid: str) -> tuple[int, int]:
-        on_main = on_others = 0
-        for process in look.processes:
-            if process.uuid != uuid or process.used_bytes is None:
-                continue
-            if process.pid == self._root_pid:
-                on_main += process.used_bytes
-            elif process.pid in self._pids:
-                on_others += process.used_bytes
-        return on_main, on_others
-
     def _raise_peaks(self, **candidates: float) -> None:
         grown: dict[str, Any] = {
             name: value for name, value in candidates.items() if value > getattr(self.peaks, name)
@@ -382,30 +369,3 @@ def _busier(best: Busiest, candidate: Busiest) -> Busiest:
         return candidate
     rate = candidate.cpu_seconds / candidate.wall_seconds
     return candidate if rate > best.cpu_seconds / best.wall_seconds else best
-
-
-def _grow_gpu(peaks: GpuPeaks, reading: GpuReading, on_main: int, on_others: int) -> GpuPeaks:
-    return GpuPeaks(
-        peaks.uuid,
-        _larger(peaks.used_bytes, reading.used_bytes),
-        max(peaks.main_bytes, on_main),
-        max(peaks.descendants_bytes, on_others),
-        max(peaks.combined_bytes, on_main + on_others),
-        _larger(peaks.utilization_percent, reading.utilization_percent),
-    )
-
-
-def _count_gpu(counters: GpuCounters, reading: GpuReading, span_seconds: float) -> GpuCounters:
-    if reading.utilization_percent is None:
-        return counters
-    return GpuCounters(
-        counters.uuid,
-        counters.utilization_percent_seconds + reading.utilization_percent * span_seconds,
-        counters.utilization_seconds + span_seconds,
-    )
-
-
-def _larger(known: _Number | None, seen: _Number | None) -> _Number | None:
-    if known is None or seen is None:
-        return seen if known is None else known
-    return max(known, seen)

@@ -20,6 +20,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from .observe import Observer
+
 _COMMANDS, _REPLIES, _RECORDING = 0, 1, 3  # the recording for which nobody gave a name
 _UNTIL_SOMETHING_HAPPENS = None
 
@@ -80,6 +82,7 @@ class Service:
         self._poll = select.poll()
         self._poll.register(_COMMANDS, select.POLLIN)
         self._sampler: Sampler | None = None
+        self._observer: Observer | None = None
         self._root_fd = self._owner_fd = -1
         self._root_pid = 0
         self._start_nanoseconds = 0
@@ -156,11 +159,25 @@ class Service:
         if self._is_tracking:
             self._need_sampler().discount(seconds)
 
-    def _do_gpus(self, request: int) -> None:
-        from .gpus import list_gpus
+    def _do_observe(self, request: int, *wish: Any) -> None:
+        """For people who want to know what is going on; a sampler that tracks is never asked this."""
+        from ..observation import encode
+        from .observe import Observer, Wish
 
-        gpus, notes = list_gpus()
-        _send("gpus", request, [tuple(gpu) for gpu in gpus], notes)
+        self._observer = self._observer or Observer()
+        observation = self._observer.observe(Wish(*wish), is_wanted=_has_owner)
+        _send("observation", request, os.getpid(), encode(observation))
+
+    def _do_resolve(self, request: int, names: tuple[str, ...], vendors: tuple[str, ...] | None) -> None:
+        from ..sources.visible import resolve_gpus
+        from .vendors import list_gpus
+
+        gpus = list_gpus(vendors)
+        try:
+            # Without any device there is nothing to compare with: the same script runs on a laptop, too.
+            _send("resolved", request, resolve_gpus(names, gpus) if gpus else names, None)
+        except ValueError as error:
+            _send("resolved", request, None, str(error))
 
     def _watch(self, pid: int) -> int:
         """A descriptor that becomes readable when the process ends, where the kernel offers one."""
@@ -216,6 +233,13 @@ class Service:
         if self._sampler is None:
             raise RuntimeError("a message came before the plan")
         return self._sampler
+
+
+def _has_owner() -> bool:
+    """Whether there is still somebody at the other end of the commands."""
+    poll = select.poll()
+    poll.register(_COMMANDS, 0)  # a hangup is always told
+    return not poll.poll(0)
 
 
 def _send(word: str, *values: Any) -> None:

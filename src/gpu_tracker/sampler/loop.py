@@ -12,7 +12,7 @@ from importlib import import_module
 from ..model import End, Header, Mark, RootFigures
 from ..recording.schema import VERSION
 from ..sources import PROCESS_SOURCES
-from ..sources.allocation import read_allocation
+from ..sources.allocation import read_allocation, read_environment
 from .account import Account
 from .budget import Budget, foresee_sharing_cost
 from .clock import Deadlines
@@ -57,6 +57,13 @@ class Sampler:
         self._look_cost_seconds = 0.0
         self._sharing_cost_seconds = 0.0
         self._line_seconds = 0.0
+        self._gpus = GpuWatch(
+            self._asked_seconds,
+            plan.max_overhead,
+            plan.gpu_vendors,
+            plan.gpu_uuids,
+            os.environ if plan.has_our_environment else read_environment(plan.example_pid),
+        )
         self._readings: tuple[ProcessReading, ...] = ()
         self._readings_with_sharing: tuple[ProcessReading, ...] | None = None
 
@@ -74,14 +81,14 @@ class Sampler:
             start.root_pid,
             RootFigures(*start.root_cpu_seconds) if start.root_cpu_seconds else None,
             self._machine.read(),
-            plan.gpu_uuids,
             plan.owner_pid if plan.starts_the_job else 0,
         )
         self._look(0.0)
         self.deadlines = Deadlines(self._start_seconds, self._asked_seconds)
         self._budget = Budget(plan.max_overhead, 0.0, _FIRST_CREDIT_SECONDS)
         self.header = make_header(plan, start, self._tracker_version, self._allocation, self._source.NAME)
-        self._gpus = GpuWatch(self._start_seconds, self._asked_seconds, plan.max_overhead)
+        self._gpus.begin(self._start_seconds)
+        self._gpus.pids = self._account.pids
         self._take_gpus()
         # From here on a kill at any moment leaves a file that can be read.
         self._write_line(0.0)
@@ -124,6 +131,7 @@ class Sampler:
     ) -> End:
         """The last look, the last line, the end."""
         self._look(at_seconds, 0.0, figures)
+        self._gpus.look_now()
         self._take_gpus()
         self._account.take_machine(self._machine.read())
         is_short = self._account.seconds_in_cpu_window < self._plan.sleep_seconds / 2
@@ -171,13 +179,16 @@ class Sampler:
             return
         self._readings = readings
         self._account.take(at_seconds, readings, late_seconds, exact)
+        self._gpus.pids = self._account.pids
 
     def _take_gpus(self) -> None:
-        for look in self._gpus.take_looks():
-            self._account.take_gpus(look)
         for mark in self._gpus.take_marks():
             self.marks.append(mark)
             self._unwritten_marks.append(mark)
+            if mark.gpu is not None:
+                self._account.add_gpu(mark.gpu)
+        for look in self._gpus.take_looks():
+            self._account.take_gpus(look)
 
     def _read_sharing_if_worth_it(self, at_seconds: float) -> None:
         if self._readings == self._readings_with_sharing:

@@ -165,6 +165,20 @@ class SamplerProcess:
                 return message[1:]
         return None
 
+    def resolve_gpus(
+        self, names: tuple[str, ...] | None, vendors: tuple[str, ...] | None
+    ) -> tuple[str, ...] | None:
+        """UUIDs of the devices that a user named; a ValueError if there are devices, but none of that name."""
+        if names is None:
+            return None
+        answer = self.receive("resolved", self.request("resolve", names, vendors), READY_SECONDS)
+        if answer is None:
+            return names  # a driver that does not answer is no reason to refuse a job
+        uuids, problem = answer
+        if problem:
+            raise ValueError(problem)
+        return tuple(uuids)
+
     def has_root_ended(self, timeout_seconds: float) -> bool:
         """Wait for the tracked process to end."""
         deadline = time.monotonic() + timeout_seconds

@@ -36,12 +36,16 @@ class Plan(NamedTuple):
     """Who asked for the tracking; when it has gone, nobody will ask for the result."""
     example_pid: int
     """A process that may use what the job may use: the job itself, or who will start it."""
+    has_our_environment: bool
+    """Whether the job's variables are those that the sampler was started with."""
     starts_the_job: bool
     """The root will be a new child of the owner, who inherits its orphans: all it ever uses counts."""
     command: tuple[str, ...]
     sleep_seconds: float
     n_expected_cores: float | None
     gpu_uuids: tuple[str, ...] | None
+    gpu_vendors: tuple[str, ...] | None
+    """Whose devices to look at; None: everybody's."""
     max_overhead: float
     full_resolution: bool
     recording_path: str | None

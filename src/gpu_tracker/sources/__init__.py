@@ -36,7 +36,10 @@ if TYPE_CHECKING:
         gpus: tuple[Gpu, ...]
         reasons: Mapping[tuple[str, str], str]
         """(uuid, figure) → why it is not measured, and the cure. The figures are fields of GpuReading and
-        GpuProcessReading; the uuid is empty for what concerns all devices."""
+        GpuProcessReading; the uuid is empty for what concerns all devices, and no device's for one that
+        cannot even be opened."""
+        kinds: Mapping[tuple[str, str], str]
+        """The same keys → a kind of `guard`: what a device does not have is no fault, what it denies is."""
 
         def read(self, pids: frozenset[int] | None) -> GpuLook:
             """Look at every device, and at what these processes do there (None: what anybody does)."""

@@ -112,6 +112,15 @@ def read_allocation(
     )
 
 
+def read_environment(pid: int, *, proc: str = "/proc") -> dict[str, str]:
+    """The variables that a process was started with; none if that is nobody else's business."""
+    try:
+        text = _read_text(f"{proc}/{pid}/environ")
+    except OSError:
+        return {}
+    return dict(entry.split("=", 1) for entry in text.split("\0") if "=" in entry)
+
+
 def find_memory_limit(pid: int, machine_ram_bytes: int, *, proc: str = "/proc") -> MemoryLimit | None:
     """The smallest limit on the way up the process's cgroup path, if below the machine's memory."""
     tightest = None

@@ -25,6 +25,9 @@ class Failure(NamedTuple):
     kind: str
     text: str
     """A whole sentence for the user, with the cure where there is one."""
+    label: str = ""
+    figure: str = ""
+    """Both given: what several figures have in common is said in one sentence."""
 
 
 class Guard:
@@ -45,9 +48,12 @@ class Guard:
         self._pauses: dict[tuple[str, str], tuple[float, float]] = {}
         self._silent: set[tuple[str, str]] = set()
         self._notes: list[str] = []
+        self._untold: dict[str, list[str]] = {}
         self.lost: set[str] = set()
         self.reasons: dict[tuple[str, str], str] = {}
         """(device, figure) → why it is not measured."""
+        self.kinds: dict[tuple[str, str], str] = {}
+        """(device, figure) → what became of the question."""
 
     def ask(self, device: str, what: str, call: Callable[..., Any], *arguments: Any) -> Any:
         """The answer, or None."""
@@ -62,13 +68,14 @@ class Guard:
             self.fail(device, what, self._explain(error, device, what))
             return None
         if key in self._pauses:
-            del self._pauses[key], self.reasons[key]
+            del self._pauses[key], self.reasons[key], self.kinds[key]
         return answer
 
     def fail(self, device: str, what: str, failure: Failure) -> None:
         """Take note of a question without an answer."""
         key = (device, what)
         self.reasons[key] = failure.text
+        self.kinds[key] = failure.kind
         if failure.kind == LOST:
             self.lost.add(device)
             self.say(device, LOST, failure.text)
@@ -79,7 +86,10 @@ class Guard:
             pause = min(2 * last, _LONGEST_PAUSE_SECONDS)
         self._pauses[key] = (self._now() + pause, pause)
         # Trouble with a device is usually trouble with all of it.
-        self.say(device, TROUBLE if failure.kind == TROUBLE else what, failure.text)
+        if failure.kind == UNSUPPORTED and failure.label:
+            self._untold.setdefault(failure.label, []).append(failure.figure)
+        else:
+            self.say(device, TROUBLE if failure.kind == TROUBLE else what, failure.text)
 
     def say(self, device: str, what: str, text: str) -> None:
         """Something for the user, once."""
@@ -90,4 +100,10 @@ class Guard:
     def take_notes(self) -> tuple[str, ...]:
         """What there is to say since the last call."""
         notes, self._notes = self._notes, []
+        untold, self._untold = self._untold, {}
+        notes.extend(f"{label} does not tell its {_enumerate(figures)}." for label, figures in untold.items())
         return tuple(notes)
+
+
+def _enumerate(words: list[str]) -> str:
+    return " and ".join(filter(None, [", ".join(words[:-1]), words[-1]]))

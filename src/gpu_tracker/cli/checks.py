@@ -1,0 +1,182 @@
+"""What can be measured here apart from the GPUs: processes, the job's share of the machine, the place for recordings."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from importlib import import_module
+
+from ..analysis.checkup import FAILED, FINE, NOTHING, WARNING, Finding
+from ..config import read_process_source
+from ..sources import PROCESS_SOURCES
+from ..sources.allocation import read_allocation
+from ..units import humanize_bytes
+from ..version import __version__
+from .tracking import DEFAULT_DIRECTORY
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_MACHINES_OWN_PID_NAMESPACE = "pid:[4026531836]"
+_JOB_VARIABLES = (
+    "SLURM_JOB_ID",
+    "SLURM_CPUS_ON_NODE",
+    "SLURM_MEM_PER_NODE",
+    "SLURM_MEM_PER_CPU",
+    "SLURM_GPUS_ON_NODE",
+    "SLURM_JOB_GPUS",
+)
+
+
+def check_versions() -> list[Finding]:
+    """What is running where."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    system = os.uname()
+    findings = [
+        _fine("versions", "gpu-tracker", __version__),
+        _fine("versions", "Python", f"{sys.version.split()[0]} ({sys.executable})"),
+        _fine("versions", "system", f"{system.sysname} {system.release} {system.machine}"),
+    ]
+    for package in ("psutil", "nvidia-ml-py"):
+        try:
+            findings.append(_fine("versions", package, version(package)))
+        except PackageNotFoundError:
+            findings.append(Finding("versions", package, NOTHING, "not installed"))
+    return findings
+
+
+def check_processes(proc: str = "/proc") -> list[Finding]:
+    """The process source that a job would be read with, and how fine its figures are."""
+    name = read_process_source() or next(filter(_can_read_self, PROCESS_SOURCES), None)
+    if name is None or not _can_read_self(name):
+        text = f"Neither {' nor '.join(PROCESS_SOURCES)} can read processes here; mount /proc."
+        return [Finding("processes", "tree", FAILED, text)]
+    if name != "procfs":
+        text = "sampled, and shared memory is counted in each process: only Linux's /proc tells more"
+        return [
+            _fine("processes", "tree", f"read through {name}"),
+            Finding("processes", "peaks", WARNING, text),
+        ]
+    return [
+        _fine("processes", "tree", "read through procfs"),
+        _check_clock(os.getppid()),
+        _check_high_water(f"{proc}/self/status"),
+        _check_sharing(),
+        _check_others(f"{proc}/1/stat"),
+    ]
+
+
+def check_allocation(environment: Mapping[str, str]) -> list[Finding]:
+    """What a job started from here may use, and who says so."""
+    allocation, limit = read_allocation(os.getpid(), environment)
+    cores = f"{allocation.cores:g} of {allocation.machine_cores} ({allocation.cores_source})"
+    ram = (
+        f"{humanize_bytes(allocation.ram_bytes)} of {humanize_bytes(allocation.machine_ram_bytes)} "
+        f"({allocation.ram_source})"
+    )
+    findings = [_fine("allocation", "cores", cores), _fine("allocation", "RAM", ram)]
+    if limit is None:
+        findings.append(Finding("allocation", "memory limit", NOTHING, "no cgroup sets one"))
+    elif limit.read_used() is None:
+        text = f"{limit.directory} sets one, but memory.stat there cannot be read."
+        findings.append(Finding("allocation", "memory limit", FAILED, text))
+    else:
+        findings.append(
+            _fine("allocation", "memory limit", f"{humanize_bytes(limit.limit_bytes)} in {limit.directory}")
+        )
+    job = [f"{name}={environment[name]}" for name in _JOB_VARIABLES if name in environment]
+    findings.append(
+        _fine("allocation", "Slurm", " ".join(job))
+        if job
+        else Finding("allocation", "Slurm", NOTHING, "this is not a Slurm job")
+    )
+    return findings
+
+
+def check_namespace(proc: str = "/proc") -> list[Finding]:
+    """Whether our numbers of processes are the machine's."""
+    try:
+        namespace = os.readlink(f"{proc}/self/ns/pid")
+    except OSError:
+        return []
+    if namespace == _MACHINES_OWN_PID_NAMESPACE:
+        return [_fine("processes", "pid namespace", "the machine's own")]
+    text = (
+        "nested, as in a container: some GPU drivers report the host's pids, and a job's GPU memory cannot be "
+        "told from others' then; `docker run --pid=host` helps"
+    )
+    return [Finding("processes", "pid namespace", WARNING, text)]
+
+
+def check_recording(directory: str = DEFAULT_DIRECTORY) -> list[Finding]:
+    """Whether `run` could keep what it measures."""
+    place = directory if os.path.exists(directory) else "."
+    if os.path.isdir(place) and os.access(place, os.W_OK | os.X_OK):
+        return [_fine("recording", directory, f"can be written ({os.path.abspath(directory)})")]
+    text = f"{os.path.abspath(place)} cannot be written; `--record DIR` puts recordings elsewhere"
+    return [Finding("recording", directory, WARNING, text)]
+
+
+def _fine(group: str, what: str, text: str) -> Finding:
+    return Finding(group, what, FINE, text)
+
+
+def _can_read_self(name: str) -> bool:
+    try:
+        tree = import_module(f"..sources.{name}", __package__).ProcessTree(os.getpid())
+        try:
+            return bool(tree.read())
+        finally:
+            tree.close()
+    except Exception:  # noqa: BLE001 - whatever it is, a job could not be read either
+        return False
+
+
+def _check_clock(pid: int) -> Finding:
+    try:
+        time.clock_gettime_ns((~pid << 3) | 2)
+    except OSError:
+        text = "in hundredths of a second while it runs: the kernel does not show other processes' clocks"
+        return Finding("processes", "CPU time", WARNING, text)
+    return _fine("processes", "CPU time", "exact: the kernel's clocks and counters")
+
+
+def _check_high_water(status_path: str) -> Finding:
+    from ..sources.procfs import parse_sizes
+
+    try:
+        with open(status_path, "rb") as file:
+            has_marks = parse_sizes(file.read()) is not None
+    except (OSError, ValueError):
+        has_marks = False
+    if has_marks:
+        return _fine("processes", "peak memory", "exact: the kernel's high-water marks")
+    text = "sampled: this kernel keeps no high-water marks (VmHWM)"
+    return Finding("processes", "peak memory", WARNING, text)
+
+
+def _check_sharing() -> Finding:
+    from ..sources.procfs import ProcessTree
+
+    tree = ProcessTree(os.getpid())
+    try:
+        sharing = tree.read_sharing(os.getpid())
+    finally:
+        tree.close()
+    if sharing is not None:
+        return _fine("processes", "shared memory", "counted once: smaps_rollup can be read")
+    text = "an estimate: smaps_rollup cannot be read (Linux before 4.14, or without page monitoring)"
+    return Finding("processes", "shared memory", WARNING, text)
+
+
+def _check_others(stat_path: str) -> Finding:
+    try:
+        with open(stat_path, "rb") as file:
+            file.read()
+    except OSError:
+        text = "hidden (hidepid): who else is on a GPU is shown by number only"
+        return Finding("processes", "other users", WARNING, text)
+    return _fine("processes", "other users", "visible")

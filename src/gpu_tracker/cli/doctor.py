@@ -1,0 +1,61 @@
+"""Tell what can be measured here, what not, why, and what to do about it."""
+
+from __future__ import annotations
+
+import os
+
+from ..analysis.checkup import Signs, check_gpus
+from ..reports.diagnosis import is_fine, render_json, render_text
+from ..sampler.witness import Witness
+from ..sources.hardware import find_device_files, find_on_bus
+from .checks import check_allocation, check_namespace, check_processes, check_recording, check_versions
+from .looking import add_looking, check_seconds
+from .options import Parser
+from .terminal import has_colour, has_unicode, write
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+NAME = "doctor"
+
+_EPILOG = """\
+Exit code 0: everything that this machine has can be measured (also if it has no GPU).
+          1: something that is there cannot be: a driver that fails or hangs, a device or figure that is denied or lost.
+A figure that a device simply does not have, and warnings (!), do not count.
+"""
+
+
+def main(arguments: list[str]) -> int:
+    """Look at everything a job would be measured with."""
+    parser = Parser(prog="gpu-tracker doctor", description=__doc__)
+    parser.epilog = _EPILOG
+    parser.add_argument("--json", action="store_true", help="one JSON object with every finding")
+    add_looking(parser)
+    options = parser.parse_args(arguments)
+    timeout = check_seconds("--timeout", options.timeout, least=0.1)
+    with Witness(timeout) as witness:
+        observation = witness.observe()
+    findings = (
+        *check_versions(),
+        *check_processes(),
+        *check_namespace(),
+        *check_allocation(os.environ),
+        *check_recording(),
+        *check_gpus(observation, _find_signs(vendor.vendor for vendor in observation.vendors)),
+    )
+    if options.json:
+        write(render_json(findings))
+    else:
+        write(render_text(findings, has_unicode=has_unicode(), has_colour=has_colour()))
+    return 0 if is_fine(findings) else 1
+
+
+def _find_signs(vendors: Iterable[str]) -> dict[str, Signs]:
+    on_bus = find_on_bus()
+    return {
+        vendor: Signs(
+            tuple(device.bus_id for device in on_bus if device.vendor == vendor), find_device_files(vendor)
+        )
+        for vendor in vendors
+    }

@@ -1,0 +1,141 @@
+"""Show GPUs, who is on them, and the machine's CPU and RAM, again and again."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+
+from ..errors import TrackerError
+from ..observation import list_notes
+from ..reports.cells import Span, count_cells, paint
+from ..reports.live_lines import build_lines, build_object, head_line, render_object
+from ..reports.moment import write_moment
+from ..reports.screen import build_screen
+from ..sampler.witness import SETTLE_SECONDS, Witness
+from ..version import __version__
+from .looking import add_looking, check_seconds, repeat, say_once
+from .options import Parser
+from .terminal import Screen, has_colour, is_screen, read_size, write
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ..observation import Observation
+    from ..sampler.witness import Question
+
+NAME = "watch"
+
+_LEAVING_KEYS = ("q", "Q")
+
+_EPILOG = """\
+On a terminal: a table that is redrawn in place; q or Ctrl-C leaves it. Into a pipe or file: one line per GPU and
+interval (`-` is what is not known), or with --json one object per look, in bytes, percent, watts and degrees.
+"""
+
+
+def main(arguments: list[str]) -> int:
+    """A screen on a terminal, lines elsewhere."""
+    parser = Parser(prog="gpu-tracker watch", description=__doc__)
+    parser.epilog = _EPILOG
+    parser.add_argument("--once", action="store_true", help="show it once and stop")
+    parser.add_argument("--json", action="store_true", help="one JSON object per look, a line each")
+    parser.add_argument(
+        "-n", "--interval", metavar="SECONDS", default="1", help="seconds between two looks (default 1)"
+    )
+    add_looking(parser)
+    options = parser.parse_args(arguments)
+    interval = check_seconds("--interval", options.interval, least=0.1)
+    with Witness(check_seconds("--timeout", options.timeout, least=0.1)) as witness:
+        if options.once:
+            return _show_once(witness, as_json=options.json)
+        if options.json or not is_screen():
+            try:
+                return _write_lines(witness, interval, as_json=options.json)
+            except KeyboardInterrupt:
+                return 0  # the normal way to end
+        code = _draw(witness, interval)
+    if code:
+        # Whoever ended us by a signal shall see that it did; the terminal is its old self by now.
+        signal.signal(code, signal.SIG_DFL)
+        os.kill(os.getpid(), code)
+    return 0
+
+
+def _show_once(witness: Witness, *, as_json: bool) -> int:
+    """Two looks, so that there are rates."""
+    before = witness.observe()
+    time.sleep(SETTLE_SECONDS)
+    now = witness.observe()
+    if as_json:
+        write(render_object(build_object(before, now)) + "\n")
+        return 0
+    columns, _ = read_size()
+    lines = build_screen(before, now, _title(now))
+    write("".join(paint(line, columns, has_colour=has_colour()).rstrip() + "\n" for line in lines))
+    return 0
+
+
+def _write_lines(witness: Witness, interval: float, *, as_json: bool) -> int:
+    before: Observation | None = None
+    if not as_json:
+        write(head_line() + "\n")
+    for _ in repeat(interval):
+        now = witness.observe()
+        if as_json:
+            lines = [render_object(build_object(before, now))]
+        else:
+            lines = build_lines(before, now)
+            say_once(list_notes(now))
+        if not write("".join(f"{line}\n" for line in lines)):
+            break
+        before = now
+    return 0
+
+
+def _draw(witness: Witness, interval: float) -> int:
+    """Until somebody has had enough; the signal that said so, or 0."""
+    before: Observation | None = None
+    now: Observation | None = None
+    with Screen() as screen:
+        question: Question | None = witness.ask()
+        due_seconds = 0.0
+        is_new = True
+        while True:
+            if is_new and not _show(screen, before, now, interval):
+                return 0
+            deadline = due_seconds if question is None else question.deadline_seconds
+            replies_fd = -1 if question is None else witness.replies_fd
+            event = screen.wait(replies_fd, deadline - time.monotonic())
+            if event.is_closed or event.keys[:1] in _LEAVING_KEYS or signal.SIGINT in event.signals:
+                return 0
+            for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
+                if number in event.signals:
+                    return number
+            is_new = bool(event.signals)  # another size, or back from a pause
+            if question is None:
+                if time.monotonic() >= due_seconds:
+                    question = witness.ask()
+                continue
+            answer = witness.take(question)
+            if answer is not None:
+                # The second look comes soon: rates need two.
+                pause = min(interval, SETTLE_SECONDS) if now is None else interval
+                due_seconds = time.monotonic() + pause
+                before, now, question, is_new = now, answer, None, True
+            elif time.monotonic() > question.deadline_seconds:
+                raise TrackerError("The sampler does not answer any more.")
+
+
+def _show(screen: Screen, before: Observation | None, now: Observation | None, interval: float) -> bool:
+    columns, rows = read_size()
+    if now is None:
+        spans: list[tuple[Span, ...]] = [(Span("Asking the drivers... (q quits)"),)]
+    else:
+        spans = build_screen(before, now, f"{_title(now)}  every {interval:g} s, q quits", rows)
+    widths = [count_cells(paint(line, columns, has_colour=False)) for line in spans]
+    return screen.draw([paint(line, columns, has_colour=has_colour()) for line in spans], widths)
+
+
+def _title(now: Observation) -> str:
+    at = write_moment(now.epoch_seconds, "%Y-%m-%d %H:%M:%S")
+    return f"{os.uname().nodename}  {at}  gpu-tracker {__version__}"

@@ -1,0 +1,55 @@
+"""What can be measured here, what not, and the cure: a diagnosis as text for people or JSON for scripts. Pure."""
+
+from __future__ import annotations
+
+import json
+
+from ..analysis.checkup import FAILED, FINE, NOTHING, WARNING
+from .cells import BOLD, DIM, GREEN, RED, YELLOW, Span, neutralize, paint
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ..analysis.checkup import Finding
+
+_SIGNS = {
+    FINE: ("✓", "+", GREEN),
+    FAILED: ("✗", "x", RED),
+    WARNING: ("!", "!", YELLOW),
+    NOTHING: ("·", "-", DIM),
+}
+_VERDICTS = {
+    True: "Everything that this machine has can be measured.",
+    False: "Something that this machine has cannot be measured; the lines above tell what to do.",
+}
+
+
+def is_fine(findings: tuple[Finding, ...]) -> bool:
+    """Whether everything that is there can be measured."""
+    return not any(finding.state == FAILED for finding in findings)
+
+
+def render_text(findings: tuple[Finding, ...], *, has_unicode: bool, has_colour: bool) -> str:
+    """Groups of aligned lines, and the verdict at the end."""
+    lines = []
+    width = max((len(finding.what) for finding in findings), default=0)
+    group = None
+    for finding in findings:
+        if finding.group != group:
+            group = finding.group
+            lines += ["", _paint(Span(group, BOLD), has_colour)]
+        unicode_sign, ascii_sign, style = _SIGNS[finding.state]
+        sign = _paint(Span(unicode_sign if has_unicode else ascii_sign, style), has_colour)
+        what = neutralize(finding.what).ljust(width)
+        lines.append(f"  {sign} {what}  {neutralize(finding.text)}".rstrip())
+    lines += ["", _paint(Span(_VERDICTS[is_fine(findings)], BOLD), has_colour)]
+    return "\n".join(lines[1:]) + "\n"
+
+
+def render_json(findings: tuple[Finding, ...]) -> str:
+    """One object: the verdict and every finding."""
+    content = {"is_fine": is_fine(findings), "findings": [finding._asdict() for finding in findings]}
+    return json.dumps(content, indent=1) + "\n"
+
+
+def _paint(span: Span, has_colour: bool) -> str:
+    return paint((span,), len(span.text), has_colour=has_colour)

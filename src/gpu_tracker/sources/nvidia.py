@@ -1,0 +1,34 @@
+"""What NVML and nvidia-smi have in common. Small, because it is looked at on machines without any GPU."""
+
+from __future__ import annotations
+
+import os
+
+SMI = "nvidia-smi"
+_OTHER_PLACES = ("/usr/lib/wsl/lib",)  # where Windows puts it, often not on the PATH
+# The driver's bits, and what they are to somebody whose job is slow. Idleness and chosen clocks are no limits.
+_LIMITS = ((0x04 | 0x80, "power"), (0x20 | 0x40, "heat"), (0x08, "hardware"))
+_HARDWARE_LIMIT_ALONE = 0x08
+_HARDWARE_LIMIT_EXPLAINED = 0x40 | 0x80
+
+
+def find_smi() -> str | None:
+    """The path of nvidia-smi."""
+    for folder in (*os.environ.get("PATH", os.defpath).split(os.pathsep), *_OTHER_PLACES):
+        path = os.path.join(folder or ".", SMI)
+        if os.path.isfile(path) and os.access(path, os.X_OK):
+            return os.path.abspath(path)
+    return None
+
+
+def name_limits(mask: int) -> tuple[str, ...]:
+    """What holds the clocks down, of those reasons that cost speed."""
+    if mask & _HARDWARE_LIMIT_EXPLAINED:
+        mask &= ~_HARDWARE_LIMIT_ALONE
+    return tuple(word for bits, word in _LIMITS if mask & bits)
+
+
+def parse_bus_id(text: str) -> str:
+    """`00000000:4F:00.0` as the kernel writes it: `0000:4f:00.0`."""
+    domain, colon, rest = text.strip().lower().partition(":")
+    return f"{domain.lstrip('0').zfill(4)}{colon}{rest}" if colon else domain

@@ -1,0 +1,56 @@
+"""What the doctor looks at besides GPUs, where this machine is in order and others are not."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from gpu_tracker.analysis.checkup import FAILED, FINE, WARNING
+from gpu_tracker.cli import checks
+from gpu_tracker.sources.allocation import MemoryLimit, read_allocation
+
+
+def test_a_container_is_told_from_a_machine(tmp_path: Path) -> None:
+    """By its namespace of processes; without one there is nothing to say."""
+    assert checks.check_namespace(str(tmp_path)) == []
+    (tmp_path / "self/ns").mkdir(parents=True)
+    (tmp_path / "self/ns/pid").symlink_to("pid:[4026532000]")
+    (nested,) = checks.check_namespace(str(tmp_path))
+
+    assert (nested.state, "--pid=host" in nested.text) == (WARNING, True)
+
+
+def test_a_kernel_that_tells_less_is_a_warning(tmp_path: Path) -> None:
+    """No high-water marks, hidden processes, no clocks of others: figures get coarser, not lost."""
+    findings = [
+        checks._check_high_water(str(tmp_path / "status")),
+        checks._check_others(str(tmp_path / "stat")),
+        checks._check_clock(2**22 + 1),
+    ]
+
+    assert [finding.state for finding in findings] == [WARNING] * 3
+
+
+def test_processes_that_nobody_can_read_are_a_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither of the sources works."""
+    monkeypatch.setattr(checks, "PROCESS_SOURCES", ("nowhere",))
+    (finding,) = checks.check_processes()
+
+    assert finding.state == FAILED
+
+
+@pytest.mark.parametrize(("has_stat", "state"), [(True, FINE), (False, FAILED)])
+def test_a_limit_that_cannot_be_read_is_a_fault(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, has_stat: bool, state: str
+) -> None:
+    """What is used under it would be missing."""
+    if has_stat:
+        (tmp_path / "memory.stat").write_text("anon 5\n")
+    allocation, _ = read_allocation(os.getpid(), {})
+    limit = MemoryLimit(str(tmp_path), 10**9)
+    monkeypatch.setattr(checks, "read_allocation", lambda *_: (allocation, limit))
+    findings = {finding.what: finding for finding in checks.check_allocation({})}
+
+    assert findings["memory limit"].state == state

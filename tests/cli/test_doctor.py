@@ -1,0 +1,144 @@
+"""`gpu-tracker doctor`: what can be measured, and the exit code for scripts."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cli.conftest import MIB, Run
+from nvml_simulator import Code, Simulator
+
+
+def diagnose(run: Run, **environment: str) -> tuple[int, list[dict[str, Any]]]:
+    """The exit code and the findings."""
+    done = run("doctor", "--json", "--timeout", "1", **environment)
+    told = json.loads(done.stdout)
+
+    assert done.stderr == ""
+    assert told["is_fine"] == (done.returncode == 0)
+    return done.returncode, told["findings"]
+
+
+def faults(findings: list[dict[str, Any]]) -> list[str]:
+    """What cannot be measured."""
+    return [finding["what"] for finding in findings if finding["state"] == "failed"]
+
+
+def test_a_machine_in_order(run: Run, hardware: Simulator, occupant: Callable[..., int]) -> None:
+    """Everything has its line, and the exit code is 0."""
+    hardware.set_process(0, occupant(), 100 * MIB)
+    code, findings = diagnose(run)
+    told = {(finding["group"], finding["what"]): finding for finding in findings}
+
+    assert code == 0
+    assert told["GPUs", "NVIDIA"]["text"] == "2 devices read through nvml, driver 550.54.15"
+    assert told["GPU 0: NVIDIA A100 (GPU-0)", "processes"]["text"] == "1 on it now"
+    assert told["processes", "tree"]["text"] == "read through procfs"
+    assert told["allocation", "cores"]["state"] == "fine"
+    assert {"versions", "processes", "allocation", "recording", "GPUs"} <= {group for group, _ in told}
+
+
+def test_no_driver_is_no_fault(run: Run) -> None:
+    """A sentence says that there is no GPU."""
+    code, findings = diagnose(run, LD_LIBRARY_PATH="")
+
+    assert code == 0
+    assert findings[-1]["text"] == "No GPU was found; everything else is measured."
+
+
+@pytest.mark.parametrize(
+    "code", [Code.DRIVER_NOT_LOADED, Code.VERSION_MISMATCH, Code.NO_PERMISSION, Code.UNKNOWN]
+)
+def test_a_driver_that_does_not_start_is_a_fault(run: Run, hardware: Simulator, code: Code) -> None:
+    """Whatever it says."""
+    hardware.fail("nvmlInit*", code)
+    exit_code, findings = diagnose(run)
+
+    assert exit_code == 1
+    assert faults(findings) == ["NVIDIA"]
+
+
+def test_a_denied_device_is_a_fault(run: Run, hardware: Simulator) -> None:
+    """The others are measured."""
+    hardware.deny(1)
+    code, findings = diagnose(run)
+
+    assert code == 1
+    assert len(faults(findings)) == 1
+    assert any(finding["group"].startswith("GPU 0") for finding in findings)
+
+
+@pytest.mark.parametrize("after", [0, 1])
+def test_a_lost_device_is_a_fault(run: Run, hardware: Simulator, after: int) -> None:
+    """Whether it was gone before it was opened or after."""
+    if after:
+        hardware.fail("nvmlDeviceGetMemoryInfo*", Code.GPU_IS_LOST, device=1, after=after)
+    else:
+        hardware.lose(1)
+    code, findings = diagnose(run)
+
+    assert code == 1
+    assert len(faults(findings)) == 1
+
+
+def test_a_denied_figure_is_a_fault_and_one_that_is_not_there_is_none(run: Run, hardware: Simulator) -> None:
+    """The reason tells them apart."""
+    hardware.fail("nvmlDeviceGetPowerUsage*", Code.NOT_SUPPORTED)
+    assert diagnose(run)[0] == 0
+    hardware.fail("nvmlDeviceGetTemperature*", Code.NO_PERMISSION, device=0)
+    code, findings = diagnose(run)
+
+    assert (code, faults(findings)) == (1, ["temperature"])
+
+
+def test_a_driver_that_hangs_is_a_fault_and_costs_a_second(run: Run, hardware: Simulator) -> None:
+    """Everything else is told all the same."""
+    hardware.delay("nvmlDeviceGetUtilizationRates", 60_000)
+    start = time.monotonic()
+    code, findings = diagnose(run)
+
+    assert time.monotonic() - start < 10
+    assert (code, faults(findings)) == (1, ["NVIDIA"])
+    assert any("has not answered within 1 s" in finding["text"] for finding in findings)
+    assert any(finding["group"] == "allocation" for finding in findings)
+
+
+def test_people_get_signs_and_a_verdict(run: Run) -> None:
+    """In ASCII where nothing else can be shown."""
+    plain, unicode = run("doctor", PYTHONIOENCODING="ascii"), run("doctor", PYTHONIOENCODING="utf-8")
+
+    assert plain.stdout.isascii()
+    assert "\n  + NVIDIA " in plain.stdout
+    assert "\n  ✓ NVIDIA " in unicode.stdout
+    assert unicode.stdout.endswith("Everything that this machine has can be measured.\n")
+
+
+def test_the_exit_codes_are_documented(run: Run) -> None:
+    """Where one looks for them."""
+    assert "Exit code 0:" in run("doctor", "--help").stdout
+
+
+def test_slurm_and_a_place_that_cannot_be_written_are_told(run: Run, tmp_path: Path) -> None:
+    """The one is good to know, the other only a warning."""
+    (tmp_path / "gpu-tracker-runs").write_text("a file is no directory")
+    code, findings = diagnose(run, SLURM_JOB_ID="77", SLURM_CPUS_ON_NODE="1")
+    told = {finding["what"]: finding for finding in findings}
+
+    assert code == 0
+    assert told["Slurm"]["text"] == "SLURM_JOB_ID=77 SLURM_CPUS_ON_NODE=1"
+    assert told["gpu-tracker-runs"]["state"] == "warning"
+    assert told["cores"]["text"].endswith("(Slurm)") or told["cores"]["text"].startswith("1 of 1 ")
+
+
+def test_another_process_source_is_named(run: Run) -> None:
+    """With what it cannot do."""
+    _, findings = diagnose(run, GPU_TRACKER_SOURCE="portable")
+    told = {finding["what"]: finding for finding in findings}
+
+    assert told["tree"]["text"] == "read through portable"
+    assert told["peaks"]["state"] == "warning"

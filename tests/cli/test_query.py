@@ -1,0 +1,230 @@
+"""`gpu-tracker query`: nvidia-smi's recipes, with another first word."""
+
+from __future__ import annotations
+
+import json
+import os
+import pwd
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cli.conftest import COMMAND, MIB, Run
+from nvml_simulator import Code, Simulator
+
+RECIPE = (
+    "--query-gpu=timestamp,pstate,temperature.gpu,utilization.gpu,utilization.memory,"
+    "memory.total,memory.free,memory.used"
+)
+
+
+def ask_others(hardware: Simulator, code: str) -> Any:
+    """What another client says of the same devices."""
+    output = subprocess.check_output(
+        [sys.executable, "-c", code], env={**os.environ, **hardware.environment()}, text=True
+    )
+    return json.loads(output)
+
+
+def test_the_recipe_works_with_another_first_word(run: Run, hardware: Simulator) -> None:
+    """Headings, units and shape are nvidia-smi's."""
+    hardware.set_utilization(1, 55, 12)
+    done = run("query", RECIPE, "--format=csv", "-l", "1", "-t", "--count", "1")
+    heading, first, second = done.stdout.splitlines()
+
+    assert (done.returncode, done.stderr) == (0, "")
+    assert heading == (
+        "timestamp, pstate, temperature.gpu, utilization.gpu [%], utilization.memory [%], "
+        "memory.total [MiB], memory.free [MiB], memory.used [MiB]"
+    )
+    assert first.split(", ")[1:] == ["P0", "40", "0 %", "0 %", "40960 MiB", "40448 MiB", "0 MiB"]
+    assert second.split(", ")[1:4] == ["P0", "41", "55 %"]
+
+
+def test_without_heading_and_units(run: Run) -> None:
+    """As scripts like it."""
+    done = run("query", "--query-gpu=index,memory.total,utilization.gpu", "--format=csv,noheader,nounits")
+
+    assert done.stdout == "0, 40960, 0\n1, 40960, 0\n"
+
+
+def test_the_figures_are_those_of_other_tools(
+    run: Run, hardware: Simulator, occupant: Callable[..., int]
+) -> None:
+    """Field by field: pynvml, gpustat and nvitop on the same driver."""
+    pid = occupant()
+    hardware.set_process(1, pid, 1234 * MIB, sm_percent=33)
+    hardware.set_utilization(1, 55, 12)
+    hardware.set_clocks_mhz(1, sm=1000, memory=900)
+    names = (
+        "index,name,uuid,pci.bus_id,driver_version,memory.total,memory.used,memory.free,utilization.gpu,"
+        "utilization.memory,temperature.gpu,power.draw,clocks.sm,clocks.mem,fan.speed,enforced.power.limit"
+    )
+    done = run("query", "--fields", names, "--format", "json", "-i", "1")
+    ours = json.loads(done.stdout)
+    pynvml = ask_others(
+        hardware,
+        "import json\n"
+        "from pynvml import *\n"
+        "nvmlInit(); h = nvmlDeviceGetHandleByIndex(1); m = nvmlDeviceGetMemoryInfo(h, nvmlMemory_v2)\n"
+        "u = nvmlDeviceGetUtilizationRates(h)\n"
+        "print(json.dumps([nvmlDeviceGetIndex(h), nvmlDeviceGetName(h), nvmlDeviceGetUUID(h),\n"
+        "nvmlDeviceGetPciInfo(h).busId, nvmlSystemGetDriverVersion(), m.total, m.used, m.free, u.gpu, u.memory,\n"
+        "nvmlDeviceGetTemperature(h, 0), nvmlDeviceGetPowerUsage(h) / 1000, nvmlDeviceGetClockInfo(h, 1),\n"
+        "nvmlDeviceGetClockInfo(h, 2), nvmlDeviceGetFanSpeed(h), nvmlDeviceGetEnforcedPowerLimit(h) / 1000]))",
+    )
+    gpustat = json.loads(
+        subprocess.check_output(
+            [sys.executable, "-m", "gpustat", "--json"], env={**os.environ, **hardware.environment()}
+        )
+    )["gpus"][1]
+    nvitop = ask_others(
+        hardware,
+        "import json, nvitop; d = nvitop.Device.all()[1]\n"
+        "print(json.dumps([d.memory_used(), d.memory_free(), d.gpu_utilization(), d.temperature(), d.power_usage()]))",
+    )
+
+    assert list(ours.values()) == pynvml
+    assert ours["memory.used"] == gpustat["memory.used"] * MIB
+    assert ours["utilization.gpu"] == gpustat["utilization.gpu"]
+    assert ours["temperature.gpu"] == gpustat["temperature.gpu"]
+    assert nvitop == [ours["memory.used"], ours["memory.free"], ours["utilization.gpu"], 41, 61250]
+
+
+def test_processes_can_be_queried(run: Run, hardware: Simulator, occupant: Callable[..., int]) -> None:
+    """By nvidia-smi's names, and with the user."""
+    pid = occupant()
+    hardware.set_process(0, pid, 77 * MIB)
+    done = run("query", "--query-compute-apps=pid,process_name,used_memory,user", "--format=csv")
+
+    assert done.stdout.splitlines() == [
+        "pid, process_name, used_gpu_memory [MiB], user",
+        f"{pid}, sleep, 77 MiB, {pwd.getpwuid(os.getuid()).pw_name}",
+    ]
+
+
+def test_what_a_device_does_not_tell_is_not_available(run: Run, hardware: Simulator) -> None:
+    """And not worth a word beside the table."""
+    hardware.fail("nvmlDeviceGetFanSpeed*", Code.NOT_SUPPORTED)
+    done = run("query", "--fields", "fan.speed,index", "--format", "csv,noheader")
+
+    assert (done.stdout, done.stderr) == ("[N/A], 0\n[N/A], 1\n", "")
+
+
+def test_a_denied_device_costs_only_its_own_row(run: Run, hardware: Simulator) -> None:
+    """It is said beside the table."""
+    hardware.deny(0)
+    done = run("query", "--fields", "index,count", "--format", "csv,noheader")
+
+    assert done.stdout == "1, 1\n"
+    assert done.stderr.startswith("gpu-tracker: GPU 0")
+    assert done.stderr.count("\n") == 1
+
+
+def test_devices_are_chosen_by_any_of_their_names(run: Run) -> None:
+    """Index, UUID or place on the bus."""
+    for which in ("1", "GPU-1", "00000000:02:00.0"):
+        assert run("query", "--fields=index", "--format=csv,noheader", "-i", which).stdout == "1\n"
+    wrong = run("query", "-i", "7")
+
+    assert wrong.returncode == 2
+    assert wrong.stderr == "gpu-tracker: There is no GPU '7'. There are: 0 (GPU-0), 1 (GPU-1).\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["--fields", "memory.usd"], "Field 'memory.usd' is not known. Did you mean memory.used or"),
+        (["--format", "xml"], "Format 'xml' is not known."),
+        (["--format", "csv,loud"], "Format 'csv,loud' is not known."),
+        (["-l", "soon"], "-l of 'soon' is not a number."),
+        (["-l", "0"], "-l of 0 is invalid."),
+        (["--count", "0"], "--count of '0' is not a whole number"),
+        (["--timeout", "nan"], "--timeout of nan is invalid."),
+        (["-f", "/nowhere/file"], "Cannot write to /nowhere/file"),
+        (["--fields", "index", "--process-fields", "pid"], "GPUs and processes cannot be queried at once."),
+    ],
+)
+def test_nonsense_is_refused_in_one_sentence(run: Run, arguments: list[str], sentence: str) -> None:
+    """Before any driver is asked."""
+    done = run("query", *arguments)
+
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"gpu-tracker: {sentence}")
+    assert done.stderr.count("\n") == 1
+
+
+def test_fields_are_listed(run: Run) -> None:
+    """Without any device, under both spellings."""
+    ours, theirs = run("query", "--help-fields"), run("query", "--help-query-gpu")
+
+    assert ours.stdout == theirs.stdout
+    assert "temperature.gpu, temperature " in ours.stdout
+    assert "used_gpu_memory, used_memory" in run("query", "--help-process-fields").stdout
+
+
+def test_a_machine_without_gpus_says_why(run: Run) -> None:
+    """And the exit code tells scripts."""
+    done = run("query", LD_LIBRARY_PATH="")
+
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith("gpu-tracker: There is no GPU to ask.")
+
+
+def test_a_driver_that_hangs_does_not_hang_the_user(run: Run, hardware: Simulator) -> None:
+    """One sentence, in time."""
+    hardware.delay("nvmlDeviceGetUtilizationRates", 60_000)
+    start = time.monotonic()
+    done = run("query", "--timeout", "0.5")
+
+    assert time.monotonic() - start < 10
+    assert done.returncode == 1
+    assert "has not answered within 0.5 s" in done.stderr
+
+
+def test_a_loop_goes_on_until_it_is_interrupted(hardware: Simulator, tmp_path: Path) -> None:
+    """Each row is out at once, the heading only once, and Ctrl-C is the normal end."""
+    process = subprocess.Popen(
+        [COMMAND, "query", "--fields=index,utilization.gpu", "-i", "0", "-lms", "100"],
+        env={**os.environ, **hardware.environment()},
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    with process.stdout:
+        lines = [process.stdout.readline() for _ in range(3)]
+        hardware.set_utilization(0, 99)
+        while process.stdout.readline() != "0, 99 %\n":
+            pass
+        process.send_signal(signal.SIGINT)
+        rest = process.stdout.read()
+
+    assert lines == ["index, utilization.gpu [%]\n", "0, 0 %\n", "0, 0 %\n"]
+    assert "index" not in rest
+    assert process.wait(timeout=10) == 0
+
+
+def test_a_loop_ends_when_nobody_reads_it(hardware: Simulator) -> None:
+    """`| head -1` is enough to stop it."""
+    process = subprocess.Popen(
+        [COMMAND, "query", "-lms", "50"], env={**os.environ, **hardware.environment()}, stdout=subprocess.PIPE
+    )
+    assert process.stdout is not None
+    process.stdout.readline()
+    process.stdout.close()
+
+    assert process.wait(timeout=10) == 0
+
+
+def test_rows_can_go_to_a_file(run: Run, tmp_path: Path) -> None:
+    """As with nvidia-smi's `-f`."""
+    done = run("query", "--fields=index", "-f", "log.csv")
+
+    assert done.stdout == ""
+    assert (tmp_path / "log.csv").read_text() == "index\n0\n1\n"

@@ -1,0 +1,55 @@
+"""What the doctor says."""
+
+from __future__ import annotations
+
+import json
+
+from gpu_tracker.analysis.checkup import FAILED, FINE, NOTHING, WARNING, Finding
+from gpu_tracker.reports.diagnosis import is_fine, render_json, render_text
+
+FINDINGS = (
+    Finding("GPUs", "NVIDIA", FINE, "1 device"),
+    Finding("GPUs", "AMD", NOTHING, "No driver."),
+    Finding("GPU 0", "power", WARNING, "Careful\x1b[2J."),
+)
+FAULT = Finding("GPU 0", "utilization", FAILED, "Denied.")
+
+
+def test_findings_are_grouped_and_aligned() -> None:
+    """With the verdict at the end, and nothing that a terminal obeys."""
+    assert render_text(FINDINGS, has_unicode=True, has_colour=False) == (
+        "GPUs\n"
+        "  ✓ NVIDIA  1 device\n"
+        "  · AMD     No driver.\n"
+        "\n"
+        "GPU 0\n"
+        "  ! power   Careful?[2J.\n"
+        "\n"
+        "Everything that this machine has can be measured.\n"
+    )
+
+
+def test_a_terminal_without_unicode_gets_ascii() -> None:
+    """One that has colours gets those."""
+    text = render_text((*FINDINGS, FAULT), has_unicode=False, has_colour=True)
+
+    assert text.isascii()
+    assert "\x1b[31mx\x1b[0m utilization  Denied." in text
+    assert "Something that this machine has cannot be measured" in text
+
+
+def test_only_a_failure_is_not_fine() -> None:
+    """Warnings and what is not there are."""
+    assert is_fine(FINDINGS)
+    assert not is_fine((*FINDINGS, FAULT))
+    assert render_text((), has_unicode=True, has_colour=False)
+
+
+def test_scripts_get_every_finding() -> None:
+    """And the verdict."""
+    told = json.loads(render_json((FAULT,)))
+
+    assert told["is_fine"] is False
+    assert told["findings"] == [
+        {"group": "GPU 0", "what": "utilization", "state": "failed", "text": "Denied."}
+    ]

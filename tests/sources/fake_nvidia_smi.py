@@ -1,0 +1,110 @@
+"""An `nvidia-smi` that prints what a scene says: copied into a folder on the PATH, beside its `scene.json`.
+
+It follows the habits of the genuine ones: complaints on standard output, a field it does not know, one lost device
+that spoils the table of all, a table of processes that is silent while nobody computes.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, NoReturn
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+
+
+def load_scene() -> dict[str, Any]:
+    """What to play."""
+    with open(os.path.join(HERE, "scene.json"), encoding="utf-8") as file:
+        scene: dict[str, Any] = json.load(file)
+    return scene
+
+
+def end(text: str, code: int) -> NoReturn:
+    """Last words."""
+    sys.stdout.write(text)
+    sys.stdout.flush()
+    os._exit(code)
+
+
+def write(text: str, scene: dict[str, Any]) -> None:
+    """A line, in one go or in pieces."""
+    data = os.fsencode(text)
+    step = 7 if scene.get("in_pieces") else len(data)
+    for start in range(0, len(data), max(step, 1)):
+        os.write(1, data[start : start + step])
+        if scene.get("in_pieces"):
+            time.sleep(0.001)
+
+
+def stamp() -> str:
+    """The time as nvidia-smi writes it."""
+    now = time.time()
+    return time.strftime("%Y/%m/%d %H:%M:%S", time.localtime(now)) + f".{int(now % 1 * 1000):03d}"
+
+
+def select(scene: dict[str, Any], wanted: str | None) -> list[dict[str, str]]:
+    """The devices that are asked for, if they can be opened."""
+    gpus: list[dict[str, str]] = scene["gpus"]
+    if wanted is not None:
+        gpus = [gpu for gpu in gpus if gpu["index"] == wanted]
+    if not gpus:
+        end("No devices were found\n", 6)
+    for gpu in gpus:
+        if gpu["index"] in scene.get("hanging", []):
+            time.sleep(1000)
+        if gpu["index"] in scene.get("lost", []):
+            number = gpu["index"] if scene.get("names_the_lost", True) else " "
+            why = scene.get("why_lost", "GPU is lost.  Reboot the system to recover this GPU\n\n")
+            end(f"Unable to determine the device handle for GPU{number}: {why}\n", 15)
+    return gpus
+
+
+def go_round(subject: str, fields: list[str], wanted: str | None) -> None:
+    """Print one table."""
+    scene = load_scene()
+    if "complaint" in scene:
+        end(scene["complaint"], 255)
+    if subject in scene.get("stuck", []):
+        while True:
+            time.sleep(1000)
+    gpus = select(scene, wanted)
+    uuids = [gpu["uuid"] for gpu in gpus]
+    rows = gpus if subject == "gpu" else [app for app in scene["apps"] if app["gpu_uuid"] in uuids]
+    for row in rows:
+        cells = [stamp() if field == "timestamp" else row.get(field, "[N/A]") for field in fields]
+        write(", ".join(cells) + "\n", scene)
+    if scene.get("garbage"):
+        os.write(1, b"\xff\xfe\x00 what, is, this\n,,,,,,\n\n1, 2\n")
+
+
+def main() -> None:
+    """Do what the arguments say."""
+    arguments = sys.argv[1:]
+    scene = load_scene()
+    wanted = arguments[arguments.index("-i") + 1] if "-i" in arguments else None
+    with open(os.path.join(HERE, "calls"), "a", encoding="utf-8") as file:
+        file.write(" ".join(arguments) + "\n")
+    if arguments == ["-L"]:
+        end(scene["listing"], 0)
+    name, _, joined = arguments[0].partition("=")
+    fields = joined.split(",")
+    for field in fields:
+        if field in scene.get("unknown_fields", []):
+            end(f'Field "{field}" is not a valid field to query.\n\n', 2)
+    subject = name.removeprefix("--query-")
+    go_round(subject, fields, wanted)
+    while "-lms" in arguments:
+        time.sleep(int(arguments[arguments.index("-lms") + 1]) / 1000)
+        if os.path.exists(os.path.join(HERE, f"end-{subject}")):
+            os._exit(1)
+        go_round(subject, fields, wanted)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,159 @@
+"""`gpu_tracker.gpus()`: the devices as they are now, for scripts."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import gpu_tracker
+from nvml_simulator import Code, Simulator, build
+
+MIB = 2**20
+
+SCRIPT = """
+import json, os, sys, time
+import gpu_tracker as gput
+{body}
+foreign = [name for name, module in sys.modules.items()
+    if 'site-packages' in (getattr(module, '__file__', None) or '') and not name.startswith('gpu_tracker')]
+foreign = [name for name in foreign if not name.startswith(('_distutils', 'coverage', 'a1_', '__editable__', '_virtualenv'))]
+print(json.dumps(dict(told=told, foreign=foreign, threads=len(os.listdir('/proc/self/task')),
+    fds=len(os.listdir('/proc/self/fd')))))
+"""
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The simulated driver, compiled once."""
+    return build(tmp_path_factory.mktemp("nvml"))
+
+
+@pytest.fixture
+def hardware(library: Path, tmp_path: Path) -> Iterator[Simulator]:
+    """One device of 40 GiB."""
+    with Simulator(library, tmp_path / "state") as simulator:
+        simulator.add_device(uuid="GPU-0", name="NVIDIA A100", power_watts=61.0)
+        yield simulator
+
+
+def run(hardware: Simulator, body: str, **environment: str) -> tuple[dict[str, Any], str]:
+    """What a script told, and what it said on standard error."""
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", SCRIPT.format(body=body)],
+        env={**os.environ, **hardware.environment(), **environment},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout), done.stderr
+
+
+def test_a_device_tells_what_it_is_and_does(hardware: Simulator) -> None:
+    """Bytes, percent, watts and degrees, with who is on it."""
+    pid = os.getpid()
+    hardware.set_process(0, pid, 1234 * MIB, sm_percent=33)
+    hardware.set_utilization(0, 55, 12)
+    told, said = run(hardware, "import dataclasses\n(gpu,) = gput.gpus()\ntold = dataclasses.asdict(gpu)")
+    gpu = told["told"]
+    (process,) = gpu.pop("processes")
+
+    assert gpu == {
+        "index": 0,
+        "uuid": "GPU-0",
+        "name": "NVIDIA A100",
+        "vendor": "nvidia",
+        "memory_total_bytes": 40960 * MIB,
+        "memory_used_bytes": 1234 * MIB,
+        "memory_free_bytes": (40960 - 512 - 1234) * MIB,
+        "utilization_percent": 55.0,
+        "memory_utilization_percent": 12.0,
+        "temperature_celsius": 40,
+        "power_watts": 61.0,
+        "sm_clock_mhz": 1410,
+        "memory_clock_mhz": 1215,
+        "reasons": {},
+    }
+    assert (process["pid"], process["used_bytes"], process["utilization_percent"]) == (pid, 1234 * MIB, 33.0)
+    assert "pytest" in process["command"]
+    assert said == ""
+
+
+def test_the_script_keeps_nothing_of_it(hardware: Simulator) -> None:
+    """No driver, no third-party module, no thread, no descriptor, and soon no process."""
+    told, _ = run(
+        hardware,
+        "fds = len(os.listdir('/proc/self/fd'))\ngput.gpus()\ngput.gpus()\ntold = [fds, os.getpid()]",
+    )
+    fds, pid = told["told"]
+
+    assert told["foreign"] == []
+    assert told["threads"] == 1
+    assert told["fds"] == fds
+    assert pid not in hardware.clients()
+    assert len(hardware.clients()) == 2
+
+
+def test_a_child_subreaper_is_left_without_zombies(hardware: Simulator) -> None:
+    """A program that inherits orphans, like process 1 of a container, gets none of ours."""
+    body = (
+        "import ctypes\nctypes.CDLL(None).prctl(36, 1, 0, 0, 0)\n"
+        "for _ in range(3): gput.gpus()\n"
+        "try: told = os.waitpid(-1, os.WNOHANG)\n"
+        "except ChildProcessError: told = 'no children'"
+    )
+
+    assert run(hardware, body)[0]["told"] == "no children"
+
+
+def test_a_device_is_immutable(hardware: Simulator) -> None:
+    """What was measured stays what it was."""
+    body = (
+        "(gpu,) = gput.gpus()\ntry:\n gpu.index = 7\n told = 'changed'\n"
+        "except AttributeError:\n told = isinstance(gpu, gput.Device)"
+    )
+
+    assert run(hardware, body)[0]["told"] is True
+
+
+def test_what_is_not_known_is_none_with_its_reason(hardware: Simulator) -> None:
+    """And is no reason to say anything."""
+    hardware.fail("nvmlDeviceGetPowerUsage*", Code.NOT_SUPPORTED)
+    told, said = run(hardware, "(gpu,) = gput.gpus()\ntold = [gpu.power_watts, list(gpu.reasons)]")
+
+    assert told["told"] == [None, ["power_watts"]]
+    assert said == ""
+
+
+def test_a_machine_without_gpus_has_none(hardware: Simulator) -> None:
+    """An empty list, and silence."""
+    assert run(hardware, "told = gput.gpus()", LD_LIBRARY_PATH="") == (
+        {"told": [], "foreign": [], "threads": 1, "fds": 4},
+        "",
+    )
+
+
+def test_a_driver_that_hangs_costs_the_timeout_and_a_sentence(hardware: Simulator) -> None:
+    """Once, however often the script asks."""
+    hardware.delay("nvmlDeviceGetUtilizationRates", 60_000)
+    start = time.monotonic()
+    told, said = run(hardware, "told = gput.gpus(timeout_seconds=0.3) + gput.gpus(timeout_seconds=0.3)")
+
+    assert time.monotonic() - start < 10
+    assert told["told"] == []
+    assert said.count("has not answered within 0.3 s") == 1
+
+
+def test_the_names_are_public() -> None:
+    """Loaded when first used, like the others."""
+    assert {"Device", "DeviceProcess", "gpus"} <= set(gpu_tracker.__all__)
+    assert gpu_tracker.gpus.__doc__ is not None
+    assert gpu_tracker.Device.__name__ == "Device"
