@@ -814,8 +814,7 @@ def test_setting_the_clock_back_changes_no_figure(scene: Scene, clock_shim: Path
 
 
 def test_only_the_monotonic_clock_is_used_for_measuring() -> None:
-    """No module reads the wall clock, which others set, but to name and to date a recording or an observation,
-    and to ask a driver once what it has dated so itself."""
+    """No module reads the wall clock, which others set, but to date things and to ask a driver what it dated so."""
     wall = {"time", "time_ns", "now", "utcnow", "today", "localtime", "gmtime", "ctime", "strftime"}
     found = set()
     for path in sorted((PACKAGE_PARENT / "gpu_tracker").rglob("*.py")):

@@ -327,26 +327,10 @@ class NvmlSource:
         return GpuLook(at, tuple(devices), tuple(processes), tuple(high_waters))
 
     def read_details(self) -> Mapping[str, Mapping[str, float | str]]:
-        """Performance state, fan and limits."""
-        nvml = self._nvml
-        details: dict[str, dict[str, float | str]] = {}
-        questions: dict[str, Callable[[Any], float | str]] = {
-            "pstate": lambda handle: f"P{nvml.nvmlDeviceGetPerformanceState(handle)}",
-            "fan.speed": nvml.nvmlDeviceGetFanSpeed,
-            "power.limit": lambda handle: nvml.nvmlDeviceGetEnforcedPowerLimit(handle) / 1000,
-            "clocks.max.sm": lambda handle: nvml.nvmlDeviceGetMaxClockInfo(handle, nvml.NVML_CLOCK_SM),
-            "clocks.max.memory": lambda handle: nvml.nvmlDeviceGetMaxClockInfo(handle, nvml.NVML_CLOCK_MEM),
-            "utilization.encoder": lambda handle: nvml.nvmlDeviceGetEncoderUtilization(handle)[0],
-            "utilization.decoder": lambda handle: nvml.nvmlDeviceGetDecoderUtilization(handle)[0],
-        }
-        for device in self._devices:
-            found = details.setdefault(device.gpu.uuid, {})
-            for name, question in questions.items():
-                try:
-                    found[name] = question(device.handle)
-                except nvml.NVMLError:
-                    continue  # whoever asks for a curiosity is shown that there is none
-        return details
+        """Performance state, fan, limits..."""
+        from .nvml_details import read_details
+
+        return {device.gpu.uuid: read_details(self._nvml, device.handle) for device in self._devices}
 
     def take_notes(self) -> tuple[str, ...]:
         """What there is to say since the last call."""
