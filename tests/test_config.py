@@ -8,7 +8,14 @@ from typing import Any
 
 import pytest
 
-from gpu_tracker.config import Settings, check, check_gpu_uuids, check_process_id, read_process_source
+from gpu_tracker.config import (
+    Settings,
+    check,
+    check_gpu_uuids,
+    check_gpu_vendors,
+    check_process_id,
+    read_process_source,
+)
 
 
 @pytest.mark.parametrize(
@@ -93,3 +100,12 @@ def test_the_environment_may_choose_the_process_source(monkeypatch: pytest.Monke
     monkeypatch.setenv("GPU_TRACKER_SOURCE", "tarot")
     with pytest.raises(ValueError, match="names no process source"):
         read_process_source()
+
+
+def test_vendors_are_chosen_by_name() -> None:
+    """One, several, or none at all; everybody's unless asked."""
+    assert check_gpu_vendors(None) is None
+    assert check_gpu_vendors("none") == ()
+    assert check_gpu_vendors("amd,nvidia") == check_gpu_vendors(["amd", "nvidia"]) == ("nvidia", "amd")
+    with pytest.raises(ValueError, match='"voodoo" is not a valid GPU vendor'):
+        check_gpu_vendors("voodoo")

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from gpu_tracker.units import check_memory_unit, check_time_unit, humanize_bytes, humanize_seconds
+from gpu_tracker.units import (
+    check_memory_unit,
+    check_time_unit,
+    humanize_bytes,
+    humanize_joules,
+    humanize_seconds,
+)
 
 
 @pytest.mark.parametrize(
@@ -64,3 +70,11 @@ def test_every_unit_is_accepted(unit: str) -> None:
     """Decimal as in the paper, and binary."""
     check_memory_unit(unit, "RAM")
     check_time_unit("days")
+
+
+@pytest.mark.parametrize(
+    ("joules", "text"), [(0, "0 J"), (2500, "2500 J"), (36_000, "10 Wh"), (7.2e6, "2 kWh")]
+)
+def test_energy_is_told_in_the_unit_of_its_size(joules: float, text: str) -> None:
+    """Joules for a test, kilowatt-hours for a training."""
+    assert humanize_joules(joules) == text

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from builders import MB, found, gpu, gpu_totals, header, recording, totals
 from gpu_tracker.analysis.summary import percent_of, summarize
-from gpu_tracker.model import Allocation, Busiest, RamPeak, Totals
+from gpu_tracker.model import Allocation, Busiest, Peaks, RamPeak, Totals
 
 POSITIVE = st.floats(1e-3, 1e6)
 
@@ -104,3 +104,33 @@ def test_a_single_look_at_a_device_is_its_mean() -> None:
     assert summarize(recording(marks=(found(gpu()),), totals=one_look)).gpus[0].mean_percent == (
         pytest.approx(90.0)
     )
+
+
+def test_the_devices_that_count_are_those_named_or_used_or_allowed() -> None:
+    """In that order."""
+    _, peaks = gpu_totals()
+    met = totals().peaks._replace(
+        gpus=(peaks,), gpu_utilization_sum_percent=120.0, gpu_with_job_sum_percent=90.0
+    )
+    unmet = met._replace(gpus=(peaks._replace(has_job=False),))
+    marks = (found(gpu(0)), found(gpu(1)), found(gpu(2)._replace(is_visible=False)))
+
+    def expected(peaks: Peaks, named: tuple[str, ...] | None = None) -> tuple[list[bool], float]:
+        shown = summarize(recording(header=header(gpu_uuids=named), marks=marks, totals=totals(peaks=peaks)))
+        return [gpu.is_expected for gpu in shown.gpus], shown.gpu_max_sum_percent
+
+    assert expected(met) == ([True, False, False], 90.0)
+    assert expected(unmet) == ([True, True, False], 120.0)
+    assert expected(met, ("GPU-2",)) == ([False, False, True], 120.0)
+
+
+def test_without_time_there_is_no_share_of_it() -> None:
+    """A device that was looked at once."""
+    counters, peaks = gpu_totals()
+    one_look = totals(
+        gpu_counters=(counters._replace(utilization_seconds=0.0, energy_seconds=0.0),),
+        peaks=totals().peaks._replace(gpus=(peaks,)),
+    )
+    (device,) = summarize(recording(marks=(found(gpu()),), totals=one_look)).gpus
+
+    assert (device.limited, device.mean_watts, device.energy_joules) == ((), None, 2500.0)

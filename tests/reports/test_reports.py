@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
@@ -219,3 +220,46 @@ def test_a_process_without_a_command_has_its_number() -> None:
 def test_a_job_that_was_too_quick_has_no_memory_figure() -> None:
     """Not zero."""
     assert "not measured: the job was over before" in text_of(recording(totals=Totals(0.001)))
+
+
+def on_one_gpu(**changes: Any) -> Recording:
+    """A job on the first of two devices, with what was found there changed."""
+    counters, peaks = gpu_totals()
+    changed = peaks._replace(**{name: changes[name] for name in peaks._fields if name in changes})
+    counted = counters._replace(**{name: changes[name] for name in counters._fields if name in changes})
+    silent = peaks._replace(uuid="GPU-1", has_job=False)
+    found_peaks = totals().peaks._replace(gpus=(changed, silent))
+    return recording(
+        marks=(found(gpu(0)), found(gpu(1))), totals=totals(peaks=found_peaks, gpu_counters=(counted,))
+    )
+
+
+def test_people_read_what_a_device_did() -> None:
+    """Memory, who kept it busy, energy, and what slowed it down; devices without the job are only named."""
+    text = text_of(on_one_gpu())
+
+    assert "2 GB of 40 GB by the job, 3 GB by everybody" in text
+    assert "50 % busy on average (40 % by the job), 90 % at most" in text
+    assert "2500 J, 250 W on average, by everybody" in text
+    assert "clocks held down by heat for 10 % of the time" in text
+    assert "not counted, because the job was not on them: GPU 1" in text
+
+
+def test_people_read_how_sure_a_devices_figure_is() -> None:
+    """Exact, not measured, or without the beginning."""
+    assert "2 GB (exact) of 40 GB by the job" in text_of(on_one_gpu(basis="exact"))
+    assert "not measured of 40 GB by the job" in text_of(on_one_gpu(combined_bytes=None))
+    assert "(without the first 6 s)" in text_of(on_one_gpu(energy_seconds=4.0))
+    assert "300 W at most" in text_of(on_one_gpu(energy_joules=None))
+    assert " W " not in text_of(on_one_gpu(energy_joules=None, power_watts=None))
+    assert "held down" not in text_of(on_one_gpu(limited_seconds=(("heat", 0.01),)))
+
+
+def test_memory_that_nobody_attributes_is_an_estimate_and_says_so() -> None:
+    """What the device held beyond its beginning."""
+    shown = on_one_gpu(combined_bytes=None)
+    doubted = shown._replace(marks=(*shown.marks, Mark(1.0, "unattributed", "Nobody knows whose it is.")))
+    text = text_of(doubted)
+
+    assert "2.5 GB (estimate) of 40 GB by the job" in text
+    assert "note: Nobody knows whose it is." in text

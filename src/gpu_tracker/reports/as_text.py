@@ -120,12 +120,16 @@ def _gpu_rows(summary: Summary) -> list[tuple[str, str]]:
     if not summary.gpus:
         return [("GPU", "not measured")]
     rows = []
-    for gpu in summary.gpus:
+    told = [gpu for gpu in summary.gpus if gpu.is_expected] or list(summary.gpus)
+    for gpu in told:
         rows += [(f"GPU {gpu.gpu.ordinal}", f"{_printable(gpu.gpu.name)}: {_gpu_memory(gpu)}")]
         rows += [("", _gpu_busy(gpu))]
         rows += [("", text) for text in (_gpu_energy(gpu, summary.seconds), _gpu_limits(gpu)) if text]
-    if len(summary.gpus) > 1 and all(gpu.basis not in (ESTIMATE, UNKNOWN) for gpu in summary.gpus):
-        rows.append(("GPUs", f"{humanize_bytes(summary.combined_gpu_bytes)} of GPU RAM at most"))
+    if len(told) > 1 and all(gpu.basis not in (ESTIMATE, UNKNOWN) for gpu in told):
+        rows.append(("GPUs", f"{humanize_bytes(summary.combined_gpu_bytes)} of GPU RAM at most, together"))
+    if len(told) < len(summary.gpus):
+        others = ", ".join(str(gpu.gpu.ordinal) for gpu in summary.gpus if gpu not in told)
+        rows.append(("", f"not counted, because the job was not on them: GPU {others}"))
     return rows
 
 
