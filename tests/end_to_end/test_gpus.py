@@ -1,0 +1,224 @@
+"""Devices of every vendor, through the whole tool: real processes, real paths, the driver or the kernel's files made up."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from end_to_end.launch import COMMAND_LINE, TESTS
+from nvml_simulator import Simulator, build
+from sources.fake_devices import GIB, FakeMachine, write_files
+from sources.smi_stage import Stage, app, device
+
+MIB = 2**20
+ENTER = 'mount --bind "$1" /sys && shift && exec "$@"'
+
+
+def track(
+    job: str, *options: str, prefix: tuple[str, ...] = (), environment: dict[str, str] | None = None
+) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
+    """The report of a Python job under `gpu-tracker run`, and its devices by UUID."""
+    command = [sys.executable, "-c", f"import os, sys, time; sys.path.insert(0, {str(TESTS)!r})\n{job}"]
+    done = subprocess.run(
+        [*prefix, COMMAND_LINE, "run", "--no-record", "-f", "json", "-o", "-", *options, "--", *command],
+        env={**os.environ, **(environment or {})},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert (done.returncode, done.stderr) == (0, ""), done.stderr
+    report: dict[str, Any] = json.loads(done.stdout)
+    return report, {gpu["gpu"]["uuid"]: gpu for gpu in report["summary"]["gpus"]}
+
+
+def has_everything_else(report: dict[str, Any]) -> bool:
+    """Whether time, CPU and RAM were measured, whatever became of the GPUs."""
+    summary = report["summary"]
+    return bool(
+        summary["seconds"] and summary["combined_cpu"]["seconds"] and summary["combined_ram"]["total_bytes"]
+    )
+
+
+# ---- nvidia-smi, where the library is not.
+
+
+@pytest.fixture
+def stage(tmp_path: Path) -> Iterator[Stage]:
+    """A fake nvidia-smi; nothing of it may be left."""
+    stage = Stage(tmp_path)
+    yield stage
+    assert stage.find_running() == []
+
+
+def test_without_the_library_nvidia_smi_tells(stage: Stage) -> None:
+    """Memory of the device and of the job; and its children are gone with the job."""
+    scene = {"gpus": [device(0), device(1)], "apps": [app(0, 0, "1500")]}
+    job = (
+        "import json\n"
+        f"scene = {scene!r}; scene['apps'][0]['pid'] = str(os.getpid())\n"
+        f"open({str(stage.folder / 'draft')!r}, 'w').write(json.dumps(scene))\n"
+        f"os.rename({str(stage.folder / 'draft')!r}, {str(stage.folder / 'scene.json')!r})\n"
+        "time.sleep(2.5)"
+    )
+    report, gpus = track(job, environment={"PATH": f"{stage.folder}{os.pathsep}{os.environ['PATH']}"})
+    first = gpus[device(0)["uuid"]]
+
+    assert first["gpu"]["source"] == "nvidia_smi"
+    assert (first["used_bytes"], first["combined_bytes"]) == (2048 * MIB, 1500 * MIB)
+    assert first["mean_percent"] == pytest.approx(55)
+    assert [gpu["is_expected"] for gpu in gpus.values()] == [True, False]
+    assert has_everything_else(report)
+
+
+def test_an_nvidia_smi_that_babbles_costs_nothing_but_its_own_figures(stage: Stage) -> None:
+    """One sentence, and the rest of the report."""
+    stage.path.unlink()
+    stage.path.write_text("#!/bin/sh\nhead -c 3000 /dev/urandom\n")
+    stage.path.chmod(0o755)
+    report, gpus = track(
+        "time.sleep(0.5)", environment={"PATH": f"{stage.folder}{os.pathsep}{os.environ['PATH']}"}
+    )
+
+    assert (gpus, len(report["notes"])) == ({}, 1)
+    assert report["notes"][0].startswith("No NVIDIA GPU was measured: ")
+    assert has_everything_else(report)
+
+
+# ---- The kernel's files, at their real paths.
+
+
+def why_impossible() -> str:
+    """What is missing here, or nothing."""
+    if os.geteuid() != 0 or not shutil.which("unshare"):
+        return "a mount namespace needs root and unshare"
+    if subprocess.run(["unshare", "--mount", "true"], stderr=subprocess.DEVNULL).returncode != 0:
+        return "mount namespaces are not allowed here"
+    return ""
+
+
+needs_namespace = pytest.mark.skipif(bool(why_impossible()), reason=why_impossible())
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> FakeMachine:
+    """An AMD card and an Intel one."""
+    machine = FakeMachine(tmp_path)
+    machine.add_amd_card(0, "0000:03:00.0", 100)
+    machine.add_intel_card(1, "0000:00:02.0", "i915", {})
+    return machine
+
+
+def inside(machine: FakeMachine) -> tuple[str, ...]:
+    """The words that put a command on that machine."""
+    return ("unshare", "--mount", "sh", "-c", ENTER, "sh", str(machine.sys))
+
+
+@needs_namespace
+def test_all_vendors_at_once(machine: FakeMachine, tmp_path: Path) -> None:
+    """NVIDIA by its library, AMD and Intel by the kernel's files; the job is on two of them."""
+    with Simulator(build(tmp_path), tmp_path / "state") as hardware:
+        hardware.add_device(uuid="GPU-green", memory_reserved_bytes=0)
+        job = (
+            "from pathlib import Path\n"
+            "from nvml_simulator import Simulator\nfrom sources.fake_devices import FakeMachine\n"
+            f"FakeMachine(Path({str(tmp_path)!r})).set_kfd_bytes(os.getpid(), {{100: {2 * GIB}}})\n"
+            "with Simulator.open() as hardware:\n"
+            f"    hardware.set_process(0, os.getpid(), {700 * MIB}); time.sleep(1.5)"
+        )
+        report, gpus = track(job, prefix=inside(machine), environment=hardware.environment())
+        only_amd, _ = track(
+            "time.sleep(0.3)", "--gpu", "amd", prefix=inside(machine), environment=hardware.environment()
+        )
+
+    assert [gpu["gpu"]["vendor"] for gpu in gpus.values()] == ["amd", "intel", "nvidia"]
+    assert gpus["GPU-green"]["combined_bytes"] == 700 * MIB
+    assert gpus[f"GPU-{100:016x}"]["combined_bytes"] == 2 * GIB
+    assert report["summary"]["combined_gpu_bytes"] == 700 * MIB + 2 * GIB
+    assert [gpu["gpu"]["vendor"] for gpu in only_amd["summary"]["gpus"]] == ["amd"]
+
+
+@needs_namespace
+def test_a_card_that_is_pulled_out_is_lost_and_nothing_else(machine: FakeMachine, tmp_path: Path) -> None:
+    """One sentence; the other card and the job's own figures go on."""
+    machine.add_amd_card(2, "0000:83:00.0", 200)
+    job = (
+        "from pathlib import Path\nfrom sources.fake_devices import FakeMachine\n"
+        f"machine = FakeMachine(Path({str(tmp_path)!r}))\n"
+        f"machine.set_kfd_bytes(os.getpid(), {{100: {GIB}, 200: {GIB}}}); time.sleep(0.8)\n"
+        "machine.remove_card(0, '0000:03:00.0'); time.sleep(0.5)\n"
+        f"machine.set_kfd_bytes(os.getpid(), {{200: {3 * GIB}}}); time.sleep(0.8)"
+    )
+    report, gpus = track(job, "--gpu", "amd", prefix=inside(machine))
+
+    assert [gpu["combined_bytes"] for gpu in gpus.values()] == [GIB, 3 * GIB]
+    assert [note for note in report["notes"] if "has gone" in note] == report["notes"]
+    assert has_everything_else(report)
+
+
+@needs_namespace
+def test_files_full_of_garbage_are_said_and_forgotten(machine: FakeMachine) -> None:
+    """No figure of that card, all the others."""
+    files = ("mem_info_vram_used", "gpu_busy_percent")
+    write_files(machine.find_device("0000:03:00.0"), dict.fromkeys(files, "\x00\xff none of your business"))
+    report, gpus = track("time.sleep(0.6)", "--gpu", "amd", prefix=inside(machine))
+    (card,) = gpus.values()
+
+    assert (card["used_bytes"], card["mean_percent"]) == (None, None)
+    assert card["max_celsius"] is not None
+    assert len(report["notes"]) == 1
+    assert has_everything_else(report)
+
+
+# ---- Names for devices.
+
+
+@pytest.fixture
+def hardware(tmp_path: Path) -> Iterator[Simulator]:
+    """Two NVIDIA devices of different names."""
+    with Simulator(build(tmp_path), tmp_path / "state") as simulator:
+        simulator.add_device(uuid="GPU-aaaa-1", name="NVIDIA A100", memory_reserved_bytes=0)
+        simulator.add_device(uuid="GPU-bbbb-2", name="NVIDIA T4", memory_reserved_bytes=0)
+        yield simulator
+
+
+@pytest.mark.parametrize("name", ["1", "GPU-bbbb-2", "GPU-b", "nvidia t4"])
+def test_a_device_has_many_names(hardware: Simulator, name: str) -> None:
+    """Its number, its UUID, the beginning of that, and what it is called."""
+    _, gpus = track("time.sleep(0.3)", "--guuids", name, environment=hardware.environment())
+
+    assert [gpu["is_expected"] for gpu in gpus.values()] == [False, True]
+
+
+def test_the_environment_says_which_devices_are_the_jobs(hardware: Simulator) -> None:
+    """As long as the job is on none of them."""
+    variables = {"CUDA_VISIBLE_DEVICES": "GPU-bbbb-2", **hardware.environment()}
+    _, allowed = track("time.sleep(0.3)", environment=variables)
+    job = "from nvml_simulator import Simulator\nSimulator.open().set_process(0, os.getpid(), 5); time.sleep(0.8)"
+    _, used = track(job, environment=variables)
+
+    assert [gpu["is_expected"] for gpu in allowed.values()] == [False, True]
+    assert [gpu["is_expected"] for gpu in used.values()] == [True, False]
+
+
+def test_a_device_that_does_not_exist_is_refused_before_the_job_starts(
+    hardware: Simulator, tmp_path: Path
+) -> None:
+    """With those that do."""
+    trace = tmp_path / "trace"
+    done = subprocess.run(
+        [COMMAND_LINE, "run", "--no-record", "--guuids", "GPU-c", "--", "touch", str(trace)],
+        env={**os.environ, **hardware.environment()},
+        capture_output=True,
+        text=True,
+    )
+
+    assert (done.returncode, trace.exists()) == (2, False)
+    assert "GPU UUID of GPU-c is not valid. Available UUIDs are: GPU-aaaa-1, GPU-bbbb-2" in done.stderr
