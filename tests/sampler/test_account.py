@@ -216,6 +216,7 @@ def test_gpus_of_all_vendors_are_added_up() -> None:
     """Each at the moment of its own look; the peaks are those of the sums."""
     account = new_account()
     account.take(0.0, [process(), process(CHILD, ROOT)])
+    account.add_gpu(gpu(0))
     account.add_gpu(gpu(1)._replace(is_visible=False))
     account.take_gpus(gpu_look(0.0, ("GPU-0", 3000, 10.0), GPU_0={ROOT: 1000, CHILD: 500}))
     account.take_gpus(gpu_look(0.1, ("GPU-1", 500, 30.0), GPU_1={ROOT: 200}))

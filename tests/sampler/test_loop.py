@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 import types
 from collections.abc import Iterator
 from pathlib import Path
@@ -221,3 +222,27 @@ def test_a_deleted_recording_is_said(run: Run) -> None:
     run.sampler.finish(1.0, None, "stopped", None)
 
     assert any("deleted" in mark.text for mark in run.sampler.marks)
+
+
+def test_the_first_looks_follow_each_other_quickly(run: Run) -> None:
+    """A job of half a second is met a dozen times; a long one not more often than it wants."""
+    deadlines, at = run.sampler.deadlines, []
+    while not at or at[-1] < 5:
+        at.append(deadlines.next_seconds)
+        run.sampler.tick(deadlines.next_seconds)
+
+    assert at[0] == pytest.approx(0.01)
+    assert len([moment for moment in at if moment < 0.5]) >= 10
+    assert len([moment for moment in at if moment > 4]) == 4
+    assert sorted(at) == at
+
+
+def test_looks_that_cost_much_are_not_hurried(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A tree of thousands is looked at in its own time from the beginning."""
+    run = Run(tmp_path)
+    clock = iter(range(100))
+    monkeypatch.setattr(time, "process_time", lambda: float(next(clock)))
+    run.sampler.tick(0.01)
+    os.close(run.fd)
+
+    assert run.sampler.deadlines.interval_seconds >= 0.25

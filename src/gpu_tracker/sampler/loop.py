@@ -36,6 +36,10 @@ _FIRST_CREDIT_SECONDS = 0.05
 _SPLIT_SHARE = 0.1
 _COST_MEMORY = 0.9
 _SLOWED_DOWN = 1.5
+# Many jobs are over in a moment: the first looks follow each other quickly, as long as they are cheap.
+_FIRST_LOOK_SECONDS = 0.01
+_EARLY_GROWTH = 0.25
+_EARLY_COST_SECONDS = 0.02
 
 
 class Sampler:
@@ -55,6 +59,7 @@ class Sampler:
         self._has_write_failed = False
         self._asked_seconds = min(plan.sleep_seconds, _LOOK_SECONDS)
         self._look_cost_seconds = 0.0
+        self._early_cost_seconds = 0.0
         self._sharing_cost_seconds = 0.0
         self._line_seconds = 0.0
         self._gpus = GpuWatch(
@@ -84,7 +89,7 @@ class Sampler:
             plan.owner_pid if plan.starts_the_job else 0,
         )
         self._look(0.0)
-        self.deadlines = Deadlines(self._start_seconds, self._asked_seconds)
+        self.deadlines = Deadlines(self._start_seconds, min(self._asked_seconds, _FIRST_LOOK_SECONDS))
         self._budget = Budget(plan.max_overhead, 0.0, _FIRST_CREDIT_SECONDS)
         self.header = make_header(plan, start, self._tracker_version, self._allocation, self._source.NAME)
         self._gpus.begin(self._start_seconds)
@@ -108,7 +113,7 @@ class Sampler:
         if self._plan.full_resolution or at - self._line_seconds >= line - self._slack():
             self._write_line(at)
         # Reading what is shared has a purse of its own; it must not make the looks rarer.
-        self._keep_within_overhead(time.process_time() - cost - self._sharing_cost_seconds)
+        self._set_interval(at, time.process_time() - cost - self._sharing_cost_seconds)
 
     def look(self, now_seconds: float, late_seconds: float = 0.0) -> None:
         """Look at everything that is due."""
@@ -244,8 +249,13 @@ class Sampler:
         self.marks.append(mark)
         self._unwritten_marks.append(mark)
 
-    def _keep_within_overhead(self, cost_seconds: float) -> None:
-        """Look less often when looking costs more than it may."""
+    def _set_interval(self, at_seconds: float, cost_seconds: float) -> None:
+        """Look more often at the beginning, and less often when looking costs more than it may."""
+        early = _FIRST_LOOK_SECONDS + _EARLY_GROWTH * at_seconds
+        self._early_cost_seconds += cost_seconds
+        if early < self._asked_seconds and self._early_cost_seconds < _EARLY_COST_SECONDS:
+            self.deadlines.interval_seconds = early
+            return
         self._look_cost_seconds = _COST_MEMORY * self._look_cost_seconds + (1 - _COST_MEMORY) * cost_seconds
         interval = max(self._asked_seconds, self._look_cost_seconds / self._plan.max_overhead)
         was_slow = self.deadlines.interval_seconds > self._asked_seconds * _SLOWED_DOWN
