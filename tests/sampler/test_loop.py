@@ -226,7 +226,8 @@ def test_a_deleted_recording_is_said(run: Run) -> None:
 
 def test_the_first_looks_follow_each_other_quickly(run: Run) -> None:
     """A job of half a second is met a dozen times; a long one not more often than it wants."""
-    deadlines, at = run.sampler.deadlines, []
+    at: list[float] = []
+    deadlines = run.sampler.deadlines
     while not at or at[-1] < 5:
         at.append(deadlines.next_seconds)
         run.sampler.tick(deadlines.next_seconds)
