@@ -326,6 +326,63 @@ class Mark(NamedTuple):
     gpu: Gpu | None = None
 
 
+class RegionTotals(NamedTuple):
+    """One region in one process, all its calls so far. Written again whenever it has changed: the last one counts."""
+
+    pid: int
+    path: tuple[str, ...]
+    """From the outermost region to this one; a region inside itself is the same region."""
+    calls: int = 0
+    """Entered and left. Calls inside itself count too, their time only once."""
+    open_calls: int = 0
+    """Entered and not left yet."""
+    wall_seconds: float = 0.0
+    shortest_seconds: float | None = None
+    longest_seconds: float | None = None
+    squared_seconds: float = 0.0
+    """Sum of the squares, for the spread."""
+    own_wall_seconds: float = 0.0
+    """Without the regions inside."""
+    cpu_seconds: float = 0.0
+    own_cpu_seconds: float = 0.0
+    """Without the regions inside: of all regions of a process together never more than the process used."""
+    entry_ram_bytes: int | None = None
+    """Of the process, when it was last entered."""
+    exit_ram_bytes: int | None = None
+    peak_ram_bytes: int | None = None
+    peak_ram_basis: str = SAMPLED
+    gpu_bytes: int | None = None
+    """The most that the job held on all devices together, in a look while inside."""
+    gpu_percent_seconds: float = 0.0
+    gpu_seconds: float = 0.0
+    """Time of the looks that the integral is over."""
+    energy_joules: float | None = None
+    first_seconds: float | None = None
+    """When it was first entered, since the start."""
+    last_seconds: float | None = None
+
+
+class MetricRow(NamedTuple):
+    """What the job logged at one instant: its own numbers, by name."""
+
+    at_seconds: float
+    values: dict[str, float]
+    step: float | None = None
+    pid: int = 0
+
+
+class ProcessTotals(NamedTuple):
+    """One process of the job, from first to last look. Written when it has gone; the last one counts."""
+
+    pid: int
+    parent_pid: int
+    name: str
+    first_seconds: float
+    last_seconds: float
+    cpu_seconds: float
+    peak_ram_bytes: int
+
+
 class Totals(NamedTuple):
     """All there is to say at one instant about everything since the start."""
 
@@ -357,3 +414,6 @@ class Recording(NamedTuple):
     end: End | None
     totals: Totals
     problems: tuple[str, ...] = ()
+    regions: tuple[RegionTotals, ...] = ()
+    metrics: tuple[MetricRow, ...] = ()
+    processes: tuple[ProcessTotals, ...] = ()

@@ -6,8 +6,28 @@ import json
 import os
 
 from ..errors import RecordingError
-from ..model import End, Header, Mark, Peaks, Recording, Sample, Totals
-from .schema import VERSION, decode_end, decode_header, decode_mark, decode_sample
+from ..model import (
+    End,
+    Header,
+    Mark,
+    MetricRow,
+    Peaks,
+    ProcessTotals,
+    Recording,
+    RegionTotals,
+    Sample,
+    Totals,
+)
+from .schema import (
+    VERSION,
+    decode_end,
+    decode_header,
+    decode_mark,
+    decode_metrics,
+    decode_process,
+    decode_region,
+    decode_sample,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -42,6 +62,9 @@ def read_lines(lines: Iterable[bytes], name: str) -> Recording:
     end: End | None = None
     samples: list[Sample] = []
     marks: list[Mark] = []
+    regions: dict[tuple[int, tuple[str, ...]], RegionTotals] = {}
+    metrics: list[MetricRow] = []
+    processes: dict[tuple[int, float], ProcessTotals] = {}
     problems: list[str] = []
     peaks = Peaks()
     for number, line in enumerate(lines, start=1):
@@ -56,6 +79,14 @@ def read_lines(lines: Iterable[bytes], name: str) -> Recording:
                 peaks = samples[-1].peaks
             elif kind == "mark":
                 marks.append(decode_mark(data))
+            elif kind == "region":
+                region = decode_region(data)
+                regions[region.pid, region.path] = region
+            elif kind == "metrics":
+                metrics += decode_metrics(data)
+            elif kind == "process":
+                process = decode_process(data)
+                processes[process.pid, process.first_seconds] = process
             else:
                 end = decode_end(data)
         except _WRONG_DATA:
@@ -67,7 +98,17 @@ def read_lines(lines: Iterable[bytes], name: str) -> Recording:
     if header is None:
         raise RecordingError(f"{name} is empty: the job was killed before anything was recorded.")
     totals = end.totals if end else _totals_at(samples[-1] if samples else None, samples)
-    return Recording(header, tuple(samples), tuple(marks), end, totals, tuple(problems))
+    return Recording(
+        header,
+        tuple(samples),
+        tuple(marks),
+        end,
+        totals,
+        tuple(problems),
+        tuple(regions.values()),
+        tuple(metrics),
+        tuple(processes.values()),
+    )
 
 
 def _parse_line(line: bytes) -> tuple[str, dict[str, Any]]:

@@ -7,6 +7,9 @@ object with one of the keys below. Whoever changes a line raises VERSION and tea
     {"sample": {...}}   one window; counters since the start; `peaks` holds those that have grown since the
                         sample before, so that any prefix of the file is a full report
     {"mark": {...}}     a device was found, or a note for the user
+    {"region": {...}}   all calls so far of one region in one process; the last line for it counts
+    {"metrics": {...}}  numbers that the job logged, a column each
+    {"process": {...}}  one process of the job; the last line for it counts
     {"end": {...}}      once, last; a file without it was cut off by a kill
 """
 
@@ -23,9 +26,12 @@ from ..model import (
     GpuSample,
     Header,
     Mark,
+    MetricRow,
     Peaks,
+    ProcessTotals,
     RamPeak,
     Recording,
+    RegionTotals,
     Sample,
     Spread,
     Totals,
@@ -33,6 +39,7 @@ from ..model import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import Any
 
 VERSION = 1
@@ -109,6 +116,34 @@ def encode_mark(mark: Mark) -> dict[str, Any]:
     if mark.gpu is not None:
         line["gpu"] = mark.gpu._asdict()
     return line
+
+
+def encode_region(region: RegionTotals) -> dict[str, Any]:
+    """What is known of it."""
+    return {
+        name: list(value) if name == "path" else _short(value) if isinstance(value, float) else value
+        for name, value in region._asdict().items()
+        if value is not None
+    }
+
+
+def encode_metrics(rows: Sequence[MetricRow]) -> dict[str, Any]:
+    """Many points in one line, a column per name: a million of them must fit."""
+    names = sorted({name for row in rows for name in row.values})
+    return {
+        "at": [_short(row.at_seconds) for row in rows],
+        "pid": [row.pid for row in rows],
+        "step": [row.step for row in rows],
+        "values": {name: [row.values.get(name) for row in rows] for name in names},
+    }
+
+
+def encode_process(process: ProcessTotals) -> dict[str, Any]:
+    """All fields by name."""
+    return {
+        name: _short(value) if isinstance(value, float) else value
+        for name, value in process._asdict().items()
+    }
 
 
 def encode_totals(totals: Totals) -> dict[str, Any]:
@@ -217,6 +252,30 @@ def decode_mark(data: dict[str, Any]) -> Mark:
     """A mark."""
     gpu = data.get("gpu")
     return Mark(float(data["at"]), data["kind"], data.get("text", ""), None if gpu is None else Gpu(**gpu))
+
+
+def decode_region(data: dict[str, Any]) -> RegionTotals:
+    """A region."""
+    return RegionTotals(**{**data, "path": tuple(str(name) for name in data["path"])})
+
+
+def decode_metrics(data: dict[str, Any]) -> list[MetricRow]:
+    """The points of one line."""
+    columns = data["values"].items()
+    return [
+        MetricRow(
+            float(at),
+            {name: column[index] for name, column in columns if column[index] is not None},
+            step,
+            pid,
+        )
+        for index, (at, pid, step) in enumerate(zip(data["at"], data["pid"], data["step"], strict=True))
+    ]
+
+
+def decode_process(data: dict[str, Any]) -> ProcessTotals:
+    """A process."""
+    return ProcessTotals(**data)
 
 
 def decode_totals(data: dict[str, Any]) -> Totals:

@@ -11,14 +11,22 @@ import time
 from ..errors import UsageError
 from ..model import Peaks
 from .encode import to_json
-from .schema import encode_end, encode_header, encode_mark, encode_sample
+from .schema import (
+    encode_end,
+    encode_header,
+    encode_mark,
+    encode_metrics,
+    encode_process,
+    encode_region,
+    encode_sample,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
-    from ..model import End, Header, Mark, Sample
+    from ..model import End, Header, Mark, MetricRow, ProcessTotals, RegionTotals, Sample
 
 _SUFFIX = ".jsonl"
 
@@ -83,6 +91,18 @@ class Writer:
     def write_mark(self, mark: Mark) -> None:
         """An instant."""
         self._write("mark", encode_mark(mark))
+
+    def write_region(self, region: RegionTotals) -> None:
+        """A region, as it stands."""
+        self._write("region", encode_region(region))
+
+    def write_metrics(self, rows: Sequence[MetricRow]) -> None:
+        """Numbers that the job logged."""
+        self._write("metrics", encode_metrics(rows))
+
+    def write_process(self, process: ProcessTotals) -> None:
+        """A process, as far as it was seen."""
+        self._write("process", encode_process(process))
 
     def write_end(self, end: End) -> None:
         """The last line."""
