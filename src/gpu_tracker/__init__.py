@@ -14,21 +14,30 @@ if TYPE_CHECKING:
     from .devices import Device as Device
     from .devices import DeviceProcess as DeviceProcess
     from .devices import gpus as gpus
+    from .regions import log as log
+    from .regions import region as region
 
-__all__ = ["Device", "DeviceProcess", "Tracker", "__version__", "gpus", "track"]
+__all__ = ["Device", "DeviceProcess", "Tracker", "__version__", "gpus", "log", "region", "track"]
+
+
+_ROOMS = {
+    "Device": "devices",
+    "DeviceProcess": "devices",
+    "Tracker": "api",
+    "gpus": "devices",
+    "log": "regions",
+    "region": "regions",
+    "track": "api",
+}
 
 
 def __getattr__(name: str) -> object:
-    if name in ("Tracker", "track"):
-        from . import api
+    from importlib import import_module
 
-        return getattr(api, name)
-    if name in ("Device", "DeviceProcess", "gpus"):
-        from . import devices
-
-        return getattr(devices, name)
     if name == "tracker":
-        from importlib import import_module
-
         return import_module(".tracker", __name__)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name not in _ROOMS:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value: object = getattr(import_module(f".{_ROOMS[name]}", __name__), name)
+    globals()[name] = value  # from now on it is found at once
+    return value

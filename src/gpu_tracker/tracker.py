@@ -11,8 +11,10 @@ from _thread import allocate_lock
 from .config import Settings, check, check_gpu_uuids, check_gpu_vendors, check_process_id, read_process_source
 from .errors import TrackerError
 from .model import Recording, RootFigures
+from .place import PLACE_VARIABLE, make_place, remove_place
 from .recording import writer
 from .recording.schema import decode_answer
+from .regions import close_place, open_place, region
 from .sampler.process import (
     READY_SECONDS,
     SamplerProcess,
@@ -131,6 +133,8 @@ class Tracker:
         self._before = RootFigures(0.0, 0.0)
         self._samplers_seconds = 0.0
         self._recording: Recording | None = None
+        self._regions_place: str | None = None
+        self._outer_place: str | None = None
         if self._settings.gpu_uuids is not None:
             self._settings = self._settings._replace(gpu_uuids=self._resolve_gpus())
 
@@ -144,6 +148,7 @@ class Tracker:
             self._root_pid = os.getpid()  # made before a fork, used after it
         self._recording = None
         self.recording_path = self._create_recording()
+        self._regions_place = None if self._root_was_given else make_place(os.environ)
         self._plan = self._make_plan()
         self._sampler = self._start_sampler(self._plan)
         self._samplers_seconds = reaped_cpu_seconds()
@@ -155,6 +160,9 @@ class Tracker:
         )
         if self._sampler is not None:
             self._sampler.send("begin", *self._start)
+        if self._regions_place is not None:
+            self._outer_place = os.environ.get(PLACE_VARIABLE)
+            open_place(self._regions_place)
         self.state = Tracker.State.STARTED
 
     def stop(self) -> None:
@@ -168,6 +176,8 @@ class Tracker:
             # A forked child leaves the block: the tracking is its parent's.
             self.state = Tracker.State.STOPPED
             return
+        if self._regions_place is not None:
+            close_place(self._outer_place)
         samplers = reaped_cpu_seconds() - self._samplers_seconds
         after = None if self._root_was_given else _read_final_figures(self._before, samplers)
         with self._lock:
@@ -178,6 +188,8 @@ class Tracker:
             if self._sampler is not None:
                 self._sampler.close()
                 self._sampler.bury()
+            if self._regions_place is not None:
+                remove_place(self._regions_place)
             self.state = Tracker.State.STOPPED
         for note in self.notes:
             self._warn(note)
@@ -230,6 +242,10 @@ class Tracker:
 
         return build(recording)
 
+    def region(self, name: str) -> region:
+        """A named stretch of what is tracked: a `with` block, or a decorator."""
+        return region(name)
+
     @property
     def notes(self) -> tuple[str, ...]:
         """What could not be measured or went wrong, a sentence each."""
@@ -258,6 +274,7 @@ class Tracker:
             max_overhead=settings.max_overhead,
             full_resolution=settings.full_resolution,
             recording_path=self.recording_path,
+            regions_place=self._regions_place,
             source=self._process_source,
         )
 

@@ -50,6 +50,7 @@ def main(arguments: list[str], sampler: SamplerProcess) -> int:
         full_resolution=settings.full_resolution,
         source=read_process_source(),
         recording_path=path,
+        regions_place=None,
     )
     sampler.send("prepare", *plan)
     if not sampler.wait_until_ready(READY_SECONDS):

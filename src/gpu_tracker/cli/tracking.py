@@ -7,6 +7,7 @@ import os
 from ..config import Settings, read_process_source
 from ..errors import UsageError
 from ..model import Recording, RootFigures
+from ..place import PLACE_VARIABLE, make_place, remove_place
 from ..recording import writer
 from ..recording.schema import decode_answer
 from ..recording.secrets import mask_secrets
@@ -63,6 +64,9 @@ def track_command(
     path = create_recording(record, command, os.getpid())
     from .job import CannotStartError, Job
 
+    place = make_place(os.environ)
+    if place is not None:
+        os.environ[PLACE_VARIABLE] = place  # the job inherits it
     plan = Plan(
         owner_pid=os.getpid(),
         example_pid=os.getpid(),
@@ -76,6 +80,7 @@ def track_command(
         max_overhead=settings.max_overhead,
         full_resolution=settings.full_resolution,
         source=source,
+        regions_place=place,
         recording_path=path,
     )
     sampler.send("prepare", *plan)
@@ -85,6 +90,8 @@ def track_command(
     except CannotStartError:
         if path is not None:
             os.unlink(path)
+        if place is not None:
+            remove_place(place)
         raise
     start = Start(job.pid, job.started_nanoseconds, (0.0, 0.0))
     sampler.send("begin", *start)
@@ -101,4 +108,6 @@ def track_command(
         known = Known(ending.at_nanoseconds, _UNBORN, ending.figures, ending.returncode)
         recording = recover(sampler, plan, start, known)
     sampler.close()
+    if place is not None:
+        remove_place(place)
     return Tracked(ending, recording, path)

@@ -134,8 +134,15 @@ def encode_metrics(rows: Sequence[MetricRow]) -> dict[str, Any]:
         "at": [_short(row.at_seconds) for row in rows],
         "pid": [row.pid for row in rows],
         "step": [row.step for row in rows],
-        "values": {name: [row.values.get(name) for row in rows] for name in names},
+        "values": {name: [_encode_number(row.values.get(name)) for row in rows] for name in names},
     }
+
+
+def _encode_number(value: float | None) -> float | str | None:
+    """A loss that has become nan is news, and JSON has no word for it."""
+    if value is None or value - value == 0:
+        return value
+    return repr(value)
 
 
 def encode_process(process: ProcessTotals) -> dict[str, Any]:
@@ -265,7 +272,7 @@ def decode_metrics(data: dict[str, Any]) -> list[MetricRow]:
     return [
         MetricRow(
             float(at),
-            {name: column[index] for name, column in columns if column[index] is not None},
+            {name: float(column[index]) for name, column in columns if column[index] is not None},
             step,
             pid,
         )
@@ -305,7 +312,19 @@ def _decode_counters(data: Any) -> tuple[GpuCounters, ...]:
     )
 
 
-def decode_answer(header: dict[str, Any], end: dict[str, Any], marks: list[dict[str, Any]]) -> Recording:
+def decode_answer(
+    header: dict[str, Any],
+    end: dict[str, Any],
+    marks: list[dict[str, Any]],
+    regions: Sequence[dict[str, Any]] = (),
+) -> Recording:
     """A recording without its samples, as the sampler tells it to whoever asks."""
     decoded = decode_end(end)
-    return Recording(decode_header(header), (), tuple(map(decode_mark, marks)), decoded, decoded.totals)
+    return Recording(
+        decode_header(header),
+        (),
+        tuple(map(decode_mark, marks)),
+        decoded,
+        decoded.totals,
+        regions=tuple(map(decode_region, regions)),
+    )

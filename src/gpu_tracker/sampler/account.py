@@ -12,13 +12,14 @@ from ..model import (
     SAMPLED,
     Busiest,
     Peaks,
+    ProcessTotals,
     RamPeak,
     RootFigures,
     Sample,
     Spread,
     Totals,
 )
-from .gpu_account import GpuAccount
+from .gpu_account import GpuAccount, GpuMoment
 from .ledger import CpuLedger
 from .salvage import raise_peaks
 from .sharing import NOTHING, Holding, Overlap, find_overlap, hold
@@ -91,6 +92,9 @@ class Account:
         self._has_cpu_window = False
         self._gpus = GpuAccount(root_pid)
         self._names: dict[int, str] = {}
+        self._last_readings: dict[int, ProcessReading] = {}
+        self._first_seconds: dict[int, float] = {}
+        self._gone: list[ProcessTotals] = []
 
     # ---- Looks.
 
@@ -105,6 +109,7 @@ class Account:
         self._at_seconds = at_seconds
         self._looks += 1
         self._ledger.feed(readings, exact_root)
+        self._note_processes(readings)
         self._pids = frozenset(reading.pid for reading in readings)
         self._names = {reading.pid: reading.name for reading in readings}
         self._take_memory(readings)
@@ -146,8 +151,8 @@ class Account:
         """A device was found."""
         self._gpus.add(gpu)
 
-    def take_gpus(self, look: GpuLook) -> None:
-        """Take in one look at the GPUs."""
+    def take_gpus(self, look: GpuLook) -> GpuMoment:
+        """Take in one look at the GPUs; what it says of the time since the look before."""
         gpus = self._gpus
         totals = gpus.take(look, self._names)
         self._raise_peaks(
@@ -167,6 +172,7 @@ class Account:
                 combined_gpu_bytes=peak.combined_bytes or 0,
             )
         self.peaks = self.peaks._replace(gpus=by_device, gpu_processes=gpus.processes)
+        return gpus.describe(look)
 
     def finish(self, figures: RootFigures) -> None:
         """Take in the peaks that only the root's owner or parent can know."""
@@ -191,6 +197,20 @@ class Account:
     def is_split_unknown(self) -> bool:
         """Whether private and shared memory of the root have never been told apart."""
         return self._root_pid in self._pids and self._root_pid not in self._overlaps
+
+    @property
+    def rss_bytes(self) -> Mapping[int, int]:
+        """Resident memory by process, at the last look."""
+        return self._rss_bytes
+
+    def take_gone(self) -> list[ProcessTotals]:
+        """The processes that were not there any more at a look since the last call."""
+        gone, self._gone = self._gone, []
+        return gone
+
+    def list_processes(self) -> list[ProcessTotals]:
+        """Those that are there."""
+        return [self._describe_process(reading) for reading in self._last_readings.values()]
 
     @property
     def pids(self) -> frozenset[int]:
@@ -342,6 +362,26 @@ class Account:
             self.peaks = self.peaks._replace(**refined)
 
     # ---- The rest.
+
+    def _note_processes(self, readings: Sequence[ProcessReading]) -> None:
+        before, self._last_readings = self._last_readings, {reading.pid: reading for reading in readings}
+        for pid in before.keys() - self._last_readings.keys():
+            self._gone.append(self._describe_process(before[pid]))
+            del self._first_seconds[pid]
+        for pid in self._last_readings.keys() - before.keys():
+            self._first_seconds[pid] = self._at_seconds
+
+    def _describe_process(self, reading: ProcessReading) -> ProcessTotals:
+        peak = max(reading.rss_bytes, reading.peak_rss_bytes or 0)
+        return ProcessTotals(
+            reading.pid,
+            reading.parent_pid,
+            reading.name,
+            self._first_seconds[reading.pid],
+            self._at_seconds,
+            reading.cpu_seconds,
+            peak,
+        )
 
     def _take_threads(self, readings: Sequence[ProcessReading]) -> None:
         main = sum(reading.n_threads for reading in readings if reading.pid == self._root_pid)

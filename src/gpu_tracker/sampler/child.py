@@ -10,7 +10,7 @@ import select
 import time
 
 from ..model import RootFigures
-from ..recording.schema import encode_end, encode_header, encode_mark
+from ..recording.schema import encode_end, encode_header, encode_mark, encode_region
 from ..recording.writer import Writer
 from ..sources import SAMPLER_NAME
 from .loop import Sampler
@@ -216,8 +216,10 @@ class Service:
         self._is_over = True
         at = (self._ended_seconds or now_seconds) if figures is None else now_seconds
         started = self._start_nanoseconds / 1e9
-        end = self._need_sampler().finish(max(0.0, at - started), figures, reason, exit_code)
+        sampler = self._need_sampler()
+        end = sampler.finish(max(0.0, at - started), figures, reason, exit_code)
         self._reply(FINAL, end)
+        sampler.close()
 
     def _reply(self, request: int, end: Any) -> None:
         sampler = self._need_sampler()
@@ -227,6 +229,7 @@ class Service:
             encode_header(sampler.header),
             encode_end(end),
             [encode_mark(mark) for mark in sampler.marks],
+            [encode_region(region) for region in sampler.list_regions()],
         )
 
     def _need_sampler(self) -> Sampler:

@@ -41,6 +41,18 @@ class GpuTotals(NamedTuple):
     """Of those where it was met."""
 
 
+class GpuMoment(NamedTuple):
+    """What one look tells of the time since the look before."""
+
+    span_seconds: float
+    job_bytes: int | None
+    """On all devices together."""
+    percent: float | None
+    """Mean over the devices that the job is on, or may be on."""
+    energy_joules: float | None
+    """Of the devices looked at."""
+
+
 class _Held(NamedTuple):
     """What the job holds on one device; None where a part of it is not known."""
 
@@ -63,6 +75,8 @@ class _Device:
         self.peaks = GpuPeaks(reading.uuid)
         self.pids: set[int] = set()
         self._energy_joules = reading.energy_joules
+        self.energy_step_joules: float | None = None
+        self.span_seconds = 0.0
         self.start_window()
 
     def start_window(self) -> None:
@@ -72,7 +86,7 @@ class _Device:
         self._window_job_bytes: int | None = None
 
     def take(self, at_seconds: float, reading: GpuReading, held: _Held, pids: Iterable[int]) -> None:
-        span = max(0.0, at_seconds - self.at_seconds)
+        span = self.span_seconds = max(0.0, at_seconds - self.at_seconds)
         self.counters = self._count(reading, held, span)
         self.at_seconds, self.reading, self.held = at_seconds, reading, held
         self.pids.update(pids)
@@ -135,6 +149,7 @@ class _Device:
             # A counter that went back was reset with its device: what it had counted until then stands.
             step = 0.0 if before is None else max(0.0, reading.energy_joules - before)
             energy = (energy or 0.0) + step
+            self.energy_step_joules = step
             energy_seconds += span_seconds
             self._energy_joules = reading.energy_joules
         busy, job = reading.utilization_percent, held.percent
@@ -187,6 +202,22 @@ class GpuAccount:
                 device.take_high_water(mark.used_bytes, is_main=mark.pid == self._root_pid)
                 self._note_process(mark.uuid, mark.pid, mark.used_bytes, EXACT, names)
         return self._totals()
+
+    def describe(self, look: GpuLook) -> GpuMoment:
+        """The look that was just taken in, for whoever wants to know what happened meanwhile."""
+        seen = [self._devices[reading.uuid] for reading in look.devices]
+        used = [device for device in seen if device.pids] or [
+            device for device in seen if device.uuid not in self._hidden
+        ]
+        held = [device.held.combined_bytes for device in self._devices.values()]
+        percents = [value for device in used if (value := device.reading.utilization_percent) is not None]
+        energies = [device.energy_step_joules for device in used if device.energy_step_joules is not None]
+        return GpuMoment(
+            max((device.span_seconds for device in seen), default=0.0),
+            None if None in held or not held else sum(size or 0 for size in held),
+            sum(percents) / len(percents) if percents else None,
+            sum(energies) if energies else None,
+        )
 
     @property
     def peaks(self) -> tuple[GpuPeaks, ...]:

@@ -14,16 +14,18 @@ from ..recording.schema import VERSION
 from ..sources import PROCESS_SOURCES
 from ..sources.allocation import read_allocation, read_environment
 from .account import Account
+from .boards import Boards
 from .budget import Budget, foresee_sharing_cost
 from .clock import Deadlines
 from .gpus import GpuWatch
+from .region_account import RegionAccount
 from .sharing import is_torn
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import ModuleType
 
-    from ..model import Allocation, ProcessReading
+    from ..model import Allocation, ProcessReading, ProcessTotals, RegionTotals
     from ..recording.writer import Writer
     from ..sources import MachineSource, ProcessTreeSource
     from ..sources.allocation import MemoryLimit
@@ -34,6 +36,9 @@ _LOOK_SECONDS = 0.25
 _LINES_PER_RECORDING = 10_000
 _FIRST_CREDIT_SECONDS = 0.05
 _SPLIT_SHARE = 0.1
+_REGION_LINES = 200
+_METRICS_PER_LINE = 1000
+_MOST_PROCESSES_WRITTEN = 2000
 _COST_MEMORY = 0.9
 _SLOWED_DOWN = 1.5
 # Many jobs are over in a moment: the first looks follow each other quickly, as long as they are cheap.
@@ -69,6 +74,10 @@ class Sampler:
             plan.gpu_uuids,
             os.environ if plan.has_our_environment else read_environment(plan.example_pid),
         )
+        self._boards: Boards | None = None
+        self._regions = RegionAccount()
+        self._regions_seconds = 0.0
+        self._n_processes_written = 0
         self._readings: tuple[ProcessReading, ...] = ()
         self._readings_with_sharing: tuple[ProcessReading, ...] | None = None
 
@@ -88,6 +97,8 @@ class Sampler:
             self._machine.read(),
             plan.owner_pid if plan.starts_the_job else 0,
         )
+        if plan.regions_place is not None:
+            self._boards = Boards(plan.regions_place, self._start_seconds)
         self._look(0.0)
         self.deadlines = Deadlines(self._start_seconds, min(self._asked_seconds, _FIRST_LOOK_SECONDS))
         self._budget = Budget(plan.max_overhead, 0.0, _FIRST_CREDIT_SECONDS)
@@ -161,10 +172,18 @@ class Sampler:
         )
         if self._is_header_written:
             try:
+                self._write_details(at_seconds, is_last=True)
+                for process in self._account.list_processes():
+                    self._write_process(process)
                 self._writer.write_end(end)
             except OSError as error:
                 self._note_write_failure(at_seconds, error)
         return end
+
+    def close(self) -> None:
+        """Throw away what only served the tracking."""
+        if self._boards is not None:
+            self._boards.close()
 
     def discount(self, seconds: float) -> None:
         """The root has reaped that much CPU time that is another tracker's, not the job's."""
@@ -181,10 +200,12 @@ class Sampler:
         # What has not run is not read again, so a quiet tree gives the very same readings.
         if exact is None and readings == self._readings:
             self._account.take_again(at_seconds, late_seconds)
-            return
-        self._readings = readings
-        self._account.take(at_seconds, readings, late_seconds, exact)
-        self._gpus.pids = self._account.pids
+        else:
+            self._readings = readings
+            self._account.take(at_seconds, readings, late_seconds, exact)
+            self._gpus.pids = self._account.pids
+        if self._boards is not None and self._boards.find_new():
+            self._regions.take(self._boards.read_active(), self._account.rss_bytes)
 
     def _take_gpus(self) -> None:
         for mark in self._gpus.take_marks():
@@ -193,7 +214,7 @@ class Sampler:
             if mark.gpu is not None:
                 self._account.add_gpu(mark.gpu)
         for look in self._gpus.take_looks():
-            self._account.take_gpus(look)
+            self._regions.take_gpus(self._account.take_gpus(look))
 
     def _read_sharing_if_worth_it(self, at_seconds: float) -> None:
         if self._readings == self._readings_with_sharing:
@@ -228,12 +249,39 @@ class Sampler:
             while self._unwritten_marks:
                 self._writer.write_mark(self._unwritten_marks[0])
                 del self._unwritten_marks[0]
+            self._write_details(at_seconds)
             self._writer.write_sample(self._account.sample())
         except OSError as error:
             self._note_write_failure(at_seconds, error)
             return
         self._account.start_window()
         self._line_seconds = at_seconds
+
+    def _write_details(self, at_seconds: float, *, is_last: bool = False) -> None:
+        """Metrics as they come, processes as they go, regions ever more rarely: the last line of each counts."""
+        for process in self._account.take_gone():
+            self._write_process(process)
+        if self._boards is None:
+            return
+        rows = self._boards.take_metrics()
+        for start in range(0, len(rows), _METRICS_PER_LINE):
+            self._writer.write_metrics(rows[start : start + _METRICS_PER_LINE])
+        if is_last or at_seconds - self._regions_seconds >= at_seconds / _REGION_LINES:
+            self._regions_seconds = at_seconds
+            for region in self._regions.take_changed(self.list_regions()):
+                self._writer.write_region(region)
+
+    def list_regions(self) -> list[RegionTotals]:
+        """All regions of the job, as they stand."""
+        if self._boards is None:
+            return []
+        return self._regions.combine(self._boards.read_all(), self._boards.since_start)
+
+    def _write_process(self, process: ProcessTotals) -> None:
+        # A build that starts a hundred thousand compilers is not a list that anybody reads.
+        self._n_processes_written += 1
+        if self._n_processes_written <= _MOST_PROCESSES_WRITTEN:
+            self._writer.write_process(process)
 
     def _note_write_failure(self, at_seconds: float, error: OSError) -> None:
         if not self._has_write_failed:

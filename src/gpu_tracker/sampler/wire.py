@@ -50,6 +50,8 @@ class Plan(NamedTuple):
     full_resolution: bool
     recording_path: str | None
     """The file to write, which exists already; None: nobody wants to keep the recording."""
+    regions_place: str | None
+    """The directory of the job's boards; None: there is none."""
     source: str | None
     """The process source to use, or None for the best there is."""
 

@@ -1,0 +1,104 @@
+"""What looks add to regions: memory and GPUs while a process was in them. Pure."""
+
+from __future__ import annotations
+
+from ..model import EXACT, SAMPLED, RegionTotals
+from .gpu_account import larger
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from ..board import Numbers
+    from .gpu_account import GpuMoment
+
+    Key = tuple[int, tuple[str, ...]]
+
+
+class _Looked:
+    """What was met while a region was open."""
+
+    __slots__ = ("energy_joules", "gpu_bytes", "gpu_percent_seconds", "gpu_seconds", "peak_ram_bytes")
+
+    def __init__(self) -> None:
+        self.peak_ram_bytes: int | None = None
+        self.gpu_bytes: int | None = None
+        self.gpu_percent_seconds = self.gpu_seconds = 0.0
+        self.energy_joules: float | None = None
+
+
+class RegionAccount:
+    """All regions of the job."""
+
+    def __init__(self) -> None:
+        self._looked: dict[Key, _Looked] = {}
+        self._active: Mapping[Key, int] = {}
+        self._written: dict[Key, RegionTotals] = {}
+
+    def take(self, active: Mapping[Key, int], rss_bytes: Mapping[int, int]) -> None:
+        """One look at the processes; each region has the memory of its own process."""
+        self._active = active
+        for key in active:
+            looked = self._looked.get(key)
+            if looked is None:
+                looked = self._looked[key] = _Looked()
+            looked.peak_ram_bytes = larger(looked.peak_ram_bytes, rss_bytes.get(key[0]))
+
+    def take_gpus(self, moment: GpuMoment) -> None:
+        """One look at the GPUs, for the regions that were open at the last look."""
+        for key in self._active:
+            looked = self._looked[key]
+            looked.gpu_bytes = larger(looked.gpu_bytes, moment.job_bytes)
+            if moment.percent is not None:
+                looked.gpu_percent_seconds += moment.percent * moment.span_seconds
+                looked.gpu_seconds += moment.span_seconds
+            if moment.energy_joules is not None:
+                looked.energy_joules = (looked.energy_joules or 0.0) + moment.energy_joules
+
+    def combine(
+        self, counted: Iterable[tuple[Key, Numbers]], since_start: Callable[[int], float | None]
+    ) -> list[RegionTotals]:
+        """All regions: what the processes have counted, and what was looked at meanwhile."""
+        nothing = _Looked()
+        regions = []
+        for key, numbers in counted:
+            looked = self._looked.get(key, nothing)
+            known_ram = [size for size in (numbers.entry_ram_bytes, numbers.exit_ram_bytes) if size >= 0]
+            peak = larger(looked.peak_ram_bytes, max(known_ram, default=None))
+            is_exact = numbers.peak_ram_bytes >= (peak or 0) and numbers.peak_ram_bytes > 0
+            regions.append(
+                RegionTotals(
+                    key[0],
+                    key[1],
+                    numbers.calls,
+                    self._active.get(key, 0),
+                    numbers.wall_ns / 1e9,
+                    numbers.shortest_ns / 1e9 if numbers.calls else None,
+                    numbers.longest_ns / 1e9 if numbers.calls else None,
+                    numbers.squared_seconds,
+                    numbers.own_wall_ns / 1e9,
+                    numbers.cpu_ns / 1e9,
+                    numbers.own_cpu_ns / 1e9,
+                    numbers.entry_ram_bytes if numbers.entry_ram_bytes >= 0 else None,
+                    numbers.exit_ram_bytes if numbers.exit_ram_bytes >= 0 else None,
+                    numbers.peak_ram_bytes if is_exact else peak,
+                    EXACT if is_exact else SAMPLED,
+                    gpu_bytes=looked.gpu_bytes,
+                    gpu_percent_seconds=looked.gpu_percent_seconds,
+                    gpu_seconds=looked.gpu_seconds,
+                    energy_joules=looked.energy_joules,
+                    first_seconds=since_start(numbers.first_ns),
+                    last_seconds=since_start(numbers.last_ns),
+                )
+            )
+        return regions
+
+    def take_changed(self, regions: Iterable[RegionTotals]) -> list[RegionTotals]:
+        """Those that are not as they were when this was last asked."""
+        changed = []
+        for region in regions:
+            key = (region.pid, region.path)
+            if self._written.get(key) != region:
+                self._written[key] = region
+                changed.append(region)
+        return changed
