@@ -15,7 +15,7 @@ TORCH  := $(if $(filter torch,$(WITH)),$(VENV)/.torch)
 TOOLS_OF_OTHERS := $(if $(filter tools,$(WITH)),$(VENV)/.real-tools)
 
 PURE   := $(subst $(empty) $(empty),$(comma),$(addprefix */gpu_tracker/,analysis/* config.py errors.py model.py observation.py \
-          recording/* reports/* sampler/account.py sampler/budget.py sampler/clock.py sampler/gpu_account.py sampler/ledger.py \
+          recording/* reports/* sampler/account.py sampler/budget.py sampler/clock.py sampler/gpu_account.py sampler/ledger.py sampler/region_account.py \
           sampler/salvage.py sampler/sharing.py sampler/wire.py sources/guard.py sources/visible.py units.py usage.py values.py))
 
 .PHONY: help demo test check bench clean

@@ -11,7 +11,7 @@ import atexit
 import functools
 import os
 import time
-from _thread import allocate_lock
+from _thread import RLock
 from contextvars import ContextVar
 
 from .board import MOST_SLOTS, NUMBERS, BoardWriter, find_numbers_offset
@@ -125,7 +125,7 @@ class _Board:
         self._writer = BoardWriter(place)
         self._memory = self._writer.memory
         self._slots = self._writer.slots
-        self._lock = allocate_lock()
+        self._lock = RLock()  # a signal handler may enter a region while its thread is entering another
         self._outermost: dict[str, _Record] = {}
         self._records: list[_Record] = []
         self._free_slots = list(range(MOST_SLOTS - 1, -1, -1))
@@ -390,7 +390,7 @@ class _Metrics:
         self._fd = os.open(self._path, os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_WRONLY, 0o600)
         self._rows: list[tuple[int, float | None, dict[str, float]]] = []
         self._flushed_ns = 0
-        self._lock = allocate_lock()
+        self._lock = RLock()
 
     def add(self, step: float | None, values: dict[str, float]) -> None:
         """One row."""
@@ -436,7 +436,7 @@ def log(*, step: float | None = None, **values: float) -> None:
 _place: str | None = os.environ.get(PLACE_VARIABLE) or None
 _board: _Board | None = None
 _metrics: _Metrics | None = None
-_opening = allocate_lock()
+_opening = RLock()
 
 
 def open_place(place: str) -> None:
@@ -475,7 +475,7 @@ def _open_board() -> _Board | None:
 def _forget_after_fork() -> None:
     """A forked child has a board of its own."""
     global _board, _metrics, _opening
-    _board, _metrics, _opening = None, None, allocate_lock()
+    _board, _metrics, _opening = None, None, RLock()
 
 
 def _flush_at_exit() -> None:

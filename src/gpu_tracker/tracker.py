@@ -150,7 +150,11 @@ class Tracker:
         self.recording_path = self._create_recording()
         self._regions_place = None if self._root_was_given else make_place(os.environ)
         self._plan = self._make_plan()
-        self._sampler = self._start_sampler(self._plan)
+        try:
+            self._sampler = self._start_sampler(self._plan)
+        except BaseException:
+            self._remove_place()
+            raise
         self._samplers_seconds = reaped_cpu_seconds()
         self._before = _read_own_figures()
         self._start = Start(
@@ -188,8 +192,7 @@ class Tracker:
             if self._sampler is not None:
                 self._sampler.close()
                 self._sampler.bury()
-            if self._regions_place is not None:
-                remove_place(self._regions_place)
+            self._remove_place()
             self.state = Tracker.State.STOPPED
         for note in self.notes:
             self._warn(note)
@@ -258,6 +261,10 @@ class Tracker:
         if self._record is None:
             return None
         return writer.create(self._record, _own_command(), self._root_pid)
+
+    def _remove_place(self) -> None:
+        if self._regions_place is not None:
+            remove_place(self._regions_place)
 
     def _make_plan(self) -> Plan:
         settings = self._settings

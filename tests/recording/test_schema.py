@@ -12,8 +12,11 @@ from gpu_tracker.model import (
     GpuSample,
     Header,
     Mark,
+    MetricRow,
     Peaks,
+    ProcessTotals,
     RamPeak,
+    RegionTotals,
     Sample,
     Spread,
     Totals,
@@ -149,3 +152,18 @@ def test_the_format_of_version_1_does_not_change_unnoticed() -> None:
             "gpu_processes": [["GPU-0", 100, "job", 1500 * MB, "sampled"]],
         },
     }
+
+
+def test_regions_metrics_and_processes_come_back() -> None:
+    """What is not known is left out; a loss that is not a number is kept."""
+    region = RegionTotals(7, ("epoch", "step"), 3, 1, 1.5, 0.25, 1.0, 0.75, gpu_bytes=5 * MB)
+    process = ProcessTotals(7, 1, "python", 0.5, 9.5, 3.25, 100 * MB)
+    rows = [
+        MetricRow(1.0, {"loss": 0.5}, 1.0, 7),
+        MetricRow(2.0, {"loss": float("inf"), "accuracy": 0.25}, None, 8),
+    ]
+
+    assert schema.decode_region(through_json(schema.encode_region(region))) == region  # type: ignore[arg-type]
+    assert schema.decode_process(through_json(schema.encode_process(process))) == process  # type: ignore[arg-type]
+    assert schema.decode_metrics(through_json(schema.encode_metrics(rows))) == rows  # type: ignore[arg-type]
+    assert "energy_joules" not in schema.encode_region(region)

@@ -241,3 +241,19 @@ def test_a_processs_own_high_water_mark_bounds_the_sums() -> None:
     account.take_gpus(look._replace(high_waters=(GpuHighWater("GPU-0", ROOT, 2500 * MB),)))
 
     assert account.peaks.main_gpu_bytes == account.peaks.combined_gpu_bytes == 2500 * MB
+
+
+def test_processes_are_known_from_first_to_last_look() -> None:
+    """Those that have gone, and those that are there."""
+    account = new_account()
+    account.take(0.0, [process(rss=10)])
+    account.take(1.0, [process(rss=10), process(CHILD, ROOT, rss=20, peak=25, cpu_seconds=0.5)])
+    account.take(3.0, [process(rss=30)])
+    (gone,) = account.take_gone()
+    (root,) = account.list_processes()
+
+    assert (gone.pid, gone.parent_pid, gone.name, gone.first_seconds) == (CHILD, ROOT, "job", 1.0)
+    assert (gone.cpu_seconds, gone.peak_ram_bytes) == (0.5, 25 * MB)
+    assert (root.pid, root.first_seconds, root.last_seconds, root.peak_ram_bytes) == (ROOT, 0.0, 3.0, 30 * MB)
+    assert account.take_gone() == []
+    assert account.rss_bytes == {ROOT: 30 * MB}

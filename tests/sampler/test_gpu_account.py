@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from builders import MB, ROOT, gpu_look
+from builders import MB, ROOT, gpu, gpu_look
 from gpu_tracker.model import GpuHighWater, GpuLook, GpuProcessReading, GpuReading
-from gpu_tracker.sampler.gpu_account import GpuAccount
+from gpu_tracker.sampler.gpu_account import GpuAccount, GpuMoment
 
 CHILD = 200
 NAMES = {ROOT: "train", CHILD: "worker"}
@@ -162,3 +162,27 @@ def test_a_window_has_its_own_peak_and_mean() -> None:
 
     assert (sample.used_bytes, sample.job_bytes, sample.utilization_percent) == (900 * MB, 850 * MB, 50.0)
     assert (after.used_bytes, after.job_bytes, after.utilization_percent) == (300 * MB, 250 * MB, 30.0)
+
+
+def test_a_look_describes_the_time_since_the_one_before() -> None:
+    """Of the devices with the job, else of those that it may use."""
+    account = GpuAccount(ROOT)
+    account.add(gpu(0))
+    account.add(gpu(1)._replace(is_visible=False))
+
+    def describe(
+        at: float, percents: tuple[float, float], joules: float, used: dict[int, int | None]
+    ) -> GpuMoment:
+        readings = tuple(
+            GpuReading(f"GPU-{place}", utilization_percent=percent, energy_joules=joules)
+            for place, percent in enumerate(percents)
+        )
+        held = tuple(GpuProcessReading("GPU-1", pid, size) for pid, size in used.items())
+        look = GpuLook(at, readings, held)
+        account.take(look, NAMES)
+        return account.describe(look)
+
+    assert describe(0.0, (10.0, 90.0), 100.0, {}) == (0.0, 0, 10.0, 0.0)
+    assert describe(2.0, (10.0, 90.0), 150.0, {ROOT: 7}) == (2.0, 7, 90.0, 50.0)
+    assert describe(3.0, (10.0, 90.0), 150.0, {ROOT: None}).job_bytes is None
+    assert account.describe(GpuLook(4.0)) == (0.0, None, None, None)

@@ -92,6 +92,7 @@ class Run:
             "n_expected_cores": None,
             "gpu_uuids": None,
             "gpu_vendors": (),
+            "regions_place": None,
             "has_our_environment": True,
             "max_overhead": 1.0,
             "full_resolution": False,

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     Key = tuple[int, tuple[str, ...]]
 
 
+_AS_GOOD_AS = 0.99
+
+
 class _Looked:
     """What was met while a region was open."""
 
@@ -65,7 +68,8 @@ class RegionAccount:
             looked = self._looked.get(key, nothing)
             known_ram = [size for size in (numbers.entry_ram_bytes, numbers.exit_ram_bytes) if size >= 0]
             peak = larger(looked.peak_ram_bytes, max(known_ram, default=None))
-            is_exact = numbers.peak_ram_bytes >= (peak or 0) and numbers.peak_ram_bytes > 0
+            # The kernel counts pages per core and adds them up now and then: its figures agree within a little.
+            is_exact = 0 < numbers.peak_ram_bytes >= (peak or 0) * _AS_GOOD_AS
             regions.append(
                 RegionTotals(
                     key[0],
@@ -81,7 +85,7 @@ class RegionAccount:
                     numbers.own_cpu_ns / 1e9,
                     numbers.entry_ram_bytes if numbers.entry_ram_bytes >= 0 else None,
                     numbers.exit_ram_bytes if numbers.exit_ram_bytes >= 0 else None,
-                    numbers.peak_ram_bytes if is_exact else peak,
+                    max(numbers.peak_ram_bytes, peak or 0) if is_exact else peak,
                     EXACT if is_exact else SAMPLED,
                     gpu_bytes=looked.gpu_bytes,
                     gpu_percent_seconds=looked.gpu_percent_seconds,

@@ -1,0 +1,72 @@
+"""What was met while a region was open."""
+
+from __future__ import annotations
+
+from builders import MB
+from gpu_tracker.board import Numbers
+from gpu_tracker.sampler.gpu_account import GpuMoment
+from gpu_tracker.sampler.region_account import RegionAccount
+
+KEY = (100, ("epoch", "step"))
+OTHER = (100, ("epoch",))
+COUNTED = Numbers(
+    2, 3 * 10**9, 10**9, 2 * 10**9, 5.0, 10**9, 10**9, 5 * 10**8, 50 * MB, -1, -1, 10**9, 4 * 10**9
+)
+UNCALLED = Numbers(0, 0, 0, 0, 0.0, 0, 0, 0, -1, -1, -1, 0, 0)
+
+
+def since_start(nanoseconds: int) -> float | None:
+    """The start was at second 1."""
+    return nanoseconds / 1e9 - 1 if nanoseconds else None
+
+
+def test_a_region_has_what_its_process_counted_and_what_was_looked_at() -> None:
+    """Memory of its own process, GPUs of the job."""
+    account = RegionAccount()
+    account.take({KEY: 1, OTHER: 1}, {100: 300 * MB, 7: 900 * MB})
+    account.take_gpus(GpuMoment(0.5, 2000 * MB, 80.0, 30.0))
+    account.take_gpus(GpuMoment(0.5, 1000 * MB, 40.0, 10.0))
+    account.take({KEY: 2}, {})
+    account.take_gpus(GpuMoment(0.5, None, None, None))
+    (region,) = account.combine([(KEY, COUNTED)], since_start)
+
+    assert (region.pid, region.path) == KEY
+    assert (region.calls, region.open_calls, region.wall_seconds, region.cpu_seconds) == (2, 2, 3.0, 1.0)
+    assert (region.shortest_seconds, region.longest_seconds, region.squared_seconds) == (1.0, 2.0, 5.0)
+    assert (region.own_wall_seconds, region.own_cpu_seconds) == (1.0, 0.5)
+    assert (region.entry_ram_bytes, region.exit_ram_bytes) == (50 * MB, None)
+    assert (region.peak_ram_bytes, region.peak_ram_basis) == (300 * MB, "sampled")
+    assert (region.gpu_bytes, region.energy_joules) == (2000 * MB, 40.0)
+    assert (region.gpu_percent_seconds, region.gpu_seconds) == (60.0, 1.0)
+    assert (region.first_seconds, region.last_seconds) == (0.0, 3.0)
+
+
+def test_the_kernels_mark_is_exact() -> None:
+    """If it rose inside, and is not below what was seen."""
+    account = RegionAccount()
+    account.take({KEY: 1}, {100: 300 * MB})
+    marked = COUNTED._replace(peak_ram_bytes=299 * MB)
+    low = COUNTED._replace(peak_ram_bytes=200 * MB)
+    exact, sampled = account.combine([(KEY, marked), (KEY, low)], since_start)
+
+    assert (exact.peak_ram_bytes, exact.peak_ram_basis) == (300 * MB, "exact")
+    assert (sampled.peak_ram_bytes, sampled.peak_ram_basis) == (300 * MB, "sampled")
+
+
+def test_a_region_that_nobody_looked_at_has_its_counts() -> None:
+    """Or has only been entered."""
+    called, uncalled = RegionAccount().combine([(KEY, COUNTED), (OTHER, UNCALLED)], since_start)
+
+    assert (called.calls, called.peak_ram_bytes, called.gpu_bytes) == (2, 50 * MB, None)
+    assert (uncalled.shortest_seconds, uncalled.peak_ram_bytes, uncalled.first_seconds) == (None, None, None)
+
+
+def test_only_what_has_changed_is_written_again() -> None:
+    """The last line for a region counts."""
+    account = RegionAccount()
+    before = account.combine([(KEY, COUNTED), (OTHER, UNCALLED)], since_start)
+    after = account.combine([(KEY, COUNTED._replace(calls=3)), (OTHER, UNCALLED)], since_start)
+
+    assert account.take_changed(before) == before
+    assert account.take_changed(before) == []
+    assert [region.calls for region in account.take_changed(after)] == [3]

@@ -1,0 +1,104 @@
+"""What one process writes, another reads."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gpu_tracker.board import (
+    FILE_BYTES,
+    MOST_REGIONS,
+    NUMBERS,
+    BoardReader,
+    BoardWriter,
+    Numbers,
+    find_numbers_offset,
+)
+from gpu_tracker.place import make_place, remove_place
+
+
+@pytest.fixture
+def place() -> Iterator[str]:
+    """A directory of our own."""
+    made = make_place(os.environ)
+    assert made is not None
+    yield made
+    remove_place(made)
+    assert not os.path.exists(made)
+
+
+def close(writer: BoardWriter) -> None:
+    """Give the memory back."""
+    writer.slots.release()
+    writer.memory.close()
+
+
+def test_regions_and_their_numbers_come_across(place: str) -> None:
+    """Paths, figures, and who is in which."""
+    writer = BoardWriter(place)
+    outer = writer.add_region(0, "epoch")
+    inner = writer.add_region(outer, "forward é")
+    numbers = Numbers(1, 2, 3, 4, 5.5, 6, 7, 8, -1, 10, 11, 12, 13)
+    NUMBERS.pack_into(writer.memory, find_numbers_offset(inner), *numbers)
+    writer.slots[3] = inner
+    writer.slots[9] = outer
+    reader = BoardReader(writer.path)
+
+    assert reader.pid == os.getpid()
+    assert reader.find_path(inner) == ("epoch", "forward é")
+    assert reader.read_all()[inner] == numbers
+    assert reader.read_active() == {inner: 1, outer: 2}
+    reader.close()
+    close(writer)
+
+
+def test_too_many_regions_are_refused(place: str) -> None:
+    """A name that changes with every call is no region."""
+    writer = BoardWriter(place)
+    numbers = [writer.add_region(0, f"step {step}") for step in range(MOST_REGIONS + 5)]
+
+    assert numbers[:3] == [1, 2, 3]
+    assert numbers[MOST_REGIONS:] == [0] * 5
+    close(writer)
+
+
+def test_a_file_of_somebody_else_is_not_a_board(tmp_path: Path) -> None:
+    """Of another size, of other content, or a link."""
+    for name, content in {"short": b"x", "wrong": bytes(FILE_BYTES)}.items():
+        (tmp_path / name).write_bytes(content)
+        with pytest.raises(ValueError):
+            BoardReader(str(tmp_path / name))
+    (tmp_path / "link").symlink_to("wrong")
+    with pytest.raises(OSError):
+        BoardReader(str(tmp_path / "link"))
+
+
+@given(st.lists(st.tuples(st.integers(0, 2000), st.integers(0, 2000)), max_size=20))
+def test_damaged_boards_do_not_hang_the_reader(damage: list[tuple[int, int]]) -> None:
+    """Parents that go in circles, numbers that are none."""
+    made = make_place(os.environ)
+    assert made is not None
+    writer = BoardWriter(made)
+    for parent, active in damage:
+        writer.add_region(parent, "x")
+        writer.slots[active % len(writer.slots)] = active
+    reader = BoardReader(writer.path)
+    for number in reader.read_all():
+        assert len(reader.find_path(number)) <= MOST_REGIONS
+    assert all(threads > 0 for threads in reader.read_active().values())
+    reader.close()
+    close(writer)
+    remove_place(made)
+
+
+def test_a_place_is_for_its_owner_alone(place: str, tmp_path: Path) -> None:
+    """And whatever is not ours in it stays."""
+    assert os.stat(place).st_mode & 0o777 == 0o700
+    (tmp_path / "mine.txt").write_text("keep")
+    remove_place(str(tmp_path))
+    assert (tmp_path / "mine.txt").exists()

@@ -1,0 +1,329 @@
+"""Regions and metrics, against what the workload knows of itself."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+# A program that does as it is told inside a tracker, and tells what it knows.
+PROGRAM = """
+import asyncio, json, mmap, multiprocessing, os, sys, threading, time
+import gpu_tracker as gput
+from gpu_tracker import region
+truth = {{}}
+def burn(seconds):
+    end = time.thread_time() + seconds
+    while time.thread_time() < end: pass
+def touch(n_bytes):
+    return mmap.mmap(-1, n_bytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | mmap.MAP_POPULATE)
+{definitions}
+if __name__ == "__main__":
+    with gput.Tracker(sleep_time=0.2, disable_logs=True, record={record!r}) as tracker:
+        before = time.process_time()
+        {body}
+        truth["cpu"] = time.process_time() - before
+    regions = [region._asdict() for region in tracker._recording.regions]
+    print(json.dumps(dict(truth=truth, regions=regions, pid=os.getpid())))
+"""
+
+
+class Told(dict[str, Any]):
+    """The regions of a run by their paths; those of several processes in a list."""
+
+    truth: dict[str, Any]
+    pid: int
+
+
+def run(tmp_path: Path, body: str, definitions: str = "") -> Told:
+    """Run a program; its regions by path, each a list with one entry per process."""
+    script = tmp_path / "program.py"
+    record = str(tmp_path / "run.jsonl")
+    indented = body.strip().replace("\n", "\n        ")
+    script.write_text(PROGRAM.format(body=indented, definitions=definitions, record=record))
+    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (0, ""), done.stderr
+    output = json.loads(done.stdout)
+    told = Told()
+    told.truth, told.pid = output["truth"], output["pid"]
+    for region in output["regions"]:
+        told.setdefault("/".join(region["path"]), []).append(region)
+    return told
+
+
+def test_a_region_tells_its_calls_and_its_time(tmp_path: Path) -> None:
+    """Calls, wall time and CPU time of a loop, and what is left of the region around it."""
+    told = run(
+        tmp_path,
+        """
+with region("epoch"):
+    for _ in range(5):
+        with region("wait"): time.sleep(0.05)
+        with region("work"): burn(0.05)
+    burn(0.1)
+""",
+    )
+    (epoch,), (wait,), (work,) = told["epoch"], told["epoch/wait"], told["epoch/work"]
+
+    assert (epoch["calls"], wait["calls"], work["calls"]) == (1, 5, 5)
+    assert wait["wall_seconds"] >= 0.25
+    assert wait["cpu_seconds"] < 0.02
+    assert work["cpu_seconds"] == pytest.approx(0.25, rel=0.1)
+    assert epoch["own_cpu_seconds"] == pytest.approx(0.1, rel=0.15)
+    assert epoch["wall_seconds"] >= wait["wall_seconds"] + work["wall_seconds"]
+    assert 0.05 <= wait["shortest_seconds"] <= wait["wall_seconds"] / 5 <= wait["longest_seconds"]
+    assert sum(region["own_cpu_seconds"] for (region,) in told.values()) <= told.truth["cpu"] * 1.001
+
+
+def test_recursion_is_counted_once(tmp_path: Path) -> None:
+    """Three calls, one inside the other: their time is that of the outermost."""
+    told = run(
+        tmp_path,
+        "work(3)",
+        """
+@region("work")
+def work(depth):
+    burn(0.1)
+    if depth > 1: work(depth - 1)
+""",
+    )
+    (work,) = told["work"]
+
+    assert list(told) == ["work"]
+    assert work["calls"] == 3
+    assert work["cpu_seconds"] == pytest.approx(0.3, rel=0.1)
+    assert work["own_cpu_seconds"] == pytest.approx(0.3, rel=0.1)
+    assert work["wall_seconds"] == pytest.approx(work["own_wall_seconds"], rel=0.01)
+
+
+def test_threads_overlap_and_share(tmp_path: Path) -> None:
+    """Each has its own wall time; the CPU of both together is never more than the process used."""
+    told = run(
+        tmp_path,
+        """
+def work():
+    with region("thread"):
+        time.sleep(0.3); burn(0.1)
+threads = [threading.Thread(target=work) for _ in range(3)]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+""",
+    )
+    (thread,) = told["thread"]
+
+    assert thread["calls"] == 3
+    assert thread["wall_seconds"] >= 0.9
+    assert 0.25 <= thread["cpu_seconds"] <= told.truth["cpu"] * 1.001
+
+
+def test_coroutines_do_not_nest_in_each_other(tmp_path: Path) -> None:
+    """Two tasks at once are two calls side by side, inside the region that started them."""
+    told = run(
+        tmp_path,
+        """
+async def main():
+    with region("all"):
+        await asyncio.gather(task(), task())
+asyncio.run(main())
+""",
+        """
+@region("task")
+async def task():
+    await asyncio.sleep(0.2)
+""",
+    )
+
+    assert sorted(told) == ["all", "all/task"]
+    (task,), (everything,) = told["all/task"], told["all"]
+    assert (task["calls"], everything["calls"]) == (2, 1)
+    assert task["wall_seconds"] >= 0.4
+    assert everything["wall_seconds"] < 0.4
+
+
+def test_a_generator_may_be_left_in_the_middle(tmp_path: Path) -> None:
+    """Regions are closed in any order, each once."""
+    told = run(
+        tmp_path,
+        """
+numbers = count()
+next(numbers)
+with region("other"): burn(0.05)
+numbers.close()
+with region("after"): burn(0.05)
+""",
+        """
+def count():
+    with region("generator"):
+        yield 1
+        yield 2
+""",
+    )
+
+    assert sorted(told) == ["after", "generator", "generator/other"]
+    assert all(region["calls"] == 1 and region["open_calls"] == 0 for (region,) in told.values())
+
+
+def test_an_exception_ends_a_region(tmp_path: Path) -> None:
+    """And is not swallowed."""
+    told = run(
+        tmp_path,
+        """
+try:
+    with region("outer"):
+        with region("inner"): raise KeyError
+except KeyError: truth["raised"] = True
+with region("next"): pass
+""",
+    )
+
+    assert told.truth["raised"]
+    assert sorted(told) == ["next", "outer", "outer/inner"]
+    assert all(region["open_calls"] == 0 for (region,) in told.values())
+
+
+def test_a_region_that_was_never_left_is_reported_as_such(tmp_path: Path) -> None:
+    """With the calls that were."""
+    told = run(tmp_path, 'region("open").__enter__(); time.sleep(0.3)')
+    (region,) = told["open"]
+
+    assert (region["calls"], region["open_calls"], region["shortest_seconds"]) == (0, 1, None)
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
+def test_workers_have_regions_of_their_own(tmp_path: Path, method: str) -> None:
+    """They find the tracker through the environment; a fork is inside the region that it was forked in."""
+    told = run(
+        tmp_path,
+        f"""
+with region("epoch"):
+    context = multiprocessing.get_context({method!r})
+    workers = [context.Process(target=load) for _ in range(2)]
+    for worker in workers: worker.start()
+    for worker in workers: worker.join()
+""",
+        """
+def load():
+    with region("load"): burn(0.1)
+    gput.log(step=1, loaded=5)
+""",
+    )
+    loads = told["epoch/load" if method == "fork" else "load"]
+
+    assert len({load["pid"] for load in loads}) == 2
+    assert told.pid not in {load["pid"] for load in loads}
+    assert [load["cpu_seconds"] for load in loads] == pytest.approx([0.1, 0.1], rel=0.15)
+
+
+def test_the_idle_region_is_not_blamed(tmp_path: Path) -> None:
+    """One takes 300 MB and gives them back, the next does nothing."""
+    told = run(
+        tmp_path,
+        """
+with region("big"):
+    block = touch(300_000_000); time.sleep(0.02); block.close()
+with region("idle"): time.sleep(0.3)
+""",
+    )
+    (big,), (idle,) = told["big"], told["idle"]
+
+    assert big["peak_ram_bytes"] >= 300_000_000
+    assert big["peak_ram_basis"] == "exact"
+    assert idle["peak_ram_bytes"] < 100_000_000
+    assert big["exit_ram_bytes"] < 100_000_000
+
+
+def test_a_killed_worker_has_lost_nothing(tmp_path: Path) -> None:
+    """What it had counted is on its board, and the region it died in is open."""
+    told = run(
+        tmp_path,
+        """
+pid = os.fork()
+if pid == 0:
+    for _ in range(3):
+        with region("done"): time.sleep(0.02)
+    region("last").__enter__(); time.sleep(60)
+time.sleep(0.6)
+os.kill(pid, 9); os.waitpid(pid, 0)
+""",
+    )
+
+    assert told["done"][0]["calls"] == 3
+    assert told["last"][0]["open_calls"] == 1
+
+
+def test_numbers_are_on_the_same_time_axis(tmp_path: Path) -> None:
+    """Any numbers, also those that JSON has no word for, in the order they came."""
+    run(
+        tmp_path,
+        """
+for step in range(3):
+    gput.log(step=step, loss=1 / (step + 1))
+    time.sleep(0.1)
+gput.log(accuracy=float("nan"), loss=float("inf"))
+for step in range(5000): gput.log(many=step)
+""",
+    )
+    from gpu_tracker.recording.reader import load
+
+    rows = load(str(tmp_path / "run.jsonl")).metrics
+    losses = [row for row in rows if "loss" in row.values]
+
+    assert [row.step for row in losses] == [0, 1, 2, None]
+    assert [row.values["loss"] for row in losses] == [1, 0.5, pytest.approx(1 / 3), float("inf")]
+    assert losses[3].values["accuracy"] != losses[3].values["accuracy"]
+    assert losses[1].at_seconds - losses[0].at_seconds >= 0.1
+    assert [row.values["many"] for row in rows if "many" in row.values] == list(range(5000))
+
+
+def test_a_command_has_regions_too(tmp_path: Path, command_line: str) -> None:
+    """The job finds the tracker through its environment, and nothing is left afterwards."""
+    before = set(os.listdir("/dev/shm"))
+    recording = tmp_path / "run.jsonl"
+    code = "import gpu_tracker as g, time\nwith g.region('part'): time.sleep(0.1)\ng.log(loss=2)"
+    subprocess.run(
+        [command_line, "run", "--record", str(recording), "--", sys.executable, "-c", code],
+        check=True,
+        stderr=subprocess.DEVNULL,
+    )
+    from gpu_tracker.recording.reader import load
+
+    loaded = load(str(recording))
+    assert [(region.path, region.calls) for region in loaded.regions] == [(("part",), 1)]
+    assert [row.values for row in loaded.metrics] == [{"loss": 2.0}]
+    assert loaded.processes[0].cpu_seconds > 0
+    assert not [name for name in set(os.listdir("/dev/shm")) - before if name.startswith("gpu-tracker")]
+
+
+def test_trackers_inside_each_other(tmp_path: Path) -> None:
+    """The innermost has the regions; the one around it takes over again."""
+    told = run(
+        tmp_path,
+        """
+with region("before"): pass
+with gput.Tracker(disable_logs=True) as inner:
+    with region("inside"): pass
+truth["inner"] = ["/".join(region.path) for region in inner._recording.regions]
+with region("after"): pass
+""",
+    )
+
+    assert told.truth["inner"] == ["inside"]
+    assert sorted(told) == ["after", "before"]
+
+
+def test_without_a_tracker_nothing_happens() -> None:
+    """No file, no error, and the function is the same."""
+    code = (
+        "import os, gpu_tracker as g\n"
+        "before = set(os.listdir('/dev/shm'))\n"
+        "@g.region('f')\ndef f(x):\n    'Doubles.'\n    return 2 * x\n"
+        "with g.region('a'): g.log(loss=1)\n"
+        "print(f(4), f.__name__, f.__doc__, set(os.listdir('/dev/shm')) - before)"
+    )
+
+    assert subprocess.check_output([sys.executable, "-c", code], text=True) == "8 f Doubles. set()\n"
