@@ -4,7 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from benchmarks.measures import accuracy, api, command, cost, gpus, importing, reporting, rewriting, stretch
+from benchmarks.measures import (
+    accuracy,
+    api,
+    command,
+    cost,
+    gpus,
+    importing,
+    marking,
+    reporting,
+    rewriting,
+    stretch,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,5 +32,6 @@ MEASURES: tuple[tuple[str, Callable[[Bench], list[Row]]], ...] = (
     (rewriting.NAME, rewriting.measure),
     (reporting.NAME, reporting.measure),
     (gpus.NAME, gpus.measure),
+    (marking.NAME, marking.measure),
     (accuracy.NAME, accuracy.measure),
 )

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     _Parameters = ParamSpec("_Parameters")
     _Result = TypeVar("_Result")
 
+# The clock of the process's CPU time costs as much as everything else: calls shorter than this share one reading.
+_CPU_EVERY_NS = 10_000
 # Reading the memory in use costs as much as the rest together: not more often than this.
 _RAM_EVERY_NS = 5_000_000
 _FLUSH_EVERY_NS = 250_000_000
@@ -131,6 +133,7 @@ class _Board:
         self._free_slots = list(range(MOST_SLOTS - 1, -1, -1))
         self._innermost: list[_Frame] = []
         self._cpu_ns = time.process_time_ns()
+        self._cpu_read_ns = 0
         self._ram_ns = 0
         self._is_ram_fresh = False
         self._rss_bytes = self._high_water_bytes = -1
@@ -147,7 +150,8 @@ class _Board:
             frame = self._make_frame(owner, outer, is_inside)
             if frame is None:
                 return
-            self._share_cpu()
+            now = time.monotonic_ns()
+            self._share_cpu(now)
             innermost = self._innermost
             if is_inside:
                 outer.n_inside += 1  # type: ignore[union-attr]
@@ -160,7 +164,7 @@ class _Board:
             record = frame.record
             if frame.slot >= 0:
                 self._slots[frame.slot] = record.number
-            frame.entered_ns = now = time.monotonic_ns()
+            frame.entered_ns = now
             if not record.first_ns:
                 record.first_ns = now
             if now - self._ram_ns > _RAM_EVERY_NS:
@@ -176,7 +180,7 @@ class _Board:
         while outer is not None and not outer.is_open:
             outer = outer.outer
         with self._lock:
-            self._share_cpu()
+            self._share_cpu(now)
             frame.is_open = False
             around = outer if outer is not None and outer.board is self else None
             innermost = self._innermost
@@ -285,8 +289,11 @@ class _Board:
             record.last_ns,
         )
 
-    def _share_cpu(self) -> None:
+    def _share_cpu(self, now_ns: int) -> None:
         """What the process has used since the last event belongs to the regions that it was in."""
+        if now_ns - self._cpu_read_ns < _CPU_EVERY_NS:
+            return
+        self._cpu_read_ns = now_ns
         cpu = time.process_time_ns()
         innermost = self._innermost
         if innermost:

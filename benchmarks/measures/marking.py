@@ -1,0 +1,25 @@
+"""What marking regions and logging numbers costs the job itself."""
+
+from __future__ import annotations
+
+from benchmarks.bench import Bench, Rounds
+from benchmarks.jobs import run_inside
+from benchmarks.rows import Goal, Row
+
+NAME = "regions"
+
+
+def measure(bench: Bench) -> list[Row]:
+    """Microseconds per call."""
+    rows = {
+        "without": Row("a region without a tracker, per enter and exit", "µs", Goal(high=1.0), 2),
+        "alone": Row("a region, per enter and exit", "µs", Goal(high=5.0), 2),
+        "nested": Row("a region inside two others, per enter and exit", "µs", Goal(high=5.0), 2),
+        "logged": Row("logging one number", "µs", None, 2),
+    }
+    for tools in bench.rounds(NAME, Rounds(7, 0), Rounds(3, 0)):
+        for tool in tools:
+            told = run_inside(tool, "mark_regions")
+            for name, row in rows.items():
+                row.add(tool.name, told[name])
+    return list(rows.values())
