@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from ..model import MetricRow
-from ..place import BOARD_SUFFIX, METRICS_SUFFIX, remove_place
+from ..place import BOARD_SUFFIX, METRICS_SUFFIX
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -79,12 +79,6 @@ class Boards:
             self._metrics[name] = offset + whole
             rows += self._parse(content[:whole], int(name.partition("-")[0]))
         return rows
-
-    def close(self) -> None:
-        """Throw everything away."""
-        for reader in self._readers.values():
-            reader.close()
-        remove_place(self._place)
 
     def _parse(self, content: bytes, pid: int) -> list[MetricRow]:
         if not content:

@@ -10,6 +10,7 @@ import select
 import time
 
 from ..model import RootFigures
+from ..place import remove_place
 from ..recording.schema import encode_end, encode_header, encode_mark, encode_region
 from ..recording.writer import Writer
 from ..sources import SAMPLER_NAME
@@ -32,10 +33,12 @@ def main(tracker_version: str) -> None:
     _close_what_was_inherited()
     _allow_many_descriptors()
     _take_name()
+    service = Service(tracker_version)
     try:
-        Service(tracker_version).run()
+        service.run()
     except Exception as error:  # noqa: BLE001 - whatever it is, the tracker must hear of it
         _send("failed", f"{type(error).__name__}: {error}")
+    service.tidy_up()
     # Not sys.exit: a thread may hang in a driver.
     os._exit(0)
 
@@ -81,6 +84,8 @@ class Service:
         self._inbox = Inbox()
         self._poll = select.poll()
         self._poll.register(_COMMANDS, select.POLLIN)
+        self._owner_pid = 0
+        self._regions_place: str | None = None
         self._sampler: Sampler | None = None
         self._observer: Observer | None = None
         self._root_fd = self._owner_fd = -1
@@ -101,6 +106,11 @@ class Service:
                 elif fd == self._owner_fd:
                     self._end_alone()
             self._tick_if_due()
+
+    def tidy_up(self) -> None:
+        """Throw away what the job's processes wrote for us."""
+        if self._regions_place is not None:
+            remove_place(self._regions_place)
 
     def _tick_if_due(self) -> None:
         if not self._is_tracking or self._is_over or self._ended_seconds is not None:
@@ -127,11 +137,12 @@ class Service:
 
     def _do_prepare(self, *plan: Any) -> None:
         """Everything that takes time and does not need the root to be there yet."""
-        self._plan = Plan(*plan)
-        path = self._plan.recording_path
+        asked = Plan(*plan)
+        self._owner_pid, self._regions_place = asked.owner_pid, asked.regions_place
+        path = asked.recording_path
         fd = _RECORDING if path is None else os.open(path, os.O_APPEND | os.O_WRONLY)
-        self._sampler = Sampler(self._plan, self._tracker_version, Writer(fd))
-        self._owner_fd = self._watch(self._plan.owner_pid)
+        self._sampler = Sampler(asked, self._tracker_version, Writer(fd))
+        self._owner_fd = self._watch(self._owner_pid)
         _send("ready", os.getpid())
 
     def _do_begin(self, *start: Any) -> None:
@@ -139,7 +150,7 @@ class Service:
         sampler.begin(Start(*start))
         self._is_tracking = True
         self._root_pid, self._start_nanoseconds, _ = start
-        if self._root_pid != self._plan.owner_pid:
+        if self._root_pid != self._owner_pid:
             self._root_fd = self._watch(self._root_pid)
 
     def _do_totals(self, request: int) -> None:
@@ -195,7 +206,7 @@ class Service:
             self._poll.unregister(self._root_fd)
         self._ended_seconds = time.monotonic()
         sampler.look(self._ended_seconds)
-        if self._plan.owner_pid == self._root_pid:
+        if self._owner_pid == self._root_pid:
             self._end_alone()
         else:
             _send("ended")
@@ -216,10 +227,8 @@ class Service:
         self._is_over = True
         at = (self._ended_seconds or now_seconds) if figures is None else now_seconds
         started = self._start_nanoseconds / 1e9
-        sampler = self._need_sampler()
-        end = sampler.finish(max(0.0, at - started), figures, reason, exit_code)
+        end = self._need_sampler().finish(max(0.0, at - started), figures, reason, exit_code)
         self._reply(FINAL, end)
-        sampler.close()
 
     def _reply(self, request: int, end: Any) -> None:
         sampler = self._need_sampler()

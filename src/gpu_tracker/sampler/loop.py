@@ -180,11 +180,6 @@ class Sampler:
                 self._note_write_failure(at_seconds, error)
         return end
 
-    def close(self) -> None:
-        """Throw away what only served the tracking."""
-        if self._boards is not None:
-            self._boards.close()
-
     def discount(self, seconds: float) -> None:
         """The root has reaped that much CPU time that is another tracker's, not the job's."""
         self._account.discount(seconds)
