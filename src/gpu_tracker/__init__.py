@@ -11,11 +11,22 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from .api import Tracker as Tracker
     from .api import track as track
+    from .comparing import ComparisonReport as ComparisonReport
+    from .comparing import compare as compare
     from .devices import Device as Device
     from .devices import DeviceProcess as DeviceProcess
     from .devices import gpus as gpus
 
-__all__ = ["Device", "DeviceProcess", "Tracker", "__version__", "gpus", "track"]
+__all__ = [
+    "ComparisonReport",
+    "Device",
+    "DeviceProcess",
+    "Tracker",
+    "__version__",
+    "compare",
+    "gpus",
+    "track",
+]
 
 
 def __getattr__(name: str) -> object:
@@ -27,6 +38,10 @@ def __getattr__(name: str) -> object:
         from . import devices
 
         return getattr(devices, name)
+    if name in ("ComparisonReport", "compare"):
+        from . import comparing
+
+        return getattr(comparing, name)
     if name == "tracker":
         from importlib import import_module
 
