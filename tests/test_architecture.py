@@ -38,6 +38,8 @@ ALLOWED: dict[str, set[str]] = {
         "values",
         "version",
     },
+    # Recorded runs side by side: loaded without the tracker too.
+    "comparing": {"analysis", "errors", "recording", "reports"},
     "analysis": {"model", "observation", "units", "values"},
     "reports": {"analysis", "config", "errors", "model", "observation", "units", "usage", "values"},
     "tracker": {
@@ -57,6 +59,7 @@ ALLOWED: dict[str, set[str]] = {
     "devices": {"observation", "sampler"},
     "cli": {
         "analysis",
+        "comparing",
         "config",
         "errors",
         "model",
@@ -70,14 +73,21 @@ ALLOWED: dict[str, set[str]] = {
         "values",
         "version",
     },
-    "__init__": {"api", "devices", "regions", "tracker", "version"},
+    "__init__": {"api", "comparing", "devices", "regions", "tracker", "version"},
     "__main__": {"cli"},
 }
 # Packages that may be missing, or are dear: imported inside the function of the one file that needs them.
 OPTIONAL = {"psutil": "sources", "pynvml": "sources"}
 PURE = [
     "analysis/checkup.py",
+    "analysis/combine.py",
+    "analysis/compare.py",
+    "analysis/figures.py",
+    "analysis/limits.py",
+    "analysis/listing.py",
     "analysis/live.py",
+    "analysis/ranks.py",
+    "analysis/regions.py",
     "analysis/summary.py",
     "model.py",
     "observation.py",

@@ -19,13 +19,13 @@ from gpu_tracker.board import (
     Numbers,
     find_numbers_offset,
 )
-from gpu_tracker.place import make_place, remove_place
+from gpu_tracker.place import choose_place, make_place, remove_place
 
 
 @pytest.fixture
 def place() -> Iterator[str]:
     """A directory of our own."""
-    made = make_place(os.environ)
+    made = make_place(choose_place(os.environ))
     assert made is not None
     yield made
     remove_place(made)
@@ -81,7 +81,7 @@ def test_a_file_of_somebody_else_is_not_a_board(tmp_path: Path) -> None:
 @given(st.lists(st.tuples(st.integers(0, 2000), st.integers(0, 2000)), max_size=20))
 def test_damaged_boards_do_not_hang_the_reader(damage: list[tuple[int, int]]) -> None:
     """Parents that go in circles, numbers that are none."""
-    made = make_place(os.environ)
+    made = make_place(choose_place(os.environ))
     assert made is not None
     writer = BoardWriter(made)
     for parent, active in damage:

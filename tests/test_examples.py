@@ -10,6 +10,7 @@ import pytest
 
 EXAMPLES = sorted((Path(__file__).parent.parent / "examples").glob("*.py"))
 WORDS = {
+    "compare_models": "boosting-encoded against mlp",
     "child_process": "   Descendents:",
     "context_manager": "Compute time:\n   Unit: seconds",
     "decorator": "664579 primes up to 10000000",

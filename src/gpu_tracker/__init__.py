@@ -11,19 +11,34 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from .api import Tracker as Tracker
     from .api import track as track
+    from .comparing import ComparisonReport as ComparisonReport
+    from .comparing import compare as compare
     from .devices import Device as Device
     from .devices import DeviceProcess as DeviceProcess
     from .devices import gpus as gpus
     from .regions import log as log
     from .regions import region as region
 
-__all__ = ["Device", "DeviceProcess", "Tracker", "__version__", "gpus", "log", "region", "track"]
+__all__ = [
+    "ComparisonReport",
+    "Device",
+    "DeviceProcess",
+    "Tracker",
+    "__version__",
+    "compare",
+    "gpus",
+    "log",
+    "region",
+    "track",
+]
 
 
 _ROOMS = {
+    "ComparisonReport": "comparing",
     "Device": "devices",
     "DeviceProcess": "devices",
     "Tracker": "api",
+    "compare": "comparing",
     "gpus": "devices",
     "log": "regions",
     "region": "regions",

@@ -32,3 +32,7 @@ class UsageError(TrackerError):
 
 class RecordingError(TrackerError):
     """The file is not a recording that can be read."""
+
+
+# What comes of computing with a file that has the right words and the wrong things behind them.
+WRONG_FIGURES = (TypeError, ValueError, KeyError, IndexError, AttributeError, ArithmeticError)

@@ -15,16 +15,22 @@ METRICS_SUFFIX = ".metrics"
 _PARENTS = ("/dev/shm", "/tmp", "/var/tmp")  # noqa: S108 - a directory of our own is made there, for us alone
 
 
-def make_place(environment: Mapping[str, str]) -> str | None:
-    """A new directory that only its owner may enter; None where there is no room for one."""
+def choose_place(environment: Mapping[str, str]) -> str | None:
+    """A name that nobody has yet, where there is room; None if there is nowhere."""
     for parent in (*_PARENTS, environment.get("TMPDIR") or ""):
-        path = f"{parent}/gpu-tracker-{os.getpid()}-{os.urandom(4).hex()}"
-        try:
-            os.mkdir(path, 0o700)
-        except OSError:
-            continue
-        return path
+        if os.access(parent, os.W_OK | os.X_OK):
+            return f"{parent}/gpu-tracker-{os.getpid()}-{os.urandom(4).hex()}"
     return None
+
+
+def make_place(path: str | None) -> str | None:
+    """The directory, that only its owner may enter. The sampler makes it, because it is sure to throw it away."""
+    try:
+        if path is not None:
+            os.mkdir(path, 0o700)
+    except OSError:
+        return None
+    return path
 
 
 def remove_place(path: str) -> None:

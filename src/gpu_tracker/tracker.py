@@ -11,7 +11,7 @@ from _thread import allocate_lock
 from .config import Settings, check, check_gpu_uuids, check_gpu_vendors, check_process_id, read_process_source
 from .errors import TrackerError
 from .model import Recording, RootFigures
-from .place import PLACE_VARIABLE, make_place, remove_place
+from .place import PLACE_VARIABLE, choose_place, remove_place
 from .recording import writer
 from .recording.schema import decode_answer
 from .regions import close_place, open_place, region
@@ -148,7 +148,7 @@ class Tracker:
             self._root_pid = os.getpid()  # made before a fork, used after it
         self._recording = None
         self.recording_path = self._create_recording()
-        self._regions_place = None if self._root_was_given else make_place(os.environ)
+        self._regions_place = None if self._root_was_given else choose_place(os.environ)
         self._plan = self._make_plan()
         try:
             self._sampler = self._start_sampler(self._plan)

@@ -7,7 +7,7 @@ import os
 from ..config import Settings, read_process_source
 from ..errors import UsageError
 from ..model import Recording, RootFigures
-from ..place import PLACE_VARIABLE, make_place, remove_place
+from ..place import PLACE_VARIABLE, choose_place, remove_place
 from ..recording import writer
 from ..recording.schema import decode_answer
 from ..recording.secrets import mask_secrets
@@ -64,7 +64,7 @@ def track_command(
     path = create_recording(record, command, os.getpid())
     from .job import CannotStartError, Job
 
-    place = make_place(os.environ)
+    place = choose_place(os.environ)
     if place is not None:
         os.environ[PLACE_VARIABLE] = place  # the job inherits it
     plan = Plan(

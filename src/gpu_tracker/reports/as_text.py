@@ -39,6 +39,10 @@ def render(report: Report) -> str:
     width = max(len(label) for label, _ in rows)
     lines = [f"{_title(report)}"]
     lines.extend(f"  {label:<{width}}  {text}" for label, text in rows)
+    if report.regions or report.metrics:
+        from .region_tables import tell_metrics, tell_regions
+
+        lines.extend(f"  {line}" for line in (*tell_regions(report.regions), *tell_metrics(report.metrics)))
     lines.extend(f"  note: {note}" for note in report.notes)
     return "\n".join(lines) + "\n"
 
@@ -47,14 +51,14 @@ def _title(report: Report) -> str:
     command = " ".join(report.header.command) or f"process {report.header.pid}"
     if len(command) > 60:
         command = command[:57] + "..."
-    return f"{_printable(command)}: {_ending(report)}"
+    return f"{_printable(command)}: {tell_ending(report.ending, report.exit_code)}"
 
 
-def _ending(report: Report) -> str:
-    code = report.exit_code
+def tell_ending(ending: str, code: int | None) -> str:
+    """How a job ended, in words."""
     if code is None:
-        return _ENDINGS.get(report.ending, report.ending)
-    lost = ", but its sampler was lost" if report.ending == "sampler lost" else ""
+        return _ENDINGS.get(ending, ending)
+    lost = ", but its sampler was lost" if ending == "sampler lost" else ""
     return f"exit code {code}{lost}" if code >= 0 else f"killed by signal {-code}{lost}"
 
 

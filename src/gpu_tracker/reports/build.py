@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..analysis.regions import MetricSummary, RegionSummary, summarize_metrics, summarize_regions
 from ..analysis.summary import Summary, summarize
 from ..values import NamedTuple
 
@@ -21,6 +22,8 @@ class Report(NamedTuple):
     notes: tuple[str, ...]
     tracker_cpu_seconds: float | None
     tracker_ram_bytes: int | None
+    regions: tuple[RegionSummary, ...] = ()
+    metrics: tuple[MetricSummary, ...] = ()
 
 
 def build(recording: Recording) -> Report:
@@ -41,4 +44,6 @@ def build(recording: Recording) -> Report:
         tuple(dict.fromkeys(notes)),
         end.tracker_cpu_seconds if end else None,
         end.tracker_ram_bytes if end else None,
+        summarize_regions(recording),
+        summarize_metrics(recording),
     )

@@ -10,7 +10,7 @@ import select
 import time
 
 from ..model import RootFigures
-from ..place import remove_place
+from ..place import make_place, remove_place
 from ..recording.schema import encode_end, encode_header, encode_mark, encode_region
 from ..recording.writer import Writer
 from ..sources import SAMPLER_NAME
@@ -138,7 +138,7 @@ class Service:
     def _do_prepare(self, *plan: Any) -> None:
         """Everything that takes time and does not need the root to be there yet."""
         asked = Plan(*plan)
-        self._owner_pid, self._regions_place = asked.owner_pid, asked.regions_place
+        self._owner_pid, self._regions_place = asked.owner_pid, make_place(asked.regions_place)
         path = asked.recording_path
         fd = _RECORDING if path is None else os.open(path, os.O_APPEND | os.O_WRONLY)
         self._sampler = Sampler(asked, self._tracker_version, Writer(fd))

@@ -1,0 +1,114 @@
+"""Which model, on which features, costs what? Two models, each on all features and on a compressed set, four runs of each.
+
+Every run is a process of its own, tracked from outside, so that no run inherits another's memory; the kinds take turns, so that a
+machine that gets slower meanwhile slows all of them alike. The last step is the same as
+`gpu-tracker compare runs/mlp runs/mlp-encoded runs/boosting runs/boosting-encoded`.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+import subprocess
+import sys
+import tempfile
+
+import gpu_tracker as gput
+
+KINDS = ("mlp", "mlp-encoded", "boosting", "boosting-encoded")
+REPEATS, ROWS, FEATURES, CODES = 4, 1500, 40, 8
+
+Table = list[list[float]]
+
+
+def make_data() -> tuple[Table, list[float]]:
+    dice = random.Random(7)
+    table = [[dice.gauss(0, 1) for _ in range(FEATURES)] for _ in range(ROWS)]
+    return table, [1.0 if sum(row[:5]) + 0.2 * dice.gauss(0, 1) > 0 else 0.0 for row in table]
+
+
+def encode(table: Table) -> Table:
+    """A random projection: fewer features that each hold a little of all."""
+    dice = random.Random(8)
+    axes = [[dice.gauss(0, 1) / math.sqrt(FEATURES) for _ in range(FEATURES)] for _ in range(CODES)]
+    return [[sum(a * x for a, x in zip(axis, row, strict=True)) for axis in axes] for row in table]
+
+
+def train_mlp(
+    table: Table, wanted: list[float], epochs: int = 4, hidden: int = 8, rate: float = 0.05
+) -> float:
+    """A network with one hidden layer, by gradient descent; returns its accuracy."""
+    dice = random.Random(9)
+    width = len(table[0])
+    inner = [[dice.gauss(0, 1) / math.sqrt(width) for _ in range(width)] for _ in range(hidden)]
+    outer = [dice.gauss(0, 1) for _ in range(hidden)]
+    right = 0
+    for _ in range(epochs):
+        right = 0
+        for row, truth in zip(table, wanted, strict=True):
+            layer = [math.tanh(sum(w * x for w, x in zip(weights, row, strict=True))) for weights in inner]
+            guess = 1 / (1 + math.exp(-sum(w * h for w, h in zip(outer, layer, strict=True))))
+            right += (guess > 0.5) == (truth > 0.5)
+            for unit, (weight, h) in enumerate(zip(outer, layer, strict=True)):
+                slope = rate * (guess - truth) * weight * (1 - h * h)
+                outer[unit] -= rate * (guess - truth) * h
+                inner[unit] = [w - slope * x for w, x in zip(inner[unit], row, strict=True)]
+    return right / len(table)
+
+
+def train_boosting(table: Table, wanted: list[float], rounds: int = 12, rate: float = 0.5) -> float:
+    """Stumps, each on what the ones before left over; returns their accuracy. It keeps every column sorted."""
+    columns = [
+        sorted((value, place) for place, value in enumerate(column)) for column in zip(*table, strict=True)
+    ]
+    guesses = [0.5] * len(table)
+    for _ in range(rounds):
+        left_over = [truth - guess for truth, guess in zip(wanted, guesses, strict=True)]
+        total, best = sum(left_over), (-1.0, 0, 0)
+        for number, column in enumerate(columns):
+            below = 0.0
+            for count, (_, place) in enumerate(column[:-1], start=1):
+                below += left_over[place]
+                gain = below**2 / count + (total - below) ** 2 / (len(column) - count)
+                best = max(best, (gain, number, count))
+        _, number, count = best
+        for side in (columns[number][:count], columns[number][count:]):
+            step = rate * sum(left_over[place] for _, place in side) / len(side)
+            for _, place in side:
+                guesses[place] += step
+    return sum((guess > 0.5) == (truth > 0.5) for guess, truth in zip(guesses, wanted, strict=True)) / len(
+        table
+    )
+
+
+def train(kind: str) -> float:
+    table, wanted = make_data()
+    model, _, encoding = kind.partition("-")
+    features = encode(table) if encoding else table
+    return train_mlp(features, wanted) if model == "mlp" else train_boosting(features, wanted)
+
+
+def run_all(folder: str) -> None:
+    for _ in range(REPEATS):
+        for kind in KINDS:
+            tracked = [
+                "run",
+                "--st",
+                "0.1",
+                "--record",
+                f"{folder}/{kind}",
+                "--",
+                sys.executable,
+                __file__,
+                kind,
+            ]
+            subprocess.run([sys.executable, "-m", "gpu_tracker", *tracked], check=True, capture_output=True)
+
+
+if __name__ == "__main__":
+    if len(sys.argv) > 1:
+        print(f"{sys.argv[1]}: accuracy {train(sys.argv[1]):.2f}")
+    else:
+        with tempfile.TemporaryDirectory() as runs:
+            run_all(runs)
+            print(gput.compare(*(f"{runs}/{kind}" for kind in KINDS)))

@@ -1,0 +1,301 @@
+"""Recordings of several ranks or hosts as one job. Pure.
+
+Trees that were measured apart cannot know what they share: their sum is an upper bound of what they held together, the largest of
+them a lower bound. Clocks of hosts are compared by the second, since that is how exactly a header tells when it began.
+"""
+
+from __future__ import annotations
+
+import math
+
+from ..values import NamedTuple
+from .figures import OVERALL, overall_values
+from .listing import parse_moment
+from .ranks import median
+from .summary import summarize
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from typing import Any
+
+    from ..model import Recording
+    from .figures import Quantity
+    from .summary import GpuSummary
+
+_STEP_SECONDS = 1.0
+_MOST_STEPS = 20_000
+_SHORT_SECONDS = 20.0
+
+
+class Rank(NamedTuple):
+    """One recording of the job. None is not known."""
+
+    name: str
+    host: str
+    pid: int
+    begin_seconds: float
+    """Since the first of all began."""
+    values: dict[str, float | None]
+    """The figures of a whole run, by name."""
+    ending: str
+    exit_code: int | None
+    part_of: str = ""
+    """The recording that this one's processes are in too: then it is in no sum."""
+
+
+class Balance(NamedTuple):
+    """One figure over all ranks."""
+
+    quantity: Quantity
+    smallest: float
+    median: float
+    largest: float
+    imbalance_percent: float | None
+    """How far the largest is above the mean: what an even spread would save of it."""
+
+
+class HostGpu(NamedTuple):
+    """One device, whoever has watched it. None is not known."""
+
+    uuid: str
+    name: str
+    ordinal: int
+    job_bytes: int | None
+    """The most that all ranks together held, added up at the same time."""
+    used_bytes: int | None
+    mean_percent: float | None
+    """By the rank that watched longest."""
+    energy_joules: float | None
+
+
+class Host(NamedTuple):
+    """One machine and the ranks on it."""
+
+    name: str
+    ranks: int
+    cpu_seconds: float
+    ram_at_least_bytes: int
+    """The largest single tree."""
+    ram_sum_bytes: int
+    """The trees added up at the same time, as if they shared nothing."""
+    ram_at_most_bytes: int
+    """The sum, or what the whole machine had in use if that is less."""
+    system_ram_bytes: int
+    gpus: tuple[HostGpu, ...]
+
+
+class Combined(NamedTuple):
+    """All recordings as one job."""
+
+    seconds: float
+    """From the first beginning to the last end."""
+    cpu_seconds: float
+    mean_cores: float
+    ram_at_least_bytes: int
+    ram_at_most_bytes: int
+    gpu_bytes: int | None
+    """Of all devices, each at its own peak."""
+    energy_joules: float | None
+    hosts: tuple[Host, ...]
+    ranks: tuple[Rank, ...]
+    balance: tuple[Balance, ...]
+    notes: tuple[str, ...]
+
+
+class _Part(NamedTuple):
+    name: str
+    recording: Recording
+    begin_seconds: float
+
+
+def combine(recordings: Sequence[tuple[str, Recording]]) -> Combined:
+    """One view of recordings that were made at the same time; each has a name."""
+    parts = _align(recordings)
+    outer = _find_outer(parts)
+    counted = [part for part in parts if part.name not in outer]
+    ranks = tuple(_describe(part, outer.get(part.name, "")) for part in parts)
+    names = sorted({part.recording.header.host for part in parts})
+    hosts = tuple(
+        _describe_host(name, [part for part in counted if part.recording.header.host == name])
+        for name in names
+    )
+    seconds = max(_end(part) for part in parts)
+    cpu_seconds = sum(host.cpu_seconds for host in hosts)
+    devices = [gpu for host in hosts for gpu in host.gpus]
+    return Combined(
+        seconds,
+        cpu_seconds,
+        cpu_seconds / seconds if seconds > 0 else 0.0,
+        max(host.ram_at_least_bytes for host in hosts),
+        sum(host.ram_at_most_bytes for host in hosts),
+        _add(gpu.job_bytes for gpu in devices),
+        _add(gpu.energy_joules for gpu in devices),
+        hosts,
+        ranks,
+        tuple(_balance([rank for rank in ranks if not rank.part_of])),
+        tuple(_list_notes(parts, outer, hosts)),
+    )
+
+
+def _align(recordings: Sequence[tuple[str, Recording]]) -> list[_Part]:
+    begins = [parse_moment(recording.header.started_at) for _, recording in recordings]
+    known = [begin for begin in begins if begin is not None]
+    first = min(known, default=0.0)
+    return [
+        _Part(name, recording, 0.0 if begin is None else begin - first)
+        for (name, recording), begin in zip(recordings, begins, strict=True)
+    ]
+
+
+def _end(part: _Part) -> float:
+    return part.begin_seconds + part.recording.totals.at_seconds
+
+
+def _find_outer(parts: Sequence[_Part]) -> dict[str, str]:
+    """Which recordings are of a process that another one has in its tree: a launcher and its workers."""
+    outer = {}
+    for part in parts:
+        header = part.recording.header
+        for other in parts:
+            if other is part or other.recording.header.host != header.host or other.name in outer:
+                continue
+            pids = {process.pid for process in other.recording.processes} | {other.recording.header.pid}
+            if header.pid in pids and part.begin_seconds < _end(other) and other.begin_seconds <= _end(part):
+                outer[part.name] = other.name
+                break
+    return outer
+
+
+def _describe(part: _Part, part_of: str) -> Rank:
+    header, end = part.recording.header, part.recording.end
+    return Rank(
+        part.name,
+        header.host,
+        header.pid,
+        part.begin_seconds,
+        overall_values(summarize(part.recording)),
+        end.reason if end else "killed",
+        end.exit_code if end else None,
+        part_of,
+    )
+
+
+def _describe_host(name: str, parts: Sequence[_Part]) -> Host:
+    totals = [part.recording.totals for part in parts]
+    at_least = max(total.peaks.combined_ram.total_bytes for total in totals)
+    summed = max(at_least, _sum_at_once([_list_ram(part) for part in parts]))
+    system = max(total.peaks.system_ram_bytes for total in totals)
+    return Host(
+        name,
+        len(parts),
+        sum(total.main_cpu_seconds + total.descendants_cpu_seconds for total in totals),
+        at_least,
+        summed,
+        max(at_least, min(summed, system)) if system else summed,
+        system,
+        tuple(_describe_gpus(parts)),
+    )
+
+
+def _list_ram(part: _Part) -> list[tuple[float, float, int]]:
+    """Begin, end and most of every window. A peak that has grown since the window before was in this one."""
+    windows = []
+    at, peak = 0.0, 0
+    for sample in part.recording.samples:
+        grown = sample.peaks.combined_ram.total_bytes
+        most = max(int(sample.combined_ram_bytes.high), grown if grown > peak else 0)
+        windows.append((part.begin_seconds + at, part.begin_seconds + sample.at_seconds, most))
+        at, peak = sample.at_seconds, grown
+    total = part.recording.totals.peaks.combined_ram.total_bytes
+    if total > peak:  # only known since the end: in the rest, or the whole of a run without windows
+        windows.append((part.begin_seconds + at, _end(part), total))
+    return windows
+
+
+def _list_gpu_ram(part: _Part, uuid: str) -> list[tuple[float, float, int]]:
+    windows = []
+    at = 0.0
+    for sample in part.recording.samples:
+        held = next((gpu.job_bytes for gpu in sample.gpus if gpu.uuid == uuid), None)
+        windows.append((part.begin_seconds + at, part.begin_seconds + sample.at_seconds, held or 0))
+        at = sample.at_seconds
+    return windows
+
+
+def _sum_at_once(ranks: Sequence[Sequence[tuple[float, float, int]]]) -> int:
+    """The most that all held within one step of time; never too little, for a window counts in every step it touches."""
+    end = max((windows[-1][1] for windows in ranks if windows), default=0.0)
+    step = max(_STEP_SECONDS, end / _MOST_STEPS)
+    sums: dict[int, int] = {}
+    for windows in ranks:
+        held: dict[int, int] = {}
+        for begin, until, most in windows:
+            # Beginnings are told in whole seconds, so each may have been up to one later.
+            for place in range(math.floor(begin / step), math.floor((until + 1.0) / step) + 1):
+                held[place] = max(most, held.get(place, 0))
+        for place, most in held.items():
+            sums[place] = sums.get(place, 0) + most
+    return max(sums.values(), default=0)
+
+
+def _describe_gpus(parts: Sequence[_Part]) -> Iterable[HostGpu]:
+    seen: dict[str, list[tuple[_Part, GpuSummary]]] = {}
+    for part in parts:
+        for gpu in summarize(part.recording).gpus:
+            seen.setdefault(gpu.gpu.uuid, []).append((part, gpu))
+    for uuid, watched in sorted(seen.items(), key=lambda item: (item[1][0][1].gpu.ordinal, item[0])):
+        # A device that no rank was on is not the job's.
+        if not any(gpu.is_expected for _, gpu in watched):
+            continue
+        peaks = [gpu.combined_bytes for _, gpu in watched]
+        summed = _sum_at_once([_list_gpu_ram(part, uuid) for part, _ in watched])
+        longest = max(watched, key=lambda item: item[0].recording.totals.at_seconds)[1]
+        yield HostGpu(
+            uuid,
+            longest.gpu.name,
+            longest.gpu.ordinal,
+            None if all(peak is None for peak in peaks) else max(summed, *(peak or 0 for peak in peaks)),
+            max((gpu.used_bytes for _, gpu in watched if gpu.used_bytes is not None), default=None),
+            longest.mean_percent,
+            max((gpu.energy_joules for _, gpu in watched if gpu.energy_joules is not None), default=None),
+        )
+
+
+def _balance(ranks: Sequence[Rank]) -> Iterable[Balance]:
+    for quantity in OVERALL:
+        values = [value for rank in ranks if (value := rank.values[quantity.name]) is not None]
+        if not values:
+            continue
+        mean = sum(values) / len(values)
+        imbalance = 100 * (max(values) / mean - 1) if mean > 0 else None
+        yield Balance(quantity, min(values), median(values), max(values), imbalance)
+
+
+def _add(values: Iterable[float | None]) -> Any:
+    known = [value for value in values if value is not None]
+    return sum(known) if known else None
+
+
+def _list_notes(parts: Sequence[_Part], outer: dict[str, str], hosts: Sequence[Host]) -> list[str]:
+    notes = []
+    if any(host.ranks > 1 for host in hosts):
+        notes.append(
+            "Trees that were measured apart cannot tell what they share: the sum of their RAM is the most it can have been, "
+            "the largest of them the least."
+        )
+    for inner, other in outer.items():
+        notes.append(f"{inner} is part of {other}, which measured its processes too; it is in no sum.")
+    cut = [part.name for part in parts if part.recording.end is None]
+    if cut:
+        notes.append(f"Without an end, killed or still running: {', '.join(cut)}.")
+    if any(parse_moment(part.recording.header.started_at) is None for part in parts):
+        notes.append("Not all recordings tell when they began; those are taken to have begun with the first.")
+    if len(parts) > 1 and max(map(_end, parts)) < _SHORT_SECONDS:
+        notes.append(
+            "When a recording began is known to the second: what is told of so short a job is no finer."
+        )
+    latest, earliest_end = max(part.begin_seconds for part in parts), min(_end(part) for part in parts)
+    if latest > earliest_end:
+        notes.append("Not all of these ran at the same time.")
+    return notes

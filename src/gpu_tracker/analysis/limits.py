@@ -1,0 +1,216 @@
+"""Limits that a comparison must keep: `peak_gpu_ram > +10%`, `time > 1.2x`, `regions.forward.peak_ram > 8GB`. Pure.
+
+A limit is written as what must *not* be: it fires when it is true.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+
+from ..values import NamedTuple
+from .figures import BYTES, JOULES, NUMBER, OVERALL, PERCENT, REGION, SECONDS, humanize
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from .compare import Comparison, Row, Values
+    from .figures import Quantity
+
+RATIO = "ratio"
+_UNITS = {
+    "": (NUMBER, 1.0),
+    "%": (PERCENT, 1.0),
+    "ms": (SECONDS, 1e-3),
+    "s": (SECONDS, 1.0),
+    "min": (SECONDS, 60.0),
+    "h": (SECONDS, 3600.0),
+    "d": (SECONDS, 86400.0),
+    "B": (BYTES, 1.0),
+    "kB": (BYTES, 1e3),
+    "MB": (BYTES, 1e6),
+    "GB": (BYTES, 1e9),
+    "TB": (BYTES, 1e12),
+    "KiB": (BYTES, 2.0**10),
+    "MiB": (BYTES, 2.0**20),
+    "GiB": (BYTES, 2.0**30),
+    "TiB": (BYTES, 2.0**40),
+    "J": (JOULES, 1.0),
+    "kJ": (JOULES, 1e3),
+    "Wh": (JOULES, 3.6e3),
+    "kWh": (JOULES, 3.6e6),
+}
+_BY_LOWER = {unit.lower(): meaning for unit, meaning in _UNITS.items()}
+_EXPRESSION = re.compile(r"(.*?[^\s<>=])\s*(>=|<=|>|<)\s*([^<>=]+)", re.DOTALL)
+_AMOUNT = re.compile(r"([+-]?)([0-9]+(?:\.[0-9]*)?(?:[eE][+-]?[0-9]+)?|\.[0-9]+)\s*([A-Za-z%]*)")
+_EXAMPLE = "Write it like 'peak_gpu_ram > +10%', 'time > 1.2x' or 'regions.forward.peak_ram > 8GB'."
+
+
+class Amount(NamedTuple):
+    """A number with what it counts."""
+
+    value: float
+    unit: str
+
+
+class Limit(NamedTuple):
+    """A figure must not be so."""
+
+    text: str
+    quantity: str
+    region: str
+    """A region's name, or its path with slashes; empty for the whole run."""
+    metric: str
+    operator: str
+    amount: Amount
+    """In the quantity's own unit, or a ratio to the first group."""
+
+
+class Verdict(NamedTuple):
+    """What came of one limit."""
+
+    limit: Limit
+    fired: tuple[str, ...]
+    """A sentence for every group that does not keep it."""
+    unknown: tuple[str, ...]
+    """A sentence for everything that could not be checked."""
+
+
+def parse_limit(text: str) -> Limit:
+    """The limit that a text means. ValueError, with one sentence, if it means none."""
+    match = _EXPRESSION.fullmatch(text.strip())
+    if match is None:
+        raise ValueError(f"{text!r} is no limit. {_EXAMPLE}")
+    subject, operator, written = (part.strip() for part in match.groups())
+    region, metric, quantity = _parse_subject(subject, text)
+    amount = _parse_limit_amount(written, text)
+    unit = NUMBER if quantity is None else quantity.unit
+    if amount.unit == NUMBER and unit != BYTES:
+        amount = amount._replace(unit=unit)
+    if amount.unit == PERCENT and unit != PERCENT:
+        raise ValueError(
+            f"{written!r} in {text!r} has no sign. Write +{written} for so much more than the first."
+        )
+    if amount.unit not in (RATIO, unit):
+        raise ValueError(f"{text!r} is no limit: {subject} is in {unit}, and {written!r} is not.")
+    return Limit(text, "" if quantity is None else quantity.name, region, metric, operator, amount)
+
+
+def parse_amount(text: str) -> Amount:
+    """A number with a unit: `8GB`, `90 s`, `1.5h`, `80%`, `3`. ValueError if it is none."""
+    match = _AMOUNT.fullmatch(text.strip())
+    unit = match and (_UNITS.get(match[3]) or _BY_LOWER.get(match[3].lower()))
+    if not match or not unit:
+        raise ValueError(f"{text!r} is no amount. Write a number with a unit, like 8GB, 90s or 80%.")
+    value = float(f"{match[1]}{match[2]}") * unit[1]
+    if not math.isfinite(value):
+        raise ValueError(f"{text!r} is too large a number.")
+    return Amount(value, unit[0])
+
+
+def check_limit(limit: Limit, comparison: Comparison) -> Verdict:
+    """Whether a comparison keeps it. What is not known does not fire, but is told."""
+    rows = [row for row in comparison.rows if _is_meant(limit, row)]
+    if not rows:
+        kind, name = ("region", limit.region) if limit.region else ("metric", limit.metric)
+        return Verdict(limit, (), (f"{limit.text!r} was not checked: there is no {kind} {name!r}.",))
+    # Of several groups, the first is what the others are judged by; a single one is judged itself.
+    judged = range(1 if len(comparison.groups) > 1 else 0, len(comparison.groups))
+    fired, unknown = [], []
+    for row in rows:
+        for place in judged:
+            name, found = comparison.groups[place].name, row.groups[place]
+            value = _value_of(limit, row.groups[0], found)
+            if value is None:
+                unknown.append(
+                    f"{limit.text!r} was not checked for {name}: {_why_unknown(limit, row, found)}."
+                )
+            elif _is_true(value, limit):
+                fired.append(f"{limit.text!r} is true of {name}: {_say(limit, row, found, value)}.")
+    return Verdict(limit, tuple(fired), tuple(unknown))
+
+
+def needs_two_groups(limit: Limit) -> bool:
+    """Whether it is relative to the first group."""
+    return limit.amount.unit == RATIO
+
+
+def _parse_subject(subject: str, text: str) -> tuple[str, str, Quantity | None]:
+    if subject.startswith("metrics."):
+        return "", subject.removeprefix("metrics."), None
+    region = ""
+    quantities: tuple[Quantity, ...] = OVERALL
+    if subject.startswith("regions."):
+        # The last dot: a region's name may have some of its own.
+        region, _, subject = subject.removeprefix("regions.").rpartition(".")
+        quantities = REGION
+        if not region:
+            raise ValueError(f"{text!r} names no figure of a region. {_EXAMPLE}")
+    for quantity in quantities:
+        if quantity.name == subject:
+            return region, "", quantity
+    known = ", ".join(quantity.name for quantity in quantities)
+    raise ValueError(
+        f"{subject!r} in {text!r} is not known. There are: {known}; regions.NAME.…, metrics.NAME."
+    )
+
+
+def _parse_limit_amount(written: str, text: str) -> Amount:
+    if written[-1:] in ("x", "X"):
+        factor = parse_amount(written[:-1])
+        if factor.unit != NUMBER or factor.value < 0:
+            raise ValueError(f"{written!r} in {text!r} is no factor. {_EXAMPLE}")
+        return Amount(factor.value, RATIO)
+    amount = parse_amount(written)
+    if written[0] not in "+-":
+        return amount
+    if amount.unit != PERCENT:
+        if amount.unit == NUMBER and written[0] == "-":
+            return amount  # a metric may well be below zero
+        raise ValueError(
+            f"{written!r} in {text!r} has a sign: only a percentage can be so much more or less."
+        )
+    return Amount(1 + amount.value / 100, RATIO)
+
+
+def _is_meant(limit: Limit, row: Row) -> bool:
+    figure = row.figure
+    if limit.metric or figure.metric:
+        return limit.metric == figure.metric
+    if limit.quantity != figure.quantity.name or bool(limit.region) != bool(figure.region):
+        return False
+    return not limit.region or limit.region in ("/".join(figure.region), figure.region[-1])
+
+
+def _value_of(limit: Limit, first: Values, found: Values) -> float | None:
+    """What is compared with the limit's number."""
+    if limit.amount.unit != RATIO or found.median is None:
+        return found.median
+    if first.median is None:
+        return None
+    if first.median == 0:
+        return 1.0 if found.median == 0 else math.inf
+    # So much more than something below zero is still more.
+    return 1 + (found.median - first.median) / abs(first.median)
+
+
+def _is_true(value: float, limit: Limit) -> bool:
+    bound = limit.amount.value
+    if limit.operator.startswith(">"):
+        return value > bound or (limit.operator == ">=" and value == bound)
+    return value < bound or (limit.operator == "<=" and value == bound)
+
+
+def _why_unknown(limit: Limit, row: Row, found: Values) -> str:
+    what = "/".join(row.figure.region) or row.figure.metric
+    if limit.amount.unit == RATIO and found.median is not None:
+        return "it is not known of the first group"
+    return "it was not measured" if found.is_there or not what else f"it has no {what!r}"
+
+
+def _say(limit: Limit, row: Row, found: Values, value: float) -> str:
+    path = "/".join(row.figure.region)
+    what = f"{row.figure.quantity.label} of region {path!r}" if path else row.figure.quantity.label
+    if row.figure.metric:
+        what = f"the last {row.figure.metric!r}"
+    times = f", {value:.3f} times that of the first group" if limit.amount.unit == RATIO else ""
+    return f"{what} is {humanize(found.median, row.figure.quantity.unit)}{times}"

@@ -1,0 +1,182 @@
+"""Regions and metrics of a recording: each name once, whichever processes and threads went through it. Pure."""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+
+from ..model import ESTIMATE, EXACT
+from ..values import NamedTuple
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from typing import Any
+
+    from ..model import MetricRow, Recording, RegionTotals
+
+
+class RegionSummary(NamedTuple):
+    """One region over all processes and threads. None is not known."""
+
+    path: tuple[str, ...]
+    processes: int
+    calls: int
+    open_calls: int
+    """Entered and never left: their time is not in the figures."""
+    wall_seconds: float
+    """Of all calls: two processes inside for a second each are two seconds."""
+    mean_seconds: float | None
+    min_seconds: float | None
+    max_seconds: float | None
+    std_seconds: float | None
+    own_wall_seconds: float
+    cpu_seconds: float
+    own_cpu_seconds: float
+    entry_ram_bytes: int | None
+    """This and the two below are of the one process that held most."""
+    exit_ram_bytes: int | None
+    peak_ram_bytes: int | None
+    peak_ram_basis: str
+    gpu_bytes: int | None
+    """The most that the job held on all devices."""
+    gpu_percent: float | None
+    energy_joules: float | None
+    energy_basis: str
+    """An estimate where several processes were inside at once: the devices' energy is then counted once."""
+    first_seconds: float | None
+    last_seconds: float | None
+
+
+class MetricSummary(NamedTuple):
+    """One number that the job logged, over the run."""
+
+    name: str
+    logged: int
+    last: float | None
+    """None if the last one logged was no number any more (nan, inf)."""
+    minimum: float | None
+    maximum: float | None
+    mean: float | None
+    not_finite: int
+    """How many were nan or inf; they are in none of the figures."""
+
+
+def summarize_regions(recording: Recording) -> tuple[RegionSummary, ...]:
+    """Every region, in the order in which they were first entered."""
+    parts: dict[tuple[str, ...], list[RegionTotals]] = {}
+    for region in recording.regions:
+        parts.setdefault(region.path, []).append(region)
+    summaries = [_summarize_region(path, totals) for path, totals in parts.items()]
+    return tuple(sorted(summaries, key=_place))
+
+
+def summarize_metrics(recording: Recording) -> tuple[MetricSummary, ...]:
+    """Every metric, by name."""
+    logged: dict[str, list[float]] = {}
+    for row in sorted(recording.metrics, key=_instant):  # processes write theirs in batches
+        for name, value in row.values.items():
+            logged.setdefault(name, []).append(value)
+    return tuple(_summarize_metric(name, logged[name]) for name in sorted(logged))
+
+
+def _place(region: RegionSummary) -> tuple[float, tuple[str, ...]]:
+    return (math.inf if region.first_seconds is None else region.first_seconds, region.path)
+
+
+def _instant(row: MetricRow) -> float:
+    return row.at_seconds
+
+
+def _summarize_region(path: tuple[str, ...], parts: Sequence[RegionTotals]) -> RegionSummary:
+    calls = sum(part.calls for part in parts)
+    wall = sum(part.wall_seconds for part in parts)
+    shortest = _least(part.shortest_seconds for part in parts)
+    longest = _most(part.longest_seconds for part in parts)
+    mean = _mean_seconds(wall, calls, shortest, longest)
+    largest = max(parts, key=lambda part: (part.peak_ram_bytes or part.exit_ram_bytes or 0, -part.pid))
+    gpu_seconds = sum(part.gpu_seconds for part in parts)
+    energy, energy_basis = _energy(parts)
+    return RegionSummary(
+        path,
+        len({part.pid for part in parts}),
+        calls,
+        sum(part.open_calls for part in parts),
+        wall,
+        mean,
+        shortest,
+        longest,
+        _deviation(sum(part.squared_seconds for part in parts), calls, mean),
+        sum(part.own_wall_seconds for part in parts),
+        sum(part.cpu_seconds for part in parts),
+        sum(part.own_cpu_seconds for part in parts),
+        largest.entry_ram_bytes,
+        largest.exit_ram_bytes,
+        largest.peak_ram_bytes,
+        largest.peak_ram_basis,
+        _most(part.gpu_bytes for part in parts),
+        sum(part.gpu_percent_seconds for part in parts) / gpu_seconds if gpu_seconds > 0 else None,
+        energy,
+        energy_basis,
+        _least(part.first_seconds for part in parts),
+        _most(part.last_seconds for part in parts),
+    )
+
+
+def _mean_seconds(wall: float, calls: int, shortest: float | None, longest: float | None) -> float | None:
+    """Calls of a region inside itself are counted but not timed again: their mean is not below the shortest."""
+    if not calls:
+        return None
+    mean = wall / calls
+    if shortest is None or longest is None:
+        return mean
+    return min(max(mean, shortest), longest)
+
+
+def _deviation(squares: float, calls: int, mean: float | None) -> float | None:
+    if mean is None:
+        return None
+    # Rounding may leave a little less than nothing.
+    return math.sqrt(max(0.0, squares / calls - mean * mean))
+
+
+def _energy(parts: Sequence[RegionTotals]) -> tuple[float | None, str]:
+    """Each process counts all that the devices drew while it was inside: summed only if they took turns."""
+    known = [part for part in parts if part.energy_joules is not None]
+    joules = [part.energy_joules or 0.0 for part in known]
+    if len(known) < 2:
+        return (joules[0] if joules else None), EXACT
+    if _take_turns(known):
+        return sum(joules), EXACT
+    return max(joules), ESTIMATE
+
+
+def _take_turns(parts: Sequence[RegionTotals]) -> bool:
+    spans = sorted((part.first_seconds or 0.0, _end(part)) for part in parts)
+    return all(before[1] <= after[0] for before, after in pairwise(spans))
+
+
+def _end(part: RegionTotals) -> float:
+    return math.inf if part.last_seconds is None or part.open_calls else part.last_seconds
+
+
+def _summarize_metric(name: str, values: Sequence[float]) -> MetricSummary:
+    finite = [value for value in values if math.isfinite(value)]
+    last = values[-1]
+    return MetricSummary(
+        name,
+        len(values),
+        last if math.isfinite(last) else None,
+        _least(finite),
+        _most(finite),
+        math.fsum(finite) / len(finite) if finite else None,
+        len(values) - len(finite),
+    )
+
+
+def _least(values: Iterable[float | None]) -> float | None:
+    return min((value for value in values if value is not None), default=None)
+
+
+def _most(values: Iterable[int | None] | Iterable[float | None]) -> Any:
+    return max((value for value in values if value is not None), default=None)

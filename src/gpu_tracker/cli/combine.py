@@ -1,0 +1,41 @@
+"""Show the recordings of several ranks or hosts as one job."""
+
+from __future__ import annotations
+
+from ..analysis.combine import combine
+from ..errors import WRONG_FIGURES, RecordingError, UsageError
+from ..recording.places import find_recordings, name_place
+from ..recording.reader import load
+from ..reports.combination import render_json, render_text
+from .options import Parser, add_output, check_format
+from .output import Output
+
+NAME = "combine"
+
+_FORMATS = ("text", "json")
+
+
+def main(arguments: list[str]) -> int:
+    """The result goes to standard output."""
+    parser = Parser(prog="gpu-tracker combine", description=__doc__)
+    parser.add_argument("files", metavar="FILE", nargs="+", help="recordings, or directories of them")
+    add_output(parser, _FORMATS)
+    options = parser.parse_args(arguments)
+    format_name = check_format(options.format, _FORMATS)
+    output = Output(options.output)
+    paths = list(dict.fromkeys(path for place in options.files for path in find_recordings(place)))
+    if not paths:
+        raise UsageError(f"There is no recording in {', '.join(options.files)}.")
+    recordings = [(name, load(path)) for name, path in zip(_name_all(paths), paths, strict=True)]
+    try:
+        text = (render_json if format_name == "json" else render_text)(combine(recordings))
+    except WRONG_FIGURES:
+        raise RecordingError("A recording is damaged: it has figures that are none.") from None
+    output.write(text, otherwise=1)
+    return 0
+
+
+def _name_all(paths: list[str]) -> list[str]:
+    """The files' names; their whole paths if some are called the same."""
+    names = [name_place(path) for path in paths]
+    return names if len(set(names)) == len(names) else paths

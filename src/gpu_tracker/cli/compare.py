@@ -1,0 +1,64 @@
+"""Compare runs, or groups of repeated runs, with the first of them."""
+
+from __future__ import annotations
+
+import os
+
+from ..analysis.limits import check_limit
+from ..comparing import load_groups, parse_limits
+from ..recording.places import name_place
+from ..reports.comparison import render_json, render_text
+from .options import Parser, add_output, check_format
+from .output import Output, say
+
+NAME = "compare"
+
+_FORMATS = ("text", "json")
+_EPILOG = """\
+A group is a recording, a directory of them (repeats of one run), a quoted pattern, or several of these with commas;
+NAME= in front gives it a name:
+  gpu-tracker compare before=runs/a1.jsonl,runs/a2.jsonl after=runs/after/
+Limits say what must not be; they are checked on the medians of every group but the first:
+  --fail-if 'peak_gpu_ram > +10%'  --fail-if 'time > 1.2x'  --fail-if 'regions.forward.time > +5%'
+  --fail-if 'peak_ram > 8GB'  --fail-if 'metrics.loss > 0.5'
+Figures: time, cpu_time, mean_cores, peak_ram, peak_gpu_ram, gpu_utilization, energy; of a region also calls, time_per_call.
+Exit code 1 if a limit is true, else 0; 2 for a limit that makes no sense. What is not known makes no limit true, but is said.
+"""
+
+
+def main(arguments: list[str]) -> int:
+    """The comparison goes to standard output, what became of the limits beside it."""
+    parser = Parser(prog="gpu-tracker compare", description=__doc__)
+    parser.epilog = _EPILOG
+    parser.add_argument(
+        "groups", metavar="[NAME=]GROUP", nargs="+", help="what to compare; the first is the measure"
+    )
+    parser.add_argument(
+        "--fail-if",
+        metavar="LIMIT",
+        action="append",
+        default=[],
+        help="exit with 1 if this is true of a group",
+    )
+    add_output(parser, _FORMATS)
+    options = parser.parse_args(arguments)
+    format_name = check_format(options.format, _FORMATS)
+    limits = parse_limits(options.fail_if, len(options.groups))
+    output = Output(options.output)
+    comparison = load_groups([_parse_group(text) for text in options.groups])
+    verdicts = [check_limit(limit, comparison) for limit in limits]
+    text = render_json(comparison, verdicts) if format_name == "json" else render_text(comparison)
+    output.write(text, otherwise=1)
+    for verdict in verdicts:
+        for sentence in (*verdict.unknown, *verdict.fired):
+            say(sentence)
+    return 1 if any(verdict.fired for verdict in verdicts) else 0
+
+
+def _parse_group(text: str) -> tuple[str, list[str]]:
+    """A file may have any name, also one with = or a comma: what exists is meant as it stands."""
+    name, sign, rest = text.partition("=")
+    if os.path.exists(text) or not sign or os.sep in name:
+        name, rest = "", text
+    places = [rest] if os.path.exists(rest) else [place for place in rest.split(",") if place]
+    return name or (name_place(places[0]) if len(places) == 1 else rest), places

@@ -1,0 +1,74 @@
+"""List past runs: when, what, how long, how they ended, and what they used."""
+
+from __future__ import annotations
+
+import os
+import time
+
+from ..analysis.listing import SORTS, ListedRun, choose, list_run, parse_age, parse_condition, sort_runs
+from ..errors import WRONG_FIGURES, RecordingError, UsageError
+from ..recording.glance import glance
+from ..recording.places import find_recordings
+from ..reports.listing import render_json, render_text
+from .options import Parser, add_output, check_format
+from .output import Output
+from .tracking import DEFAULT_DIRECTORY
+
+NAME = "ls"
+
+_FORMATS = ("text", "json")
+_EPILOG = """\
+Filters: command~TEXT, host~TEXT, end~TEXT, file~TEXT (case does not matter); time>10min, ram>8GB, gpu<1GB, cores>2.
+Several filters must all be met. A file that cannot be read is listed as damaged.
+"""
+
+
+def main(arguments: list[str]) -> int:
+    """Only the first and last lines of each recording are read."""
+    parser = Parser(prog="gpu-tracker ls", description=__doc__)
+    parser.epilog = _EPILOG
+    parser.add_argument(
+        "places", metavar="DIR", nargs="*", help=f"directories, or recordings (default {DEFAULT_DIRECTORY})"
+    )
+    parser.add_argument(
+        "--sort", metavar="BY", default="when", help=f"one of {', '.join(SORTS)} (default when)"
+    )
+    parser.add_argument(
+        "--filter", metavar="FILTER", action="append", default=[], help="only runs like this: 'command~train'"
+    )
+    parser.add_argument(
+        "--since", metavar="AGE", help="only runs that began no longer ago than this: 7d, 12h, 30min"
+    )
+    add_output(parser, _FORMATS)
+    options = parser.parse_args(arguments)
+    format_name = check_format(options.format, _FORMATS)
+    if options.sort not in SORTS:
+        raise UsageError(f"--sort of {options.sort!r} is not known.", f"There are: {', '.join(SORTS)}.")
+    try:
+        conditions = [parse_condition(text) for text in options.filter]
+        since = None if options.since is None else time.time() - parse_age(options.since)
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+    output = Output(options.output)
+    runs = sort_runs(choose(_list_runs(options.places), conditions, since), options.sort)
+    output.write((render_json if format_name == "json" else render_text)(runs), otherwise=1)
+    return 0
+
+
+def _list_runs(places: list[str]) -> list[ListedRun]:
+    if not places and not os.path.isdir(DEFAULT_DIRECTORY):
+        return []
+    paths = [path for place in places or [DEFAULT_DIRECTORY] for path in find_recordings(place)]
+    now = time.time()
+    return [_list_run(path, now) for path in dict.fromkeys(paths)]
+
+
+def _list_run(path: str, now: float) -> ListedRun:
+    try:
+        return list_run(path, glance(path), now - os.stat(path).st_mtime)
+    except WRONG_FIGURES:
+        return ListedRun(path, f"{path} has figures that are none.", ending="damaged")
+    except RecordingError as error:
+        return ListedRun(path, str(error), ending="damaged")
+    except OSError as error:  # removed in between
+        return ListedRun(path, f"Cannot read {path}: {error.strerror}.", ending="damaged")

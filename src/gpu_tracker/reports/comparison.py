@@ -1,0 +1,198 @@
+"""A comparison for people and for programs. Pure; no figure is computed here."""
+
+from __future__ import annotations
+
+import json
+
+from ..analysis.compare import (
+    ALONE,
+    APPEARED,
+    CHANGED,
+    GONE,
+    NOTABLE,
+    NOTABLE_ALONE,
+    PERHAPS,
+    list_changes,
+)
+from ..analysis.figures import humanize
+from .cells import clip, neutralize
+from .columns import align
+from .plain import to_plain
+from .region_tables import MOST_ROWS, name_region
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from ..analysis.compare import Change, Comparison, Row, Values
+
+_NAME_CELLS = 32
+_SIGNS = {CHANGED: " *", PERHAPS: " ?", ALONE: " !"}
+
+
+def render_text(comparison: Comparison) -> str:
+    """A table of medians with ratios to the first group, and in words what changed."""
+    names = [_shorten(group.name) for group in comparison.groups]
+    rows = [["", *names], ["runs", *(str(group.runs) for group in comparison.groups)]]
+    regions = _list_regions(comparison)
+    shown = set(regions[:MOST_ROWS])
+    region: tuple[str, ...] = ()
+    for row in comparison.rows:
+        figure = row.figure
+        if (figure.region and figure.region not in shown) or _is_silent(row):
+            continue
+        if figure.region != region and figure.region:
+            rows.append([name_region(figure.region), *(_presence(values) for values in row.groups)])
+        region = figure.region
+        rows.append([_label(row), *_cells(row)])
+    lines = align(rows, frozenset(range(len(rows[0]))))
+    if len(regions) > MOST_ROWS:
+        lines.append(f"and {len(regions) - MOST_ROWS} more regions (-f json has all)")
+    if len(comparison.groups) > 1:
+        lines += ["", *_statements(comparison)]
+    lines += [f"note: {neutralize(note)}" for note in comparison.notes]
+    return "\n".join(lines) + "\n"
+
+
+def render_json(comparison: Comparison, verdicts: Sequence[Any] = ()) -> str:
+    """Every figure of every group, in base units, with all the values behind it."""
+    return json.dumps(build_plain(comparison, verdicts), indent=1) + "\n"
+
+
+def build_plain(comparison: Comparison, verdicts: Sequence[Any] = ()) -> dict[str, Any]:
+    """The same as plain data."""
+    first, *others = (group.name for group in comparison.groups)
+    return {
+        "groups": to_plain(comparison.groups),
+        "first": first,
+        "figures": [_plain_row(row, [first, *others]) for row in comparison.rows],
+        "notes": list(comparison.notes),
+        "limits": [
+            {"limit": verdict.limit.text, "fired": list(verdict.fired), "unknown": list(verdict.unknown)}
+            for verdict in verdicts
+        ],
+    }
+
+
+def _plain_row(row: Row, names: Sequence[str]) -> dict[str, Any]:
+    figure = row.figure
+    return {
+        "figure": figure.metric or figure.quantity.name,
+        "kind": "metric" if figure.metric else "region" if figure.region else "overall",
+        "region": list(figure.region),
+        "unit": figure.quantity.unit,
+        "groups": [
+            {
+                "name": name,
+                **to_plain(values),
+                **(to_plain(change) if change is not None else {}),
+            }
+            for name, values, change in zip(names, row.groups, (None, *row.changes), strict=True)
+        ],
+    }
+
+
+def _list_regions(comparison: Comparison) -> list[tuple[str, ...]]:
+    return list(dict.fromkeys(row.figure.region for row in comparison.rows if row.figure.region))
+
+
+def _is_silent(row: Row) -> bool:
+    return all(values.median is None for values in row.groups)
+
+
+def _presence(values: Values) -> str:
+    return "" if values.is_there else "not there"
+
+
+def _label(row: Row) -> str:
+    if row.figure.metric:
+        return f"last {_shorten(row.figure.metric)}"
+    return f"  {row.figure.quantity.label}" if row.figure.region else row.figure.quantity.label
+
+
+def _cells(row: Row) -> list[str]:
+    cells = [_cell(row, row.groups[0], None)]
+    cells += [_cell(row, values, change) for values, change in zip(row.groups[1:], row.changes, strict=True)]
+    return cells
+
+
+def _cell(row: Row, values: Values, change: Change | None) -> str:
+    text = humanize(values.median, row.figure.quantity.unit)
+    text += _tell_range(values, row.figure.quantity.unit)
+    if change is not None and change.ratio is not None:
+        text += f"  {change.ratio:.2f}x{_SIGNS.get(change.verdict, '')}"
+    return text
+
+
+def _tell_range(values: Values, unit: str) -> str:
+    """The unit once; nothing if both ends read the same."""
+    low, high = humanize(values.low, unit), humanize(values.high, unit)
+    if low == high:
+        return ""
+    number, _, sign = low.partition(" ")
+    is_same_unit = sign and " " not in sign and high.endswith(f" {sign}")
+    return f" ({number if is_same_unit else low} to {high})"
+
+
+def _statements(comparison: Comparison) -> list[str]:
+    lines: list[str] = []
+    first = _shorten(comparison.groups[0].name)
+    for place, group in enumerate(comparison.groups[1:], start=1):
+        name, found = _shorten(group.name), list_changes(comparison, place)
+        told = [
+            (f"{name} against {first}, beyond noise (*):", found.get(CHANGED, ())),
+            (f"{name} against {first}, perhaps, with more repeats to tell (?):", found.get(PERHAPS, ())),
+            (
+                f"{name} against {first}, one run each, more than {100 * NOTABLE_ALONE:.0f} % apart (!):",
+                found.get(ALONE, ()),
+            ),
+        ]
+        for heading, rows in told:
+            if rows:
+                lines += [heading, *_tell_changes(rows, place)]
+        if not any(rows for _, rows in told):
+            lines.append(f"{name} against {first}: {_tell_nothing(comparison, place)}")
+        lines += _tell_presence(name, found.get(APPEARED, ()), "has, and the first has not")
+        lines += _tell_presence(name, found.get(GONE, ()), "has not, and the first has")
+    return lines
+
+
+def _tell_nothing(comparison: Comparison, place: int) -> str:
+    if comparison.groups[0].runs == comparison.groups[place].runs == 1:
+        return f"nothing differs by more than {100 * NOTABLE_ALONE:.0f} %, one run each."
+    return f"nothing changed beyond noise (or by more than {100 * NOTABLE:.0f} %)."
+
+
+def _tell_changes(rows: Sequence[Row], place: int) -> list[str]:
+    lines = [_tell_change(row, place) for row in rows[:MOST_ROWS]]
+    left = len(rows) - MOST_ROWS
+    return [*lines, *([f"  and {left} more (-f json has all)"] if left > 0 else [])]
+
+
+def _tell_change(row: Row, place: int) -> str:
+    change = row.changes[place - 1]
+    unit = row.figure.quantity.unit
+    before, after = (humanize(row.groups[index].median, unit) for index in (0, place))
+    what = f"{row.figure.quantity.label} of {name_region(row.figure.region)}"
+    if not row.figure.region:
+        what = row.figure.quantity.label
+    if row.figure.metric:
+        what = _label(row)
+    percent = "" if change.ratio is None else f" {100 * (change.ratio - 1):+.0f} %"
+    chance = "" if change.chance is None else f", by chance in {100 * change.chance:.2g} %"
+    return f"  {what}{percent} ({before} → {after}{chance})"
+
+
+def _tell_presence(name: str, rows: Sequence[Row], words: str) -> list[str]:
+    regions = dict.fromkeys(name_region(row.figure.region) for row in rows if row.figure.region)
+    metrics = dict.fromkeys(_shorten(row.figure.metric) for row in rows if row.figure.metric)
+    return [
+        f"{kind} that {name} {words}: {', '.join(list(found)[:MOST_ROWS])}{', …' * (len(found) > MOST_ROWS)}"
+        for kind, found in (("regions", regions), ("metrics", metrics))
+        if found
+    ]
+
+
+def _shorten(name: str) -> str:
+    return clip(neutralize(name), _NAME_CELLS)

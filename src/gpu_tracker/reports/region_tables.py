@@ -1,0 +1,71 @@
+"""The regions and metrics of one run as small tables, the biggest first. Pure."""
+
+from __future__ import annotations
+
+from ..analysis.figures import BYTES, JOULES, NUMBER, PERCENT, SECONDS, humanize
+from .cells import clip, neutralize
+from .columns import align
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ..analysis.regions import MetricSummary, RegionSummary
+
+MOST_ROWS = 15
+_NAME_CELLS = 40
+
+
+def name_region(path: Sequence[str]) -> str:
+    """From the outermost to this one, in one line."""
+    return clip(neutralize("/".join(path)), _NAME_CELLS)
+
+
+def tell_regions(regions: Sequence[RegionSummary]) -> list[str]:
+    """Where the time went; nothing if there are no regions. Columns that nothing is known of are left out."""
+    if not regions:
+        return []
+    biggest = sorted(regions, key=lambda region: (-region.wall_seconds, region.path))[:MOST_ROWS]
+    rows: list[tuple[str, ...]] = [
+        ("region", "calls", "time", "per call", "CPU time", "peak RAM", "GPU RAM", "GPU busy", "energy")
+    ]
+    rows.extend(_region_cells(region) for region in biggest)
+    known = [place for place in range(len(rows[0])) if any(row[place] != "-" for row in rows[1:])]
+    lines = align([[row[place] for place in known] for row in rows])
+    return [*lines, *_tell_rest(len(regions) - len(biggest), "regions")]
+
+
+def tell_metrics(metrics: Sequence[MetricSummary]) -> list[str]:
+    """What the job logged; nothing if it logged nothing."""
+    if not metrics:
+        return []
+    rows: list[tuple[str, ...]] = [("metric", "logged", "last", "smallest", "mean", "largest")]
+    rows.extend(_metric_cells(metric) for metric in metrics[:MOST_ROWS])
+    return [*align(rows), *_tell_rest(len(metrics) - MOST_ROWS, "metrics")]
+
+
+def _region_cells(region: RegionSummary) -> tuple[str, ...]:
+    unfinished = f" (+{region.open_calls} unfinished)" if region.open_calls else ""
+    return (
+        name_region(region.path),
+        f"{region.calls}{unfinished}",
+        humanize(region.wall_seconds, SECONDS),
+        humanize(region.mean_seconds, SECONDS),
+        humanize(region.cpu_seconds, SECONDS),
+        humanize(region.peak_ram_bytes, BYTES),
+        humanize(region.gpu_bytes, BYTES),
+        humanize(region.gpu_percent, PERCENT),
+        humanize(region.energy_joules, JOULES),
+    )
+
+
+def _metric_cells(metric: MetricSummary) -> tuple[str, ...]:
+    return (
+        clip(neutralize(metric.name), _NAME_CELLS),
+        str(metric.logged),
+        *(humanize(value, NUMBER) for value in (metric.last, metric.minimum, metric.mean, metric.maximum)),
+    )
+
+
+def _tell_rest(count: int, what: str) -> list[str]:
+    return [f"and {count} more {what} (the JSON report has all)"] if count > 0 else []

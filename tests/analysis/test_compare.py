@@ -1,0 +1,166 @@
+"""Groups of runs side by side."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gpu_tracker.analysis.compare import (
+    ALONE,
+    APPEARED,
+    CHANGED,
+    GONE,
+    NOISE,
+    PERHAPS,
+    UNKNOWN,
+    Comparison,
+    Row,
+    compare,
+    list_changes,
+)
+from gpu_tracker.analysis.figures import METRIC, OVERALL, REGION, Figure, RunFigures
+
+TIME, RAM = OVERALL[0], OVERALL[3]
+
+
+def runs(*times: float | None, **regions: float) -> list[RunFigures]:
+    """A run per time; each with regions that took so long."""
+    return [
+        RunFigures(
+            {
+                Figure(TIME): time,
+                **{Figure(REGION[0], (name,)): seconds for name, seconds in regions.items()},
+            }
+        )
+        for time in times
+    ]
+
+
+def find(comparison: Comparison, figure: Figure) -> Row:
+    """The row of that figure."""
+    return next(row for row in comparison.rows if row.figure == figure)
+
+
+def verdict(first: Sequence[float | None], second: Sequence[float | None]) -> str:
+    """What is said about the time of the second group."""
+    comparison = compare([("a", runs(*first)), ("b", runs(*second))])
+    return find(comparison, Figure(TIME)).changes[0].verdict
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "expected"),
+    [
+        ([10, 10.1, 10.2, 10.3], [12, 12.1, 12.2, 12.3], CHANGED),
+        ([10, 10.1, 10.2, 10.3], [10.1, 10.2, 10.3, 10.4], NOISE),
+        ([10, 10.1, 10.2, 10.3], [9, 11, 12, 13], NOISE),
+        ([10, 10.01, 10.02, 10.03], [10.1, 10.11, 10.12, 10.13], NOISE),  # for certain, but 1 %
+        ([10, 10.1], [12, 12.1], PERHAPS),
+        ([10, 11], [10.5, 13], NOISE),
+        ([10], [12, 12.1, 12.2], PERHAPS),
+        ([10], [12], ALONE),
+        ([10], [10.5], NOISE),
+        ([0.001], [0.002], NOISE),  # twice as long, but no clock of ours is that fine
+        ([None], [12], UNKNOWN),
+        ([0], [12], ALONE),
+        ([0], [0], NOISE),
+    ],
+)
+def test_a_change_is_more_than_noise(
+    first: list[float | None], second: list[float | None], expected: str
+) -> None:
+    """By rank, by two percent, and by what can be measured."""
+    assert verdict(first, second) == expected
+
+
+def test_a_ratio_is_to_the_first() -> None:
+    """And there is none to nothing."""
+    rows = compare([("a", runs(10)), ("b", runs(5)), ("c", runs(20))]).rows
+
+    assert [change.ratio for change in rows[0].changes] == [0.5, 2.0]
+    assert compare([("a", runs(0)), ("b", runs(5))]).rows[0].changes[0].ratio is None
+    assert compare([("a", runs(0)), ("b", runs(0))]).rows[0].changes[0].ratio == 1.0
+    assert compare([("a", runs(1e-300)), ("b", runs(1e300))]).rows[0].changes[0].ratio is None
+
+
+TIMES = st.lists(st.floats(0.01, 1e4), min_size=1, max_size=8)
+
+
+@given(TIMES, TIMES, st.randoms(use_true_random=False))
+def test_the_order_of_repeats_does_not_matter(
+    first: list[float], second: list[float], dice: random.Random
+) -> None:
+    """A group is a set of runs."""
+    groups = [("a", runs(*first, step=1.0)), ("b", runs(*second, stop=2.0))]
+    shuffled = [(name, dice.sample(members, len(members))) for name, members in groups]
+
+    assert compare(groups) == compare(shuffled)
+
+
+@given(TIMES)
+def test_compared_with_itself_nothing_changes(times: list[float]) -> None:
+    """Every ratio is one and every verdict noise, or not known in both."""
+    group = runs(*times, step=3.0)
+    for row in compare([("a", group), ("a", group)]).rows:
+        (change,) = row.changes
+        assert (change.verdict, change.ratio) in ((NOISE, 1.0), (UNKNOWN, None))
+
+
+def test_what_only_some_groups_have_is_told() -> None:
+    """Never refused."""
+    comparison = compare([("a", runs(1.0, old=3.0)), ("b", runs(1.0, new=5.0))])
+    found = list_changes(comparison, 1)
+
+    assert {row.figure.region for row in found[APPEARED]} == {("new",)}
+    assert {row.figure.region for row in found[GONE]} == {("old",)}
+
+
+def test_figures_come_whole_run_first_then_the_longest_regions_then_metrics() -> None:
+    """By the first group that has them."""
+    metric = Figure(METRIC, metric="loss")
+    second = [RunFigures({Figure(TIME): 1.0, metric: 0.5})]
+    comparison = compare([("a", runs(1.0, short=1.0, long=9.0)), ("b", second)])
+    figures = [row.figure for row in comparison.rows]
+
+    assert figures[: len(OVERALL)] == [Figure(quantity) for quantity in OVERALL]
+    assert list(dict.fromkeys(figure.region for figure in figures if figure.region)) == [
+        ("long",),
+        ("short",),
+    ]
+    assert figures[-1] == metric
+
+
+@pytest.mark.parametrize("count", [4, 7, 12])
+def test_noise_alone_is_seldom_called_a_change(count: int) -> None:
+    """At most as often as promised, though run times have long tails; and a real change is found."""
+    dice = random.Random(count)
+
+    def draw(seconds: float) -> list[float]:
+        return [seconds * (1 + 0.05 * dice.paretovariate(2)) for _ in range(count)]
+
+    false = sum(verdict(draw(10), draw(10)) == CHANGED for _ in range(1000))
+    true = sum(verdict(draw(10), draw(15)) == CHANGED for _ in range(1000))
+
+    assert false < 60
+    assert true > 900
+
+
+def test_what_must_be_known_before_believing_is_noted() -> None:
+    """Failed and unfinished runs, other machines, too few repeats."""
+    (plain,) = runs(1.0)
+    failed = plain._replace(exit_code=1, host="other", cores=2.0)
+    cut = plain._replace(is_complete=False)
+    one_each = " ".join(compare([("a", [plain]), ("b", [failed])]).notes)
+    few = " ".join(compare([("a", [plain, plain]), ("b", [cut, plain])]).notes)
+
+    assert "1 of 1 runs of b failed (exit code not 0)." in one_each
+    assert "same host" in one_each
+    assert "same cores and RAM" in one_each
+    assert "Without repeats nothing can be told from noise" in one_each
+    assert "1 of 2 runs of b have no end" in few
+    assert "4 runs of each are needed to tell a change from chance; there are 2." in few
+    assert compare([("a", [plain])]).notes == ()
+    assert compare([("a", [plain] * 4), ("b", [plain] * 4)]).notes == ()

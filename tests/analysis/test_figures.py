@@ -1,0 +1,98 @@
+"""The figures that are compared."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from builders import MB, found, gpu, gpu_totals, recording, totals
+from gpu_tracker.analysis.figures import METRIC, OVERALL, REGION, Figure, humanize, measure
+from gpu_tracker.model import Mark, MetricRow, Recording
+from recorded import part
+
+
+def on_gpus(*marks: Mark, known: bool = True) -> Recording:
+    """A job on one device."""
+    counters, peaks = gpu_totals()
+    if not known:
+        peaks = peaks._replace(combined_bytes=None)
+    summed = totals(
+        gpu_counters=(counters,),
+        peaks=totals().peaks._replace(gpus=(peaks,), combined_gpu_bytes=2000 * MB),
+    )
+    return recording(marks=(found(gpu()), *marks), totals=summed)
+
+
+def overall(shown: Recording) -> dict[str, float | None]:
+    """The figures of the whole run, by name."""
+    values = measure(shown).values
+    return {quantity.name: values[Figure(quantity)] for quantity in OVERALL}
+
+
+def test_a_run_without_gpus_has_no_figures_of_any() -> None:
+    """Not zero."""
+    assert overall(recording()) == {
+        "time": 10.0,
+        "cpu_time": 10.0,
+        "mean_cores": 1.0,
+        "peak_ram": 500 * MB,
+        "peak_gpu_ram": None,
+        "gpu_utilization": None,
+        "energy": None,
+    }
+
+
+def test_a_run_on_a_gpu_has_them() -> None:
+    """Memory of the job, utilization and energy of its devices."""
+    values = overall(on_gpus())
+
+    assert (values["peak_gpu_ram"], values["gpu_utilization"], values["energy"]) == (2000 * MB, 50.0, 2500.0)
+
+
+def test_memory_that_nobody_attributes_is_compared_as_estimated() -> None:
+    """What the device held beyond its beginning."""
+    assert overall(on_gpus(Mark(1.0, "unattributed", "?"), known=False))["peak_gpu_ram"] == 2500 * MB
+    assert overall(on_gpus(known=False))["peak_gpu_ram"] is None
+
+
+def test_regions_and_metrics_are_figures_too() -> None:
+    """Of a region that was never left the time is not known."""
+    open_part = part(1, path=("open",), open_calls=1)
+    step = part(1, 2.0, 4.0, cpu_seconds=3.0)
+    values = measure(
+        recording(regions=(step, open_part), metrics=(MetricRow(1.0, {"loss": 0.5}),), end=None)
+    ).values
+    of_step = {quantity.name: values[Figure(quantity, ("step",))] for quantity in REGION}
+
+    assert (of_step["time"], of_step["calls"], of_step["time_per_call"], of_step["mean_cores"]) == (
+        6,
+        2,
+        3,
+        0.5,
+    )
+    assert values[Figure(REGION[0], ("open",))] is None
+    assert values[Figure(METRIC, metric="loss")] == 0.5
+
+
+def test_what_is_no_number_is_not_known() -> None:
+    """Whoever has written such a file."""
+    assert overall(recording(totals=totals(at_seconds=math.nan)))["time"] is None
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "text"),
+    [
+        (None, "bytes", "-"),
+        (1.5, "seconds", "1.5 s"),
+        (2e9, "bytes", "2 GB"),
+        (10.0, "joules", "10 J"),
+        (49.6, "percent", "50 %"),
+        (1.234567, "cores", "1.23"),
+        (0.1234567, "number", "0.123457"),
+        (12, "count", "12"),
+    ],
+)
+def test_people_read_a_figure_in_its_unit(value: float | None, unit: str, text: str) -> None:
+    """What is not known is a dash."""
+    assert humanize(value, unit) == text

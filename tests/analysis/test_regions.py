@@ -1,0 +1,120 @@
+"""Regions and metrics of a run, each name once."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from builders import MB, recording
+from gpu_tracker.analysis.regions import RegionSummary, summarize_metrics, summarize_regions
+from gpu_tracker.model import MetricRow, RegionTotals
+from recorded import part
+
+
+def summarize(*parts: RegionTotals) -> RegionSummary:
+    """The one region that these are parts of."""
+    (region,) = summarize_regions(recording(regions=parts))
+    return region
+
+
+@given(st.lists(st.lists(st.floats(0.001, 1000), min_size=1), min_size=1, max_size=5))
+def test_calls_of_all_processes_are_one_set(groups: list[list[float]]) -> None:
+    """Mean, extremes and deviation are those of all calls together."""
+    times = [time for group in groups for time in group]
+    region = summarize(*(part(pid, *group) for pid, group in enumerate(groups, start=1)))
+    mean = sum(times) / len(times)
+
+    assert (region.calls, region.processes) == (len(times), len(groups))
+    assert region.mean_seconds == pytest.approx(mean)
+    assert (region.min_seconds, region.max_seconds) == (min(times), max(times))
+    assert region.std_seconds == pytest.approx(
+        math.sqrt(sum((time - mean) ** 2 for time in times) / len(times)), abs=1e-3 * max(times)
+    )
+
+
+def test_a_region_inside_itself_has_no_mean_below_its_shortest_call() -> None:
+    """Its inner calls are counted, not timed again."""
+    region = summarize(part(1, 1.8, calls=3))
+
+    assert (region.mean_seconds, region.std_seconds) == (1.8, 0.0)
+
+
+def test_a_region_that_was_never_left_has_no_mean() -> None:
+    """It is unfinished, not an error."""
+    region = summarize(part(1, open_calls=1))
+
+    assert (region.calls, region.open_calls, region.mean_seconds, region.std_seconds) == (0, 1, None, None)
+
+
+def test_extremes_need_not_be_known() -> None:
+    """The mean is."""
+    assert summarize(part(1, 4.0, calls=2, shortest_seconds=None)).mean_seconds == 2.0
+
+
+def test_memory_is_that_of_the_process_that_held_most() -> None:
+    """Its entry and exit too, so that the three belong together; GPU memory is the whole job's anyway."""
+    small = part(1, 1.0, entry_ram_bytes=9, exit_ram_bytes=9, peak_ram_bytes=9 * MB, gpu_bytes=7)
+    large = part(2, 1.0, entry_ram_bytes=1, exit_ram_bytes=2, peak_ram_bytes=10 * MB, peak_ram_basis="exact")
+    region = summarize(small, large)
+
+    assert (region.entry_ram_bytes, region.exit_ram_bytes, region.peak_ram_bytes) == (1, 2, 10 * MB)
+    assert (region.peak_ram_basis, region.gpu_bytes) == ("exact", 7)
+
+
+def test_utilization_is_the_integral_over_the_time() -> None:
+    """And unknown without any."""
+    parts = part(1, 1.0, gpu_percent_seconds=50.0, gpu_seconds=1.0), part(2, 1.0, gpu_seconds=1.0)
+
+    assert summarize(*parts).gpu_percent == 25.0
+    assert summarize(part(1, 1.0)).gpu_percent is None
+
+
+def test_energy_is_added_up_only_over_processes_that_took_turns() -> None:
+    """Together they have drawn the same energy, not twice as much."""
+    first = part(1, 1.0, energy_joules=100.0, first_seconds=0.0, last_seconds=1.0)
+    after = part(2, 1.0, energy_joules=50.0, first_seconds=1.0, last_seconds=2.0)
+    beside = after._replace(first_seconds=0.5)
+    unfinished = first._replace(open_calls=1)
+
+    def energy(*parts: RegionTotals) -> tuple[float | None, str]:
+        region = summarize(*parts)
+        return region.energy_joules, region.energy_basis
+
+    assert energy(first) == (100.0, "exact")
+    assert energy(part()) == (None, "exact")
+    assert energy(first, after) == (150.0, "exact")
+    assert energy(first, beside) == energy(unfinished, after) == (100.0, "estimate")
+
+
+def test_regions_come_in_the_order_in_which_they_were_entered() -> None:
+    """Those that do not tell come last, by name."""
+    regions = [
+        part(1, 1.0, path=("z",), first_seconds=1.0),
+        part(1, 1.0, path=("b",)),
+        part(1, 1.0, path=("a",)),
+        part(1, 1.0, path=("z", "y"), first_seconds=2.0),
+    ]
+    shown = summarize_regions(recording(regions=tuple(regions)))
+
+    assert [region.path for region in shown] == [("z",), ("z", "y"), ("a",), ("b",)]
+
+
+def test_metrics_are_told_by_their_last_smallest_mean_and_largest() -> None:
+    """In the order of time, whoever wrote first."""
+    rows = (MetricRow(2.0, {"loss": 1.0}), MetricRow(1.0, {"loss": 3.0, "accuracy": 0.5}))
+    accuracy, loss = summarize_metrics(recording(metrics=rows))
+
+    assert (accuracy.name, accuracy.last) == ("accuracy", 0.5)
+    assert (loss.logged, loss.last, loss.minimum, loss.maximum, loss.mean) == (2, 1.0, 1.0, 3.0, 2.0)
+
+
+def test_what_is_no_number_is_counted_and_left_out() -> None:
+    """A loss that has become nan has no last value, and spoils no mean."""
+    rows = (MetricRow(1.0, {"loss": 3.0}), MetricRow(2.0, {"loss": math.nan, "only": math.inf}))
+    loss, only = summarize_metrics(recording(metrics=rows))
+
+    assert (loss.last, loss.mean, loss.not_finite) == (None, 3.0, 1)
+    assert (only.minimum, only.maximum, only.mean, only.not_finite) == (None, None, None, 1)

@@ -1,0 +1,208 @@
+"""`compare`, `ls` and `combine` from the command line."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from cli.conftest import COMMAND
+from gpu_tracker.model import MetricRow
+from recorded import part, run, window, write
+
+Ask = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+@pytest.fixture
+def ask(tmp_path: Path) -> Ask:
+    """Run `gpu-tracker` in a directory of its own."""
+
+    def ask_command(*arguments: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [COMMAND, *arguments],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            env={**os.environ, "TZ": "UTC"},
+        )
+
+    return ask_command
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> Path:
+    """Four runs before, four after, with a region and a metric."""
+    for number in range(4):
+        for name, seconds in (("before", 10.0), ("after", 12.0)):
+            write(
+                tmp_path / name / f"{number}.jsonl",
+                run(
+                    seconds + number / 100,
+                    regions=(part(1, seconds / 2, path=("forward",)),),
+                    metrics=(MetricRow(1.0, {"loss": 0.5}),),
+                ),
+            )
+    return tmp_path
+
+
+def test_groups_are_compared(ask: Ask, runs: Path) -> None:
+    """Directories, patterns, lists; with names or without."""
+    done = ask(
+        "compare", "before", "new=after/0.jsonl,after/1.jsonl,after/2.jsonl,after/3.jsonl", "after/*.jsonl"
+    )
+
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.splitlines()[0].split() == ["before", "new", "*"]
+    assert "new against before, beyond noise (*):\n  time +20 %" in done.stdout
+    assert "time of forward +20 %" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("limit", "code", "words"),
+    [
+        ("time > +10%", 1, "gpu-tracker: 'time > +10%' is true of after: time is 12 s"),
+        ("regions.forward.time > +5%", 1, "time of region 'forward' is 6 s"),
+        ("time > +30%", 0, ""),
+        ("peak_ram > 8GB", 0, ""),
+        ("peak_gpu_ram > +10%", 0, "was not checked for after: it was not measured"),
+        ("regions.gone.time > 1s", 0, "there is no region 'gone'"),
+        ("tyme > 1s", 2, "'tyme' in 'tyme > 1s' is not known"),
+    ],
+)
+def test_limits_decide_the_exit_code(ask: Ask, runs: Path, limit: str, code: int, words: str) -> None:
+    """With a sentence on standard error."""
+    done = ask("compare", "before", "after", "--fail-if", limit)
+
+    assert done.returncode == code
+    assert words in done.stderr
+    assert done.stderr.count("\n") == bool(words)
+    assert bool(done.stdout) == (code != 2)
+
+
+def test_a_comparison_goes_to_a_file(ask: Ask, runs: Path, tmp_path: Path) -> None:
+    """As JSON, with what came of the limits."""
+    done = ask("compare", "before", "after", "-f", "json", "-o", "out.json", "--fail-if", "time > 1.1x")
+    shown = json.loads((tmp_path / "out.json").read_text())
+
+    assert (done.returncode, done.stdout) == (1, "")
+    assert shown["limits"][0]["fired"]
+    assert {figure["kind"] for figure in shown["figures"]} == {"overall", "region", "metric"}
+
+
+def test_a_name_with_a_sign_in_it_is_a_file_if_there_is_one(ask: Ask, tmp_path: Path) -> None:
+    """So is one with a comma."""
+    write(tmp_path / "lr=0.1,b.jsonl", run())
+    done = ask("compare", "lr=0.1,b.jsonl", "./lr=0.1,b.jsonl", "x=lr=0.1,b.jsonl")
+
+    assert done.stdout.splitlines()[0].split() == ["lr=0.1,b", "lr=0.1,b", "(2)", "x"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (["compare"], 2, "required"),
+        (["compare", "none.jsonl"], 1, "Cannot read none.jsonl"),
+        (["compare", "none*"], 2, "There is no recording to read in none*."),
+        (["compare", "a=,"], 2, "There is no recording to read in an empty group."),
+        (["compare", "before", "--fail-if", "time > 2x"], 2, "needs something to compare with"),
+        (["compare", "before", "-f", "xml"], 2, "not a valid format"),
+        (["ls", "--sort", "colour"], 2, "--sort of 'colour' is not known."),
+        (["ls", "--filter", "colour~red"], 2, "is no filter"),
+        (["ls", "--since", "yesterday"], 2, "is no amount"),
+        (["combine", "none*"], 2, "There is no recording in none*."),
+        (["combine", "none.jsonl"], 1, "Cannot read none.jsonl"),
+    ],
+)
+def test_nonsense_is_refused_in_one_line(
+    ask: Ask, runs: Path, arguments: list[str], code: int, words: str
+) -> None:
+    """With its exit code."""
+    done = ask(*arguments)
+
+    assert (done.returncode, done.stdout) == (code, "")
+    assert words in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_past_runs_are_listed_newest_first(ask: Ask, tmp_path: Path) -> None:
+    """A damaged file is one line of its own."""
+    assert ask("ls").stdout == "No recordings.\n"
+    place = tmp_path / "gpu-tracker-runs"
+    old = {"started_at": "2020-01-01T00:00:00+0000", "command": ("make",)}
+    write(place / "a.jsonl", run(5.0, header=old))
+    write(place / "b.jsonl", run(7.0, exit_code=3))
+    write(place / "c.jsonl", run(9.0, samples=(window(9.0, 50),), end=None, header={"command": ("cut",)}))
+    os.utime(place / "c.jsonl", (0, 0))
+    (place / "d.jsonl").write_text("nonsense\n")
+    done = ask("ls")
+
+    assert (done.returncode, done.stderr) == (0, "")
+    assert [line.split()[0] for line in done.stdout.splitlines()] == [
+        "when",
+        "2026-01-31",
+        "2026-01-31",
+        "2020-01-01",
+        "damaged:",
+    ]
+    assert "7 s  exit code 3    500 MB" in done.stdout
+    assert "9 s  killed" in done.stdout
+    assert [row["path"] for row in json.loads(ask("ls", "-f", "json", "--sort", "time").stdout)] == [
+        f"gpu-tracker-runs/{name}.jsonl" for name in "cbad"
+    ]
+    assert "make" in ask("ls", "gpu-tracker-runs", "--filter", "command~MAKE", "--filter", "time<6s").stdout
+    assert ask("ls", "--since", "1d").stdout == "No recordings.\n"
+
+
+def test_a_file_with_wrong_things_in_it_is_damaged(ask: Ask, tmp_path: Path) -> None:
+    """Alone it is an error in one line, in a directory it is left out."""
+    content = write(tmp_path / "runs" / "a.jsonl", run()).read_text()
+    (tmp_path / "runs" / "b.jsonl").write_text(
+        content.replace('"main_cpu_seconds":10.0', '"main_cpu_seconds":"x"')
+    )
+    compared = ask("compare", "runs")
+
+    assert "damaged: runs/b.jsonl has figures that are none." in ask("ls", "runs").stdout
+    assert "note: Left out: runs/b.jsonl is damaged: it has figures that are none." in compared.stdout
+    for command in ("compare", "combine"):
+        assert ask(command, "runs/b.jsonl").stderr.count("\n") == 1
+
+
+def test_a_link_to_nowhere_is_damaged_too(ask: Ask, tmp_path: Path) -> None:
+    """And costs only its own line."""
+    (tmp_path / "a.jsonl").symlink_to("nowhere")
+
+    assert ask("ls", ".").stdout == "damaged: Cannot read ./a.jsonl: No such file or directory.\n"
+
+
+def test_a_thousand_runs_are_listed_quickly(ask: Ask, tmp_path: Path) -> None:
+    """Only the beginning and the end of each are read; the bound is generous."""
+    samples = tuple(window(float(number), 5) for number in range(500))
+    content = write(tmp_path / "runs" / "0.jsonl", run(samples=samples)).read_bytes()
+    for number in range(1, 1000):
+        (tmp_path / "runs" / f"{number}.jsonl").write_bytes(content)
+    start = time.monotonic()
+    done = ask("ls", "runs")
+
+    assert done.stdout.count("\n") == 1001
+    assert time.monotonic() - start < 20
+
+
+def test_ranks_are_combined(ask: Ask, tmp_path: Path) -> None:
+    """Of a directory or of files, also if they are called the same."""
+    for number in range(2):
+        write(
+            tmp_path / f"node{number}" / "rank.jsonl",
+            run(samples=(window(10.0, 500),), header={"pid": number, "host": "../../etc"}),
+        )
+    text = ask("combine", "node0", "node1/rank.jsonl")
+    shown = json.loads(ask("combine", "node*", "-f", "json").stdout)
+
+    assert (text.returncode, text.stderr) == (0, "")
+    assert "../../etc: 2 recordings\n  RAM  between 500 MB and 1 GB" in text.stdout
+    assert [rank["name"] for rank in shown["ranks"]] == ["node0/rank.jsonl", "node1/rank.jsonl"]

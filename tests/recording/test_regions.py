@@ -1,0 +1,29 @@
+"""Regions, metrics and processes in a file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from gpu_tracker.model import MetricRow, ProcessTotals
+from gpu_tracker.recording.reader import load
+from recorded import part, run, write
+
+
+def test_the_last_line_about_a_region_or_a_process_counts(tmp_path: Path) -> None:
+    """Metrics are kept in the order in which they were written."""
+    first, last = part(1, 1.0), part(1, 1.0, 2.0)
+    young = ProcessTotals(7, 1, "python", 0.0, 1.0, 0.5, 5)
+    old = young._replace(last_seconds=9.0)
+    rows = (MetricRow(1.0, {"loss": 0.5}, 1.0, 7), MetricRow(2.0, {"other": 0.25}, None, 7))
+    kept = load(
+        str(
+            write(
+                tmp_path / "x.jsonl",
+                run(regions=(first, last, part(2, 1.0)), metrics=rows, processes=(young, old)),
+            )
+        )
+    )
+
+    assert tuple(kept.regions) == (last, part(2, 1.0))
+    assert tuple(kept.metrics) == rows
+    assert tuple(kept.processes) == (old,)

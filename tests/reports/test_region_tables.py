@@ -1,0 +1,57 @@
+"""Regions and metrics in a report."""
+
+from __future__ import annotations
+
+import json
+
+from builders import MB, recording
+from gpu_tracker.model import MetricRow
+from gpu_tracker.reports import render
+from gpu_tracker.reports.build import build
+from recorded import part
+
+
+def test_a_report_without_regions_has_no_table() -> None:
+    """Nor one of metrics."""
+    text = render(build(recording()), "text")
+
+    assert "region" not in text
+    assert "metric" not in text
+
+
+def test_the_biggest_region_comes_first_and_unknown_columns_are_left_out() -> None:
+    """Unfinished calls are told."""
+    small = part(1, 1.0, path=("small",), peak_ram_bytes=5 * MB)
+    big = part(1, 2.0, 4.0, path=("train", "big"), open_calls=1, cpu_seconds=3.0)
+    lines = render(build(recording(regions=(small, big))), "text").splitlines()
+    table = lines[-3:]
+
+    assert table[0].split("  ")[1:2] == ["region"]
+    assert "GPU busy" not in table[0]
+    assert table[1].split() == ["train/big", "2", "(+1", "unfinished)", "6", "s", "3", "s", "3", "s", "-"]
+    assert table[2].split()[:2] == ["small", "1"]
+
+
+def test_many_regions_and_metrics_are_counted() -> None:
+    """In JSON all are there."""
+    shown = build(
+        recording(
+            regions=tuple(part(1, 1.0, path=(f"r{n:02}",)) for n in range(17)),
+            metrics=(MetricRow(1.0, {f"m{n:02}": float(n) for n in range(16)}),),
+        )
+    )
+    text = render(shown, "text")
+    plain = json.loads(render(shown, "json"))
+
+    assert "and 2 more regions (the JSON report has all)" in text
+    assert "and 1 more metrics (the JSON report has all)" in text
+    assert (len(plain["regions"]), len(plain["metrics"])) == (17, 16)
+    assert plain["regions"][0]["path"] == ["r00"]
+
+
+def test_metrics_are_told_with_their_last_value() -> None:
+    """And their extremes."""
+    rows = tuple(MetricRow(float(n), {"loss": 1 / (n + 1)}) for n in range(4))
+    text = render(build(recording(metrics=rows)), "text")
+
+    assert text.splitlines()[-1].split() == ["loss", "4", "0.25", "0.25", "0.520833", "1"]
