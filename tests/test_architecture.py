@@ -22,18 +22,22 @@ ALLOWED: dict[str, set[str]] = {
     # One look for people: what the sampler sends, and what the views are made of.
     "observation": {"model", "values"},
     "sources": {"model", "observation", "values"},
-    "recording": {"errors", "model"},
+    "recording": {"errors", "model", "units", "values"},
     "sampler": {"errors", "model", "observation", "recording", "sources", "values", "version"},
     "analysis": {"model", "observation", "units", "values"},
     "reports": {"analysis", "config", "errors", "model", "observation", "units", "usage", "values"},
     "tracker": {"config", "errors", "model", "recording", "reports", "sampler", "usage", "version"},
     "api": {"tracker"},
+    # The front door for recordings: loaded without the tracker too.
+    "recordings": {"analysis", "errors", "exports", "model", "recording", "reports"},
+    "exports": {"analysis", "errors", "reports"},
     # The front door for devices: loaded without the tracker, which it does not need.
     "devices": {"observation", "sampler"},
     "cli": {
         "analysis",
         "config",
         "errors",
+        "exports",
         "model",
         "observation",
         "recording",
@@ -44,20 +48,31 @@ ALLOWED: dict[str, set[str]] = {
         "values",
         "version",
     },
-    "__init__": {"api", "devices", "tracker", "version"},
+    "__init__": {"api", "devices", "recordings", "tracker", "version"},
     "__main__": {"cli"},
 }
 # Packages that may be missing, or are dear: imported inside the function of the one file that needs them.
-OPTIONAL = {"psutil": "sources", "pynvml": "sources"}
+OPTIONAL = {
+    "psutil": "sources",
+    "pynvml": "sources",
+    "pandas": "exports",
+    "polars": "exports",
+    "pyarrow": "exports",
+}
 PURE = [
     "analysis/checkup.py",
     "analysis/live.py",
     "analysis/summary.py",
+    "analysis/tables.py",
+    "exports/about.py",
     "model.py",
     "observation.py",
+    "recording/damage.py",
     "recording/encode.py",
+    "recording/fields.py",
     "recording/schema.py",
     "recording/secrets.py",
+    "recording/tracking_rows.py",
     "sampler/account.py",
     "sampler/budget.py",
     "sampler/clock.py",

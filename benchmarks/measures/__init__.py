@@ -4,7 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from benchmarks.measures import accuracy, api, command, cost, gpus, importing, reporting, rewriting, stretch
+from benchmarks.measures import (
+    accuracy,
+    api,
+    command,
+    cost,
+    gpus,
+    importing,
+    loading,
+    reporting,
+    rewriting,
+    stretch,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,6 +31,7 @@ MEASURES: tuple[tuple[str, Callable[[Bench], list[Row]]], ...] = (
     (stretch.NAME, stretch.measure),
     (rewriting.NAME, rewriting.measure),
     (reporting.NAME, reporting.measure),
+    (loading.NAME, loading.measure),
     (gpus.NAME, gpus.measure),
     (accuracy.NAME, accuracy.measure),
 )

@@ -14,8 +14,10 @@ if TYPE_CHECKING:
     from .devices import Device as Device
     from .devices import DeviceProcess as DeviceProcess
     from .devices import gpus as gpus
+    from .recordings import Recording as Recording
+    from .recordings import load as load
 
-__all__ = ["Device", "DeviceProcess", "Tracker", "__version__", "gpus", "track"]
+__all__ = ["Device", "DeviceProcess", "Recording", "Tracker", "__version__", "gpus", "load", "track"]
 
 
 def __getattr__(name: str) -> object:
@@ -27,6 +29,10 @@ def __getattr__(name: str) -> object:
         from . import devices
 
         return getattr(devices, name)
+    if name in ("Recording", "load"):
+        from . import recordings
+
+        return getattr(recordings, name)
     if name == "tracker":
         from importlib import import_module
 

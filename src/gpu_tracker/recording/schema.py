@@ -210,15 +210,15 @@ def decode_sample(data: dict[str, Any], peaks_before: Peaks) -> Sample:
     if len(ram) == 1:
         ram = [ram[0], Spread(0, 0, 0), ram[0]]
     main, descendants, combined = ram
-    peaks = decode_peaks(data.get("peaks", {}), peaks_before)
+    peaks = decode_peaks(data["peaks"], peaks_before) if "peaks" in data else peaks_before
     uuids = [gpu.uuid for gpu in peaks.gpus]
     return Sample(
-        float(data["at"]),
+        data["at"],
         data["looks"],
         data["late"],
-        float(main_cpu),
-        float(descendants_cpu),
-        float(system_cpu),
+        main_cpu,
+        descendants_cpu,
+        system_cpu,
         main,
         descendants,
         combined,
@@ -251,7 +251,7 @@ def decode_peaks(data: dict[str, Any], before: Peaks) -> Peaks:
 def decode_mark(data: dict[str, Any]) -> Mark:
     """A mark."""
     gpu = data.get("gpu")
-    return Mark(float(data["at"]), data["kind"], data.get("text", ""), None if gpu is None else Gpu(**gpu))
+    return Mark(data["at"], data["kind"], data.get("text", ""), None if gpu is None else Gpu(**gpu))
 
 
 def decode_region(data: dict[str, Any]) -> RegionTotals:
@@ -264,7 +264,7 @@ def decode_metrics(data: dict[str, Any]) -> list[MetricRow]:
     columns = data["values"].items()
     return [
         MetricRow(
-            float(at),
+            at,
             {name: column[index] for name, column in columns if column[index] is not None},
             step,
             pid,
