@@ -26,7 +26,7 @@ ALLOWED: dict[str, set[str]] = {
     # One look for people: what the sampler sends, and what the views are made of.
     "observation": {"model", "values"},
     "sources": {"model", "observation", "values"},
-    "recording": {"errors", "model"},
+    "recording": {"errors", "model", "units", "values"},
     "sampler": {
         "board",
         "errors",
@@ -55,6 +55,9 @@ ALLOWED: dict[str, set[str]] = {
         "version",
     },
     "api": {"tracker"},
+    # The front door for recordings: loaded without the tracker too.
+    "recordings": {"analysis", "errors", "exports", "model", "recording", "reports"},
+    "exports": {"analysis", "errors", "reports"},
     # The front door for devices: loaded without the tracker, which it does not need.
     "devices": {"observation", "sampler"},
     "cli": {
@@ -62,6 +65,7 @@ ALLOWED: dict[str, set[str]] = {
         "comparing",
         "config",
         "errors",
+        "exports",
         "model",
         "observation",
         "place",
@@ -73,11 +77,17 @@ ALLOWED: dict[str, set[str]] = {
         "values",
         "version",
     },
-    "__init__": {"api", "comparing", "devices", "regions", "tracker", "version"},
+    "__init__": {"api", "comparing", "devices", "recordings", "regions", "tracker", "version"},
     "__main__": {"cli"},
 }
 # Packages that may be missing, or are dear: imported inside the function of the one file that needs them.
-OPTIONAL = {"psutil": "sources", "pynvml": "sources"}
+OPTIONAL = {
+    "psutil": "sources",
+    "pynvml": "sources",
+    "pandas": "exports",
+    "polars": "exports",
+    "pyarrow": "exports",
+}
 PURE = [
     "analysis/checkup.py",
     "analysis/combine.py",
@@ -89,11 +99,16 @@ PURE = [
     "analysis/ranks.py",
     "analysis/regions.py",
     "analysis/summary.py",
+    "analysis/tables.py",
+    "exports/about.py",
     "model.py",
     "observation.py",
+    "recording/damage.py",
     "recording/encode.py",
+    "recording/fields.py",
     "recording/schema.py",
     "recording/secrets.py",
+    "recording/tracking_rows.py",
     "sampler/account.py",
     "sampler/budget.py",
     "sampler/clock.py",

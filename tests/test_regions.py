@@ -282,21 +282,20 @@ for step in range(5000): gput.log(many=step)
 
 def test_a_command_has_regions_too(tmp_path: Path, command_line: str) -> None:
     """The job finds the tracker through its environment, and nothing is left afterwards."""
-    before = set(os.listdir("/dev/shm"))
     recording = tmp_path / "run.jsonl"
     code = "import gpu_tracker as g, time\nwith g.region('part'): time.sleep(0.1)\ng.log(loss=2)"
-    subprocess.run(
+    with subprocess.Popen(
         [command_line, "run", "--record", str(recording), "--", sys.executable, "-c", code],
-        check=True,
         stderr=subprocess.DEVNULL,
-    )
+    ) as job:
+        assert job.wait(60) == 0
     from gpu_tracker.recording.reader import load
 
     loaded = load(str(recording))
     assert [(region.path, region.calls) for region in loaded.regions] == [(("part",), 1)]
     assert [row.values for row in loaded.metrics] == [{"loss": 2.0}]
     assert loaded.processes[0].cpu_seconds > 0
-    assert not [name for name in set(os.listdir("/dev/shm")) - before if name.startswith("gpu-tracker")]
+    assert not [name for name in os.listdir("/dev/shm") if name.startswith(f"gpu-tracker-{job.pid}-")]
 
 
 def test_trackers_inside_each_other(tmp_path: Path) -> None:

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from .devices import Device as Device
     from .devices import DeviceProcess as DeviceProcess
     from .devices import gpus as gpus
+    from .recordings import Recording as Recording
+    from .recordings import load as load
     from .regions import log as log
     from .regions import region as region
 
@@ -23,10 +25,12 @@ __all__ = [
     "ComparisonReport",
     "Device",
     "DeviceProcess",
+    "Recording",
     "Tracker",
     "__version__",
     "compare",
     "gpus",
+    "load",
     "log",
     "region",
     "track",
@@ -37,9 +41,11 @@ _ROOMS = {
     "ComparisonReport": "comparing",
     "Device": "devices",
     "DeviceProcess": "devices",
+    "Recording": "recordings",
     "Tracker": "api",
     "compare": "comparing",
     "gpus": "devices",
+    "load": "recordings",
     "log": "regions",
     "region": "regions",
     "track": "api",

@@ -7,6 +7,10 @@ from __future__ import annotations
 
 from .values import NamedTuple
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
 # How a number was obtained, best first.
 EXACT = "exact"  # a kernel or driver counter, or a kernel high-water mark
 SAMPLED = "sampled"  # the largest of the looks taken
@@ -406,14 +410,15 @@ class End(NamedTuple):
 
 
 class Recording(NamedTuple):
-    """A recording in memory. Without an end, the sampler was killed."""
+    """A recording. Without an end, the sampler was killed. Read from a file, its sequences are decoded when looked at."""
 
     header: Header
-    samples: tuple[Sample, ...]
+    samples: Sequence[Sample]
     marks: tuple[Mark, ...]
     end: End | None
     totals: Totals
-    problems: tuple[str, ...] = ()
-    regions: tuple[RegionTotals, ...] = ()
-    metrics: tuple[MetricRow, ...] = ()
-    processes: tuple[ProcessTotals, ...] = ()
+    problems: Sequence[str] = ()
+    """The lines that had to be left out. Looking at samples, regions, metrics or processes may find more."""
+    regions: Sequence[RegionTotals] = ()
+    metrics: Sequence[MetricRow] = ()
+    processes: Sequence[ProcessTotals] = ()

@@ -79,7 +79,7 @@ class Tracker:
     a recording to that file, or into that directory; `max_overhead` is the share of one core that
     measuring may cost; `full_resolution` writes a line for every look; `gpu` says whose devices to look at
     ("nvidia", "amd", "intel", "apple", several of them, or "none"). `gpu_uuids` takes UUIDs, their beginnings,
-    numbers and names.
+    numbers and names. `tracking_file` (.csv or .sqlite) gets a row per window while tracking.
     """
 
     State = _State
@@ -101,6 +101,7 @@ class Tracker:
         max_overhead: float = Settings().max_overhead,
         full_resolution: bool = False,
         gpu: str | Iterable[str] | None = None,
+        tracking_file: str | os.PathLike[str] | None = None,
     ) -> None:
         self._settings = check(
             Settings(
@@ -125,6 +126,7 @@ class Tracker:
         self.join_timeout = join_timeout
         self.state = Tracker.State.NEW
         self._record = None if record is None else os.path.abspath(os.fspath(record))
+        self.tracking_file = None if tracking_file is None else _check_tracking_file(os.fspath(tracking_file))
         self.recording_path: str | None = None
         self._lock = allocate_lock()
         self._sampler: SamplerProcess | None = None
@@ -147,6 +149,8 @@ class Tracker:
         if self._root_pid != os.getpid() and not self._root_was_given:
             self._root_pid = os.getpid()  # made before a fork, used after it
         self._recording = None
+        if self.tracking_file is not None:
+            _create_tracking_file(self.tracking_file)
         self.recording_path = self._create_recording()
         self._regions_place = None if self._root_was_given else choose_place(os.environ)
         self._plan = self._make_plan()
@@ -283,6 +287,9 @@ class Tracker:
             recording_path=self.recording_path,
             regions_place=self._regions_place,
             source=self._process_source,
+            tracking=None
+            if self.tracking_file is None
+            else (self.tracking_file, (settings.ram_unit, settings.gpu_ram_unit, settings.time_unit)),
         )
 
     def _start_sampler(self, plan: Plan) -> SamplerProcess | None:
@@ -427,6 +434,18 @@ def _check_exists(pid: int) -> None:
         pass  # somebody else's, but there
     except OverflowError:
         raise ValueError(f"{pid} is not a valid process ID: it is too large.") from None
+
+
+def _check_tracking_file(path: str) -> str:
+    from .recording.tracking_file import check_tracking_path
+
+    return check_tracking_path(path)
+
+
+def _create_tracking_file(path: str) -> None:
+    from .recording.tracking_file import create_tracking_file
+
+    create_tracking_file(path)
 
 
 def _own_command() -> tuple[str, ...]:

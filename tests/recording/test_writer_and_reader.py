@@ -46,7 +46,7 @@ def test_what_was_written_is_read(path: Path) -> None:
     recording = load(str(path))
 
     assert recording.header == header()
-    assert recording.samples == (sample(1.0, 100), sample(2.0, 900), sample(3.0, 900))
+    assert tuple(recording.samples) == (sample(1.0, 100), sample(2.0, 900), sample(3.0, 900))
     assert recording.marks == (found(gpu()), Mark(3.0, "note", "Said once."))
     assert recording.totals == totals()
     assert recording.end is not None

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from types import ModuleType
     from typing import NoReturn
 
-COMMANDS = ("run", "attach", "report", "compare", "ls", "combine", "watch", "query", "doctor")
+COMMANDS = ("run", "attach", "report", "export", "compare", "ls", "combine", "watch", "query", "doctor")
 _TRACKING = ("run", "attach")
 _HELP = ("-h", "--help", "-v", "--version")
 

@@ -16,7 +16,7 @@ from ..sampler.wire import FINAL, Plan, Start
 from .options import Parser, add_measuring, add_output, add_recording, check_format, to_settings
 from .output import Output
 from .run import show
-from .tracking import DEFAULT_DIRECTORY, create_recording, resolve_gpus
+from .tracking import DEFAULT_DIRECTORY, create_recording, make_tracking_file, resolve_gpus
 
 NAME = "attach"
 _ANSWER_SECONDS = 10.0
@@ -51,6 +51,7 @@ def main(arguments: list[str], sampler: SamplerProcess) -> int:
         source=read_process_source(),
         recording_path=path,
         regions_place=None,
+        tracking=make_tracking_file(options.tracking_file, settings),
     )
     sampler.send("prepare", *plan)
     if not sampler.wait_until_ready(READY_SECONDS):

@@ -40,7 +40,7 @@ def main(arguments: list[str], sampler: SamplerProcess) -> int:
     format_name = check_format(options.format, _FORMATS)
     settings = to_settings(options)
     output = Output(options.output)
-    tracked = track_command(sampler, command, settings, options.record)
+    tracked = track_command(sampler, command, settings, options.record, options.tracking_file)
     report = build(tracked.recording)
     if not settings.disable_logs:
         for note in report.notes:

@@ -78,6 +78,13 @@ def add_recording(parser: argparse.ArgumentParser, default: str | None) -> None:
         "--no-record", dest="record", action="store_const", const=None, help="write no recording"
     )
     parser.add_argument(
+        "--tf",
+        "--tracking-file",
+        dest="tracking_file",
+        metavar="FILE",
+        help="write a row per window to FILE (.csv or .sqlite) while the job runs",
+    )
+    parser.add_argument(
         "--full-resolution", action="store_true", help="record every look, without bounding the file"
     )
     parser.add_argument(

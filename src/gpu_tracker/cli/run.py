@@ -37,7 +37,7 @@ def main(arguments: list[str], sampler: SamplerProcess) -> int:
     format_name = check_format(options.format, FORMATS)
     settings = to_settings(options)
     output = Output(options.output)
-    tracked = track_command(sampler, command, settings, options.record)
+    tracked = track_command(sampler, command, settings, options.record, options.tracking_file)
     show(output, tracked.recording, format_name, tracked.recording_path)
     return tracked.ending.exit_code
 

@@ -48,6 +48,17 @@ def create_recording(place: str | None, command: Sequence[str], pid: int) -> str
         return None
 
 
+def make_tracking_file(path: str | None, settings: Settings) -> tuple[str, tuple[str, str, str]] | None:
+    """An empty tracking file, if one is wanted, and the units in it."""
+    if path is None:
+        return None
+    from ..recording.tracking_file import check_tracking_path, create_tracking_file
+
+    place = check_tracking_path(path)
+    create_tracking_file(place)
+    return place, (settings.ram_unit, settings.gpu_ram_unit, settings.time_unit)
+
+
 def resolve_gpus(sampler: SamplerProcess, settings: Settings) -> tuple[str, ...] | None:
     """The GPUs that the user named, by their UUIDs."""
     try:
@@ -57,10 +68,15 @@ def resolve_gpus(sampler: SamplerProcess, settings: Settings) -> tuple[str, ...]
 
 
 def track_command(
-    sampler: SamplerProcess, command: list[str], settings: Settings, record: str | None
+    sampler: SamplerProcess,
+    command: list[str],
+    settings: Settings,
+    record: str | None,
+    tracking_file: str | None = None,
 ) -> Tracked:
     """Run the command under the sampler, and never let the one suffer from the other."""
     source = read_process_source()
+    tracking = make_tracking_file(tracking_file, settings)
     path = create_recording(record, command, os.getpid())
     from .job import CannotStartError, Job
 
@@ -82,14 +98,16 @@ def track_command(
         source=source,
         regions_place=place,
         recording_path=path,
+        tracking=tracking,
     )
     sampler.send("prepare", *plan)
     sampler.wait_until_ready(READY_SECONDS)
     try:
         job = Job(command)
     except CannotStartError:
-        if path is not None:
-            os.unlink(path)
+        for made in (path, tracking and tracking[0]):
+            if made is not None:
+                os.unlink(made)
         if place is not None:
             remove_place(place)
         raise

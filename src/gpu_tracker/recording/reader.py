@@ -1,142 +1,183 @@
-"""Reading a recording, also one that was cut off anywhere."""
+"""Reading a recording, also one that was cut off anywhere, is damaged, or was never one.
+
+The file is walked through once. What a summary needs is decoded then; samples, of which there may be a million, are only
+looked at: two lines that differ in nothing but their digits are equally whole.
+"""
 
 from __future__ import annotations
 
-import json
 import os
+import re
+from array import array
 
 from ..errors import RecordingError
-from ..model import (
-    End,
-    Header,
-    Mark,
-    MetricRow,
-    Peaks,
-    ProcessTotals,
-    Recording,
-    RegionTotals,
-    Sample,
-    Totals,
-)
+from ..model import Peaks, Recording, Totals
+from .damage import Damage
+from .fields import check
+from .lazy import WRONG_DATA, LastLines, MetricLines, SampleLines, decode_sample_line, parse
+from .lines import LineFile, open_descriptor, open_path
 from .schema import (
     VERSION,
     decode_end,
     decode_header,
     decode_mark,
-    decode_metrics,
     decode_process,
     decode_region,
-    decode_sample,
 )
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
     from typing import Any
 
-_WRONG_DATA = (KeyError, TypeError, ValueError, IndexError, AttributeError)
+    from ..model import End, Header, Mark
+
+_DIGITS = b"0123456789"
+_METRICS = b'{"metrics":'
+_LOOKS = re.compile(rb'"looks":\s*(\d{1,18})')
+# Files of ours have a few dozen shapes; one that has a new one in every line must not fill the memory.
+_MOST_SHAPES = 10_000
 
 
-def load(path: str) -> Recording:
+def load(path: str | os.PathLike[str]) -> Recording:
     """Read a recording from a file."""
-    try:
-        with open(path, "rb") as file:
-            return read_lines(file, path)
-    except OSError as error:
-        raise RecordingError(f"Cannot read {path}: {error.strerror or error}.") from None
+    name = os.fspath(path)
+    return read(LineFile(name, lambda: open_path(name)))
 
 
 def load_descriptor(fd: int) -> Recording:
-    """Read a recording that has no name (any more)."""
-    try:
-        with open(os.dup(fd), "rb") as file:
-            file.seek(0)
-            return read_lines(file, "The recording")
-    except OSError as error:
-        raise RecordingError(f"The recording cannot be read: {error.strerror}.") from None
+    """Read a recording that has no name (any more). Its owner may close it, so nothing is left for later."""
+    recording = read(LineFile("the recording", lambda: open_descriptor(fd)))
+    return recording._replace(samples=tuple(recording.samples), metrics=tuple(recording.metrics))
 
 
-def read_lines(lines: Iterable[bytes], name: str) -> Recording:
+def read(file: LineFile) -> Recording:
     """Put the lines together. The last one may be torn; any other bad line is said, not hidden."""
-    header: Header | None = None
-    end: End | None = None
-    samples: list[Sample] = []
-    marks: list[Mark] = []
-    regions: dict[tuple[int, tuple[str, ...]], RegionTotals] = {}
-    metrics: list[MetricRow] = []
-    processes: dict[tuple[int, float], ProcessTotals] = {}
-    problems: list[str] = []
-    peaks = Peaks()
-    for number, line in enumerate(lines, start=1):
+    scan = _Scan(file)
+    shapes = scan.shapes
+    try:
+        for number, (offset, line) in enumerate(file.read_all(), start=1):
+            has_peaks = shapes.get(line.translate(None, _DIGITS))
+            if has_peaks is None:
+                scan.take(number, offset, line)
+                continue
+            scan.sample_offsets.append(offset)
+            if has_peaks:
+                scan.grown_offsets.append(offset)
+    except OSError as error:
+        raise RecordingError(f"Cannot read {file.name}: {error.strerror}.") from None
+    return scan.finish()
+
+
+class _Scan:
+    """One walk through the lines of a file."""
+
+    def __init__(self, file: LineFile) -> None:
+        self._file = file
+        self._damage = Damage()
+        self._header: Header | None = None
+        self._marks: list[Mark] = []
+        self._end: End | None = None
+        self._regions: dict[tuple[int, tuple[str, ...]], tuple[int, bytes]] = {}
+        self._processes: dict[tuple[int, float], tuple[int, bytes]] = {}
+        self._metric_offsets = array("q")
+        self.sample_offsets = array("q")
+        self.grown_offsets = array("q")
+        self.shapes: dict[bytes, bool] = {}
+        """Sample lines without their digits, and whether such a line tells peaks."""
+
+    def take(self, number: int, offset: int, line: bytes) -> None:
+        """A line that is no sample of a known shape."""
         if not line.strip():
-            continue
+            return
         try:
-            kind, data = _parse_line(line)
-            if header is None:
-                header = _read_header(kind, data, name)
-            elif kind == "sample":
-                samples.append(decode_sample(data, peaks))
-                peaks = samples[-1].peaks
-            elif kind == "mark":
-                marks.append(decode_mark(data))
-            elif kind == "region":
-                region = decode_region(data)
-                regions[region.pid, region.path] = region
-            elif kind == "metrics":
-                metrics += decode_metrics(data)
-            elif kind == "process":
-                process = decode_process(data)
-                processes[process.pid, process.first_seconds] = process
+            if self._header is not None and line.startswith(_METRICS) and line.endswith(b"}}\n"):
+                self._metric_offsets.append(offset)
             else:
-                end = decode_end(data)
-        except _WRONG_DATA:
+                self._decode(offset, line, *parse(line))
+        except WRONG_DATA:
             # A header that did not fit on a full disk is written again as soon as there is room.
-            if header is None and not line.startswith(b'{"header"'):
-                raise RecordingError(f"{name} is not a recording of gpu-tracker.") from None
+            if self._header is None and not line.startswith(b'{"header"'):
+                raise RecordingError(f"{self._file.name} is not a recording of gpu-tracker.") from None
             if line.endswith(b"\n"):
-                problems.append(f"Line {number} of the recording is damaged and was left out.")
-    if header is None:
-        raise RecordingError(f"{name} is empty: the job was killed before anything was recorded.")
-    totals = end.totals if end else _totals_at(samples[-1] if samples else None, samples)
-    return Recording(
-        header,
-        tuple(samples),
-        tuple(marks),
-        end,
-        totals,
-        tuple(problems),
-        tuple(regions.values()),
-        tuple(metrics),
-        tuple(processes.values()),
-    )
+                self._damage.note(offset, number)
 
+    def _decode(self, offset: int, line: bytes, kind: str, data: dict[str, Any]) -> None:
+        if self._header is None:
+            self._header = _read_header(kind, data, self._file.name)
+        elif kind == "sample":
+            decode_sample_line(data, Peaks())  # raises if it is damaged
+            self.sample_offsets.append(offset)
+            has_peaks = "peaks" in data
+            if has_peaks:
+                self.grown_offsets.append(offset)
+            if line.endswith(b"\n") and len(self.shapes) < _MOST_SHAPES:
+                self.shapes[line.translate(None, _DIGITS)] = has_peaks
+        elif kind == "mark":
+            mark = decode_mark(data)
+            check(mark)
+            self._marks.append(mark)
+        elif kind == "region":
+            self._regions[data["pid"], tuple(data["path"])] = offset, line
+        elif kind == "metrics":
+            self._metric_offsets.append(offset)
+        elif kind == "process":
+            self._processes[data["pid"], data["first_seconds"]] = offset, line
+        elif kind == "end":
+            end = decode_end(data)
+            check(end)
+            self._end = end
+        else:
+            raise ValueError(kind)
 
-def _parse_line(line: bytes) -> tuple[str, dict[str, Any]]:
-    ((kind, data),) = json.loads(line).items()
-    return kind, data
+    def finish(self) -> Recording:
+        """Everything that was found."""
+        if self._header is None:
+            raise RecordingError(
+                f"{self._file.name} is empty: the job was killed before anything was recorded."
+            )
+        samples = SampleLines(self._file, self.sample_offsets, self.grown_offsets, self._damage)
+        totals = self._end.totals if self._end else self._totals_so_far(samples)
+        return Recording(
+            self._header,
+            samples,
+            tuple(self._marks),
+            self._end,
+            totals,
+            self._damage,
+            LastLines(self._regions, decode_region, self._damage),
+            MetricLines(self._file, self._metric_offsets, self._damage),
+            LastLines(self._processes, decode_process, self._damage),
+        )
+
+    def _totals_so_far(self, samples: SampleLines) -> Totals:
+        """The last sample holds all counters, and the peaks are those of all lines together."""
+        last = samples.last()
+        if last is None:
+            return Totals()
+        return Totals(
+            last.at_seconds,
+            last.main_cpu_seconds,
+            last.descendants_cpu_seconds,
+            last.system_cpu_seconds,
+            self._count_looks(),
+            last.gpu_counters,
+            last.peaks,
+        )
+
+    def _count_looks(self) -> int:
+        found = map(_LOOKS.search, self._file.read_back(self.sample_offsets))
+        return sum([int(match[1]) for match in found if match])
 
 
 def _read_header(kind: str, data: dict[str, Any], name: str) -> Header:
     if kind != "header":
         raise ValueError(kind)
     version = data["version"]
-    if version != VERSION:
+    if type(version) is int and version != VERSION:
         raise RecordingError(
             f"{name} is a recording of version {version}; this gpu-tracker reads version {VERSION}.",
             "Update gpu-tracker to read it.",
         )
-    return decode_header(data)
-
-
-def _totals_at(last: Sample | None, samples: list[Sample]) -> Totals:
-    if last is None:
-        return Totals()
-    return Totals(
-        last.at_seconds,
-        last.main_cpu_seconds,
-        last.descendants_cpu_seconds,
-        last.system_cpu_seconds,
-        sum(sample.looks for sample in samples),
-        last.gpu_counters,
-        last.peaks,
-    )
+    header = decode_header(data)
+    check(header)
+    return header

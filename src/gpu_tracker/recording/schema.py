@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 VERSION = 1
 
 _RAM_PEAKS = ("main_ram", "descendants_ram", "combined_ram")
+_NO_NUMBERS = ("nan", "inf", "-inf")
 _LISTS = {"gpus": GpuPeaks, "gpu_processes": GpuProcessPeak}
 _BUSIEST = ("main_busiest", "descendants_busiest", "combined_busiest", "system_busiest")
 
@@ -145,6 +146,12 @@ def _encode_number(value: float | None) -> float | str | None:
     return repr(value)
 
 
+def _decode_number(value: float | str) -> float:
+    if value in _NO_NUMBERS:
+        return float(value)
+    return value  # type: ignore[return-value]
+
+
 def encode_process(process: ProcessTotals) -> dict[str, Any]:
     """All fields by name."""
     return {
@@ -217,15 +224,15 @@ def decode_sample(data: dict[str, Any], peaks_before: Peaks) -> Sample:
     if len(ram) == 1:
         ram = [ram[0], Spread(0, 0, 0), ram[0]]
     main, descendants, combined = ram
-    peaks = decode_peaks(data.get("peaks", {}), peaks_before)
+    peaks = decode_peaks(data["peaks"], peaks_before) if "peaks" in data else peaks_before
     uuids = [gpu.uuid for gpu in peaks.gpus]
     return Sample(
-        float(data["at"]),
+        data["at"],
         data["looks"],
         data["late"],
-        float(main_cpu),
-        float(descendants_cpu),
-        float(system_cpu),
+        main_cpu,
+        descendants_cpu,
+        system_cpu,
         main,
         descendants,
         combined,
@@ -258,7 +265,7 @@ def decode_peaks(data: dict[str, Any], before: Peaks) -> Peaks:
 def decode_mark(data: dict[str, Any]) -> Mark:
     """A mark."""
     gpu = data.get("gpu")
-    return Mark(float(data["at"]), data["kind"], data.get("text", ""), None if gpu is None else Gpu(**gpu))
+    return Mark(data["at"], data["kind"], data.get("text", ""), None if gpu is None else Gpu(**gpu))
 
 
 def decode_region(data: dict[str, Any]) -> RegionTotals:
@@ -271,8 +278,8 @@ def decode_metrics(data: dict[str, Any]) -> list[MetricRow]:
     columns = data["values"].items()
     return [
         MetricRow(
-            float(at),
-            {name: float(column[index]) for name, column in columns if column[index] is not None},
+            at,
+            {name: _decode_number(column[index]) for name, column in columns if column[index] is not None},
             step,
             pid,
         )

@@ -25,7 +25,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import ModuleType
 
-    from ..model import Allocation, ProcessReading, ProcessTotals, RegionTotals
+    from ..model import Allocation, ProcessReading, ProcessTotals, RegionTotals, Sample
+    from ..recording.tracking_file import TrackingFile
     from ..recording.writer import Writer
     from ..sources import MachineSource, ProcessTreeSource
     from ..sources.allocation import MemoryLimit
@@ -78,6 +79,7 @@ class Sampler:
         self._regions = RegionAccount()
         self._regions_seconds = 0.0
         self._n_processes_written = 0
+        self._tracking: TrackingFile | None = None
         self._readings: tuple[ProcessReading, ...] = ()
         self._readings_with_sharing: tuple[ProcessReading, ...] | None = None
 
@@ -103,6 +105,11 @@ class Sampler:
         self.deadlines = Deadlines(self._start_seconds, min(self._asked_seconds, _FIRST_LOOK_SECONDS))
         self._budget = Budget(plan.max_overhead, 0.0, _FIRST_CREDIT_SECONDS)
         self.header = make_header(plan, start, self._tracker_version, self._allocation, self._source.NAME)
+        if plan.tracking is not None:
+            try:
+                self._tracking = _open_tracking_file(plan.tracking, self.header)
+            except OSError as error:
+                self._say(0.0, f"The tracking file could not be written: {error.strerror}.")
         self._gpus.begin(self._start_seconds)
         self._gpus.pids = self._account.pids
         self._take_gpus()
@@ -163,6 +170,8 @@ class Sampler:
         if self._plan.recording_path and self._writer.is_deleted():
             self._say(at_seconds, "The recording was deleted while it was being written.")
         self._write_line(at_seconds)
+        if self._tracking is not None:
+            self._write_tracking(at_seconds, self._tracking, None)
         end = End(
             reason,
             exit_code,
@@ -245,10 +254,13 @@ class Sampler:
                 self._writer.write_mark(self._unwritten_marks[0])
                 del self._unwritten_marks[0]
             self._write_details(at_seconds)
-            self._writer.write_sample(self._account.sample())
+            sample = self._account.sample()
+            self._writer.write_sample(sample)
         except OSError as error:
             self._note_write_failure(at_seconds, error)
             return
+        if self._tracking is not None:
+            self._write_tracking(at_seconds, self._tracking, sample)
         self._account.start_window()
         self._line_seconds = at_seconds
 
@@ -277,6 +289,18 @@ class Sampler:
         self._n_processes_written += 1
         if self._n_processes_written <= _MOST_PROCESSES_WRITTEN:
             self._writer.write_process(process)
+
+    def _write_tracking(self, at_seconds: float, file: TrackingFile, sample: Sample | None) -> None:
+        """One row more, or without a sample the last ones."""
+        gpus = [mark.gpu for mark in self.marks if mark.gpu is not None]
+        try:
+            if sample is None:
+                file.close(gpus)
+            else:
+                file.add(sample, gpus)
+        except OSError as error:
+            self._tracking = None
+            self._say(at_seconds, f"The tracking file could not be written any further: {error.strerror}.")
 
     def _note_write_failure(self, at_seconds: float, error: OSError) -> None:
         if not self._has_write_failed:
@@ -348,6 +372,15 @@ def _connect(plan: Plan, limit: MemoryLimit | None) -> tuple[ModuleType, Machine
         if is_readable:
             return module, machine
     raise OSError(f"no process source works on this {os.uname().sysname}")
+
+
+def _open_tracking_file(wish: tuple[str, tuple[str, str, str]], header: Header) -> TrackingFile:
+    """Imported only if asked for: a sampler starts in no time."""
+    from ..recording.tracking_file import TrackingFile
+    from ..recording.tracking_rows import TrackingUnits
+
+    path, units = wish
+    return TrackingFile(path, header, TrackingUnits(*units))
 
 
 def _read_own_peak_bytes() -> int:

@@ -54,6 +54,8 @@ class Plan(NamedTuple):
     """The directory of the job's boards; None: there is none."""
     source: str | None
     """The process source to use, or None for the best there is."""
+    tracking: tuple[str, tuple[str, str, str]] | None = None
+    """A tracking file, which exists already, and the units of RAM, GPU RAM and time in it."""
 
 
 def pack(word: str, *values: Any) -> bytes:

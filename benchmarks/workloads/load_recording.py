@@ -1,0 +1,90 @@
+"""Loads a recording of that many samples, and a tenth as many regions, and summarizes it: load_recording.py FILE SAMPLES.
+
+The file is written first if it is not there; loading then happens in a fresh process, whose memory counts.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import sys
+import time
+
+from gpu_tracker.model import Allocation, End, Header, Peaks, RamPeak, RegionTotals, Sample, Spread, Totals
+from gpu_tracker.recording.encode import to_json
+from gpu_tracker.recording.schema import encode_end, encode_header, encode_region, encode_sample
+
+GB = 10**9
+N_TEMPLATES = 1000
+AT = '"at":0.0,'
+PEAKS = Peaks(main_ram=RamPeak(2 * GB, GB, GB), combined_ram=RamPeak(2 * GB, GB, GB))
+
+
+def write(path: str, n_samples: int) -> None:
+    """Every hundredth sample tells a new peak; regions come and come again."""
+    allocation = Allocation(8, 8.0, "machine", 64 * GB, 64 * GB, "machine")
+    header = Header(1, "0", ("job",), 1, "host", "2026-01-01T00:00:00+0000", 0.1, allocation, "procfs", 8.0)
+    templates = [_sample_line(number) for number in range(N_TEMPLATES)]
+    with open(f"{path}.tmp", "w", encoding="ascii") as file:
+        file.write(to_json({"header": encode_header(header)}) + "\n")
+        for number in range(n_samples):
+            file.write(templates[number % N_TEMPLATES].replace(AT, f'"at":{number / 10},'))
+            if number % 10 == 0:
+                file.write(to_json({"region": encode_region(_region(number // 10, n_samples))}) + "\n")
+        totals = Totals(n_samples / 10, 1.0, 1.0, 1.0, n_samples, (), PEAKS)
+        file.write(to_json({"end": encode_end(End("exited", 0, totals, 1.0, GB))}) + "\n")
+    os.replace(f"{path}.tmp", path)
+
+
+def _sample_line(number: int) -> str:
+    noise = number * 7919 % 1000 * 10**6
+    main, others = Spread(GB, GB + noise / 2, GB + noise), Spread(0, noise / 3, noise)
+    peaks = PEAKS._replace(system_ram_bytes=8 * GB + number) if number % 100 == 0 else Peaks()
+    sample = Sample(
+        0.0,
+        1,
+        0.001,
+        number * 1.5,
+        0.25,
+        number * 2.5,
+        main,
+        others,
+        main,
+        8 * GB + noise,
+        9,
+        2,
+        (),
+        (),
+        peaks,
+    )
+    return to_json({"sample": encode_sample(sample, Peaks())}) + "\n"
+
+
+def _region(number: int, n_samples: int) -> RegionTotals:
+    return RegionTotals(
+        100, ("epoch", f"step {number % max(1, n_samples // 100)}"), number, 0, number * 0.1, 0.05, 0.2, 0.01
+    )
+
+
+def main(path: str, n_samples: int) -> None:
+    if not os.path.exists(path):
+        write(path, n_samples)
+    os.execv(sys.executable, [sys.executable, __file__, path])
+
+
+def load(path: str) -> None:
+    import gpu_tracker
+
+    began = time.perf_counter()
+    summary = gpu_tracker.load(path).summary
+    seconds = time.perf_counter() - began
+    peak_bytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    print(json.dumps({"seconds": seconds, "peak_bytes": peak_bytes, "looks": summary.looks}))
+
+
+if __name__ == "__main__":
+    if len(sys.argv) > 2:
+        main(sys.argv[1], int(sys.argv[2]))
+    else:
+        load(sys.argv[1])

@@ -1,0 +1,28 @@
+"""GIVE AWAY. A recording as a file for other programs.
+
+A format is a module with a `NAME`, the `SUFFIXES` it goes by, whether it `HOLDS_ALL_TABLES`, and
+`write(path, report, tables)`; adding one is one file and one name here.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+from ..errors import UsageError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import ModuleType
+
+FORMATS = ("csv", "parquet", "sqlite", "json")
+
+
+def find_format(path: str) -> ModuleType:
+    """The format that the name of a file asks for."""
+    suffixes: list[str] = []
+    for name in FORMATS:
+        module = import_module(f".as_{name}", __name__)
+        if path.lower().endswith(module.SUFFIXES):
+            return module
+        suffixes += module.SUFFIXES
+    raise UsageError(f"The name of {path!r} tells no format.", f"Let it end with {', '.join(suffixes)}.")

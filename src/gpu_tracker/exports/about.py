@@ -1,0 +1,34 @@
+"""What a file tells about the recording beside its tables: header, summary and notes, each as JSON. Pure."""
+
+from __future__ import annotations
+
+import json
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from ..reports.build import Report
+
+
+def describe(report: Report) -> dict[str, str]:
+    """JSON texts by name."""
+    facts = {
+        "header": report.header,
+        "summary": report.summary,
+        "ending": report.ending,
+        "exit_code": report.exit_code,
+        "notes": report.notes,
+    }
+    return {name: json.dumps(_plain(value)) for name, value in facts.items()}
+
+
+def spell_number(value: Any) -> Any:
+    """A number that JSON and SQLite have no word for (nan, infinity) as a text; anything else as it is."""
+    return repr(value) if type(value) is float and value - value != 0 else value
+
+
+def _plain(value: Any) -> Any:
+    if hasattr(value, "_asdict"):
+        return {name: _plain(field) for name, field in value._asdict().items()}
+    return [_plain(item) for item in value] if isinstance(value, tuple) else value

@@ -1,0 +1,34 @@
+"""One table, its names in the first line. Text is always in quotes; what is not known is nothing at all, not even quotes."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from ..analysis.tables import Table
+    from ..reports.build import Report
+
+NAME = "csv"
+SUFFIXES = (".csv",)
+HOLDS_ALL_TABLES = False
+
+
+def write(path: str, _report: Report, tables: Sequence[Table]) -> None:
+    """Row by row."""
+    (table,) = tables
+    with open(path, "w", encoding="utf-8", errors="backslashreplace", newline="") as file:
+        file.write(",".join(_quote(column.name) for column in table.columns) + "\n")
+        file.writelines(",".join(map(_write_field, row)) + "\n" for row in table.rows())
+
+
+def _write_field(value: Any) -> str:
+    """The standard writer does not tell an empty text from one that is not known."""
+    if value is None:
+        return ""
+    return _quote(value) if isinstance(value, str) else repr(value)
+
+
+def _quote(text: str) -> str:
+    return '"' + text.replace('"', '""') + '"'

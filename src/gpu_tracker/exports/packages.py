@@ -1,0 +1,24 @@
+"""Packages that may be missing: imported when needed, and asked for in one sentence if they are not there."""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+from ..errors import TrackerError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import ModuleType
+
+_EXTRAS = {"pandas": "pandas", "polars": "polars", "pyarrow": "arrow", "pyarrow.parquet": "arrow"}
+
+
+def need(package: str) -> ModuleType:
+    """The package, or how to get it."""
+    try:
+        return import_module(package)
+    except ImportError:
+        raise TrackerError(
+            f"This needs {package.partition('.')[0]}, which is not installed.",
+            f"Install it with: pip install 'gpu-tracker[{_EXTRAS[package]}]'",
+        ) from None

@@ -1,0 +1,44 @@
+"""Which lines had to be left out, said in a few sentences. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import overload
+
+_MOST_SENTENCES = 10
+
+
+class Damage(Sequence[str]):
+    """The lines that were found damaged so far, each once: a sentence for each of the first, and one for all others."""
+
+    def __init__(self) -> None:
+        self._numbers_by_offset: dict[int, int | None] = {}
+
+    def note(self, offset: int, number: int | None = None) -> None:
+        """The line that begins there was left out; whoever walks through the file knows its number."""
+        self._numbers_by_offset.setdefault(offset, number)
+
+    def __len__(self) -> int:
+        return min(len(self._numbers_by_offset), _MOST_SENTENCES + 1)
+
+    if TYPE_CHECKING:
+
+        @overload
+        def __getitem__(self, index: int) -> str: ...
+        @overload
+        def __getitem__(self, index: slice) -> tuple[str, ...]: ...
+
+    def __getitem__(self, index: int | slice) -> str | tuple[str, ...]:
+        first = list(self._numbers_by_offset.items())[:_MOST_SENTENCES]
+        n_more = len(self._numbers_by_offset) - len(first)
+        sentences = [f"{_name(*line)} of the recording is damaged and was left out." for line in first]
+        if n_more:
+            sentences.append(f"The same is true of {n_more} more lines of it.")
+        return tuple(sentences)[index]
+
+
+def _name(offset: int, number: int | None) -> str:
+    return f"The line at byte {offset}" if number is None else f"Line {number}"

@@ -1,0 +1,218 @@
+"""Parts of a recording that are decoded when somebody looks at them: a summary needs none of them."""
+
+from __future__ import annotations
+
+import json
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
+from itertools import accumulate, islice
+
+from ..errors import RecordingError
+from ..model import MetricRow, Peaks, Sample
+from .fields import check
+from .schema import decode_metrics, decode_peaks, decode_sample
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from array import array
+    from collections.abc import Callable, Iterator
+    from typing import Any, TypeVar, overload
+
+    from .damage import Damage
+    from .lines import LineFile
+
+    _Item = TypeVar("_Item")
+
+# Everything that decoding may raise on data that is not ours; nesting without end is one of them.
+WRONG_DATA = (KeyError, TypeError, ValueError, IndexError, AttributeError, ArithmeticError, RecursionError)
+
+
+def parse(line: bytes) -> tuple[str, dict[str, Any]]:
+    """What a line is, and its data."""
+    ((kind, data),) = _decoder.decode(line.decode()).items()
+    return kind, data
+
+
+def decode_line(line: bytes, decode: Callable[[dict[str, Any]], _Item]) -> _Item:
+    """The value of a line, if it is one."""
+    value = decode(parse(line)[1])
+    check(value)
+    return value
+
+
+def decode_sample_line(data: dict[str, Any], peaks_before: Peaks) -> Sample:
+    """A sample, if it is one. The peaks before it have been checked already."""
+    sample = decode_sample(data, peaks_before)
+    check(sample, len(sample) if "peaks" in data else len(sample) - 1)
+    return sample
+
+
+def _refuse(word: str) -> float:
+    raise ValueError(word)
+
+
+_decoder = json.JSONDecoder(parse_constant=_refuse)
+
+
+class SampleLines(Sequence[Sample]):
+    """The samples in order. Walking through them is cheap; the peaks of one alone are put together from all before."""
+
+    def __init__(self, file: LineFile, offsets: array[int], grown: array[int], damage: Damage) -> None:
+        self._file = file
+        self._offsets = offsets
+        self._grown = grown
+        """The offsets of those whose lines tell a new peak."""
+        self._damage = damage
+
+    def __len__(self) -> int:
+        return len(self._offsets)
+
+    def __iter__(self) -> Iterator[Sample]:
+        peaks = Peaks()
+        for offset, line in zip(self._offsets, self._file.read_back(self._offsets), strict=True):
+            try:
+                sample = decode_sample_line(parse(line)[1], peaks)
+            except WRONG_DATA:
+                self._damage.note(offset)
+            else:
+                peaks = sample.peaks
+                yield sample
+
+    if TYPE_CHECKING:
+
+        @overload
+        def __getitem__(self, index: int) -> Sample: ...
+        @overload
+        def __getitem__(self, index: slice) -> tuple[Sample, ...]: ...
+
+    def __getitem__(self, index: int | slice) -> Sample | tuple[Sample, ...]:
+        if isinstance(index, slice):
+            return tuple(self)[index]
+        offset = self._offsets[index]
+        before = self._grown[: bisect_left(self._grown, offset)]
+        (line,) = self._file.read_back([offset])
+        try:
+            return decode_sample_line(parse(line)[1], self._put_peaks_together(before))
+        except WRONG_DATA:
+            raise RecordingError(f"The line at byte {offset} of {self._file.name} is damaged.") from None
+
+    def last(self) -> Sample | None:
+        """The last one that is whole."""
+        peaks = self._put_peaks_together(self._grown)
+        for offset in reversed(self._offsets):
+            (line,) = self._file.read_back([offset])
+            try:
+                return decode_sample_line(parse(line)[1], peaks)
+            except WRONG_DATA:
+                self._damage.note(offset)
+        return None
+
+    def _put_peaks_together(self, offsets: Sequence[int]) -> Peaks:
+        """The peaks after the lines that begin there."""
+        known: dict[str, Any] = {}
+        for line in self._file.read_back(offsets):
+            try:
+                grown = parse(line)[1]["peaks"]
+                check(decode_peaks(grown, Peaks()))
+            except WRONG_DATA:
+                continue  # whoever walks through the samples is told
+            known.update(grown)
+        return decode_peaks(known, Peaks())
+
+
+class MetricLines(Sequence[MetricRow]):
+    """What the job logged. A line holds many rows."""
+
+    def __init__(self, file: LineFile, offsets: array[int], damage: Damage) -> None:
+        self._file = file
+        self._offsets = offsets
+        self._damage = damage
+        self._ends: list[int] | None = None
+        """How many rows there are up to the end of each line."""
+
+    def __len__(self) -> int:
+        ends = self._count()
+        return ends[-1] if ends else 0
+
+    def __iter__(self) -> Iterator[MetricRow]:
+        for rows in self._decode(self._offsets):
+            yield from rows
+
+    if TYPE_CHECKING:
+
+        @overload
+        def __getitem__(self, index: int) -> MetricRow: ...
+        @overload
+        def __getitem__(self, index: slice) -> tuple[MetricRow, ...]: ...
+
+    def __getitem__(self, index: int | slice) -> MetricRow | tuple[MetricRow, ...]:
+        if isinstance(index, slice):
+            return (
+                tuple(islice(self, *index.indices(len(self))))
+                if (index.step or 1) > 0
+                else tuple(self)[index]
+            )
+        ends = self._count()
+        position = range(len(self))[index]
+        line = bisect_right(ends, position)
+        (rows,) = self._decode(self._offsets[line : line + 1])
+        return rows[position - ends[line]]
+
+    def _count(self) -> list[int]:
+        if self._ends is None:
+            self._ends = list(accumulate(map(len, self._decode(self._offsets))))
+        return self._ends
+
+    def _decode(self, offsets: array[int]) -> Iterator[list[MetricRow]]:
+        """The rows of each line; none for one that is damaged."""
+        for offset, line in zip(offsets, self._file.read_back(offsets), strict=True):
+            try:
+                rows = decode_metrics(parse(line)[1])
+                for row in rows:
+                    check(row)
+            except WRONG_DATA:
+                self._damage.note(offset)
+                rows = []
+            yield rows
+
+
+class LastLines(Sequence["_Item"]):
+    """Things of which the last line counts, decoded all together when the first of them is looked at."""
+
+    def __init__(
+        self,
+        lines: dict[Any, tuple[int, bytes]],
+        decode: Callable[[dict[str, Any]], _Item],
+        damage: Damage,
+    ) -> None:
+        self._lines = lines
+        self._decode = decode
+        self._damage = damage
+        self._items: tuple[_Item, ...] | None = None
+
+    def __len__(self) -> int:
+        return len(self._all())
+
+    def __iter__(self) -> Iterator[_Item]:
+        return iter(self._all())
+
+    if TYPE_CHECKING:
+
+        @overload
+        def __getitem__(self, index: int) -> _Item: ...
+        @overload
+        def __getitem__(self, index: slice) -> tuple[_Item, ...]: ...
+
+    def __getitem__(self, index: int | slice) -> _Item | tuple[_Item, ...]:
+        return self._all()[index]
+
+    def _all(self) -> tuple[_Item, ...]:
+        if self._items is None:
+            items = []
+            for offset, line in self._lines.values():
+                try:
+                    items.append(decode_line(line, self._decode))
+                except WRONG_DATA:
+                    self._damage.note(offset)
+            self._items = tuple(items)
+        return self._items

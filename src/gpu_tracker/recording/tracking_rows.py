@@ -1,0 +1,142 @@
+"""The rows of a tracking file as later versions of the existing tool write it: one per sample, in units of choice. Pure.
+
+Memory is the most in the window, CPU the mean over it. A sample does not tell main and descendants apart on GPUs and
+among threads: where there is more than one process those columns are empty.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from ..units import BYTES_PER_UNIT
+from ..values import NamedTuple
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from typing import Any
+
+    from ..model import Gpu, Header, Sample
+
+    Row = tuple[Any, ...]
+
+STATIC_COLUMNS = (
+    ("ram_unit", "text"),
+    ("gpu_ram_unit", "text"),
+    ("time_unit", "text"),
+    ("ram_system_capacity", "real"),
+    ("gpu_ram_system_capacity", "real"),
+    ("system_core_count", "integer"),
+    ("n_expected_cores", "real"),
+    ("system_gpu_count", "integer"),
+    ("n_expected_gpus", "integer"),
+)
+_PARTS = ("main", "descendants", "combined")
+_CPU_PARTS = ("system", *_PARTS)
+DATA_COLUMNS = (
+    *((f"{part}_ram", "real") for part in (*_PARTS, "system")),
+    *((f"{part}_gpu_ram", "real") for part in (*_PARTS, "system")),
+    ("gpu_sum_utilization_percent", "real"),
+    ("gpu_hardware_utilization_percent", "real"),
+    *((f"{part}_n_threads", "integer") for part in _PARTS),
+    *(
+        (f"cpu_{part}_{which}_utilization_percent", "real")
+        for part in _CPU_PARTS
+        for which in ("sum", "hardware")
+    ),
+    ("timestamp", "real"),
+)
+
+
+class TrackingUnits(NamedTuple):
+    """In which units the user wants the numbers."""
+
+    ram: str = "gigabytes"
+    gpu_ram: str = "gigabytes"
+    time: str = "hours"
+
+
+def make_static_row(header: Header, gpus: tuple[Gpu, ...], units: TrackingUnits) -> Row:
+    """What does not change."""
+    memory = sum(gpu.memory_bytes or 0 for gpu in gpus)
+    return (
+        *units,
+        header.allocation.ram_bytes / BYTES_PER_UNIT[units.ram],
+        memory / BYTES_PER_UNIT[units.gpu_ram],
+        header.allocation.machine_cores,
+        header.n_expected_cores,
+        len(gpus),
+        len(_choose_expected(header, gpus)),
+    )
+
+
+def make_data_rows(
+    samples: Iterable[Sample], header: Header, gpus: tuple[Gpu, ...], units: TrackingUnits
+) -> Iterator[Row]:
+    """One row per sample."""
+    before = None
+    for sample in samples:
+        yield make_data_row(sample, before, header, gpus, units)
+        before = sample
+
+
+def make_data_row(
+    sample: Sample, before: Sample | None, header: Header, gpus: tuple[Gpu, ...], units: TrackingUnits
+) -> Row:
+    """One sample, given the one before it."""
+    ram, gpu_ram = BYTES_PER_UNIT[units.ram], BYTES_PER_UNIT[units.gpu_ram]
+    expected = _choose_expected(header, gpus)
+    busy = [gpu.utilization_percent or 0.0 for gpu in sample.gpus if gpu.uuid in expected]
+    job_bytes = sum(gpu.job_bytes or 0 for gpu in sample.gpus)
+    used_bytes = sum(gpu.used_bytes or 0 for gpu in sample.gpus)
+    is_alone = sample.processes <= 1
+    return (
+        sample.main_ram_bytes.high / ram,
+        sample.descendants_ram_bytes.high / ram,
+        sample.combined_ram_bytes.high / ram,
+        sample.system_ram_bytes / ram,
+        job_bytes / gpu_ram if is_alone or not job_bytes else None,
+        0.0 if is_alone or not job_bytes else None,
+        job_bytes / gpu_ram,
+        used_bytes / gpu_ram,
+        sum(busy, 0.0),
+        sum(busy, 0.0) / max(1, len(expected)),
+        sample.threads if is_alone else None,
+        0 if is_alone else None,
+        sample.threads,
+        *_cpu_columns(sample, before, header),
+        _read_time(header.started_at) + sample.at_seconds,
+    )
+
+
+def _cpu_columns(sample: Sample, before: Sample | None, header: Header) -> Iterator[float | None]:
+    """Percent of one core, and of the cores, for each part."""
+    cores, expected = header.allocation.machine_cores, header.n_expected_cores
+    used, used_before = _cpu_seconds(sample), _cpu_seconds(before) if before else (0.0,) * len(_CPU_PARTS)
+    seconds = sample.at_seconds - (before.at_seconds if before else 0.0)
+    for part, now, then in zip(_CPU_PARTS, used, used_before, strict=True):
+        if seconds <= 0:
+            yield from (None, None)
+            continue
+        percent = min(max(0.0, 100.0 * (now - then) / seconds), 100.0 * cores)
+        yield percent
+        yield percent / max(1, cores if part == "system" else expected)
+
+
+def _cpu_seconds(sample: Sample) -> tuple[float, ...]:
+    main, descendants = sample.main_cpu_seconds, sample.descendants_cpu_seconds
+    return sample.system_cpu_seconds, main, descendants, main + descendants
+
+
+def _choose_expected(header: Header, gpus: tuple[Gpu, ...]) -> tuple[str, ...]:
+    """Those that were named, else those that the job may use."""
+    named = header.gpu_uuids
+    return tuple(gpu.uuid for gpu in gpus if (gpu.is_visible if named is None else gpu.uuid in named))
+
+
+def _read_time(started_at: str) -> float:
+    """Seconds of the epoch. A header that tells no time gives seconds since the start."""
+    try:
+        return datetime.strptime(started_at, "%Y-%m-%dT%H:%M:%S%z").timestamp()
+    except ValueError:
+        return 0.0

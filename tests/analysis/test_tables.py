@@ -1,0 +1,80 @@
+"""Tables hold what the recording holds, and say what is not known."""
+
+from __future__ import annotations
+
+import math
+from array import array
+from pathlib import Path
+
+from gpu_tracker.analysis.tables import TABLES, Column, Table, make_table
+from gpu_tracker.recording.reader import load
+from recordings_made import make_full, make_plain
+
+
+def test_columns_of_samples_have_units_and_one_set_per_device(tmp_path: Path) -> None:
+    """In the order in which the devices were found."""
+    table = make_table(load(str(make_full(tmp_path / "x.jsonl"))), "samples")
+    names = [column.name for column in table.columns]
+
+    assert names[:4] == ["at_seconds", "looks", "late_seconds", "main_cpu_seconds"]
+    assert "combined_ram_bytes_max" in names
+    assert names.index("gpu0_used_bytes") < names.index("gpu1_used_bytes")
+    assert names[-1] == "gpu1_limited_seconds"
+    assert all(len(row) == len(names) for row in table.rows())
+
+
+def test_what_is_not_known_is_apart_from_zero(tmp_path: Path) -> None:
+    """A device before it was met, and a figure that it does not tell."""
+    table = make_table(load(str(make_full(tmp_path / "x.jsonl"))), "samples")
+    columns = dict(
+        zip((column.name for column in table.columns), zip(*table.rows(), strict=True), strict=True)
+    )
+
+    assert columns["gpu1_job_bytes"] == (None, 0, 0)
+    assert columns["gpu0_used_bytes"] == (None, None, None)
+    assert columns["gpu1_job_percent"] == (None, None, None)
+    assert columns["gpu1_limited_seconds"] == (None, '[["heat", 1.0]]', '[["heat", 1.0]]')
+
+
+def test_every_number_that_was_logged_is_a_row(tmp_path: Path) -> None:
+    """A point without any is kept too."""
+    rows = list(make_table(load(str(make_full(tmp_path / "x.jsonl"))), "metrics").rows())
+
+    assert rows == [
+        (0, 0.5, 100, 1, "loss", 1.5),
+        (0, 0.5, 100, 1, "lr", 1e-30),
+        (1, 1.5, 101, None, "loss", 0.0),
+        (2, 2.0, 0, None, None, None),
+    ]
+
+
+def test_paths_are_json_and_truths_are_numbers(tmp_path: Path) -> None:
+    """So that any format can hold them."""
+    recording = load(str(make_full(tmp_path / "x.jsonl")))
+    regions = make_table(recording, "regions")
+    gpus = make_table(recording, "gpus")
+
+    assert [row[1] for row in regions.rows()] == ['["epoch"]', '["epoch", "a/b"]']
+    assert [row[-1] for row in gpus.rows()] == [1, 1]
+    assert gpus.columns[-1] == Column("is_visible", "integer")
+
+
+def test_a_recording_without_gpus_has_no_columns_for_them(tmp_path: Path) -> None:
+    """And tables without rows have columns all the same."""
+    recording = load(str(make_plain(tmp_path / "x.jsonl")))
+
+    assert not [column for column in make_table(recording, "samples").columns if "gpu" in column.name]
+    for name in TABLES:
+        assert make_table(recording, name).columns
+
+
+def test_columns_are_kept_small() -> None:
+    """Whole numbers become objects only where one of them is not known."""
+    columns = (Column("a", "integer"), Column("b", "real"), Column("c", "integer"), Column("d", "text"))
+    rows = [(1, 0.5, 7, "x"), (2, None, None, None), (3, 2, None, "y")]
+    whole, real, gaps, text = Table("t", columns, lambda: iter(rows)).to_columns()
+
+    assert whole == array("q", [1, 2, 3])
+    assert real[0] == 0.5
+    assert math.isnan(real[1])
+    assert (gaps, text) == ([7, None, None], ["x", None, "y"])

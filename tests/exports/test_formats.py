@@ -1,0 +1,249 @@
+"""What was written to any format is read back by somebody else's program, and nothing is lost."""
+
+from __future__ import annotations
+
+import csv
+import json
+import sqlite3
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from builders import found, gpu
+from gpu_tracker.analysis.tables import TABLES, Table, make_table
+from gpu_tracker.errors import TrackerError, UsageError
+from gpu_tracker.exports import FORMATS, find_format
+from gpu_tracker.exports.about import spell_number
+from gpu_tracker.exports.draft import drafted
+from gpu_tracker.model import (
+    GpuCounters,
+    GpuPeaks,
+    GpuSample,
+    MetricRow,
+    Peaks,
+    ProcessTotals,
+    RegionTotals,
+    Sample,
+    Spread,
+)
+from gpu_tracker.recording.reader import load
+from gpu_tracker.reports.build import build
+from recordings_made import Made, make_full
+
+BYTES = st.integers(0, 2**50)
+SECONDS = st.floats(0, 1e6).map(lambda number: float(f"{number:.9g}"))
+MAYBE = st.none() | st.floats(0, 100).map(lambda number: round(number, 2))
+NAMES = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=8)
+SPREADS = st.builds(Spread, BYTES, st.floats(0, 2**50), BYTES)
+SAMPLES = st.builds(
+    Sample, SECONDS, st.integers(0, 99), st.just(0.0), SECONDS, SECONDS, SECONDS, SPREADS, SPREADS, SPREADS,
+    BYTES, st.integers(0, 9), st.integers(0, 9),
+    st.just(()) | st.tuples(st.builds(GpuSample, st.just("GPU-0"), st.none() | BYTES, st.none() | BYTES, MAYBE, MAYBE, MAYBE, MAYBE, MAYBE)),
+    st.tuples(st.builds(GpuCounters, st.just("GPU-0"), SECONDS, SECONDS, SECONDS, SECONDS, st.none() | SECONDS, SECONDS,
+                        st.lists(st.tuples(NAMES, SECONDS), max_size=2).map(tuple))),
+    st.just(Peaks(gpus=(GpuPeaks("GPU-0"),))),
+)  # fmt: skip
+REGIONS = st.builds(
+    RegionTotals, st.integers(1, 9), st.lists(NAMES, max_size=3).map(tuple), st.integers(0, 9),
+    wall_seconds=SECONDS, shortest_seconds=st.none() | SECONDS, peak_ram_bytes=st.none() | BYTES, peak_ram_basis=NAMES,
+)  # fmt: skip
+METRICS = st.builds(
+    MetricRow, SECONDS, st.dictionaries(NAMES, st.floats(), max_size=3),
+    st.none() | st.integers(0, 99), st.integers(0, 9),
+)  # fmt: skip
+PROCESSES = st.builds(
+    ProcessTotals, st.integers(1, 9), st.integers(0, 9), NAMES, SECONDS, SECONDS, SECONDS, BYTES
+)
+
+Rows = list[tuple[Any, ...]]
+
+
+def read_csv(path: Path, table: Table) -> Rows:
+    """With the standard library, which does not tell an empty text from none."""
+    with path.open(newline="", encoding="utf-8") as file:
+        names, *rows = csv.reader(file)
+    assert names == [column.name for column in table.columns]
+    make = {"integer": int, "real": float, "text": str}
+    kinds = [make[column.kind] for column in table.columns]
+    return [
+        tuple(kind(field) if field else None for kind, field in zip(kinds, row, strict=True)) for row in rows
+    ]
+
+
+def read_parquet(path: Path, table: Table) -> Rows:
+    """With pyarrow."""
+    parquet = pytest.importorskip("pyarrow.parquet")
+    return [tuple(row.values()) for row in parquet.read_table(path).to_pylist()]
+
+
+def read_sqlite(path: Path, table: Table) -> Rows:
+    """With the standard library."""
+    connection = sqlite3.connect(path)
+    try:
+        return connection.execute(f'SELECT * FROM "{table.name}"').fetchall()
+    finally:
+        connection.close()
+
+
+def read_json(path: Path, table: Table) -> Rows:
+    """With the standard library."""
+    return [tuple(row.values()) for row in json.loads(path.read_text())[table.name]]
+
+
+READERS = {"csv": read_csv, "parquet": read_parquet, "sqlite": read_sqlite, "json": read_json}
+
+
+@pytest.mark.parametrize("format_name", FORMATS)
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    samples=st.lists(SAMPLES, max_size=3),
+    regions=st.lists(REGIONS, max_size=3),
+    metrics=st.lists(METRICS, max_size=3),
+    processes=st.lists(PROCESSES, max_size=3),
+)
+def test_a_round_trip_loses_nothing(
+    tmp_path: Path,
+    format_name: str,
+    samples: list[Sample],
+    regions: list[RegionTotals],
+    metrics: list[MetricRow],
+    processes: list[ProcessTotals],
+) -> None:
+    """Every value of every table, with None apart from 0."""
+    path = tmp_path / "x.jsonl"
+    path.unlink(missing_ok=True)
+    with Made(path) as writer:
+        writer.write_mark(found(gpu()))
+        for sample in samples:
+            writer.write_sample(sample)
+        for region in regions:
+            writer.write_region(region)
+        writer.write_metrics(metrics)
+        for process in processes:
+            writer.write_process(process)
+    recording = load(str(path))
+    assert len(recording.problems) == 0
+    module = find_format(f"x.{format_name}")
+    tables = [make_table(recording, name) for name in TABLES]
+    for group in [tables] if module.HOLDS_ALL_TABLES else [[table] for table in tables]:
+        output = tmp_path / "output"
+        output.unlink(missing_ok=True)
+        module.write(str(output), build(recording), group)
+        for table in group:
+            expected = [
+                tuple(None if format_name == "csv" and value == "" else spell_number(value) for value in row)
+                for row in table.rows()
+            ]
+            read_back = [tuple(map(spell_number, row)) for row in READERS[format_name](output, table)]
+            assert read_back == expected
+
+
+def test_csv_tells_an_empty_text_from_none(tmp_path: Path) -> None:
+    """To whoever can read the difference: one is in quotes, the other is nothing at all."""
+    recording = load(str(make_full(tmp_path / "x.jsonl")))
+    table = make_table(recording, "gpus")
+    find_format("x.csv").write(str(tmp_path / "x.csv"), build(recording), [table])
+    _, first, _ = (tmp_path / "x.csv").read_text().splitlines()
+
+    assert first == '0,"GPU-0","Simulated A100",40000000000,"nvidia","nvml","","",,1'
+
+
+@pytest.mark.parametrize("name", ["x.sqlite", "x.json", "x.parquet"])
+def test_the_summary_goes_along(tmp_path: Path, name: str) -> None:
+    """With the header and the notes."""
+    recording = load(str(make_full(tmp_path / "x.jsonl")))
+    path = tmp_path / name
+    find_format(name).write(str(path), build(recording), [make_table(recording, "samples")])
+    if name == "x.sqlite":
+        connection = sqlite3.connect(path)
+        about = {key: json.loads(text) for key, text in connection.execute("SELECT * FROM about")}
+        connection.close()
+    elif name == "x.json":
+        about = json.loads(path.read_text())
+    else:
+        metadata = pytest.importorskip("pyarrow.parquet").read_schema(path).metadata
+        about = {key.decode(): json.loads(text) for key, text in metadata.items() if key != b"ARROW:schema"}
+
+    assert about["header"]["host"] == "node1"
+    assert about["summary"]["looks"] == 100
+    assert (about["ending"], about["exit_code"], about["notes"]) == ("exited", 1, [])
+
+
+@pytest.mark.parametrize("format_name", FORMATS)
+def test_a_name_that_is_no_utf8_is_written_out(tmp_path: Path, format_name: str) -> None:
+    """A process may be called anything."""
+    with Made(tmp_path / "x.jsonl") as writer:
+        writer.write_process(ProcessTotals(1, 0, "a\udcff", 0.0, 1.0, 1.0, 1))
+    recording = load(str(tmp_path / "x.jsonl"))
+    table = make_table(recording, "processes")
+    find_format(f"x.{format_name}").write(str(tmp_path / "output"), build(recording), [table])
+    (row,) = READERS[format_name](tmp_path / "output", table)
+
+    assert row[2] in ("a\\udcff", "a\udcff")
+
+
+def test_a_name_without_a_format_is_refused() -> None:
+    """With those that there are."""
+    with pytest.raises(UsageError, match=r"\.csv, \.parquet"):
+        find_format("x.xlsx")
+
+
+def test_nothing_half_is_left_in_place(tmp_path: Path) -> None:
+    """Neither where the file should be nor beside it; what was there before stays."""
+    path = tmp_path / "x.csv"
+    path.write_text("before")
+
+    def write_half(error: BaseException) -> None:
+        with drafted(str(path), may_replace=True) as draft:
+            Path(draft).write_text("half")
+            raise error
+
+    with pytest.raises(KeyboardInterrupt):
+        write_half(KeyboardInterrupt())
+    with pytest.raises(TrackerError, match="No space"):
+        write_half(OSError(28, "No space left on device"))
+
+    assert path.read_text() == "before"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_what_is_there_is_replaced_only_if_asked(tmp_path: Path) -> None:
+    """And a directory, a device or a place that is none never."""
+    path = tmp_path / "x.csv"
+    path.write_text("before")
+    for place, reason in (
+        (str(path), "exists already"),
+        (str(tmp_path), "directory"),
+        ("/dev/null", "no ordinary file"),
+        (str(tmp_path / "none" / "x.csv"), "No such file"),
+    ):
+        with pytest.raises(UsageError, match=reason), drafted(place, may_replace=False):
+            pass
+    with drafted(str(path), may_replace=True) as draft:
+        Path(draft).write_text("after")
+
+    assert path.read_text() == "after"
+
+
+def test_a_database_that_cannot_be_written_is_an_error_of_the_system(tmp_path: Path) -> None:
+    """So that it becomes one sentence."""
+    recording = load(str(make_full(tmp_path / "x.jsonl")))
+    (tmp_path / "x.sqlite").write_text("this is no database" * 100)
+    with pytest.raises(OSError, match="not a database"):
+        find_format("x.sqlite").write(str(tmp_path / "x.sqlite"), build(recording), [])
+
+
+@pytest.mark.parametrize(
+    ("package", "extra"), [("pandas", "pandas"), ("polars", "polars"), ("pyarrow", "arrow")]
+)
+def test_a_missing_package_is_one_sentence(monkeypatch: pytest.MonkeyPatch, package: str, extra: str) -> None:
+    """With the command that installs it."""
+    from gpu_tracker.exports.packages import need
+
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(TrackerError, match=rf"pip install 'gpu-tracker\[{extra}\]'"):
+        need(package)

@@ -1,0 +1,225 @@
+"""Files that nobody meant well with: one clear error, or a line left out and said; never anything else."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from builders import header
+from gpu_tracker.errors import RecordingError
+from gpu_tracker.recording import lines, reader
+from gpu_tracker.recording.reader import load
+from gpu_tracker.recording.schema import encode_header
+from gpu_tracker.reports import FORMATS, render
+from gpu_tracker.reports.build import build
+from recordings_made import Made, make_full, make_plain, plain_sample
+
+
+def look_at_everything(path: Path) -> list[str]:
+    """All that a user can see of a recording, and which lines were left out."""
+    recording = load(str(path))
+    for part in (recording.samples, recording.regions, recording.metrics, recording.processes):
+        tuple(part)
+    for name in FORMATS:
+        assert render(build(recording), name)
+    return list(recording.problems)
+
+
+def test_cut_at_every_byte_of_its_last_4_kilobytes_it_loads_and_says_so(tmp_path: Path) -> None:
+    """What is missing is what came after, and the report says from when."""
+    path = make_full(tmp_path / "x.jsonl")
+    content = path.read_bytes()
+    header_length = content.index(b"\n") + 1
+    for length in range(max(header_length, len(content) - 4096), len(content) - 1):
+        path.write_bytes(content[:length])
+        assert look_at_everything(path) == []
+        assert "no closing line" in build(load(str(path))).notes[-1]
+
+
+@pytest.mark.parametrize(
+    "word", ["NaN", "Infinity", "-Infinity", "1e999", "1" * 5000, "1" * 40, "true", '"5"', "[]", "{}", "null"]
+)
+@pytest.mark.parametrize("place", ["at", "system_ram", "looks"])
+def test_a_number_that_is_none_is_left_out_and_said(tmp_path: Path, place: str, word: str) -> None:
+    """Not a number, not finite, too large, or something else altogether."""
+    path = make_plain(tmp_path / "x.jsonl")
+    lines = path.read_text().splitlines(keepends=True)
+    sample = json.loads(lines[2])
+    sample["sample"][place] = "HERE"
+    lines[2] = json.dumps(sample).replace('"HERE"', word) + "\n"
+    path.write_text("".join(lines))
+
+    assert len(look_at_everything(path)) == 1
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"[" * 100_000 + b"]" * 100_000,
+        b'{"a":' * 100_000 + b"}" * 100_000,
+        b'{"sample":' + b"[" * 100_000 + b"}\n",
+        b"\x00" * 1000,
+        bytes(range(10, 256)).replace(b"\n", b""),
+        b'{"sample":{}}',
+        b'{"sample":{},"mark":{}}',
+        b"{}",
+        b"5",
+        b'{"unheard":{}}',
+        b'{"header":{}}',
+        b'{"mark":{"at":1,"kind":"gpu","gpu":{"ordinal":0}}}',
+        b'{"mark":{"at":1,"kind":["note"]}}',
+        b'{"region":{"pid":[],"path":[]}}',
+        b'{"region":{"pid":1,"path":[{}]}}',
+        b'{"process":{"pid":1}}',
+        b'{"end":{"reason":"exited"}}',
+        b'{"end":[]}',
+        b'{"metrics":5',
+    ],
+    ids=lambda line: repr(line[:24]),
+)
+def test_a_line_that_makes_no_sense_is_left_out_and_said(tmp_path: Path, line: bytes) -> None:
+    """Nested without end, binary, or of the wrong kind."""
+    path = make_plain(tmp_path / "x.jsonl")
+    lines = path.read_bytes().splitlines(keepends=True)
+    lines.insert(2, line + b"\n")
+    path.write_bytes(b"".join(lines))
+
+    assert look_at_everything(path) == ["Line 3 of the recording is damaged and was left out."]
+
+
+def test_a_line_of_100_megabytes_costs_no_memory(tmp_path: Path) -> None:
+    """In the middle, at the end, and as the only one."""
+    path = make_plain(tmp_path / "x.jsonl")
+    content = path.read_bytes()
+    with path.open("ab") as file:
+        for _ in range(100):
+            file.write(b"[" * 10**6)
+        file.write(b"\n")
+        file.write(content[-content[::-1].index(b"\n", 1) :])
+    code = (
+        "import sys\n"
+        "from gpu_tracker.recording.reader import load\n"
+        "print(*load(sys.argv[1]).problems)\n"
+        "print(*[line.split()[1] for line in open('/proc/self/status') if line.startswith('VmHWM')])"
+    )
+    said, peak = subprocess.check_output([sys.executable, "-c", code, path], text=True).splitlines()
+
+    assert said.endswith("is damaged and was left out.")
+    assert int(peak) * 1024 < 60 * 10**6
+    with path.open("r+b") as file:
+        file.truncate(len(content) + 50 * 10**6)
+    assert look_at_everything(path) == []
+    path.write_bytes(b"{" * 9 * 2**20)
+    with pytest.raises(RecordingError, match="is not a recording"):
+        load(str(path))
+
+
+def test_a_line_that_is_too_long_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those after it keep their numbers and their places."""
+    path = make_plain(tmp_path / "x.jsonl")
+    monkeypatch.setattr(lines, "LONGEST_LINE_BYTES", 1000)
+    content = path.read_bytes().splitlines(keepends=True)
+    content[1:1] = [b"[" * 3500 + b"\n", b"[" * 2000 + b"\n"]
+    path.write_bytes(b"".join(content))
+
+    assert [problem.split(" of ")[0] for problem in look_at_everything(path)] == ["Line 2", "Line 3"]
+    assert len(tuple(load(str(path)).samples)) == 3
+
+
+def test_a_thousand_damaged_lines_are_a_few_sentences(tmp_path: Path) -> None:
+    """Nobody reads a thousand."""
+    path = make_plain(tmp_path / "x.jsonl")
+    path.write_bytes(path.read_bytes() + b"nonsense\n" * 1000)
+    problems = load(str(path)).problems
+
+    assert len(problems) == 11
+    assert problems[-1] == "The same is true of 990 more lines of it."
+
+
+def test_many_shapes_do_not_fill_the_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beyond a few thousand, a line is decoded instead."""
+    monkeypatch.setattr(reader, "_MOST_SHAPES", 1)
+    path = make_full(tmp_path / "x.jsonl")
+
+    assert len(tuple(load(str(path)).samples)) == 3
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"version": "1"},
+        {"version": None},
+        {"pid": "no"},
+        {"allocation": []},
+        {"allocation": {"machine_cores": "four"}},
+        {"sleep_seconds": 10**400},
+        {"n_expected_cores": True},
+        {"host": 5},
+        {"command": 5},
+        {"unheard": 1},
+    ],
+    ids=str,
+)
+def test_a_header_that_is_none_is_refused(tmp_path: Path, changes: dict[str, object]) -> None:
+    """Whatever is wrong with it."""
+    path = tmp_path / "x.jsonl"
+    path.write_text(json.dumps({"header": {**encode_header(header()), **changes}}) + "\n")
+    with pytest.raises(RecordingError):
+        load(str(path))
+
+
+def test_names_may_hold_anything_and_lead_nowhere(tmp_path: Path) -> None:
+    """Control characters reach no terminal, and a path in a name is no path."""
+    path = tmp_path / "x.jsonl"
+    evil = header(host="../../../etc/passwd", command=("\x1b[31mrm\r\n", "-rf", "\ud800"))
+    with Made(path, evil) as writer:
+        writer.write_sample(plain_sample(1.0))
+    recording = load(str(path))
+
+    assert recording.header == evil
+    assert "\x1b" not in render(build(recording), "text")
+
+
+def test_what_is_no_file_is_refused_at_once(tmp_path: Path) -> None:
+    """A directory, a pipe that nobody writes to, a device, a name that cannot be."""
+    os.mkfifo(tmp_path / "pipe")
+    for place, reason in (
+        (tmp_path, "it is a directory"),
+        (tmp_path / "pipe", "no file that can be read twice"),
+        ("/dev/zero", "no file that can be read twice"),
+        ("a\0b", "null"),
+        ("x" * 5000, "name too long"),
+    ):
+        with pytest.raises(RecordingError, match=f"(?i){reason}"):
+            load(str(place))
+
+
+def test_a_file_that_cannot_be_read_to_its_end_is_refused(tmp_path: Path) -> None:
+    """A memory map of a process is such a file: reading it fails in the middle."""
+    with pytest.raises(RecordingError, match="Cannot read"):
+        load("/proc/self/mem")
+
+
+@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_bytes_changed_anywhere_raise_nothing_but_our_own_error(tmp_path: Path, data: st.DataObject) -> None:
+    """A few bytes replaced, removed or added."""
+    path = tmp_path / "x.jsonl"
+    if not (tmp_path / "whole.jsonl").exists():
+        make_full(tmp_path / "whole.jsonl")
+    content = bytearray((tmp_path / "whole.jsonl").read_bytes())
+    for _ in range(data.draw(st.integers(1, 4))):
+        at = data.draw(st.integers(0, len(content) - 1))
+        content[at : at + data.draw(st.integers(0, 3))] = data.draw(st.binary(max_size=3))
+    path.write_bytes(content)
+    try:
+        look_at_everything(path)
+    except RecordingError:
+        pass

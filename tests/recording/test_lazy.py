@@ -1,0 +1,141 @@
+"""What is decoded when somebody looks at it is the same as what was written."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from gpu_tracker.errors import RecordingError
+from gpu_tracker.recording.reader import load
+from recordings_made import METRICS, PROCESSES, REGIONS, Made, gpu_sample, make_full, make_plain, plain_sample
+
+
+def test_samples_are_a_sequence(tmp_path: Path) -> None:
+    """Walked through, picked by number and sliced, each with the peaks of its time."""
+    samples = load(str(make_plain(tmp_path / "x.jsonl"))).samples
+    written = tuple(plain_sample(at, 100 * int(at)) for at in (1.0, 2.0, 3.0))
+
+    assert len(samples) == 3
+    assert tuple(samples) == written
+    assert (samples[0], samples[-1], samples[1:]) == (written[0], written[2], written[1:])
+    with pytest.raises(IndexError):
+        samples[3]
+
+
+def test_samples_of_devices_have_their_names(tmp_path: Path) -> None:
+    """Also those that come before any device was met."""
+    samples = load(str(make_full(tmp_path / "x.jsonl"))).samples
+
+    assert samples[1].gpus == gpu_sample(1.0).gpus
+    assert samples[2].gpu_counters == gpu_sample(2.0).gpu_counters
+    assert not samples[0].gpus
+
+
+def test_of_regions_and_processes_the_last_line_counts(tmp_path: Path) -> None:
+    """They come in the order in which they first appeared."""
+    recording = load(str(make_full(tmp_path / "x.jsonl")))
+
+    assert tuple(recording.regions) == REGIONS
+    assert len(recording.regions) == 2
+    assert recording.regions[1] == REGIONS[1]
+    assert tuple(recording.processes) == PROCESSES
+    assert recording.processes[:1] == PROCESSES[:1]
+
+
+def test_metrics_are_a_sequence_over_lines_of_many_rows(tmp_path: Path) -> None:
+    """Walked through, picked by number and sliced in both directions."""
+    metrics = load(str(make_full(tmp_path / "x.jsonl"))).metrics
+
+    assert tuple(metrics) == METRICS
+    assert len(metrics) == 3
+    assert [metrics[index] for index in (0, 1, 2, -1)] == [*METRICS, METRICS[-1]]
+    assert metrics[1:] == METRICS[1:]
+    assert metrics[::-1] == METRICS[::-1]
+    with pytest.raises(IndexError):
+        metrics[3]
+
+
+def test_without_metrics_there_are_none(tmp_path: Path) -> None:
+    """An empty sequence, not an error."""
+    assert len(load(str(make_plain(tmp_path / "x.jsonl"))).metrics) == 0
+
+
+def test_a_number_that_is_out_of_this_world_is_found_when_it_is_read(tmp_path: Path) -> None:
+    """The line has the right shape; it is left out and said, and picked alone it is an error."""
+    path = make_plain(tmp_path / "x.jsonl")
+    lines = path.read_bytes().splitlines(keepends=True)
+    again = lines[3].replace(b'"at":3.0', b'"at":4.0')
+    lines[4:4] = [again.replace(b'"system_ram":7', b'"system_ram":' + b"7" * 40), again]
+    path.write_bytes(b"".join(lines))
+    recording = load(str(path))
+
+    assert not recording.problems
+    assert [sample.at_seconds for sample in recording.samples] == [1.0, 2.0, 3.0, 4.0]
+    assert len(tuple(recording.problems)) == 1
+    assert "The line at byte" in recording.problems[0]
+    with pytest.raises(RecordingError, match="damaged"):
+        recording.samples[3]
+
+
+def test_totals_of_what_was_cut_off_skip_a_last_line_that_is_damaged(tmp_path: Path) -> None:
+    """So does a peak that cannot be."""
+    path = make_plain(tmp_path / "x.jsonl")
+    lines = path.read_bytes().splitlines(keepends=True)[:4]
+    lines[2] = lines[2].replace(b"200000000", b"9" * 30)
+    lines.append(lines[3].replace(b'"looks":10', b'"looks":' + b"9" * 30))
+    path.write_bytes(b"".join(lines))
+    recording = load(str(path))
+
+    assert recording.totals.at_seconds == 3.0
+    assert recording.totals.peaks.main_ram.total_bytes == 300 * 10**6
+    assert len(recording.problems) == 1
+
+
+def test_damaged_metrics_regions_and_processes_are_said(tmp_path: Path) -> None:
+    """The others are still there."""
+    path = make_full(tmp_path / "x.jsonl")
+    text = path.read_text()
+    text = text.replace('"loss":[1.5]', '"loss":["no"]').replace('"calls":30', '"calls":0.5')
+    path.write_text(text.replace('"name":"python"', '"name":5'))
+    recording = load(str(path))
+
+    assert (tuple(recording.metrics), recording.metrics[0]) == (METRICS[1:], METRICS[1])
+    assert tuple(recording.regions) == REGIONS[:1]
+    assert tuple(recording.processes) == PROCESSES[1:]
+    assert len(recording.problems) == 3
+
+
+def test_metrics_may_be_written_with_blanks(tmp_path: Path) -> None:
+    """JSON is JSON."""
+    path = make_full(tmp_path / "x.jsonl")
+    path.write_text(
+        path.read_text().replace('{"metrics":{', '{ "metrics": {').replace('{"sample":{', '{ "sample": {')
+    )
+    recording = load(str(path))
+
+    assert tuple(recording.metrics) == METRICS
+    assert len(tuple(recording.samples)) == 3
+
+
+def test_a_file_that_was_replaced_is_not_mistaken_for_the_one_that_was_loaded(tmp_path: Path) -> None:
+    """Nor is one that has gone."""
+    path = make_plain(tmp_path / "x.jsonl")
+    samples = load(str(path)).samples
+    path.rename(tmp_path / "y.jsonl")
+    with pytest.raises(RecordingError, match="No such file"):
+        samples[0]
+    make_plain(path)
+    with pytest.raises(RecordingError, match="was replaced"):
+        samples[0]
+
+
+def test_a_recording_that_is_still_written_is_read_as_far_as_it_goes(tmp_path: Path) -> None:
+    """What comes later is seen by whoever loads it later."""
+    with Made(tmp_path / "x.jsonl") as writer:
+        writer.write_sample(plain_sample(1.0))
+        before = load(str(tmp_path / "x.jsonl"))
+        writer.write_sample(plain_sample(2.0))
+
+    assert len(before.samples) == len(tuple(before.samples)) == 1
+    assert load(str(tmp_path / "x.jsonl")).totals.looks == 20

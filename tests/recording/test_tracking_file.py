@@ -1,0 +1,180 @@
+"""The tracking file of the existing tool: the same columns, written while the job runs."""
+
+from __future__ import annotations
+
+import csv
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from builders import MB, gpu, header
+from gpu_tracker.errors import UsageError
+from gpu_tracker.model import GpuSample, Sample
+from gpu_tracker.recording import tracking_file
+from gpu_tracker.recording.tracking_file import TrackingFile, check_tracking_path, create_tracking_file
+from gpu_tracker.recording.tracking_rows import (
+    DATA_COLUMNS,
+    STATIC_COLUMNS,
+    TrackingUnits,
+    make_data_rows,
+    make_static_row,
+)
+from recordings_made import gpu_sample, plain_sample
+
+UNITS = TrackingUnits("megabytes", "megabytes", "seconds")
+GPUS = (gpu(0), gpu(1))
+
+
+def rows_of(*samples: Sample, **fields: Any) -> list[dict[str, Any]]:
+    """The rows of those samples, by column."""
+    names = [name for name, _ in DATA_COLUMNS]
+    rows = make_data_rows(samples, header(**fields), GPUS, UNITS)
+    return [dict(zip(names, row, strict=True)) for row in rows]
+
+
+def test_the_columns_are_those_of_the_existing_tool() -> None:
+    """Their names, their number, their order."""
+    names = [name for name, _ in DATA_COLUMNS]
+
+    assert len(names) == 22
+    assert names[:8] == [
+        "main_ram",
+        "descendants_ram",
+        "combined_ram",
+        "system_ram",
+        "main_gpu_ram",
+        "descendants_gpu_ram",
+        "combined_gpu_ram",
+        "system_gpu_ram",
+    ]
+    assert names[8:13] == [
+        "gpu_sum_utilization_percent",
+        "gpu_hardware_utilization_percent",
+        "main_n_threads",
+        "descendants_n_threads",
+        "combined_n_threads",
+    ]
+    assert names[13:15] == ["cpu_system_sum_utilization_percent", "cpu_system_hardware_utilization_percent"]
+    assert names[-3:] == [
+        "cpu_combined_sum_utilization_percent",
+        "cpu_combined_hardware_utilization_percent",
+        "timestamp",
+    ]
+    assert [name for name, _ in STATIC_COLUMNS][3:5] == ["ram_system_capacity", "gpu_ram_system_capacity"]
+
+
+def test_what_does_not_change_is_in_the_units_asked_for() -> None:
+    """Devices that were named are those expected, else those that the job may use."""
+    row = make_static_row(header(), GPUS, UNITS)
+    named = make_static_row(header(gpu_uuids=("GPU-1",)), GPUS, UNITS)
+
+    assert row == ("megabytes", "megabytes", "seconds", 16_000.0, 80_000.0, 4, 4.0, 2, 2)
+    assert named[-1] == 1
+
+
+def test_cpu_is_the_mean_over_the_window() -> None:
+    """In percent of one core and of the cores; of an instant there is none."""
+    first, second, third = rows_of(
+        plain_sample(0.0), plain_sample(2.0), plain_sample(4.0)._replace(main_cpu_seconds=2.0)
+    )
+
+    assert first["cpu_main_sum_utilization_percent"] is None
+    assert second["cpu_main_sum_utilization_percent"] == 100.0
+    assert second["cpu_system_hardware_utilization_percent"] == 25.0
+    assert third["cpu_combined_sum_utilization_percent"] == 0.0
+
+
+def test_what_a_sample_does_not_tell_apart_is_empty() -> None:
+    """Threads and GPU memory of main and descendants, where there is more than one process."""
+    busy = gpu_sample(1.0)._replace(gpus=(GpuSample("GPU-1", 3000 * MB, 2000 * MB, 50.0),))
+    (many,) = rows_of(busy)
+    (alone,) = rows_of(busy._replace(processes=1))
+
+    assert (many["combined_gpu_ram"], many["main_gpu_ram"], many["descendants_gpu_ram"]) == (
+        2000.0,
+        None,
+        None,
+    )
+    assert (alone["main_gpu_ram"], alone["descendants_gpu_ram"], alone["system_gpu_ram"]) == (
+        2000.0,
+        0.0,
+        3000.0,
+    )
+    assert (many["main_n_threads"], many["combined_n_threads"]) == (None, 5)
+    assert (many["gpu_sum_utilization_percent"], many["gpu_hardware_utilization_percent"]) == (50.0, 25.0)
+
+
+def test_the_time_is_that_of_the_epoch_if_the_header_tells_it() -> None:
+    """Else it counts from the start."""
+    (row,) = rows_of(plain_sample(1.5), started_at="1970-01-01T00:01:00+0000")
+    (other,) = rows_of(plain_sample(1.5), started_at="yesterday")
+
+    assert (row["timestamp"], other["timestamp"]) == (61.5, 1.5)
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".sqlite"])
+def test_rows_are_there_as_they_come(tmp_path: Path, suffix: str) -> None:
+    """The first ones are held back until the devices are known; then a kill at any moment costs none."""
+    path = check_tracking_path(str(tmp_path / f"x{suffix}"))
+    create_tracking_file(path)
+    file = TrackingFile(path, header(), UNITS)
+    file.add(plain_sample(1.0), ())
+    before = read(path)
+    file.add(plain_sample(2.0), GPUS)
+    static, rows = read(path)
+    file.add(plain_sample(3.0), GPUS)
+    file.close(GPUS)
+
+    assert before == ([], [])
+    assert [float(value) for value in static[3:]] == [16_000.0, 80_000.0, 4, 4.0, 2, 2]
+    assert len(rows) == 2
+    assert len(read(path)[1]) == 3
+
+
+def read(path: str) -> tuple[list[Any], list[Any]]:
+    """The static values and the rows, as any program reads them."""
+    if path.endswith(".csv"):
+        with open(path, newline="") as file:
+            _, static, _, *rows = [*csv.reader(file)] or [None, [], None]
+        return static, rows
+    connection = sqlite3.connect(path)
+    try:
+        tables = connection.execute("SELECT name FROM sqlite_master").fetchall()
+        if not tables:
+            return [], []
+        ((*static,),) = connection.execute("SELECT * FROM static_data").fetchall()
+        return static, connection.execute("SELECT * FROM data").fetchall()
+    finally:
+        connection.close()
+
+
+def test_a_short_job_is_written_at_its_end(tmp_path: Path) -> None:
+    """All that was held back."""
+    path = str(tmp_path / "x.csv")
+    create_tracking_file(path)
+    file = TrackingFile(path, header(), UNITS)
+    file.add(plain_sample(0.0), ())
+    file.close(GPUS)
+
+    assert len(read(path)[1]) == 1
+
+
+def test_a_database_that_cannot_be_written_is_an_error_of_the_system(tmp_path: Path) -> None:
+    """The sampler notes it and goes on."""
+    path = tmp_path / "x.sqlite"
+    path.write_text("this is no database" * 100)
+    with pytest.raises(OSError, match="not a database"):
+        TrackingFile(str(path), header(), UNITS)
+
+
+def test_names_and_places_are_checked_beforehand(tmp_path: Path) -> None:
+    """A format, and nothing that would be lost."""
+    with pytest.raises(UsageError, match=r'Valid file extensions are "\.csv" and "\.sqlite"'):
+        check_tracking_path("x.txt")
+    create_tracking_file(str(tmp_path / "x.csv"))
+    with pytest.raises(UsageError, match="exists already"):
+        check_tracking_path(str(tmp_path / "x.csv"))
+    with pytest.raises(UsageError, match="No such file"):
+        tracking_file.create_tracking_file(str(tmp_path / "none" / "x.csv"))
