@@ -9,7 +9,7 @@ from .analysis.figures import measure
 from .analysis.limits import check_limit, needs_two_groups, parse_limit
 from .errors import WRONG_FIGURES, RecordingError, UsageError
 from .recording.places import find_recordings, name_place
-from .recording.reader import load
+from .recording.reader import load_whole
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ def _measure_all(places: Sequence[str], notes: list[str]) -> list[RunFigures]:
 
 def _measure(path: str) -> RunFigures:
     try:
-        return measure(load(path))
+        return measure(load_whole(path))
     except WRONG_FIGURES:
         raise RecordingError(f"{path} is damaged: it has figures that are none.") from None
 

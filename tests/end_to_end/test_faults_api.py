@@ -827,6 +827,7 @@ def test_only_the_monotonic_clock_is_used_for_measuring() -> None:
     assert found <= {
         ("sampler/loop.py", "strftime"),
         ("recording/writer.py", "strftime"),
+        ("cli/ls.py", "time"),
         ("sampler/observe.py", "time"),
         ("sources/nvml.py", "time"),
         ("reports/moment.py", "localtime"),

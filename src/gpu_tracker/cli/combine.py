@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..analysis.combine import combine
 from ..errors import WRONG_FIGURES, RecordingError, UsageError
 from ..recording.places import find_recordings, name_place
-from ..recording.reader import load
+from ..recording.reader import load_whole
 from ..reports.combination import render_json, render_text
 from .options import Parser, add_output, check_format
 from .output import Output
@@ -26,7 +26,7 @@ def main(arguments: list[str]) -> int:
     paths = list(dict.fromkeys(path for place in options.files for path in find_recordings(place)))
     if not paths:
         raise UsageError(f"There is no recording in {', '.join(options.files)}.")
-    recordings = [(name, load(path)) for name, path in zip(_name_all(paths), paths, strict=True)]
+    recordings = [(name, load_whole(path)) for name, path in zip(_name_all(paths), paths, strict=True)]
     try:
         text = (render_json if format_name == "json" else render_text)(combine(recordings))
     except WRONG_FIGURES:

@@ -44,6 +44,14 @@ def load(path: str | os.PathLike[str]) -> Recording:
     return read(LineFile(name, lambda: open_path(name)))
 
 
+def load_whole(path: str) -> Recording:
+    """Read a recording of which nothing had to be left out: half a run beside whole ones would be a finding."""
+    recording = load(path)
+    if len(recording.problems):
+        raise RecordingError(f"{path} is damaged: {recording.problems[0]}")
+    return recording
+
+
 def load_descriptor(fd: int) -> Recording:
     """Read a recording that has no name (any more). Its owner may close it, so nothing is left for later."""
     recording = read(LineFile("the recording", lambda: open_descriptor(fd)))
