@@ -574,7 +574,8 @@ def test_a_program_that_dies_is_started_again(stage: Stage) -> None:
             stage.ahead_seconds += 10
             stage.watch(source, lambda look: look.devices)
 
-    assert len(stage.notes) == 1
+    # The clock that was put ahead may make the other program seem to stand still; that is said apart.
+    assert len([note for note in stage.notes if "of the NVIDIA devices" in note]) == 1
     assert "ended and is started again" in stage.notes[0]
     assert "gap" in stage.notes[0]
 
