@@ -13,6 +13,7 @@ from ..model import Gpu, GpuLook, GpuProcessReading
 from . import NotAvailableError, Roots
 from .drm import Clients, add_device_bytes, explain_denied, find_busiest, name_kind
 from .evidence import is_in_a_container
+from .files import read_file
 from .guard import DENIED, Failure
 from .sysfs import (
     Device,
@@ -28,7 +29,6 @@ from .sysfs import (
     parse_micro,
     parse_percent,
     parse_words,
-    read_file,
     read_if_there,
 )
 
