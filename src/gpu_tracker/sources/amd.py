@@ -11,12 +11,12 @@ import os
 
 from ..model import Gpu, GpuLook, GpuProcessReading
 from . import NotAvailableError, Roots
-from .drm import Clients, add_device_bytes, explain_denied, find_busiest, name_kind
+from .cards import CardSource, why_no_cards
+from .drm import add_device_bytes, find_busiest, name_kind
 from .evidence import is_in_a_container
-from .guard import DENIED, Failure
+from .files import read_file
 from .sysfs import (
     Device,
-    Panel,
     find_cards,
     find_driver_version,
     find_gauges,
@@ -28,13 +28,12 @@ from .sysfs import (
     parse_micro,
     parse_percent,
     parse_words,
-    read_file,
     read_if_there,
 )
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
     from .drm import ClientReading
     from .sysfs import Candidates, Card
@@ -94,9 +93,7 @@ def _parse_level(word: bytes) -> float | None:
 
 def why_absent(roots: Roots = _ROOTS) -> str | None:
     """A reason not to try, or None."""
-    if find_cards(roots.sys, _VENDOR_ID):
-        return None
-    return f"No AMD GPU was measured: {roots.sys}/class/drm shows none with a driver on this machine."
+    return why_no_cards(roots, _VENDOR_ID, "AMD")
 
 
 def connect(now: Callable[[], float], roots: Roots = _ROOTS) -> AmdSource:
@@ -107,19 +104,14 @@ def connect(now: Callable[[], float], roots: Roots = _ROOTS) -> AmdSource:
     return AmdSource(now, roots)
 
 
-class AmdSource:
+class AmdSource(CardSource):
     """Every AMD card that has a driver."""
 
     def __init__(self, now: Callable[[], float], roots: Roots) -> None:
-        self._now = now
-        self._panel = Panel(now, _describe_devices(roots))
-        self.gpus = tuple(device.gpu for device in self._panel.devices)
-        self.reasons: Mapping[tuple[str, str], str] = self._panel.guard.reasons
-        self.kinds: Mapping[tuple[str, str], str] = self._panel.guard.kinds
+        super().__init__(now, roots, _describe_devices(roots), _DRIVERS)
         self._integrated = frozenset(
             device.gpu.bus_id for device in self._panel.devices if _is_integrated(device.card)
         )
-        self._clients = Clients(now, roots.proc, _DRIVERS)
         self._kfd = _Kfd(roots)
 
     def read(self, pids: frozenset[int] | None) -> GpuLook:
@@ -142,17 +134,6 @@ class AmdSource:
         self._say_what_is_hidden()
         return GpuLook(self._now(), devices, processes)
 
-    def read_details(self) -> Mapping[str, Mapping[str, float | str]]:
-        """Limits, fans and versions."""
-        return self._panel.read_details()
-
-    def take_notes(self) -> tuple[str, ...]:
-        """What there is to say since the last call."""
-        return self._panel.guard.take_notes()
-
-    def close(self) -> None:
-        """Nothing is kept open."""
-
     def _describe_process(
         self, uuid: str, pid: int, clients: list[ClientReading], computing_bytes: int | None
     ) -> GpuProcessReading:
@@ -173,11 +154,9 @@ class AmdSource:
         )
 
     def _say_what_is_hidden(self) -> None:
-        guard = self._panel.guard
-        if self._clients.denied and ("", "lists_processes") not in self.reasons:
-            guard.fail("", "lists_processes", Failure(DENIED, explain_denied(min(self._clients.denied))))
+        self._note_who_is_denied()
         if self._kfd.is_hidden_by_container:
-            guard.say(
+            self._panel.guard.say(
                 "",
                 "kfd",
                 "ROCm's list of processes names them as the machine does, not as this container does, so it is not "

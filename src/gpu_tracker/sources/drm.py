@@ -9,7 +9,8 @@ from __future__ import annotations
 import os
 
 from ..values import NamedTuple
-from .sysfs import parse_bytes, parse_words, read_file
+from .files import read_file
+from .sysfs import parse_bytes, parse_words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

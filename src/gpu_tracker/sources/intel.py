@@ -10,11 +10,10 @@ import os
 
 from ..model import Gpu, GpuLook, GpuProcessReading
 from . import NotAvailableError, Roots
-from .drm import Clients, add_device_bytes, explain_denied, find_busiest, has_card_memory, name_kind
-from .guard import DENIED, Failure
+from .cards import CardSource, why_no_cards
+from .drm import add_device_bytes, find_busiest, has_card_memory, name_kind
 from .sysfs import (
     Device,
-    Panel,
     find_cards,
     find_driver_version,
     find_gauges,
@@ -27,7 +26,7 @@ from .sysfs import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
     from ..model import GpuReading
     from .drm import ClientReading
@@ -42,9 +41,7 @@ _DRIVERS = frozenset({"i915", "xe"})
 
 def why_absent(roots: Roots = _ROOTS) -> str | None:
     """A reason not to try, or None."""
-    if find_cards(roots.sys, _VENDOR_ID):
-        return None
-    return f"No Intel GPU was measured: {roots.sys}/class/drm shows none with a driver on this machine."
+    return why_no_cards(roots, _VENDOR_ID, "Intel")
 
 
 def connect(now: Callable[[], float], roots: Roots = _ROOTS) -> IntelSource:
@@ -55,16 +52,11 @@ def connect(now: Callable[[], float], roots: Roots = _ROOTS) -> IntelSource:
     return IntelSource(now, roots)
 
 
-class IntelSource:
+class IntelSource(CardSource):
     """Every Intel GPU that has a driver, inside the processor or on a card."""
 
     def __init__(self, now: Callable[[], float], roots: Roots) -> None:
-        self._now = now
-        self._panel = Panel(now, _describe_devices(roots))
-        self.gpus = tuple(device.gpu for device in self._panel.devices)
-        self.reasons: Mapping[tuple[str, str], str] = self._panel.guard.reasons
-        self.kinds: Mapping[tuple[str, str], str] = self._panel.guard.kinds
-        self._clients = Clients(now, roots.proc, _DRIVERS)
+        super().__init__(now, roots, _describe_devices(roots), _DRIVERS)
         self._energies: dict[str, tuple[float, float]] = {}
         """By uuid, when the energy was last read, and what it was."""
 
@@ -84,21 +76,8 @@ class IntelSource:
             processes += _describe_processes(device.gpu.uuid, on_device)
             if on_device:
                 self._say_what_is_summed(device)
-        if self._clients.denied and ("", "lists_processes") not in self.reasons:
-            denied = Failure(DENIED, explain_denied(min(self._clients.denied)))
-            self._panel.guard.fail("", "lists_processes", denied)
+        self._note_who_is_denied()
         return GpuLook(self._now(), tuple(devices), tuple(processes))
-
-    def read_details(self) -> Mapping[str, Mapping[str, float | str]]:
-        """Limits and sensors."""
-        return self._panel.read_details()
-
-    def take_notes(self) -> tuple[str, ...]:
-        """What there is to say since the last call."""
-        return self._panel.guard.take_notes()
-
-    def close(self) -> None:
-        """Nothing is kept open."""
 
     def _complete(self, device: Device, reading: GpuReading, clients: list[ClientReading]) -> GpuReading:
         """Fill in what no file tells: from the clients, and the power from the energy."""

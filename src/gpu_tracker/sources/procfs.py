@@ -12,6 +12,7 @@ import time
 
 from ..model import MachineReading, ProcessReading, SharingReading
 from . import IGNORED_ARGUMENTS
+from .files import read_file
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -143,7 +144,7 @@ class _StatusFile:
                 return  # it has just ended; reading will tell
 
     def read(self) -> bytes:
-        return os.pread(self._fd, 1024, 0) if self._fd >= 0 else _read_file(self._path)
+        return os.pread(self._fd, 1024, 0) if self._fd >= 0 else read_file(self._path)
 
     def close(self) -> None:
         if self._fd >= 0:
@@ -214,7 +215,7 @@ class ProcessTree:
         # A child that was born since the tracking started, but before this first look, is none that was there before.
         self._first_tick = _to_tick(time.monotonic() if started_seconds is None else started_seconds)
         self._loadavg_fd = os.open(f"{proc}/loadavg", os.O_RDONLY)
-        self._highest_pid = int(_read_file(f"{proc}/sys/kernel/pid_max"))
+        self._highest_pid = int(read_file(f"{proc}/sys/kernel/pid_max"))
         descriptors, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
         self._most_kept = max(0, descriptors - _SPARE_DESCRIPTORS) // 2
         self._last_pid = root_pid
@@ -247,7 +248,7 @@ class ProcessTree:
     def read_sharing(self, pid: int) -> SharingReading | None:
         """What is shared; costs about 11 ms per GB and holds the process's memory lock meanwhile."""
         try:
-            return parse_smaps_rollup(_read_file(f"{self._proc}/{pid}/smaps_rollup"))
+            return parse_smaps_rollup(read_file(f"{self._proc}/{pid}/smaps_rollup"))
         except (OSError, ValueError):
             return None
 
@@ -292,7 +293,7 @@ class ProcessTree:
 
     def _try_stat(self, pid: int) -> tuple[str, bytes, int, int, float, float, int, int, int] | None:
         try:
-            return parse_stat(_read_file(f"{self._proc}/{pid}/stat"))
+            return parse_stat(read_file(f"{self._proc}/{pid}/stat"))
         except (OSError, ValueError, IndexError):
             return None
 
@@ -330,9 +331,9 @@ class ProcessTree:
         """Whether it is; None if that cannot be told yet."""
         try:
             # Threads have a directory in /proc too, only not a listed one.
-            if parse_group_leader(_read_file(f"{self._proc}/{pid}/status")) != pid:
+            if parse_group_leader(read_file(f"{self._proc}/{pid}/status")) != pid:
                 return False
-            arguments = _read_file(f"{self._proc}/{pid}/cmdline")
+            arguments = read_file(f"{self._proc}/{pid}/cmdline")
         except (OSError, ValueError):
             return False
         if not arguments:
@@ -398,7 +399,7 @@ class ProcessTree:
         for member in due:
             member.peak_is_due = False
             try:
-                sizes = parse_sizes(_read_file(f"{self._proc}/{member.reading.pid}/status"))
+                sizes = parse_sizes(read_file(f"{self._proc}/{member.reading.pid}/status"))
             except (OSError, ValueError):
                 continue
             if sizes is None:
@@ -421,8 +422,8 @@ class Machine:
     def read(self) -> MachineReading:
         """Look once."""
         return MachineReading(
-            parse_machine_cpu(_read_file(f"{self._proc}/stat")),
-            parse_memory_used(_read_file(f"{self._proc}/meminfo")),
+            parse_machine_cpu(read_file(f"{self._proc}/stat")),
+            parse_memory_used(read_file(f"{self._proc}/meminfo")),
             self._read_limit_used() if self._read_limit_used else None,
         )
 
@@ -437,14 +438,3 @@ def _to_tick(monotonic_seconds: float) -> int:
     """The unit of a process's birth: ticks since boot, while suspended too."""
     suspended = time.clock_gettime(time.CLOCK_BOOTTIME) - time.monotonic()
     return int((monotonic_seconds + suspended) * _TICKS_PER_SECOND)
-
-
-def _read_file(path: str) -> bytes:
-    fd = os.open(path, os.O_RDONLY)
-    try:
-        chunks = []
-        while chunk := os.read(fd, 65536):
-            chunks.append(chunk)
-        return b"".join(chunks)
-    finally:
-        os.close(fd)

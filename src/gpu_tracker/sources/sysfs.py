@@ -10,6 +10,7 @@ import os
 
 from ..model import GpuReading
 from ..values import NamedTuple
+from .files import read_file
 from .guard import DENIED, LOST, TROUBLE, UNSUPPORTED, Failure, Guard
 
 TYPE_CHECKING = False
@@ -186,18 +187,6 @@ def find_gauges(candidates: Candidates) -> dict[str, tuple[Gauge, ...]]:
             gauge for gauge in gauges if gauge.paths and all(map(os.path.exists, gauge.paths))
         )
     return found
-
-
-def read_file(path: str) -> bytes:
-    """All of a small file."""
-    fd = os.open(path, os.O_RDONLY)
-    try:
-        chunks = []
-        while chunk := os.read(fd, 16384):
-            chunks.append(chunk)
-        return b"".join(chunks)
-    finally:
-        os.close(fd)
 
 
 def read_gauges(gauges: tuple[Gauge, ...]) -> Any:
