@@ -27,3 +27,12 @@ def test_the_last_line_about_a_region_or_a_process_counts(tmp_path: Path) -> Non
     assert tuple(kept.regions) == (last, part(2, 1.0))
     assert tuple(kept.metrics) == rows
     assert tuple(kept.processes) == (old,)
+
+
+def test_regions_of_strange_names_are_kept_apart(tmp_path: Path) -> None:
+    """Also where a name looks like a piece of the line around it."""
+    paths = (('x],"calls":1',), ("x],",), ("x],", "y"), ("x]", ","), ("\\",), ("é\n",))
+    regions = tuple(part(1, 1.0)._replace(path=path) for path in paths)
+    file = write(tmp_path / "x.jsonl", run(regions=regions + regions))
+
+    assert tuple(load(str(file)).regions) == regions

@@ -11,7 +11,7 @@ import pytest
 from builders import MB, found, gpu, header, totals
 from gpu_tracker.errors import RecordingError, UsageError
 from gpu_tracker.model import End, Mark, Peaks, RamPeak, Sample, Spread
-from gpu_tracker.recording.reader import load, load_descriptor
+from gpu_tracker.recording.reader import load, load_descriptor, load_whole
 from gpu_tracker.recording.writer import Writer, create, name_recording
 
 FLAT = Spread(5, 5, 5)
@@ -87,6 +87,8 @@ def test_a_damaged_line_in_the_middle_is_said_and_left_out(path: Path) -> None:
 
     assert len(recording.samples) == 2
     assert [re.findall(r"\d+", problem) for problem in recording.problems] == [["4"], ["6"]]
+    with pytest.raises(RecordingError, match=r"damaged: Line 4"):
+        load_whole(str(path))
 
 
 @pytest.mark.parametrize(

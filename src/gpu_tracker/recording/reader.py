@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 from array import array
+from itertools import islice
 
 from ..errors import RecordingError
 from ..model import Peaks, Recording, Totals
@@ -33,9 +34,12 @@ if TYPE_CHECKING:
 
 _DIGITS = b"0123456789"
 _METRICS = b'{"metrics":'
+_REGION = b'{"region":{"pid":'
+_REGION_KEY_END = b',"calls":'
 _LOOKS = re.compile(rb'"looks":\s*(\d{1,18})')
 # Files of ours have a few dozen shapes; one that has a new one in every line must not fill the memory.
 _MOST_SHAPES = 10_000
+_LINES_AT_ONCE = 1000
 
 
 def load(path: str | os.PathLike[str]) -> Recording:
@@ -47,6 +51,7 @@ def load(path: str | os.PathLike[str]) -> Recording:
 def load_whole(path: str) -> Recording:
     """Read a recording of which nothing had to be left out: half a run beside whole ones would be a finding."""
     recording = load(path)
+    len(recording.regions)  # damage in them is found when they are decoded
     if len(recording.problems):
         raise RecordingError(f"{path} is damaged: {recording.problems[0]}")
     return recording
@@ -85,7 +90,7 @@ class _Scan:
         self._header: Header | None = None
         self._marks: list[Mark] = []
         self._end: End | None = None
-        self._regions: dict[tuple[int, tuple[str, ...]], tuple[int, bytes]] = {}
+        self._regions: dict[bytes | tuple[int, tuple[str, ...]], tuple[int, bytes]] = {}
         self._processes: dict[tuple[int, float], tuple[int, bytes]] = {}
         self._metric_offsets = array("q")
         self.sample_offsets = array("q")
@@ -100,6 +105,9 @@ class _Scan:
         try:
             if self._header is not None and line.startswith(_METRICS) and line.endswith(b"}}\n"):
                 self._metric_offsets.append(offset)
+            elif self._header is not None and line.startswith(_REGION) and line.endswith((b"}}\n", b"}}")):
+                # The process and the path come first, in the same letters every time: a quote in a name is escaped.
+                self._regions[line[: line.index(_REGION_KEY_END)]] = offset, line
             else:
                 self._decode(offset, line, *parse(line))
         except WRONG_DATA:
@@ -173,8 +181,11 @@ class _Scan:
         )
 
     def _count_looks(self) -> int:
-        found = map(_LOOKS.search, self._file.read_back(self.sample_offsets))
-        return sum([int(match[1]) for match in found if match])
+        lines = self._file.read_back(self.sample_offsets)
+        looks = 0
+        while some := list(islice(lines, _LINES_AT_ONCE)):
+            looks += sum(map(int, _LOOKS.findall(b"".join(some))))
+        return looks
 
 
 def _read_header(kind: str, data: dict[str, Any], name: str) -> Header:
