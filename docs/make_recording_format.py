@@ -24,6 +24,7 @@ _VALUES = (
     ("region", "RegionTotals"),
     ("metrics", "MetricRow"),
     ("process", "ProcessTotals"),
+    ("framework", "FrameworkMemory"),
     ("end", "End"),
     ("end.totals", "Totals"),
     ("peaks", "Peaks"),

@@ -8,6 +8,7 @@ from pathlib import Path
 from builders import MB, found, gpu, gpu_totals, header, totals
 from gpu_tracker.model import (
     End,
+    FrameworkMemory,
     GpuSample,
     Header,
     Mark,
@@ -32,6 +33,11 @@ METRICS = (
     MetricRow(1.5, {"loss": 0.0}, None, 101),
     MetricRow(2.0, {}),
 )
+FRAMEWORKS = (
+    FrameworkMemory(100, "PyTorch", "cuda:0", "GPU-0", 9.5, 400 * MB, 900 * MB, "exact", 1000 * MB, 1100 * MB, 1, 0,
+                    800 * MB, 1000 * MB, 1400 * MB, 200 * MB, 38_400 * MB),
+    FrameworkMemory(101, "JAX", "cuda:1", "", 9.5, 0, 5, "sampled"),
+)  # fmt: skip
 PROCESSES = (
     ProcessTotals(100, 1, "python", 0.0, 10.0, 9.5, 500 * MB),
     ProcessTotals(101, 100, 'a "b"\n', 1.0, 2.0, 0.0, 0),
@@ -96,6 +102,8 @@ def make_full(path: Path) -> Path:
         writer.write_sample(gpu_sample(2.0))
         for process in PROCESSES:
             writer.write_process(process)
+        for memory in (FRAMEWORKS[0]._replace(in_use_bytes=1), *FRAMEWORKS):
+            writer.write_framework(memory)
         summed = totals(gpu_counters=(counters,), peaks=totals().peaks._replace(gpus=(peak,)))
         writer.write_end(End("exited", 1, summed, 0.1, 9))
     return path

@@ -18,11 +18,13 @@ ALLOWED: dict[str, set[str]] = {
     **{leaf: set() for leaf in LEAVES},
     "model": {"values"},
     "usage": set(),
+    "tally": {"model"},
     "config": {"sources", "units", "values"},
     # What passes between a process of the job and the sampler: where, and how it is written there.
     "place": set(),
     "board": {"place", "values"},
-    "regions": {"board", "place"},
+    "frameworks": {"model", "place"},
+    "regions": {"board", "frameworks", "place"},
     # One look for people: what the sampler sends, and what the views are made of.
     "observation": {"model", "values"},
     "sources": {"model", "observation", "values"},
@@ -35,12 +37,13 @@ ALLOWED: dict[str, set[str]] = {
         "place",
         "recording",
         "sources",
+        "tally",
         "values",
         "version",
     },
     # Recorded runs side by side: loaded without the tracker too.
     "comparing": {"analysis", "errors", "recording", "reports"},
-    "analysis": {"model", "observation", "units", "values"},
+    "analysis": {"model", "observation", "tally", "units", "values"},
     "reports": {"analysis", "config", "errors", "model", "observation", "units", "usage", "values"},
     "tracker": {
         "config",

@@ -10,7 +10,7 @@ import pytest
 import gpu_tracker as gput
 from builders import gpu
 from gpu_tracker.errors import RecordingError, UsageError
-from recordings_made import METRICS, PROCESSES, REGIONS, make_full, make_plain
+from recordings_made import FRAMEWORKS, METRICS, PROCESSES, REGIONS, make_full, make_plain
 
 
 @pytest.fixture
@@ -20,12 +20,13 @@ def full(tmp_path: Path) -> gput.Recording:
 
 
 def test_a_recording_shows_its_parts(full: gput.Recording) -> None:
-    """Header, samples, regions, metrics, processes, devices, summary."""
+    """Header, samples, regions, metrics, processes, frameworks, devices, summary."""
     assert full.header.host == "node1"
     assert len(full.samples) == 3
     assert tuple(full.regions) == REGIONS
     assert tuple(full.metrics) == METRICS
     assert tuple(full.processes) == PROCESSES
+    assert tuple(full.frameworks) == FRAMEWORKS
     assert full.gpus == (gpu(), gpu(1, None))
     assert full.summary.seconds == 10.0
     assert full.report.ending == "exited"
@@ -51,7 +52,7 @@ def test_what_is_no_recording_is_an_error(tmp_path: Path) -> None:
         gput.load(tmp_path)
 
 
-@pytest.mark.parametrize("table", ["samples", "regions", "metrics", "processes", "gpus"])
+@pytest.mark.parametrize("table", ["samples", "regions", "metrics", "processes", "frameworks", "gpus"])
 @pytest.mark.parametrize("library", ["pandas", "polars", "arrow"])
 @pytest.mark.parametrize("make", [make_plain, make_full])
 def test_frames_have_the_same_columns_and_rows(
@@ -92,5 +93,5 @@ def test_polars_and_arrow_keep_null_apart_from_zero(full: gput.Recording) -> Non
 
 def test_a_table_that_does_not_exist_is_refused(full: gput.Recording) -> None:
     """With those that do."""
-    with pytest.raises(UsageError, match="samples, regions, metrics, processes, gpus"):
+    with pytest.raises(UsageError, match="samples, regions, metrics, processes, frameworks, gpus"):
         full.to_pandas("steps")

@@ -136,6 +136,30 @@ class GpuLook(NamedTuple):
     high_waters: tuple[GpuHighWater, ...] = ()
 
 
+class FrameworkReading(NamedTuple):
+    """What a framework says of one device, in the process that uses it."""
+
+    framework: str
+    device: str
+    """The framework's own name for it."""
+    uuid: str
+    """Without the vendor's prefix; empty where the framework does not tell."""
+    in_use_bytes: int
+    """By tensors."""
+    peak_in_use_bytes: int
+    """Since the process began, or since somebody reset it."""
+    held_bytes: int | None = None
+    """With what is cached to be used again."""
+    peak_held_bytes: int | None = None
+    flushes: int = 0
+    """How often the cache had to be given back to make room."""
+    failures: int = 0
+    """How often there was no room even so."""
+    earlier_peak_in_use_bytes: int = 0
+    """The peak that was already there when the tracking began."""
+    earlier_peak_held_bytes: int = 0
+
+
 class RootFigures(NamedTuple):
     """What the root's owner or parent knows of it better than anyone who looks from outside."""
 
@@ -375,6 +399,20 @@ class MetricRow(NamedTuple):
     pid: int = 0
 
 
+class MetricTotals(NamedTuple):
+    """One number that the job logged, all its values so far."""
+
+    name: str
+    logged: int
+    not_finite: int
+    """How many were nan or inf; they are in none of the sums."""
+    sum: float
+    minimum: float | None
+    maximum: float | None
+    last: float
+    last_seconds: float
+
+
 class ProcessTotals(NamedTuple):
     """One process of the job, from first to last look. Written when it has gone; the last one counts."""
 
@@ -385,6 +423,38 @@ class ProcessTotals(NamedTuple):
     last_seconds: float
     cpu_seconds: float
     peak_ram_bytes: int
+
+
+class FrameworkMemory(NamedTuple):
+    """What a framework in one process holds on one device. Written again whenever it has changed: the last one counts."""
+
+    pid: int
+    framework: str
+    """PyTorch, JAX or TensorFlow."""
+    device: str
+    """The framework's own name for it."""
+    uuid: str
+    """Empty where it could not be told which device that is."""
+    at_seconds: float
+    in_use_bytes: int
+    """By tensors (arrays), at that time."""
+    peak_in_use_bytes: int
+    peak_in_use_basis: str
+    """Exact by the allocator's own mark, or sampled if the mark is older than the tracking or was reset."""
+    held_bytes: int | None = None
+    """In use and cached to be used again."""
+    peak_held_bytes: int | None = None
+    flushes: int = 0
+    """How often the cache had to be given back to make room."""
+    failures: int = 0
+    """How often there was no room even so."""
+    split_in_use_bytes: int | None = None
+    """This and the following: at the moment when the process was seen to hold most."""
+    split_held_bytes: int | None = None
+    split_process_bytes: int | None = None
+    """By the driver's account."""
+    split_others_bytes: int | None = None
+    split_free_bytes: int | None = None
 
 
 class Totals(NamedTuple):
@@ -422,3 +492,6 @@ class Recording(NamedTuple):
     regions: Sequence[RegionTotals] = ()
     metrics: Sequence[MetricRow] = ()
     processes: Sequence[ProcessTotals] = ()
+    frameworks: Sequence[FrameworkMemory] = ()
+    metric_totals: Sequence[MetricTotals] = ()
+    """In place of the metrics, where whoever tells has only these."""

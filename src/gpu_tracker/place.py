@@ -11,6 +11,9 @@ if TYPE_CHECKING:
 PLACE_VARIABLE = "GPU_TRACKER_REGIONS"
 BOARD_SUFFIX = ".board"
 METRICS_SUFFIX = ".metrics"
+FRAMEWORKS_SUFFIX = ".frameworks"
+UNFINISHED_SUFFIX = ".new"
+_SUFFIXES = (BOARD_SUFFIX, METRICS_SUFFIX, FRAMEWORKS_SUFFIX, UNFINISHED_SUFFIX)
 
 _PARENTS = ("/dev/shm", "/tmp", "/var/tmp")  # noqa: S108 - a directory of our own is made there, for us alone
 
@@ -37,7 +40,7 @@ def remove_place(path: str) -> None:
     """Throw a directory away, with the files that were made here and nothing else."""
     try:
         for name in os.listdir(path):
-            if name.endswith((BOARD_SUFFIX, METRICS_SUFFIX)):
+            if name.endswith(_SUFFIXES):
                 os.unlink(f"{path}/{name}")
         os.rmdir(path)
     except OSError:

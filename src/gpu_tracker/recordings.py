@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from .analysis.summary import Summary
     from .analysis.tables import Table
-    from .model import Gpu, Header, MetricRow, ProcessTotals, RegionTotals, Sample
+    from .model import FrameworkMemory, Gpu, Header, MetricRow, ProcessTotals, RegionTotals, Sample
     from .model import Recording as Values
     from .reports.build import Report
 
@@ -73,6 +73,11 @@ class Recording:
         return self._values.processes
 
     @property
+    def frameworks(self) -> Sequence[FrameworkMemory]:
+        """What PyTorch, JAX and TensorFlow held on GPUs, by their own account: one per process and device."""
+        return self._values.frameworks
+
+    @property
     def gpus(self) -> tuple[Gpu, ...]:
         """The devices that were found."""
         return tuple(mark.gpu for mark in self._values.marks if mark.gpu is not None)
@@ -105,7 +110,7 @@ class Recording:
         return self._values.end is not None
 
     def to_pandas(self, table: str = "samples") -> Any:
-        """A table as a `pandas.DataFrame`: "samples", "regions", "metrics", "processes" or "gpus"."""
+        """A table as a `pandas.DataFrame`: "samples", "regions", "metrics", "processes", "frameworks", "gpus"."""
         return frames.to_pandas(self._table(table))
 
     def to_polars(self, table: str = "samples") -> Any:

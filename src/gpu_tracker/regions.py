@@ -10,6 +10,7 @@ from __future__ import annotations
 import atexit
 import functools
 import os
+import sys
 import time
 from _thread import RLock
 from contextvars import ContextVar
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 
     from typing_extensions import Self
 
+    from .frameworks import FrameworkWatch
+
     _Parameters = ParamSpec("_Parameters")
     _Result = TypeVar("_Result")
 
@@ -32,6 +35,8 @@ if TYPE_CHECKING:
 _CPU_EVERY_NS = 10_000
 # Reading the memory in use costs as much as the rest together: not more often than this.
 _RAM_EVERY_NS = 5_000_000
+# Whose memory on GPUs is worth asking for.
+_FRAMEWORKS = ("torch", "jax", "tensorflow")
 _FLUSH_EVERY_NS = 250_000_000
 _MOST_UNWRITTEN = 1000
 # A region that is called all the time need not be written down at every call.
@@ -435,6 +440,7 @@ def log(*, step: float | None = None, **values: float) -> None:
             _metrics = _Metrics(_place)
         except OSError:
             return
+        _watch_frameworks(_place)
     _metrics.add(None if step is None else float(step), numbers)
 
 
@@ -443,6 +449,7 @@ def log(*, step: float | None = None, **values: float) -> None:
 _place: str | None = os.environ.get(PLACE_VARIABLE) or None
 _board: _Board | None = None
 _metrics: _Metrics | None = None
+_watch: FrameworkWatch | None = None
 _opening = RLock()
 
 
@@ -452,16 +459,14 @@ def open_place(place: str) -> None:
     close_place()
     _place = place
     os.environ[PLACE_VARIABLE] = place
+    _watch_frameworks(place, was_running_before=True)
 
 
 def close_place(outer: str | None = None) -> None:
     """It has ended; a tracker around it, if there is one, takes over again."""
-    global _place, _board, _metrics
-    if _board is not None:
-        _board.close()
-    if _metrics is not None:
-        _metrics.close()
-    _place, _board, _metrics = outer, None, None
+    global _place, _board, _metrics, _watch
+    _flush()
+    _place, _board, _metrics, _watch = outer, None, None, None
     if outer is None:
         os.environ.pop(PLACE_VARIABLE, None)
     else:
@@ -476,20 +481,35 @@ def _open_board() -> _Board | None:
                 _board = _Board(_place)
             except (OSError, ValueError):
                 _place = None  # the tracker has gone, or there is no room
+            else:
+                _watch_frameworks(_place)
         return _board
+
+
+def _watch_frameworks(place: str, *, was_running_before: bool = False) -> None:
+    """From now on, or as soon as there is a reason to."""
+    global _watch
+    if _watch is None and any(name in sys.modules for name in _FRAMEWORKS):
+        from .frameworks import FrameworkWatch, is_worth_watching
+
+        if is_worth_watching(sys.modules):
+            _watch = FrameworkWatch(place, was_running_before=was_running_before)
+            _watch.start()
 
 
 def _forget_after_fork() -> None:
     """A forked child has a board of its own."""
-    global _board, _metrics, _opening
-    _board, _metrics, _opening = None, None, RLock()
+    global _board, _metrics, _watch, _opening
+    _board, _metrics, _watch, _opening = None, None, None, RLock()
 
 
-def _flush_at_exit() -> None:
-    if _board is not None:
-        _board.close()
-    if _metrics is not None:
-        _metrics.close()
+def _flush() -> None:
+    """Everything that is to be said from here has been said."""
+    if _place is not None:
+        _watch_frameworks(_place)
+    for written in (_board, _metrics, _watch):
+        if written is not None:
+            written.close()
 
 
 def _find_kib(status: bytes, field: bytes) -> int:
@@ -510,4 +530,4 @@ def _is_coroutine(function: object) -> bool:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forget_after_fork)
-atexit.register(_flush_at_exit)
+atexit.register(_flush)

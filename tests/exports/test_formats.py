@@ -20,6 +20,7 @@ from gpu_tracker.exports import FORMATS, find_format
 from gpu_tracker.exports.about import spell_number
 from gpu_tracker.exports.draft import drafted
 from gpu_tracker.model import (
+    FrameworkMemory,
     GpuCounters,
     GpuPeaks,
     GpuSample,
@@ -58,6 +59,10 @@ METRICS = st.builds(
 PROCESSES = st.builds(
     ProcessTotals, st.integers(1, 9), st.integers(0, 9), NAMES, SECONDS, SECONDS, SECONDS, BYTES
 )
+FRAMEWORKS = st.builds(
+    FrameworkMemory, st.integers(1, 9), NAMES, NAMES, NAMES, SECONDS, BYTES, BYTES, NAMES, st.none() | BYTES, st.none() | BYTES,
+    split_process_bytes=st.none() | BYTES,
+)  # fmt: skip
 
 Rows = list[tuple[Any, ...]]
 
@@ -104,6 +109,7 @@ READERS = {"csv": read_csv, "parquet": read_parquet, "sqlite": read_sqlite, "jso
     regions=st.lists(REGIONS, max_size=3),
     metrics=st.lists(METRICS, max_size=3),
     processes=st.lists(PROCESSES, max_size=3),
+    frameworks=st.lists(FRAMEWORKS, max_size=3),
 )
 def test_a_round_trip_loses_nothing(
     tmp_path: Path,
@@ -112,6 +118,7 @@ def test_a_round_trip_loses_nothing(
     regions: list[RegionTotals],
     metrics: list[MetricRow],
     processes: list[ProcessTotals],
+    frameworks: list[FrameworkMemory],
 ) -> None:
     """Every value of every table, with None apart from 0."""
     path = tmp_path / "x.jsonl"
@@ -125,6 +132,8 @@ def test_a_round_trip_loses_nothing(
         writer.write_metrics(metrics)
         for process in processes:
             writer.write_process(process)
+        for memory in frameworks:
+            writer.write_framework(memory)
     recording = load(str(path))
     assert len(recording.problems) == 0
     module = find_format(f"x.{format_name}")

@@ -10,7 +10,7 @@ import pytest
 from gpu_tracker.recording.reader import load
 from gpu_tracker.reports import render
 from gpu_tracker.reports.build import build
-from recordings_made import METRICS, PROCESSES, REGIONS, make_full, make_plain
+from recordings_made import FRAMEWORKS, METRICS, PROCESSES, REGIONS, make_full, make_plain
 
 GOLDEN = Path(__file__).parent / "golden"
 NAMES = sorted(path.name.removesuffix(".jsonl") for path in GOLDEN.glob("*.jsonl"))
@@ -34,13 +34,14 @@ def test_a_golden_recording_gives_the_summary_that_it_always_gave(name: str) -> 
 
 
 def test_the_golden_recording_of_everything_is_whole() -> None:
-    """Samples, regions, metrics and processes."""
+    """Samples, regions, metrics, processes and frameworks."""
     recording = load(str(GOLDEN / "v1-full.jsonl"))
 
     assert [sample.at_seconds for sample in recording.samples] == [0.5, 1.0, 2.0]
     assert tuple(recording.regions) == REGIONS
     assert tuple(recording.metrics) == METRICS
     assert tuple(recording.processes) == PROCESSES
+    assert tuple(recording.frameworks) == FRAMEWORKS
     assert not recording.problems
 
 

@@ -25,7 +25,13 @@ from recordings_made import Made, make_full, make_plain, plain_sample
 def look_at_everything(path: Path) -> list[str]:
     """All that a user can see of a recording, and which lines were left out."""
     recording = load(str(path))
-    for part in (recording.samples, recording.regions, recording.metrics, recording.processes):
+    for part in (
+        recording.samples,
+        recording.regions,
+        recording.metrics,
+        recording.processes,
+        recording.frameworks,
+    ):
         tuple(part)
     for name in FORMATS:
         assert render(build(recording), name)

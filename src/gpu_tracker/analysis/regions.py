@@ -6,6 +6,7 @@ import math
 from itertools import pairwise
 
 from ..model import ESTIMATE, EXACT
+from ..tally import tally
 from ..values import NamedTuple
 
 TYPE_CHECKING = False
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from typing import Any
 
-    from ..model import MetricRow, Recording, RegionTotals
+    from ..model import MetricTotals, Recording, RegionTotals
 
 
 class RegionSummary(NamedTuple):
@@ -73,19 +74,13 @@ def summarize_regions(recording: Recording) -> tuple[RegionSummary, ...]:
 
 def summarize_metrics(recording: Recording) -> tuple[MetricSummary, ...]:
     """Every metric, by name."""
-    logged: dict[str, list[float]] = {}
-    for row in sorted(recording.metrics, key=_instant):  # processes write theirs in batches
-        for name, value in row.values.items():
-            logged.setdefault(name, []).append(value)
-    return tuple(_summarize_metric(name, logged[name]) for name in sorted(logged))
+    known = {totals.name: totals for totals in recording.metric_totals}
+    tally(known, recording.metrics)
+    return tuple(_summarize_metric(known[name]) for name in sorted(known))
 
 
 def _place(region: RegionSummary) -> tuple[float, tuple[str, ...]]:
     return (math.inf if region.first_seconds is None else region.first_seconds, region.path)
-
-
-def _instant(row: MetricRow) -> float:
-    return row.at_seconds
 
 
 def _summarize_region(path: tuple[str, ...], parts: Sequence[RegionTotals]) -> RegionSummary:
@@ -160,17 +155,16 @@ def _end(part: RegionTotals) -> float:
     return math.inf if part.last_seconds is None or part.open_calls else part.last_seconds
 
 
-def _summarize_metric(name: str, values: Sequence[float]) -> MetricSummary:
-    finite = [value for value in values if math.isfinite(value)]
-    last = values[-1]
+def _summarize_metric(totals: MetricTotals) -> MetricSummary:
+    finite = totals.logged - totals.not_finite
     return MetricSummary(
-        name,
-        len(values),
-        last if math.isfinite(last) else None,
-        _least(finite),
-        _most(finite),
-        math.fsum(finite) / len(finite) if finite else None,
-        len(values) - len(finite),
+        totals.name,
+        totals.logged,
+        totals.last if math.isfinite(totals.last) else None,
+        totals.minimum,
+        totals.maximum,
+        totals.sum / finite if finite else None,
+        totals.not_finite,
     )
 
 

@@ -11,7 +11,7 @@ import math
 from array import array
 from itertools import islice
 
-from ..model import Gpu, GpuCounters, GpuSample, ProcessTotals, RegionTotals
+from ..model import FrameworkMemory, Gpu, GpuCounters, GpuSample, ProcessTotals, RegionTotals
 from ..values import NamedTuple
 
 TYPE_CHECKING = False
@@ -141,6 +141,10 @@ def _make_processes(recording: Recording) -> Table:
     return Table("processes", _columns_of(ProcessTotals), lambda: map(_plain_row, recording.processes))
 
 
+def _make_frameworks(recording: Recording) -> Table:
+    return Table("frameworks", _columns_of(FrameworkMemory), lambda: map(_plain_row, recording.frameworks))
+
+
 def _make_gpus(recording: Recording) -> Table:
     gpus = [mark.gpu for mark in recording.marks if mark.gpu is not None]
     return Table("gpus", _columns_of(Gpu), lambda: map(_plain_row, gpus))
@@ -184,5 +188,6 @@ TABLES: dict[str, Callable[[Recording], Table]] = {
     "regions": _make_regions,
     "metrics": _make_metrics,
     "processes": _make_processes,
+    "frameworks": _make_frameworks,
     "gpus": _make_gpus,
 }

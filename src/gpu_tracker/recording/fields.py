@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from .schema import NO_NUMBERS
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
@@ -31,6 +33,29 @@ def check(value: Any, n_fields: int | None = None) -> None:
             raise ValueError(field)
 
 
+def check_metrics(data: dict[str, Any]) -> None:
+    """The same for the columns of a line of metrics, all rows at once: there may be a million."""
+    for name, types in (("at", _TYPES["float"]), ("pid", _TYPES["int"]), ("step", (float, int, type(None)))):
+        _check_column(data[name], types, _LARGEST)
+    for column in data["values"].values():
+        numbers = [value for value in column if type(value) is not str]
+        # The job's own numbers may be as large as it likes, or be none any more: a loss that is nan is news.
+        _check_column(numbers, (float, int, type(None)), _LARGEST_FLOAT)
+        if len(numbers) < len(column) and not all(
+            value in NO_NUMBERS for value in column if type(value) is str
+        ):
+            raise ValueError(column)
+
+
+def _check_column(column: list[Any], types: tuple[type, ...], largest: float) -> None:
+    found = set(map(type, column))
+    if not found.issubset(types):
+        raise ValueError(found)
+    numbers = [value for value in column if value is not None] if type(None) in found else column
+    if numbers and not -largest <= min(numbers) <= max(numbers) <= largest:
+        raise ValueError(max(numbers))
+
+
 def _check_part(part: Any) -> None:
     """Something that is no plain value: a value of ours, or several."""
     if hasattr(part, "_fields"):
@@ -38,12 +63,6 @@ def _check_part(part: Any) -> None:
     elif isinstance(part, tuple):
         for one in part:
             _check_part(one)
-    elif isinstance(part, dict):
-        # The job's own numbers may be as large as it likes, or be none any more: a loss that is nan is news.
-        if not all(
-            type(one) is float or (type(one) is int and abs(one) <= _LARGEST_FLOAT) for one in part.values()
-        ):
-            raise ValueError(part)
     elif type(part) in _TYPES["float"]:
         if not -_LARGEST <= part <= _LARGEST:
             raise ValueError(part)

@@ -9,7 +9,7 @@ from itertools import accumulate, islice
 
 from ..errors import RecordingError
 from ..model import MetricRow, Peaks, Sample
-from .fields import check
+from .fields import check, check_metrics
 from .schema import decode_metrics, decode_peaks, decode_sample
 
 TYPE_CHECKING = False
@@ -167,9 +167,9 @@ class MetricLines(Sequence[MetricRow]):
         """The rows of each line; none for one that is damaged."""
         for offset, line in zip(offsets, self._file.read_back(offsets), strict=True):
             try:
-                rows = decode_metrics(parse(line)[1])
-                for row in rows:
-                    check(row)
+                data = parse(line)[1]
+                check_metrics(data)
+                rows = decode_metrics(data)
             except WRONG_DATA:
                 self._damage.note(offset)
                 rows = []

@@ -20,6 +20,7 @@ from .lines import LineFile, open_descriptor, open_path
 from .schema import (
     VERSION,
     decode_end,
+    decode_framework,
     decode_header,
     decode_mark,
     decode_process,
@@ -92,6 +93,7 @@ class _Scan:
         self._end: End | None = None
         self._regions: dict[bytes | tuple[int, tuple[str, ...]], tuple[int, bytes]] = {}
         self._processes: dict[tuple[int, float], tuple[int, bytes]] = {}
+        self._frameworks: dict[tuple[int, str, str], tuple[int, bytes]] = {}
         self._metric_offsets = array("q")
         self.sample_offsets = array("q")
         self.grown_offsets = array("q")
@@ -138,6 +140,8 @@ class _Scan:
             self._metric_offsets.append(offset)
         elif kind == "process":
             self._processes[data["pid"], data["first_seconds"]] = offset, line
+        elif kind == "framework":
+            self._frameworks[data["pid"], data["framework"], data["device"]] = offset, line
         elif kind == "end":
             end = decode_end(data)
             check(end)
@@ -163,6 +167,7 @@ class _Scan:
             LastLines(self._regions, decode_region, self._damage),
             MetricLines(self._file, self._metric_offsets, self._damage),
             LastLines(self._processes, decode_process, self._damage),
+            LastLines(self._frameworks, decode_framework, self._damage),
         )
 
     def _totals_so_far(self, samples: SampleLines) -> Totals:

@@ -10,6 +10,7 @@ object with one of the keys below. Whoever changes a line raises VERSION and tea
     {"region": {...}}   all calls so far of one region in one process; the last line for it counts
     {"metrics": {...}}  numbers that the job logged, a column each
     {"process": {...}}  one process of the job; the last line for it counts
+    {"framework": {...}} what a framework in one process holds on one device; the last line for it counts
     {"end": {...}}      once, last; a file without it was cut off by a kill
 """
 
@@ -19,6 +20,7 @@ from ..model import (
     Allocation,
     Busiest,
     End,
+    FrameworkMemory,
     Gpu,
     GpuCounters,
     GpuPeaks,
@@ -27,6 +29,7 @@ from ..model import (
     Header,
     Mark,
     MetricRow,
+    MetricTotals,
     Peaks,
     ProcessTotals,
     RamPeak,
@@ -45,7 +48,7 @@ if TYPE_CHECKING:
 VERSION = 1
 
 _RAM_PEAKS = ("main_ram", "descendants_ram", "combined_ram")
-_NO_NUMBERS = ("nan", "inf", "-inf")
+NO_NUMBERS = ("nan", "inf", "-inf")
 _LISTS = {"gpus": GpuPeaks, "gpu_processes": GpuProcessPeak}
 _BUSIEST = ("main_busiest", "descendants_busiest", "combined_busiest", "system_busiest")
 
@@ -147,9 +150,16 @@ def _encode_number(value: float | None) -> float | str | None:
 
 
 def _decode_number(value: float | str) -> float:
-    if value in _NO_NUMBERS:
+    if value in NO_NUMBERS:
         return float(value)
     return value  # type: ignore[return-value]
+
+
+def encode_metric_totals(totals: MetricTotals) -> dict[str, Any]:
+    """All fields by name."""
+    return {
+        name: _encode_number(value) if name == "last" else value for name, value in totals._asdict().items()
+    }
 
 
 def encode_process(process: ProcessTotals) -> dict[str, Any]:
@@ -157,6 +167,15 @@ def encode_process(process: ProcessTotals) -> dict[str, Any]:
     return {
         name: _short(value) if isinstance(value, float) else value
         for name, value in process._asdict().items()
+    }
+
+
+def encode_framework(memory: FrameworkMemory) -> dict[str, Any]:
+    """What is known of it."""
+    return {
+        name: _short(value) if isinstance(value, float) else value
+        for name, value in memory._asdict().items()
+        if value is not None
     }
 
 
@@ -287,9 +306,19 @@ def decode_metrics(data: dict[str, Any]) -> list[MetricRow]:
     ]
 
 
+def decode_metric_totals(data: dict[str, Any]) -> MetricTotals:
+    """A metric, added up."""
+    return MetricTotals(**{**data, "last": _decode_number(data["last"])})
+
+
 def decode_process(data: dict[str, Any]) -> ProcessTotals:
     """A process."""
     return ProcessTotals(**data)
+
+
+def decode_framework(data: dict[str, Any]) -> FrameworkMemory:
+    """What a framework holds."""
+    return FrameworkMemory(**data)
 
 
 def decode_totals(data: dict[str, Any]) -> Totals:
@@ -324,6 +353,8 @@ def decode_answer(
     end: dict[str, Any],
     marks: list[dict[str, Any]],
     regions: Sequence[dict[str, Any]] = (),
+    frameworks: Sequence[dict[str, Any]] = (),
+    metric_totals: Sequence[dict[str, Any]] = (),
 ) -> Recording:
     """A recording without its samples, as the sampler tells it to whoever asks."""
     decoded = decode_end(end)
@@ -334,4 +365,6 @@ def decode_answer(
         decoded,
         decoded.totals,
         regions=tuple(map(decode_region, regions)),
+        frameworks=tuple(map(decode_framework, frameworks)),
+        metric_totals=tuple(map(decode_metric_totals, metric_totals)),
     )

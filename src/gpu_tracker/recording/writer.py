@@ -13,6 +13,7 @@ from ..model import Peaks
 from .encode import to_json
 from .schema import (
     encode_end,
+    encode_framework,
     encode_header,
     encode_mark,
     encode_metrics,
@@ -23,10 +24,10 @@ from .schema import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from typing import Any
 
-    from ..model import End, Header, Mark, MetricRow, ProcessTotals, RegionTotals, Sample
+    from ..model import End, FrameworkMemory, Header, Mark, MetricRow, ProcessTotals, RegionTotals, Sample
 
 _SUFFIX = ".jsonl"
 
@@ -98,11 +99,17 @@ class Writer:
 
     def write_metrics(self, rows: Sequence[MetricRow]) -> None:
         """Numbers that the job logged."""
-        self._write("metrics", encode_metrics(rows))
+        import json  # thousands of numbers are worth it
+
+        self._write("metrics", encode_metrics(rows), lambda line: json.dumps(line, separators=(",", ":")))
 
     def write_process(self, process: ProcessTotals) -> None:
         """A process, as far as it was seen."""
         self._write("process", encode_process(process))
+
+    def write_framework(self, memory: FrameworkMemory) -> None:
+        """What a framework holds on a device."""
+        self._write("framework", encode_framework(memory))
 
     def write_end(self, end: End) -> None:
         """The last line."""
@@ -112,8 +119,8 @@ class Writer:
         """Whether somebody has removed the file."""
         return os.fstat(self._fd).st_nlink == 0
 
-    def _write(self, kind: str, data: dict[str, Any]) -> None:
-        text = to_json({kind: data})
+    def _write(self, kind: str, data: dict[str, Any], encode: Callable[[Any], str] = to_json) -> None:
+        text = encode({kind: data})
         line = f"\n{text}\n" if self._has_torn_line else f"{text}\n"
         content = line.encode()
         self._has_torn_line = True

@@ -30,6 +30,10 @@ def render(report: Report) -> str:
         *_ram_rows(report.summary),
         *_gpu_rows(report.summary),
     ]
+    if report.frameworks:
+        from .framework_lines import tell_frameworks
+
+        rows.extend(tell_frameworks(report.frameworks))
     if report.tracker_cpu_seconds is not None and report.tracker_ram_bytes:
         cost = (
             f"{humanize_seconds(report.tracker_cpu_seconds)} of CPU, "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..analysis.frameworks import FrameworkSummary, summarize_frameworks
 from ..analysis.regions import MetricSummary, RegionSummary, summarize_metrics, summarize_regions
 from ..analysis.summary import Summary, summarize
 from ..values import NamedTuple
@@ -24,6 +25,7 @@ class Report(NamedTuple):
     tracker_ram_bytes: int | None
     regions: tuple[RegionSummary, ...] = ()
     metrics: tuple[MetricSummary, ...] = ()
+    frameworks: tuple[FrameworkSummary, ...] = ()
 
 
 def build(recording: Recording) -> Report:
@@ -46,4 +48,5 @@ def build(recording: Recording) -> Report:
         end.tracker_ram_bytes if end else None,
         summarize_regions(recording),
         summarize_metrics(recording),
+        summarize_frameworks(recording),
     )

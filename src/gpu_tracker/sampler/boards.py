@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 
-from ..model import MetricRow
-from ..place import BOARD_SUFFIX, METRICS_SUFFIX
+from ..model import FrameworkReading, MetricRow
+from ..place import BOARD_SUFFIX, FRAMEWORKS_SUFFIX, METRICS_SUFFIX
+from .framework_account import FrameworkNote
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ class Boards:
         self._start_seconds = start_seconds
         self._readers: dict[str, BoardReader] = {}
         self._metrics: dict[str, int] = {}
+        self._frameworks: dict[str, tuple[int, int] | None] = {}
 
     def find_new(self) -> bool:
         """Look for boards that were not there before; whether there is any at all."""
@@ -36,6 +38,8 @@ class Boards:
         for name in names:
             if name.endswith(METRICS_SUFFIX):
                 self._metrics.setdefault(name, 0)
+            elif name.endswith(FRAMEWORKS_SUFFIX):
+                self._frameworks.setdefault(name, None)
             elif name.endswith(BOARD_SUFFIX) and name not in self._readers:
                 from ..board import BoardReader
 
@@ -77,19 +81,47 @@ class Boards:
                 os.close(fd)
             whole = content.rfind(b"\n") + 1
             self._metrics[name] = offset + whole
-            rows += self._parse(content[:whole], int(name.partition("-")[0]))
+            rows += self._parse(content[:whole], _pid_in(name))
         return rows
+
+    def take_framework_notes(self) -> list[FrameworkNote]:
+        """What processes have said of their frameworks since the last call."""
+        notes = []
+        for name, seen in self._frameworks.items():
+            path = f"{self._place}/{name}"
+            try:
+                status = os.stat(path)
+                version = status.st_ino, status.st_mtime_ns  # every version is a file of its own
+                if version == seen:
+                    continue
+                import json
+
+                with open(path, encoding="ascii") as file:
+                    at_ns, is_last, readings = json.load(file)
+                at_seconds = self.since_start(at_ns) or 0.0
+                known = tuple(FrameworkReading(*reading) for reading in readings)
+            except (OSError, ValueError, TypeError):
+                continue  # it has gone; or a process of the job itself has spoilt it
+            self._frameworks[name] = version
+            notes.append(FrameworkNote(at_seconds, _pid_in(name), is_last, known))
+        return notes
 
     def _parse(self, content: bytes, pid: int) -> list[MetricRow]:
         if not content:
             return []
         import json
 
-        rows = []
-        for line in content.splitlines():
-            try:
-                at_ns, step, values = json.loads(line)
-                rows.append(MetricRow(self.since_start(at_ns) or 0.0, values, step, pid))
-            except (ValueError, TypeError):
-                continue  # only a process of the job itself can have spoilt it
-        return rows
+        try:
+            rows = json.loads(b"[" + content[:-1].replace(b"\n", b",") + b"]")
+            return [
+                MetricRow(self.since_start(at_ns) or 0.0, values, step, pid) for at_ns, step, values in rows
+            ]
+        except (ValueError, TypeError):
+            # Only a process of the job itself can have spoilt it: then line by line.
+            lines = content.splitlines(keepends=True)
+            return [row for line in lines for row in self._parse(line, pid)] if len(lines) > 1 else []
+
+
+def _pid_in(name: str) -> int:
+    """Files are called after the process that writes them."""
+    return int(name.partition("-")[0])

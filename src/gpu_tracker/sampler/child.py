@@ -11,7 +11,14 @@ import time
 
 from ..model import RootFigures
 from ..place import make_place, remove_place
-from ..recording.schema import encode_end, encode_header, encode_mark, encode_region
+from ..recording.schema import (
+    encode_end,
+    encode_framework,
+    encode_header,
+    encode_mark,
+    encode_metric_totals,
+    encode_region,
+)
 from ..recording.writer import Writer
 from ..sources import SAMPLER_NAME
 from .loop import Sampler
@@ -239,6 +246,8 @@ class Service:
             encode_end(end),
             [encode_mark(mark) for mark in sampler.marks],
             [encode_region(region) for region in sampler.list_regions()],
+            [encode_framework(memory) for memory in sampler.list_frameworks()],
+            [encode_metric_totals(totals) for totals in sampler.metric_totals.values()],
         )
 
     def _need_sampler(self) -> Sampler:

@@ -13,10 +13,12 @@ from ..model import End, Header, Mark, RootFigures
 from ..recording.schema import VERSION
 from ..sources import PROCESS_SOURCES
 from ..sources.allocation import read_allocation, read_environment
+from ..tally import tally
 from .account import Account
 from .boards import Boards
 from .budget import Budget, foresee_sharing_cost
 from .clock import Deadlines
+from .framework_account import FrameworkAccount
 from .gpus import GpuWatch
 from .region_account import RegionAccount
 from .sharing import is_torn
@@ -25,7 +27,16 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import ModuleType
 
-    from ..model import Allocation, ProcessReading, ProcessTotals, RegionTotals, Sample
+    from ..model import (
+        Allocation,
+        FrameworkMemory,
+        MetricRow,
+        MetricTotals,
+        ProcessReading,
+        ProcessTotals,
+        RegionTotals,
+        Sample,
+    )
     from ..recording.tracking_file import TrackingFile
     from ..recording.writer import Writer
     from ..sources import MachineSource, ProcessTreeSource
@@ -66,7 +77,7 @@ class Sampler:
         self._asked_seconds = min(plan.sleep_seconds, _LOOK_SECONDS)
         self._look_cost_seconds = 0.0
         self._early_cost_seconds = 0.0
-        self._sharing_cost_seconds = 0.0
+        self._apart_cost_seconds = 0.0
         self._line_seconds = 0.0
         self._gpus = GpuWatch(
             self._asked_seconds,
@@ -78,6 +89,9 @@ class Sampler:
         self._boards: Boards | None = None
         self._regions = RegionAccount()
         self._regions_seconds = 0.0
+        self._frameworks = FrameworkAccount()
+        self.metric_totals: dict[str, MetricTotals] = {}
+        self._unwritten_metrics: list[MetricRow] = []
         self._n_processes_written = 0
         self._tracking: TrackingFile | None = None
         self._readings: tuple[ProcessReading, ...] = ()
@@ -124,14 +138,14 @@ class Sampler:
         """A deadline has come."""
         late = self.deadlines.strike(now_seconds)
         cost = time.process_time()
-        self._sharing_cost_seconds = 0.0
+        self._apart_cost_seconds = 0.0
         self.look(now_seconds, late)
         at = now_seconds - self._start_seconds
         line = max(self._plan.sleep_seconds, at / _LINES_PER_RECORDING)
         if self._plan.full_resolution or at - self._line_seconds >= line - self._slack():
             self._write_line(at)
-        # Reading what is shared has a purse of its own; it must not make the looks rarer.
-        self._set_interval(at, time.process_time() - cost - self._sharing_cost_seconds)
+        # Reading what is shared has a purse of its own, and what a job logs is its own affair: no reason to look more rarely.
+        self._set_interval(at, time.process_time() - cost - self._apart_cost_seconds)
 
     def look(self, now_seconds: float, late_seconds: float = 0.0) -> None:
         """Look at everything that is due."""
@@ -217,8 +231,12 @@ class Sampler:
             self._unwritten_marks.append(mark)
             if mark.gpu is not None:
                 self._account.add_gpu(mark.gpu)
+                self._frameworks.add_gpu(mark.gpu)
+        for note in self._boards.take_framework_notes() if self._boards is not None else ():
+            self._frameworks.take(note)
         for look in self._gpus.take_looks():
             self._regions.take_gpus(self._account.take_gpus(look))
+            self._frameworks.take_gpus(look)
 
     def _read_sharing_if_worth_it(self, at_seconds: float) -> None:
         if self._readings == self._readings_with_sharing:
@@ -242,8 +260,9 @@ class Sampler:
         if is_whole and not is_torn(self._readings, self._tree.read(), sharings):
             self._account.take_sharing(self._readings, sharings)
             self._readings_with_sharing = self._readings
-        self._sharing_cost_seconds = time.process_time() - spent
-        self._budget.spend(self._sharing_cost_seconds)
+        spent = time.process_time() - spent
+        self._apart_cost_seconds += spent
+        self._budget.spend(spent)
 
     def _write_line(self, at_seconds: float) -> None:
         try:
@@ -268,21 +287,39 @@ class Sampler:
         """Metrics as they come, processes as they go, regions ever more rarely: the last line of each counts."""
         for process in self._account.take_gone():
             self._write_process(process)
+        for memory in self._frameworks.take_changed():
+            self._writer.write_framework(memory)
         if self._boards is None:
             return
-        rows = self._boards.take_metrics()
-        for start in range(0, len(rows), _METRICS_PER_LINE):
-            self._writer.write_metrics(rows[start : start + _METRICS_PER_LINE])
+        while self._write_metrics(self._boards) and is_last:
+            pass  # what was logged in the last moment may be more than is taken at once
         if is_last or at_seconds - self._regions_seconds >= at_seconds / _REGION_LINES:
             self._regions_seconds = at_seconds
             for region in self._regions.take_changed(self.list_regions()):
                 self._writer.write_region(region)
+
+    def _write_metrics(self, boards: Boards) -> bool:
+        """Some of what was logged; whether there was any. What could not be written is written first the next time."""
+        began = time.process_time()
+        if not self._unwritten_metrics:
+            self._unwritten_metrics = boards.take_metrics()
+            tally(self.metric_totals, self._unwritten_metrics)
+        has_any = bool(self._unwritten_metrics)
+        while self._unwritten_metrics:
+            self._writer.write_metrics(self._unwritten_metrics[:_METRICS_PER_LINE])
+            del self._unwritten_metrics[:_METRICS_PER_LINE]
+        self._apart_cost_seconds += time.process_time() - began
+        return has_any
 
     def list_regions(self) -> list[RegionTotals]:
         """All regions of the job, as they stand."""
         if self._boards is None:
             return []
         return self._regions.combine(self._boards.read_all(), self._boards.since_start)
+
+    def list_frameworks(self) -> list[FrameworkMemory]:
+        """What frameworks hold on the GPUs."""
+        return self._frameworks.list_memory()
 
     def _write_process(self, process: ProcessTotals) -> None:
         # A build that starts a hundred thousand compilers is not a list that anybody reads.

@@ -1,0 +1,46 @@
+"""What a framework's memory on a GPU is made of. Pure."""
+
+from __future__ import annotations
+
+from ..values import NamedTuple
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ..model import FrameworkMemory, Gpu, Recording
+
+
+class FrameworkSummary(NamedTuple):
+    """One framework in one process on one device. None is not known."""
+
+    memory: FrameworkMemory
+    gpu: Gpu | None
+    cached_bytes: int | None
+    """Held by the framework to be used again: free for this process, not for others."""
+    context_bytes: int | None
+    """Held by the process beside that: the driver's context, libraries, their workspaces."""
+
+
+def summarize_frameworks(recording: Recording) -> tuple[FrameworkSummary, ...]:
+    """All of them, by device and process."""
+    gpus = {mark.gpu.uuid: mark.gpu for mark in recording.marks if mark.gpu is not None}
+    summaries = [_summarize(memory, gpus.get(memory.uuid)) for memory in recording.frameworks]
+    return tuple(sorted(summaries, key=_place))
+
+
+def _summarize(memory: FrameworkMemory, gpu: Gpu | None) -> FrameworkSummary:
+    # Of the fullest moment, if the driver knows the process; else of the last one.
+    is_split = memory.split_process_bytes is not None
+    in_use = memory.split_in_use_bytes if is_split else memory.in_use_bytes
+    held = memory.split_held_bytes if is_split else memory.held_bytes
+    return FrameworkSummary(
+        memory, gpu, _beyond(held, in_use), _beyond(memory.split_process_bytes, memory.split_held_bytes)
+    )
+
+
+def _beyond(whole: int | None, part: int | None) -> int | None:
+    return None if whole is None or part is None else max(0, whole - part)
+
+
+def _place(summary: FrameworkSummary) -> tuple[bool, int, int, str]:
+    gpu, memory = summary.gpu, summary.memory
+    return gpu is None, 0 if gpu is None else gpu.ordinal, memory.pid, memory.device
