@@ -11,12 +11,12 @@ comma  := ,
 empty  :=
 # Second opinions that are large to fetch; what cannot be had here is skipped, with the reason.
 WITH   ?=
-TORCH  := $(if $(filter torch,$(WITH)),$(VENV)/.torch)
+FRAMEWORKS := $(if $(filter frameworks,$(WITH)),$(VENV)/.frameworks)
 TOOLS_OF_OTHERS := $(if $(filter tools,$(WITH)),$(VENV)/.real-tools)
 
 PURE   := $(subst $(empty) $(empty),$(comma),$(addprefix */gpu_tracker/,analysis/* config.py errors.py model.py observation.py \
-          recording/* reports/* sampler/account.py sampler/budget.py sampler/clock.py sampler/gpu_account.py sampler/ledger.py sampler/region_account.py \
-          sampler/salvage.py sampler/sharing.py sampler/wire.py sources/guard.py sources/visible.py units.py usage.py values.py))
+          recording/* reports/* sampler/account.py sampler/budget.py sampler/clock.py sampler/framework_account.py sampler/gpu_account.py sampler/ledger.py sampler/region_account.py \
+          sampler/salvage.py sampler/sharing.py sampler/wire.py sources/guard.py sources/visible.py tally.py units.py usage.py values.py))
 
 .PHONY: help demo test check bench clean
 
@@ -26,7 +26,7 @@ help:  ## this list
 demo: $(PACKAGE)  ## track a small training run, print its summary and where the recording is
 	$(BIN)/gpu-tracker run --record gpu-tracker-runs -- $(BIN)/python examples/train.py
 
-test: check $(TORCH) $(TOOLS_OF_OTHERS)  ## everything; WITH="torch tools" also compares with PyTorch, rocm-smi, gputop
+test: check $(FRAMEWORKS) $(TOOLS_OF_OTHERS)  ## everything; WITH="frameworks tools" also asks PyTorch, JAX, TensorFlow, rocm-smi, gputop
 	$(BIN)/coverage erase
 	# These tests kill, starve and race real processes: what fails while the machine is busy must fail again alone.
 	export REAL_GPU_TOOLS=$(abspath $(VENV))/real-tools; \
@@ -53,9 +53,10 @@ $(TOOLS): pyproject.toml | $(PACKAGE)
 	$(BIN)/python -m pip install --quiet --group check --group test
 	touch $@
 
-# Without what it depends on: it is only asked how it reads an environment variable.
-$(VENV)/.torch: | $(TOOLS)
-	-$(BIN)/python -m pip install --quiet --no-deps --group torch && touch $@
+# PyTorch without what it depends on: nothing is computed with it here.
+$(VENV)/.frameworks: | $(TOOLS)
+	-$(BIN)/python -m pip install --quiet --no-deps --group torch
+	-$(BIN)/python -m pip install --quiet --group frameworks && touch $@
 
 $(VENV)/.real-tools: | $(TOOLS)
 	-sh tests/tools/fetch_real_tools.sh $(VENV)/real-tools >/dev/null && touch $@

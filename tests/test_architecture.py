@@ -98,6 +98,7 @@ PURE = [
     "analysis/figures.py",
     "analysis/limits.py",
     "analysis/listing.py",
+    "analysis/frameworks.py",
     "analysis/live.py",
     "analysis/ranks.py",
     "analysis/regions.py",
@@ -115,6 +116,7 @@ PURE = [
     "sampler/account.py",
     "sampler/budget.py",
     "sampler/clock.py",
+    "sampler/framework_account.py",
     "sampler/gpu_account.py",
     "sampler/ledger.py",
     "sampler/region_account.py",
@@ -122,9 +124,13 @@ PURE = [
     "sampler/sharing.py",
     "sources/guard.py",
     "sources/visible.py",
+    "tally.py",
     "units.py",
 ]
-FILES = sorted(path.relative_to(PACKAGE).as_posix() for path in PACKAGE.rglob("*.py"))
+# The hook is no part of the house: the job's own Python reads it, and finds the package by its name.
+FILES = sorted(
+    path.relative_to(PACKAGE).as_posix() for path in PACKAGE.rglob("*.py") if path.parent.name != "hook"
+)
 
 
 def room_of(file: str) -> str:

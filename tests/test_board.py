@@ -19,17 +19,20 @@ from gpu_tracker.board import (
     Numbers,
     find_numbers_offset,
 )
-from gpu_tracker.place import choose_place, make_place, remove_place
+from gpu_tracker.place import choose_place, make_place, remove_leftovers, remove_place
 
 
 @pytest.fixture
 def place() -> Iterator[str]:
     """A directory of our own."""
-    made = make_place(choose_place(os.environ))
-    assert made is not None
-    yield made
-    remove_place(made)
-    assert not os.path.exists(made)
+    path = choose_place(os.environ)
+    assert path is not None
+    lock = make_place(path)
+    assert lock is not None
+    yield path
+    os.close(lock)
+    remove_place(path)
+    assert not os.path.exists(path)
 
 
 def close(writer: BoardWriter) -> None:
@@ -79,11 +82,11 @@ def test_a_file_of_somebody_else_is_not_a_board(tmp_path: Path) -> None:
 
 
 @given(st.lists(st.tuples(st.integers(0, 2000), st.integers(0, 2000)), max_size=20))
-def test_damaged_boards_do_not_hang_the_reader(damage: list[tuple[int, int]]) -> None:
+def test_damaged_boards_do_not_hang_the_reader(
+    tmp_path_factory: pytest.TempPathFactory, damage: list[tuple[int, int]]
+) -> None:
     """Parents that go in circles, numbers that are none."""
-    made = make_place(choose_place(os.environ))
-    assert made is not None
-    writer = BoardWriter(made)
+    writer = BoardWriter(str(tmp_path_factory.mktemp("place")))
     for parent, active in damage:
         writer.add_region(parent, "x")
         writer.slots[active % len(writer.slots)] = active
@@ -93,7 +96,6 @@ def test_damaged_boards_do_not_hang_the_reader(damage: list[tuple[int, int]]) ->
     assert all(threads > 0 for threads in reader.read_active().values())
     reader.close()
     close(writer)
-    remove_place(made)
 
 
 def test_a_place_is_for_its_owner_alone(place: str, tmp_path: Path) -> None:
@@ -102,3 +104,28 @@ def test_a_place_is_for_its_owner_alone(place: str, tmp_path: Path) -> None:
     (tmp_path / "mine.txt").write_text("keep")
     remove_place(str(tmp_path))
     assert (tmp_path / "mine.txt").exists()
+
+
+def test_a_place_that_cannot_be_made_is_none(tmp_path: Path) -> None:
+    """Regions are then not known, and nothing else suffers."""
+    assert make_place(str(tmp_path / "not there" / "place")) is None
+
+
+def test_what_the_killed_leave_behind_is_thrown_away(place: str) -> None:
+    """By the next one; what is in use, somebody else's or no place at all stays."""
+    abandoned = choose_place(os.environ)
+    assert abandoned is not None
+    lock = make_place(abandoned)
+    assert lock is not None
+    BoardWriter(abandoned)
+    remove_leftovers(place)
+    assert os.path.exists(abandoned)  # its sampler lives
+    os.close(lock)
+    link = f"{abandoned}-link"
+    os.symlink(abandoned, link)
+    remove_leftovers(place)
+
+    assert not os.path.exists(abandoned)
+    assert os.path.exists(place)
+    assert os.path.islink(link)
+    os.unlink(link)

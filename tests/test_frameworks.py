@@ -21,6 +21,7 @@ from nvml_simulator import Simulator, build
 
 MIB = 2**20
 TESTS = Path(__file__).parent
+COMMAND = os.path.join(os.path.dirname(sys.executable), "gpu-tracker")
 
 # The Python half of the real PyTorch, over counters of the form that its other half returns.
 REAL_TORCH = """
@@ -325,7 +326,7 @@ with gput.region("train"):
     time.sleep(1.5)
     os.waitpid(pid, 0)
 """,
-        os.path.join(os.path.dirname(sys.executable), "gpu-tracker"),
+        COMMAND,
         *f"run --st 0.1 --record {tmp_path / 'x.jsonl'} -o {tmp_path / 'report'} --".split(),
     )
     parent, child = sorted(recording.frameworks, key=lambda memory: memory.pid)
@@ -337,3 +338,69 @@ with gput.region("train"):
     assert f"GPU 0, process {parent.pid}: tensors 9.44 GB at most (exact)" in text
     assert "gave its cache back 3 times to make room" in text
     assert "ran out of memory once" in text
+
+
+HOOKED = """
+import os, sys, time
+import torch
+from nvml_simulator import Simulator
+assert hook_free == [place for place in sys.path if "hook" in place], sys.path
+assert "gpu_tracker.frameworks" in sys.modules
+torch.cuda.hold(0, 9000 * 2**20, 12000 * 2**20)
+with Simulator.open() as hardware:
+    hardware.set_process(0, os.getpid(), 12600 * 2**20)
+time.sleep(2.5)
+"""
+
+
+def test_a_program_that_does_not_know_of_us_is_asked_if_the_user_wants(
+    hardware: Simulator, tmp_path: Path
+) -> None:
+    """Its own start, which it has a module for, is as it would be without us."""
+    (tmp_path / "site").mkdir()
+    (tmp_path / "site" / "sitecustomize.py").write_text("import builtins; builtins.hook_free = []")
+    (tmp_path / "train.py").write_text(HOOKED)
+    path = os.pathsep.join((str(tmp_path / "site"), str(TESTS), str(TESTS / "stand_ins")))
+    done = run_hooked(tmp_path, [str(tmp_path / "train.py")], {**hardware.environment(), "PYTHONPATH": path})
+    (memory,) = gput.load(tmp_path / "x.jsonl").frameworks
+
+    assert (done.returncode, done.stderr) == (0, ""), done.stderr
+    assert in_mib(memory.peak_in_use_bytes, memory.split_process_bytes) == [9000, 12600]
+
+
+def test_a_python_that_cannot_be_hooked_runs_all_the_same(tmp_path: Path) -> None:
+    """It may listen to no variable, or be too old for us."""
+    done = run_hooked(tmp_path, ["-I", "-c", "print(1)"], {})
+
+    assert (done.returncode, done.stdout, done.stderr) == (0, "1\n", "")
+
+
+def test_a_start_that_fails_without_us_fails_with_us(tmp_path: Path) -> None:
+    """And is not hidden."""
+    (tmp_path / "sitecustomize.py").write_text("raise ImportError('of the user')")
+    done = run_hooked(tmp_path, ["-c", "print(1)"], {"PYTHONPATH": str(tmp_path)})
+
+    assert (done.returncode, done.stdout) == (0, "1\n")
+    assert "ImportError: of the user" in done.stderr
+
+
+def run_hooked(
+    folder: Path, arguments: list[str], environment: dict[str, str]
+) -> subprocess.CompletedProcess[str]:
+    """Python with those arguments, which does not know of us."""
+    options = [
+        "--frameworks",
+        "--st",
+        "0.1",
+        "--record",
+        str(folder / "x.jsonl"),
+        "-o",
+        str(folder / "report"),
+    ]
+    return subprocess.run(
+        [COMMAND, "run", *options, "--", sys.executable, *arguments],
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 
 TYPE_CHECKING = False
@@ -15,6 +16,7 @@ FRAMEWORKS_SUFFIX = ".frameworks"
 UNFINISHED_SUFFIX = ".new"
 _SUFFIXES = (BOARD_SUFFIX, METRICS_SUFFIX, FRAMEWORKS_SUFFIX, UNFINISHED_SUFFIX)
 
+_PREFIX = "gpu-tracker-"
 _PARENTS = ("/dev/shm", "/tmp", "/var/tmp")  # noqa: S108 - a directory of our own is made there, for us alone
 
 
@@ -22,18 +24,42 @@ def choose_place(environment: Mapping[str, str]) -> str | None:
     """A name that nobody has yet, where there is room; None if there is nowhere."""
     for parent in (*_PARENTS, environment.get("TMPDIR") or ""):
         if os.access(parent, os.W_OK | os.X_OK):
-            return f"{parent}/gpu-tracker-{os.getpid()}-{os.urandom(4).hex()}"
+            return f"{parent}/{_PREFIX}{os.getpid()}-{os.urandom(4).hex()}"
     return None
 
 
-def make_place(path: str | None) -> str | None:
-    """The directory, that only its owner may enter. The sampler makes it, because it is sure to throw it away."""
+def make_place(path: str) -> int | None:
+    """The directory, that only its owner may enter, and its lock. The sampler makes it, and keeps the lock while it lives."""
     try:
-        if path is not None:
-            os.mkdir(path, 0o700)
+        os.mkdir(f"{path}{UNFINISHED_SUFFIX}", 0o700)
+        lock = os.open(f"{path}{UNFINISHED_SUFFIX}", os.O_RDONLY)
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        os.rename(f"{path}{UNFINISHED_SUFFIX}", path)
     except OSError:
         return None
-    return path
+    return lock
+
+
+def remove_leftovers(path: str) -> None:
+    """Throw away, beside this place, those whose sampler was killed together with its tracker: their locks are free."""
+    parent = os.path.dirname(path)
+    names = os.listdir(parent) if parent in _PARENTS else []
+    for name in names:
+        if name.startswith(_PREFIX) and not name.endswith(UNFINISHED_SUFFIX):
+            try:
+                lock = os.open(f"{parent}/{name}", os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+            except OSError:
+                continue  # somebody else's
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                if (
+                    os.fstat(lock).st_uid == os.geteuid()
+                ):  # what is ours nobody can have swapped for something else
+                    remove_place(f"{parent}/{name}")
+            except OSError:
+                pass  # in use
+            finally:
+                os.close(lock)
 
 
 def remove_place(path: str) -> None:

@@ -486,15 +486,34 @@ def _open_board() -> _Board | None:
         return _board
 
 
-def _watch_frameworks(place: str, *, was_running_before: bool = False) -> None:
-    """From now on, or as soon as there is a reason to."""
+def _watch_frameworks(
+    place: str, *, was_running_before: bool = False, is_being_imported: bool = False
+) -> None:
+    """From now on, if there is anything to watch."""
     global _watch
-    if _watch is None and any(name in sys.modules for name in _FRAMEWORKS):
+    if _watch is None and (is_being_imported or any(name in sys.modules for name in _FRAMEWORKS)):
         from .frameworks import FrameworkWatch, is_worth_watching
 
-        if is_worth_watching(sys.modules):
+        if is_being_imported or is_worth_watching(sys.modules):
             _watch = FrameworkWatch(place, was_running_before=was_running_before)
             _watch.start()
+
+
+class _ImportNotice:
+    """Stands first in line when a module is looked for, finds nothing, and notices that a framework is wanted."""
+
+    def find_spec(self, name: str, *_: object) -> None:
+        """Always nothing: those behind will find it."""
+        if name in _FRAMEWORKS:
+            sys.meta_path.remove(self)
+            if _place is not None:
+                _watch_frameworks(_place, is_being_imported=True)
+
+
+def expect_frameworks() -> None:
+    """Watch frameworks as soon as one is imported, in a program that does not know of us."""
+    if _place is not None:
+        sys.meta_path.insert(0, _ImportNotice())
 
 
 def _forget_after_fork() -> None:

@@ -9,7 +9,7 @@ from ..reports import FORMATS, render
 from ..reports.build import build
 from .options import Parser, add_measuring, add_output, add_recording, check_format, to_settings
 from .output import Output, say
-from .tracking import DEFAULT_DIRECTORY, track_command
+from .tracking import DEFAULT_DIRECTORY, hook_into_python, track_command
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,6 +29,12 @@ def main(arguments: list[str], sampler: SamplerProcess) -> int:
     add_measuring(parser)
     add_recording(parser, DEFAULT_DIRECTORY)
     add_output(parser, FORMATS)
+    parser.add_argument(
+        "--frameworks",
+        action="store_true",
+        help="also ask PyTorch, JAX and TensorFlow what they hold on GPUs, by a hook in the job's Python processes "
+        "(needless where the job marks regions)",
+    )
     parser.add_argument("command", nargs=argparse.REMAINDER, help="the command and its arguments")
     options = parser.parse_args(arguments)
     command = options.command[1:] if options.command[:1] == ["--"] else options.command
@@ -37,6 +43,8 @@ def main(arguments: list[str], sampler: SamplerProcess) -> int:
     format_name = check_format(options.format, FORMATS)
     settings = to_settings(options)
     output = Output(options.output)
+    if options.frameworks:
+        hook_into_python()
     tracked = track_command(sampler, command, settings, options.record, options.tracking_file)
     show(output, tracked.recording, format_name, tracked.recording_path)
     return tracked.ending.exit_code

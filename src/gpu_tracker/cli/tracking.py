@@ -59,6 +59,13 @@ def make_tracking_file(path: str | None, settings: Settings) -> tuple[str, tuple
     return place, (settings.ram_unit, settings.gpu_ram_unit, settings.time_unit)
 
 
+def hook_into_python() -> None:
+    """Have every Python process of the job find our module before its own program begins."""
+    hook = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "hook")
+    known = os.environ.get("PYTHONPATH")
+    os.environ["PYTHONPATH"] = f"{hook}{os.pathsep}{known}" if known else hook
+
+
 def resolve_gpus(sampler: SamplerProcess, settings: Settings) -> tuple[str, ...] | None:
     """The GPUs that the user named, by their UUIDs."""
     try:

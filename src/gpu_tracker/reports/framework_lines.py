@@ -65,4 +65,4 @@ def _tell_trouble(memory: FrameworkMemory) -> str:
 
 
 def _times(count: int) -> str:
-    return "once" if count == 1 else f"{count} times"
+    return {1: "once", 2: "twice"}.get(count, f"{count} times")

@@ -10,7 +10,7 @@ import select
 import time
 
 from ..model import RootFigures
-from ..place import make_place, remove_place
+from ..place import make_place, remove_leftovers, remove_place
 from ..recording.schema import (
     encode_end,
     encode_framework,
@@ -118,6 +118,7 @@ class Service:
         """Throw away what the job's processes wrote for us."""
         if self._regions_place is not None:
             remove_place(self._regions_place)
+            remove_leftovers(self._regions_place)
 
     def _tick_if_due(self) -> None:
         if not self._is_tracking or self._is_over or self._ended_seconds is not None:
@@ -145,7 +146,9 @@ class Service:
     def _do_prepare(self, *plan: Any) -> None:
         """Everything that takes time and does not need the root to be there yet."""
         asked = Plan(*plan)
-        self._owner_pid, self._regions_place = asked.owner_pid, make_place(asked.regions_place)
+        self._owner_pid = asked.owner_pid
+        if asked.regions_place is not None and make_place(asked.regions_place) is not None:
+            self._regions_place = asked.regions_place
         path = asked.recording_path
         fd = _RECORDING if path is None else os.open(path, os.O_APPEND | os.O_WRONLY)
         self._sampler = Sampler(asked, self._tracker_version, Writer(fd))
