@@ -90,6 +90,30 @@ def test_pytorch_is_asked_and_nothing_else() -> None:
     ]
 
 
+DATA_LOADER = """
+import json, os, torch
+import gpu_tracker as gput
+from torch.utils.data import DataLoader, Dataset
+class Numbers(Dataset):
+    def __len__(self):
+        return 12
+    def __getitem__(self, index):
+        with gput.region("item"):
+            return float(index)
+with gput.Tracker(disable_logs=True) as tracker:
+    for epoch in range(2):
+        with gput.region("epoch"):
+            assert sum(len(batch) for batch in DataLoader(Numbers(), batch_size=3, num_workers=2)) == 12
+print(json.dumps([[region.path, region.processes, region.calls] for region in tracker.report.regions]))
+"""
+
+
+@needs("torch")
+def test_workers_of_a_data_loader_have_regions() -> None:
+    """Two in each epoch; what they did is inside the epoch that they were forked in."""
+    assert run(DATA_LOADER) == [[["epoch"], 1, 2], [["epoch", "item"], 4, 24]]
+
+
 @needs("jax")
 def test_jax_is_not_made_to_take_its_devices() -> None:
     """Before the first operation nothing is asked; a processor has no allocator to ask."""

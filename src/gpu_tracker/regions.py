@@ -39,8 +39,6 @@ _RAM_EVERY_NS = 5_000_000
 _FRAMEWORKS = ("torch", "jax", "tensorflow")
 _FLUSH_EVERY_NS = 250_000_000
 _MOST_UNWRITTEN = 1000
-# A region that is called all the time need not be written down at every call.
-_PUBLISH_EVERY_NS = 1_000_000
 
 
 class _Record:
@@ -62,7 +60,6 @@ class _Record:
         "own_wall_ns",
         "parent",
         "peak_ram_bytes",
-        "published_ns",
         "shortest_ns",
         "squared_seconds",
         "wall_ns",
@@ -74,7 +71,7 @@ class _Record:
         self.number = number
         self.offset = find_numbers_offset(number)
         self.inner: dict[str, _Record] = {}
-        self.calls = self.published_ns = 0
+        self.calls = 0
         self.wall_ns = self.shortest_ns = self.longest_ns = 0
         self.squared_seconds = 0.0
         self.own_wall_ns = self.cpu_ns = self.own_cpu_ns = 0
@@ -134,7 +131,6 @@ class _Board:
         self._slots = self._writer.slots
         self._lock = RLock()  # a signal handler may enter a region while its thread is entering another
         self._outermost: dict[str, _Record] = {}
-        self._records: list[_Record] = []
         self._free_slots = list(range(MOST_SLOTS - 1, -1, -1))
         self._innermost: list[_Frame] = []
         self._cpu_ns = time.process_time_ns()
@@ -232,8 +228,6 @@ class _Board:
         """No more regions here."""
         with self._lock:
             self.is_closed = True
-            for record in self._records:
-                self._publish(record)
             if self._ram_fd >= 0:
                 os.close(self._ram_fd)
                 self._ram_fd = -1
@@ -263,8 +257,7 @@ class _Board:
             self._is_ram_fresh = False  # whatever this call did to the memory has not been seen
         if self._is_ram_fresh:
             self._take_ram(frame)
-        if now_ns - record.published_ns > _PUBLISH_EVERY_NS:
-            self._publish(record)
+        self._publish(record)
 
     def _take_ram(self, frame: _Frame) -> None:
         """The memory at the end of a call, and its peak if the kernel's mark has risen meanwhile."""
@@ -275,7 +268,6 @@ class _Board:
             record.peak_ram_bytes = high_water
 
     def _publish(self, record: _Record) -> None:
-        record.published_ns = record.last_ns
         NUMBERS.pack_into(
             self._memory,
             record.offset,
@@ -319,7 +311,6 @@ class _Board:
             if not number:
                 return None
             record = known[name] = _Record(name, around, number)
-            self._records.append(record)
             self._publish(record)
         return record
 

@@ -94,7 +94,8 @@ def _summarize_region(path: tuple[str, ...], parts: Sequence[RegionTotals]) -> R
     energy, energy_basis = _energy(parts)
     return RegionSummary(
         path,
-        len({part.pid for part in parts}),
+        # A fork that never left the region it was forked in was not in it itself.
+        len({part.pid for part in parts if part.calls or part.open_calls}),
         calls,
         sum(part.open_calls for part in parts),
         wall,
