@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+import gpu_tracker as gput
+
 # A program that does as it is told inside a tracker, and tells what it knows.
 PROGRAM = """
 import asyncio, json, mmap, multiprocessing, os, sys, threading, time
@@ -209,7 +211,9 @@ with region("epoch"):
         """
 def load():
     with region("load"): burn(0.1)
-    gput.log(step=1, loaded=5)
+    for step in range(50):
+        gput.log(step=step, loaded=5)
+        with region("tick"): pass
 """,
     )
     loads = told["epoch/load" if method == "fork" else "load"]
@@ -217,6 +221,9 @@ def load():
     assert len({load["pid"] for load in loads}) == 2
     assert told.pid not in {load["pid"] for load in loads}
     assert [load["cpu_seconds"] for load in loads] == pytest.approx([0.1, 0.1], rel=0.15)
+    # They end without any farewell, and still nothing is lost.
+    assert [tick["calls"] for tick in told["epoch/tick" if method == "fork" else "tick"]] == [50, 50]
+    assert len(gput.load(tmp_path / "run.jsonl").metrics) == 100
 
 
 def test_the_idle_region_is_not_blamed(tmp_path: Path) -> None:

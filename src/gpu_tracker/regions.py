@@ -37,8 +37,6 @@ _CPU_EVERY_NS = 10_000
 _RAM_EVERY_NS = 5_000_000
 # Whose memory on GPUs is worth asking for.
 _FRAMEWORKS = ("torch", "jax", "tensorflow")
-_FLUSH_EVERY_NS = 250_000_000
-_MOST_UNWRITTEN = 1000
 
 
 class _Record:
@@ -391,33 +389,26 @@ class _Metrics:
     def __init__(self, place: str) -> None:
         self._path = f"{place}/{os.getpid()}-{os.urandom(2).hex()}{METRICS_SUFFIX}"
         self._fd = os.open(self._path, os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_WRONLY, 0o600)
-        self._rows: list[tuple[int, float | None, dict[str, float]]] = []
-        self._flushed_ns = 0
-        self._lock = RLock()
+        from json import JSONEncoder
+
+        self._encode = JSONEncoder(separators=(",", ":")).encode
+        self._lock = RLock()  # another thread may still log when the descriptor is somebody else's already
 
     def add(self, step: float | None, values: dict[str, float]) -> None:
-        """One row."""
-        now = time.monotonic_ns()
+        """One row, written at once: whoever is killed has lost nothing."""
+        line = f"{self._encode((time.monotonic_ns(), step, values))}\n".encode()
         with self._lock:
-            self._rows.append((now, step, values))
-            if now - self._flushed_ns > _FLUSH_EVERY_NS or len(self._rows) >= _MOST_UNWRITTEN:
-                self._flush(now)
+            try:
+                if self._fd >= 0:
+                    os.write(self._fd, line)
+            except OSError:
+                pass  # no room for numbers is no reason to disturb a training
 
     def close(self) -> None:
-        """Write what is left."""
+        """No more rows."""
         with self._lock:
-            self._flush(time.monotonic_ns())
             os.close(self._fd)
-
-    def _flush(self, now_ns: int) -> None:
-        import json
-
-        rows, self._rows, self._flushed_ns = self._rows, [], now_ns
-        text = "".join(f"{json.dumps(row)}\n" for row in rows)
-        try:
-            os.write(self._fd, text.encode())
-        except OSError:
-            return  # no room for numbers is no reason to disturb a training
+            self._fd = -1
 
 
 def log(*, step: float | None = None, **values: float) -> None:
