@@ -1,46 +1,53 @@
-"""How long `gpu_tracker.load(path).summary` takes on long recordings, and in how much memory."""
+"""How long loading and comparing long recordings takes, and in how much memory."""
 
 from __future__ import annotations
 
 import os
 import tempfile
-from typing import TYPE_CHECKING
 
 from benchmarks.bench import Bench, Rounds
 from benchmarks.jobs import run_inside
 from benchmarks.rows import Goal, Row
-
-if TYPE_CHECKING:
-    from benchmarks.venvs import Installed
 
 NAME = "load"
 
 _SAMPLES = (10_000, 100_000, 1_000_000)
 _LONGEST_SECONDS = 2.0
 _MOST_MEGABYTES = 500.0
+_N_COMPARED = 20
+_LONGEST_COMPARISON_SECONDS = 20.0
+_LINEAR = 10.0
+_NEARLY = 1.25
 
 
 def measure(bench: Bench) -> list[Row]:
-    """With a tenth as many regions as samples. The goal is that of a million."""
+    """With a tenth as many lines of regions as samples. The goals are those of a million."""
+    largest = max(_SAMPLES)
     seconds = {
         count: Row(
             f"`load().summary`, {count} samples",
             "s",
-            Goal(high=_LONGEST_SECONDS) if count == max(_SAMPLES) else None,
+            Goal(high=_LONGEST_SECONDS) if count == largest else None,
             2,
         )
         for count in _SAMPLES
     }
-    memory = Row(f"the same, peak memory of {max(_SAMPLES)}", "MB", Goal(high=_MOST_MEGABYTES), 0)
+    memory = Row(f"the same, peak memory of {largest}", "MB", Goal(high=_MOST_MEGABYTES), 0)
+    growth = Row("the same, ten times the samples", "times as long", Goal(high=_LINEAR * _NEARLY), 1)
+    comparison = Row(
+        f"`compare` of {_N_COMPARED}, {largest} samples each", "s", Goal(high=_LONGEST_COMPARISON_SECONDS), 1
+    )
     with tempfile.TemporaryDirectory() as folder:
-        for tools in bench.rounds(NAME, Rounds(5, 0), Rounds(2, 0)):
+        for tools in bench.rounds(NAME, Rounds(3, 0), Rounds(1, 0)):
             for tool in tools:
+                took = {}
                 for count in _SAMPLES:
-                    truth = _load(tool, os.path.join(folder, f"{count}.jsonl"), count)
-                    seconds[count].add(tool.name, truth["seconds"])
+                    path = os.path.join(folder, f"{count}.jsonl")
+                    truth = run_inside(tool, "load_recording", path, count)
+                    took[count] = truth["seconds"]
+                    seconds[count].add(tool.name, took[count])
                 memory.add(tool.name, truth["peak_bytes"] / 1e6)
-    return [*seconds.values(), memory]
-
-
-def _load(tool: Installed, path: str, count: int) -> dict[str, float]:
-    return run_inside(tool, "load_recording", path, count)
+                growth.add(tool.name, took[largest] / took[largest // 10])
+                compared = run_inside(tool, "compare_recordings", path, _N_COMPARED)
+                comparison.add(tool.name, compared["seconds"])
+    return [*seconds.values(), memory, growth, comparison]

@@ -1,4 +1,4 @@
-"""Loads a recording of that many samples, and a tenth as many regions, and summarizes it: load_recording.py FILE SAMPLES.
+"""Loads a recording of that many samples, and a tenth as many lines of regions, and summarizes it: load_recording.py FILE SAMPLES.
 
 The file is written first if it is not there; loading then happens in a fresh process, whose memory counts.
 """
@@ -17,6 +17,7 @@ from gpu_tracker.recording.schema import encode_end, encode_header, encode_regio
 
 GB = 10**9
 N_TEMPLATES = 1000
+N_REGIONS = 1000  # as many as a process may have
 AT = '"at":0.0,'
 PEAKS = Peaks(main_ram=RamPeak(2 * GB, GB, GB), combined_ram=RamPeak(2 * GB, GB, GB))
 
@@ -31,7 +32,7 @@ def write(path: str, n_samples: int) -> None:
         for number in range(n_samples):
             file.write(templates[number % N_TEMPLATES].replace(AT, f'"at":{number / 10},'))
             if number % 10 == 0:
-                file.write(to_json({"region": encode_region(_region(number // 10, n_samples))}) + "\n")
+                file.write(to_json({"region": encode_region(_region(number // 10))}) + "\n")
         totals = Totals(n_samples / 10, 1.0, 1.0, 1.0, n_samples, (), PEAKS)
         file.write(to_json({"end": encode_end(End("exited", 0, totals, 1.0, GB))}) + "\n")
     os.replace(f"{path}.tmp", path)
@@ -61,10 +62,9 @@ def _sample_line(number: int) -> str:
     return to_json({"sample": encode_sample(sample, Peaks())}) + "\n"
 
 
-def _region(number: int, n_samples: int) -> RegionTotals:
-    return RegionTotals(
-        100, ("epoch", f"step {number % max(1, n_samples // 100)}"), number, 0, number * 0.1, 0.05, 0.2, 0.01
-    )
+def _region(number: int) -> RegionTotals:
+    path = ("epoch", f"step {number % N_REGIONS}")
+    return RegionTotals(100, path, number, 0, number * 0.1, 0.05, 0.2, 0.01)
 
 
 def main(path: str, n_samples: int) -> None:
