@@ -14,15 +14,18 @@ WORDS = {
     "child_process": "   Descendents:",
     "context_manager": "Compute time:\n   Unit: seconds",
     "decorator": "664579 primes up to 10000000",
+    "regions": "epoch/load      5 ",
     "start_stop": "in the end:",
     "train": "finished    loss 0.0",
 }
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
-def test_an_example_runs_and_says_what_it_promises(example: Path) -> None:
+def test_an_example_runs_and_says_what_it_promises(example: Path, tmp_path: Path) -> None:
     """From anywhere, with nothing installed but the package."""
-    result = subprocess.run([sys.executable, str(example)], capture_output=True, text=True, timeout=60)
+    result = subprocess.run(
+        [sys.executable, str(example)], capture_output=True, text=True, timeout=60, cwd=tmp_path
+    )
 
     assert result.returncode == 0, result.stderr
     assert WORDS[example.stem] in result.stdout

@@ -310,16 +310,117 @@ def test_trackers_inside_each_other(tmp_path: Path) -> None:
     told = run(
         tmp_path,
         """
+for _ in range(3):
+    with region("around"): burn(0.02)
 with region("before"): pass
 with gput.Tracker(disable_logs=True) as inner:
     with region("inside"): pass
 truth["inner"] = ["/".join(region.path) for region in inner._recording.regions]
 with region("after"): pass
+for _ in range(2):
+    with region("around"): burn(0.02)
 """,
     )
+    (around,) = told["around"]
 
     assert told.truth["inner"] == ["inside"]
-    assert sorted(told) == ["after", "before"]
+    assert sorted(told) == ["after", "around", "before"]
+    assert around["calls"] == 5
+    assert around["cpu_seconds"] == pytest.approx(0.1, rel=0.2)
+
+
+def test_a_process_that_goes_on_as_another_program_keeps_what_it_did(tmp_path: Path) -> None:
+    """The same number, the same region, two programs."""
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import os, sys, gpu_tracker as gput\n"
+        "with gput.region('part'): pass\n"
+        "with gput.region(sys.argv[1]): pass\n"
+        "if sys.argv[1] == 'first': os.execv(sys.executable, [sys.executable, __file__, 'second'])\n"
+    )
+    job = f"import gpu_tracker as g, subprocess, sys\nwith g.Tracker(record='{tmp_path}/x.jsonl', disable_logs=True):"
+    subprocess.check_call(
+        [sys.executable, "-c", f"{job} subprocess.check_call([sys.executable, '{program}', 'first'])"]
+    )
+    regions = {region.path[0]: region for region in gput.load(tmp_path / "x.jsonl").regions}
+
+    assert {name: region.calls for name, region in regions.items()} == {"part": 2, "first": 1, "second": 1}
+    assert len({region.pid for region in regions.values()}) == 1
+
+
+def test_every_step_of_a_generator_is_a_call(tmp_path: Path) -> None:
+    """What is done with its items is not its work; sending, throwing, returning and closing are as without us."""
+    told = run(
+        tmp_path,
+        """
+steps = load(3)
+for _ in range(3):
+    next(steps)
+    burn(0.1)
+truth["sent"] = steps.send("hello")
+truth["thrown"] = steps.throw(ValueError("no"))
+try:
+    next(steps)
+except StopIteration as end:
+    truth["returned"] = end.value
+left = load(3)
+next(left)
+left.close()
+truth["closed"] = closed
+""",
+        """
+closed = []
+@region("load")
+def load(n):
+    try:
+        for item in range(n):
+            burn(0.02)
+            given = yield item
+        try:
+            given = yield given
+        except ValueError as error:
+            yield str(error)
+        return "done"
+    finally:
+        closed.append(n)
+""",
+    )
+    (load,) = told["load"]
+
+    assert told.truth["sent"] == "hello"
+    assert (told.truth["thrown"], told.truth["returned"], told.truth["closed"]) == ("no", "done", [3, 3])
+    assert load["calls"] == 3 + 1 + 1 + 1 + 1
+    assert load["cpu_seconds"] == pytest.approx(0.08, rel=0.3)
+
+
+def test_what_makes_no_sense_does_not_end_a_training(tmp_path: Path) -> None:
+    """Names that are none, numbers that are none: said once; a missing name is said where it is written."""
+    code = """
+import gpu_tracker as gput
+with gput.Tracker(record="x.jsonl", disable_logs=True):
+    for _ in range(2):
+        gput.log(step="first", loss="low", accuracy=0.5, lr=None)
+    with gput.region(7): pass
+    with gput.region("\\ud800\\n"): pass
+    with gput.region(""): pass
+    try:
+        @gput.region
+        def forward(): pass
+    except TypeError as error:
+        print(error)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, timeout=60, check=True
+    )
+    recording = gput.load(tmp_path / "x.jsonl")
+
+    assert done.stdout == 'A region needs a name: @gput.region("name").\n'
+    assert done.stderr.splitlines() == [
+        f"gput.log: {name} of type {kind} is no number and is left out."
+        for name, kind in (("loss", "str"), ("lr", "NoneType"), ("step", "str"))
+    ]
+    assert [(row.step, row.values) for row in recording.metrics] == [(None, {"accuracy": 0.5})] * 2
+    assert [region.path[0] for region in recording.regions] == ["7", "?\n", ""]
 
 
 def test_without_a_tracker_nothing_happens() -> None:

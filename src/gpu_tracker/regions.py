@@ -20,7 +20,7 @@ from .place import METRICS_SUFFIX, PLACE_VARIABLE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Generator
     from types import TracebackType
     from typing import Any, ParamSpec, TypeVar
 
@@ -35,6 +35,9 @@ if TYPE_CHECKING:
 _CPU_EVERY_NS = 10_000
 # Reading the memory in use costs as much as the rest together: not more often than this.
 _RAM_EVERY_NS = 5_000_000
+# From inspect, which is large to import.
+_COROUTINE, _GENERATOR = 0x80, 0x20
+_STEP = "step"  # no value can be called so: it is a parameter of its own
 # Whose memory on GPUs is worth asking for.
 _FRAMEWORKS = ("torch", "jax", "tensorflow")
 
@@ -341,7 +344,9 @@ class region:  # noqa: N801 - a word of the public surface, used like a keyword
     __slots__ = ("name",)
 
     def __init__(self, name: str) -> None:
-        self.name = name
+        if callable(name):
+            raise TypeError('A region needs a name: @gput.region("name").')
+        self.name = str(name)
 
     def __enter__(self) -> Self:
         if _place is not None:
@@ -366,7 +371,7 @@ class region:  # noqa: N801 - a word of the public surface, used like a keyword
     def __call__(self, function: Callable[_Parameters, _Result]) -> Callable[_Parameters, _Result]:
         """The function, with each call a call of the region."""
         name = self.name
-        if _is_coroutine(function):
+        if _has_flag(function, _COROUTINE):
 
             @functools.wraps(function)
             async def mark_coroutine(*arguments: Any, **options: Any) -> Any:
@@ -374,6 +379,14 @@ class region:  # noqa: N801 - a word of the public surface, used like a keyword
                     return await function(*arguments, **options)  # type: ignore[misc]
 
             return mark_coroutine  # type: ignore[return-value]
+
+        if _has_flag(function, _GENERATOR):
+
+            @functools.wraps(function)
+            def mark_generator(*arguments: Any, **options: Any) -> Any:
+                return _mark_steps(name, function(*arguments, **options))  # type: ignore[arg-type]
+
+            return mark_generator
 
         @functools.wraps(function)
         def mark(*arguments: _Parameters.args, **options: _Parameters.kwargs) -> _Result:
@@ -416,14 +429,39 @@ def log(*, step: float | None = None, **values: float) -> None:
     global _metrics
     if _place is None:
         return
-    numbers = {name: float(value) for name, value in values.items()}
+    numbers = _to_numbers(values if step is None else {**values, _STEP: step})
     if _metrics is None:
         try:
             _metrics = _Metrics(_place)
         except OSError:
             return
         _watch_frameworks(_place)
-    _metrics.add(None if step is None else float(step), numbers)
+    _metrics.add(numbers.pop(_STEP, None), numbers)
+
+
+def _to_numbers(values: dict[str, float]) -> dict[str, float]:
+    """What is a number. The rest is said once and left out: a training must not end because it is watched."""
+    numbers = {}
+    for name, value in values.items():
+        try:
+            numbers[name] = float(value)
+        except Exception:  # noqa: BLE001 - what a tensor or a wrapper raises is its own affair
+            _complain(name, value)
+    return numbers
+
+
+def _complain(name: str, value: object) -> None:
+    if name not in _complaints:
+        _complaints.add(name)
+        import logging
+
+        kind = type(value).__name__
+        logging.getLogger("gpu_tracker").warning(
+            "gput.log: %s of type %s is no number and is left out.", name, kind
+        )
+
+
+_complaints: set[str] = set()
 
 
 # ---- Where this process's board is.
@@ -525,8 +563,26 @@ def _open_status() -> int:
         return -1
 
 
-def _is_coroutine(function: object) -> bool:
-    return bool(getattr(getattr(function, "__code__", None), "co_flags", 0) & 0x80)
+def _has_flag(function: object, flag: int) -> bool:
+    return bool(getattr(getattr(function, "__code__", None), "co_flags", 0) & flag)
+
+
+def _mark_steps(name: str, generator: Generator[Any, Any, Any]) -> Generator[Any, Any, Any]:
+    """A generator, each step of it a call of the region: what is done between two of them is not its work."""
+    step, given = generator.send, None
+    while True:
+        with region(name):
+            try:
+                made = step(given)
+            except StopIteration as end:
+                return end.value
+        try:
+            step, given = generator.send, (yield made)
+        except GeneratorExit:
+            generator.close()
+            raise
+        except BaseException as error:  # noqa: BLE001 - thrown into us, so it is thrown into it
+            step, given = generator.throw, error
 
 
 if hasattr(os, "register_at_fork"):

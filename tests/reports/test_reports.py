@@ -204,6 +204,13 @@ def test_notes_are_said_once() -> None:
     assert text.count("The disk was full.") == text.count("Line 3 is damaged.") == 1
 
 
+def test_a_report_is_printed_for_people() -> None:
+    """As the text format has it."""
+    report = build(recording())
+
+    assert f"{report}\n" == render(report, "text")
+
+
 def test_a_command_cannot_disturb_the_terminal() -> None:
     """Nor fill the screen."""
     text = text_of(recording(header=header(command=("evil\x1b[2J", "x" * 100))))

@@ -47,7 +47,8 @@ def test_the_kernels_mark_is_exact() -> None:
     account.take({KEY: 1}, {100: 300 * MB})
     marked = COUNTED._replace(peak_ram_bytes=299 * MB)
     low = COUNTED._replace(peak_ram_bytes=200 * MB)
-    exact, sampled = account.combine([(KEY, marked), (KEY, low)], since_start)
+    (exact,) = account.combine([(KEY, marked)], since_start)
+    (sampled,) = account.combine([(KEY, low)], since_start)
 
     assert (exact.peak_ram_bytes, exact.peak_ram_basis) == (300 * MB, "exact")
     assert (sampled.peak_ram_bytes, sampled.peak_ram_basis) == (300 * MB, "sampled")
@@ -70,3 +71,22 @@ def test_only_what_has_changed_is_written_again() -> None:
     assert account.take_changed(before) == before
     assert account.take_changed(before) == []
     assert [region.calls for region in account.take_changed(after)] == [3]
+
+
+def test_what_a_process_counted_in_turns_is_one_region() -> None:
+    """As another program, or for a tracker that was away for a while; in whichever order it is read."""
+    first = COUNTED._replace(exit_ram_bytes=60 * MB, peak_ram_bytes=70 * MB)
+    second = Numbers(1, 10**9, 10**9, 10**9, 1.0, 10**9, 10**8, 10**8, -1, 80 * MB, -1, 5 * 10**9, 6 * 10**9)
+    both = [RegionAccount().combine(order, since_start) for order in (
+        [(KEY, first), (KEY, second), (OTHER, UNCALLED), (OTHER, UNCALLED)],
+        [(OTHER, UNCALLED), (KEY, second), (KEY, first)],
+    )]  # fmt: skip
+    region, uncalled = both[0]
+
+    assert both[0] == both[1][::-1]
+    assert (region.calls, region.wall_seconds, region.squared_seconds) == (3, 4.0, 6.0)
+    assert (region.shortest_seconds, region.longest_seconds) == (1.0, 2.0)
+    assert (region.own_wall_seconds, region.cpu_seconds, region.own_cpu_seconds) == (2.0, 1.1, 0.6)
+    assert (region.entry_ram_bytes, region.exit_ram_bytes) == (50 * MB, 80 * MB)
+    assert (region.first_seconds, region.last_seconds) == (0.0, 5.0)
+    assert (uncalled.calls, uncalled.shortest_seconds, uncalled.first_seconds) == (0, None, None)

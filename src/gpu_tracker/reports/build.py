@@ -27,6 +27,12 @@ class Report(NamedTuple):
     metrics: tuple[MetricSummary, ...] = ()
     frameworks: tuple[FrameworkSummary, ...] = ()
 
+    def __str__(self) -> str:
+        """For people."""
+        from .as_text import render
+
+        return render(self).rstrip("\n")
+
 
 def build(recording: Recording) -> Report:
     """All figures and sentences of a recording."""

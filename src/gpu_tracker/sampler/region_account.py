@@ -64,7 +64,7 @@ class RegionAccount:
         """All regions: what the processes have counted, and what was looked at meanwhile."""
         nothing = _Looked()
         regions = []
-        for key, numbers in counted:
+        for key, numbers in _add_up(counted).items():
             looked = self._looked.get(key, nothing)
             known_ram = [size for size in (numbers.entry_ram_bytes, numbers.exit_ram_bytes) if size >= 0]
             peak = larger(looked.peak_ram_bytes, max(known_ram, default=None))
@@ -106,3 +106,33 @@ class RegionAccount:
                 self._written[key] = region
                 changed.append(region)
         return changed
+
+
+def _add_up(counted: Iterable[tuple[Key, Numbers]]) -> dict[Key, Numbers]:
+    """One entry per process and region: a process that went on as another program has begun to count anew."""
+    known: dict[Key, Numbers] = {}
+    for key, numbers in counted:
+        before = known.get(key)
+        known[key] = numbers if before is None else _add(before, numbers)
+    return known
+
+
+def _add(one: Numbers, other: Numbers) -> Numbers:
+    """What was counted in turns; of memory, what was read last."""
+    earlier, later = sorted((one, other), key=lambda numbers: numbers.last_ns)
+    shortest = [numbers.shortest_ns for numbers in (one, other) if numbers.calls]
+    firsts = [numbers.first_ns for numbers in (one, other) if numbers.first_ns]
+    return later._replace(
+        calls=one.calls + other.calls,
+        wall_ns=one.wall_ns + other.wall_ns,
+        shortest_ns=min(shortest, default=0),
+        longest_ns=max(one.longest_ns, other.longest_ns),
+        squared_seconds=one.squared_seconds + other.squared_seconds,
+        own_wall_ns=one.own_wall_ns + other.own_wall_ns,
+        cpu_ns=one.cpu_ns + other.cpu_ns,
+        own_cpu_ns=one.own_cpu_ns + other.own_cpu_ns,
+        entry_ram_bytes=later.entry_ram_bytes if later.entry_ram_bytes >= 0 else earlier.entry_ram_bytes,
+        exit_ram_bytes=later.exit_ram_bytes if later.exit_ram_bytes >= 0 else earlier.exit_ram_bytes,
+        peak_ram_bytes=max(one.peak_ram_bytes, other.peak_ram_bytes),
+        first_ns=min(firsts, default=0),
+    )
