@@ -24,7 +24,9 @@ ALLOWED: dict[str, set[str]] = {
     "place": set(),
     "board": {"place", "values"},
     "frameworks": {"model", "place"},
-    "regions": {"board", "frameworks", "place"},
+    "own_memory": set(),
+    "marking": {"board", "own_memory", "regions"},
+    "regions": {"board", "frameworks", "marking", "own_memory", "place"},
     # One look for people: what the sampler sends, and what the views are made of.
     "observation": {"model", "values"},
     "sources": {"model", "observation", "values"},
@@ -49,6 +51,7 @@ ALLOWED: dict[str, set[str]] = {
         "config",
         "errors",
         "model",
+        "own_memory",
         "place",
         "recording",
         "regions",

@@ -60,6 +60,20 @@ def test_regions_and_their_numbers_come_across(place: str) -> None:
     close(writer)
 
 
+def test_the_largest_mark_stays(place: str) -> None:
+    """Whatever the process resets afterwards."""
+    writer = BoardWriter(place)
+    reader = BoardReader(writer.path)
+    marks = [reader.read_mark()]
+    for mark in (5, 2**40, 7):
+        writer.keep_mark(mark)
+        marks.append(reader.read_mark())
+
+    assert marks == [0, 5, 2**40, 2**40]
+    reader.close()
+    close(writer)
+
+
 def test_too_many_regions_are_refused(place: str) -> None:
     """A name that changes with every call is no region."""
     writer = BoardWriter(place)

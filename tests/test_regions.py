@@ -42,13 +42,14 @@ class Told(dict[str, Any]):
     pid: int
 
 
-def run(tmp_path: Path, body: str, definitions: str = "") -> Told:
+def run(tmp_path: Path, body: str, definitions: str = "", prefix: tuple[str, ...] = ()) -> Told:
     """Run a program; its regions by path, each a list with one entry per process."""
     script = tmp_path / "program.py"
     record = str(tmp_path / "run.jsonl")
     indented = body.strip().replace("\n", "\n        ")
     script.write_text(PROGRAM.format(body=indented, definitions=definitions, record=record))
-    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=60)
+    command = [*prefix, sys.executable, str(script)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stderr) == (0, ""), done.stderr
     output = json.loads(done.stdout)
     told = Told()
@@ -242,6 +243,26 @@ with region("idle"): time.sleep(0.3)
     assert big["peak_ram_basis"] == "exact"
     assert idle["peak_ram_bytes"] < 100_000_000
     assert big["exit_ram_bytes"] < 100_000_000
+
+
+def test_a_quick_spike_is_not_blamed_on_who_comes_next(tmp_path: Path) -> None:
+    """Also where memory has been read so often that it is not read at every call any more."""
+    told = run(
+        tmp_path,
+        """
+for _ in range(300):
+    with region("loop"): pass
+for megabytes in range(8, 16):
+    time.sleep(0.006)
+    with region("spike"):
+        block = touch(megabytes * 1_000_000); block.close()
+    with region("idle"): time.sleep(0.006)
+""",
+    )
+    (idle,) = told["idle"]
+
+    assert idle["peak_ram_bytes"] < idle["exit_ram_bytes"] + 6_000_000
+    assert idle["calls"] == 8
 
 
 def test_a_killed_worker_has_lost_nothing(tmp_path: Path) -> None:

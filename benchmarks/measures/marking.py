@@ -15,6 +15,7 @@ def measure(bench: Bench) -> list[Row]:
         "without": Row("a region without a tracker, per enter and exit", "µs", Goal(high=1.0), 2),
         "alone": Row("a region, per enter and exit", "µs", Goal(high=5.0), 2),
         "nested": Row("a region inside two others, per enter and exit", "µs", Goal(high=5.0), 2),
+        "exact": Row("a region with its exact peak, per enter and exit", "µs", None, 2),
         "logged": Row("logging one number", "µs", None, 2),
     }
     for tools in bench.rounds(NAME, Rounds(7, 0), Rounds(3, 0)):

@@ -8,6 +8,7 @@ import time
 import gpu_tracker as gput
 
 _CALLS = 100_000
+_EXACT_CALLS = 10_000
 
 
 def main() -> None:
@@ -16,8 +17,10 @@ def main() -> None:
         alone = _measure()
         with gput.region("outer"), gput.region("middle"):
             nested = _measure()
+        exact = _measure_exact()
         logged = _measure_logging()
-    print(json.dumps({"without": without, "alone": alone, "nested": nested, "logged": logged}))
+    told = {"without": without, "alone": alone, "nested": nested, "exact": exact, "logged": logged}
+    print(json.dumps(told))
 
 
 def _measure() -> float:
@@ -26,6 +29,14 @@ def _measure() -> float:
         with gput.region("step"):
             pass
     return 1e6 * (time.perf_counter() - began) / _CALLS
+
+
+def _measure_exact() -> float:
+    began = time.perf_counter()
+    for _ in range(_EXACT_CALLS):
+        with gput.region("exact", exact_peak=True):
+            pass
+    return 1e6 * (time.perf_counter() - began) / _EXACT_CALLS
 
 
 def _measure_logging() -> float:

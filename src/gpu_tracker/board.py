@@ -16,16 +16,17 @@ from .values import NamedTuple
 MOST_REGIONS = 1000
 MOST_SLOTS = 64
 _NAME_BYTES = 118
-_MAGIC = b"gpu-trk1"
+_MAGIC = b"gpu-trk2"
 
 _HEADER = struct.Struct("<8sIi")  # magic, pid, number of regions
 _N_REGIONS_OFFSET = 12
+_MARK_OFFSET = 16
 _SLOTS_OFFSET = 64
 _RECORDS_OFFSET = _SLOTS_OFFSET + 4 * MOST_SLOTS
 _RECORD_BYTES = 256
 _NAMES = struct.Struct(f"<iH{_NAME_BYTES}s")  # parent, length of the name, name
 _NUMBERS_OFFSET = 128
-NUMBERS = struct.Struct("<QQQQdQQQqqqQQ")
+NUMBERS = struct.Struct("<QQQQdQQQqqqQQqQ")
 FILE_BYTES = _RECORDS_OFFSET + MOST_REGIONS * _RECORD_BYTES
 
 
@@ -46,6 +47,10 @@ class Numbers(NamedTuple):
     """The kernel's mark, if it rose while a call was open."""
     first_ns: int
     last_ns: int
+    inside_ram_bytes: int = -1
+    """The largest peak of the calls that were measured by themselves, here and in the regions inside."""
+    exact_calls: int = 0
+    """How many calls here were measured by themselves."""
 
 
 class BoardWriter:
@@ -61,7 +66,7 @@ class BoardWriter:
         finally:
             os.close(fd)
         self.slots = memoryview(self.memory)[_SLOTS_OFFSET:_RECORDS_OFFSET].cast("i")
-        self._n_regions = 0
+        self._n_regions = self._mark_bytes = 0
         _HEADER.pack_into(self.memory, 0, _MAGIC, self.pid, 0)
 
     def add_region(self, parent: int, name: str) -> int:
@@ -75,6 +80,12 @@ class BoardWriter:
         self._n_regions += 1
         struct.pack_into("<i", self.memory, _N_REGIONS_OFFSET, self._n_regions)
         return self._n_regions
+
+    def keep_mark(self, mark_bytes: int) -> None:
+        """The kernel's high-water mark of this process, which is about to be reset; the largest one stays."""
+        if mark_bytes > self._mark_bytes:
+            self._mark_bytes = mark_bytes
+            struct.pack_into("<q", self.memory, _MARK_OFFSET, mark_bytes)
 
 
 def find_numbers_offset(number: int) -> int:
@@ -116,6 +127,11 @@ class BoardReader:
             number: Numbers(*NUMBERS.unpack_from(self._memory, find_numbers_offset(number)))
             for number in range(1, min(count, MOST_REGIONS) + 1)
         }
+
+    def read_mark(self) -> int:
+        """The largest high-water mark that the process kept; 0 if it never reset it."""
+        (mark_bytes,) = struct.unpack_from("<q", self._memory, _MARK_OFFSET)
+        return int(mark_bytes)
 
     def find_path(self, number: int) -> tuple[str, ...]:
         """The names from the outermost region to this one."""

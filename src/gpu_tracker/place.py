@@ -28,6 +28,16 @@ def choose_place(environment: Mapping[str, str]) -> str | None:
     return None
 
 
+def put_inside(place: str, outer: str | None) -> str:
+    """What the variable says of a place: it, and those of the trackers around."""
+    return place if outer is None else f"{place}{os.pathsep}{outer}"
+
+
+def find_innermost(places: str) -> str:
+    """Where what a process says is to go."""
+    return places.partition(os.pathsep)[0]
+
+
 def make_place(path: str) -> int | None:
     """The directory, that only its owner may enter, and its lock. The sampler makes it, and keeps the lock while it lives."""
     try:

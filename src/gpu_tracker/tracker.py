@@ -11,6 +11,7 @@ from _thread import allocate_lock
 from .config import Settings, check, check_gpu_uuids, check_gpu_vendors, check_process_id, read_process_source
 from .errors import TrackerError
 from .model import Recording, RootFigures
+from .own_memory import find_kept_bytes
 from .place import PLACE_VARIABLE, choose_place, remove_place
 from .recording import writer
 from .recording.schema import decode_answer
@@ -159,6 +160,9 @@ class Tracker:
         except BaseException:
             self._remove_place()
             raise
+        if self._regions_place is not None:
+            self._outer_place = os.environ.get(PLACE_VARIABLE)
+            open_place(self._regions_place, self._outer_place)
         self._samplers_seconds = reaped_cpu_seconds()
         self._before = _read_own_figures()
         self._start = Start(
@@ -168,9 +172,6 @@ class Tracker:
         )
         if self._sampler is not None:
             self._sampler.send("begin", *self._start)
-        if self._regions_place is not None:
-            self._outer_place = os.environ.get(PLACE_VARIABLE)
-            open_place(self._regions_place)
         self.state = Tracker.State.STARTED
 
     def stop(self) -> None:
@@ -249,9 +250,9 @@ class Tracker:
 
         return build(recording)
 
-    def region(self, name: str) -> region:
+    def region(self, name: str, *, exact_peak: bool = False) -> region:
         """A named stretch of what is tracked: a `with` block, or a decorator."""
-        return region(name)
+        return region(name, exact_peak=exact_peak)
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -415,9 +416,9 @@ def _read_final_figures(before: RootFigures, samplers_seconds: float) -> RootFig
 
     after = _read_own_figures()
     own_peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * _MAXRSS_BYTES
-    # A child starts with the high-water mark of whoever spawned it, so only what is above our own,
-    # and has grown since the start, is a child's.
-    floor = max(own_peak, before.largest_peak_bytes or 0)
+    # A child starts with the high-water mark of whoever spawned it, so only what is above our own, also
+    # before we reset it, and has grown since the start, is a child's.
+    floor = max(own_peak, find_kept_bytes(), before.largest_peak_bytes or 0)
     largest = after.largest_peak_bytes or 0
     return after._replace(
         reaped_cpu_seconds=after.reaped_cpu_seconds - samplers_seconds,

@@ -54,6 +54,26 @@ def test_the_kernels_mark_is_exact() -> None:
     assert (sampled.peak_ram_bytes, sampled.peak_ram_basis) == (300 * MB, "sampled")
 
 
+def test_calls_that_were_measured_by_themselves_are_exact() -> None:
+    """If all were and none is open; a look that met the moment before does not count then."""
+    account = RegionAccount()
+    account.take({KEY: 1}, {100: 300 * MB})
+    account.take({}, {100: 300 * MB})
+    alone = COUNTED._replace(inside_ram_bytes=200 * MB, exact_calls=2)
+    mixed = COUNTED._replace(inside_ram_bytes=400 * MB, exact_calls=1)
+    around = COUNTED._replace(inside_ram_bytes=400 * MB)
+    regions = [account.combine([(KEY, numbers)], since_start)[0] for numbers in (alone, mixed, around)]
+
+    assert [(region.peak_ram_bytes, region.peak_ram_basis) for region in regions] == [
+        (200 * MB, "exact"),
+        (400 * MB, "sampled"),
+        (400 * MB, "sampled"),
+    ]
+    account.take({KEY: 1}, {})
+    (still_open,) = account.combine([(KEY, alone)], since_start)
+    assert (still_open.peak_ram_bytes, still_open.peak_ram_basis) == (300 * MB, "sampled")
+
+
 def test_a_region_that_nobody_looked_at_has_its_counts() -> None:
     """Or has only been entered."""
     called, uncalled = RegionAccount().combine([(KEY, COUNTED), (OTHER, UNCALLED)], since_start)
@@ -75,8 +95,10 @@ def test_only_what_has_changed_is_written_again() -> None:
 
 def test_what_a_process_counted_in_turns_is_one_region() -> None:
     """As another program, or for a tracker that was away for a while; in whichever order it is read."""
-    first = COUNTED._replace(exit_ram_bytes=60 * MB, peak_ram_bytes=70 * MB)
-    second = Numbers(1, 10**9, 10**9, 10**9, 1.0, 10**9, 10**8, 10**8, -1, 80 * MB, -1, 5 * 10**9, 6 * 10**9)
+    first = COUNTED._replace(exit_ram_bytes=60 * MB, inside_ram_bytes=90 * MB, exact_calls=2)
+    second = Numbers(
+        1, 10**9, 10**9, 10**9, 1.0, 10**9, 10**8, 10**8, -1, 80 * MB, -1, 5 * 10**9, 6 * 10**9, 70 * MB, 1
+    )
     both = [RegionAccount().combine(order, since_start) for order in (
         [(KEY, first), (KEY, second), (OTHER, UNCALLED), (OTHER, UNCALLED)],
         [(OTHER, UNCALLED), (KEY, second), (KEY, first)],
@@ -88,5 +110,6 @@ def test_what_a_process_counted_in_turns_is_one_region() -> None:
     assert (region.shortest_seconds, region.longest_seconds) == (1.0, 2.0)
     assert (region.own_wall_seconds, region.cpu_seconds, region.own_cpu_seconds) == (2.0, 1.1, 0.6)
     assert (region.entry_ram_bytes, region.exit_ram_bytes) == (50 * MB, 80 * MB)
+    assert (region.peak_ram_bytes, region.peak_ram_basis) == (90 * MB, "exact")
     assert (region.first_seconds, region.last_seconds) == (0.0, 5.0)
     assert (uncalled.calls, uncalled.shortest_seconds, uncalled.first_seconds) == (0, None, None)

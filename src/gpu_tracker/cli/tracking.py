@@ -7,7 +7,7 @@ import os
 from ..config import Settings, read_process_source
 from ..errors import UsageError
 from ..model import Recording, RootFigures
-from ..place import PLACE_VARIABLE, choose_place, remove_place
+from ..place import PLACE_VARIABLE, choose_place, put_inside, remove_place
 from ..recording import writer
 from ..recording.schema import decode_answer
 from ..recording.secrets import mask_secrets
@@ -89,7 +89,8 @@ def track_command(
 
     place = choose_place(os.environ)
     if place is not None:
-        os.environ[PLACE_VARIABLE] = place  # the job inherits it
+        # The job inherits it.
+        os.environ[PLACE_VARIABLE] = put_inside(place, os.environ.get(PLACE_VARIABLE))
     plan = Plan(
         owner_pid=os.getpid(),
         example_pid=os.getpid(),

@@ -81,12 +81,14 @@ class Account:
         self._looks = 0
         self._overlaps: dict[int, Overlap] = {}
         self._marks: dict[int, int] = {}
+        self._kept_marks: dict[int, int] = {}
         self._pids: frozenset[int] = frozenset()
-        self._combined = NOTHING
+        self._combined = self._combined_before = NOTHING
         self._held = (0, 0, 0)
         self._threads = 0
         self._main_shared_bytes = 0
         self._rss_bytes: dict[int, int] = {}
+        self._rss_bytes_before: dict[int, int] = {}
         self._window = _Window()
         self._cpu_window_start = Totals()
         self._has_cpu_window = False
@@ -104,15 +106,23 @@ class Account:
         readings: Sequence[ProcessReading],
         late_seconds: float = 0.0,
         exact_root: RootFigures | None = None,
+        kept_marks: Mapping[int, int] | None = None,
     ) -> None:
-        """Take in one look at the tree."""
+        """Take in one look at the tree, and the marks that processes have kept before they reset them."""
         self._at_seconds = at_seconds
         self._looks += 1
+        known = self._kept_marks
+        new_marks = {pid: mark for pid, mark in (kept_marks or {}).items() if mark > known.get(pid, 0)}
+        known.update(new_marks)
+        unseen = {pid for pid, mark in new_marks.items() if mark > self._marks.get(pid, 0)}
         self._ledger.feed(readings, exact_root)
         self._note_processes(readings)
         self._pids = frozenset(reading.pid for reading in readings)
         self._names = {reading.pid: reading.name for reading in readings}
         self._take_memory(readings)
+        for pid, mark in new_marks.items():
+            # What was seen at the last look is older, when the others may have held less.
+            self._take_kept_mark(pid, mark, self._beside(pid, mark) if pid in unseen else mark)
         self._take_threads(readings)
         self._window.late_seconds = max(self._window.late_seconds, late_seconds)
 
@@ -284,7 +294,8 @@ class Account:
         root = next((reading for reading in readings if reading.pid == self._root_pid), None)
         others = [reading for reading in readings if reading.pid != self._root_pid]
         held_by_others = hold(others, self._overlaps)
-        before = self._combined
+        self._combined_before, self._rss_bytes_before = self._combined, self._rss_bytes
+        self._rss_bytes = {reading.pid: reading.rss_bytes for reading in readings}
         self._combined = hold(readings, self._overlaps, is_whole_tree=True)
         self._held = (
             root.rss_bytes if root else 0,
@@ -299,7 +310,7 @@ class Account:
             spike = self._new_spike(root)
             if spike is not None:
                 self._raise_main(spike, EXACT)
-                self._raise_combined(self._beside(root, spike, before), self._combined)
+                self._raise_combined(self._beside(root.pid, spike), self._combined)
         self._raise_ram(
             "descendants_ram",
             held_by_others.unique_bytes,
@@ -310,10 +321,17 @@ class Account:
             spike = self._new_spike(reading)
             if spike is not None:
                 self._raise_ram("descendants_ram", spike, held_by_others.shared_bytes, SAMPLED)
-                self._raise_combined(self._beside(reading, spike, before), self._combined)
+                self._raise_combined(self._beside(reading.pid, spike), self._combined)
         self._raise_combined(self._combined.unique_bytes, self._combined)
         self._raise_peaks(combined_ram_ceiling_bytes=self._combined.ceiling_bytes)
-        self._rss_bytes = {reading.pid: reading.rss_bytes for reading in readings}
+
+    def _take_kept_mark(self, pid: int, mark: int, combined: int) -> None:
+        """A high-water mark that a process saw itself; it may have gone."""
+        if pid == self._root_pid:
+            self._raise_main(mark, EXACT)
+        else:
+            self._raise_ram("descendants_ram", mark, self.peaks.descendants_ram.shared_bytes, SAMPLED)
+        self._raise_combined(combined, self._combined)
 
     def _new_spike(self, reading: ProcessReading) -> int | None:
         """The kernel's high-water mark, if it has risen since the last look and since the start."""
@@ -324,10 +342,10 @@ class Account:
         self._marks[reading.pid] = peak
         return peak if peak > known else None
 
-    def _beside(self, reading: ProcessReading, spike: int, before: Holding) -> int:
+    def _beside(self, pid: int, spike: int) -> int:
         """A spike between two looks, and what the others held at the quieter of the two."""
-        now = self._combined.unique_bytes - reading.rss_bytes
-        then = before.unique_bytes - self._rss_bytes.get(reading.pid, 0)
+        now = self._combined.unique_bytes - self._rss_bytes.get(pid, 0)
+        then = self._combined_before.unique_bytes - self._rss_bytes_before.get(pid, 0)
         return spike + max(0, min(now, then))
 
     def _raise_main(self, total: int, basis: str) -> None:
@@ -336,7 +354,7 @@ class Account:
 
     def _raise_combined(self, total: int, holding: Holding) -> None:
         basis = SAMPLED
-        if len(self._pids) == 1 and total == self.peaks.main_ram.total_bytes:
+        if self._pids <= {self._root_pid} and total == self.peaks.main_ram.total_bytes:
             basis = self.peaks.main_ram.basis
         elif holding.ceiling_bytes > total * _NOTABLE and not self._pids <= self._overlaps.keys():
             basis = ESTIMATE
@@ -372,7 +390,8 @@ class Account:
             self._first_seconds[pid] = self._at_seconds
 
     def _describe_process(self, reading: ProcessReading) -> ProcessTotals:
-        peak = max(reading.rss_bytes, reading.peak_rss_bytes or 0)
+        kept = self._kept_marks.get(reading.pid, 0)
+        peak = max(reading.rss_bytes, reading.peak_rss_bytes or 0, kept)
         return ProcessTotals(
             reading.pid,
             reading.parent_pid,

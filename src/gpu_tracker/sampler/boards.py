@@ -63,6 +63,13 @@ class Boards:
             for number, numbers in reader.read_all().items():
                 yield (reader.pid, reader.find_path(number)), numbers
 
+    def read_marks(self) -> dict[int, int]:
+        """The largest high-water marks that processes have kept before they reset them, by pid."""
+        marks: dict[int, int] = {}
+        for reader in self._readers.values():
+            marks[reader.pid] = max(marks.get(reader.pid, 0), reader.read_mark())
+        return marks
+
     def since_start(self, nanoseconds: int) -> float | None:
         """Seconds, of a time on a board."""
         return max(0.0, nanoseconds / 1e9 - self._start_seconds) if nanoseconds else None

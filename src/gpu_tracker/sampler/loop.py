@@ -95,6 +95,7 @@ class Sampler:
         self._n_processes_written = 0
         self._tracking: TrackingFile | None = None
         self._readings: tuple[ProcessReading, ...] = ()
+        self._kept_marks: dict[int, int] = {}
         self._readings_with_sharing: tuple[ProcessReading, ...] | None = None
 
     def begin(self, start: Start) -> None:
@@ -215,15 +216,17 @@ class Sampler:
 
     def _look(self, at_seconds: float, late_seconds: float = 0.0, exact: RootFigures | None = None) -> None:
         readings = self._tree.read()
+        boards = self._boards if self._boards is not None and self._boards.find_new() else None
+        kept_marks = {} if boards is None else boards.read_marks()
         # What has not run is not read again, so a quiet tree gives the very same readings.
-        if exact is None and readings == self._readings:
+        if exact is None and readings == self._readings and kept_marks == self._kept_marks:
             self._account.take_again(at_seconds, late_seconds)
         else:
-            self._readings = readings
-            self._account.take(at_seconds, readings, late_seconds, exact)
+            self._readings, self._kept_marks = readings, kept_marks
+            self._account.take(at_seconds, readings, late_seconds, exact, kept_marks)
             self._gpus.pids = self._account.pids
-        if self._boards is not None and self._boards.find_new():
-            self._regions.take(self._boards.read_active(), self._account.rss_bytes)
+        if boards is not None:
+            self._regions.take(boards.read_active(), self._account.rss_bytes)
 
     def _take_gpus(self) -> None:
         for mark in self._gpus.take_marks():

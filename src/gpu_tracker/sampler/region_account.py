@@ -66,16 +66,22 @@ class RegionAccount:
         regions = []
         for key, numbers in _add_up(counted).items():
             looked = self._looked.get(key, nothing)
-            known_ram = [size for size in (numbers.entry_ram_bytes, numbers.exit_ram_bytes) if size >= 0]
-            peak = larger(looked.peak_ram_bytes, max(known_ram, default=None))
+            open_calls = self._active.get(key, 0)
+            sizes = (numbers.entry_ram_bytes, numbers.exit_ram_bytes, numbers.inside_ram_bytes)
+            peak = max((size for size in sizes if size >= 0), default=None)
+            mark = numbers.peak_ram_bytes
+            if 0 < numbers.calls == numbers.exact_calls and not open_calls:
+                mark = max(mark, peak or 0)  # every call was measured by itself: no look knows better
+            else:
+                peak = larger(peak, looked.peak_ram_bytes)
             # The kernel counts pages per core and adds them up now and then: its figures agree within a little.
-            is_exact = 0 < numbers.peak_ram_bytes >= (peak or 0) * _AS_GOOD_AS
+            is_exact = 0 < mark >= (peak or 0) * _AS_GOOD_AS
             regions.append(
                 RegionTotals(
                     key[0],
                     key[1],
                     numbers.calls,
-                    self._active.get(key, 0),
+                    open_calls,
                     numbers.wall_ns / 1e9,
                     numbers.shortest_ns / 1e9 if numbers.calls else None,
                     numbers.longest_ns / 1e9 if numbers.calls else None,
@@ -85,7 +91,7 @@ class RegionAccount:
                     numbers.own_cpu_ns / 1e9,
                     numbers.entry_ram_bytes if numbers.entry_ram_bytes >= 0 else None,
                     numbers.exit_ram_bytes if numbers.exit_ram_bytes >= 0 else None,
-                    max(numbers.peak_ram_bytes, peak or 0) if is_exact else peak,
+                    max(mark, peak or 0) if is_exact else peak,
                     EXACT if is_exact else SAMPLED,
                     gpu_bytes=looked.gpu_bytes,
                     gpu_percent_seconds=looked.gpu_percent_seconds,
@@ -135,4 +141,6 @@ def _add(one: Numbers, other: Numbers) -> Numbers:
         exit_ram_bytes=later.exit_ram_bytes if later.exit_ram_bytes >= 0 else earlier.exit_ram_bytes,
         peak_ram_bytes=max(one.peak_ram_bytes, other.peak_ram_bytes),
         first_ns=min(firsts, default=0),
+        inside_ram_bytes=max(one.inside_ram_bytes, other.inside_ram_bytes),
+        exact_calls=one.exact_calls + other.exact_calls,
     )

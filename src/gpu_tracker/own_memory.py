@@ -1,0 +1,82 @@
+"""The memory of this process, as the kernel tells it: what is resident, and the most that ever was.
+
+The kernel keeps one high-water mark per process. A region that wants its own peak resets it; what it said before is kept
+here, for whoever needs to know how large the process ever was.
+"""
+
+from __future__ import annotations
+
+import os
+
+_STATUS_PATH = "/proc/self/status"
+_CLEAR_PATH = "/proc/self/clear_refs"
+
+_kept_bytes = -1
+# The mark when the tracker of a place began: what is not above it may be older than the tracking.
+_floors: dict[str, int] = {}
+
+
+def read_own_memory() -> tuple[int, int]:
+    """Resident bytes and the high-water mark; -1 where they cannot be read."""
+    # Nothing is kept open: the job may close any descriptor and use its number for a file of its own.
+    try:
+        fd = os.open(_STATUS_PATH, os.O_RDONLY)
+        try:
+            status = os.read(fd, 2048)
+        finally:
+            os.close(fd)
+    except OSError:
+        return -1, -1
+    return _find_kib(status, b"\nVmRSS:"), _find_kib(status, b"\nVmHWM:")
+
+
+def reset_mark() -> bool:
+    """Set the mark to what is resident now; whether it could be done."""
+    try:
+        fd = os.open(_CLEAR_PATH, os.O_WRONLY)
+        try:
+            os.write(fd, b"5")
+        finally:
+            os.close(fd)
+    except OSError:
+        return False
+    _floors.clear()  # from now on the mark is younger than any tracker
+    return True
+
+
+def keep_mark(mark_bytes: int) -> None:
+    """Remember a mark that is about to be reset."""
+    global _kept_bytes
+    _kept_bytes = max(_kept_bytes, mark_bytes)
+
+
+def find_kept_bytes() -> int:
+    """The largest mark that was kept; -1 if it was never reset."""
+    return _kept_bytes
+
+
+def note_start(place: str) -> None:
+    """A tracker begins."""
+    _floors[place] = read_own_memory()[1]
+
+
+def is_since_start(place: str, mark_bytes: int) -> bool:
+    """Whether a mark was certainly reached after the tracker of that place began."""
+    return mark_bytes > _floors.get(place, 0)
+
+
+def forget_starts() -> None:
+    """There is no tracker any more."""
+    _floors.clear()
+
+
+def forget_after_fork() -> None:
+    """A forked child's mark begins with its birth."""
+    global _kept_bytes
+    _kept_bytes = -1
+    _floors.clear()
+
+
+def _find_kib(status: bytes, field: bytes) -> int:
+    start = status.find(field)
+    return -1 if start < 0 else int(status[start + len(field) :].split(maxsplit=1)[0]) * 1024
