@@ -105,3 +105,28 @@ def test_comparing_loads_neither_the_tracker_nor_anything_that_unpickles() -> No
         "False",
         "False",
     ]
+
+
+def test_a_recording_counts_once_in_its_group(runs: Path) -> None:
+    """However often it is named: it is no repeat of itself."""
+    one = runs / "after" / "0.jsonl"
+    report = gput.compare(runs / "before", [one, runs / "after", f"{runs}/after/../after/0.jsonl"])
+
+    assert [group.runs for group in report.comparison.groups] == [4, 4]
+    assert sum(note.startswith("Counted once: ") for note in report.comparison.notes) == 2
+
+
+def test_metrics_that_are_damaged_are_not_compared(runs: Path) -> None:
+    """They are looked at last."""
+    from gpu_tracker.model import MetricRow
+
+    path = write(runs / "logged.jsonl", run(metrics=(MetricRow(1.0, {"loss": 0.5}),)))
+    path.write_text(path.read_text().replace('"loss":[0.5]', '"loss":["low"]'))
+    with pytest.raises(RecordingError, match="is damaged"):
+        gput.compare(path)
+
+
+def test_a_limit_about_what_no_run_has_is_refused(runs: Path) -> None:
+    """A misspelt gate would be open for ever."""
+    with pytest.raises(UsageError, match="no run has a region 'typo'"):
+        gput.compare(runs / "before").check("regions.typo.time > 1s")

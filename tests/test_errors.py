@@ -13,4 +13,4 @@ def test_an_error_shows_its_message_and_its_hint() -> None:
 
 def test_each_kind_has_an_exit_code() -> None:
     """Two is a wrong request, as everywhere."""
-    assert (UsageError.exit_code, RecordingError.exit_code) == (2, 1)
+    assert (UsageError.exit_code, RecordingError.exit_code) == (2, 2)

@@ -95,3 +95,22 @@ def test_a_table_that_does_not_exist_is_refused(full: gput.Recording) -> None:
     """With those that do."""
     with pytest.raises(UsageError, match="samples, regions, metrics, processes, frameworks, gpus"):
         full.to_pandas("steps")
+
+
+def test_a_recording_is_found_again_from_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Samples are read when they are looked at, wherever the program is by then."""
+    make_plain(tmp_path / "x.jsonl")
+    monkeypatch.chdir(tmp_path)
+    recording = gput.load("x.jsonl")
+    monkeypatch.chdir("/")
+
+    assert len(tuple(recording.samples)) == 3
+
+
+def test_damage_that_is_found_late_is_in_the_notes(tmp_path: Path) -> None:
+    """Regions and metrics are decoded for the report."""
+    path = make_full(tmp_path / "x.jsonl")
+    text = path.read_text().replace('"wall_seconds":2.5', '"wall_seconds":"2.5"')
+    path.write_text(text.replace('"loss":[1.5]', '"loss":["low"]'))
+
+    assert sum("is damaged and was left out" in note for note in gput.load(path).notes) == 2

@@ -9,7 +9,7 @@ from .analysis.figures import measure
 from .analysis.limits import check_limit, needs_two_groups, parse_limit
 from .errors import WRONG_FIGURES, RecordingError, UsageError
 from .recording.places import find_recordings, name_place
-from .recording.reader import load_whole
+from .recording.reader import load, refuse_damaged
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from .analysis.compare import Comparison
     from .analysis.figures import RunFigures
-    from .analysis.limits import Limit
+    from .analysis.limits import Limit, Verdict
 
     Place: TypeAlias = str | os.PathLike[str]
 
@@ -43,7 +43,7 @@ class ComparisonReport:
     def check(self, *limits: str) -> list[str]:
         """A sentence for every limit that is not kept, such as `"peak_ram > +10%"`."""
         parsed = parse_limits(limits, len(self.comparison.groups))
-        return [text for limit in parsed for text in check_limit(limit, self.comparison).fired]
+        return [text for verdict in check_limits(parsed, self.comparison) for text in verdict.fired]
 
 
 def compare(*groups: Place | Iterable[Place], names: Sequence[str] | None = None) -> ComparisonReport:
@@ -83,6 +83,14 @@ def parse_limits(texts: Iterable[str], group_count: int) -> list[Limit]:
     return limits
 
 
+def check_limits(limits: Iterable[Limit], comparison: Comparison) -> list[Verdict]:
+    """What came of each. One about something that no run has is the user's to mend."""
+    try:
+        return [check_limit(limit, comparison) for limit in limits]
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+
+
 def _list_places(group: Place | Iterable[Place]) -> list[str]:
     if isinstance(group, (str, os.PathLike)):
         return [os.fspath(group)]
@@ -92,10 +100,16 @@ def _list_places(group: Place | Iterable[Place]) -> list[str]:
 def _measure_all(places: Sequence[str], notes: list[str]) -> list[RunFigures]:
     """A damaged file in a directory is left out and said; one that was named is an error."""
     runs = []
+    seen: set[str] = set()
     for place in places:
         found = find_recordings(place)
         is_named = found == [place]
         for path in found:
+            real = os.path.realpath(path)
+            if real in seen:
+                notes.append(f"Counted once: {path} is in its group more than once.")
+                continue
+            seen.add(real)
             try:
                 runs.append(_measure(path))
             except RecordingError as error:
@@ -108,10 +122,13 @@ def _measure_all(places: Sequence[str], notes: list[str]) -> list[RunFigures]:
 
 
 def _measure(path: str) -> RunFigures:
+    recording = load(path)
     try:
-        return measure(load_whole(path))
+        figures = measure(recording)
     except WRONG_FIGURES:
         raise RecordingError(f"{path} is damaged: it has figures that are none.") from None
+    refuse_damaged(recording, path)
+    return figures
 
 
 def _tell_apart(groups: Sequence[tuple[str, Sequence[str]]]) -> list[str]:

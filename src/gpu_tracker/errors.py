@@ -33,6 +33,8 @@ class UsageError(TrackerError):
 class RecordingError(TrackerError):
     """The file is not a recording that can be read."""
 
+    exit_code = 2
+
 
 # What comes of computing with a file that has the right words and the wrong things behind them.
-WRONG_FIGURES = (TypeError, ValueError, KeyError, IndexError, AttributeError, ArithmeticError)
+WRONG_FIGURES = (TypeError, ValueError, KeyError, IndexError, AttributeError, ArithmeticError, RecursionError)

@@ -27,7 +27,8 @@ def load(path: str | os.PathLike[str]) -> Recording:
 
     Raises `RecordingError` for a file that is none. What is damaged is left out and said in `problems`.
     """
-    return Recording(reader.load(path), os.fspath(path))
+    place = os.path.abspath(os.fspath(path))  # the program may go elsewhere before it looks at the samples
+    return Recording(reader.load(place), place)
 
 
 class Recording:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Sequence
 
@@ -60,7 +61,8 @@ def verdict(first: Sequence[float | None], second: Sequence[float | None]) -> st
         ([10, 10.01, 10.02, 10.03], [10.1, 10.11, 10.12, 10.13], NOISE),  # for certain, but 1 %
         ([10, 10.1], [12, 12.1], PERHAPS),
         ([10, 11], [10.5, 13], NOISE),
-        ([10], [12, 12.1, 12.2], PERHAPS),
+        ([10], [12, 12.1, 12.2], NOISE),  # one of four is the smallest anyway
+        ([10], [12, 12.1, 12.2, 12.3, 12.4], PERHAPS),
         ([10], [12], ALONE),
         ([10], [10.5], NOISE),
         ([0.001], [0.002], NOISE),  # twice as long, but no clock of ours is that fine
@@ -161,6 +163,38 @@ def test_what_must_be_known_before_believing_is_noted() -> None:
     assert "same cores and RAM" in one_each
     assert "Without repeats nothing can be told from noise" in one_each
     assert "1 of 2 runs of b have no end" in few
-    assert "4 runs of each are needed to tell a change from chance; there are 2." in few
+    assert "To tell a change from chance, 4 runs of each are enough; b has 2 and a 2." in few
     assert compare([("a", [plain])]).notes == ()
     assert compare([("a", [plain] * 4), ("b", [plain] * 4)]).notes == ()
+    assert compare([("a", [plain] * 3), ("b", [plain] * 8)]).notes == ()
+
+
+def logged(*last: float) -> list[RunFigures]:
+    """A run per last value of a metric."""
+    return [RunFigures({Figure(METRIC, metric="gain"): value}) for value in last]
+
+
+def test_what_is_below_zero_is_no_multiple() -> None:
+    """But a share of it is more or less."""
+    figure = Figure(METRIC, metric="gain")
+    for first, second, share in ((-2.0, -1.0, 0.5), (-1.0, 1.0, 2.0), (1.0, -1.0, -2.0)):
+        change = find(compare([("a", logged(first)), ("b", logged(second))]), figure).changes[0]
+        assert (change.verdict, change.ratio, change.share) == (ALONE, None, share)
+    nothing = find(compare([("a", logged(0.0)), ("b", logged(3.0))]), figure).changes[0]
+    assert (nothing.ratio, nothing.share) == (None, None)
+
+
+def test_what_has_become_no_number_is_counted_and_said() -> None:
+    """And is in no median."""
+    comparison = compare([("a", logged(0.1)), ("b", logged(0.3, math.nan, math.inf))])
+    values = find(comparison, Figure(METRIC, metric="gain")).groups[1]
+
+    assert (values.runs, values.values, values.median, values.not_numbers) == (3, (0.3,), 0.3, 2)
+    assert comparison.notes[0] == "The last gain is no number (nan, inf) in 2 of 3 runs of b."
+
+
+def test_a_metric_without_a_name_is_a_metric() -> None:
+    """Not the whole run."""
+    nameless = [RunFigures({Figure(METRIC, metric=""): 1.0})]
+
+    assert find(compare([("a", nameless)]), Figure(METRIC, metric="")).groups[0].median == 1.0

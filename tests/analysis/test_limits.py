@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -21,18 +23,18 @@ from gpu_tracker.analysis.limits import (
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("peak_gpu_ram > +10%", ("peak_gpu_ram", "", "", ">", Amount(1.1, "ratio"))),
-        ("time>1.2x", ("time", "", "", ">", Amount(1.2, "ratio"))),
-        ("peak_ram >= 8GB", ("peak_ram", "", "", ">=", Amount(8e9, "bytes"))),
-        ("peak_ram > 8 gib", ("peak_ram", "", "", ">", Amount(8 * 2.0**30, "bytes"))),
-        ("time > 90", ("time", "", "", ">", Amount(90.0, "seconds"))),
-        ("time > 1.5min", ("time", "", "", ">", Amount(90.0, "seconds"))),
-        ("gpu_utilization < 50%", ("gpu_utilization", "", "", "<", Amount(50.0, "percent"))),
-        ("gpu_utilization < -20%", ("gpu_utilization", "", "", "<", Amount(0.8, "ratio"))),
-        ("mean_cores <= 2", ("mean_cores", "", "", "<=", Amount(2.0, "cores"))),
-        ("energy > 1kWh", ("energy", "", "", ">", Amount(3.6e6, "joules"))),
-        ("regions.forward.time > +5%", ("time", "forward", "", ">", Amount(1.05, "ratio"))),
-        ("regions.train/v1.2 a>b.calls > 3", ("calls", "train/v1.2 a>b", "", ">", Amount(3.0, "count"))),
+        ("peak_gpu_ram > +10%", ("peak_gpu_ram", "", None, ">", Amount(1.1, "ratio"))),
+        ("time>1.2x", ("time", "", None, ">", Amount(1.2, "ratio"))),
+        ("peak_ram >= 8GB", ("peak_ram", "", None, ">=", Amount(8e9, "bytes"))),
+        ("peak_ram > 8 gib", ("peak_ram", "", None, ">", Amount(8 * 2.0**30, "bytes"))),
+        ("time > 90", ("time", "", None, ">", Amount(90.0, "seconds"))),
+        ("time > 1.5min", ("time", "", None, ">", Amount(90.0, "seconds"))),
+        ("gpu_utilization < 50%", ("gpu_utilization", "", None, "<", Amount(50.0, "percent"))),
+        ("gpu_utilization < -20%", ("gpu_utilization", "", None, "<", Amount(0.8, "ratio"))),
+        ("mean_cores <= 2", ("mean_cores", "", None, "<=", Amount(2.0, "cores"))),
+        ("energy > 1kWh", ("energy", "", None, ">", Amount(3.6e6, "joules"))),
+        ("regions.forward.time > +5%", ("time", "forward", None, ">", Amount(1.05, "ratio"))),
+        ("regions.train/v1.2 a>b.calls > 3", ("calls", "train/v1.2 a>b", None, ">", Amount(3.0, "count"))),
         ("metrics.val.loss > 0.5", ("", "", "val.loss", ">", Amount(0.5, "number"))),
         ("metrics.gain < -1", ("", "", "gain", "<", Amount(-1.0, "number"))),
     ],
@@ -203,11 +205,31 @@ def test_what_is_not_known_does_not_fire_but_is_said() -> None:
         return sentence
 
     timed = values(time=1.0)
-    assert unknown("regions.gone.time > 1s", timed) == (
-        "'regions.gone.time > 1s' was not checked: there is no region 'gone'."
-    )
-    assert "there is no metric 'gone'" in unknown("metrics.gone > 1", timed)
     assert unknown("energy > 1J", timed).endswith("was not checked for a: it was not measured.")
     assert unknown("time > 1s", values(time=None)).endswith("it was not measured.")
     assert unknown("time > 1x", values(time=None), timed).endswith("it is not known of the first group.")
     assert unknown("metrics.loss > 1", values(loss=1.0), timed).endswith("for b: it has no 'loss'.")
+
+
+@pytest.mark.parametrize("text", ["regions.gone.time > 1s", "metrics.gone > 1"])
+def test_what_no_run_has_cannot_be_checked(text: str) -> None:
+    """Most likely it is misspelt: a gate that is always open is none."""
+    with pytest.raises(ValueError, match=r"cannot be checked: no run has a .* 'gone'"):
+        check(text, values(time=1.0))
+
+
+@pytest.mark.parametrize("text", ["metrics.loss > 0.5", "metrics.loss < 0.5", "metrics.loss > +10%"])
+def test_a_metric_that_has_become_no_number_keeps_no_limit(text: str) -> None:
+    """Whichever way it points, and also if only some runs of the group ended so."""
+    good, bad = values(loss=0.5), values(loss=math.nan)
+    comparison = compare([("a", [good]), ("b", [good, bad])])
+    (fired,) = check_limit(parse_limit(text), comparison).fired
+
+    assert fired == f"{text!r} cannot be kept by b: the last 'loss' is no number (nan, inf) in 1 of 2 runs."
+
+
+def test_more_than_something_below_zero_is_told_in_percent() -> None:
+    """It is no multiple of it."""
+    (fired,) = check("metrics.loss > +10%", values(loss=-2.0), values(loss=-1.0)).fired
+
+    assert fired.endswith("the last 'loss' is -1, +50 % against that of the first group.")

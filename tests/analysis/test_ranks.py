@@ -55,6 +55,30 @@ def test_the_curve_is_close_to_the_count(values: list[float], shift: int) -> Non
     assert curve == pytest.approx(chance_of(first, second), abs=0.05)
 
 
+@pytest.mark.parametrize(
+    ("first", "second", "exact"),
+    [
+        ([500.0] * 19 + [600.0] * 3, [600.0], 4 / 23),
+        ([float(value) for value in range(60)], [100.0], 2 / 61),
+        ([1.0] * 5, [1.0] * 11 + [2.0] * 4, 1 - 7280 / 15504),
+    ],
+)
+def test_groups_of_unequal_size_are_counted_too(
+    first: list[float], second: list[float], exact: float
+) -> None:
+    """Where a bell curve would be far off."""
+    assert chance_of(first, second) == chance_of(second, first) == pytest.approx(exact)
+
+
+def test_many_runs_of_few_values_are_not_overrated() -> None:
+    """The curve knows how far apart two possible sums are."""
+    first, second = [1.0] * 12 + [2.0] * 4, [1.0] * 6 + [2.0] * 10
+    doubled = ranks._double_ranks([*first, *second])
+    counted = ranks._count_chance(tuple(sorted(doubled)), 16, sum(doubled[:16]))
+
+    assert chance_of(first, second) == pytest.approx(counted, abs=0.01)
+
+
 def test_equal_values_tell_nothing() -> None:
     """Few or many."""
     assert chance_of([1.0] * 3, [1.0] * 3) == chance_of([1.0] * 20, [1.0] * 20) == 1.0

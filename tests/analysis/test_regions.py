@@ -118,3 +118,11 @@ def test_what_is_no_number_is_counted_and_left_out() -> None:
 
     assert (loss.last, loss.mean, loss.not_finite) == (None, 3.0, 1)
     assert (only.minimum, only.maximum, only.mean, only.not_finite) == (None, None, None, 1)
+
+
+def test_a_mean_that_is_too_large_is_not_known() -> None:
+    """JSON has no word for it."""
+    rows = (MetricRow(1.0, {"loss": 1.5e308}), MetricRow(2.0, {"loss": 1.5e308}))
+    (loss,) = summarize_metrics(recording(metrics=rows))
+
+    assert (loss.mean, loss.maximum) == (None, 1.5e308)

@@ -29,6 +29,11 @@ def test_what_fits_is_accepted(value: Any) -> None:
         GpuCounters("a", limited_seconds=(("heat", float("inf")),)),
         GpuCounters("a", limited_seconds=(("heat", 2**63),)),
         GpuCounters("a", limited_seconds=(("heat", [1.0]),)),  # type: ignore[arg-type]
+        GpuCounters("a", limited_seconds=(("heat", "1.0"),)),  # type: ignore[arg-type]
+        GpuCounters("a", limited_seconds=((None, 1.0),)),  # type: ignore[arg-type]
+        GpuCounters("a", limited_seconds=(("heat", 1.0, 2.0),)),  # type: ignore[arg-type]
+        GpuCounters("a", limited_seconds=(5.0,)),  # type: ignore[arg-type]
+        GpuCounters("a", limited_seconds=5.0),  # type: ignore[arg-type]
         GpuCounters("a", energy_joules="5"),  # type: ignore[arg-type]
         RamPeak(2**63),
         RamPeak(1.5),  # type: ignore[arg-type]
@@ -44,7 +49,7 @@ def test_what_does_not_fit_is_refused(value: Any) -> None:
 GOOD: dict[str, Any] = {
     "at": [1, 2.5],
     "pid": [7, 8],
-    "step": [None, 3],
+    "step": [None, "nan"],
     "values": {"loss": [1e300, "nan"], "n": [None, 3]},
 }
 
@@ -63,6 +68,7 @@ def test_columns_that_fit_are_accepted() -> None:
         {"pid": [7, 1.5]},
         {"pid": [7, True]},
         {"step": [None, "3"]},
+        {"step": [10**400, 3]},
         {"values": {"loss": [1.0, 10**400]}},
         {"values": {"loss": [1.0, "low"]}},
         {"values": {"loss": [1.0, [2.0]]}},

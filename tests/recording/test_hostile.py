@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from builders import header
 from gpu_tracker.errors import RecordingError
-from gpu_tracker.recording import lines, reader
+from gpu_tracker.recording import damage, lines, reader
 from gpu_tracker.recording.reader import load
 from gpu_tracker.recording.schema import encode_header
 from gpu_tracker.reports import FORMATS, render
@@ -229,3 +229,34 @@ def test_bytes_changed_anywhere_raise_nothing_but_our_own_error(tmp_path: Path, 
         look_at_everything(path)
     except RecordingError:
         pass
+
+
+def test_a_file_of_nothing_but_damage_does_not_fill_the_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is kept is bounded, what is counted is not; looking twice counts once."""
+    monkeypatch.setattr(damage, "_MOST_KEPT", 20)
+    path = make_plain(tmp_path / "x.jsonl")
+    path.write_bytes(path.read_bytes() + b"nonsense\n" * 1000)
+    recording = load(str(path))
+    for _ in range(2):
+        assert len(tuple(recording.samples)) == 3
+
+    assert recording.problems[-1] == "The same is true of 990 more lines of it."
+
+
+def test_a_region_without_a_name_is_none(tmp_path: Path) -> None:
+    """It would be taken for the whole run."""
+    path = make_plain(tmp_path / "x.jsonl")
+    path.write_bytes(path.read_bytes() + b'{"region":{"pid":1,"path":[],"calls":1}}\n')
+    recording = load(str(path))
+
+    assert (len(recording.regions), len(recording.problems)) == (0, 1)
+
+
+def test_a_header_alone_that_is_damaged_is_told(tmp_path: Path) -> None:
+    """It is not empty."""
+    path = tmp_path / "x.jsonl"
+    path.write_bytes(b'{"header":{"version":1,\n')
+    with pytest.raises(RecordingError, match="has no whole header"):
+        load(str(path))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 from gpu_tracker.model import MetricRow, ProcessTotals
@@ -36,3 +37,12 @@ def test_regions_of_strange_names_are_kept_apart(tmp_path: Path) -> None:
     file = write(tmp_path / "x.jsonl", run(regions=regions + regions))
 
     assert tuple(load(str(file)).regions) == regions
+
+
+def test_lines_that_somebody_has_written_anew_are_read_too(tmp_path: Path) -> None:
+    """With blanks, and in another order."""
+    file = write(tmp_path / "x.jsonl", run(regions=(part(1, 1.0), part(1, 1.0, 2.0))))
+    anew = [json.dumps(json.loads(line), sort_keys=True) for line in file.read_text().splitlines()]
+    file.write_text("\n".join(anew) + "\n")
+
+    assert tuple(load(str(file)).regions) == (part(1, 1.0, 2.0),)

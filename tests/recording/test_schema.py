@@ -13,6 +13,7 @@ from gpu_tracker.model import (
     Header,
     Mark,
     MetricRow,
+    MetricTotals,
     Peaks,
     ProcessTotals,
     RamPeak,
@@ -99,15 +100,18 @@ def test_the_end_comes_back_and_so_does_an_answer() -> None:
     """The closing line holds everything."""
     end = End("exited", 3, totals(peaks=PEAKS, gpu_counters=(COUNTERS,)), 0.02, 9 * MB)
     encoded = through_json(schema.encode_end(end))
+    metrics = MetricTotals("loss", 3, 1, 2.5, 1.0, 1.5, float("inf"), 9.0)
     answer = schema.decode_answer(
         schema.encode_header(header()),
         encoded,  # type: ignore[arg-type]
         [schema.encode_mark(found(gpu()))],
+        metric_totals=[through_json(schema.encode_metric_totals(metrics))],  # type: ignore[list-item]
     )
 
     assert schema.decode_end(encoded) == end  # type: ignore[arg-type]
     assert (answer.end, answer.totals, answer.header) == (end, end.totals, header())
     assert answer.marks == (found(gpu()),)
+    assert answer.metric_totals == (metrics,)
 
 
 def test_empty_totals_come_back() -> None:
@@ -161,6 +165,7 @@ def test_regions_metrics_and_processes_come_back() -> None:
     rows = [
         MetricRow(1.0, {"loss": 0.5}, 1.0, 7),
         MetricRow(2.0, {"loss": float("inf"), "accuracy": 0.25}, None, 8),
+        MetricRow(3.0, {}, float("inf"), 8),
     ]
 
     assert schema.decode_region(through_json(schema.encode_region(region))) == region  # type: ignore[arg-type]

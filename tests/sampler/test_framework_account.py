@@ -151,6 +151,9 @@ def test_a_device_that_is_not_in_the_look_is_not_told() -> None:
     account.add_gpu(gpu())
     account.take(FrameworkNote(1.0, PID, True, (reading(600, 1000),)))
     account.take_gpus(look(1.5, 1400)._replace(devices=()))
+    account.take_gpus(
+        GpuLook(2.0, (), (GpuProcessReading("GPU-0", 7, 9000 * MB),))
+    )  # somebody else of the job
     (memory,) = account.list_memory()
 
     assert (memory.split_process_bytes, memory.split_others_bytes) == (1400 * MB, None)

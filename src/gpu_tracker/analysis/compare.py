@@ -2,7 +2,8 @@
 
 With repeats, a figure has changed if the medians differ by more than `NOTABLE` and by more than what can be told apart, and a
 rank test says that chance would do this less than once in twenty times. Too few runs cannot show that, however they came
-out: then it has *perhaps* changed, if no run of one group lies within the other, and more repeats are asked for. With one
+out: then it has *perhaps* changed, if no run of one group lies within the other and chance would do this less than once
+in three times, and more repeats are asked for. With one
 run each there is no noise to compare with, and only differences above `NOTABLE_ALONE` are told, as what they are.
 """
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 NOTABLE = 0.02
 NOTABLE_ALONE = 0.10
 CHANCE = 0.05
+CHANCE_PERHAPS = 0.34
 
 CHANGED = "changed"
 PERHAPS = "perhaps"
@@ -36,13 +38,15 @@ GONE = "not in this group"
 class Values(NamedTuple):
     """One figure in one group. No value at all: not known, or nothing of that name there."""
 
-    is_there: bool
-    """Whether any run of the group has such a region or metric."""
+    runs: int = 0
+    """How many runs of the group have such a region or metric."""
     values: tuple[float, ...] = ()
     """Of the runs where it is known, smallest first."""
     median: float | None = None
     low: float | None = None
     high: float | None = None
+    not_numbers: int = 0
+    """In how many of them a metric ended as no number (nan, inf)."""
 
 
 class Change(NamedTuple):
@@ -50,6 +54,9 @@ class Change(NamedTuple):
 
     verdict: str
     ratio: float | None = None
+    """None where a multiple makes no sense: of nothing, or of what may be below zero."""
+    share: float | None = None
+    """By how much it differs, as a share of what it was in the first group, whichever sign that had."""
     chance: float | None = None
     """That noise alone would do this; None with fewer than two runs in both."""
 
@@ -87,7 +94,7 @@ def compare(groups: Sequence[tuple[str, Sequence[RunFigures]]]) -> Comparison:
     return Comparison(
         tuple(Group(name, len(runs)) for name, runs in groups),
         tuple(rows),
-        tuple(_list_notes(groups)),
+        (*_list_broken(groups, rows), *_list_notes(groups)),
     )
 
 
@@ -102,7 +109,7 @@ def _list_figures(groups: Sequence[Sequence[RunFigures]]) -> list[Figure]:
         times: dict[tuple[str, ...], list[float]] = {}
         for run in runs:
             for figure, value in run.values.items():
-                if figure.metric:
+                if figure.metric is not None:
                     metrics.add(figure)
                 elif figure.region and figure.quantity == REGION[0]:
                     times.setdefault(figure.region, []).append(value or 0.0)
@@ -112,48 +119,66 @@ def _list_figures(groups: Sequence[Sequence[RunFigures]]) -> list[Figure]:
     return [
         *(Figure(quantity) for quantity in OVERALL),
         *(Figure(quantity, path) for path in paths for quantity in REGION),
-        *sorted(metrics, key=lambda figure: figure.metric),
+        *sorted(metrics, key=lambda figure: figure.metric or ""),
     ]
 
 
 def _collect(figure: Figure, runs: Sequence[RunFigures]) -> Values:
     found = [run.values[figure] for run in runs if figure in run.values]
-    values = sorted(value for value in found if value is not None)
+    known = [value for value in found if value is not None]
+    values = sorted(value for value in known if math.isfinite(value))
+    not_numbers = len(known) - len(values)
     if not values:
-        return Values(bool(found))
-    return Values(True, tuple(values), median(values), values[0], values[-1])
+        return Values(len(found), not_numbers=not_numbers)
+    return Values(len(found), tuple(values), median(values), values[0], values[-1], not_numbers)
 
 
 def _judge(figure: Figure, first: Values, other: Values) -> Change:
-    if first.is_there != other.is_there:
-        return Change(APPEARED if other.is_there else GONE)
+    if bool(first.runs) != bool(other.runs):
+        return Change(APPEARED if other.runs else GONE)
     if first.median is None or other.median is None:
         return Change(UNKNOWN)
-    ratio = _divide(other.median, first.median)
+    ratio = _multiply(other.median, first.median)
+    share = _divide(other.median - first.median, abs(first.median))
     is_alone = len(first.values) == len(other.values) == 1
     chance = None if is_alone else chance_of(first.values, other.values)
     difference = abs(other.median - first.median)
-    share = NOTABLE_ALONE if is_alone else NOTABLE
-    if difference <= max(figure.quantity.resolution, share * abs(first.median)):
-        return Change(NOISE, ratio, chance)
+    notable = NOTABLE_ALONE if is_alone else NOTABLE
+    if difference <= max(figure.quantity.resolution, notable * abs(first.median)):
+        return Change(NOISE, ratio, share, chance)
     if chance is None:
-        return Change(ALONE, ratio)
+        return Change(ALONE, ratio, share)
     if chance <= CHANCE:
-        return Change(CHANGED, ratio, chance)
+        return Change(CHANGED, ratio, share, chance)
     can_tell = least_chance(len(first.values), len(other.values)) <= CHANCE
-    return Change(PERHAPS if not can_tell and _are_apart(first, other) else NOISE, ratio, chance)
+    is_perhaps = not can_tell and chance <= CHANCE_PERHAPS and _are_apart(first, other)
+    return Change(PERHAPS if is_perhaps else NOISE, ratio, share, chance)
 
 
 def _are_apart(first: Values, other: Values) -> bool:
     return first.values[-1] < other.values[0] or other.values[-1] < first.values[0]
 
 
+def _multiply(value: float, of: float) -> float | None:
+    """How many times; None where there is nothing to be a multiple of."""
+    if value < 0 or of < 0:
+        return None
+    return 1.0 if value == of else _divide(value, of)
+
+
 def _divide(value: float, by: float) -> float | None:
-    """None where there is nothing to be a multiple of."""
-    if by == 0:
-        return 1.0 if value == 0 else None
-    ratio = value / by
+    ratio = value / by if by else math.inf
     return ratio if math.isfinite(ratio) else None
+
+
+def _list_broken(groups: Sequence[tuple[str, Sequence[RunFigures]]], rows: Sequence[Row]) -> list[str]:
+    """Metrics that have become no number are in no median, and the more worth a word."""
+    return [
+        f"The last {row.figure.metric} is no number (nan, inf) in {values.not_numbers} of {values.runs} runs of {name}."
+        for row in rows
+        for (name, _), values in zip(groups, row.groups, strict=True)
+        if values.not_numbers
+    ]
 
 
 def _list_notes(groups: Sequence[tuple[str, Sequence[RunFigures]]]) -> list[str]:
@@ -171,15 +196,22 @@ def _list_notes(groups: Sequence[tuple[str, Sequence[RunFigures]]]) -> list[str]
         notes.append("Not all runs were on the same host.")
     if len({(run.cores, run.ram_bytes) for run in everybody}) > 1:
         notes.append("Not all runs could use the same cores and RAM.")
-    fewest = min((len(runs) for _, runs in groups), default=0)
+    return [*notes, *_list_lacking(groups)]
+
+
+def _list_lacking(groups: Sequence[tuple[str, Sequence[RunFigures]]]) -> list[str]:
+    """Where there are too few repeats to tell anything."""
+    if len(groups) < 2:
+        return []
+    (first, of_first), *others = groups
+    lacking = [(name, len(runs)) for name, runs in others if least_chance(len(of_first), len(runs)) > CHANCE]
     needed = runs_needed(CHANCE)
-    if len(groups) > 1 and 1 < fewest < needed:
-        notes.append(f"{needed} runs of each are needed to tell a change from chance; there are {fewest}.")
-    elif len(groups) > 1 and fewest == 1:
-        notes.append(
-            f"Without repeats nothing can be told from noise; {needed} runs of each would be enough."
-        )
-    return notes
+    if lacking and all(count == len(of_first) == 1 for _, count in lacking):
+        return [f"Without repeats nothing can be told from noise; {needed} runs of each would be enough."]
+    return [
+        f"To tell a change from chance, {needed} runs of each are enough; {name} has {count} and {first} {len(of_first)}."
+        for name, count in lacking
+    ]
 
 
 def list_changes(comparison: Comparison, place: int) -> Mapping[str, tuple[Row, ...]]:

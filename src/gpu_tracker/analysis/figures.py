@@ -60,11 +60,11 @@ class Figure(NamedTuple):
 
     quantity: Quantity
     region: tuple[str, ...] = ()
-    metric: str = ""
+    metric: str | None = None
 
 
 class RunFigures(NamedTuple):
-    """One recording, as far as it is compared. A figure that is not known is None."""
+    """One recording, as far as it is compared. A figure that is not known is None; a metric may be nan."""
 
     values: dict[Figure, float | None]
     host: str = ""
@@ -86,7 +86,7 @@ def measure(recording: Recording) -> RunFigures:
         for quantity in REGION:
             values[Figure(quantity, region.path)] = of_region[quantity.name]
     for metric in summarize_metrics(recording):
-        values[Figure(METRIC, metric=metric.name)] = metric.last
+        values[Figure(METRIC, metric=metric.name)] = math.nan if metric.last is None else metric.last
     return RunFigures(
         values,
         str(header.host),

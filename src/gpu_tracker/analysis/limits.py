@@ -59,7 +59,7 @@ class Limit(NamedTuple):
     quantity: str
     region: str
     """A region's name, or its path with slashes; empty for the whole run."""
-    metric: str
+    metric: str | None
     operator: str
     amount: Amount
     """In the quantity's own unit, or a ratio to the first group."""
@@ -108,11 +108,14 @@ def parse_amount(text: str) -> Amount:
 
 
 def check_limit(limit: Limit, comparison: Comparison) -> Verdict:
-    """Whether a comparison keeps it. What is not known does not fire, but is told."""
+    """Whether a comparison keeps it. What is not known does not fire, but is told.
+
+    ValueError, with one sentence, if no run has what the limit is about: most likely it is misspelt.
+    """
     rows = [row for row in comparison.rows if _is_meant(limit, row)]
     if not rows:
         kind, name = ("region", limit.region) if limit.region else ("metric", limit.metric)
-        return Verdict(limit, (), (f"{limit.text!r} was not checked: there is no {kind} {name!r}.",))
+        raise ValueError(f"{limit.text!r} cannot be checked: no run has a {kind} {name!r}.")
     # Of several groups, the first is what the others are judged by; a single one is judged itself.
     judged = range(1 if len(comparison.groups) > 1 else 0, len(comparison.groups))
     fired, unknown = [], []
@@ -120,7 +123,10 @@ def check_limit(limit: Limit, comparison: Comparison) -> Verdict:
         for place in judged:
             name, found = comparison.groups[place].name, row.groups[place]
             value = _value_of(limit, row.groups[0], found)
-            if value is None:
+            if found.not_numbers:
+                # Neither more nor less than anything, and certainly not what was wanted.
+                fired.append(f"{limit.text!r} cannot be kept by {name}: {_say_broken(row, found)}.")
+            elif value is None:
                 unknown.append(
                     f"{limit.text!r} was not checked for {name}: {_why_unknown(limit, row, found)}."
                 )
@@ -134,7 +140,7 @@ def needs_two_groups(limit: Limit) -> bool:
     return limit.amount.unit == RATIO
 
 
-def _parse_subject(subject: str, text: str) -> tuple[str, str, Quantity | None]:
+def _parse_subject(subject: str, text: str) -> tuple[str, str | None, Quantity | None]:
     if subject.startswith("metrics."):
         return "", subject.removeprefix("metrics."), None
     region = ""
@@ -147,7 +153,7 @@ def _parse_subject(subject: str, text: str) -> tuple[str, str, Quantity | None]:
             raise ValueError(f"{text!r} names no figure of a region. {_EXAMPLE}")
     for quantity in quantities:
         if quantity.name == subject:
-            return region, "", quantity
+            return region, None, quantity
     known = ", ".join(quantity.name for quantity in quantities)
     raise ValueError(
         f"{subject!r} in {text!r} is not known. There are: {known}; regions.NAME.…, metrics.NAME."
@@ -174,7 +180,7 @@ def _parse_limit_amount(written: str, text: str) -> Amount:
 
 def _is_meant(limit: Limit, row: Row) -> bool:
     figure = row.figure
-    if limit.metric or figure.metric:
+    if limit.metric is not None or figure.metric is not None:
         return limit.metric == figure.metric
     if limit.quantity != figure.quantity.name or bool(limit.region) != bool(figure.region):
         return False
@@ -204,13 +210,24 @@ def _why_unknown(limit: Limit, row: Row, found: Values) -> str:
     what = "/".join(row.figure.region) or row.figure.metric
     if limit.amount.unit == RATIO and found.median is not None:
         return "it is not known of the first group"
-    return "it was not measured" if found.is_there or not what else f"it has no {what!r}"
+    return "it was not measured" if found.runs or what is None else f"it has no {what!r}"
 
 
 def _say(limit: Limit, row: Row, found: Values, value: float) -> str:
     path = "/".join(row.figure.region)
     what = f"{row.figure.quantity.label} of region {path!r}" if path else row.figure.quantity.label
-    if row.figure.metric:
+    if row.figure.metric is not None:
         what = f"the last {row.figure.metric!r}"
-    times = f", {value:.3f} times that of the first group" if limit.amount.unit == RATIO else ""
+    times = ""
+    if limit.amount.unit == RATIO:
+        first = row.groups[0].median or 0.0
+        is_multiple = first > 0 and (found.median or 0.0) >= 0
+        times = f", {value:.3f} times that" if is_multiple else f", {100 * (value - 1):+.4g} % against that"
+        times += " of the first group"
     return f"{what} is {humanize(found.median, row.figure.quantity.unit)}{times}"
+
+
+def _say_broken(row: Row, found: Values) -> str:
+    return (
+        f"the last {row.figure.metric!r} is no number (nan, inf) in {found.not_numbers} of {found.runs} runs"
+    )

@@ -13,17 +13,19 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-# Counting all ways to deal the ranks is exact; from here on the bell curve of their sums is good to a tenth of a percent.
-_EXACT_RUNS = 16
+# Counting all ways to deal the ranks is exact, and takes about so many steps; beyond, their sums follow a bell curve.
+_MOST_STEPS = 250_000
 
 
 def chance_of(first: Sequence[float], second: Sequence[float]) -> float:
     """The probability that runs of one kind would be dealt into two such groups at least as far apart."""
-    doubled = _double_ranks([*first, *second])
-    mine = sum(doubled[: len(first)])
-    if len(doubled) <= _EXACT_RUNS:
-        return _count_chance(tuple(sorted(doubled)), len(first), mine)
-    return _curve_chance(doubled, len(first), mine)
+    # The sum of the ranks of one group tells that of the other: the smaller one is less to count.
+    smaller, larger = sorted((first, second), key=len)
+    doubled = _double_ranks([*smaller, *larger])
+    runs, mine = len(smaller), sum(doubled[: len(smaller)])
+    if (runs * len(doubled)) ** 2 <= _MOST_STEPS:
+        return _count_chance(tuple(sorted(doubled)), runs, mine)
+    return _curve_chance(doubled, runs, mine)
 
 
 def median(values: Sequence[float]) -> float:
@@ -54,19 +56,25 @@ def _double_ranks(values: Sequence[float]) -> list[int]:
     return [places[value][0] + places[value][-1] for value in values]
 
 
-@lru_cache(maxsize=4096)
 def _count_chance(doubled: tuple[int, ...], runs: int, mine: int) -> float:
     """Of all ways to choose so many of the ranks, the share whose sum is as far from the middle."""
+    middle = runs * (len(doubled) + 1)
+    far = abs(mine - middle)
+    ways = _count_ways(doubled, runs)
+    as_far = sum(count for total, count in ways.items() if abs(total - middle) >= far)
+    return as_far / math.comb(len(doubled), runs)
+
+
+@lru_cache(maxsize=1024)
+def _count_ways(doubled: tuple[int, ...], runs: int) -> dict[int, int]:
+    """In how many ways so many of the ranks have each sum."""
     ways: list[dict[int, int]] = [{0: 1}, *({} for _ in range(runs))]
     for rank in doubled:
         for chosen in range(runs, 0, -1):
             here = ways[chosen]
             for total, count in ways[chosen - 1].items():
                 here[total + rank] = here.get(total + rank, 0) + count
-    middle = runs * (len(doubled) + 1)
-    far = abs(mine - middle)
-    as_far = sum(count for total, count in ways[runs].items() if abs(total - middle) >= far)
-    return as_far / math.comb(len(doubled), runs)
+    return ways[runs]
 
 
 def _curve_chance(doubled: Sequence[int], runs: int, mine: int) -> float:
@@ -77,5 +85,6 @@ def _curve_chance(doubled: Sequence[int], runs: int, mine: int) -> float:
     variance = sum((rank - mean) ** 2 for rank in doubled) / (everybody - 1) * runs * others / everybody
     if variance == 0:
         return 1.0
-    distance = max(0.0, abs(mine - runs * mean) - 1)  # sums are two apart: half a step
+    step = math.gcd(*(rank - doubled[0] for rank in doubled))  # from one possible sum to the next
+    distance = max(0.0, abs(mine - runs * mean) - step / 2)
     return math.erfc(distance / math.sqrt(2 * variance))

@@ -164,7 +164,7 @@ def _summarize_metric(totals: MetricTotals) -> MetricSummary:
         totals.last if math.isfinite(totals.last) else None,
         totals.minimum,
         totals.maximum,
-        totals.sum / finite if finite else None,
+        totals.sum / finite if finite and math.isfinite(totals.sum) else None,
         totals.not_finite,
     )
 

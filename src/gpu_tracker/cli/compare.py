@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 
-from ..analysis.limits import check_limit
-from ..comparing import load_groups, parse_limits
+from ..comparing import check_limits, load_groups, parse_limits
 from ..recording.places import name_place
 from ..reports.comparison import render_json, render_text
 from .options import Parser, add_output, check_format
@@ -22,7 +21,7 @@ Limits say what must not be; they are checked on the medians of every group but 
   --fail-if 'peak_gpu_ram > +10%'  --fail-if 'time > 1.2x'  --fail-if 'regions.forward.time > +5%'
   --fail-if 'peak_ram > 8GB'  --fail-if 'metrics.loss > 0.5'
 Figures: time, cpu_time, mean_cores, peak_ram, peak_gpu_ram, gpu_utilization, energy; of a region also calls, time_per_call.
-Exit code 1 if a limit is true, else 0; 2 for a limit that makes no sense. What is not known makes no limit true, but is said.
+Exit code 1 if a limit is true, else 0; 2 for what makes no sense or cannot be read. What is not known makes no limit true, but is said.
 """
 
 
@@ -46,7 +45,7 @@ def main(arguments: list[str]) -> int:
     limits = parse_limits(options.fail_if, len(options.groups))
     output = Output(options.output)
     comparison = load_groups([_parse_group(text) for text in options.groups])
-    verdicts = [check_limit(limit, comparison) for limit in limits]
+    verdicts = check_limits(limits, comparison)
     text = render_json(comparison, verdicts) if format_name == "json" else render_text(comparison)
     output.write(text, otherwise=1)
     for verdict in verdicts:

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from typing import overload
 
 _MOST_SENTENCES = 10
+_MOST_KEPT = 1000
 
 
 class Damage(Sequence[str]):
@@ -16,10 +17,16 @@ class Damage(Sequence[str]):
 
     def __init__(self) -> None:
         self._numbers_by_offset: dict[int, int | None] = {}
+        self._n_uncounted = 0
+        self._last_offset = -1
 
     def note(self, offset: int, number: int | None = None) -> None:
         """The line that begins there was left out; whoever walks through the file knows its number."""
-        self._numbers_by_offset.setdefault(offset, number)
+        if len(self._numbers_by_offset) < _MOST_KEPT:
+            self._numbers_by_offset.setdefault(offset, number)
+        elif offset > self._last_offset:  # a file of nothing but damage must not fill the memory
+            self._n_uncounted += 1
+        self._last_offset = max(self._last_offset, offset)
 
     def __len__(self) -> int:
         return min(len(self._numbers_by_offset), _MOST_SENTENCES + 1)
@@ -33,7 +40,7 @@ class Damage(Sequence[str]):
 
     def __getitem__(self, index: int | slice) -> str | tuple[str, ...]:
         first = list(self._numbers_by_offset.items())[:_MOST_SENTENCES]
-        n_more = len(self._numbers_by_offset) - len(first)
+        n_more = len(self._numbers_by_offset) - len(first) + self._n_uncounted
         sentences = [f"{_name(*line)} of the recording is damaged and was left out." for line in first]
         if n_more:
             sentences.append(f"The same is true of {n_more} more lines of it.")

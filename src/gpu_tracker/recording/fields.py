@@ -35,9 +35,9 @@ def check(value: Any, n_fields: int | None = None) -> None:
 
 def check_metrics(data: dict[str, Any]) -> None:
     """The same for the columns of a line of metrics, all rows at once: there may be a million."""
-    for name, types in (("at", _TYPES["float"]), ("pid", _TYPES["int"]), ("step", (float, int, type(None)))):
+    for name, types in (("at", _TYPES["float"]), ("pid", _TYPES["int"])):
         _check_column(data[name], types, _LARGEST)
-    for column in data["values"].values():
+    for column in (data["step"], *data["values"].values()):
         numbers = [value for value in column if type(value) is not str]
         # The job's own numbers may be as large as it likes, or be none any more: a loss that is nan is news.
         _check_column(numbers, (float, int, type(None)), _LARGEST_FLOAT)
@@ -60,14 +60,21 @@ def _check_part(part: Any) -> None:
     """Something that is no plain value: a value of ours, or several."""
     if hasattr(part, "_fields"):
         check(part)
-    elif isinstance(part, tuple):
+    elif type(part) is tuple:
         for one in part:
-            _check_part(one)
-    elif type(part) in _TYPES["float"]:
-        if not -_LARGEST <= part <= _LARGEST:
-            raise ValueError(part)
-    elif part is not None and type(part) is not str:
+            if type(one) is tuple and not hasattr(one, "_fields"):
+                _check_pair(one)
+            elif type(one) is not str:
+                _check_part(one)
+    elif part is not None:
         raise ValueError(part)
+
+
+def _check_pair(pair: tuple[Any, ...]) -> None:
+    """A name and how much of it."""
+    name, amount = pair
+    if type(name) is not str or type(amount) not in _TYPES["float"] or not -_LARGEST <= amount <= _LARGEST:
+        raise ValueError(pair)
 
 
 def _learn(kind: type) -> tuple[tuple[type, ...], ...]:

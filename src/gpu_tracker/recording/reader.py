@@ -53,9 +53,14 @@ def load_whole(path: str) -> Recording:
     """Read a recording of which nothing had to be left out: half a run beside whole ones would be a finding."""
     recording = load(path)
     len(recording.regions)  # damage in them is found when they are decoded
+    refuse_damaged(recording, path)
+    return recording
+
+
+def refuse_damaged(recording: Recording, path: str) -> None:
+    """RecordingError if something had to be left out so far."""
     if len(recording.problems):
         raise RecordingError(f"{path} is damaged: {recording.problems[0]}")
-    return recording
 
 
 def load_descriptor(fd: int) -> Recording:
@@ -152,8 +157,9 @@ class _Scan:
     def finish(self) -> Recording:
         """Everything that was found."""
         if self._header is None:
+            what = "has no whole header" if len(self._damage) else "is empty"
             raise RecordingError(
-                f"{self._file.name} is empty: the job was killed before anything was recorded."
+                f"{self._file.name} {what}: the job was killed before anything was recorded."
             )
         samples = SampleLines(self._file, self.sample_offsets, self.grown_offsets, self._damage)
         totals = self._end.totals if self._end else self._totals_so_far(samples)

@@ -137,7 +137,7 @@ def encode_metrics(rows: Sequence[MetricRow]) -> dict[str, Any]:
     return {
         "at": [_short(row.at_seconds) for row in rows],
         "pid": [row.pid for row in rows],
-        "step": [row.step for row in rows],
+        "step": [_encode_number(row.step) for row in rows],
         "values": {name: [_encode_number(row.values.get(name)) for row in rows] for name in names},
     }
 
@@ -150,9 +150,7 @@ def _encode_number(value: float | None) -> float | str | None:
 
 
 def _decode_number(value: float | str) -> float:
-    if value in NO_NUMBERS:
-        return float(value)
-    return value  # type: ignore[return-value]
+    return value if type(value) is float else float(value)
 
 
 def encode_metric_totals(totals: MetricTotals) -> dict[str, Any]:
@@ -288,8 +286,11 @@ def decode_mark(data: dict[str, Any]) -> Mark:
 
 
 def decode_region(data: dict[str, Any]) -> RegionTotals:
-    """A region."""
-    return RegionTotals(**{**data, "path": tuple(str(name) for name in data["path"])})
+    """A region. One without a name would be taken for the whole run."""
+    path = tuple(str(name) for name in data["path"])
+    if not path:
+        raise ValueError(path)
+    return RegionTotals(**{**data, "path": path})
 
 
 def decode_metrics(data: dict[str, Any]) -> list[MetricRow]:
@@ -299,7 +300,7 @@ def decode_metrics(data: dict[str, Any]) -> list[MetricRow]:
         MetricRow(
             at,
             {name: _decode_number(column[index]) for name, column in columns if column[index] is not None},
-            step,
+            None if step is None else _decode_number(step),
             pid,
         )
         for index, (at, pid, step) in enumerate(zip(data["at"], data["pid"], data["step"], strict=True))

@@ -37,6 +37,9 @@ class Report(NamedTuple):
 def build(recording: Recording) -> Report:
     """All figures and sentences of a recording."""
     end = recording.end
+    # Damage in these is found when they are looked at, so they come before the notes.
+    regions, metrics = summarize_regions(recording), summarize_metrics(recording)
+    frameworks = summarize_frameworks(recording)
     notes = [mark.text for mark in recording.marks if mark.kind in ("note", "unattributed")]
     notes.extend(recording.problems)
     if end is None:
@@ -52,7 +55,7 @@ def build(recording: Recording) -> Report:
         tuple(dict.fromkeys(notes)),
         end.tracker_cpu_seconds if end else None,
         end.tracker_ram_bytes if end else None,
-        summarize_regions(recording),
-        summarize_metrics(recording),
-        summarize_frameworks(recording),
+        regions,
+        metrics,
+        frameworks,
     )

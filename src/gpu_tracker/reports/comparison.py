@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
-    from ..analysis.compare import Change, Comparison, Row, Values
+    from ..analysis.compare import Change, Comparison, Group, Row, Values
 
 _NAME_CELLS = 32
 _SIGNS = {CHANGED: " *", PERHAPS: " ?", ALONE: " !"}
@@ -43,7 +43,8 @@ def render_text(comparison: Comparison) -> str:
         if (figure.region and figure.region not in shown) or _is_silent(row):
             continue
         if figure.region != region and figure.region:
-            rows.append([name_region(figure.region), *(_presence(values) for values in row.groups)])
+            presence = map(_presence, row.groups, comparison.groups)
+            rows.append([name_region(figure.region), *presence])
         region = figure.region
         rows.append([_label(row), *_cells(row)])
     lines = align(rows, frozenset(range(len(rows[0]))))
@@ -78,8 +79,8 @@ def build_plain(comparison: Comparison, verdicts: Sequence[Any] = ()) -> dict[st
 def _plain_row(row: Row, names: Sequence[str]) -> dict[str, Any]:
     figure = row.figure
     return {
-        "figure": figure.metric or figure.quantity.name,
-        "kind": "metric" if figure.metric else "region" if figure.region else "overall",
+        "figure": figure.quantity.name if figure.metric is None else figure.metric,
+        "kind": "metric" if figure.metric is not None else "region" if figure.region else "overall",
         "region": list(figure.region),
         "unit": figure.quantity.unit,
         "groups": [
@@ -101,12 +102,14 @@ def _is_silent(row: Row) -> bool:
     return all(values.median is None for values in row.groups)
 
 
-def _presence(values: Values) -> str:
-    return "" if values.is_there else "not there"
+def _presence(values: Values, group: Group) -> str:
+    if not values.runs:
+        return "not there"
+    return "" if values.runs == group.runs else f"in {values.runs} of {group.runs} runs"
 
 
 def _label(row: Row) -> str:
-    if row.figure.metric:
+    if row.figure.metric is not None:
         return f"last {_shorten(row.figure.metric)}"
     return f"  {row.figure.quantity.label}" if row.figure.region else row.figure.quantity.label
 
@@ -120,8 +123,9 @@ def _cells(row: Row) -> list[str]:
 def _cell(row: Row, values: Values, change: Change | None) -> str:
     text = humanize(values.median, row.figure.quantity.unit)
     text += _tell_range(values, row.figure.quantity.unit)
-    if change is not None and change.ratio is not None:
-        text += f"  {change.ratio:.2f}x{_SIGNS.get(change.verdict, '')}"
+    if change is not None:
+        text += "" if change.ratio is None else f"  {change.ratio:.2f}x"
+        text += _SIGNS.get(change.verdict, "")
     return text
 
 
@@ -177,16 +181,16 @@ def _tell_change(row: Row, place: int) -> str:
     what = f"{row.figure.quantity.label} of {name_region(row.figure.region)}"
     if not row.figure.region:
         what = row.figure.quantity.label
-    if row.figure.metric:
+    if row.figure.metric is not None:
         what = _label(row)
-    percent = "" if change.ratio is None else f" {100 * (change.ratio - 1):+.0f} %"
+    percent = "" if change.share is None else f" {100 * change.share:+.0f} %"
     chance = "" if change.chance is None else f", by chance in {100 * change.chance:.2g} %"
     return f"  {what}{percent} ({before} → {after}{chance})"
 
 
 def _tell_presence(name: str, rows: Sequence[Row], words: str) -> list[str]:
     regions = dict.fromkeys(name_region(row.figure.region) for row in rows if row.figure.region)
-    metrics = dict.fromkeys(_shorten(row.figure.metric) for row in rows if row.figure.metric)
+    metrics = dict.fromkeys(_shorten(row.figure.metric) for row in rows if row.figure.metric is not None)
     return [
         f"{kind} that {name} {words}: {', '.join(list(found)[:MOST_ROWS])}{', …' * (len(found) > MOST_ROWS)}"
         for kind, found in (("regions", regions), ("metrics", metrics))
