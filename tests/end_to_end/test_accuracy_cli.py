@@ -43,6 +43,14 @@ def test_mean_cpu_is_that_of_getrusage(front: str, load: str) -> None:
         assert part.mean_percent <= part.max_percent <= figures.n_cores * 100 * 1.02
 
 
+def test_a_command_of_a_moment_has_not_used_more_than_it_lasted() -> None:
+    """What its process did before it became the command is nobody's."""
+    for _ in range(10):
+        _, figures = track_command("run", ["true"])
+
+        assert 0 < figures.main.cpu_seconds <= figures.seconds + 0.0002
+
+
 # ---- Memory.
 
 

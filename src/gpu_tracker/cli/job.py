@@ -11,6 +11,7 @@ import errno
 import os
 import resource
 import signal
+import struct
 import sys
 import time
 
@@ -35,7 +36,7 @@ _OUR_OWN = {
     signal.SIGPIPE,
     signal.SIGXFSZ,
 }
-_STAMP_BYTES = 8
+_STAMP = struct.Struct("<qq")  # when it became the job, and the CPU time it had used until then
 _LOCALE = b"LC_CTYPE"
 _MAXRSS_BYTES = 1 if sys.platform == "darwin" else 1024
 # From linux/prctl.h.
@@ -86,7 +87,9 @@ class Job:
         self._adopted_seconds = 0.0
         self._adopted_peak_bytes = 0
         self._has_been_stopped = False
-        self.pid, self.started_nanoseconds = self._start(arguments)
+        self.pid, self.started_nanoseconds, spent_nanoseconds = self._start(arguments)
+        self.before = RootFigures(spent_nanoseconds / 1e9, 0.0)
+        """What the process had used when it was still a copy of us."""
 
     def wait(self) -> Ending:
         """Pass signals on until the job has ended."""
@@ -99,7 +102,7 @@ class Job:
             elif is_for_us_only and not self._is_continued_already(number):
                 self._forward(number)
 
-    def _start(self, arguments: list[str]) -> tuple[int, int]:
+    def _start(self, arguments: list[str]) -> tuple[int, int, int]:
         """Fork and exec; the pipe closes at the moment of exec, or says why it failed."""
         reading, writing = os.pipe()
         pid = os.fork()
@@ -108,12 +111,13 @@ class Job:
         os.close(writing)
         with os.fdopen(reading, "rb") as pipe:
             message = pipe.read()
-        stamp, problem = message[:_STAMP_BYTES], message[_STAMP_BYTES:]
+        stamp, problem = message[: _STAMP.size], message[_STAMP.size :]
         if problem:
             os.waitpid(pid, 0)
             self._restore_signals()
             raise _explain(int(problem), arguments[0])
-        return pid, int.from_bytes(stamp, "little")
+        started_nanoseconds, spent_nanoseconds = _STAMP.unpack(stamp)
+        return pid, started_nanoseconds, spent_nanoseconds
 
     def _become(self, arguments: list[str], pipe: int) -> None:
         """In the child. Never returns."""
@@ -125,7 +129,7 @@ class Job:
             self._restore_signals()
             for name in ("SIGPIPE", "SIGXFSZ"):  # Python ignores these; the job must not
                 signal.signal(getattr(signal, name), signal.SIG_DFL)
-            os.write(pipe, time.monotonic_ns().to_bytes(_STAMP_BYTES, "little"))
+            os.write(pipe, _STAMP.pack(time.monotonic_ns(), time.process_time_ns()))
             try:
                 os.execvpe(arguments[0], arguments, environment)
             except OSError as error:

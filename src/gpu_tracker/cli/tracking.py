@@ -6,7 +6,6 @@ import os
 
 from ..config import Settings, read_process_source
 from ..errors import UsageError
-from ..model import Recording, RootFigures
 from ..place import PLACE_VARIABLE, choose_place, put_inside, remove_place
 from ..recording import writer
 from ..recording.schema import decode_answer
@@ -20,11 +19,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from ..model import Recording
     from .job import Ending
 
 DEFAULT_DIRECTORY = "gpu-tracker-runs"
 _ANSWER_SECONDS = 10.0
-_UNBORN = RootFigures(0.0, 0.0)
 
 
 class Tracked(NamedTuple):
@@ -119,7 +118,7 @@ def track_command(
         if place is not None:
             remove_place(place)
         raise
-    start = Start(job.pid, job.started_nanoseconds, (0.0, 0.0))
+    start = Start(job.pid, job.started_nanoseconds, job.before[:2])
     sampler.send("begin", *start)
     ending = job.wait()
     sampler.send("stop", ending.at_nanoseconds, tuple(ending.figures), ending.returncode)
@@ -131,7 +130,7 @@ def track_command(
         from ..sampler.salvage import Known
 
         sampler.kill()
-        known = Known(ending.at_nanoseconds, _UNBORN, ending.figures, ending.returncode)
+        known = Known(ending.at_nanoseconds, job.before, ending.figures, ending.returncode)
         recording = recover(sampler, plan, start, known)
     sampler.close()
     if place is not None:
