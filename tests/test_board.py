@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -19,7 +20,16 @@ from gpu_tracker.board import (
     Numbers,
     find_numbers_offset,
 )
-from gpu_tracker.place import choose_place, make_place, remove_leftovers, remove_place
+from gpu_tracker.place import (
+    choose_place,
+    find_namespace,
+    find_writer,
+    is_over,
+    make_place,
+    name_file,
+    remove_leftovers,
+    remove_place,
+)
 
 
 @pytest.fixture
@@ -143,3 +153,19 @@ def test_what_the_killed_leave_behind_is_thrown_away(place: str) -> None:
     assert os.path.exists(place)
     assert os.path.islink(link)
     os.unlink(link)
+
+
+def test_a_file_tells_whose_it_is(tmp_path: Path) -> None:
+    """And whether that process has ended, if its number means anything here."""
+    mine = os.path.basename(name_file(str(tmp_path), ".board"))
+    with subprocess.Popen(["true"]) as child:
+        pid = child.pid
+    namespace = find_namespace()
+
+    assert find_writer(mine) == (os.getpid(), namespace)
+    assert not is_over(mine, namespace)
+    assert is_over(f"{pid}-{namespace}-ab.board", namespace)
+    assert not is_over(f"{pid}-{namespace + 1}-ab.board", namespace)
+    assert not is_over(f"1-{namespace}-ab.board", namespace)
+    with pytest.raises(ValueError):
+        find_writer("notes.board")

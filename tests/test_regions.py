@@ -455,3 +455,54 @@ def test_without_a_tracker_nothing_happens() -> None:
     )
 
     assert subprocess.check_output([sys.executable, "-c", code], text=True) == "8 f Doubles. set()\n"
+
+
+def test_many_workers_leave_nothing_behind_while_the_job_runs(tmp_path: Path) -> None:
+    """Their calls and numbers are kept, their files are not; who was killed inside is not inside for ever."""
+    told = run(
+        tmp_path,
+        """
+for number in range(40):
+    pid = os.fork()
+    if not pid:
+        gput.log(step=number, loss=1.0)
+        with region("load"):
+            pass
+        if number == 7:
+            region("killed").__enter__()
+            time.sleep(0.5)
+            os.kill(os.getpid(), 9)
+        os._exit(0)
+    os.waitpid(pid, 0)
+time.sleep(1.0)
+(place,) = [os.environ["GPU_TRACKER_REGIONS"]]
+truth["files"] = len(os.listdir(place))
+""",
+    )
+
+    assert told.truth["files"] == 0
+    assert sum(load["calls"] for load in told["load"]) == 40
+    assert len({load["pid"] for load in told["load"]}) == 40
+    (killed,) = told["killed"]
+    assert (killed["calls"], killed["open_calls"]) == (0, 1)
+    assert len(gput.load(tmp_path / "run.jsonl").metrics) == 40
+
+
+def test_what_is_logged_without_end_does_not_fill_the_memory(tmp_path: Path) -> None:
+    """What the sampler has read is thrown away; nothing is lost on the way."""
+    told = run(
+        tmp_path,
+        """
+place = os.environ["GPU_TRACKER_REGIONS"]
+for step in range(250_000):
+    gput.log(step=step, loss=0.123456789)
+time.sleep(1.5)
+truth["files"] = len(os.listdir(place))
+truth["bytes"] = sum(os.path.getsize(f"{place}/{name}") for name in os.listdir(place))
+""",
+    )
+    metrics = gput.load(tmp_path / "run.jsonl").metrics
+
+    assert told.truth["bytes"] <= 8_000_000
+    assert told.truth["files"] <= 2
+    assert [row.step for row in metrics] == list(range(250_000))

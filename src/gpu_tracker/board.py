@@ -10,7 +10,7 @@ import mmap
 import os
 import struct
 
-from .place import BOARD_SUFFIX
+from .place import BOARD_SUFFIX, name_file
 from .values import NamedTuple
 
 MOST_REGIONS = 1000
@@ -58,7 +58,7 @@ class BoardWriter:
 
     def __init__(self, place: str) -> None:
         self.pid = os.getpid()
-        self.path = f"{place}/{self.pid}-{os.urandom(2).hex()}{BOARD_SUFFIX}"
+        self.path = name_file(place, BOARD_SUFFIX)
         fd = os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600)
         try:
             os.truncate(fd, FILE_BYTES)

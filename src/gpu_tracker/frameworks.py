@@ -13,7 +13,7 @@ from _thread import allocate_lock, start_new_thread
 from contextlib import suppress
 
 from .model import FrameworkReading
-from .place import FRAMEWORKS_SUFFIX, UNFINISHED_SUFFIX
+from .place import FRAMEWORKS_SUFFIX, UNFINISHED_SUFFIX, name_file
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ class FrameworkWatch:
     """Writes what the frameworks say where the sampler finds it, once a second and at the end."""
 
     def __init__(self, place: str, *, was_running_before: bool) -> None:
-        self._path = f"{place}/{os.getpid()}-{os.urandom(2).hex()}{FRAMEWORKS_SUFFIX}"
+        self._path = name_file(place, FRAMEWORKS_SUFFIX)
         before = read_frameworks(sys.modules) if was_running_before else []
         self._peaks_before = {(one.framework, one.device): one for one in before}
         self._writing = allocate_lock()

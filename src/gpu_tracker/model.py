@@ -358,6 +358,7 @@ class RegionTotals(NamedTuple):
     """One region in one process, all its calls so far. Written again whenever it has changed: the last one counts."""
 
     pid: int
+    """0 for the calls of many processes together, where a job starts thousands that mark regions."""
     path: tuple[str, ...]
     """From the outermost region to this one; a region inside itself is the same region."""
     calls: int = 0

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 PLACE_VARIABLE = "GPU_TRACKER_REGIONS"
 BOARD_SUFFIX = ".board"
 METRICS_SUFFIX = ".metrics"
+METRICS_BYTES = 4_000_000  # then the next file is begun
 FRAMEWORKS_SUFFIX = ".frameworks"
 UNFINISHED_SUFFIX = ".new"
 _SUFFIXES = (BOARD_SUFFIX, METRICS_SUFFIX, FRAMEWORKS_SUFFIX, UNFINISHED_SUFFIX)
@@ -38,6 +39,39 @@ def find_innermost(places: str) -> str:
     return places.partition(os.pathsep)[0]
 
 
+def name_file(place: str, suffix: str) -> str:
+    """A new file there, called after the process that writes it and where its number is valid."""
+    return f"{place}/{os.getpid()}-{find_namespace()}-{os.urandom(4).hex()}{suffix}"
+
+
+def find_namespace() -> int:
+    """Which numbering of processes this one is in; 0 where there is but one."""
+    try:
+        return os.stat("/proc/self/ns/pid").st_ino
+    except OSError:
+        return 0
+
+
+def find_writer(name: str) -> tuple[int, int]:
+    """The process that writes a file, and in which numbering. ValueError if it is no file of ours."""
+    pid, namespace, _ = name.split("-")
+    return int(pid), int(namespace)
+
+
+def is_over(name: str, namespace: int) -> bool:
+    """Whether the process that writes a file has ended; never for one whose number means nothing here."""
+    pid, its_namespace = find_writer(name)
+    if its_namespace != namespace:
+        return False
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return True
+    except PermissionError:
+        pass
+    return False
+
+
 def make_place(path: str) -> int | None:
     """The directory, that only its owner may enter, and its lock. The sampler makes it, and keeps the lock while it lives."""
     try:
@@ -62,9 +96,8 @@ def remove_leftovers(path: str) -> None:
                 continue  # somebody else's
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                if (
-                    os.fstat(lock).st_uid == os.geteuid()
-                ):  # what is ours nobody can have swapped for something else
+                # What is ours nobody can have swapped for something else.
+                if os.fstat(lock).st_uid == os.geteuid():
                     remove_place(f"{parent}/{name}")
             except OSError:
                 pass  # in use

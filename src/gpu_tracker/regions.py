@@ -16,7 +16,7 @@ from _thread import RLock
 
 from . import own_memory
 from .marking import Board, current
-from .place import METRICS_SUFFIX, PLACE_VARIABLE, find_innermost, put_inside
+from .place import METRICS_BYTES, METRICS_SUFFIX, PLACE_VARIABLE, find_innermost, name_file, put_inside
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -109,9 +109,9 @@ class _Metrics:
     """Numbers that the job logs, on their way to the sampler."""
 
     def __init__(self, place: str) -> None:
-        path = f"{place}/{os.getpid()}-{os.urandom(2).hex()}{METRICS_SUFFIX}"
-        fd = os.open(path, os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_WRONLY, 0o600)
-        self._fd = _move_away(fd)
+        self._place = place
+        self._fd = self._open()
+        self._n_bytes = 0
         from json import JSONEncoder
 
         self._encode = JSONEncoder(separators=(",", ":")).encode
@@ -122,7 +122,11 @@ class _Metrics:
         line = f"{self._encode((time.monotonic_ns(), step, values))}\n".encode()
         with self._lock:
             try:
-                os.write(self._fd, line)
+                if self._n_bytes >= METRICS_BYTES:
+                    os.close(self._fd)
+                    self._fd = -1
+                    self._fd, self._n_bytes = self._open(), 0
+                self._n_bytes += os.write(self._fd, line)
             except OSError:
                 pass  # no room for numbers is no reason to disturb a training
 
@@ -134,6 +138,11 @@ class _Metrics:
                 os.close(fd)
             except OSError:
                 pass  # the job has closed everything already
+
+    def _open(self) -> int:
+        """A new file. The sampler throws away what it has read, so that no training fills the memory."""
+        path = name_file(self._place, METRICS_SUFFIX)
+        return _move_away(os.open(path, os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_WRONLY, 0o600))
 
 
 def log(*, step: float | None = None, **values: float) -> None:

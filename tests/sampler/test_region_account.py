@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
+
 from builders import MB
 from gpu_tracker.board import Numbers
+from gpu_tracker.sampler import region_account as module
 from gpu_tracker.sampler.gpu_account import GpuMoment
 from gpu_tracker.sampler.region_account import RegionAccount
 
@@ -113,3 +116,26 @@ def test_what_a_process_counted_in_turns_is_one_region() -> None:
     assert (region.peak_ram_bytes, region.peak_ram_basis) == (90 * MB, "exact")
     assert (region.first_seconds, region.last_seconds) == (0.0, 5.0)
     assert (uncalled.calls, uncalled.shortest_seconds, uncalled.first_seconds) == (0, None, None)
+
+
+def test_processes_that_have_ended_are_kept_apart_as_long_as_they_are_few(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Then their calls are told together; what was met while they were inside is not lost."""
+    monkeypatch.setattr(module, "_MOST_ENDED", 2)
+    account = RegionAccount()
+    keys = [(pid, ("load",)) for pid in range(1, 6)]
+    account.take(dict.fromkeys(keys[:4], 1), {key[0]: key[0] * 100 * MB for key in keys})
+    account.take_gpus(GpuMoment(0.5, 2000 * MB, 80.0, 30.0))
+    account.take({}, {})
+    account.take_gpus(GpuMoment(0.5, 9000 * MB, 80.0, 70.0))
+    for number, key in enumerate(keys):
+        account.retire(key, COUNTED, number % 2)
+    account.retire(keys[0], COUNTED, 0)
+    regions = {region.pid: region for region in account.combine([], since_start)}
+
+    assert sorted(regions) == [0, 1, 2]
+    assert [regions[pid].calls for pid in (0, 1, 2)] == [6, 4, 2]
+    assert [regions[pid].open_calls for pid in (0, 1, 2)] == [1, 0, 1]
+    assert (regions[0].peak_ram_bytes, regions[0].gpu_bytes) == (400 * MB, 2000 * MB)
+    assert (regions[0].energy_joules, regions[0].gpu_seconds, regions[1].energy_joules) == (60.0, 1.0, 30.0)

@@ -5,7 +5,15 @@ from __future__ import annotations
 import os
 
 from ..model import FrameworkReading, MetricRow
-from ..place import BOARD_SUFFIX, FRAMEWORKS_SUFFIX, METRICS_SUFFIX
+from ..place import (
+    BOARD_SUFFIX,
+    FRAMEWORKS_SUFFIX,
+    METRICS_BYTES,
+    METRICS_SUFFIX,
+    find_namespace,
+    find_writer,
+    is_over,
+)
 from .framework_account import FrameworkNote
 
 TYPE_CHECKING = False
@@ -16,11 +24,11 @@ if TYPE_CHECKING:
 
     Key = tuple[int, tuple[str, ...]]
 
-_MOST_BYTES_AT_ONCE = 4_000_000
+_MOST_BYTES_AT_ONCE = METRICS_BYTES
 
 
 class Boards:
-    """Every board in the tracker's directory; those of processes that have ended stay readable."""
+    """Every file in the tracker's directory; those of processes that have ended are thrown away once they are read."""
 
     def __init__(self, place: str, start_seconds: float) -> None:
         self._place = place
@@ -28,14 +36,18 @@ class Boards:
         self._readers: dict[str, BoardReader] = {}
         self._metrics: dict[str, int] = {}
         self._frameworks: dict[str, tuple[int, int] | None] = {}
+        self._marks_of_ended: dict[int, int] = {}
+        self._namespace = find_namespace()
 
-    def find_new(self) -> bool:
-        """Look for boards that were not there before; whether there is any at all."""
+    def find_new(self) -> None:
+        """Look for files that were not there before."""
         try:
             names = os.listdir(self._place)
         except OSError:
-            return bool(self._readers)
+            return
         for name in names:
+            if not _is_ours(name):
+                continue
             if name.endswith(METRICS_SUFFIX):
                 self._metrics.setdefault(name, 0)
             elif name.endswith(FRAMEWORKS_SUFFIX):
@@ -47,7 +59,6 @@ class Boards:
                     self._readers[name] = BoardReader(f"{self._place}/{name}")
                 except (OSError, ValueError):
                     continue  # it is just being made
-        return bool(self._readers)
 
     def read_active(self) -> dict[Key, int]:
         """The regions that processes are in, by pid and path, and in how many threads."""
@@ -63,9 +74,22 @@ class Boards:
             for number, numbers in reader.read_all().items():
                 yield (reader.pid, reader.find_path(number)), numbers
 
+    def take_ended(self) -> list[tuple[Key, Numbers, int]]:
+        """What processes that have ended since the last call had counted, and in how many threads they were inside."""
+        ended = []
+        for name in [name for name in self._readers if is_over(name, self._namespace)]:
+            reader = self._readers.pop(name)
+            active = reader.read_active()
+            for number, numbers in reader.read_all().items():
+                ended.append(((reader.pid, reader.find_path(number)), numbers, active.get(number, 0)))
+            self._keep_mark(reader)
+            reader.close()
+            self._throw_away(name)
+        return ended
+
     def read_marks(self) -> dict[int, int]:
         """The largest high-water marks that processes have kept before they reset them, by pid."""
-        marks: dict[int, int] = {}
+        marks = dict(self._marks_of_ended)
         for reader in self._readers.values():
             marks[reader.pid] = max(marks.get(reader.pid, 0), reader.read_mark())
         return marks
@@ -77,7 +101,8 @@ class Boards:
     def take_metrics(self) -> list[MetricRow]:
         """The numbers that were logged since the last call."""
         rows: list[MetricRow] = []
-        for name, offset in self._metrics.items():
+        for name, offset in list(self._metrics.items()):
+            is_complete = offset >= METRICS_BYTES or is_over(name, self._namespace)
             try:
                 fd = os.open(f"{self._place}/{name}", os.O_RDONLY | os.O_NOFOLLOW)
             except OSError:
@@ -88,18 +113,25 @@ class Boards:
                 os.close(fd)
             whole = content.rfind(b"\n") + 1
             self._metrics[name] = offset + whole
-            rows += self._parse(content[:whole], _pid_in(name))
+            rows += self._parse(content[:whole], find_writer(name)[0])
+            if is_complete and not whole:
+                del self._metrics[name]
+                self._throw_away(name)
         return rows
 
     def take_framework_notes(self) -> list[FrameworkNote]:
         """What processes have said of their frameworks since the last call."""
         notes = []
-        for name, seen in self._frameworks.items():
+        for name, seen in list(self._frameworks.items()):
+            has_ended = is_over(name, self._namespace)
             path = f"{self._place}/{name}"
             try:
                 status = os.stat(path)
                 version = status.st_ino, status.st_mtime_ns  # every version is a file of its own
                 if version == seen:
+                    if has_ended:
+                        del self._frameworks[name]
+                        self._throw_away(name)
                     continue
                 import json
 
@@ -110,7 +142,7 @@ class Boards:
             except (OSError, ValueError, TypeError):
                 continue  # it has gone; or a process of the job itself has spoilt it
             self._frameworks[name] = version
-            notes.append(FrameworkNote(at_seconds, _pid_in(name), is_last, known))
+            notes.append(FrameworkNote(at_seconds, find_writer(name)[0], is_last, known))
         return notes
 
     def _parse(self, content: bytes, pid: int) -> list[MetricRow]:
@@ -128,7 +160,20 @@ class Boards:
             lines = content.splitlines(keepends=True)
             return [row for line in lines for row in self._parse(line, pid)] if len(lines) > 1 else []
 
+    def _keep_mark(self, reader: BoardReader) -> None:
+        mark = reader.read_mark()
+        if mark > 0:
+            self._marks_of_ended[reader.pid] = max(mark, self._marks_of_ended.get(reader.pid, 0))
 
-def _pid_in(name: str) -> int:
-    """Files are called after the process that writes them."""
-    return int(name.partition("-")[0])
+    def _throw_away(self, name: str) -> None:
+        try:
+            os.unlink(f"{self._place}/{name}")
+        except OSError:
+            pass  # somebody was quicker
+
+
+def _is_ours(name: str) -> bool:
+    try:
+        return find_writer(name)[0] > 0
+    except ValueError:
+        return False

@@ -216,8 +216,7 @@ class Sampler:
 
     def _look(self, at_seconds: float, late_seconds: float = 0.0, exact: RootFigures | None = None) -> None:
         readings = self._tree.read()
-        boards = self._boards if self._boards is not None and self._boards.find_new() else None
-        kept_marks = {} if boards is None else boards.read_marks()
+        kept_marks = {} if self._boards is None else self._look_at_boards(self._boards)
         # What has not run is not read again, so a quiet tree gives the very same readings.
         if exact is None and readings == self._readings and kept_marks == self._kept_marks:
             self._account.take_again(at_seconds, late_seconds)
@@ -225,8 +224,15 @@ class Sampler:
             self._readings, self._kept_marks = readings, kept_marks
             self._account.take(at_seconds, readings, late_seconds, exact, kept_marks)
             self._gpus.pids = self._account.pids
-        if boards is not None:
-            self._regions.take(boards.read_active(), self._account.rss_bytes)
+        if self._boards is not None:
+            self._regions.take(self._boards.read_active(), self._account.rss_bytes)
+
+    def _look_at_boards(self, boards: Boards) -> dict[int, int]:
+        """The processes that mark regions, and those that did so and have ended; the marks that they have kept."""
+        boards.find_new()
+        for ended in boards.take_ended():
+            self._regions.retire(*ended)
+        return boards.read_marks()
 
     def _take_gpus(self) -> None:
         for mark in self._gpus.take_marks():

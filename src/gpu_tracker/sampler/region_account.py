@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import chain
+
 from ..model import EXACT, SAMPLED, RegionTotals
 from .gpu_account import larger
 
@@ -16,6 +18,8 @@ if TYPE_CHECKING:
 
 
 _AS_GOOD_AS = 0.99
+_MOST_ENDED = 2000
+_TOGETHER = 0
 
 
 class _Looked:
@@ -29,6 +33,15 @@ class _Looked:
         self.gpu_percent_seconds = self.gpu_seconds = 0.0
         self.energy_joules: float | None = None
 
+    def add(self, other: _Looked) -> None:
+        """What was met while the same region was open in another process."""
+        self.peak_ram_bytes = larger(self.peak_ram_bytes, other.peak_ram_bytes)
+        self.gpu_bytes = larger(self.gpu_bytes, other.gpu_bytes)
+        self.gpu_percent_seconds += other.gpu_percent_seconds
+        self.gpu_seconds += other.gpu_seconds
+        if other.energy_joules is not None:
+            self.energy_joules = (self.energy_joules or 0.0) + other.energy_joules
+
 
 class RegionAccount:
     """All regions of the job."""
@@ -37,6 +50,8 @@ class RegionAccount:
         self._looked: dict[Key, _Looked] = {}
         self._active: Mapping[Key, int] = {}
         self._written: dict[Key, RegionTotals] = {}
+        self._ended: dict[Key, Numbers] = {}
+        self._left_open: dict[Key, int] = {}
 
     def take(self, active: Mapping[Key, int], rss_bytes: Mapping[int, int]) -> None:
         """One look at the processes; each region has the memory of its own process."""
@@ -58,15 +73,28 @@ class RegionAccount:
             if moment.energy_joules is not None:
                 looked.energy_joules = (looked.energy_joules or 0.0) + moment.energy_joules
 
+    def retire(self, key: Key, numbers: Numbers, open_calls: int) -> None:
+        """A process has ended. Those of a job that starts thousands are told together, as those of no process."""
+        known = self._ended
+        if key not in known and len(known) >= _MOST_ENDED:
+            together = _TOGETHER, key[1]
+            looked = self._looked.pop(key, None)
+            if looked is not None:
+                self._looked.setdefault(together, _Looked()).add(looked)
+            key = together
+        known[key] = numbers if key not in known else _add(known[key], numbers)
+        if open_calls:
+            self._left_open[key] = self._left_open.get(key, 0) + open_calls
+
     def combine(
         self, counted: Iterable[tuple[Key, Numbers]], since_start: Callable[[int], float | None]
     ) -> list[RegionTotals]:
         """All regions: what the processes have counted, and what was looked at meanwhile."""
         nothing = _Looked()
         regions = []
-        for key, numbers in _add_up(counted).items():
+        for key, numbers in _add_up(chain(self._ended.items(), counted)).items():
             looked = self._looked.get(key, nothing)
-            open_calls = self._active.get(key, 0)
+            open_calls = self._active.get(key, 0) + self._left_open.get(key, 0)
             sizes = (numbers.entry_ram_bytes, numbers.exit_ram_bytes, numbers.inside_ram_bytes)
             peak = max((size for size in sizes if size >= 0), default=None)
             mark = numbers.peak_ram_bytes
