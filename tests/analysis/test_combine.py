@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 
 from builders import MB, totals
-from gpu_tracker.model import Peaks, ProcessTotals, RamPeak
+from gpu_tracker.model import End, Peaks, ProcessTotals, RamPeak
 from recorded import join, on_gpu, rank, run, window
 
 
@@ -131,6 +133,78 @@ def test_two_recordings_of_one_process_are_counted_once() -> None:
     combined = join(rank(pid=1), rank(pid=1))
 
     assert [part.part_of for part in combined.ranks] == ["1", ""]
+
+
+def test_ranks_that_have_the_same_number_in_their_containers_are_all_counted() -> None:
+    """Who has started a process knows its exit code, so two who do have started two."""
+    processes = (ProcessTotals(7, 1, "python", 0.0, 10.0, 9.0, 5),)
+    combined = join(*(rank(0, ram, pid=7, processes=processes) for ram in (500, 400)))
+    trackers = join(*(rank(0, ram, pid=7, exit_code=None) for ram in (500, 400)))
+
+    assert [part.part_of for part in (*combined.ranks, *trackers.ranks)] == ["", "", "", ""]
+    assert combined.hosts[0].ram_sum_bytes == 900 * MB
+
+
+def test_a_tracker_inside_a_job_that_is_tracked_is_counted_once() -> None:
+    """It was stopped. One that began when the job had long ended, or was killed, may be of any process."""
+    job = rank(0, 500, 10.0, pid=7)
+    inside, later = (rank(start, pid=7, end=End("stopped", None, totals(), 0.0, 0)) for start in (2, 40))
+    combined = join(inside, job, later, rank(2, 300, 5.0, pid=7, end=None))
+
+    assert [part.part_of for part in combined.ranks] == ["1", "", "", ""]
+
+
+def test_a_process_of_the_same_number_is_a_worker_only_if_time_and_parent_fit() -> None:
+    """The number may have been given to somebody else, before or in a container."""
+    worker = ProcessTotals(7, 2, "python", 0.0, 3.0, 5.0, 5)
+    launcher = rank(0, 800, 30.0, pid=1, processes=(ProcessTotals(2, 1, "sh", 0.0, 30.0, 0.1, 5), worker))
+    fits = rank(1, pid=7, processes=(worker,))
+    elsewhere = rank(1, pid=7, processes=(worker._replace(parent_pid=1),))
+
+    assert join(launcher, fits).ranks[1].part_of == "0"
+    assert join(launcher, elsewhere).ranks[1].part_of == ""
+    assert join(launcher, rank(15, pid=7)).ranks[1].part_of == ""
+
+
+@pytest.mark.parametrize("impossible", [-1e12, 1e7, 9e18])
+def test_a_window_that_was_never_there_counts_nowhere(impossible: float) -> None:
+    """Neither does it take for ever to walk through."""
+    samples = (window(impossible, 900), window(2.0, 400), window(10.0, 300))
+    combined = join(rank(0, 400, pid=1, samples=samples), rank(0, 500, pid=2))
+
+    assert combined.hosts[0].ram_sum_bytes == 900 * MB
+
+
+def test_a_run_of_all_time_is_walked_through_in_few_steps() -> None:
+    """Whatever a file says."""
+    assert join(rank(0, 400, 9e18, pid=1), rank(0, 500, pid=2)).hosts[0].ram_sum_bytes == 900 * MB
+
+
+def test_thousands_of_processes_in_many_ranks_are_looked_through_once() -> None:
+    """How often they are asked for does not grow with the ranks."""
+    processes = _Counted([ProcessTotals(pid, 1, "sh", 0.0, 9.0, 0.0, 5) for pid in range(1000, 1100)])
+    join(*(rank(pid=number, processes=processes) for number in range(40)))
+
+    assert processes.walks == 40
+
+
+def test_many_names_are_a_few_and_a_number() -> None:
+    """Of copies and of those without an end."""
+    notes = join(*(rank(end=None) for _ in range(9))).notes
+
+    assert len([note for note in notes if "is part of" in note]) == 5
+    assert "And 3 more are part of others in the same way." in notes
+    assert "Without an end, killed or still running: 0, 1, 2, 3, 4 and 4 more." in notes
+
+
+class _Counted(list[ProcessTotals]):
+    """Processes that know how often somebody walked through them."""
+
+    walks = 0
+
+    def __iter__(self) -> Iterator[ProcessTotals]:
+        self.walks += 1
+        return super().__iter__()
 
 
 def test_what_must_be_known_before_believing_is_noted() -> None:

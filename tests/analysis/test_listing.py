@@ -14,6 +14,7 @@ from gpu_tracker.analysis.listing import (
     parse_moment,
     sort_runs,
 )
+from gpu_tracker.reports.as_text import tell_ending
 from recorded import run
 
 LONG_AGO = 1e9
@@ -54,7 +55,10 @@ def test_a_moment_that_is_none_is_not_known() -> None:
         ("host~node", ["old", "new"]),
         ("end ~ killed", ["new"]),
         ("file~e", ["new", "damaged"]),
+        ("end~Exit code 0", ["old"]),
+        ("end~exited", []),
         ("time>10s", ["old"]),
+        ("time>5", ["old"]),
         ("time < 1min", ["new"]),
         ("ram>2GB", ["old"]),
         ("gpu>1GB", ["new"]),
@@ -62,20 +66,22 @@ def test_a_moment_that_is_none_is_not_known() -> None:
     ],
 )
 def test_runs_are_chosen_by_what_they_are(condition: str, names: list[str]) -> None:
-    """What is not known meets no condition on numbers."""
-    chosen = choose([OLD, NEW, DAMAGED], [parse_condition(condition)], None)
+    """What is not known meets no condition on numbers; an end is what the list shows of it."""
+    chosen = choose([OLD, NEW, DAMAGED], [parse_condition(condition)], None, tell_ending)
 
     assert [listed.path for listed in chosen] == names
 
 
 def test_runs_are_chosen_by_age() -> None:
     """Also together with conditions."""
-    assert choose([OLD, NEW, DAMAGED], [], 150.0) == [NEW]
-    assert choose([OLD, NEW], [parse_condition("command~train")], 150.0) == []
+    assert choose([OLD, NEW, DAMAGED], [], 150.0, tell_ending) == [NEW]
+    assert choose([OLD, NEW], [parse_condition("command~train")], 150.0, tell_ending) == []
     assert parse_age("7d") == 7 * 86400
 
 
-@pytest.mark.parametrize("text", ["", "train", "colour~red", "command>3", "time>8GB", "cores>3s", "ram>much"])
+@pytest.mark.parametrize(
+    "text", ["", "train", "colour~red", "command>3", "time>8GB", "cores>3s", "ram>much", "ram>5"]
+)
 def test_a_condition_that_makes_no_sense_is_refused(text: str) -> None:
     """In a sentence."""
     with pytest.raises(ValueError) as refused:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
+import struct
 import subprocess
+import termios
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -13,7 +16,7 @@ import pytest
 
 from cli.conftest import COMMAND
 from gpu_tracker.model import MetricRow
-from recorded import part, run, window, write
+from recorded import on_gpu, part, run, window, write
 
 Ask = Callable[..., "subprocess.CompletedProcess[str]"]
 
@@ -115,6 +118,8 @@ def test_a_name_with_a_sign_in_it_is_a_file_if_there_is_one(ask: Ask, tmp_path: 
         (["ls", "--sort", "colour"], 2, "--sort of 'colour' is not known."),
         (["ls", "--filter", "colour~red"], 2, "is no filter"),
         (["ls", "--since", "yesterday"], 2, "is no amount"),
+        (["ls", "before", "none"], 2, "Cannot read none: No such file or directory."),
+        (["ls", "none*"], 2, "Cannot read none*: No such file or directory."),
         (["combine", "none*"], 2, "There is no recording in none*."),
         (["combine", "none.jsonl"], 2, "Cannot read none.jsonl"),
     ],
@@ -167,7 +172,7 @@ def test_a_file_with_wrong_things_in_it_is_damaged(ask: Ask, tmp_path: Path) -> 
     )
     compared = ask("compare", "runs")
 
-    assert "damaged: runs/b.jsonl has figures that are none." in ask("ls", "runs").stdout
+    assert "damaged: runs/b.jsonl is damaged: Line 2 of the recording is damaged" in ask("ls", "runs").stdout
     assert "note: Left out: runs/b.jsonl is damaged: Line " in compared.stdout
     for command in ("compare", "combine"):
         assert ask(command, "runs/b.jsonl").stderr.count("\n") == 1
@@ -178,6 +183,60 @@ def test_a_link_to_nowhere_is_damaged_too(ask: Ask, tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").symlink_to("nowhere")
 
     assert ask("ls", ".").stdout == "damaged: Cannot read ./a.jsonl: No such file or directory.\n"
+
+
+def test_figures_that_are_none_cost_a_line_of_their_own(ask: Ask, tmp_path: Path) -> None:
+    """Also deep inside."""
+    path = write(tmp_path / "a.jsonl", on_gpu(1))
+    *lines, last = path.read_text().splitlines(keepends=True)
+    end = json.loads(last)
+    end["end"]["totals"]["gpu_counters"][0][-1] = [["heat", "much"]]
+    path.write_text("".join((*lines, json.dumps(end), "\n")))
+
+    assert ask("ls", ".").stdout.startswith("damaged: ./a.jsonl is damaged: Line ")
+
+
+def test_hostile_files_cost_a_line_each(ask: Ask, tmp_path: Path) -> None:
+    """Nested or long without end, a pipe; the others are listed. A directory without recordings is none."""
+    write(tmp_path / "good.jsonl", run(5.0))
+    first, end = (tmp_path / "good.jsonl").read_bytes().splitlines(keepends=True)
+    (tmp_path / "deep.jsonl").write_bytes(first + end.replace(b'"exited"', b"[" * 100_000))
+    (tmp_path / "holes.jsonl").write_bytes(first)
+    os.truncate(tmp_path / "holes.jsonl", 50 * 10**9)
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "empty").mkdir()
+    done = ask("ls", ".", "pipe")
+
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "exit code 0" in done.stdout
+    assert [line.split(": ")[1] for line in done.stdout.splitlines()[2:]] == [
+        "./deep.jsonl is damaged",
+        "./holes.jsonl is damaged",
+        "Cannot read pipe",
+    ]
+    for place in ("empty", "emp*"):
+        assert (ask("ls", place).returncode, ask("ls", place).stdout) == (0, "No recordings.\n")
+
+
+def test_a_list_fits_the_terminal_and_is_whole_elsewhere(ask: Ask, tmp_path: Path) -> None:
+    """The command makes room."""
+    write(tmp_path / "a.jsonl", run(header={"command": ("python", "train.py", "--learning-rate", "0.001")}))
+    ours, theirs = os.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 100, 0, 0))
+    subprocess.run(
+        [COMMAND, "ls", "a.jsonl"],
+        cwd=tmp_path,
+        stdout=theirs,
+        timeout=60,
+        env={**os.environ, "TERM": "xterm"},
+    )
+    shown = os.read(ours, 10_000).decode()
+    os.close(ours)
+    os.close(theirs)
+
+    assert max(map(len, shown.splitlines())) == 100
+    assert "python train.py" in shown
+    assert "python train.py --learning-rate 0.001" in ask("ls", "a.jsonl").stdout
 
 
 def test_a_thousand_runs_are_listed_quickly(ask: Ask, tmp_path: Path) -> None:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
+import os
 from pathlib import Path
 
 import pytest
 
-from builders import MB, found, gpu, header
+from builders import MB, found, gpu, header, totals
 from gpu_tracker.errors import RecordingError
-from gpu_tracker.model import GpuProcessPeak, Mark, Peaks, RamPeak
+from gpu_tracker.model import GpuPeaks, GpuProcessPeak, Mark, Peaks, RamPeak
 from gpu_tracker.recording.glance import glance
 from gpu_tracker.recording.reader import load
+from gpu_tracker.recording.schema import encode_mark
 from recorded import run, window, write
 
 SAMPLES = (window(1.0, 100), window(2.0, 900), window(3.0, 900))
@@ -68,11 +71,94 @@ def test_a_recording_of_samples_only_is_as_good_as_its_last(tmp_path: Path) -> N
     assert glance(str(path)).totals.at_seconds == 999.0
 
 
-def test_a_damaged_end_is_left_to_the_reader(path: Path) -> None:
-    """Which forgives it and says so."""
-    path.write_bytes(path.read_bytes().replace(b'"totals"', b'"tables"'))
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (b'"totals"', b'"tables"'),
+        (b'"at_seconds":10.0', b'"at_seconds":1e300'),
+        (b'"main_cpu_seconds":10.0', b'"main_cpu_seconds":1e999'),
+        (b'"reason":"exited"', b'"reason":{}'),
+        (b'"exit_code":0', b'"exit_code":1e10'),
+        (b'"reason":"exited"', b'"reason":' + b"[" * 100_000),
+        (b'"main_ram":[500000000', b'"main_ram":[' + b"[" * 100_000),
+    ],
+    ids=lambda part: repr(part[:30]),
+)
+def test_a_damaged_end_is_no_end(path: Path, old: bytes, new: bytes) -> None:
+    """And how it ended is not guessed."""
+    before, end = path.read_bytes().split(b'{"end"')
+    assert old in end
+    path.write_bytes(before + b'{"end"' + end.replace(old, new, 1))
+    with pytest.raises(RecordingError, match="is damaged: Line 6 of the recording"):
+        glance(str(path))
 
-    assert glance(str(path)).problems
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (b'"version":1', b'"version":true'),
+        (b'"version":1', b'"version":1.0'),
+        (b'"sleep_seconds":1.0', b'"sleep_seconds":"x"'),
+        (b'"pid":100', b'"pid":' + b"[" * 100_000),
+    ],
+    ids=lambda part: repr(part[:30]),
+)
+def test_a_damaged_header_is_no_header(path: Path, old: bytes, new: bytes) -> None:
+    """As for the reader."""
+    assert old in path.read_bytes()
+    path.write_bytes(path.read_bytes().replace(old, new, 1))
+    with pytest.raises(RecordingError):
+        glance(str(path))
+
+
+@pytest.mark.parametrize(
+    "rest", [b"\n", b"\n \n\n", b'{"mark":{"at":9,"kind":"note"}}\n', b"nonsense\n", b"{"]
+)
+def test_what_comes_after_the_end_does_not_hide_it(path: Path, rest: bytes) -> None:
+    """It has ended all the same."""
+    whole = glance(str(path))
+    path.write_bytes(path.read_bytes() + rest)
+
+    assert whole.end is not None
+    assert (glance(str(path)).end, glance(str(path)).totals) == (whole.end, whole.totals)
+
+
+def test_a_device_that_is_told_late_is_known(tmp_path: Path) -> None:
+    """Its driver was slow, or the job logged much before; what it held is told in the end line."""
+    peaks = totals().peaks._replace(gpus=(GpuPeaks("GPU-0", 5, combined_bytes=4),))
+    path = write(tmp_path / "x.jsonl", run(totals=totals(peaks=peaks)))
+    _put_before_the_end(path, _many_samples(tmp_path), found(gpu()))
+
+    assert glance(str(path)).marks == load(str(path)).marks == (found(gpu()),)
+
+
+def test_that_growth_is_the_jobs_may_be_told_late_too(tmp_path: Path) -> None:
+    """As long as there is growth that is nobody's, it is looked for."""
+    peaks = totals().peaks._replace(gpus=(GpuPeaks("GPU-0", 5, grown_bytes=4),))
+    path = write(tmp_path / "x.jsonl", run(totals=totals(peaks=peaks), marks=(found(gpu()),)))
+    said = Mark(9.0, "unattributed", "It is not told apart.")
+    _put_before_the_end(path, _many_samples(tmp_path), said)
+
+    assert glance(str(path)).marks == (found(gpu()), said)
+
+
+def test_holes_without_end_are_not_read(path: Path) -> None:
+    """A file of 50 GB that takes no room, with or without something behind."""
+    content = path.read_bytes()
+    for rest in (b"", b"\nnonsense\n", b"\n" + content.splitlines()[-1].replace(b"exited", b"\xff")):
+        path.write_bytes(content[: content.index(b"\n") + 1])
+        os.truncate(path, 50 * 10**9)
+        with path.open("ab") as file:
+            file.write(rest)
+        with pytest.raises(RecordingError, match="is damaged: it has a line of more than 8 MiB"):
+            glance(str(path))
+
+
+def test_what_is_no_file_is_refused_at_once(tmp_path: Path) -> None:
+    """A pipe that nobody writes to would keep us for ever."""
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(RecordingError, match="no file that can be read twice"):
+        glance(str(tmp_path / "pipe"))
 
 
 @pytest.mark.parametrize("content", [b"", b"nonsense\n", b'{"sample":{}}\n', b"[]\n"])
@@ -93,3 +179,19 @@ def test_a_newer_version_is_refused_and_a_missing_file_too(tmp_path: Path) -> No
     with pytest.raises(RecordingError, match="Cannot read"):
         glance(str(tmp_path / "none.jsonl"))
     assert header().version == 1
+
+
+def _many_samples(tmp_path: Path) -> bytes:
+    """More lines than the head of a file holds."""
+    many = write(
+        tmp_path / "many.jsonl", run(samples=tuple(window(n / 100, 5) for n in range(500)), end=None)
+    )
+    _, samples = many.read_bytes().split(b"\n", 1)
+    return samples
+
+
+def _put_before_the_end(path: Path, samples: bytes, mark: Mark) -> None:
+    """The samples, then the mark, as if it had come so late."""
+    *lines, end = path.read_bytes().splitlines(keepends=True)
+    line = json.dumps({"mark": encode_mark(mark)}).encode()
+    path.write_bytes(b"".join((*lines, samples, line, b"\n", end)))

@@ -22,6 +22,25 @@ def test_a_run_is_a_line() -> None:
     assert second.startswith("? ")
 
 
+def test_commands_make_room_on_a_narrow_screen() -> None:
+    """Down to a dozen cells; elsewhere they are as long as any text may be."""
+    listed = list_run("x.jsonl", run(header={"command": ("python", "train.py", "--data", "some/where")}), 0.0)
+    wide = render_text([listed])
+    width = max(map(len, wide.splitlines()))
+
+    assert render_text([listed], width) == wide
+    assert max(map(len, render_text([listed], width - 8).splitlines())) == width - 8
+    assert "  python trai…  x.jsonl\n" in render_text([listed], 20)
+
+
+def test_no_text_of_a_file_is_too_wide() -> None:
+    """Whoever wrote it."""
+    words = ("x" * 500,)
+    listed = list_run("x.jsonl", run(header={"command": words, "started_at": words[0]}), 0.0)
+
+    assert max(map(len, render_text([listed._replace(ending=words[0], exit_code=None)]).splitlines())) < 200
+
+
 def test_damaged_files_come_below() -> None:
     """Also if there are no others."""
     damaged = ListedRun("z.jsonl", "z.jsonl is not a recording.", ending="damaged")

@@ -16,16 +16,17 @@ from .summary import summarize
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from typing import Any
 
-    from ..model import Recording
+    from ..model import ProcessTotals, Recording, Sample
     from .figures import Quantity
     from .summary import GpuSummary
 
 _STEP_SECONDS = 1.0
 _MOST_STEPS = 20_000
 _SHORT_SECONDS = 20.0
+_MOST_NAMED = 5
 
 
 class Rank(NamedTuple):
@@ -154,17 +155,51 @@ def _end(part: _Part) -> float:
 
 def _find_outer(parts: Sequence[_Part]) -> dict[str, str]:
     """Which recordings are of a process that another one has in its tree: a launcher and its workers."""
-    outer = {}
-    for part in parts:
+    pids = {part.recording.header.pid for part in parts}
+    # Once for each: there may be thousands of processes in hundreds of recordings.
+    met = [
+        {process.pid: process for process in part.recording.processes if process.pid in pids}
+        for part in parts
+    ]
+    outer: dict[str, str] = {}
+    for part, own in zip(parts, met, strict=True):
         header = part.recording.header
-        for other in parts:
+        for other, others in zip(parts, met, strict=True):
             if other is part or other.recording.header.host != header.host or other.name in outer:
                 continue
-            pids = {process.pid for process in other.recording.processes} | {other.recording.header.pid}
-            if header.pid in pids and part.begin_seconds < _end(other) and other.begin_seconds <= _end(part):
+            if _is_same(part, other) or _is_below(part, own.get(header.pid), other, others.get(header.pid)):
                 outer[part.name] = other.name
                 break
     return outer
+
+
+def _is_same(part: _Part, other: _Part) -> bool:
+    """Whether both are of one process. Its number proves little: each container counts its own from one."""
+    inner, around = part.recording, other.recording
+    if inner.header.pid != around.header.pid:
+        return False
+    if (inner.header, inner.totals) == (around.header, around.totals):
+        return True  # a copy
+    # Only who has started a process learns its exit code, so two who have are of two. One that was stopped came in later.
+    was_stopped = inner.end is not None and inner.end.reason == "stopped"
+    has_started = around.end is not None and around.end.exit_code is not None
+    return was_stopped and has_started and _begins_in(part, other, 0.0, around.totals.at_seconds)
+
+
+def _is_below(part: _Part, own: ProcessTotals | None, other: _Part, process: ProcessTotals | None) -> bool:
+    """Whether it began in a process that the other one has met below its root. Either may not tell of it."""
+    if process is None or process.pid == other.recording.header.pid:
+        return False
+    if own is not None and own.parent_pid != process.parent_pid:
+        return False  # another process, which has the same number in a container
+    return _begins_in(part, other, process.first_seconds, process.last_seconds)
+
+
+def _begins_in(part: _Part, other: _Part, first_seconds: float, last_seconds: float) -> bool:
+    """Whether it began in that time of the other one, as far as whole seconds and looks now and then can tell."""
+    slack = _STEP_SECONDS + other.recording.header.sleep_seconds
+    since = part.begin_seconds - other.begin_seconds
+    return first_seconds - slack <= since <= last_seconds + slack
 
 
 def _describe(part: _Part, part_of: str) -> Rank:
@@ -198,34 +233,39 @@ def _describe_host(name: str, parts: Sequence[_Part]) -> Host:
     )
 
 
+def _list_windows(part: _Part) -> Iterator[tuple[float, float, Sample]]:
+    """Begin and end of every window. One that went back, or on after the end, by more than a look may be late was never there."""
+    at, end = 0.0, part.recording.totals.at_seconds
+    for sample in part.recording.samples:
+        if at - _STEP_SECONDS <= sample.at_seconds <= end + _STEP_SECONDS:
+            yield part.begin_seconds + at, part.begin_seconds + sample.at_seconds, sample
+            at = sample.at_seconds
+
+
 def _list_ram(part: _Part) -> list[tuple[float, float, int]]:
     """Begin, end and most of every window. A peak that has grown since the window before was in this one."""
     windows = []
-    at, peak = 0.0, 0
-    for sample in part.recording.samples:
+    last, peak = part.begin_seconds, 0
+    for begin, last, sample in _list_windows(part):
         grown = sample.peaks.combined_ram.total_bytes
-        most = max(int(sample.combined_ram_bytes.high), grown if grown > peak else 0)
-        windows.append((part.begin_seconds + at, part.begin_seconds + sample.at_seconds, most))
-        at, peak = sample.at_seconds, grown
+        windows.append((begin, last, max(int(sample.combined_ram_bytes.high), grown if grown > peak else 0)))
+        peak = grown
     total = part.recording.totals.peaks.combined_ram.total_bytes
     if total > peak:  # only known since the end: in the rest, or the whole of a run without windows
-        windows.append((part.begin_seconds + at, _end(part), total))
+        windows.append((last, _end(part), total))
     return windows
 
 
 def _list_gpu_ram(part: _Part, uuid: str) -> list[tuple[float, float, int]]:
-    windows = []
-    at = 0.0
-    for sample in part.recording.samples:
-        held = next((gpu.job_bytes for gpu in sample.gpus if gpu.uuid == uuid), None)
-        windows.append((part.begin_seconds + at, part.begin_seconds + sample.at_seconds, held or 0))
-        at = sample.at_seconds
-    return windows
+    return [
+        (begin, until, next((gpu.job_bytes or 0 for gpu in sample.gpus if gpu.uuid == uuid), 0))
+        for begin, until, sample in _list_windows(part)
+    ]
 
 
 def _sum_at_once(ranks: Sequence[Sequence[tuple[float, float, int]]]) -> int:
     """The most that all held within one step of time; never too little, for a window counts in every step it touches."""
-    end = max((windows[-1][1] for windows in ranks if windows), default=0.0)
+    end = max((until for windows in ranks for _, until, _ in windows), default=0.0)
     step = max(_STEP_SECONDS, end / _MOST_STEPS)
     sums: dict[int, int] = {}
     for windows in ranks:
@@ -284,11 +324,14 @@ def _list_notes(parts: Sequence[_Part], outer: dict[str, str], hosts: Sequence[H
             "Trees that were measured apart cannot tell what they share: the sum of their RAM is the most it can have been, "
             "the largest of them the least."
         )
-    for inner, other in outer.items():
+    for inner, other in list(outer.items())[:_MOST_NAMED]:
         notes.append(f"{inner} is part of {other}, which measured its processes too; it is in no sum.")
+    if len(outer) > _MOST_NAMED:
+        notes.append(f"And {len(outer) - _MOST_NAMED} more are part of others in the same way.")
     cut = [part.name for part in parts if part.recording.end is None]
     if cut:
-        notes.append(f"Without an end, killed or still running: {', '.join(cut)}.")
+        more = f" and {len(cut) - _MOST_NAMED} more" if len(cut) > _MOST_NAMED else ""
+        notes.append(f"Without an end, killed or still running: {', '.join(cut[:_MOST_NAMED])}{more}.")
     if any(parse_moment(part.recording.header.started_at) is None for part in parts):
         notes.append("Not all recordings tell when they began; those are taken to have begun with the first.")
     if len(parts) > 1 and max(map(_end, parts)) < _SHORT_SECONDS:

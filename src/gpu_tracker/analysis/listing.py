@@ -6,7 +6,7 @@ import math
 from datetime import datetime
 
 from ..values import NamedTuple
-from .figures import BYTES, CORES, SECONDS, overall_values
+from .figures import BYTES, CORES, NUMBER, SECONDS, overall_values
 from .limits import parse_amount
 from .summary import summarize
 
@@ -58,12 +58,7 @@ _NUMBERS = {
     "gpu": ("peak_gpu_bytes", BYTES),
     "cores": ("mean_cores", CORES),
 }
-_TEXTS: dict[str, Callable[[ListedRun], str]] = {
-    "command": lambda run: " ".join(run.command),
-    "host": lambda run: run.host,
-    "end": lambda run: run.ending,
-    "file": lambda run: run.path,
-}
+_TEXTS = ("command", "host", "end", "file")
 
 
 def list_run(path: str, recording: Recording, modified_ago_seconds: float) -> ListedRun:
@@ -106,7 +101,8 @@ def parse_condition(text: str) -> Condition:
     if operator in ("<", ">") and field in _NUMBERS:
         amount = parse_amount(wanted)
         unit = _NUMBERS[field][1]
-        if amount.unit != unit and not (unit == CORES and amount.unit == "number"):
+        # A number alone is in cores or seconds; nobody means single bytes.
+        if amount.unit != unit and (amount.unit != NUMBER or unit == BYTES):
             raise ValueError(f"{wanted!r} in {text!r} is not in {unit}.")
         return Condition(field, operator, wanted, amount.value)
     raise ValueError(
@@ -123,15 +119,18 @@ def parse_age(text: str) -> float:
 
 
 def choose(
-    runs: Iterable[ListedRun], conditions: Iterable[Condition], since: float | None
+    runs: Iterable[ListedRun],
+    conditions: Iterable[Condition],
+    since: float | None,
+    tell_ending: Callable[[str, int | None], str],
 ) -> list[ListedRun]:
-    """Those that meet all conditions and began since then (in seconds since 1970)."""
+    """Those that meet all conditions and began since then (in seconds since 1970). An end is what people are told of it."""
     wanted = tuple(conditions)
     return [
         run
         for run in runs
         if (since is None or (run.started_seconds is not None and run.started_seconds >= since))
-        and all(_meets(run, condition) for condition in wanted)
+        and all(_meets(run, condition, tell_ending) for condition in wanted)
     ]
 
 
@@ -150,9 +149,10 @@ def _sort_key(run: ListedRun, by: str) -> tuple[Any, ...]:
     return (value is None, -(value or 0.0), -when, run.path)
 
 
-def _meets(run: ListedRun, condition: Condition) -> bool:
+def _meets(run: ListedRun, condition: Condition, tell_ending: Callable[[str, int | None], str]) -> bool:
     if condition.operator == "~":
-        return condition.text in _TEXTS[condition.field](run).lower()
+        texts = (" ".join(run.command), run.host, tell_ending(run.ending, run.exit_code), run.path)
+        return condition.text in texts[_TEXTS.index(condition.field)].lower()
     value = getattr(run, _NUMBERS[condition.field][0])
     if value is None:
         return False

@@ -9,16 +9,19 @@ from ..analysis.listing import SORTS, ListedRun, choose, list_run, parse_age, pa
 from ..errors import WRONG_FIGURES, RecordingError, UsageError
 from ..recording.glance import glance
 from ..recording.places import find_recordings
+from ..reports.as_text import tell_ending
 from ..reports.listing import render_json, render_text
 from .options import Parser, add_output, check_format
 from .output import Output
+from .terminal import is_screen, read_size
 from .tracking import DEFAULT_DIRECTORY
 
 NAME = "ls"
 
 _FORMATS = ("text", "json")
 _EPILOG = """\
-Filters: command~TEXT, host~TEXT, end~TEXT, file~TEXT (case does not matter); time>10min, ram>8GB, gpu<1GB, cores>2.
+Filters: command~TEXT, host~TEXT, end~TEXT, file~TEXT (as shown; case does not matter); time>10min, ram>8GB, gpu<1GB,
+cores>2.
 Several filters must all be met. A file that cannot be read is listed as damaged.
 """
 
@@ -50,17 +53,34 @@ def main(arguments: list[str]) -> int:
     except ValueError as error:
         raise UsageError(str(error)) from None
     output = Output(options.output)
-    runs = sort_runs(choose(_list_runs(options.places), conditions, since), options.sort)
-    output.write((render_json if format_name == "json" else render_text)(runs), otherwise=1)
+    runs = sort_runs(choose(_list_runs(options.places), conditions, since, tell_ending), options.sort)
+    if format_name == "json":
+        text = render_json(runs)
+    else:
+        text = render_text(runs, read_size()[0] if is_screen() and not output.is_file else None)
+    output.write(text, otherwise=1)
     return 0
 
 
 def _list_runs(places: list[str]) -> list[ListedRun]:
     if not places and not os.path.isdir(DEFAULT_DIRECTORY):
         return []
+    for place in places:
+        _check_place(place)
     paths = [path for place in places or [DEFAULT_DIRECTORY] for path in find_recordings(place)]
     now = time.time()
     return [_list_run(path, now) for path in dict.fromkeys(paths)]
+
+
+def _check_place(place: str) -> None:
+    """A place that is not there is a slip of the pen; what lies in a directory may be damaged."""
+    try:
+        os.lstat(place)
+    except OSError as error:
+        from glob import glob
+
+        if not glob(place):
+            raise UsageError(f"Cannot read {place}: {error.strerror}.") from None
 
 
 def _list_run(path: str, now: float) -> ListedRun:

@@ -2,83 +2,87 @@
 
 from __future__ import annotations
 
-import json
 import os
 
 from ..errors import RecordingError
-from ..model import Peaks, Recording, Totals
-from .reader import load
-from .schema import VERSION, decode_end, decode_header, decode_mark, decode_peaks
+from ..model import Recording
+from .lazy import WRONG_DATA, decode_line, parse
+from .lines import LONGEST_LINE_BYTES, open_path
+from .reader import load, read_header
+from .schema import decode_end, decode_mark
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, BinaryIO
+    from collections.abc import Iterable, Iterator
+    from typing import BinaryIO
 
-    from ..model import Header, Mark
+    from ..model import Mark, Peaks
 
 _CHUNK_BYTES = 2**15
-_WRONG_DATA = (KeyError, TypeError, ValueError, IndexError, AttributeError)
 
 
 def glance(path: str) -> Recording:
-    """A recording without its samples: header, devices and totals."""
+    """A recording without its samples: header, devices and totals. One that needs more than a glance is read."""
     try:
-        with open(path, "rb") as file:
-            head = file.read(_CHUNK_BYTES).splitlines(keepends=True)
-            header, marks = _read_head(head)
-            end = _read_last_line(file)
-            if end.startswith(b'{"end"'):
-                closing = decode_end(json.loads(end)["end"])
-                return Recording(header, (), marks, closing, closing.totals)
-            return Recording(header, (), marks, None, _scan(file))
+        with open_path(path) as file:
+            try:
+                return _look(file, path)
+            except WRONG_DATA:
+                for _ in _walk(file, path):
+                    pass  # the reader would go through whatever is too long to its end
     except OSError as error:
         raise RecordingError(f"Cannot read {path}: {error.strerror or error}.") from None
-    except _WRONG_DATA:
-        return load(path)  # which forgives what can be forgiven, and says what is wrong with the rest
+    recording = load(path)
+    if recording.end is None and len(recording.problems):
+        # What was left out may have been the end, or the peaks: nothing else would tell how it was.
+        raise RecordingError(f"{path} is damaged: {recording.problems[0]}")
+    return recording
 
 
-def _read_head(lines: list[bytes]) -> tuple[Header, tuple[Mark, ...]]:
-    header = json.loads(lines[0])["header"]
-    if header["version"] != VERSION:
-        raise ValueError(header)
-    marks = [line for line in lines if line.startswith(b'{"mark"') and _looks_whole(line)]
-    return decode_header(header), tuple(decode_mark(json.loads(line)["mark"]) for line in marks)
+def _look(file: BinaryIO, path: str) -> Recording:
+    """Its two ends, if they are whole. One of WRONG_DATA if they are not, or if there is something after the end."""
+    fd = file.fileno()
+    head = os.pread(fd, _CHUNK_BYTES, 0)
+    first, *lines = head[: head.rindex(b"\n")].split(b"\n")
+    header = read_header(*parse(first), path)
+    last = _read_last_line(fd)
+    if not last.startswith(b'{"end"'):
+        raise ValueError(last)
+    end = decode_line(last, decode_end)
+    marks = _decode_marks(lines)
+    if len(head) == _CHUNK_BYTES and _may_lack_some(marks, end.totals.peaks):
+        marks = _decode_marks(_walk(file, path))
+    return Recording(header, (), marks, end, end.totals)
 
 
-def _looks_whole(line: bytes) -> bool:
-    """A torn line may look so too; then it cannot be parsed, and the file is left to the reader."""
-    return line.rstrip().endswith(b"}}")
+def _decode_marks(lines: Iterable[bytes]) -> tuple[Mark, ...]:
+    return tuple(decode_line(line, decode_mark) for line in lines if line.startswith(b'{"mark"'))
 
 
-def _read_last_line(file: BinaryIO) -> bytes:
-    """The last line, however long."""
-    size = file.seek(0, os.SEEK_END)
+def _may_lack_some(marks: tuple[Mark, ...], peaks: Peaks) -> bool:
+    """Whether marks that come later matter: of devices whose driver was slow, or that a device's growth is the job's."""
+    known = {mark.gpu.uuid for mark in marks if mark.gpu is not None}
+    return any(gpu.uuid not in known or (gpu.grown_bytes and not gpu.combined_bytes) for gpu in peaks.gpus)
+
+
+def _read_last_line(fd: int) -> bytes:
+    """The last line, or nothing if it is longer than any of ours."""
+    size = os.fstat(fd).st_size
     length = _CHUNK_BYTES
-    while True:
+    while length <= LONGEST_LINE_BYTES:
         start = max(0, size - length)
-        file.seek(start)
-        tail = file.read(size - start)
-        before = tail.rfind(b"\n", 0, len(tail) - 1)
+        tail = os.pread(fd, size - start, start)
+        before = tail.rfind(b"\n", 0, -1)
         if before >= 0 or start == 0:
             return tail[before + 1 :]
         length *= 4
+    return b""
 
 
-def _scan(file: BinaryIO) -> Totals:
-    """Without an end: the counters of the last sample, and the peaks of all. Only lines with something new are parsed."""
-    peaks = Peaks()
-    last: bytes = b""
-    looks = 0
+def _walk(file: BinaryIO, path: str) -> Iterator[bytes]:
+    """All lines, up to one that is longer than any of ours: a file may be all holes."""
     file.seek(0)
-    for line in file:
-        if not line.startswith(b'{"sample"') or not _looks_whole(line):
-            continue
-        last = line
-        looks += 1
-        if b'"peaks"' in line:
-            peaks = decode_peaks(json.loads(line)["sample"]["peaks"], peaks)
-    if not last:
-        return Totals()
-    sample: dict[str, Any] = json.loads(last)["sample"]
-    main, descendants, system = map(float, sample["cpu"])
-    return Totals(float(sample["at"]), main, descendants, system, looks, (), peaks)
+    while line := file.readline(LONGEST_LINE_BYTES):
+        if len(line) == LONGEST_LINE_BYTES and not line.endswith(b"\n"):
+            raise RecordingError(f"{path} is damaged: it has a line of more than {len(line) >> 20} MiB.")
+        yield line

@@ -126,7 +126,7 @@ class _Scan:
 
     def _decode(self, offset: int, line: bytes, kind: str, data: dict[str, Any]) -> None:
         if self._header is None:
-            self._header = _read_header(kind, data, self._file.name)
+            self._header = read_header(kind, data, self._file.name)
         elif kind == "sample":
             decode_sample_line(data, Peaks())  # raises if it is damaged
             self.sample_offsets.append(offset)
@@ -199,7 +199,8 @@ class _Scan:
         return looks
 
 
-def _read_header(kind: str, data: dict[str, Any], name: str) -> Header:
+def read_header(kind: str, data: dict[str, Any], name: str) -> Header:
+    """The header, if it is one of this version."""
     if kind != "header":
         raise ValueError(kind)
     version = data["version"]

@@ -6,7 +6,7 @@ import json
 
 from ..analysis.figures import BYTES, CORES, SECONDS, humanize
 from .as_text import tell_ending
-from .cells import clip, neutralize
+from .cells import clip, count_cells, neutralize
 from .columns import align
 from .moment import write_moment
 from .plain import to_plain
@@ -17,17 +17,19 @@ if TYPE_CHECKING:
 
     from ..analysis.listing import ListedRun
 
-_COMMAND_CELLS = 48
+# Of any text that a file brings; of a command where there is no room.
+_MOST_CELLS, _FEWEST_CELLS = 48, 12
 _HEADING = ("when", "time", "end", "peak RAM", "GPU RAM", "cores", "command", "file")
 _WORDS = frozenset({0, 2, 6, 7})
+_COMMAND = _HEADING.index("command")
 
 
-def render_text(runs: Sequence[ListedRun]) -> str:
-    """A table, and below it the files that cannot be read."""
+def render_text(runs: Sequence[ListedRun], columns: int | None = None) -> str:
+    """A table, and below it the files that cannot be read. On a screen of so many columns, commands make room for the rest."""
     if not runs:
         return "No recordings.\n"
     readable = [run for run in runs if not run.problem]
-    lines = align([_HEADING, *map(_cells, readable)], _WORDS) if readable else []
+    lines = _table([_HEADING, *map(_cells, readable)], columns) if readable else []
     lines += [f"damaged: {neutralize(run.problem)}" for run in runs if run.problem]
     return "\n".join(lines) + "\n"
 
@@ -37,17 +39,33 @@ def render_json(runs: Sequence[ListedRun]) -> str:
     return json.dumps([to_plain(run) for run in runs], indent=1) + "\n"
 
 
+def _table(rows: list[tuple[str, ...]], columns: int | None) -> list[str]:
+    lines = align(rows, _WORDS)
+    too_many = 0 if columns is None else max(map(count_cells, lines)) - columns
+    if too_many <= 0:
+        return lines
+    longest = max(count_cells(row[_COMMAND]) for row in rows)
+    cells = max(_FEWEST_CELLS, longest - too_many)
+    return align(
+        [(*row[:_COMMAND], clip(row[_COMMAND], cells), *row[_COMMAND + 1 :]) for row in rows], _WORDS
+    )
+
+
 def _cells(run: ListedRun) -> tuple[str, ...]:
     when = run.started_at
     if run.started_seconds is not None:
         when = write_moment(run.started_seconds, "%Y-%m-%d %H:%M:%S")
     return (
-        neutralize(when),
+        _clean(when),
         humanize(run.seconds, SECONDS),
-        neutralize(tell_ending(run.ending, run.exit_code)),
+        _clean(tell_ending(run.ending, run.exit_code)),
         humanize(run.peak_ram_bytes, BYTES),
         humanize(run.peak_gpu_bytes, BYTES),
         humanize(run.mean_cores, CORES),
-        clip(neutralize(" ".join(run.command)), _COMMAND_CELLS) or "-",
+        _clean(" ".join(run.command)) or "-",
         neutralize(run.path),
     )
+
+
+def _clean(text: str) -> str:
+    return clip(neutralize(text), _MOST_CELLS)
