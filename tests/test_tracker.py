@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 import gpu_tracker as gput
+from gpu_tracker.errors import UsageError
 from gpu_tracker.recording.reader import load
 
 
@@ -267,3 +268,19 @@ def test_nobody_who_waits_for_all_children_waits_for_the_sampler() -> None:
     )
 
     assert output == "nobody\n"
+
+
+def test_a_start_that_is_refused_leaves_nothing(tmp_path: Path) -> None:
+    """So that the next attempt is not refused for what the first has left."""
+    (tmp_path / "run.jsonl").write_text("somebody else's")
+    tracker = quiet(record=tmp_path / "run.jsonl", tracking_file=tmp_path / "x.csv")
+    with pytest.raises(UsageError, match="exists already"):
+        tracker.start()
+    left = [path.name for path in tmp_path.iterdir()]
+    (tmp_path / "run.jsonl").unlink()
+    with tracker:
+        pass
+
+    assert left == ["run.jsonl"]
+    assert tracker.recording_path == str(tmp_path / "run.jsonl")
+    assert (tmp_path / "x.csv").stat().st_size > 0

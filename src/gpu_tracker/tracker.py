@@ -152,13 +152,14 @@ class Tracker:
         self._recording = None
         if self.tracking_file is not None:
             _create_tracking_file(self.tracking_file)
-        self.recording_path = self._create_recording()
-        self._regions_place = None if self._root_was_given else choose_place(os.environ)
-        self._plan = self._make_plan()
+        self.recording_path = self._regions_place = None
         try:
+            self.recording_path = self._create_recording()
+            self._regions_place = None if self._root_was_given else choose_place(os.environ)
+            self._plan = self._make_plan()
             self._sampler = self._start_sampler(self._plan)
         except BaseException:
-            self._remove_place()
+            self._remove_made()
             raise
         if self._regions_place is not None:
             self._outer_place = os.environ.get(PLACE_VARIABLE)
@@ -270,6 +271,14 @@ class Tracker:
     def _remove_place(self) -> None:
         if self._regions_place is not None:
             remove_place(self._regions_place)
+
+    def _remove_made(self) -> None:
+        """Nothing has been tracked: an empty file would only be in the way of the next attempt."""
+        self._remove_place()
+        for made in (self.tracking_file, self.recording_path):
+            if made is not None and os.path.exists(made):
+                os.unlink(made)
+        self.recording_path = None
 
     def _make_plan(self) -> Plan:
         settings = self._settings

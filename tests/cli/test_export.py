@@ -14,8 +14,10 @@ from pathlib import Path
 
 import pytest
 
+from cli.conftest import Run
 from gpu_tracker import Tracker
-from recordings_made import make_full
+from nvml_simulator import Simulator
+from recordings_made import Made, make_full, plain_sample
 
 
 def export(command_line: str, *arguments: object) -> subprocess.CompletedProcess[str]:
@@ -58,6 +60,7 @@ def test_what_cannot_be_done_is_one_sentence(command_line: str, tmp_path: Path) 
         ((path, "-o", tmp_path / "y.csv", "--table", "steps"), "is not a table"),
         ((path, "-o", tmp_path / "y.csv", "--layout", "round"), "is not a layout"),
         ((path, "-o", tmp_path / "y.json", "--layout", "tracking"), "Invalid file name"),
+        ((path, "-o", tmp_path / "y.csv", "--layout", "tracking", "--table", "regions"), "has no tables"),
         ((path, "-o", tmp_path / "y.csv", "--layout", "tracking", "--ru", "GB"), "not a valid RAM unit"),
         ((path, "-o", tmp_path / "there.csv"), "exists already"),
         ((path, "-o", tmp_path / "z.json", "--overwrite"), "is the recording itself"),
@@ -121,6 +124,65 @@ def test_a_tracker_writes_a_tracking_file(tmp_path: Path, suffix: str) -> None:
     assert all(5 < float(row["main_ram"]) < 2000 for row in rows)
 
 
+@pytest.mark.parametrize(("suffix", "arguments"), [("csv", ["--layout", "tracking"]), ("json", [])])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_leaves_no_draft(
+    command_line: str, tmp_path: Path, suffix: str, arguments: list[str], number: signal.Signals
+) -> None:
+    """And it ends the command as it ends any other."""
+    path, output = make_long(tmp_path / "x.jsonl"), tmp_path / f"y.{suffix}"
+    with subprocess.Popen([command_line, "export", str(path), "-o", str(output), *arguments]) as process:
+        deadline = time.monotonic() + 30
+        while not list(tmp_path.glob("*.tmp")):
+            assert time.monotonic() < deadline
+            time.sleep(0.001)
+        process.send_signal(number)
+
+    assert process.returncode == -number
+    assert [file.name for file in tmp_path.iterdir()] == ["x.jsonl"]
+
+
+def make_long(path: Path) -> Path:
+    """A recording that takes a while to write."""
+    with Made(path) as writer:
+        for second in range(100_000):
+            writer.write_sample(plain_sample(float(second)))
+    return path
+
+
+def test_a_link_in_the_place_of_a_draft_is_not_followed(command_line: str, tmp_path: Path) -> None:
+    """Nobody can foresee the name of a draft, so a file that looks like one is in nobody's way."""
+    path, victim = make_full(tmp_path / "x.jsonl"), tmp_path / "victim"
+    victim.write_text("precious")
+    script = (
+        "for output in a.json b.csv; do ln -s victim $output.$$.tmp; done\n"
+        f'exec {command_line} $0 $1 -o $2 ${{3+"$3"}}'
+    )
+    for words in (["report", path, "a.json"], ["export", path, "b.csv", "--overwrite"]):
+        finished = subprocess.run(
+            ["sh", "-c", script, *map(str, words)], cwd=tmp_path, capture_output=True, text=True
+        )
+        assert (finished.returncode, finished.stderr) == (0, "")
+
+    assert victim.read_text() == "precious"
+    assert (tmp_path / "a.json").is_file()
+    assert (tmp_path / "b.csv").is_file()
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o640, 0o444])
+def test_a_file_that_is_replaced_keeps_its_permissions(command_line: str, tmp_path: Path, mode: int) -> None:
+    """Who may not read the old one may not read the new one."""
+    path = make_full(tmp_path / "x.jsonl")
+    for command, name, arguments in (("export", "y.csv", ["--overwrite"]), ("report", "y.txt", [])):
+        output = tmp_path / name
+        output.write_text("before")
+        output.chmod(mode)
+        subprocess.run([command_line, command, str(path), "-o", str(output), *arguments], check=True)
+
+        assert output.read_text() != "before"
+        assert output.stat().st_mode & 0o777 == mode
+
+
 def test_a_kill_leaves_the_rows_so_far(command_line: str, tmp_path: Path) -> None:
     """The command line is killed, and the job with it."""
     path = tmp_path / "x.csv"
@@ -146,6 +208,54 @@ def test_a_kill_leaves_the_rows_so_far(command_line: str, tmp_path: Path) -> Non
 
     assert len(rows) >= 5
     assert float(rows[-1]["timestamp"]) > float(rows[0]["timestamp"])
+
+
+@pytest.mark.parametrize("suffix", ["csv", "sqlite"])
+def test_a_driver_that_takes_its_time_is_in_the_tracking_file(
+    run: Run, hardware: Simulator, tmp_path: Path, suffix: str
+) -> None:
+    """Its devices are counted, and nothing is 0 that was not known yet."""
+    hardware.delay("nvmlInit*", 2500)
+    hardware.set_utilization(0, 80)
+    finished = run("run", "--no-record", "--st", "0.2", "--tf", f"x.{suffix}", "--", "sleep", "4")
+    static, rows = read_tracking(tmp_path / f"x.{suffix}")
+    busy = [row["gpu_sum_utilization_percent"] for row in rows]
+
+    assert finished.returncode == 0
+    assert (int(static["system_gpu_count"]), int(static["n_expected_gpus"])) == (2, 2)
+    assert float(static["gpu_ram_system_capacity"]) > 70
+    assert busy[0] in ("", None)
+    assert float(busy[-1]) == 80.0
+    assert {float(value) for value in busy if value not in ("", None)} == {80.0}
+
+
+def test_a_driver_that_hangs_leaves_its_columns_empty(run: Run, hardware: Simulator, tmp_path: Path) -> None:
+    """How many GPUs there are is not known, which is not none."""
+    hardware.delay("nvmlInit*", 20_000)
+    run("run", "--no-record", "--st", "0.2", "--tf", "x.csv", "--", "sleep", "0.5")
+    static, rows = read_tracking(tmp_path / "x.csv")
+
+    assert (static["system_gpu_count"], static["gpu_ram_system_capacity"]) == ("", "")
+    assert len(rows) >= 2
+    assert {row["system_gpu_ram"] for row in rows} == {""}
+
+
+def test_a_refused_run_leaves_nothing(run: Run, tmp_path: Path) -> None:
+    """So that the corrected one is not refused for what the first has left."""
+    (tmp_path / "there.jsonl").write_text("somebody else's")
+    before = sorted(tmp_path.iterdir())
+    for wrong in (["--record", "there.jsonl"], ["--record", "y.jsonl", "--guuids", "GPU-7"]):
+        for command in (
+            ["run", *wrong, "--tf", "x.csv", "--", "true"],
+            ["attach", *wrong, "--tf", "x.csv", "1"],
+        ):
+            finished = run(*command)
+
+            assert (finished.returncode, finished.stderr.count("\n")) == (2, 1)
+            assert sorted(tmp_path.iterdir()) == before
+    assert (
+        run("run", "--record", "y.jsonl", "--tf", "x.csv", "--guuids", "GPU-1", "--", "true").returncode == 0
+    )
 
 
 def test_a_tracking_file_is_checked_before_the_job_starts(command_line: str, tmp_path: Path) -> None:

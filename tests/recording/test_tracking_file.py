@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import csv
+import resource
 import sqlite3
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -120,7 +124,7 @@ def test_rows_are_there_as_they_come(tmp_path: Path, suffix: str) -> None:
     path = check_tracking_path(str(tmp_path / f"x{suffix}"))
     create_tracking_file(path)
     file = TrackingFile(path, header(), UNITS)
-    file.add(plain_sample(1.0), ())
+    file.add(plain_sample(1.0), (), are_all_known=False)
     before = read(path)
     file.add(plain_sample(2.0), GPUS)
     static, rows = read(path)
@@ -159,6 +163,122 @@ def test_a_short_job_is_written_at_its_end(tmp_path: Path) -> None:
     file.close(GPUS)
 
     assert len(read(path)[1]) == 1
+
+
+def test_what_no_driver_has_told_is_empty() -> None:
+    """Nothing is as good as 0 only where there is no device."""
+    names = [name for name, _ in STATIC_COLUMNS]
+    unknown = dict(zip(names, make_static_row(header(), None, UNITS), strict=True))
+    none = dict(zip(names, make_static_row(header(), (), UNITS), strict=True))
+    silent = dict(zip(names, make_static_row(header(), (gpu(0, memory=None),), UNITS), strict=True))
+    gpu_columns = [name for name, _ in DATA_COLUMNS if "gpu" in name]
+    (early,) = rows_of(plain_sample(1.0))  # its devices answered later
+    (mute,) = rows_of(gpu_sample(1.0)._replace(gpus=(GpuSample("GPU-0"), GpuSample("GPU-1"))))
+    row = next(make_data_rows([plain_sample(1.0)], header(), (), UNITS))
+    without = dict(zip((name for name, _ in DATA_COLUMNS), row, strict=True))
+
+    assert [unknown[name] for name in names if "gpu" in name and "unit" not in name] == [None, None, None]
+    assert (none["gpu_ram_system_capacity"], none["system_gpu_count"], none["n_expected_gpus"]) == (0.0, 0, 0)
+    assert (silent["gpu_ram_system_capacity"], silent["system_gpu_count"]) == (None, 1)
+    assert [early[name] for name in gpu_columns] == [None] * 6
+    assert [mute[name] for name in gpu_columns] == [None] * 6
+    assert [without[name] for name in gpu_columns] == [0.0] * 6
+
+
+def test_a_driver_that_never_answers_leaves_its_columns_empty(tmp_path: Path) -> None:
+    """The others are not held back for ever, and once it does answer the rows have what it tells."""
+    path = str(tmp_path / "x.csv")
+    create_tracking_file(path)
+    file = TrackingFile(path, header(), UNITS)
+    file.add(plain_sample(29.0), (), are_all_known=False)
+    held = Path(path).read_text()
+    file.add(plain_sample(30.0), (), are_all_known=False)
+    file.add(gpu_sample(31.0), GPUS, are_all_known=True)
+    file.close(GPUS)
+    static, rows = read(path)
+    used = [name for name, _ in DATA_COLUMNS].index("system_gpu_ram")
+
+    assert held == ""
+    assert static[-2:] == ["", ""]
+    assert [row[used] for row in rows[:2]] == ["", ""]
+    assert float(rows[2][used]) > 0
+
+
+def test_a_reader_keeps_nobody_waiting_and_costs_no_row(tmp_path: Path) -> None:
+    """Rows that a locked database does not take are written when it is free."""
+    path = str(tmp_path / "x.sqlite")
+    create_tracking_file(path)
+    file = TrackingFile(path, header(), UNITS)
+    file.add(plain_sample(0.0), GPUS)
+    with closing(sqlite3.connect(path, isolation_level=None)) as reader:
+        reader.execute("BEGIN")
+        reader.execute("SELECT * FROM data").fetchall()
+        began = time.monotonic()
+        for second in range(1, 4):
+            file.add(plain_sample(float(second)), GPUS)
+        waited = time.monotonic() - began
+        reader.execute("COMMIT")
+    file.add(plain_sample(4.0), GPUS)
+    written = len(read(path)[1])
+    file.close(GPUS)
+
+    assert waited < 2.0  # once five seconds each
+    assert written == len(read(path)[1]) == 5
+
+
+def test_a_reader_that_never_goes_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What waits is bounded: every other row is left out, and in the end the rest is lost."""
+    monkeypatch.setattr(tracking_file, "_MOST_HELD", 8)
+    path = str(tmp_path / "x.sqlite")
+    create_tracking_file(path)
+    file = TrackingFile(path, header(), UNITS)
+    file.add(plain_sample(0.0), GPUS)
+    said = []
+    with closing(sqlite3.connect(path, isolation_level=None)) as reader:
+        reader.execute("BEGIN")
+        reader.execute("SELECT * FROM data").fetchall()
+        for second in range(1, 101):
+            try:
+                file.add(plain_sample(float(second)), GPUS)
+            except OSError as error:
+                said.append(error.strerror)
+            assert len(file._held) < 8
+        with pytest.raises(OSError, match="database is locked"):
+            file.close(GPUS)
+
+    assert set(said) == {"database is locked"}
+    assert len(read(path)[1]) == 1
+
+
+@contextmanager
+def room_for(size_bytes: int) -> Iterator[None]:
+    """No file may grow beyond it, as on a full disk."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size_bytes, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+def test_a_full_disk_tears_no_row(tmp_path: Path) -> None:
+    """There are whole rows only, and all of them when there is room again."""
+    path = str(tmp_path / "x.csv")
+    create_tracking_file(path)
+    file = TrackingFile(path, header(), UNITS)
+    file.add(plain_sample(0.0), GPUS)
+    before = Path(path).read_text()
+    with room_for(len(before) + 10):
+        for second in (1.0, 2.0):
+            with pytest.raises(OSError, match="No space left on device"):
+                file.add(plain_sample(second), GPUS)
+    torn = Path(path).read_text()
+    file.add(plain_sample(3.0), GPUS)
+    file.close(GPUS)
+    _, rows = read(path)
+
+    assert torn == before
+    assert [len(row) for row in rows] == [len(DATA_COLUMNS)] * 4
 
 
 def test_a_database_that_cannot_be_written_is_an_error_of_the_system(tmp_path: Path) -> None:

@@ -74,13 +74,18 @@ def _track(name: str, arguments: list[str]) -> int:
 
 
 def _show_help(arguments: list[str]) -> int:
+    import textwrap
+
     from .execute import make_parser
+    from .options import HELP_COLUMNS
 
     parser = make_parser()
     lines = ["Commands (gpu-tracker COMMAND --help tells more):"]
     for name in COMMANDS:
         summary = (_load(name).__doc__ or "").splitlines()[0]
-        lines.append(f"  {name:<8} {summary}")
+        lines += textwrap.wrap(
+            summary, HELP_COLUMNS, initial_indent=f"  {name:<8} ", subsequent_indent=" " * 11
+        )
     parser.epilog = "\n".join(lines)
     parser.parse_args(arguments or ["--help"])
     return 0

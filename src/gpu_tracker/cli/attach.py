@@ -16,7 +16,7 @@ from ..sampler.wire import FINAL, Plan, Start
 from .options import Parser, add_measuring, add_output, add_recording, check_format, to_settings
 from .output import Output
 from .run import show
-from .tracking import DEFAULT_DIRECTORY, create_recording, make_tracking_file, resolve_gpus
+from .tracking import DEFAULT_DIRECTORY, create_recording, make_tracking_file, remove_made, resolve_gpus
 
 NAME = "attach"
 _ANSWER_SECONDS = 10.0
@@ -35,27 +35,35 @@ def main(arguments: list[str], sampler: SamplerProcess) -> int:
     pid = _find_process(options.pid)
     output = Output(options.output)
     command = _read_command(pid)
-    path = create_recording(options.record, command, pid)
-    plan = Plan(
-        owner_pid=os.getpid(),
-        example_pid=pid,
-        has_our_environment=False,
-        starts_the_job=False,
-        command=command,
-        sleep_seconds=settings.sleep_time,
-        n_expected_cores=settings.n_expected_cores,
-        gpu_uuids=resolve_gpus(sampler, settings),
-        gpu_vendors=settings.gpu_vendors,
-        max_overhead=settings.max_overhead,
-        full_resolution=settings.full_resolution,
-        source=read_process_source(),
-        recording_path=path,
-        regions_place=None,
-        tracking=make_tracking_file(options.tracking_file, settings),
-    )
-    sampler.send("prepare", *plan)
-    if not sampler.wait_until_ready(READY_SECONDS):
-        raise UsageError("The sampler did not come up.")
+    source = read_process_source()
+    gpu_uuids = resolve_gpus(sampler, settings)
+    path = tracking = None
+    try:
+        tracking = make_tracking_file(options.tracking_file, settings)
+        path = create_recording(options.record, command, pid)
+        plan = Plan(
+            owner_pid=os.getpid(),
+            example_pid=pid,
+            has_our_environment=False,
+            starts_the_job=False,
+            command=command,
+            sleep_seconds=settings.sleep_time,
+            n_expected_cores=settings.n_expected_cores,
+            gpu_uuids=gpu_uuids,
+            gpu_vendors=settings.gpu_vendors,
+            max_overhead=settings.max_overhead,
+            full_resolution=settings.full_resolution,
+            source=source,
+            recording_path=path,
+            regions_place=None,
+            tracking=tracking,
+        )
+        sampler.send("prepare", *plan)
+        if not sampler.wait_until_ready(READY_SECONDS):
+            raise UsageError("The sampler did not come up.")
+    except BaseException:
+        remove_made(path, tracking)
+        raise
     # Interrupting is the normal way to end: it must not be an exception in the middle of something.
     wake_reading, wake_writing = os.pipe()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
@@ -72,8 +80,7 @@ def main(arguments: list[str], sampler: SamplerProcess) -> int:
 
         recording = recover(sampler, plan, start)
     sampler.close()
-    show(output, recording, format_name, path)
-    return 0
+    return 0 if show(output, recording, format_name, path) else 1
 
 
 def _find_process(text: str) -> int:

@@ -20,8 +20,10 @@ if TYPE_CHECKING:
 NAME = "doctor"
 
 _EPILOG = """\
-Exit code 0: everything that this machine has can be measured (also if it has no GPU).
-          1: something that is there cannot be: a driver that fails or hangs, a device or figure that is denied or lost.
+Exit code 0: everything that this machine has can be measured, also if it has
+             no GPU.
+          1: something that is there cannot be: a driver that fails or hangs, a
+             device or figure that is denied or lost.
 A figure that a device simply does not have, and warnings (!), do not count.
 """
 

@@ -1,7 +1,8 @@
 """The paper's command line, to the letter: gpu-tracker -e "command arguments".
 
-Runs a command and prints the computational resource usage (RAM, GPU RAM, CPU utilization, GPU utilization
-and compute time) of its process and all descendants.
+Runs a command and prints the computational resource usage (RAM, GPU RAM, CPU
+utilization, GPU utilization and compute time) of its process and all its
+descendants.
 """
 
 from __future__ import annotations
@@ -47,13 +48,14 @@ def main(arguments: list[str], sampler: SamplerProcess) -> int:
             say(note)
     usage = paper.build_usage(report, settings)
     text = json.dumps(paper.to_json(usage), indent=1) if format_name == "json" else paper.render_text(usage)
-    write_all(
-        1, f"Resource tracking complete. Process completed with status code: {tracked.ending.returncode}\n"
-    )
     try:
+        write_all(
+            1,
+            f"Resource tracking complete. Process completed with status code: {tracked.ending.returncode}\n",
+        )
         output.write(text if output.is_file else f"{text}\n", otherwise=1)
     except TrackerError as error:
-        say(f"{error} The result is:\n{text}")
+        say(f"{error} The result is:", f"{text}\n")
     return tracked.ending.exit_code
 
 

@@ -57,6 +57,8 @@ def main(arguments: list[str]) -> int:
     options = parser.parse_args(arguments)
     if options.layout not in (_TABLES, _TRACKING):
         raise UsageError(f'"{options.layout}" is not a layout. Layouts are {_TABLES} and {_TRACKING}.')
+    if options.layout == _TRACKING and options.table is not None:
+        raise UsageError(f"The layout {_TRACKING} has no tables to choose from.", "Leave out --table.")
     if os.path.realpath(options.output) == os.path.realpath(options.file):
         raise UsageError(f"{options.output} is the recording itself.")
     recording = (_write_tracking if options.layout == _TRACKING else _write_tables)(options)

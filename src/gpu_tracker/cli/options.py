@@ -12,11 +12,40 @@ if TYPE_CHECKING:
     from typing import NoReturn
 
 
+HELP_COLUMNS = 80
+_NO_BREAK = "\xa0"
+
+
 class _Formatter(argparse.RawDescriptionHelpFormatter):
     """Of a fixed width: to ask the terminal for its own, argparse imports half a library for every option."""
 
     def __init__(self, prog: str) -> None:
-        super().__init__(prog, width=100)
+        super().__init__(prog, width=HELP_COLUMNS)
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        """Only lines that are too long are broken; of an example what is two spaces apart stays whole."""
+        return "".join(f"{indent}{part}\n" for line in text.splitlines() for part in _break(line, width))
+
+
+def _break(line: str, width: int) -> list[str]:
+    import re
+    import textwrap
+
+    if len(line) <= width:
+        return [line]
+    words = line.lstrip()
+    margin = line[: len(line) - len(words)]
+    if margin:
+        words = re.sub("(?<! ) (?! )", _NO_BREAK, words)
+    parts = textwrap.wrap(
+        words,
+        width,
+        initial_indent=margin,
+        subsequent_indent=margin,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    return [part.replace(_NO_BREAK, " ") for part in parts]
 
 
 class Parser(argparse.ArgumentParser):

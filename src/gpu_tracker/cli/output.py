@@ -8,6 +8,8 @@ import stat
 
 from ..errors import TrackerError, UsageError
 
+_STREAMS = {1: "standard output", 2: "standard error"}
+
 
 class Output:
     """A place for one text: a file, `-` for standard output, or None for wherever the command usually writes."""
@@ -49,18 +51,24 @@ class Output:
 
 
 def write_all(fd: int, text: str) -> None:
-    """Write to a stream that may be closed or full at the other end (`| head`): then nobody wants it."""
+    """Write to a stream. A pipe whose reader has gone (`| head`) wants no more; any other failure is an error."""
     content = text.encode("utf-8", "backslashreplace")
     try:
         while content:
             content = content[os.write(fd, content) :]
-    except OSError:
-        pass
+    except OSError as error:
+        if error.errno != errno.EPIPE:
+            raise TrackerError(f"Cannot write to {_STREAMS[fd]}: {error.strerror}.") from None
 
 
-def say(text: str) -> None:
-    """A line to the user, beside the job's own output."""
-    write_all(2, f"gpu-tracker: {text}\n")
+def say(text: str, result: str = "") -> None:
+    """A line to the user, beside the job's own output, and below it a result that has no better place."""
+    from ..reports.cells import neutralize
+
+    try:
+        write_all(2, f"gpu-tracker: {neutralize(text)}\n{result}")
+    except TrackerError:
+        pass  # there is nowhere left to say so
 
 
 def _is_same(path: str, fd: int) -> bool:
@@ -83,12 +91,7 @@ def _why_not(path: str) -> int:
 
 
 def _replace(path: str, text: str) -> None:
-    draft = f"{path}.{os.getpid()}.tmp"
-    try:
-        with open(draft, "w", encoding="utf-8") as file:
-            file.write(text)
-        os.replace(draft, path)
-    except OSError:
-        if os.path.exists(draft):
-            os.unlink(draft)
-        raise
+    from ..exports.draft import drafted
+
+    with drafted(path, may_replace=True) as draft, open(draft, "w", encoding="utf-8") as file:
+        file.write(text)

@@ -36,9 +36,11 @@ _DEFAULT_FIELDS = (
 )
 _DEFAULT_LOOP_SECONDS = "5"
 _EPILOG = """\
-nvidia-smi's own spellings work too, so that a recipe needs a new first word only:
-  gpu-tracker query --query-gpu=timestamp,utilization.gpu,memory.used --format=csv,noheader,nounits -l 1
-CSV has nvidia-smi's units (MiB) and [N/A]; JSON has bytes, percent, watts, megahertz and degrees, and null.
+nvidia-smi's own spellings work too: a recipe needs a new first word only.
+  gpu-tracker query --query-gpu=timestamp,utilization.gpu,memory.used \\
+    --format=csv,noheader,nounits -l 1
+CSV has nvidia-smi's units (MiB) and [N/A]; JSON has bytes, percent, watts,
+megahertz and degrees, and null.
 Ctrl-C ends it. The exit code is 1 if there is no GPU to ask.
 """
 

@@ -46,16 +46,19 @@ def main(arguments: list[str], sampler: SamplerProcess) -> int:
     if options.frameworks:
         hook_into_python()
     tracked = track_command(sampler, command, settings, options.record, options.tracking_file)
+    # Whatever becomes of the result, the exit code is the job's.
     show(output, tracked.recording, format_name, tracked.recording_path)
     return tracked.ending.exit_code
 
 
-def show(output: Output, recording: Recording, format_name: str, recording_path: str | None) -> None:
-    """The result where it was asked for, or else where it can be seen: it must not be lost."""
+def show(output: Output, recording: Recording, format_name: str, recording_path: str | None) -> bool:
+    """The result where it was asked for, or else where it can be seen: it must not be lost. Whether the former."""
     text = render(build(recording), format_name)
     if format_name == "text" and recording_path is not None:
         text += f"  recording: {recording_path}\n"
     try:
         output.write(text, otherwise=2)
     except TrackerError as error:
-        say(f"{error} The result is:\n{text}")
+        say(f"{error} The result is:", text)
+        return False
+    return True

@@ -58,6 +58,13 @@ def make_tracking_file(path: str | None, settings: Settings) -> tuple[str, tuple
     return place, (settings.ram_unit, settings.gpu_ram_unit, settings.time_unit)
 
 
+def remove_made(recording_path: str | None, tracking: tuple[str, tuple[str, str, str]] | None) -> None:
+    """Nothing has been tracked: an empty file would only be in the way of the next attempt."""
+    for made in (recording_path, tracking and tracking[0]):
+        if made is not None and os.path.exists(made):
+            os.unlink(made)
+
+
 def hook_into_python() -> None:
     """Have every Python process of the job find our module before its own program begins."""
     hook = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "hook")
@@ -82,39 +89,39 @@ def track_command(
 ) -> Tracked:
     """Run the command under the sampler, and never let the one suffer from the other."""
     source = read_process_source()
-    tracking = make_tracking_file(tracking_file, settings)
-    path = create_recording(record, command, os.getpid())
-    from .job import CannotStartError, Job
+    gpu_uuids = resolve_gpus(sampler, settings)
+    from .job import Job
 
     place = choose_place(os.environ)
     if place is not None:
         # The job inherits it.
         os.environ[PLACE_VARIABLE] = put_inside(place, os.environ.get(PLACE_VARIABLE))
-    plan = Plan(
-        owner_pid=os.getpid(),
-        example_pid=os.getpid(),
-        has_our_environment=True,
-        starts_the_job=True,
-        command=mask_secrets(command),
-        sleep_seconds=settings.sleep_time,
-        n_expected_cores=settings.n_expected_cores,
-        gpu_uuids=resolve_gpus(sampler, settings),
-        gpu_vendors=settings.gpu_vendors,
-        max_overhead=settings.max_overhead,
-        full_resolution=settings.full_resolution,
-        source=source,
-        regions_place=place,
-        recording_path=path,
-        tracking=tracking,
-    )
-    sampler.send("prepare", *plan)
-    sampler.wait_until_ready(READY_SECONDS)
+    path = tracking = None
     try:
+        tracking = make_tracking_file(tracking_file, settings)
+        path = create_recording(record, command, os.getpid())
+        plan = Plan(
+            owner_pid=os.getpid(),
+            example_pid=os.getpid(),
+            has_our_environment=True,
+            starts_the_job=True,
+            command=mask_secrets(command),
+            sleep_seconds=settings.sleep_time,
+            n_expected_cores=settings.n_expected_cores,
+            gpu_uuids=gpu_uuids,
+            gpu_vendors=settings.gpu_vendors,
+            max_overhead=settings.max_overhead,
+            full_resolution=settings.full_resolution,
+            source=source,
+            regions_place=place,
+            recording_path=path,
+            tracking=tracking,
+        )
+        sampler.send("prepare", *plan)
+        sampler.wait_until_ready(READY_SECONDS)
         job = Job(command)
-    except CannotStartError:
-        for made in (path, tracking and tracking[0]):
-            if made is not None:
-                os.unlink(made)
+    except BaseException:
+        remove_made(path, tracking)
         if place is not None:
             remove_place(place)
         raise

@@ -28,8 +28,9 @@ NAME = "watch"
 _LEAVING_KEYS = ("q", "Q")
 
 _EPILOG = """\
-On a terminal: a table that is redrawn in place; q or Ctrl-C leaves it. Into a pipe or file: one line per GPU and
-interval (`-` is what is not known), or with --json one object per look, in bytes, percent, watts and degrees.
+On a terminal: a table that is redrawn in place; q or Ctrl-C leaves it.
+Into a pipe or file: one line per GPU and interval (`-` is what is not known),
+or with --json one object per look, in bytes, percent, watts and degrees.
 """
 
 

@@ -1,29 +1,37 @@
 """Writing a tracking file while the job runs: whole rows as they come, so that a kill costs none that is there.
 
 Its first row tells how many GPUs there are, which the drivers take a moment to say: the first samples are held back.
+So are those that a full disk or somebody who reads the file keeps out of it.
 """
 
 from __future__ import annotations
 
+import errno
 import os
+import time
 
 from ..errors import UsageError
 from .tracking_rows import (
     DATA_COLUMNS,
     STATIC_COLUMNS,
     TrackingUnits,
-    make_data_row,
+    make_data_rows,
     make_static_row,
 )
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import Any
 
     from ..model import Gpu, Header, Sample
+    from .tracking_rows import Row
 
-_HELD_SECONDS = 2.0
+# A driver that has not answered by then may never answer: its columns are empty.
+_HELD_SECONDS = 30.0
+# Beyond it every other row that waits is left out. More than come in the seconds above at the quickest pace.
+_MOST_HELD = 4000
+_ROWS_AT_ONCE = 50
+_LAST_WAIT_SECONDS = 0.5
 _SQLITE_SUFFIX = ".sqlite"
 _SUFFIXES = (".csv", _SQLITE_SUFFIX)
 _TYPES = {"integer": "INTEGER", "real": "REAL", "text": "TEXT"}
@@ -52,7 +60,7 @@ def create_tracking_file(path: str) -> None:
 
 
 class TrackingFile:
-    """A file that grows by a row with each sample."""
+    """A file that grows by a row with each sample. Rows that cannot be written wait until they can."""
 
     def __init__(self, path: str, header: Header, units: TrackingUnits, name: str = "") -> None:
         """`name` is what it will be called, if that is not yet its path."""
@@ -61,29 +69,52 @@ class TrackingFile:
         self._units = units
         self._held: list[Sample] = []
         self._before: Sample | None = None
-        self._gpus: tuple[Gpu, ...] | None = None
+        self._has_begun = False
 
-    def add(self, sample: Sample, gpus: Sequence[Gpu]) -> None:
-        """One more row. Raises OSError if it cannot be written."""
+    def add(self, sample: Sample, gpus: Sequence[Gpu], *, are_all_known: bool = True) -> None:
+        """One more row, as soon as all devices are known. Raises OSError if it cannot be written now; it is kept."""
         self._held.append(sample)
-        if sample.at_seconds >= _HELD_SECONDS:
-            self._write(gpus)
-
-    def close(self, gpus: Sequence[Gpu]) -> None:
-        """Write what is still held back."""
+        if not are_all_known and sample.at_seconds < _HELD_SECONDS:
+            return
         try:
-            self._write(gpus)
+            self._write(gpus, are_all_known)
+        except BlockingIOError:
+            # Somebody reads: nothing is lost yet, and nothing is worth a word.
+            if len(self._held) < _MOST_HELD:
+                return
+            raise
+        finally:
+            if len(self._held) >= _MOST_HELD:
+                del self._held[::2]
+
+    def close(self, gpus: Sequence[Gpu], *, are_all_known: bool = True) -> None:
+        """Write what is still held back. A reader gets a moment to finish; raises OSError if rows are lost."""
+        deadline = time.monotonic() + _LAST_WAIT_SECONDS
+        try:
+            while not self._is_written(gpus, are_all_known, deadline):
+                time.sleep(_LAST_WAIT_SECONDS / 20)
         finally:
             self._sheet.close()
 
-    def _write(self, gpus: Sequence[Gpu]) -> None:
-        if self._gpus is None:
-            self._gpus = tuple(gpus)
-            self._sheet.begin(make_static_row(self._header, self._gpus, self._units))
-        while self._held:
-            sample = self._held[0]
-            self._sheet.add(make_data_row(sample, self._before, self._header, self._gpus, self._units))
-            self._before = self._held.pop(0)
+    def _is_written(self, gpus: Sequence[Gpu], are_all_known: bool, deadline: float) -> bool:
+        try:
+            self._write(gpus, are_all_known)
+        except BlockingIOError:
+            if time.monotonic() >= deadline:
+                raise
+            return False
+        return True
+
+    def _write(self, gpus: Sequence[Gpu], are_all_known: bool) -> None:
+        known = tuple(gpus) if gpus or are_all_known else None
+        while self._held or not self._has_begun:
+            samples = self._held[:_ROWS_AT_ONCE]
+            static = None if self._has_begun else make_static_row(self._header, known, self._units)
+            rows = [*make_data_rows(samples, self._header, known, self._units, self._before)]
+            self._sheet.write(static, rows)
+            self._has_begun = True
+            self._before = samples[-1] if samples else None
+            del self._held[: len(samples)]
 
 
 class _Text:
@@ -92,12 +123,19 @@ class _Text:
     def __init__(self, path: str) -> None:
         self._fd = os.open(path, os.O_WRONLY | os.O_APPEND)
 
-    def begin(self, static: tuple[Any, ...]) -> None:
-        names = [",".join(name for name, _ in columns) for columns in (STATIC_COLUMNS, DATA_COLUMNS)]
-        os.write(self._fd, f"{names[0]}\n{_join(static)}\n{names[1]}\n".encode())
-
-    def add(self, row: tuple[Any, ...]) -> None:
-        os.write(self._fd, f"{_join(row)}\n".encode())
+    def write(self, static: Row | None, rows: Sequence[Row]) -> None:
+        """All of it or nothing: what a full disk tears is taken back."""
+        lines = [*map(_join, rows)]
+        if static is not None:
+            static_names, data_names = (
+                ",".join(name for name, _ in columns) for columns in (STATIC_COLUMNS, DATA_COLUMNS)
+            )
+            lines = [static_names, _join(static), data_names, *lines]
+        content = "".join(f"{line}\n" for line in lines).encode()
+        size_bytes = os.fstat(self._fd).st_size
+        if os.write(self._fd, content) < len(content):
+            os.ftruncate(self._fd, size_bytes)
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     def close(self) -> None:
         os.close(self._fd)
@@ -110,35 +148,44 @@ class _Database:
         import sqlite3
 
         self._errors = sqlite3.Error
-        # Each row is a transaction of its own. A crash of the machine may cost the last ones, a kill none.
-        self._connection = sqlite3.connect(path, isolation_level=None)
+        # The sampler waits for nobody. A crash of the machine may cost the last rows, a kill none.
+        self._connection = sqlite3.connect(path, timeout=0, isolation_level=None)
         try:
-            self._execute("PRAGMA synchronous=OFF", ())
+            self._execute("PRAGMA synchronous=OFF")
         except OSError:
             self.close()
             raise
 
-    def begin(self, static: tuple[Any, ...]) -> None:
-        for table, columns in (("static_data", STATIC_COLUMNS), ("data", DATA_COLUMNS)):
-            types = ", ".join(f"{name} {_TYPES[kind]}" for name, kind in columns)
-            self._execute(f"CREATE TABLE {table} ({types})", ())
-        self._insert("static_data", static)
-
-    def add(self, row: tuple[Any, ...]) -> None:
-        self._insert("data", row)
+    def write(self, static: Row | None, rows: Sequence[Row]) -> None:
+        """All of it or nothing. Raises BlockingIOError while somebody reads or writes."""
+        try:
+            self._execute("BEGIN")
+            if static is not None:
+                for table, columns in (("static_data", STATIC_COLUMNS), ("data", DATA_COLUMNS)):
+                    types = ", ".join(f"{name} {_TYPES[kind]}" for name, kind in columns)
+                    self._execute(f"CREATE TABLE {table} ({types})")
+                self._insert("static_data", static)
+            for row in rows:
+                self._insert("data", row)
+            self._execute("COMMIT")
+        except OSError:
+            if self._connection.in_transaction:
+                self._execute("ROLLBACK")
+            raise
 
     def close(self) -> None:
         self._connection.close()
 
-    def _insert(self, table: str, row: tuple[Any, ...]) -> None:
+    def _insert(self, table: str, row: Row) -> None:
         self._execute(f"INSERT INTO {table} VALUES ({', '.join('?' * len(row))})", row)  # noqa: S608 - our own names
 
-    def _execute(self, statement: str, values: tuple[Any, ...]) -> None:
+    def _execute(self, statement: str, values: Row = ()) -> None:
         try:
             self._connection.execute(statement, values)
         except self._errors as error:
-            raise OSError(5, str(error)) from None
+            number = errno.EAGAIN if "locked" in str(error) else errno.EIO
+            raise OSError(number, str(error)) from None
 
 
-def _join(row: tuple[Any, ...]) -> str:
+def _join(row: Row) -> str:
     return ",".join("" if value is None else str(value) for value in row)

@@ -1,7 +1,7 @@
 """The rows of a tracking file as later versions of the existing tool write it: one per sample, in units of choice. Pure.
 
 Memory is the most in the window, CPU the mean over it. A sample does not tell main and descendants apart on GPUs and
-among threads: where there is more than one process those columns are empty.
+among threads: where there is more than one process those columns are empty. So is what no device tells, or not yet.
 """
 
 from __future__ import annotations
@@ -56,51 +56,61 @@ class TrackingUnits(NamedTuple):
     time: str = "hours"
 
 
-def make_static_row(header: Header, gpus: tuple[Gpu, ...], units: TrackingUnits) -> Row:
-    """What does not change."""
-    memory = sum(gpu.memory_bytes or 0 for gpu in gpus)
+def make_static_row(header: Header, gpus: tuple[Gpu, ...] | None, units: TrackingUnits) -> Row:
+    """What does not change. No tuple of GPUs: nobody knows yet which there are."""
+    memory_bytes = _add_up([gpu.memory_bytes for gpu in gpus or ()], has_devices=gpus != ())
     return (
         *units,
         header.allocation.ram_bytes / BYTES_PER_UNIT[units.ram],
-        memory / BYTES_PER_UNIT[units.gpu_ram],
+        _convert(memory_bytes, BYTES_PER_UNIT[units.gpu_ram]),
         header.allocation.machine_cores,
         header.n_expected_cores,
-        len(gpus),
-        len(_choose_expected(header, gpus)),
+        None if gpus is None else len(gpus),
+        None if gpus is None else len(_choose_expected(header, gpus)),
     )
 
 
 def make_data_rows(
-    samples: Iterable[Sample], header: Header, gpus: tuple[Gpu, ...], units: TrackingUnits
+    samples: Iterable[Sample],
+    header: Header,
+    gpus: tuple[Gpu, ...] | None,
+    units: TrackingUnits,
+    before: Sample | None = None,
 ) -> Iterator[Row]:
-    """One row per sample."""
-    before = None
+    """One row per sample, given the one before them."""
     for sample in samples:
-        yield make_data_row(sample, before, header, gpus, units)
+        yield _make_data_row(sample, before, header, gpus, units)
         before = sample
 
 
-def make_data_row(
-    sample: Sample, before: Sample | None, header: Header, gpus: tuple[Gpu, ...], units: TrackingUnits
+def _make_data_row(
+    sample: Sample,
+    before: Sample | None,
+    header: Header,
+    gpus: tuple[Gpu, ...] | None,
+    units: TrackingUnits,
 ) -> Row:
-    """One sample, given the one before it."""
     ram, gpu_ram = BYTES_PER_UNIT[units.ram], BYTES_PER_UNIT[units.gpu_ram]
-    expected = _choose_expected(header, gpus)
-    busy = [gpu.utilization_percent or 0.0 for gpu in sample.gpus if gpu.uuid in expected]
-    job_bytes = sum(gpu.job_bytes or 0 for gpu in sample.gpus)
-    used_bytes = sum(gpu.used_bytes or 0 for gpu in sample.gpus)
+    expected = _choose_expected(header, gpus or ())
+    busy_percent = _add_up(
+        [gpu.utilization_percent for gpu in sample.gpus if gpu.uuid in expected],
+        has_devices=gpus is None or bool(expected),
+    )
+    job_bytes = _add_up([gpu.job_bytes for gpu in sample.gpus], has_devices=gpus != ())
+    used_bytes = _add_up([gpu.used_bytes for gpu in sample.gpus], has_devices=gpus != ())
     is_alone = sample.processes <= 1
+    is_told_apart = job_bytes is not None and (is_alone or not job_bytes)
     return (
         sample.main_ram_bytes.high / ram,
         sample.descendants_ram_bytes.high / ram,
         sample.combined_ram_bytes.high / ram,
         sample.system_ram_bytes / ram,
-        job_bytes / gpu_ram if is_alone or not job_bytes else None,
-        0.0 if is_alone or not job_bytes else None,
-        job_bytes / gpu_ram,
-        used_bytes / gpu_ram,
-        sum(busy, 0.0),
-        sum(busy, 0.0) / max(1, len(expected)),
+        _convert(job_bytes, gpu_ram) if is_told_apart else None,
+        0.0 if is_told_apart else None,
+        _convert(job_bytes, gpu_ram),
+        _convert(used_bytes, gpu_ram),
+        busy_percent,
+        _convert(busy_percent, max(1, len(expected))),
         sample.threads if is_alone else None,
         0 if is_alone else None,
         sample.threads,
@@ -126,6 +136,16 @@ def _cpu_columns(sample: Sample, before: Sample | None, header: Header) -> Itera
 def _cpu_seconds(sample: Sample) -> tuple[float, ...]:
     main, descendants = sample.main_cpu_seconds, sample.descendants_cpu_seconds
     return sample.system_cpu_seconds, main, descendants, main + descendants
+
+
+def _add_up(values: Iterable[float | None], *, has_devices: bool) -> float | None:
+    """The sum of what is known. Of no device that is nothing; of devices that tell nothing it is not known."""
+    known = [value for value in values if value is not None]
+    return sum(known, 0.0) if known or not has_devices else None
+
+
+def _convert(value: float | None, unit: float) -> float | None:
+    return None if value is None else value / unit
 
 
 def _choose_expected(header: Header, gpus: tuple[Gpu, ...]) -> tuple[str, ...]:

@@ -8,6 +8,8 @@ from .plain import to_plain
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from .build import Report
 
 NAME = "json"
@@ -16,3 +18,8 @@ NAME = "json"
 def render(report: Report) -> str:
     """One JSON object, indented by one space, ending with a newline."""
     return json.dumps(to_plain(report), indent=1) + "\n"
+
+
+def join(texts: Sequence[str]) -> str:
+    """A list of the objects."""
+    return f"[{','.join(texts)}]\n"

@@ -7,6 +7,8 @@ from ..units import humanize_bytes, humanize_joules, humanize_seconds
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from ..analysis.summary import CpuSummary, GpuSummary, Summary
     from ..model import RamPeak
     from .build import Report
@@ -49,6 +51,11 @@ def render(report: Report) -> str:
         lines.extend(f"  {line}" for line in (*tell_regions(report.regions), *tell_metrics(report.metrics)))
     lines.extend(f"  note: {note}" for note in report.notes)
     return "\n".join(lines) + "\n"
+
+
+def join(texts: Sequence[str]) -> str:
+    """With an empty line between."""
+    return "\n".join(texts)
 
 
 def _title(report: Report) -> str:

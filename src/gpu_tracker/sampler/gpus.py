@@ -74,6 +74,10 @@ class GpuWatch:
         for watcher in self._watchers:
             watcher.wait_for_look(deadline)
 
+    def have_answered(self) -> bool:
+        """Whether every driver has told its devices and been read once, or has none."""
+        return all(watcher.has_answered() for watcher in self._watchers)
+
     def take_looks(self) -> list[GpuLook]:
         """The looks since the last call; those from before the start as of the start."""
         looks, self._looks = self._looks, []
@@ -163,6 +167,10 @@ class _Watcher:
         """A look that began then is done."""
         self._looked_seconds = began_seconds
         self._has_looked.set()
+
+    def has_answered(self) -> bool:
+        """Whether it has looked, or has nothing to look at."""
+        return self._looked_seconds > 0 or not self._thread.is_alive()
 
     def wait_for_look(self, deadline_seconds: float) -> None:
         """Until it has looked since it was hurried, or has nothing to look at, or the time is over."""

@@ -94,6 +94,8 @@ class Sampler:
         self._unwritten_metrics: list[MetricRow] = []
         self._n_processes_written = 0
         self._tracking: TrackingFile | None = None
+        self._has_tracking_failed = False
+        self._have_gpus_answered = False
         self._readings: tuple[ProcessReading, ...] = ()
         self._kept_marks: dict[int, int] = {}
         self._readings_with_sharing: tuple[ProcessReading, ...] | None = None
@@ -196,6 +198,7 @@ class Sampler:
         )
         if self._is_header_written:
             try:
+                self._write_marks()
                 self._write_details(at_seconds, is_last=True)
                 for process in self._account.list_processes():
                     self._write_process(process)
@@ -235,6 +238,8 @@ class Sampler:
         return boards.read_marks()
 
     def _take_gpus(self) -> None:
+        # Asked first: what is answered from now on is not taken in yet.
+        self._have_gpus_answered = self._gpus.have_answered()
         for mark in self._gpus.take_marks():
             self.marks.append(mark)
             self._unwritten_marks.append(mark)
@@ -278,9 +283,7 @@ class Sampler:
             if not self._is_header_written:
                 self._writer.write_header(self.header)
                 self._is_header_written = True
-            while self._unwritten_marks:
-                self._writer.write_mark(self._unwritten_marks[0])
-                del self._unwritten_marks[0]
+            self._write_marks()
             self._write_details(at_seconds)
             sample = self._account.sample()
             self._writer.write_sample(sample)
@@ -291,6 +294,11 @@ class Sampler:
             self._write_tracking(at_seconds, self._tracking, sample)
         self._account.start_window()
         self._line_seconds = at_seconds
+
+    def _write_marks(self) -> None:
+        while self._unwritten_marks:
+            self._writer.write_mark(self._unwritten_marks[0])
+            del self._unwritten_marks[0]
 
     def _write_details(self, at_seconds: float, *, is_last: bool = False) -> None:
         """Metrics as they come, processes as they go, regions ever more rarely: the last line of each counts."""
@@ -341,12 +349,17 @@ class Sampler:
         gpus = [mark.gpu for mark in self.marks if mark.gpu is not None]
         try:
             if sample is None:
-                file.close(gpus)
+                file.close(gpus, are_all_known=self._have_gpus_answered)
             else:
-                file.add(sample, gpus)
+                file.add(sample, gpus, are_all_known=self._have_gpus_answered)
         except OSError as error:
-            self._tracking = None
-            self._say(at_seconds, f"The tracking file could not be written any further: {error.strerror}.")
+            if sample is None:
+                self._say(at_seconds, f"The tracking file lacks its last rows: {error.strerror}.")
+            elif not self._has_tracking_failed:
+                self._has_tracking_failed = True
+                self._say(
+                    at_seconds, f"The tracking file could not be written for a while: {error.strerror}."
+                )
 
     def _note_write_failure(self, at_seconds: float, error: OSError) -> None:
         if not self._has_write_failed:
