@@ -44,7 +44,8 @@ def _run(arguments: list[str]) -> int:
 
 
 def _dispatch(arguments: list[str]) -> int:
-    name = arguments[0] if arguments else "--help"
+    arguments = arguments or ["--help"]
+    name = arguments[0]
     if name in COMMANDS:
         if name in _TRACKING:
             return _track(name, arguments[1:])
@@ -87,7 +88,7 @@ def _show_help(arguments: list[str]) -> int:
             summary, HELP_COLUMNS, initial_indent=f"  {name:<8} ", subsequent_indent=" " * 11
         )
     parser.epilog = "\n".join(lines)
-    parser.parse_args(arguments or ["--help"])
+    parser.parse_args(arguments)
     return 0
 
 
