@@ -730,7 +730,7 @@ def test_what_is_no_recording_is_said_in_one_sentence(scene: Scene, content: byt
     """A file that is missing, empty or something else gives one sentence and a code, never a traceback."""
     if content is not None:
         (scene.directory / "file.jsonl").write_bytes(content)
-    check_refused(scene.run_tracked("report", "file.jsonl"), scene.directory / "marker", code=1)
+    check_refused(scene.run_tracked("report", "file.jsonl"), scene.directory / "marker", code=2)
 
 
 def test_a_damaged_line_in_the_middle_is_left_out_and_said(scene: Scene) -> None:
