@@ -79,6 +79,7 @@ def test_any_prefix_is_a_full_report(path: Path) -> None:
 
 def test_a_damaged_line_in_the_middle_is_said_and_left_out(path: Path) -> None:
     """Everything else is still there."""
+    assert load_whole(str(path)).end is not None
     lines = path.read_bytes().splitlines(keepends=True)
     lines[3] = b'{"sample": {"at": "no"}}\n'
     lines.insert(5, b"\xff\x00 not json\n")

@@ -10,7 +10,7 @@ import pytest
 from builders import MB, found, gpu, gpu_totals, header, recording, totals
 from gpu_tracker.config import Settings
 from gpu_tracker.model import Allocation, End, Mark, RamPeak, Recording, Totals
-from gpu_tracker.reports import FORMATS, paper, render
+from gpu_tracker.reports import FORMATS, join, paper, render
 from gpu_tracker.reports.build import build
 
 PAPER_TEXT = """\
@@ -126,6 +126,16 @@ def test_both_spellings_of_descendants_can_be_read() -> None:
 def test_every_format_shows_every_recording(format_name: str, shown: Recording) -> None:
     """Finished or not, with GPUs or without; and ends with a newline."""
     assert render(build(shown), format_name).endswith("\n")
+
+
+@pytest.mark.parametrize("format_name", FORMATS)
+def test_several_reports_are_one_text(format_name: str) -> None:
+    """One alone stays as it is."""
+    one = render(build(recording()), format_name)
+    two = join([one, one], format_name)
+
+    assert join([one], format_name) == one
+    assert two == f"{one}\n{one}" if format_name == "text" else json.loads(two) == [json.loads(one)] * 2
 
 
 def test_json_has_every_figure_by_name() -> None:

@@ -124,9 +124,11 @@ def test_processes_that_have_ended_are_kept_apart_as_long_as_they_are_few(
     """Then their calls are told together; what was met while they were inside is not lost."""
     monkeypatch.setattr(module, "_MOST_ENDED", 2)
     account = RegionAccount()
-    keys = [(pid, ("load",)) for pid in range(1, 6)]
+    keys = [(pid, ("load",)) for pid in range(1, 7)]
     account.take(dict.fromkeys(keys[:4], 1), {key[0]: key[0] * 100 * MB for key in keys})
     account.take_gpus(GpuMoment(0.5, 2000 * MB, 80.0, 30.0))
+    account.take({keys[4]: 1}, {})
+    account.take_gpus(GpuMoment(0.5, 1000 * MB, None, None))
     account.take({}, {})
     account.take_gpus(GpuMoment(0.5, 9000 * MB, 80.0, 70.0))
     for number, key in enumerate(keys):
@@ -135,7 +137,7 @@ def test_processes_that_have_ended_are_kept_apart_as_long_as_they_are_few(
     regions = {region.pid: region for region in account.combine([], since_start)}
 
     assert sorted(regions) == [0, 1, 2]
-    assert [regions[pid].calls for pid in (0, 1, 2)] == [6, 4, 2]
-    assert [regions[pid].open_calls for pid in (0, 1, 2)] == [1, 0, 1]
+    assert [regions[pid].calls for pid in (0, 1, 2)] == [8, 4, 2]
+    assert [regions[pid].open_calls for pid in (0, 1, 2)] == [2, 0, 1]
     assert (regions[0].peak_ram_bytes, regions[0].gpu_bytes) == (400 * MB, 2000 * MB)
     assert (regions[0].energy_joules, regions[0].gpu_seconds, regions[1].energy_joules) == (60.0, 1.0, 30.0)

@@ -169,8 +169,7 @@ class _Database:
                 self._insert("data", row)
             self._execute("COMMIT")
         except OSError:
-            if self._connection.in_transaction:
-                self._execute("ROLLBACK")
+            self._connection.rollback()
             raise
 
     def close(self) -> None:
