@@ -24,6 +24,7 @@ from gpu_tracker.place import (
     choose_place,
     find_namespace,
     find_writer,
+    has_word,
     is_over,
     make_place,
     name_file,
@@ -128,6 +129,14 @@ def test_a_place_is_for_its_owner_alone(place: str, tmp_path: Path) -> None:
     (tmp_path / "mine.txt").write_text("keep")
     remove_place(str(tmp_path))
     assert (tmp_path / "mine.txt").exists()
+
+
+def test_a_place_tells_when_somebody_has_left_word(place: str) -> None:
+    """From the first file on."""
+    assert not has_word(place)
+    close(BoardWriter(place))
+    assert has_word(place)
+    assert not has_word(f"{place}-gone")
 
 
 def test_a_place_that_cannot_be_made_is_none(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ UNFINISHED_SUFFIX = ".new"
 _SUFFIXES = (BOARD_SUFFIX, METRICS_SUFFIX, FRAMEWORKS_SUFFIX, UNFINISHED_SUFFIX)
 
 _PREFIX = "gpu-tracker-"
+_NEVER = (0, 0)  # the time of the last change as long as there was none
 _PARENTS = ("/dev/shm", "/tmp", "/var/tmp")  # noqa: S108 - a directory of our own is made there, for us alone
 
 
@@ -78,10 +79,19 @@ def make_place(path: str) -> int | None:
         os.mkdir(f"{path}{UNFINISHED_SUFFIX}", 0o700)
         lock = os.open(f"{path}{UNFINISHED_SUFFIX}", os.O_RDONLY)
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        os.utime(f"{path}{UNFINISHED_SUFFIX}", _NEVER)
         os.rename(f"{path}{UNFINISHED_SUFFIX}", path)
     except OSError:
         return None
     return lock
+
+
+def has_word(path: str) -> bool:
+    """Whether a process has left word there, at the price of one glance."""
+    try:
+        return os.stat(path).st_mtime_ns > 0
+    except OSError:
+        return False
 
 
 def remove_leftovers(path: str) -> None:

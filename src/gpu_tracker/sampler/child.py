@@ -242,16 +242,18 @@ class Service:
 
     def _reply(self, request: int, end: Any) -> None:
         sampler = self._need_sampler()
-        _send(
-            "totals",
-            request,
-            encode_header(sampler.header),
-            encode_end(end),
-            [encode_mark(mark) for mark in sampler.marks],
-            [encode_region(region) for region in sampler.list_regions()],
-            [encode_framework(memory) for memory in sampler.list_frameworks()],
-            [encode_metric_totals(totals) for totals in sampler.metric_totals.values()],
+        inside = sampler.inside
+        told = (
+            []
+            if inside is None
+            else [
+                [encode_region(region) for region in inside.list_regions()],
+                [encode_framework(memory) for memory in inside.list_frameworks()],
+                [encode_metric_totals(totals) for totals in inside.metric_totals.values()],
+            ]
         )
+        marks = [encode_mark(mark) for mark in sampler.marks]
+        _send("totals", request, encode_header(sampler.header), encode_end(end), marks, *told)
 
     def _need_sampler(self) -> Sampler:
         if self._sampler is None:

@@ -10,37 +10,26 @@ import time
 from importlib import import_module
 
 from ..model import End, Header, Mark, RootFigures
+from ..place import has_word
 from ..recording.schema import VERSION
 from ..sources import PROCESS_SOURCES
 from ..sources.allocation import read_allocation, read_environment
-from ..tally import tally
 from .account import Account
-from .boards import Boards
 from .budget import Budget, foresee_sharing_cost
 from .clock import Deadlines
-from .framework_account import FrameworkAccount
 from .gpus import GpuWatch
-from .region_account import RegionAccount
 from .sharing import is_torn
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import ModuleType
 
-    from ..model import (
-        Allocation,
-        FrameworkMemory,
-        MetricRow,
-        MetricTotals,
-        ProcessReading,
-        ProcessTotals,
-        RegionTotals,
-        Sample,
-    )
+    from ..model import Allocation, ProcessReading, ProcessTotals, Sample
     from ..recording.tracking_file import TrackingFile
     from ..recording.writer import Writer
     from ..sources import MachineSource, ProcessTreeSource
     from ..sources.allocation import MemoryLimit
+    from .inside import Inside
     from .wire import Plan, Start
 
 # Between two windows the tree is looked at this often, so that what comes and goes is met.
@@ -48,8 +37,6 @@ _LOOK_SECONDS = 0.25
 _LINES_PER_RECORDING = 10_000
 _FIRST_CREDIT_SECONDS = 0.05
 _SPLIT_SHARE = 0.1
-_REGION_LINES = 200
-_METRICS_PER_LINE = 1000
 _MOST_PROCESSES_WRITTEN = 2000
 _COST_MEMORY = 0.9
 _SLOWED_DOWN = 1.5
@@ -86,12 +73,8 @@ class Sampler:
             plan.gpu_uuids,
             os.environ if plan.has_our_environment else read_environment(plan.example_pid),
         )
-        self._boards: Boards | None = None
-        self._regions = RegionAccount()
-        self._regions_seconds = 0.0
-        self._frameworks = FrameworkAccount()
-        self.metric_totals: dict[str, MetricTotals] = {}
-        self._unwritten_metrics: list[MetricRow] = []
+        self.inside: Inside | None = None
+        """As soon as a process of the job has something to tell."""
         self._n_processes_written = 0
         self._tracking: TrackingFile | None = None
         self._has_tracking_failed = False
@@ -116,8 +99,6 @@ class Sampler:
             self._machine.read(),
             plan.owner_pid if plan.starts_the_job else 0,
         )
-        if plan.regions_place is not None:
-            self._boards = Boards(plan.regions_place, self._start_seconds)
         self._look(0.0)
         self.deadlines = Deadlines(self._start_seconds, min(self._asked_seconds, _FIRST_LOOK_SECONDS))
         self._budget = Budget(plan.max_overhead, 0.0, _FIRST_CREDIT_SECONDS)
@@ -219,7 +200,7 @@ class Sampler:
 
     def _look(self, at_seconds: float, late_seconds: float = 0.0, exact: RootFigures | None = None) -> None:
         readings = self._tree.read()
-        kept_marks = {} if self._boards is None else self._look_at_boards(self._boards)
+        kept_marks = self._look_inside()
         # What has not run is not read again, so a quiet tree gives the very same readings.
         if exact is None and readings == self._readings and kept_marks == self._kept_marks:
             self._account.take_again(at_seconds, late_seconds)
@@ -227,15 +208,20 @@ class Sampler:
             self._readings, self._kept_marks = readings, kept_marks
             self._account.take(at_seconds, readings, late_seconds, exact, kept_marks)
             self._gpus.pids = self._account.pids
-        if self._boards is not None:
-            self._regions.take(self._boards.read_active(), self._account.rss_bytes)
+        if self.inside is not None:
+            self.inside.take(self._account.rss_bytes)
 
-    def _look_at_boards(self, boards: Boards) -> dict[int, int]:
-        """The processes that mark regions, and those that did so and have ended; the marks that they have kept."""
-        boards.find_new()
-        for ended in boards.take_ended():
-            self._regions.retire(*ended)
-        return boards.read_marks()
+    def _look_inside(self) -> dict[int, int]:
+        """What processes tell of themselves, if any does; the marks that they have kept."""
+        place = self._plan.regions_place
+        if self.inside is None and place is not None and has_word(place):
+            from .inside import Inside
+
+            self.inside = Inside(place, self._start_seconds)
+            for mark in self.marks:
+                if mark.gpu is not None:
+                    self.inside.add_gpu(mark.gpu)
+        return {} if self.inside is None else self.inside.look()
 
     def _take_gpus(self) -> None:
         # Asked first: what is answered from now on is not taken in yet.
@@ -245,12 +231,12 @@ class Sampler:
             self._unwritten_marks.append(mark)
             if mark.gpu is not None:
                 self._account.add_gpu(mark.gpu)
-                self._frameworks.add_gpu(mark.gpu)
-        for note in self._boards.take_framework_notes() if self._boards is not None else ():
-            self._frameworks.take(note)
+                if self.inside is not None:
+                    self.inside.add_gpu(mark.gpu)
         for look in self._gpus.take_looks():
-            self._regions.take_gpus(self._account.take_gpus(look))
-            self._frameworks.take_gpus(look)
+            moment = self._account.take_gpus(look)
+            if self.inside is not None:
+                self.inside.take_gpus(look, moment)
 
     def _read_sharing_if_worth_it(self, at_seconds: float) -> None:
         if self._readings == self._readings_with_sharing:
@@ -301,42 +287,11 @@ class Sampler:
             del self._unwritten_marks[0]
 
     def _write_details(self, at_seconds: float, *, is_last: bool = False) -> None:
-        """Metrics as they come, processes as they go, regions ever more rarely: the last line of each counts."""
+        """Processes as they go, and what they tell of themselves: the last line of each counts."""
         for process in self._account.take_gone():
             self._write_process(process)
-        for memory in self._frameworks.take_changed():
-            self._writer.write_framework(memory)
-        if self._boards is None:
-            return
-        while self._write_metrics(self._boards) and is_last:
-            pass  # what was logged in the last moment may be more than is taken at once
-        if is_last or at_seconds - self._regions_seconds >= at_seconds / _REGION_LINES:
-            self._regions_seconds = at_seconds
-            for region in self._regions.take_changed(self.list_regions()):
-                self._writer.write_region(region)
-
-    def _write_metrics(self, boards: Boards) -> bool:
-        """Some of what was logged; whether there was any. What could not be written is written first the next time."""
-        began = time.process_time()
-        if not self._unwritten_metrics:
-            self._unwritten_metrics = boards.take_metrics()
-            tally(self.metric_totals, self._unwritten_metrics)
-        has_any = bool(self._unwritten_metrics)
-        while self._unwritten_metrics:
-            self._writer.write_metrics(self._unwritten_metrics[:_METRICS_PER_LINE])
-            del self._unwritten_metrics[:_METRICS_PER_LINE]
-        self._apart_cost_seconds += time.process_time() - began
-        return has_any
-
-    def list_regions(self) -> list[RegionTotals]:
-        """All regions of the job, as they stand."""
-        if self._boards is None:
-            return []
-        return self._regions.combine(self._boards.read_all(), self._boards.since_start)
-
-    def list_frameworks(self) -> list[FrameworkMemory]:
-        """What frameworks hold on the GPUs."""
-        return self._frameworks.list_memory()
+        if self.inside is not None:
+            self._apart_cost_seconds += self.inside.write(self._writer, at_seconds, is_last=is_last)
 
     def _write_process(self, process: ProcessTotals) -> None:
         # A build that starts a hundred thousand compilers is not a list that anybody reads.
