@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 import sysconfig
 import time
@@ -10,6 +11,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+from nvml_simulator import build
 
 SAMPLER_NAME = "gpu-tracker-smp"
 WORKLOADS = Path(__file__).parent / "end_to_end" / "workloads"
@@ -48,6 +51,14 @@ def _nothing_is_left_behind() -> Iterator[None]:
         time.sleep(0.02)
     assert not left, f"samplers left behind: {left}"
     assert len(os.listdir("/proc/self/fd")) <= descriptors
+
+
+@pytest.fixture(scope="session")
+def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The simulated NVIDIA driver, compiled once."""
+    if shutil.which("cc") is None:
+        pytest.skip("needs a C compiler")
+    return build(tmp_path_factory.mktemp("nvml"))
 
 
 @pytest.fixture(scope="session")

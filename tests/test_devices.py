@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 import gpu_tracker
-from nvml_simulator import Code, Simulator, build
+from nvml_simulator import Code, Simulator
 
 MIB = 2**20
 
@@ -28,12 +28,6 @@ foreign = [name for name in foreign if not name.startswith(('_distutils', 'cover
 print(json.dumps(dict(told=told, foreign=foreign, threads=len(os.listdir('/proc/self/task')),
     fds=len(os.listdir('/proc/self/fd')))))
 """
-
-
-@pytest.fixture(scope="module")
-def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The simulated driver, compiled once."""
-    return build(tmp_path_factory.mktemp("nvml"))
 
 
 @pytest.fixture

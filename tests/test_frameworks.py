@@ -17,7 +17,7 @@ import pytest
 import gpu_tracker as gput
 from gpu_tracker.frameworks import FrameworkWatch, is_worth_watching, read_frameworks
 from gpu_tracker.model import FrameworkReading
-from nvml_simulator import Simulator, build
+from nvml_simulator import Simulator
 
 MIB = 2**20
 TESTS = Path(__file__).parent
@@ -195,12 +195,6 @@ def _load_stand_in() -> Any:
 
 
 # ---- Through the whole tool, on the simulated driver.
-
-
-@pytest.fixture(scope="module")
-def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The simulated driver, compiled once."""
-    return build(tmp_path_factory.mktemp("nvml"))
 
 
 @pytest.fixture

@@ -104,12 +104,6 @@ with Simulator.open() as simulator:
 """
 
 
-@pytest.fixture(scope="session")
-def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Build the whole library, once."""
-    return build(tmp_path_factory.mktemp("nvml"))
-
-
 @pytest.fixture
 def simulator(library: Path, tmp_path: Path) -> Iterator[Simulator]:
     """Provide a driver that has no devices yet."""

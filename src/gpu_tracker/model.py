@@ -496,3 +496,8 @@ class Recording(NamedTuple):
     frameworks: Sequence[FrameworkMemory] = ()
     metric_totals: Sequence[MetricTotals] = ()
     """In place of the metrics, where whoever tells has only these."""
+
+    @property
+    def gpus(self) -> tuple[Gpu, ...]:
+        """The devices that were found."""
+        return tuple(mark.gpu for mark in self.marks if mark.gpu is not None)

@@ -81,7 +81,7 @@ class Recording:
     @property
     def gpus(self) -> tuple[Gpu, ...]:
         """The devices that were found."""
-        return tuple(mark.gpu for mark in self._values.marks if mark.gpu is not None)
+        return self._values.gpus
 
     @property
     def report(self) -> Report:

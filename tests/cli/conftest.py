@@ -10,18 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from nvml_simulator import Simulator, build
+from nvml_simulator import Simulator
 
 COMMAND = str(Path(sysconfig.get_path("scripts")) / "gpu-tracker")
 MIB = 2**20
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
-
-
-@pytest.fixture(scope="session")
-def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The simulated driver, compiled once."""
-    return build(tmp_path_factory.mktemp("nvml"))
 
 
 @pytest.fixture

@@ -44,7 +44,7 @@ from end_to_end.faults import (
     wait_until,
     workload,
 )
-from nvml_simulator import Code, Simulator, build
+from nvml_simulator import Code, Simulator
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks at processes through /proc")
 
@@ -642,14 +642,6 @@ def test_start_and_stop_in_the_wrong_order_are_refused_and_logging_is_left_alone
 
 
 # ---- The driver fails. A simulated one: real hardware does not fail on request.
-
-
-@pytest.fixture(scope="session")
-def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The simulated driver library, built once."""
-    if shutil.which("cc") is None:
-        pytest.skip("needs a C compiler")
-    return build(tmp_path_factory.mktemp("nvml"))
 
 
 @pytest.fixture

@@ -49,12 +49,6 @@ with Simulator.open() as hardware:
 """
 
 
-@pytest.fixture(scope="session")
-def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The simulated driver, compiled once."""
-    return build(tmp_path_factory.mktemp("nvml"))
-
-
 @pytest.fixture
 def hardware(library: Path, tmp_path: Path) -> Iterator[Simulator]:
     """Two devices of 40 GiB."""

@@ -22,7 +22,7 @@ class FrameworkSummary(NamedTuple):
 
 def summarize_frameworks(recording: Recording) -> tuple[FrameworkSummary, ...]:
     """All of them, by device and process."""
-    gpus = {mark.gpu.uuid: mark.gpu for mark in recording.marks if mark.gpu is not None}
+    gpus = {gpu.uuid: gpu for gpu in recording.gpus}
     summaries = [_summarize(memory, gpus.get(memory.uuid)) for memory in recording.frameworks]
     return tuple(sorted(summaries, key=_place))
 

@@ -146,9 +146,8 @@ def _summarize_gpus(recording: Recording) -> tuple[GpuSummary, ...]:
     is_estimate = any(mark.kind == "unattributed" for mark in recording.marks)
     named, by_use = recording.header.gpu_uuids, _counts_by_use(recording)
     summaries = []
-    gpus = (mark.gpu for mark in recording.marks if mark.gpu is not None)
     # Each vendor's driver answers when it likes; people want the same order every time.
-    for gpu in sorted(gpus, key=lambda gpu: (gpu.vendor, gpu.ordinal)):
+    for gpu in sorted(recording.gpus, key=lambda gpu: (gpu.vendor, gpu.ordinal)):
         peak = peaks.get(gpu.uuid, GpuPeaks(gpu.uuid))
         is_expected = peak.has_job if by_use else gpu.is_visible
         if named is not None:

@@ -84,7 +84,7 @@ def _make_samples(recording: Recording) -> Table:
 
 
 def _uuids_found(recording: Recording) -> list[str]:
-    return [mark.gpu.uuid for mark in recording.marks if mark.gpu is not None]
+    return [gpu.uuid for gpu in recording.gpus]
 
 
 def _uuids_met(recording: Recording) -> list[str]:
@@ -146,8 +146,7 @@ def _make_frameworks(recording: Recording) -> Table:
 
 
 def _make_gpus(recording: Recording) -> Table:
-    gpus = [mark.gpu for mark in recording.marks if mark.gpu is not None]
-    return Table("gpus", _columns_of(Gpu), lambda: map(_plain_row, gpus))
+    return Table("gpus", _columns_of(Gpu), lambda: map(_plain_row, recording.gpus))
 
 
 def _columns_of(kind: type) -> tuple[Column, ...]:

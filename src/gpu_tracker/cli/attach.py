@@ -7,16 +7,23 @@ import select
 import signal
 import time
 
-from ..config import check_process_id, read_process_source
+from ..config import check_process_id
 from ..errors import UsageError
 from ..recording.schema import decode_answer
 from ..reports import FORMATS
 from ..sampler.process import READY_SECONDS, SamplerProcess
-from ..sampler.wire import FINAL, Plan, Start
+from ..sampler.wire import FINAL, Start
 from .options import Parser, add_measuring, add_output, add_recording, check_format, to_settings
 from .output import Output
 from .run import show
-from .tracking import DEFAULT_DIRECTORY, create_recording, make_tracking_file, remove_made, resolve_gpus
+from .tracking import (
+    DEFAULT_DIRECTORY,
+    create_recording,
+    make_plan,
+    make_tracking_file,
+    remove_made,
+    resolve_gpus,
+)
 
 NAME = "attach"
 _ANSWER_SECONDS = 10.0
@@ -35,29 +42,12 @@ def main(arguments: list[str], sampler: SamplerProcess) -> int:
     pid = _find_process(options.pid)
     output = Output(options.output)
     command = _read_command(pid)
-    source = read_process_source()
     gpu_uuids = resolve_gpus(sampler, settings)
     path = tracking = None
     try:
         tracking = make_tracking_file(options.tracking_file, settings)
         path = create_recording(options.record, command, pid)
-        plan = Plan(
-            owner_pid=os.getpid(),
-            example_pid=pid,
-            has_our_environment=False,
-            starts_the_job=False,
-            command=command,
-            sleep_seconds=settings.sleep_time,
-            n_expected_cores=settings.n_expected_cores,
-            gpu_uuids=gpu_uuids,
-            gpu_vendors=settings.gpu_vendors,
-            max_overhead=settings.max_overhead,
-            full_resolution=settings.full_resolution,
-            source=source,
-            recording_path=path,
-            regions_place=None,
-            tracking=tracking,
-        )
+        plan = make_plan(settings, pid, command, gpu_uuids, path, tracking)
         sampler.send("prepare", *plan)
         if not sampler.wait_until_ready(READY_SECONDS):
             raise UsageError("The sampler did not come up.")

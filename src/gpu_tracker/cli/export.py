@@ -81,7 +81,7 @@ def _write_tracking(options: argparse.Namespace) -> Recording:
     units = _check_units(options)
     check_tracking_name(options.output)
     recording = load(options.file)
-    gpus = [mark.gpu for mark in recording.marks if mark.gpu is not None]
+    gpus = recording.gpus
     with drafted(options.output, may_replace=options.overwrite) as draft:
         file = TrackingFile(draft, recording.header, units, options.output)
         try:

@@ -58,6 +58,36 @@ def make_tracking_file(path: str | None, settings: Settings) -> tuple[str, tuple
     return place, (settings.ram_unit, settings.gpu_ram_unit, settings.time_unit)
 
 
+def make_plan(
+    settings: Settings,
+    pid: int,
+    command: Sequence[str],
+    gpu_uuids: tuple[str, ...] | None,
+    recording_path: str | None,
+    tracking: tuple[str, tuple[str, str, str]] | None,
+    regions_place: str | None = None,
+) -> Plan:
+    """What the sampler is to do with a process: one of ours that becomes the command, or somebody else's."""
+    is_ours = pid == os.getpid()
+    return Plan(
+        owner_pid=os.getpid(),
+        example_pid=pid,
+        has_our_environment=is_ours,
+        starts_the_job=is_ours,
+        command=tuple(command),
+        sleep_seconds=settings.sleep_time,
+        n_expected_cores=settings.n_expected_cores,
+        gpu_uuids=gpu_uuids,
+        gpu_vendors=settings.gpu_vendors,
+        max_overhead=settings.max_overhead,
+        full_resolution=settings.full_resolution,
+        source=read_process_source(),
+        recording_path=recording_path,
+        regions_place=regions_place,
+        tracking=tracking,
+    )
+
+
 def remove_made(recording_path: str | None, tracking: tuple[str, tuple[str, str, str]] | None) -> None:
     """Nothing has been tracked: an empty file would only be in the way of the next attempt."""
     for made in (recording_path, tracking and tracking[0]):
@@ -88,7 +118,6 @@ def track_command(
     tracking_file: str | None = None,
 ) -> Tracked:
     """Run the command under the sampler, and never let the one suffer from the other."""
-    source = read_process_source()
     gpu_uuids = resolve_gpus(sampler, settings)
     from .job import Job
 
@@ -100,23 +129,7 @@ def track_command(
     try:
         tracking = make_tracking_file(tracking_file, settings)
         path = create_recording(record, command, os.getpid())
-        plan = Plan(
-            owner_pid=os.getpid(),
-            example_pid=os.getpid(),
-            has_our_environment=True,
-            starts_the_job=True,
-            command=mask_secrets(command),
-            sleep_seconds=settings.sleep_time,
-            n_expected_cores=settings.n_expected_cores,
-            gpu_uuids=gpu_uuids,
-            gpu_vendors=settings.gpu_vendors,
-            max_overhead=settings.max_overhead,
-            full_resolution=settings.full_resolution,
-            source=source,
-            regions_place=place,
-            recording_path=path,
-            tracking=tracking,
-        )
+        plan = make_plan(settings, os.getpid(), mask_secrets(command), gpu_uuids, path, tracking, place)
         sampler.send("prepare", *plan)
         sampler.wait_until_ready(READY_SECONDS)
         job = Job(command)
