@@ -6,17 +6,10 @@ PACKAGE := $(VENV)/.package
 TOOLS  := $(VENV)/.tools
 SOURCE := $(shell find src -name '*.py') pyproject.toml
 
-# Rooms that touch nothing but values: every line and branch of them is tested.
-comma  := ,
-empty  :=
 # Second opinions that are large to fetch; what cannot be had here is skipped, with the reason.
 WITH   ?=
 FRAMEWORKS := $(if $(filter frameworks,$(WITH)),$(VENV)/.frameworks)
 TOOLS_OF_OTHERS := $(if $(filter tools,$(WITH)),$(VENV)/.real-tools)
-
-PURE   := $(subst $(empty) $(empty),$(comma),$(addprefix */gpu_tracker/,analysis/* config.py errors.py model.py observation.py \
-          recording/* reports/* sampler/account.py sampler/budget.py sampler/clock.py sampler/framework_account.py sampler/gpu_account.py sampler/ledger.py sampler/region_account.py \
-          sampler/salvage.py sampler/sharing.py sampler/wire.py sources/guard.py sources/visible.py tally.py units.py usage.py values.py))
 
 .PHONY: help demo test check bench clean
 
@@ -31,7 +24,7 @@ test: check $(FRAMEWORKS) $(TOOLS_OF_OTHERS)  ## everything; WITH="frameworks to
 	# These tests kill, starve and race real processes: what fails while the machine is busy must fail again alone.
 	export REAL_GPU_TOOLS=$(abspath $(VENV))/real-tools; \
 	$(BIN)/coverage run -m pytest || $(BIN)/coverage run --append -m pytest --last-failed --last-failed-no-failures none
-	$(BIN)/coverage report --include='$(PURE)' --fail-under=100
+	$(BIN)/coverage report --include="$$($(BIN)/python tests/tools/list_pure.py)" --fail-under=100
 
 check: $(PACKAGE) $(TOOLS)  ## ruff, mypy --strict
 	$(BIN)/ruff format --check .

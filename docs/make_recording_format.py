@@ -10,8 +10,8 @@ import inspect
 import sys
 from pathlib import Path
 
-from gpu_tracker import model
 from gpu_tracker.analysis import tables
+from gpu_tracker.core import model
 from gpu_tracker.recording import tracking_rows
 
 DOCUMENT = Path(__file__).with_name("recording-format.md")

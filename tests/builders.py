@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gpu_tracker.model import (
+from gpu_tracker.core.model import (
     Allocation,
     End,
     Gpu,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from gpu_tracker.model import Gpu, GpuLook, GpuProcessReading, GpuReading
-from gpu_tracker.observation import Holder, MachineLook, Observation, VendorLook
+from gpu_tracker.core.model import Gpu, GpuLook, GpuProcessReading, GpuReading
+from gpu_tracker.core.observation import Holder, MachineLook, Observation, VendorLook
 
 MIB = 2**20
 GIB = 2**30

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from builders import MB, found, gpu, gpu_totals, header, recording, totals
-from gpu_tracker.analysis.combine import Combined, combine
-from gpu_tracker.model import End, GpuSample, Peaks, RamPeak, Recording, RegionTotals, Sample, Spread
+from gpu_tracker.analysis.job import Combined, combine
+from gpu_tracker.core.model import End, GpuSample, Peaks, RamPeak, Recording, RegionTotals, Sample, Spread
 from gpu_tracker.recording.writer import Writer, create
 
 NOBODY = Spread(0, 0, 0)

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from builders import MB, found, gpu, gpu_totals, header, totals
-from gpu_tracker.model import (
+from gpu_tracker.core.model import (
     End,
     FrameworkMemory,
     GpuSample,

@@ -75,7 +75,7 @@ class _Timed:
 def _look() -> None:
     import pynvml  # type: ignore[import-untyped]
 
-    from gpu_tracker.sources import nvml
+    from gpu_tracker.sources.gpu import nvml
 
     pynvml.nvmlInit()
     driver = pynvml.nvmlLib = _Timed(pynvml.nvmlLib)

@@ -11,7 +11,17 @@ import resource
 import sys
 import time
 
-from gpu_tracker.model import Allocation, End, Header, Peaks, RamPeak, RegionTotals, Sample, Spread, Totals
+from gpu_tracker.core.model import (
+    Allocation,
+    End,
+    Header,
+    Peaks,
+    RamPeak,
+    RegionTotals,
+    Sample,
+    Spread,
+    Totals,
+)
 from gpu_tracker.recording.encode import to_json
 from gpu_tracker.recording.schema import encode_end, encode_header, encode_region, encode_sample
 

@@ -6,7 +6,7 @@ import json
 import os
 import sys
 
-from gpu_tracker.model import Allocation, End, Header, Peaks, RamPeak, Sample, Spread, Totals
+from gpu_tracker.core.model import Allocation, End, Header, Peaks, RamPeak, Sample, Spread, Totals
 from gpu_tracker.recording.writer import Writer
 
 SECONDS = 30 * 86400

@@ -8,7 +8,7 @@ import pytest
 
 from builders import MB, found, gpu, gpu_totals, recording, totals
 from gpu_tracker.analysis.figures import METRIC, OVERALL, REGION, Figure, humanize, measure
-from gpu_tracker.model import Mark, MetricRow, Recording
+from gpu_tracker.core.model import Mark, MetricRow, Recording
 from recorded import part
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from builders import MB, recording
 from gpu_tracker.analysis.regions import RegionSummary, summarize_metrics, summarize_regions
-from gpu_tracker.model import MetricRow, RegionTotals
+from gpu_tracker.core.model import MetricRow, RegionTotals
 from recorded import part
 
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from builders import MB, found, gpu, gpu_totals, header, recording, totals
 from gpu_tracker.analysis.summary import percent_of, summarize
-from gpu_tracker.model import Allocation, Busiest, Peaks, RamPeak, Totals
+from gpu_tracker.core.model import Allocation, Busiest, Peaks, RamPeak, Totals
 
 POSITIVE = st.floats(1e-3, 1e6)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gpu_tracker.analysis.checkup import FAILED, FINE, WARNING
+from gpu_tracker.analysis.checks import FAILED, FINE, WARNING
 from gpu_tracker.cli import checks
 from gpu_tracker.sources.allocation import MemoryLimit, read_allocation
 

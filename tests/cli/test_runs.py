@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from cli.conftest import COMMAND
-from gpu_tracker.model import MetricRow
+from gpu_tracker.core.model import MetricRow
 from recorded import on_gpu, part, run, window, write
 
 Ask = Callable[..., "subprocess.CompletedProcess[str]"]

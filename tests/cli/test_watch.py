@@ -23,7 +23,7 @@ import pytest
 
 from cli.conftest import COMMAND, MIB, Run
 from conftest import running_samplers
-from gpu_tracker.reports.cells import count_cells
+from gpu_tracker.core.text import count_cells
 from nvml_simulator import Simulator
 
 ENTER, LEAVE = "\x1b[?1049h", "\x1b[?1049l"

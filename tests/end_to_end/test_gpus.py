@@ -15,8 +15,8 @@ import pytest
 
 from end_to_end.launch import COMMAND_LINE, TESTS
 from nvml_simulator import Simulator, build
-from sources.fake_devices import GIB, FakeMachine, write_files
-from sources.smi_stage import Stage, app, device
+from sources.gpu.fake_devices import GIB, FakeMachine, write_files
+from sources.gpu.smi_stage import Stage, app, device
 
 MIB = 2**20
 ENTER = 'mount --bind "$1" /sys && shift && exec "$@"'
@@ -128,7 +128,7 @@ def test_all_vendors_at_once(machine: FakeMachine, tmp_path: Path) -> None:
         hardware.add_device(uuid="GPU-green", memory_reserved_bytes=0)
         job = (
             "from pathlib import Path\n"
-            "from nvml_simulator import Simulator\nfrom sources.fake_devices import FakeMachine\n"
+            "from nvml_simulator import Simulator\nfrom sources.gpu.fake_devices import FakeMachine\n"
             f"FakeMachine(Path({str(tmp_path)!r})).set_kfd_bytes(os.getpid(), {{100: {2 * GIB}}})\n"
             "with Simulator.open() as hardware:\n"
             f"    hardware.set_process(0, os.getpid(), {700 * MIB}); time.sleep(1.5)"
@@ -150,7 +150,7 @@ def test_a_card_that_is_pulled_out_is_lost_and_nothing_else(machine: FakeMachine
     """One sentence; the other card and the job's own figures go on."""
     machine.add_amd_card(2, "0000:83:00.0", 200)
     job = (
-        "from pathlib import Path\nfrom sources.fake_devices import FakeMachine\n"
+        "from pathlib import Path\nfrom sources.gpu.fake_devices import FakeMachine\n"
         f"machine = FakeMachine(Path({str(tmp_path)!r}))\n"
         f"machine.set_kfd_bytes(os.getpid(), {{100: {GIB}, 200: {GIB}}}); time.sleep(0.8)\n"
         "machine.remove_card(0, '0000:03:00.0'); time.sleep(0.5)\n"

@@ -15,11 +15,8 @@ from hypothesis import strategies as st
 
 from builders import found, gpu
 from gpu_tracker.analysis.tables import TABLES, Table, make_table
-from gpu_tracker.errors import TrackerError, UsageError
-from gpu_tracker.exports import FORMATS, find_format
-from gpu_tracker.exports.about import spell_number
-from gpu_tracker.exports.draft import drafted
-from gpu_tracker.model import (
+from gpu_tracker.core.errors import TrackerError, UsageError
+from gpu_tracker.core.model import (
     FrameworkMemory,
     GpuCounters,
     GpuPeaks,
@@ -31,6 +28,9 @@ from gpu_tracker.model import (
     Sample,
     Spread,
 )
+from gpu_tracker.exports import FORMATS, find_format
+from gpu_tracker.exports.about import spell_number
+from gpu_tracker.exports.draft import drafted
 from gpu_tracker.recording.reader import load
 from gpu_tracker.reports.build import build
 from recordings_made import Made, make_full

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from builders import MB, found, gpu, header, totals
-from gpu_tracker.errors import RecordingError
-from gpu_tracker.model import GpuPeaks, GpuProcessPeak, Mark, Peaks, RamPeak
+from gpu_tracker.core.errors import RecordingError
+from gpu_tracker.core.model import GpuPeaks, GpuProcessPeak, Mark, Peaks, RamPeak
 from gpu_tracker.recording.glance import glance
 from gpu_tracker.recording.reader import load
 from gpu_tracker.recording.schema import encode_mark

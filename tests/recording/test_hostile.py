@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from builders import header
-from gpu_tracker.errors import RecordingError
+from gpu_tracker.core.errors import RecordingError
 from gpu_tracker.recording import damage, lines, reader
 from gpu_tracker.recording.reader import load
 from gpu_tracker.recording.schema import encode_header

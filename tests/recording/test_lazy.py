@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gpu_tracker.errors import RecordingError
+from gpu_tracker.core.errors import RecordingError
 from gpu_tracker.recording.reader import load
 from recordings_made import METRICS, PROCESSES, REGIONS, Made, gpu_sample, make_full, make_plain, plain_sample
 

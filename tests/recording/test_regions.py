@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from gpu_tracker.model import MetricRow, ProcessTotals
+from gpu_tracker.core.model import MetricRow, ProcessTotals
 from gpu_tracker.recording.reader import load
 from recorded import part, run, write
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from builders import MB, found, gpu, gpu_totals, header, totals
-from gpu_tracker.model import (
+from gpu_tracker.core.model import (
     Busiest,
     End,
     GpuProcessPeak,

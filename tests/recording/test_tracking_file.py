@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from builders import MB, gpu, header
-from gpu_tracker.errors import UsageError
-from gpu_tracker.model import GpuSample, Sample
+from gpu_tracker.core.errors import UsageError
+from gpu_tracker.core.model import GpuSample, Sample
 from gpu_tracker.recording import tracking_file
 from gpu_tracker.recording.tracking_file import TrackingFile, check_tracking_path, create_tracking_file
 from gpu_tracker.recording.tracking_rows import (

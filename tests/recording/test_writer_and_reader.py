@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from builders import MB, found, gpu, header, totals
-from gpu_tracker.errors import RecordingError, UsageError
-from gpu_tracker.model import End, Mark, Peaks, RamPeak, Sample, Spread
+from gpu_tracker.core.errors import RecordingError, UsageError
+from gpu_tracker.core.model import End, Mark, Peaks, RamPeak, Sample, Spread
 from gpu_tracker.recording.reader import load, load_descriptor, load_whole
 from gpu_tracker.recording.writer import Writer, create, name_recording
 

@@ -9,7 +9,7 @@ from builders import MB, recording
 from gpu_tracker.analysis.compare import Comparison, compare
 from gpu_tracker.analysis.figures import measure
 from gpu_tracker.analysis.limits import check_limit, parse_limit
-from gpu_tracker.model import MetricRow, Recording
+from gpu_tracker.core.model import MetricRow, Recording
 from gpu_tracker.reports.comparison import render_json, render_text
 from recorded import part, run
 

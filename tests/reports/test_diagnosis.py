@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from gpu_tracker.analysis.checkup import FAILED, FINE, NOTHING, WARNING, Finding
+from gpu_tracker.analysis.checks import FAILED, FINE, NOTHING, WARNING, Finding
 from gpu_tracker.reports.diagnosis import is_fine, render_json, render_text
 
 FINDINGS = (

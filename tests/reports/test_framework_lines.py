@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from builders import MB, found, gpu, recording
 from gpu_tracker.analysis.frameworks import summarize_frameworks
-from gpu_tracker.model import FrameworkMemory
+from gpu_tracker.core.model import FrameworkMemory
 from gpu_tracker.reports import render
 from gpu_tracker.reports.build import build
 from gpu_tracker.reports.framework_lines import tell_frameworks

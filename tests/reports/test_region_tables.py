@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from builders import MB, recording
-from gpu_tracker.model import MetricRow
+from gpu_tracker.core.model import MetricRow
 from gpu_tracker.reports import render
 from gpu_tracker.reports.build import build
 from recorded import part

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from builders import MB, found, gpu, gpu_totals, header, recording, totals
-from gpu_tracker.config import Settings
-from gpu_tracker.model import Allocation, End, Mark, RamPeak, Recording, Totals
+from gpu_tracker.core.config import Settings
+from gpu_tracker.core.model import Allocation, End, Mark, RamPeak, Recording, Totals
 from gpu_tracker.reports import FORMATS, join, paper, render
 from gpu_tracker.reports.build import build
 

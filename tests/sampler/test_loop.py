@@ -12,13 +12,13 @@ from pathlib import Path
 import pytest
 
 from builders import MB, ROOT, process
-from gpu_tracker.model import MachineReading, ProcessReading, RootFigures, SharingReading
+from gpu_tracker.core.model import MachineReading, ProcessReading, RootFigures, SharingReading
 from gpu_tracker.recording.reader import load
 from gpu_tracker.recording.writer import Writer, create
 from gpu_tracker.reports import render
 from gpu_tracker.reports.build import build
+from gpu_tracker.sampler.handle.wire import Plan, Start
 from gpu_tracker.sampler.loop import Sampler
-from gpu_tracker.sampler.wire import Plan, Start
 
 DAY = 86400.0
 

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpu_tracker.model import ProcessReading
+from gpu_tracker.core.model import ProcessReading
 from gpu_tracker.sources import procfs
 
 STAT = (

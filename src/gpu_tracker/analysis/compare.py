@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import math
 
-from ..values import NamedTuple
+from ..core.values import NamedTuple
 from .figures import OVERALL, REGION, Figure
-from .ranks import chance_of, least_chance, median, runs_needed
+from .rank_test import chance_of, least_chance, median, runs_needed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import math
 
-from ..model import ESTIMATE
-from ..units import humanize_bytes, humanize_joules, humanize_seconds
-from ..values import NamedTuple
+from ..core.model import ESTIMATE
+from ..core.units import humanize_bytes, humanize_joules, humanize_seconds
+from ..core.values import NamedTuple
 from .regions import summarize_metrics, summarize_regions
 from .summary import summarize
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ..model import Recording
+    from ..core.model import Recording
     from .regions import RegionSummary
     from .summary import Summary
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from ..values import NamedTuple
+from ..core.values import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ..model import FrameworkMemory, Gpu, Recording
+    from ..core.model import FrameworkMemory, Gpu, Recording
 
 
 class FrameworkSummary(NamedTuple):

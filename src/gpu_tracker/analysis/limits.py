@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import re
 
-from ..values import NamedTuple
+from ..core.values import NamedTuple
 from .figures import BYTES, JOULES, NUMBER, OVERALL, PERCENT, REGION, SECONDS, humanize
 
 TYPE_CHECKING = False

@@ -5,16 +5,16 @@ from __future__ import annotations
 import math
 from itertools import pairwise
 
-from ..model import ESTIMATE, EXACT
-from ..tally import tally
-from ..values import NamedTuple
+from ..accounts.metrics import tally
+from ..core.model import ESTIMATE, EXACT
+from ..core.values import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from typing import Any
 
-    from ..model import MetricTotals, Recording, RegionTotals
+    from ..core.model import MetricTotals, Recording, RegionTotals
 
 
 class RegionSummary(NamedTuple):

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from ..model import ESTIMATE, UNKNOWN, Busiest, Gpu, GpuCounters, GpuPeaks, GpuProcessPeak, RamPeak
-from ..values import NamedTuple
+from ..core.model import ESTIMATE, UNKNOWN, Busiest, Gpu, GpuCounters, GpuPeaks, GpuProcessPeak, RamPeak
+from ..core.values import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ..model import Recording
+    from ..core.model import Recording
 
 
 class CpuSummary(NamedTuple):

@@ -11,15 +11,15 @@ import math
 from array import array
 from itertools import islice
 
-from ..model import FrameworkMemory, Gpu, GpuCounters, GpuSample, ProcessTotals, RegionTotals
-from ..values import NamedTuple
+from ..core.model import FrameworkMemory, Gpu, GpuCounters, GpuSample, ProcessTotals, RegionTotals
+from ..core.values import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from typing import Any
 
-    from ..model import Recording, Sample
+    from ..core.model import Recording, Sample
 
     Row = tuple[Any, ...]
 

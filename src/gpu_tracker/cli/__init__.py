@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import sys
 
-from ..errors import TrackerError
+from ..core.errors import TrackerError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -56,8 +56,8 @@ def _dispatch(arguments: list[str]) -> int:
 
 
 def _track(name: str, arguments: list[str]) -> int:
-    from ..sampler.process import SamplerProcess
-    from ..version import __version__
+    from ..core.version import __version__
+    from ..sampler.handle.process import SamplerProcess
 
     sampler = SamplerProcess(__version__)
     try:

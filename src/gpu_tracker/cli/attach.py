@@ -7,12 +7,12 @@ import select
 import signal
 import time
 
-from ..config import check_process_id
-from ..errors import UsageError
+from ..core.config import check_process_id
+from ..core.errors import UsageError
 from ..recording.schema import decode_answer
 from ..reports import FORMATS
-from ..sampler.process import READY_SECONDS, SamplerProcess
-from ..sampler.wire import FINAL, Start
+from ..sampler.handle.process import READY_SECONDS, SamplerProcess
+from ..sampler.handle.wire import FINAL, Start
 from .options import Parser, add_measuring, add_output, add_recording, check_format, to_settings
 from .output import Output
 from .run import show
@@ -66,7 +66,7 @@ def main(arguments: list[str], sampler: SamplerProcess) -> int:
     if answer is not None:
         recording = decode_answer(*answer)
     else:
-        from ..sampler.lost import recover
+        from ..sampler.handle.recovery import recover
 
         recording = recover(sampler, plan, start)
     sampler.close()

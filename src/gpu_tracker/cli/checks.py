@@ -7,12 +7,12 @@ import sys
 import time
 from importlib import import_module
 
-from ..analysis.checkup import FAILED, FINE, NOTHING, WARNING, Finding
-from ..config import read_process_source
+from ..analysis.checks import FAILED, FINE, NOTHING, WARNING, Finding
+from ..core.config import read_process_source
+from ..core.units import humanize_bytes
+from ..core.version import __version__
 from ..sources import PROCESS_SOURCES
 from ..sources.allocation import read_allocation
-from ..units import humanize_bytes
-from ..version import __version__
 from .tracking import DEFAULT_DIRECTORY
 
 TYPE_CHECKING = False

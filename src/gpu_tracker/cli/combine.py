@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from ..analysis.combine import combine
-from ..errors import WRONG_FIGURES, RecordingError, UsageError
-from ..recording.places import find_recordings, name_place
+from ..analysis.job import combine
+from ..core.errors import WRONG_FIGURES, RecordingError, UsageError
+from ..recording.find import find_recordings, name_place
 from ..recording.reader import load_whole
-from ..reports.combination import render_json, render_text
+from ..reports.job import render_json, render_text
 from .options import Parser, add_output, check_format
 from .output import Output
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 
-from ..comparing import check_limits, load_groups, parse_limits
-from ..recording.places import name_place
+from ..api.comparisons import check_limits, load_groups, parse_limits
+from ..recording.find import name_place
 from ..reports.comparison import render_json, render_text
 from .options import Parser, add_output, check_format
 from .output import Output, say

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 
-from ..analysis.checkup import Signs, check_gpus
+from ..analysis.checks import Signs, check_gpus
+from ..live.terminal import has_colour, has_unicode, write
 from ..reports.diagnosis import is_fine, render_json, render_text
-from ..sampler.witness import Witness
-from ..sources.hardware import find_device_files, find_on_bus
+from ..sampler.handle.client import Witness
+from ..sources.gpu.hardware import find_device_files, find_on_bus
 from .checks import check_allocation, check_namespace, check_processes, check_recording, check_versions
 from .looking import add_looking, check_seconds
 from .options import Parser
-from .terminal import has_colour, has_unicode, write
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

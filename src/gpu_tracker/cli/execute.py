@@ -10,17 +10,17 @@ from __future__ import annotations
 import json
 import shlex
 
-from ..errors import TrackerError, UsageError
+from ..core.errors import TrackerError, UsageError
+from ..core.version import __version__
 from ..reports import paper
 from ..reports.build import build
-from ..version import __version__
 from .options import Parser, add_measuring, add_output, add_recording, check_format, to_settings
 from .output import Output, say, write_all
 from .tracking import track_command
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ..sampler.process import SamplerProcess
+    from ..sampler.handle.process import SamplerProcess
 
 NAME = "-e"
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 
 from ..analysis.tables import TABLES, make_table
-from ..errors import UsageError
+from ..core.errors import UsageError
+from ..core.units import check_memory_unit, check_time_unit
 from ..exports import find_format
 from ..exports.draft import drafted
 from ..recording.reader import load
 from ..recording.tracking_file import TrackingFile, check_tracking_name
 from ..recording.tracking_rows import TrackingUnits
 from ..reports.build import build
-from ..units import check_memory_unit, check_time_unit
 from .options import Parser
 from .output import say
 
@@ -20,7 +20,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import argparse
 
-    from ..model import Recording
+    from ..core.model import Recording
 
 NAME = "export"
 _ALL = "all"

@@ -15,9 +15,9 @@ import struct
 import sys
 import time
 
-from ..model import RootFigures
+from ..core.model import RootFigures
+from ..core.values import NamedTuple
 from ..sources import SAMPLER_NAME
-from ..values import NamedTuple
 
 NOT_FOUND, NOT_EXECUTABLE = 127, 126
 

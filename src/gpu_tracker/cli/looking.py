@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 import time
 
-from ..errors import UsageError
-from ..sampler.witness import DEFAULT_PATIENCE_SECONDS
+from ..core.errors import UsageError
+from ..sampler.handle.client import DEFAULT_PATIENCE_SECONDS
 from .output import say
 
 TYPE_CHECKING = False

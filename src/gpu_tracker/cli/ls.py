@@ -5,15 +5,15 @@ from __future__ import annotations
 import os
 import time
 
-from ..analysis.listing import SORTS, ListedRun, choose, list_run, parse_age, parse_condition, sort_runs
-from ..errors import WRONG_FIGURES, RecordingError, UsageError
+from ..analysis.runs import SORTS, ListedRun, choose, list_run, parse_age, parse_condition, sort_runs
+from ..core.errors import WRONG_FIGURES, RecordingError, UsageError
+from ..live.terminal import is_screen, read_size
+from ..recording.find import find_recordings
 from ..recording.glance import glance
-from ..recording.places import find_recordings
-from ..reports.as_text import tell_ending
-from ..reports.listing import render_json, render_text
+from ..reports.runs import render_json, render_text
+from ..reports.text import tell_ending
 from .options import Parser, add_output, check_format
 from .output import Output
-from .terminal import is_screen, read_size
 from .tracking import DEFAULT_DIRECTORY
 
 NAME = "ls"

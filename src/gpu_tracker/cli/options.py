@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import argparse
 
-from ..config import DEFAULT_MAX_OVERHEAD, Settings, check, check_gpu_uuids, check_gpu_vendors
-from ..errors import UsageError
+from ..core.config import DEFAULT_MAX_OVERHEAD, Settings, check, check_gpu_uuids, check_gpu_vendors
+from ..core.errors import UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

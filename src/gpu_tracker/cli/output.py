@@ -6,7 +6,7 @@ import errno
 import os
 import stat
 
-from ..errors import TrackerError, UsageError
+from ..core.errors import TrackerError, UsageError
 
 _STREAMS = {1: "standard output", 2: "standard error"}
 
@@ -63,7 +63,7 @@ def write_all(fd: int, text: str) -> None:
 
 def say(text: str, result: str = "") -> None:
     """A line to the user, beside the job's own output, and below it a result that has no better place."""
-    from ..reports.cells import neutralize
+    from ..core.text import neutralize
 
     try:
         write_all(2, f"gpu-tracker: {neutralize(text)}\n{result}")

@@ -5,9 +5,10 @@ from __future__ import annotations
 import argparse
 import os
 
-from ..errors import TrackerError, UsageError
-from ..observation import list_gpus, list_notes
-from ..reports.fields import (
+from ..core.errors import TrackerError, UsageError
+from ..core.observation import list_gpus, list_notes
+from ..core.values import NamedTuple
+from ..live.smi_fields import (
     GPU_FIELDS,
     PROCESS_FIELDS,
     Row,
@@ -18,16 +19,15 @@ from ..reports.fields import (
     render_json,
     write_bus_id,
 )
-from ..sampler.witness import Witness
-from ..values import NamedTuple
+from ..live.terminal import write
+from ..sampler.handle.client import Witness
 from .looking import add_looking, check_seconds, repeat, say_once
 from .options import Parser
-from .terminal import write
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ..observation import Observation, ObservedGpu
-    from ..reports.fields import Field
+    from ..core.observation import Observation, ObservedGpu
+    from ..live.smi_fields import Field
 
 NAME = "query"
 

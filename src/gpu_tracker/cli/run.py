@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from ..errors import TrackerError, UsageError
+from ..core.errors import TrackerError, UsageError
 from ..reports import FORMATS, render
 from ..reports.build import build
 from .options import Parser, add_measuring, add_output, add_recording, check_format, to_settings
@@ -13,8 +13,8 @@ from .tracking import DEFAULT_DIRECTORY, hook_into_python, track_command
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ..model import Recording
-    from ..sampler.process import SamplerProcess
+    from ..core.model import Recording
+    from ..sampler.handle.process import SamplerProcess
 
 NAME = "run"
 

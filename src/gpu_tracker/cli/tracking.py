@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import os
 
-from ..config import Settings, read_process_source
-from ..errors import UsageError
-from ..place import PLACE_VARIABLE, choose_place, put_inside, remove_place
+from ..core.config import Settings, read_process_source
+from ..core.errors import UsageError
+from ..core.values import NamedTuple
+from ..instrument.mailbox import PLACE_VARIABLE, choose_place, put_inside, remove_place
 from ..recording import writer
 from ..recording.schema import decode_answer
 from ..recording.secrets import mask_secrets
-from ..sampler.process import READY_SECONDS, SamplerProcess
-from ..sampler.wire import FINAL, Plan, Start
-from ..values import NamedTuple
+from ..sampler.handle.process import READY_SECONDS, SamplerProcess
+from ..sampler.handle.wire import FINAL, Plan, Start
 from .output import say
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ..model import Recording
+    from ..core.model import Recording
     from .job import Ending
 
 DEFAULT_DIRECTORY = "gpu-tracker-runs"
@@ -97,7 +97,7 @@ def remove_made(recording_path: str | None, tracking: tuple[str, tuple[str, str,
 
 def hook_into_python() -> None:
     """Have every Python process of the job find our module before its own program begins."""
-    hook = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "hook")
+    hook = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "instrument", "hook")
     known = os.environ.get("PYTHONPATH")
     os.environ["PYTHONPATH"] = f"{hook}{os.pathsep}{known}" if known else hook
 
@@ -146,8 +146,8 @@ def track_command(
     if answer is not None:
         recording = decode_answer(*answer)
     else:
-        from ..sampler.lost import recover
-        from ..sampler.salvage import Known
+        from ..accounts.recovery import Known
+        from ..sampler.handle.recovery import recover
 
         sampler.kill()
         known = Known(ending.at_nanoseconds, job.before, ending.figures, ending.returncode)

@@ -6,22 +6,22 @@ import os
 import signal
 import time
 
-from ..errors import TrackerError
-from ..observation import list_notes
-from ..reports.cells import Span, count_cells, paint
-from ..reports.live_lines import build_lines, build_object, head_line, render_object
-from ..reports.moment import write_moment
-from ..reports.screen import build_screen
-from ..sampler.witness import SETTLE_SECONDS, Witness
-from ..version import __version__
+from ..core.errors import TrackerError
+from ..core.moments import write_moment
+from ..core.observation import list_notes
+from ..core.text import Span, count_cells, paint
+from ..core.version import __version__
+from ..live.lines import build_lines, build_object, head_line, render_object
+from ..live.screen import build_screen
+from ..live.terminal import Screen, has_colour, is_screen, read_size, write
+from ..sampler.handle.client import SETTLE_SECONDS, Witness
 from .looking import add_looking, check_seconds, repeat, say_once
 from .options import Parser
-from .terminal import Screen, has_colour, is_screen, read_size, write
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ..observation import Observation
-    from ..sampler.witness import Question
+    from ..core.observation import Observation
+    from ..sampler.handle.client import Question
 
 NAME = "watch"
 

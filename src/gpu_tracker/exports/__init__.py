@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from importlib import import_module
 
-from ..errors import UsageError
+from ..core.errors import UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ def find_format(path: str) -> ModuleType:
     """The format that the name of a file asks for."""
     suffixes: list[str] = []
     for name in FORMATS:
-        module = import_module(f".as_{name}", __name__)
+        module = import_module(f".{name}", __name__)
         if path.lower().endswith(module.SUFFIXES):
             return module
         suffixes += module.SUFFIXES

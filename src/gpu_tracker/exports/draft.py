@@ -7,7 +7,7 @@ import signal
 import stat
 from contextlib import contextmanager
 
-from ..errors import TrackerError, UsageError
+from ..core.errors import TrackerError, UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

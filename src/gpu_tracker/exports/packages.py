@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importlib import import_module
 
-from ..errors import TrackerError
+from ..core.errors import TrackerError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

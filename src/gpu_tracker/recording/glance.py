@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 
-from ..errors import RecordingError
-from ..model import Recording
+from ..core.errors import RecordingError
+from ..core.model import Recording
 from .lazy import WRONG_DATA, decode_line, parse
 from .lines import LONGEST_LINE_BYTES, open_path
 from .reader import load, read_header
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from typing import BinaryIO
 
-    from ..model import Mark, Peaks
+    from ..core.model import Mark, Peaks
 
 _CHUNK_BYTES = 2**15
 

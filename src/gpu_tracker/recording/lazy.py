@@ -7,10 +7,10 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from itertools import accumulate, islice
 
-from ..errors import RecordingError
-from ..model import MetricRow, Peaks, Sample
-from .fields import check, check_metrics
+from ..core.errors import RecordingError
+from ..core.model import MetricRow, Peaks, Sample
 from .schema import decode_metrics, decode_peaks, decode_sample
+from .validate import check, check_metrics
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import stat
 
-from ..errors import RecordingError
+from ..core.errors import RecordingError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

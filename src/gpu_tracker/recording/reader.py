@@ -11,10 +11,9 @@ import re
 from array import array
 from itertools import islice
 
-from ..errors import RecordingError
-from ..model import Peaks, Recording, Totals
+from ..core.errors import RecordingError
+from ..core.model import Peaks, Recording, Totals
 from .damage import Damage
-from .fields import check
 from .lazy import WRONG_DATA, LastLines, MetricLines, SampleLines, decode_sample_line, parse
 from .lines import LineFile, open_descriptor, open_path
 from .schema import (
@@ -26,12 +25,13 @@ from .schema import (
     decode_process,
     decode_region,
 )
+from .validate import check
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from ..model import End, Header, Mark
+    from ..core.model import End, Header, Mark
 
 _DIGITS = b"0123456789"
 _METRICS = b'{"metrics":'

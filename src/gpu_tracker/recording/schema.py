@@ -11,12 +11,12 @@ object with one of the keys below. Whoever changes a line raises VERSION and tea
     {"metrics": {...}}  numbers that the job logged, a column each
     {"process": {...}}  one process of the job; the last line for it counts
     {"framework": {...}} what a framework in one process holds on one device; the last line for it counts
-    {"end": {...}}      once, last; a file without it was cut off by a kill
+    {"end": {...}}      once, last; a file without it was cut off by a kill Pure.
 """
 
 from __future__ import annotations
 
-from ..model import (
+from ..core.model import (
     Allocation,
     Busiest,
     End,

@@ -10,7 +10,7 @@ import errno
 import os
 import time
 
-from ..errors import UsageError
+from ..core.errors import UsageError
 from .tracking_rows import (
     DATA_COLUMNS,
     STATIC_COLUMNS,
@@ -23,7 +23,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ..model import Gpu, Header, Sample
+    from ..core.model import Gpu, Header, Sample
     from .tracking_rows import Row
 
 # A driver that has not answered by then may never answer: its columns are empty.

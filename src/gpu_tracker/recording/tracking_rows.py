@@ -6,17 +6,16 @@ among threads: where there is more than one process those columns are empty. So 
 
 from __future__ import annotations
 
-from datetime import datetime
-
-from ..units import BYTES_PER_UNIT
-from ..values import NamedTuple
+from ..core.moments import parse_moment
+from ..core.units import BYTES_PER_UNIT
+from ..core.values import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from typing import Any
 
-    from ..model import Gpu, Header, Sample
+    from ..core.model import Gpu, Header, Sample
 
     Row = tuple[Any, ...]
 
@@ -115,7 +114,7 @@ def _make_data_row(
         0 if is_alone else None,
         sample.threads,
         *_cpu_columns(sample, before, header),
-        _read_time(header.started_at) + sample.at_seconds,
+        (parse_moment(header.started_at) or 0.0) + sample.at_seconds,
     )
 
 
@@ -152,11 +151,3 @@ def _choose_expected(header: Header, gpus: tuple[Gpu, ...]) -> tuple[str, ...]:
     """Those that were named, else those that the job may use."""
     named = header.gpu_uuids
     return tuple(gpu.uuid for gpu in gpus if (gpu.is_visible if named is None else gpu.uuid in named))
-
-
-def _read_time(started_at: str) -> float:
-    """Seconds of the epoch. A header that tells no time gives seconds since the start."""
-    try:
-        return datetime.strptime(started_at, "%Y-%m-%dT%H:%M:%S%z").timestamp()
-    except ValueError:
-        return 0.0

@@ -8,8 +8,8 @@ from __future__ import annotations
 import os
 import time
 
-from ..errors import UsageError
-from ..model import Peaks
+from ..core.errors import UsageError
+from ..core.model import Peaks
 from .encode import to_json
 from .schema import (
     encode_end,
@@ -27,7 +27,16 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any
 
-    from ..model import End, FrameworkMemory, Header, Mark, MetricRow, ProcessTotals, RegionTotals, Sample
+    from ..core.model import (
+        End,
+        FrameworkMemory,
+        Header,
+        Mark,
+        MetricRow,
+        ProcessTotals,
+        RegionTotals,
+        Sample,
+    )
 
 _SUFFIX = ".jsonl"
 

@@ -18,7 +18,7 @@ FORMATS = ("text", "json")
 
 def render(report: Report, format_name: str) -> str:
     """A report in the format of that name."""
-    text: str = import_module(f".as_{format_name}", __name__).render(report)
+    text: str = import_module(f".{format_name}", __name__).render(report)
     return text
 
 
@@ -26,5 +26,5 @@ def join(texts: Sequence[str], format_name: str) -> str:
     """Reports in that format, one after the other; a single one stays as it is."""
     if len(texts) == 1:
         return texts[0]
-    text: str = import_module(f".as_{format_name}", __name__).join(texts)
+    text: str = import_module(f".{format_name}", __name__).join(texts)
     return text

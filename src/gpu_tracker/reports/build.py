@@ -5,11 +5,11 @@ from __future__ import annotations
 from ..analysis.frameworks import FrameworkSummary, summarize_frameworks
 from ..analysis.regions import MetricSummary, RegionSummary, summarize_metrics, summarize_regions
 from ..analysis.summary import Summary, summarize
-from ..values import NamedTuple
+from ..core.values import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ..model import Header, Recording
+    from ..core.model import Header, Recording
 
 
 class Report(NamedTuple):
@@ -29,7 +29,7 @@ class Report(NamedTuple):
 
     def __str__(self) -> str:
         """For people."""
-        from .as_text import render
+        from .text import render
 
         return render(self).rstrip("\n")
 

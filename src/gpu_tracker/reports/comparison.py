@@ -15,8 +15,7 @@ from ..analysis.compare import (
     list_changes,
 )
 from ..analysis.figures import humanize
-from .cells import clip, neutralize
-from .columns import align
+from ..core.text import align, clip, neutralize
 from .plain import to_plain
 from .region_tables import MOST_ROWS, name_region
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 
-from ..analysis.checkup import FAILED, FINE, NOTHING, WARNING
-from .cells import BOLD, DIM, GREEN, RED, YELLOW, Span, neutralize, paint
+from ..analysis.checks import FAILED, FINE, NOTHING, WARNING
+from ..core.text import BOLD, DIM, GREEN, RED, YELLOW, Span, neutralize, paint
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ..analysis.checkup import Finding
+    from ..analysis.checks import Finding
 
 _SIGNS = {
     FINE: ("✓", "+", GREEN),

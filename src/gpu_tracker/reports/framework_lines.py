@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from ..units import humanize_bytes
-from .cells import clip, neutralize
+from ..core.text import clip, neutralize
+from ..core.units import humanize_bytes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ..analysis.frameworks import FrameworkSummary
-    from ..model import FrameworkMemory
+    from ..core.model import FrameworkMemory
 
 _MOST = 8
 _NAME_CELLS = 40

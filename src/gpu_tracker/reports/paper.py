@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
-from ..units import BYTES_PER_UNIT, SECONDS_PER_UNIT
-from ..usage import (
+from ..api.usage import (
     ComputeTime,
     CPUUtilization,
     GPUUtilization,
@@ -15,14 +14,15 @@ from ..usage import (
     ResourceUsage,
     RSSValues,
 )
+from ..core.units import BYTES_PER_UNIT, SECONDS_PER_UNIT
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
     from ..analysis.summary import CpuSummary
-    from ..config import Settings
-    from ..model import RamPeak
+    from ..core.config import Settings
+    from ..core.model import RamPeak
     from .build import Report
 
 _INDENT = "   "

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from ..analysis.figures import BYTES, JOULES, NUMBER, PERCENT, SECONDS, humanize
-from .cells import clip, neutralize
-from .columns import align
+from ..core.text import align, clip, neutralize
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ import os
 import select
 import time
 
-from ..model import RootFigures
-from ..place import make_place, remove_leftovers, remove_place
+from ..core.model import RootFigures
+from ..instrument.mailbox import make_place, remove_leftovers, remove_place
 from ..recording.schema import (
     encode_end,
     encode_framework,
@@ -21,14 +21,14 @@ from ..recording.schema import (
 )
 from ..recording.writer import Writer
 from ..sources import SAMPLER_NAME
+from .handle.wire import FINAL, Inbox, Plan, Start, pack
 from .loop import Sampler
-from .wire import FINAL, Inbox, Plan, Start, pack
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from .observe import Observer
+    from .observer import Observer
 
 _COMMANDS, _REPLIES, _RECORDING = 0, 1, 3  # the recording for which nobody gave a name
 _UNTIL_SOMETHING_HAPPENS = None
@@ -182,16 +182,16 @@ class Service:
 
     def _do_observe(self, request: int, *wish: Any) -> None:
         """For people who want to know what is going on; a sampler that tracks is never asked this."""
-        from ..observation import encode
-        from .observe import Observer, Wish
+        from ..core.observation import encode
+        from .observer import Observer, Wish
 
         self._observer = self._observer or Observer()
         observation = self._observer.observe(Wish(*wish), is_wanted=_has_owner)
         _send("observation", request, os.getpid(), encode(observation))
 
     def _do_resolve(self, request: int, names: tuple[str, ...], vendors: tuple[str, ...] | None) -> None:
-        from ..sources.visible import resolve_gpus
-        from .vendors import list_gpus
+        from ..sources.gpu.connect import list_gpus
+        from ..sources.gpu.visible import resolve_gpus
 
         gpus = list_gpus(vendors)
         try:

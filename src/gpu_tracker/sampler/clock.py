@@ -1,4 +1,4 @@
-"""When to look: deadlines on the monotonic clock, not sleeps, so lateness does not add up."""
+"""When to look: deadlines on the monotonic clock, not sleeps, so lateness does not add up. Pure."""
 
 from __future__ import annotations
 

@@ -9,28 +9,28 @@ import os
 import time
 from importlib import import_module
 
-from ..model import End, Header, Mark, RootFigures
-from ..place import has_word
+from ..accounts.processes import Account
+from ..accounts.sharing import is_torn
+from ..core.model import End, Header, Mark, RootFigures
+from ..instrument.mailbox import has_word
 from ..recording.schema import VERSION
 from ..sources import PROCESS_SOURCES
 from ..sources.allocation import read_allocation, read_environment
-from .account import Account
 from .budget import Budget, foresee_sharing_cost
 from .clock import Deadlines
-from .gpus import GpuWatch
-from .sharing import is_torn
+from .gpu_threads import GpuWatch
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import ModuleType
 
-    from ..model import Allocation, ProcessReading, ProcessTotals, Sample
+    from ..core.model import Allocation, ProcessReading, ProcessTotals, Sample
     from ..recording.tracking_file import TrackingFile
     from ..recording.writer import Writer
     from ..sources import MachineSource, ProcessTreeSource
     from ..sources.allocation import MemoryLimit
-    from .inside import Inside
-    from .wire import Plan, Start
+    from .handle.wire import Plan, Start
+    from .instruments import Inside
 
 # Between two windows the tree is looked at this often, so that what comes and goes is met.
 _LOOK_SECONDS = 0.25
@@ -215,7 +215,7 @@ class Sampler:
         """What processes tell of themselves, if any does; the marks that they have kept."""
         place = self._plan.regions_place
         if self.inside is None and place is not None and has_word(place):
-            from .inside import Inside
+            from .instruments import Inside
 
             self.inside = Inside(place, self._start_seconds)
             for mark in self.marks:

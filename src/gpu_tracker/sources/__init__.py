@@ -6,14 +6,14 @@ Modules are imported by whoever uses them: a source that is not needed must not 
 
 from __future__ import annotations
 
-from ..values import NamedTuple
+from ..core.values import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Protocol
 
-    from ..model import Gpu, GpuLook, MachineReading, ProcessReading, SharingReading
+    from ..core.model import Gpu, GpuLook, MachineReading, ProcessReading, SharingReading
 
     class ProcessTreeSource(Protocol):
         """A process and all its descendants."""

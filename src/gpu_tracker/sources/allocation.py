@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 
-from ..model import Allocation
+from ..core.model import Allocation
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
-from ..model import MachineReading, ProcessReading, SharingReading
+from ..core.model import MachineReading, ProcessReading, SharingReading
 from . import IGNORED_ARGUMENTS
 
 TYPE_CHECKING = False

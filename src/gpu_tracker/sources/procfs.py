@@ -10,7 +10,7 @@ import os
 import resource
 import time
 
-from ..model import MachineReading, ProcessReading, SharingReading
+from ..core.model import MachineReading, ProcessReading, SharingReading
 from . import IGNORED_ARGUMENTS
 from .files import read_file
 

@@ -1,0 +1,176 @@
+"""What frameworks say of their memory, beside what the driver says of their processes. Pure.
+
+The two are read at different times. They are put side by side only where the framework held the same before and after the
+driver was asked: everything else would be a difference between two moments.
+"""
+
+from __future__ import annotations
+
+import math
+
+from ..core.model import EXACT, SAMPLED, FrameworkMemory, FrameworkReading
+from ..core.values import NamedTuple
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ..core.model import Gpu, GpuLook, GpuReading
+
+    Key = tuple[int, str, str]
+
+
+class FrameworkNote(NamedTuple):
+    """What one process wrote down for us."""
+
+    at_seconds: float
+    pid: int
+    is_last: bool
+    """It does nothing else any more."""
+    readings: tuple[FrameworkReading, ...]
+
+
+class _Split(NamedTuple):
+    """One device at one moment, by the driver."""
+
+    at_seconds: float
+    process_bytes: int
+    others_bytes: int | None
+    free_bytes: int | None
+
+
+class _Entry:
+    """One framework in one process on one device."""
+
+    def __init__(self, pid: int, reading: FrameworkReading) -> None:
+        self.reading = reading
+        self.is_last = False
+        self.was_reset = False
+        self._unconfirmed: _Split | None = None
+        self._before_seconds = self._at_seconds = math.inf  # nothing was known before the first reading
+        self._before_bytes: int | None = None
+        self._earlier_in_use = reading.earlier_peak_in_use_bytes
+        self._earlier_held = reading.earlier_peak_held_bytes
+        self.memory = FrameworkMemory(
+            pid, reading.framework, reading.device, "", 0.0, 0, 0, SAMPLED, reading.held_bytes
+        )
+
+    def take(self, at_seconds: float, reading: FrameworkReading, uuid: str, *, is_last: bool) -> None:
+        known, last = self.memory, self.reading
+        if reading.peak_in_use_bytes < last.peak_in_use_bytes:
+            # The user has reset the marks, which is the user's right: from now on they speak of the time since.
+            self.was_reset = True
+            self._earlier_in_use = self._earlier_held = 0
+        self._before_seconds, self._before_bytes = self._at_seconds, last.held_bytes
+        self._at_seconds = at_seconds
+        self.reading, self.is_last = reading, is_last
+        is_mark_ours = reading.peak_in_use_bytes > self._earlier_in_use
+        peak = max(
+            known.peak_in_use_bytes,
+            reading.in_use_bytes,
+            reading.peak_in_use_bytes if is_mark_ours else 0,
+        )
+        held = reading.held_bytes
+        if held is not None:
+            mark = reading.peak_held_bytes or 0
+            held = max(known.peak_held_bytes or 0, held, mark if mark > self._earlier_held else 0)
+        self.memory = known._replace(
+            uuid=uuid or known.uuid,
+            at_seconds=at_seconds,
+            in_use_bytes=reading.in_use_bytes,
+            peak_in_use_bytes=peak,
+            peak_in_use_basis=EXACT if is_mark_ours and not self.was_reset else SAMPLED,
+            held_bytes=reading.held_bytes,
+            peak_held_bytes=held,
+            flushes=reading.flushes,
+            failures=reading.failures,
+        )
+        if self._unconfirmed is not None and self._before_bytes == reading.held_bytes:
+            self._accept(self._unconfirmed)
+        self._unconfirmed = None
+
+    def take_split(self, split: _Split) -> None:
+        """The driver was asked; whether that was while the framework held the same is known now or later."""
+        if split.at_seconds >= self._at_seconds:
+            if self.is_last:
+                self._accept(split)
+            else:
+                self._unconfirmed = split
+        elif self._before_seconds <= split.at_seconds and self._before_bytes == self.reading.held_bytes:
+            self._accept(split)
+
+    def _accept(self, split: _Split) -> None:
+        held = self.reading.held_bytes
+        if split.process_bytes < max(self.memory.split_process_bytes or 0, held or 0):
+            return  # not the fullest moment; or it is letting go of everything
+        self.memory = self.memory._replace(
+            split_in_use_bytes=self.reading.in_use_bytes,
+            split_held_bytes=held,
+            split_process_bytes=split.process_bytes,
+            split_others_bytes=split.others_bytes,
+            split_free_bytes=split.free_bytes,
+        )
+
+
+class FrameworkAccount:
+    """All frameworks of the job."""
+
+    def __init__(self) -> None:
+        self._gpus: dict[str, Gpu] = {}
+        self._entries: dict[Key, _Entry] = {}
+        self._uuids_by_pid: dict[int, set[str]] = {}
+        self._written: dict[Key, FrameworkMemory] = {}
+
+    def add_gpu(self, gpu: Gpu) -> None:
+        """A device was found."""
+        self._gpus[gpu.uuid] = gpu
+
+    def take(self, note: FrameworkNote) -> None:
+        """What a process says of itself."""
+        for reading in note.readings:
+            key = (note.pid, reading.framework, reading.device)
+            entry = self._entries.get(key)
+            if entry is None:
+                entry = self._entries[key] = _Entry(note.pid, reading)
+            is_alone = len(note.readings) == 1
+            uuid = self._find_device(reading, note.pid, is_alone=is_alone)
+            entry.take(note.at_seconds, reading, uuid, is_last=note.is_last)
+
+    def take_gpus(self, look: GpuLook) -> None:
+        """One look at the GPUs; its processes are those of the job."""
+        devices = {device.uuid: device for device in look.devices}
+        for process in look.processes:
+            if process.used_bytes is None:
+                continue
+            self._uuids_by_pid.setdefault(process.pid, set()).add(process.uuid)
+            split = self._split(look.at_seconds, process.used_bytes, devices.get(process.uuid))
+            for entry in self._entries.values():
+                if entry.memory.pid == process.pid and entry.memory.uuid == process.uuid:
+                    entry.take_split(split)
+
+    def list_memory(self) -> list[FrameworkMemory]:
+        """What is known of each."""
+        return [entry.memory for entry in self._entries.values()]
+
+    def take_changed(self) -> list[FrameworkMemory]:
+        """Those that are not as they were when this was last asked."""
+        changed = {
+            key: entry.memory
+            for key, entry in self._entries.items()
+            if self._written.get(key) != entry.memory
+        }
+        self._written.update(changed)
+        return list(changed.values())
+
+    def _find_device(self, reading: FrameworkReading, pid: int, *, is_alone: bool) -> str:
+        """Which device the framework means: the one of that name, or the only one that the process is on."""
+        named = [uuid for uuid in self._gpus if reading.uuid and uuid.lower().endswith(reading.uuid.lower())]
+        candidates = named or (sorted(self._uuids_by_pid.get(pid, ())) if is_alone else [])
+        return candidates[0] if len(candidates) == 1 else ""
+
+    def _split(self, at_seconds: float, process_bytes: int, device: GpuReading | None) -> _Split:
+        used = None if device is None else device.used_bytes
+        if device is None or used is None:
+            return _Split(at_seconds, process_bytes, None, None)
+        gpu = self._gpus.get(device.uuid)
+        total = None if gpu is None else gpu.memory_bytes
+        free = None if total is None else max(0, total - used - (device.reserved_bytes or 0))
+        return _Split(at_seconds, process_bytes, max(0, used - process_bytes), free)

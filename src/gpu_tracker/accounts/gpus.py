@@ -1,0 +1,303 @@
+"""Looks at GPUs in, peaks and counters out. Pure: no driver, no clock.
+
+A device that does not say who holds its memory makes the job's part unknown, not nothing.
+"""
+
+from __future__ import annotations
+
+from ..core.model import (
+    EXACT,
+    SAMPLED,
+    GpuCounters,
+    GpuPeaks,
+    GpuProcessPeak,
+    GpuProcessReading,
+    GpuReading,
+    GpuSample,
+)
+from ..core.values import NamedTuple
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from typing import TypeVar
+
+    from ..core.model import Gpu, GpuLook
+
+    _Number = TypeVar("_Number", int, float)
+
+_MOST_PROCESSES = 32
+
+
+class GpuTotals(NamedTuple):
+    """Over all devices, at the moment of one look."""
+
+    main_bytes: int
+    descendants_bytes: int
+    system_bytes: int
+    allowed_percent: float
+    """Utilization of the devices that the job may use, summed."""
+    with_job_percent: float
+    """Of those where it was met."""
+
+
+class GpuMoment(NamedTuple):
+    """What one look tells of the time since the look before."""
+
+    span_seconds: float
+    job_bytes: int | None
+    """On all devices together."""
+    percent: float | None
+    """Mean over the devices that the job is on, or may be on."""
+    energy_joules: float | None
+    """Of the devices looked at."""
+
+
+class _Held(NamedTuple):
+    """What the job holds on one device; None where a part of it is not known."""
+
+    main_bytes: int | None
+    descendants_bytes: int | None
+    combined_bytes: int | None
+    percent: float | None
+
+
+class _Device:
+    """One device since the start."""
+
+    def __init__(self, reading: GpuReading, at_seconds: float) -> None:
+        self.uuid = reading.uuid
+        self.at_seconds = at_seconds
+        self.reading = reading
+        self.held = _Held(None, None, None, None)
+        self.first_used_bytes = reading.used_bytes
+        self.counters = GpuCounters(reading.uuid)
+        self.peaks = GpuPeaks(reading.uuid)
+        self.pids: set[int] = set()
+        self._energy_joules = reading.energy_joules
+        self.energy_step_joules: float | None = None
+        self.span_seconds = 0.0
+        self.start_window()
+
+    def start_window(self) -> None:
+        """A line has been written."""
+        self._window_start = self.counters
+        self._window_used_bytes: int | None = None
+        self._window_job_bytes: int | None = None
+
+    def take(self, at_seconds: float, reading: GpuReading, held: _Held, pids: Iterable[int]) -> None:
+        span = self.span_seconds = max(0.0, at_seconds - self.at_seconds)
+        self.counters = self._count(reading, held, span)
+        self.at_seconds, self.reading, self.held = at_seconds, reading, held
+        self.pids.update(pids)
+        self._window_used_bytes = larger(self._window_used_bytes, reading.used_bytes)
+        self._window_job_bytes = larger(self._window_job_bytes, held.combined_bytes)
+        peaks = self.peaks
+        grown = None
+        if reading.used_bytes is not None and self.first_used_bytes is not None:
+            grown = max(0, reading.used_bytes - self.first_used_bytes)
+        self.peaks = GpuPeaks(
+            self.uuid,
+            larger(peaks.used_bytes, reading.used_bytes),
+            larger(peaks.main_bytes, held.main_bytes),
+            larger(peaks.descendants_bytes, held.descendants_bytes),
+            larger(peaks.combined_bytes, held.combined_bytes),
+            larger(peaks.utilization_percent, _high(reading)),
+            SAMPLED if (held.combined_bytes or 0) > (peaks.combined_bytes or 0) else peaks.basis,
+            larger(peaks.grown_bytes, grown),
+            larger(peaks.power_watts, reading.power_watts),
+            larger(peaks.temperature_celsius, reading.temperature_celsius),
+            bool(self.pids),
+        )
+
+    def take_high_water(self, used_bytes: int, *, is_main: bool) -> None:
+        """The driver's own account of one process: no look can have missed it."""
+        peaks = self.peaks
+        part = "main_bytes" if is_main else "descendants_bytes"
+        combined = larger(peaks.combined_bytes, used_bytes)
+        # One process's own mark is the whole truth as long as nobody else of the job was there.
+        basis = EXACT if len(self.pids) == 1 and combined == used_bytes else peaks.basis
+        raised: dict[str, int | None] = {part: larger(getattr(peaks, part), used_bytes)}
+        self.peaks = peaks._replace(combined_bytes=combined, basis=basis, has_job=True)._replace(**raised)  # type: ignore[arg-type]
+
+    def sample(self) -> GpuSample:
+        """The window so far."""
+        counters, start, reading = self.counters, self._window_start, self.reading
+        busy = _mean(
+            counters.utilization_percent_seconds - start.utilization_percent_seconds,
+            counters.utilization_seconds - start.utilization_seconds,
+        )
+        job = _mean(
+            counters.job_percent_seconds - start.job_percent_seconds, counters.job_seconds - start.job_seconds
+        )
+        return GpuSample(
+            self.uuid,
+            larger(self._window_used_bytes, reading.used_bytes),
+            larger(self._window_job_bytes, self.held.combined_bytes),
+            reading.utilization_percent if busy is None else busy,
+            self.held.percent if job is None else job,
+            reading.power_watts,
+            reading.temperature_celsius,
+            reading.sm_clock_mhz,
+        )
+
+    def _count(self, reading: GpuReading, held: _Held, span_seconds: float) -> GpuCounters:
+        counters = self.counters
+        energy, energy_seconds = counters.energy_joules, counters.energy_seconds
+        if reading.energy_joules is not None:
+            before = self._energy_joules
+            # A counter that went back was reset with its device: what it had counted until then stands.
+            step = 0.0 if before is None else max(0.0, reading.energy_joules - before)
+            energy = (energy or 0.0) + step
+            self.energy_step_joules = step
+            energy_seconds += span_seconds
+            self._energy_joules = reading.energy_joules
+        busy, job = reading.utilization_percent, held.percent
+        limited = dict(counters.limited_seconds)
+        for reason in reading.limits or ():
+            limited[reason] = limited.get(reason, 0.0) + span_seconds
+        return GpuCounters(
+            self.uuid,
+            counters.utilization_percent_seconds + (0.0 if busy is None else busy * span_seconds),
+            counters.utilization_seconds + (0.0 if busy is None else span_seconds),
+            counters.job_percent_seconds + (0.0 if job is None else job * span_seconds),
+            counters.job_seconds + (0.0 if job is None else span_seconds),
+            energy,
+            energy_seconds,
+            tuple(sorted(limited.items())),
+        )
+
+
+class GpuAccount:
+    """The running totals of the job on all devices, of all vendors."""
+
+    def __init__(self, root_pid: int) -> None:
+        self._root_pid = root_pid
+        self._hidden: set[str] = set()
+        self._devices: dict[str, _Device] = {}
+        self._processes: dict[tuple[str, int], GpuProcessPeak] = {}
+
+    def add(self, gpu: Gpu) -> None:
+        """A device was found."""
+        if not gpu.is_visible:
+            self._hidden.add(gpu.uuid)
+
+    def take(self, look: GpuLook, names: Mapping[int, str]) -> GpuTotals:
+        """Take in one look; its processes are those of the job."""
+        processes: dict[str, list[GpuProcessReading]] = {}
+        for process in look.processes:
+            processes.setdefault(process.uuid, []).append(process)
+            self._note_process(process.uuid, process.pid, process.used_bytes, SAMPLED, names)
+        for reading in look.devices:
+            device = self._devices.get(reading.uuid)
+            if device is None:
+                device = self._devices[reading.uuid] = _Device(reading, look.at_seconds)
+            there = processes.get(reading.uuid, [])
+            held = _add_up(reading, there, self._root_pid)
+            device.take(look.at_seconds, reading, held, [process.pid for process in there])
+        for mark in look.high_waters:
+            device = self._devices.get(mark.uuid)
+            if device is not None:
+                device.pids.add(mark.pid)
+                device.take_high_water(mark.used_bytes, is_main=mark.pid == self._root_pid)
+                self._note_process(mark.uuid, mark.pid, mark.used_bytes, EXACT, names)
+        return self._totals()
+
+    def describe(self, look: GpuLook) -> GpuMoment:
+        """The look that was just taken in, for whoever wants to know what happened meanwhile."""
+        seen = [self._devices[reading.uuid] for reading in look.devices]
+        used = [device for device in seen if device.pids] or [
+            device for device in seen if device.uuid not in self._hidden
+        ]
+        held = [device.held.combined_bytes for device in self._devices.values()]
+        percents = [value for device in used if (value := device.reading.utilization_percent) is not None]
+        energies = [device.energy_step_joules for device in used if device.energy_step_joules is not None]
+        return GpuMoment(
+            max((device.span_seconds for device in seen), default=0.0),
+            None if None in held or not held else sum(size or 0 for size in held),
+            sum(percents) / len(percents) if percents else None,
+            sum(energies) if energies else None,
+        )
+
+    @property
+    def peaks(self) -> tuple[GpuPeaks, ...]:
+        """By device."""
+        return tuple(device.peaks for device in self._devices.values())
+
+    @property
+    def counters(self) -> tuple[GpuCounters, ...]:
+        """By device."""
+        return tuple(device.counters for device in self._devices.values())
+
+    @property
+    def processes(self) -> tuple[GpuProcessPeak, ...]:
+        """The largest ones."""
+        largest = sorted(self._processes.values(), key=lambda peak: -(peak.used_bytes or 0))
+        return tuple(largest[:_MOST_PROCESSES])
+
+    def samples(self) -> tuple[GpuSample, ...]:
+        """The window so far, by device."""
+        return tuple(device.sample() for device in self._devices.values())
+
+    def start_window(self) -> None:
+        """A line has been written."""
+        for device in self._devices.values():
+            device.start_window()
+
+    def _note_process(
+        self, uuid: str, pid: int, used_bytes: int | None, basis: str, names: Mapping[int, str]
+    ) -> None:
+        key = (uuid, pid)
+        known = self._processes.get(key)
+        name = names.get(pid) or (known.name if known else "")
+        if known is None or (used_bytes or 0) > (known.used_bytes or 0):
+            self._processes[key] = GpuProcessPeak(uuid, pid, name, used_bytes, basis)
+        elif basis == EXACT and used_bytes == known.used_bytes:
+            self._processes[key] = known._replace(basis=EXACT)
+        if len(self._processes) > 2 * _MOST_PROCESSES:
+            self._processes = {(peak.uuid, peak.pid): peak for peak in self.processes}
+
+    def _totals(self) -> GpuTotals:
+        devices = self._devices.values()
+        return GpuTotals(
+            sum(device.held.main_bytes or 0 for device in devices),
+            sum(device.held.descendants_bytes or 0 for device in devices),
+            sum(device.reading.used_bytes or 0 for device in devices),
+            sum(_high(device.reading) or 0.0 for device in devices if device.uuid not in self._hidden),
+            sum(_high(device.reading) or 0.0 for device in devices if device.pids),
+        )
+
+
+def _add_up(reading: GpuReading, processes: Sequence[GpuProcessReading], root_pid: int) -> _Held:
+    """What the job holds on a device. Nobody there is a measured zero; somebody of unknown size is not."""
+    if not reading.lists_processes:
+        return _Held(None, None, None, None)
+    main = _sum_known([process.used_bytes for process in processes if process.pid == root_pid])
+    others = _sum_known([process.used_bytes for process in processes if process.pid != root_pid])
+    combined = None if main is None or others is None else main + others
+    percent = None
+    if reading.measures_processes:
+        percents = [process.utilization_percent for process in processes]
+        known = [value for value in percents if value is not None]
+        percent = min(100.0, sum(known, 0.0)) if len(known) == len(percents) else None
+    return _Held(main, others, combined, percent)
+
+
+def _sum_known(sizes: Sequence[int | None]) -> int | None:
+    known = [size for size in sizes if size is not None]
+    return sum(known) if known or not sizes else None
+
+
+def _mean(integral: float, seconds: float) -> float | None:
+    return integral / seconds if seconds > 0 else None
+
+
+def _high(reading: GpuReading) -> float | None:
+    return larger(reading.utilization_high_percent, reading.utilization_percent)
+
+
+def larger(known: _Number | None, seen: _Number | None) -> _Number | None:
+    """The larger of two figures, of which either may not be known."""
+    if known is None or seen is None:
+        return seen if known is None else known
+    return max(known, seen)

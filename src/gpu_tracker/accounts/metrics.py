@@ -1,0 +1,54 @@
+"""Adding up what a job logs, however much it is. Pure."""
+
+from __future__ import annotations
+
+from itertools import islice
+
+from ..core.model import MetricTotals
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from ..core.model import MetricRow
+
+_ROWS_AT_ONCE = 10_000
+
+
+def tally(known: dict[str, MetricTotals], rows: Iterable[MetricRow]) -> None:
+    """Add the rows to what is known of each metric."""
+    left = iter(rows)
+    while some := list(islice(left, _ROWS_AT_ONCE)):
+        some.sort(key=_instant)  # processes write theirs in batches
+        values: dict[str, list[float]] = {}
+        last_seconds: dict[str, float] = {}
+        for at_seconds, logged, _, _ in some:
+            for name, value in logged.items():
+                if name in values:
+                    values[name].append(value)
+                else:
+                    values[name] = [value]
+                last_seconds[name] = at_seconds
+        for name, column in values.items():
+            known[name] = _add(known.get(name), name, column, last_seconds[name])
+
+
+def _instant(row: MetricRow) -> float:
+    return row.at_seconds
+
+
+def _add(known: MetricTotals | None, name: str, values: list[float], last_seconds: float) -> MetricTotals:
+    before = known or MetricTotals(name, 0, 0, 0.0, None, None, values[-1], last_seconds)
+    finite = [value for value in values if value - value == 0]
+    sizes = [size for size in (before.minimum, before.maximum) if size is not None]
+    is_newer = last_seconds >= before.last_seconds
+    return MetricTotals(
+        name,
+        before.logged + len(values),
+        before.not_finite + len(values) - len(finite),
+        before.sum + sum(finite),
+        min([*finite, *sizes], default=None),
+        max([*finite, *sizes], default=None),
+        values[-1] if is_newer else before.last,
+        max(last_seconds, before.last_seconds),
+    )

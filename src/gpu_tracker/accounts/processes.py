@@ -1,0 +1,430 @@
+"""Looks in, totals out: counters, peaks and the window being filled. Pure: no I/O, no clock.
+
+Peaks are never guessed. What is known of a moment between two looks comes from the kernel's high-water
+marks; what several processes share is bounded from below until it has been read.
+"""
+
+from __future__ import annotations
+
+from ..core.model import (
+    ESTIMATE,
+    EXACT,
+    SAMPLED,
+    Busiest,
+    Peaks,
+    ProcessTotals,
+    RamPeak,
+    RootFigures,
+    Sample,
+    Spread,
+    Totals,
+)
+from .cpu import CpuLedger
+from .gpus import GpuAccount, GpuMoment
+from .recovery import raise_peaks
+from .sharing import NOTHING, Holding, Overlap, find_overlap, hold
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
+
+    from ..core.model import Gpu, GpuLook, MachineReading, ProcessReading, SharingReading
+
+# Below this, sharing that has not been read does not matter.
+_NOTABLE = 1.02
+
+
+class _Window:
+    """What the looks since the last line have seen."""
+
+    def __init__(self) -> None:
+        self.looks = 0
+        self.late_seconds = 0.0
+        self.threads = 0
+        self.processes = 0
+        self._lows = [0, 0, 0]
+        self._sums = [0, 0, 0]
+        self._highs = [0, 0, 0]
+
+    def add(self, values: tuple[int, int, int]) -> None:
+        self.looks += 1
+        for index, value in enumerate(values):
+            self._lows[index] = value if self.looks == 1 else min(self._lows[index], value)
+            self._sums[index] += value
+            self._highs[index] = max(self._highs[index], value)
+
+    def raise_high(self, index: int, value: int) -> None:
+        self._highs[index] = max(self._highs[index], value)
+
+    def spread(self, index: int) -> Spread:
+        looks = max(1, self.looks)
+        return Spread(self._lows[index], round(self._sums[index] / looks), self._highs[index])
+
+
+class Account:
+    """The running totals of one tracked tree. Times are seconds since the start."""
+
+    def __init__(
+        self,
+        root_pid: int,
+        root: RootFigures | None,
+        machine: MachineReading,
+        adopter_pid: int = 0,
+    ) -> None:
+        self.peaks = Peaks(system_ram_bytes=machine.ram_used_bytes, limit_ram_bytes=machine.limit_used_bytes)
+        self._root_pid = root_pid
+        self._ledger = CpuLedger(root_pid, root, adopter_pid)
+        self._machine_at_start = machine
+        self._machine = machine
+        self._at_seconds = 0.0
+        self._looks = 0
+        self._overlaps: dict[int, Overlap] = {}
+        self._marks: dict[int, int] = {}
+        self._kept_marks: dict[int, int] = {}
+        self._pids: frozenset[int] = frozenset()
+        self._combined = self._combined_before = NOTHING
+        self._held = (0, 0, 0)
+        self._threads = 0
+        self._main_shared_bytes = 0
+        self._rss_bytes: dict[int, int] = {}
+        self._rss_bytes_before: dict[int, int] = {}
+        self._window = _Window()
+        self._cpu_window_start = Totals()
+        self._has_cpu_window = False
+        self._gpus = GpuAccount(root_pid)
+        self._names: dict[int, str] = {}
+        self._last_readings: dict[int, ProcessReading] = {}
+        self._first_seconds: dict[int, float] = {}
+        self._gone: list[ProcessTotals] = []
+
+    # ---- Looks.
+
+    def take(
+        self,
+        at_seconds: float,
+        readings: Sequence[ProcessReading],
+        late_seconds: float = 0.0,
+        exact_root: RootFigures | None = None,
+        kept_marks: Mapping[int, int] | None = None,
+    ) -> None:
+        """Take in one look at the tree, and the marks that processes have kept before they reset them."""
+        self._at_seconds = at_seconds
+        self._looks += 1
+        known = self._kept_marks
+        new_marks = {pid: mark for pid, mark in (kept_marks or {}).items() if mark > known.get(pid, 0)}
+        known.update(new_marks)
+        unseen = {pid for pid, mark in new_marks.items() if mark > self._marks.get(pid, 0)}
+        self._ledger.feed(readings, exact_root)
+        self._note_processes(readings)
+        self._pids = frozenset(reading.pid for reading in readings)
+        self._names = {reading.pid: reading.name for reading in readings}
+        self._take_memory(readings)
+        for pid, mark in new_marks.items():
+            # What was seen at the last look is older, when the others may have held less.
+            self._take_kept_mark(pid, mark, self._beside(pid, mark) if pid in unseen else mark)
+        self._take_threads(readings)
+        self._window.late_seconds = max(self._window.late_seconds, late_seconds)
+
+    def take_again(self, at_seconds: float, late_seconds: float = 0.0) -> None:
+        """Take in a look that found everything as it was at the last one."""
+        self._at_seconds = at_seconds
+        self._looks += 1
+        window = self._window
+        window.add(self._held)
+        window.threads = max(window.threads, self._threads)
+        window.processes = max(window.processes, len(self._pids))
+        window.late_seconds = max(window.late_seconds, late_seconds)
+
+    def take_sharing(
+        self,
+        readings: Sequence[ProcessReading],
+        sharings: Mapping[int, SharingReading],
+    ) -> None:
+        """Take in what the processes share, the root among them. Only all of one moment together make sense."""
+        by_pid = {reading.pid: reading for reading in readings}
+        self._overlaps = {pid: find_overlap(by_pid[pid], sharing) for pid, sharing in sharings.items()}
+        self._take_memory(readings, is_another_look=False)
+        self._refine_split("combined_ram", self._combined)
+        self._refine_split("main_ram", hold([by_pid[self._root_pid]], self._overlaps))
+
+    def take_machine(self, machine: MachineReading) -> None:
+        """Take in one look at the whole machine."""
+        self._machine = machine
+        self._raise_peaks(system_ram_bytes=machine.ram_used_bytes)
+        if machine.limit_used_bytes is not None:
+            self.peaks = self.peaks._replace(
+                limit_ram_bytes=max(self.peaks.limit_ram_bytes or 0, machine.limit_used_bytes)
+            )
+
+    def add_gpu(self, gpu: Gpu) -> None:
+        """A device was found."""
+        self._gpus.add(gpu)
+
+    def take_gpus(self, look: GpuLook) -> GpuMoment:
+        """Take in one look at the GPUs; what it says of the time since the look before."""
+        gpus = self._gpus
+        totals = gpus.take(look, self._names)
+        self._raise_peaks(
+            main_gpu_bytes=totals.main_bytes,
+            descendants_gpu_bytes=totals.descendants_bytes,
+            combined_gpu_bytes=totals.main_bytes + totals.descendants_bytes,
+            system_gpu_bytes=totals.system_bytes,
+            gpu_utilization_sum_percent=totals.allowed_percent,
+            gpu_with_job_sum_percent=totals.with_job_percent,
+        )
+        by_device = gpus.peaks
+        for peak in by_device:
+            # A high-water mark of one process on one device is a bound for them all.
+            self._raise_peaks(
+                main_gpu_bytes=peak.main_bytes or 0,
+                descendants_gpu_bytes=peak.descendants_bytes or 0,
+                combined_gpu_bytes=peak.combined_bytes or 0,
+            )
+        self.peaks = self.peaks._replace(gpus=by_device, gpu_processes=gpus.processes)
+        return gpus.describe(look)
+
+    def finish(self, figures: RootFigures) -> None:
+        """Take in the peaks that only the root's owner or parent can know."""
+        self.peaks = raise_peaks(self.peaks, figures)
+        self._window.raise_high(0, self.peaks.main_ram.total_bytes)
+        self._window.raise_high(2, self.peaks.combined_ram.total_bytes)
+
+    def discount(self, seconds: float) -> None:
+        """The root has reaped that much CPU time that is another tracker's, not the job's."""
+        self._ledger.discount_seconds += seconds
+
+    # ---- What the loop asks.
+
+    def is_sharing_in_doubt(self) -> bool:
+        """Whether reading what is shared could show a new peak."""
+        ceiling = self._combined.ceiling_bytes
+        return (
+            ceiling > self._combined.unique_bytes * _NOTABLE
+            and ceiling > self.peaks.combined_ram.total_bytes * _NOTABLE
+        )
+
+    def is_split_unknown(self) -> bool:
+        """Whether private and shared memory of the root have never been told apart."""
+        return self._root_pid in self._pids and self._root_pid not in self._overlaps
+
+    @property
+    def rss_bytes(self) -> Mapping[int, int]:
+        """Resident memory by process, at the last look."""
+        return self._rss_bytes
+
+    def take_gone(self) -> list[ProcessTotals]:
+        """The processes that were not there any more at a look since the last call."""
+        gone, self._gone = self._gone, []
+        return gone
+
+    def list_processes(self) -> list[ProcessTotals]:
+        """Those that are there."""
+        return [self._describe_process(reading) for reading in self._last_readings.values()]
+
+    @property
+    def pids(self) -> frozenset[int]:
+        """The processes of the last look."""
+        return self._pids
+
+    def close_cpu_window(self, *, is_last: bool = False) -> None:
+        """Compare the CPU time since the last call with the busiest stretch so far."""
+        totals, start = self.totals(), self._cpu_window_start
+        wall = totals.at_seconds - start.at_seconds
+        if wall <= 0 or (is_last and self._has_cpu_window):
+            return
+        self._has_cpu_window = True
+        main = totals.main_cpu_seconds - start.main_cpu_seconds
+        descendants = totals.descendants_cpu_seconds - start.descendants_cpu_seconds
+        system = totals.system_cpu_seconds - start.system_cpu_seconds
+        self.peaks = self.peaks._replace(
+            main_busiest=_busier(self.peaks.main_busiest, Busiest(main, wall)),
+            descendants_busiest=_busier(self.peaks.descendants_busiest, Busiest(descendants, wall)),
+            combined_busiest=_busier(self.peaks.combined_busiest, Busiest(main + descendants, wall)),
+            system_busiest=_busier(self.peaks.system_busiest, Busiest(system, wall)),
+        )
+        self._cpu_window_start = totals
+
+    @property
+    def seconds_in_cpu_window(self) -> float:
+        """How long the present stretch lasts by now."""
+        return self._at_seconds - self._cpu_window_start.at_seconds
+
+    def totals(self) -> Totals:
+        """Everything so far."""
+        return Totals(
+            self._at_seconds,
+            self._ledger.main_seconds,
+            self._ledger.descendants_seconds,
+            self._machine.cpu_seconds - self._machine_at_start.cpu_seconds,
+            self._looks,
+            self._gpus.counters,
+            self.peaks,
+        )
+
+    def sample(self) -> Sample:
+        """The line for the window so far, which stays open until `start_window`: a line that could not be written loses nothing."""
+        totals, window = self.totals(), self._window
+        return Sample(
+            totals.at_seconds,
+            window.looks,
+            window.late_seconds,
+            totals.main_cpu_seconds,
+            totals.descendants_cpu_seconds,
+            totals.system_cpu_seconds,
+            window.spread(0),
+            window.spread(1),
+            window.spread(2),
+            self._machine.ram_used_bytes,
+            window.threads,
+            window.processes,
+            self._gpus.samples(),
+            totals.gpu_counters,
+            self.peaks,
+        )
+
+    def start_window(self) -> None:
+        """The line has been written."""
+        self._window = _Window()
+        self._gpus.start_window()
+
+    # ---- Memory.
+
+    def _take_memory(self, readings: Sequence[ProcessReading], *, is_another_look: bool = True) -> None:
+        root = next((reading for reading in readings if reading.pid == self._root_pid), None)
+        others = [reading for reading in readings if reading.pid != self._root_pid]
+        held_by_others = hold(others, self._overlaps)
+        self._combined_before, self._rss_bytes_before = self._combined, self._rss_bytes
+        self._rss_bytes = {reading.pid: reading.rss_bytes for reading in readings}
+        self._combined = hold(readings, self._overlaps, is_whole_tree=True)
+        self._held = (
+            root.rss_bytes if root else 0,
+            held_by_others.unique_bytes,
+            self._combined.unique_bytes,
+        )
+        if is_another_look:
+            self._window.add(self._held)
+        if root is not None:
+            self._main_shared_bytes = hold([root], self._overlaps).shared_bytes
+            self._raise_main(root.rss_bytes, SAMPLED)
+            spike = self._new_spike(root)
+            if spike is not None:
+                self._raise_main(spike, EXACT)
+                self._raise_combined(self._beside(root.pid, spike), self._combined)
+        self._raise_ram(
+            "descendants_ram",
+            held_by_others.unique_bytes,
+            held_by_others.shared_bytes,
+            SAMPLED,
+        )
+        for reading in others:
+            spike = self._new_spike(reading)
+            if spike is not None:
+                self._raise_ram("descendants_ram", spike, held_by_others.shared_bytes, SAMPLED)
+                self._raise_combined(self._beside(reading.pid, spike), self._combined)
+        self._raise_combined(self._combined.unique_bytes, self._combined)
+        self._raise_peaks(combined_ram_ceiling_bytes=self._combined.ceiling_bytes)
+
+    def _take_kept_mark(self, pid: int, mark: int, combined: int) -> None:
+        """A high-water mark that a process saw itself; it may have gone."""
+        if pid == self._root_pid:
+            self._raise_main(mark, EXACT)
+        else:
+            self._raise_ram("descendants_ram", mark, self.peaks.descendants_ram.shared_bytes, SAMPLED)
+        self._raise_combined(combined, self._combined)
+
+    def _new_spike(self, reading: ProcessReading) -> int | None:
+        """The kernel's high-water mark, if it has risen since the last look and since the start."""
+        peak = reading.peak_rss_bytes
+        if peak is None:
+            return None
+        known = self._marks.get(reading.pid, peak if reading.was_running_at_start else 0)
+        self._marks[reading.pid] = peak
+        return peak if peak > known else None
+
+    def _beside(self, pid: int, spike: int) -> int:
+        """A spike between two looks, and what the others held at the quieter of the two."""
+        now = self._combined.unique_bytes - self._rss_bytes.get(pid, 0)
+        then = self._combined_before.unique_bytes - self._rss_bytes_before.get(pid, 0)
+        return spike + max(0, min(now, then))
+
+    def _raise_main(self, total: int, basis: str) -> None:
+        self._raise_ram("main_ram", total, self._main_shared_bytes, basis)
+        self._window.raise_high(0, total)
+
+    def _raise_combined(self, total: int, holding: Holding) -> None:
+        basis = SAMPLED
+        if self._pids <= {self._root_pid} and total == self.peaks.main_ram.total_bytes:
+            basis = self.peaks.main_ram.basis
+        elif holding.ceiling_bytes > total * _NOTABLE and not self._pids <= self._overlaps.keys():
+            basis = ESTIMATE
+        self._raise_ram("combined_ram", total, holding.shared_bytes, basis)
+        self._window.raise_high(2, total)
+
+    def _raise_ram(self, name: str, total: int, shared: int, basis: str) -> None:
+        peak: RamPeak = getattr(self.peaks, name)
+        is_better = total == peak.total_bytes and basis == EXACT != peak.basis
+        if total > peak.total_bytes or is_better:
+            shared = min(shared, total)
+            grown: dict[str, Any] = {name: RamPeak(total, total - shared, shared, basis)}
+            self.peaks = self.peaks._replace(**grown)
+
+    def _refine_split(self, name: str, holding: Holding) -> None:
+        """At a size that is as good as the peak, what was read says more than what was assumed."""
+        peak: RamPeak = getattr(self.peaks, name)
+        if holding.unique_bytes * _NOTABLE >= peak.total_bytes and holding.shared_bytes > peak.shared_bytes:
+            shared = min(holding.shared_bytes, peak.total_bytes)
+            refined: dict[str, Any] = {
+                name: peak._replace(private_bytes=peak.total_bytes - shared, shared_bytes=shared)
+            }
+            self.peaks = self.peaks._replace(**refined)
+
+    # ---- The rest.
+
+    def _note_processes(self, readings: Sequence[ProcessReading]) -> None:
+        before, self._last_readings = self._last_readings, {reading.pid: reading for reading in readings}
+        for pid in before.keys() - self._last_readings.keys():
+            self._gone.append(self._describe_process(before[pid]))
+            del self._first_seconds[pid]
+        for pid in self._last_readings.keys() - before.keys():
+            self._first_seconds[pid] = self._at_seconds
+
+    def _describe_process(self, reading: ProcessReading) -> ProcessTotals:
+        kept = self._kept_marks.get(reading.pid, 0)
+        peak = max(reading.rss_bytes, reading.peak_rss_bytes or 0, kept)
+        return ProcessTotals(
+            reading.pid,
+            reading.parent_pid,
+            reading.name,
+            self._first_seconds[reading.pid],
+            self._at_seconds,
+            reading.cpu_seconds,
+            peak,
+        )
+
+    def _take_threads(self, readings: Sequence[ProcessReading]) -> None:
+        main = sum(reading.n_threads for reading in readings if reading.pid == self._root_pid)
+        everybody = sum(reading.n_threads for reading in readings)
+        self._threads = everybody
+        self._window.threads = max(self._window.threads, everybody)
+        self._window.processes = max(self._window.processes, len(readings))
+        self._raise_peaks(
+            main_threads=main,
+            descendants_threads=everybody - main,
+            combined_threads=everybody,
+            processes=len(readings),
+        )
+
+    def _raise_peaks(self, **candidates: float) -> None:
+        grown: dict[str, Any] = {
+            name: value for name, value in candidates.items() if value > getattr(self.peaks, name)
+        }
+        if grown:
+            self.peaks = self.peaks._replace(**grown)
+
+
+def _busier(best: Busiest, candidate: Busiest) -> Busiest:
+    if not best.wall_seconds:
+        return candidate
+    rate = candidate.cpu_seconds / candidate.wall_seconds
+    return candidate if rate > best.cpu_seconds / best.wall_seconds else best

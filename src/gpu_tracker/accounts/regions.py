@@ -1,0 +1,174 @@
+"""What looks add to regions: memory and GPUs while a process was in them. Pure."""
+
+from __future__ import annotations
+
+from itertools import chain
+
+from ..core.model import EXACT, SAMPLED, RegionTotals
+from .gpus import larger
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from ..instrument.shared_file import Numbers
+    from .gpus import GpuMoment
+
+    Key = tuple[int, tuple[str, ...]]
+
+
+_AS_GOOD_AS = 0.99
+_MOST_ENDED = 2000
+_TOGETHER = 0
+
+
+class _Looked:
+    """What was met while a region was open."""
+
+    __slots__ = ("energy_joules", "gpu_bytes", "gpu_percent_seconds", "gpu_seconds", "peak_ram_bytes")
+
+    def __init__(self) -> None:
+        self.peak_ram_bytes: int | None = None
+        self.gpu_bytes: int | None = None
+        self.gpu_percent_seconds = self.gpu_seconds = 0.0
+        self.energy_joules: float | None = None
+
+    def add(self, other: _Looked) -> None:
+        """What was met while the same region was open in another process."""
+        self.peak_ram_bytes = larger(self.peak_ram_bytes, other.peak_ram_bytes)
+        self.gpu_bytes = larger(self.gpu_bytes, other.gpu_bytes)
+        self.gpu_percent_seconds += other.gpu_percent_seconds
+        self.gpu_seconds += other.gpu_seconds
+        if other.energy_joules is not None:
+            self.energy_joules = (self.energy_joules or 0.0) + other.energy_joules
+
+
+class RegionAccount:
+    """All regions of the job."""
+
+    def __init__(self) -> None:
+        self._looked: dict[Key, _Looked] = {}
+        self._active: Mapping[Key, int] = {}
+        self._written: dict[Key, RegionTotals] = {}
+        self._ended: dict[Key, Numbers] = {}
+        self._left_open: dict[Key, int] = {}
+
+    def take(self, active: Mapping[Key, int], rss_bytes: Mapping[int, int]) -> None:
+        """One look at the processes; each region has the memory of its own process."""
+        self._active = active
+        for key in active:
+            looked = self._looked.get(key)
+            if looked is None:
+                looked = self._looked[key] = _Looked()
+            looked.peak_ram_bytes = larger(looked.peak_ram_bytes, rss_bytes.get(key[0]))
+
+    def take_gpus(self, moment: GpuMoment) -> None:
+        """One look at the GPUs, for the regions that were open at the last look."""
+        for key in self._active:
+            looked = self._looked[key]
+            looked.gpu_bytes = larger(looked.gpu_bytes, moment.job_bytes)
+            if moment.percent is not None:
+                looked.gpu_percent_seconds += moment.percent * moment.span_seconds
+                looked.gpu_seconds += moment.span_seconds
+            if moment.energy_joules is not None:
+                looked.energy_joules = (looked.energy_joules or 0.0) + moment.energy_joules
+
+    def retire(self, key: Key, numbers: Numbers, open_calls: int) -> None:
+        """A process has ended. Those of a job that starts thousands are told together, as those of no process."""
+        known = self._ended
+        if key not in known and len(known) >= _MOST_ENDED:
+            together = _TOGETHER, key[1]
+            looked = self._looked.pop(key, None)
+            if looked is not None:
+                self._looked.setdefault(together, _Looked()).add(looked)
+            key = together
+        known[key] = numbers if key not in known else _add(known[key], numbers)
+        if open_calls:
+            self._left_open[key] = self._left_open.get(key, 0) + open_calls
+
+    def combine(
+        self, counted: Iterable[tuple[Key, Numbers]], since_start: Callable[[int], float | None]
+    ) -> list[RegionTotals]:
+        """All regions: what the processes have counted, and what was looked at meanwhile."""
+        nothing = _Looked()
+        regions = []
+        for key, numbers in _add_up(chain(self._ended.items(), counted)).items():
+            looked = self._looked.get(key, nothing)
+            open_calls = self._active.get(key, 0) + self._left_open.get(key, 0)
+            sizes = (numbers.entry_ram_bytes, numbers.exit_ram_bytes, numbers.inside_ram_bytes)
+            peak = max((size for size in sizes if size >= 0), default=None)
+            mark = numbers.peak_ram_bytes
+            if 0 < numbers.calls == numbers.exact_calls and not open_calls:
+                mark = max(mark, peak or 0)  # every call was measured by itself: no look knows better
+            else:
+                peak = larger(peak, looked.peak_ram_bytes)
+            # The kernel counts pages per core and adds them up now and then: its figures agree within a little.
+            is_exact = 0 < mark >= (peak or 0) * _AS_GOOD_AS
+            regions.append(
+                RegionTotals(
+                    key[0],
+                    key[1],
+                    numbers.calls,
+                    open_calls,
+                    numbers.wall_ns / 1e9,
+                    numbers.shortest_ns / 1e9 if numbers.calls else None,
+                    numbers.longest_ns / 1e9 if numbers.calls else None,
+                    numbers.squared_seconds,
+                    numbers.own_wall_ns / 1e9,
+                    numbers.cpu_ns / 1e9,
+                    numbers.own_cpu_ns / 1e9,
+                    numbers.entry_ram_bytes if numbers.entry_ram_bytes >= 0 else None,
+                    numbers.exit_ram_bytes if numbers.exit_ram_bytes >= 0 else None,
+                    max(mark, peak or 0) if is_exact else peak,
+                    EXACT if is_exact else SAMPLED,
+                    gpu_bytes=looked.gpu_bytes,
+                    gpu_percent_seconds=looked.gpu_percent_seconds,
+                    gpu_seconds=looked.gpu_seconds,
+                    energy_joules=looked.energy_joules,
+                    first_seconds=since_start(numbers.first_ns),
+                    last_seconds=since_start(numbers.last_ns),
+                )
+            )
+        return regions
+
+    def take_changed(self, regions: Iterable[RegionTotals]) -> list[RegionTotals]:
+        """Those that are not as they were when this was last asked."""
+        changed = []
+        for region in regions:
+            key = (region.pid, region.path)
+            if self._written.get(key) != region:
+                self._written[key] = region
+                changed.append(region)
+        return changed
+
+
+def _add_up(counted: Iterable[tuple[Key, Numbers]]) -> dict[Key, Numbers]:
+    """One entry per process and region: a process that went on as another program has begun to count anew."""
+    known: dict[Key, Numbers] = {}
+    for key, numbers in counted:
+        before = known.get(key)
+        known[key] = numbers if before is None else _add(before, numbers)
+    return known
+
+
+def _add(one: Numbers, other: Numbers) -> Numbers:
+    """What was counted in turns; of memory, what was read last."""
+    earlier, later = sorted((one, other), key=lambda numbers: numbers.last_ns)
+    shortest = [numbers.shortest_ns for numbers in (one, other) if numbers.calls]
+    firsts = [numbers.first_ns for numbers in (one, other) if numbers.first_ns]
+    return later._replace(
+        calls=one.calls + other.calls,
+        wall_ns=one.wall_ns + other.wall_ns,
+        shortest_ns=min(shortest, default=0),
+        longest_ns=max(one.longest_ns, other.longest_ns),
+        squared_seconds=one.squared_seconds + other.squared_seconds,
+        own_wall_ns=one.own_wall_ns + other.own_wall_ns,
+        cpu_ns=one.cpu_ns + other.cpu_ns,
+        own_cpu_ns=one.own_cpu_ns + other.own_cpu_ns,
+        entry_ram_bytes=later.entry_ram_bytes if later.entry_ram_bytes >= 0 else earlier.entry_ram_bytes,
+        exit_ram_bytes=later.exit_ram_bytes if later.exit_ram_bytes >= 0 else earlier.exit_ram_bytes,
+        peak_ram_bytes=max(one.peak_ram_bytes, other.peak_ram_bytes),
+        first_ns=min(firsts, default=0),
+        inside_ram_bytes=max(one.inside_ram_bytes, other.inside_ram_bytes),
+        exact_calls=one.exact_calls + other.exact_calls,
+    )

@@ -1,0 +1,153 @@
+"""How much memory several processes hold together, every shared page counted once. Pure.
+
+Exact sharing is dear to read (the kernel walks every page), so between two such reads it is bounded from
+what is cheap: anonymous pages are only ever shared between a process and the copies it forked.
+"""
+
+from __future__ import annotations
+
+from ..core.values import NamedTuple
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from ..core.model import ProcessReading, SharingReading
+
+
+class Overlap(NamedTuple):
+    """What one process was found to share, when sharing was last read."""
+
+    anonymous_excess_bytes: int
+    """Its anonymous memory, less its proportional part of it."""
+    anonymous_shared_bytes: int
+    """The part of its anonymous memory that others map too."""
+    file_pss_bytes: int
+    shared_bytes: int
+
+
+class Holding(NamedTuple):
+    """Memory of a set of processes."""
+
+    unique_bytes: int
+    """Held for certain, as far as known."""
+    ceiling_bytes: int
+    """What it would be if nothing were shared."""
+    shared_bytes: int
+    """The part of the unique bytes that more than one process maps."""
+
+
+NOTHING = Holding(0, 0, 0)
+
+# Pages that changed hands while sharing was being read, as a part of what is held, that are none to speak of.
+_STILL = 0.02
+
+
+def find_overlap(reading: ProcessReading, sharing: SharingReading) -> Overlap:
+    """What a process shares, from its cheap and its exact reading."""
+    anonymous = reading.rss_bytes - reading.file_bytes
+    return Overlap(
+        max(0, anonymous - sharing.anonymous_pss_bytes),
+        max(0, anonymous - sharing.private_bytes),
+        max(0, sharing.pss_bytes - sharing.anonymous_pss_bytes),
+        max(0, reading.rss_bytes - sharing.private_bytes),
+    )
+
+
+def is_torn(
+    before: Sequence[ProcessReading],
+    after: Sequence[ProcessReading],
+    sharings: Mapping[int, SharingReading],
+) -> bool:
+    """Whether pages came to be shared, or ceased to be, while proportional parts were read one process after the other.
+
+    The same page would then be counted in full for the one and in part for the other.
+    """
+    by_pid = {reading.pid: reading for reading in after}
+    moved = 0
+    for then in before:
+        now = by_pid.get(then.pid)
+        if now is None:
+            moved += then.rss_bytes
+        else:
+            # New anonymous memory is nobody else's, so its growth does not matter.
+            freed = (then.rss_bytes - then.file_bytes) - (now.rss_bytes - now.file_bytes)
+            moved += abs(then.file_bytes - now.file_bytes) + max(0, freed)
+    return moved > _STILL * sum(sharing.pss_bytes for sharing in sharings.values())
+
+
+def hold(
+    readings: Sequence[ProcessReading], overlaps: Mapping[int, Overlap], *, is_whole_tree: bool = False
+) -> Holding:
+    """Bound the memory of these processes; overlaps are those known of them, by pid.
+
+    Proportional parts of a whole tree, all read at one moment, are the truth; of a part of it they are only a
+    bound, because the others hold their share of the same pages.
+    """
+    if not readings:
+        return NOTHING
+    if len(readings) == 1:
+        (only,) = readings
+        known = overlaps.get(only.pid)
+        shared = only.file_bytes if known is None else known.shared_bytes
+        return Holding(only.rss_bytes, only.rss_bytes, min(shared, only.rss_bytes))
+
+    by_pid = {reading.pid: reading for reading in readings}
+    images: dict[int, _Image] = {}
+    file_largest = file_proportional = ceiling = 0
+    for reading in readings:
+        known = overlaps.get(reading.pid)
+        images.setdefault(_head_of_copies(reading, by_pid), _Image()).add(reading, known)
+        ceiling += reading.rss_bytes
+        file_largest = max(file_largest, reading.file_bytes)
+        if known is not None:
+            file_proportional += min(known.file_pss_bytes, reading.file_bytes)
+    private = sum(image.private_bytes for image in images.values())
+    # A copy that was forked since the reading shares what it has with those that were read.
+    is_known = all(reading.is_forked_copy or reading.pid in overlaps for reading in readings)
+    if is_whole_tree and is_known:
+        held = file_proportional + sum(image.proportional_bytes for image in images.values())
+        unique = max(held, *(reading.rss_bytes for reading in readings))
+    else:
+        unique = max(file_largest, file_proportional)
+        unique += sum(image.least_bytes for image in images.values())
+    unique = min(unique, ceiling)
+    return Holding(unique, ceiling, max(0, unique - private))
+
+
+class _Image:
+    """Anonymous memory of a process and the copies it forked."""
+
+    def __init__(self) -> None:
+        self.proportional_bytes = 0
+        self.private_bytes = 0
+        self._largest = self._shared = 0
+
+    def add(self, reading: ProcessReading, known: Overlap | None) -> None:
+        anonymous = reading.rss_bytes - reading.file_bytes
+        self._largest = max(self._largest, anonymous)
+        if known is not None:
+            shared = min(known.anonymous_shared_bytes, anonymous)
+            self.proportional_bytes += max(0, anonymous - known.anonymous_excess_bytes)
+            self.private_bytes += anonymous - shared
+            self._shared = max(self._shared, shared)
+        elif not reading.is_forked_copy:
+            self.private_bytes += anonymous
+
+    @property
+    def least_bytes(self) -> int:
+        """The best of three bounds from below.
+
+        The largest member holds what it holds. Proportional parts add up to what is held if everybody who shares is
+        here. What is private to each, plus the largest shared part once, is it if all share the same pages.
+        """
+        return max(self._largest, self.proportional_bytes, self.private_bytes + self._shared)
+
+
+def _head_of_copies(reading: ProcessReading, by_pid: Mapping[int, ProcessReading]) -> int:
+    """The process whose memory image this one copied: possibly itself, possibly one that is not here."""
+    while reading.is_forked_copy:
+        if reading.parent_pid not in by_pid:
+            return reading.parent_pid
+        reading = by_pid[reading.parent_pid]
+    return reading.pid

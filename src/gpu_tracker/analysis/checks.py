@@ -1,0 +1,162 @@
+"""What an observation tells about measuring itself: which devices and figures can be read, and why not. Pure."""
+
+from __future__ import annotations
+
+from ..core.observation import ABSENT, UNSUPPORTED, list_gpus, name_vendor
+from ..core.units import humanize_bytes
+from ..core.values import NamedTuple
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ..core.observation import Observation, ObservedGpu, Reason, VendorLook
+
+# How a finding is judged.
+FINE = "fine"
+FAILED = "failed"  # it is there and cannot be measured
+WARNING = "warning"  # nothing is lost, but it should be known
+NOTHING = "nothing"  # there is no such thing here
+
+
+_GROUP = "GPUs"
+# Figure → what it is called, its unit, and whether a job's own figures are missing without it.
+_FIGURES = {
+    "used_bytes": ("memory used", "bytes", True),
+    "utilization_percent": ("utilization", "%", True),
+    "memory_utilization_percent": ("memory utilization", "%", False),
+    "temperature_celsius": ("temperature", "degrees Celsius", False),
+    "power_watts": ("power", "W", False),
+    "energy_joules": ("energy", "J", False),
+    "sm_clock_mhz": ("SM clock", "MHz", False),
+    "memory_clock_mhz": ("memory clock", "MHz", False),
+}
+
+
+class Finding(NamedTuple):
+    """One thing that was looked at."""
+
+    group: str
+    what: str
+    state: str
+    text: str
+    """What was found; for a failure why, and the cure."""
+
+
+class Signs(NamedTuple):
+    """What betrays a vendor's hardware even if no driver answers."""
+
+    bus_ids: tuple[str, ...] = ()
+    """Where its devices are on the bus; a container sees its host's."""
+    device_files: tuple[str, ...] = ()
+    """Through which a job could use them."""
+
+
+def check_gpus(observation: Observation, signs: Mapping[str, Signs]) -> tuple[Finding, ...]:
+    """Every vendor, then every figure of every device."""
+    findings = []
+    for vendor in observation.vendors:
+        findings += _check_vendor(vendor, signs.get(vendor.vendor, Signs()))
+    devices = list_gpus(observation)
+    if not devices and all(finding.state == NOTHING for finding in findings):
+        text = "No GPU was found; everything else is measured."
+        findings.append(Finding(_GROUP, "devices", NOTHING, text))
+    by_uuid = {reason_key(reason): reason for vendor in observation.vendors for reason in vendor.reasons}
+    read = {reading.uuid for vendor in observation.vendors if vendor.look for reading in vendor.look.devices}
+    for observed in devices:
+        findings += _check_device(observed, by_uuid, was_read=observed.gpu.uuid in read)
+    return tuple(findings)
+
+
+def reason_key(reason: Reason) -> tuple[str, str]:
+    """What a reason is about."""
+    return reason.uuid, reason.figure
+
+
+def _check_vendor(vendor: VendorLook, signs: Signs) -> list[Finding]:
+    label = name_vendor(vendor.vendor)
+    if vendor.source is None:
+        return [_explain_missing(vendor, label, signs)]
+    drivers = sorted({gpu.driver for gpu in vendor.gpus if gpu.driver})
+    text = f"{_count(len(vendor.gpus))} read through {vendor.source}" + (
+        f", driver {', '.join(drivers)}" if drivers else ""
+    )
+    findings = [Finding(_GROUP, label, FINE if vendor.gpus else NOTHING, text)]
+    findings += [
+        Finding(_GROUP, one.source, WARNING, f"{one.text} {vendor.source} is used instead.")
+        for one in vendor.missing
+        if one.kind != ABSENT
+    ]
+    uuids = {gpu.uuid for gpu in vendor.gpus}
+    findings += [
+        Finding(_GROUP, reason.uuid or label, NOTHING if reason.kind == UNSUPPORTED else FAILED, reason.text)
+        for reason in vendor.reasons
+        if reason.uuid not in uuids
+    ]
+    explained = {reason.text for reason in vendor.reasons}
+    findings += [Finding(_GROUP, label, WARNING, note) for note in vendor.notes if note not in explained]
+    return findings
+
+
+def _explain_missing(vendor: VendorLook, label: str, signs: Signs) -> Finding:
+    failures = [missing.text for missing in vendor.missing if missing.kind != ABSENT]
+    if failures:
+        return Finding(_GROUP, label, FAILED, " ".join(failures))
+    text = vendor.missing[0].text if vendor.missing else "Nothing reads these devices."
+    if signs.device_files:
+        return Finding(_GROUP, label, FAILED, f"{signs.device_files[0]} is there, but: {text}")
+    if signs.bus_ids:
+        where = ", ".join(signs.bus_ids)
+        return Finding(_GROUP, label, WARNING, f"A device is on the bus ({where}), but: {text}")
+    return Finding(_GROUP, label, NOTHING, text)
+
+
+def _check_device(
+    observed: ObservedGpu, reasons: Mapping[tuple[str, str], Reason], *, was_read: bool
+) -> list[Finding]:
+    gpu = observed.gpu
+    group = f"GPU {gpu.ordinal}: {gpu.name} ({gpu.uuid})"
+    if not was_read:
+        text = next(iter(observed.reasons.values()), "It was not read, and the driver does not say why.")
+        return [Finding(group, "device", FAILED, text)]
+    findings = []
+    if not gpu.is_visible:
+        text = "Jobs started from here may not use it (CUDA_VISIBLE_DEVICES or the like)."
+        findings.append(Finding(group, "visible", WARNING, text))
+    for figure, (what, unit, is_essential) in _FIGURES.items():
+        value = getattr(observed.reading, figure)
+        if value is None:
+            reason = reasons.get((gpu.uuid, figure))
+            findings.append(_explain_gap(group, what, reason, is_essential=is_essential))
+        else:
+            findings.append(Finding(group, what, FINE, _show(value, unit)))
+    findings.append(_check_processes(group, observed, reasons))
+    return findings
+
+
+def _check_processes(group: str, observed: ObservedGpu, reasons: Mapping[tuple[str, str], Reason]) -> Finding:
+    processes = observed.processes
+    if not observed.reading.lists_processes:
+        reason = reasons.get((observed.gpu.uuid, "lists_processes"))
+        return _explain_gap(group, "processes", reason, is_essential=True)
+    sizes = [process.reading.used_bytes for process in processes]
+    if sizes and all(size is None for size in sizes):
+        text = f"The driver lists {len(sizes)}, but not what they hold."
+        return Finding(group, "processes", FAILED, text)
+    return Finding(group, "processes", FINE, f"{len(processes)} on it now")
+
+
+def _explain_gap(group: str, what: str, reason: Reason | None, *, is_essential: bool) -> Finding:
+    if reason is None:
+        text = "It is not told, and the driver does not say why."
+        return Finding(group, what, FAILED if is_essential else NOTHING, text)
+    is_fault = is_essential if reason.kind is None else reason.kind != UNSUPPORTED
+    return Finding(group, what, FAILED if is_fault else NOTHING, reason.text)
+
+
+def _show(value: float, unit: str) -> str:
+    return humanize_bytes(value) if unit == "bytes" else f"{value:g} {unit}"
+
+
+def _count(number: int) -> str:
+    return "1 device" if number == 1 else f"{number} devices"

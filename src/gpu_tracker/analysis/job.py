@@ -1,0 +1,344 @@
+"""Recordings of several ranks or hosts as one job. Pure.
+
+Trees that were measured apart cannot know what they share: their sum is an upper bound of what they held together, the largest of
+them a lower bound. Clocks of hosts are compared by the second, since that is how exactly a header tells when it began.
+"""
+
+from __future__ import annotations
+
+import math
+
+from ..core.moments import parse_moment
+from ..core.values import NamedTuple
+from .figures import OVERALL, overall_values
+from .rank_test import median
+from .summary import summarize
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+    from typing import Any
+
+    from ..core.model import ProcessTotals, Recording, Sample
+    from .figures import Quantity
+    from .summary import GpuSummary
+
+_STEP_SECONDS = 1.0
+_MOST_STEPS = 20_000
+_SHORT_SECONDS = 20.0
+_MOST_NAMED = 5
+
+
+class Rank(NamedTuple):
+    """One recording of the job. None is not known."""
+
+    name: str
+    host: str
+    pid: int
+    begin_seconds: float
+    """Since the first of all began."""
+    values: dict[str, float | None]
+    """The figures of a whole run, by name."""
+    ending: str
+    exit_code: int | None
+    part_of: str = ""
+    """The recording that this one's processes are in too: then it is in no sum."""
+
+
+class Balance(NamedTuple):
+    """One figure over all ranks."""
+
+    quantity: Quantity
+    smallest: float
+    median: float
+    largest: float
+    imbalance_percent: float | None
+    """How far the largest is above the mean: what an even spread would save of it."""
+
+
+class HostGpu(NamedTuple):
+    """One device, whoever has watched it. None is not known."""
+
+    uuid: str
+    name: str
+    ordinal: int
+    job_bytes: int | None
+    """The most that all ranks together held, added up at the same time."""
+    used_bytes: int | None
+    mean_percent: float | None
+    """By the rank that watched longest."""
+    energy_joules: float | None
+
+
+class Host(NamedTuple):
+    """One machine and the ranks on it."""
+
+    name: str
+    ranks: int
+    cpu_seconds: float
+    ram_at_least_bytes: int
+    """The largest single tree."""
+    ram_sum_bytes: int
+    """The trees added up at the same time, as if they shared nothing."""
+    ram_at_most_bytes: int
+    """The sum, or what the whole machine had in use if that is less."""
+    system_ram_bytes: int
+    gpus: tuple[HostGpu, ...]
+
+
+class Combined(NamedTuple):
+    """All recordings as one job."""
+
+    seconds: float
+    """From the first beginning to the last end."""
+    cpu_seconds: float
+    mean_cores: float
+    ram_at_least_bytes: int
+    ram_at_most_bytes: int
+    gpu_bytes: int | None
+    """Of all devices, each at its own peak."""
+    energy_joules: float | None
+    hosts: tuple[Host, ...]
+    ranks: tuple[Rank, ...]
+    balance: tuple[Balance, ...]
+    notes: tuple[str, ...]
+
+
+class _Part(NamedTuple):
+    name: str
+    recording: Recording
+    begin_seconds: float
+
+
+def combine(recordings: Sequence[tuple[str, Recording]]) -> Combined:
+    """One view of recordings that were made at the same time; each has a name."""
+    parts = _align(recordings)
+    outer = _find_outer(parts)
+    counted = [part for part in parts if part.name not in outer]
+    ranks = tuple(_describe(part, outer.get(part.name, "")) for part in parts)
+    names = sorted({part.recording.header.host for part in parts})
+    hosts = tuple(
+        _describe_host(name, [part for part in counted if part.recording.header.host == name])
+        for name in names
+    )
+    seconds = max(_end(part) for part in parts)
+    cpu_seconds = sum(host.cpu_seconds for host in hosts)
+    devices = [gpu for host in hosts for gpu in host.gpus]
+    return Combined(
+        seconds,
+        cpu_seconds,
+        cpu_seconds / seconds if seconds > 0 else 0.0,
+        max(host.ram_at_least_bytes for host in hosts),
+        sum(host.ram_at_most_bytes for host in hosts),
+        _add(gpu.job_bytes for gpu in devices),
+        _add(gpu.energy_joules for gpu in devices),
+        hosts,
+        ranks,
+        tuple(_balance([rank for rank in ranks if not rank.part_of])),
+        tuple(_list_notes(parts, outer, hosts)),
+    )
+
+
+def _align(recordings: Sequence[tuple[str, Recording]]) -> list[_Part]:
+    begins = [parse_moment(recording.header.started_at) for _, recording in recordings]
+    known = [begin for begin in begins if begin is not None]
+    first = min(known, default=0.0)
+    return [
+        _Part(name, recording, 0.0 if begin is None else begin - first)
+        for (name, recording), begin in zip(recordings, begins, strict=True)
+    ]
+
+
+def _end(part: _Part) -> float:
+    return part.begin_seconds + part.recording.totals.at_seconds
+
+
+def _find_outer(parts: Sequence[_Part]) -> dict[str, str]:
+    """Which recordings are of a process that another one has in its tree: a launcher and its workers."""
+    pids = {part.recording.header.pid for part in parts}
+    # Once for each: there may be thousands of processes in hundreds of recordings.
+    met = [
+        {process.pid: process for process in part.recording.processes if process.pid in pids}
+        for part in parts
+    ]
+    outer: dict[str, str] = {}
+    for part, own in zip(parts, met, strict=True):
+        header = part.recording.header
+        for other, others in zip(parts, met, strict=True):
+            if other is part or other.recording.header.host != header.host or other.name in outer:
+                continue
+            if _is_same(part, other) or _is_below(part, own.get(header.pid), other, others.get(header.pid)):
+                outer[part.name] = other.name
+                break
+    return outer
+
+
+def _is_same(part: _Part, other: _Part) -> bool:
+    """Whether both are of one process. Its number proves little: each container counts its own from one."""
+    inner, around = part.recording, other.recording
+    if inner.header.pid != around.header.pid:
+        return False
+    if (inner.header, inner.totals) == (around.header, around.totals):
+        return True  # a copy
+    # Only who has started a process learns its exit code, so two who have are of two. One that was stopped came in later.
+    was_stopped = inner.end is not None and inner.end.reason == "stopped"
+    has_started = around.end is not None and around.end.exit_code is not None
+    return was_stopped and has_started and _begins_in(part, other, 0.0, around.totals.at_seconds)
+
+
+def _is_below(part: _Part, own: ProcessTotals | None, other: _Part, process: ProcessTotals | None) -> bool:
+    """Whether it began in a process that the other one has met below its root. Either may not tell of it."""
+    if process is None or process.pid == other.recording.header.pid:
+        return False
+    if own is not None and own.parent_pid != process.parent_pid:
+        return False  # another process, which has the same number in a container
+    return _begins_in(part, other, process.first_seconds, process.last_seconds)
+
+
+def _begins_in(part: _Part, other: _Part, first_seconds: float, last_seconds: float) -> bool:
+    """Whether it began in that time of the other one, as far as whole seconds and looks now and then can tell."""
+    slack = _STEP_SECONDS + other.recording.header.sleep_seconds
+    since = part.begin_seconds - other.begin_seconds
+    return first_seconds - slack <= since <= last_seconds + slack
+
+
+def _describe(part: _Part, part_of: str) -> Rank:
+    header, end = part.recording.header, part.recording.end
+    return Rank(
+        part.name,
+        header.host,
+        header.pid,
+        part.begin_seconds,
+        overall_values(summarize(part.recording)),
+        end.reason if end else "killed",
+        end.exit_code if end else None,
+        part_of,
+    )
+
+
+def _describe_host(name: str, parts: Sequence[_Part]) -> Host:
+    totals = [part.recording.totals for part in parts]
+    at_least = max(total.peaks.combined_ram.total_bytes for total in totals)
+    summed = max(at_least, _sum_at_once([_list_ram(part) for part in parts]))
+    system = max(total.peaks.system_ram_bytes for total in totals)
+    return Host(
+        name,
+        len(parts),
+        sum(total.main_cpu_seconds + total.descendants_cpu_seconds for total in totals),
+        at_least,
+        summed,
+        max(at_least, min(summed, system)) if system else summed,
+        system,
+        tuple(_describe_gpus(parts)),
+    )
+
+
+def _list_windows(part: _Part) -> Iterator[tuple[float, float, Sample]]:
+    """Begin and end of every window. One that went back, or on after the end, by more than a look may be late was never there."""
+    at, end = 0.0, part.recording.totals.at_seconds
+    for sample in part.recording.samples:
+        if at - _STEP_SECONDS <= sample.at_seconds <= end + _STEP_SECONDS:
+            yield part.begin_seconds + at, part.begin_seconds + sample.at_seconds, sample
+            at = sample.at_seconds
+
+
+def _list_ram(part: _Part) -> list[tuple[float, float, int]]:
+    """Begin, end and most of every window. A peak that has grown since the window before was in this one."""
+    windows = []
+    last, peak = part.begin_seconds, 0
+    for begin, last, sample in _list_windows(part):
+        grown = sample.peaks.combined_ram.total_bytes
+        windows.append((begin, last, max(int(sample.combined_ram_bytes.high), grown if grown > peak else 0)))
+        peak = grown
+    total = part.recording.totals.peaks.combined_ram.total_bytes
+    if total > peak:  # only known since the end: in the rest, or the whole of a run without windows
+        windows.append((last, _end(part), total))
+    return windows
+
+
+def _list_gpu_ram(part: _Part, uuid: str) -> list[tuple[float, float, int]]:
+    return [
+        (begin, until, next((gpu.job_bytes or 0 for gpu in sample.gpus if gpu.uuid == uuid), 0))
+        for begin, until, sample in _list_windows(part)
+    ]
+
+
+def _sum_at_once(ranks: Sequence[Sequence[tuple[float, float, int]]]) -> int:
+    """The most that all held within one step of time; never too little, for a window counts in every step it touches."""
+    end = max((until for windows in ranks for _, until, _ in windows), default=0.0)
+    step = max(_STEP_SECONDS, end / _MOST_STEPS)
+    sums: dict[int, int] = {}
+    for windows in ranks:
+        held: dict[int, int] = {}
+        for begin, until, most in windows:
+            # Beginnings are told in whole seconds, so each may have been up to one later.
+            for place in range(math.floor(begin / step), math.floor((until + 1.0) / step) + 1):
+                held[place] = max(most, held.get(place, 0))
+        for place, most in held.items():
+            sums[place] = sums.get(place, 0) + most
+    return max(sums.values(), default=0)
+
+
+def _describe_gpus(parts: Sequence[_Part]) -> Iterable[HostGpu]:
+    seen: dict[str, list[tuple[_Part, GpuSummary]]] = {}
+    for part in parts:
+        for gpu in summarize(part.recording).gpus:
+            seen.setdefault(gpu.gpu.uuid, []).append((part, gpu))
+    for uuid, watched in sorted(seen.items(), key=lambda item: (item[1][0][1].gpu.ordinal, item[0])):
+        # A device that no rank was on is not the job's.
+        if not any(gpu.is_expected for _, gpu in watched):
+            continue
+        peaks = [gpu.combined_bytes for _, gpu in watched]
+        summed = _sum_at_once([_list_gpu_ram(part, uuid) for part, _ in watched])
+        longest = max(watched, key=lambda item: item[0].recording.totals.at_seconds)[1]
+        yield HostGpu(
+            uuid,
+            longest.gpu.name,
+            longest.gpu.ordinal,
+            None if all(peak is None for peak in peaks) else max(summed, *(peak or 0 for peak in peaks)),
+            max((gpu.used_bytes for _, gpu in watched if gpu.used_bytes is not None), default=None),
+            longest.mean_percent,
+            max((gpu.energy_joules for _, gpu in watched if gpu.energy_joules is not None), default=None),
+        )
+
+
+def _balance(ranks: Sequence[Rank]) -> Iterable[Balance]:
+    for quantity in OVERALL:
+        values = [value for rank in ranks if (value := rank.values[quantity.name]) is not None]
+        if not values:
+            continue
+        mean = sum(values) / len(values)
+        imbalance = 100 * (max(values) / mean - 1) if mean > 0 else None
+        yield Balance(quantity, min(values), median(values), max(values), imbalance)
+
+
+def _add(values: Iterable[float | None]) -> Any:
+    known = [value for value in values if value is not None]
+    return sum(known) if known else None
+
+
+def _list_notes(parts: Sequence[_Part], outer: dict[str, str], hosts: Sequence[Host]) -> list[str]:
+    notes = []
+    if any(host.ranks > 1 for host in hosts):
+        notes.append(
+            "Trees that were measured apart cannot tell what they share: the sum of their RAM is the most it can have been, "
+            "the largest of them the least."
+        )
+    for inner, other in list(outer.items())[:_MOST_NAMED]:
+        notes.append(f"{inner} is part of {other}, which measured its processes too; it is in no sum.")
+    if len(outer) > _MOST_NAMED:
+        notes.append(f"And {len(outer) - _MOST_NAMED} more are part of others in the same way.")
+    cut = [part.name for part in parts if part.recording.end is None]
+    if cut:
+        more = f" and {len(cut) - _MOST_NAMED} more" if len(cut) > _MOST_NAMED else ""
+        notes.append(f"Without an end, killed or still running: {', '.join(cut[:_MOST_NAMED])}{more}.")
+    if any(parse_moment(part.recording.header.started_at) is None for part in parts):
+        notes.append("Not all recordings tell when they began; those are taken to have begun with the first.")
+    if len(parts) > 1 and max(map(_end, parts)) < _SHORT_SECONDS:
+        notes.append(
+            "When a recording began is known to the second: what is told of so short a job is no finer."
+        )
+    latest, earliest_end = max(part.begin_seconds for part in parts), min(_end(part) for part in parts)
+    if latest > earliest_end:
+        notes.append("Not all of these ran at the same time.")
+    return notes

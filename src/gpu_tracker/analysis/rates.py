@@ -1,0 +1,36 @@
+"""Rates between two observations. Pure: the only place where those are computed."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ..core.observation import Observation
+
+
+def busy_cores(before: Observation | None, after: Observation) -> float | None:
+    """How many cores of the machine were busy between two looks."""
+    if before is None:
+        return None
+    return _rate(before, after, before.machine.cpu_seconds, after.machine.cpu_seconds)
+
+
+def busy_cores_by_pid(before: Observation | None, after: Observation) -> Mapping[int, float]:
+    """How many cores each process kept busy between two looks, as far as it was there at both."""
+    if before is None:
+        return {}
+    earlier = {holder.pid: holder.cpu_seconds for holder in before.holders}
+    rates = {
+        holder.pid: _rate(before, after, earlier.get(holder.pid), holder.cpu_seconds)
+        for holder in after.holders
+    }
+    return {pid: rate for pid, rate in rates.items() if rate is not None}
+
+
+def _rate(before: Observation, after: Observation, first: float | None, second: float | None) -> float | None:
+    seconds = after.at_seconds - before.at_seconds
+    # Another process may have the number by now, and have used less.
+    if first is None or second is None or second < first or seconds <= 0:
+        return None
+    return (second - first) / seconds

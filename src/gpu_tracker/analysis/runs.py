@@ -1,0 +1,157 @@
+"""Past runs as a list: a few figures each, to be sorted and chosen from. Pure."""
+
+from __future__ import annotations
+
+import math
+
+from ..core.moments import parse_moment
+from ..core.values import NamedTuple
+from .figures import BYTES, CORES, NUMBER, SECONDS, overall_values
+from .limits import parse_amount
+from .summary import summarize
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from typing import Any
+
+    from ..core.model import Recording
+
+_PATIENCE_SECONDS = 10.0
+_WINDOWS = 10_000
+
+
+class ListedRun(NamedTuple):
+    """One past run. None is not known."""
+
+    path: str
+    problem: str = ""
+    """Why the file cannot be read; then nothing else is known."""
+    started_at: str = ""
+    started_seconds: float | None = None
+    """Since 1970."""
+    command: tuple[str, ...] = ()
+    host: str = ""
+    seconds: float | None = None
+    ending: str = ""
+    """Running, stopped, exited, abandoned, killed, sampler lost, damaged."""
+    exit_code: int | None = None
+    peak_ram_bytes: float | None = None
+    peak_gpu_bytes: float | None = None
+    mean_cores: float | None = None
+
+
+class Condition(NamedTuple):
+    """What a run must be to be listed: `command~train`, `ram>8GB`."""
+
+    field: str
+    operator: str
+    text: str
+    value: float
+
+
+# What is sorted by; the largest or newest comes first, but commands as in a dictionary.
+SORTS = ("when", "time", "ram", "gpu", "cores", "command")
+_NUMBERS = {
+    "time": ("seconds", SECONDS),
+    "ram": ("peak_ram_bytes", BYTES),
+    "gpu": ("peak_gpu_bytes", BYTES),
+    "cores": ("mean_cores", CORES),
+}
+_TEXTS = ("command", "host", "end", "file")
+
+
+def list_run(path: str, recording: Recording, modified_ago_seconds: float) -> ListedRun:
+    """A row for a recording; one without an end that has just been written to is still running."""
+    header, end = recording.header, recording.end
+    values = overall_values(summarize(recording))
+    return ListedRun(
+        path,
+        "",
+        header.started_at,
+        parse_moment(header.started_at),
+        header.command,
+        str(header.host),
+        values["time"],
+        str(end.reason) if end else _guess_ending(recording, modified_ago_seconds),
+        None if end is None or end.exit_code is None else int(end.exit_code),
+        values["peak_ram"],
+        values["peak_gpu_ram"],
+        values["mean_cores"],
+    )
+
+
+def parse_condition(text: str) -> Condition:
+    """The condition that a text means. ValueError, with one sentence, if it means none."""
+    place = next((place for place, letter in enumerate(text) if letter in "~<>"), None)
+    field, operator, wanted = (
+        ("", "", "") if place is None else (text[:place], text[place], text[place + 1 :])
+    )
+    field, wanted = field.strip(), wanted.strip()
+    if operator == "~" and field in _TEXTS:
+        return Condition(field, operator, wanted.lower(), 0.0)
+    if operator in ("<", ">") and field in _NUMBERS:
+        amount = parse_amount(wanted)
+        unit = _NUMBERS[field][1]
+        # A number alone is in cores or seconds; nobody means single bytes.
+        if amount.unit != unit and (amount.unit != NUMBER or unit == BYTES):
+            raise ValueError(f"{wanted!r} in {text!r} is not in {unit}.")
+        return Condition(field, operator, wanted, amount.value)
+    raise ValueError(
+        f"{text!r} is no filter. Write FIELD~TEXT with {', '.join(_TEXTS)}, or FIELD>AMOUNT with {', '.join(_NUMBERS)}."
+    )
+
+
+def parse_age(text: str) -> float:
+    """Seconds: `7d`, `12h`, `30min`. ValueError if it is no stretch of time."""
+    amount = parse_amount(text)
+    if amount.unit != SECONDS or amount.value < 0:
+        raise ValueError(f"{text!r} is no stretch of time. Write it like 7d, 12h or 30min.")
+    return amount.value
+
+
+def choose(
+    runs: Iterable[ListedRun],
+    conditions: Iterable[Condition],
+    since: float | None,
+    tell_ending: Callable[[str, int | None], str],
+) -> list[ListedRun]:
+    """Those that meet all conditions and began since then (in seconds since 1970). An end is what people are told of it."""
+    wanted = tuple(conditions)
+    return [
+        run
+        for run in runs
+        if (since is None or (run.started_seconds is not None and run.started_seconds >= since))
+        and all(_meets(run, condition, tell_ending) for condition in wanted)
+    ]
+
+
+def sort_runs(runs: Iterable[ListedRun], by: str) -> list[ListedRun]:
+    """In that order; what is not known comes last."""
+    return sorted(runs, key=lambda run: _sort_key(run, by))
+
+
+def _sort_key(run: ListedRun, by: str) -> tuple[Any, ...]:
+    when = -math.inf if run.started_seconds is None else run.started_seconds
+    if by == "command":
+        return (not run.command, run.command, -when, run.path)
+    if by == "when":
+        return (-when, run.path)
+    value = getattr(run, _NUMBERS[by][0])
+    return (value is None, -(value or 0.0), -when, run.path)
+
+
+def _meets(run: ListedRun, condition: Condition, tell_ending: Callable[[str, int | None], str]) -> bool:
+    if condition.operator == "~":
+        texts = (" ".join(run.command), run.host, tell_ending(run.ending, run.exit_code), run.path)
+        return condition.text in texts[_TEXTS.index(condition.field)].lower()
+    value = getattr(run, _NUMBERS[condition.field][0])
+    if value is None:
+        return False
+    return bool(value > condition.value if condition.operator == ">" else value < condition.value)
+
+
+def _guess_ending(recording: Recording, modified_ago_seconds: float) -> str:
+    """A line is written every window; a file that has not grown for two of them belongs to nobody any more."""
+    window = max(recording.header.sleep_seconds, recording.totals.at_seconds / _WINDOWS)
+    return "running" if modified_ago_seconds < 2 * window + _PATIENCE_SECONDS else "killed"

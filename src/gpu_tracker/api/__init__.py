@@ -1,0 +1,1 @@
+"""What `import gpu_tracker` offers, and the one way to track something."""

@@ -1,0 +1,140 @@
+"""The front door for comparing: runs that were recorded, side by side. Loaded without the tracker, which it does not need."""
+
+from __future__ import annotations
+
+import os
+
+from ..analysis.compare import compare as compare_groups
+from ..analysis.figures import measure
+from ..analysis.limits import check_limit, needs_two_groups, parse_limit
+from ..core.errors import WRONG_FIGURES, RecordingError, UsageError
+from ..recording.find import find_recordings, name_place
+from ..recording.reader import load, refuse_damaged
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from typing import Any, TypeAlias
+
+    from ..analysis.compare import Comparison
+    from ..analysis.figures import RunFigures
+    from ..analysis.limits import Limit, Verdict
+
+    Place: TypeAlias = str | os.PathLike[str]
+
+
+class ComparisonReport:
+    """What there is to say about groups of runs. `print` it, take `to_json()`, or ask whether it keeps a limit."""
+
+    def __init__(self, comparison: Comparison) -> None:
+        self.comparison = comparison
+
+    def __str__(self) -> str:
+        from ..reports.comparison import render_text
+
+        return render_text(self.comparison).rstrip("\n")
+
+    def to_json(self) -> dict[str, Any]:
+        """Every figure of every group, as a dictionary that JSON can hold."""
+        from ..reports.comparison import build_plain
+
+        return build_plain(self.comparison)
+
+    def check(self, *limits: str) -> list[str]:
+        """A sentence for every limit that is not kept, such as `"peak_ram > +10%"`."""
+        parsed = parse_limits(limits, len(self.comparison.groups))
+        return [text for verdict in check_limits(parsed, self.comparison) for text in verdict.fired]
+
+
+def compare(*groups: Place | Iterable[Place], names: Sequence[str] | None = None) -> ComparisonReport:
+    """Compare recorded runs with the first of them.
+
+    Each group is a recording, a list of recordings (repeats of one thing), or a directory of them. Groups are named after their
+    files unless there are `names`. Nothing of a recording is ever executed.
+    """
+    places = [_list_places(group) for group in groups]
+    if not places:
+        raise UsageError("There is nothing to compare.", "Name recordings or directories of them.")
+    if names is not None and len(names) != len(places):
+        raise UsageError(f"There are {len(places)} groups, and {len(names)} names.")
+    called = names or [name_place(group[0]) if len(group) == 1 else "" for group in places]
+    return ComparisonReport(load_groups(list(zip(called, places, strict=True))))
+
+
+def load_groups(groups: Sequence[tuple[str, Sequence[str]]]) -> Comparison:
+    """Read all recordings, one at a time: of each only its figures are kept."""
+    notes: list[str] = []
+    measured = [(name, _measure_all(places, notes)) for name, places in groups]
+    comparison = compare_groups(list(zip(_tell_apart(groups), (runs for _, runs in measured), strict=True)))
+    return comparison._replace(notes=(*notes, *comparison.notes))
+
+
+def parse_limits(texts: Iterable[str], group_count: int) -> list[Limit]:
+    """The limits that the texts mean. One that makes no sense is the user's to mend."""
+    limits = []
+    for text in texts:
+        try:
+            limit = parse_limit(text)
+        except ValueError as error:
+            raise UsageError(str(error)) from None
+        if needs_two_groups(limit) and group_count < 2:
+            raise UsageError(f"{text!r} needs something to compare with.", "Name a second group.")
+        limits.append(limit)
+    return limits
+
+
+def check_limits(limits: Iterable[Limit], comparison: Comparison) -> list[Verdict]:
+    """What came of each. One about something that no run has is the user's to mend."""
+    try:
+        return [check_limit(limit, comparison) for limit in limits]
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+
+
+def _list_places(group: Place | Iterable[Place]) -> list[str]:
+    if isinstance(group, (str, os.PathLike)):
+        return [os.fspath(group)]
+    return [os.fspath(place) for place in group]
+
+
+def _measure_all(places: Sequence[str], notes: list[str]) -> list[RunFigures]:
+    """A damaged file in a directory is left out and said; one that was named is an error."""
+    runs = []
+    seen: set[str] = set()
+    for place in places:
+        found = find_recordings(place)
+        is_named = found == [place]
+        for path in found:
+            real = os.path.realpath(path)
+            if real in seen:
+                notes.append(f"Counted once: {path} is in its group more than once.")
+                continue
+            seen.add(real)
+            try:
+                runs.append(_measure(path))
+            except RecordingError as error:
+                if is_named:
+                    raise
+                notes.append(f"Left out: {error}")
+    if not runs:
+        raise UsageError(f"There is no recording to read in {', '.join(places) or 'an empty group'}.")
+    return runs
+
+
+def _measure(path: str) -> RunFigures:
+    recording = load(path)
+    try:
+        figures = measure(recording)
+    except WRONG_FIGURES:
+        raise RecordingError(f"{path} is damaged: it has figures that are none.") from None
+    refuse_damaged(recording, path)
+    return figures
+
+
+def _tell_apart(groups: Sequence[tuple[str, Sequence[str]]]) -> list[str]:
+    """Every group has a name, and no two the same."""
+    names: list[str] = []
+    for number, (name, _) in enumerate(groups, start=1):
+        wanted = name or f"group {number}"
+        names.append(wanted if wanted not in names else f"{wanted} ({number})")
+    return names

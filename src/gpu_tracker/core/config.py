@@ -1,0 +1,119 @@
+"""One settings value, checked before anything is started. The paper's rules and texts, and our own."""
+
+from __future__ import annotations
+
+import math
+import os
+
+from ..sources import GPU_SOURCES, PROCESS_SOURCES
+from .units import check_memory_unit, check_time_unit
+from .values import NamedTuple
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+SHORTEST_SLEEP_SECONDS = 0.01
+DEFAULT_MAX_OVERHEAD = 0.01
+# For a kernel whose /proc is not what it seems: how processes are read ("procfs" or "portable").
+_SOURCE_VARIABLE = "GPU_TRACKER_SOURCE"
+_NO_VENDOR = "none"
+
+
+class Settings(NamedTuple):
+    """What the user asked for. Units are a matter of showing, the rest of measuring."""
+
+    sleep_time: float = 1.0
+    ram_unit: str = "gigabytes"
+    gpu_ram_unit: str = "gigabytes"
+    time_unit: str = "hours"
+    n_expected_cores: int | None = None
+    gpu_uuids: tuple[str, ...] | None = None
+    disable_logs: bool = False
+    max_overhead: float = DEFAULT_MAX_OVERHEAD
+    full_resolution: bool = False
+    gpu_vendors: tuple[str, ...] | None = None
+    """Whose devices to look at; None: everybody's."""
+
+
+def check(settings: Settings) -> Settings:
+    """The settings as they are, or a ValueError that says what is wrong with them."""
+    _check_number("Sleep time", settings.sleep_time)
+    if not SHORTEST_SLEEP_SECONDS <= settings.sleep_time < math.inf:
+        raise ValueError(
+            f"Sleep time of {settings.sleep_time} is invalid. "
+            f"Must be at least {SHORTEST_SLEEP_SECONDS} seconds."
+        )
+    check_memory_unit(settings.ram_unit, "RAM")
+    check_memory_unit(settings.gpu_ram_unit, "GPU RAM")
+    check_time_unit(settings.time_unit)
+    cores = settings.n_expected_cores
+    if cores is not None and not _is_positive(cores):
+        raise ValueError(
+            f"{cores!r} is not a valid number of expected cores. Must be a whole number of at least 1."
+        )
+    _check_number("max_overhead", settings.max_overhead)
+    if not 0 < settings.max_overhead <= 1:
+        raise ValueError(
+            f"max_overhead of {settings.max_overhead} is invalid. "
+            "Must be a share of one core, above 0 and at most 1."
+        )
+    return settings
+
+
+def check_gpu_uuids(gpu_uuids: Iterable[str] | None) -> tuple[str, ...] | None:
+    """Each name once, in a fixed order."""
+    if gpu_uuids is None:
+        return None
+    named = (gpu_uuids,) if isinstance(gpu_uuids, str) else tuple(gpu_uuids)
+    if not named:
+        raise ValueError(
+            "gpu_uuids is not None but the set is empty. Please provide a set of at least one GPU UUID."
+        )
+    for uuid in named:
+        if not isinstance(uuid, str):
+            raise ValueError(f"GPU UUID of {uuid!r} is not valid. It must be a string.")  # noqa: TRY004
+    return tuple(sorted(set(named)))
+
+
+def check_gpu_vendors(gpu: str | Iterable[str] | None) -> tuple[str, ...] | None:
+    """The vendors whose devices are looked at: one, several, or none at all."""
+    if gpu is None:
+        return None
+    chosen = tuple(gpu.split(",")) if isinstance(gpu, str) else tuple(gpu)
+    for vendor in chosen:
+        if vendor not in (*GPU_SOURCES, _NO_VENDOR):
+            raise ValueError(
+                f'"{vendor}" is not a valid GPU vendor. '
+                f"Valid values are {', '.join(sorted(GPU_SOURCES))} and {_NO_VENDOR}"
+            )
+    return tuple(vendor for vendor in GPU_SOURCES if vendor in chosen)
+
+
+def check_process_id(process_id: int | None) -> int:
+    """A process that exists; None means this one."""
+    if process_id is None:
+        return os.getpid()
+    if not _is_positive(process_id):
+        raise ValueError(f"{process_id!r} is not a valid process ID. Must be a positive whole number.")
+    return process_id
+
+
+def _is_positive(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 1
+
+
+def _check_number(label: str, value: object) -> None:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or math.isnan(value):
+        raise ValueError(f"{label} of {value!r} is invalid. Must be a number.")
+
+
+def read_process_source() -> str | None:
+    """The process source that the environment asks for, if it does."""
+    name = os.environ.get(_SOURCE_VARIABLE) or None
+    if name is not None and name not in PROCESS_SOURCES:
+        raise ValueError(
+            f"{_SOURCE_VARIABLE}={name} names no process source. "
+            f"Valid values are {', '.join(PROCESS_SOURCES)}"
+        )
+    return name

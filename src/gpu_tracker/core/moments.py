@@ -1,0 +1,23 @@
+"""Points in time as text: those that a header keeps, and those that people read."""
+
+from __future__ import annotations
+
+import time
+
+
+def write_moment(epoch_seconds: float, pattern: str) -> str:
+    """As `strftime` has it, with `%f` for milliseconds."""
+    second, fraction = divmod(epoch_seconds, 1)
+    pattern = pattern.replace("%f", f"{int(fraction * 1000):03d}")
+    return time.strftime(pattern, time.localtime(second))
+
+
+def parse_moment(text: str) -> float | None:
+    """Seconds since 1970 of what a header says, or None if it has something else there."""
+    from datetime import datetime
+
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return None if moment.tzinfo is None else moment.timestamp()

@@ -1,0 +1,72 @@
+"""Numbers for people: the units one may ask for, and the unit a human view chooses by itself. Pure."""
+
+from __future__ import annotations
+
+BYTES_PER_UNIT = {
+    "bytes": 1,
+    "kilobytes": 10**3,
+    "megabytes": 10**6,
+    "gigabytes": 10**9,
+    "terabytes": 10**12,
+    "kibibytes": 2**10,
+    "mebibytes": 2**20,
+    "gibibytes": 2**30,
+    "tebibytes": 2**40,
+}
+SECONDS_PER_UNIT = {"seconds": 1, "minutes": 60, "hours": 3600, "days": 86400}
+
+_BINARY_UNITS = frozenset(unit for unit in BYTES_PER_UNIT if "bi" in unit)
+
+
+def check_memory_unit(unit: object, label: str) -> None:
+    """Refuse a unit of memory that does not exist, naming those that do."""
+    if not isinstance(unit, str) or unit not in BYTES_PER_UNIT:
+        raise ValueError(
+            f'"{unit}" is not a valid {label} unit. Valid values are '
+            f"{', '.join(sorted(BYTES_PER_UNIT.keys() - _BINARY_UNITS))} "
+            f"(and {', '.join(sorted(_BINARY_UNITS))})"
+        )
+
+
+def check_time_unit(unit: object) -> None:
+    """Refuse a unit of time that does not exist, naming those that do."""
+    if not isinstance(unit, str) or unit not in SECONDS_PER_UNIT:
+        raise ValueError(
+            f'"{unit}" is not a valid time unit. Valid values are {", ".join(sorted(SECONDS_PER_UNIT))}'
+        )
+
+
+def humanize_bytes(count: float) -> str:
+    """Three significant digits in the decimal unit that keeps the number readable."""
+    for unit in ("B", "kB", "MB", "GB"):
+        if abs(count) < 999.5:
+            return f"{_three_digits(count)} {unit}"
+        count /= 1000
+    return f"{_three_digits(count)} TB"
+
+
+def humanize_joules(joules: float) -> str:
+    """Joules as long as they are few, then what the electricity bill counts."""
+    if joules < 3.6e4:
+        return f"{_three_digits(joules)} J"
+    return f"{_three_digits(joules / 3.6e3)} Wh" if joules < 3.6e6 else f"{_three_digits(joules / 3.6e6)} kWh"
+
+
+def humanize_seconds(seconds: float) -> str:
+    """Seconds below two minutes, then minutes, hours and days with their remainder."""
+    if seconds < 119.5:
+        return f"{_three_digits(seconds)} s"
+    minutes, whole_seconds = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    days, hours = divmod(hours, 24)
+    if days:
+        return f"{days} d {hours:02d} h {minutes:02d} min"
+    if hours:
+        return f"{hours} h {minutes:02d} min {whole_seconds:02d} s"
+    return f"{minutes} min {whole_seconds:02d} s"
+
+
+def _three_digits(number: float) -> str:
+    if abs(number) >= 100 or number == 0:
+        return f"{number:.0f}"
+    return f"{number:.3g}" if abs(number) >= 0.01 else f"{number:.4f}"

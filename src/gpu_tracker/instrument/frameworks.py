@@ -1,0 +1,166 @@
+"""What PyTorch, JAX and TensorFlow hold on GPUs, told by themselves, from inside the process that uses them.
+
+Only what runs already is asked: nothing is imported, no device is initialised, no counter is reset. Parts of this are not
+promised by the frameworks, so whatever goes wrong means that nothing is known, and never that a training suffers.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from _thread import allocate_lock, start_new_thread
+from contextlib import suppress
+
+from ..core.model import FrameworkReading
+from .mailbox import FRAMEWORKS_SUFFIX, UNFINISHED_SUFFIX, name_file
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+    from typing import Any
+
+# Their allocators keep the peaks, so that seldom is enough.
+_SECONDS = 1.0
+_TORCH_BACKENDS = ("cuda", "xpu")  # AMD's is called cuda too
+_JAX_BACKENDS = "jax._src.xla_bridge"
+_TENSORFLOW_CONTEXT = "tensorflow.python.eager.context"
+
+
+def is_worth_watching(modules: Mapping[str, Any]) -> bool:
+    """Whether a framework is loaded that uses GPUs, or could."""
+    version = getattr(modules.get("torch"), "version", None)
+    return (
+        any(getattr(version, name, None) for name in ("cuda", "hip", "xpu"))
+        or bool(_find_jax_clients(modules))
+        or _find_tensorflow(modules) is not None
+    )
+
+
+def read_frameworks(modules: Mapping[str, Any]) -> list[FrameworkReading]:
+    """What every framework that is in use says of every device that it has used."""
+    readings: list[FrameworkReading] = []
+    for read in _READERS:
+        # Half imported, changed since, or shutting down: then it is not known.
+        with suppress(Exception):
+            readings.extend(read(modules))
+    return readings
+
+
+def _read_torch(modules: Mapping[str, Any]) -> Iterator[FrameworkReading]:
+    torch = modules.get("torch")
+    for name in _TORCH_BACKENDS:
+        backend = getattr(torch, name, None)
+        if backend is None or not backend.is_initialized():
+            continue
+        for index in range(backend.device_count()):
+            # Everything in one call, without the sorting and flattening that the other functions do.
+            stats = backend.memory_stats_as_nested_dict(index)
+            in_use, held = stats["allocated_bytes"]["all"], stats["reserved_bytes"]["all"]
+            if not held["peak"] and not in_use["peak"]:
+                continue  # a device that was never used has no peaks
+            yield FrameworkReading(
+                "PyTorch",
+                f"{name}:{index}",
+                str(getattr(backend.get_device_properties(index), "uuid", "")),
+                in_use["current"],
+                in_use["peak"],
+                held["current"],
+                held["peak"],
+                stats.get("num_alloc_retries", 0),
+                stats.get("num_ooms", 0),
+            )
+
+
+def _read_jax(modules: Mapping[str, Any]) -> Iterator[FrameworkReading]:
+    devices = (device for client in _find_jax_clients(modules) for device in client.local_devices())
+    for device in devices:
+        stats = device.memory_stats()
+        if stats:  # processors have none
+            yield FrameworkReading(
+                "JAX",
+                str(device),
+                "",
+                stats["bytes_in_use"],
+                stats["peak_bytes_in_use"],
+                stats.get("pool_bytes"),
+                stats.get("peak_pool_bytes"),
+            )
+
+
+def _find_jax_clients(modules: Mapping[str, Any]) -> list[Any]:
+    """Those that JAX has made already: to ask it for its devices would make them, and take three quarters of a GPU."""
+    return list(getattr(modules.get(_JAX_BACKENDS), "_backends", {}).values())
+
+
+def _read_tensorflow(modules: Mapping[str, Any]) -> Iterator[FrameworkReading]:
+    context = _find_tensorflow(modules)
+    for index, _ in enumerate([] if context is None else context.list_logical_devices("GPU")):
+        stats = context.get_memory_info(f"GPU:{index}")
+        yield FrameworkReading("TensorFlow", f"GPU:{index}", "", stats["current"], stats["peak"])
+
+
+def _find_tensorflow(modules: Mapping[str, Any]) -> Any:
+    context = getattr(modules.get(_TENSORFLOW_CONTEXT), "_context", None)
+    return context if getattr(context, "_initialized", False) else None
+
+
+_READERS: tuple[Callable[[Mapping[str, Any]], Iterator[FrameworkReading]], ...] = (
+    _read_torch,
+    _read_jax,
+    _read_tensorflow,
+)
+
+
+class FrameworkWatch:
+    """Writes what the frameworks say where the sampler finds it, once a second and at the end."""
+
+    def __init__(self, place: str, *, was_running_before: bool) -> None:
+        self._path = name_file(place, FRAMEWORKS_SUFFIX)
+        before = read_frameworks(sys.modules) if was_running_before else []
+        self._peaks_before = {(one.framework, one.device): one for one in before}
+        self._writing = allocate_lock()
+        self._is_open = True
+        self._waiting = allocate_lock()
+        self._waiting.acquire()
+
+    def start(self) -> None:
+        """Write again and again. Not a thread of `threading`: the program's own list of threads stays as it is."""
+        try:
+            start_new_thread(self._run, ())
+        except RuntimeError:
+            pass  # no more threads allowed: then it is told at the end only
+
+    def close(self) -> None:
+        """Write for the last time."""
+        self._write(is_last=True)
+        self._is_open = False
+        self._waiting.release()
+
+    def _run(self) -> None:
+        while self._is_open and not self._waiting.acquire(timeout=_SECONDS):
+            self._write(is_last=False)
+
+    def _write(self, *, is_last: bool) -> None:
+        with self._writing:
+            readings = [self._compare(reading) for reading in read_frameworks(sys.modules)]
+            if not readings or not self._is_open:
+                return
+            import json
+
+            text = json.dumps([time.monotonic_ns(), is_last, readings])
+            try:
+                with open(f"{self._path}{UNFINISHED_SUFFIX}", "w", encoding="ascii") as file:
+                    file.write(text)
+                os.rename(file.name, self._path)
+            except OSError:
+                self._is_open = False  # the tracker has gone, or there is no room
+
+    def _compare(self, reading: FrameworkReading) -> FrameworkReading:
+        before = self._peaks_before.get((reading.framework, reading.device))
+        if before is None:
+            return reading
+        return reading._replace(
+            earlier_peak_in_use_bytes=before.peak_in_use_bytes,
+            earlier_peak_held_bytes=before.peak_held_bytes or 0,
+        )

@@ -1,0 +1,164 @@
+"""A small file that a process of the job writes and the sampler reads: which regions it is in, and what they took.
+
+Both map it into memory, so marking a region costs no system call, and a process that is killed loses nothing. One file
+per process, in a directory that the environment names. Times are nanoseconds of the monotonic clock.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import struct
+
+from ..core.values import NamedTuple
+from .mailbox import BOARD_SUFFIX, name_file
+
+MOST_REGIONS = 1000
+MOST_SLOTS = 64
+_NAME_BYTES = 118
+_MAGIC = b"gpu-trk2"
+
+_HEADER = struct.Struct("<8sIi")  # magic, pid, number of regions
+_N_REGIONS_OFFSET = 12
+_MARK_OFFSET = 16
+_SLOTS_OFFSET = 64
+_RECORDS_OFFSET = _SLOTS_OFFSET + 4 * MOST_SLOTS
+_RECORD_BYTES = 256
+_NAMES = struct.Struct(f"<iH{_NAME_BYTES}s")  # parent, length of the name, name
+_NUMBERS_OFFSET = 128
+NUMBERS = struct.Struct("<QQQQdQQQqqqQQqQ")
+FILE_BYTES = _RECORDS_OFFSET + MOST_REGIONS * _RECORD_BYTES
+
+
+class Numbers(NamedTuple):
+    """What is known of one region, in the order of the file. -1 is not known."""
+
+    calls: int
+    wall_ns: int
+    shortest_ns: int
+    longest_ns: int
+    squared_seconds: float
+    own_wall_ns: int
+    cpu_ns: int
+    own_cpu_ns: int
+    entry_ram_bytes: int
+    exit_ram_bytes: int
+    peak_ram_bytes: int
+    """The kernel's mark, if it rose while a call was open."""
+    first_ns: int
+    last_ns: int
+    inside_ram_bytes: int = -1
+    """The largest peak of the calls that were measured by themselves, here and in the regions inside."""
+    exact_calls: int = 0
+    """How many calls here were measured by themselves."""
+
+
+class BoardWriter:
+    """The job's side. Not safe for threads by itself: whoever marks regions holds a lock."""
+
+    def __init__(self, place: str) -> None:
+        self.pid = os.getpid()
+        self.path = name_file(place, BOARD_SUFFIX)
+        fd = os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600)
+        try:
+            os.truncate(fd, FILE_BYTES)
+            self.memory = mmap.mmap(fd, FILE_BYTES)
+        finally:
+            os.close(fd)
+        self.slots = memoryview(self.memory)[_SLOTS_OFFSET:_RECORDS_OFFSET].cast("i")
+        self._n_regions = self._mark_bytes = 0
+        _HEADER.pack_into(self.memory, 0, _MAGIC, self.pid, 0)
+
+    def add_region(self, parent: int, name: str) -> int:
+        """A number for a region (counted from 1), or 0 if there are too many."""
+        if self._n_regions >= MOST_REGIONS:
+            return 0
+        encoded = name.encode("utf-8", "replace")[:_NAME_BYTES]
+        _NAMES.pack_into(
+            self.memory, _RECORDS_OFFSET + self._n_regions * _RECORD_BYTES, parent, len(encoded), encoded
+        )
+        self._n_regions += 1
+        struct.pack_into("<i", self.memory, _N_REGIONS_OFFSET, self._n_regions)
+        return self._n_regions
+
+    def keep_mark(self, mark_bytes: int) -> None:
+        """The kernel's high-water mark of this process, which is about to be reset; the largest one stays."""
+        if mark_bytes > self._mark_bytes:
+            self._mark_bytes = mark_bytes
+            struct.pack_into("<q", self.memory, _MARK_OFFSET, mark_bytes)
+
+
+def find_numbers_offset(number: int) -> int:
+    """Where the numbers of a region are."""
+    return _RECORDS_OFFSET + (number - 1) * _RECORD_BYTES + _NUMBERS_OFFSET
+
+
+class BoardReader:
+    """The sampler's side."""
+
+    def __init__(self, path: str) -> None:
+        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
+        try:
+            if os.fstat(fd).st_size != FILE_BYTES:
+                raise ValueError(path)
+            self._memory = mmap.mmap(fd, FILE_BYTES, prot=mmap.PROT_READ)
+        finally:
+            os.close(fd)
+        magic, self.pid, _ = _HEADER.unpack_from(self._memory, 0)
+        if magic != _MAGIC:
+            self._memory.close()
+            raise ValueError(path)
+        self._slots = struct.Struct(f"<{MOST_SLOTS}i")
+        self._chains: dict[int, tuple[int, ...]] = {}
+        self._paths: dict[int, tuple[str, ...]] = {}
+
+    def read_active(self) -> dict[int, int]:
+        """The regions that the process is in, those around them included, and in how many threads each."""
+        active: dict[int, int] = {}
+        for number in self._slots.unpack_from(self._memory, _SLOTS_OFFSET):
+            for step in self._find_chain(number) if number else ():
+                active[step] = active.get(step, 0) + 1
+        return active
+
+    def read_all(self) -> dict[int, Numbers]:
+        """What is known of every region."""
+        (count,) = struct.unpack_from("<i", self._memory, _N_REGIONS_OFFSET)
+        return {
+            number: Numbers(*NUMBERS.unpack_from(self._memory, find_numbers_offset(number)))
+            for number in range(1, min(count, MOST_REGIONS) + 1)
+        }
+
+    def read_mark(self) -> int:
+        """The largest high-water mark that the process kept; 0 if it never reset it."""
+        (mark_bytes,) = struct.unpack_from("<q", self._memory, _MARK_OFFSET)
+        return int(mark_bytes)
+
+    def find_path(self, number: int) -> tuple[str, ...]:
+        """The names from the outermost region to this one."""
+        if number not in self._paths:
+            self._paths[number] = tuple(
+                self._read_names(step)[1] for step in reversed(self._find_chain(number))
+            )
+        return self._paths[number]
+
+    def close(self) -> None:
+        """Let go of it."""
+        self._memory.close()
+
+    def _find_chain(self, number: int) -> tuple[int, ...]:
+        """A region and those around it."""
+        chain = self._chains.get(number)
+        if chain is None:
+            steps: list[int] = []
+            step = number
+            while 0 < step <= MOST_REGIONS and step not in steps:
+                steps.append(step)
+                step, _ = self._read_names(step)
+            chain = self._chains[number] = tuple(steps)
+        return chain
+
+    def _read_names(self, number: int) -> tuple[int, str]:
+        parent, length, name = _NAMES.unpack_from(
+            self._memory, _RECORDS_OFFSET + (number - 1) * _RECORD_BYTES
+        )
+        return parent, name[:length].decode("utf-8", "replace")

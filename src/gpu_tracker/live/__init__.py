@@ -1,0 +1,1 @@
+"""What the machine and a job are doing now, for a terminal."""

@@ -1,0 +1,120 @@
+"""An observation as plain lines for a pipe (one per GPU, like `nvidia-smi dmon`) or as one JSON object. Pure."""
+
+from __future__ import annotations
+
+import json
+
+from ..analysis.rates import busy_cores, busy_cores_by_pid
+from ..core.moments import write_moment
+from ..core.observation import list_gpus, list_notes
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from ..core.observation import Observation, ObservedGpu, ObservedProcess
+
+_MIB = 2**20
+_UNKNOWN = "-"
+_COLUMNS = (
+    ("time", 19),
+    ("gpu", 3),
+    ("used_MiB", 8),
+    ("total_MiB", 9),
+    ("gpu_%", 5),
+    ("mem_%", 5),
+    ("temp_C", 6),
+    ("power_W", 7),
+    ("sm_MHz", 6),
+    ("procs", 5),
+    ("cpu_%", 5),
+    ("ram_MiB", 8),
+)
+
+
+def head_line() -> str:
+    """The names of the columns; a comment for whoever reads the numbers."""
+    return _join(["# time", *(name for name, _ in _COLUMNS[1:])])
+
+
+def build_lines(before: Observation | None, now: Observation) -> list[str]:
+    """One line per GPU; on a machine without, one for the machine."""
+    busy = busy_cores(before, now)
+    machine = [
+        _number(None if busy is None else 100 * busy / now.machine.cores),
+        _mib(now.machine.ram_used_bytes),
+    ]
+    at = write_moment(now.epoch_seconds, "%Y-%m-%dT%H:%M:%S")
+    devices = [_device_cells(observed) for observed in list_gpus(now)]
+    return [_join([at, *cells, *machine]) for cells in devices or [[_UNKNOWN] * (len(_COLUMNS) - 3)]]
+
+
+def build_object(before: Observation | None, now: Observation) -> dict[str, Any]:
+    """Everything, in base units and by name; what is not known is null."""
+    cores = busy_cores_by_pid(before, now)
+    return {
+        "time": write_moment(now.epoch_seconds, "%Y-%m-%dT%H:%M:%S.%f%z"),
+        "machine": {**now.machine._asdict(), "busy_cores": busy_cores(before, now)},
+        "gpus": [_gpu_object(observed, cores) for observed in list_gpus(now)],
+        "notes": list(list_notes(now)),
+    }
+
+
+def render_object(value: Mapping[str, Any]) -> str:
+    """One line of JSON."""
+    return json.dumps(value, separators=(",", ":"))
+
+
+def _device_cells(observed: ObservedGpu) -> list[str]:
+    gpu, reading = observed.gpu, observed.reading
+    return [
+        str(gpu.ordinal),
+        _mib(reading.used_bytes),
+        _mib(gpu.memory_bytes),
+        _number(reading.utilization_percent),
+        _number(reading.memory_utilization_percent),
+        _number(reading.temperature_celsius),
+        _number(reading.power_watts),
+        _number(reading.sm_clock_mhz),
+        str(len(observed.processes)) if reading.lists_processes else _UNKNOWN,
+    ]
+
+
+def _gpu_object(observed: ObservedGpu, cores: Mapping[int, float]) -> dict[str, Any]:
+    reading = {name: value for name, value in observed.reading._asdict().items() if name != "uuid"}
+    return {
+        **observed.gpu._asdict(),
+        **reading,
+        "free_bytes": observed.free_bytes,
+        "processes": [_process_object(process, cores) for process in observed.processes],
+        "reasons": dict(observed.reasons),
+    }
+
+
+def _process_object(process: ObservedProcess, cores: Mapping[int, float]) -> dict[str, Any]:
+    reading, holder = process.reading, process.holder
+    return {
+        "pid": reading.pid,
+        "user": holder.user,
+        "command": holder.command_line,
+        "kind": reading.kind,
+        "used_bytes": reading.used_bytes,
+        "utilization_percent": reading.utilization_percent,
+        "rss_bytes": holder.rss_bytes,
+        "cpu_seconds": holder.cpu_seconds,
+        "busy_cores": cores.get(holder.pid),
+    }
+
+
+def _join(cells: list[str]) -> str:
+    padded = [cell.rjust(width) for cell, (_, width) in zip(cells[1:], _COLUMNS[1:], strict=True)]
+    return " ".join([cells[0].ljust(_COLUMNS[0][1]), *padded])
+
+
+def _mib(count: int | None) -> str:
+    return _UNKNOWN if count is None else str(count // _MIB)
+
+
+def _number(value: float | None) -> str:
+    return _UNKNOWN if value is None else f"{value:.0f}"

@@ -1,0 +1,161 @@
+"""An observation as a small table: the machine, its GPUs, and who is on them. Pure: observations in, lines out."""
+
+from __future__ import annotations
+
+from ..analysis.rates import busy_cores, busy_cores_by_pid
+from ..core.observation import list_gpus, list_notes
+from ..core.text import BOLD, DIM, GREEN, PLAIN, RED, YELLOW, Span, clip, count_cells, neutralize, pad
+from ..core.units import humanize_bytes
+from ..core.values import NamedTuple
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from ..core.observation import Observation, ObservedGpu, ObservedProcess
+
+_MIB = 2**20
+_UNKNOWN = "-"
+_LONGEST_NAME_CELLS = 30
+_LONGEST_USER_CELLS = 12
+# From here on a device is busy, or full.
+_HIGH_PERCENT = 80
+_MIDDLE_PERCENT = 30
+
+
+class Column(NamedTuple):
+    """A heading, and whether its cells are numbers."""
+
+    heading: str
+    is_number: bool = True
+
+
+_GPU_COLUMNS = (
+    Column("GPU"),
+    Column("MEMORY / MiB"),
+    Column("MEM"),
+    Column("BUSY"),
+    Column("TEMP"),
+    Column("POWER"),
+    Column("NAME", is_number=False),
+)
+_PROCESS_COLUMNS = (
+    Column("GPU"),
+    Column("PID"),
+    Column("USER", is_number=False),
+    Column("MiB"),
+    Column("SM"),
+    Column("CPU"),
+    Column("RAM"),
+    Column("COMMAND", is_number=False),
+)
+
+
+def build_screen(
+    before: Observation | None, now: Observation, title: str, rows: int | None = None
+) -> list[tuple[Span, ...]]:
+    """The lines from top to bottom; with `rows` never more than that, and it says how many are left out."""
+    gpus = list_gpus(now)
+    lines: list[tuple[Span, ...]] = [(Span(title, BOLD),), _machine_line(before, now)]
+    if gpus:
+        lines += [(), *_table(_GPU_COLUMNS, [_gpu_cells(observed) for observed in gpus])]
+    else:
+        lines += [(), (Span("No GPU can be seen here; `gpu-tracker doctor` tells why.", DIM),)]
+    lines += [(Span(neutralize(f"note: {text}"), YELLOW),) for text in list_notes(now)]
+    cores = busy_cores_by_pid(before, now)
+    processes = [
+        _process_cells(observed, process, cores) for observed in gpus for process in observed.processes
+    ]
+    if processes:
+        lines += [(), *_table(_PROCESS_COLUMNS, processes)]
+    return lines if rows is None else _fit(lines, rows)
+
+
+def _fit(lines: list[tuple[Span, ...]], rows: int) -> list[tuple[Span, ...]]:
+    if len(lines) <= rows:
+        return lines
+    left_out = len(lines) - max(0, rows - 1)
+    return [*lines[: max(0, rows - 1)], (Span(f"({left_out} more lines)", DIM),)][:rows]
+
+
+def _machine_line(before: Observation | None, now: Observation) -> tuple[Span, ...]:
+    machine = now.machine
+    busy = busy_cores(before, now)
+    used, total = machine.ram_used_bytes, machine.ram_total_bytes
+    cpu_percent = None if busy is None else 100 * busy / machine.cores
+    ram_percent = None if used is None or not total else 100 * used / total
+    return (
+        Span("CPU "),
+        Span(_percent(cpu_percent), _level(cpu_percent)),
+        Span(f" of {machine.cores} cores   RAM "),
+        Span(_percent(ram_percent), _level(ram_percent)),
+        Span(f" of {_size(total)}, {_size(used)} used"),
+    )
+
+
+def _gpu_cells(observed: ObservedGpu) -> list[Span]:
+    gpu, reading = observed.gpu, observed.reading
+    used, total = reading.used_bytes, gpu.memory_bytes
+    memory_percent = None if used is None or not total else 100 * used / total
+    return [
+        Span(str(gpu.ordinal), BOLD),
+        Span(f"{_mib(used)} / {_mib(total)}"),
+        Span(_percent(memory_percent), _level(memory_percent)),
+        Span(_percent(reading.utilization_percent), _level(reading.utilization_percent)),
+        Span(_number(reading.temperature_celsius, " C")),
+        Span(_number(reading.power_watts, " W")),
+        Span(clip(neutralize(gpu.name), _LONGEST_NAME_CELLS), PLAIN if gpu.is_visible else DIM),
+    ]
+
+
+def _process_cells(observed: ObservedGpu, process: ObservedProcess, cores: Mapping[int, float]) -> list[Span]:
+    reading, holder = process.reading, process.holder
+    busy = cores.get(holder.pid)
+    return [
+        Span(str(observed.gpu.ordinal), BOLD),
+        Span(str(reading.pid)),
+        Span(clip(neutralize(holder.user or _UNKNOWN), _LONGEST_USER_CELLS)),
+        Span(_mib(reading.used_bytes)),
+        Span(_percent(reading.utilization_percent), _level(reading.utilization_percent)),
+        Span(_percent(None if busy is None else 100 * busy)),
+        Span(_size(holder.rss_bytes)),
+        Span(neutralize(holder.command_line or _UNKNOWN)),
+    ]
+
+
+def _table(columns: Sequence[Column], rows: list[list[Span]]) -> list[tuple[Span, ...]]:
+    """Columns as wide as their widest cell; the last one is open to the right."""
+    heading = [Span(column.heading, DIM) for column in columns]
+    widths = [max(count_cells(row[place].text) for row in (heading, *rows)) for place in range(len(columns))]
+    return [(*_pad(row[:-1], columns, widths), row[-1]) for row in (heading, *rows)]
+
+
+def _pad(spans: list[Span], columns: Sequence[Column], widths: list[int]) -> list[Span]:
+    return [
+        Span(pad(span.text, width, is_number=column.is_number) + "  ", span.style)
+        for span, column, width in zip(spans, columns, widths, strict=False)
+    ]
+
+
+def _mib(count: int | None) -> str:
+    return _UNKNOWN if count is None else str(count // _MIB)
+
+
+def _size(count: int | None) -> str:
+    return _UNKNOWN if count is None else humanize_bytes(count)
+
+
+def _percent(value: float | None) -> str:
+    return _number(value, " %")
+
+
+def _number(value: float | None, unit: str) -> str:
+    return _UNKNOWN if value is None else f"{value:.0f}{unit}"
+
+
+def _level(percent: float | None) -> str:
+    if percent is None or percent < 1:
+        return PLAIN
+    if percent < _MIDDLE_PERCENT:
+        return GREEN
+    return YELLOW if percent < _HIGH_PERCENT else RED

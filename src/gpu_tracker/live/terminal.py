@@ -1,0 +1,181 @@
+"""The terminal: what it can show, and a screen of our own on it that is always given back."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import sys
+import termios
+
+from ..core.values import NamedTuple
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import TracebackType
+    from typing import Any
+
+    from typing_extensions import Self
+
+_IN, _OUT = 0, 1
+_WIDTH_OF_A_PIPE = 160
+# The alternate screen, without a cursor and without wrapping: what is too long is cut, whatever we thought of its width.
+_ENTER = "\x1b[?1049h\x1b[?25l\x1b[?7l"
+_LEAVE = "\x1b[?7h\x1b[?25h\x1b[?1049l"
+_HOME, _CLEAR_LINE, _CLEAR_BELOW = "\x1b[H", "\x1b[K", "\x1b[J"
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGTSTP, signal.SIGWINCH)
+
+
+def is_screen() -> bool:
+    """Whether standard output is a terminal that can be drawn on."""
+    return os.isatty(_OUT) and os.environ.get("TERM", "dumb") != "dumb"
+
+
+def has_colour() -> bool:
+    """Whether colours are wanted and possible."""
+    return is_screen() and not os.environ.get("NO_COLOR")
+
+
+def get_encoding() -> str:
+    """The encoding of standard output."""
+    return getattr(sys.stdout, "encoding", None) or "utf-8"
+
+
+def has_unicode() -> bool:
+    """Whether standard output takes any letter."""
+    return get_encoding().lower().replace("-", "").startswith("utf")
+
+
+def read_size() -> tuple[int, int]:
+    """Columns and rows."""
+    try:
+        columns, rows = os.get_terminal_size(_OUT)
+    except OSError:
+        columns, rows = 0, 0
+    return columns or _read_number("COLUMNS") or _WIDTH_OF_A_PIPE, rows or _read_number("LINES") or 24
+
+
+def write(text: str, fd: int = _OUT) -> bool:
+    """Whether there was anybody to read it."""
+    encoding = get_encoding()
+    if not has_unicode():
+        text = text.replace("…", ">")
+    content = text.encode(encoding, "replace")
+    try:
+        while content:
+            content = content[os.write(fd, content) :]
+    except OSError:
+        return False
+    return True
+
+
+class Event(NamedTuple):
+    """What happened while waiting."""
+
+    keys: str
+    signals: frozenset[int]
+    is_closed: bool
+    """The terminal has gone."""
+
+
+class Screen:
+    """A whole-screen view; whatever ends the block, the terminal is as it was before."""
+
+    def __init__(self) -> None:
+        self._settings: list[Any] | None = None
+        self._handlers: dict[int, Any] = {}
+        self._wakes = (-1, -1)
+        self._old_wakeup_fd = -1
+        self._is_shown = False
+
+    def __enter__(self) -> Self:
+        self._wakes = os.pipe()
+        for fd in self._wakes:
+            os.set_blocking(fd, False)
+        self._old_wakeup_fd = signal.set_wakeup_fd(self._wakes[1], warn_on_full_buffer=False)
+        for number in _SIGNALS:
+            self._handlers[number] = signal.signal(number, _do_nothing)
+        try:
+            self._show()
+        except BaseException:
+            self.__exit__(None, None, None)
+            raise
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._hide()
+        for number, handler in self._handlers.items():
+            signal.signal(number, handler)
+        signal.set_wakeup_fd(self._old_wakeup_fd)
+        for fd in self._wakes:
+            os.close(fd)
+
+    def draw(self, lines: list[str], widths: list[int]) -> bool:
+        """Replace what is shown, in one write and without clearing first, so that nothing flickers.
+
+        A full line needs no clearing: with the cursor on its last cell that would take its last letter.
+        """
+        columns, rows = read_size()
+        body = "\r\n".join(
+            line + (_CLEAR_LINE if width < columns else "") for line, width in zip(lines, widths, strict=True)
+        )
+        rest = f"\r\n{_CLEAR_BELOW}" if len(lines) < rows else ""
+        return write(f"{_HOME}{body}{rest}")
+
+    def wait(self, fd: int, seconds: float) -> Event:
+        """Until a key, a signal, something to read there, or the time is over."""
+        watched = [self._wakes[0]] + ([_IN] if self._settings is not None else []) + ([fd] if fd >= 0 else [])
+        ready, _, _ = select.select(watched, [], [], max(0.0, seconds))
+        keys, is_closed = "", False
+        if self._settings is not None and _IN in ready:
+            try:
+                content = os.read(_IN, 1024)
+            except OSError:
+                content = b""
+            keys, is_closed = content.decode("utf-8", "replace"), not content
+        signals = frozenset(os.read(self._wakes[0], 1024)) if self._wakes[0] in ready else frozenset()
+        if signal.SIGTSTP in signals:
+            self._pause()
+        return Event(keys, signals, is_closed)
+
+    def _pause(self) -> None:
+        """Ctrl-Z: give the terminal back while we are stopped."""
+        self._hide()
+        signal.signal(signal.SIGTSTP, signal.SIG_DFL)
+        os.kill(os.getpid(), signal.SIGTSTP)
+        signal.signal(signal.SIGTSTP, _do_nothing)
+        self._show()
+
+    def _show(self) -> None:
+        if os.isatty(_IN):
+            import tty
+
+            self._settings = termios.tcgetattr(_IN)
+            tty.setcbreak(_IN)
+        self._is_shown = True
+        write(_ENTER)
+
+    def _hide(self) -> None:
+        if self._is_shown:
+            self._is_shown = False
+            write(_LEAVE)
+        if self._settings is not None:
+            try:
+                termios.tcsetattr(_IN, termios.TCSADRAIN, self._settings)
+            except termios.error:
+                pass  # the window has been closed
+            self._settings = None
+
+
+def _do_nothing(*_: object) -> None:
+    """The number of the signal comes through the pipe."""
+
+
+def _read_number(variable: str) -> int:
+    text = os.environ.get(variable, "")
+    return int(text) if text.isdecimal() else 0

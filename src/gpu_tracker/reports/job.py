@@ -1,0 +1,112 @@
+"""Several ranks as one job, for people and for programs. Pure."""
+
+from __future__ import annotations
+
+import json
+
+from ..analysis.figures import BYTES, CORES, JOULES, OVERALL, PERCENT, SECONDS, humanize
+from ..core.text import align, clip, neutralize
+from .plain import to_plain
+from .text import tell_ending
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ..analysis.job import Combined, Host, HostGpu, Rank
+
+_MOST_RANKS = 64
+_NAME_CELLS = 40
+
+
+def render_text(combined: Combined) -> str:
+    """Totals, hosts with their devices, how even the ranks are, the ranks, and the notes."""
+    lines = [_title(combined), *(f"  {line}" for line in align(_total_rows(combined), frozenset({0, 1})))]
+    for host in combined.hosts:
+        lines += [f"{_clean(host.name)}: {_count(host.ranks, 'recording')}", *_host_lines(host)]
+    lines += ["", *_balance_lines(combined), "", *_rank_lines(combined)]
+    lines += [f"note: {neutralize(note)}" for note in combined.notes]
+    return "\n".join(lines) + "\n"
+
+
+def render_json(combined: Combined) -> str:
+    """Every figure, in base units."""
+    return json.dumps(to_plain(combined), indent=1) + "\n"
+
+
+def _title(combined: Combined) -> str:
+    return f"{_count(len(combined.ranks), 'recording')} on {_count(len(combined.hosts), 'host')}"
+
+
+def _total_rows(combined: Combined) -> list[tuple[str, str]]:
+    cores = humanize(combined.mean_cores, CORES)
+    rows = [
+        ("time", f"{humanize(combined.seconds, SECONDS)}, from the first start to the last end"),
+        ("CPU", f"{humanize(combined.cpu_seconds, SECONDS)} of CPU time, {cores} cores on average"),
+    ]
+    if len(combined.hosts) > 1:
+        rows.append(("RAM", f"{humanize(combined.ram_at_most_bytes, BYTES)} at most, on all hosts"))
+    if combined.gpu_bytes is not None:
+        rows.append(("GPU RAM", f"{humanize(combined.gpu_bytes, BYTES)}, each device at its own peak"))
+    if combined.energy_joules is not None:
+        rows.append(("GPU energy", f"{humanize(combined.energy_joules, JOULES)}, by everybody"))
+    return rows
+
+
+def _host_lines(host: Host) -> list[str]:
+    most, least = humanize(host.ram_at_most_bytes, BYTES), humanize(host.ram_at_least_bytes, BYTES)
+    system = humanize(host.system_ram_bytes, BYTES)
+    ram = f"{most} at most" if most == least else f"between {least} and {most}"
+    rows = [("RAM", f"{ram}; {system} in use on the machine")]
+    rows += [(f"GPU {gpu.ordinal}", _gpu_text(gpu)) for gpu in host.gpus]
+    return [f"  {line}" for line in align(rows, frozenset({0, 1}))]
+
+
+def _gpu_text(gpu: HostGpu) -> str:
+    return (
+        f"{_clean(gpu.name)}: {humanize(gpu.job_bytes, BYTES)} by the job, {humanize(gpu.used_bytes, BYTES)} by everybody, "
+        f"{humanize(gpu.mean_percent, PERCENT)} busy, {humanize(gpu.energy_joules, JOULES)}"
+    )
+
+
+def _balance_lines(combined: Combined) -> list[str]:
+    rows = [("per recording", "smallest", "median", "largest", "largest above mean")]
+    for balance in combined.balance:
+        unit = balance.quantity.unit
+        rows.append(
+            (
+                balance.quantity.label,
+                humanize(balance.smallest, unit),
+                humanize(balance.median, unit),
+                humanize(balance.largest, unit),
+                humanize(balance.imbalance_percent, PERCENT),
+            )
+        )
+    return align(rows)
+
+
+def _rank_lines(combined: Combined) -> list[str]:
+    known = [
+        quantity
+        for quantity in OVERALL
+        if any(rank.values[quantity.name] is not None for rank in combined.ranks)
+    ]
+    rows = [["recording", "host", "begins", *(quantity.label for quantity in known), "end"]]
+    for rank in combined.ranks[:_MOST_RANKS]:
+        figures = (humanize(rank.values[quantity.name], quantity.unit) for quantity in known)
+        rows.append(
+            [_clean(rank.name), _clean(rank.host), f"+{rank.begin_seconds:.0f} s", *figures, _ending(rank)]
+        )
+    left = len(combined.ranks) - _MOST_RANKS
+    more = [f"and {left} more (-f json has all)"] if left > 0 else []
+    return [*align(rows, frozenset({0, 1, len(rows[0]) - 1})), *more]
+
+
+def _ending(rank: Rank) -> str:
+    return neutralize(tell_ending(rank.ending, rank.exit_code)) + (" (in another)" if rank.part_of else "")
+
+
+def _clean(text: str) -> str:
+    return clip(neutralize(text), _NAME_CELLS)
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"

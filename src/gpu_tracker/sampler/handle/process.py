@@ -1,0 +1,333 @@
+"""The tracker's handle on its sampler: start it, talk to it, and never be hurt by it.
+
+Nothing here raises because the sampler is slow, stopped or dead; the caller is told and goes on.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import signal
+import sys
+import time
+
+from ...core.errors import TrackerError
+from .descriptor import Descriptor, make_pipe, make_unnamed_file
+from .wire import Inbox, pack
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+_PACKAGE_PARENT = os.path.abspath(__file__).rsplit(os.sep, 4)[0]
+READY_SECONDS = 20.0
+_RECORDING_FD = 3
+# -I -S: no environment, no user site, no .pth files of the job's; the paths come as arguments and are
+# searched after the standard library, so that nothing of the job's can shadow it.
+# The first thing is to become an orphan: a program that waits for all its children must not wait for this one.
+_BOOT = (
+    "import posix; posix.fork() and posix._exit(0); import sys; sys.path += sys.argv[2:]; "
+    "from gpu_tracker.sampler.child import main; main(sys.argv[1])"
+)
+# Keyboard and terminal signals are meant for the job, and a SIGTERM to everybody too: the sampler
+# follows the job out a moment later, with the last figures written.
+_NOT_FOR_THE_SAMPLER = (
+    signal.SIGINT,
+    signal.SIGQUIT,
+    signal.SIGTERM,
+    signal.SIGHUP,
+    signal.SIGTSTP,
+    signal.SIGUSR1,
+    signal.SIGUSR2,
+)
+
+_open_handles: set[SamplerProcess] = set()
+_is_fork_hook_set = False
+_reaped_cpu_seconds = 0.0
+
+
+def reaped_cpu_seconds() -> float:
+    """CPU that this process's own samplers have added to what it knows of its children."""
+    return _reaped_cpu_seconds
+
+
+@contextlib.contextmanager
+def without_child_signals() -> Iterator[None]:
+    """Start samplers in here: the program's own SIGCHLD handler then meets none but the program's children.
+
+    Not by the signal mask, which is one thread's own: the kernel would choose another thread.
+    """
+    handler = signal.getsignal(signal.SIGCHLD)
+    if not callable(handler) or not _set_child_handler(signal.SIG_DFL):
+        yield
+        return
+    try:
+        yield
+    finally:
+        _set_child_handler(handler)
+        if _has_ended_children():
+            os.kill(os.getpid(), signal.SIGCHLD)  # the end of somebody else's came meanwhile
+
+
+def _set_child_handler(handler: Any) -> bool:
+    try:
+        signal.signal(signal.SIGCHLD, handler)
+    except ValueError:
+        return False  # only the main thread may
+    return True
+
+
+def _has_ended_children() -> bool:
+    try:
+        ended = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    except ChildProcessError:
+        return False
+    return ended is not None
+
+
+class SamplerProcess:
+    """A running sampler. `pid` is known once it has said that it is ready."""
+
+    def __init__(self, tracker_version: str) -> None:
+        self.pid = 0
+        self.is_gone = False
+        self.failure = ""
+        self._pidfd: Descriptor | None = None
+        self._inbox = Inbox()
+        self._unread: list[tuple[str, tuple[Any, ...]]] = []
+        self._requests = 0
+        self._descriptors: list[Descriptor] = []
+        theirs: list[Descriptor] = []
+        try:
+            self._unnamed_recording = make_unnamed_file()
+            self._descriptors.append(self._unnamed_recording)
+            commands_in, self._commands = make_pipe()
+            theirs.append(commands_in)
+            self._descriptors.append(self._commands)
+            self._replies, replies_out = make_pipe()
+            theirs.append(replies_out)
+            self._descriptors.append(self._replies)
+            self._starter_pid = _spawn(
+                [commands_in.number, replies_out.number, self._unnamed_recording.number], tracker_version
+            )
+        except OSError as error:
+            self.close()
+            raise TrackerError(f"The sampler could not be started: {error.strerror}.") from None
+        finally:
+            for descriptor in theirs:
+                descriptor.close()
+        _open_handles.add(self)
+        _close_handles_in_forks()
+
+    def wait_until_ready(self, timeout_seconds: float) -> bool:
+        """Whether the sampler has come up."""
+        message = self._receive("ready", time.monotonic() + timeout_seconds)
+        if message is not None:
+            (self.pid,) = message
+            try:
+                self._pidfd = Descriptor(os.pidfd_open(self.pid))
+            except (AttributeError, OSError):
+                self._pidfd = None  # the number will have to do
+            else:
+                self._descriptors.append(self._pidfd)
+        self.reap_starter()
+        return message is not None
+
+    def reap_starter(self) -> None:
+        """Wait for the process that became the sampler's parent and has ended at once.
+
+        In a program with threads its end may be signalled to any of them; while the main one waits here, no handler
+        of the program's can run and wait for it first.
+        """
+        starter_pid, self._starter_pid = self._starter_pid, 0
+        if starter_pid:
+            _wait_for(starter_pid)
+
+    def send(self, word: str, *values: Any) -> bool:
+        """Whether the sampler is still there to be told something."""
+        if not self.is_gone:
+            self.is_gone = not _write_quietly(self._commands.number, pack(word, *values))
+        return not self.is_gone
+
+    def request(self, word: str, *values: Any) -> int:
+        """Send something that wants an answer; the number is for `receive`."""
+        self._requests += 1
+        self.send(word, self._requests, *values)
+        return self._requests
+
+    def receive(self, word: str, request: int, timeout_seconds: float) -> tuple[Any, ...] | None:
+        """The answer to a request, or None if there is none in time. Older answers are dropped."""
+        deadline = time.monotonic() + timeout_seconds
+        while (message := self._receive(word, deadline)) is not None:
+            if message[0] == request:
+                return message[1:]
+        return None
+
+    def resolve_gpus(
+        self, names: tuple[str, ...] | None, vendors: tuple[str, ...] | None
+    ) -> tuple[str, ...] | None:
+        """UUIDs of the devices that a user named; a ValueError if there are devices, but none of that name."""
+        if names is None:
+            return None
+        answer = self.receive("resolved", self.request("resolve", names, vendors), READY_SECONDS)
+        if answer is None:
+            return names  # a driver that does not answer is no reason to refuse a job
+        uuids, problem = answer
+        if problem:
+            raise ValueError(problem)
+        return tuple(uuids)
+
+    def has_root_ended(self, timeout_seconds: float) -> bool:
+        """Wait for the tracked process to end."""
+        deadline = time.monotonic() + timeout_seconds
+        return self._receive("ended", deadline) is not None
+
+    @property
+    def replies_fd(self) -> int:
+        """For those who wait for several things at once."""
+        return self._replies.number
+
+    @property
+    def unnamed_recording_fd(self) -> int:
+        """Where the recording is if nobody gave it a name."""
+        return self._unnamed_recording.number
+
+    def kill(self) -> None:
+        """End it by force. By descriptor: the number may belong to somebody else by now."""
+        try:
+            if self._pidfd is not None:
+                signal.pidfd_send_signal(self._pidfd.number, signal.SIGKILL)
+            elif self.pid and not self.is_gone:
+                os.kill(self.pid, signal.SIGKILL)
+        except OSError:
+            pass  # gone already
+        self.is_gone = True
+
+    def close(self) -> None:
+        """Give the descriptors back. A sampler that still runs takes this as the end."""
+        _open_handles.discard(self)
+        for descriptor in self._descriptors:
+            descriptor.close()
+        self.is_gone = True
+
+    def bury(self) -> None:
+        """Wait for a sampler that has ended, if it is ours to wait for: process 1 inherits every orphan."""
+        if not self.pid:
+            return  # it never came up
+        try:
+            os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+        except ChildProcessError:
+            return
+        _wait_for(self.pid)
+
+    def _receive(self, word: str, deadline: float) -> tuple[Any, ...] | None:
+        while True:
+            while self._unread:
+                received, values = self._unread.pop(0)
+                if received == word:
+                    return values
+                if received == "failed":
+                    self.is_gone = True
+                    (self.failure,) = values
+            wait = deadline - time.monotonic()
+            if self.is_gone and wait > 0:
+                wait = 0.0
+            replies = self._replies.number
+            if replies < 0:
+                self.is_gone = True
+                return None
+            poll = select.poll()
+            poll.register(replies, select.POLLIN)
+            if not poll.poll(max(0.0, wait) * 1000):
+                return None
+            chunk = os.read(replies, 65536)
+            if not chunk:
+                self.is_gone = True
+                return None
+            self._unread.extend(self._inbox.feed(chunk))
+
+
+def find_python() -> str:
+    """An interpreter to run the sampler in: a program that embeds Python is not one."""
+    binaries = os.path.join(sys.base_prefix, "bin")
+    candidates = (
+        sys.executable,
+        getattr(sys, "_base_executable", ""),
+        os.path.join(binaries, f"python{sys.version_info.major}.{sys.version_info.minor}"),
+        os.path.join(binaries, "python3"),
+    )
+    for candidate in candidates:
+        is_python = os.path.basename(candidate or "").startswith(("python", "pypy"))
+        if is_python and os.access(candidate, os.X_OK):
+            return candidate
+    raise TrackerError(
+        "No Python interpreter was found to run the sampler in.",
+        f"sys.executable is {sys.executable!r}.",
+    )
+
+
+def _spawn(fds: list[int], tracker_version: str) -> int:
+    """Start the interpreter by posix_spawn, which does not copy the caller's page tables."""
+    python = find_python()
+    paths = [_PACKAGE_PARENT]
+    paths += [path for path in sys.path if path.endswith(("site-packages", "dist-packages"))]
+    arguments = [python, "-I", "-S", "-c", _BOOT, tracker_version, *paths]
+    # Preloaded libraries are meant for the job: allocators, I/O tracers that write a file per process.
+    environment = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
+    commands, replies, recording = fds
+    return os.posix_spawn(
+        python,
+        arguments,
+        environment,
+        # In this order none overwrites another that is still needed: ours are all 3 or above.
+        file_actions=[
+            (os.POSIX_SPAWN_DUP2, commands, 0),
+            (os.POSIX_SPAWN_DUP2, replies, 1),
+            (os.POSIX_SPAWN_OPEN, 2, os.devnull, os.O_WRONLY, 0),
+            (os.POSIX_SPAWN_DUP2, recording, _RECORDING_FD),
+        ],
+        setsid=True,
+        setsigmask=_NOT_FOR_THE_SAMPLER,
+    )
+
+
+def _wait_for(pid: int) -> None:
+    global _reaped_cpu_seconds
+    try:
+        _, _, usage = os.wait4(pid, 0)
+    except ChildProcessError:
+        return  # the program does not keep its children, or has waited for all of them itself
+    seconds = usage.ru_utime + usage.ru_stime
+    _reaped_cpu_seconds += seconds
+    for handle in tuple(_open_handles):
+        handle.send("discount", seconds)
+
+
+def _write_quietly(fd: int, message: bytes) -> bool:
+    """Write, and survive a reader that has died: in a program that restored SIGPIPE it would be fatal."""
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGPIPE])
+    try:
+        while message:
+            message = message[os.write(fd, message) :]
+    except OSError:
+        if signal.SIGPIPE in signal.sigpending():
+            signal.sigwait([signal.SIGPIPE])
+        return False
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+    return True
+
+
+def _close_handles_in_forks() -> None:
+    """A forked worker must not hold the pipes: the sampler could not see the program's end."""
+    global _is_fork_hook_set
+    if not _is_fork_hook_set:
+        _is_fork_hook_set = True
+        os.register_at_fork(after_in_child=_close_all)
+
+
+def _close_all() -> None:
+    for handle in tuple(_open_handles):
+        handle.close()

@@ -1,0 +1,40 @@
+"""When the sampler does not answer any more: its recording is read back and completed."""
+
+from __future__ import annotations
+
+import os
+
+from ...accounts.recovery import salvage
+from ...core.errors import RecordingError
+from ...core.model import Recording, Totals
+from ...core.version import __version__
+from ...recording.reader import load, load_descriptor
+from ...sources.allocation import read_allocation
+from ..loop import make_header
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ...accounts.recovery import Known
+    from .process import SamplerProcess
+    from .wire import Plan, Start
+
+
+def recover(
+    sampler: SamplerProcess | None, plan: Plan, start: Start, known: Known | None = None
+) -> Recording:
+    """The best account that can still be given; without a sampler there never was more."""
+    try:
+        recording = _read_back(sampler, plan)
+    except RecordingError:
+        allocation, _ = read_allocation(os.getpid(), os.environ)
+        header = make_header(plan, start, __version__, allocation, "none")
+        recording = Recording(header, (), (), None, Totals())
+    return salvage(recording, start.at_nanoseconds, known, sampler.failure if sampler else "")
+
+
+def _read_back(sampler: SamplerProcess | None, plan: Plan) -> Recording:
+    if plan.recording_path:
+        return load(plan.recording_path)
+    if sampler is None:
+        raise RecordingError("Nothing was recorded.")
+    return load_descriptor(sampler.unnamed_recording_fd)

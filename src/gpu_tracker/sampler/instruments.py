@@ -1,0 +1,88 @@
+"""What processes of the job tell of themselves: regions, metrics, what their frameworks hold. Loaded when one does."""
+
+from __future__ import annotations
+
+import time
+
+from ..accounts.frameworks import FrameworkAccount
+from ..accounts.metrics import tally
+from ..accounts.regions import RegionAccount
+from .mailbox_reader import Boards
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ..accounts.gpus import GpuMoment
+    from ..core.model import FrameworkMemory, Gpu, GpuLook, MetricRow, MetricTotals, RegionTotals
+    from ..recording.writer import Writer
+
+_REGION_LINES = 200
+_METRICS_PER_LINE = 1000
+
+
+class Inside:
+    """The files in the tracker's place, and the accounts that are kept of them."""
+
+    def __init__(self, place: str, start_seconds: float) -> None:
+        self._boards = Boards(place, start_seconds)
+        self._regions = RegionAccount()
+        self._frameworks = FrameworkAccount()
+        self._unwritten_metrics: list[MetricRow] = []
+        self._regions_seconds = 0.0
+        self.metric_totals: dict[str, MetricTotals] = {}
+
+    def look(self) -> dict[int, int]:
+        """See who is there and who has ended; the high-water marks that processes have kept before they reset them."""
+        self._boards.find_new()
+        for ended in self._boards.take_ended():
+            self._regions.retire(*ended)
+        return self._boards.read_marks()
+
+    def take(self, rss_bytes: Mapping[int, int]) -> None:
+        """The memory of the processes at that look."""
+        self._regions.take(self._boards.read_active(), rss_bytes)
+        for note in self._boards.take_framework_notes():
+            self._frameworks.take(note)
+
+    def add_gpu(self, gpu: Gpu) -> None:
+        """A device was found."""
+        self._frameworks.add_gpu(gpu)
+
+    def take_gpus(self, look: GpuLook, moment: GpuMoment) -> None:
+        """One look at the GPUs, and what it tells of the time since the look before."""
+        self._regions.take_gpus(moment)
+        self._frameworks.take_gpus(look)
+
+    def write(self, writer: Writer, at_seconds: float, *, is_last: bool) -> float:
+        """Metrics as they come, regions ever more rarely. The CPU time that the metrics took: they are the job's affair."""
+        for memory in self._frameworks.take_changed():
+            writer.write_framework(memory)
+        began = time.process_time()
+        while self._write_metrics(writer) and is_last:
+            pass  # what was logged in the last moment may be more than is taken at once
+        spent = time.process_time() - began
+        if is_last or at_seconds - self._regions_seconds >= at_seconds / _REGION_LINES:
+            self._regions_seconds = at_seconds
+            for region in self._regions.take_changed(self.list_regions()):
+                writer.write_region(region)
+        return spent
+
+    def list_regions(self) -> list[RegionTotals]:
+        """All regions of the job, as they stand."""
+        return self._regions.combine(self._boards.read_all(), self._boards.since_start)
+
+    def list_frameworks(self) -> list[FrameworkMemory]:
+        """What frameworks hold on the GPUs."""
+        return self._frameworks.list_memory()
+
+    def _write_metrics(self, writer: Writer) -> bool:
+        """Some of what was logged; whether there was any. What could not be written is written first the next time."""
+        if not self._unwritten_metrics:
+            self._unwritten_metrics = self._boards.take_metrics()
+            tally(self.metric_totals, self._unwritten_metrics)
+        has_any = bool(self._unwritten_metrics)
+        while self._unwritten_metrics:
+            writer.write_metrics(self._unwritten_metrics[:_METRICS_PER_LINE])
+            del self._unwritten_metrics[:_METRICS_PER_LINE]
+        return has_any

@@ -1,0 +1,179 @@
+"""The boards of the job's processes: found, read and thrown away."""
+
+from __future__ import annotations
+
+import os
+
+from ..accounts.frameworks import FrameworkNote
+from ..core.model import FrameworkReading, MetricRow
+from ..instrument.mailbox import (
+    BOARD_SUFFIX,
+    FRAMEWORKS_SUFFIX,
+    METRICS_BYTES,
+    METRICS_SUFFIX,
+    find_namespace,
+    find_writer,
+    is_over,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ..instrument.shared_file import BoardReader, Numbers
+
+    Key = tuple[int, tuple[str, ...]]
+
+_MOST_BYTES_AT_ONCE = METRICS_BYTES
+
+
+class Boards:
+    """Every file in the tracker's directory; those of processes that have ended are thrown away once they are read."""
+
+    def __init__(self, place: str, start_seconds: float) -> None:
+        self._place = place
+        self._start_seconds = start_seconds
+        self._readers: dict[str, BoardReader] = {}
+        self._metrics: dict[str, int] = {}
+        self._frameworks: dict[str, tuple[int, int] | None] = {}
+        self._marks_of_ended: dict[int, int] = {}
+        self._namespace = find_namespace()
+
+    def find_new(self) -> None:
+        """Look for files that were not there before."""
+        try:
+            names = os.listdir(self._place)
+        except OSError:
+            return
+        for name in names:
+            if not _is_ours(name):
+                continue
+            if name.endswith(METRICS_SUFFIX):
+                self._metrics.setdefault(name, 0)
+            elif name.endswith(FRAMEWORKS_SUFFIX):
+                self._frameworks.setdefault(name, None)
+            elif name.endswith(BOARD_SUFFIX) and name not in self._readers:
+                from ..instrument.shared_file import BoardReader
+
+                try:
+                    self._readers[name] = BoardReader(f"{self._place}/{name}")
+                except (OSError, ValueError):
+                    continue  # it is just being made
+
+    def read_active(self) -> dict[Key, int]:
+        """The regions that processes are in, by pid and path, and in how many threads."""
+        return {
+            (reader.pid, reader.find_path(number)): threads
+            for reader in self._readers.values()
+            for number, threads in reader.read_active().items()
+        }
+
+    def read_all(self) -> Iterator[tuple[Key, Numbers]]:
+        """What the processes have counted."""
+        for reader in self._readers.values():
+            for number, numbers in reader.read_all().items():
+                yield (reader.pid, reader.find_path(number)), numbers
+
+    def take_ended(self) -> list[tuple[Key, Numbers, int]]:
+        """What processes that have ended since the last call had counted, and in how many threads they were inside."""
+        ended = []
+        for name in [name for name in self._readers if is_over(name, self._namespace)]:
+            reader = self._readers.pop(name)
+            active = reader.read_active()
+            for number, numbers in reader.read_all().items():
+                ended.append(((reader.pid, reader.find_path(number)), numbers, active.get(number, 0)))
+            self._keep_mark(reader)
+            reader.close()
+            self._throw_away(name)
+        return ended
+
+    def read_marks(self) -> dict[int, int]:
+        """The largest high-water marks that processes have kept before they reset them, by pid."""
+        marks = dict(self._marks_of_ended)
+        for reader in self._readers.values():
+            marks[reader.pid] = max(marks.get(reader.pid, 0), reader.read_mark())
+        return marks
+
+    def since_start(self, nanoseconds: int) -> float | None:
+        """Seconds, of a time on a board."""
+        return max(0.0, nanoseconds / 1e9 - self._start_seconds) if nanoseconds else None
+
+    def take_metrics(self) -> list[MetricRow]:
+        """The numbers that were logged since the last call."""
+        rows: list[MetricRow] = []
+        for name, offset in list(self._metrics.items()):
+            is_complete = offset >= METRICS_BYTES or is_over(name, self._namespace)
+            try:
+                fd = os.open(f"{self._place}/{name}", os.O_RDONLY | os.O_NOFOLLOW)
+            except OSError:
+                continue
+            try:
+                content = os.pread(fd, _MOST_BYTES_AT_ONCE, offset)
+            finally:
+                os.close(fd)
+            whole = content.rfind(b"\n") + 1
+            self._metrics[name] = offset + whole
+            rows += self._parse(content[:whole], find_writer(name)[0])
+            if is_complete and not whole:
+                del self._metrics[name]
+                self._throw_away(name)
+        return rows
+
+    def take_framework_notes(self) -> list[FrameworkNote]:
+        """What processes have said of their frameworks since the last call."""
+        notes = []
+        for name, seen in list(self._frameworks.items()):
+            has_ended = is_over(name, self._namespace)
+            path = f"{self._place}/{name}"
+            try:
+                status = os.stat(path)
+                version = status.st_ino, status.st_mtime_ns  # every version is a file of its own
+                if version == seen:
+                    if has_ended:
+                        del self._frameworks[name]
+                        self._throw_away(name)
+                    continue
+                import json
+
+                with open(path, encoding="ascii") as file:
+                    at_ns, is_last, readings = json.load(file)
+                at_seconds = self.since_start(at_ns) or 0.0
+                known = tuple(FrameworkReading(*reading) for reading in readings)
+            except (OSError, ValueError, TypeError):
+                continue  # it has gone; or a process of the job itself has spoilt it
+            self._frameworks[name] = version
+            notes.append(FrameworkNote(at_seconds, find_writer(name)[0], is_last, known))
+        return notes
+
+    def _parse(self, content: bytes, pid: int) -> list[MetricRow]:
+        if not content:
+            return []
+        import json
+
+        try:
+            rows = json.loads(b"[" + content[:-1].replace(b"\n", b",") + b"]")
+            return [
+                MetricRow(self.since_start(at_ns) or 0.0, values, step, pid) for at_ns, step, values in rows
+            ]
+        except (ValueError, TypeError):
+            # Only a process of the job itself can have spoilt it: then line by line.
+            lines = content.splitlines(keepends=True)
+            return [row for line in lines for row in self._parse(line, pid)] if len(lines) > 1 else []
+
+    def _keep_mark(self, reader: BoardReader) -> None:
+        mark = reader.read_mark()
+        if mark > 0:
+            self._marks_of_ended[reader.pid] = max(mark, self._marks_of_ended.get(reader.pid, 0))
+
+    def _throw_away(self, name: str) -> None:
+        try:
+            os.unlink(f"{self._place}/{name}")
+        except OSError:
+            pass  # somebody was quicker
+
+
+def _is_ours(name: str) -> bool:
+    try:
+        return find_writer(name)[0] > 0
+    except ValueError:
+        return False

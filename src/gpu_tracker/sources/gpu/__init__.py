@@ -1,0 +1,1 @@
+"""GPUs, one module per interface."""

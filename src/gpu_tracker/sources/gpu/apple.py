@@ -1,0 +1,212 @@
+"""Apple's GPUs on macOS, from the registry that `ioreg` prints: no root, no vendor package.
+
+They work in the machine's RAM, so they have no memory size of their own. Which process uses how much of them, macOS
+tells nobody.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from ...core.model import Gpu, GpuLook, GpuReading
+from ...core.values import NamedTuple
+from .. import NotAvailableError, Roots
+from .guard import LOST, TROUBLE, Failure, Guard
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from typing import Any
+
+NAME = "apple"
+
+_ROOTS = Roots()
+_COMMAND = ("ioreg", "-r", "-d", "1", "-w", "0", "-c", "IOAccelerator", "-a")
+_TIMEOUT_SECONDS = 5.0
+_NO_PROCESSES = (
+    "macOS does not tell which process uses how much of a GPU: only the figures of the whole GPU are known."
+)
+
+
+class Accelerator(NamedTuple):
+    """One GPU of the registry."""
+
+    entry_id: int
+    """The registry's own number, as long as the machine is up."""
+    name: str
+    utilization_percent: float | None
+    used_bytes: int | None
+
+
+def parse_accelerators(plist: bytes) -> tuple[Accelerator, ...] | None:
+    """The GPUs of a property list, in its order; None if it is none."""
+    import plistlib
+
+    try:
+        entries = plistlib.loads(plist)
+    except Exception:  # noqa: BLE001 - what broken input raises is not told, and differs between versions
+        return None
+    if not isinstance(entries, list):
+        return None
+    return tuple(
+        _describe_accelerator(position, entry)
+        for position, entry in enumerate(entries)
+        if isinstance(entry, dict)
+    )
+
+
+def why_absent(roots: Roots = _ROOTS, platform: str = sys.platform) -> str | None:  # noqa: ARG001 - as all sources
+    """A reason not to try, or None."""
+    return None if platform == "darwin" else "No Apple GPU was measured: this is not a Mac."
+
+
+def connect(
+    now: Callable[[], float],
+    roots: Roots = _ROOTS,  # noqa: ARG001 - as all sources
+    command: tuple[str, ...] = _COMMAND,
+    timeout_seconds: float = _TIMEOUT_SECONDS,
+) -> AppleSource:
+    """Every GPU in the registry, or the reason why there is none."""
+    try:
+        accelerators = _read_registry(command, timeout_seconds)
+    except _RegistryError as error:
+        raise NotAvailableError(f"No Apple GPU was measured: {error}.") from None
+    if not accelerators:
+        raise NotAvailableError("No Apple GPU was measured: the registry of this Mac lists none.")
+    return AppleSource(now, accelerators, command, timeout_seconds)
+
+
+class AppleSource:
+    """Every GPU that the registry lists."""
+
+    def __init__(
+        self,
+        now: Callable[[], float],
+        accelerators: tuple[Accelerator, ...],
+        command: tuple[str, ...],
+        timeout_seconds: float,
+    ) -> None:
+        self._now = now
+        self._command = command
+        self._timeout_seconds = timeout_seconds
+        self._entry_ids = tuple(accelerator.entry_id for accelerator in accelerators)
+        self.gpus = tuple(
+            Gpu(ordinal, f"apple-{ordinal}", accelerator.name, None, vendor="apple", source=NAME)
+            for ordinal, accelerator in enumerate(accelerators)
+        )
+        self._guard = Guard(now, _RegistryError, _explain)
+        self.reasons: dict[tuple[str, str], str] = self._guard.reasons
+        self.kinds: dict[tuple[str, str], str] = self._guard.kinds
+        self.reasons["", "lists_processes"] = _NO_PROCESSES
+        self._guard.say("", "lists_processes", _NO_PROCESSES)
+
+    def read(self, pids: frozenset[int] | None) -> GpuLook:  # noqa: ARG002 - as all sources
+        """Look at every GPU; at no process, whoever is asked for."""
+        accelerators = self._guard.ask("", "registry", _read_registry, self._command, self._timeout_seconds)
+        devices = []
+        if accelerators is not None:
+            by_id = {accelerator.entry_id: accelerator for accelerator in accelerators}
+            for gpu, entry_id in zip(self.gpus, self._entry_ids, strict=True):
+                accelerator = by_id.get(entry_id)
+                if accelerator is None:
+                    text = f"Apple GPU {gpu.ordinal} has gone; its figures are those up to then."
+                    self._guard.fail(gpu.uuid, "device", Failure(LOST, text))
+                elif gpu.uuid not in self._guard.lost:
+                    devices.append(self._describe_reading(gpu.uuid, accelerator))
+        return GpuLook(self._now(), tuple(devices))
+
+    def read_details(self) -> Mapping[str, Mapping[str, float | str]]:
+        """Nothing: fans, limits and clocks are told to root only."""
+        return {gpu.uuid: {} for gpu in self.gpus if gpu.uuid not in self._guard.lost}
+
+    def take_notes(self) -> tuple[str, ...]:
+        """What there is to say since the last call."""
+        return self._guard.take_notes()
+
+    def close(self) -> None:
+        """Nothing is kept open."""
+
+    def _describe_reading(self, uuid: str, accelerator: Accelerator) -> GpuReading:
+        used, percent = accelerator.used_bytes, accelerator.utilization_percent
+        for figure, value, words in (
+            ("used_bytes", used, "memory in use"),
+            ("utilization_percent", percent, "utilization"),
+        ):
+            if value is None and (uuid, figure) not in self.reasons:
+                text = (
+                    f"Apple GPU {uuid[6:]} does not tell its {words}: the registry has no such figure for it."
+                )
+                self.reasons[uuid, figure] = text
+                self._guard.say(uuid, figure, text)
+        return GpuReading(uuid, used, percent, lists_processes=False)
+
+
+class _RegistryError(Exception):
+    """The registry could not be read; the message says why, in the middle of a sentence."""
+
+
+def _read_registry(command: tuple[str, ...], timeout_seconds: float) -> tuple[Accelerator, ...]:
+    import subprocess  # dear to import, and needed on Macs only
+
+    try:
+        process = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+        )
+    except OSError as error:
+        raise _RegistryError(f"`{command[0]}` could not be started: {error.strerror}") from None
+    with process:
+        try:
+            text, _ = process.communicate(timeout=timeout_seconds)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            raise _RegistryError(f"`{command[0]}` gave no answer in {timeout_seconds:g} s") from None
+    if process.returncode != 0:
+        raise _RegistryError(f"`{command[0]}` failed with exit code {process.returncode}")
+    # No entry at all prints nothing at all.
+    accelerators = parse_accelerators(text) if text.strip() else ()
+    if accelerators is None:
+        raise _RegistryError(f"what `{command[0]}` printed is not a property list")
+    return accelerators
+
+
+def _explain(error: Exception, _device: str, _what: str) -> Failure:
+    return Failure(TROUBLE, f"Apple's GPUs could not be read for a while: {error}.")
+
+
+def _describe_accelerator(position: int, entry: Mapping[Any, Any]) -> Accelerator:
+    statistics = entry.get("PerformanceStatistics")
+    if not isinstance(statistics, dict):
+        statistics = {}
+    entry_id = _get_count(entry, "IORegistryEntryID")
+    cores = _get_count(entry, "gpu-core-count")
+    name = _get_name(entry)
+    return Accelerator(
+        -position if entry_id is None else entry_id,
+        f"{name} ({cores} cores)" if cores else name,
+        _get_percent(statistics),
+        _get_count(statistics, "In use system memory"),
+    )
+
+
+def _get_name(entry: Mapping[Any, Any]) -> str:
+    for key in ("model", "IOClass", "IORegistryEntryName"):
+        value = entry.get(key)
+        if isinstance(value, bytes):  # PCI properties are bytes with a zero at the end
+            value = value.rstrip(b"\0").decode("utf-8", "replace")
+        if isinstance(value, str) and value.strip():
+            return " ".join(value.split())
+    return "Apple GPU"
+
+
+def _get_percent(statistics: Mapping[Any, Any]) -> float | None:
+    """The whole GPU's share of time, or where that is missing its busiest part's."""
+    percents = [_get_count(statistics, f"{part} Utilization %") for part in ("Device", "Renderer", "Tiler")]
+    sound = [percent for percent in percents if percent is not None and percent <= 100]
+    if percents[0] is not None and percents[0] <= 100:
+        return float(percents[0])
+    return float(max(sound)) if sound else None
+
+
+def _get_count(values: Mapping[Any, Any], key: str) -> int | None:
+    value = values.get(key)
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None

@@ -1,0 +1,77 @@
+"""Whose devices are here, and the best source for each vendor."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from importlib import import_module
+
+from .. import GPU_SOURCES, NotAvailableError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from ...core.model import Gpu
+    from ...core.observation import Missing
+    from .. import GpuSource
+
+_CARDS = "/sys/class/drm"
+
+
+def find_vendors() -> list[str]:
+    """The vendors that may have devices here, told without loading more than needed.
+
+    This runs at every start, on many machines that have no GPU at all: it must cost nothing.
+    """
+    return [vendor for vendor in GPU_SOURCES if _may_have_devices(vendor)]
+
+
+def connect(names: Iterable[str]) -> tuple[GpuSource | None, str, tuple[Missing, ...]]:
+    """The first source that answers, its name, and why those before it did not."""
+    from ...core.observation import ABSENT, BROKEN, Missing
+
+    missing: list[Missing] = []
+    for name in names:
+        try:
+            module = import_module(f".{name}", __package__)
+            reason = module.why_absent()
+            if reason is None:
+                source: GpuSource = module.connect(time.monotonic)
+                return source, name, tuple(missing)
+            missing.append(Missing(name, ABSENT, reason))
+        except NotAvailableError as error:
+            missing.append(Missing(name, BROKEN, str(error)))
+        except Exception as error:  # noqa: BLE001 - one vendor's bug must not cost the others
+            missing.append(Missing(name, BROKEN, describe_bug(name, error)))
+    return None, "", tuple(missing)
+
+
+def list_gpus(vendors: Iterable[str] | None) -> list[Gpu]:
+    """Every device that can be seen from here."""
+    gpus: list[Gpu] = []
+    for vendor in find_vendors() if vendors is None else vendors:
+        source, _, _ = connect(GPU_SOURCES[vendor])
+        if source is not None:
+            gpus.extend(source.gpus)
+            source.close()
+    return gpus
+
+
+def describe_bug(name: str, error: Exception) -> str:
+    """What nobody has foreseen, in one sentence."""
+    return f"Reading GPUs through {name} failed: {type(error).__name__}: {error}."
+
+
+def _may_have_devices(vendor: str) -> bool:
+    if vendor == "nvidia":
+        from .nvidia import find_smi
+        from .nvml import why_absent
+
+        return why_absent() is None or find_smi() is not None
+    if vendor == "apple":
+        return sys.platform == "darwin"
+    if not os.path.isdir(_CARDS):
+        return False
+    return import_module(f".{vendor}", __package__).why_absent() is None

@@ -1,0 +1,59 @@
+"""Signs that a machine has GPUs, whether or not a driver answers: what is on the bus, and the drivers' device files."""
+
+from __future__ import annotations
+
+import os
+
+from ...core.values import NamedTuple
+
+_VENDORS = {"0x10de": "nvidia", "0x1002": "amd", "0x8086": "intel"}
+_DISPLAY_CLASS = "0x03"
+_DEVICE_FILES = {"nvidia": "nvidia", "amd": "kfd"}
+
+
+class BusDevice(NamedTuple):
+    """A display or compute device on the PCI bus."""
+
+    vendor: str
+    bus_id: str
+
+
+def find_on_bus(sys: str = "/sys") -> tuple[BusDevice, ...]:
+    """The devices of the vendors we know; a container sees its host's."""
+    root = f"{sys}/bus/pci/devices"
+    try:
+        bus_ids = sorted(os.listdir(root))
+    except OSError:
+        return ()
+    devices = []
+    for bus_id in bus_ids:
+        try:
+            vendor = _VENDORS.get(_read(f"{root}/{bus_id}/vendor"))
+            is_display = _read(f"{root}/{bus_id}/class").startswith(_DISPLAY_CLASS)
+        except OSError:
+            continue
+        if vendor is not None and is_display:
+            devices.append(BusDevice(vendor, bus_id))
+    return tuple(devices)
+
+
+def find_device_files(vendor: str, dev: str = "/dev") -> tuple[str, ...]:
+    """The files through which a job would use the vendor's devices, as far as they are here.
+
+    Not `/dev/nvidiactl`: NVIDIA's library makes one by itself where there is no driver.
+    """
+    prefix = _DEVICE_FILES.get(vendor)
+    if prefix is None:
+        return ()
+    try:
+        names = sorted(os.listdir(dev))
+    except OSError:
+        return ()
+    suffixes = ((name, name.removeprefix(prefix)) for name in names if name.startswith(prefix))
+    wants_number = vendor == "nvidia"
+    return tuple(f"{dev}/{name}" for name, rest in suffixes if rest.isdigit() == wants_number or not rest)
+
+
+def _read(path: str) -> str:
+    with open(path, encoding="ascii", errors="replace") as file:
+        return file.read().strip()

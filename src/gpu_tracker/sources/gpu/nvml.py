@@ -1,0 +1,615 @@
+"""NVIDIA, through NVML and the official nvidia-ml-py. Loaded in the sampler only, and only if there is a driver.
+
+Scalars are asked through nvidia-ml-py. Lists (processes, samples) are read from the same library into one buffer
+each: with hundreds of processes, an object per entry would cost more than the driver takes to answer.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from _ctypes import dlopen  # what ctypes itself calls, without the cost of importing all of it
+
+from ...core.model import Gpu, GpuHighWater, GpuLook, GpuProcessReading, GpuReading
+from .. import NotAvailableError
+from .guard import DENIED, LOST, TROUBLE, UNSUPPORTED, Failure, Guard
+from .nvidia import name_limits, parse_bus_id
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+    from typing import Any
+
+NAME = "nvml"
+
+_LIBRARY = "libnvidia-ml.so.1"
+_SLOW_SECONDS = 0.9  # figures that change slowly, or are dear to ask for, are asked about once a second
+_NOT_AVAILABLE = 2**64 - 1
+_MOST_ATTEMPTS = 3
+_KINDS = {"Compute": "compute", "Graphics": "graphics", "MPSCompute": "compute"}
+_FIGURES = {
+    "used_bytes": "memory",
+    "memory_bytes": "memory size",
+    "utilization_percent": "utilization",
+    "utilization_samples": "utilization samples",
+    "power_watts": "power",
+    "energy_joules": "energy",
+    "temperature_celsius": "temperature",
+    "sm_clock_mhz": "clocks",
+    "memory_clock_mhz": "memory clock",
+    "limits": "reasons for low clocks",
+    "lists_processes": "processes",
+    "utilization_of_processes": "utilization by process",
+}
+
+
+def why_absent() -> str | None:
+    """A reason not to try, or None. Cheap: most machines have no such driver."""
+    try:
+        dlopen(_LIBRARY, 0)
+    except OSError:
+        return f"No NVIDIA GPU was measured: there is no NVIDIA driver library ({_LIBRARY}) on this machine."
+    return None
+
+
+def connect(now: Callable[[], float]) -> NvmlSource:
+    """Open the driver, or say why not."""
+    try:
+        import pynvml  # type: ignore[import-untyped]
+    except ImportError:
+        raise NotAvailableError(
+            "No NVIDIA GPU was measured: a driver is there, but not the Python package for it; "
+            "`pip install nvidia-ml-py` brings it."
+        ) from None
+    try:
+        pynvml.nvmlInit()
+    except pynvml.NVMLError as error:
+        raise NotAvailableError(
+            f"No NVIDIA GPU was measured: the driver says: {_sentence(error)}{_cure(pynvml, error)}"
+        ) from None
+    return NvmlSource(pynvml, now)
+
+
+def _cure(pynvml: Any, error: Any) -> str:
+    cures = {
+        pynvml.NVML_ERROR_DRIVER_NOT_LOADED: " Is the kernel module loaded (`modprobe nvidia`)?",
+        pynvml.NVML_ERROR_LIB_RM_VERSION_MISMATCH: " The driver was updated under the running system: reboot it.",
+        pynvml.NVML_ERROR_NO_PERMISSION: " Ask for access to the device files /dev/nvidia*.",
+        pynvml.NVML_ERROR_UNKNOWN: " In a container this happens when it has lost its devices: restart it.",
+    }
+    return cures.get(error.value, "")
+
+
+# ---- Parsers: what the driver wrote into a buffer → values. Pure.
+
+
+def is_wide_entry_driver(version: str) -> bool:
+    """Drivers 535.43 to 535.86 wrote process entries of 32 bytes where everybody expects 24."""
+    try:
+        major, minor = map(int, version.split(".")[:2])
+    except ValueError:
+        return False
+    return major == 535 and 43 <= minor <= 86
+
+
+def merge_processes(
+    lists: Iterable[tuple[str, Iterable[tuple[int, int]]]],
+) -> dict[int, tuple[int | None, str]]:
+    """Bytes and kind by pid. A process may be in several lists, each time with all that it uses."""
+    merged: dict[int, tuple[int | None, str]] = {}
+    for kind, entries in lists:
+        for pid, size in entries:
+            used = None if size == _NOT_AVAILABLE else size
+            known = merged.get(pid)
+            if known is None:
+                merged[pid] = (used, kind)
+                continue
+            if used is None or (known[0] is not None and known[0] > used):
+                used = known[0]
+            merged[pid] = (used, kind if kind == known[1] else "compute+graphics")
+    return merged
+
+
+def mean_by_pid(
+    samples: Iterable[tuple[int, int, int]], since_us: int
+) -> tuple[dict[int, float | None], int]:
+    """Mean compute utilization by pid, and the newest time stamp.
+
+    The driver's buffer also holds what was seen before, and now and then a figure that cannot be: of a process with
+    nothing else, the utilization is not known.
+    """
+    valid: dict[int, list[int]] = {}
+    newest = since_us
+    for pid, at_us, percent in samples:
+        if at_us <= since_us:
+            continue
+        newest = max(newest, at_us)
+        values = valid.setdefault(pid, [])
+        if percent <= 100:
+            values.append(percent)
+    return {pid: sum(values) / len(values) if values else None for pid, values in valid.items()}, newest
+
+
+# ---- Lists of the driver, in one buffer each.
+
+
+class _Lists:
+    """Calls that fill an array. The shape of its entries depends on the driver's age."""
+
+    def __init__(self, pynvml: Any, driver_version: str) -> None:
+        import ctypes
+        import struct
+
+        self._ctypes = ctypes
+        self._nvml = pynvml
+        self._library = pynvml.nvmlLib
+        wide = is_wide_entry_driver(driver_version)
+        newest = struct.Struct("<I4xQ16x") if wide else struct.Struct("<I4xQ8x")
+        self._shapes = (("_v3", newest), ("_v2", struct.Struct("<I4xQ8x")), ("", struct.Struct("<I4xQ")))
+        self._process_sample = struct.Struct("<I4xQI12x")
+        self._samples = (struct.Struct("<Qd"), struct.Struct("<QI4x"), struct.Struct("<QQ"))
+        self._chosen: dict[str, tuple[Any, Any]] = {}
+        self._buffers: dict[str, Any] = {}
+
+    def processes(self, kind: str, handle: Any) -> list[tuple[int, int]]:
+        """(pid, bytes) of everybody in one of the lists."""
+        chosen = self._chosen.get(kind)
+        if chosen is not None:
+            return self._list(kind, *chosen, handle)
+        for suffix, shape in self._shapes:
+            try:
+                function = getattr(self._library, f"nvmlDeviceGet{kind}RunningProcesses{suffix}")
+                entries = self._list(kind, function, shape, handle)
+            except AttributeError:
+                continue  # an older library lacks the symbol
+            except self._nvml.NVMLError as error:
+                if error.value == self._nvml.NVML_ERROR_FUNCTION_NOT_FOUND:
+                    continue
+                raise
+            self._chosen[kind] = (function, shape)
+            return entries
+        raise self._nvml.NVMLError(self._nvml.NVML_ERROR_FUNCTION_NOT_FOUND)
+
+    def process_samples(self, handle: Any, since_us: int) -> list[tuple[int, int, int]]:
+        """(pid, time stamp, percent); nobody has done anything since is an empty list."""
+        function = self._find("nvmlDeviceGetProcessUtilization")
+        since = self._ctypes.c_ulonglong(since_us)
+        return self._fill(
+            "process samples",
+            self._process_sample,
+            lambda buffer, count: function(handle, buffer, count, since),
+        )
+
+    def utilization_samples(self, handle: Any, since_us: int) -> list[tuple[int, float]]:
+        """(time stamp, percent) that the driver has kept since."""
+        function = self._find("nvmlDeviceGetSamples")
+        kind, since = self._nvml.NVML_GPU_UTILIZATION_SAMPLES, self._ctypes.c_ulonglong(since_us)
+        value_type = self._ctypes.c_uint()
+        reference = self._ctypes.byref(value_type)
+        raw = self._fill(
+            "samples",
+            self._samples[2],
+            lambda buffer, count: function(handle, kind, since, reference, count, buffer),
+        )
+        # A value is a union: a double, or a whole number of which the low half is enough for a percentage.
+        if value_type.value == self._nvml.NVML_VALUE_TYPE_DOUBLE:
+            return [self._samples[0].unpack(self._samples[2].pack(*sample)) for sample in raw]
+        return [(at_us, float(bits & 0xFFFFFFFF)) for at_us, bits in raw]
+
+    def _find(self, name: str) -> Any:
+        try:
+            return getattr(self._library, name)
+        except AttributeError:
+            raise self._nvml.NVMLError(self._nvml.NVML_ERROR_FUNCTION_NOT_FOUND) from None
+
+    def _list(self, kind: str, function: Any, shape: Any, handle: Any) -> list[Any]:
+        return self._fill(kind, shape, lambda buffer, count: function(handle, count, buffer))
+
+    def _fill(self, name: str, shape: Any, call: Callable[[Any, Any], int]) -> list[Any]:
+        """Have the driver fill our buffer, which grows when it is too small."""
+        ctypes, nvml = self._ctypes, self._nvml
+        for _ in range(_MOST_ATTEMPTS):
+            if name not in self._buffers:
+                self._buffers[name] = ctypes.create_string_buffer(128 * shape.size)
+            buffer = self._buffers[name]
+            capacity = len(buffer) // shape.size
+            count = ctypes.c_uint(capacity)
+            code = call(buffer, ctypes.byref(count))
+            if code == nvml.NVML_ERROR_NOT_FOUND:
+                return []
+            if code != nvml.NVML_ERROR_INSUFFICIENT_SIZE:
+                break
+            self._buffers[name] = ctypes.create_string_buffer((2 * count.value + 16) * shape.size)
+        if code != nvml.NVML_SUCCESS:
+            raise nvml.NVMLError(code)
+        filled = memoryview(buffer)[: min(count.value, capacity) * shape.size]
+        return list(shape.iter_unpack(filled))
+
+
+# ---- Devices.
+
+
+class _Slow:
+    """Figures that are not asked for at every look."""
+
+    __slots__ = (
+        "at_seconds",
+        "limits",
+        "memory_clock_mhz",
+        "power_watts",
+        "sm_clock_mhz",
+        "temperature_celsius",
+    )
+
+    def __init__(self) -> None:
+        self.at_seconds = float("-inf")
+        self.power_watts: float | None = None
+        self.temperature_celsius: float | None = None
+        self.sm_clock_mhz: float | None = None
+        self.memory_clock_mhz: float | None = None
+        self.limits: tuple[str, ...] | None = None
+
+
+class _Device:
+    """One device and what is remembered of it between two looks."""
+
+    def __init__(self, gpu: Gpu, handle: Any) -> None:
+        self.gpu = gpu
+        self.handle = handle
+        self.slow = _Slow()
+        self.sample_us = -1
+        self.process_us = -1
+        self.has_accounting = False
+        self.accounted_before: frozenset[int] = frozenset()
+        self.job_pids: set[int] = set()
+
+    @property
+    def is_instance(self) -> bool:
+        return self.gpu.parent_uuid is not None
+
+
+class NvmlSource:
+    """Every NVIDIA device that may be opened. Each call is guarded on its own."""
+
+    def __init__(self, pynvml: Any, now: Callable[[], float]) -> None:
+        self._nvml = pynvml
+        self._now = now
+        errors = (pynvml.NVMLError, UnicodeDecodeError)
+        self._guard = Guard(now, errors, self._explain)
+        self._labels: dict[str, str] = {}
+        self._driver = self._guard.ask("", "driver", pynvml.nvmlSystemGetDriverVersion) or ""
+        self._lists = _Lists(pynvml, self._driver)
+        self._reads_reserve: bool | None = None
+        self._known_pids: set[int] = set()
+        self._missing_pids: set[int] = set()
+        self._shows_foreign_pids = False
+        self._devices = self._open_all()
+        self.gpus = tuple(device.gpu for device in self._devices)
+        for device in self._devices:
+            self._open_accounting(device)
+
+    @property
+    def reasons(self) -> Mapping[tuple[str, str], str]:
+        """(uuid, figure) → why it is not measured."""
+        return self._guard.reasons
+
+    @property
+    def kinds(self) -> Mapping[tuple[str, str], str]:
+        """(uuid, figure) → what became of the question."""
+        return self._guard.kinds
+
+    def read(self, pids: frozenset[int] | None) -> GpuLook:
+        """Look at every device, and at what these processes do there."""
+        at = self._now()
+        devices: list[GpuReading] = []
+        processes: list[GpuProcessReading] = []
+        high_waters: list[GpuHighWater] = []
+        everybody: set[int] = set()
+        for device in self._devices:
+            if device.gpu.uuid in self._guard.lost:
+                continue
+            is_slow_turn = at - device.slow.at_seconds >= _SLOW_SECONDS
+            if is_slow_turn:
+                self._read_slow(device, at)
+            listed = self._read_processes(device)
+            percents = self._read_process_utilization(device) if listed is not None else None
+            everybody.update(listed or ())
+            if listed is not None and pids is not None:
+                listed = {pid: entry for pid, entry in listed.items() if pid in pids}
+                device.job_pids.update(listed)
+            for pid, (used, kind) in (listed or {}).items():
+                percent = None if percents is None else percents.get(pid, 0.0)
+                processes.append(GpuProcessReading(device.gpu.uuid, pid, used, percent, kind))
+            if device.has_accounting and is_slow_turn and pids is not None:
+                high_waters += self._read_accounting(device, pids)
+            devices.append(self._read_device(device, listed is not None, percents is not None))
+        self._check_namespace(everybody)
+        return GpuLook(at, tuple(devices), tuple(processes), tuple(high_waters))
+
+    def read_details(self) -> Mapping[str, Mapping[str, float | str]]:
+        """Performance state, fan, limits..."""
+        from .nvml_details import read_details
+
+        return {device.gpu.uuid: read_details(self._nvml, device.handle) for device in self._devices}
+
+    def take_notes(self) -> tuple[str, ...]:
+        """What there is to say since the last call."""
+        return self._guard.take_notes()
+
+    def close(self) -> None:
+        """Let go of the driver."""
+        try:
+            self._nvml.nvmlShutdown()
+        except self._nvml.NVMLError:
+            pass  # it has gone before us
+
+    # ---- Opening.
+
+    def _open_all(self) -> list[_Device]:
+        nvml = self._nvml
+        devices: list[_Device] = []
+        for index in range(self._guard.ask("", "number of GPUs", nvml.nvmlDeviceGetCount) or 0):
+            place = f"GPU {index}"
+            self._labels[place] = place
+            handle = self._guard.ask(place, "device", nvml.nvmlDeviceGetHandleByIndex, index)
+            if handle is None:
+                continue
+            whole = self._open(index, handle, f"GPU {index}", None)
+            instances = self._open_instances(index, handle, whole.uuid)
+            devices += instances or [_Device(whole, handle)]
+        return devices
+
+    def _open(self, index: int, handle: Any, label: str, parent_uuid: str | None) -> Gpu:
+        nvml = self._nvml
+        uuid = self._guard.ask(label, "UUID", nvml.nvmlDeviceGetUUID, handle) or label.replace(" ", "-")
+        self._labels[uuid] = label
+        name = self._guard.ask(uuid, "name", nvml.nvmlDeviceGetName, handle) or "NVIDIA GPU"
+        memory = self._guard.ask(uuid, "memory_bytes", nvml.nvmlDeviceGetMemoryInfo, handle)
+        bus_id = ""
+        if parent_uuid is None:
+            pci = self._guard.ask(uuid, "bus", nvml.nvmlDeviceGetPciInfo, handle)
+            bus_id = "" if pci is None else parse_bus_id(_text(pci.busId))
+        total = int(memory.total) if memory else None
+        return Gpu(index, uuid, name, total, "nvidia", NAME, bus_id, self._driver, parent_uuid)
+
+    def _open_instances(self, index: int, handle: Any, parent_uuid: str) -> list[_Device]:
+        """The parts of a device that is split (MIG): each is a device, and the whole is none."""
+        nvml = self._nvml
+        devices = []
+        try:
+            is_split, _ = nvml.nvmlDeviceGetMigMode(handle)
+            places = nvml.nvmlDeviceGetMaxMigDeviceCount(handle) if is_split else 0
+        except nvml.NVMLError:
+            return []  # a device that cannot be split
+        for place in range(places):
+            try:
+                instance = nvml.nvmlDeviceGetMigDeviceHandleByIndex(handle, place)
+            except nvml.NVMLError:
+                continue  # nobody has made an instance there
+            gpu = self._open(index, instance, f"GPU {index} instance {place}", parent_uuid)
+            devices.append(_Device(gpu, instance))
+        return devices
+
+    def _open_accounting(self, device: _Device) -> None:
+        """The driver's own book-keeping of processes: read where it is on, never switched on."""
+        nvml = self._nvml
+        try:
+            if nvml.nvmlDeviceGetAccountingMode(device.handle):
+                device.accounted_before = frozenset(nvml.nvmlDeviceGetAccountingPids(device.handle))
+                device.has_accounting = True
+        except nvml.NVMLError:
+            return  # most devices have none
+
+    # ---- Reading.
+
+    def _read_device(self, device: _Device, lists_processes: bool, measures_processes: bool) -> GpuReading:
+        guard, uuid, handle, slow = self._guard, device.gpu.uuid, device.handle, device.slow
+        used, reserved = guard.ask(uuid, "used_bytes", self._read_memory, handle) or (None, None)
+        busy, memory_busy, high = self._read_utilization(device)
+        energy = None
+        if not device.is_instance:
+            energy = guard.ask(uuid, "energy_joules", self._nvml.nvmlDeviceGetTotalEnergyConsumption, handle)
+        return GpuReading(
+            uuid,
+            used,
+            busy,
+            high,
+            reserved,
+            memory_busy,
+            slow.power_watts,
+            None if energy is None else energy / 1000,
+            slow.temperature_celsius,
+            slow.sm_clock_mhz,
+            slow.memory_clock_mhz,
+            slow.limits,
+            lists_processes,
+            measures_processes,
+        )
+
+    def _read_memory(self, handle: Any) -> tuple[int, int | None]:
+        """Used and reserved. Old drivers count what they reserve for themselves as used."""
+        nvml = self._nvml
+        if self._reads_reserve is not False:
+            try:
+                memory = nvml.nvmlDeviceGetMemoryInfo(handle, nvml.nvmlMemory_v2)
+            except nvml.NVMLError as error:
+                if not self._is_missing(error):
+                    raise
+            else:
+                self._reads_reserve = True
+                return int(memory.used), int(memory.reserved)
+        memory = nvml.nvmlDeviceGetMemoryInfo(handle)
+        if self._reads_reserve is None:
+            self._reads_reserve = False
+            text = (
+                "What the driver reserves for itself is counted as used: this driver does not tell it apart."
+            )
+            self._guard.say("", "reserved_bytes", text)
+        return int(memory.used), None
+
+    def _read_utilization(self, device: _Device) -> tuple[float | None, float | None, float | None]:
+        """Mean since the last look, that of memory, and the highest since the last look."""
+        if device.is_instance:
+            return None, None, None  # the whole device's figure would be everybody's
+        guard, uuid = self._guard, device.gpu.uuid
+        rates = guard.ask(
+            uuid, "utilization_percent", self._nvml.nvmlDeviceGetUtilizationRates, device.handle
+        )
+        latest = None if rates is None else float(rates.gpu)
+        memory = None if rates is None else float(rates.memory)
+        since = max(0, device.sample_us)
+        try:
+            samples = self._lists.utilization_samples(device.handle, since)
+        except self._nvml.NVMLError:
+            samples = []  # the latest figure does instead
+        is_first = device.sample_us < 0
+        fresh = [(at_us, percent) for at_us, percent in samples if at_us > since and percent <= 100]
+        device.sample_us = max([since, *(at_us for at_us, _ in fresh)])
+        if is_first or not fresh:
+            return latest, memory, latest
+        percents = [percent for _, percent in fresh]
+        return sum(percents) / len(percents), memory, max(percents)
+
+    def _read_slow(self, device: _Device, at_seconds: float) -> None:
+        device.slow.at_seconds = at_seconds
+        if device.is_instance:
+            return  # the whole device's, not the instance's
+        nvml, guard, uuid, handle, slow = self._nvml, self._guard, device.gpu.uuid, device.handle, device.slow
+        power = guard.ask(uuid, "power_watts", nvml.nvmlDeviceGetPowerUsage, handle)
+        slow.power_watts = None if power is None else power / 1000
+        slow.temperature_celsius = guard.ask(
+            uuid, "temperature_celsius", nvml.nvmlDeviceGetTemperature, handle, nvml.NVML_TEMPERATURE_GPU
+        )
+        slow.sm_clock_mhz = guard.ask(
+            uuid, "sm_clock_mhz", nvml.nvmlDeviceGetClockInfo, handle, nvml.NVML_CLOCK_SM
+        )
+        slow.memory_clock_mhz = guard.ask(
+            uuid, "memory_clock_mhz", nvml.nvmlDeviceGetClockInfo, handle, nvml.NVML_CLOCK_MEM
+        )
+        slow.limits = guard.ask(uuid, "limits", self._read_limits, handle)
+
+    def _read_limits(self, handle: Any) -> tuple[str, ...]:
+        nvml = self._nvml
+        try:
+            return name_limits(nvml.nvmlDeviceGetCurrentClocksEventReasons(handle))
+        except nvml.NVMLError as error:
+            if not self._is_missing(error):
+                raise
+        return name_limits(nvml.nvmlDeviceGetCurrentClocksThrottleReasons(handle))
+
+    def _read_processes(self, device: _Device) -> dict[int, tuple[int | None, str]] | None:
+        """Who is on the device, with how much; None if it does not say."""
+        if self._shows_foreign_pids:
+            return None
+        lists = []
+        for kind, word in _KINDS.items():
+            what = "lists_processes" if kind == "Compute" else f"list of {kind} processes"
+            entries = self._guard.ask(device.gpu.uuid, what, self._lists.processes, kind, device.handle)
+            if entries is None and kind == "Compute":
+                return None
+            lists.append((word, entries or ()))
+        return merge_processes(lists)
+
+    def _check_namespace(self, listed: set[int]) -> None:
+        """A process that is on a device but not on this machine is one of another PID namespace.
+
+        Then the driver tells the host's process IDs, and one that is also ours belongs to somebody else. Drivers that
+        translate leave such processes out.
+        """
+        strangers = listed - self._known_pids
+        gone = {pid for pid in strangers if not _exists(pid)}
+        self._known_pids |= strangers - gone
+        if len(self._known_pids) > 4096:
+            self._known_pids.clear()
+        # Twice, because a process may end between the list and our question.
+        if gone & self._missing_pids:
+            self._shows_foreign_pids = True
+            for device in self._devices:
+                key = (device.gpu.uuid, "lists_processes")
+                self._guard.kinds[key] = DENIED
+                self._guard.reasons[key] = (
+                    "the NVIDIA driver tells process IDs of the host, and ours are those of a container; "
+                    "start it with the host's process IDs (docker run --pid=host)."
+                )
+        self._missing_pids = gone
+
+    def _read_process_utilization(self, device: _Device) -> dict[int, float | None] | None:
+        """Percent by pid since the last look; who is missing has done nothing. None if the device does not say."""
+        if device.is_instance:
+            return None
+        # At first, what was done in the last second: the driver remembers ten, and dates them by the wall clock.
+        since = device.process_us if device.process_us >= 0 else int((time.time() - 1) * 1e6)
+        samples = self._guard.ask(
+            device.gpu.uuid, "utilization_of_processes", self._lists.process_samples, device.handle, since
+        )
+        if samples is None:
+            return None
+        percents, device.process_us = mean_by_pid(samples, since)
+        return percents
+
+    def _read_accounting(self, device: _Device, pids: frozenset[int]) -> list[GpuHighWater]:
+        """The most that each process of the job ever held, by the driver's books; also of those that have ended.
+
+        Whoever is in the books from before has a maximum that may be older than the job, or is another process with
+        the same number, unless we have met it here since.
+        """
+        nvml = self._nvml
+        marks = []
+        try:
+            for pid in nvml.nvmlDeviceGetAccountingPids(device.handle):
+                if pid in device.accounted_before or not (pid in pids or pid in device.job_pids):
+                    continue
+                peak = nvml.nvmlDeviceGetAccountingStats(device.handle, pid).maxMemoryUsage
+                if peak is not None:
+                    marks.append(GpuHighWater(device.gpu.uuid, pid, int(peak)))
+        except nvml.NVMLError:
+            return marks  # whoever was removed in between is in the next look, or was looked at before
+        return marks
+
+    # ---- Trouble.
+
+    def _is_missing(self, error: Any) -> bool:
+        nvml = self._nvml
+        return error.value in (
+            nvml.NVML_ERROR_NOT_SUPPORTED,
+            nvml.NVML_ERROR_FUNCTION_NOT_FOUND,
+            nvml.NVML_ERROR_ARGUMENT_VERSION_MISMATCH,
+        )
+
+    def _explain(self, error: Exception, device: str, what: str) -> Failure:
+        nvml = self._nvml
+        code = getattr(error, "value", None)
+        label = self._labels.get(device, "The NVIDIA driver")
+        figure = _FIGURES.get(what, what)
+        if code in (nvml.NVML_ERROR_GPU_IS_LOST, nvml.NVML_ERROR_RESET_REQUIRED):
+            return Failure(LOST, f"{label} was lost; its figures are those up to then.")
+        if isinstance(error, nvml.NVMLError) and self._is_missing(error):
+            if what == "memory_bytes":
+                text = f"{label} has no memory of its own: what it uses is part of the RAM."
+                return Failure(UNSUPPORTED, text)
+            return Failure(UNSUPPORTED, f"{label} does not tell its {figure}.", label, figure)
+        if code == nvml.NVML_ERROR_NO_PERMISSION and what == "device":
+            text = f"{label} may not be opened by this user: ask an administrator for access."
+            return Failure(DENIED, text)
+        if code == nvml.NVML_ERROR_NO_PERMISSION:
+            text = f"{label} does not tell its {figure} to this user: ask an administrator for access."
+            return Failure(DENIED, text)
+        return Failure(TROUBLE, f"{label} could not be read for a while: {_sentence(error)}")
+
+
+def _exists(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass
+    return True
+
+
+def _sentence(error: Exception) -> str:
+    return f"{str(error).rstrip('.')}."
+
+
+def _text(value: str | bytes) -> str:
+    return value.decode("ascii", "replace") if isinstance(value, bytes) else value

@@ -1,0 +1,393 @@
+"""What nvidia-smi prints, in the words of nine generations of drivers. Pure: text in, values out.
+
+It complains on its standard output, with exit codes that differ from version to version, in the middle of a table
+or instead of one. So the text decides: a line is a row of the table that was asked for, or it is prose.
+"""
+
+from __future__ import annotations
+
+from ...core.model import Gpu, GpuReading
+from ...core.values import NamedTuple
+from .guard import DENIED, LOST, TROUBLE, UNSUPPORTED, Failure
+from .nvidia import name_limits, parse_bus_id
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+SOURCE = "nvidia_smi"
+MIB = 1 << 20  # what nvidia-smi calls MiB, and counts in
+
+THROTTLE_FIELD = "clocks_event_reasons.active"
+# Asked for at the start only; a name may hold a comma, so it is last.
+INVENTORY_FIELDS = ("pci.bus_id", "driver_version", "memory.total", "mig.mode.current", "name")
+READING_FIELDS = (
+    "timestamp",
+    "index",
+    "uuid",
+    "memory.used",
+    "memory.reserved",
+    "utilization.gpu",
+    "utilization.memory",
+    "power.draw",
+    "temperature.gpu",
+    "clocks.sm",
+    "clocks.mem",
+    THROTTLE_FIELD,
+    "pstate",
+    "fan.speed",
+    "power.limit",
+)
+APP_FIELDS = ("timestamp", "gpu_uuid", "pid", "used_memory")
+# Without these a row cannot be placed.
+NEEDED_FIELDS = frozenset({"index", "uuid", "gpu_uuid", "pid"})
+# New name → what older versions call it.
+_OLDER_NAMES = {THROTTLE_FIELD: "clocks_throttle_reasons.active"}
+_DETAIL_FIELDS = ("pstate", "fan.speed", "power.limit", THROTTLE_FIELD)
+
+
+class Figure(NamedTuple):
+    """One figure of a device: ours, theirs, and what makes one of the other."""
+
+    name: str
+    field: str
+    words: str
+    factor: int = 1
+    lowest: float = 0.0
+    highest: float = 1e9
+
+
+FIGURES = (
+    Figure("used_bytes", "memory.used", "memory use", MIB),
+    Figure("reserved_bytes", "memory.reserved", "reserved memory", MIB),
+    Figure("utilization_percent", "utilization.gpu", "utilization", highest=100),
+    Figure("memory_utilization_percent", "utilization.memory", "memory utilization", highest=100),
+    Figure("power_watts", "power.draw", "power draw", highest=1e5),
+    Figure("temperature_celsius", "temperature.gpu", "temperature", lowest=-100, highest=1000),
+    Figure("sm_clock_mhz", "clocks.sm", "clock", highest=1e5),
+    Figure("memory_clock_mhz", "clocks.mem", "memory clock", highest=1e5),
+)
+
+_UNITS = frozenset({"", "MiB", "%", "W", "MHz", "C"})
+_LONGEST_NUMBER = 18
+
+
+# ---- Rows and cells.
+
+
+def parse_row(line: str, fields: Sequence[str]) -> dict[str, str] | None:
+    """The cells of one line by field; None for a heading, prose or garbage."""
+    cells = [cell.strip() for cell in line.split(",", len(fields) - 1)]
+    if len(cells) != len(fields):
+        return None
+    row = dict(zip(fields, cells, strict=True))
+    key = row["pid"] if "pid" in row else row.get("index", "")
+    is_placed = key.isascii() and key.isdigit() and len(key) <= _LONGEST_NUMBER
+    return row if is_placed else None
+
+
+def parse_rows(text: str, fields: Sequence[str]) -> list[dict[str, str]]:
+    """Every row of a table, with or without its heading."""
+    rows = (parse_row(line, fields) for line in text.split("\n"))
+    return [row for row in rows if row is not None]
+
+
+def parse_number(cell: str) -> float | None:
+    """The number of a cell, with or without its unit; None if the cell says anything else."""
+    digits, _, unit = cell.partition(" ")
+    if unit not in _UNITS or not digits.isascii() or len(digits) > _LONGEST_NUMBER:
+        return None
+    whole, point, fraction = digits.removeprefix("-").partition(".")
+    if not whole.isdigit() or (point and not fraction.isdigit()):
+        return None
+    return float(digits)
+
+
+def parse_mib(cell: str) -> int | None:
+    """Bytes; None if the cell does not tell."""
+    number = parse_number(cell)
+    return None if number is None or number < 0 else int(number * MIB)
+
+
+def parse_stamp(cell: str) -> float | None:
+    """`2024/05/17 12:34:56.789` as seconds of some calendar: fit to be compared with another of its kind."""
+    date, _, clock = cell.partition(" ")
+    parts = [*date.split("/"), *clock.split(":")]
+    numbers = [number for number in map(parse_number, parts) if number is not None and number >= 0]
+    if len(parts) != 6 or len(numbers) != 6:
+        return None
+    year, month, day, hours, minutes, seconds = numbers
+    # All months are taken to be as long as the longest: a difference over the end of a month is too long, once.
+    return (((year * 12 + month) * 31 + day) * 24 + hours) * 3600 + minutes * 60 + seconds
+
+
+def parse_limits(cell: str) -> tuple[str, ...] | None:
+    """What holds the clocks down, from the driver's mask of reasons."""
+    try:
+        mask = int(cell, 16) if cell.startswith("0x") and len(cell) <= _LONGEST_NUMBER else None
+    except ValueError:
+        mask = None
+    return None if mask is None else name_limits(mask)
+
+
+def find_failure_kind(cell: str) -> str:
+    """What a cell without a figure means: for good, for this user, for the device, or for now."""
+    words = cell.strip("[]").lower()
+    if words in {"n/a", "not supported", "not available", "function not found"}:
+        return UNSUPPORTED
+    if words in {"insufficient permissions", "no permission"}:
+        return DENIED
+    return LOST if words == "gpu is lost" else TROUBLE
+
+
+def explain_cell(label: str, words: str, cell: str) -> Failure:
+    """Why a device does not tell a figure, for the user."""
+    kind = find_failure_kind(cell)
+    if kind == UNSUPPORTED:
+        text = f"{label} does not tell its {words}."
+    elif kind == DENIED:
+        text = f"{label} does not tell its {words} to this user; an administrator is told."
+    elif kind == LOST:
+        text = f"{label} was lost; its figures are those up to then. Rebooting the machine brings it back."
+    elif "requires reset" in cell:
+        text = f"{label} must be reset (`nvidia-smi --gpu-reset`) before it tells its {words} again."
+    else:
+        said = shorten(cell) or "nothing"
+        text = f"{label} did not tell its {words} for a while; nvidia-smi said: {said}."
+    return Failure(kind, text)
+
+
+# ---- Devices and readings.
+
+
+def parse_gpu(row: Mapping[str, str]) -> Gpu:
+    """A device as the first table describes it."""
+    bus_id = parse_bus_id(row.get("pci.bus_id", ""))
+    uuid = row["uuid"]
+    if not uuid.startswith("GPU-"):
+        uuid = f"pci-{bus_id}" if bus_id.count(":") == 2 else f"nvidia-{int(row['index'])}"
+    driver = row.get("driver_version", "")
+    return Gpu(
+        ordinal=int(row["index"]),
+        uuid=uuid,
+        name=row.get("name") or "NVIDIA GPU",
+        memory_bytes=parse_mib(row.get("memory.total", "")),
+        source=SOURCE,
+        bus_id=bus_id if bus_id.count(":") == 2 else "",
+        driver="" if driver.startswith("[") else driver,
+    )
+
+
+class Reading(NamedTuple):
+    """One row of the running table."""
+
+    reading: GpuReading
+    refusals: tuple[tuple[Figure, str], ...]
+    """The figures that were asked for and not told, each with what the cell says instead."""
+
+
+def parse_reading(row: Mapping[str, str], uuid: str) -> Reading:
+    """The figures of one device."""
+    told: dict[str, float] = {}
+    refusals = []
+    for figure in FIGURES:
+        if figure.field not in row:
+            continue
+        cell = row[figure.field]
+        number = parse_number(cell)
+        if number is None or not figure.lowest <= number <= figure.highest:
+            refusals.append((figure, cell))
+        else:
+            told[figure.name] = number * figure.factor
+    used, reserved = told.get("used_bytes"), told.get("reserved_bytes")
+    utilization = told.get("utilization_percent")
+    reading = GpuReading(
+        uuid,
+        used_bytes=None if used is None else int(used),
+        utilization_percent=utilization,
+        utilization_high_percent=utilization,
+        reserved_bytes=None if reserved is None else int(reserved),
+        memory_utilization_percent=told.get("memory_utilization_percent"),
+        power_watts=told.get("power_watts"),
+        temperature_celsius=told.get("temperature_celsius"),
+        sm_clock_mhz=told.get("sm_clock_mhz"),
+        memory_clock_mhz=told.get("memory_clock_mhz"),
+        limits=parse_limits(_find_cell(row, THROTTLE_FIELD)),
+    )
+    return Reading(reading, tuple(refusals))
+
+
+def parse_details(row: Mapping[str, str]) -> dict[str, float | str]:
+    """What only a curious person asks for; what is not told is left out."""
+    details: dict[str, float | str] = {}
+    for field in _DETAIL_FIELDS:
+        cell = _find_cell(row, field)
+        number = parse_number(cell)
+        if number is not None:
+            details[field] = number
+        elif cell and not cell.startswith("[") and cell != "N/A":
+            details[field] = cell
+    return details
+
+
+def _find_cell(row: Mapping[str, str], field: str) -> str:
+    """Whatever the field is called in this version."""
+    return row.get(field) or row.get(_OLDER_NAMES.get(field, field)) or ""
+
+
+class App(NamedTuple):
+    """A process on a device."""
+
+    uuid: str
+    pid: int
+    used_bytes: int | None
+    stamp: float | None
+
+
+def parse_app(row: Mapping[str, str]) -> App:
+    """One row of the table of processes."""
+    return App(
+        row["gpu_uuid"],
+        int(row["pid"]),
+        parse_mib(row.get("used_memory", "")),
+        parse_stamp(row.get("timestamp", "")),
+    )
+
+
+class Listed(NamedTuple):
+    """A line of `nvidia-smi -L`: a whole device, or an instance of the one above it."""
+
+    ordinal: int
+    name: str
+    uuid: str
+    parent_uuid: str | None = None
+
+
+def parse_listing(text: str) -> tuple[Listed, ...]:
+    """What `nvidia-smi -L` lists, up to where it gives up."""
+    listed: list[Listed] = []
+    whole: Listed | None = None
+    for line in text.split("\n"):
+        front, _, tail = line.partition("(UUID: ")
+        uuid, bracket, _ = tail.partition(")")
+        words = front.replace(":", " : ").split()
+        if not bracket or not uuid or len(words) < 3:
+            continue
+        if words[0] == "GPU" and _is_ordinal(words[1]):
+            name = front.partition(":")[2].strip()
+            whole = Listed(int(words[1]), name, uuid)
+            listed.append(whole)
+        elif words[0] == "MIG" and whole is not None and words[2] == "Device" and _is_ordinal(words[-2]):
+            listed.append(Listed(int(words[-2]), f"{whole.name} MIG {words[1]}", uuid, whole.uuid))
+    return tuple(listed)
+
+
+def _is_ordinal(word: str) -> bool:
+    return word.isascii() and word.isdigit() and len(word) <= _LONGEST_NUMBER
+
+
+# ---- Prose.
+
+FIELD = "field"  # it does not know one of the fields
+HANDLE = "handle"  # one device cannot be opened, and for that it tells of none
+NO_DEVICES = "no devices"
+OTHER = "other"
+
+
+class Complaint(NamedTuple):
+    """What nvidia-smi says instead of a table."""
+
+    kind: str
+    subject: str
+    """The field, or the device by number or bus, if that is told."""
+    words: str
+
+
+def parse_complaint(text: str) -> Complaint:
+    """The first thing in a text that makes sense as a complaint."""
+    lines = [line.strip() for line in text.split("\n") if line.strip()]
+    for line in lines:
+        if line.startswith('Field "') and "is not a valid field" in line:
+            return Complaint(FIELD, line.split('"')[1], line)
+        front, found, tail = line.partition("device handle for ")
+        if found and front.startswith("Unable to"):
+            device, _, words = tail.partition(": ")
+            device = device.strip(": ")
+            device = device[3:].strip() if device[:3].lower() == "gpu" else device
+            return Complaint(HANDLE, device, words or line)
+        if line.startswith(("No devices were found", "No devices found")):
+            return Complaint(NO_DEVICES, "", line)
+    return Complaint(OTHER, "", shorten(" ".join(lines)))
+
+
+def drop_field(fields: Sequence[str], unknown: str) -> tuple[str, ...] | None:
+    """The fields without one that this version does not know, or with its older name; None if that helps nothing."""
+    if unknown not in fields or unknown in NEEDED_FIELDS:
+        return None
+    older = _OLDER_NAMES.get(unknown)
+    kept = (older if field == unknown else field for field in fields)
+    return tuple(field for field in kept if field is not None)
+
+
+def is_device(gpu: Gpu, subject: str) -> bool:
+    """Whether a complaint is about this device."""
+    return subject == str(gpu.ordinal) or (":" in subject and parse_bus_id(subject) == gpu.bus_id)
+
+
+def shorten(words: str) -> str:
+    """Somebody else's words, fit for a sentence of ours."""
+    printable = "".join(letter if letter.isprintable() else " " for letter in words[:1000])
+    return " ".join(printable.split())[:200].rstrip(". ")
+
+
+_ABSENCES = (
+    (
+        "version mismatch",
+        "the NVIDIA driver was updated while the old one was loaded (driver/library version mismatch); "
+        "rebooting the machine, or reloading the kernel module, cures that",
+    ),
+    (
+        "insufficient permissions",
+        "this user may not open the NVIDIA driver (insufficient permissions); "
+        "read and write access to /dev/nvidia* cures that",
+    ),
+    (
+        "couldn't communicate with the nvidia driver",
+        "the NVIDIA driver is not loaded; `modprobe nvidia` or installing the driver for this kernel cures that",
+    ),
+    ("driver not loaded", "the NVIDIA driver is not loaded; `modprobe nvidia` cures that"),
+    (
+        "couldn't find libnvidia-ml",
+        "nvidia-smi is there, but not the driver's library (libnvidia-ml.so); "
+        "in a container, the NVIDIA runtime with the `utility` capability brings it",
+    ),
+    (
+        "blocked by the operating system",
+        "the operating system blocks the access to the GPU; under WSL, updating Windows' NVIDIA driver and "
+        "`wsl --shutdown` cure that",
+    ),
+    (
+        "failed to initialize nvml: unknown error",
+        "the NVIDIA driver cannot be opened (unknown error); a container that has lost its devices "
+        "must be restarted to get them back",
+    ),
+    ("gpu is lost", "the GPU is lost; rebooting the machine brings it back"),
+)
+
+
+def explain_absence(text: str | None, patience_seconds: float) -> str:
+    """Why no device can be read, from what nvidia-smi said (None: nothing, in all that time)."""
+    if text is None:
+        why = (
+            f"nvidia-smi did not answer within {patience_seconds:g} seconds; "
+            "a device that this user may not open, or a driver in trouble, makes it hang"
+        )
+        return f"No NVIDIA GPU was measured: {why}."
+    complaint = parse_complaint(text)
+    if complaint.kind == NO_DEVICES:
+        why = "nvidia-smi found no device; in a container, or under a scheduler, one must be asked for"
+    else:
+        lowered = text.lower()
+        known = [why for words, why in _ABSENCES if words in lowered]
+        why = known[0] if known else f"nvidia-smi said: {complaint.words or 'nothing'}"
+    return f"No NVIDIA GPU was measured: {why}."

@@ -1,0 +1,346 @@
+"""Graphics cards as Linux shows them in `/sys`: which there are, and their figures that stand in files.
+
+Knows no vendor: a source says which file holds which figure. Nothing here wakes a card that sleeps.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+
+from ...core.model import GpuReading
+from ...core.values import NamedTuple
+from ..files import read_file
+from .guard import DENIED, LOST, TROUBLE, UNSUPPORTED, Failure, Guard
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+    from typing import Any
+
+    from ...core.model import Gpu
+
+    # For each figure the ways to have it, the best first: files to be added, and how each is read.
+    Candidates = Mapping[str, Iterable[tuple[str | tuple[str, ...], Callable[[bytes], Any]]]]
+
+_LONGEST_NUMBER = 20  # 2^64 has that many digits; what is longer is no number of a kernel's
+_ABSENT = (errno.ENOENT, errno.ENODEV, errno.ENXIO, errno.ENOTDIR)
+_UNSUPPORTED = (
+    *_ABSENT,
+    errno.EINVAL,
+    errno.EOPNOTSUPP,
+    errno.ENODATA,
+    errno.ENOSYS,
+    errno.EISDIR,
+)
+_ASLEEP = (b"suspended", b"suspending")
+# What people call a figure. The first two are what a user came for: their absence is said aloud.
+_WORDS = {
+    "used_bytes": "memory in use",
+    "utilization_percent": "utilization",
+    "memory_utilization_percent": "memory utilization",
+    "power_watts": "power draw",
+    "energy_joules": "energy counter",
+    "temperature_celsius": "temperature",
+    "sm_clock_mhz": "clock",
+    "memory_clock_mhz": "memory clock",
+}
+_ESSENTIAL = ("used_bytes", "utilization_percent")
+
+
+# ---- Parsers: bytes of a file → a value, or None where they make no sense. Pure.
+
+
+def parse_integer(text: bytes) -> int | None:
+    """A decimal number and nothing else."""
+    digits = text.strip()
+    magnitude = digits[1:] if digits[:1] == b"-" else digits
+    if not magnitude.isdigit() or len(magnitude) > _LONGEST_NUMBER:
+        return None
+    return int(digits)
+
+
+def parse_bytes(text: bytes) -> int | None:
+    """A size."""
+    size = parse_integer(text)
+    return size if size is not None and size >= 0 else None
+
+
+def parse_percent(text: bytes) -> float | None:
+    """A share of 100; drivers that have no answer say 65535 or more."""
+    percent = parse_integer(text)
+    return float(percent) if percent is not None and 0 <= percent <= 100 else None
+
+
+def parse_micro(text: bytes) -> float | None:
+    """Watts from microwatts, joules from microjoules."""
+    micro = parse_bytes(text)
+    return None if micro is None else micro / 1e6
+
+
+def parse_celsius(text: bytes) -> float | None:
+    """Degrees from thousandths; it may be cold."""
+    millidegrees = parse_integer(text)
+    return None if millidegrees is None else millidegrees / 1000
+
+
+def parse_megahertz(text: bytes) -> float | None:
+    """A clock that is already in MHz."""
+    megahertz = parse_bytes(text)
+    return None if megahertz is None else float(megahertz)
+
+
+def parse_hertz(text: bytes) -> float | None:
+    """MHz from Hz."""
+    hertz = parse_bytes(text)
+    return None if hertz is None else hertz / 1e6
+
+
+def parse_fan(text: bytes) -> float | None:
+    """Percent of full speed; the kernel's scale ends at 255."""
+    level = parse_bytes(text)
+    return None if level is None or level > 255 else round(level / 2.55, 1)
+
+
+def parse_words(text: bytes) -> str | None:
+    """A name, on one line."""
+    words = " ".join(text.decode("utf-8", "replace").split())
+    return words if words.isprintable() and words else None
+
+
+def parse_slot(uevent: bytes) -> str | None:
+    """The PCI address of `device/uevent`, such as 0000:03:00.0."""
+    for line in uevent.splitlines():
+        if line.startswith(b"PCI_SLOT_NAME="):
+            return parse_words(line[14:])
+    return None
+
+
+# ---- Cards.
+
+
+class Card(NamedTuple):
+    """A graphics card with a driver."""
+
+    path: str
+    """`/sys/class/drm/card0`."""
+    bus_id: str
+    device_id: str
+    """What the maker numbers this product, such as 0x73bf."""
+    driver: str
+    hwmon: str
+    """Its directory of sensors, or nothing."""
+
+
+class Gauge(NamedTuple):
+    """One figure: the files whose values make it up when added, and how each is read."""
+
+    paths: tuple[str, ...]
+    parse: Callable[[bytes], Any]
+
+
+class Device(NamedTuple):
+    """A card, with where each of its figures stands: of several gauges the first that works."""
+
+    gpu: Gpu
+    card: Card
+    label: str
+    gauges: Mapping[str, tuple[Gauge, ...]]
+    """By field of GpuReading."""
+    details: Mapping[str, tuple[Gauge, ...]]
+    """By nvidia-smi's name."""
+
+
+def find_cards(sys: str, vendor_id: bytes) -> tuple[Card, ...]:
+    """Every card of one maker, in the order of the PCI bus: the order of the makers' own tools."""
+    try:
+        names = os.listdir(f"{sys}/class/drm")
+    except OSError:
+        return ()
+    cards = []
+    for name in names:
+        # card0 is a card, card0-HDMI-A-1 is where a screen is plugged in.
+        path = f"{sys}/class/drm/{name}"
+        if (
+            name[:4] == "card"
+            and name[4:].isdigit()
+            and _read_or_nothing(f"{path}/device/vendor") == vendor_id
+        ):
+            cards.append(_describe_card(path))
+    return tuple(sorted(cards, key=lambda card: (len(card.bus_id), card.bus_id)))
+
+
+def find_driver_version(sys: str, proc: str, driver: str) -> str:
+    """The driver's own version, or the kernel's that it came with."""
+    version = parse_words(_read_or_nothing(f"{sys}/module/{driver}/version"))
+    return (
+        f"{driver} {version or parse_words(_read_or_nothing(f'{proc}/sys/kernel/osrelease')) or ''}".strip()
+    )
+
+
+def find_gauges(candidates: Candidates) -> dict[str, tuple[Gauge, ...]]:
+    """For each figure, the gauges of which every file is there. Looks without reading: a read may wake a card."""
+    found: dict[str, tuple[Gauge, ...]] = {}
+    for figure, choices in candidates.items():
+        gauges = (Gauge((paths,) if isinstance(paths, str) else paths, parse) for paths, parse in choices)
+        found[figure] = tuple(
+            gauge for gauge in gauges if gauge.paths and all(map(os.path.exists, gauge.paths))
+        )
+    return found
+
+
+def read_gauges(gauges: tuple[Gauge, ...]) -> Any:
+    """The value of the first that works; with none, the trouble of the last."""
+    for gauge in gauges[:-1]:
+        try:
+            return _read_gauge(gauge)
+        except (OSError, ValueError):
+            continue
+    return _read_gauge(gauges[-1])
+
+
+def read_if_there(parse: Callable[[bytes], Any], *paths: str) -> Any:
+    """What these files say together, or None."""
+    try:
+        return _read_gauge(Gauge(paths, parse))
+    except (OSError, ValueError):
+        return None
+
+
+class Panel:
+    """The figures of several cards, each asked for on its own."""
+
+    def __init__(self, now: Callable[[], float], devices: tuple[Device, ...]) -> None:
+        self.devices = devices
+        self._by_uuid = {device.gpu.uuid: device for device in devices}
+        self.guard = Guard(now, (OSError, ValueError), self._explain)
+        for device in devices:
+            for figure, gauges in device.gauges.items():
+                if not gauges:
+                    self._tell_absent(device, figure)
+
+    def find_awake(self) -> tuple[Device, ...]:
+        """The cards to read now: neither gone nor asleep. Reading a figure of one that sleeps would wake it."""
+        return tuple(device for device in self.devices if self._is_awake(device))
+
+    def take_reading(self, device: Device) -> GpuReading:
+        """All figures of a card that stand in files."""
+        uuid = device.gpu.uuid
+        figures = {
+            figure: self.guard.ask(uuid, figure, read_gauges, gauges)
+            for figure, gauges in device.gauges.items()
+            if gauges
+        }
+        return GpuReading(uuid, **figures, measures_processes=True)
+
+    def read_details(self) -> dict[str, dict[str, float | str]]:
+        """What only a curious person asks for; what a card does not tell is left out without a word."""
+        details: dict[str, dict[str, float | str]] = {}
+        for device in self.find_awake():
+            found = details.setdefault(device.gpu.uuid, {})
+            for name, gauges in device.details.items():
+                try:
+                    if gauges:
+                        found[name] = read_gauges(gauges)
+                except (OSError, ValueError):
+                    continue
+        return details
+
+    def _is_awake(self, device: Device) -> bool:
+        uuid = device.gpu.uuid
+        if uuid in self.guard.lost:
+            return False
+        try:
+            state = read_file(f"{device.card.path}/device/power/runtime_status").strip()
+        except OSError:
+            state = b""  # a kernel without power management never lets a card sleep
+        if not state and not _is_present(device.card):
+            self.guard.fail(uuid, "device", _lost(device.label))
+            return False
+        if state in _ASLEEP:
+            self.guard.say(
+                uuid,
+                "asleep",
+                f"{device.label} is asleep and is left alone, for looking at it would wake it; its figures are "
+                "those of the time it is awake.",
+            )
+            return False
+        return True
+
+    def _tell_absent(self, device: Device, figure: str) -> None:
+        """A file that is not there. Only what a user came for is said aloud; the rest can be looked up."""
+        text = _unsupported(device.label, figure)
+        self.guard.reasons[device.gpu.uuid, figure] = text
+        if figure in _ESSENTIAL:
+            self.guard.say(device.gpu.uuid, figure, text)
+
+    def _explain(self, error: Exception, uuid: str, figure: str) -> Failure:
+        device = self._by_uuid[uuid]
+        code = error.errno if isinstance(error, OSError) else None
+        what = f"{device.label} does not tell its {_WORDS.get(figure, figure)}"
+        if code in _ABSENT and not _is_present(device.card):
+            return _lost(device.label)
+        if code in _UNSUPPORTED:
+            return Failure(UNSUPPORTED, _unsupported(device.label, figure))
+        if code == errno.EACCES:
+            path = getattr(error, "filename", None) or "its files"
+            return Failure(DENIED, f"{what} to this user: ask for read access to {path}, or run as root.")
+        if code == errno.EPERM:
+            # amdgpu answers so while the card is being reset, and since Linux 6.15 when it has just fallen asleep.
+            return Failure(TROUBLE, f"{what} for now: it is being reset, or has fallen asleep.")
+        return Failure(TROUBLE, f"{what} for now: {error.strerror if isinstance(error, OSError) else error}.")
+
+
+def _read_gauge(gauge: Gauge) -> Any:
+    if len(gauge.paths) == 1:
+        return _read_value(gauge.paths[0], gauge.parse)
+    return sum(_read_value(path, gauge.parse) for path in gauge.paths)
+
+
+def _read_value(path: str, parse: Callable[[bytes], Any]) -> Any:
+    text = read_file(path)
+    value = parse(text)
+    if value is None:
+        raise ValueError(f"{os.path.basename(path)} says {text[:40].decode('utf-8', 'replace').strip()!r}")
+    return value
+
+
+def _describe_card(path: str) -> Card:
+    device = f"{path}/device"
+    target = os.path.realpath(device)
+    return Card(
+        path,
+        parse_slot(_read_or_nothing(f"{device}/uevent")) or os.path.basename(target),
+        parse_words(_read_or_nothing(f"{device}/device")) or "of an unknown kind",
+        os.path.basename(os.path.realpath(f"{device}/driver")) if os.path.exists(f"{device}/driver") else "",
+        _find_hwmon(device),
+    )
+
+
+def _find_hwmon(device: str) -> str:
+    try:
+        names = sorted(os.listdir(f"{device}/hwmon"))
+    except OSError:
+        return ""
+    return f"{device}/hwmon/{names[0]}" if names else ""
+
+
+def _read_or_nothing(path: str) -> bytes:
+    try:
+        return read_file(path).strip()
+    except OSError:
+        return b""
+
+
+def _is_present(card: Card) -> bool:
+    return os.path.exists(f"{card.path}/device/vendor")
+
+
+def _unsupported(label: str, figure: str) -> str:
+    return f"{label} does not tell its {_WORDS.get(figure, figure)}: its driver has no such figure for it."
+
+
+def _lost(label: str) -> Failure:
+    return Failure(
+        LOST, f"{label} has gone, unplugged or without its driver; its figures are those up to then."
+    )

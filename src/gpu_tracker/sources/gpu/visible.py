@@ -1,0 +1,274 @@
+"""Which devices a job may use, by its environment; and which devices a user means. Pure.
+
+The variables bind the vendors' compute libraries, not their monitoring tools: a tool sees every device, a job often
+less. Where an entry cannot be matched to a device for certain, all of that vendor's devices are taken to be
+visible: to measure a device too many is harmless, to leave out the one that is used is not.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from ...core.model import Gpu
+
+# What a scheduler has given to the job, the narrowest first, by number on the whole machine.
+_SCHEDULER_VARIABLES = ("SLURM_STEP_GPUS", "SLURM_JOB_GPUS", "GPU_DEVICE_ORDINAL")
+# Variables by which a vendor's own library is limited; a scheduler that has set one has said all with it.
+_OWN_VARIABLES = {
+    "nvidia": ("CUDA_VISIBLE_DEVICES",),
+    "amd": ("ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES"),
+}
+
+
+def choose_visible(gpus: Sequence[Gpu], environment: Mapping[str, str]) -> frozenset[str]:
+    """The UUIDs of the devices that a job with this environment may use."""
+    vendors = {gpu.vendor for gpu in gpus}
+    chosen: set[str] = set()
+    for vendor in vendors:
+        own = sorted((gpu for gpu in gpus if gpu.vendor == vendor), key=lambda gpu: gpu.ordinal)
+        if any(variable in environment for variable in _OWN_VARIABLES.get(vendor, ())):
+            choose = _choose_nvidia if vendor == "nvidia" else _choose_amd
+            chosen |= choose(own, environment)
+            continue
+        if vendor == "nvidia":
+            own = _choose_injected(own, environment.get("NVIDIA_VISIBLE_DEVICES"))
+        # A scheduler counts the devices of a node without regard to vendors.
+        allotted = _find_allotted(environment) if len(vendors) == 1 else None
+        chosen |= _uuids_of(own if allotted is None else _choose_allotted(own, allotted))
+    return frozenset(chosen)
+
+
+# ---- NVIDIA.
+
+
+def _choose_nvidia(gpus: list[Gpu], environment: Mapping[str, str]) -> set[str]:
+    text = environment["CUDA_VISIBLE_DEVICES"]
+    is_by_bus = environment.get("CUDA_DEVICE_ORDER") == "PCI_BUS_ID"
+    injected = _choose_injected(gpus, environment.get("NVIDIA_VISIBLE_DEVICES"))
+    highest = max(parse_ordinals(text), default=-1)
+    if injected and len(_wholes_of(injected)) <= highest < len(_wholes_of(gpus)):
+        # Numbered beyond what a container would have: there is none, and the other variable has no effect.
+        injected = gpus
+    return _choose_cuda(injected, text, is_by_bus=is_by_bus)
+
+
+def _choose_cuda(gpus: list[Gpu], text: str, *, is_by_bus: bool) -> set[str]:
+    """CUDA's rules: the first entry that is not valid ends the list, a repeated one empties it."""
+    if text.startswith("GPU-"):
+        return _choose_by_uuid(_wholes_of(gpus), gpus, text)
+    if text.startswith("MIG-"):
+        return _choose_instances(gpus, text)
+    wholes = _wholes_of(gpus)
+    ordinals = []
+    for ordinal in parse_ordinals(text):
+        if ordinal >= len(wholes):
+            break
+        if ordinal in ordinals:
+            return set()
+        ordinals.append(ordinal)
+    if ordinals and not is_by_bus and len({gpu.name for gpu in wholes}) > 1:
+        # CUDA then numbers the fastest first, by a measure that is its own; NVML by bus.
+        return _uuids_of(gpus)
+    return _with_instances([wholes[ordinal] for ordinal in ordinals], gpus)
+
+
+def parse_ordinals(text: str) -> tuple[int, ...]:
+    """Numbers read as C does it (`1gpu2,2x` is 1 and 2), up to the first entry that does not begin with one."""
+    ordinals = []
+    for entry in text.split(","):
+        ordinal = _parse_leading_number(entry.strip())
+        if ordinal is None:
+            break
+        ordinals.append(ordinal)
+    return tuple(ordinals)
+
+
+def _parse_leading_number(entry: str) -> int | None:
+    is_negative = entry.startswith("-")
+    digits = entry[1:] if entry[:1] in {"+", "-"} else entry
+    length = 0
+    while length < len(digits) and digits[length] in "0123456789":
+        length += 1
+    # No machine has so many devices; Python refuses to read numbers of thousands of digits.
+    number = min(int(digits[:length][:20]), 10**9) if length else None
+    return None if number is None or (is_negative and number > 0) else number
+
+
+def _choose_by_uuid(candidates: Sequence[Gpu], gpus: Sequence[Gpu], text: str) -> set[str]:
+    """Entries that each begin one UUID. Blanks are not forgiven here, as PyTorch has it."""
+    chosen: list[Gpu] = []
+    for entry in text.split(","):
+        is_of_the_kind = entry[:4] == text[:4]
+        matches = [gpu for gpu in candidates if is_of_the_kind and gpu.uuid.startswith(entry)]
+        if len(matches) != 1:
+            break
+        if matches[0] in chosen:
+            return set()
+        chosen += matches
+    return _with_instances(chosen, gpus)
+
+
+def _choose_instances(gpus: list[Gpu], text: str) -> set[str]:
+    """MIG instances, by UUID or in the older way by parent and two numbers."""
+    instances = [gpu for gpu in gpus if gpu.parent_uuid is not None]
+    if not text.startswith("MIG-GPU-"):
+        # A source that lists no instances cannot say which device an instance is on.
+        return _choose_by_uuid(instances, gpus, text) if instances else _uuids_of(gpus)
+    if any(gpu.uuid.startswith("MIG-GPU-") for gpu in instances):
+        return _choose_by_uuid(instances, gpus, text)
+    parents = [entry.removeprefix("MIG-").partition("/")[0] for entry in text.split(",")]
+    named = [gpu for gpu in _wholes_of(gpus) if any(gpu.uuid == parent for parent in parents)]
+    return _with_instances(named, gpus)
+
+
+def _choose_injected(gpus: list[Gpu], text: str | None) -> list[Gpu]:
+    """What a container runtime was asked for, in the order in which the container sees it.
+
+    Inside of a container only those devices are there, with numbers of their own: a number that we do not see means
+    that. `void` is also what the Container Device Interface sets where it has brought devices by itself.
+    """
+    if text is None or text in {"", "all", "void"}:
+        return gpus
+    if text == "none":
+        return []
+    chosen = set()
+    for entry in text.split(","):
+        matches = [gpu for gpu in gpus if entry in (gpu.uuid, str(gpu.ordinal) if _is_whole(gpu) else None)]
+        if not matches:
+            return gpus
+        chosen |= _with_instances(matches, gpus)
+    return [gpu for gpu in gpus if gpu.uuid in chosen]
+
+
+# ---- AMD.
+
+
+def _choose_amd(gpus: list[Gpu], environment: Mapping[str, str]) -> set[str]:
+    """ROCm's own variable first; HIP's counts within what is left, and HIP honours CUDA's where its own is not set."""
+    text = environment.get("ROCR_VISIBLE_DEVICES")
+    if text is not None:
+        gpus = _choose_amd_entries(gpus, text)
+    text = environment.get("HIP_VISIBLE_DEVICES", environment.get("CUDA_VISIBLE_DEVICES"))
+    return _uuids_of(gpus if text is None else _choose_amd_entries(gpus, text))
+
+
+def _choose_amd_entries(gpus: list[Gpu], text: str) -> list[Gpu]:
+    """In the order of the list, which numbers the devices anew; the first entry that is not valid ends it."""
+    chosen: list[Gpu] = []
+    for entry in map(str.strip, text.split(",")):
+        if entry.startswith("GPU-"):
+            bare = entry.removeprefix("GPU-").lower()
+            found = [gpu for gpu in gpus if bare and _bare_uuid(gpu).startswith(bare)]
+        else:
+            ordinal = _parse_leading_number(entry)
+            found = [] if ordinal is None else gpus[ordinal : ordinal + 1]
+        if len(found) != 1:
+            break
+        chosen += [gpu for gpu in found if gpu not in chosen]
+    return chosen
+
+
+def _bare_uuid(gpu: Gpu) -> str:
+    """ROCm writes `GPU-` and sixteen hexadecimal digits, the kernel `0x` or the digits alone."""
+    return gpu.uuid.lower().removeprefix("gpu-").removeprefix("0x")
+
+
+# ---- Schedulers.
+
+
+def _find_allotted(environment: Mapping[str, str]) -> str | None:
+    return next((environment[name] for name in _SCHEDULER_VARIABLES if environment.get(name)), None)
+
+
+def _choose_allotted(gpus: list[Gpu], text: str) -> list[Gpu]:
+    """The devices with these numbers. If one is not there, a control group has hidden all but the job's own."""
+    numbers = set(_parse_ranges(text))
+    wholes = {gpu.ordinal: gpu for gpu in gpus if _is_whole(gpu)}
+    if not numbers or not numbers <= wholes.keys():
+        return gpus
+    chosen = _with_instances([wholes[number] for number in numbers], gpus)
+    return [gpu for gpu in gpus if gpu.uuid in chosen]
+
+
+def _parse_ranges(text: str) -> list[int]:
+    """`0-2,5` as numbers; nothing at all if any part of it is no number."""
+    numbers: list[int] = []
+    for part in text.strip("[]").split(","):
+        low, dash, high = part.strip().partition("-")
+        ends = [low, high if dash else low]
+        if not all(end.isascii() and end.isdigit() and len(end) <= 4 for end in ends):
+            return []
+        numbers += range(int(ends[0]), int(ends[1]) + 1)
+    return numbers
+
+
+# ---- What a user may write.
+
+
+def resolve_gpus(names: Sequence[str], gpus: Sequence[Gpu]) -> tuple[str, ...]:
+    """The UUIDs of the devices that are meant, each once, in the order of the names.
+
+    A name is a UUID or the beginning of one, a number (`0`, or `amd:0` where vendors are mixed), or a model.
+    """
+    resolved: dict[str, None] = {}
+    for name in names:
+        resolved |= dict.fromkeys(_resolve(name, gpus))
+    return tuple(resolved)
+
+
+def _resolve(name: str, gpus: Sequence[Gpu]) -> list[str]:
+    wanted = name.strip().lower()
+    exact = [gpu.uuid for gpu in gpus if gpu.uuid.lower() == wanted]
+    if exact:
+        return exact
+    numbered = _resolve_number(wanted, gpus)
+    if len(numbered) > 1:
+        choices = " or ".join(sorted(f"{gpu.vendor}:{gpu.ordinal}" for gpu in numbered))
+        raise ValueError(f"GPU {name} is ambiguous: there is one of each vendor. Write {choices}.")
+    if numbered:
+        return [gpu.uuid for gpu in numbered]
+    named = [gpu.uuid for gpu in gpus if gpu.name.lower() == wanted]
+    if named:
+        return named
+    begun = sorted(gpu.uuid for gpu in gpus if wanted and gpu.uuid.lower().startswith(wanted))
+    if len(begun) > 1:
+        raise ValueError(f"GPU UUID of {name} is ambiguous. It is the beginning of: {', '.join(begun)}")
+    if not begun:
+        available = ", ".join(sorted(gpu.uuid for gpu in gpus))
+        raise ValueError(f"GPU UUID of {name} is not valid. Available UUIDs are: {available}")
+    return begun
+
+
+def _resolve_number(wanted: str, gpus: Sequence[Gpu]) -> list[Gpu]:
+    """Whole devices only: instances are numbered anew on each of them."""
+    vendor, colon, number = wanted.rpartition(":")
+    if not (number.isascii() and number.isdigit()) or len(number) > 9:
+        return []
+    return [
+        gpu
+        for gpu in gpus
+        if _is_whole(gpu) and gpu.ordinal == int(number) and (not colon or gpu.vendor == vendor)
+    ]
+
+
+# ---- Devices and their instances.
+
+
+def _is_whole(gpu: Gpu) -> bool:
+    return gpu.parent_uuid is None
+
+
+def _wholes_of(gpus: Iterable[Gpu]) -> list[Gpu]:
+    return [gpu for gpu in gpus if _is_whole(gpu)]
+
+
+def _uuids_of(gpus: Iterable[Gpu]) -> set[str]:
+    return {gpu.uuid for gpu in gpus}
+
+
+def _with_instances(chosen: Iterable[Gpu], gpus: Iterable[Gpu]) -> set[str]:
+    """Who may use a device may use what it is divided into."""
+    uuids = _uuids_of(chosen)
+    return uuids | {gpu.uuid for gpu in gpus if gpu.parent_uuid in uuids}

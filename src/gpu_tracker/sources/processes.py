@@ -1,0 +1,78 @@
+"""What can be told of any process from outside: whose it is, what it runs, what it holds. For those on a GPU."""
+
+from __future__ import annotations
+
+import os
+
+from ..core.observation import Holder
+
+_LONGEST_COMMAND_BYTES = 4096
+
+
+def read_holder(pid: int, *, proc: str = "/proc") -> Holder:
+    """What this user may know of a process; one of another namespace, or that has ended, is only a number."""
+    if not os.path.isdir(f"{proc}/self"):
+        return _read_portable(pid)
+    from .procfs import parse_stat, parse_statm
+
+    directory = f"{proc}/{pid}"
+    try:
+        _, _, _, _, cpu_seconds, *_ = parse_stat(_read(f"{directory}/stat"))
+        rss_bytes, _ = parse_statm(_read(f"{directory}/statm"))
+        user = name_user(os.stat(directory).st_uid)
+    except (OSError, ValueError, IndexError):
+        return Holder(pid)
+    return Holder(pid, user, _read_command(directory), rss_bytes, cpu_seconds)
+
+
+def parse_command(cmdline: bytes) -> tuple[str, ...]:
+    """The words of `/proc/PID/cmdline`; programs that write a title over them pad it with zeros."""
+    return tuple(cmdline.rstrip(b"\0").decode("utf-8", "replace").split("\0"))
+
+
+def name_user(uid: int) -> str:
+    """The login name, or the number where nobody has that one."""
+    import pwd
+
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return str(uid)
+
+
+def _read_command(directory: str) -> tuple[str, ...] | None:
+    """Its arguments; a kernel thread and a process that is ending have only a name."""
+    for file in ("cmdline", "comm"):
+        try:
+            content = _read(f"{directory}/{file}")
+        except OSError:
+            return None
+        if content:
+            return parse_command(content.rstrip(b"\n") if file == "comm" else content)
+    return None
+
+
+def _read(path: str) -> bytes:
+    fd = os.open(path, os.O_RDONLY)
+    try:
+        return os.read(fd, _LONGEST_COMMAND_BYTES)
+    finally:
+        os.close(fd)
+
+
+def _read_portable(pid: int) -> Holder:
+    import psutil
+
+    try:
+        process = psutil.Process(pid)
+        with process.oneshot():
+            times = process.cpu_times()
+            return Holder(
+                pid,
+                process.username(),
+                tuple(process.cmdline()),
+                process.memory_info().rss,
+                times.user + times.system,
+            )
+    except psutil.Error:
+        return Holder(pid)

@@ -1,0 +1,170 @@
+"""A framework's account beside the driver's."""
+
+from __future__ import annotations
+
+import pytest
+
+from builders import MB, gpu
+from gpu_tracker.accounts.frameworks import FrameworkAccount, FrameworkNote
+from gpu_tracker.core.model import (
+    FrameworkMemory,
+    FrameworkReading,
+    GpuLook,
+    GpuProcessReading,
+    GpuReading,
+)
+
+PID = 100
+
+
+def reading(in_use: int, held: int | None, **fields: object) -> FrameworkReading:
+    """So many MB of tensors, and with the cache."""
+    size = None if held is None else held * MB
+    made = FrameworkReading("PyTorch", "cuda:0", "0", in_use * MB, in_use * MB, size, size)
+    return made._replace(**fields)  # type: ignore[arg-type]
+
+
+def look(at: float, process: int | None, used: int | None = 3000) -> GpuLook:
+    """The driver says that the process holds so many MB, and everybody together so many."""
+    device = GpuReading("GPU-0", None if used is None else used * MB, reserved_bytes=500 * MB)
+    held = None if process is None else process * MB
+    return GpuLook(at, (device,), (GpuProcessReading("GPU-0", PID, held),))
+
+
+def watch(*events: GpuLook | tuple[float, FrameworkReading]) -> FrameworkMemory:
+    """What is known after all that, in that order."""
+    account = FrameworkAccount()
+    account.add_gpu(gpu())
+    for event in events:
+        if isinstance(event, GpuLook):
+            account.take_gpus(event)
+        else:
+            account.take(FrameworkNote(event[0], PID, False, (event[1],)))
+    (memory,) = account.list_memory()
+    return memory
+
+
+def test_what_a_process_holds_is_split_where_both_were_still() -> None:
+    """The framework held the same before and after the driver was asked."""
+    memory = watch((1.0, reading(600, 1000)), look(1.5, 1400), (2.0, reading(700, 1000)))
+
+    assert memory.uuid == "GPU-0"
+    assert (memory.split_in_use_bytes, memory.split_held_bytes) == (700 * MB, 1000 * MB)
+    assert memory.split_process_bytes == 1400 * MB
+    assert (memory.split_others_bytes, memory.split_free_bytes) == (1600 * MB, (40_000 - 3500) * MB)
+    assert (memory.at_seconds, memory.in_use_bytes, memory.held_bytes) == (2.0, 700 * MB, 1000 * MB)
+
+
+def test_a_look_may_come_late() -> None:
+    """What counts is when it was taken."""
+    still = watch((1.0, reading(600, 1000)), (2.0, reading(600, 1000)), look(1.5, 1400))
+    moving = watch((1.0, reading(600, 800)), (2.0, reading(600, 1000)), look(1.5, 1400))
+    before = watch((1.0, reading(600, 1000)), (2.0, reading(600, 1000)), look(0.5, 1400))
+
+    assert still.split_process_bytes == 1400 * MB
+    assert moving.split_process_bytes is None
+    assert before.split_process_bytes is None
+
+
+@pytest.mark.parametrize(
+    "events",
+    [
+        ((1.0, reading(600, 800)), look(1.5, 1400), (2.0, reading(600, 1000))),
+        (look(0.5, 1400), (1.0, reading(600, 1000)), (2.0, reading(600, 1000))),
+        ((1.0, reading(600, 1000)), look(1.5, 1400)),
+        ((1.0, reading(600, 1000)), look(1.5, None), (2.0, reading(600, 1000))),
+        ((1.0, reading(600, 1000)), look(1.5, 900), (2.0, reading(600, 1000))),
+    ],
+    ids=["grown", "nothing before", "nothing after", "driver does not know", "less than the framework"],
+)
+def test_what_was_not_at_the_same_time_is_not_compared(
+    events: tuple[GpuLook | tuple[float, FrameworkReading], ...],
+) -> None:
+    """A difference between two moments would be an invention."""
+    assert watch(*events).split_process_bytes is None
+
+
+def test_a_process_that_has_said_its_last_word_stands_still() -> None:
+    """The look at the end may be compared with it at once."""
+    account = FrameworkAccount()
+    account.add_gpu(gpu())
+    account.take(FrameworkNote(1.0, PID, True, (reading(600, 1000),)))
+    account.take_gpus(look(1.5, 1400, used=None))
+    (memory,) = account.list_memory()
+
+    assert (memory.split_process_bytes, memory.split_held_bytes) == (1400 * MB, 1000 * MB)
+    assert (memory.split_others_bytes, memory.split_free_bytes) == (None, None)
+
+
+def test_the_fullest_moment_is_told() -> None:
+    """Not the last one."""
+    full = ((1.0, reading(900, 1000)), look(1.5, 1400), (2.0, reading(900, 1000)))
+    memory = watch(*full, (3.0, reading(1, 100)), look(3.5, 500), (4.0, reading(1, 100)))
+
+    assert (memory.split_process_bytes, memory.split_held_bytes) == (1400 * MB, 1000 * MB)
+    assert (memory.in_use_bytes, memory.held_bytes, memory.peak_held_bytes) == (1 * MB, 100 * MB, 1000 * MB)
+
+
+def test_a_peak_from_before_the_tracking_is_not_the_jobs() -> None:
+    """Until the allocator's mark rises: then it is exact."""
+    old = {"peak_in_use_bytes": 5000 * MB, "peak_held_bytes": 6000 * MB}
+    earlier = {"earlier_peak_in_use_bytes": 5000 * MB, "earlier_peak_held_bytes": 6000 * MB}
+    new = {"peak_in_use_bytes": 5500 * MB, "peak_held_bytes": 6500 * MB}
+    before = watch((1.0, reading(600, 1000, **old, **earlier)), (2.0, reading(500, 900, **old, **earlier)))
+    risen = watch((1.0, reading(600, 1000, **old, **earlier)), (2.0, reading(500, 900, **new, **earlier)))
+
+    assert (before.peak_in_use_bytes, before.peak_held_bytes) == (600 * MB, 1000 * MB)
+    assert before.peak_in_use_basis == "sampled"
+    assert (risen.peak_in_use_bytes, risen.peak_held_bytes) == (5500 * MB, 6500 * MB)
+    assert risen.peak_in_use_basis == "exact"
+
+
+def test_a_mark_that_the_user_resets_is_still_told() -> None:
+    """What was known before stands; what rose between the last look and the reset nobody knows."""
+    high = {"peak_in_use_bytes": 5000 * MB, "peak_held_bytes": 6000 * MB}
+    low = {"peak_in_use_bytes": 700 * MB, "peak_held_bytes": 1000 * MB}
+    memory = watch((1.0, reading(600, 1000, **high)), (2.0, reading(600, 1000, **low)))
+
+    assert (memory.peak_in_use_bytes, memory.peak_held_bytes) == (5000 * MB, 6000 * MB)
+    assert memory.peak_in_use_basis == "sampled"
+
+
+def test_a_framework_that_does_not_name_its_device_is_where_its_process_is() -> None:
+    """If that is one device only, and it uses only one."""
+    nameless = reading(600, None, framework="JAX", uuid="")
+    account = FrameworkAccount()
+    account.take_gpus(look(0.5, 1400))
+    account.take(FrameworkNote(1.0, PID, False, (nameless,)))
+    account.take_gpus(look(1.5, 1400))
+    account.take(FrameworkNote(2.0, PID, False, (nameless,)))
+    account.take(FrameworkNote(2.0, 7, False, (nameless, nameless._replace(device="1"))))
+    known, *unknown = account.list_memory()
+
+    assert (known.uuid, known.split_process_bytes, known.peak_held_bytes) == ("GPU-0", 1400 * MB, None)
+    assert known.split_free_bytes is None
+    assert [memory.uuid for memory in unknown] == ["", ""]
+
+
+def test_a_device_that_is_not_in_the_look_is_not_told() -> None:
+    """Only what the process holds."""
+    account = FrameworkAccount()
+    account.add_gpu(gpu())
+    account.take(FrameworkNote(1.0, PID, True, (reading(600, 1000),)))
+    account.take_gpus(look(1.5, 1400)._replace(devices=()))
+    account.take_gpus(
+        GpuLook(2.0, (), (GpuProcessReading("GPU-0", 7, 9000 * MB),))
+    )  # somebody else of the job
+    (memory,) = account.list_memory()
+
+    assert (memory.split_process_bytes, memory.split_others_bytes) == (1400 * MB, None)
+
+
+def test_only_what_has_changed_is_written_again() -> None:
+    """The last line counts."""
+    account = FrameworkAccount()
+    account.take(FrameworkNote(1.0, PID, False, (reading(600, 1000),)))
+
+    assert len(account.take_changed()) == 1
+    assert account.take_changed() == []
+    account.take(FrameworkNote(2.0, PID, False, (reading(600, 1000),)))
+    assert [memory.at_seconds for memory in account.take_changed()] == [2.0]

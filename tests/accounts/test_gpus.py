@@ -1,0 +1,188 @@
+"""What the job held and did on each device."""
+
+from __future__ import annotations
+
+import pytest
+
+from builders import MB, ROOT, gpu, gpu_look
+from gpu_tracker.accounts.gpus import GpuAccount, GpuMoment
+from gpu_tracker.core.model import GpuHighWater, GpuLook, GpuProcessReading, GpuReading
+
+CHILD = 200
+NAMES = {ROOT: "train", CHILD: "worker"}
+
+
+def account_of(*looks: GpuLook) -> GpuAccount:
+    """An account that has taken these looks."""
+    account = GpuAccount(ROOT)
+    for look in looks:
+        account.take(look, NAMES)
+    return account
+
+
+def test_memory_is_attributed_and_its_growth_is_kept() -> None:
+    """Main and others at one moment; what the device held beyond its first look is whoever's."""
+    account = account_of(
+        gpu_look(0.0, ("GPU-0", 1000, 10.0)),
+        gpu_look(1.0, ("GPU-0", 3000, 50.0), GPU_0={ROOT: 1000, CHILD: 500}),
+        gpu_look(2.0, ("GPU-0", 500, 0.0), GPU_0={ROOT: 1200}),
+    )
+    (peaks,) = account.peaks
+
+    assert (peaks.main_bytes, peaks.descendants_bytes, peaks.combined_bytes) == (
+        1200 * MB,
+        500 * MB,
+        1500 * MB,
+    )
+    assert (peaks.used_bytes, peaks.grown_bytes) == (3000 * MB, 2000 * MB)
+    assert (peaks.has_job, peaks.basis) == (True, "sampled")
+    assert [(p.pid, p.name, p.used_bytes) for p in account.processes] == [
+        (ROOT, "train", 1200 * MB),
+        (CHILD, "worker", 500 * MB),
+    ]
+
+
+def test_unknown_is_not_zero() -> None:
+    """A process without a size, a device without a list, a device without figures."""
+    nameless = GpuReading("GPU-1", 700 * MB, lists_processes=False)
+    account = account_of(
+        GpuLook(
+            0.0,
+            (GpuReading("GPU-0"), nameless, GpuReading("GPU-2", 5 * MB)),
+            (GpuProcessReading("GPU-0", ROOT), GpuProcessReading("GPU-0", CHILD, 3 * MB)),
+        )
+    )
+    first, second, third = account.peaks
+
+    assert (first.main_bytes, first.descendants_bytes, first.combined_bytes) == (None, 3 * MB, None)
+    assert (first.used_bytes, first.grown_bytes, first.has_job) == (None, None, True)
+    assert (second.main_bytes, second.combined_bytes, second.has_job) == (None, None, False)
+    assert (third.combined_bytes, third.has_job) == (0, False)
+    assert account.samples()[1].job_bytes is None
+    assert account.samples()[2].job_bytes == 0
+
+
+def test_utilization_is_weighted_by_time() -> None:
+    """Ten seconds at 20 %, one at 90 %: of the device, and of the job where that is told."""
+    half = GpuProcessReading("GPU-0", ROOT, 1, 10.0)
+    account = account_of(
+        GpuLook(0.0, (GpuReading("GPU-0"),)),
+        GpuLook(10.0, (GpuReading("GPU-0", utilization_percent=20.0, measures_processes=True),), (half,)),
+        GpuLook(
+            11.0, (GpuReading("GPU-0", utilization_percent=90.0, utilization_high_percent=97.0),), (half,)
+        ),
+        GpuLook(12.0, (GpuReading("GPU-0"),)),
+    )
+    (counters,) = account.counters
+
+    assert counters.utilization_percent_seconds / counters.utilization_seconds == pytest.approx(290 / 11)
+    assert (counters.job_percent_seconds, counters.job_seconds) == (100.0, 10.0)
+    assert account.peaks[0].utilization_percent == 97.0
+
+
+def test_processes_together_cannot_be_busier_than_the_device() -> None:
+    """Samples of two processes may overlap."""
+    readings = tuple(GpuProcessReading("GPU-0", pid, 1, 80.0) for pid in (ROOT, CHILD))
+    account = account_of(GpuLook(0.0, (GpuReading("GPU-0", measures_processes=True),), readings))
+
+    assert account.samples()[0].job_percent == 100.0
+
+
+def test_energy_is_the_counters_difference_also_after_a_reset() -> None:
+    """What a device counted before it was reset stands; who tells none has none."""
+    joules = (1000.0, 1400.0, None, 100.0, 150.0)
+    account = account_of(
+        *(GpuLook(float(at), (GpuReading("GPU-0", energy_joules=value),)) for at, value in enumerate(joules))
+    )
+    (counters,) = account.counters
+
+    assert counters.energy_joules == 450.0
+    assert counters.energy_seconds == 3.0
+    assert account_of(gpu_look(0.0, ("GPU-0", 1, 1.0))).counters[0].energy_joules is None
+
+
+def test_time_under_a_limit_is_added_up() -> None:
+    """By what holds the clocks down."""
+    limits = (None, ("heat",), ("heat", "power cap"), ())
+    account = account_of(
+        *(GpuLook(float(at), (GpuReading("GPU-0", limits=names),)) for at, names in enumerate(limits))
+    )
+
+    assert account.counters[0].limited_seconds == (("heat", 2.0), ("power cap", 1.0))
+
+
+def test_the_drivers_own_book_makes_a_peak_exact() -> None:
+    """As long as one process was alone there; of two, it is a bound."""
+    look = gpu_look(0.0, ("GPU-0", 3000, 0.0), GPU_0={ROOT: 1000})
+    marked = look._replace(
+        high_waters=(GpuHighWater("GPU-0", ROOT, 2500 * MB), GpuHighWater("GPU-9", ROOT, 1))
+    )
+    alone = account_of(marked, gpu_look(1.0, ("GPU-0", 3000, 0.0), GPU_0={ROOT: 2500}))
+    two = account_of(
+        gpu_look(0.0, ("GPU-0", 3000, 0.0), GPU_0={ROOT: 1000, CHILD: 900}),
+        GpuLook(1.0, (), (), (GpuHighWater("GPU-0", CHILD, 1800 * MB),)),
+        GpuLook(2.0, (), (), (GpuHighWater("GPU-0", CHILD, 900 * MB),)),
+    )
+
+    assert (alone.peaks[0].combined_bytes, alone.peaks[0].basis) == (2500 * MB, "exact")
+    assert alone.processes[0].basis == "exact"
+    assert (two.peaks[0].descendants_bytes, two.peaks[0].combined_bytes) == (1800 * MB, 1900 * MB)
+    assert two.peaks[0].basis == "sampled"
+
+
+def test_a_mark_that_equals_what_was_seen_confirms_it() -> None:
+    """The look had found the peak."""
+    look = gpu_look(0.0, ("GPU-0", 3000, 0.0), GPU_0={ROOT: 1000})
+    account = account_of(look, GpuLook(1.0, (), (), (GpuHighWater("GPU-0", ROOT, 1000 * MB),)))
+
+    assert account.processes[0].basis == "exact"
+    assert account.peaks[0].basis == "exact"
+
+
+def test_a_thousand_short_processes_do_not_fill_the_memory() -> None:
+    """The largest are kept."""
+    account = GpuAccount(ROOT)
+    for pid in range(1000):
+        account.take(gpu_look(0.0, ("GPU-0", 1, 1.0), GPU_0={pid: pid}), {})
+
+    assert [peak.pid for peak in account.processes] == list(range(999, 967, -1))
+
+
+def test_a_window_has_its_own_peak_and_mean() -> None:
+    """And begins anew with the next line."""
+    account = account_of(
+        gpu_look(0.0, ("GPU-0", 100, 0.0), GPU_0={ROOT: 50}),
+        gpu_look(1.0, ("GPU-0", 900, 80.0), GPU_0={ROOT: 850}),
+        gpu_look(2.0, ("GPU-0", 300, 20.0), GPU_0={ROOT: 250}),
+    )
+    (sample,) = account.samples()
+    account.start_window()
+    account.take(gpu_look(3.0, ("GPU-0", 300, 30.0), GPU_0={ROOT: 250}), NAMES)
+    (after,) = account.samples()
+
+    assert (sample.used_bytes, sample.job_bytes, sample.utilization_percent) == (900 * MB, 850 * MB, 50.0)
+    assert (after.used_bytes, after.job_bytes, after.utilization_percent) == (300 * MB, 250 * MB, 30.0)
+
+
+def test_a_look_describes_the_time_since_the_one_before() -> None:
+    """Of the devices with the job, else of those that it may use."""
+    account = GpuAccount(ROOT)
+    account.add(gpu(0))
+    account.add(gpu(1)._replace(is_visible=False))
+
+    def describe(
+        at: float, percents: tuple[float, float], joules: float, used: dict[int, int | None]
+    ) -> GpuMoment:
+        readings = tuple(
+            GpuReading(f"GPU-{place}", utilization_percent=percent, energy_joules=joules)
+            for place, percent in enumerate(percents)
+        )
+        held = tuple(GpuProcessReading("GPU-1", pid, size) for pid, size in used.items())
+        look = GpuLook(at, readings, held)
+        account.take(look, NAMES)
+        return account.describe(look)
+
+    assert describe(0.0, (10.0, 90.0), 100.0, {}) == (0.0, 0, 10.0, 0.0)
+    assert describe(2.0, (10.0, 90.0), 150.0, {ROOT: 7}) == (2.0, 7, 90.0, 50.0)
+    assert describe(3.0, (10.0, 90.0), 150.0, {ROOT: None}).job_bytes is None
+    assert account.describe(GpuLook(4.0)) == (0.0, None, None, None)

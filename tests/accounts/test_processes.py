@@ -1,0 +1,308 @@
+"""Looks in, totals out."""
+
+from __future__ import annotations
+
+import pytest
+
+from builders import MB, ROOT, gpu, gpu_look, machine, process
+from gpu_tracker.accounts.processes import Account
+from gpu_tracker.core.model import GpuHighWater, RamPeak, RootFigures, SharingReading, Spread
+
+CHILD = 101
+
+
+def new_account(**options: object) -> Account:
+    """An account of a job that has just been started."""
+    return Account(ROOT, RootFigures(0.0, 0.0), machine(), **options)  # type: ignore[arg-type]
+
+
+def test_the_largest_look_is_the_peak() -> None:
+    """Sampled, because the kernel's mark was not read."""
+    account = new_account()
+    for at, rss in enumerate((100, 300, 200)):
+        account.take(at, [process(rss=rss, file=10)])
+
+    assert account.peaks.main_ram == RamPeak(300 * MB, 290 * MB, 10 * MB, "sampled")
+    assert account.peaks.combined_ram == account.peaks.main_ram
+    assert account.sample().main_ram_bytes == Spread(100 * MB, 200 * MB, 300 * MB)
+
+
+def test_a_spike_between_two_looks_is_in_the_kernels_mark() -> None:
+    """Exact, and in the window that it happened in."""
+    account = new_account()
+    account.take(0.0, [process(rss=100, peak=100)])
+    account.take(1.0, [process(rss=100, peak=900)])
+
+    assert account.peaks.main_ram.total_bytes == 900 * MB
+    assert account.peaks.main_ram.basis == account.peaks.combined_ram.basis == "exact"
+    assert account.sample().main_ram_bytes.high == 900 * MB
+
+
+def test_a_spike_before_the_start_is_not_reported() -> None:
+    """The kernel's mark is older than the tracking."""
+    account = new_account()
+    for at in (0.0, 1.0):
+        account.take(at, [process(rss=100, peak=900, was_running_at_start=True)])
+    assert account.peaks.main_ram.total_bytes == 100 * MB
+
+    account.take(2.0, [process(rss=100, peak=950, was_running_at_start=True)])
+    assert account.peaks.main_ram.total_bytes == 950 * MB
+
+
+def test_a_spike_of_the_root_comes_on_top_of_what_the_others_hold() -> None:
+    """At least what they held at the quieter of the two looks around it."""
+    account = new_account()
+    child = process(CHILD, ROOT, rss=200)
+    account.take(0.0, [process(rss=100, peak=100), child])
+    account.take(1.0, [process(rss=100, peak=500), child])
+
+    assert account.peaks.combined_ram.total_bytes == 700 * MB
+
+
+def test_a_spike_of_a_child_is_a_peak_of_the_descendants() -> None:
+    """And of everybody together."""
+    account = new_account()
+    account.take(0.0, [process(rss=10), process(CHILD, ROOT, rss=20, peak=800)])
+
+    assert account.peaks.descendants_ram.total_bytes == 800 * MB
+    assert account.peaks.combined_ram.total_bytes == 800 * MB
+
+
+def test_a_spike_of_a_child_comes_on_top_of_what_its_parent_holds() -> None:
+    """Also if it was not there at the look before."""
+    account = new_account()
+    account.take(0.0, [process(rss=300)])
+    account.take(1.0, [process(rss=310), process(CHILD, ROOT, rss=20, peak=600)])
+
+    assert account.peaks.combined_ram.total_bytes == 900 * MB
+
+
+def test_a_mark_that_was_reset_between_two_looks_is_a_spike() -> None:
+    """The process has kept it: exact, also if it has gone since, and the process's own."""
+    account = new_account()
+    account.take(0.0, [process(rss=100, peak=100)], kept_marks={ROOT: 0})
+    account.take(1.0, [process(rss=100, peak=110)], kept_marks={ROOT: 900 * MB})
+
+    peaks = account.peaks
+    assert (peaks.main_ram.total_bytes, peaks.main_ram.basis) == (900 * MB, "exact")
+    assert (peaks.combined_ram.total_bytes, peaks.combined_ram.basis) == (900 * MB, "exact")
+    assert account.sample().main_ram_bytes.high == 900 * MB
+    assert account.list_processes()[0].peak_ram_bytes == 900 * MB
+
+    account.take(2.0, [], kept_marks={ROOT: 950 * MB})
+    assert account.peaks.combined_ram == account.peaks.main_ram == RamPeak(950 * MB, 950 * MB, 0, "exact")
+    assert account.take_gone()[0].peak_ram_bytes == 950 * MB
+
+
+def test_a_mark_that_a_child_has_kept_is_a_spike_of_the_descendants() -> None:
+    """Beside what the others hold, also if it lived between two looks."""
+    account = new_account()
+    account.take(0.0, [process(rss=100)])
+    account.take(1.0, [process(rss=100)], kept_marks={CHILD: 800 * MB})
+
+    assert account.peaks.main_ram.total_bytes == 100 * MB
+    assert account.peaks.descendants_ram.total_bytes == 800 * MB
+    assert account.peaks.combined_ram.total_bytes == 900 * MB
+
+
+def test_a_mark_that_is_reset_long_after_its_spike_is_of_that_time() -> None:
+    """It was seen then; what others took since was not held together with it."""
+    account = new_account()
+    account.take(0.0, [process(rss=10, peak=10)])
+    account.take(1.0, [process(rss=10, peak=600)])
+    account.take(2.0, [process(rss=10, peak=600), process(CHILD, ROOT, rss=400)])
+    account.take(3.0, [process(rss=10, peak=10), process(CHILD, ROOT, rss=400)], kept_marks={ROOT: 600 * MB})
+    account.take(4.0, [process(rss=10, peak=10), process(CHILD, ROOT, rss=500)], kept_marks={ROOT: 600 * MB})
+
+    assert account.peaks.combined_ram.total_bytes == 600 * MB
+
+
+def test_a_mark_that_was_kept_is_younger_than_the_start() -> None:
+    """Whatever the kernel's mark was when the tracking began."""
+    account = new_account()
+    account.take(0.0, [process(rss=100, peak=900, was_running_at_start=True)])
+    account.take(1.0, [process(rss=100, peak=110, was_running_at_start=True)], kept_marks={ROOT: 500 * MB})
+
+    assert account.peaks.main_ram.total_bytes == 500 * MB
+
+
+def test_spikes_of_different_moments_are_not_added() -> None:
+    """What was given back before a child took its own was never held together with it."""
+    account = new_account()
+    account.take(0.0, [process(rss=10, peak=10)])
+    account.take(1.0, [process(rss=10, peak=600)])
+    account.take(2.0, [process(rss=10, peak=600), process(CHILD, ROOT, rss=400, peak=400)])
+
+    assert account.peaks.combined_ram.total_bytes == 600 * MB
+
+
+def test_sharing_that_matters_is_asked_for_and_believed() -> None:
+    """Two copies of 500 MB could hold 1000; they hold 750."""
+    account = new_account()
+    readings = [process(rss=500), process(CHILD, ROOT, rss=500, is_forked_copy=True)]
+    account.take(0.0, readings)
+    assert account.is_sharing_in_doubt()
+    assert account.peaks.combined_ram.basis == "estimate"
+
+    sharing = SharingReading(375 * MB, 375 * MB, 250 * MB)
+    account.take_sharing(readings, {ROOT: sharing, CHILD: sharing})
+    assert account.peaks.combined_ram == RamPeak(750 * MB, 500 * MB, 250 * MB, "sampled")
+
+
+def test_memory_that_became_shared_at_the_size_of_the_peak_is_shared() -> None:
+    """500 MB of one process, then of five that are its copies."""
+    account = new_account()
+    account.take(0.0, [process(rss=500, peak=502)])
+    readings = [process(rss=500), process(CHILD, ROOT, rss=500, is_forked_copy=True)]
+    account.take(1.0, readings)
+    sharing = SharingReading(250 * MB, 250 * MB, 1 * MB)
+    account.take_sharing(readings, {ROOT: sharing, CHILD: sharing})
+
+    assert account.peaks.combined_ram == RamPeak(502 * MB, 4 * MB, 498 * MB, "exact")
+    assert account.peaks.main_ram == RamPeak(502 * MB, 3 * MB, 499 * MB, "exact")
+
+
+def test_a_single_process_never_needs_a_dear_read_for_its_peak() -> None:
+    """Only once, to tell private from shared."""
+    account = new_account()
+    account.take(0.0, [process(rss=500)])
+    assert not account.is_sharing_in_doubt()
+    assert account.is_split_unknown()
+
+    account.take_sharing([process(rss=500)], {ROOT: SharingReading(490 * MB, 480 * MB, 470 * MB)})
+    assert not account.is_split_unknown()
+    account.take(1.0, [process(rss=600)])
+    assert account.peaks.main_ram == RamPeak(600 * MB, 570 * MB, 30 * MB, "sampled")
+
+
+def test_threads_and_processes_are_the_most_at_once() -> None:
+    """Main, descendants and both."""
+    account = new_account()
+    account.take(0.0, [process(n_threads=24)])
+    account.take(1.0, [process(n_threads=4), process(CHILD, ROOT, n_threads=16)])
+
+    peaks = account.peaks
+    assert (peaks.main_threads, peaks.descendants_threads, peaks.combined_threads) == (24, 16, 24)
+    assert (peaks.processes, account.sample().threads, account.sample().processes) == (2, 24, 2)
+
+
+def test_the_busiest_window_is_kept_as_seconds() -> None:
+    """Rates are for the reader; system time comes from the machine."""
+    account = new_account()
+    for at, main, child, system in ((1.0, 0.5, 0.0, 1.0), (2.0, 1.5, 1.0, 4.0), (3.0, 1.6, 1.0, 4.0)):
+        account.take(at, [process(cpu_seconds=main), process(CHILD, ROOT, cpu_seconds=child)])
+        account.take_machine(machine(cpu=system))
+        assert account.seconds_in_cpu_window == 1.0
+        account.close_cpu_window()
+
+    assert account.peaks.main_busiest == (1.0, 1.0)
+    assert account.peaks.descendants_busiest == (1.0, 1.0)
+    assert account.peaks.combined_busiest == (2.0, 1.0)
+    assert account.peaks.system_busiest == (3.0, 1.0)
+
+
+def test_a_scrap_of_a_window_counts_only_if_there_is_no_other() -> None:
+    """Three milliseconds at the end are no measure of anything."""
+    account = new_account()
+    account.take(0.002, [process(cpu_seconds=0.002)])
+    account.close_cpu_window(is_last=True)
+    assert account.peaks.main_busiest == (0.002, 0.002)
+
+    account.take(0.003, [process(cpu_seconds=0.5)])
+    account.close_cpu_window(is_last=True)
+    account.close_cpu_window()
+    account.close_cpu_window()
+    assert account.peaks.main_busiest == pytest.approx((0.498, 0.001))
+
+
+def test_the_machine_and_a_limit_have_figures_of_their_own() -> None:
+    """Each at its most."""
+    account = new_account()
+    account.take_machine(machine(ram=2000, limit=700))
+    account.take_machine(machine(ram=1500, limit=600))
+
+    assert account.peaks.system_ram_bytes == 2000 * MB
+    assert account.peaks.limit_ram_bytes == 700 * MB
+
+
+def test_a_line_that_could_not_be_written_loses_nothing() -> None:
+    """The window stays open until it was."""
+    account = new_account()
+    account.take(0.0, [process(rss=900)], late_seconds=0.25)
+    assert account.sample().main_ram_bytes.high == 900 * MB
+    account.take(1.0, [process(rss=100)])
+    assert account.sample().main_ram_bytes == Spread(100 * MB, 500 * MB, 900 * MB)
+    assert account.sample().late_seconds == 0.25
+
+    account.start_window()
+    assert account.sample().looks == 0
+
+
+def test_exact_figures_end_the_account() -> None:
+    """The kernel's last word on time and memory."""
+    account = new_account()
+    account.take(0.0, [process(rss=100)])
+    figures = RootFigures(2.0, 1.0, largest_peak_bytes=400 * MB)
+    account.take(1.0, [], exact_root=figures)
+    account.finish(figures)
+
+    totals = account.totals()
+    assert (totals.main_cpu_seconds, totals.descendants_cpu_seconds, totals.looks) == (2.0, 1.0, 2)
+    assert totals.peaks.main_ram.total_bytes == account.sample().main_ram_bytes.high == 400 * MB
+
+
+def test_what_another_trackers_start_cost_is_not_the_jobs() -> None:
+    """The root has waited for it, so the kernel counts it among the root's children."""
+    account = new_account()
+    account.take(0.0, [process()])
+    account.discount(0.25)
+    account.take(1.0, [process(reaped_cpu_seconds=0.75)])
+
+    assert account.totals().descendants_cpu_seconds == 0.5
+
+
+def test_gpus_of_all_vendors_are_added_up() -> None:
+    """Each at the moment of its own look; the peaks are those of the sums."""
+    account = new_account()
+    account.take(0.0, [process(), process(CHILD, ROOT)])
+    account.add_gpu(gpu(0))
+    account.add_gpu(gpu(1)._replace(is_visible=False))
+    account.take_gpus(gpu_look(0.0, ("GPU-0", 3000, 10.0), GPU_0={ROOT: 1000, CHILD: 500}))
+    account.take_gpus(gpu_look(0.1, ("GPU-1", 500, 30.0), GPU_1={ROOT: 200}))
+    account.take_gpus(gpu_look(2.0, ("GPU-0", 100, 70.0)))
+
+    peaks = account.peaks
+    assert (peaks.main_gpu_bytes, peaks.descendants_gpu_bytes) == (1200 * MB, 500 * MB)
+    assert (peaks.combined_gpu_bytes, peaks.system_gpu_bytes) == (1700 * MB, 3500 * MB)
+    assert (peaks.gpu_utilization_sum_percent, peaks.gpu_with_job_sum_percent) == (70.0, 100.0)
+    assert [gpu.uuid for gpu in peaks.gpus] == ["GPU-0", "GPU-1"]
+    assert [peak.name for peak in peaks.gpu_processes] == ["job", "job", "job"]
+    assert len(account.sample().gpus) == len(account.totals().gpu_counters) == 2
+    account.start_window()
+    assert account.sample().gpus[0].job_bytes == 0
+
+
+def test_a_processs_own_high_water_mark_bounds_the_sums() -> None:
+    """The driver saw it, even if no look did."""
+    account = new_account()
+    account.take(0.0, [process()])
+    look = gpu_look(0.0, ("GPU-0", 3000, 10.0), GPU_0={ROOT: 1000})
+    account.take_gpus(look._replace(high_waters=(GpuHighWater("GPU-0", ROOT, 2500 * MB),)))
+
+    assert account.peaks.main_gpu_bytes == account.peaks.combined_gpu_bytes == 2500 * MB
+
+
+def test_processes_are_known_from_first_to_last_look() -> None:
+    """Those that have gone, and those that are there."""
+    account = new_account()
+    account.take(0.0, [process(rss=10)])
+    account.take(1.0, [process(rss=10), process(CHILD, ROOT, rss=20, peak=25, cpu_seconds=0.5)])
+    account.take(3.0, [process(rss=30)])
+    (gone,) = account.take_gone()
+    (root,) = account.list_processes()
+
+    assert (gone.pid, gone.parent_pid, gone.name, gone.first_seconds) == (CHILD, ROOT, "job", 1.0)
+    assert (gone.cpu_seconds, gone.peak_ram_bytes) == (0.5, 25 * MB)
+    assert (root.pid, root.first_seconds, root.last_seconds, root.peak_ram_bytes) == (ROOT, 0.0, 3.0, 30 * MB)
+    assert account.take_gone() == []
+    assert account.rss_bytes == {ROOT: 30 * MB}

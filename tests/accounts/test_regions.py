@@ -1,0 +1,143 @@
+"""What was met while a region was open."""
+
+from __future__ import annotations
+
+import pytest
+
+from builders import MB
+from gpu_tracker.accounts import regions as module
+from gpu_tracker.accounts.gpus import GpuMoment
+from gpu_tracker.accounts.regions import RegionAccount
+from gpu_tracker.instrument.shared_file import Numbers
+
+KEY = (100, ("epoch", "step"))
+OTHER = (100, ("epoch",))
+COUNTED = Numbers(
+    2, 3 * 10**9, 10**9, 2 * 10**9, 5.0, 10**9, 10**9, 5 * 10**8, 50 * MB, -1, -1, 10**9, 4 * 10**9
+)
+UNCALLED = Numbers(0, 0, 0, 0, 0.0, 0, 0, 0, -1, -1, -1, 0, 0)
+
+
+def since_start(nanoseconds: int) -> float | None:
+    """The start was at second 1."""
+    return nanoseconds / 1e9 - 1 if nanoseconds else None
+
+
+def test_a_region_has_what_its_process_counted_and_what_was_looked_at() -> None:
+    """Memory of its own process, GPUs of the job."""
+    account = RegionAccount()
+    account.take({KEY: 1, OTHER: 1}, {100: 300 * MB, 7: 900 * MB})
+    account.take_gpus(GpuMoment(0.5, 2000 * MB, 80.0, 30.0))
+    account.take_gpus(GpuMoment(0.5, 1000 * MB, 40.0, 10.0))
+    account.take({KEY: 2}, {})
+    account.take_gpus(GpuMoment(0.5, None, None, None))
+    (region,) = account.combine([(KEY, COUNTED)], since_start)
+
+    assert (region.pid, region.path) == KEY
+    assert (region.calls, region.open_calls, region.wall_seconds, region.cpu_seconds) == (2, 2, 3.0, 1.0)
+    assert (region.shortest_seconds, region.longest_seconds, region.squared_seconds) == (1.0, 2.0, 5.0)
+    assert (region.own_wall_seconds, region.own_cpu_seconds) == (1.0, 0.5)
+    assert (region.entry_ram_bytes, region.exit_ram_bytes) == (50 * MB, None)
+    assert (region.peak_ram_bytes, region.peak_ram_basis) == (300 * MB, "sampled")
+    assert (region.gpu_bytes, region.energy_joules) == (2000 * MB, 40.0)
+    assert (region.gpu_percent_seconds, region.gpu_seconds) == (60.0, 1.0)
+    assert (region.first_seconds, region.last_seconds) == (0.0, 3.0)
+
+
+def test_the_kernels_mark_is_exact() -> None:
+    """If it rose inside, and is not below what was seen."""
+    account = RegionAccount()
+    account.take({KEY: 1}, {100: 300 * MB})
+    marked = COUNTED._replace(peak_ram_bytes=299 * MB)
+    low = COUNTED._replace(peak_ram_bytes=200 * MB)
+    (exact,) = account.combine([(KEY, marked)], since_start)
+    (sampled,) = account.combine([(KEY, low)], since_start)
+
+    assert (exact.peak_ram_bytes, exact.peak_ram_basis) == (300 * MB, "exact")
+    assert (sampled.peak_ram_bytes, sampled.peak_ram_basis) == (300 * MB, "sampled")
+
+
+def test_calls_that_were_measured_by_themselves_are_exact() -> None:
+    """If all were and none is open; a look that met the moment before does not count then."""
+    account = RegionAccount()
+    account.take({KEY: 1}, {100: 300 * MB})
+    account.take({}, {100: 300 * MB})
+    alone = COUNTED._replace(inside_ram_bytes=200 * MB, exact_calls=2)
+    mixed = COUNTED._replace(inside_ram_bytes=400 * MB, exact_calls=1)
+    around = COUNTED._replace(inside_ram_bytes=400 * MB)
+    regions = [account.combine([(KEY, numbers)], since_start)[0] for numbers in (alone, mixed, around)]
+
+    assert [(region.peak_ram_bytes, region.peak_ram_basis) for region in regions] == [
+        (200 * MB, "exact"),
+        (400 * MB, "sampled"),
+        (400 * MB, "sampled"),
+    ]
+    account.take({KEY: 1}, {})
+    (still_open,) = account.combine([(KEY, alone)], since_start)
+    assert (still_open.peak_ram_bytes, still_open.peak_ram_basis) == (300 * MB, "sampled")
+
+
+def test_a_region_that_nobody_looked_at_has_its_counts() -> None:
+    """Or has only been entered."""
+    called, uncalled = RegionAccount().combine([(KEY, COUNTED), (OTHER, UNCALLED)], since_start)
+
+    assert (called.calls, called.peak_ram_bytes, called.gpu_bytes) == (2, 50 * MB, None)
+    assert (uncalled.shortest_seconds, uncalled.peak_ram_bytes, uncalled.first_seconds) == (None, None, None)
+
+
+def test_only_what_has_changed_is_written_again() -> None:
+    """The last line for a region counts."""
+    account = RegionAccount()
+    before = account.combine([(KEY, COUNTED), (OTHER, UNCALLED)], since_start)
+    after = account.combine([(KEY, COUNTED._replace(calls=3)), (OTHER, UNCALLED)], since_start)
+
+    assert account.take_changed(before) == before
+    assert account.take_changed(before) == []
+    assert [region.calls for region in account.take_changed(after)] == [3]
+
+
+def test_what_a_process_counted_in_turns_is_one_region() -> None:
+    """As another program, or for a tracker that was away for a while; in whichever order it is read."""
+    first = COUNTED._replace(exit_ram_bytes=60 * MB, inside_ram_bytes=90 * MB, exact_calls=2)
+    second = Numbers(
+        1, 10**9, 10**9, 10**9, 1.0, 10**9, 10**8, 10**8, -1, 80 * MB, -1, 5 * 10**9, 6 * 10**9, 70 * MB, 1
+    )
+    both = [RegionAccount().combine(order, since_start) for order in (
+        [(KEY, first), (KEY, second), (OTHER, UNCALLED), (OTHER, UNCALLED)],
+        [(OTHER, UNCALLED), (KEY, second), (KEY, first)],
+    )]  # fmt: skip
+    region, uncalled = both[0]
+
+    assert both[0] == both[1][::-1]
+    assert (region.calls, region.wall_seconds, region.squared_seconds) == (3, 4.0, 6.0)
+    assert (region.shortest_seconds, region.longest_seconds) == (1.0, 2.0)
+    assert (region.own_wall_seconds, region.cpu_seconds, region.own_cpu_seconds) == (2.0, 1.1, 0.6)
+    assert (region.entry_ram_bytes, region.exit_ram_bytes) == (50 * MB, 80 * MB)
+    assert (region.peak_ram_bytes, region.peak_ram_basis) == (90 * MB, "exact")
+    assert (region.first_seconds, region.last_seconds) == (0.0, 5.0)
+    assert (uncalled.calls, uncalled.shortest_seconds, uncalled.first_seconds) == (0, None, None)
+
+
+def test_processes_that_have_ended_are_kept_apart_as_long_as_they_are_few(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Then their calls are told together; what was met while they were inside is not lost."""
+    monkeypatch.setattr(module, "_MOST_ENDED", 2)
+    account = RegionAccount()
+    keys = [(pid, ("load",)) for pid in range(1, 7)]
+    account.take(dict.fromkeys(keys[:4], 1), {key[0]: key[0] * 100 * MB for key in keys})
+    account.take_gpus(GpuMoment(0.5, 2000 * MB, 80.0, 30.0))
+    account.take({keys[4]: 1}, {})
+    account.take_gpus(GpuMoment(0.5, 1000 * MB, None, None))
+    account.take({}, {})
+    account.take_gpus(GpuMoment(0.5, 9000 * MB, 80.0, 70.0))
+    for number, key in enumerate(keys):
+        account.retire(key, COUNTED, number % 2)
+    account.retire(keys[0], COUNTED, 0)
+    regions = {region.pid: region for region in account.combine([], since_start)}
+
+    assert sorted(regions) == [0, 1, 2]
+    assert [regions[pid].calls for pid in (0, 1, 2)] == [8, 4, 2]
+    assert [regions[pid].open_calls for pid in (0, 1, 2)] == [2, 0, 1]
+    assert (regions[0].peak_ram_bytes, regions[0].gpu_bytes) == (400 * MB, 2000 * MB)
+    assert (regions[0].energy_joules, regions[0].gpu_seconds, regions[1].energy_joules) == (60.0, 1.0, 30.0)

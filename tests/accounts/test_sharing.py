@@ -1,0 +1,137 @@
+"""Every shared page is counted once, as far as can be known."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from builders import MB, ROOT, process
+from gpu_tracker.accounts.sharing import NOTHING, Overlap, find_overlap, hold, is_torn
+from gpu_tracker.core.model import ProcessReading, SharingReading
+
+
+def fork(pid: int, parent: int = ROOT, **fields: int) -> ProcessReading:
+    """A copy of its parent that has not called exec."""
+    return process(pid, parent, is_forked_copy=True, **fields)
+
+
+def test_nobody_holds_nothing() -> None:
+    """An empty tree."""
+    assert hold([], {}) == NOTHING
+
+
+def test_one_process_holds_its_resident_set() -> None:
+    """Its files count as shared until it is known better."""
+    assert hold([process(rss=100, file=20)], {}) == (100 * MB, 100 * MB, 20 * MB)
+    assert hold([process(rss=100, file=20)], {ROOT: Overlap(0, 0, 0, 5 * MB)}).shared_bytes == 5 * MB
+
+
+def test_forked_copies_share_their_anonymous_memory() -> None:
+    """Four children of a process of 500 MB hold at least 500 MB together, and that is what counts."""
+    holding = hold([process(rss=500), *(fork(200 + n, rss=500) for n in range(4))], {})
+
+    assert holding.unique_bytes == 500 * MB
+    assert holding.ceiling_bytes == 2500 * MB
+
+
+def test_programs_of_their_own_share_only_files() -> None:
+    """Anonymous memory does not survive an exec."""
+    holding = hold([process(rss=300, file=10), process(201, ROOT, rss=200, file=20)], {})
+
+    assert holding.unique_bytes == (290 + 180 + 20) * MB
+    assert holding.shared_bytes == 20 * MB
+
+
+def test_shared_memory_of_several_programs_counts_once() -> None:
+    """Five processes map the same 300 MB."""
+    processes = [process(ROOT + n, rss=310, file=300) for n in range(5)]
+
+    assert hold(processes, {}).unique_bytes == (5 * 10 + 300) * MB
+
+
+def test_what_children_have_written_is_their_own_once_it_was_read() -> None:
+    """Each of two copies has written half of the 500 MB."""
+    parent, child = process(rss=500), fork(201, rss=500)
+    sharing = SharingReading(375 * MB, 375 * MB, 250 * MB)
+    overlaps = {reading.pid: find_overlap(reading, sharing) for reading in (parent, child)}
+    holding = hold([parent, child], overlaps)
+
+    assert holding.unique_bytes == 750 * MB
+    assert holding.shared_bytes == 250 * MB
+
+
+def test_growth_after_the_reading_is_private() -> None:
+    """New anonymous pages are nobody else's."""
+    parent, child = process(rss=500), fork(201, rss=500)
+    sharing = SharingReading(250 * MB, 250 * MB, 0)
+    overlaps = {reading.pid: find_overlap(reading, sharing) for reading in (parent, child)}
+
+    assert hold([parent, fork(201, rss=600)], overlaps).unique_bytes == 600 * MB
+
+
+def test_a_copy_of_a_copy_belongs_to_the_same_image() -> None:
+    """And a copy whose parent has gone stands for itself."""
+    grandchild = fork(202, 201, rss=500)
+
+    assert hold([process(rss=500), fork(201, rss=500), grandchild], {}).unique_bytes == 500 * MB
+    assert hold([process(rss=500), grandchild], {}).unique_bytes == 1000 * MB
+
+
+def test_copies_share_with_each_other_also_where_their_parent_does_not_count() -> None:
+    """Three workers of a parent of 400 MB hold those 400 MB once, and 120 MB each of their own."""
+    workers = [fork(201 + n, rss=520) for n in range(3)]
+    assert hold(workers, {}).unique_bytes == 520 * MB
+
+    sharing = SharingReading(220 * MB, 220 * MB, 120 * MB)
+    overlaps = {worker.pid: find_overlap(worker, sharing) for worker in workers}
+    assert hold(workers, overlaps).unique_bytes == 760 * MB
+
+
+def test_proportional_parts_of_the_whole_tree_are_the_truth() -> None:
+    """Pages that strangers map too are not counted in full; and nobody holds less than its largest process."""
+    tree = [process(rss=110, file=100), fork(201, rss=110, file=100)]
+    sharing = SharingReading(55 * MB, 5 * MB, 1 * MB)
+    overlaps = {reading.pid: find_overlap(reading, sharing) for reading in tree}
+
+    assert hold(tree, overlaps, is_whole_tree=True).unique_bytes == 110 * MB
+    assert hold(tree, overlaps).unique_bytes == 111 * MB
+
+
+def test_what_moved_while_it_was_read_is_torn() -> None:
+    """Pages that a child began to share, or ceased to share, between the reading of its parent and its own."""
+    tree = [process(rss=310, file=300), process(201, rss=110, file=100)]
+    sharings = {reading.pid: SharingReading(200 * MB, 10 * MB, 10 * MB) for reading in tree}
+
+    def moved(**child: int) -> bool:
+        return is_torn(tree, [tree[0], process(201, **child)], sharings)
+
+    assert moved(rss=140, file=130)
+    assert moved(rss=80, file=70)
+    assert moved(rss=100, file=100)
+    assert is_torn(tree, tree[:1], sharings)
+    assert not moved(rss=110, file=100)
+    assert not moved(rss=500, file=101)
+    assert not is_torn(tree, [*tree, process(202, rss=900)], sharings)
+
+
+_SIZES = st.integers(0, 1000)
+
+
+@given(st.lists(st.tuples(_SIZES, _SIZES, st.booleans(), _SIZES, _SIZES), min_size=1, max_size=6))
+def test_the_bounds_hold(shapes: list[tuple[int, int, bool, int, int]]) -> None:
+    """Never less than the largest process, never more than the sum; shared is a part of it."""
+    readings, overlaps = [], {}
+    for index, (rss, file, is_copy, pss, private) in enumerate(shapes):
+        reading = process(
+            ROOT + index, ROOT, rss=rss, file=min(file, rss), is_forked_copy=is_copy and index > 0
+        )
+        readings.append(reading)
+        pss = min(pss, rss)
+        overlaps[reading.pid] = find_overlap(
+            reading, SharingReading(pss * MB, pss * MB, min(private, pss) * MB)
+        )
+    for known in ({}, overlaps):
+        holding = hold(readings, known)
+        assert max(reading.rss_bytes - reading.file_bytes for reading in readings) <= holding.unique_bytes
+        assert holding.unique_bytes <= holding.ceiling_bytes == sum(r.rss_bytes for r in readings)
+        assert 0 <= holding.shared_bytes <= holding.unique_bytes

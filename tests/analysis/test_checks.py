@@ -1,0 +1,163 @@
+"""What an observation tells about measuring itself."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from gpu_tracker.analysis.checks import FAILED, FINE, NOTHING, WARNING, Finding, Signs, check_gpus
+from gpu_tracker.core.model import GpuLook
+from gpu_tracker.core.observation import ABSENT, BROKEN, SLOW, UNSUPPORTED, Missing, Reason, VendorLook
+from gpu_tracker.sources.gpu.guard import DENIED, LOST
+from observed import gpu, observation, process, reading, vendor
+
+
+def check(*vendors: VendorLook, **signs: Signs) -> tuple[Finding, ...]:
+    """The findings of an observation."""
+    return check_gpus(observation(*vendors), signs)
+
+
+def states(findings: tuple[Finding, ...], *expected: str) -> list[str]:
+    """What was found in these states."""
+    return [finding.what for finding in findings if finding.state in expected]
+
+
+def test_a_machine_on_which_everything_is_told_is_fine() -> None:
+    """Every figure of every device has its line."""
+    findings = check(vendor(reading(0), reading(1), gpus=(gpu(0, driver="550.1"), gpu(1, driver="550.1"))))
+
+    assert {finding.state for finding in findings} == {FINE}
+    assert findings[0].text == "2 devices read through nvml, driver 550.1"
+    assert len(findings) == 1 + 2 * 9
+
+
+def test_no_gpu_at_all_is_no_fault() -> None:
+    """One sentence says so."""
+    findings = check(
+        VendorLook("nvidia", missing=(Missing("nvml", ABSENT, "No library."),)), VendorLook("amd")
+    )
+
+    assert {finding.state for finding in findings} == {NOTHING}
+    assert findings[-1].text == "No GPU was found; everything else is measured."
+
+
+@pytest.mark.parametrize("kind", [BROKEN, SLOW])
+def test_a_driver_that_does_not_answer_is_a_fault(kind: str) -> None:
+    """Its own words are the reason."""
+    findings = check(
+        VendorLook("nvidia", missing=(Missing("nvml", kind, "It fails."), Missing("smi", ABSENT, "No smi.")))
+    )
+
+    assert findings == (Finding("GPUs", "NVIDIA", FAILED, "It fails."),)
+
+
+def test_hardware_without_a_driver_is_told_apart_by_whether_a_job_could_use_it() -> None:
+    """Device files are a fault; a device that is only on the bus is worth a word."""
+    absent = VendorLook("nvidia", missing=(Missing("nvml", ABSENT, "No library."),))
+
+    (usable,) = check(absent, nvidia=Signs(("0000:01:00.0",), ("/dev/nvidia0",)))
+    (unusable,) = check(absent, nvidia=Signs(("0000:01:00.0",)))
+    assert (usable.state, usable.text) == (FAILED, "/dev/nvidia0 is there, but: No library.")
+    assert unusable.state == WARNING
+    assert "0000:01:00.0" in unusable.text
+
+
+def test_the_second_best_source_is_fine_but_named() -> None:
+    """Why the best does not answer is a warning."""
+    findings = check(
+        vendor(
+            reading(),
+            source="nvidia_smi",
+            missing=(Missing("nvml", BROKEN, "No permission."), Missing("other", ABSENT, "None.")),
+        )
+    )
+
+    assert states(findings, WARNING, FAILED) == ["nvml"]
+    assert findings[1].text == "No permission. nvidia_smi is used instead."
+
+
+def test_a_driver_without_devices_is_nothing() -> None:
+    """A node without cards has the library too."""
+    findings = check(vendor())
+
+    assert {finding.state for finding in findings} == {NOTHING}
+
+
+@pytest.mark.parametrize(
+    ("reason", "state"),
+    [
+        (Reason("GPU-0", "utilization_percent", "Denied.", DENIED), FAILED),
+        (Reason("GPU-0", "utilization_percent", "None.", UNSUPPORTED), NOTHING),
+        (Reason("GPU-0", "utilization_percent", "Somehow."), FAILED),
+        (None, FAILED),
+    ],
+)
+def test_a_missing_figure_is_judged_by_its_reason(reason: Reason | None, state: str) -> None:
+    """What a device does not have is no fault; without a kind the important ones are."""
+    reasons = () if reason is None else (reason,)
+    findings = check(vendor(reading(utilization_percent=None), reasons=reasons))
+
+    assert [finding.state for finding in findings if finding.what == "utilization"] == [state]
+
+
+@pytest.mark.parametrize("reasons", [(), (Reason("GPU-0", "power_watts", "Somehow."),)])
+def test_a_missing_figure_of_no_weight_is_no_fault(reasons: tuple[Reason, ...]) -> None:
+    """Nobody's job is measured worse without the watts."""
+    findings = check(vendor(reading(power_watts=None), reasons=reasons))
+
+    assert states(findings, FAILED) == []
+    assert states(findings, NOTHING) == ["power"]
+
+
+def test_a_device_that_cannot_be_opened_is_a_fault() -> None:
+    """It is in no list of devices, only among the reasons."""
+    findings = check(
+        vendor(
+            reading(0),
+            reasons=(
+                Reason("GPU 1", "device", "Denied.", DENIED),
+                Reason("", "driver version", "Old.", UNSUPPORTED),
+            ),
+            notes=("Denied.", "A note."),
+        )
+    )
+
+    assert [(one.what, one.state, one.text) for one in findings[1:4]] == [
+        ("GPU 1", FAILED, "Denied."),
+        ("NVIDIA", NOTHING, "Old."),
+        ("NVIDIA", WARNING, "A note."),
+    ]
+
+
+@pytest.mark.parametrize("reasons", [(), (Reason("GPU-0", "used_bytes", "It was lost.", LOST),)])
+def test_a_lost_device_is_one_fault(reasons: tuple[Reason, ...]) -> None:
+    """Not one for each of its figures."""
+    findings = check(vendor(gpus=(gpu(),), look=GpuLook(1.0), reasons=reasons))
+
+    assert states(findings, FAILED) == ["device"]
+
+
+@pytest.mark.parametrize(
+    ("fields", "state"),
+    [
+        ({"processes": (process(), process(pid=5, mib=None))}, FINE),
+        ({"processes": (process(mib=None),)}, FAILED),
+        ({"lists": False}, FAILED),
+        ({"lists": False, "reasons": (Reason("GPU-0", "lists_processes", "No.", UNSUPPORTED),)}, NOTHING),
+    ],
+)
+def test_without_its_processes_a_device_says_little_of_a_job(fields: dict[str, Any], state: str) -> None:
+    """A list without sizes is no list."""
+    lists = fields.pop("lists", True)
+    findings = check(vendor(reading(lists_processes=lists), **fields))
+
+    assert [finding.state for finding in findings if finding.what == "processes"] == [state]
+
+
+def test_a_device_that_jobs_may_not_use_is_marked() -> None:
+    """It is measured all the same."""
+    findings = check(vendor(reading(), gpus=(gpu(is_visible=False),)))
+
+    assert states(findings, WARNING) == ["visible"]
+    assert states(findings, FAILED) == []

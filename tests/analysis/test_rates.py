@@ -1,0 +1,35 @@
+"""Rates between two looks."""
+
+from __future__ import annotations
+
+from gpu_tracker.analysis.rates import busy_cores, busy_cores_by_pid
+from gpu_tracker.core.observation import Holder, MachineLook
+from observed import observation
+
+
+def test_rates_are_differences_over_time() -> None:
+    """Four of the machine's cores, two of the process's."""
+    before, after = observation(at=100.0), observation(at=102.0)
+
+    assert busy_cores(before, after) == 4.0
+    assert busy_cores_by_pid(before, after) == {4242: 2.0}
+
+
+def test_one_look_has_no_rates() -> None:
+    """Nor have two of the same moment, or without a counter."""
+    look = observation()
+    blind = observation(at=101.0, machine=MachineLook(8, None))
+
+    assert busy_cores(None, look) is None
+    assert busy_cores_by_pid(None, look) == {}
+    assert busy_cores(look, look) is None
+    assert busy_cores(look, blind) is None
+    assert busy_cores(blind, look) is None
+
+
+def test_a_number_that_was_given_again_has_no_rate() -> None:
+    """The new process has used less than the old one had; a newcomer was not there before."""
+    before = observation(at=100.0, holders=(Holder(1, cpu_seconds=50.0),))
+    after = observation(at=101.0, holders=(Holder(1, cpu_seconds=1.0), Holder(2, cpu_seconds=1.0)))
+
+    assert busy_cores_by_pid(before, after) == {}

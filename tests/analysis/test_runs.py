@@ -1,0 +1,114 @@
+"""Past runs: described, chosen, sorted."""
+
+from __future__ import annotations
+
+import pytest
+
+from gpu_tracker.analysis.runs import (
+    SORTS,
+    ListedRun,
+    choose,
+    list_run,
+    parse_age,
+    parse_condition,
+    sort_runs,
+)
+from gpu_tracker.core.moments import parse_moment
+from gpu_tracker.reports.text import tell_ending
+from recorded import run
+
+LONG_AGO = 1e9
+OLD = ListedRun("old", "", "", 100.0, ("python", "Train.py"), "node1", 60.0, "exited", 0, 9e9, None, 2.0)
+NEW = ListedRun("new", "", "", 200.0, ("make",), "node2", 5.0, "killed", None, 1e9, 4e9, 1.0)
+DAMAGED = ListedRun("damaged", "It is no recording.", ending="damaged")
+
+
+def test_a_run_is_listed_with_its_figures() -> None:
+    """When, what, how long, how it ended, and what it used."""
+    listed = list_run("x.jsonl", run(10.0, 500, 3), LONG_AGO)
+
+    assert (listed.started_seconds, listed.command) == (1769860800.0, ("python", "train.py"))
+    assert (listed.seconds, listed.ending, listed.exit_code) == (10.0, "exited", 3)
+    assert (listed.peak_ram_bytes, listed.peak_gpu_bytes, listed.mean_cores) == (500e6, None, 1.0)
+
+
+def test_a_run_without_an_end_runs_as_long_as_its_file_grows() -> None:
+    """A window of a long run may be minutes long."""
+    cut = run(end=None)
+    month = run(30 * 86400.0, end=None)
+
+    assert [list_run("", cut, ago).ending for ago in (1.0, 60.0)] == ["running", "killed"]
+    assert list_run("", month, 500.0).ending == "running"
+    assert list_run("", cut, 1.0).exit_code is None
+
+
+def test_a_moment_that_is_none_is_not_known() -> None:
+    """Whatever a header says."""
+    assert parse_moment("2026-01-31T12:00:00+01:00") == 1769857200.0
+    assert parse_moment("2026-01-31T12:00:00") is None
+    assert parse_moment("yesterday") is None
+
+
+@pytest.mark.parametrize(
+    ("condition", "names"),
+    [
+        ("command~train", ["old"]),
+        ("host~node", ["old", "new"]),
+        ("end ~ killed", ["new"]),
+        ("file~e", ["new", "damaged"]),
+        ("end~Exit code 0", ["old"]),
+        ("end~exited", []),
+        ("time>10s", ["old"]),
+        ("time>5", ["old"]),
+        ("time < 1min", ["new"]),
+        ("ram>2GB", ["old"]),
+        ("gpu>1GB", ["new"]),
+        ("cores>1.5", ["old"]),
+    ],
+)
+def test_runs_are_chosen_by_what_they_are(condition: str, names: list[str]) -> None:
+    """What is not known meets no condition on numbers; an end is what the list shows of it."""
+    chosen = choose([OLD, NEW, DAMAGED], [parse_condition(condition)], None, tell_ending)
+
+    assert [listed.path for listed in chosen] == names
+
+
+def test_runs_are_chosen_by_age() -> None:
+    """Also together with conditions."""
+    assert choose([OLD, NEW, DAMAGED], [], 150.0, tell_ending) == [NEW]
+    assert choose([OLD, NEW], [parse_condition("command~train")], 150.0, tell_ending) == []
+    assert parse_age("7d") == 7 * 86400
+
+
+@pytest.mark.parametrize(
+    "text", ["", "train", "colour~red", "command>3", "time>8GB", "cores>3s", "ram>much", "ram>5"]
+)
+def test_a_condition_that_makes_no_sense_is_refused(text: str) -> None:
+    """In a sentence."""
+    with pytest.raises(ValueError) as refused:
+        parse_condition(text)
+    assert str(refused.value).endswith(".")
+
+
+@pytest.mark.parametrize("text", ["7", "8GB", "-3d", "soon"])
+def test_an_age_is_a_stretch_of_time(text: str) -> None:
+    """Nothing else."""
+    with pytest.raises(ValueError):
+        parse_age(text)
+
+
+@pytest.mark.parametrize(
+    ("by", "names"),
+    [
+        ("when", ["new", "old", "damaged"]),
+        ("time", ["old", "new", "damaged"]),
+        ("ram", ["old", "new", "damaged"]),
+        ("gpu", ["new", "old", "damaged"]),
+        ("cores", ["old", "new", "damaged"]),
+        ("command", ["new", "old", "damaged"]),
+    ],
+)
+def test_runs_are_sorted_and_what_is_not_known_comes_last(by: str, names: list[str]) -> None:
+    """Newest or largest first."""
+    assert by in SORTS
+    assert [listed.path for listed in sort_runs([DAMAGED, OLD, NEW], by)] == names

@@ -1,0 +1,132 @@
+"""`gput.compare`: recorded runs side by side."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import gpu_tracker as gput
+from gpu_tracker.core.errors import RecordingError, UsageError
+from recorded import run, write
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> Path:
+    """Four runs before, four after: slower by a fifth."""
+    for number in range(4):
+        write(tmp_path / "before" / f"{number}.jsonl", run(10.0 + number / 100))
+        write(tmp_path / "after" / f"{number}.jsonl", run(12.0 + number / 100))
+    return tmp_path
+
+
+def test_files_lists_and_directories_are_groups(runs: Path) -> None:
+    """Named after themselves unless there are names."""
+    report = gput.compare(runs / "before", [runs / "after" / "0.jsonl", str(runs / "after" / "1.jsonl")])
+    named = gput.compare(runs / "before", runs / "after" / "0.jsonl", names=["old", "new"])
+
+    assert [tuple(group) for group in report.comparison.groups] == [("before", 4), ("group 2", 2)]
+    assert [tuple(group) for group in named.comparison.groups] == [("old", 4), ("new", 1)]
+
+
+def test_a_report_is_printed_read_and_checked(runs: Path) -> None:
+    """In one breath."""
+    report = gput.compare(runs / "before", runs / "after")
+
+    assert isinstance(report, gput.ComparisonReport)
+    assert "after against before, beyond noise (*):\n  time +20 %" in str(report)
+    assert not str(report).endswith("\n")
+    assert report.to_json()["figures"][0]["groups"][1]["verdict"] == "changed"
+    assert report.check("time > +10%", "peak_ram > +10%") == [
+        "'time > +10%' is true of after: time is 12 s, 1.200 times that of the first group."
+    ]
+
+
+def test_groups_of_the_same_name_are_told_apart(runs: Path) -> None:
+    """By their number."""
+    report = gput.compare(runs / "before" / "0.jsonl", runs / "after" / "0.jsonl")
+
+    assert [group.name for group in report.comparison.groups] == ["0", "0 (2)"]
+
+
+def test_a_damaged_file_in_a_directory_is_left_out_and_said(runs: Path) -> None:
+    """One that was named is an error."""
+    damaged = runs / "after" / "damaged.jsonl"
+    damaged.write_text("nonsense\n")
+    report = gput.compare(runs / "before", runs / "after")
+
+    assert report.comparison.groups[1].runs == 4
+    assert "is not a recording" in report.comparison.notes[0]
+    with pytest.raises(RecordingError, match="is not a recording"):
+        gput.compare(damaged)
+
+
+def test_requests_that_make_no_sense_are_refused(runs: Path, tmp_path: Path) -> None:
+    """With a sentence each."""
+    (tmp_path / "empty").mkdir()
+    report = gput.compare(runs / "before")
+
+    with pytest.raises(UsageError, match="There is nothing to compare"):
+        gput.compare()
+    with pytest.raises(UsageError, match="There are 1 groups, and 2 names"):
+        gput.compare(runs / "before", names=["a", "b"])
+    with pytest.raises(UsageError, match="There is no recording to read"):
+        gput.compare(tmp_path / "empty")
+    with pytest.raises(UsageError, match="an empty group"):
+        gput.compare([])
+    with pytest.raises(UsageError, match="is no limit"):
+        report.check("nonsense")
+    with pytest.raises(UsageError, match="needs something to compare with"):
+        report.check("time > +10%")
+
+
+def test_a_pickle_is_not_opened_as_one(tmp_path: Path) -> None:
+    """Whatever it is called: nothing in it is ever run."""
+    proof = tmp_path / "proof"
+    evil = tmp_path / "evil.jsonl"
+    evil.write_bytes(b"cos\nsystem\n(S'touch " + str(proof).encode() + b"'\ntR.")
+    with pytest.raises(RecordingError):
+        gput.compare(evil)
+
+    assert not proof.exists()
+
+
+def test_comparing_loads_neither_the_tracker_nor_anything_that_unpickles() -> None:
+    """It only reads."""
+    code = (
+        "import sys, gpu_tracker\n"
+        "gpu_tracker.compare\n"
+        "print('gpu_tracker.api.tracker' in sys.modules, 'pickle' in sys.modules)"
+    )
+
+    assert subprocess.check_output([sys.executable, "-I", "-c", code], text=True).split() == [
+        "False",
+        "False",
+    ]
+
+
+def test_a_recording_counts_once_in_its_group(runs: Path) -> None:
+    """However often it is named: it is no repeat of itself."""
+    one = runs / "after" / "0.jsonl"
+    report = gput.compare(runs / "before", [one, runs / "after", f"{runs}/after/../after/0.jsonl"])
+
+    assert [group.runs for group in report.comparison.groups] == [4, 4]
+    assert sum(note.startswith("Counted once: ") for note in report.comparison.notes) == 2
+
+
+def test_metrics_that_are_damaged_are_not_compared(runs: Path) -> None:
+    """They are looked at last."""
+    from gpu_tracker.core.model import MetricRow
+
+    path = write(runs / "logged.jsonl", run(metrics=(MetricRow(1.0, {"loss": 0.5}),)))
+    path.write_text(path.read_text().replace('"loss":[0.5]', '"loss":["low"]'))
+    with pytest.raises(RecordingError, match="is damaged"):
+        gput.compare(path)
+
+
+def test_a_limit_about_what_no_run_has_is_refused(runs: Path) -> None:
+    """A misspelt gate would be open for ever."""
+    with pytest.raises(UsageError, match="no run has a region 'typo'"):
+        gput.compare(runs / "before").check("regions.typo.time > 1s")

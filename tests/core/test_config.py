@@ -1,0 +1,111 @@
+"""Every parameter is checked before anything starts, each with one clear sentence."""
+
+from __future__ import annotations
+
+import math
+import os
+from typing import Any
+
+import pytest
+
+from gpu_tracker.core.config import (
+    Settings,
+    check,
+    check_gpu_uuids,
+    check_gpu_vendors,
+    check_process_id,
+    read_process_source,
+)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "sentence"),
+    [
+        (
+            {"sleep_time": 0.005},
+            "Sleep time of 0.005 is invalid. Must be at least 0.01 seconds.",
+        ),
+        ({"sleep_time": -1}, "Sleep time of -1 is invalid. Must be at least 0.01 seconds."),
+        ({"sleep_time": math.inf}, "Sleep time of inf is invalid. Must be at least 0.01 seconds."),
+        ({"sleep_time": math.nan}, "Sleep time of nan is invalid. Must be a number."),
+        ({"sleep_time": "1"}, "Sleep time of '1' is invalid. Must be a number."),
+        ({"sleep_time": None}, "Sleep time of None is invalid. Must be a number."),
+        ({"sleep_time": True}, "Sleep time of True is invalid. Must be a number."),
+        (
+            {"n_expected_cores": 0},
+            "0 is not a valid number of expected cores. Must be a whole number of at least 1.",
+        ),
+        (
+            {"n_expected_cores": "4"},
+            "'4' is not a valid number of expected cores. Must be a whole number of at least 1.",
+        ),
+        (
+            {"max_overhead": 0},
+            "max_overhead of 0 is invalid. Must be a share of one core, above 0 and at most 1.",
+        ),
+    ],
+)
+def test_wrong_settings_are_refused(wrong: dict[str, Any], sentence: str) -> None:
+    """One sentence says what is wrong and what would be right."""
+    with pytest.raises(ValueError) as caught:
+        check(Settings(**wrong))
+
+    assert str(caught.value) == sentence
+
+
+@pytest.mark.parametrize("name", ["ram_unit", "gpu_ram_unit", "time_unit"])
+def test_wrong_units_are_refused(name: str) -> None:
+    """In each of the three places."""
+    with pytest.raises(ValueError, match="is not a valid"):
+        check(Settings()._replace(**{name: "parsecs"}))  # type: ignore[arg-type]
+
+
+def test_right_settings_pass_unchanged() -> None:
+    """The fastest and the plainest."""
+    settings = Settings(sleep_time=0.01, n_expected_cores=3, max_overhead=1)
+
+    assert check(settings) == settings
+
+
+def test_gpu_uuids_are_a_set_of_strings() -> None:
+    """Duplicates do not count twice, and a single name is not a list of letters."""
+    assert check_gpu_uuids(None) is None
+    assert check_gpu_uuids(["b", "a", "b"]) == ("a", "b")
+    assert check_gpu_uuids("GPU-1") == ("GPU-1",)
+    with pytest.raises(ValueError, match="the set is empty"):
+        check_gpu_uuids(set())
+    with pytest.raises(ValueError, match="must be a string"):
+        check_gpu_uuids([3])  # type: ignore[list-item]
+
+
+@pytest.mark.parametrize("wrong", [0, -5, "abc", True, 1.5])
+def test_a_process_id_is_a_positive_whole_number(wrong: Any) -> None:
+    """Everything else is refused at once."""
+    with pytest.raises(ValueError, match="is not a valid process ID"):
+        check_process_id(wrong)
+
+
+def test_no_process_id_means_this_process() -> None:
+    """The paper's default."""
+    assert check_process_id(None) == os.getpid()
+    assert check_process_id(17) == 17
+
+
+def test_the_environment_may_choose_the_process_source(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For a kernel whose /proc is not what it seems."""
+    monkeypatch.delenv("GPU_TRACKER_SOURCE", raising=False)
+    assert read_process_source() is None
+    monkeypatch.setenv("GPU_TRACKER_SOURCE", "portable")
+    assert read_process_source() == "portable"
+    monkeypatch.setenv("GPU_TRACKER_SOURCE", "tarot")
+    with pytest.raises(ValueError, match="names no process source"):
+        read_process_source()
+
+
+def test_vendors_are_chosen_by_name() -> None:
+    """One, several, or none at all; everybody's unless asked."""
+    assert check_gpu_vendors(None) is None
+    assert check_gpu_vendors("none") == ()
+    assert check_gpu_vendors("amd,nvidia") == check_gpu_vendors(["amd", "nvidia"]) == ("nvidia", "amd")
+    with pytest.raises(ValueError, match='"voodoo" is not a valid GPU vendor'):
+        check_gpu_vendors("voodoo")

@@ -1,0 +1,107 @@
+"""One look for people: its parts find each other, and it survives the pipe."""
+
+from __future__ import annotations
+
+import marshal
+
+from gpu_tracker.core.model import GpuLook
+from gpu_tracker.core.observation import (
+    ABSENT,
+    BROKEN,
+    UNSUPPORTED,
+    Holder,
+    Missing,
+    Reason,
+    VendorLook,
+    decode,
+    encode,
+    list_gpus,
+    list_notes,
+    name_vendor,
+)
+from gpu_tracker.sources.gpu import guard
+from observed import GIB, gpu, observation, process, reading, vendor
+
+
+def test_an_observation_comes_out_of_the_pipe_as_it_went_in() -> None:
+    """Every value class is itself again at the other end."""
+    sent = observation(
+        vendor(
+            reading(),
+            processes=(process(),),
+            details={"GPU-0": {"pstate": "P0", "fan.speed": 30.0}},
+            reasons=(Reason("GPU-0", "energy_joules", "Not told.", UNSUPPORTED),),
+            notes=("Something.",),
+        ),
+        VendorLook("amd", missing=(Missing("amd", ABSENT, "No AMD."),)),
+    )
+    received = decode(marshal.loads(marshal.dumps(encode(sent))))
+
+    assert received == sent
+    assert repr(received) == repr(sent)
+
+
+def test_a_device_comes_with_what_belongs_to_it() -> None:
+    """Its processes, the largest first, and who they are; strangers are only numbers."""
+    look = observation(
+        vendor(
+            reading(0),
+            reading(1),
+            processes=(process(0, 7, None), process(0, 4242, 5), process(0, 9, 10), process(1, 8)),
+        )
+    )
+    first, second = list_gpus(look)
+
+    assert [one.reading.pid for one in first.processes] == [9, 4242, 7]
+    assert first.processes[1].holder.command_line == "python train.py"
+    assert first.processes[2].holder == Holder(7)
+    assert first.processes[2].holder.command_line is None
+    assert [one.reading.pid for one in second.processes] == [8]
+
+
+def test_free_memory_is_neither_used_nor_reserved() -> None:
+    """And not known if one of the others is not."""
+    look = observation(
+        vendor(reading(0), reading(1, used_bytes=None), reading(2, reserved_bytes=None, used_bytes=50 * GIB))
+    )
+
+    assert [one.free_bytes for one in list_gpus(look)] == [29 * GIB, None, 0]
+
+
+def test_a_device_that_was_not_read_is_listed_without_figures() -> None:
+    """Its place in the list is kept."""
+    look = observation(vendor(gpus=(gpu(0),), look=GpuLook(1.0)), vendor(gpus=(gpu(1),), look=None))
+
+    assert [(one.reading.used_bytes, one.reading.lists_processes) for one in list_gpus(look)] == [
+        (None, False),
+        (None, False),
+    ]
+
+
+def test_trouble_is_said_and_what_is_usual_is_not() -> None:
+    """A broken driver and a denied figure are trouble; an absent vendor and a missing fan are not."""
+    look = observation(
+        vendor(
+            reading(),
+            reasons=(
+                Reason("GPU-0", "fan.speed", "It has no fan.", UNSUPPORTED),
+                Reason("GPU-0", "power_watts", "Denied.", guard.DENIED),
+                Reason("GPU-0", "energy_joules", "No kind."),
+            ),
+            notes=("It has no fan.", "Denied.", "Something else."),
+            missing=(Missing("other", BROKEN, "Nobody needs it."),),
+        ),
+        VendorLook("amd", missing=(Missing("amd", ABSENT, "None."), Missing("amd2", BROKEN, "Broken."))),
+    )
+
+    assert list_notes(look) == ("Denied.", "Something else.", "Broken.")
+
+
+def test_the_kind_that_is_no_fault_is_the_sources_own() -> None:
+    """Two rooms that may not meet agree on the word."""
+    assert UNSUPPORTED == guard.UNSUPPORTED
+
+
+def test_vendors_are_written_as_they_write_themselves() -> None:
+    """One that we do not know by its own name."""
+    assert (name_vendor("nvidia"), name_vendor("moore")) == ("NVIDIA", "moore")

@@ -1,0 +1,58 @@
+"""Widths on a screen."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gpu_tracker.core.text import BOLD, RED, Span, align, clip, count_cells, neutralize, pad, paint
+
+
+def test_wide_letters_take_two_cells_and_marks_none() -> None:
+    """As every terminal draws them."""
+    assert [count_cells(text) for text in ("abc", "日本", "e\u0301", "…")] == [3, 4, 1, 1]
+
+
+def test_a_text_is_cut_where_it_no_longer_fits() -> None:
+    """A wide letter is never cut in half."""
+    assert clip("日本語", 5) == "日本…"
+    assert clip("日本語", 4) == "日…"
+    assert clip("日本語", 6) == "日本語"
+    assert clip("e\u0301" * 3, 3) == "e\u0301" * 3
+    assert clip("e\u0301" * 4, 3) == "e\u0301" * 2 + "…"
+    assert clip("abc", 3) == "abc"
+    assert clip("abc", 0) == ""
+    assert clip("abc", 1) == "…"
+    assert clip("abc", 2, "...") == ".."
+
+
+@given(st.text(), st.integers(0, 40))
+def test_no_text_becomes_wider_than_its_place(text: str, cells: int) -> None:
+    """Whatever somebody calls a process."""
+    assert count_cells(clip(neutralize(text), cells)) <= cells
+    assert count_cells(paint([Span(text), Span(text, RED)], cells, has_colour=False)) <= cells
+
+
+@given(st.text())
+def test_nothing_that_a_terminal_obeys_is_left(text: str) -> None:
+    """Control characters, line separators and changes of direction become question marks."""
+    assert neutralize(text).isprintable()
+
+
+def test_styles_are_closed_where_they_end() -> None:
+    """And left out where there are no colours."""
+    spans = [Span("a", BOLD), Span("b"), Span("cd", RED)]
+
+    assert paint(spans, 10, has_colour=True) == "\x1b[1ma\x1b[0mb\x1b[31mcd\x1b[0m"
+    assert paint(spans, 3, has_colour=True) == "\x1b[1ma\x1b[0mb\x1b[31m…\x1b[0m"
+    assert paint(spans, 2, has_colour=False) == "ab"
+
+
+def test_numbers_are_filled_from_the_left() -> None:
+    """Words from the right."""
+    assert (pad("7", 3, is_number=True), pad("日", 3)) == ("  7", "日 ")
+
+
+def test_words_stand_left_and_numbers_right() -> None:
+    """Without blanks at the end of a line."""
+    assert align([("a", "10", "x"), ("long", "9", "")], frozenset({0, 2})) == ["a     10  x", "long   9"]

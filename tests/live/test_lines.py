@@ -1,0 +1,48 @@
+"""What `watch` writes into a pipe."""
+
+from __future__ import annotations
+
+import json
+
+from gpu_tracker.core.observation import MachineLook
+from gpu_tracker.live.lines import build_lines, build_object, head_line, render_object
+from observed import MIB, observation, process, reading, vendor
+
+
+def test_a_line_per_device_under_the_names_of_its_columns() -> None:
+    """Every figure below its name, dashes for what is not known."""
+    blind = reading(1, used_bytes=None, utilization_percent=None, lists_processes=False)
+    look = vendor(reading(0), blind, processes=(process(),))
+    before, now = observation(look, at=100.0), observation(look, at=102.0)
+    first, second = build_lines(before, now)
+    names = head_line().removeprefix("# ").split()
+    told = dict(zip(names, first.split(), strict=True))
+
+    assert (told["gpu"], told["used_MiB"], told["gpu_%"], told["procs"]) == ("0", "10240", "55", "1")
+    assert (told["cpu_%"], told["ram_MiB"]) == ("50", str(16 * 10**9 // MIB))
+    assert len(first) == len(second) == len(head_line())
+    assert second.split()[2:5] == ["-", "40960", "-"]
+    assert second.split()[9] == "-"
+
+
+def test_a_machine_without_gpus_has_one_line() -> None:
+    """For its CPU and memory."""
+    (line,) = build_lines(None, observation(machine=MachineLook(8, None)))
+
+    assert len(line.split()) == len(head_line().removeprefix("# ").split())
+    assert set(line.split()[1:]) == {"-"}
+
+
+def test_an_object_has_everything_in_base_units() -> None:
+    """And null for what is not known."""
+    look = vendor(reading(power_watts=None), processes=(process(),))
+    told = json.loads(render_object(build_object(observation(look, at=100.0), observation(look, at=102.0))))
+    (device,) = told["gpus"]
+    (on_it,) = device["processes"]
+
+    assert told["machine"]["busy_cores"] == 4.0
+    assert (device["uuid"], device["power_watts"], device["temperature_celsius"]) == ("GPU-0", None, 61.0)
+    assert device["used_bytes"] + device["reserved_bytes"] + device["free_bytes"] == device["memory_bytes"]
+    assert (on_it["pid"], on_it["command"], on_it["busy_cores"]) == (4242, "python train.py", 2.0)
+    assert told["time"][10] == "T"
+    assert told["notes"] == []

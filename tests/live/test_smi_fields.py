@@ -1,0 +1,134 @@
+"""nvidia-smi's names, and its way to write."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from gpu_tracker.core.errors import UsageError
+from gpu_tracker.core.observation import Holder, list_gpus
+from gpu_tracker.live.smi_fields import (
+    GPU_FIELDS,
+    PROCESS_FIELDS,
+    Field,
+    Row,
+    find_fields,
+    list_fields,
+    render_csv,
+    render_heading,
+    render_json,
+)
+from observed import MIB, observation, process, reading, vendor
+
+
+def row(**fields: Any) -> Row:
+    """A row about the first device and its first process."""
+    look = observation(
+        vendor(
+            reading(**fields),
+            processes=(process(),),
+            details={"GPU-0": {"pstate": "P0", "fan.speed": 30.0, "power.limit": 300.0}},
+        )
+    )
+    (device,) = list_gpus(look)
+    return Row(look, 1, device, device.processes[0])
+
+
+def ask(names: str, *, has_units: bool = True, **fields: Any) -> str:
+    """One line of CSV."""
+    return render_csv(row(**fields), find_fields(names, GPU_FIELDS), has_units=has_units)
+
+
+def test_only_details_cost_another_question() -> None:
+    """What is read anyway needs none."""
+    assert [field.needs_details for field in find_fields("memory.used,pstate", GPU_FIELDS)] == [False, True]
+
+
+def test_headings_have_units_and_the_long_names() -> None:
+    """As nvidia-smi writes them, whatever the user wrote."""
+    names = "index, gpu_name,memory.used,utilization.gpu,temperature,clocks.sm,power.draw"
+
+    assert render_heading(find_fields(names, GPU_FIELDS)) == (
+        "index, name, memory.used [MiB], utilization.gpu [%], temperature.gpu, clocks.current.sm [MHz], "
+        "power.draw [W]"
+    )
+
+
+def test_cells_have_nvidia_smis_units() -> None:
+    """Whole MiB and percent, watts to the hundredth, temperatures bare."""
+    names = "index,memory.total,memory.used,memory.free,utilization.gpu,temperature.gpu,power.draw,pstate,fan.speed"
+
+    assert ask(names) == "0, 40960 MiB, 10240 MiB, 29696 MiB, 55 %, 61, 250.40 W, P0, 30 %"
+    assert ask(names, has_units=False) == "0, 40960, 10240, 29696, 55, 61, 250.40, P0, 30"
+
+
+def test_what_is_not_known_is_not_available() -> None:
+    """With and without units."""
+    assert ask("utilization.gpu,serial", utilization_percent=None) == "[N/A], [N/A]"
+    assert ask("utilization.gpu", utilization_percent=None, has_units=False) == "[N/A]"
+
+
+def test_limits_are_words() -> None:
+    """None holds the clocks down, two do, or nobody knows."""
+    assert ask("limits", limits=()) == "none"
+    assert ask("limits", limits=("power", "heat")) == "power heat"
+    assert ask("limits", limits=None) == "[N/A]"
+
+
+def test_json_has_base_units_and_null() -> None:
+    """Bytes instead of MiB."""
+    fields = find_fields("memory.used,power.draw,temperature,serial,timestamp", GPU_FIELDS)
+    told = json.loads(render_json(row(), fields))
+
+    assert told["memory.used"] == 10240 * MIB
+    assert (told["power.draw"], told["temperature.gpu"], told["serial"]) == (250.4, 61.0, None)
+    assert told["timestamp"][4] == "/"
+
+
+def test_processes_have_fields_of_their_own() -> None:
+    """nvidia-smi's, and ours."""
+    fields = find_fields("gpu_uuid,pid,process_name,used_memory,utilization.sm,user,command", PROCESS_FIELDS)
+
+    assert render_csv(row(), fields, has_units=True) == (
+        "GPU-0, 4242, python, 1234 MiB, 50 %, anna, python train.py"
+    )
+
+
+def test_a_cell_stays_one_cell() -> None:
+    """Commas and control characters of a command do not make another, or another line."""
+    here = row()
+    assert here.process is not None
+    hostile = here.process._replace(holder=Holder(4242, "eve", ("a,b", "c\nd\x1b[2J")))
+    fields = find_fields("command,process_name", PROCESS_FIELDS)
+
+    assert render_csv(here._replace(process=hostile), fields, has_units=True) == "a?b c?d?[2J, a?b"
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("memory.usd", "Did you mean memory.used or"),
+        ("MEMORY.USD", "Did you mean memory.used or"),
+        ("ecc", "ecc.mode.current"),
+        ("qqqq", "`--help-fields` lists them."),
+        ("", "`--help-fields` lists them."),
+    ],
+)
+def test_an_unknown_field_is_refused_with_its_neighbours(name: str, hint: str) -> None:
+    """In one sentence."""
+    with pytest.raises(UsageError, match="is not known") as caught:
+        find_fields(name, GPU_FIELDS)
+
+    assert hint in str(caught.value)
+
+
+@pytest.mark.parametrize("fields", [GPU_FIELDS, PROCESS_FIELDS])
+def test_every_field_is_listed_once_and_can_be_asked(fields: tuple[Field, ...]) -> None:
+    """No two fields share a name."""
+    names = [name for field in fields for name in (field.name, *field.aliases)]
+
+    assert len(names) == len(set(names))
+    assert list_fields(fields).count("\n") == len(fields)
+    assert render_csv(row(), find_fields(",".join(names), fields), has_units=True)

@@ -1,0 +1,49 @@
+"""Files, directories and patterns."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from gpu_tracker.core.errors import RecordingError
+from gpu_tracker.recording.find import find_recordings, name_place
+
+
+def test_a_directory_is_its_recordings(tmp_path: Path) -> None:
+    """By name, and nothing else that lies there."""
+    for name in ("b.jsonl", "a.jsonl", "notes.txt"):
+        (tmp_path / name).touch()
+    (tmp_path / "c.jsonl").mkdir()
+    os.mkfifo(tmp_path / "d.jsonl")
+
+    assert find_recordings(str(tmp_path)) == [str(tmp_path / "a.jsonl"), str(tmp_path / "b.jsonl")]
+
+
+def test_a_pattern_is_what_it_matches_unless_a_file_is_called_so(tmp_path: Path) -> None:
+    """Also directories."""
+    (tmp_path / "runs1").mkdir()
+    (tmp_path / "runs1" / "a.jsonl").touch()
+    odd = tmp_path / "odd[1].jsonl"
+    odd.touch()
+
+    assert find_recordings(f"{tmp_path}/runs*") == [str(tmp_path / "runs1" / "a.jsonl")]
+    assert find_recordings(str(odd)) == [str(odd)]
+    assert find_recordings("plain.jsonl") == ["plain.jsonl"]
+
+
+def test_a_directory_that_cannot_be_read_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In one sentence; root may read any, so the refusal is made up."""
+
+    def refuse(place: str) -> list[str]:
+        raise PermissionError(13, os.strerror(13))
+
+    monkeypatch.setattr(os, "listdir", refuse)
+    with pytest.raises(RecordingError, match="Permission denied"):
+        find_recordings(str(tmp_path))
+
+
+def test_a_place_is_called_by_its_last_part() -> None:
+    """Without the suffix."""
+    assert [name_place(place) for place in ("runs/a.jsonl", "runs/after/", ".")] == ["a", "after", "."]

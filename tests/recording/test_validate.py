@@ -1,0 +1,80 @@
+"""A value holds what its class says."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from gpu_tracker.core.model import GpuCounters, RamPeak
+from gpu_tracker.recording.validate import check, check_metrics
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        GpuCounters("a", limited_seconds=(("heat", 1.5), ("power", 2))),
+        GpuCounters("a", energy_joules=None),
+        RamPeak(2**63 - 1),
+    ],
+)
+def test_what_fits_is_accepted(value: Any) -> None:
+    """Whole numbers are numbers too."""
+    check(value)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        GpuCounters("a", limited_seconds=(("heat", float("inf")),)),
+        GpuCounters("a", limited_seconds=(("heat", 2**63),)),
+        GpuCounters("a", limited_seconds=(("heat", [1.0]),)),  # type: ignore[arg-type]
+        GpuCounters("a", limited_seconds=(("heat", "1.0"),)),  # type: ignore[arg-type]
+        GpuCounters("a", limited_seconds=((None, 1.0),)),  # type: ignore[arg-type]
+        GpuCounters("a", limited_seconds=(("heat", 1.0, 2.0),)),  # type: ignore[arg-type]
+        GpuCounters("a", limited_seconds=(5.0,)),  # type: ignore[arg-type]
+        GpuCounters("a", limited_seconds=5.0),  # type: ignore[arg-type]
+        GpuCounters("a", energy_joules="5"),  # type: ignore[arg-type]
+        RamPeak(2**63),
+        RamPeak(1.5),  # type: ignore[arg-type]
+        RamPeak(True),
+    ],
+)
+def test_what_does_not_fit_is_refused(value: Any) -> None:
+    """Of another type, not finite, or out of this world."""
+    with pytest.raises(ValueError):
+        check(value)
+
+
+GOOD: dict[str, Any] = {
+    "at": [1, 2.5],
+    "pid": [7, 8],
+    "step": [None, "nan"],
+    "values": {"loss": [1e300, "nan"], "n": [None, 3]},
+}
+
+
+def test_columns_that_fit_are_accepted() -> None:
+    """A loss that has become nan is news, and may be as large as it likes before."""
+    check_metrics(GOOD)
+    check_metrics({"at": [], "pid": [], "step": [], "values": {}})
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"at": [1, None]},
+        {"at": [1, 2**63]},
+        {"pid": [7, 1.5]},
+        {"pid": [7, True]},
+        {"step": [None, "3"]},
+        {"step": [10**400, 3]},
+        {"values": {"loss": [1.0, 10**400]}},
+        {"values": {"loss": [1.0, "low"]}},
+        {"values": {"loss": [1.0, [2.0]]}},
+    ],
+)
+def test_columns_that_do_not_fit_are_refused(wrong: dict[str, Any]) -> None:
+    """One value is enough."""
+    with pytest.raises(ValueError):
+        check_metrics({**GOOD, **wrong})

@@ -1,0 +1,204 @@
+"""The observer, with vendors that do what they should not."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from gpu_tracker.core.model import Gpu, GpuLook, GpuProcessReading, GpuReading
+from gpu_tracker.core.observation import ABSENT, BROKEN, SLOW
+from gpu_tracker.sampler.observer import Observer, Wish
+from gpu_tracker.sources import GPU_SOURCES, NotAvailableError
+
+
+class Fake:
+    """A source with one device, and whatever a test adds."""
+
+    reasons: dict[tuple[str, str], str]
+    kinds: dict[tuple[str, str], str]
+
+    def __init__(self, *percents: float | None, pid: int = 0) -> None:
+        self.gpus = (Gpu(0, "uuid", "name", None),)
+        self.reasons, self.kinds = {}, {}
+        self.reads = 0
+        self.pause_seconds = 0.0
+        self._percents = percents
+        self._pid = pid
+
+    def read(self, pids: frozenset[int] | None) -> GpuLook:
+        """Give the next percentage."""
+        time.sleep(self.pause_seconds)
+        percent = self._percents[min(self.reads, len(self._percents) - 1)]
+        self.reads += 1
+        processes = (GpuProcessReading("uuid", self._pid),) if self._pid else ()
+        return GpuLook(0.0, (GpuReading("uuid", utilization_percent=percent),), processes)
+
+    def read_details(self) -> dict[str, dict[str, float | str]]:
+        """One detail."""
+        return {"uuid": {"pstate": "P0"}}
+
+    def take_notes(self) -> tuple[str, ...]:
+        """Nothing."""
+        return ()
+
+    def close(self) -> None:
+        """Nothing."""
+
+
+def install(name: str, answer: Any, absent: str | None = None) -> None:
+    """Add a source module; its `connect` gives or raises the answer."""
+
+    def connect(now: object) -> Any:
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    module = ModuleType(name)
+    vars(module).update(why_absent=lambda: absent, connect=connect)
+    sys.modules[f"gpu_tracker.sources.{name}"] = module
+
+
+@pytest.fixture(autouse=True)
+def _own_modules() -> Iterator[None]:
+    """Take the fakes away again."""
+    before = set(sys.modules)
+    yield
+    for name in set(sys.modules) - before:
+        if name.startswith("gpu_tracker.sources.fake"):
+            del sys.modules[name]
+
+
+def observe(observer: Observer, wish: Wish | None = None) -> Any:
+    """One look."""
+    return observer.observe(wish or Wish(5.0), is_wanted=lambda: True)
+
+
+def test_the_first_source_that_answers_is_used() -> None:
+    """And it is told why those before it are not."""
+    install("fake_absent", None, absent="No such thing.")
+    install("fake_broken", NotAvailableError("It is broken."))
+    install("fake_buggy", ZeroDivisionError("oops"))
+    install("fake_good", Fake(50.0))
+    observer = Observer({"x": ("fake_nowhere", "fake_absent", "fake_broken", "fake_buggy", "fake_good")})
+    (vendor,) = observe(observer).vendors
+
+    assert vendor.source == "fake_good"
+    assert [(missing.source, missing.kind) for missing in vendor.missing] == [
+        ("fake_nowhere", BROKEN),
+        ("fake_absent", ABSENT),
+        ("fake_broken", BROKEN),
+        ("fake_buggy", BROKEN),
+    ]
+    assert vendor.missing[3].text == "Reading GPUs through fake_buggy failed: ZeroDivisionError: oops."
+
+
+def test_a_vendor_without_a_source_is_named() -> None:
+    """Again at every look."""
+    observer = Observer({"x": ("fake_nowhere",)})
+
+    for _ in range(2):
+        (vendor,) = observe(observer).vendors
+        assert (vendor.source, vendor.missing[0].kind) == (None, BROKEN)
+
+
+def test_a_slow_vendor_delays_nobody_twice() -> None:
+    """The others answer; the slow one is waited for once, and taken back when it answers."""
+    slow = Fake(50.0)
+    slow.pause_seconds = 0.6
+    install("fake_slow", slow)
+    install("fake_quick", Fake(20.0))
+    observer = Observer({"slow": ("fake_slow",), "quick": ("fake_quick",)})
+    first, quick = observe(observer, Wish(0.2)).vendors
+    start = time.monotonic()
+    again, _ = observe(observer, Wish(5.0)).vendors
+    assert time.monotonic() - start < 0.3
+    assert (first.missing[0].kind, again.missing[0].kind) == (SLOW, SLOW)
+    assert first.missing[0].text.startswith("The slow driver has not answered within 0.2 s")
+    assert quick.look.devices[0].utilization_percent == 20.0
+    time.sleep(0.5)
+    back, _ = observe(observer, Wish(5.0)).vendors
+
+    assert back.look.devices[0].utilization_percent == 50.0
+    assert slow.reads == 1
+
+
+def test_nobody_is_waited_for_when_nobody_waits() -> None:
+    """Whoever asked has gone."""
+    slow = Fake(50.0)
+    slow.pause_seconds = 0.5
+    install("fake_slow", slow)
+    start = time.monotonic()
+    Observer({"slow": ("fake_slow",)}).observe(Wish(30.0), is_wanted=lambda: False)
+
+    assert time.monotonic() - start < 0.4
+
+
+def test_a_source_that_fails_while_it_reads_costs_only_itself() -> None:
+    """And is asked again."""
+    source = Fake()  # no percentages: an IndexError
+    install("fake_failing", source)
+    observer = Observer({"x": ("fake_failing",)})
+    (vendor,) = observe(observer).vendors
+    assert (vendor.source, vendor.missing[-1].kind) == (None, BROKEN)
+    source._percents = (30.0,)
+    (vendor,) = observe(observer).vendors
+
+    assert vendor.look.devices[0].utilization_percent == 30.0
+
+
+@pytest.mark.parametrize(("settle", "reads", "percent"), [(0.0, 1, None), (0.01, 2, 40.0)])
+def test_a_source_that_counts_is_read_twice_at_first(
+    settle: float, reads: int, percent: float | None
+) -> None:
+    """If somebody wants to wait for it; never again after that."""
+    source = Fake(None, 40.0, None)
+    install("fake_counting", source)
+    observer = Observer({"x": ("fake_counting",)})
+    (vendor,) = observe(observer, Wish(5.0, settle)).vendors
+    assert (source.reads, vendor.look.devices[0].utilization_percent) == (reads, percent)
+    observe(observer, Wish(5.0, settle))
+
+    assert source.reads == reads + 1
+
+
+def test_a_source_with_a_reason_is_not_read_twice() -> None:
+    """It will not tell more the second time."""
+    source = Fake(None)
+    source.reasons["uuid", "utilization_percent"] = "It does not tell."
+    source.kinds["uuid", "utilization_percent"] = "unsupported"
+    install("fake_silent", source)
+    (vendor,) = observe(Observer({"x": ("fake_silent",)}), Wish(5.0, 0.01)).vendors
+
+    assert source.reads == 1
+    assert tuple(vendor.reasons[0]) == ("uuid", "utilization_percent", "It does not tell.", "unsupported")
+
+
+def test_details_are_read_if_wanted() -> None:
+    """Not otherwise: they cost more than all the rest."""
+    install("fake_detailed", Fake(1.0))
+    observer = Observer({"x": ("fake_detailed",)})
+
+    assert observe(observer).vendors[0].details == {}
+    assert observe(observer, Wish(5.0, wants_details=True)).vendors[0].details == {"uuid": {"pstate": "P0"}}
+
+
+def test_a_process_that_has_gone_is_only_a_number() -> None:
+    """The driver may be late to notice."""
+    install("fake_haunted", Fake(1.0, pid=2**22 + 1))
+    (holder,) = observe(Observer({"x": ("fake_haunted",)})).holders
+
+    assert tuple(holder) == (2**22 + 1, None, None, None, None)
+
+
+def test_every_vendor_has_a_source_to_try() -> None:
+    """The table of vendors is what is observed."""
+    observation = observe(Observer())
+
+    assert [vendor.vendor for vendor in observation.vendors] == list(GPU_SOURCES)
+    assert observation.machine.cpu_seconds > 0
+    assert 0 < observation.machine.ram_used_bytes < observation.machine.ram_total_bytes

@@ -1,0 +1,109 @@
+"""A place where a fake nvidia-smi plays what a test wants to see."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from gpu_tracker.core.model import GpuLook
+from gpu_tracker.sources.gpu import nvidia_smi
+
+FAKE = Path(__file__).with_name("fake_nvidia_smi.py")
+NAME = "NVIDIA A100-SXM4-40GB"
+INTERVAL_SECONDS = 0.05
+
+
+def device(number: int, **cells: str) -> dict[str, str]:
+    """A healthy device of a scene."""
+    row = {
+        "index": str(number),
+        "uuid": f"GPU-0000000{number}-1111-2222-3333-444444444444",
+        "name": NAME,
+        "pci.bus_id": f"00000000:{number + 1:02X}:00.0",
+        "driver_version": "550.163.01",
+        "memory.total": "40960",
+        "mig.mode.current": "Disabled",
+        "memory.used": "2048",
+        "memory.reserved": "583",
+        "utilization.gpu": "55",
+        "utilization.memory": "7",
+        "power.draw": "61.07",
+        "temperature.gpu": "31",
+        "clocks.sm": "1410",
+        "clocks.mem": "1215",
+        "clocks_event_reasons.active": "0x0000000000000004",
+        "pstate": "P0",
+        "fan.speed": "[N/A]",
+        "power.limit": "400.00",
+    }
+    return {**row, **{name.replace("__", "."): cell for name, cell in cells.items()}}
+
+
+def app(number: int, pid: int, used: str = "2048") -> dict[str, str]:
+    """A process of a scene."""
+    return {"gpu_uuid": device(number)["uuid"], "pid": str(pid), "used_memory": used}
+
+
+class Stage:
+    """A folder with a fake nvidia-smi, and the clock of the source that listens to it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.path = folder / "nvidia-smi"
+        self.ahead_seconds = 0.0
+        self.notes: list[str] = []
+        # In two steps: what is being written cannot be executed.
+        draft = folder / "draft"
+        draft.write_text(f"#!{sys.executable} -IS\n{FAKE.read_text()}")
+        draft.chmod(0o755)
+        draft.rename(self.path)
+        self.show()
+
+    def now(self) -> float:
+        """The real clock, put ahead at will."""
+        return time.monotonic() + self.ahead_seconds
+
+    def show(
+        self, gpus: list[dict[str, str]] | None = None, apps: list[dict[str, str]] | None = None, **more: Any
+    ) -> None:
+        """Change the scene, all at once."""
+        scene = {"gpus": gpus or [device(0), device(1)], "apps": apps or [], **more}
+        draft = self.folder / "scene.draft"
+        draft.write_text(json.dumps(scene))
+        draft.rename(self.folder / "scene.json")
+
+    def connect(self, patience_seconds: float = 10) -> nvidia_smi.NvidiaSmiSource:
+        """Through the front door."""
+        return nvidia_smi.connect(self.now, INTERVAL_SECONDS, patience_seconds)
+
+    def watch(
+        self, source: nvidia_smi.NvidiaSmiSource, condition: Callable[[GpuLook], object], seconds: float = 20
+    ) -> GpuLook:
+        """Look until it holds; the time is only there so that a failure ends."""
+        deadline = time.monotonic() + seconds
+        while True:
+            look = source.read(None)
+            self.notes += source.take_notes()
+            if condition(look):
+                return look
+            assert time.monotonic() < deadline, (look, self.notes)
+            time.sleep(0.02)
+
+    def find_running(self) -> list[int]:
+        """Every process, zombies of ours included, that belongs to this stage."""
+        found = []
+        for name in filter(str.isdigit, os.listdir("/proc")):
+            try:
+                stat = Path(f"/proc/{name}/stat").read_text().rpartition(")")[2].split()
+                arguments = Path(f"/proc/{name}/cmdline").read_bytes()
+            except OSError:
+                continue
+            is_our_zombie = stat[0] == "Z" and int(stat[1]) == os.getpid()
+            if os.fsencode(self.path) in arguments or is_our_zombie:
+                found.append(int(name))
+        return found

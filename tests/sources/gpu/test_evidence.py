@@ -1,0 +1,46 @@
+"""Whether a process uses a GPU, told from what it has mapped."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from gpu_tracker.sources.gpu.evidence import has_driver_loaded, is_in_a_container, why_not_listed
+
+
+def show(root: Path, maps: bytes, namespace: str = "pid:[4026531836]") -> str:
+    """A `/proc` with one process, and with us."""
+    for directory in ("42", "self/ns"):
+        (root / directory).mkdir(parents=True)
+    (root / "42" / "maps").write_bytes(maps)
+    os.symlink(namespace, root / "self" / "ns" / "pid")
+    return str(root)
+
+
+@pytest.mark.parametrize(
+    ("line", "is_user"),
+    [
+        (b"7f00-7f01 r-xp 00000000 08:01 123 /usr/lib/x86_64-linux-gnu/libcuda.so.550.54\n", True),
+        (b"7f00-7f01 rw-s 00000000 00:06 123 /dev/nvidia0\n", True),
+        (b"7f00-7f01 rw-s 00000000 00:06 123 /dev/kfd\n", True),
+        (b"7f00-7f01 r-xp 00000000 08:01 123 /usr/lib/libcudart-is-not-it.so\n", False),
+    ],
+)
+def test_a_driver_leaves_traces(tmp_path: Path, line: bytes, is_user: bool) -> None:
+    """Its library or its device files are mapped."""
+    assert has_driver_loaded(42, show(tmp_path, b"0-1 r--p 0 0 0 [heap]\n" + line)) == is_user
+    assert not has_driver_loaded(43, str(tmp_path))
+
+
+def test_the_reason_is_the_drivers_own_or_the_likeliest(tmp_path: Path) -> None:
+    """A container is known by its namespace."""
+    host, container = show(tmp_path / "a", b""), show(tmp_path / "b", b"", "pid:[4026532201]")
+    told = {("GPU-0", "power_watts"): "No.", ("GPU-0", "lists_processes"): "Because."}
+
+    assert (is_in_a_container(host), is_in_a_container(container)) == (False, True)
+    assert not is_in_a_container(str(tmp_path / "nowhere"))
+    assert why_not_listed(told, host) == "Because."
+    assert "--pid=host" in why_not_listed({}, container)
+    assert "WSL" in why_not_listed({}, host)

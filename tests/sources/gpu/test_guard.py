@@ -1,0 +1,106 @@
+"""Each figure is asked for on its own, as often as makes sense, and its absence is said once."""
+
+from __future__ import annotations
+
+from gpu_tracker.sources.gpu.guard import DENIED, LOST, TROUBLE, UNSUPPORTED, Failure, Guard
+
+
+class Driver:
+    """Fails as it is told, and counts how often it was asked."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+        self.failure: Failure | None = None
+        self.calls = 0
+        self.guard = Guard(lambda: self.seconds, OSError, self.explain)
+
+    def explain(self, _error: Exception, _device: str, _what: str) -> Failure:
+        """Why it failed."""
+        assert self.failure is not None
+        return self.failure
+
+    def answer(self, value: int) -> int:
+        """The value, or an error."""
+        self.calls += 1
+        if self.failure is not None:
+            raise OSError
+        return value
+
+    def ask(self, what: str = "memory") -> object:
+        """Ask through the guard."""
+        return self.guard.ask("GPU-0", what, self.answer, 7)
+
+
+def test_an_answer_passes_through() -> None:
+    """With its arguments."""
+    driver = Driver()
+
+    assert driver.ask() == 7
+    assert (driver.guard.reasons, driver.guard.take_notes()) == ({}, ())
+
+
+def test_what_is_not_supported_or_denied_is_never_asked_again() -> None:
+    """And said once."""
+    for kind in (UNSUPPORTED, DENIED):
+        driver = Driver()
+        driver.failure = Failure(kind, "It does not tell.")
+        answers = [driver.ask() for _ in range(3)]
+        driver.seconds = 1e9
+        answers.append(driver.ask())
+
+        assert answers == [None] * 4
+        assert driver.calls == 1
+        assert driver.guard.reasons == {("GPU-0", "memory"): "It does not tell."}
+        assert driver.guard.take_notes() == ("It does not tell.",)
+        assert driver.guard.take_notes() == ()
+
+
+def test_trouble_is_asked_again_later_and_later() -> None:
+    """After one, two, four seconds; once an hour would lose too much, so at least every minute."""
+    driver = Driver()
+    driver.failure = Failure(TROUBLE, "It is confused.")
+    asked_at = []
+    for second in range(300):
+        driver.seconds = float(second)
+        before = driver.calls
+        driver.ask()
+        if driver.calls > before:
+            asked_at.append(second)
+    driver.failure = None
+    driver.seconds = 1000.0
+
+    assert asked_at == [0, 1, 3, 7, 15, 31, 63, 123, 183, 243]
+    assert driver.ask() == 7
+    assert driver.guard.reasons == {}
+    assert driver.guard.take_notes() == ("It is confused.",)
+
+
+def test_other_figures_go_on() -> None:
+    """One question without an answer costs nothing but itself."""
+    driver = Driver()
+    driver.failure = Failure(UNSUPPORTED, "No.")
+    driver.ask()
+    driver.failure = None
+
+    assert driver.ask("power") == 7
+
+
+def test_a_lost_device_is_known() -> None:
+    """Whoever reads it need not ask for the rest."""
+    driver = Driver()
+    driver.failure = Failure(LOST, "It has gone.")
+    driver.ask()
+    driver.ask("power")
+
+    assert driver.guard.lost == {"GPU-0"}
+    assert driver.guard.take_notes() == ("It has gone.",)
+
+
+def test_several_figures_that_a_device_does_not_tell_are_one_sentence() -> None:
+    """A list of complaints is not read."""
+    driver = Driver()
+    for figure in ("power", "energy", "clocks"):
+        driver.failure = Failure(UNSUPPORTED, f"GPU 0 does not tell its {figure}.", "GPU 0", figure)
+        driver.ask(figure)
+
+    assert driver.guard.take_notes() == ("GPU 0 does not tell its power, energy and clocks.",)

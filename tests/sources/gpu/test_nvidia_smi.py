@@ -1,0 +1,949 @@
+"""nvidia-smi: what nine generations of it print, and real processes that print it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gpu_tracker.core.model import Gpu, GpuLook, GpuProcessReading, GpuReading
+from gpu_tracker.sources import NotAvailableError, command
+from gpu_tracker.sources.gpu import nvidia, nvidia_smi, smi_text
+from gpu_tracker.sources.gpu.guard import DENIED, LOST, TROUBLE, UNSUPPORTED
+from gpu_tracker.sources.gpu.smi_text import FIELD, HANDLE, NO_DEVICES, OTHER
+from sources.gpu.smi_stage import INTERVAL_SECONDS, NAME, Stage, app, device
+
+RECORDED: dict[str, dict[str, Any]] = json.loads(
+    Path(__file__).with_name("nvidia_smi_outputs.json").read_text()
+)
+GPU_0 = "GPU-00000000-1111-2222-3333-444444444444"
+GPU_1 = "GPU-00000001-1111-2222-3333-444444444444"
+MIB = 1024 * 1024
+LOST_WORDS = "GPU is lost.  Reboot the system to recover this GPU"
+
+
+def keys(query: str) -> list[str]:
+    """The recorded outputs of one query."""
+    return [key for key in RECORDED if key.endswith(f"|{query}")]
+
+
+def split(key: str) -> tuple[int, str]:
+    """The driver's generation, and the situation."""
+    driver, situation, _ = key.split("|")
+    return int(driver.split(".")[0]), situation
+
+
+# ---- Every recorded output.
+
+
+def test_the_recordings_are_all_there() -> None:
+    """Ten builds, eleven situations, three queries."""
+    assert len(RECORDED) == 330
+    assert [len(keys(query)) for query in ("gpu", "apps", "L")] == [110, 110, 110]
+
+
+@pytest.mark.parametrize("key", keys("gpu"))
+def test_recorded_tables_of_devices(key: str) -> None:
+    """Every cell is a figure or the right kind of refusal, every complaint is understood."""
+    generation, situation = split(key)
+    output = RECORDED[key]
+    if (generation, situation) == (340, "noperm_dev1"):
+        assert output == {"timeout": True}
+        return
+    fields = output["args"][0].partition("=")[2].split(",")
+    rows = smi_text.parse_rows(output["stdout"], fields)
+    if situation in {"handle_lost_dev1", "mismatch", "unknown_init", "no_devices"}:
+        assert rows == []
+        check_complaint(output["stdout"], generation, situation)
+        return
+
+    # Before memory was told apart from the driver's reserve, it was told with it.
+    reserve = 0 if generation >= 535 else 583
+    used: list[int | None] = [(0 if situation == "proc_mem_na" else 2048) + reserve, reserve]
+    utilization: list[float | None] = [55, 0]
+    total: list[int | None] = [40960, 40960]
+    refusals: list[list[tuple[str, str]]] = [[], []]
+    if situation == "mig":
+        utilization[0] = None
+        refusals[0] = [("utilization_percent", UNSUPPORTED)]
+    elif situation == "unknown_mem_dev1":
+        used[1] = total[1] = None
+        refusals[1] = [("used_bytes", TROUBLE)]
+    elif situation == "util_lost_dev1":
+        utilization[1] = None
+        refusals[1] = [("utilization_percent", LOST)]
+    elif situation == "util_unsupported_dev1":
+        utilization[1] = None
+        refusals[1] = [("utilization_percent", UNSUPPORTED)]
+    n_devices = 1 if situation == "noperm_dev1" else 2
+    assert len(rows) == n_devices
+    for number, (row, uuid) in enumerate(zip(rows, [GPU_0, GPU_1], strict=False)):
+        size, held = total[number], used[number]
+        gpu = smi_text.parse_gpu(row)
+        assert (gpu.ordinal, gpu.uuid, gpu.source) == (number, uuid, "nvidia_smi")
+        assert gpu.memory_bytes == (None if size is None else size * MIB)
+        reading, refused = smi_text.parse_reading(row, uuid)
+        assert reading == GpuReading(
+            uuid,
+            None if held is None else held * MIB,
+            utilization[number],
+            utilization[number],
+        )
+        assert [(figure.name, smi_text.find_failure_kind(cell)) for figure, cell in refused] == refusals[
+            number
+        ]
+
+
+def check_complaint(text: str, generation: int, situation: str) -> None:
+    """What the complaints of the recorded situations mean, and what the user is told."""
+    complaint = smi_text.parse_complaint(text)
+    sentence = smi_text.explain_absence(text, 1)
+    assert sentence.startswith("No NVIDIA GPU was measured: ")
+    assert sentence.endswith(".")
+    if situation == "handle_lost_dev1":
+        assert complaint == (HANDLE, "" if generation == 340 else "1", LOST_WORDS)
+        assert "the GPU is lost; rebooting" in sentence
+    elif situation == "no_devices":
+        assert complaint.kind == NO_DEVICES
+        assert "found no device" in sentence
+    elif situation == "mismatch":
+        assert complaint == (OTHER, "", "Failed to initialize NVML: Driver/library version mismatch")
+        assert "version mismatch" in sentence
+        assert "rebooting" in sentence
+    else:
+        assert situation == "unknown_init"
+        assert complaint == (OTHER, "", "Failed to initialize NVML: Unknown Error")
+        assert "container" in sentence
+
+
+@pytest.mark.parametrize("key", keys("apps"))
+def test_recorded_tables_of_processes(key: str) -> None:
+    """One process with its memory, or with none told."""
+    generation, situation = split(key)
+    output = RECORDED[key]
+    if (generation, situation) == (340, "noperm_dev1"):
+        assert output == {"timeout": True}
+        return
+    fields = output["args"][0].partition("=")[2].split(",")
+    rows = smi_text.parse_rows(output["stdout"], fields)
+    if situation in {"handle_lost_dev1", "mismatch", "unknown_init", "no_devices"}:
+        assert rows == []
+        check_complaint(output["stdout"], generation, situation)
+        return
+
+    used = None if situation == "proc_mem_na" else 2048 * MIB
+    assert [smi_text.parse_app(row) for row in rows] == [(GPU_0, 4242, used, None)]
+    if used is None:
+        assert smi_text.find_failure_kind(rows[0]["used_memory"]) == UNSUPPORTED
+
+
+@pytest.mark.parametrize("key", keys("L"))
+def test_recorded_listings(key: str) -> None:
+    """The devices up to where the listing gives up, and why it did."""
+    generation, situation = split(key)
+    text = RECORDED[key]["stdout"]
+    listed = [(0, NAME, GPU_0, None), (1, NAME, GPU_1, None)]
+    if situation in {"mismatch", "unknown_init", "no_devices"}:
+        listed = []
+        check_complaint(text, generation, situation)
+    elif situation in {"handle_lost_dev1", "noperm_dev1"}:
+        listed = listed[:1]
+        words = LOST_WORDS if situation == "handle_lost_dev1" else "Insufficient Permissions"
+        assert smi_text.parse_complaint(text) == (HANDLE, "" if generation == 340 else "1", words)
+
+    assert smi_text.parse_listing(text) == tuple(listed)
+
+
+# ---- Parsers, beyond what is recorded.
+
+
+def test_instances_are_listed_under_their_device() -> None:
+    """`-L` is the only place where nvidia-smi names them."""
+    text = (
+        f"GPU 0: {NAME} (UUID: {GPU_0})\n"
+        "  MIG 1g.5gb      Device  0: (UUID: MIG-feb88891-0321-5fef-9c87-d4af3b54259e)\n"
+        "  MIG 1c.3g.20gb  Device  1: (UUID: MIG-GPU-00000000-1111-2222-3333-444444444444/1/0)\n"
+        f"GPU 1: {NAME} (UUID: {GPU_1})\n"
+    )
+
+    assert smi_text.parse_listing(text) == (
+        (0, NAME, GPU_0, None),
+        (0, f"{NAME} MIG 1g.5gb", "MIG-feb88891-0321-5fef-9c87-d4af3b54259e", GPU_0),
+        (1, f"{NAME} MIG 1c.3g.20gb", f"MIG-{GPU_0}/1/0", GPU_0),
+        (1, NAME, GPU_1, None),
+    )
+
+
+@pytest.mark.parametrize(
+    ("cell", "number"),
+    [
+        ("0", 0),
+        ("55 %", 55),
+        ("40960 MiB", 40960),
+        ("61.07", 61.07),
+        ("61.07 W", 61.07),
+        ("-3", -3),
+        ("", None),
+        ("-", None),
+        (".5", None),
+        ("5.", None),
+        ("nan", None),
+        ("inf", None),
+        ("1e3", None),
+        ("0x10", None),
+        ("²", None),
+        ("5 GiB", None),
+        ("9" * 40, None),
+        ("N/A", None),
+        ("[N/A]", None),
+    ],
+)
+def test_a_number_is_nothing_but_a_number(cell: str, number: float | None) -> None:
+    """A unit that is not expected is not guessed at."""
+    assert smi_text.parse_number(cell) == number
+
+
+@pytest.mark.parametrize(
+    ("cell", "kind", "words"),
+    [
+        ("[N/A]", UNSUPPORTED, "does not tell its power draw."),
+        ("N/A", UNSUPPORTED, "does not tell its power draw."),
+        ("[Not Supported]", UNSUPPORTED, "does not tell its power draw."),
+        ("[Insufficient Permissions]", DENIED, "to this user"),
+        ("[GPU is lost]", LOST, "was lost"),
+        ("[GPU requires reset]", TROUBLE, "--gpu-reset"),
+        ("[Unknown Error]", TROUBLE, "nvidia-smi said: [Unknown Error]."),
+        ("ERR!", TROUBLE, "nvidia-smi said: ERR!."),
+        ("", TROUBLE, "nvidia-smi said: nothing."),
+    ],
+)
+def test_a_cell_without_a_figure_says_why(cell: str, kind: str, words: str) -> None:
+    """In the sentence that the user reads."""
+    failure = smi_text.explain_cell("GPU 3", "power draw", cell)
+
+    assert failure.kind == kind
+    assert failure.text.startswith("GPU 3 ")
+    assert words in failure.text
+
+
+@pytest.mark.parametrize(
+    ("mask", "limits"),
+    [
+        ("0x0000000000000000", ()),
+        ("0x0000000000000001", ()),
+        ("0x0000000000000004", ("power",)),
+        ("0x0000000000000008", ("hardware",)),
+        ("0x0000000000000048", ("heat",)),
+        ("0x0000000000000088", ("power",)),
+        ("0x00000000000000AC", ("power", "heat")),
+        ("[N/A]", None),
+        ("0xzz", None),
+        ("", None),
+    ],
+)
+def test_what_holds_the_clocks_down(mask: str, limits: tuple[str, ...] | None) -> None:
+    """Idleness is no limit; the general hardware bit adds nothing to the particular ones."""
+    assert smi_text.parse_limits(mask) == limits
+
+
+@pytest.mark.parametrize(
+    ("text", "device", "words"),
+    [
+        ("Unable to determine the device handle for GPU0000:65:00.0: Unknown Error\n", "0000:65:00.0", "Unknown Error"),
+        ("Unable to determine the device handle for GPU 0000:0B:00.0: Unknown Error", "0000:0B:00.0", "Unknown Error"),
+        ("Unable to determine the device handle for gpu 12: Insufficient Permissions", "12", "Insufficient Permissions"),
+    ],
+)  # fmt: skip
+def test_a_device_that_cannot_be_opened_is_named(text: str, device: str, words: str) -> None:
+    """By number or by bus, with or without a blank, as the versions go."""
+    complaint = smi_text.parse_complaint(text)
+    gpu = Gpu(12, GPU_0, NAME, None, bus_id=nvidia.parse_bus_id(f"0000{device.upper()}"))
+
+    assert complaint == (HANDLE, device, words)
+    assert smi_text.is_device(gpu, device)
+    assert not smi_text.is_device(gpu._replace(ordinal=1, bus_id="0000:01:00.0"), device)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver. Make sure ...", "modprobe"),
+        ("NVIDIA-SMI couldn't find libnvidia-ml.so library in your system. Please ...", "`utility` capability"),
+        ("Failed to initialize NVML: Insufficient Permissions", "/dev/nvidia*"),
+        ("Failed to initialize NVML: GPU access blocked by the operating system", "wsl --shutdown"),
+        ("Segmentation fault\n", "nvidia-smi said: Segmentation fault."),
+        ("", "nvidia-smi said: nothing."),
+    ],
+)  # fmt: skip
+def test_an_absence_comes_with_its_cure(text: str, words: str) -> None:
+    """What is not understood is quoted."""
+    assert words in smi_text.explain_absence(text, 1)
+
+
+def test_a_field_may_be_given_up_or_called_by_its_older_name() -> None:
+    """What a row is known by may not be given up."""
+    fields = ("index", "uuid", "memory.reserved", "clocks_event_reasons.active")
+    older = ("index", "uuid", "clocks_throttle_reasons.active")
+
+    complaint = smi_text.parse_complaint('Field "memory.reserved" is not a valid field to query.\n\n')
+    assert complaint[:2] == (FIELD, "memory.reserved")
+    fewer = smi_text.drop_field(fields, complaint.subject)
+    assert fewer == ("index", "uuid", "clocks_event_reasons.active")
+    assert smi_text.drop_field(fewer, "clocks_event_reasons.active") == older
+    assert smi_text.drop_field(older, "clocks_throttle_reasons.active") == ("index", "uuid")
+    assert smi_text.drop_field(fields, "uuid") is None
+    assert smi_text.drop_field(fields, "colour") is None
+
+
+def test_time_stamps_can_be_compared() -> None:
+    """To the millisecond, over midnight too."""
+    parse = smi_text.parse_stamp
+    before, after = parse("2024/05/17 23:59:59.900"), parse("2024/05/18 00:00:00.150")
+
+    assert before is not None
+    assert after is not None
+    assert after - before == pytest.approx(0.25)
+    assert parse("2024/05/17") is None
+    assert parse("[N/A]") is None
+
+
+CELLS = st.one_of(
+    st.text(max_size=12),
+    st.sampled_from(
+        ["[N/A]", "0", "1", "55 %", "12 MiB", "[GPU is lost]", "0x4", GPU_0, "4242", "1.5", "-1", "²"]
+    ),
+)
+
+
+@given(
+    st.one_of(
+        st.binary(max_size=300), st.lists(CELLS, max_size=24).map(lambda cells: ", ".join(cells).encode())
+    )
+)
+def test_garbage_never_raises_nor_yields_a_wrong_type(garbage: bytes) -> None:
+    """Whatever arrives is a row of the right types, or none."""
+    text = garbage.decode("utf-8", "replace")
+    for row in smi_text.parse_rows(text, (*smi_text.READING_FIELDS, *smi_text.INVENTORY_FIELDS)):
+        check_row(row)
+    for row in smi_text.parse_rows(text, ("index", "uuid", "memory.used")):
+        check_row(row)
+    for row in smi_text.parse_rows(text, smi_text.APP_FIELDS):
+        app = smi_text.parse_app(row)
+        assert (type(app.uuid), type(app.pid)) == (str, int)
+        assert app.used_bytes is None or (type(app.used_bytes) is int and app.used_bytes >= 0)
+        assert app.stamp is None or type(app.stamp) is float
+    for listed in smi_text.parse_listing(text):
+        assert (type(listed.ordinal), type(listed.name), type(listed.uuid)) == (int, str, str)
+    assert smi_text.parse_complaint(text).kind in {FIELD, HANDLE, NO_DEVICES, OTHER}
+    assert smi_text.explain_absence(text, 1).endswith(".")
+    assert type(smi_text.parse_limits(text)) in {tuple, type(None)}
+    assert type(nvidia.parse_bus_id(text)) is str
+
+
+def check_row(row: dict[str, str]) -> None:
+    """The types of a device and of its reading."""
+    gpu = smi_text.parse_gpu(row)
+    assert type(gpu.ordinal) is int
+    assert gpu.uuid.startswith(("GPU-", "pci-", "nvidia-"))
+    assert gpu.memory_bytes is None or (type(gpu.memory_bytes) is int and gpu.memory_bytes >= 0)
+    reading, refusals = smi_text.parse_reading(row, gpu.uuid)
+    for bytes_ in (reading.used_bytes, reading.reserved_bytes):
+        assert bytes_ is None or (type(bytes_) is int and bytes_ >= 0)
+    for percent in (reading.utilization_percent, reading.memory_utilization_percent):
+        assert percent is None or 0 <= percent <= 100
+    for number in (reading.power_watts, reading.temperature_celsius, reading.sm_clock_mhz):
+        assert number is None or type(number) is float
+    for figure, cell in refusals:
+        assert getattr(reading, figure.name) is None
+        assert smi_text.find_failure_kind(cell) in {UNSUPPORTED, DENIED, LOST, TROUBLE}
+    assert all(type(value) in {str, float} for value in smi_text.parse_details(row).values())
+
+
+# ---- Real processes.
+
+
+@pytest.fixture
+def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stage]:
+    """A fake nvidia-smi, first on the PATH; nothing of it may be left."""
+    stage = Stage(tmp_path)
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    yield stage
+    assert stage.find_running() == []
+
+
+@contextmanager
+def connected(stage: Stage, patience_seconds: float = 10) -> Iterator[nvidia_smi.NvidiaSmiSource]:
+    """A source, closed afterwards."""
+    source = stage.connect(patience_seconds)
+    try:
+        yield source
+    finally:
+        source.close()
+
+
+def by_uuid(look: GpuLook) -> dict[str, GpuReading]:
+    """The readings of a look."""
+    return {reading.uuid: reading for reading in look.devices}
+
+
+def test_without_the_program_there_is_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And connecting says the same."""
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(nvidia, "_OTHER_PLACES", ())
+    reason = nvidia_smi.why_absent()
+
+    assert reason is not None
+    assert reason.startswith("No NVIDIA GPU was measured: there is no nvidia-smi on the PATH")
+    with pytest.raises(NotAvailableError, match="there is no nvidia-smi"):
+        nvidia_smi.connect(time.monotonic)
+
+
+def test_devices_figures_details_and_processes(stage: Stage) -> None:
+    """Everything that a healthy machine tells, in our units."""
+    stage.show(apps=[app(0, 4242), app(1, 77, "5")], in_pieces=True)
+    assert nvidia_smi.why_absent() is None
+    with connected(stage) as source:
+        look = stage.watch(source, lambda look: len(look.processes) == 2)
+        details = source.read_details()
+        mine = source.read(frozenset({77}))
+        reasons = dict(source.reasons)
+
+    assert source.gpus[0] == Gpu(
+        0, GPU_0, NAME, 40960 * MIB, "nvidia", "nvidia_smi", "0000:01:00.0", "550.163.01"
+    )
+    assert [gpu.uuid for gpu in source.gpus] == [GPU_0, GPU_1]
+    assert look.devices[0] == GpuReading(
+        GPU_0,
+        used_bytes=2048 * MIB,
+        utilization_percent=55,
+        utilization_high_percent=55,
+        reserved_bytes=583 * MIB,
+        memory_utilization_percent=7,
+        power_watts=61.07,
+        temperature_celsius=31,
+        sm_clock_mhz=1410,
+        memory_clock_mhz=1215,
+        limits=("power",),
+    )
+    assert set(look.processes) == {
+        GpuProcessReading(GPU_0, 4242, 2048 * MIB),
+        GpuProcessReading(GPU_1, 77, 5 * MIB),
+    }
+    assert mine.processes == (GpuProcessReading(GPU_1, 77, 5 * MIB),)
+    assert details[GPU_1] == {
+        "pstate": "P0",
+        "power.limit": 400.0,
+        "clocks_event_reasons.active": "0x0000000000000004",
+    }
+    assert reasons == {("", "energy_joules"): "nvidia-smi does not tell the energy that a GPU has used."}
+    assert stage.notes == []
+
+
+def test_two_programs_stay_however_often_one_looks(stage: Stage) -> None:
+    """No look starts anything: the tables are asked for once each, then run."""
+    with connected(stage) as source:
+        for _ in range(30):
+            source.read(None)
+            time.sleep(0.01)
+    calls = (stage.folder / "calls").read_text().splitlines()
+
+    assert sorted("-lms 50" in call for call in calls) == [False, False, True, True]
+
+
+def test_figures_follow_the_machine(stage: Stage) -> None:
+    """A look shows the latest round."""
+    with connected(stage) as source:
+        stage.watch(source, lambda look: look.devices[0].used_bytes == 2048 * MIB)
+        stage.show([device(0, memory__used="4096", utilization__gpu="5")])
+        look = stage.watch(source, lambda look: by_uuid(look)[GPU_0].used_bytes == 4096 * MIB)
+
+    assert by_uuid(look)[GPU_0].utilization_percent is not None
+
+
+def test_utilization_is_of_all_the_rounds_since_the_last_look(stage: Stage) -> None:
+    """Mean and highest; without news, the latest again."""
+    stage.show(stuck=["gpu"])
+    inventory = nvidia_smi._Inventory(
+        (smi_text.parse_gpu(device(0)),),
+        (),
+        smi_text.READING_FIELDS,
+        (),
+        (),
+        smi_text.APP_FIELDS,
+        None,
+        False,
+        (),
+    )
+    source = nvidia_smi.NvidiaSmiSource(str(stage.path), inventory, stage.now, INTERVAL_SECONDS)
+    try:
+        for percent in ("10", "60", "20"):
+            source._accept_reading(device(0, utilization__gpu=percent), stage.now())
+        first, second = source.read(None).devices[0], source.read(None).devices[0]
+    finally:
+        source.close()
+
+    assert (first.utilization_percent, first.utilization_high_percent) == (30, 60)
+    assert (second.utilization_percent, second.utilization_high_percent) == (20, 20)
+
+
+def test_processes_come_and_go(stage: Stage) -> None:
+    """One that ended beside another disappears, and so does the last one, after which the program is silent."""
+    stage.show(apps=[app(0, 1), app(0, 2)])
+    with connected(stage) as source:
+        stage.watch(source, lambda look: {process.pid for process in look.processes} == {1, 2})
+        stage.show(apps=[app(0, 2)])
+        stage.watch(source, lambda look: {process.pid for process in look.processes} == {2})
+        stage.show()
+        look = stage.watch(source, lambda look: not look.processes)
+        assert all(reading.lists_processes for reading in look.devices)
+        stage.show(apps=[app(1, 3)])
+        stage.watch(source, lambda look: [process.pid for process in look.processes] == [3])
+
+
+def list_pids(*rows: tuple[int, float]) -> set[int]:
+    """Who is listed after these pids have come with these time stamps, a quarter of a second being a round."""
+    table = nvidia_smi._AppTable(0.25, 1.5)
+    for pid, stamp in rows:
+        table.add(GPU_0, pid, pid * MIB, stamp)
+    return {pid for _, pid in table.list_latest()}
+
+
+def test_rounds_are_told_apart_by_their_time_stamps() -> None:
+    """Two rounds count, however many have arrived at once: the latest may have arrived in part."""
+    assert list_pids((1, 0), (2, 0), (1, 0.25)) == {1, 2}
+    assert list_pids((1, 0), (2, 0), (1, 0.25), (1, 0.5)) == {1}
+    assert list_pids((1, 0), (2, 0.01), (1, 0.3), (2, 0.31)) == {1, 2}
+    assert list_pids((1, 0), (2, 0.25), (3, 0.5)) == {2, 3}
+    # Rounds without anybody leave no trace but the time.
+    assert list_pids((1, 0), (2, 10)) == {2}
+    # Clocks are set back, too.
+    assert list_pids((1, 3600), (1, 0), (1, 0.25)) == {1}
+    assert list_pids((1, 3600), (2, 0)) == {2}
+
+
+def test_a_process_listed_twice_in_a_round_holds_the_larger() -> None:
+    """Each line tells all that it holds, as far as that line knows."""
+    table = nvidia_smi._AppTable(0.25, 1.5)
+    for used_bytes in (5, 9, 7, None):
+        table.add(GPU_0, 1, used_bytes, 0)
+    assert table.list_latest() == {(GPU_0, 1): 9}
+    table.add(GPU_0, 1, 3, 0.25)
+
+    assert table.list_latest() == {(GPU_0, 1): 3}
+
+
+def test_silence_of_a_stuck_program_does_not_mean_nobody(stage: Stage) -> None:
+    """Whoever does not go round any more says nothing about processes; later it is replaced."""
+    stage.show(apps=[app(0, 1)])
+    with connected(stage) as source:
+        stage.watch(source, lambda look: look.processes)
+        stage.show(apps=[app(0, 1)], stuck=["compute-apps"])
+        look = stage.watch(source, lambda look: look.devices and not look.devices[0].lists_processes)
+        assert look.processes == ()
+        assert "does not tell at present" in source.reasons["", "lists_processes"]
+        stage.show(apps=[app(0, 1)])
+        stage.ahead_seconds += 60
+        stage.watch(source, lambda _: stage.notes)
+        stage.ahead_seconds += 60
+        look = stage.watch(source, lambda look: look.processes and look.devices)
+        assert look.devices[0].lists_processes
+        assert ("", "lists_processes") not in source.reasons
+
+    assert len([note for note in stage.notes if "processes on them did not go on" in note]) == 1
+
+
+def test_a_program_that_dies_is_started_again(stage: Stage) -> None:
+    """After a pause that grows; meanwhile there is a gap, said once."""
+    with connected(stage) as source:
+        stage.watch(source, lambda look: look.devices)
+        for round_ in range(3):
+            (stage.folder / "end-gpu").touch()
+            stage.ahead_seconds += 10 * round_
+            stage.watch(source, lambda look: not look.devices)
+            (stage.folder / "end-gpu").unlink()
+            stage.ahead_seconds += 10
+            stage.watch(source, lambda look: look.devices)
+
+    # The clock that was put ahead may make the other program seem to stand still; that is said apart.
+    assert len([note for note in stage.notes if "of the NVIDIA devices" in note]) == 1
+    assert "ended and is started again" in stage.notes[0]
+    assert "gap" in stage.notes[0]
+
+
+def test_pauses_double_up_to_a_minute() -> None:
+    """One that cannot stay up is not started all the time; one that ran for long has recovered."""
+    at_seconds = 0.0
+    stream = nvidia_smi._Stream("gpu", ["true"], None, at_seconds)
+    pauses = []
+    for lifetime_seconds in [0] * 8 + [100]:
+        stream.start_if_due(at_seconds)
+        assert stream.is_running
+        at_seconds += lifetime_seconds
+        ended = stream.give_up(at_seconds)
+        assert ended is not None
+        ended.close()
+        stopped_seconds = at_seconds
+        while not stream.is_running:
+            at_seconds += 0.5
+            stream.start_if_due(at_seconds)
+        pauses.append(at_seconds - stopped_seconds)
+    ended = stream.give_up(at_seconds)
+    assert ended is not None
+    ended.close()
+
+    assert pauses == [1, 2, 4, 8, 16, 32, 60, 60, 1]
+
+
+def n_starts(stage: Stage) -> int:
+    """How often the running table of devices was asked for."""
+    calls = (stage.folder / "calls").read_text().splitlines()
+    return sum("-lms" in call and "--query-gpu" in call for call in calls)
+
+
+@pytest.mark.parametrize("names_the_lost", [True, False])
+def test_a_device_lost_meanwhile_does_not_hide_the_others(stage: Stage, names_the_lost: bool) -> None:
+    """The oldest version does not even say which; the others are then asked for one by one."""
+    gpus = [device(0), device(1), device(2)]
+    stage.show(gpus, [app(0, 1), app(1, 2)])
+    with connected(stage) as source:
+        stage.watch(source, lambda look: len(look.devices) == 3 and len(look.processes) == 2)
+        stage.show(gpus, [app(0, 1), app(1, 2)], lost=["1"], names_the_lost=names_the_lost)
+        look = stage.watch(source, lambda _: stage.notes)
+        look = stage.watch(source, lambda look: len(look.devices) == 2 and look.processes)
+        # Told afresh, by processes that ask for one device each.
+        stage.show([device(0, memory__used="1"), device(1), device(2)], [app(0, 1), app(1, 2)], lost=["1"])
+        look = stage.watch(source, lambda look: look.devices and look.devices[0].used_bytes == MIB)
+
+        assert [reading.uuid for reading in look.devices] == [GPU_0, device(2)["uuid"]]
+        assert [process.pid for process in look.processes] == [1]
+        assert "GPU 1 was lost" in source.reasons[GPU_1, "used_bytes"]
+        assert GPU_1 not in source.read_details()
+    assert [note for note in stage.notes if "lost" in note] == [
+        "GPU 1 was lost; its figures are those up to then. Rebooting the machine brings it back."
+    ]
+
+
+def test_a_device_that_cannot_be_opened_for_a_while_comes_back(stage: Stage) -> None:
+    """It is asked for on its own, later and later."""
+    stage.show()
+    with connected(stage) as source:
+        stage.watch(source, lambda look: len(look.devices) == 2)
+        stage.show(lost=["0"], why_lost="Unknown Error")
+        stage.watch(source, lambda look: [reading.uuid for reading in look.devices] == [GPU_1])
+        stage.show()
+        stage.ahead_seconds += 30
+        stage.watch(source, lambda look: len(look.devices) == 2)
+
+    assert stage.notes == ["GPU 0 could not be read for a while: Unknown Error."]
+
+
+def test_a_device_lost_from_the_start_does_not_hide_the_others(stage: Stage) -> None:
+    """Neither does one at which nvidia-smi hangs; both are spoken of."""
+    gpus = [device(number) for number in range(4)]
+    stage.show(gpus, [app(3, 9)], lost=["1"], hanging=["2"])
+    with connected(stage, patience_seconds=1.5) as source:
+        look = stage.watch(source, lambda look: len(look.devices) == 2 and look.processes)
+
+    assert [gpu.ordinal for gpu in source.gpus] == [0, 3]
+    assert look.processes == (GpuProcessReading(device(3)["uuid"], 9, 2048 * MIB),)
+    assert any(
+        f"GPU 1 is not measured: nvidia-smi said: {' '.join(LOST_WORDS.split())}." in note
+        for note in stage.notes
+    )
+    assert any("GPU 2 is not measured: nvidia-smi hangs" in note for note in stage.notes)
+
+
+def test_more_devices_than_are_probed_at_once(stage: Stage) -> None:
+    """The others are asked for until there are no more."""
+    gpus = [device(number) for number in range(10)]
+    stage.show([*gpus[:9], {**gpus[9], "index": "9"}], lost=["0"])
+    with connected(stage) as source:
+        assert [gpu.ordinal for gpu in source.gpus] == list(range(1, 10))
+
+
+def test_nothing_but_hanging_devices_is_an_answer_too(stage: Stage) -> None:
+    """In bounded time, and nothing that hangs is left behind."""
+    stage.show(hanging=["0", "1"])
+    started = time.monotonic()
+    with pytest.raises(NotAvailableError, match=r"did not answer within 0\.5 seconds"):
+        stage.connect(patience_seconds=0.5)
+
+    assert time.monotonic() - started < 8
+
+
+@pytest.mark.parametrize(
+    "key",
+    [key for key in keys("gpu") if split(key)[1] in {"mismatch", "unknown_init", "no_devices"}],
+)
+def test_recorded_complaints_through_the_front_door(stage: Stage, key: str) -> None:
+    """Each becomes the sentence of its situation."""
+    expected = {"mismatch": "rebooting", "unknown_init": "must be restarted", "no_devices": "found no device"}
+    stage.show(complaint=RECORDED[key]["stdout"])
+    with pytest.raises(NotAvailableError, match=expected[split(key)[1]]):
+        stage.connect()
+
+
+@pytest.mark.parametrize(
+    "key",
+    [key for key in keys("gpu") if "normal" in key or "unsupported" in key or "unknown_mem" in key],
+)
+def test_recorded_tables_through_the_front_door(stage: Stage, key: str) -> None:
+    """The cells of every generation, with the fields that it does not know."""
+    generation, situation = split(key)
+    output = RECORDED[key]
+    fields = output["args"][0].partition("=")[2].split(",")
+    rows = smi_text.parse_rows(output["stdout"].replace(" MiB", "").replace(" %", ""), fields)
+    apps_row = smi_text.parse_rows(
+        RECORDED[key.replace("|gpu", "|apps")]["stdout"], ["pid", "used_memory", "gpu_uuid"]
+    )
+    unknown = [] if generation >= 535 else ["memory.reserved", "clocks_event_reasons.active"]
+    stage.show([{**device(int(row["index"])), **row} for row in rows], apps_row, unknown_fields=unknown)
+    with connected(stage) as source:
+        look = stage.watch(source, lambda look: len(look.devices) == 2 and look.processes)
+        reasons = source.reasons
+        notes = " ".join(stage.notes)
+
+        assert look.devices[0].used_bytes == (2048 if generation >= 535 else 2631) * MIB
+        assert look.devices[0].reserved_bytes == (583 * MIB if generation >= 535 else None)
+        assert look.devices[0].utilization_percent == 55
+        assert look.processes == (GpuProcessReading(GPU_0, 4242, 2048 * MIB),)
+        assert ("includes what the driver reserves" in notes) == (generation < 535)
+        assert (("", "reserved_bytes") in reasons) == (generation < 535)
+        if situation == "util_unsupported_dev1":
+            assert look.devices[1].utilization_percent is None
+            assert reasons[GPU_1, "utilization_percent"] == "GPU 1 does not tell its utilization."
+            assert notes.count("GPU 1 does not tell its utilization.") == 1
+        elif situation == "unknown_mem_dev1":
+            assert source.gpus[1].memory_bytes is None
+            assert look.devices[1].used_bytes is None
+            assert "[Unknown Error]" in reasons[GPU_1, "used_bytes"]
+        else:
+            assert look.devices[1].used_bytes == (0 if generation >= 535 else 583) * MIB
+
+
+def test_a_figure_that_comes_back_has_no_reason_any_more(stage: Stage) -> None:
+    """What went wrong for a moment was said once, and is over."""
+    stage.show([device(0, power__draw="[Unknown Error]")])
+    with connected(stage) as source:
+        stage.watch(source, lambda look: look.devices)
+        assert (GPU_0, "power_watts") in source.reasons
+        stage.show([device(0)])
+        look = stage.watch(source, lambda look: by_uuid(look)[GPU_0].power_watts == 61.07)
+        assert look.devices
+        assert (GPU_0, "power_watts") not in source.reasons
+
+    assert len(stage.notes) == 1
+
+
+def test_a_device_said_to_be_lost_in_one_cell_is_lost(stage: Stage) -> None:
+    """The other cells of such a row are not to be believed."""
+    stage.show()
+    with connected(stage) as source:
+        stage.watch(source, lambda look: len(look.devices) == 2)
+        stage.show([device(0), device(1, utilization__gpu="[GPU is lost]")], [app(1, 5)])
+        look = stage.watch(source, lambda look: len(look.devices) == 1)
+
+        assert look.devices[0].uuid == GPU_0
+        assert stage.watch(source, lambda _: stage.notes).processes == ()
+    assert stage.notes == [
+        "GPU 1 was lost; its figures are those up to then. Rebooting the machine brings it back."
+    ]
+
+
+def test_processes_whose_memory_is_not_told(stage: Stage) -> None:
+    """Windows and WSL: the process is there, its memory is not known."""
+    stage.show(apps=[app(0, 4242, "[N/A]")])
+    with connected(stage) as source:
+        look = stage.watch(source, lambda look: look.processes)
+
+        assert look.processes == (GpuProcessReading(GPU_0, 4242, None),)
+        assert look.devices[0].lists_processes
+        assert "WSL" in source.reasons[GPU_0, "process_used_bytes"]
+        stage.show(apps=[app(0, 4242)])
+        stage.watch(source, lambda look: look.processes[0].used_bytes == 2048 * MIB)
+        assert (GPU_0, "process_used_bytes") not in source.reasons
+    assert len(stage.notes) == 1
+
+
+def test_instances_are_devices_of_their_own(stage: Stage) -> None:
+    """With the figures that nvidia-smi has for them: none, and the reason."""
+    instance = "MIG-feb88891-0321-5fef-9c87-d4af3b54259e"
+    legacy = f"MIG-{GPU_0}/7/0"
+    listing = f"GPU 0: {NAME} (UUID: {GPU_0})\n  MIG 1g.5gb     Device  0: (UUID: {instance})\n"
+    gpu = device(0, mig__mode__current="Enabled", utilization__gpu="[N/A]")
+    # The fake tells processes by device; the names of instances are mapped on our side.
+    stage.show([gpu, {**device(1), "uuid": instance}], [{**app(0, 8), "gpu_uuid": instance}], listing=listing)
+    with connected(stage) as source:
+        look = stage.watch(source, lambda look: look.processes)
+        assert source._find_device(legacy) == GPU_0
+        assert source._find_device("MIG-somebody") is None
+
+    found = {gpu.uuid: gpu for gpu in source.gpus if gpu.parent_uuid}
+    assert found[instance].name == f"{NAME} MIG 1g.5gb"
+    assert found[instance].parent_uuid == GPU_0
+    assert found[instance].memory_bytes is None
+    assert look.processes == (GpuProcessReading(instance, 8, 2048 * MIB),)
+    assert "MIG" in source.reasons[instance, "used_bytes"]
+    assert by_uuid(look)[GPU_0].utilization_percent is None
+
+
+def test_garbage_between_the_rows_is_stepped_over(stage: Stage) -> None:
+    """Bytes that are no text, too."""
+    stage.show(apps=[app(0, 4242)], garbage=True, in_pieces=True)
+    with connected(stage) as source:
+        look = stage.watch(source, lambda look: len(look.devices) == 2 and look.processes)
+
+    assert look.devices[0].used_bytes == 2048 * MIB
+    assert look.processes == (GpuProcessReading(GPU_0, 4242, 2048 * MIB),)
+
+
+def test_a_device_that_disappears_from_the_table_is_spoken_of(stage: Stage) -> None:
+    """Rights that are taken away leave no other trace."""
+    stage.show()
+    with connected(stage) as source:
+        stage.watch(source, lambda look: len(look.devices) == 2)
+        stage.show([device(0)])
+        stage.watch(source, lambda look: len(look.devices) == 1)
+        stage.watch(source, lambda _: stage.notes)
+
+    assert len(stage.notes) == 1
+    assert "no longer tells of GPU 1" in stage.notes[0]
+
+
+def test_processes_that_are_never_told(stage: Stage) -> None:
+    """A table of processes that fails costs only that table."""
+    stage.show(unknown_fields=["gpu_uuid"])
+    with connected(stage) as source:
+        look = stage.watch(source, lambda look: len(look.devices) == 2)
+
+        assert not look.devices[0].lists_processes
+        assert 'Field "gpu_uuid" is not a valid field' in source.reasons["", "lists_processes"]
+
+
+def test_nothing_outlives_a_killed_listener(stage: Stage) -> None:
+    """Not even the program that has nothing to print, which a closed pipe would never tell."""
+    code = (
+        "import sys, time\n"
+        "from gpu_tracker.sources.gpu import nvidia_smi\n"
+        "source = nvidia_smi.connect(time.monotonic, 0.05)\n"
+        "print('ready', flush=True)\n"
+        "time.sleep(100)\n"
+    )
+    paths = os.pathsep.join(path for path in sys.path if path)
+    environment = {**os.environ, "PYTHONPATH": paths}
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, env=environment) as listener:
+        assert listener.stdout is not None
+        assert listener.stdout.readline() == b"ready\n"
+        # Two programs and who looks after them.
+        n_running = wait_for_number(stage, lambda number: number >= 4)
+        listener.send_signal(signal.SIGKILL)
+
+    assert n_running == 4
+    assert wait_for_number(stage, lambda number: number == 0) == 0
+
+
+def wait_for_number(stage: Stage, condition: Callable[[int], bool]) -> int:
+    """How many processes there are, when it holds or when it should have held long ago."""
+    deadline = time.monotonic() + 10
+    while not condition(number := len(stage.find_running())) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    return number
+
+
+def test_closing_twice_and_reading_afterwards_is_harmless(stage: Stage) -> None:
+    """A closed source has nothing to say."""
+    source = stage.connect()
+    source.close()
+    source.close()
+    stage.ahead_seconds += 60
+
+    assert source.read(None).devices == ()
+
+
+# ---- Commands.
+
+
+def test_commands_run_side_by_side_within_their_time() -> None:
+    """What does not end in time is killed; what failed is told by what it printed."""
+    started = time.monotonic()
+    answers = command.run([["sleep", "50"], ["echo", "hello"], ["/no/such/program"]], 1)
+
+    assert time.monotonic() - started < 5
+    assert answers[:2] == [None, "hello\n"]
+    assert answers[2] is not None
+    assert "not found" in answers[2]
+
+
+def test_a_clock_that_jumps_condemns_nobody(stage: Stage) -> None:
+    """Who was stopped together with the programs gives them a moment to go on."""
+    with connected(stage) as source:
+        stage.watch(source, lambda look: look.devices)
+        for _ in range(3):
+            stage.ahead_seconds += 100
+            stage.watch(source, lambda look: look.devices)
+            stage.watch(source, lambda look: look.devices and look.devices[0].lists_processes)
+        assert n_starts(stage) == 1
+
+    assert stage.notes == []
+
+
+def test_a_program_is_not_deaf_to_a_closed_pipe() -> None:
+    """Python ignores that signal, and would pass its deafness on."""
+    answers = command.run([["sh", "-c", "kill -PIPE $$; echo survived"]], 10)
+
+    assert answers == [""]
+
+
+def test_a_flood_is_taken_in_portions() -> None:
+    """One look at a program that never stops printing ends all the same."""
+    flood = command.Command(["yes"])
+    try:
+        deadline = time.monotonic() + 10
+        while not (taken := flood.take()) and time.monotonic() < deadline:
+            time.sleep(0.01)
+        assert taken[:4] == b"y\ny\n"
+        assert len(flood.take()) <= 1 << 20
+    finally:
+        flood.close()
+    assert flood.is_gone()
+
+
+def wait_for_start(program: command.Command) -> None:
+    """Until its pid is known and it has settled down."""
+    deadline = time.monotonic() + 10
+    while program.count_sleeps() is None:
+        program.take()
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    time.sleep(0.3)
+
+
+def test_only_what_goes_round_goes_to_sleep() -> None:
+    """The kernel's count tells a loop from a program that hangs."""
+    looping = command.Command(["sh", "-c", "while :; do sleep 0.01; done"])
+    hanging = command.Command(["sleep", "100"])
+    try:
+        wait_for_start(looping)
+        wait_for_start(hanging)
+        before = looping.count_sleeps(), hanging.count_sleeps()
+        time.sleep(0.3)
+        after = looping.count_sleeps(), hanging.count_sleeps()
+    finally:
+        looping.close()
+        hanging.close()
+
+    assert before[0] is not None
+    assert after[0] is not None
+    assert after[0] > before[0]
+    assert after[1] == before[1] is not None

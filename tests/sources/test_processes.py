@@ -1,0 +1,68 @@
+"""What can be told of any process."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import subprocess
+from pathlib import Path
+
+from gpu_tracker.core.observation import Holder
+from gpu_tracker.sources.processes import name_user, parse_command, read_holder
+
+
+def test_a_process_tells_whose_it_is_and_what_it_holds() -> None:
+    """Its own words, size and time."""
+    with subprocess.Popen(["sleep", "60"]) as process:
+        holder = read_holder(process.pid)
+        process.kill()
+
+    assert holder.user == pwd.getpwuid(os.getuid()).pw_name
+    assert holder.command_line == "sleep 60"
+    assert (holder.rss_bytes or 0) > 0
+    assert holder.cpu_seconds is not None
+
+
+def test_words_may_hold_anything_but_zeros() -> None:
+    """Bytes that are no text are replaced, and padding is no word."""
+    assert parse_command(b"a b\0c\nd\0\xff\0\0\0") == ("a b", "c\nd", "\ufffd")
+
+
+def test_a_process_without_arguments_has_a_name(tmp_path: Path) -> None:
+    """A kernel thread, or one that is about to end."""
+    write_process(tmp_path, cmdline=b"")
+
+    assert read_holder(7, proc=str(tmp_path)).command == ("worker",)
+
+
+def test_a_process_that_is_hidden_is_only_a_number(tmp_path: Path) -> None:
+    """No directory, or one that cannot be read."""
+    write_process(tmp_path, cmdline=b"")
+    (tmp_path / "7" / "cmdline").unlink()
+
+    assert read_holder(7, proc=str(tmp_path)).command is None
+    assert read_holder(8, proc=str(tmp_path)) == Holder(8)
+
+
+def test_a_machine_without_proc_is_asked_through_psutil(tmp_path: Path) -> None:
+    """With the same answer, as far as it goes."""
+    holder = read_holder(os.getpid(), proc=str(tmp_path))
+
+    assert holder.user == pwd.getpwuid(os.getuid()).pw_name
+    assert holder.command
+    assert read_holder(2**22 + 1, proc=str(tmp_path)) == Holder(2**22 + 1)
+
+
+def test_a_user_without_a_name_is_a_number() -> None:
+    """Of a container, most likely."""
+    assert name_user(4_000_000_000) == "4000000000"
+
+
+def write_process(proc: Path, cmdline: bytes) -> None:
+    """A /proc with process 7 in it."""
+    (proc / "self").mkdir()
+    (proc / "7").mkdir()
+    (proc / "7" / "stat").write_bytes(b"7 (worker) S " + b"1 " * 49)
+    (proc / "7" / "statm").write_bytes(b"100 50 20 0 0 0 0")
+    (proc / "7" / "cmdline").write_bytes(cmdline)
+    (proc / "7" / "comm").write_bytes(b"worker\n")
