@@ -9,6 +9,7 @@ import pytest
 
 import gpu_tracker as gput
 from builders import gpu
+from gpu_tracker.analysis.tables import make_table
 from gpu_tracker.core.errors import RecordingError, UsageError
 from recordings_made import FRAMEWORKS, METRICS, PROCESSES, REGIONS, make_full, make_plain
 
@@ -63,7 +64,7 @@ def test_frames_have_the_same_columns_and_rows(
     recording = gput.load(make(tmp_path / "x.jsonl"))  # type: ignore[operator]
     frame = getattr(recording, f"to_{library}")(table)
     names = {"arrow": "column_names"}.get(library, "columns")
-    wanted = gput.recordings.make_table(recording._values, table)  # type: ignore[attr-defined]
+    wanted = make_table(recording._values, table)
 
     assert list(getattr(frame, names)) == [column.name for column in wanted.columns]
     assert (frame.num_rows if library == "arrow" else len(frame)) == len(list(wanted.rows()))

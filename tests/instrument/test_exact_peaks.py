@@ -361,7 +361,7 @@ def test_where_the_mark_cannot_be_reset_a_region_is_as_any_other(tmp_path: Path,
     prefix: tuple[str, ...] = ()
     definitions = ""
     if reason == "missing":
-        definitions = "import gpu_tracker.instrument.high_water\ngpu_tracker.own_memory._CLEAR_PATH = '/proc/self/missing'"
+        definitions = "import gpu_tracker.instrument.high_water\ngpu_tracker.instrument.high_water._CLEAR_PATH = '/proc/self/missing'"
     elif os.geteuid() == 0 and shutil.which("unshare"):
         prefix = ("unshare", "--mount", "sh", "-c", READ_ONLY_PROC, "sh")
     else:

@@ -60,7 +60,7 @@ def install(name: str, answer: Any, absent: str | None = None) -> None:
 
     module = ModuleType(name)
     vars(module).update(why_absent=lambda: absent, connect=connect)
-    sys.modules[f"gpu_tracker.sources.{name}"] = module
+    sys.modules[f"gpu_tracker.sources.gpu.{name}"] = module
 
 
 @pytest.fixture(autouse=True)
@@ -69,7 +69,7 @@ def _own_modules() -> Iterator[None]:
     before = set(sys.modules)
     yield
     for name in set(sys.modules) - before:
-        if name.startswith("gpu_tracker.sources.fake"):
+        if name.startswith("gpu_tracker.sources.gpu.fake"):
             del sys.modules[name]
 
 
