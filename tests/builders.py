@@ -7,15 +7,15 @@ from typing import Any
 from gpu_tracker.core.model import (
     Allocation,
     End,
+    Event,
     Gpu,
     GpuCounters,
-    GpuLook,
     GpuPeaks,
     GpuProcessReading,
     GpuReading,
+    GpuReadings,
     Header,
     MachineReading,
-    Mark,
     Peaks,
     ProcessReading,
     RamPeak,
@@ -91,7 +91,7 @@ def recording(**fields: Any) -> Recording:
     defaults: dict[str, Any] = {
         "header": header(),
         "samples": (),
-        "marks": (),
+        "events": (),
         "end": End("exited", 0, summed, 0.02, 9 * MB),
         "totals": summed,
     }
@@ -103,16 +103,16 @@ def gpu(ordinal: int = 0, memory: int | None = 40_000) -> Gpu:
     return Gpu(ordinal, f"GPU-{ordinal}", "Simulated A100", None if memory is None else memory * MB)
 
 
-def found(device: Gpu) -> Mark:
+def found(device: Gpu) -> Event:
     """The mark of a device that was found."""
-    return Mark(0.0, "gpu", gpu=device)
+    return Event(0.0, "gpu", gpu=device)
 
 
 def gpu_look(
     at: float, *devices: tuple[str, int | None, float | None], **held: dict[int, int | None]
-) -> GpuLook:
+) -> GpuReadings:
     """A look: (uuid, used MB, percent) each; `GPU_0={pid: MB}` for what processes hold."""
-    return GpuLook(
+    return GpuReadings(
         at,
         tuple(
             GpuReading(uuid, None if used is None else used * MB, percent) for uuid, used, percent in devices

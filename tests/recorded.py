@@ -75,7 +75,7 @@ def on_gpu(pid: int, host: str = "node1", *, has_job: bool = True, job: int | No
     return rank(
         pid=pid,
         host=host,
-        marks=(found(gpu()._replace(is_visible=has_job)), found(gpu(1)._replace(is_visible=False))),
+        events=(found(gpu()._replace(is_visible=has_job)), found(gpu(1)._replace(is_visible=False))),
         totals=summed,
         samples=(window(10.0, 500, gpus=(held,)),),
     )
@@ -91,8 +91,8 @@ def write(path: Path, shown: Recording) -> Path:
     fd = os.open(create(str(path), ("job",), 1), os.O_APPEND | os.O_WRONLY)
     writer = Writer(fd)
     writer.write_header(shown.header)
-    for mark in shown.marks:
-        writer.write_mark(mark)
+    for mark in shown.events:
+        writer.write_event(mark)
     for sample in shown.samples:
         writer.write_sample(sample)
     for region in shown.regions:

@@ -8,10 +8,10 @@ from pathlib import Path
 from builders import MB, found, gpu, gpu_totals, header, totals
 from gpu_tracker.core.model import (
     End,
+    Event,
     FrameworkMemory,
     GpuSample,
     Header,
-    Mark,
     MetricRow,
     Peaks,
     ProcessTotals,
@@ -81,7 +81,7 @@ def make_plain(path: Path) -> Path:
     with Made(path) as writer:
         for at in (1.0, 2.0, 3.0):
             writer.write_sample(plain_sample(at, 100 * int(at)))
-        writer.write_mark(Mark(3.0, "note", "Said once."))
+        writer.write_event(Event(3.0, "note", "Said once."))
         writer.write_end(End("exited", 0, totals(), 0.1, 9))
     return path
 
@@ -90,8 +90,8 @@ def make_full(path: Path) -> Path:
     """A job with two GPUs, regions, metrics and processes."""
     counters, peak = gpu_totals("GPU-1")
     with Made(path) as writer:
-        writer.write_mark(found(gpu()))
-        writer.write_mark(found(gpu(1, None)))
+        writer.write_event(found(gpu()))
+        writer.write_event(found(gpu(1, None)))
         writer.write_region(RegionTotals(100, ("epoch",)))
         writer.write_sample(plain_sample(0.5))
         writer.write_sample(gpu_sample(1.0))

@@ -124,7 +124,7 @@ def test_a_round_trip_loses_nothing(
     path = tmp_path / "x.jsonl"
     path.unlink(missing_ok=True)
     with Made(path) as writer:
-        writer.write_mark(found(gpu()))
+        writer.write_event(found(gpu()))
         for sample in samples:
             writer.write_sample(sample)
         for region in regions:

@@ -8,10 +8,10 @@ from builders import MB, found, gpu, gpu_totals, header, totals
 from gpu_tracker.core.model import (
     Busiest,
     End,
+    Event,
     GpuProcessPeak,
     GpuSample,
     Header,
-    Mark,
     MetricRow,
     MetricTotals,
     Peaks,
@@ -92,8 +92,8 @@ def test_a_quiet_sample_is_short() -> None:
 
 def test_marks_come_back() -> None:
     """A device and a note."""
-    for mark in (found(gpu()), found(gpu(1, None)), Mark(3.0, "note", "Something happened.")):
-        assert schema.decode_mark(through_json(schema.encode_mark(mark))) == mark  # type: ignore[arg-type]
+    for mark in (found(gpu()), found(gpu(1, None)), Event(3.0, "note", "Something happened.")):
+        assert schema.decode_event(through_json(schema.encode_event(mark))) == mark  # type: ignore[arg-type]
 
 
 def test_the_end_comes_back_and_so_does_an_answer() -> None:
@@ -104,13 +104,13 @@ def test_the_end_comes_back_and_so_does_an_answer() -> None:
     answer = schema.decode_answer(
         schema.encode_header(header()),
         encoded,  # type: ignore[arg-type]
-        [schema.encode_mark(found(gpu()))],
+        [schema.encode_event(found(gpu()))],
         metric_totals=[through_json(schema.encode_metric_totals(metrics))],  # type: ignore[list-item]
     )
 
     assert schema.decode_end(encoded) == end  # type: ignore[arg-type]
     assert (answer.end, answer.totals, answer.header) == (end, end.totals, header())
-    assert answer.marks == (found(gpu()),)
+    assert answer.events == (found(gpu()),)
     assert answer.metric_totals == (metrics,)
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from builders import MB, found, gpu, header, totals
 from gpu_tracker.core.errors import RecordingError, UsageError
-from gpu_tracker.core.model import End, Mark, Peaks, RamPeak, Sample, Spread
+from gpu_tracker.core.model import End, Event, Peaks, RamPeak, Sample, Spread
 from gpu_tracker.recording.reader import load, load_descriptor, load_whole
 from gpu_tracker.recording.writer import Writer, create, name_recording
 
@@ -31,10 +31,10 @@ def path(tmp_path: Path) -> Path:
     fd = os.open(file, os.O_APPEND | os.O_WRONLY)
     writer = Writer(fd)
     writer.write_header(header())
-    writer.write_mark(found(gpu()))
+    writer.write_event(found(gpu()))
     for at, peak in ((1.0, 100), (2.0, 900), (3.0, 900)):
         writer.write_sample(sample(at, peak))
-    writer.write_mark(Mark(3.0, "note", "Said once."))
+    writer.write_event(Event(3.0, "note", "Said once."))
     writer.write_end(End("exited", 0, totals(), 0.1, 9))
     assert not writer.is_deleted()
     os.close(fd)
@@ -42,12 +42,12 @@ def path(tmp_path: Path) -> Path:
 
 
 def test_what_was_written_is_read(path: Path) -> None:
-    """Header, samples with the peaks so far, marks, end."""
+    """Header, samples with the peaks so far, events, end."""
     recording = load(str(path))
 
     assert recording.header == header()
     assert tuple(recording.samples) == (sample(1.0, 100), sample(2.0, 900), sample(3.0, 900))
-    assert recording.marks == (found(gpu()), Mark(3.0, "note", "Said once."))
+    assert recording.events == (found(gpu()), Event(3.0, "note", "Said once."))
     assert recording.totals == totals()
     assert recording.end is not None
     assert not recording.problems
@@ -172,7 +172,7 @@ def test_half_a_line_is_an_error(tmp_path: Path) -> None:
     reading, writing = os.pipe()
     os.set_blocking(writing, False)
     with pytest.raises(OSError, match="No space left"):
-        Writer(writing).write_mark(Mark(0.0, "note", "x" * 200_000))
+        Writer(writing).write_event(Event(0.0, "note", "x" * 200_000))
     os.close(reading)
     os.close(writing)
 

@@ -25,6 +25,22 @@ def read_holder(pid: int, *, proc: str = "/proc") -> Holder:
     return Holder(pid, user, _read_command(directory), rss_bytes, cpu_seconds)
 
 
+def exists(pid: int) -> bool:
+    """Whether there is such a process, whoever it belongs to."""
+    try:
+        os.kill(pid, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except PermissionError:
+        pass  # somebody else's, but there
+    return True
+
+
+def read_command(pid: int, *, proc: str = "/proc") -> tuple[str, ...] | None:
+    """Its words, or its name where it has none; None if that is nobody else's business."""
+    return read_holder(pid, proc=proc).command
+
+
 def parse_command(cmdline: bytes) -> tuple[str, ...]:
     """The words of `/proc/PID/cmdline`; programs that write a title over them pad it with zeros."""
     return tuple(cmdline.rstrip(b"\0").decode("utf-8", "replace").split("\0"))

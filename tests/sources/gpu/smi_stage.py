@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from gpu_tracker.core.model import GpuLook
+from gpu_tracker.core.model import GpuReadings
 from gpu_tracker.sources.gpu import nvidia_smi
 
 FAKE = Path(__file__).with_name("fake_nvidia_smi.py")
@@ -82,8 +82,11 @@ class Stage:
         return nvidia_smi.connect(self.now, INTERVAL_SECONDS, patience_seconds)
 
     def watch(
-        self, source: nvidia_smi.NvidiaSmiSource, condition: Callable[[GpuLook], object], seconds: float = 20
-    ) -> GpuLook:
+        self,
+        source: nvidia_smi.NvidiaSmiSource,
+        condition: Callable[[GpuReadings], object],
+        seconds: float = 20,
+    ) -> GpuReadings:
         """Look until it holds; the time is only there so that a failure ends."""
         deadline = time.monotonic() + seconds
         while True:

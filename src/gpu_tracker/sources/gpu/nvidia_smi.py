@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import os
 
-from ...core.model import Gpu, GpuLook, GpuProcessReading, GpuReading
+from ...core.model import Gpu, GpuProcessReading, GpuReading, GpuReadings
 from ...core.values import NamedTuple
 from .. import NotAvailableError
 from ..command import Command, run
@@ -359,7 +359,7 @@ class NvidiaSmiSource:
             for stream, table in self._tables.items():
                 self._accept_app(stream, table, app, at_seconds)
 
-    def read(self, pids: frozenset[int] | None) -> GpuLook:
+    def read(self, pids: frozenset[int] | None) -> GpuReadings:
         """Take what has arrived."""
         at_seconds = self._now()
         for stream in tuple(self._streams):
@@ -379,7 +379,7 @@ class NvidiaSmiSource:
                     key, f"{SMI} does not tell at present which processes use the NVIDIA GPUs."
                 )
         devices = (self._take_reading(gpu, at_seconds, telling) for gpu in self._wholes.values())
-        return GpuLook(
+        return GpuReadings(
             at_seconds,
             tuple(reading for reading in devices if reading is not None),
             tuple(
