@@ -10,7 +10,7 @@ import pytest
 
 from builders import MB, found, gpu, header, totals
 from gpu_tracker.core.errors import RecordingError
-from gpu_tracker.core.model import Event, GpuPeaks, GpuProcessPeak, Peaks, RamPeak
+from gpu_tracker.core.model import GpuPeaks, GpuProcessPeak, Event, Peaks, RamPeak
 from gpu_tracker.recording.glance import glance
 from gpu_tracker.recording.reader import load
 from gpu_tracker.recording.schema import encode_event
@@ -125,7 +125,7 @@ def test_what_comes_after_the_end_does_not_hide_it(path: Path, rest: bytes) -> N
 
 def test_a_device_that_is_told_late_is_known(tmp_path: Path) -> None:
     """Its driver was slow, or the job logged much before; what it held is told in the end line."""
-    peaks = totals().peaks._replace(gpus=(GpuPeaks("GPU-0", 5, combined_bytes=4),))
+    peaks = totals().peaks._replace(gpus=(GpuPeaks("GPU-0", used_bytes=5, combined_bytes=4),))
     path = write(tmp_path / "x.jsonl", run(totals=totals(peaks=peaks)))
     _put_before_the_end(path, _many_samples(tmp_path), found(gpu()))
 
@@ -134,7 +134,7 @@ def test_a_device_that_is_told_late_is_known(tmp_path: Path) -> None:
 
 def test_that_growth_is_the_jobs_may_be_told_late_too(tmp_path: Path) -> None:
     """As long as there is growth that is nobody's, it is looked for."""
-    peaks = totals().peaks._replace(gpus=(GpuPeaks("GPU-0", 5, grown_bytes=4),))
+    peaks = totals().peaks._replace(gpus=(GpuPeaks("GPU-0", used_bytes=5, grown_bytes=4),))
     path = write(tmp_path / "x.jsonl", run(totals=totals(peaks=peaks), events=(found(gpu()),)))
     said = Event(9.0, "unattributed", "It is not told apart.")
     _put_before_the_end(path, _many_samples(tmp_path), said)

@@ -19,7 +19,7 @@ from gpu_tracker.recording.reader import load
 from gpu_tracker.recording.schema import encode_header
 from gpu_tracker.reports import FORMATS, render
 from gpu_tracker.reports.build import build
-from recordings_made import Made, make_full, make_plain, plain_sample
+from recorded import Made, make_full, make_plain, plain_sample
 
 
 def look_at_everything(path: Path) -> list[str]:

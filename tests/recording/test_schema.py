@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from builders import MB, found, gpu, gpu_totals, header, totals
+from builders import MB, found, gpu, gpu_totals, header, sample, totals
 from gpu_tracker.core.model import (
     Busiest,
     End,
@@ -18,7 +18,6 @@ from gpu_tracker.core.model import (
     ProcessTotals,
     RamPeak,
     RegionTotals,
-    Sample,
     Spread,
     Totals,
 )
@@ -33,22 +32,26 @@ PEAKS = Peaks(
     gpus=(GPU_PEAKS,),
     gpu_processes=(GpuProcessPeak("GPU-0", 100, "job", 1500 * MB),),
 )
-SAMPLE = Sample(
+SAMPLE = sample(
     12.5,
-    10,
-    0.002,
-    11.25,
-    3.5,
-    20.0,
-    Spread(1, 2, 3),
-    Spread(0, 4, 8),
-    Spread(5, 6, 7),
-    1000 * MB,
-    9,
-    2,
-    (GpuSample("GPU-0", 3000 * MB, 2000 * MB, 50.0, None, 250.5),),
-    (COUNTERS,),
-    PEAKS,
+    looks=10,
+    late_seconds=0.002,
+    main_cpu_seconds=11.25,
+    descendants_cpu_seconds=3.5,
+    system_cpu_seconds=20.0,
+    main_ram_bytes=Spread(1, 2, 3),
+    descendants_ram_bytes=Spread(0, 4, 8),
+    combined_ram_bytes=Spread(5, 6, 7),
+    system_ram_bytes=1000 * MB,
+    threads=9,
+    processes=2,
+    gpus=(
+        GpuSample(
+            "GPU-0", used_bytes=3000 * MB, job_bytes=2000 * MB, utilization_percent=50.0, power_watts=250.5
+        ),
+    ),
+    gpu_counters=(COUNTERS,),
+    peaks=PEAKS,
 )
 
 
@@ -160,7 +163,17 @@ def test_the_format_of_version_1_does_not_change_unnoticed() -> None:
 
 def test_regions_metrics_and_processes_come_back() -> None:
     """What is not known is left out; a loss that is not a number is kept."""
-    region = RegionTotals(7, ("epoch", "step"), 3, 1, 1.5, 0.25, 1.0, 0.75, gpu_bytes=5 * MB)
+    region = RegionTotals(
+        pid=7,
+        path=("epoch", "step"),
+        calls=3,
+        open_calls=1,
+        wall_seconds=1.5,
+        shortest_seconds=0.25,
+        longest_seconds=1.0,
+        squared_seconds=0.75,
+        gpu_bytes=5 * MB,
+    )
     process = ProcessTotals(7, 1, "python", 0.5, 9.5, 3.25, 100 * MB)
     rows = [
         MetricRow(1.0, {"loss": 0.5}, 1.0, 7),
