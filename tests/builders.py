@@ -16,6 +16,7 @@ from gpu_tracker.core.model import (
     GpuReadings,
     Header,
     MachineReading,
+    Parts,
     Peaks,
     ProcessReading,
     RamPeak,
@@ -23,6 +24,7 @@ from gpu_tracker.core.model import (
     Sample,
     Spread,
     Totals,
+    add_parts,
 )
 
 MB = 10**6
@@ -60,7 +62,7 @@ def header(**fields: Any) -> Header:
         "command": ("python", "train.py"),
         "pid": ROOT,
         "host": "node1",
-        "started_at": "2026-01-31T12:00:00+0000",
+        "started_at": "2026-01-31T12:00:00.000+00:00",
         "sleep_seconds": 1.0,
         "allocation": Allocation(4, 4.0, "machine", 16_000 * MB, 16_000 * MB, "machine"),
         "source": "procfs",
@@ -69,18 +71,26 @@ def header(**fields: Any) -> Header:
     return Header(**{**defaults, **fields})
 
 
+def alone(peak: RamPeak) -> Parts[RamPeak]:
+    """The peaks of a process without descendants."""
+    return Parts(peak, RamPeak(), peak)
+
+
+def together(peak: RamPeak) -> Parts[RamPeak]:
+    """Peaks of which only the combined one matters."""
+    return Parts(RamPeak(), RamPeak(), peak)
+
+
 def totals(**fields: Any) -> Totals:
     """Ten seconds of a job that used one core and 500 MB."""
     defaults: dict[str, Any] = {
         "at_seconds": 10.0,
-        "main_cpu_seconds": 10.0,
-        "looks": 100,
+        "cpu_seconds": add_parts(10.0, 0.0),
+        "readings": 100,
         "peaks": Peaks(
-            main_ram=RamPeak(500 * MB, 490 * MB, 10 * MB, "exact"),
-            combined_ram=RamPeak(500 * MB, 490 * MB, 10 * MB, "exact"),
+            ram=alone(RamPeak(500 * MB, 490 * MB, 10 * MB, "exact")),
             system_ram_bytes=2000 * MB,
-            main_threads=3,
-            combined_threads=3,
+            threads=Parts(3, 0, 3),
             processes=1,
         ),
     }
@@ -88,23 +98,17 @@ def totals(**fields: Any) -> Totals:
 
 
 def sample(at: float, **fields: Any) -> Sample:
-    """A window of ten looks at a job without GPUs that used one core from the start on and holds five bytes."""
+    """An interval of ten readings of a job without GPUs that used one core from the start on and holds five bytes."""
     held = Spread(low=5, mean=5, high=5)
     defaults: dict[str, Any] = {
-        "looks": 10,
+        "readings": 10,
         "late_seconds": 0.0,
-        "main_cpu_seconds": at,
-        "descendants_cpu_seconds": 0.0,
+        "cpu_seconds": add_parts(at, 0.0),
         "system_cpu_seconds": at,
-        "main_ram_bytes": held,
-        "descendants_ram_bytes": Spread(low=0, mean=0, high=0),
-        "combined_ram_bytes": held,
+        "ram_bytes": Parts(held, Spread(low=0, mean=0, high=0), held),
         "system_ram_bytes": 7,
         "threads": 1,
         "processes": 1,
-        "gpus": (),
-        "gpu_counters": (),
-        "peaks": Peaks(),
     }
     return Sample(at_seconds=at, **{**defaults, **fields})
 
@@ -165,9 +169,7 @@ def gpu_totals(uuid: str = "GPU-0") -> tuple[GpuCounters, GpuPeaks]:
         GpuPeaks(
             uuid=uuid,
             used_bytes=3000 * MB,
-            main_bytes=1500 * MB,
-            descendants_bytes=500 * MB,
-            combined_bytes=2000 * MB,
+            job_bytes=Parts(1500 * MB, 500 * MB, 2000 * MB),
             utilization_percent=90.0,
             grown_bytes=2500 * MB,
             power_watts=300.0,

@@ -6,15 +6,16 @@ import os
 from pathlib import Path
 from typing import Any
 
-from builders import MB, found, gpu, gpu_totals, header, recording, sample, totals
+from builders import MB, alone, found, gpu, gpu_totals, header, recording, sample, together, totals
 from gpu_tracker.analysis.job import Combined, combine
 from gpu_tracker.core.model import (
     End,
+    Event,
     FrameworkMemory,
     GpuSample,
     Header,
-    Event,
     MetricRow,
+    Parts,
     Peaks,
     ProcessTotals,
     RamPeak,
@@ -22,6 +23,7 @@ from gpu_tracker.core.model import (
     RegionTotals,
     Sample,
     Spread,
+    add_parts,
 )
 from gpu_tracker.recording.writer import Writer, create
 
@@ -89,10 +91,9 @@ def window(at: float, ram: int, **fields: Any) -> Sample:
     size = ram * MB
     held = Spread(size, size, size)
     defaults: dict[str, Any] = {
-        "looks": 1,
-        "main_ram_bytes": held,
-        "combined_ram_bytes": held,
-        "peaks": Peaks(combined_ram=RamPeak(size, size, 0), system_ram_bytes=2000 * MB),
+        "readings": 1,
+        "ram_bytes": Parts(held, Spread(0, 0, 0), held),
+        "peaks": Peaks(ram=together(RamPeak(size, size, 0)), system_ram_bytes=2000 * MB),
     }
     return sample(at, **{**defaults, **fields})
 
@@ -100,7 +101,7 @@ def window(at: float, ram: int, **fields: Any) -> Sample:
 def plain_sample(at: float, peak: int = 100) -> Sample:
     """A window of a job without GPUs that ended with that peak."""
     held = RamPeak(peak * MB, peak * MB, 0)
-    return sample(at, peaks=Peaks(main_ram=held, combined_ram=held))
+    return sample(at, peaks=Peaks(ram=alone(held)))
 
 
 def gpu_sample(at: float) -> Sample:
@@ -108,13 +109,11 @@ def gpu_sample(at: float) -> Sample:
     counters, peak = gpu_totals("GPU-1")
     return sample(
         at,
-        looks=4,
+        readings=4,
         late_seconds=0.001,
-        descendants_cpu_seconds=at / 2,
+        cpu_seconds=add_parts(at, at / 2),
         system_cpu_seconds=at * 3,
-        main_ram_bytes=Spread(1, 2.5, 4),
-        descendants_ram_bytes=Spread(0, 1, 3),
-        combined_ram_bytes=Spread(1, 3.5, 6),
+        ram_bytes=Parts(Spread(1, 2.5, 4), Spread(0, 1, 3), Spread(1, 3.5, 6)),
         system_ram_bytes=8 * MB,
         threads=5,
         processes=2,
@@ -124,7 +123,7 @@ def gpu_sample(at: float) -> Sample:
             ),
         ),
         gpu_counters=(counters,),
-        peaks=Peaks(combined_ram=RamPeak(6, 6, 0), gpus=(peak,)),
+        peaks=Peaks(ram=together(RamPeak(6, 6, 0)), gpus=(peak,)),
     )
 
 
@@ -133,8 +132,8 @@ def run(seconds: float = 10.0, ram: int = 500, exit_code: int | None = 0, **fiel
     peak = RamPeak(ram * MB, ram * MB, 0, "exact")
     summed = fields.pop("totals", None) or totals(
         at_seconds=seconds,
-        main_cpu_seconds=seconds,
-        peaks=totals().peaks._replace(main_ram=peak, combined_ram=peak),
+        cpu_seconds=add_parts(seconds, 0.0),
+        peaks=totals().peaks._replace(ram=alone(peak)),
     )
     return recording(
         **{
@@ -165,7 +164,7 @@ def rank(
     return run(
         seconds,
         ram,
-        header={"started_at": f"2026-01-31T12:00:{start:02d}+0000", "host": host, "pid": pid},
+        header={"started_at": f"2026-01-31T12:00:{start:02d}.000+00:00", "host": host, "pid": pid},
         **{"samples": (window(seconds, ram),), **fields},
     )
 
@@ -173,11 +172,13 @@ def rank(
 def on_gpu(pid: int, host: str = "node1", *, has_job: bool = True, job: int | None = 2000) -> Recording:
     """A rank that sees one device and holds something there."""
     counters, peaks = gpu_totals()
-    peaks = peaks._replace(has_job=has_job, combined_bytes=None if job is None else job * MB)
+    size = None if job is None else job * MB
+    peaks = peaks._replace(has_job=has_job, job_bytes=peaks.job_bytes._replace(combined=size))
     summed = totals(
-        gpu_counters=(counters,), peaks=totals().peaks._replace(gpus=(peaks,), combined_gpu_bytes=2000 * MB)
+        gpu_counters=(counters,),
+        peaks=totals().peaks._replace(gpus=(peaks,), gpu_bytes=Parts(0, 0, 2000 * MB)),
     )
-    held = GpuSample("GPU-0", 3000 * MB, None if job is None else job * MB)
+    held = GpuSample("GPU-0", 3000 * MB, size)
     return rank(
         pid=pid,
         host=host,
@@ -195,8 +196,8 @@ def join(*ranks: Recording) -> Combined:
 def write(path: Path, shown: Recording) -> Path:
     """Put a recording into a file, line by line."""
     with Made(path, shown.header) as writer:
-        for mark in shown.events:
-            writer.write_event(mark)
+        for event in shown.events:
+            writer.write_event(event)
         for window in shown.samples:
             writer.write_sample(window)
         for region in shown.regions:

@@ -15,12 +15,14 @@ from gpu_tracker.core.model import (
     Allocation,
     End,
     Header,
+    Parts,
     Peaks,
     RamPeak,
     RegionTotals,
     Sample,
     Spread,
     Totals,
+    add_parts,
 )
 from gpu_tracker.recording.encode import to_json
 from gpu_tracker.recording.schema import encode_end, encode_header, encode_region, encode_sample
@@ -29,13 +31,15 @@ GB = 10**9
 N_TEMPLATES = 1000
 N_REGIONS = 1000  # as many as a process may have
 AT = '"at":0.0,'
-PEAKS = Peaks(main_ram=RamPeak(2 * GB, GB, GB), combined_ram=RamPeak(2 * GB, GB, GB))
+PEAKS = Peaks(ram=Parts(RamPeak(2 * GB, GB, GB), RamPeak(), RamPeak(2 * GB, GB, GB)))
 
 
 def write(path: str, n_samples: int) -> None:
     """Every hundredth sample tells a new peak; regions come and come again."""
     allocation = Allocation(8, 8.0, "machine", 64 * GB, 64 * GB, "machine")
-    header = Header(1, "0", ("job",), 1, "host", "2026-01-01T00:00:00+0000", 0.1, allocation, "procfs", 8.0)
+    header = Header(
+        1, "0", ("job",), 1, "host", "2026-01-01T00:00:00.000+00:00", 0.1, allocation, "procfs", 8.0
+    )
     templates = [_sample_line(number) for number in range(N_TEMPLATES)]
     with open(f"{path}.tmp", "w", encoding="ascii") as file:
         file.write(to_json({"header": encode_header(header)}) + "\n")
@@ -43,7 +47,7 @@ def write(path: str, n_samples: int) -> None:
             file.write(templates[number % N_TEMPLATES].replace(AT, f'"at":{number / 10},'))
             if number % 10 == 0:
                 file.write(to_json({"region": encode_region(_region(number // 10))}) + "\n")
-        totals = Totals(n_samples / 10, 1.0, 1.0, 1.0, n_samples, (), PEAKS)
+        totals = Totals(n_samples / 10, add_parts(1.0, 1.0), 1.0, n_samples, peaks=PEAKS)
         file.write(to_json({"end": encode_end(End("exited", 0, totals, 1.0, GB))}) + "\n")
     os.replace(f"{path}.tmp", path)
 
@@ -53,21 +57,16 @@ def _sample_line(number: int) -> str:
     main, others = Spread(GB, GB + noise / 2, GB + noise), Spread(0, noise / 3, noise)
     peaks = PEAKS._replace(system_ram_bytes=8 * GB + number) if number % 100 == 0 else Peaks()
     sample = Sample(
-        0.0,
-        1,
-        0.001,
-        number * 1.5,
-        0.25,
-        number * 2.5,
-        main,
-        others,
-        main,
-        8 * GB + noise,
-        9,
-        2,
-        (),
-        (),
-        peaks,
+        at_seconds=0.0,
+        readings=1,
+        late_seconds=0.001,
+        cpu_seconds=add_parts(number * 1.5, 0.25),
+        system_cpu_seconds=number * 2.5,
+        ram_bytes=Parts(main, others, main),
+        system_ram_bytes=8 * GB + noise,
+        threads=9,
+        processes=2,
+        peaks=peaks,
     )
     return to_json({"sample": encode_sample(sample, Peaks())}) + "\n"
 
@@ -90,7 +89,7 @@ def load(path: str) -> None:
     summary = gpu_tracker.load(path).summary
     seconds = time.perf_counter() - began
     peak_bytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-    print(json.dumps({"seconds": seconds, "peak_bytes": peak_bytes, "looks": summary.looks}))
+    print(json.dumps({"seconds": seconds, "peak_bytes": peak_bytes, "looks": summary.readings}))
 
 
 if __name__ == "__main__":

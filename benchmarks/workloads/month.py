@@ -6,7 +6,18 @@ import json
 import os
 import sys
 
-from gpu_tracker.core.model import Allocation, End, Header, Peaks, RamPeak, Sample, Spread, Totals
+from gpu_tracker.core.model import (
+    Allocation,
+    End,
+    Header,
+    Parts,
+    Peaks,
+    RamPeak,
+    Sample,
+    Spread,
+    Totals,
+    add_parts,
+)
 from gpu_tracker.recording.writer import Writer
 
 SECONDS = 30 * 86400
@@ -19,7 +30,7 @@ def main(path: str) -> None:
     writer = Writer(fd)
     allocation = Allocation(8, 8.0, "machine", 64 * GB, 64 * GB, "machine")
     writer.write_header(
-        Header(1, "0", ("job",), 1, "host", "2026-01-01T00:00:00+0000", 1.0, allocation, "procfs", 8.0)
+        Header(1, "0", ("job",), 1, "host", "2026-01-01T00:00:00.000+00:00", 1.0, allocation, "procfs", 8.0)
     )
     at, n_lines, peaks = 0.0, 0, Peaks()
     while at < SECONDS:
@@ -27,10 +38,25 @@ def main(path: str) -> None:
         n_lines += 1
         noise = n_lines * 7919 % 1000 * 10**6
         ram = Spread(GB, GB + noise // 2, GB + noise)
-        peaks = peaks._replace(main_ram=RamPeak(max(GB + noise, peaks.main_ram.total_bytes), GB, 0))
-        zero = Spread(0, 0, 0)
-        writer.write_sample(Sample(at, 5, 0.001, at, 0.0, at, ram, zero, ram, 8 * GB, 9, 1, (), (), peaks))
-    writer.write_end(End("exited", 0, Totals(at, at, 0.0, at, n_lines * 5, (), peaks), 1.0, 9 * 10**6))
+        main = RamPeak(max(GB + noise, peaks.ram.main.total_bytes), GB, 0)
+        peaks = peaks._replace(ram=peaks.ram._replace(main=main))
+        writer.write_sample(
+            Sample(
+                at_seconds=at,
+                readings=5,
+                late_seconds=0.001,
+                cpu_seconds=add_parts(at, 0.0),
+                system_cpu_seconds=at,
+                ram_bytes=Parts(ram, Spread(0, 0, 0), ram),
+                system_ram_bytes=8 * GB,
+                threads=9,
+                processes=1,
+                peaks=peaks,
+            )
+        )
+    writer.write_end(
+        End("exited", 0, Totals(at, add_parts(at, 0.0), at, n_lines * 5, peaks=peaks), 1.0, 9 * 10**6)
+    )
     os.close(fd)
     print(json.dumps({"bytes": os.path.getsize(path), "lines": n_lines}))
 

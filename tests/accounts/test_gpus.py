@@ -29,7 +29,7 @@ def test_memory_is_attributed_and_its_growth_is_kept() -> None:
     )
     (peaks,) = account.peaks
 
-    assert (peaks.main_bytes, peaks.descendants_bytes, peaks.combined_bytes) == (
+    assert (peaks.job_bytes.main, peaks.job_bytes.descendants, peaks.job_bytes.combined) == (
         1200 * MB,
         500 * MB,
         1500 * MB,
@@ -54,10 +54,14 @@ def test_unknown_is_not_zero() -> None:
     )
     first, second, third = account.peaks
 
-    assert (first.main_bytes, first.descendants_bytes, first.combined_bytes) == (None, 3 * MB, None)
+    assert (first.job_bytes.main, first.job_bytes.descendants, first.job_bytes.combined) == (
+        None,
+        3 * MB,
+        None,
+    )
     assert (first.used_bytes, first.grown_bytes, first.has_job) == (None, None, True)
-    assert (second.main_bytes, second.combined_bytes, second.has_job) == (None, None, False)
-    assert (third.combined_bytes, third.has_job) == (0, False)
+    assert (second.job_bytes.main, second.job_bytes.combined, second.has_job) == (None, None, False)
+    assert (third.job_bytes.combined, third.has_job) == (0, False)
     assert account.samples()[1].job_bytes is None
     assert account.samples()[2].job_bytes == 0
 
@@ -127,9 +131,9 @@ def test_the_drivers_own_book_makes_a_peak_exact() -> None:
         GpuReadings(2.0, (), (), (GpuHighWater("GPU-0", CHILD, 900 * MB),)),
     )
 
-    assert (alone.peaks[0].combined_bytes, alone.peaks[0].basis) == (2500 * MB, "exact")
+    assert (alone.peaks[0].job_bytes.combined, alone.peaks[0].basis) == (2500 * MB, "exact")
     assert alone.processes[0].basis == "exact"
-    assert (two.peaks[0].descendants_bytes, two.peaks[0].combined_bytes) == (1800 * MB, 1900 * MB)
+    assert (two.peaks[0].job_bytes.descendants, two.peaks[0].job_bytes.combined) == (1800 * MB, 1900 * MB)
     assert two.peaks[0].basis == "sampled"
 
 

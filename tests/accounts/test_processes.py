@@ -22,9 +22,9 @@ def test_the_largest_look_is_the_peak() -> None:
     for at, rss in enumerate((100, 300, 200)):
         account.take(at, [process(rss=rss, file=10)])
 
-    assert account.peaks.main_ram == RamPeak(300 * MB, 290 * MB, 10 * MB, "sampled")
-    assert account.peaks.combined_ram == account.peaks.main_ram
-    assert account.sample().main_ram_bytes == Spread(100 * MB, 200 * MB, 300 * MB)
+    assert account.peaks.ram.main == RamPeak(300 * MB, 290 * MB, 10 * MB, "sampled")
+    assert account.peaks.ram.combined == account.peaks.ram.main
+    assert account.sample().ram_bytes.main == Spread(100 * MB, 200 * MB, 300 * MB)
 
 
 def test_a_spike_between_two_looks_is_in_the_kernels_mark() -> None:
@@ -33,9 +33,9 @@ def test_a_spike_between_two_looks_is_in_the_kernels_mark() -> None:
     account.take(0.0, [process(rss=100, peak=100)])
     account.take(1.0, [process(rss=100, peak=900)])
 
-    assert account.peaks.main_ram.total_bytes == 900 * MB
-    assert account.peaks.main_ram.basis == account.peaks.combined_ram.basis == "exact"
-    assert account.sample().main_ram_bytes.high == 900 * MB
+    assert account.peaks.ram.main.total_bytes == 900 * MB
+    assert account.peaks.ram.main.basis == account.peaks.ram.combined.basis == "exact"
+    assert account.sample().ram_bytes.main.high == 900 * MB
 
 
 def test_a_spike_before_the_start_is_not_reported() -> None:
@@ -43,10 +43,10 @@ def test_a_spike_before_the_start_is_not_reported() -> None:
     account = new_account()
     for at in (0.0, 1.0):
         account.take(at, [process(rss=100, peak=900, was_running_at_start=True)])
-    assert account.peaks.main_ram.total_bytes == 100 * MB
+    assert account.peaks.ram.main.total_bytes == 100 * MB
 
     account.take(2.0, [process(rss=100, peak=950, was_running_at_start=True)])
-    assert account.peaks.main_ram.total_bytes == 950 * MB
+    assert account.peaks.ram.main.total_bytes == 950 * MB
 
 
 def test_a_spike_of_the_root_comes_on_top_of_what_the_others_hold() -> None:
@@ -56,7 +56,7 @@ def test_a_spike_of_the_root_comes_on_top_of_what_the_others_hold() -> None:
     account.take(0.0, [process(rss=100, peak=100), child])
     account.take(1.0, [process(rss=100, peak=500), child])
 
-    assert account.peaks.combined_ram.total_bytes == 700 * MB
+    assert account.peaks.ram.combined.total_bytes == 700 * MB
 
 
 def test_a_spike_of_a_child_is_a_peak_of_the_descendants() -> None:
@@ -64,8 +64,8 @@ def test_a_spike_of_a_child_is_a_peak_of_the_descendants() -> None:
     account = new_account()
     account.take(0.0, [process(rss=10), process(CHILD, ROOT, rss=20, peak=800)])
 
-    assert account.peaks.descendants_ram.total_bytes == 800 * MB
-    assert account.peaks.combined_ram.total_bytes == 800 * MB
+    assert account.peaks.ram.descendants.total_bytes == 800 * MB
+    assert account.peaks.ram.combined.total_bytes == 800 * MB
 
 
 def test_a_spike_of_a_child_comes_on_top_of_what_its_parent_holds() -> None:
@@ -74,7 +74,7 @@ def test_a_spike_of_a_child_comes_on_top_of_what_its_parent_holds() -> None:
     account.take(0.0, [process(rss=300)])
     account.take(1.0, [process(rss=310), process(CHILD, ROOT, rss=20, peak=600)])
 
-    assert account.peaks.combined_ram.total_bytes == 900 * MB
+    assert account.peaks.ram.combined.total_bytes == 900 * MB
 
 
 def test_a_mark_that_was_reset_between_two_looks_is_a_spike() -> None:
@@ -84,13 +84,13 @@ def test_a_mark_that_was_reset_between_two_looks_is_a_spike() -> None:
     account.take(1.0, [process(rss=100, peak=110)], reset_high_waters={ROOT: 900 * MB})
 
     peaks = account.peaks
-    assert (peaks.main_ram.total_bytes, peaks.main_ram.basis) == (900 * MB, "exact")
-    assert (peaks.combined_ram.total_bytes, peaks.combined_ram.basis) == (900 * MB, "exact")
-    assert account.sample().main_ram_bytes.high == 900 * MB
+    assert (peaks.ram.main.total_bytes, peaks.ram.main.basis) == (900 * MB, "exact")
+    assert (peaks.ram.combined.total_bytes, peaks.ram.combined.basis) == (900 * MB, "exact")
+    assert account.sample().ram_bytes.main.high == 900 * MB
     assert account.list_processes()[0].peak_ram_bytes == 900 * MB
 
     account.take(2.0, [], reset_high_waters={ROOT: 950 * MB})
-    assert account.peaks.combined_ram == account.peaks.main_ram == RamPeak(950 * MB, 950 * MB, 0, "exact")
+    assert account.peaks.ram.combined == account.peaks.ram.main == RamPeak(950 * MB, 950 * MB, 0, "exact")
     assert account.take_gone()[0].peak_ram_bytes == 950 * MB
 
 
@@ -100,9 +100,9 @@ def test_a_mark_that_a_child_has_kept_is_a_spike_of_the_descendants() -> None:
     account.take(0.0, [process(rss=100)])
     account.take(1.0, [process(rss=100)], reset_high_waters={CHILD: 800 * MB})
 
-    assert account.peaks.main_ram.total_bytes == 100 * MB
-    assert account.peaks.descendants_ram.total_bytes == 800 * MB
-    assert account.peaks.combined_ram.total_bytes == 900 * MB
+    assert account.peaks.ram.main.total_bytes == 100 * MB
+    assert account.peaks.ram.descendants.total_bytes == 800 * MB
+    assert account.peaks.ram.combined.total_bytes == 900 * MB
 
 
 def test_a_mark_that_is_reset_long_after_its_spike_is_of_that_time() -> None:
@@ -118,7 +118,7 @@ def test_a_mark_that_is_reset_long_after_its_spike_is_of_that_time() -> None:
         4.0, [process(rss=10, peak=10), process(CHILD, ROOT, rss=500)], reset_high_waters={ROOT: 600 * MB}
     )
 
-    assert account.peaks.combined_ram.total_bytes == 600 * MB
+    assert account.peaks.ram.combined.total_bytes == 600 * MB
 
 
 def test_a_mark_that_was_kept_is_younger_than_the_start() -> None:
@@ -129,7 +129,7 @@ def test_a_mark_that_was_kept_is_younger_than_the_start() -> None:
         1.0, [process(rss=100, peak=110, was_running_at_start=True)], reset_high_waters={ROOT: 500 * MB}
     )
 
-    assert account.peaks.main_ram.total_bytes == 500 * MB
+    assert account.peaks.ram.main.total_bytes == 500 * MB
 
 
 def test_spikes_of_different_moments_are_not_added() -> None:
@@ -139,7 +139,7 @@ def test_spikes_of_different_moments_are_not_added() -> None:
     account.take(1.0, [process(rss=10, peak=600)])
     account.take(2.0, [process(rss=10, peak=600), process(CHILD, ROOT, rss=400, peak=400)])
 
-    assert account.peaks.combined_ram.total_bytes == 600 * MB
+    assert account.peaks.ram.combined.total_bytes == 600 * MB
 
 
 def test_sharing_that_matters_is_asked_for_and_believed() -> None:
@@ -148,11 +148,11 @@ def test_sharing_that_matters_is_asked_for_and_believed() -> None:
     readings = [process(rss=500), process(CHILD, ROOT, rss=500, is_forked_copy=True)]
     account.take(0.0, readings)
     assert account.is_sharing_in_doubt()
-    assert account.peaks.combined_ram.basis == "estimate"
+    assert account.peaks.ram.combined.basis == "estimate"
 
     sharing = SharingReading(375 * MB, 375 * MB, 250 * MB)
     account.take_sharing(readings, {ROOT: sharing, CHILD: sharing})
-    assert account.peaks.combined_ram == RamPeak(750 * MB, 500 * MB, 250 * MB, "sampled")
+    assert account.peaks.ram.combined == RamPeak(750 * MB, 500 * MB, 250 * MB, "sampled")
 
 
 def test_memory_that_became_shared_at_the_size_of_the_peak_is_shared() -> None:
@@ -164,8 +164,8 @@ def test_memory_that_became_shared_at_the_size_of_the_peak_is_shared() -> None:
     sharing = SharingReading(250 * MB, 250 * MB, 1 * MB)
     account.take_sharing(readings, {ROOT: sharing, CHILD: sharing})
 
-    assert account.peaks.combined_ram == RamPeak(502 * MB, 4 * MB, 498 * MB, "exact")
-    assert account.peaks.main_ram == RamPeak(502 * MB, 3 * MB, 499 * MB, "exact")
+    assert account.peaks.ram.combined == RamPeak(502 * MB, 4 * MB, 498 * MB, "exact")
+    assert account.peaks.ram.main == RamPeak(502 * MB, 3 * MB, 499 * MB, "exact")
 
 
 def test_a_single_process_never_needs_a_dear_read_for_its_peak() -> None:
@@ -178,7 +178,7 @@ def test_a_single_process_never_needs_a_dear_read_for_its_peak() -> None:
     account.take_sharing([process(rss=500)], {ROOT: SharingReading(490 * MB, 480 * MB, 470 * MB)})
     assert not account.is_split_unknown()
     account.take(1.0, [process(rss=600)])
-    assert account.peaks.main_ram == RamPeak(600 * MB, 570 * MB, 30 * MB, "sampled")
+    assert account.peaks.ram.main == RamPeak(600 * MB, 570 * MB, 30 * MB, "sampled")
 
 
 def test_threads_and_processes_are_the_most_at_once() -> None:
@@ -188,7 +188,7 @@ def test_threads_and_processes_are_the_most_at_once() -> None:
     account.take(1.0, [process(n_threads=4), process(CHILD, ROOT, n_threads=16)])
 
     peaks = account.peaks
-    assert (peaks.main_threads, peaks.descendants_threads, peaks.combined_threads) == (24, 16, 24)
+    assert (peaks.threads.main, peaks.threads.descendants, peaks.threads.combined) == (24, 16, 24)
     assert (peaks.processes, account.sample().threads, account.sample().processes) == (2, 24, 2)
 
 
@@ -201,9 +201,9 @@ def test_the_busiest_window_is_kept_as_seconds() -> None:
         assert account.seconds_in_cpu_window == 1.0
         account.close_cpu_window()
 
-    assert account.peaks.main_busiest == (1.0, 1.0)
-    assert account.peaks.descendants_busiest == (1.0, 1.0)
-    assert account.peaks.combined_busiest == (2.0, 1.0)
+    assert account.peaks.busiest.main == (1.0, 1.0)
+    assert account.peaks.busiest.descendants == (1.0, 1.0)
+    assert account.peaks.busiest.combined == (2.0, 1.0)
     assert account.peaks.system_busiest == (3.0, 1.0)
 
 
@@ -212,13 +212,13 @@ def test_a_scrap_of_a_window_counts_only_if_there_is_no_other() -> None:
     account = new_account()
     account.take(0.002, [process(cpu_seconds=0.002)])
     account.close_cpu_window(is_last=True)
-    assert account.peaks.main_busiest == (0.002, 0.002)
+    assert account.peaks.busiest.main == (0.002, 0.002)
 
     account.take(0.003, [process(cpu_seconds=0.5)])
     account.close_cpu_window(is_last=True)
     account.close_cpu_window()
     account.close_cpu_window()
-    assert account.peaks.main_busiest == pytest.approx((0.498, 0.001))
+    assert account.peaks.busiest.main == pytest.approx((0.498, 0.001))
 
 
 def test_the_machine_and_a_limit_have_figures_of_their_own() -> None:
@@ -235,13 +235,13 @@ def test_a_line_that_could_not_be_written_loses_nothing() -> None:
     """The window stays open until it was."""
     account = new_account()
     account.take(0.0, [process(rss=900)], late_seconds=0.25)
-    assert account.sample().main_ram_bytes.high == 900 * MB
+    assert account.sample().ram_bytes.main.high == 900 * MB
     account.take(1.0, [process(rss=100)])
-    assert account.sample().main_ram_bytes == Spread(100 * MB, 500 * MB, 900 * MB)
+    assert account.sample().ram_bytes.main == Spread(100 * MB, 500 * MB, 900 * MB)
     assert account.sample().late_seconds == 0.25
 
     account.start_window()
-    assert account.sample().looks == 0
+    assert account.sample().readings == 0
 
 
 def test_exact_figures_end_the_account() -> None:
@@ -253,8 +253,8 @@ def test_exact_figures_end_the_account() -> None:
     account.finish(figures)
 
     totals = account.totals()
-    assert (totals.main_cpu_seconds, totals.descendants_cpu_seconds, totals.looks) == (2.0, 1.0, 2)
-    assert totals.peaks.main_ram.total_bytes == account.sample().main_ram_bytes.high == 400 * MB
+    assert (totals.cpu_seconds.main, totals.cpu_seconds.descendants, totals.readings) == (2.0, 1.0, 2)
+    assert totals.peaks.ram.main.total_bytes == account.sample().ram_bytes.main.high == 400 * MB
 
 
 def test_what_another_trackers_start_cost_is_not_the_jobs() -> None:
@@ -264,7 +264,7 @@ def test_what_another_trackers_start_cost_is_not_the_jobs() -> None:
     account.discount(0.25)
     account.take(1.0, [process(reaped_cpu_seconds=0.75)])
 
-    assert account.totals().descendants_cpu_seconds == 0.5
+    assert account.totals().cpu_seconds.descendants == 0.5
 
 
 def test_gpus_of_all_vendors_are_added_up() -> None:
@@ -278,8 +278,8 @@ def test_gpus_of_all_vendors_are_added_up() -> None:
     account.take_gpus(gpu_look(2.0, ("GPU-0", 100, 70.0)))
 
     peaks = account.peaks
-    assert (peaks.main_gpu_bytes, peaks.descendants_gpu_bytes) == (1200 * MB, 500 * MB)
-    assert (peaks.combined_gpu_bytes, peaks.system_gpu_bytes) == (1700 * MB, 3500 * MB)
+    assert (peaks.gpu_bytes.main, peaks.gpu_bytes.descendants) == (1200 * MB, 500 * MB)
+    assert (peaks.gpu_bytes.combined, peaks.system_gpu_bytes) == (1700 * MB, 3500 * MB)
     assert (peaks.gpu_utilization_sum_percent, peaks.gpu_with_job_sum_percent) == (70.0, 100.0)
     assert [gpu.uuid for gpu in peaks.gpus] == ["GPU-0", "GPU-1"]
     assert [peak.name for peak in peaks.gpu_processes] == ["job", "job", "job"]
@@ -295,7 +295,7 @@ def test_a_processs_own_high_water_mark_bounds_the_sums() -> None:
     look = gpu_look(0.0, ("GPU-0", 3000, 10.0), GPU_0={ROOT: 1000})
     account.take_gpus(look._replace(high_waters=(GpuHighWater("GPU-0", ROOT, 2500 * MB),)))
 
-    assert account.peaks.main_gpu_bytes == account.peaks.combined_gpu_bytes == 2500 * MB
+    assert account.peaks.gpu_bytes.main == account.peaks.gpu_bytes.combined == 2500 * MB
 
 
 def test_processes_are_known_from_first_to_last_look() -> None:

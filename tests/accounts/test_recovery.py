@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from builders import MB, header, totals
-from gpu_tracker.accounts.recovery import Known, complete, raise_peaks
-from gpu_tracker.core.model import Peaks, RamPeak, Recording, RootFigures
+from gpu_tracker.accounts.recovery import complete, raise_peaks
+from gpu_tracker.core.model import Known, Parts, Peaks, RamPeak, Recording, RootFigures
 
 BEFORE = RootFigures(1.0, 2.0)
 
@@ -16,8 +16,8 @@ def test_a_lost_sampler_costs_no_time_and_no_cpu() -> None:
     saved = complete(lost, 5 * 10**9, Known(15 * 10**9, BEFORE, after, 3), "OSError")
 
     assert saved.totals.at_seconds == 10.0
-    assert (saved.totals.main_cpu_seconds, saved.totals.descendants_cpu_seconds) == (8.0, 3.0)
-    assert saved.totals.peaks.main_ram == RamPeak(900 * MB, 890 * MB, 10 * MB, "exact")
+    assert (saved.totals.cpu_seconds.main, saved.totals.cpu_seconds.descendants) == (8.0, 3.0)
+    assert saved.totals.peaks.ram.main == RamPeak(900 * MB, 890 * MB, 10 * MB, "exact")
     assert saved.end is not None
     assert (saved.end.reason, saved.end.exit_code) == ("sampler lost", 3)
     assert "4 s after the start (OSError): time and CPU are complete" in saved.events[-1].text
@@ -36,16 +36,16 @@ def test_a_peak_above_the_roots_may_be_a_childs() -> None:
     """The root's own mark was followed to the end, so what is far above it was somebody else's."""
     peaks = raise_peaks(totals().peaks, RootFigures(0, 0, 0, 1800 * MB, may_be_a_childs=True))
 
-    assert peaks.main_ram.total_bytes == 500 * MB
-    assert peaks.descendants_ram.total_bytes == peaks.combined_ram.total_bytes == 1800 * MB
+    assert peaks.ram.main.total_bytes == 500 * MB
+    assert peaks.ram.descendants.total_bytes == peaks.ram.combined.total_bytes == 1800 * MB
 
 
 def test_a_root_that_was_nearly_there_went_the_rest_too() -> None:
     """It was still growing at the last look."""
     peaks = raise_peaks(totals().peaks, RootFigures(0, 0, 0, 600 * MB, may_be_a_childs=True))
 
-    assert peaks.main_ram.total_bytes == peaks.combined_ram.total_bytes == 600 * MB
-    assert peaks.descendants_ram.total_bytes == 0
+    assert peaks.ram.main.total_bytes == peaks.ram.combined.total_bytes == 600 * MB
+    assert peaks.ram.descendants.total_bytes == 0
 
 
 def test_a_peak_that_was_seen_already_changes_nothing() -> None:
@@ -56,6 +56,6 @@ def test_a_peak_that_was_seen_already_changes_nothing() -> None:
 
 def test_combined_is_never_below_the_largest_part() -> None:
     """Even where only a part was seen."""
-    peaks = raise_peaks(Peaks(main_ram=RamPeak(5, 5, 0, "exact")), RootFigures(0, 0))
+    peaks = raise_peaks(Peaks(ram=Parts(RamPeak(5, 5, 0, "exact"), RamPeak(), RamPeak())), RootFigures(0, 0))
 
-    assert peaks.combined_ram.total_bytes == 5
+    assert peaks.ram.combined.total_bytes == 5

@@ -8,7 +8,7 @@ import pytest
 
 from builders import MB, found, gpu, gpu_totals, recording, totals
 from gpu_tracker.analysis.figures import METRIC, OVERALL, REGION, Figure, humanize, measure
-from gpu_tracker.core.model import Event, MetricRow, Recording
+from gpu_tracker.core.model import Event, MetricRow, Parts, Recording
 from recorded import part
 
 
@@ -16,10 +16,10 @@ def on_gpus(*events: Event, known: bool = True) -> Recording:
     """A job on one device."""
     counters, peaks = gpu_totals()
     if not known:
-        peaks = peaks._replace(combined_bytes=None)
+        peaks = peaks._replace(job_bytes=Parts(None, None, None))
     summed = totals(
         gpu_counters=(counters,),
-        peaks=totals().peaks._replace(gpus=(peaks,), combined_gpu_bytes=2000 * MB),
+        peaks=totals().peaks._replace(gpus=(peaks,), gpu_bytes=Parts(0, 0, 2000 * MB)),
     )
     return recording(events=(found(gpu()), *events), totals=summed)
 

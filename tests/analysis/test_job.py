@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from builders import MB, totals
+from builders import MB, together, totals
 from gpu_tracker.core.model import End, Peaks, ProcessTotals, RamPeak
 from recorded import join, on_gpu, rank, run, window
 
@@ -35,7 +35,7 @@ def test_the_machine_bounds_the_sum() -> None:
     """What it did not have in use, the job did not hold; but a tree held what it held."""
     (host,) = join(rank(0, 1500, pid=1), rank(0, 1500, pid=2)).hosts
     (full,) = join(rank(0, 2500, pid=1), rank(0, 2500, pid=2)).hosts
-    unknown = run(totals=totals(peaks=Peaks(combined_ram=RamPeak(5 * MB))))
+    unknown = run(totals=totals(peaks=Peaks(ram=together(RamPeak(5 * MB)))))
     (untold,) = join(unknown).hosts
 
     assert (host.ram_sum_bytes, host.ram_at_most_bytes) == (3000 * MB, 2000 * MB)
@@ -45,7 +45,7 @@ def test_the_machine_bounds_the_sum() -> None:
 
 def test_peaks_at_different_times_are_not_added_up() -> None:
     """One grows while the other shrinks."""
-    held = totals().peaks._replace(combined_ram=RamPeak(900 * MB, 900 * MB, 0))
+    held = totals().peaks._replace(ram=together(RamPeak(900 * MB, 900 * MB, 0)))
     early = rank(0, 900, 40.0, pid=1, samples=(window(10.0, 900), window(40.0, 100, peaks=held)))
     late = rank(0, 900, 40.0, pid=2, samples=(window(20.0, 100), window(40.0, 900)))
     (host,) = join(early, late).hosts
@@ -55,7 +55,7 @@ def test_peaks_at_different_times_are_not_added_up() -> None:
 
 def test_a_peak_that_only_the_kernel_saw_counts_in_its_window() -> None:
     """Or at the end, if nobody knew before."""
-    spike = Peaks(combined_ram=RamPeak(800 * MB, 0, 0))
+    spike = Peaks(ram=together(RamPeak(800 * MB, 0, 0)))
     seen = rank(0, 800, samples=(window(10.0, 100, peaks=spike),), pid=1)
     at_end = rank(0, 700, samples=(window(10.0, 100),), pid=2)
     (host,) = join(seen, at_end).hosts

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from builders import MB, found, gpu, gpu_totals, header, recording, totals
+from builders import MB, found, gpu, gpu_totals, header, recording, together, totals
 from gpu_tracker.analysis.summary import percent_of, summarize
-from gpu_tracker.core.model import Allocation, Busiest, Peaks, RamPeak, Totals
+from gpu_tracker.core.model import Allocation, Busiest, Parts, Peaks, RamPeak, Totals
 
 POSITIVE = st.floats(1e-3, 1e6)
 
@@ -19,19 +19,19 @@ def test_a_mean_is_seconds_over_seconds() -> None:
         recording(totals=totals(main_cpu_seconds=5.0, descendants_cpu_seconds=20.0, system_cpu_seconds=30.0))
     )
 
-    assert summary.main_cpu.mean_percent == 50.0
-    assert summary.descendants_cpu.mean_percent == 200.0
-    assert summary.combined_cpu.mean_percent == 250.0
+    assert summary.cpu.main.mean_percent == 50.0
+    assert summary.cpu.descendants.mean_percent == 200.0
+    assert summary.cpu.combined.mean_percent == 250.0
     assert summary.system_cpu.mean_percent == 300.0
 
 
 def test_the_most_is_the_busiest_window_and_never_below_the_mean() -> None:
     """A job shorter than a window has no other."""
-    peaks = totals().peaks._replace(main_busiest=Busiest(1.75, 1.0), combined_busiest=Busiest(0.5, 1.0))
+    peaks = totals().peaks._replace(busiest=Parts(Busiest(1.75, 1.0), Busiest(), Busiest(0.5, 1.0)))
     summary = summarize(recording(totals=totals(peaks=peaks)))
 
-    assert summary.main_cpu.max_percent == 175.0
-    assert summary.combined_cpu.max_percent == summary.combined_cpu.mean_percent == 100.0
+    assert summary.cpu.main.max_percent == 175.0
+    assert summary.cpu.combined.max_percent == summary.cpu.combined.mean_percent == 100.0
 
 
 @given(POSITIVE, POSITIVE, st.integers(1, 512))
@@ -58,7 +58,7 @@ def test_a_limit_is_what_the_job_may_use_and_the_machine_is_told_too() -> None:
 
 def test_what_the_tree_held_was_in_use() -> None:
     """On the machine and under the limit, even if nobody looked at them at that moment."""
-    peaks = totals().peaks._replace(combined_ram=RamPeak(3000 * MB), limit_ram_bytes=700 * MB)
+    peaks = totals().peaks._replace(ram=together(RamPeak(3000 * MB)), limit_ram_bytes=700 * MB)
     summary = summarize(recording(totals=totals(peaks=peaks)))
 
     assert (summary.ram_used_bytes, summary.machine_ram_used_bytes) == (3000 * MB, 3000 * MB)
@@ -66,7 +66,7 @@ def test_what_the_tree_held_was_in_use() -> None:
 
 def test_memory_that_nobody_has_seen_is_not_zero() -> None:
     """The job was over before the first look."""
-    assert summarize(recording(totals=Totals(0.001))).combined_ram.basis == "unknown"
+    assert summarize(recording(totals=Totals(0.001))).ram.combined.basis == "unknown"
 
 
 def test_a_device_is_described_with_what_was_read_of_it() -> None:
@@ -79,17 +79,17 @@ def test_a_device_is_described_with_what_was_read_of_it() -> None:
             totals=totals(
                 gpu_counters=(counters,),
                 peaks=totals().peaks._replace(
-                    gpus=(peaks,), combined_gpu_bytes=2000 * MB, gpu_utilization_sum_percent=90.0
+                    gpus=(peaks,), gpu_bytes=Parts(0, 0, 2000 * MB), gpu_utilization_sum_percent=90.0
                 ),
             ),
         )
     )
     first, second = summary.gpus
 
-    assert (first.mean_percent, first.max_percent, first.combined_bytes) == (50.0, 90.0, 2000 * MB)
+    assert (first.mean_percent, first.max_percent, first.job_bytes.combined) == (50.0, 90.0, 2000 * MB)
     assert (first.is_expected, second.is_expected) == (True, False)
     assert (second.mean_percent, second.used_bytes) == (None, None)
-    assert (summary.gpu_capacity_bytes, summary.combined_gpu_bytes) == (40_000 * MB, 2000 * MB)
+    assert (summary.gpu_capacity_bytes, summary.gpu_bytes.combined) == (40_000 * MB, 2000 * MB)
     assert (summary.gpu_mean_sum_percent, summary.gpu_max_sum_percent) == (50.0, 90.0)
 
 
@@ -135,4 +135,4 @@ def test_without_time_there_is_no_share_of_it() -> None:
     )
     (device,) = summarize(recording(events=(found(gpu()),), totals=one_look)).gpus
 
-    assert (device.limited, device.mean_watts, device.energy_joules) == ((), None, 2500.0)
+    assert (device.throttled, device.mean_watts, device.energy_joules) == ((), None, 2500.0)

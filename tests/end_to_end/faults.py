@@ -266,8 +266,8 @@ def check_plausible(figures: Mapping[str, Any], cpu: float, seconds: float = 0.0
 def check_report(report: Mapping[str, Any], cpu: float, slack: float = 0.3) -> None:
     """The same for a report; a kill may cost what happened since the last line."""
     summary = report["summary"]
-    assert cpu - slack <= summary["combined_cpu"]["seconds"] <= cpu * 1.1 + 0.1, summary
-    assert 4 * MEGABYTE < summary["combined_ram"]["total_bytes"] < 500 * MEGABYTE, summary
+    assert cpu - slack <= summary["cpu"]["combined"]["seconds"] <= cpu * 1.1 + 0.1, summary
+    assert 4 * MEGABYTE < summary["ram"]["combined"]["total_bytes"] < 500 * MEGABYTE, summary
 
 
 def lines_of(path: Path) -> list[dict[str, Any]]:

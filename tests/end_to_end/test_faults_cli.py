@@ -272,8 +272,8 @@ def test_killing_the_wrapper_kills_the_job(scene: Scene) -> None:
     assert not scene.wait_until_alone()
     report = scene.report(scene.directory / "run.jsonl")
     assert report["ending"] in ("abandoned", "killed")
-    assert report["summary"]["combined_cpu"]["seconds"] == pytest.approx(0.3, abs=0.15)
-    assert report["summary"]["combined_ram"]["total_bytes"] > 20 * MEGABYTE
+    assert report["summary"]["cpu"]["combined"]["seconds"] == pytest.approx(0.3, abs=0.15)
+    assert report["summary"]["ram"]["combined"]["total_bytes"] > 20 * MEGABYTE
     check_ends_once(scene.directory / "run.jsonl")
 
 
@@ -714,7 +714,7 @@ def test_a_recording_cut_anywhere_can_be_read(scene: Scene) -> None:
         cut.write_bytes(content[:size])
         report = build(load(str(cut)))
         whole = content[:size].count(b'{"sample"') - (not content[:size].endswith(b"\n"))
-        assert report.summary.looks >= max(0, whole - 1)
+        assert report.summary.readings >= max(0, whole - 1)
         assert size % 16 or render(report, "text")
     for size in (first, len(content) - 100, len(content) - 2):
         cut.write_bytes(content[:size])
@@ -890,7 +890,7 @@ def test_a_tracker_of_the_api_inside_a_run_works(scene: Scene) -> None:
     check_plausible(outcome.figures, 0.25)
     summary = scene.report(scene.directory / "run.jsonl")["summary"]
     assert summary["processes"] == 1
-    assert summary["combined_cpu"]["seconds"] >= 0.25
+    assert summary["cpu"]["combined"]["seconds"] >= 0.25
 
 
 # ---- Narrow places.

@@ -43,7 +43,9 @@ def has_everything_else(report: dict[str, Any]) -> bool:
     """Whether time, CPU and RAM were measured, whatever became of the GPUs."""
     summary = report["summary"]
     return bool(
-        summary["seconds"] and summary["combined_cpu"]["seconds"] and summary["combined_ram"]["total_bytes"]
+        summary["seconds"]
+        and summary["cpu"]["combined"]["seconds"]
+        and summary["ram"]["combined"]["total_bytes"]
     )
 
 
@@ -72,7 +74,7 @@ def test_without_the_library_nvidia_smi_tells(stage: Stage) -> None:
     first = gpus[device(0)["uuid"]]
 
     assert first["gpu"]["source"] == "nvidia_smi"
-    assert (first["used_bytes"], first["combined_bytes"]) == (2048 * MIB, 1500 * MIB)
+    assert (first["used_bytes"], first["job_bytes"]["combined"]) == (2048 * MIB, 1500 * MIB)
     assert first["mean_percent"] == pytest.approx(55)
     assert [gpu["is_expected"] for gpu in gpus.values()] == [True, False]
     assert has_everything_else(report)
@@ -139,9 +141,9 @@ def test_all_vendors_at_once(machine: FakeMachine, tmp_path: Path) -> None:
         )
 
     assert [gpu["gpu"]["vendor"] for gpu in gpus.values()] == ["amd", "intel", "nvidia"]
-    assert gpus["GPU-green"]["combined_bytes"] == 700 * MIB
-    assert gpus[f"GPU-{100:016x}"]["combined_bytes"] == 2 * GIB
-    assert report["summary"]["combined_gpu_bytes"] == 700 * MIB + 2 * GIB
+    assert gpus["GPU-green"]["job_bytes"]["combined"] == 700 * MIB
+    assert gpus[f"GPU-{100:016x}"]["job_bytes"]["combined"] == 2 * GIB
+    assert report["summary"]["gpu_bytes"]["combined"] == 700 * MIB + 2 * GIB
     assert [gpu["gpu"]["vendor"] for gpu in only_amd["summary"]["gpus"]] == ["amd"]
 
 
@@ -158,7 +160,7 @@ def test_a_card_that_is_pulled_out_is_lost_and_nothing_else(machine: FakeMachine
     )
     report, gpus = track(job, "--gpu", "amd", prefix=inside(machine))
 
-    assert [gpu["combined_bytes"] for gpu in gpus.values()] == [GIB, 3 * GIB]
+    assert [gpu["job_bytes"]["combined"] for gpu in gpus.values()] == [GIB, 3 * GIB]
     assert [note for note in report["notes"] if "has gone" in note] == report["notes"]
     assert has_everything_else(report)
 

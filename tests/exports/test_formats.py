@@ -22,11 +22,13 @@ from gpu_tracker.core.model import (
     GpuPeaks,
     GpuSample,
     MetricRow,
+    Parts,
     Peaks,
     ProcessTotals,
     RegionTotals,
     Sample,
     Spread,
+    add_parts,
 )
 from gpu_tracker.exports import FORMATS, find_format
 from gpu_tracker.exports.about import spell_number
@@ -65,13 +67,10 @@ GPU_COUNTERS = st.builds(
 SAMPLES = st.builds(
     sample,
     at=SECONDS,
-    looks=st.integers(0, 99),
-    main_cpu_seconds=SECONDS,
-    descendants_cpu_seconds=SECONDS,
+    readings=st.integers(0, 99),
+    cpu_seconds=st.builds(add_parts, SECONDS, SECONDS),
     system_cpu_seconds=SECONDS,
-    main_ram_bytes=SPREADS,
-    descendants_ram_bytes=SPREADS,
-    combined_ram_bytes=SPREADS,
+    ram_bytes=st.builds(Parts, SPREADS, SPREADS, SPREADS),
     system_ram_bytes=BYTES,
     threads=st.integers(0, 9),
     processes=st.integers(0, 9),
@@ -215,7 +214,7 @@ def test_the_summary_goes_along(tmp_path: Path, name: str) -> None:
         about = {key.decode(): json.loads(text) for key, text in metadata.items() if key != b"ARROW:schema"}
 
     assert about["header"]["host"] == "node1"
-    assert about["summary"]["looks"] == 100
+    assert about["summary"]["readings"] == 100
     assert (about["ending"], about["exit_code"], about["notes"]) == ("exited", 1, [])
 
 

@@ -34,11 +34,11 @@ def spike(megabytes):
 @contextlib.contextmanager
 def nobody_looks(tracker):
     time.sleep(0.1)
-    os.kill(tracker._sampler.pid, signal.SIGSTOP)
+    os.kill(tracker._session._sampler.pid, signal.SIGSTOP)
     try:
         yield
     finally:
-        os.kill(tracker._sampler.pid, signal.SIGCONT)
+        os.kill(tracker._session._sampler.pid, signal.SIGCONT)
 """
 
 
@@ -237,7 +237,7 @@ with nobody_looks(tracker):
     recording = load_run(tmp_path)
     peaks = recording.totals.peaks
 
-    for peak in (peaks.main_ram, peaks.combined_ram):
+    for peak in (peaks.ram.main, peaks.ram.combined):
         check_peak(peak.total_bytes, peak.basis, told.truth["held"])
     (process,) = recording.processes
     assert process.peak_ram_bytes == pytest.approx(told.truth["held"], rel=0.02)
@@ -254,7 +254,7 @@ with nobody_looks(tracker):
 """,
         "spike(400)",
     )
-    main = load_run(tmp_path).totals.peaks.main_ram
+    main = load_run(tmp_path).totals.peaks.ram.main
 
     check_peak(main.total_bytes, main.basis, told.truth["held"])
 
@@ -280,9 +280,9 @@ with nobody_looks(tracker):
     peaks = load_run(tmp_path).totals.peaks
 
     check_exact(told["worker"], inside)
-    assert peaks.descendants_ram.total_bytes == pytest.approx(held, rel=0.02)
-    assert peaks.combined_ram.total_bytes >= peaks.descendants_ram.total_bytes
-    assert peaks.main_ram.total_bytes < 200 * MB
+    assert peaks.ram.descendants.total_bytes == pytest.approx(held, rel=0.02)
+    assert peaks.ram.combined.total_bytes >= peaks.ram.descendants.total_bytes
+    assert peaks.ram.main.total_bytes < 200 * MB
 
 
 def test_a_child_is_not_blamed_for_the_mark_that_it_was_started_with(tmp_path: Path) -> None:
@@ -291,11 +291,11 @@ def test_a_child_is_not_blamed_for_the_mark_that_it_was_started_with(tmp_path: P
         tmp_path,
         """
 with gput.Tracker(disable_logs=True) as inner:
-    os.kill(inner._sampler.pid, signal.SIGKILL)
+    os.kill(inner._session._sampler.pid, signal.SIGKILL)
     spike(400)
     subprocess.run([sys.executable, "-c", ""])
     with region("after", exact_peak=True): pass
-truth["descendants"] = inner._recording.totals.peaks.descendants_ram.total_bytes
+truth["descendants"] = inner._recording.totals.peaks.ram.descendants.total_bytes
 """,
     )
 
@@ -311,10 +311,10 @@ with nobody_looks(tracker):
     truth["outer"] = spike(300)
     with gput.Tracker(disable_logs=True) as inner:
         with region("inside", exact_peak=True): truth["inner"] = spike(150)
-    truth["inner peak"] = inner._recording.totals.peaks.main_ram.total_bytes
+    truth["inner peak"] = inner._recording.totals.peaks.ram.main.total_bytes
 """,
     )
-    main = load_run(tmp_path).totals.peaks.main_ram
+    main = load_run(tmp_path).totals.peaks.ram.main
 
     assert told.truth["inner peak"] == pytest.approx(told.truth["inner"], rel=0.02)
     check_peak(main.total_bytes, main.basis, told.truth["outer"])
@@ -346,10 +346,10 @@ print(json.dumps([held, inside]))
     (part,) = recording.regions
     check_peak(part.peak_ram_bytes, part.peak_ram_basis, inside)
     peaks = recording.totals.peaks
-    for peak in (peaks.main_ram, peaks.combined_ram):
+    for peak in (peaks.ram.main, peaks.ram.combined):
         check_peak(peak.total_bytes, peak.basis, held)
     assert max(process.peak_ram_bytes for process in recording.processes) == pytest.approx(held, rel=0.02)
-    assert around.totals.peaks.descendants_ram.total_bytes >= held * 0.98
+    assert around.totals.peaks.ram.descendants.total_bytes >= held * 0.98
 
 
 READ_ONLY_PROC = 'mount --bind /proc /proc && mount -o remount,ro,bind /proc && exec "$@"'

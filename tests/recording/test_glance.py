@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from builders import MB, found, gpu, header, totals
+from builders import MB, found, gpu, header, together, totals
 from gpu_tracker.core.errors import RecordingError
-from gpu_tracker.core.model import GpuPeaks, GpuProcessPeak, Event, Peaks, RamPeak
+from gpu_tracker.core.model import Event, GpuPeaks, GpuProcessPeak, Parts, Peaks, RamPeak
 from gpu_tracker.recording.glance import glance
 from gpu_tracker.recording.reader import load
 from gpu_tracker.recording.schema import encode_event
@@ -49,7 +49,7 @@ def test_any_prefix_tells_the_same_as_reading(path: Path) -> None:
         assert quick.header == whole.header
         assert quick.events == whole.events
         assert quick.totals.at_seconds == whole.totals.at_seconds
-        assert quick.totals.main_cpu_seconds == whole.totals.main_cpu_seconds
+        assert quick.totals.cpu_seconds.main == whole.totals.cpu_seconds.main
         assert quick.totals.peaks == whole.totals.peaks
         assert quick.end == whole.end
 
@@ -57,7 +57,7 @@ def test_any_prefix_tells_the_same_as_reading(path: Path) -> None:
 def test_a_long_last_line_is_read_whole(tmp_path: Path) -> None:
     """However many processes it names."""
     many = tuple(GpuProcessPeak("GPU-0", pid, "python" * 10, pid) for pid in range(2000))
-    finished = run(totals=run().totals._replace(peaks=Peaks(combined_ram=RamPeak(MB), gpu_processes=many)))
+    finished = run(totals=run().totals._replace(peaks=Peaks(ram=together(RamPeak(MB)), gpu_processes=many)))
     path = write(tmp_path / "x.jsonl", finished)
 
     assert path.stat().st_size > 100_000
@@ -76,11 +76,11 @@ def test_a_recording_of_samples_only_is_as_good_as_its_last(tmp_path: Path) -> N
     [
         (b'"totals"', b'"tables"'),
         (b'"at_seconds":10.0', b'"at_seconds":1e300'),
-        (b'"main_cpu_seconds":10.0', b'"main_cpu_seconds":1e999'),
+        (b'"cpu_seconds":[10.0', b'"cpu_seconds":[1e999'),
         (b'"reason":"exited"', b'"reason":{}'),
         (b'"exit_code":0', b'"exit_code":1e10'),
         (b'"reason":"exited"', b'"reason":' + b"[" * 100_000),
-        (b'"main_ram":[500000000', b'"main_ram":[' + b"[" * 100_000),
+        (b'"ram":[[500000000', b'"ram":[' + b"[" * 100_000),
     ],
     ids=lambda part: repr(part[:30]),
 )
@@ -125,7 +125,7 @@ def test_what_comes_after_the_end_does_not_hide_it(path: Path, rest: bytes) -> N
 
 def test_a_device_that_is_told_late_is_known(tmp_path: Path) -> None:
     """Its driver was slow, or the job logged much before; what it held is told in the end line."""
-    peaks = totals().peaks._replace(gpus=(GpuPeaks("GPU-0", used_bytes=5, combined_bytes=4),))
+    peaks = totals().peaks._replace(gpus=(GpuPeaks("GPU-0", used_bytes=5, job_bytes=Parts(4, 0, 4)),))
     path = write(tmp_path / "x.jsonl", run(totals=totals(peaks=peaks)))
     _put_before_the_end(path, _many_samples(tmp_path), found(gpu()))
 

@@ -52,7 +52,7 @@ def test_cut_at_every_byte_of_its_last_4_kilobytes_it_loads_and_says_so(tmp_path
 @pytest.mark.parametrize(
     "word", ["NaN", "Infinity", "-Infinity", "1e999", "1" * 5000, "1" * 40, "true", '"5"', "[]", "{}", "null"]
 )
-@pytest.mark.parametrize("place", ["at", "system_ram", "looks"])
+@pytest.mark.parametrize("place", ["at", "system_ram", "readings"])
 def test_a_number_that_is_none_is_left_out_and_said(tmp_path: Path, place: str, word: str) -> None:
     """Not a number, not finite, too large, or something else altogether."""
     path = make_plain(tmp_path / "x.jsonl")

@@ -83,12 +83,12 @@ def test_totals_of_what_was_cut_off_skip_a_last_line_that_is_damaged(tmp_path: P
     path = make_plain(tmp_path / "x.jsonl")
     lines = path.read_bytes().splitlines(keepends=True)[:4]
     lines[2] = lines[2].replace(b"200000000", b"9" * 30)
-    lines.append(lines[3].replace(b'"looks":10', b'"looks":' + b"9" * 30))
+    lines.append(lines[3].replace(b'"readings":10', b'"readings":' + b"9" * 30))
     path.write_bytes(b"".join(lines))
     recording = load(str(path))
 
     assert recording.totals.at_seconds == 3.0
-    assert recording.totals.peaks.main_ram.total_bytes == 300 * 10**6
+    assert recording.totals.peaks.ram.main.total_bytes == 300 * 10**6
     assert len(recording.problems) == 1
 
 
@@ -138,4 +138,4 @@ def test_a_recording_that_is_still_written_is_read_as_far_as_it_goes(tmp_path: P
         writer.write_sample(plain_sample(2.0))
 
     assert len(before.samples) == len(tuple(before.samples)) == 1
-    assert load(str(tmp_path / "x.jsonl")).totals.looks == 20
+    assert load(str(tmp_path / "x.jsonl")).totals.readings == 20

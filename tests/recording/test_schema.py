@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from builders import MB, found, gpu, gpu_totals, header, sample, totals
+from builders import MB, alone, found, gpu, gpu_totals, header, sample, totals
 from gpu_tracker.core.model import (
     Busiest,
     End,
@@ -12,21 +12,23 @@ from gpu_tracker.core.model import (
     GpuProcessPeak,
     GpuSample,
     Header,
+    Identity,
     MetricRow,
-    MetricTotals,
+    Parts,
     Peaks,
     ProcessTotals,
     RamPeak,
     RegionTotals,
     Spread,
     Totals,
+    add_parts,
 )
 from gpu_tracker.recording import schema
 
 COUNTERS, GPU_PEAKS = gpu_totals()
 PEAKS = Peaks(
-    main_ram=RamPeak(5 * MB, 4 * MB, 1 * MB, "exact"),
-    combined_busiest=Busiest(1.5, 1.0),
+    ram=alone(RamPeak(5 * MB, 4 * MB, 1 * MB, "exact")),
+    busiest=Parts(Busiest(), Busiest(), Busiest(1.5, 1.0)),
     gpu_utilization_sum_percent=40.0,
     limit_ram_bytes=7,
     gpus=(GPU_PEAKS,),
@@ -34,14 +36,11 @@ PEAKS = Peaks(
 )
 SAMPLE = sample(
     12.5,
-    looks=10,
+    readings=10,
     late_seconds=0.002,
-    main_cpu_seconds=11.25,
-    descendants_cpu_seconds=3.5,
+    cpu_seconds=add_parts(11.25, 3.5),
     system_cpu_seconds=20.0,
-    main_ram_bytes=Spread(1, 2, 3),
-    descendants_ram_bytes=Spread(0, 4, 8),
-    combined_ram_bytes=Spread(5, 6, 7),
+    ram_bytes=Parts(Spread(1, 2, 3), Spread(0, 4, 8), Spread(5, 6, 7)),
     system_ram_bytes=1000 * MB,
     threads=9,
     processes=2,
@@ -61,18 +60,19 @@ def through_json(data: object) -> object:
 
 
 def test_a_header_comes_back() -> None:
-    """With and without named GPUs."""
-    for value in (header(), header(gpu_uuids=("a", "b"), command=("x",))):
+    """With and without named GPUs, a name and labels."""
+    known = Identity(name="a", labels=(("k", "v"), ("", "")), boot_id="b", job="7", rank=0, world_size=4)
+    for value in (header(), header(gpu_uuids=("a", "b"), command=("x",), identity=known)):
         back: Header = schema.decode_header(through_json(schema.encode_header(value)))  # type: ignore[arg-type]
         assert back == value
 
 
 def test_a_sample_comes_back_given_the_peaks_before_it() -> None:
     """Only the peaks that have grown are on the line."""
-    before = PEAKS._replace(main_ram=RamPeak(1, 1, 0))
+    before = PEAKS._replace(ram=alone(RamPeak(1, 1, 0)))
     line = schema.encode_sample(SAMPLE, before)
 
-    assert list(line["peaks"]) == ["main_ram"]
+    assert list(line["peaks"]) == ["ram"]
     assert schema.decode_sample(through_json(line), before) == SAMPLE  # type: ignore[arg-type]
 
 
@@ -81,9 +81,7 @@ def test_a_quiet_sample_is_short() -> None:
     steady = Spread(10**9, 10**9, 10**9)
     sample = SAMPLE._replace(
         at_seconds=2_592_000.123456,
-        main_ram_bytes=steady,
-        descendants_ram_bytes=Spread(0, 0, 0),
-        combined_ram_bytes=steady,
+        ram_bytes=Parts(steady, Spread(0, 0, 0), steady),
         gpus=(),
         gpu_counters=(),
     )
@@ -93,28 +91,17 @@ def test_a_quiet_sample_is_short() -> None:
     assert schema.decode_sample(line, PEAKS) == sample._replace(at_seconds=2592000.12)
 
 
-def test_marks_come_back() -> None:
+def test_events_come_back() -> None:
     """A device and a note."""
-    for mark in (found(gpu()), found(gpu(1, None)), Event(3.0, "note", "Something happened.")):
-        assert schema.decode_event(through_json(schema.encode_event(mark))) == mark  # type: ignore[arg-type]
+    for event in (found(gpu()), found(gpu(1, None)), Event(3.0, "note", "Something happened.")):
+        assert schema.decode_event(through_json(schema.encode_event(event))) == event  # type: ignore[arg-type]
 
 
-def test_the_end_comes_back_and_so_does_an_answer() -> None:
+def test_the_end_comes_back() -> None:
     """The closing line holds everything."""
     end = End("exited", 3, totals(peaks=PEAKS, gpu_counters=(COUNTERS,)), 0.02, 9 * MB)
-    encoded = through_json(schema.encode_end(end))
-    metrics = MetricTotals("loss", 3, 1, 2.5, 1.0, 1.5, float("inf"), 9.0)
-    answer = schema.decode_answer(
-        schema.encode_header(header()),
-        encoded,  # type: ignore[arg-type]
-        [schema.encode_event(found(gpu()))],
-        metric_totals=[through_json(schema.encode_metric_totals(metrics))],  # type: ignore[list-item]
-    )
 
-    assert schema.decode_end(encoded) == end  # type: ignore[arg-type]
-    assert (answer.end, answer.totals, answer.header) == (end, end.totals, header())
-    assert answer.events == (found(gpu()),)
-    assert answer.metric_totals == (metrics,)
+    assert schema.decode_end(through_json(schema.encode_end(end))) == end  # type: ignore[arg-type]
 
 
 def test_empty_totals_come_back() -> None:
@@ -127,7 +114,7 @@ def test_the_format_of_version_1_does_not_change_unnoticed() -> None:
     assert schema.VERSION == 1
     assert schema.encode_sample(SAMPLE, Peaks()) == {
         "at": 12.5,
-        "looks": 10,
+        "readings": 10,
         "late": 0.002,
         "cpu": [11.25, 3.5, 20.0],
         "ram": [[1, 2, 3], [0, 4, 8], [5, 6, 7]],
@@ -137,19 +124,21 @@ def test_the_format_of_version_1_does_not_change_unnoticed() -> None:
         "gpus": [[3000 * MB, 2000 * MB, 50.0, None, 250.5]],
         "gpu_counters": [[500.0, 10.0, 400.0, 10.0, 2500.0, 10.0, [["heat", 1.0]]]],
         "peaks": {
-            "main_ram": [5 * MB, 4 * MB, 1 * MB, "exact"],
+            "ram": [
+                [5 * MB, 4 * MB, 1 * MB, "exact"],
+                [0, 0, 0, "sampled"],
+                [5 * MB, 4 * MB, 1 * MB, "exact"],
+            ],
             "limit_ram_bytes": 7,
-            "combined_busiest": [1.5, 1.0],
+            "busiest": [[0.0, 0.0], [0.0, 0.0], [1.5, 1.0]],
             "gpu_utilization_sum_percent": 40.0,
             "gpus": [
                 [
                     "GPU-0",
                     3000 * MB,
-                    1500 * MB,
-                    500 * MB,
-                    2000 * MB,
-                    90.0,
+                    [1500 * MB, 500 * MB, 2000 * MB],
                     "sampled",
+                    90.0,
                     2500 * MB,
                     300.0,
                     70.0,

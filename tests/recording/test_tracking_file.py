@@ -15,7 +15,7 @@ import pytest
 
 from builders import MB, gpu, header
 from gpu_tracker.core.errors import UsageError
-from gpu_tracker.core.model import GpuSample, Sample
+from gpu_tracker.core.model import GpuSample, Sample, add_parts
 from gpu_tracker.recording import tracking_file
 from gpu_tracker.recording.tracking_file import TrackingFile, check_tracking_path, create_tracking_file
 from gpu_tracker.recording.tracking_rows import (
@@ -81,7 +81,7 @@ def test_what_does_not_change_is_in_the_units_asked_for() -> None:
 def test_cpu_is_the_mean_over_the_window() -> None:
     """In percent of one core and of the cores; of an instant there is none."""
     first, second, third = rows_of(
-        plain_sample(0.0), plain_sample(2.0), plain_sample(4.0)._replace(main_cpu_seconds=2.0)
+        plain_sample(0.0), plain_sample(2.0), plain_sample(4.0)._replace(cpu_seconds=add_parts(2.0, 0.0))
     )
 
     assert first["cpu_main_sum_utilization_percent"] is None

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from builders import MB, found, gpu, header, sample, totals
+from builders import MB, alone, found, gpu, header, sample, totals
 from gpu_tracker.core.errors import RecordingError, UsageError
 from gpu_tracker.core.model import End, Event, Peaks, RamPeak, Sample
 from gpu_tracker.recording.reader import load, load_descriptor, load_whole
@@ -17,7 +17,7 @@ from gpu_tracker.recording.writer import Writer, create, name_recording
 
 def peaking(at: float, peak: int) -> Sample:
     """A window that ended with that peak."""
-    return sample(at, peaks=Peaks(main_ram=RamPeak(peak * MB, peak * MB, 0)))
+    return sample(at, peaks=Peaks(ram=alone(RamPeak(peak * MB, peak * MB, 0))))
 
 
 @pytest.fixture
@@ -69,7 +69,7 @@ def test_any_prefix_is_a_full_report(path: Path) -> None:
         if recording.end is None and recording.samples:
             last = recording.samples[-1]
             assert recording.totals.at_seconds == last.at_seconds
-            assert recording.totals.looks == 10 * len(recording.samples)
+            assert recording.totals.readings == 10 * len(recording.samples)
             assert recording.totals.peaks == last.peaks
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from builders import MB, found, gpu, gpu_totals, header, recording, totals
 from gpu_tracker.core.config import Settings
-from gpu_tracker.core.model import Allocation, End, Event, RamPeak, Recording, Totals
+from gpu_tracker.core.model import Allocation, End, Event, Parts, RamPeak, Recording, Totals, add_parts
 from gpu_tracker.reports import FORMATS, join, paper, render
 from gpu_tracker.reports.build import build
 
@@ -81,7 +81,7 @@ def with_gpus(count: int) -> Recording:
     counters, peaks = zip(*(gpu_totals(f"GPU-{index}") for index in range(count)), strict=True)
     silent = peaks[-1]._replace(used_bytes=None, utilization_percent=None)
     known = totals().peaks._replace(
-        gpus=(*peaks[:-1], silent), combined_gpu_bytes=count * 2000 * MB, system_gpu_bytes=3000 * MB
+        gpus=(*peaks[:-1], silent), gpu_bytes=Parts(0, 0, count * 2000 * MB), system_gpu_bytes=3000 * MB
     )
     return recording(
         events=tuple(found(gpu(index, None if index else 40_000)) for index in range(count)),
@@ -142,7 +142,7 @@ def test_json_has_every_figure_by_name() -> None:
     """For programs."""
     shown = json.loads(render(build(with_gpus(1)), "json"))
 
-    assert shown["summary"]["combined_ram"]["total_bytes"] == 500 * MB
+    assert shown["summary"]["ram"]["combined"]["total_bytes"] == 500 * MB
     assert shown["summary"]["gpus"][0]["gpu"]["name"] == "Simulated A100"
     assert shown["header"]["allocation"]["machine_cores"] == 4
     assert shown["exit_code"] == 0
@@ -158,7 +158,7 @@ def test_people_read_cores_not_only_percent() -> None:
     twelve = header(
         allocation=Allocation(12, 12.0, "machine", 1, 16_000 * MB, "machine"), n_expected_cores=12
     )
-    text = text_of(recording(header=twelve, totals=totals(main_cpu_seconds=64.2)))
+    text = text_of(recording(header=twelve, totals=totals(cpu_seconds=add_parts(64.2, 0.0))))
 
     assert "6.4 of 12 cores on average (642 %)" in text
 
@@ -169,13 +169,16 @@ def test_people_read_what_the_descendants_did_and_what_the_job_may_use() -> None
         allocation=Allocation(8, 2.0, "affinity", 16_000 * MB, 4000 * MB, "cgroup"), n_expected_cores=2
     )
     peaks = totals().peaks._replace(
-        descendants_ram=RamPeak(300 * MB, 300 * MB, 0),
-        combined_ram=RamPeak(700 * MB, 700 * MB, 0, "estimate"),
-        combined_ram_ceiling_bytes=800 * MB,
-        descendants_threads=2,
+        ram=Parts(
+            totals().peaks.ram.main,
+            RamPeak(300 * MB, 300 * MB, 0),
+            RamPeak(700 * MB, 700 * MB, 0, "estimate"),
+        ),
+        ram_ceiling_bytes=800 * MB,
+        threads=Parts(3, 2, 3),
         processes=3,
     )
-    text = text_of(recording(header=limited, totals=totals(peaks=peaks, descendants_cpu_seconds=5.0)))
+    text = text_of(recording(header=limited, totals=totals(peaks=peaks, cpu_seconds=add_parts(10.0, 5.0))))
 
     assert "main 100 %, descendants 50 %; 3 processes" in text
     assert "the machine has 8 cores" in text
@@ -265,7 +268,7 @@ def test_people_read_what_a_device_did() -> None:
 def test_people_read_how_sure_a_devices_figure_is() -> None:
     """Exact, not measured, or without the beginning."""
     assert "2 GB (exact) of 40 GB by the job" in text_of(on_one_gpu(basis="exact"))
-    assert "not measured of 40 GB by the job" in text_of(on_one_gpu(combined_bytes=None))
+    assert "not measured of 40 GB by the job" in text_of(on_one_gpu(job_bytes=Parts(None, None, None)))
     assert "(without the first 6 s)" in text_of(on_one_gpu(energy_seconds=4.0))
     assert "300 W at most" in text_of(on_one_gpu(energy_joules=None))
     assert " W " not in text_of(on_one_gpu(energy_joules=None, power_watts=None))
@@ -274,7 +277,7 @@ def test_people_read_how_sure_a_devices_figure_is() -> None:
 
 def test_memory_that_nobody_attributes_is_an_estimate_and_says_so() -> None:
     """What the device held beyond its beginning."""
-    shown = on_one_gpu(combined_bytes=None)
+    shown = on_one_gpu(job_bytes=Parts(None, None, None))
     doubted = shown._replace(events=(*shown.events, Event(1.0, "unattributed", "Nobody knows whose it is.")))
     text = text_of(doubted)
 

@@ -14,11 +14,12 @@ import pytest
 from builders import MB, ROOT, process
 from gpu_tracker.core.model import MachineReading, ProcessReading, RootFigures, SharingReading
 from gpu_tracker.recording.reader import load
-from gpu_tracker.recording.writer import Writer, create
+from gpu_tracker.recording.writer import create
 from gpu_tracker.reports import render
 from gpu_tracker.reports.build import build
 from gpu_tracker.sampler.handle.wire import Plan, Start
 from gpu_tracker.sampler.loop import Sampler
+from gpu_tracker.sampler.prepare import prepare
 
 DAY = 86400.0
 
@@ -100,8 +101,7 @@ class Run:
             "recording_path": self.path,
         }
         plan = Plan(**{**defaults, **options})  # type: ignore[arg-type]
-        self.sampler = Sampler(plan, "0.1.0", Writer(self.fd))
-        self.sampler.begin(Start(ROOT, 0, (0.0, 0.0)))
+        self.sampler = Sampler(prepare(plan, self.fd), Start(ROOT, 0, (0.0, 0.0)))
 
 
 @pytest.fixture
@@ -129,10 +129,10 @@ def test_a_month_fits_into_twenty_megabytes_and_keeps_its_peak(run: Run) -> None
 
     assert os.path.getsize(run.path) < 20 * MB
     assert looks > 60_000
-    assert recording.totals.peaks.main_ram.total_bytes == 9000 * MB
-    assert max(sample.main_ram_bytes.high for sample in recording.samples) == 9000 * MB
-    assert recording.totals.main_cpu_seconds == pytest.approx(now * 0.9)
-    assert sum(sample.looks for sample in recording.samples) == recording.totals.looks
+    assert recording.totals.peaks.ram.main.total_bytes == 9000 * MB
+    assert max(sample.ram_bytes.main.high for sample in recording.samples) == 9000 * MB
+    assert recording.totals.cpu_seconds.main == pytest.approx(now * 0.9)
+    assert sum(sample.readings for sample in recording.samples) == recording.totals.readings
 
 
 def test_a_line_is_written_for_every_window_not_for_every_look(run: Run) -> None:
@@ -143,7 +143,7 @@ def test_a_line_is_written_for_every_window_not_for_every_look(run: Run) -> None
     samples = load(run.path).samples
 
     assert [sample.at_seconds for sample in samples] == pytest.approx([0, 1, 2, 3, 3], abs=0.06)
-    assert sum(sample.looks for sample in samples) == 17
+    assert sum(sample.readings for sample in samples) == 17
 
 
 def test_full_resolution_keeps_every_look(tmp_path: Path) -> None:
@@ -174,8 +174,8 @@ def test_looking_at_the_figures_does_not_end_anything(run: Run) -> None:
     now = run.sampler.totals_now(1.5)
     run.sampler.tick(2.0)
 
-    assert (now.reason, now.totals.at_seconds, now.totals.main_cpu_seconds) == ("running", 1.5, 1.5)
-    assert now.totals.peaks.main_ram.total_bytes == 700 * MB
+    assert (now.reason, now.totals.at_seconds, now.totals.cpu_seconds.main) == ("running", 1.5, 1.5)
+    assert now.totals.peaks.ram.main.total_bytes == 700 * MB
     assert run.sampler.is_root_alive()
 
 
@@ -186,7 +186,7 @@ def test_sharing_is_read_when_it_matters_and_not_at_every_look(run: Run) -> None
         run.sampler.tick(look / 10)
     end = run.sampler.finish(20.0, None, "stopped", None)
 
-    assert end.totals.peaks.combined_ram.total_bytes == 1000 * MB
+    assert end.totals.peaks.ram.combined.total_bytes == 1000 * MB
     assert 2 <= MadeUp.sharing_reads <= 8
 
 
@@ -213,7 +213,7 @@ def test_a_full_disk_is_said_once_and_costs_no_figures(tmp_path: Path) -> None:
     end = run.sampler.finish(6.0, None, "stopped", None)
     os.close(run.fd)
 
-    assert end.totals.peaks.main_ram.total_bytes == 500 * MB
+    assert end.totals.peaks.ram.main.total_bytes == 500 * MB
     assert len([mark for mark in run.sampler.events if "could not be written" in mark.text]) == 1
 
 

@@ -12,8 +12,9 @@ import pytest
 
 from gpu_tracker.core.model import Gpu, GpuProcessReading, GpuReading, GpuReadings
 from gpu_tracker.core.observation import ABSENT, BROKEN, SLOW
-from gpu_tracker.sampler.observer import Observer, Request
 from gpu_tracker.core.vendors import VENDORS, Vendor
+from gpu_tracker.sampler.handle.wire import Request
+from gpu_tracker.sampler.observer import Observer
 from gpu_tracker.sources import NotAvailableError
 
 
@@ -190,7 +191,9 @@ def test_details_are_read_if_wanted() -> None:
     observer = Observer(named(x=("fake_detailed",)))
 
     assert observe(observer).vendors[0].details == {}
-    assert observe(observer, Request(5.0, wants_details=True)).vendors[0].details == {"uuid": {"pstate": "P0"}}
+    assert observe(observer, Request(5.0, wants_details=True)).vendors[0].details == {
+        "uuid": {"pstate": "P0"}
+    }
 
 
 def test_a_process_that_has_gone_is_only_a_number() -> None:

@@ -5,7 +5,12 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from builders import found, gpu, recording
+from gpu_tracker.core.model import MetricTotals
+from gpu_tracker.core.observation import ABSENT, UNSUPPORTED, Missing, Reason, VendorState
 from gpu_tracker.sampler.handle.wire import Inbox, pack
+from observed import observation, process, reading, vendor
+from recorded import FRAMEWORKS, REGIONS
 
 _PLAIN = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
@@ -24,3 +29,36 @@ def test_messages_come_out_as_they_went_in(values: list[object], size: int) -> N
         received += inbox.feed(stream[start : start + size])
 
     assert received == [("word", (number, value)) for number, value in enumerate(values)]
+
+
+def test_an_observation_comes_out_of_the_pipe_as_it_went_in() -> None:
+    """Every value class is itself again at the other end."""
+    sent = observation(
+        vendor(
+            reading(),
+            processes=(process(),),
+            details={"GPU-0": {"pstate": "P0", "fan.speed": 30.0}},
+            reasons=(Reason("GPU-0", "energy_joules", "Not told.", UNSUPPORTED),),
+            notes=("Something.",),
+        ),
+        VendorState("amd", missing=(Missing("amd", ABSENT, "No AMD."),)),
+    )
+    ((word, (received,)),) = Inbox().feed(pack("observation", sent))
+
+    assert word == "observation"
+    assert received == sent
+    assert repr(received) == repr(sent)
+
+
+def test_a_recording_comes_out_of_the_pipe_as_it_went_in() -> None:
+    """With everything that it may hold, and what JSON has no word for."""
+    sent = recording(
+        events=(found(gpu()),),
+        metric_totals=(MetricTotals("loss", 3, 1, 2.5, 1.0, 1.5, float("inf"), 9.0),),
+        regions=REGIONS,
+        frameworks=FRAMEWORKS,
+    )
+    ((_, (number, received)),) = Inbox().feed(pack("totals", 7, sent))
+
+    assert (number, received) == (7, sent)
+    assert repr(received) == repr(sent)

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from ..core.model import EXACT, SAMPLED, End, Event, Parts, Peaks, RamPeak, Recording, RootFigures, add_parts
-from ..core.values import NamedTuple
+from ..core.model import (
+    EXACT,
+    SAMPLED,
+    End,
+    Event,
+    Known,
+    Parts,
+    Peaks,
+    RamPeak,
+    Recording,
+    RootFigures,
+    add_parts,
+)
 
 _NEARLY = 0.8
-
-
-class Known(NamedTuple):
-    """What the job's owner or parent knows without any sampler."""
-
-    at_nanoseconds: int
-    before: RootFigures
-    after: RootFigures
-    exit_code: int | None = None
 
 
 def complete(

@@ -16,17 +16,15 @@ from ..core.values import NamedTuple
 from ..instrument.mailbox import MAILBOX_VARIABLE, choose_mailbox, put_inside, remove_mailbox
 from ..recording import writer
 from ..recording.secrets import mask_secrets
-from ..sampler.handle.process import (
-    READY_SECONDS, SamplerProcess, start_sampler, without_child_signals)
+from ..sampler.handle.process import READY_SECONDS, SamplerProcess, start_sampler, without_child_signals
 from ..sampler.handle.wire import FINAL, Plan, Start
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from ..accounts.recovery import Known
     from ..core.config import Settings
-    from ..core.model import Recording
+    from ..core.model import Known, Recording
 
 _ANSWER_SECONDS = 10.0
 _LIVE_SECONDS = 2.0

@@ -6,9 +6,8 @@ import enum
 import os
 import time
 
-from ..accounts.recovery import Known
 from ..core.config import Settings, check, check_gpu_uuids, check_gpu_vendors, check_labels, check_process_id
-from ..core.model import RootFigures
+from ..core.model import Known, RootFigures
 from ..core.notices import warn_once
 from ..instrument.high_water import find_kept_bytes
 from ..sampler.handle.process import reaped_cpu_seconds
@@ -53,6 +52,9 @@ if TYPE_CHECKING:
     from .usage import (
         RSSValues as RSSValues,
     )
+
+
+_LARGEST_PID = 2**31 - 1
 
 
 class _State(enum.Enum):
@@ -284,6 +286,8 @@ def _read_final_figures(before: RootFigures, samplers_seconds: float) -> RootFig
 
 
 def _check_exists(pid: int) -> int:
+    if pid > _LARGEST_PID:
+        raise ValueError(f"{pid} is not a valid process ID: it is too large.")
     if not exists(pid):
         raise ValueError(f"There is no process with the ID {pid}.")
     return pid

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ..accounts.recovery import Known
 from ..api.session import Session, new_command, resolve_gpus
 from ..core.errors import UsageError
+from ..core.model import Known
 from ..core.values import NamedTuple
 from ..sampler.handle.wire import Start
 from .output import say

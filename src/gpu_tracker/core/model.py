@@ -186,6 +186,15 @@ class RootFigures(NamedTuple):
     """Whether that process may have been another than the root."""
 
 
+class Known(NamedTuple):
+    """What the job's owner or parent knows at the end, without any sampler."""
+
+    at_nanoseconds: int
+    before: RootFigures
+    after: RootFigures
+    exit_code: int | None = None
+
+
 # ---- What a recording keeps.
 
 

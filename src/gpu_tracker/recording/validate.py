@@ -103,6 +103,8 @@ def _pairs(rule: Rule) -> Rule:
     """Names, and how much of each."""
 
     def check_pairs(pairs: Any) -> None:
+        if type(pairs) is not tuple or any(type(pair) is not tuple or len(pair) != 2 for pair in pairs):
+            raise ValueError(pairs)
         for name, amount in pairs:
             _check_field(name, _TYPES["str"])
             _check_field(amount, rule)

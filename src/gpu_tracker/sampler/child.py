@@ -18,6 +18,7 @@ from .prepare import prepare
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
     from ..core.model import RootFigures
@@ -82,7 +83,7 @@ class Service:
     """Answers the tracker's messages between two readings."""
 
     def __init__(self) -> None:
-        self._commands = {
+        self._commands: dict[str, Callable[..., None]] = {
             "prepare": self._prepare,
             "begin": self._begin,
             "totals": self._tell_totals,

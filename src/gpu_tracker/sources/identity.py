@@ -32,12 +32,20 @@ _TORCHRUN = "TORCHELASTIC_RUN_ID"
 
 def find_identity(environment: Mapping[str, str]) -> Identity:
     """What the variables say; None for what they do not."""
-    names = {
-        field: next((environment[name] for name in variables if environment.get(name)), None)
-        for field, variables in _NAMES.items()
-    }
     rank, local_rank, world_size = _find_ranks(environment)
-    return Identity(**names, rank=rank, local_rank=local_rank, world_size=world_size)
+    return Identity(
+        node=_find(environment, "node"),
+        job=_find(environment, "job"),
+        step=_find(environment, "step"),
+        array_task=_find(environment, "array_task"),
+        rank=rank,
+        local_rank=local_rank,
+        world_size=world_size,
+    )
+
+
+def _find(environment: Mapping[str, str], field: str) -> str | None:
+    return next((environment[name] for name in _NAMES[field] if environment.get(name)), None)
 
 
 def _find_ranks(environment: Mapping[str, str]) -> tuple[int | None, int | None, int | None]:

@@ -13,7 +13,7 @@ from ..header import make_header
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ...accounts.recovery import Known
+    from ...core.model import Known
     from .process import SamplerProcess
     from .wire import Plan, Start
 
