@@ -98,6 +98,13 @@ class Stage:
             assert time.monotonic() < deadline, (look, self.notes)
         return look
 
+    def count_running(self, condition: Callable[[int], bool]) -> int:
+        """How many processes there are, when it holds or when it should have held long ago."""
+        deadline = time.monotonic() + 10
+        while not condition(number := len(self.find_running())) and time.monotonic() < deadline:
+            time.sleep(0.02)
+        return number
+
     def find_running(self) -> list[int]:
         """Every process, zombies of ours included, that belongs to this stage."""
         found = []

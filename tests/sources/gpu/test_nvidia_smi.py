@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import count, pairwise
 from pathlib import Path
@@ -855,19 +855,11 @@ def test_nothing_outlives_a_killed_asker(stage: Stage) -> None:
     environment = {**os.environ, "PYTHONPATH": paths}
     with subprocess.Popen([sys.executable, "-c", code], env=environment) as asker:
         # Two programs and who looks after them.
-        n_running = wait_for_number(stage, lambda number: number >= 4)
+        n_running = stage.count_running(lambda number: number >= 4)
         asker.send_signal(signal.SIGKILL)
 
     assert n_running == 4
-    assert wait_for_number(stage, lambda number: number == 0) == 0
-
-
-def wait_for_number(stage: Stage, condition: Callable[[int], bool]) -> int:
-    """How many processes there are, when it holds or when it should have held long ago."""
-    deadline = time.monotonic() + 10
-    while not condition(number := len(stage.find_running())) and time.monotonic() < deadline:
-        time.sleep(0.02)
-    return number
+    assert stage.count_running(lambda number: number == 0) == 0
 
 
 def test_closing_twice_and_reading_afterwards_is_harmless(stage: Stage) -> None:
