@@ -18,7 +18,7 @@ class RareSource:
         self.reasons: dict[tuple[str, str], str] = {}
         self._n_reads = 0
 
-    def read(self, pids: frozenset[int] | None) -> GpuLook:  # noqa: ARG002 - as all sources
+    def read(self, pids: frozenset[int] | None) -> GpuLook:
         """The latest answer."""
         at_seconds = 1e9 + self._n_reads // 3
         self._n_reads += 1

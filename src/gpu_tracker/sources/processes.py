@@ -5,8 +5,22 @@ from __future__ import annotations
 import os
 
 from ..core.observation import Holder
+from .files import read_file
 
 _LONGEST_COMMAND_BYTES = 4096
+
+
+def exists(pid: int) -> bool:
+    """Whether there is such a process, of whoever; a zombie is one."""
+    if pid <= 0:
+        return False  # to the kernel, a group
+    try:
+        os.kill(pid, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except PermissionError:
+        pass
+    return True
 
 
 def read_holder(pid: int, *, proc: str = "/proc") -> Holder:
@@ -17,8 +31,8 @@ def read_holder(pid: int, *, proc: str = "/proc") -> Holder:
 
     directory = f"{proc}/{pid}"
     try:
-        _, _, _, _, cpu_seconds, *_ = parse_stat(_read(f"{directory}/stat"))
-        rss_bytes, _ = parse_statm(_read(f"{directory}/statm"))
+        _, _, _, _, cpu_seconds, *_ = parse_stat(read_file(f"{directory}/stat"))
+        rss_bytes, _ = parse_statm(read_file(f"{directory}/statm"))
         user = name_user(os.stat(directory).st_uid)
     except (OSError, ValueError, IndexError):
         return Holder(pid)
@@ -44,20 +58,12 @@ def _read_command(directory: str) -> tuple[str, ...] | None:
     """Its arguments; a kernel thread and a process that is ending have only a name."""
     for file in ("cmdline", "comm"):
         try:
-            content = _read(f"{directory}/{file}")
+            content = read_file(f"{directory}/{file}")[:_LONGEST_COMMAND_BYTES]
         except OSError:
             return None
         if content:
             return parse_command(content.rstrip(b"\n") if file == "comm" else content)
     return None
-
-
-def _read(path: str) -> bytes:
-    fd = os.open(path, os.O_RDONLY)
-    try:
-        return os.read(fd, _LONGEST_COMMAND_BYTES)
-    finally:
-        os.close(fd)
 
 
 def _read_portable(pid: int) -> Holder:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from ...core.values import NamedTuple
+from ..files import read_text
 
 _VENDORS = {"0x10de": "nvidia", "0x1002": "amd", "0x8086": "intel"}
 _DISPLAY_CLASS = "0x03"
@@ -28,8 +29,8 @@ def find_on_bus(sys: str = "/sys") -> tuple[BusDevice, ...]:
     devices = []
     for bus_id in bus_ids:
         try:
-            vendor = _VENDORS.get(_read(f"{root}/{bus_id}/vendor"))
-            is_display = _read(f"{root}/{bus_id}/class").startswith(_DISPLAY_CLASS)
+            vendor = _VENDORS.get(read_text(f"{root}/{bus_id}/vendor").strip())
+            is_display = read_text(f"{root}/{bus_id}/class").startswith(_DISPLAY_CLASS)
         except OSError:
             continue
         if vendor is not None and is_display:
@@ -52,8 +53,3 @@ def find_device_files(vendor: str, dev: str = "/dev") -> tuple[str, ...]:
     suffixes = ((name, name.removeprefix(prefix)) for name in names if name.startswith(prefix))
     wants_number = vendor == "nvidia"
     return tuple(f"{dev}/{name}" for name, rest in suffixes if rest.isdigit() == wants_number or not rest)
-
-
-def _read(path: str) -> str:
-    with open(path, encoding="ascii", errors="replace") as file:
-        return file.read().strip()
