@@ -603,6 +603,19 @@ def test_a_driver_that_goes_for_a_while(stage: Stage) -> None:
     ]
 
 
+def test_no_more_processes_may_be_started(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At the start that is a reason not to measure, later a gap."""
+    with connected(stage) as source:
+        with monkeypatch.context() as patch:
+            patch.setattr(command, "_SHELL", "/no/such/shell")
+            assert stage.look(source).devices == ()
+            with pytest.raises(NotAvailableError, match="nvidia-smi cannot be started"):
+                stage.connect()
+        stage.watch(source, lambda look: len(look.devices) == 2)
+
+    assert "nvidia-smi cannot be started (No such file or directory)" in stage.notes[0]
+
+
 @pytest.mark.parametrize("names_the_lost", [True, False])
 def test_a_device_lost_meanwhile_does_not_hide_the_others(stage: Stage, names_the_lost: bool) -> None:
     """The oldest version does not even say which; the others are then asked for one by one."""

@@ -45,7 +45,7 @@ from .smi_text import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
 NAME = SOURCE
 
@@ -103,16 +103,14 @@ class _Program:
         self.fields: dict[str, tuple[str, ...]] = {_DEVICES: DEVICE_FIELDS, _PROCESSES: APP_FIELDS}
 
     def ask(
-        self, questions: Iterable[_Question], grace_seconds: float | None = _GRACE_SECONDS
+        self, questions: Sequence[_Question], grace_seconds: float | None = _GRACE_SECONDS
     ) -> tuple[dict[_Question, Table], float]:
         """What became of each, and what that took of CPU time."""
-        questions = tuple(questions)
         commands = [self._compose(*question) for question in questions]
         answers = run(commands, self._patience_seconds, grace_seconds)
+        seconds = min(self._patience_seconds, grace_seconds or self._patience_seconds)
         tables = {
-            question: parse_table(
-                answer.text, answer.status, self.fields[question.subject], self._patience_seconds
-            )
+            question: parse_table(answer.text, answer.status, self.fields[question.subject], seconds)
             for question, answer in zip(questions, answers, strict=True)
         }
         has_given_up = False
@@ -239,7 +237,13 @@ class NvidiaSmiSource:
         """Ask, if it is time to; the latest answer."""
         at_seconds = self._now()
         if at_seconds >= self._due_seconds:
-            self._take(*self._program.ask(self._list_questions(at_seconds)), at_seconds)
+            questions = self._list_questions(at_seconds)
+            try:
+                tables, cpu_seconds = self._program.ask(questions)
+            except OSError as error:  # the job may have used up all processes that there may be
+                complaint = Complaint(OTHER, "", f"{SMI} cannot be started ({error.strerror})")
+                tables, cpu_seconds = dict.fromkeys(questions, Table([], complaint)), 0.0
+            self._take(tables, cpu_seconds, at_seconds)
         look = self._latest
         if pids is None:
             return look

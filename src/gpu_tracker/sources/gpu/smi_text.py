@@ -302,15 +302,13 @@ class Table(NamedTuple):
     """Why these are not all the rows there should be."""
 
 
-def parse_table(
-    text: str | None, status: int | None, fields: Sequence[str], patience_seconds: float
-) -> Table:
+def parse_table(text: str | None, status: int | None, fields: Sequence[str], waited_seconds: float) -> Table:
     """What was printed (None: nothing, in all that time), with or without a heading.
 
     That nobody computes is told by an empty table, for which a crash must not be taken.
     """
     if text is None:
-        words = f"nvidia-smi did not answer within {patience_seconds:g} seconds"
+        words = f"nvidia-smi did not answer within {waited_seconds:g} seconds"
         return Table([], Complaint(SILENCE, "", words))
     rows, prose = [], []
     for line in text.split("\n"):
