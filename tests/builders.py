@@ -7,19 +7,21 @@ from typing import Any
 from gpu_tracker.core.model import (
     Allocation,
     End,
+    Event,
     Gpu,
     GpuCounters,
-    GpuLook,
     GpuPeaks,
     GpuProcessReading,
     GpuReading,
+    GpuReadings,
     Header,
     MachineReading,
-    Mark,
     Peaks,
     ProcessReading,
     RamPeak,
     Recording,
+    Sample,
+    Spread,
     Totals,
 )
 
@@ -85,13 +87,35 @@ def totals(**fields: Any) -> Totals:
     return Totals(**{**defaults, **fields})
 
 
+def sample(at: float, **fields: Any) -> Sample:
+    """A window of ten looks at a job without GPUs that used one core from the start on and holds five bytes."""
+    held = Spread(low=5, mean=5, high=5)
+    defaults: dict[str, Any] = {
+        "looks": 10,
+        "late_seconds": 0.0,
+        "main_cpu_seconds": at,
+        "descendants_cpu_seconds": 0.0,
+        "system_cpu_seconds": at,
+        "main_ram_bytes": held,
+        "descendants_ram_bytes": Spread(low=0, mean=0, high=0),
+        "combined_ram_bytes": held,
+        "system_ram_bytes": 7,
+        "threads": 1,
+        "processes": 1,
+        "gpus": (),
+        "gpu_counters": (),
+        "peaks": Peaks(),
+    }
+    return Sample(at_seconds=at, **{**defaults, **fields})
+
+
 def recording(**fields: Any) -> Recording:
     """A finished recording of those ten seconds."""
     summed = fields.pop("totals", totals())
     defaults: dict[str, Any] = {
         "header": header(),
         "samples": (),
-        "marks": (),
+        "events": (),
         "end": End("exited", 0, summed, 0.02, 9 * MB),
         "totals": summed,
     }
@@ -103,16 +127,16 @@ def gpu(ordinal: int = 0, memory: int | None = 40_000) -> Gpu:
     return Gpu(ordinal, f"GPU-{ordinal}", "Simulated A100", None if memory is None else memory * MB)
 
 
-def found(device: Gpu) -> Mark:
+def found(device: Gpu) -> Event:
     """The mark of a device that was found."""
-    return Mark(0.0, "gpu", gpu=device)
+    return Event(0.0, "gpu", gpu=device)
 
 
 def gpu_look(
     at: float, *devices: tuple[str, int | None, float | None], **held: dict[int, int | None]
-) -> GpuLook:
+) -> GpuReadings:
     """A look: (uuid, used MB, percent) each; `GPU_0={pid: MB}` for what processes hold."""
-    return GpuLook(
+    return GpuReadings(
         at,
         tuple(
             GpuReading(uuid, None if used is None else used * MB, percent) for uuid, used, percent in devices
@@ -128,14 +152,23 @@ def gpu_look(
 def gpu_totals(uuid: str = "GPU-0") -> tuple[GpuCounters, GpuPeaks]:
     """Half busy for ten seconds, holding 3 GB of which 2 are the job's."""
     return (
-        GpuCounters(uuid, 500.0, 10.0, 400.0, 10.0, 2500.0, 10.0, (("heat", 1.0),)),
+        GpuCounters(
+            uuid=uuid,
+            utilization_percent_seconds=500.0,
+            utilization_seconds=10.0,
+            job_percent_seconds=400.0,
+            job_seconds=10.0,
+            energy_joules=2500.0,
+            energy_seconds=10.0,
+            limited_seconds=(("heat", 1.0),),
+        ),
         GpuPeaks(
-            uuid,
-            3000 * MB,
-            1500 * MB,
-            500 * MB,
-            2000 * MB,
-            90.0,
+            uuid=uuid,
+            used_bytes=3000 * MB,
+            main_bytes=1500 * MB,
+            descendants_bytes=500 * MB,
+            combined_bytes=2000 * MB,
+            utilization_percent=90.0,
             grown_bytes=2500 * MB,
             power_watts=300.0,
             temperature_celsius=70.0,

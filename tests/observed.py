@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from gpu_tracker.core.model import Gpu, GpuLook, GpuProcessReading, GpuReading
-from gpu_tracker.core.observation import Holder, MachineLook, Observation, VendorLook
+from gpu_tracker.core.model import Gpu, GpuProcessReading, GpuReading, GpuReadings
+from gpu_tracker.core.observation import Holder, MachineState, Observation, VendorState
 
 MIB = 2**20
 GIB = 2**30
@@ -39,21 +39,21 @@ def process(ordinal: int = 0, pid: int = 4242, mib: int | None = 1234, percent: 
     return GpuProcessReading(f"GPU-{ordinal}", pid, None if mib is None else mib * MIB, percent)
 
 
-def vendor(*readings: GpuReading, processes: tuple[Any, ...] = (), **fields: Any) -> VendorLook:
+def vendor(*readings: GpuReading, processes: tuple[Any, ...] = (), **fields: Any) -> VendorState:
     """NVIDIA, with a device for every reading."""
     defaults: dict[str, Any] = {
         "vendor": "nvidia",
         "source": "nvml",
         "gpus": tuple(gpu(int(one.uuid.removeprefix("GPU-"))) for one in readings),
-        "look": GpuLook(1.0, readings, processes),
+        "look": GpuReadings(1.0, readings, processes),
     }
-    return VendorLook(**{**defaults, **fields})
+    return VendorState(**{**defaults, **fields})
 
 
-def observation(*vendors: VendorLook, at: float = 100.0, **fields: Any) -> Observation:
+def observation(*vendors: VendorState, at: float = 100.0, **fields: Any) -> Observation:
     """A machine of 8 cores and 64 GB."""
     defaults: dict[str, Any] = {
-        "machine": MachineLook(8, 64 * 10**9, 16 * 10**9, 4 * at),
+        "machine": MachineState(8, 64 * 10**9, 16 * 10**9, 4 * at),
         "holders": (Holder(4242, "anna", ("python", "train.py"), 2 * 10**9, 2 * at),),
     }
     return Observation(at, 1_700_000_000.25 + at, vendors=vendors, **{**defaults, **fields})

@@ -6,20 +6,126 @@ import os
 from pathlib import Path
 from typing import Any
 
-from builders import MB, found, gpu, gpu_totals, header, recording, totals
+from builders import MB, found, gpu, gpu_totals, header, recording, sample, totals
 from gpu_tracker.analysis.job import Combined, combine
-from gpu_tracker.core.model import End, GpuSample, Peaks, RamPeak, Recording, RegionTotals, Sample, Spread
+from gpu_tracker.core.model import (
+    End,
+    FrameworkMemory,
+    GpuSample,
+    Header,
+    Event,
+    MetricRow,
+    Peaks,
+    ProcessTotals,
+    RamPeak,
+    Recording,
+    RegionTotals,
+    Sample,
+    Spread,
+)
 from gpu_tracker.recording.writer import Writer, create
 
-NOBODY = Spread(0, 0, 0)
+REGIONS = (
+    RegionTotals(
+        pid=100,
+        path=("epoch",),
+        calls=3,
+        wall_seconds=2.5,
+        shortest_seconds=0.5,
+        longest_seconds=1.0,
+        squared_seconds=2.25,
+        own_wall_seconds=1.5,
+        cpu_seconds=2.0,
+        own_cpu_seconds=1.0,
+        entry_ram_bytes=5 * MB,
+        exit_ram_bytes=6 * MB,
+        peak_ram_bytes=7 * MB,
+        peak_ram_basis="exact",
+    ),
+    RegionTotals(
+        pid=100,
+        path=("epoch", "a/b"),
+        calls=30,
+        open_calls=1,
+        gpu_bytes=0,
+        energy_joules=12.5,
+        first_seconds=0.0,
+    ),
+)
+METRICS = (
+    MetricRow(0.5, {"loss": 1.5, "lr": 1e-30}, 1, 100),
+    MetricRow(1.5, {"loss": 0.0}, None, 101),
+    MetricRow(2.0, {}),
+)
+FRAMEWORKS = (
+    FrameworkMemory(100, "PyTorch", "cuda:0", "GPU-0", 9.5, 400 * MB, 900 * MB, "exact", 1000 * MB, 1100 * MB, 1, 0,
+                    800 * MB, 1000 * MB, 1400 * MB, 200 * MB, 38_400 * MB),
+    FrameworkMemory(101, "JAX", "cuda:1", "", 9.5, 0, 5, "sampled"),
+)  # fmt: skip
+PROCESSES = (
+    ProcessTotals(100, 1, "python", 0.0, 10.0, 9.5, 500 * MB),
+    ProcessTotals(101, 100, 'a "b"\n', 1.0, 2.0, 0.0, 0),
+)
+
+
+class Made:
+    """A recording that is being written to a file."""
+
+    def __init__(self, path: Path, first: Header | None = None) -> None:
+        self.path = path
+        self._fd = os.open(create(str(path), ("job",), 1), os.O_APPEND | os.O_WRONLY)
+        self.writer = Writer(self._fd)
+        self.writer.write_header(first or header())
+
+    def __enter__(self) -> Writer:
+        return self.writer
+
+    def __exit__(self, *_: object) -> None:
+        os.close(self._fd)
 
 
 def window(at: float, ram: int, **fields: Any) -> Sample:
     """A window that ended then, with so many MB held in it and never more before."""
     size = ram * MB
     held = Spread(size, size, size)
-    peaks = fields.pop("peaks", Peaks(combined_ram=RamPeak(size, size, 0), system_ram_bytes=2000 * MB))
-    return Sample(at, 1, 0.0, at, 0.0, at, held, NOBODY, held, 7, 1, 1, (), (), peaks)._replace(**fields)
+    defaults: dict[str, Any] = {
+        "looks": 1,
+        "main_ram_bytes": held,
+        "combined_ram_bytes": held,
+        "peaks": Peaks(combined_ram=RamPeak(size, size, 0), system_ram_bytes=2000 * MB),
+    }
+    return sample(at, **{**defaults, **fields})
+
+
+def plain_sample(at: float, peak: int = 100) -> Sample:
+    """A window of a job without GPUs that ended with that peak."""
+    held = RamPeak(peak * MB, peak * MB, 0)
+    return sample(at, peaks=Peaks(main_ram=held, combined_ram=held))
+
+
+def gpu_sample(at: float) -> Sample:
+    """A window of a job with children on the second of two devices."""
+    counters, peak = gpu_totals("GPU-1")
+    return sample(
+        at,
+        looks=4,
+        late_seconds=0.001,
+        descendants_cpu_seconds=at / 2,
+        system_cpu_seconds=at * 3,
+        main_ram_bytes=Spread(1, 2.5, 4),
+        descendants_ram_bytes=Spread(0, 1, 3),
+        combined_ram_bytes=Spread(1, 3.5, 6),
+        system_ram_bytes=8 * MB,
+        threads=5,
+        processes=2,
+        gpus=(
+            GpuSample(
+                "GPU-1", used_bytes=3000 * MB, job_bytes=0, utilization_percent=50.25, power_watts=250.5
+            ),
+        ),
+        gpu_counters=(counters,),
+        peaks=Peaks(combined_ram=RamPeak(6, 6, 0), gpus=(peak,)),
+    )
 
 
 def run(seconds: float = 10.0, ram: int = 500, exit_code: int | None = 0, **fields: Any) -> Recording:
@@ -75,7 +181,7 @@ def on_gpu(pid: int, host: str = "node1", *, has_job: bool = True, job: int | No
     return rank(
         pid=pid,
         host=host,
-        marks=(found(gpu()._replace(is_visible=has_job)), found(gpu(1)._replace(is_visible=False))),
+        events=(found(gpu()._replace(is_visible=has_job)), found(gpu(1)._replace(is_visible=False))),
         totals=summed,
         samples=(window(10.0, 500, gpus=(held,)),),
     )
@@ -88,20 +194,50 @@ def join(*ranks: Recording) -> Combined:
 
 def write(path: Path, shown: Recording) -> Path:
     """Put a recording into a file, line by line."""
-    fd = os.open(create(str(path), ("job",), 1), os.O_APPEND | os.O_WRONLY)
-    writer = Writer(fd)
-    writer.write_header(shown.header)
-    for mark in shown.marks:
-        writer.write_mark(mark)
-    for sample in shown.samples:
-        writer.write_sample(sample)
-    for region in shown.regions:
-        writer.write_region(region)
-    if shown.metrics:
-        writer.write_metrics(shown.metrics)
-    for process in shown.processes:
-        writer.write_process(process)
-    if shown.end is not None:
-        writer.write_end(shown.end)
-    os.close(fd)
+    with Made(path, shown.header) as writer:
+        for mark in shown.events:
+            writer.write_event(mark)
+        for window in shown.samples:
+            writer.write_sample(window)
+        for region in shown.regions:
+            writer.write_region(region)
+        if shown.metrics:
+            writer.write_metrics(shown.metrics)
+        for process in shown.processes:
+            writer.write_process(process)
+        if shown.end is not None:
+            writer.write_end(shown.end)
+    return path
+
+
+def make_plain(path: Path) -> Path:
+    """A job that ran for ten seconds."""
+    with Made(path) as writer:
+        for at in (1.0, 2.0, 3.0):
+            writer.write_sample(plain_sample(at, 100 * int(at)))
+        writer.write_event(Event(3.0, "note", "Said once."))
+        writer.write_end(End("exited", 0, totals(), 0.1, 9))
+    return path
+
+
+def make_full(path: Path) -> Path:
+    """A job with two GPUs, regions, metrics and processes."""
+    counters, peak = gpu_totals("GPU-1")
+    with Made(path) as writer:
+        writer.write_event(found(gpu()))
+        writer.write_event(found(gpu(1, None)))
+        writer.write_region(RegionTotals(100, ("epoch",)))
+        writer.write_sample(plain_sample(0.5))
+        writer.write_sample(gpu_sample(1.0))
+        for region in REGIONS:
+            writer.write_region(region)
+        writer.write_metrics(METRICS[:1])
+        writer.write_metrics(METRICS[1:])
+        writer.write_sample(gpu_sample(2.0))
+        for process in PROCESSES:
+            writer.write_process(process)
+        for memory in (FRAMEWORKS[0]._replace(in_use_bytes=1), *FRAMEWORKS):
+            writer.write_framework(memory)
+        summed = totals(gpu_counters=(counters,), peaks=totals().peaks._replace(gpus=(peak,)))
+        writer.write_end(End("exited", 1, summed, 0.1, 9))
     return path

@@ -528,7 +528,7 @@ answer.append(nvml.nvmlDeviceGetPowerUsage(ctypes.c_void_p(1), ctypes.byref(powe
 
 @needs_gpustat
 def test_gpustat_shows_a_lost_gpu(simulator: Simulator) -> None:
-    """gpustat keeps the healthy GPU and marks the lost one."""
+    """gpustat keeps the healthy GPU and events the lost one."""
     simulator.add_device()
     simulator.add_device()
     simulator.lose(1)

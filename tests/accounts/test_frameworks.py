@@ -9,9 +9,9 @@ from gpu_tracker.accounts.frameworks import FrameworkAccount, FrameworkNote
 from gpu_tracker.core.model import (
     FrameworkMemory,
     FrameworkReading,
-    GpuLook,
     GpuProcessReading,
     GpuReading,
+    GpuReadings,
 )
 
 PID = 100
@@ -24,19 +24,19 @@ def reading(in_use: int, held: int | None, **fields: object) -> FrameworkReading
     return made._replace(**fields)  # type: ignore[arg-type]
 
 
-def look(at: float, process: int | None, used: int | None = 3000) -> GpuLook:
+def look(at: float, process: int | None, used: int | None = 3000) -> GpuReadings:
     """The driver says that the process holds so many MB, and everybody together so many."""
     device = GpuReading("GPU-0", None if used is None else used * MB, reserved_bytes=500 * MB)
     held = None if process is None else process * MB
-    return GpuLook(at, (device,), (GpuProcessReading("GPU-0", PID, held),))
+    return GpuReadings(at, (device,), (GpuProcessReading("GPU-0", PID, held),))
 
 
-def watch(*events: GpuLook | tuple[float, FrameworkReading]) -> FrameworkMemory:
+def watch(*events: GpuReadings | tuple[float, FrameworkReading]) -> FrameworkMemory:
     """What is known after all that, in that order."""
     account = FrameworkAccount()
     account.add_gpu(gpu())
     for event in events:
-        if isinstance(event, GpuLook):
+        if isinstance(event, GpuReadings):
             account.take_gpus(event)
         else:
             account.take(FrameworkNote(event[0], PID, False, (event[1],)))
@@ -78,7 +78,7 @@ def test_a_look_may_come_late() -> None:
     ids=["grown", "nothing before", "nothing after", "driver does not know", "less than the framework"],
 )
 def test_what_was_not_at_the_same_time_is_not_compared(
-    events: tuple[GpuLook | tuple[float, FrameworkReading], ...],
+    events: tuple[GpuReadings | tuple[float, FrameworkReading], ...],
 ) -> None:
     """A difference between two moments would be an invention."""
     assert watch(*events).split_process_bytes is None
@@ -152,7 +152,7 @@ def test_a_device_that_is_not_in_the_look_is_not_told() -> None:
     account.take(FrameworkNote(1.0, PID, True, (reading(600, 1000),)))
     account.take_gpus(look(1.5, 1400)._replace(devices=()))
     account.take_gpus(
-        GpuLook(2.0, (), (GpuProcessReading("GPU-0", 7, 9000 * MB),))
+        GpuReadings(2.0, (), (GpuProcessReading("GPU-0", 7, 9000 * MB),))
     )  # somebody else of the job
     (memory,) = account.list_memory()
 

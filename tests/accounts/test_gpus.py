@@ -6,13 +6,13 @@ import pytest
 
 from builders import MB, ROOT, gpu, gpu_look
 from gpu_tracker.accounts.gpus import GpuAccount, GpuMoment
-from gpu_tracker.core.model import GpuHighWater, GpuLook, GpuProcessReading, GpuReading
+from gpu_tracker.core.model import GpuHighWater, GpuProcessReading, GpuReading, GpuReadings
 
 CHILD = 200
 NAMES = {ROOT: "train", CHILD: "worker"}
 
 
-def account_of(*looks: GpuLook) -> GpuAccount:
+def account_of(*looks: GpuReadings) -> GpuAccount:
     """An account that has taken these looks."""
     account = GpuAccount(ROOT)
     for look in looks:
@@ -46,7 +46,7 @@ def test_unknown_is_not_zero() -> None:
     """A process without a size, a device without a list, a device without figures."""
     nameless = GpuReading("GPU-1", 700 * MB, lists_processes=False)
     account = account_of(
-        GpuLook(
+        GpuReadings(
             0.0,
             (GpuReading("GPU-0"), nameless, GpuReading("GPU-2", 5 * MB)),
             (GpuProcessReading("GPU-0", ROOT), GpuProcessReading("GPU-0", CHILD, 3 * MB)),
@@ -66,12 +66,12 @@ def test_utilization_is_weighted_by_time() -> None:
     """Ten seconds at 20 %, one at 90 %: of the device, and of the job where that is told."""
     half = GpuProcessReading("GPU-0", ROOT, 1, 10.0)
     account = account_of(
-        GpuLook(0.0, (GpuReading("GPU-0"),)),
-        GpuLook(10.0, (GpuReading("GPU-0", utilization_percent=20.0, measures_processes=True),), (half,)),
-        GpuLook(
+        GpuReadings(0.0, (GpuReading("GPU-0"),)),
+        GpuReadings(10.0, (GpuReading("GPU-0", utilization_percent=20.0, measures_processes=True),), (half,)),
+        GpuReadings(
             11.0, (GpuReading("GPU-0", utilization_percent=90.0, utilization_high_percent=97.0),), (half,)
         ),
-        GpuLook(12.0, (GpuReading("GPU-0"),)),
+        GpuReadings(12.0, (GpuReading("GPU-0"),)),
     )
     (counters,) = account.counters
 
@@ -83,7 +83,7 @@ def test_utilization_is_weighted_by_time() -> None:
 def test_processes_together_cannot_be_busier_than_the_device() -> None:
     """Samples of two processes may overlap."""
     readings = tuple(GpuProcessReading("GPU-0", pid, 1, 80.0) for pid in (ROOT, CHILD))
-    account = account_of(GpuLook(0.0, (GpuReading("GPU-0", measures_processes=True),), readings))
+    account = account_of(GpuReadings(0.0, (GpuReading("GPU-0", measures_processes=True),), readings))
 
     assert account.samples()[0].job_percent == 100.0
 
@@ -92,7 +92,10 @@ def test_energy_is_the_counters_difference_also_after_a_reset() -> None:
     """What a device counted before it was reset stands; who tells none has none."""
     joules = (1000.0, 1400.0, None, 100.0, 150.0)
     account = account_of(
-        *(GpuLook(float(at), (GpuReading("GPU-0", energy_joules=value),)) for at, value in enumerate(joules))
+        *(
+            GpuReadings(float(at), (GpuReading("GPU-0", energy_joules=value),))
+            for at, value in enumerate(joules)
+        )
     )
     (counters,) = account.counters
 
@@ -105,7 +108,7 @@ def test_time_under_a_limit_is_added_up() -> None:
     """By what holds the clocks down."""
     limits = (None, ("heat",), ("heat", "power cap"), ())
     account = account_of(
-        *(GpuLook(float(at), (GpuReading("GPU-0", limits=names),)) for at, names in enumerate(limits))
+        *(GpuReadings(float(at), (GpuReading("GPU-0", limits=names),)) for at, names in enumerate(limits))
     )
 
     assert account.counters[0].limited_seconds == (("heat", 2.0), ("power cap", 1.0))
@@ -120,8 +123,8 @@ def test_the_drivers_own_book_makes_a_peak_exact() -> None:
     alone = account_of(marked, gpu_look(1.0, ("GPU-0", 3000, 0.0), GPU_0={ROOT: 2500}))
     two = account_of(
         gpu_look(0.0, ("GPU-0", 3000, 0.0), GPU_0={ROOT: 1000, CHILD: 900}),
-        GpuLook(1.0, (), (), (GpuHighWater("GPU-0", CHILD, 1800 * MB),)),
-        GpuLook(2.0, (), (), (GpuHighWater("GPU-0", CHILD, 900 * MB),)),
+        GpuReadings(1.0, (), (), (GpuHighWater("GPU-0", CHILD, 1800 * MB),)),
+        GpuReadings(2.0, (), (), (GpuHighWater("GPU-0", CHILD, 900 * MB),)),
     )
 
     assert (alone.peaks[0].combined_bytes, alone.peaks[0].basis) == (2500 * MB, "exact")
@@ -133,7 +136,7 @@ def test_the_drivers_own_book_makes_a_peak_exact() -> None:
 def test_a_mark_that_equals_what_was_seen_confirms_it() -> None:
     """The look had found the peak."""
     look = gpu_look(0.0, ("GPU-0", 3000, 0.0), GPU_0={ROOT: 1000})
-    account = account_of(look, GpuLook(1.0, (), (), (GpuHighWater("GPU-0", ROOT, 1000 * MB),)))
+    account = account_of(look, GpuReadings(1.0, (), (), (GpuHighWater("GPU-0", ROOT, 1000 * MB),)))
 
     assert account.processes[0].basis == "exact"
     assert account.peaks[0].basis == "exact"
@@ -178,11 +181,11 @@ def test_a_look_describes_the_time_since_the_one_before() -> None:
             for place, percent in enumerate(percents)
         )
         held = tuple(GpuProcessReading("GPU-1", pid, size) for pid, size in used.items())
-        look = GpuLook(at, readings, held)
+        look = GpuReadings(at, readings, held)
         account.take(look, NAMES)
         return account.describe(look)
 
     assert describe(0.0, (10.0, 90.0), 100.0, {}) == (0.0, 0, 10.0, 0.0)
     assert describe(2.0, (10.0, 90.0), 150.0, {ROOT: 7}) == (2.0, 7, 90.0, 50.0)
     assert describe(3.0, (10.0, 90.0), 150.0, {ROOT: None}).job_bytes is None
-    assert account.describe(GpuLook(4.0)) == (0.0, None, None, None)
+    assert account.describe(GpuReadings(4.0)) == (0.0, None, None, None)

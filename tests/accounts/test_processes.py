@@ -80,8 +80,8 @@ def test_a_spike_of_a_child_comes_on_top_of_what_its_parent_holds() -> None:
 def test_a_mark_that_was_reset_between_two_looks_is_a_spike() -> None:
     """The process has kept it: exact, also if it has gone since, and the process's own."""
     account = new_account()
-    account.take(0.0, [process(rss=100, peak=100)], kept_marks={ROOT: 0})
-    account.take(1.0, [process(rss=100, peak=110)], kept_marks={ROOT: 900 * MB})
+    account.take(0.0, [process(rss=100, peak=100)], reset_high_waters={ROOT: 0})
+    account.take(1.0, [process(rss=100, peak=110)], reset_high_waters={ROOT: 900 * MB})
 
     peaks = account.peaks
     assert (peaks.main_ram.total_bytes, peaks.main_ram.basis) == (900 * MB, "exact")
@@ -89,7 +89,7 @@ def test_a_mark_that_was_reset_between_two_looks_is_a_spike() -> None:
     assert account.sample().main_ram_bytes.high == 900 * MB
     assert account.list_processes()[0].peak_ram_bytes == 900 * MB
 
-    account.take(2.0, [], kept_marks={ROOT: 950 * MB})
+    account.take(2.0, [], reset_high_waters={ROOT: 950 * MB})
     assert account.peaks.combined_ram == account.peaks.main_ram == RamPeak(950 * MB, 950 * MB, 0, "exact")
     assert account.take_gone()[0].peak_ram_bytes == 950 * MB
 
@@ -98,7 +98,7 @@ def test_a_mark_that_a_child_has_kept_is_a_spike_of_the_descendants() -> None:
     """Beside what the others hold, also if it lived between two looks."""
     account = new_account()
     account.take(0.0, [process(rss=100)])
-    account.take(1.0, [process(rss=100)], kept_marks={CHILD: 800 * MB})
+    account.take(1.0, [process(rss=100)], reset_high_waters={CHILD: 800 * MB})
 
     assert account.peaks.main_ram.total_bytes == 100 * MB
     assert account.peaks.descendants_ram.total_bytes == 800 * MB
@@ -111,8 +111,12 @@ def test_a_mark_that_is_reset_long_after_its_spike_is_of_that_time() -> None:
     account.take(0.0, [process(rss=10, peak=10)])
     account.take(1.0, [process(rss=10, peak=600)])
     account.take(2.0, [process(rss=10, peak=600), process(CHILD, ROOT, rss=400)])
-    account.take(3.0, [process(rss=10, peak=10), process(CHILD, ROOT, rss=400)], kept_marks={ROOT: 600 * MB})
-    account.take(4.0, [process(rss=10, peak=10), process(CHILD, ROOT, rss=500)], kept_marks={ROOT: 600 * MB})
+    account.take(
+        3.0, [process(rss=10, peak=10), process(CHILD, ROOT, rss=400)], reset_high_waters={ROOT: 600 * MB}
+    )
+    account.take(
+        4.0, [process(rss=10, peak=10), process(CHILD, ROOT, rss=500)], reset_high_waters={ROOT: 600 * MB}
+    )
 
     assert account.peaks.combined_ram.total_bytes == 600 * MB
 
@@ -121,7 +125,9 @@ def test_a_mark_that_was_kept_is_younger_than_the_start() -> None:
     """Whatever the kernel's mark was when the tracking began."""
     account = new_account()
     account.take(0.0, [process(rss=100, peak=900, was_running_at_start=True)])
-    account.take(1.0, [process(rss=100, peak=110, was_running_at_start=True)], kept_marks={ROOT: 500 * MB})
+    account.take(
+        1.0, [process(rss=100, peak=110, was_running_at_start=True)], reset_high_waters={ROOT: 500 * MB}
+    )
 
     assert account.peaks.main_ram.total_bytes == 500 * MB
 

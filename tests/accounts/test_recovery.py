@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from builders import MB, header, totals
-from gpu_tracker.accounts.recovery import Known, raise_peaks, salvage
+from gpu_tracker.accounts.recovery import Known, complete, raise_peaks
 from gpu_tracker.core.model import Peaks, RamPeak, Recording, RootFigures
 
 BEFORE = RootFigures(1.0, 2.0)
@@ -13,23 +13,23 @@ def test_a_lost_sampler_costs_no_time_and_no_cpu() -> None:
     """Its last line is completed by the owner's own counters."""
     lost = Recording(header(), (), (), None, totals(at_seconds=4.0))
     after = RootFigures(9.0, 5.0, largest_peak_bytes=900 * MB)
-    saved = salvage(lost, 5 * 10**9, Known(15 * 10**9, BEFORE, after, 3), "OSError")
+    saved = complete(lost, 5 * 10**9, Known(15 * 10**9, BEFORE, after, 3), "OSError")
 
     assert saved.totals.at_seconds == 10.0
     assert (saved.totals.main_cpu_seconds, saved.totals.descendants_cpu_seconds) == (8.0, 3.0)
     assert saved.totals.peaks.main_ram == RamPeak(900 * MB, 890 * MB, 10 * MB, "exact")
     assert saved.end is not None
     assert (saved.end.reason, saved.end.exit_code) == ("sampler lost", 3)
-    assert "4 s after the start (OSError): time and CPU are complete" in saved.marks[-1].text
+    assert "4 s after the start (OSError): time and CPU are complete" in saved.events[-1].text
 
 
 def test_of_a_foreign_process_only_what_was_recorded_is_known() -> None:
     """Nobody here has its counters."""
     lost = Recording(header(), (), (), None, totals(at_seconds=4.0))
-    saved = salvage(lost, 0, None)
+    saved = complete(lost, 0, None)
 
     assert saved.totals == lost.totals
-    assert "4 s after the start: all figures are those up to then" in saved.marks[-1].text
+    assert "4 s after the start: all figures are those up to then" in saved.events[-1].text
 
 
 def test_a_peak_above_the_roots_may_be_a_childs() -> None:

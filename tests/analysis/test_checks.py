@@ -6,55 +6,55 @@ from typing import Any
 
 import pytest
 
-from gpu_tracker.analysis.checks import FAILED, FINE, NOTHING, WARNING, Finding, Signs, check_gpus
-from gpu_tracker.core.model import GpuLook
-from gpu_tracker.core.observation import ABSENT, BROKEN, SLOW, UNSUPPORTED, Missing, Reason, VendorLook
+from gpu_tracker.analysis.checks import FAILED, FINE, NOTHING, WARNING, Check, Signs, check_gpus
+from gpu_tracker.core.model import GpuReadings
+from gpu_tracker.core.observation import ABSENT, BROKEN, SLOW, UNSUPPORTED, Missing, Reason, VendorState
 from gpu_tracker.sources.gpu.guard import DENIED, LOST
 from observed import gpu, observation, process, reading, vendor
 
 
-def check(*vendors: VendorLook, **signs: Signs) -> tuple[Finding, ...]:
-    """The findings of an observation."""
+def check(*vendors: VendorState, **signs: Signs) -> tuple[Check, ...]:
+    """The checks of an observation."""
     return check_gpus(observation(*vendors), signs)
 
 
-def states(findings: tuple[Finding, ...], *expected: str) -> list[str]:
+def states(checks: tuple[Check, ...], *expected: str) -> list[str]:
     """What was found in these states."""
-    return [finding.what for finding in findings if finding.state in expected]
+    return [check.what for check in checks if check.state in expected]
 
 
 def test_a_machine_on_which_everything_is_told_is_fine() -> None:
     """Every figure of every device has its line."""
-    findings = check(vendor(reading(0), reading(1), gpus=(gpu(0, driver="550.1"), gpu(1, driver="550.1"))))
+    checks = check(vendor(reading(0), reading(1), gpus=(gpu(0, driver="550.1"), gpu(1, driver="550.1"))))
 
-    assert {finding.state for finding in findings} == {FINE}
-    assert findings[0].text == "2 devices read through nvml, driver 550.1"
-    assert len(findings) == 1 + 2 * 9
+    assert {check.state for check in checks} == {FINE}
+    assert checks[0].text == "2 devices read through nvml, driver 550.1"
+    assert len(checks) == 1 + 2 * 9
 
 
 def test_no_gpu_at_all_is_no_fault() -> None:
     """One sentence says so."""
-    findings = check(
-        VendorLook("nvidia", missing=(Missing("nvml", ABSENT, "No library."),)), VendorLook("amd")
+    checks = check(
+        VendorState("nvidia", missing=(Missing("nvml", ABSENT, "No library."),)), VendorState("amd")
     )
 
-    assert {finding.state for finding in findings} == {NOTHING}
-    assert findings[-1].text == "No GPU was found; everything else is measured."
+    assert {check.state for check in checks} == {NOTHING}
+    assert checks[-1].text == "No GPU was found; everything else is measured."
 
 
 @pytest.mark.parametrize("kind", [BROKEN, SLOW])
 def test_a_driver_that_does_not_answer_is_a_fault(kind: str) -> None:
     """Its own words are the reason."""
-    findings = check(
-        VendorLook("nvidia", missing=(Missing("nvml", kind, "It fails."), Missing("smi", ABSENT, "No smi.")))
+    checks = check(
+        VendorState("nvidia", missing=(Missing("nvml", kind, "It fails."), Missing("smi", ABSENT, "No smi.")))
     )
 
-    assert findings == (Finding("GPUs", "NVIDIA", FAILED, "It fails."),)
+    assert checks == (Check("GPUs", "NVIDIA", FAILED, "It fails."),)
 
 
 def test_hardware_without_a_driver_is_told_apart_by_whether_a_job_could_use_it() -> None:
     """Device files are a fault; a device that is only on the bus is worth a word."""
-    absent = VendorLook("nvidia", missing=(Missing("nvml", ABSENT, "No library."),))
+    absent = VendorState("nvidia", missing=(Missing("nvml", ABSENT, "No library."),))
 
     (usable,) = check(absent, nvidia=Signs(("0000:01:00.0",), ("/dev/nvidia0",)))
     (unusable,) = check(absent, nvidia=Signs(("0000:01:00.0",)))
@@ -65,7 +65,7 @@ def test_hardware_without_a_driver_is_told_apart_by_whether_a_job_could_use_it()
 
 def test_the_second_best_source_is_fine_but_named() -> None:
     """Why the best does not answer is a warning."""
-    findings = check(
+    checks = check(
         vendor(
             reading(),
             source="nvidia_smi",
@@ -73,15 +73,15 @@ def test_the_second_best_source_is_fine_but_named() -> None:
         )
     )
 
-    assert states(findings, WARNING, FAILED) == ["nvml"]
-    assert findings[1].text == "No permission. nvidia_smi is used instead."
+    assert states(checks, WARNING, FAILED) == ["nvml"]
+    assert checks[1].text == "No permission. nvidia_smi is used instead."
 
 
 def test_a_driver_without_devices_is_nothing() -> None:
     """A node without cards has the library too."""
-    findings = check(vendor())
+    checks = check(vendor())
 
-    assert {finding.state for finding in findings} == {NOTHING}
+    assert {check.state for check in checks} == {NOTHING}
 
 
 @pytest.mark.parametrize(
@@ -96,23 +96,23 @@ def test_a_driver_without_devices_is_nothing() -> None:
 def test_a_missing_figure_is_judged_by_its_reason(reason: Reason | None, state: str) -> None:
     """What a device does not have is no fault; without a kind the important ones are."""
     reasons = () if reason is None else (reason,)
-    findings = check(vendor(reading(utilization_percent=None), reasons=reasons))
+    checks = check(vendor(reading(utilization_percent=None), reasons=reasons))
 
-    assert [finding.state for finding in findings if finding.what == "utilization"] == [state]
+    assert [check.state for check in checks if check.what == "utilization"] == [state]
 
 
 @pytest.mark.parametrize("reasons", [(), (Reason("GPU-0", "power_watts", "Somehow."),)])
 def test_a_missing_figure_of_no_weight_is_no_fault(reasons: tuple[Reason, ...]) -> None:
     """Nobody's job is measured worse without the watts."""
-    findings = check(vendor(reading(power_watts=None), reasons=reasons))
+    checks = check(vendor(reading(power_watts=None), reasons=reasons))
 
-    assert states(findings, FAILED) == []
-    assert states(findings, NOTHING) == ["power"]
+    assert states(checks, FAILED) == []
+    assert states(checks, NOTHING) == ["power"]
 
 
 def test_a_device_that_cannot_be_opened_is_a_fault() -> None:
     """It is in no list of devices, only among the reasons."""
-    findings = check(
+    checks = check(
         vendor(
             reading(0),
             reasons=(
@@ -123,7 +123,7 @@ def test_a_device_that_cannot_be_opened_is_a_fault() -> None:
         )
     )
 
-    assert [(one.what, one.state, one.text) for one in findings[1:4]] == [
+    assert [(one.what, one.state, one.text) for one in checks[1:4]] == [
         ("GPU 1", FAILED, "Denied."),
         ("NVIDIA", NOTHING, "Old."),
         ("NVIDIA", WARNING, "A note."),
@@ -133,9 +133,9 @@ def test_a_device_that_cannot_be_opened_is_a_fault() -> None:
 @pytest.mark.parametrize("reasons", [(), (Reason("GPU-0", "used_bytes", "It was lost.", LOST),)])
 def test_a_lost_device_is_one_fault(reasons: tuple[Reason, ...]) -> None:
     """Not one for each of its figures."""
-    findings = check(vendor(gpus=(gpu(),), look=GpuLook(1.0), reasons=reasons))
+    checks = check(vendor(gpus=(gpu(),), look=GpuReadings(1.0), reasons=reasons))
 
-    assert states(findings, FAILED) == ["device"]
+    assert states(checks, FAILED) == ["device"]
 
 
 @pytest.mark.parametrize(
@@ -150,14 +150,14 @@ def test_a_lost_device_is_one_fault(reasons: tuple[Reason, ...]) -> None:
 def test_without_its_processes_a_device_says_little_of_a_job(fields: dict[str, Any], state: str) -> None:
     """A list without sizes is no list."""
     lists = fields.pop("lists", True)
-    findings = check(vendor(reading(lists_processes=lists), **fields))
+    checks = check(vendor(reading(lists_processes=lists), **fields))
 
-    assert [finding.state for finding in findings if finding.what == "processes"] == [state]
+    assert [check.state for check in checks if check.what == "processes"] == [state]
 
 
 def test_a_device_that_jobs_may_not_use_is_marked() -> None:
     """It is measured all the same."""
-    findings = check(vendor(reading(), gpus=(gpu(is_visible=False),)))
+    checks = check(vendor(reading(), gpus=(gpu(is_visible=False),)))
 
-    assert states(findings, WARNING) == ["visible"]
-    assert states(findings, FAILED) == []
+    assert states(checks, WARNING) == ["visible"]
+    assert states(checks, FAILED) == []

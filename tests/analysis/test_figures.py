@@ -8,11 +8,11 @@ import pytest
 
 from builders import MB, found, gpu, gpu_totals, recording, totals
 from gpu_tracker.analysis.figures import METRIC, OVERALL, REGION, Figure, humanize, measure
-from gpu_tracker.core.model import Mark, MetricRow, Recording
+from gpu_tracker.core.model import Event, MetricRow, Recording
 from recorded import part
 
 
-def on_gpus(*marks: Mark, known: bool = True) -> Recording:
+def on_gpus(*events: Event, known: bool = True) -> Recording:
     """A job on one device."""
     counters, peaks = gpu_totals()
     if not known:
@@ -21,7 +21,7 @@ def on_gpus(*marks: Mark, known: bool = True) -> Recording:
         gpu_counters=(counters,),
         peaks=totals().peaks._replace(gpus=(peaks,), combined_gpu_bytes=2000 * MB),
     )
-    return recording(marks=(found(gpu()), *marks), totals=summed)
+    return recording(events=(found(gpu()), *events), totals=summed)
 
 
 def overall(shown: Recording) -> dict[str, float | None]:
@@ -52,7 +52,7 @@ def test_a_run_on_a_gpu_has_them() -> None:
 
 def test_memory_that_nobody_attributes_is_compared_as_estimated() -> None:
     """What the device held beyond its beginning."""
-    assert overall(on_gpus(Mark(1.0, "unattributed", "?"), known=False))["peak_gpu_ram"] == 2500 * MB
+    assert overall(on_gpus(Event(1.0, "unattributed", "?"), known=False))["peak_gpu_ram"] == 2500 * MB
     assert overall(on_gpus(known=False))["peak_gpu_ram"] is None
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gpu_tracker.analysis.rates import busy_cores, busy_cores_by_pid
-from gpu_tracker.core.observation import Holder, MachineLook
+from gpu_tracker.core.observation import Holder, MachineState
 from observed import observation
 
 
@@ -18,7 +18,7 @@ def test_rates_are_differences_over_time() -> None:
 def test_one_look_has_no_rates() -> None:
     """Nor have two of the same moment, or without a counter."""
     look = observation()
-    blind = observation(at=101.0, machine=MachineLook(8, None))
+    blind = observation(at=101.0, machine=MachineState(8, None))
 
     assert busy_cores(None, look) is None
     assert busy_cores_by_pid(None, look) == {}

@@ -75,7 +75,7 @@ def test_a_device_is_described_with_what_was_read_of_it() -> None:
     summary = summarize(
         recording(
             header=header(gpu_uuids=("GPU-0",)),
-            marks=(found(gpu(0)), found(gpu(1, None))),
+            events=(found(gpu(0)), found(gpu(1, None))),
             totals=totals(
                 gpu_counters=(counters,),
                 peaks=totals().peaks._replace(
@@ -101,7 +101,7 @@ def test_a_single_look_at_a_device_is_its_mean() -> None:
         peaks=totals().peaks._replace(gpus=(peaks,)),
     )
 
-    assert summarize(recording(marks=(found(gpu()),), totals=one_look)).gpus[0].mean_percent == (
+    assert summarize(recording(events=(found(gpu()),), totals=one_look)).gpus[0].mean_percent == (
         pytest.approx(90.0)
     )
 
@@ -113,10 +113,12 @@ def test_the_devices_that_count_are_those_named_or_used_or_allowed() -> None:
         gpus=(peaks,), gpu_utilization_sum_percent=120.0, gpu_with_job_sum_percent=90.0
     )
     unmet = met._replace(gpus=(peaks._replace(has_job=False),))
-    marks = (found(gpu(0)), found(gpu(1)), found(gpu(2)._replace(is_visible=False)))
+    events = (found(gpu(0)), found(gpu(1)), found(gpu(2)._replace(is_visible=False)))
 
     def expected(peaks: Peaks, named: tuple[str, ...] | None = None) -> tuple[list[bool], float]:
-        shown = summarize(recording(header=header(gpu_uuids=named), marks=marks, totals=totals(peaks=peaks)))
+        shown = summarize(
+            recording(header=header(gpu_uuids=named), events=events, totals=totals(peaks=peaks))
+        )
         return [gpu.is_expected for gpu in shown.gpus], shown.gpu_max_sum_percent
 
     assert expected(met) == ([True, False, False], 90.0)
@@ -131,6 +133,6 @@ def test_without_time_there_is_no_share_of_it() -> None:
         gpu_counters=(counters._replace(utilization_seconds=0.0, energy_seconds=0.0),),
         peaks=totals().peaks._replace(gpus=(peaks,)),
     )
-    (device,) = summarize(recording(marks=(found(gpu()),), totals=one_look)).gpus
+    (device,) = summarize(recording(events=(found(gpu()),), totals=one_look)).gpus
 
     assert (device.limited, device.mean_watts, device.energy_joules) == ((), None, 2500.0)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from gpu_tracker.analysis.tables import TABLES, Column, Table, make_table
 from gpu_tracker.recording.reader import load
-from recordings_made import make_full, make_plain
+from recorded import make_full, make_plain
 
 
 def test_columns_of_samples_have_units_and_one_set_per_device(tmp_path: Path) -> None:

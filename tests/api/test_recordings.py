@@ -11,7 +11,7 @@ import gpu_tracker as gput
 from builders import gpu
 from gpu_tracker.analysis.tables import make_table
 from gpu_tracker.core.errors import RecordingError, UsageError
-from recordings_made import FRAMEWORKS, METRICS, PROCESSES, REGIONS, make_full, make_plain
+from recorded import FRAMEWORKS, METRICS, PROCESSES, REGIONS, make_full, make_plain
 
 
 @pytest.fixture

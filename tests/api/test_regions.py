@@ -475,7 +475,7 @@ for number in range(40):
         os._exit(0)
     os.waitpid(pid, 0)
 time.sleep(1.0)
-(place,) = [os.environ["GPU_TRACKER_REGIONS"]]
+(place,) = [os.environ["GPU_TRACKER_MAILBOX"]]
 truth["files"] = len(os.listdir(place))
 """,
     )
@@ -493,7 +493,7 @@ def test_what_is_logged_without_end_does_not_fill_the_memory(tmp_path: Path) -> 
     told = run(
         tmp_path,
         """
-place = os.environ["GPU_TRACKER_REGIONS"]
+place = os.environ["GPU_TRACKER_MAILBOX"]
 for step in range(250_000):
     gput.log(step=step, loss=0.123456789)
 time.sleep(1.5)

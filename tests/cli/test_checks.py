@@ -23,22 +23,22 @@ def test_a_container_is_told_from_a_machine(tmp_path: Path) -> None:
 
 
 def test_a_kernel_that_tells_less_is_a_warning(tmp_path: Path) -> None:
-    """No high-water marks, hidden processes, no clocks of others: figures get coarser, not lost."""
-    findings = [
+    """No high-water events, hidden processes, no clocks of others: figures get coarser, not lost."""
+    made = [
         checks._check_high_water(str(tmp_path / "status")),
         checks._check_others(str(tmp_path / "stat")),
         checks._check_clock(2**22 + 1),
     ]
 
-    assert [finding.state for finding in findings] == [WARNING] * 3
+    assert [check.state for check in made] == [WARNING] * 3
 
 
 def test_processes_that_nobody_can_read_are_a_fault(monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither of the sources works."""
     monkeypatch.setattr(checks, "PROCESS_SOURCES", ("nowhere",))
-    (finding,) = checks.check_processes()
+    (check,) = checks.check_processes()
 
-    assert finding.state == FAILED
+    assert check.state == FAILED
 
 
 @pytest.mark.parametrize(("has_stat", "state"), [(True, FINE), (False, FAILED)])
@@ -51,6 +51,6 @@ def test_a_limit_that_cannot_be_read_is_a_fault(
     allocation, _ = read_allocation(os.getpid(), {})
     limit = MemoryLimit(str(tmp_path), 10**9)
     monkeypatch.setattr(checks, "read_allocation", lambda *_: (allocation, limit))
-    findings = {finding.what: finding for finding in checks.check_allocation({})}
+    made = {check.what: check for check in checks.check_allocation({})}
 
-    assert findings["memory limit"].state == state
+    assert made["memory limit"].state == state

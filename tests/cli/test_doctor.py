@@ -15,25 +15,25 @@ from nvml_simulator import Code, Simulator
 
 
 def diagnose(run: Run, **environment: str) -> tuple[int, list[dict[str, Any]]]:
-    """The exit code and the findings."""
+    """The exit code and the checks."""
     done = run("doctor", "--json", "--timeout", "1", **environment)
     told = json.loads(done.stdout)
 
     assert done.stderr == ""
     assert told["is_fine"] == (done.returncode == 0)
-    return done.returncode, told["findings"]
+    return done.returncode, told["checks"]
 
 
-def faults(findings: list[dict[str, Any]]) -> list[str]:
+def faults(checks: list[dict[str, Any]]) -> list[str]:
     """What cannot be measured."""
-    return [finding["what"] for finding in findings if finding["state"] == "failed"]
+    return [check["what"] for check in checks if check["state"] == "failed"]
 
 
 def test_a_machine_in_order(run: Run, hardware: Simulator, occupant: Callable[..., int]) -> None:
     """Everything has its line, and the exit code is 0."""
     hardware.set_process(0, occupant(), 100 * MIB)
-    code, findings = diagnose(run)
-    told = {(finding["group"], finding["what"]): finding for finding in findings}
+    code, checks = diagnose(run)
+    told = {(check["group"], check["what"]): check for check in checks}
 
     assert code == 0
     assert told["GPUs", "NVIDIA"]["text"] == "2 devices read through nvml, driver 550.54.15"
@@ -45,10 +45,10 @@ def test_a_machine_in_order(run: Run, hardware: Simulator, occupant: Callable[..
 
 def test_no_driver_is_no_fault(run: Run) -> None:
     """A sentence says that there is no GPU."""
-    code, findings = diagnose(run, LD_LIBRARY_PATH="")
+    code, checks = diagnose(run, LD_LIBRARY_PATH="")
 
     assert code == 0
-    assert findings[-1]["text"] == "No GPU was found; everything else is measured."
+    assert checks[-1]["text"] == "No GPU was found; everything else is measured."
 
 
 @pytest.mark.parametrize(
@@ -57,20 +57,20 @@ def test_no_driver_is_no_fault(run: Run) -> None:
 def test_a_driver_that_does_not_start_is_a_fault(run: Run, hardware: Simulator, code: Code) -> None:
     """Whatever it says."""
     hardware.fail("nvmlInit*", code)
-    exit_code, findings = diagnose(run)
+    exit_code, checks = diagnose(run)
 
     assert exit_code == 1
-    assert faults(findings) == ["NVIDIA"]
+    assert faults(checks) == ["NVIDIA"]
 
 
 def test_a_denied_device_is_a_fault(run: Run, hardware: Simulator) -> None:
     """The others are measured."""
     hardware.deny(1)
-    code, findings = diagnose(run)
+    code, checks = diagnose(run)
 
     assert code == 1
-    assert len(faults(findings)) == 1
-    assert any(finding["group"].startswith("GPU 0") for finding in findings)
+    assert len(faults(checks)) == 1
+    assert any(check["group"].startswith("GPU 0") for check in checks)
 
 
 @pytest.mark.parametrize("after", [0, 1])
@@ -80,10 +80,10 @@ def test_a_lost_device_is_a_fault(run: Run, hardware: Simulator, after: int) -> 
         hardware.fail("nvmlDeviceGetMemoryInfo*", Code.GPU_IS_LOST, device=1, after=after)
     else:
         hardware.lose(1)
-    code, findings = diagnose(run)
+    code, checks = diagnose(run)
 
     assert code == 1
-    assert len(faults(findings)) == 1
+    assert len(faults(checks)) == 1
 
 
 def test_a_denied_figure_is_a_fault_and_one_that_is_not_there_is_none(run: Run, hardware: Simulator) -> None:
@@ -91,21 +91,21 @@ def test_a_denied_figure_is_a_fault_and_one_that_is_not_there_is_none(run: Run, 
     hardware.fail("nvmlDeviceGetPowerUsage*", Code.NOT_SUPPORTED)
     assert diagnose(run)[0] == 0
     hardware.fail("nvmlDeviceGetTemperature*", Code.NO_PERMISSION, device=0)
-    code, findings = diagnose(run)
+    code, checks = diagnose(run)
 
-    assert (code, faults(findings)) == (1, ["temperature"])
+    assert (code, faults(checks)) == (1, ["temperature"])
 
 
 def test_a_driver_that_hangs_is_a_fault_and_costs_a_second(run: Run, hardware: Simulator) -> None:
     """Everything else is told all the same."""
     hardware.delay("nvmlDeviceGetUtilizationRates", 60_000)
     start = time.monotonic()
-    code, findings = diagnose(run)
+    code, checks = diagnose(run)
 
     assert time.monotonic() - start < 10
-    assert (code, faults(findings)) == (1, ["NVIDIA"])
-    assert any("has not answered within 1 s" in finding["text"] for finding in findings)
-    assert any(finding["group"] == "allocation" for finding in findings)
+    assert (code, faults(checks)) == (1, ["NVIDIA"])
+    assert any("has not answered within 1 s" in check["text"] for check in checks)
+    assert any(check["group"] == "allocation" for check in checks)
 
 
 def test_people_get_signs_and_a_verdict(run: Run) -> None:
@@ -126,8 +126,8 @@ def test_the_exit_codes_are_documented(run: Run) -> None:
 def test_slurm_and_a_place_that_cannot_be_written_are_told(run: Run, tmp_path: Path) -> None:
     """The one is good to know, the other only a warning."""
     (tmp_path / "gpu-tracker-runs").write_text("a file is no directory")
-    code, findings = diagnose(run, SLURM_JOB_ID="77", SLURM_CPUS_ON_NODE="1")
-    told = {finding["what"]: finding for finding in findings}
+    code, checks = diagnose(run, SLURM_JOB_ID="77", SLURM_CPUS_ON_NODE="1")
+    told = {check["what"]: check for check in checks}
 
     assert code == 0
     assert told["Slurm"]["text"] == "SLURM_JOB_ID=77 SLURM_CPUS_ON_NODE=1"
@@ -137,8 +137,8 @@ def test_slurm_and_a_place_that_cannot_be_written_are_told(run: Run, tmp_path: P
 
 def test_another_process_source_is_named(run: Run) -> None:
     """With what it cannot do."""
-    _, findings = diagnose(run, GPU_TRACKER_SOURCE="portable")
-    told = {finding["what"]: finding for finding in findings}
+    _, checks = diagnose(run, GPU_TRACKER_SOURCE="portable")
+    told = {check["what"]: check for check in checks}
 
     assert told["tree"]["text"] == "read through portable"
     assert told["peaks"]["state"] == "warning"

@@ -17,7 +17,7 @@ import pytest
 from cli.conftest import Run
 from gpu_tracker import Tracker
 from nvml_simulator import Simulator
-from recordings_made import Made, make_full, plain_sample
+from recorded import Made, make_full, plain_sample
 
 
 def export(command_line: str, *arguments: object) -> subprocess.CompletedProcess[str]:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from gpu_tracker.cli import COMMANDS
-from recordings_made import make_full
+from recorded import make_full
 
 
 def ask(command_line: str, *arguments: object, **options: object) -> subprocess.CompletedProcess[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import marshal
 
-from gpu_tracker.core.model import GpuLook
+from gpu_tracker.core.model import GpuReadings
 from gpu_tracker.core.observation import (
     ABSENT,
     BROKEN,
@@ -12,7 +12,7 @@ from gpu_tracker.core.observation import (
     Holder,
     Missing,
     Reason,
-    VendorLook,
+    VendorState,
     decode,
     encode,
     list_gpus,
@@ -33,7 +33,7 @@ def test_an_observation_comes_out_of_the_pipe_as_it_went_in() -> None:
             reasons=(Reason("GPU-0", "energy_joules", "Not told.", UNSUPPORTED),),
             notes=("Something.",),
         ),
-        VendorLook("amd", missing=(Missing("amd", ABSENT, "No AMD."),)),
+        VendorState("amd", missing=(Missing("amd", ABSENT, "No AMD."),)),
     )
     received = decode(marshal.loads(marshal.dumps(encode(sent))))
 
@@ -70,7 +70,7 @@ def test_free_memory_is_neither_used_nor_reserved() -> None:
 
 def test_a_device_that_was_not_read_is_listed_without_figures() -> None:
     """Its place in the list is kept."""
-    look = observation(vendor(gpus=(gpu(0),), look=GpuLook(1.0)), vendor(gpus=(gpu(1),), look=None))
+    look = observation(vendor(gpus=(gpu(0),), look=GpuReadings(1.0)), vendor(gpus=(gpu(1),), look=None))
 
     assert [(one.reading.used_bytes, one.reading.lists_processes) for one in list_gpus(look)] == [
         (None, False),
@@ -91,7 +91,7 @@ def test_trouble_is_said_and_what_is_usual_is_not() -> None:
             notes=("It has no fan.", "Denied.", "Something else."),
             missing=(Missing("other", BROKEN, "Nobody needs it."),),
         ),
-        VendorLook("amd", missing=(Missing("amd", ABSENT, "None."), Missing("amd2", BROKEN, "Broken."))),
+        VendorState("amd", missing=(Missing("amd", ABSENT, "None."), Missing("amd2", BROKEN, "Broken."))),
     )
 
     assert list_notes(look) == ("Denied.", "Something else.", "Broken.")

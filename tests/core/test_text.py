@@ -35,7 +35,7 @@ def test_no_text_becomes_wider_than_its_place(text: str, cells: int) -> None:
 
 @given(st.text())
 def test_nothing_that_a_terminal_obeys_is_left(text: str) -> None:
-    """Control characters, line separators and changes of direction become question marks."""
+    """Control characters, line separators and changes of direction become question events."""
     assert neutralize(text).isprintable()
 
 

@@ -416,7 +416,7 @@ STATUS = [
 def without_place(printed: str) -> str:
     """An environment without the one variable that lets the job's own processes tell of their regions."""
     lines = printed.splitlines(keepends=True)
-    return "".join(line for line in lines if not line.startswith("GPU_TRACKER_REGIONS=/dev/shm/gpu-tracker-"))
+    return "".join(line for line in lines if not line.startswith("GPU_TRACKER_MAILBOX=/dev/shm/gpu-tracker-"))
 
 
 def test_the_job_inherits_what_it_would_untracked(scene: Scene) -> None:

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from builders import found, gpu
+from builders import found, gpu, sample
 from gpu_tracker.analysis.tables import TABLES, Table, make_table
 from gpu_tracker.core.errors import TrackerError, UsageError
 from gpu_tracker.core.model import (
@@ -33,25 +33,62 @@ from gpu_tracker.exports.about import spell_number
 from gpu_tracker.exports.draft import drafted
 from gpu_tracker.recording.reader import load
 from gpu_tracker.reports.build import build
-from recordings_made import Made, make_full
+from recorded import Made, make_full
 
 BYTES = st.integers(0, 2**50)
 SECONDS = st.floats(0, 1e6).map(lambda number: float(f"{number:.9g}"))
 MAYBE = st.none() | st.floats(0, 100).map(lambda number: round(number, 2))
 NAMES = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=8)
 SPREADS = st.builds(Spread, BYTES, st.floats(0, 2**50), BYTES)
+GPU_SAMPLES = st.builds(
+    GpuSample,
+    uuid=st.just("GPU-0"),
+    used_bytes=st.none() | BYTES,
+    job_bytes=st.none() | BYTES,
+    utilization_percent=MAYBE,
+    job_percent=MAYBE,
+    power_watts=MAYBE,
+    temperature_celsius=MAYBE,
+    sm_clock_mhz=MAYBE,
+)
+GPU_COUNTERS = st.builds(
+    GpuCounters,
+    uuid=st.just("GPU-0"),
+    utilization_percent_seconds=SECONDS,
+    utilization_seconds=SECONDS,
+    job_percent_seconds=SECONDS,
+    job_seconds=SECONDS,
+    energy_joules=st.none() | SECONDS,
+    energy_seconds=SECONDS,
+    limited_seconds=st.lists(st.tuples(NAMES, SECONDS), max_size=2).map(tuple),
+)
 SAMPLES = st.builds(
-    Sample, SECONDS, st.integers(0, 99), st.just(0.0), SECONDS, SECONDS, SECONDS, SPREADS, SPREADS, SPREADS,
-    BYTES, st.integers(0, 9), st.integers(0, 9),
-    st.just(()) | st.tuples(st.builds(GpuSample, st.just("GPU-0"), st.none() | BYTES, st.none() | BYTES, MAYBE, MAYBE, MAYBE, MAYBE, MAYBE)),
-    st.tuples(st.builds(GpuCounters, st.just("GPU-0"), SECONDS, SECONDS, SECONDS, SECONDS, st.none() | SECONDS, SECONDS,
-                        st.lists(st.tuples(NAMES, SECONDS), max_size=2).map(tuple))),
-    st.just(Peaks(gpus=(GpuPeaks("GPU-0"),))),
-)  # fmt: skip
+    sample,
+    at=SECONDS,
+    looks=st.integers(0, 99),
+    main_cpu_seconds=SECONDS,
+    descendants_cpu_seconds=SECONDS,
+    system_cpu_seconds=SECONDS,
+    main_ram_bytes=SPREADS,
+    descendants_ram_bytes=SPREADS,
+    combined_ram_bytes=SPREADS,
+    system_ram_bytes=BYTES,
+    threads=st.integers(0, 9),
+    processes=st.integers(0, 9),
+    gpus=st.just(()) | st.tuples(GPU_SAMPLES),
+    gpu_counters=st.tuples(GPU_COUNTERS),
+    peaks=st.just(Peaks(gpus=(GpuPeaks("GPU-0"),))),
+)
 REGIONS = st.builds(
-    RegionTotals, st.integers(1, 9), st.lists(NAMES, max_size=3).map(tuple), st.integers(0, 9),
-    wall_seconds=SECONDS, shortest_seconds=st.none() | SECONDS, peak_ram_bytes=st.none() | BYTES, peak_ram_basis=NAMES,
-)  # fmt: skip
+    RegionTotals,
+    pid=st.integers(1, 9),
+    path=st.lists(NAMES, max_size=3).map(tuple),
+    calls=st.integers(0, 9),
+    wall_seconds=SECONDS,
+    shortest_seconds=st.none() | SECONDS,
+    peak_ram_bytes=st.none() | BYTES,
+    peak_ram_basis=NAMES,
+)
 METRICS = st.builds(
     MetricRow, SECONDS, st.dictionaries(NAMES, st.floats(), max_size=3),
     st.none() | st.integers(0, 99), st.integers(0, 9),
@@ -124,7 +161,7 @@ def test_a_round_trip_loses_nothing(
     path = tmp_path / "x.jsonl"
     path.unlink(missing_ok=True)
     with Made(path) as writer:
-        writer.write_mark(found(gpu()))
+        writer.write_event(found(gpu()))
         for sample in samples:
             writer.write_sample(sample)
         for region in regions:

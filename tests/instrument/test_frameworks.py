@@ -268,7 +268,7 @@ with gput.Tracker(sleep_time=0.1, record=record):
 
 
 def test_a_peak_of_before_is_not_blamed_on_what_is_tracked(hardware: Simulator, tmp_path: Path) -> None:
-    """And the user's own marks stay as they are."""
+    """And the user's own events stay as they are."""
     recording = track(
         hardware,
         tmp_path / "x.jsonl",

@@ -12,23 +12,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpu_tracker.instrument.mailbox import (
-    choose_place,
+    choose_mailbox,
     find_namespace,
     find_writer,
     has_word,
     is_over,
-    make_place,
+    make_mailbox,
     name_file,
     remove_leftovers,
-    remove_place,
+    remove_mailbox,
 )
 from gpu_tracker.instrument.shared_file import (
     FILE_BYTES,
     MOST_REGIONS,
     NUMBERS,
-    BoardReader,
-    BoardWriter,
     Numbers,
+    SharedFileReader,
+    SharedFileWriter,
     find_numbers_offset,
 )
 
@@ -36,17 +36,17 @@ from gpu_tracker.instrument.shared_file import (
 @pytest.fixture
 def place() -> Iterator[str]:
     """A directory of our own."""
-    path = choose_place(os.environ)
+    path = choose_mailbox(os.environ)
     assert path is not None
-    lock = make_place(path)
+    lock = make_mailbox(path)
     assert lock is not None
     yield path
     os.close(lock)
-    remove_place(path)
+    remove_mailbox(path)
     assert not os.path.exists(path)
 
 
-def close(writer: BoardWriter) -> None:
+def close(writer: SharedFileWriter) -> None:
     """Give the memory back."""
     writer.slots.release()
     writer.memory.close()
@@ -54,14 +54,14 @@ def close(writer: BoardWriter) -> None:
 
 def test_regions_and_their_numbers_come_across(place: str) -> None:
     """Paths, figures, and who is in which."""
-    writer = BoardWriter(place)
+    writer = SharedFileWriter(place)
     outer = writer.add_region(0, "epoch")
     inner = writer.add_region(outer, "forward é")
     numbers = Numbers(1, 2, 3, 4, 5.5, 6, 7, 8, -1, 10, 11, 12, 13)
     NUMBERS.pack_into(writer.memory, find_numbers_offset(inner), *numbers)
     writer.slots[3] = inner
     writer.slots[9] = outer
-    reader = BoardReader(writer.path)
+    reader = SharedFileReader(writer.path)
 
     assert reader.pid == os.getpid()
     assert reader.find_path(inner) == ("epoch", "forward é")
@@ -73,21 +73,21 @@ def test_regions_and_their_numbers_come_across(place: str) -> None:
 
 def test_the_largest_mark_stays(place: str) -> None:
     """Whatever the process resets afterwards."""
-    writer = BoardWriter(place)
-    reader = BoardReader(writer.path)
-    marks = [reader.read_mark()]
+    writer = SharedFileWriter(place)
+    reader = SharedFileReader(writer.path)
+    events = [reader.read_high_water()]
     for mark in (5, 2**40, 7):
-        writer.keep_mark(mark)
-        marks.append(reader.read_mark())
+        writer.keep_high_water(mark)
+        events.append(reader.read_high_water())
 
-    assert marks == [0, 5, 2**40, 2**40]
+    assert events == [0, 5, 2**40, 2**40]
     reader.close()
     close(writer)
 
 
 def test_too_many_regions_are_refused(place: str) -> None:
     """A name that changes with every call is no region."""
-    writer = BoardWriter(place)
+    writer = SharedFileWriter(place)
     numbers = [writer.add_region(0, f"step {step}") for step in range(MOST_REGIONS + 5)]
 
     assert numbers[:3] == [1, 2, 3]
@@ -100,10 +100,10 @@ def test_a_file_of_somebody_else_is_not_a_board(tmp_path: Path) -> None:
     for name, content in {"short": b"x", "wrong": bytes(FILE_BYTES)}.items():
         (tmp_path / name).write_bytes(content)
         with pytest.raises(ValueError):
-            BoardReader(str(tmp_path / name))
+            SharedFileReader(str(tmp_path / name))
     (tmp_path / "link").symlink_to("wrong")
     with pytest.raises(OSError):
-        BoardReader(str(tmp_path / "link"))
+        SharedFileReader(str(tmp_path / "link"))
 
 
 @given(st.lists(st.tuples(st.integers(0, 2000), st.integers(0, 2000)), max_size=20))
@@ -111,11 +111,11 @@ def test_damaged_boards_do_not_hang_the_reader(
     tmp_path_factory: pytest.TempPathFactory, damage: list[tuple[int, int]]
 ) -> None:
     """Parents that go in circles, numbers that are none."""
-    writer = BoardWriter(str(tmp_path_factory.mktemp("place")))
+    writer = SharedFileWriter(str(tmp_path_factory.mktemp("place")))
     for parent, active in damage:
         writer.add_region(parent, "x")
         writer.slots[active % len(writer.slots)] = active
-    reader = BoardReader(writer.path)
+    reader = SharedFileReader(writer.path)
     for number in reader.read_all():
         assert len(reader.find_path(number)) <= MOST_REGIONS
     assert all(threads > 0 for threads in reader.read_active().values())
@@ -127,30 +127,30 @@ def test_a_place_is_for_its_owner_alone(place: str, tmp_path: Path) -> None:
     """And whatever is not ours in it stays."""
     assert os.stat(place).st_mode & 0o777 == 0o700
     (tmp_path / "mine.txt").write_text("keep")
-    remove_place(str(tmp_path))
+    remove_mailbox(str(tmp_path))
     assert (tmp_path / "mine.txt").exists()
 
 
 def test_a_place_tells_when_somebody_has_left_word(place: str) -> None:
     """From the first file on."""
     assert not has_word(place)
-    close(BoardWriter(place))
+    close(SharedFileWriter(place))
     assert has_word(place)
     assert not has_word(f"{place}-gone")
 
 
 def test_a_place_that_cannot_be_made_is_none(tmp_path: Path) -> None:
     """Regions are then not known, and nothing else suffers."""
-    assert make_place(str(tmp_path / "not there" / "place")) is None
+    assert make_mailbox(str(tmp_path / "not there" / "place")) is None
 
 
 def test_what_the_killed_leave_behind_is_thrown_away(place: str) -> None:
     """By the next one; what is in use, somebody else's or no place at all stays."""
-    abandoned = choose_place(os.environ)
+    abandoned = choose_mailbox(os.environ)
     assert abandoned is not None
-    lock = make_place(abandoned)
+    lock = make_mailbox(abandoned)
     assert lock is not None
-    BoardWriter(abandoned)
+    SharedFileWriter(abandoned)
     remove_leftovers(place)
     assert os.path.exists(abandoned)  # its sampler lives
     os.close(lock)
@@ -166,7 +166,7 @@ def test_what_the_killed_leave_behind_is_thrown_away(place: str) -> None:
 
 def test_a_file_tells_whose_it_is(tmp_path: Path) -> None:
     """And whether that process has ended, if its number means anything here."""
-    mine = os.path.basename(name_file(str(tmp_path), ".board"))
+    mine = os.path.basename(name_file(str(tmp_path), ".regions"))
     with subprocess.Popen(["true"]) as child:
         pid = child.pid
     namespace = find_namespace()

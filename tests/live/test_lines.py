@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from gpu_tracker.core.observation import MachineLook
+from gpu_tracker.core.observation import MachineState
 from gpu_tracker.live.lines import build_lines, build_object, head_line, render_object
 from observed import MIB, observation, process, reading, vendor
 
@@ -27,7 +27,7 @@ def test_a_line_per_device_under_the_names_of_its_columns() -> None:
 
 def test_a_machine_without_gpus_has_one_line() -> None:
     """For its CPU and memory."""
-    (line,) = build_lines(None, observation(machine=MachineLook(8, None)))
+    (line,) = build_lines(None, observation(machine=MachineState(8, None)))
 
     assert len(line.split()) == len(head_line().removeprefix("# ").split())
     assert set(line.split()[1:]) == {"-"}

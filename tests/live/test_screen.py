@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gpu_tracker.core.observation import BROKEN, Holder, MachineLook, Missing, VendorLook
+from gpu_tracker.core.observation import BROKEN, Holder, MachineState, Missing, VendorState
 from gpu_tracker.core.text import DIM, GREEN, PLAIN, RED, YELLOW, count_cells, paint
 from gpu_tracker.live.screen import build_screen
 from observed import gpu, observation, process, reading, vendor
@@ -40,7 +40,7 @@ def test_what_is_not_known_is_a_dash() -> None:
     """Never a zero."""
     blind = reading(used_bytes=None, utilization_percent=None, temperature_celsius=None, power_watts=None)
     look = vendor(blind, processes=(process(pid=9, mib=None, percent=None),), gpus=(gpu(memory_bytes=None),))
-    lines = draw(None, observation(look, machine=MachineLook(8, None)))
+    lines = draw(None, observation(look, machine=MachineState(8, None)))
 
     assert lines[1] == "CPU - of 8 cores   RAM - of -, - used"
     assert lines[4].split() == ["0", "-", "/", "-", "-", "-", "-", "-", "NVIDIA", "A100"]
@@ -49,7 +49,7 @@ def test_what_is_not_known_is_a_dash() -> None:
 
 def test_a_machine_without_gpus_says_so_and_trouble_is_named() -> None:
     """With the command that tells more."""
-    broken = VendorLook("nvidia", missing=(Missing("nvml", BROKEN, "The driver\x1b[2J is broken."),))
+    broken = VendorState("nvidia", missing=(Missing("nvml", BROKEN, "The driver\x1b[2J is broken."),))
     lines = draw(None, observation(broken))
 
     assert "gpu-tracker doctor" in lines[3]

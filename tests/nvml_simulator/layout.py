@@ -101,7 +101,7 @@ class Device(ctypes.Structure):
 
 
 class Process(ctypes.Structure):
-    """A process in one of a device's lists; pid is written last, zero marks a free place."""
+    """A process in one of a device's lists; pid is written last, zero events a free place."""
 
     _fields_ = [
         ("pid", c_uint32),
@@ -116,7 +116,7 @@ class Process(ctypes.Structure):
 
 
 class Accounting(ctypes.Structure):
-    """What the driver remembers of a process; pid is written last, zero marks a free place."""
+    """What the driver remembers of a process; pid is written last, zero events a free place."""
 
     _fields_ = [
         ("start_ticks", c_uint64),

@@ -10,10 +10,10 @@ import pytest
 
 from builders import MB, found, gpu, header, totals
 from gpu_tracker.core.errors import RecordingError
-from gpu_tracker.core.model import GpuPeaks, GpuProcessPeak, Mark, Peaks, RamPeak
+from gpu_tracker.core.model import GpuPeaks, GpuProcessPeak, Event, Peaks, RamPeak
 from gpu_tracker.recording.glance import glance
 from gpu_tracker.recording.reader import load
-from gpu_tracker.recording.schema import encode_mark
+from gpu_tracker.recording.schema import encode_event
 from recorded import run, window, write
 
 SAMPLES = (window(1.0, 100), window(2.0, 900), window(3.0, 900))
@@ -22,7 +22,7 @@ SAMPLES = (window(1.0, 100), window(2.0, 900), window(3.0, 900))
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     """A finished run."""
-    return write(tmp_path / "x.jsonl", run(marks=(found(gpu()),), samples=SAMPLES))
+    return write(tmp_path / "x.jsonl", run(events=(found(gpu()),), samples=SAMPLES))
 
 
 def test_a_glance_tells_what_reading_tells(path: Path) -> None:
@@ -47,7 +47,7 @@ def test_any_prefix_tells_the_same_as_reading(path: Path) -> None:
             continue
         whole, quick = load(str(path)), glance(str(path))
         assert quick.header == whole.header
-        assert quick.marks == whole.marks
+        assert quick.events == whole.events
         assert quick.totals.at_seconds == whole.totals.at_seconds
         assert quick.totals.main_cpu_seconds == whole.totals.main_cpu_seconds
         assert quick.totals.peaks == whole.totals.peaks
@@ -112,7 +112,7 @@ def test_a_damaged_header_is_no_header(path: Path, old: bytes, new: bytes) -> No
 
 
 @pytest.mark.parametrize(
-    "rest", [b"\n", b"\n \n\n", b'{"mark":{"at":9,"kind":"note"}}\n', b"nonsense\n", b"{"]
+    "rest", [b"\n", b"\n \n\n", b'{"event":{"at":9,"kind":"note"}}\n', b"nonsense\n", b"{"]
 )
 def test_what_comes_after_the_end_does_not_hide_it(path: Path, rest: bytes) -> None:
     """It has ended all the same."""
@@ -125,21 +125,21 @@ def test_what_comes_after_the_end_does_not_hide_it(path: Path, rest: bytes) -> N
 
 def test_a_device_that_is_told_late_is_known(tmp_path: Path) -> None:
     """Its driver was slow, or the job logged much before; what it held is told in the end line."""
-    peaks = totals().peaks._replace(gpus=(GpuPeaks("GPU-0", 5, combined_bytes=4),))
+    peaks = totals().peaks._replace(gpus=(GpuPeaks("GPU-0", used_bytes=5, combined_bytes=4),))
     path = write(tmp_path / "x.jsonl", run(totals=totals(peaks=peaks)))
     _put_before_the_end(path, _many_samples(tmp_path), found(gpu()))
 
-    assert glance(str(path)).marks == load(str(path)).marks == (found(gpu()),)
+    assert glance(str(path)).events == load(str(path)).events == (found(gpu()),)
 
 
 def test_that_growth_is_the_jobs_may_be_told_late_too(tmp_path: Path) -> None:
     """As long as there is growth that is nobody's, it is looked for."""
-    peaks = totals().peaks._replace(gpus=(GpuPeaks("GPU-0", 5, grown_bytes=4),))
-    path = write(tmp_path / "x.jsonl", run(totals=totals(peaks=peaks), marks=(found(gpu()),)))
-    said = Mark(9.0, "unattributed", "It is not told apart.")
+    peaks = totals().peaks._replace(gpus=(GpuPeaks("GPU-0", used_bytes=5, grown_bytes=4),))
+    path = write(tmp_path / "x.jsonl", run(totals=totals(peaks=peaks), events=(found(gpu()),)))
+    said = Event(9.0, "unattributed", "It is not told apart.")
     _put_before_the_end(path, _many_samples(tmp_path), said)
 
-    assert glance(str(path)).marks == (found(gpu()), said)
+    assert glance(str(path)).events == (found(gpu()), said)
 
 
 def test_holes_without_end_are_not_read(path: Path) -> None:
@@ -172,7 +172,7 @@ def test_what_is_no_recording_is_refused(tmp_path: Path, content: bytes) -> None
 
 def test_a_newer_version_is_refused_and_a_missing_file_too(tmp_path: Path) -> None:
     """In the reader's words."""
-    path = write(tmp_path / "x.jsonl", run(marks=(Mark(0.0, "note", "?"),)))
+    path = write(tmp_path / "x.jsonl", run(events=(Event(0.0, "note", "?"),)))
     path.write_bytes(path.read_bytes().replace(b'"version":1', b'"version":99'))
     with pytest.raises(RecordingError, match="version 99"):
         glance(str(path))
@@ -190,8 +190,8 @@ def _many_samples(tmp_path: Path) -> bytes:
     return samples
 
 
-def _put_before_the_end(path: Path, samples: bytes, mark: Mark) -> None:
+def _put_before_the_end(path: Path, samples: bytes, mark: Event) -> None:
     """The samples, then the mark, as if it had come so late."""
     *lines, end = path.read_bytes().splitlines(keepends=True)
-    line = json.dumps({"mark": encode_mark(mark)}).encode()
+    line = json.dumps({"event": encode_event(mark)}).encode()
     path.write_bytes(b"".join((*lines, samples, line, b"\n", end)))

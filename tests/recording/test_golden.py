@@ -10,7 +10,7 @@ import pytest
 from gpu_tracker.recording.reader import load
 from gpu_tracker.reports import render
 from gpu_tracker.reports.build import build
-from recordings_made import FRAMEWORKS, METRICS, PROCESSES, REGIONS, make_full, make_plain
+from recorded import FRAMEWORKS, METRICS, PROCESSES, REGIONS, make_full, make_plain
 
 GOLDEN = Path(__file__).parent / "golden"
 NAMES = sorted(path.name.removesuffix(".jsonl") for path in GOLDEN.glob("*.jsonl"))

@@ -19,7 +19,7 @@ from gpu_tracker.recording.reader import load
 from gpu_tracker.recording.schema import encode_header
 from gpu_tracker.reports import FORMATS, render
 from gpu_tracker.reports.build import build
-from recordings_made import Made, make_full, make_plain, plain_sample
+from recorded import Made, make_full, make_plain, plain_sample
 
 
 def look_at_everything(path: Path) -> list[str]:
@@ -74,13 +74,13 @@ def test_a_number_that_is_none_is_left_out_and_said(tmp_path: Path, place: str, 
         b"\x00" * 1000,
         bytes(range(10, 256)).replace(b"\n", b""),
         b'{"sample":{}}',
-        b'{"sample":{},"mark":{}}',
+        b'{"sample":{},"event":{}}',
         b"{}",
         b"5",
         b'{"unheard":{}}',
         b'{"header":{}}',
-        b'{"mark":{"at":1,"kind":"gpu","gpu":{"ordinal":0}}}',
-        b'{"mark":{"at":1,"kind":["note"]}}',
+        b'{"event":{"at":1,"kind":"gpu","gpu":{"ordinal":0}}}',
+        b'{"event":{"at":1,"kind":["note"]}}',
         b'{"region":{"pid":[],"path":[]}}',
         b'{"region":{"pid":1,"path":[{}]}}',
         b'{"process":{"pid":1}}',

@@ -8,7 +8,7 @@ import pytest
 
 from gpu_tracker.core.errors import RecordingError
 from gpu_tracker.recording.reader import load
-from recordings_made import METRICS, PROCESSES, REGIONS, Made, gpu_sample, make_full, make_plain, plain_sample
+from recorded import METRICS, PROCESSES, REGIONS, Made, gpu_sample, make_full, make_plain, plain_sample
 
 
 def test_samples_are_a_sequence(tmp_path: Path) -> None:

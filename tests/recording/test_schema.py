@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import json
 
-from builders import MB, found, gpu, gpu_totals, header, totals
+from builders import MB, found, gpu, gpu_totals, header, sample, totals
 from gpu_tracker.core.model import (
     Busiest,
     End,
+    Event,
     GpuProcessPeak,
     GpuSample,
     Header,
-    Mark,
     MetricRow,
     MetricTotals,
     Peaks,
     ProcessTotals,
     RamPeak,
     RegionTotals,
-    Sample,
     Spread,
     Totals,
 )
@@ -33,22 +32,26 @@ PEAKS = Peaks(
     gpus=(GPU_PEAKS,),
     gpu_processes=(GpuProcessPeak("GPU-0", 100, "job", 1500 * MB),),
 )
-SAMPLE = Sample(
+SAMPLE = sample(
     12.5,
-    10,
-    0.002,
-    11.25,
-    3.5,
-    20.0,
-    Spread(1, 2, 3),
-    Spread(0, 4, 8),
-    Spread(5, 6, 7),
-    1000 * MB,
-    9,
-    2,
-    (GpuSample("GPU-0", 3000 * MB, 2000 * MB, 50.0, None, 250.5),),
-    (COUNTERS,),
-    PEAKS,
+    looks=10,
+    late_seconds=0.002,
+    main_cpu_seconds=11.25,
+    descendants_cpu_seconds=3.5,
+    system_cpu_seconds=20.0,
+    main_ram_bytes=Spread(1, 2, 3),
+    descendants_ram_bytes=Spread(0, 4, 8),
+    combined_ram_bytes=Spread(5, 6, 7),
+    system_ram_bytes=1000 * MB,
+    threads=9,
+    processes=2,
+    gpus=(
+        GpuSample(
+            "GPU-0", used_bytes=3000 * MB, job_bytes=2000 * MB, utilization_percent=50.0, power_watts=250.5
+        ),
+    ),
+    gpu_counters=(COUNTERS,),
+    peaks=PEAKS,
 )
 
 
@@ -92,8 +95,8 @@ def test_a_quiet_sample_is_short() -> None:
 
 def test_marks_come_back() -> None:
     """A device and a note."""
-    for mark in (found(gpu()), found(gpu(1, None)), Mark(3.0, "note", "Something happened.")):
-        assert schema.decode_mark(through_json(schema.encode_mark(mark))) == mark  # type: ignore[arg-type]
+    for mark in (found(gpu()), found(gpu(1, None)), Event(3.0, "note", "Something happened.")):
+        assert schema.decode_event(through_json(schema.encode_event(mark))) == mark  # type: ignore[arg-type]
 
 
 def test_the_end_comes_back_and_so_does_an_answer() -> None:
@@ -104,13 +107,13 @@ def test_the_end_comes_back_and_so_does_an_answer() -> None:
     answer = schema.decode_answer(
         schema.encode_header(header()),
         encoded,  # type: ignore[arg-type]
-        [schema.encode_mark(found(gpu()))],
+        [schema.encode_event(found(gpu()))],
         metric_totals=[through_json(schema.encode_metric_totals(metrics))],  # type: ignore[list-item]
     )
 
     assert schema.decode_end(encoded) == end  # type: ignore[arg-type]
     assert (answer.end, answer.totals, answer.header) == (end, end.totals, header())
-    assert answer.marks == (found(gpu()),)
+    assert answer.events == (found(gpu()),)
     assert answer.metric_totals == (metrics,)
 
 
@@ -160,7 +163,17 @@ def test_the_format_of_version_1_does_not_change_unnoticed() -> None:
 
 def test_regions_metrics_and_processes_come_back() -> None:
     """What is not known is left out; a loss that is not a number is kept."""
-    region = RegionTotals(7, ("epoch", "step"), 3, 1, 1.5, 0.25, 1.0, 0.75, gpu_bytes=5 * MB)
+    region = RegionTotals(
+        pid=7,
+        path=("epoch", "step"),
+        calls=3,
+        open_calls=1,
+        wall_seconds=1.5,
+        shortest_seconds=0.25,
+        longest_seconds=1.0,
+        squared_seconds=0.75,
+        gpu_bytes=5 * MB,
+    )
     process = ProcessTotals(7, 1, "python", 0.5, 9.5, 3.25, 100 * MB)
     rows = [
         MetricRow(1.0, {"loss": 0.5}, 1.0, 7),

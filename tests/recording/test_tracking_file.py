@@ -25,7 +25,7 @@ from gpu_tracker.recording.tracking_rows import (
     make_data_rows,
     make_static_row,
 )
-from recordings_made import gpu_sample, plain_sample
+from recorded import gpu_sample, plain_sample
 
 UNITS = TrackingUnits("megabytes", "megabytes", "seconds")
 GPUS = (gpu(0), gpu(1))

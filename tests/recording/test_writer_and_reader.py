@@ -8,20 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from builders import MB, found, gpu, header, totals
+from builders import MB, found, gpu, header, sample, totals
 from gpu_tracker.core.errors import RecordingError, UsageError
-from gpu_tracker.core.model import End, Mark, Peaks, RamPeak, Sample, Spread
+from gpu_tracker.core.model import End, Event, Peaks, RamPeak, Sample
 from gpu_tracker.recording.reader import load, load_descriptor, load_whole
 from gpu_tracker.recording.writer import Writer, create, name_recording
 
-FLAT = Spread(5, 5, 5)
-NONE = Spread(0, 0, 0)
 
-
-def sample(at: float, peak: int) -> Sample:
+def peaking(at: float, peak: int) -> Sample:
     """A window that ended with that peak."""
-    peaks = Peaks(main_ram=RamPeak(peak * MB, peak * MB, 0))
-    return Sample(at, 10, 0.0, at, 0.0, at, FLAT, NONE, FLAT, 7, 1, 1, (), (), peaks)
+    return sample(at, peaks=Peaks(main_ram=RamPeak(peak * MB, peak * MB, 0)))
 
 
 @pytest.fixture
@@ -31,10 +27,10 @@ def path(tmp_path: Path) -> Path:
     fd = os.open(file, os.O_APPEND | os.O_WRONLY)
     writer = Writer(fd)
     writer.write_header(header())
-    writer.write_mark(found(gpu()))
+    writer.write_event(found(gpu()))
     for at, peak in ((1.0, 100), (2.0, 900), (3.0, 900)):
-        writer.write_sample(sample(at, peak))
-    writer.write_mark(Mark(3.0, "note", "Said once."))
+        writer.write_sample(peaking(at, peak))
+    writer.write_event(Event(3.0, "note", "Said once."))
     writer.write_end(End("exited", 0, totals(), 0.1, 9))
     assert not writer.is_deleted()
     os.close(fd)
@@ -42,12 +38,12 @@ def path(tmp_path: Path) -> Path:
 
 
 def test_what_was_written_is_read(path: Path) -> None:
-    """Header, samples with the peaks so far, marks, end."""
+    """Header, samples with the peaks so far, events, end."""
     recording = load(str(path))
 
     assert recording.header == header()
-    assert tuple(recording.samples) == (sample(1.0, 100), sample(2.0, 900), sample(3.0, 900))
-    assert recording.marks == (found(gpu()), Mark(3.0, "note", "Said once."))
+    assert tuple(recording.samples) == (peaking(1.0, 100), peaking(2.0, 900), peaking(3.0, 900))
+    assert recording.events == (found(gpu()), Event(3.0, "note", "Said once."))
     assert recording.totals == totals()
     assert recording.end is not None
     assert not recording.problems
@@ -151,18 +147,18 @@ def test_a_line_that_does_not_fit_is_the_callers_to_keep(tmp_path: Path) -> None
             break
     writer = Writer(writing)
     with pytest.raises(OSError):
-        writer.write_sample(sample(1.0, 100))
+        writer.write_sample(peaking(1.0, 100))
     os.close(reading)
     os.close(writing)
 
     fd = os.open(tmp_path / "x.jsonl", os.O_CREAT | os.O_RDWR)
     writer._fd = fd
     writer.write_header(header())
-    writer.write_sample(sample(2.0, 100))
+    writer.write_sample(peaking(2.0, 100))
     recording = load_descriptor(fd)
     os.unlink(tmp_path / "x.jsonl")
 
-    assert recording.samples == (sample(2.0, 100),)
+    assert recording.samples == (peaking(2.0, 100),)
     assert writer.is_deleted()
     os.close(fd)
 
@@ -172,7 +168,7 @@ def test_half_a_line_is_an_error(tmp_path: Path) -> None:
     reading, writing = os.pipe()
     os.set_blocking(writing, False)
     with pytest.raises(OSError, match="No space left"):
-        Writer(writing).write_mark(Mark(0.0, "note", "x" * 200_000))
+        Writer(writing).write_event(Event(0.0, "note", "x" * 200_000))
     os.close(reading)
     os.close(writing)
 

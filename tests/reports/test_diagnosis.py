@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import json
 
-from gpu_tracker.analysis.checks import FAILED, FINE, NOTHING, WARNING, Finding
+from gpu_tracker.analysis.checks import FAILED, FINE, NOTHING, WARNING, Check
 from gpu_tracker.reports.diagnosis import is_fine, render_json, render_text
 
 FINDINGS = (
-    Finding("GPUs", "NVIDIA", FINE, "1 device"),
-    Finding("GPUs", "AMD", NOTHING, "No driver."),
-    Finding("GPU 0", "power", WARNING, "Careful\x1b[2J."),
+    Check("GPUs", "NVIDIA", FINE, "1 device"),
+    Check("GPUs", "AMD", NOTHING, "No driver."),
+    Check("GPU 0", "power", WARNING, "Careful\x1b[2J."),
 )
-FAULT = Finding("GPU 0", "utilization", FAILED, "Denied.")
+FAULT = Check("GPU 0", "utilization", FAILED, "Denied.")
 
 
 def test_findings_are_grouped_and_aligned() -> None:
@@ -50,6 +50,4 @@ def test_scripts_get_every_finding() -> None:
     told = json.loads(render_json((FAULT,)))
 
     assert told["is_fine"] is False
-    assert told["findings"] == [
-        {"group": "GPU 0", "what": "utilization", "state": "failed", "text": "Denied."}
-    ]
+    assert told["checks"] == [{"group": "GPU 0", "what": "utilization", "state": "failed", "text": "Denied."}]

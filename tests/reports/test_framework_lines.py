@@ -18,7 +18,7 @@ PLAIN = FrameworkMemory(43, "JAX", "cuda:1", "", 9.0, 100 * MB, 500 * MB, "sampl
 
 def test_everything_is_told_by_its_right_name() -> None:
     """What tensors need is not what is cached, and neither is what the process holds."""
-    shown = recording(marks=(found(gpu()),), frameworks=(FULL,))
+    shown = recording(events=(found(gpu()),), frameworks=(FULL,))
     first, second, third = tell_frameworks(summarize_frameworks(shown))
 
     assert first == ("PyTorch", "GPU 0, process 42: tensors 12.8 GB at most (exact), 13.5 GB with its cache")
@@ -52,7 +52,7 @@ def test_without_the_drivers_account_the_cache_is_that_of_the_last_moment() -> N
 def test_many_processes_are_counted() -> None:
     """By device first."""
     many = tuple(PLAIN._replace(pid=pid) for pid in range(20))
-    rows = tell_frameworks(summarize_frameworks(recording(marks=(found(gpu()),), frameworks=(*many, FULL))))
+    rows = tell_frameworks(summarize_frameworks(recording(events=(found(gpu()),), frameworks=(*many, FULL))))
 
     assert rows[0][0] == "PyTorch"
     assert rows[-1] == ("", "and 13 more processes or devices (the JSON report has all)")

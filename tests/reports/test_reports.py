@@ -9,7 +9,7 @@ import pytest
 
 from builders import MB, found, gpu, gpu_totals, header, recording, totals
 from gpu_tracker.core.config import Settings
-from gpu_tracker.core.model import Allocation, End, Mark, RamPeak, Recording, Totals
+from gpu_tracker.core.model import Allocation, End, Event, RamPeak, Recording, Totals
 from gpu_tracker.reports import FORMATS, join, paper, render
 from gpu_tracker.reports.build import build
 
@@ -84,7 +84,7 @@ def with_gpus(count: int) -> Recording:
         gpus=(*peaks[:-1], silent), combined_gpu_bytes=count * 2000 * MB, system_gpu_bytes=3000 * MB
     )
     return recording(
-        marks=tuple(found(gpu(index, None if index else 40_000)) for index in range(count)),
+        events=tuple(found(gpu(index, None if index else 40_000)) for index in range(count)),
         totals=totals(peaks=known, gpu_counters=counters[:-1]),
     )
 
@@ -208,8 +208,8 @@ def test_a_killed_recording_says_so() -> None:
 
 def test_notes_are_said_once() -> None:
     """Whoever found them."""
-    note = Mark(1.0, "note", "The disk was full.")
-    text = text_of(recording(marks=(note, note), problems=("Line 3 is damaged.",)))
+    note = Event(1.0, "note", "The disk was full.")
+    text = text_of(recording(events=(note, note), problems=("Line 3 is damaged.",)))
 
     assert text.count("The disk was full.") == text.count("Line 3 is damaged.") == 1
 
@@ -247,7 +247,7 @@ def on_one_gpu(**changes: Any) -> Recording:
     silent = peaks._replace(uuid="GPU-1", has_job=False)
     found_peaks = totals().peaks._replace(gpus=(changed, silent))
     return recording(
-        marks=(found(gpu(0)), found(gpu(1))), totals=totals(peaks=found_peaks, gpu_counters=(counted,))
+        events=(found(gpu(0)), found(gpu(1))), totals=totals(peaks=found_peaks, gpu_counters=(counted,))
     )
 
 
@@ -275,7 +275,7 @@ def test_people_read_how_sure_a_devices_figure_is() -> None:
 def test_memory_that_nobody_attributes_is_an_estimate_and_says_so() -> None:
     """What the device held beyond its beginning."""
     shown = on_one_gpu(combined_bytes=None)
-    doubted = shown._replace(marks=(*shown.marks, Mark(1.0, "unattributed", "Nobody knows whose it is.")))
+    doubted = shown._replace(events=(*shown.events, Event(1.0, "unattributed", "Nobody knows whose it is.")))
     text = text_of(doubted)
 
     assert "2.5 GB (estimate) of 40 GB by the job" in text

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from gpu_tracker.core.model import Gpu, GpuLook
+from gpu_tracker.core.model import Gpu, GpuReadings
 from gpu_tracker.sampler import gpu_threads
 
 
@@ -18,13 +18,13 @@ class RareSource:
         self.reasons: dict[tuple[str, str], str] = {}
         self._n_reads = 0
 
-    def read(self, pids: frozenset[int] | None) -> GpuLook:
+    def read(self, pids: frozenset[int] | None) -> GpuReadings:
         """The latest answer."""
         at_seconds = 1e9 + self._n_reads // 3
         self._n_reads += 1
         if self._n_reads == 9:
             self.gpus = ()
-        return GpuLook(at_seconds)
+        return GpuReadings(at_seconds)
 
     def take_notes(self) -> tuple[str, ...]:
         """Nothing."""
@@ -34,7 +34,7 @@ class RareSource:
 def test_an_answer_that_is_repeated_counts_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """What was so before must not be taken for what is so in a region that began since."""
     monkeypatch.setattr(gpu_threads, "connect", lambda _: (RareSource(), "rare", ()))
-    watch = gpu_threads.GpuWatch(0.001, 1.0, ("nvidia",), (), {})
+    watch = gpu_threads.GpuThreads(0.001, 1.0, ("nvidia",), (), {})
     deadline = time.monotonic() + 20
     while watch._watchers[0]._thread.is_alive() and time.monotonic() < deadline:
         time.sleep(0.01)

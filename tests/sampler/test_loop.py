@@ -92,7 +92,7 @@ class Run:
             "n_expected_cores": None,
             "gpu_uuids": None,
             "gpu_vendors": (),
-            "regions_place": None,
+            "mailbox": None,
             "has_our_environment": True,
             "max_overhead": 1.0,
             "full_resolution": False,
@@ -162,7 +162,7 @@ def test_what_a_run_prints_is_what_the_report_prints(run: Run) -> None:
     run.sampler.tick(1.0)
     end = run.sampler.finish(1.5, RootFigures(1.0, 0.5), "exited", 0)
     loaded = load(run.path)
-    live = loaded._replace(samples=(), marks=tuple(run.sampler.marks), end=end, totals=end.totals)
+    live = loaded._replace(samples=(), events=tuple(run.sampler.events), end=end, totals=end.totals)
 
     assert render(build(loaded), "text") == render(build(live), "text")
 
@@ -198,7 +198,7 @@ def test_a_sampler_that_costs_too_much_looks_less_often_and_says_so(tmp_path: Pa
     os.close(run.fd)
 
     assert run.sampler.deadlines.interval_seconds > 0.15
-    assert len([mark for mark in run.sampler.marks if "instead of 0.1 s" in mark.text]) == 1
+    assert len([mark for mark in run.sampler.events if "instead of 0.1 s" in mark.text]) == 1
 
 
 def test_a_full_disk_is_said_once_and_costs_no_figures(tmp_path: Path) -> None:
@@ -214,7 +214,7 @@ def test_a_full_disk_is_said_once_and_costs_no_figures(tmp_path: Path) -> None:
     os.close(run.fd)
 
     assert end.totals.peaks.main_ram.total_bytes == 500 * MB
-    assert len([mark for mark in run.sampler.marks if "could not be written" in mark.text]) == 1
+    assert len([mark for mark in run.sampler.events if "could not be written" in mark.text]) == 1
 
 
 def test_a_deleted_recording_is_said(run: Run) -> None:
@@ -222,7 +222,7 @@ def test_a_deleted_recording_is_said(run: Run) -> None:
     os.unlink(run.path)
     run.sampler.finish(1.0, None, "stopped", None)
 
-    assert any("deleted" in mark.text for mark in run.sampler.marks)
+    assert any("deleted" in mark.text for mark in run.sampler.events)
 
 
 def test_the_first_looks_follow_each_other_quickly(run: Run) -> None:

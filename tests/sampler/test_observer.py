@@ -10,10 +10,11 @@ from typing import Any
 
 import pytest
 
-from gpu_tracker.core.model import Gpu, GpuLook, GpuProcessReading, GpuReading
+from gpu_tracker.core.model import Gpu, GpuProcessReading, GpuReading, GpuReadings
 from gpu_tracker.core.observation import ABSENT, BROKEN, SLOW
-from gpu_tracker.sampler.observer import Observer, Wish
-from gpu_tracker.sources import GPU_SOURCES, NotAvailableError
+from gpu_tracker.sampler.observer import Observer, Request
+from gpu_tracker.core.vendors import VENDORS, Vendor
+from gpu_tracker.sources import NotAvailableError
 
 
 class Fake:
@@ -30,13 +31,13 @@ class Fake:
         self._percents = percents
         self._pid = pid
 
-    def read(self, pids: frozenset[int] | None) -> GpuLook:
+    def read(self, pids: frozenset[int] | None) -> GpuReadings:
         """Give the next percentage."""
         time.sleep(self.pause_seconds)
         percent = self._percents[min(self.reads, len(self._percents) - 1)]
         self.reads += 1
         processes = (GpuProcessReading("uuid", self._pid),) if self._pid else ()
-        return GpuLook(0.0, (GpuReading("uuid", utilization_percent=percent),), processes)
+        return GpuReadings(0.0, (GpuReading("uuid", utilization_percent=percent),), processes)
 
     def read_details(self) -> dict[str, dict[str, float | str]]:
         """One detail."""
@@ -73,9 +74,14 @@ def _own_modules() -> Iterator[None]:
             del sys.modules[name]
 
 
-def observe(observer: Observer, wish: Wish | None = None) -> Any:
+def named(**sources: tuple[str, ...]) -> dict[str, Vendor]:
+    """Vendors that are read through these modules."""
+    return {name: Vendor(name, modules) for name, modules in sources.items()}
+
+
+def observe(observer: Observer, wish: Request | None = None) -> Any:
     """One look."""
-    return observer.observe(wish or Wish(5.0), is_wanted=lambda: True)
+    return observer.observe(wish or Request(5.0), is_wanted=lambda: True)
 
 
 def test_the_first_source_that_answers_is_used() -> None:
@@ -84,7 +90,7 @@ def test_the_first_source_that_answers_is_used() -> None:
     install("fake_broken", NotAvailableError("It is broken."))
     install("fake_buggy", ZeroDivisionError("oops"))
     install("fake_good", Fake(50.0))
-    observer = Observer({"x": ("fake_nowhere", "fake_absent", "fake_broken", "fake_buggy", "fake_good")})
+    observer = Observer(named(x=("fake_nowhere", "fake_absent", "fake_broken", "fake_buggy", "fake_good")))
     (vendor,) = observe(observer).vendors
 
     assert vendor.source == "fake_good"
@@ -99,7 +105,7 @@ def test_the_first_source_that_answers_is_used() -> None:
 
 def test_a_vendor_without_a_source_is_named() -> None:
     """Again at every look."""
-    observer = Observer({"x": ("fake_nowhere",)})
+    observer = Observer(named(x=("fake_nowhere",)))
 
     for _ in range(2):
         (vendor,) = observe(observer).vendors
@@ -112,16 +118,16 @@ def test_a_slow_vendor_delays_nobody_twice() -> None:
     slow.pause_seconds = 0.6
     install("fake_slow", slow)
     install("fake_quick", Fake(20.0))
-    observer = Observer({"slow": ("fake_slow",), "quick": ("fake_quick",)})
-    first, quick = observe(observer, Wish(0.2)).vendors
+    observer = Observer(named(slow=("fake_slow",), quick=("fake_quick",)))
+    first, quick = observe(observer, Request(0.2)).vendors
     start = time.monotonic()
-    again, _ = observe(observer, Wish(5.0)).vendors
+    again, _ = observe(observer, Request(5.0)).vendors
     assert time.monotonic() - start < 0.3
     assert (first.missing[0].kind, again.missing[0].kind) == (SLOW, SLOW)
     assert first.missing[0].text.startswith("The slow driver has not answered within 0.2 s")
     assert quick.look.devices[0].utilization_percent == 20.0
     time.sleep(0.5)
-    back, _ = observe(observer, Wish(5.0)).vendors
+    back, _ = observe(observer, Request(5.0)).vendors
 
     assert back.look.devices[0].utilization_percent == 50.0
     assert slow.reads == 1
@@ -133,7 +139,7 @@ def test_nobody_is_waited_for_when_nobody_waits() -> None:
     slow.pause_seconds = 0.5
     install("fake_slow", slow)
     start = time.monotonic()
-    Observer({"slow": ("fake_slow",)}).observe(Wish(30.0), is_wanted=lambda: False)
+    Observer(named(slow=("fake_slow",))).observe(Request(30.0), is_wanted=lambda: False)
 
     assert time.monotonic() - start < 0.4
 
@@ -142,7 +148,7 @@ def test_a_source_that_fails_while_it_reads_costs_only_itself() -> None:
     """And is asked again."""
     source = Fake()  # no percentages: an IndexError
     install("fake_failing", source)
-    observer = Observer({"x": ("fake_failing",)})
+    observer = Observer(named(x=("fake_failing",)))
     (vendor,) = observe(observer).vendors
     assert (vendor.source, vendor.missing[-1].kind) == (None, BROKEN)
     source._percents = (30.0,)
@@ -158,10 +164,10 @@ def test_a_source_that_counts_is_read_twice_at_first(
     """If somebody wants to wait for it; never again after that."""
     source = Fake(None, 40.0, None)
     install("fake_counting", source)
-    observer = Observer({"x": ("fake_counting",)})
-    (vendor,) = observe(observer, Wish(5.0, settle)).vendors
+    observer = Observer(named(x=("fake_counting",)))
+    (vendor,) = observe(observer, Request(5.0, settle)).vendors
     assert (source.reads, vendor.look.devices[0].utilization_percent) == (reads, percent)
-    observe(observer, Wish(5.0, settle))
+    observe(observer, Request(5.0, settle))
 
     assert source.reads == reads + 1
 
@@ -172,7 +178,7 @@ def test_a_source_with_a_reason_is_not_read_twice() -> None:
     source.reasons["uuid", "utilization_percent"] = "It does not tell."
     source.kinds["uuid", "utilization_percent"] = "unsupported"
     install("fake_silent", source)
-    (vendor,) = observe(Observer({"x": ("fake_silent",)}), Wish(5.0, 0.01)).vendors
+    (vendor,) = observe(Observer(named(x=("fake_silent",))), Request(5.0, 0.01)).vendors
 
     assert source.reads == 1
     assert tuple(vendor.reasons[0]) == ("uuid", "utilization_percent", "It does not tell.", "unsupported")
@@ -181,16 +187,16 @@ def test_a_source_with_a_reason_is_not_read_twice() -> None:
 def test_details_are_read_if_wanted() -> None:
     """Not otherwise: they cost more than all the rest."""
     install("fake_detailed", Fake(1.0))
-    observer = Observer({"x": ("fake_detailed",)})
+    observer = Observer(named(x=("fake_detailed",)))
 
     assert observe(observer).vendors[0].details == {}
-    assert observe(observer, Wish(5.0, wants_details=True)).vendors[0].details == {"uuid": {"pstate": "P0"}}
+    assert observe(observer, Request(5.0, wants_details=True)).vendors[0].details == {"uuid": {"pstate": "P0"}}
 
 
 def test_a_process_that_has_gone_is_only_a_number() -> None:
     """The driver may be late to notice."""
     install("fake_haunted", Fake(1.0, pid=2**22 + 1))
-    (holder,) = observe(Observer({"x": ("fake_haunted",)})).holders
+    (holder,) = observe(Observer(named(x=("fake_haunted",)))).holders
 
     assert tuple(holder) == (2**22 + 1, None, None, None, None)
 
@@ -199,6 +205,6 @@ def test_every_vendor_has_a_source_to_try() -> None:
     """The table of vendors is what is observed."""
     observation = observe(Observer())
 
-    assert [vendor.vendor for vendor in observation.vendors] == list(GPU_SOURCES)
+    assert [vendor.vendor for vendor in observation.vendors] == list(VENDORS)
     assert observation.machine.cpu_seconds > 0
     assert 0 < observation.machine.ram_used_bytes < observation.machine.ram_total_bytes

@@ -13,7 +13,7 @@ from ..core.values import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ..core.model import Gpu, GpuLook, GpuReading
+    from ..core.model import Gpu, GpuReading, GpuReadings
 
     Key = tuple[int, str, str]
 
@@ -134,7 +134,7 @@ class FrameworkAccount:
             uuid = self._find_device(reading, note.pid, is_alone=is_alone)
             entry.take(note.at_seconds, reading, uuid, is_last=note.is_last)
 
-    def take_gpus(self, look: GpuLook) -> None:
+    def take_gpus(self, look: GpuReadings) -> None:
         """One look at the GPUs; its processes are those of the job."""
         devices = {device.uuid: device for device in look.devices}
         for process in look.processes:

@@ -14,6 +14,7 @@ from ..core.model import (
     GpuProcessReading,
     GpuReading,
     GpuSample,
+    Parts,
 )
 from ..core.values import NamedTuple
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from typing import TypeVar
 
-    from ..core.model import Gpu, GpuLook
+    from ..core.model import Gpu, GpuReadings
 
     _Number = TypeVar("_Number", int, float)
 
@@ -32,8 +33,7 @@ _MOST_PROCESSES = 32
 class GpuTotals(NamedTuple):
     """Over all devices, at the moment of one look."""
 
-    main_bytes: int
-    descendants_bytes: int
+    job_bytes: Parts[int]
     system_bytes: int
     allowed_percent: float
     """Utilization of the devices that the job may use, summed."""
@@ -56,10 +56,11 @@ class GpuMoment(NamedTuple):
 class _Held(NamedTuple):
     """What the job holds on one device; None where a part of it is not known."""
 
-    main_bytes: int | None
-    descendants_bytes: int | None
-    combined_bytes: int | None
+    bytes: Parts[int | None]
     percent: float | None
+
+
+_NOT_KNOWN = _Held(Parts(None, None, None), None)
 
 
 class _Device:
@@ -69,7 +70,7 @@ class _Device:
         self.uuid = reading.uuid
         self.at_seconds = at_seconds
         self.reading = reading
-        self.held = _Held(None, None, None, None)
+        self.held = _NOT_KNOWN
         self.first_used_bytes = reading.used_bytes
         self.counters = GpuCounters(reading.uuid)
         self.peaks = GpuPeaks(reading.uuid)
@@ -91,34 +92,39 @@ class _Device:
         self.at_seconds, self.reading, self.held = at_seconds, reading, held
         self.pids.update(pids)
         self._window_used_bytes = larger(self._window_used_bytes, reading.used_bytes)
-        self._window_job_bytes = larger(self._window_job_bytes, held.combined_bytes)
+        self._window_job_bytes = larger(self._window_job_bytes, held.bytes.combined)
         peaks = self.peaks
         grown = None
         if reading.used_bytes is not None and self.first_used_bytes is not None:
             grown = max(0, reading.used_bytes - self.first_used_bytes)
+        is_new_peak = (held.bytes.combined or 0) > (peaks.job_bytes.combined or 0)
         self.peaks = GpuPeaks(
-            self.uuid,
-            larger(peaks.used_bytes, reading.used_bytes),
-            larger(peaks.main_bytes, held.main_bytes),
-            larger(peaks.descendants_bytes, held.descendants_bytes),
-            larger(peaks.combined_bytes, held.combined_bytes),
-            larger(peaks.utilization_percent, _high(reading)),
-            SAMPLED if (held.combined_bytes or 0) > (peaks.combined_bytes or 0) else peaks.basis,
-            larger(peaks.grown_bytes, grown),
-            larger(peaks.power_watts, reading.power_watts),
-            larger(peaks.temperature_celsius, reading.temperature_celsius),
-            bool(self.pids),
+            uuid=self.uuid,
+            used_bytes=larger(peaks.used_bytes, reading.used_bytes),
+            job_bytes=Parts(*map(larger, peaks.job_bytes, held.bytes)),
+            basis=SAMPLED if is_new_peak else peaks.basis,
+            utilization_percent=larger(peaks.utilization_percent, _high(reading)),
+            grown_bytes=larger(peaks.grown_bytes, grown),
+            power_watts=larger(peaks.power_watts, reading.power_watts),
+            temperature_celsius=larger(peaks.temperature_celsius, reading.temperature_celsius),
+            has_job=bool(self.pids),
         )
 
     def take_high_water(self, used_bytes: int, *, is_main: bool) -> None:
         """The driver's own account of one process: no look can have missed it."""
-        peaks = self.peaks
-        part = "main_bytes" if is_main else "descendants_bytes"
-        combined = larger(peaks.combined_bytes, used_bytes)
+        known = self.peaks.job_bytes
+        combined = larger(known.combined, used_bytes)
         # One process's own mark is the whole truth as long as nobody else of the job was there.
-        basis = EXACT if len(self.pids) == 1 and combined == used_bytes else peaks.basis
-        raised: dict[str, int | None] = {part: larger(getattr(peaks, part), used_bytes)}
-        self.peaks = peaks._replace(combined_bytes=combined, basis=basis, has_job=True)._replace(**raised)  # type: ignore[arg-type]
+        is_exact = len(self.pids) == 1 and combined == used_bytes
+        self.peaks = self.peaks._replace(
+            job_bytes=Parts(
+                larger(known.main, used_bytes if is_main else None),
+                larger(known.descendants, None if is_main else used_bytes),
+                combined,
+            ),
+            basis=EXACT if is_exact else self.peaks.basis,
+            has_job=True,
+        )
 
     def sample(self) -> GpuSample:
         """The window so far."""
@@ -131,14 +137,14 @@ class _Device:
             counters.job_percent_seconds - start.job_percent_seconds, counters.job_seconds - start.job_seconds
         )
         return GpuSample(
-            self.uuid,
-            larger(self._window_used_bytes, reading.used_bytes),
-            larger(self._window_job_bytes, self.held.combined_bytes),
-            reading.utilization_percent if busy is None else busy,
-            self.held.percent if job is None else job,
-            reading.power_watts,
-            reading.temperature_celsius,
-            reading.sm_clock_mhz,
+            uuid=self.uuid,
+            used_bytes=larger(self._window_used_bytes, reading.used_bytes),
+            job_bytes=larger(self._window_job_bytes, self.held.bytes.combined),
+            utilization_percent=reading.utilization_percent if busy is None else busy,
+            job_percent=self.held.percent if job is None else job,
+            power_watts=reading.power_watts,
+            temperature_celsius=reading.temperature_celsius,
+            sm_clock_mhz=reading.sm_clock_mhz,
         )
 
     def _count(self, reading: GpuReading, held: _Held, span_seconds: float) -> GpuCounters:
@@ -157,14 +163,14 @@ class _Device:
         for reason in reading.limits or ():
             limited[reason] = limited.get(reason, 0.0) + span_seconds
         return GpuCounters(
-            self.uuid,
-            counters.utilization_percent_seconds + (0.0 if busy is None else busy * span_seconds),
-            counters.utilization_seconds + (0.0 if busy is None else span_seconds),
-            counters.job_percent_seconds + (0.0 if job is None else job * span_seconds),
-            counters.job_seconds + (0.0 if job is None else span_seconds),
-            energy,
-            energy_seconds,
-            tuple(sorted(limited.items())),
+            uuid=self.uuid,
+            utilization_percent_seconds=counters.utilization_percent_seconds + (busy or 0.0) * span_seconds,
+            utilization_seconds=counters.utilization_seconds + (0.0 if busy is None else span_seconds),
+            job_percent_seconds=counters.job_percent_seconds + (job or 0.0) * span_seconds,
+            job_seconds=counters.job_seconds + (0.0 if job is None else span_seconds),
+            energy_joules=energy,
+            energy_seconds=energy_seconds,
+            limited_seconds=tuple(sorted(limited.items())),
         )
 
 
@@ -182,7 +188,7 @@ class GpuAccount:
         if not gpu.is_visible:
             self._hidden.add(gpu.uuid)
 
-    def take(self, look: GpuLook, names: Mapping[int, str]) -> GpuTotals:
+    def take(self, look: GpuReadings, names: Mapping[int, str]) -> GpuTotals:
         """Take in one look; its processes are those of the job."""
         processes: dict[str, list[GpuProcessReading]] = {}
         for process in look.processes:
@@ -195,21 +201,21 @@ class GpuAccount:
             there = processes.get(reading.uuid, [])
             held = _add_up(reading, there, self._root_pid)
             device.take(look.at_seconds, reading, held, [process.pid for process in there])
-        for mark in look.high_waters:
-            device = self._devices.get(mark.uuid)
+        for high_water in look.high_waters:
+            device = self._devices.get(high_water.uuid)
             if device is not None:
-                device.pids.add(mark.pid)
-                device.take_high_water(mark.used_bytes, is_main=mark.pid == self._root_pid)
-                self._note_process(mark.uuid, mark.pid, mark.used_bytes, EXACT, names)
+                device.pids.add(high_water.pid)
+                device.take_high_water(high_water.used_bytes, is_main=high_water.pid == self._root_pid)
+                self._note_process(high_water.uuid, high_water.pid, high_water.used_bytes, EXACT, names)
         return self._totals()
 
-    def describe(self, look: GpuLook) -> GpuMoment:
+    def describe(self, look: GpuReadings) -> GpuMoment:
         """The look that was just taken in, for whoever wants to know what happened meanwhile."""
         seen = [self._devices[reading.uuid] for reading in look.devices]
         used = [device for device in seen if device.pids] or [
             device for device in seen if device.uuid not in self._hidden
         ]
-        held = [device.held.combined_bytes for device in self._devices.values()]
+        held = [device.held.bytes.combined for device in self._devices.values()]
         percents = [value for device in used if (value := device.reading.utilization_percent) is not None]
         energies = [device.energy_step_joules for device in used if device.energy_step_joules is not None]
         return GpuMoment(
@@ -259,9 +265,10 @@ class GpuAccount:
 
     def _totals(self) -> GpuTotals:
         devices = self._devices.values()
+        main = sum(device.held.bytes.main or 0 for device in devices)
+        descendants = sum(device.held.bytes.descendants or 0 for device in devices)
         return GpuTotals(
-            sum(device.held.main_bytes or 0 for device in devices),
-            sum(device.held.descendants_bytes or 0 for device in devices),
+            Parts(main, descendants, main + descendants),
             sum(device.reading.used_bytes or 0 for device in devices),
             sum(_high(device.reading) or 0.0 for device in devices if device.uuid not in self._hidden),
             sum(_high(device.reading) or 0.0 for device in devices if device.pids),
@@ -271,7 +278,7 @@ class GpuAccount:
 def _add_up(reading: GpuReading, processes: Sequence[GpuProcessReading], root_pid: int) -> _Held:
     """What the job holds on a device. Nobody there is a measured zero; somebody of unknown size is not."""
     if not reading.lists_processes:
-        return _Held(None, None, None, None)
+        return _NOT_KNOWN
     main = _sum_known([process.used_bytes for process in processes if process.pid == root_pid])
     others = _sum_known([process.used_bytes for process in processes if process.pid != root_pid])
     combined = None if main is None or others is None else main + others
@@ -280,7 +287,7 @@ def _add_up(reading: GpuReading, processes: Sequence[GpuProcessReading], root_pi
         percents = [process.utilization_percent for process in processes]
         known = [value for value in percents if value is not None]
         percent = min(100.0, sum(known, 0.0)) if len(known) == len(percents) else None
-    return _Held(main, others, combined, percent)
+    return _Held(Parts(main, others, combined), percent)
 
 
 def _sum_known(sizes: Sequence[int | None]) -> int | None:

@@ -11,6 +11,7 @@ from ..core.model import (
     EXACT,
     SAMPLED,
     Busiest,
+    Parts,
     Peaks,
     ProcessTotals,
     RamPeak,
@@ -18,6 +19,7 @@ from ..core.model import (
     Sample,
     Spread,
     Totals,
+    add_parts,
 )
 from .cpu import CpuLedger
 from .gpus import GpuAccount, GpuMoment
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
 
-    from ..core.model import Gpu, GpuLook, MachineReading, ProcessReading, SharingReading
+    from ..core.model import Gpu, GpuReadings, MachineReading, ProcessReading, SharingReading
 
 # Below this, sharing that has not been read does not matter.
 _NOTABLE = 1.02
@@ -57,9 +59,10 @@ class _Window:
     def raise_high(self, index: int, value: int) -> None:
         self._highs[index] = max(self._highs[index], value)
 
-    def spread(self, index: int) -> Spread:
+    def spreads(self) -> Parts[Spread]:
         looks = max(1, self.looks)
-        return Spread(self._lows[index], round(self._sums[index] / looks), self._highs[index])
+        means = (round(total / looks) for total in self._sums)
+        return Parts(*map(Spread, self._lows, means, self._highs))
 
 
 class Account:
@@ -80,8 +83,8 @@ class Account:
         self._at_seconds = 0.0
         self._looks = 0
         self._overlaps: dict[int, Overlap] = {}
-        self._marks: dict[int, int] = {}
-        self._kept_marks: dict[int, int] = {}
+        self._high_waters: dict[int, int] = {}
+        self._reset_high_waters: dict[int, int] = {}
         self._pids: frozenset[int] = frozenset()
         self._combined = self._combined_before = NOTHING
         self._held = (0, 0, 0)
@@ -106,23 +109,29 @@ class Account:
         readings: Sequence[ProcessReading],
         late_seconds: float = 0.0,
         exact_root: RootFigures | None = None,
-        kept_marks: Mapping[int, int] | None = None,
+        reset_high_waters: Mapping[int, int] | None = None,
     ) -> None:
         """Take in one look at the tree, and the marks that processes have kept before they reset them."""
         self._at_seconds = at_seconds
         self._looks += 1
-        known = self._kept_marks
-        new_marks = {pid: mark for pid, mark in (kept_marks or {}).items() if mark > known.get(pid, 0)}
-        known.update(new_marks)
-        unseen = {pid for pid, mark in new_marks.items() if mark > self._marks.get(pid, 0)}
+        known = self._reset_high_waters
+        risen = {
+            pid: high_water
+            for pid, high_water in (reset_high_waters or {}).items()
+            if high_water > known.get(pid, 0)
+        }
+        known.update(risen)
+        unseen = {pid for pid, high_water in risen.items() if high_water > self._high_waters.get(pid, 0)}
         self._ledger.feed(readings, exact_root)
         self._note_processes(readings)
         self._pids = frozenset(reading.pid for reading in readings)
         self._names = {reading.pid: reading.name for reading in readings}
         self._take_memory(readings)
-        for pid, mark in new_marks.items():
+        for pid, high_water in risen.items():
             # What was seen at the last look is older, when the others may have held less.
-            self._take_kept_mark(pid, mark, self._beside(pid, mark) if pid in unseen else mark)
+            self._take_reset_high_water(
+                pid, high_water, self._beside(pid, high_water) if pid in unseen else high_water
+            )
         self._take_threads(readings)
         self._window.late_seconds = max(self._window.late_seconds, late_seconds)
 
@@ -145,8 +154,8 @@ class Account:
         by_pid = {reading.pid: reading for reading in readings}
         self._overlaps = {pid: find_overlap(by_pid[pid], sharing) for pid, sharing in sharings.items()}
         self._take_memory(readings, is_another_look=False)
-        self._refine_split("combined_ram", self._combined)
-        self._refine_split("main_ram", hold([by_pid[self._root_pid]], self._overlaps))
+        self._refine_split("combined", self._combined)
+        self._refine_split("main", hold([by_pid[self._root_pid]], self._overlaps))
 
     def take_machine(self, machine: MachineReading) -> None:
         """Take in one look at the whole machine."""
@@ -161,34 +170,28 @@ class Account:
         """A device was found."""
         self._gpus.add(gpu)
 
-    def take_gpus(self, look: GpuLook) -> GpuMoment:
+    def take_gpus(self, look: GpuReadings) -> GpuMoment:
         """Take in one look at the GPUs; what it says of the time since the look before."""
         gpus = self._gpus
         totals = gpus.take(look, self._names)
         self._raise_peaks(
-            main_gpu_bytes=totals.main_bytes,
-            descendants_gpu_bytes=totals.descendants_bytes,
-            combined_gpu_bytes=totals.main_bytes + totals.descendants_bytes,
             system_gpu_bytes=totals.system_bytes,
             gpu_utilization_sum_percent=totals.allowed_percent,
             gpu_with_job_sum_percent=totals.with_job_percent,
         )
         by_device = gpus.peaks
-        for peak in by_device:
-            # A high-water mark of one process on one device is a bound for them all.
-            self._raise_peaks(
-                main_gpu_bytes=peak.main_bytes or 0,
-                descendants_gpu_bytes=peak.descendants_bytes or 0,
-                combined_gpu_bytes=peak.combined_bytes or 0,
-            )
+        # A high-water mark of one process on one device is a bound for them all.
+        held = [totals.job_bytes, *(peak.job_bytes for peak in by_device)]
+        most = Parts(*(max(size or 0 for size in sizes) for sizes in zip(*held, strict=True)))
+        self.peaks = self.peaks._replace(gpu_bytes=_larger_parts(self.peaks.gpu_bytes, most))
         self.peaks = self.peaks._replace(gpus=by_device, gpu_processes=gpus.processes)
         return gpus.describe(look)
 
     def finish(self, figures: RootFigures) -> None:
         """Take in the peaks that only the root's owner or parent can know."""
         self.peaks = raise_peaks(self.peaks, figures)
-        self._window.raise_high(0, self.peaks.main_ram.total_bytes)
-        self._window.raise_high(2, self.peaks.combined_ram.total_bytes)
+        self._window.raise_high(0, self.peaks.ram.main.total_bytes)
+        self._window.raise_high(2, self.peaks.ram.combined.total_bytes)
 
     def discount(self, seconds: float) -> None:
         """The root has reaped that much CPU time that is another tracker's, not the job's."""
@@ -201,7 +204,7 @@ class Account:
         ceiling = self._combined.ceiling_bytes
         return (
             ceiling > self._combined.unique_bytes * _NOTABLE
-            and ceiling > self.peaks.combined_ram.total_bytes * _NOTABLE
+            and ceiling > self.peaks.ram.combined.total_bytes * _NOTABLE
         )
 
     def is_split_unknown(self) -> bool:
@@ -234,14 +237,12 @@ class Account:
         if wall <= 0 or (is_last and self._has_cpu_window):
             return
         self._has_cpu_window = True
-        main = totals.main_cpu_seconds - start.main_cpu_seconds
-        descendants = totals.descendants_cpu_seconds - start.descendants_cpu_seconds
-        system = totals.system_cpu_seconds - start.system_cpu_seconds
+        used = zip(totals.cpu_seconds, start.cpu_seconds, strict=True)
+        stretches = [Busiest(now - then, wall) for now, then in used]
+        system = Busiest(totals.system_cpu_seconds - start.system_cpu_seconds, wall)
         self.peaks = self.peaks._replace(
-            main_busiest=_busier(self.peaks.main_busiest, Busiest(main, wall)),
-            descendants_busiest=_busier(self.peaks.descendants_busiest, Busiest(descendants, wall)),
-            combined_busiest=_busier(self.peaks.combined_busiest, Busiest(main + descendants, wall)),
-            system_busiest=_busier(self.peaks.system_busiest, Busiest(system, wall)),
+            busiest=Parts(*map(_busier, self.peaks.busiest, stretches)),
+            system_busiest=_busier(self.peaks.system_busiest, system),
         )
         self._cpu_window_start = totals
 
@@ -253,34 +254,30 @@ class Account:
     def totals(self) -> Totals:
         """Everything so far."""
         return Totals(
-            self._at_seconds,
-            self._ledger.main_seconds,
-            self._ledger.descendants_seconds,
-            self._machine.cpu_seconds - self._machine_at_start.cpu_seconds,
-            self._looks,
-            self._gpus.counters,
-            self.peaks,
+            at_seconds=self._at_seconds,
+            cpu_seconds=add_parts(self._ledger.main_seconds, self._ledger.descendants_seconds),
+            system_cpu_seconds=self._machine.cpu_seconds - self._machine_at_start.cpu_seconds,
+            readings=self._looks,
+            gpu_counters=self._gpus.counters,
+            peaks=self.peaks,
         )
 
     def sample(self) -> Sample:
-        """The line for the window so far, which stays open until `start_window`: a line that could not be written loses nothing."""
+        """The line for the interval so far, which stays open until `start_window`: a line that could not be written loses nothing."""
         totals, window = self.totals(), self._window
         return Sample(
-            totals.at_seconds,
-            window.looks,
-            window.late_seconds,
-            totals.main_cpu_seconds,
-            totals.descendants_cpu_seconds,
-            totals.system_cpu_seconds,
-            window.spread(0),
-            window.spread(1),
-            window.spread(2),
-            self._machine.ram_used_bytes,
-            window.threads,
-            window.processes,
-            self._gpus.samples(),
-            totals.gpu_counters,
-            self.peaks,
+            at_seconds=totals.at_seconds,
+            readings=window.looks,
+            late_seconds=window.late_seconds,
+            cpu_seconds=totals.cpu_seconds,
+            system_cpu_seconds=totals.system_cpu_seconds,
+            ram_bytes=window.spreads(),
+            system_ram_bytes=self._machine.ram_used_bytes,
+            threads=window.threads,
+            processes=window.processes,
+            gpus=self._gpus.samples(),
+            gpu_counters=totals.gpu_counters,
+            peaks=self.peaks,
         )
 
     def start_window(self) -> None:
@@ -311,35 +308,30 @@ class Account:
             if spike is not None:
                 self._raise_main(spike, EXACT)
                 self._raise_combined(self._beside(root.pid, spike), self._combined)
-        self._raise_ram(
-            "descendants_ram",
-            held_by_others.unique_bytes,
-            held_by_others.shared_bytes,
-            SAMPLED,
-        )
+        self._raise_ram("descendants", held_by_others.unique_bytes, held_by_others.shared_bytes, SAMPLED)
         for reading in others:
             spike = self._new_spike(reading)
             if spike is not None:
-                self._raise_ram("descendants_ram", spike, held_by_others.shared_bytes, SAMPLED)
+                self._raise_ram("descendants", spike, held_by_others.shared_bytes, SAMPLED)
                 self._raise_combined(self._beside(reading.pid, spike), self._combined)
         self._raise_combined(self._combined.unique_bytes, self._combined)
-        self._raise_peaks(combined_ram_ceiling_bytes=self._combined.ceiling_bytes)
+        self._raise_peaks(ram_ceiling_bytes=self._combined.ceiling_bytes)
 
-    def _take_kept_mark(self, pid: int, mark: int, combined: int) -> None:
-        """A high-water mark that a process saw itself; it may have gone."""
+    def _take_reset_high_water(self, pid: int, high_water: int, combined: int) -> None:
+        """A high-water high_water that a process saw itself; it may have gone."""
         if pid == self._root_pid:
-            self._raise_main(mark, EXACT)
+            self._raise_main(high_water, EXACT)
         else:
-            self._raise_ram("descendants_ram", mark, self.peaks.descendants_ram.shared_bytes, SAMPLED)
+            self._raise_ram("descendants", high_water, self.peaks.ram.descendants.shared_bytes, SAMPLED)
         self._raise_combined(combined, self._combined)
 
     def _new_spike(self, reading: ProcessReading) -> int | None:
-        """The kernel's high-water mark, if it has risen since the last look and since the start."""
+        """The kernel's high-water high_water, if it has risen since the last look and since the start."""
         peak = reading.peak_rss_bytes
         if peak is None:
             return None
-        known = self._marks.get(reading.pid, peak if reading.was_running_at_start else 0)
-        self._marks[reading.pid] = peak
+        known = self._high_waters.get(reading.pid, peak if reading.was_running_at_start else 0)
+        self._high_waters[reading.pid] = peak
         return peak if peak > known else None
 
     def _beside(self, pid: int, spike: int) -> int:
@@ -349,35 +341,35 @@ class Account:
         return spike + max(0, min(now, then))
 
     def _raise_main(self, total: int, basis: str) -> None:
-        self._raise_ram("main_ram", total, self._main_shared_bytes, basis)
+        self._raise_ram("main", total, self._main_shared_bytes, basis)
         self._window.raise_high(0, total)
 
     def _raise_combined(self, total: int, holding: Holding) -> None:
         basis = SAMPLED
-        if self._pids <= {self._root_pid} and total == self.peaks.main_ram.total_bytes:
-            basis = self.peaks.main_ram.basis
+        if self._pids <= {self._root_pid} and total == self.peaks.ram.main.total_bytes:
+            basis = self.peaks.ram.main.basis
         elif holding.ceiling_bytes > total * _NOTABLE and not self._pids <= self._overlaps.keys():
             basis = ESTIMATE
-        self._raise_ram("combined_ram", total, holding.shared_bytes, basis)
+        self._raise_ram("combined", total, holding.shared_bytes, basis)
         self._window.raise_high(2, total)
 
-    def _raise_ram(self, name: str, total: int, shared: int, basis: str) -> None:
-        peak: RamPeak = getattr(self.peaks, name)
+    def _raise_ram(self, part: str, total: int, shared: int, basis: str) -> None:
+        peak: RamPeak = getattr(self.peaks.ram, part)
         is_better = total == peak.total_bytes and basis == EXACT != peak.basis
         if total > peak.total_bytes or is_better:
             shared = min(shared, total)
-            grown: dict[str, Any] = {name: RamPeak(total, total - shared, shared, basis)}
-            self.peaks = self.peaks._replace(**grown)
+            self._set_ram(part, RamPeak(total, total - shared, shared, basis))
 
-    def _refine_split(self, name: str, holding: Holding) -> None:
+    def _refine_split(self, part: str, holding: Holding) -> None:
         """At a size that is as good as the peak, what was read says more than what was assumed."""
-        peak: RamPeak = getattr(self.peaks, name)
+        peak: RamPeak = getattr(self.peaks.ram, part)
         if holding.unique_bytes * _NOTABLE >= peak.total_bytes and holding.shared_bytes > peak.shared_bytes:
             shared = min(holding.shared_bytes, peak.total_bytes)
-            refined: dict[str, Any] = {
-                name: peak._replace(private_bytes=peak.total_bytes - shared, shared_bytes=shared)
-            }
-            self.peaks = self.peaks._replace(**refined)
+            self._set_ram(part, peak._replace(private_bytes=peak.total_bytes - shared, shared_bytes=shared))
+
+    def _set_ram(self, part: str, peak: RamPeak) -> None:
+        changed: dict[str, Any] = {part: peak}
+        self.peaks = self.peaks._replace(ram=self.peaks.ram._replace(**changed))
 
     # ---- The rest.
 
@@ -390,7 +382,7 @@ class Account:
             self._first_seconds[pid] = self._at_seconds
 
     def _describe_process(self, reading: ProcessReading) -> ProcessTotals:
-        kept = self._kept_marks.get(reading.pid, 0)
+        kept = self._reset_high_waters.get(reading.pid, 0)
         peak = max(reading.rss_bytes, reading.peak_rss_bytes or 0, kept)
         return ProcessTotals(
             reading.pid,
@@ -408,12 +400,10 @@ class Account:
         self._threads = everybody
         self._window.threads = max(self._window.threads, everybody)
         self._window.processes = max(self._window.processes, len(readings))
-        self._raise_peaks(
-            main_threads=main,
-            descendants_threads=everybody - main,
-            combined_threads=everybody,
-            processes=len(readings),
-        )
+        threads = _larger_parts(self.peaks.threads, Parts(main, everybody - main, everybody))
+        if threads != self.peaks.threads:
+            self.peaks = self.peaks._replace(threads=threads)
+        self._raise_peaks(processes=len(readings))
 
     def _raise_peaks(self, **candidates: float) -> None:
         grown: dict[str, Any] = {
@@ -421,6 +411,10 @@ class Account:
         }
         if grown:
             self.peaks = self.peaks._replace(**grown)
+
+
+def _larger_parts(known: Parts[int], seen: Parts[int]) -> Parts[int]:
+    return Parts(*map(max, known, seen))
 
 
 def _busier(best: Busiest, candidate: Busiest) -> Busiest:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..core.model import EXACT, SAMPLED, End, Mark, Peaks, RamPeak, Recording, RootFigures
+from ..core.model import EXACT, SAMPLED, End, Event, Parts, Peaks, RamPeak, Recording, RootFigures, add_parts
 from ..core.values import NamedTuple
 
 _NEARLY = 0.8
@@ -17,7 +17,9 @@ class Known(NamedTuple):
     exit_code: int | None = None
 
 
-def salvage(recording: Recording, start_nanoseconds: int, known: Known | None, reason: str = "") -> Recording:
+def complete(
+    recording: Recording, start_nanoseconds: int, known: Known | None, reason: str = ""
+) -> Recording:
     """After the sampler was lost: its last line, with the time and the CPU of the whole stretch if they are known."""
     lost_seconds = recording.totals.at_seconds
     totals, exit_code, extent = recording.totals, None, "all figures are those up to then"
@@ -26,15 +28,16 @@ def salvage(recording: Recording, start_nanoseconds: int, known: Known | None, r
         reaped = after.reaped_cpu_seconds - before.reaped_cpu_seconds + after.adopted_cpu_seconds
         totals = totals._replace(
             at_seconds=(known.at_nanoseconds - start_nanoseconds) / 1e9,
-            main_cpu_seconds=after.own_cpu_seconds - before.own_cpu_seconds,
-            descendants_cpu_seconds=max(totals.descendants_cpu_seconds, reaped),
+            cpu_seconds=add_parts(
+                after.own_cpu_seconds - before.own_cpu_seconds, max(totals.cpu_seconds.descendants, reaped)
+            ),
             peaks=raise_peaks(totals.peaks, after),
         )
         extent = "time and CPU are complete, memory and GPU figures are those up to then"
     because = f" ({reason})" if reason else ""
     note = f"The sampler was lost {lost_seconds:.3g} s after the start{because}: {extent}."
     return recording._replace(
-        marks=(*recording.marks, Mark(lost_seconds, "note", note)),
+        events=(*recording.events, Event(lost_seconds, "note", note)),
         totals=totals,
         end=End("sampler lost", exit_code, totals, 0.0, 0),
     )
@@ -42,17 +45,17 @@ def salvage(recording: Recording, start_nanoseconds: int, known: Known | None, r
 
 def raise_peaks(peaks: Peaks, figures: RootFigures) -> Peaks:
     """The peaks, with those that only the root's owner or parent can know."""
-    main, descendants = peaks.main_ram, peaks.descendants_ram
+    main, descendants, combined = peaks.ram
     if figures.largest_peak_bytes is not None and figures.largest_peak_bytes > main.total_bytes:
-        # The root's own high-water mark has been followed to the last look; what is far above it and
+        # The root's own high-water mark has been followed to the last reading; what is far above it and
         # can be a child's, is one's.
         if figures.may_be_a_childs and main.total_bytes < figures.largest_peak_bytes * _NEARLY:
             descendants = _raise(descendants, figures.largest_peak_bytes, SAMPLED)
         else:
             main = _raise(main, figures.largest_peak_bytes, EXACT)
     largest = max(main, descendants, key=_total)
-    combined = _raise(peaks.combined_ram, largest.total_bytes, largest.basis)
-    return peaks._replace(main_ram=main, descendants_ram=descendants, combined_ram=combined)
+    combined = _raise(combined, largest.total_bytes, largest.basis)
+    return peaks._replace(ram=Parts(main, descendants, combined))
 
 
 def _raise(peak: RamPeak, total_bytes: int, basis: str) -> RamPeak:

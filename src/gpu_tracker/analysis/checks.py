@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from ..core.observation import ABSENT, UNSUPPORTED, list_gpus, name_vendor
+from ..core.observation import ABSENT, UNSUPPORTED, list_gpus
 from ..core.units import humanize_bytes
 from ..core.values import NamedTuple
+from ..core.vendors import name_vendor
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ..core.observation import Observation, ObservedGpu, Reason, VendorLook
+    from ..core.observation import Observation, ObservedGpu, Reason, VendorState
 
-# How a finding is judged.
+# How a check is judged.
 FINE = "fine"
 FAILED = "failed"  # it is there and cannot be measured
 WARNING = "warning"  # nothing is lost, but it should be known
@@ -33,7 +34,7 @@ _FIGURES = {
 }
 
 
-class Finding(NamedTuple):
+class Check(NamedTuple):
     """One thing that was looked at."""
 
     group: str
@@ -52,20 +53,20 @@ class Signs(NamedTuple):
     """Through which a job could use them."""
 
 
-def check_gpus(observation: Observation, signs: Mapping[str, Signs]) -> tuple[Finding, ...]:
+def check_gpus(observation: Observation, signs: Mapping[str, Signs]) -> tuple[Check, ...]:
     """Every vendor, then every figure of every device."""
-    findings = []
+    checks = []
     for vendor in observation.vendors:
-        findings += _check_vendor(vendor, signs.get(vendor.vendor, Signs()))
+        checks += _check_vendor(vendor, signs.get(vendor.vendor, Signs()))
     devices = list_gpus(observation)
-    if not devices and all(finding.state == NOTHING for finding in findings):
+    if not devices and all(check.state == NOTHING for check in checks):
         text = "No GPU was found; everything else is measured."
-        findings.append(Finding(_GROUP, "devices", NOTHING, text))
+        checks.append(Check(_GROUP, "devices", NOTHING, text))
     by_uuid = {reason_key(reason): reason for vendor in observation.vendors for reason in vendor.reasons}
     read = {reading.uuid for vendor in observation.vendors if vendor.look for reading in vendor.look.devices}
     for observed in devices:
-        findings += _check_device(observed, by_uuid, was_read=observed.gpu.uuid in read)
-    return tuple(findings)
+        checks += _check_device(observed, by_uuid, was_read=observed.gpu.uuid in read)
+    return tuple(checks)
 
 
 def reason_key(reason: Reason) -> tuple[str, str]:
@@ -73,7 +74,7 @@ def reason_key(reason: Reason) -> tuple[str, str]:
     return reason.uuid, reason.figure
 
 
-def _check_vendor(vendor: VendorLook, signs: Signs) -> list[Finding]:
+def _check_vendor(vendor: VendorState, signs: Signs) -> list[Check]:
     label = name_vendor(vendor.vendor)
     if vendor.source is None:
         return [_explain_missing(vendor, label, signs)]
@@ -81,60 +82,60 @@ def _check_vendor(vendor: VendorLook, signs: Signs) -> list[Finding]:
     text = f"{_count(len(vendor.gpus))} read through {vendor.source}" + (
         f", driver {', '.join(drivers)}" if drivers else ""
     )
-    findings = [Finding(_GROUP, label, FINE if vendor.gpus else NOTHING, text)]
-    findings += [
-        Finding(_GROUP, one.source, WARNING, f"{one.text} {vendor.source} is used instead.")
+    checks = [Check(_GROUP, label, FINE if vendor.gpus else NOTHING, text)]
+    checks += [
+        Check(_GROUP, one.source, WARNING, f"{one.text} {vendor.source} is used instead.")
         for one in vendor.missing
         if one.kind != ABSENT
     ]
     uuids = {gpu.uuid for gpu in vendor.gpus}
-    findings += [
-        Finding(_GROUP, reason.uuid or label, NOTHING if reason.kind == UNSUPPORTED else FAILED, reason.text)
+    checks += [
+        Check(_GROUP, reason.uuid or label, NOTHING if reason.kind == UNSUPPORTED else FAILED, reason.text)
         for reason in vendor.reasons
         if reason.uuid not in uuids
     ]
     explained = {reason.text for reason in vendor.reasons}
-    findings += [Finding(_GROUP, label, WARNING, note) for note in vendor.notes if note not in explained]
-    return findings
+    checks += [Check(_GROUP, label, WARNING, note) for note in vendor.notes if note not in explained]
+    return checks
 
 
-def _explain_missing(vendor: VendorLook, label: str, signs: Signs) -> Finding:
+def _explain_missing(vendor: VendorState, label: str, signs: Signs) -> Check:
     failures = [missing.text for missing in vendor.missing if missing.kind != ABSENT]
     if failures:
-        return Finding(_GROUP, label, FAILED, " ".join(failures))
+        return Check(_GROUP, label, FAILED, " ".join(failures))
     text = vendor.missing[0].text if vendor.missing else "Nothing reads these devices."
     if signs.device_files:
-        return Finding(_GROUP, label, FAILED, f"{signs.device_files[0]} is there, but: {text}")
+        return Check(_GROUP, label, FAILED, f"{signs.device_files[0]} is there, but: {text}")
     if signs.bus_ids:
         where = ", ".join(signs.bus_ids)
-        return Finding(_GROUP, label, WARNING, f"A device is on the bus ({where}), but: {text}")
-    return Finding(_GROUP, label, NOTHING, text)
+        return Check(_GROUP, label, WARNING, f"A device is on the bus ({where}), but: {text}")
+    return Check(_GROUP, label, NOTHING, text)
 
 
 def _check_device(
     observed: ObservedGpu, reasons: Mapping[tuple[str, str], Reason], *, was_read: bool
-) -> list[Finding]:
+) -> list[Check]:
     gpu = observed.gpu
     group = f"GPU {gpu.ordinal}: {gpu.name} ({gpu.uuid})"
     if not was_read:
         text = next(iter(observed.reasons.values()), "It was not read, and the driver does not say why.")
-        return [Finding(group, "device", FAILED, text)]
-    findings = []
+        return [Check(group, "device", FAILED, text)]
+    checks = []
     if not gpu.is_visible:
         text = "Jobs started from here may not use it (CUDA_VISIBLE_DEVICES or the like)."
-        findings.append(Finding(group, "visible", WARNING, text))
+        checks.append(Check(group, "visible", WARNING, text))
     for figure, (what, unit, is_essential) in _FIGURES.items():
         value = getattr(observed.reading, figure)
         if value is None:
             reason = reasons.get((gpu.uuid, figure))
-            findings.append(_explain_gap(group, what, reason, is_essential=is_essential))
+            checks.append(_explain_gap(group, what, reason, is_essential=is_essential))
         else:
-            findings.append(Finding(group, what, FINE, _show(value, unit)))
-    findings.append(_check_processes(group, observed, reasons))
-    return findings
+            checks.append(Check(group, what, FINE, _show(value, unit)))
+    checks.append(_check_processes(group, observed, reasons))
+    return checks
 
 
-def _check_processes(group: str, observed: ObservedGpu, reasons: Mapping[tuple[str, str], Reason]) -> Finding:
+def _check_processes(group: str, observed: ObservedGpu, reasons: Mapping[tuple[str, str], Reason]) -> Check:
     processes = observed.processes
     if not observed.reading.lists_processes:
         reason = reasons.get((observed.gpu.uuid, "lists_processes"))
@@ -142,16 +143,16 @@ def _check_processes(group: str, observed: ObservedGpu, reasons: Mapping[tuple[s
     sizes = [process.reading.used_bytes for process in processes]
     if sizes and all(size is None for size in sizes):
         text = f"The driver lists {len(sizes)}, but not what they hold."
-        return Finding(group, "processes", FAILED, text)
-    return Finding(group, "processes", FINE, f"{len(processes)} on it now")
+        return Check(group, "processes", FAILED, text)
+    return Check(group, "processes", FINE, f"{len(processes)} on it now")
 
 
-def _explain_gap(group: str, what: str, reason: Reason | None, *, is_essential: bool) -> Finding:
+def _explain_gap(group: str, what: str, reason: Reason | None, *, is_essential: bool) -> Check:
     if reason is None:
         text = "It is not told, and the driver does not say why."
-        return Finding(group, what, FAILED if is_essential else NOTHING, text)
+        return Check(group, what, FAILED if is_essential else NOTHING, text)
     is_fault = is_essential if reason.kind is None else reason.kind != UNSUPPORTED
-    return Finding(group, what, FAILED if is_fault else NOTHING, reason.text)
+    return Check(group, what, FAILED if is_fault else NOTHING, reason.text)
 
 
 def _show(value: float, unit: str) -> str:

@@ -101,9 +101,9 @@ def overall_values(summary: Summary) -> dict[str, float | None]:
     """The figures of a whole run, by name."""
     values = {
         "time": summary.seconds,
-        "cpu_time": summary.combined_cpu.seconds,
-        "mean_cores": summary.combined_cpu.mean_percent / 100,
-        "peak_ram": summary.combined_ram.total_bytes or None,
+        "cpu_time": summary.cpu.combined.seconds,
+        "mean_cores": summary.cpu.combined.mean_percent / 100,
+        "peak_ram": summary.ram.combined.total_bytes or None,
         "peak_gpu_ram": peak_gpu_bytes(summary),
         "gpu_utilization": _gpu_percent(summary),
         "energy": _energy(summary),
@@ -113,12 +113,12 @@ def overall_values(summary: Summary) -> dict[str, float | None]:
 
 def peak_gpu_bytes(summary: Summary) -> int | None:
     """The most that the job held on its devices together; of estimates, the sum."""
-    known = [gpu for gpu in summary.gpus if gpu.combined_bytes is not None]
+    known = [gpu for gpu in summary.gpus if gpu.job_bytes.combined is not None]
     if not known:
         return None
     if any(gpu.basis == ESTIMATE for gpu in known):
-        return sum(gpu.combined_bytes or 0 for gpu in known)
-    return summary.combined_gpu_bytes
+        return sum(gpu.job_bytes.combined or 0 for gpu in known)
+    return summary.gpu_bytes.combined
 
 
 def humanize(value: float | None, unit: str) -> str:

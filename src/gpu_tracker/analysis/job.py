@@ -218,13 +218,13 @@ def _describe(part: _Part, part_of: str) -> Rank:
 
 def _describe_host(name: str, parts: Sequence[_Part]) -> Host:
     totals = [part.recording.totals for part in parts]
-    at_least = max(total.peaks.combined_ram.total_bytes for total in totals)
+    at_least = max(total.peaks.ram.combined.total_bytes for total in totals)
     summed = max(at_least, _sum_at_once([_list_ram(part) for part in parts]))
     system = max(total.peaks.system_ram_bytes for total in totals)
     return Host(
         name,
         len(parts),
-        sum(total.main_cpu_seconds + total.descendants_cpu_seconds for total in totals),
+        sum(total.cpu_seconds.combined for total in totals),
         at_least,
         summed,
         max(at_least, min(summed, system)) if system else summed,
@@ -247,10 +247,10 @@ def _list_ram(part: _Part) -> list[tuple[float, float, int]]:
     windows = []
     last, peak = part.begin_seconds, 0
     for begin, last, sample in _list_windows(part):
-        grown = sample.peaks.combined_ram.total_bytes
-        windows.append((begin, last, max(int(sample.combined_ram_bytes.high), grown if grown > peak else 0)))
+        grown = sample.peaks.ram.combined.total_bytes
+        windows.append((begin, last, max(int(sample.ram_bytes.combined.high), grown if grown > peak else 0)))
         peak = grown
-    total = part.recording.totals.peaks.combined_ram.total_bytes
+    total = part.recording.totals.peaks.ram.combined.total_bytes
     if total > peak:  # only known since the end: in the rest, or the whole of a run without windows
         windows.append((last, _end(part), total))
     return windows
@@ -288,7 +288,7 @@ def _describe_gpus(parts: Sequence[_Part]) -> Iterable[HostGpu]:
         # A device that no rank was on is not the job's.
         if not any(gpu.is_expected for _, gpu in watched):
             continue
-        peaks = [gpu.combined_bytes for _, gpu in watched]
+        peaks = [gpu.job_bytes.combined for _, gpu in watched]
         summed = _sum_at_once([_list_gpu_ram(part, uuid) for part, _ in watched])
         longest = max(watched, key=lambda item: item[0].recording.totals.at_seconds)[1]
         yield HostGpu(

@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
-from ..core.model import ESTIMATE, UNKNOWN, Busiest, Gpu, GpuCounters, GpuPeaks, GpuProcessPeak, RamPeak
+from ..core.model import (
+    ESTIMATE,
+    UNKNOWN,
+    Busiest,
+    Gpu,
+    GpuCounters,
+    GpuPeaks,
+    GpuProcessPeak,
+    Parts,
+    RamPeak,
+)
 from ..core.values import NamedTuple
 
 TYPE_CHECKING = False
@@ -23,11 +33,10 @@ class GpuSummary(NamedTuple):
 
     gpu: Gpu
     used_bytes: int | None
-    main_bytes: int | None
-    descendants_bytes: int | None
-    combined_bytes: int | None
+    """Held by all processes."""
+    job_bytes: Parts[int | None]
     basis: str
-    """How the combined bytes were obtained."""
+    """How the job's combined bytes were obtained."""
     mean_percent: float | None
     max_percent: float | None
     job_mean_percent: float | None
@@ -38,8 +47,8 @@ class GpuSummary(NamedTuple):
     mean_watts: float | None
     max_watts: float | None
     max_celsius: float | None
-    limited: tuple[tuple[str, float], ...]
-    """What held its clocks down, and for which part of the time."""
+    throttled: tuple[tuple[str, float], ...]
+    """What slowed its clocks down, and for which part of the time."""
     is_expected: bool
     """Whether its utilization counts: those named, else those used, else those that may be used."""
 
@@ -48,30 +57,27 @@ class Summary(NamedTuple):
     """A whole recording in figures."""
 
     seconds: float
-    looks: int
+    readings: int
+    """How often the processes were read."""
     n_cores: int
+    """Of the machine."""
     n_expected_cores: float
-    main_cpu: CpuSummary
-    descendants_cpu: CpuSummary
-    combined_cpu: CpuSummary
+    cpu: Parts[CpuSummary]
     system_cpu: CpuSummary
-    main_threads: int
-    descendants_threads: int
-    combined_threads: int
+    threads: Parts[int]
     processes: int
+    ram: Parts[RamPeak]
+    ram_ceiling_bytes: int
+    """What combined RAM would be if nothing were shared."""
     ram_capacity_bytes: int
     ram_used_bytes: int
     """Used under the job's own limit if it has one, else on the machine."""
+    ram_source: str
+    """Who sets the capacity: the machine, a cgroup, Slurm."""
     machine_ram_bytes: int
     machine_ram_used_bytes: int
-    main_ram: RamPeak
-    descendants_ram: RamPeak
-    combined_ram: RamPeak
-    combined_ram_ceiling_bytes: int
     gpus: tuple[GpuSummary, ...]
-    main_gpu_bytes: int
-    descendants_gpu_bytes: int
-    combined_gpu_bytes: int
+    gpu_bytes: Parts[int]
     system_gpu_bytes: int
     gpu_capacity_bytes: int
     gpu_max_sum_percent: float
@@ -84,43 +90,39 @@ def summarize(recording: Recording) -> Summary:
     header, totals = recording.header, recording.totals
     allocation, peaks = header.allocation, totals.peaks
     seconds, cores = totals.at_seconds, allocation.machine_cores
-    main, descendants = totals.main_cpu_seconds, totals.descendants_cpu_seconds
     # What the tree held was in use, also where the machine calls mapped files available, and however short it was.
-    tree_ram = peaks.combined_ram.total_bytes
+    tree_ram = peaks.ram.combined.total_bytes
     system_ram = max(peaks.system_ram_bytes, tree_ram)
+    limit_ram = None if peaks.limit_ram_bytes is None else max(peaks.limit_ram_bytes, tree_ram)
     gpus = _summarize_gpus(recording)
-    expected = [gpu for gpu in gpus if gpu.is_expected]
+    busiest_sum = (
+        peaks.gpu_with_job_sum_percent if _counts_by_use(recording) else peaks.gpu_utilization_sum_percent
+    )
+    parts = zip(totals.cpu_seconds, peaks.busiest, strict=True)
     return Summary(
-        seconds,
-        totals.looks,
-        cores,
-        header.n_expected_cores,
-        _summarize_cpu(main, seconds, peaks.main_busiest, cores),
-        _summarize_cpu(descendants, seconds, peaks.descendants_busiest, cores),
-        _summarize_cpu(main + descendants, seconds, peaks.combined_busiest, cores),
-        _summarize_cpu(totals.system_cpu_seconds, seconds, peaks.system_busiest, cores),
-        peaks.main_threads,
-        peaks.descendants_threads,
-        peaks.combined_threads,
-        peaks.processes,
-        allocation.ram_bytes,
-        system_ram if peaks.limit_ram_bytes is None else max(peaks.limit_ram_bytes, tree_ram),
-        allocation.machine_ram_bytes,
-        system_ram,
-        peaks.main_ram,
-        peaks.descendants_ram,
-        # A process that is there holds something: nothing means that no look has met it.
-        peaks.combined_ram if peaks.combined_ram.total_bytes else RamPeak(basis=UNKNOWN),
-        peaks.combined_ram_ceiling_bytes,
-        gpus,
-        peaks.main_gpu_bytes,
-        peaks.descendants_gpu_bytes,
-        peaks.combined_gpu_bytes,
-        peaks.system_gpu_bytes,
-        sum(gpu.gpu.memory_bytes or 0 for gpu in gpus),
-        peaks.gpu_with_job_sum_percent if _counts_by_use(recording) else peaks.gpu_utilization_sum_percent,
-        sum((gpu.mean_percent or 0.0 for gpu in expected), 0.0),
-        peaks.gpu_processes,
+        seconds=seconds,
+        readings=totals.readings,
+        n_cores=cores,
+        n_expected_cores=header.n_expected_cores,
+        cpu=Parts(*(_summarize_cpu(used, seconds, busiest, cores) for used, busiest in parts)),
+        system_cpu=_summarize_cpu(totals.system_cpu_seconds, seconds, peaks.system_busiest, cores),
+        threads=peaks.threads,
+        processes=peaks.processes,
+        # A process that is there holds something: nothing means that no reading has met it.
+        ram=peaks.ram if tree_ram else peaks.ram._replace(combined=RamPeak(basis=UNKNOWN)),
+        ram_ceiling_bytes=peaks.ram_ceiling_bytes,
+        ram_capacity_bytes=allocation.ram_bytes,
+        ram_used_bytes=system_ram if limit_ram is None else limit_ram,
+        ram_source=allocation.ram_source,
+        machine_ram_bytes=allocation.machine_ram_bytes,
+        machine_ram_used_bytes=system_ram,
+        gpus=gpus,
+        gpu_bytes=peaks.gpu_bytes,
+        system_gpu_bytes=peaks.system_gpu_bytes,
+        gpu_capacity_bytes=sum(gpu.gpu.memory_bytes or 0 for gpu in gpus),
+        gpu_max_sum_percent=busiest_sum,
+        gpu_mean_sum_percent=sum((gpu.mean_percent or 0.0 for gpu in gpus if gpu.is_expected), 0.0),
+        gpu_processes=peaks.gpu_processes,
     )
 
 
@@ -143,7 +145,7 @@ def _summarize_cpu(cpu_seconds: float, seconds: float, busiest: Busiest, cores: 
 def _summarize_gpus(recording: Recording) -> tuple[GpuSummary, ...]:
     peaks = {gpu.uuid: gpu for gpu in recording.totals.peaks.gpus}
     counters = {gpu.uuid: gpu for gpu in recording.totals.gpu_counters}
-    is_estimate = any(mark.kind == "unattributed" for mark in recording.marks)
+    is_estimate = any(event.kind == "unattributed" for event in recording.events)
     named, by_use = recording.header.gpu_uuids, _counts_by_use(recording)
     summaries = []
     # Each vendor's driver answers when it likes; people want the same order every time.
@@ -166,33 +168,31 @@ def _counts_by_use(recording: Recording) -> bool:
 def _summarize_gpu(
     gpu: Gpu, peak: GpuPeaks, counter: GpuCounters, is_estimate: bool, is_expected: bool
 ) -> GpuSummary:
-    combined, basis = peak.combined_bytes, peak.basis
-    if combined is None:
+    job, basis = peak.job_bytes, peak.basis
+    if job.combined is None:
         basis = UNKNOWN
-    if is_estimate and not combined and gpu.is_visible and peak.grown_bytes is not None:
-        combined, basis = peak.grown_bytes, ESTIMATE
+    if is_estimate and not job.combined and gpu.is_visible and peak.grown_bytes is not None:
+        job, basis = job._replace(combined=peak.grown_bytes), ESTIMATE
     mean = _mean(counter.utilization_percent_seconds, counter.utilization_seconds)
     return GpuSummary(
-        gpu,
-        peak.used_bytes,
-        peak.main_bytes,
-        peak.descendants_bytes,
-        combined,
-        basis,
-        peak.utilization_percent if mean is None else mean,
-        peak.utilization_percent,
-        _mean(counter.job_percent_seconds, counter.job_seconds),
-        counter.energy_joules,
-        counter.energy_seconds,
-        _mean(counter.energy_joules, counter.energy_seconds),
-        peak.power_watts,
-        peak.temperature_celsius,
-        tuple(
+        gpu=gpu,
+        used_bytes=peak.used_bytes,
+        job_bytes=job,
+        basis=basis,
+        mean_percent=peak.utilization_percent if mean is None else mean,
+        max_percent=peak.utilization_percent,
+        job_mean_percent=_mean(counter.job_percent_seconds, counter.job_seconds),
+        energy_joules=counter.energy_joules,
+        energy_seconds=counter.energy_seconds,
+        mean_watts=_mean(counter.energy_joules, counter.energy_seconds),
+        max_watts=peak.power_watts,
+        max_celsius=peak.temperature_celsius,
+        throttled=tuple(
             (reason, seconds / counter.utilization_seconds)
             for reason, seconds in counter.limited_seconds
             if counter.utilization_seconds
         ),
-        is_expected,
+        is_expected=is_expected,
     )
 
 

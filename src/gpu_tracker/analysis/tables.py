@@ -11,7 +11,7 @@ import math
 from array import array
 from itertools import islice
 
-from ..core.model import FrameworkMemory, Gpu, GpuCounters, GpuSample, ProcessTotals, RegionTotals
+from ..core.model import FrameworkMemory, Gpu, GpuCounters, GpuSample, Parts, ProcessTotals, RegionTotals
 from ..core.values import NamedTuple
 
 TYPE_CHECKING = False
@@ -25,13 +25,12 @@ if TYPE_CHECKING:
 
 _BATCH_ROWS = 10_000
 _KINDS = {"int": "integer", "bool": "integer", "float": "real", "str": "text"}
-_PARTS = ("main", "descendants", "combined")
 SAMPLE_COLUMNS = (
     ("at_seconds", "real"),
-    ("looks", "integer"),
+    ("readings", "integer"),
     ("late_seconds", "real"),
     *((f"{part}_cpu_seconds", "real") for part in ("main", "descendants", "system")),
-    *((f"{part}_ram_bytes_{which}", "real") for part in _PARTS for which in ("min", "mean", "max")),
+    *((f"{part}_ram_bytes_{which}", "real") for part in Parts._fields for which in ("min", "mean", "max")),
     ("system_ram_bytes", "integer"),
     ("threads", "integer"),
     ("processes", "integer"),
@@ -92,14 +91,12 @@ def _uuids_met(recording: Recording) -> list[str]:
 
 
 def _sample_row(sample: Sample, uuids: tuple[str, ...]) -> Row:
+    main, descendants, _ = sample.cpu_seconds
     row: list[Any] = [
-        *sample[:6],
-        *sample.main_ram_bytes,
-        *sample.descendants_ram_bytes,
-        *sample.combined_ram_bytes,
-        sample.system_ram_bytes,
-        sample.threads,
-        sample.processes,
+        *sample[:3],
+        *(main, descendants, sample.system_cpu_seconds),
+        *(value for spread in sample.ram_bytes for value in spread),
+        *(sample.system_ram_bytes, sample.threads, sample.processes),
     ]
     if uuids:
         gpus = {gpu.uuid: gpu for gpu in sample.gpus}

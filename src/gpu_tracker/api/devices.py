@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..core.observation import list_gpus, list_notes
-from ..sampler.handle.client import DEFAULT_PATIENCE_SECONDS, Witness
+from ..sampler.handle.client import DEFAULT_PATIENCE_SECONDS, ObserverClient
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -74,8 +74,8 @@ def gpus(timeout_seconds: float = DEFAULT_PATIENCE_SECONDS) -> list[Device]:
     program may fork before and after, and a driver that hangs costs `timeout_seconds` and no more.
     The list is empty on a machine without GPUs; `gpu-tracker doctor` tells why one is missing.
     """
-    with Witness(timeout_seconds) as witness:
-        observation = witness.observe()
+    with ObserverClient(timeout_seconds) as client:
+        observation = client.observe()
     for text in list_notes(observation):
         _say(text)
     return [_to_device(observed) for observed in list_gpus(observation)]

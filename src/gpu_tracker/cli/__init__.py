@@ -56,10 +56,10 @@ def _dispatch(arguments: list[str]) -> int:
 
 
 def _track(name: str, arguments: list[str]) -> int:
-    from ..core.version import __version__
-    from ..sampler.handle.process import SamplerProcess
+    from ..sampler.handle.process import start_sampler
+    from .output import say
 
-    sampler = SamplerProcess(__version__)
+    sampler = start_sampler(say)
     try:
         module = _load(name)
         from .job import CannotStartError
@@ -70,7 +70,7 @@ def _track(name: str, arguments: list[str]) -> int:
             _say(error)
             return error.exit_code
     finally:
-        if not sampler.is_gone:
+        if sampler is not None and not sampler.is_gone:
             sampler.close()
 
 

@@ -7,13 +7,12 @@ import sys
 import time
 from importlib import import_module
 
-from ..analysis.checks import FAILED, FINE, NOTHING, WARNING, Finding
-from ..core.config import read_process_source
+from ..analysis.checks import FAILED, FINE, NOTHING, WARNING, Check
+from ..core.config import PROCESS_SOURCES, read_process_source
 from ..core.units import humanize_bytes
 from ..core.version import __version__
-from ..sources import PROCESS_SOURCES
 from ..sources.allocation import read_allocation
-from .tracking import DEFAULT_DIRECTORY
+from .track import DEFAULT_DIRECTORY
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,35 +29,35 @@ _JOB_VARIABLES = (
 )
 
 
-def check_versions() -> list[Finding]:
+def check_versions() -> list[Check]:
     """What is running where."""
     from importlib.metadata import PackageNotFoundError, version
 
     system = os.uname()
-    findings = [
+    checks = [
         _fine("versions", "gpu-tracker", __version__),
         _fine("versions", "Python", f"{sys.version.split()[0]} ({sys.executable})"),
         _fine("versions", "system", f"{system.sysname} {system.release} {system.machine}"),
     ]
     for package in ("psutil", "nvidia-ml-py"):
         try:
-            findings.append(_fine("versions", package, version(package)))
+            checks.append(_fine("versions", package, version(package)))
         except PackageNotFoundError:
-            findings.append(Finding("versions", package, NOTHING, "not installed"))
-    return findings
+            checks.append(Check("versions", package, NOTHING, "not installed"))
+    return checks
 
 
-def check_processes(proc: str = "/proc") -> list[Finding]:
+def check_processes(proc: str = "/proc") -> list[Check]:
     """The process source that a job would be read with, and how fine its figures are."""
     name = read_process_source() or next(filter(_can_read_self, PROCESS_SOURCES), None)
     if name is None or not _can_read_self(name):
         text = f"Neither {' nor '.join(PROCESS_SOURCES)} can read processes here; mount /proc."
-        return [Finding("processes", "tree", FAILED, text)]
+        return [Check("processes", "tree", FAILED, text)]
     if name != "procfs":
         text = "sampled, and shared memory is counted in each process: only Linux's /proc tells more"
         return [
             _fine("processes", "tree", f"read through {name}"),
-            Finding("processes", "peaks", WARNING, text),
+            Check("processes", "peaks", WARNING, text),
         ]
     return [
         _fine("processes", "tree", "read through procfs"),
@@ -69,7 +68,7 @@ def check_processes(proc: str = "/proc") -> list[Finding]:
     ]
 
 
-def check_allocation(environment: Mapping[str, str]) -> list[Finding]:
+def check_allocation(environment: Mapping[str, str]) -> list[Check]:
     """What a job started from here may use, and who says so."""
     allocation, limit = read_allocation(os.getpid(), environment)
     cores = f"{allocation.cores:g} of {allocation.machine_cores} ({allocation.cores_source})"
@@ -77,26 +76,26 @@ def check_allocation(environment: Mapping[str, str]) -> list[Finding]:
         f"{humanize_bytes(allocation.ram_bytes)} of {humanize_bytes(allocation.machine_ram_bytes)} "
         f"({allocation.ram_source})"
     )
-    findings = [_fine("allocation", "cores", cores), _fine("allocation", "RAM", ram)]
+    checks = [_fine("allocation", "cores", cores), _fine("allocation", "RAM", ram)]
     if limit is None:
-        findings.append(Finding("allocation", "memory limit", NOTHING, "no cgroup sets one"))
+        checks.append(Check("allocation", "memory limit", NOTHING, "no cgroup sets one"))
     elif limit.read_used() is None:
         text = f"{limit.directory} sets one, but memory.stat there cannot be read."
-        findings.append(Finding("allocation", "memory limit", FAILED, text))
+        checks.append(Check("allocation", "memory limit", FAILED, text))
     else:
-        findings.append(
+        checks.append(
             _fine("allocation", "memory limit", f"{humanize_bytes(limit.limit_bytes)} in {limit.directory}")
         )
     job = [f"{name}={environment[name]}" for name in _JOB_VARIABLES if name in environment]
-    findings.append(
+    checks.append(
         _fine("allocation", "Slurm", " ".join(job))
         if job
-        else Finding("allocation", "Slurm", NOTHING, "this is not a Slurm job")
+        else Check("allocation", "Slurm", NOTHING, "this is not a Slurm job")
     )
-    return findings
+    return checks
 
 
-def check_namespace(proc: str = "/proc") -> list[Finding]:
+def check_namespace(proc: str = "/proc") -> list[Check]:
     """Whether our numbers of processes are the machine's."""
     try:
         namespace = os.readlink(f"{proc}/self/ns/pid")
@@ -108,20 +107,20 @@ def check_namespace(proc: str = "/proc") -> list[Finding]:
         "nested, as in a container: some GPU drivers report the host's pids, and a job's GPU memory cannot be "
         "told from others' then; `docker run --pid=host` helps"
     )
-    return [Finding("processes", "pid namespace", WARNING, text)]
+    return [Check("processes", "pid namespace", WARNING, text)]
 
 
-def check_recording(directory: str = DEFAULT_DIRECTORY) -> list[Finding]:
+def check_recording(directory: str = DEFAULT_DIRECTORY) -> list[Check]:
     """Whether `run` could keep what it measures."""
     place = directory if os.path.exists(directory) else "."
     if os.path.isdir(place) and os.access(place, os.W_OK | os.X_OK):
         return [_fine("recording", directory, f"can be written ({os.path.abspath(directory)})")]
     text = f"{os.path.abspath(place)} cannot be written; `--record DIR` puts recordings elsewhere"
-    return [Finding("recording", directory, WARNING, text)]
+    return [Check("recording", directory, WARNING, text)]
 
 
-def _fine(group: str, what: str, text: str) -> Finding:
-    return Finding(group, what, FINE, text)
+def _fine(group: str, what: str, text: str) -> Check:
+    return Check(group, what, FINE, text)
 
 
 def _can_read_self(name: str) -> bool:
@@ -135,16 +134,16 @@ def _can_read_self(name: str) -> bool:
         return False
 
 
-def _check_clock(pid: int) -> Finding:
+def _check_clock(pid: int) -> Check:
     try:
         time.clock_gettime_ns((~pid << 3) | 2)
     except OSError:
         text = "in hundredths of a second while it runs: the kernel does not show other processes' clocks"
-        return Finding("processes", "CPU time", WARNING, text)
+        return Check("processes", "CPU time", WARNING, text)
     return _fine("processes", "CPU time", "exact: the kernel's clocks and counters")
 
 
-def _check_high_water(status_path: str) -> Finding:
+def _check_high_water(status_path: str) -> Check:
     from ..sources.procfs import parse_sizes
 
     try:
@@ -155,10 +154,10 @@ def _check_high_water(status_path: str) -> Finding:
     if has_marks:
         return _fine("processes", "peak memory", "exact: the kernel's high-water marks")
     text = "sampled: this kernel keeps no high-water marks (VmHWM)"
-    return Finding("processes", "peak memory", WARNING, text)
+    return Check("processes", "peak memory", WARNING, text)
 
 
-def _check_sharing() -> Finding:
+def _check_sharing() -> Check:
     from ..sources.procfs import ProcessTree
 
     tree = ProcessTree(os.getpid())
@@ -169,14 +168,14 @@ def _check_sharing() -> Finding:
     if sharing is not None:
         return _fine("processes", "shared memory", "counted once: smaps_rollup can be read")
     text = "an estimate: smaps_rollup cannot be read (Linux before 4.14, or without page monitoring)"
-    return Finding("processes", "shared memory", WARNING, text)
+    return Check("processes", "shared memory", WARNING, text)
 
 
-def _check_others(stat_path: str) -> Finding:
+def _check_others(stat_path: str) -> Check:
     try:
         with open(stat_path, "rb") as file:
             file.read()
     except OSError:
         text = "hidden (hidepid): who else is on a GPU is shown by number only"
-        return Finding("processes", "other users", WARNING, text)
+        return Check("processes", "other users", WARNING, text)
     return _fine("processes", "other users", "visible")

@@ -7,7 +7,7 @@ import os
 from ..analysis.checks import Signs, check_gpus
 from ..live.terminal import has_colour, has_unicode, write
 from ..reports.diagnosis import is_fine, render_json, render_text
-from ..sampler.handle.client import Witness
+from ..sampler.handle.client import ObserverClient
 from ..sources.gpu.hardware import find_device_files, find_on_bus
 from .checks import check_allocation, check_namespace, check_processes, check_recording, check_versions
 from .looking import add_looking, check_seconds
@@ -32,13 +32,13 @@ def main(arguments: list[str]) -> int:
     """Look at everything a job would be measured with."""
     parser = Parser(prog="gpu-tracker doctor", description=__doc__)
     parser.epilog = _EPILOG
-    parser.add_argument("--json", action="store_true", help="one JSON object with every finding")
+    parser.add_argument("--json", action="store_true", help="one JSON object with every check")
     add_looking(parser)
     options = parser.parse_args(arguments)
     timeout = check_seconds("--timeout", options.timeout, least=0.1)
-    with Witness(timeout) as witness:
-        observation = witness.observe()
-    findings = (
+    with ObserverClient(timeout) as client:
+        observation = client.observe()
+    checks = (
         *check_versions(),
         *check_processes(),
         *check_namespace(),
@@ -47,10 +47,10 @@ def main(arguments: list[str]) -> int:
         *check_gpus(observation, _find_signs(vendor.vendor for vendor in observation.vendors)),
     )
     if options.json:
-        write(render_json(findings))
+        write(render_json(checks))
     else:
-        write(render_text(findings, has_unicode=has_unicode(), has_colour=has_colour()))
-    return 0 if is_fine(findings) else 1
+        write(render_text(checks, has_unicode=has_unicode(), has_colour=has_colour()))
+    return 0 if is_fine(checks) else 1
 
 
 def _find_signs(vendors: Iterable[str]) -> dict[str, Signs]:

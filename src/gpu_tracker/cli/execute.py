@@ -14,9 +14,9 @@ from ..core.errors import TrackerError, UsageError
 from ..core.version import __version__
 from ..reports import paper
 from ..reports.build import build
-from .options import Parser, add_measuring, add_output, add_recording, check_format, to_settings
+from .options import Parser, add_measuring, add_output, add_recording, check_format, to_settings, to_wishes
 from .output import Output, say, write_all
-from .tracking import track_command
+from .track import track_command
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ _FORMATS = ("json", "text")
 _SIZES = "'bytes', 'kilobytes', 'megabytes', 'gigabytes', or 'terabytes'"
 
 
-def main(arguments: list[str], sampler: SamplerProcess) -> int:
+def main(arguments: list[str], sampler: SamplerProcess | None) -> int:
     """The closing sentence and the result go to standard output, the result to a file if there is one."""
     parser = make_parser()
     options = parser.parse_args(arguments)
@@ -41,7 +41,7 @@ def main(arguments: list[str], sampler: SamplerProcess) -> int:
     format_name = check_format(options.format, _FORMATS)
     settings = to_settings(options)
     output = Output(options.output)
-    tracked = track_command(sampler, command, settings, options.record, options.tracking_file)
+    tracked = track_command(sampler, command, settings, to_wishes(options))
     report = build(tracked.recording)
     if not settings.disable_logs:
         for note in report.notes:

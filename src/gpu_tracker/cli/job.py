@@ -9,7 +9,6 @@ from __future__ import annotations
 import ctypes
 import errno
 import os
-import resource
 import signal
 import struct
 import sys
@@ -18,6 +17,7 @@ import time
 from ..core.model import RootFigures
 from ..core.values import NamedTuple
 from ..sources import SAMPLER_NAME
+from ..sources.platform import find_peak_bytes, read_cpu_clock, read_own_peak_bytes
 
 NOT_FOUND, NOT_EXECUTABLE = 127, 126
 
@@ -38,7 +38,6 @@ _OUR_OWN = {
 }
 _STAMP = struct.Struct("<qq")  # when it became the job, and the CPU time it had used until then
 _LOCALE = b"LC_CTYPE"
-_MAXRSS_BYTES = 1 if sys.platform == "darwin" else 1024
 # From linux/prctl.h.
 _SET_PARENT_DEATH_SIGNAL = 1
 _SET_CHILD_SUBREAPER = 36
@@ -83,7 +82,7 @@ class Job:
             if signal.getsignal(number) is not signal.SIG_IGN
         }
         self._mask = signal.pthread_sigmask(signal.SIG_BLOCK, self._signals)
-        self._floor_bytes = _own_peak_bytes()
+        self._floor_bytes = read_own_peak_bytes()
         self._adopted_seconds = 0.0
         self._adopted_peak_bytes = 0
         self._has_been_stopped = False
@@ -165,14 +164,14 @@ class Job:
             elif change.si_pid == self.pid:
                 return self._end()
             else:
-                self._bury_orphan(change.si_pid)
+                self._reap_orphan(change.si_pid)
 
-    def _bury_orphan(self, pid: int) -> None:
+    def _reap_orphan(self, pid: int) -> None:
         is_of_the_job = not _is_sampler(pid)
         _, _, usage = os.wait4(pid, 0)
         if is_of_the_job:
             self._adopted_seconds += usage.ru_utime + usage.ru_stime
-            peak = usage.ru_maxrss * _MAXRSS_BYTES
+            peak = find_peak_bytes(usage)
             self._adopted_peak_bytes = max(self._adopted_peak_bytes, peak)
 
     def _stop_with_the_job(self, number: int) -> None:
@@ -195,12 +194,12 @@ class Job:
     def _end(self) -> Ending:
         """The job is a zombie: read its clock while it has one, then let it go."""
         at_nanoseconds = time.monotonic_ns()
-        own_seconds = _read_cpu_clock(self.pid)
+        own_seconds = read_cpu_clock(self.pid)
         has_waited_for_children = _has_reaped(self.pid)
         _, status, usage = os.wait4(self.pid, 0)
         total = usage.ru_utime + usage.ru_stime
         own = total if own_seconds is None else min(own_seconds, total)
-        peak = max(usage.ru_maxrss * _MAXRSS_BYTES, self._adopted_peak_bytes)
+        peak = max(find_peak_bytes(usage), self._adopted_peak_bytes)
         return Ending(
             at_nanoseconds,
             os.waitstatus_to_exitcode(status),
@@ -223,13 +222,6 @@ def _wait_for_signal(signals: set[int]) -> tuple[int, bool]:
         is_hangup = info.si_signo == signal.SIGHUP and os.getsid(0) == os.getpid()
         return info.si_signo, info.si_code <= 0 or is_hangup
     return signal.sigwait(signals), not os.isatty(0)
-
-
-def _read_cpu_clock(pid: int) -> float | None:
-    try:
-        return time.clock_gettime_ns((~pid << 3) | 2) / 1e9
-    except OSError:
-        return None
 
 
 def _has_reaped(pid: int) -> bool:
@@ -284,10 +276,6 @@ def _is_sampler(pid: int) -> bool:
             return file.read().strip() == SAMPLER_NAME
     except OSError:
         return False
-
-
-def _own_peak_bytes() -> int:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * _MAXRSS_BYTES
 
 
 def _explain(number: int, command: str) -> CannotStartError:

@@ -14,7 +14,7 @@ from ..reports.runs import render_json, render_text
 from ..reports.text import tell_ending
 from .options import Parser, add_output, check_format
 from .output import Output
-from .tracking import DEFAULT_DIRECTORY
+from .track import DEFAULT_DIRECTORY
 
 NAME = "ls"
 

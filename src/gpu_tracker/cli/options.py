@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import argparse
 
-from ..core.config import DEFAULT_MAX_OVERHEAD, Settings, check, check_gpu_uuids, check_gpu_vendors
+from ..api.session import Wishes
+from ..core.config import (
+    DEFAULT_MAX_OVERHEAD,
+    Settings,
+    check,
+    check_gpu_uuids,
+    check_gpu_vendors,
+    check_labels,
+)
 from ..core.errors import UsageError
 
 TYPE_CHECKING = False
@@ -103,6 +111,14 @@ def add_recording(parser: argparse.ArgumentParser, default: str | None) -> None:
         help="where to write the recording: a .jsonl file, or a directory to put one in"
         + (f" (default {default})" if default else " (default: none is written)"),
     )
+    parser.add_argument("--name", metavar="NAME", help="what to call the run, in its recording")
+    parser.add_argument(
+        "--label",
+        metavar="NAME=VALUE",
+        action="append",
+        default=[],
+        help="a label to find the run by, in its recording (any number of them)",
+    )
     parser.add_argument(
         "--no-record", dest="record", action="store_const", const=None, help="write no recording"
     )
@@ -158,10 +174,17 @@ def to_settings(options: argparse.Namespace) -> Settings:
                 max_overhead=_to_float("--max-overhead", options.max_overhead),
                 full_resolution=options.full_resolution,
                 gpu_vendors=check_gpu_vendors(options.gpu),
+                name=options.name,
+                labels=check_labels(_to_labels(options.label)),
             )
         )
     except ValueError as error:
         raise UsageError(f"{error}") from None
+
+
+def to_wishes(options: argparse.Namespace, default: str | None = None) -> Wishes:
+    """What is to be kept. A recording in the default directory is nobody's express wish."""
+    return Wishes(options.record, options.record != default, options.tracking_file)
 
 
 def _to_float(option: str, text: str) -> float:
@@ -169,6 +192,16 @@ def _to_float(option: str, text: str) -> float:
         return float(text)
     except ValueError:
         raise UsageError(f"{option} of {text!r} is not a number.") from None
+
+
+def _to_labels(texts: list[str]) -> dict[str, str]:
+    labels = {}
+    for text in texts:
+        name, sign, value = text.partition("=")
+        if not sign:
+            raise UsageError(f"--label of {text!r} has no value.", "Write it as NAME=VALUE.")
+        labels[name] = value
+    return labels
 
 
 def _to_int(option: str, text: str | None) -> int | None:

@@ -20,7 +20,7 @@ from ..live.smi_fields import (
     write_bus_id,
 )
 from ..live.terminal import write
-from ..sampler.handle.client import Witness
+from ..sampler.handle.client import ObserverClient
 from .looking import add_looking, check_seconds, repeat, say_once
 from .options import Parser
 
@@ -69,10 +69,10 @@ def main(arguments: list[str]) -> int:
     interval, count = _find_pace(options)
     timeout = check_seconds("--timeout", options.timeout, least=0.1)
     out = _open(options.filename)
-    with Witness(timeout) as witness:
+    with ObserverClient(timeout) as client:
         try:
             for number, _ in enumerate(repeat(interval, count)):
-                observation = witness.observe(wants_details=any(field.needs_details for field in fields))
+                observation = client.observe(wants_details=any(field.needs_details for field in fields))
                 gpus = _choose(observation, options.id, must_exist=number == 0)
                 rows = _make_rows(observation, gpus, of_processes=asks_processes)
                 lines = [render_heading(fields)] if number == 0 and form.has_heading else []

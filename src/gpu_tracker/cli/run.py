@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 import argparse
+import os
 
 from ..core.errors import TrackerError, UsageError
 from ..reports import FORMATS, render
 from ..reports.build import build
-from .options import Parser, add_measuring, add_output, add_recording, check_format, to_settings
+from .options import Parser, add_measuring, add_output, add_recording, check_format, to_settings, to_wishes
 from .output import Output, say
-from .tracking import DEFAULT_DIRECTORY, hook_into_python, track_command
+from .track import DEFAULT_DIRECTORY, track_command
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from ..core.config import Settings
     from ..core.model import Recording
     from ..sampler.handle.process import SamplerProcess
 
 NAME = "run"
 
 
-def main(arguments: list[str], sampler: SamplerProcess) -> int:
+def main(arguments: list[str], sampler: SamplerProcess | None) -> int:
     """The summary goes to standard error: standard output is the job's."""
     parser = Parser(
         prog="gpu-tracker run",
@@ -44,16 +46,29 @@ def main(arguments: list[str], sampler: SamplerProcess) -> int:
     settings = to_settings(options)
     output = Output(options.output)
     if options.frameworks:
-        hook_into_python()
-    tracked = track_command(sampler, command, settings, options.record, options.tracking_file)
+        _hook_into_python()
+    tracked = track_command(sampler, command, settings, to_wishes(options, DEFAULT_DIRECTORY))
     # Whatever becomes of the result, the exit code is the job's.
-    show(output, tracked.recording, format_name, tracked.recording_path)
+    show(output, tracked.recording, format_name, settings, tracked.recording_path)
     return tracked.ending.exit_code
 
 
-def show(output: Output, recording: Recording, format_name: str, recording_path: str | None) -> bool:
+def _hook_into_python() -> None:
+    """Have every Python process of the job find our module before its own program begins."""
+    package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    hook = os.path.join(package, "instrument", "hook")
+    known = os.environ.get("PYTHONPATH")
+    os.environ["PYTHONPATH"] = f"{hook}{os.pathsep}{known}" if known else hook
+
+
+def show(
+    output: Output, recording: Recording, format_name: str, settings: Settings, recording_path: str | None
+) -> bool:
     """The result where it was asked for, or else where it can be seen: it must not be lost. Whether the former."""
-    text = render(build(recording), format_name)
+    report = build(recording)
+    if settings.disable_logs and format_name == "text":
+        report = report._replace(notes=())
+    text = render(report, format_name)
     if format_name == "text" and recording_path is not None:
         text += f"  recording: {recording_path}\n"
     try:

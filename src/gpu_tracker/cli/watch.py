@@ -14,7 +14,7 @@ from ..core.version import __version__
 from ..live.lines import build_lines, build_object, head_line, render_object
 from ..live.screen import build_screen
 from ..live.terminal import Screen, has_colour, is_screen, read_size, write
-from ..sampler.handle.client import SETTLE_SECONDS, Witness
+from ..sampler.handle.client import SETTLE_SECONDS, ObserverClient
 from .looking import add_looking, check_seconds, repeat, say_once
 from .options import Parser
 
@@ -46,15 +46,15 @@ def main(arguments: list[str]) -> int:
     add_looking(parser)
     options = parser.parse_args(arguments)
     interval = check_seconds("--interval", options.interval, least=0.1)
-    with Witness(check_seconds("--timeout", options.timeout, least=0.1)) as witness:
+    with ObserverClient(check_seconds("--timeout", options.timeout, least=0.1)) as client:
         if options.once:
-            return _show_once(witness, as_json=options.json)
+            return _show_once(client, as_json=options.json)
         if options.json or not is_screen():
             try:
-                return _write_lines(witness, interval, as_json=options.json)
+                return _write_lines(client, interval, as_json=options.json)
             except KeyboardInterrupt:
                 return 0  # the normal way to end
-        code = _draw(witness, interval)
+        code = _draw(client, interval)
     if code:
         # Whoever ended us by a signal shall see that it did; the terminal is its old self by now.
         signal.signal(code, signal.SIG_DFL)
@@ -62,11 +62,11 @@ def main(arguments: list[str]) -> int:
     return 0
 
 
-def _show_once(witness: Witness, *, as_json: bool) -> int:
+def _show_once(client: ObserverClient, *, as_json: bool) -> int:
     """Two looks, so that there are rates."""
-    before = witness.observe()
+    before = client.observe()
     time.sleep(SETTLE_SECONDS)
-    now = witness.observe()
+    now = client.observe()
     if as_json:
         write(render_object(build_object(before, now)) + "\n")
         return 0
@@ -76,12 +76,12 @@ def _show_once(witness: Witness, *, as_json: bool) -> int:
     return 0
 
 
-def _write_lines(witness: Witness, interval: float, *, as_json: bool) -> int:
+def _write_lines(client: ObserverClient, interval: float, *, as_json: bool) -> int:
     before: Observation | None = None
     if not as_json:
         write(head_line() + "\n")
     for _ in repeat(interval):
-        now = witness.observe()
+        now = client.observe()
         if as_json:
             lines = [render_object(build_object(before, now))]
         else:
@@ -93,19 +93,19 @@ def _write_lines(witness: Witness, interval: float, *, as_json: bool) -> int:
     return 0
 
 
-def _draw(witness: Witness, interval: float) -> int:
+def _draw(client: ObserverClient, interval: float) -> int:
     """Until somebody has had enough; the signal that said so, or 0."""
     before: Observation | None = None
     now: Observation | None = None
     with Screen() as screen:
-        question: Question | None = witness.ask()
+        question: Question | None = client.ask()
         due_seconds = 0.0
         is_new = True
         while True:
             if is_new and not _show(screen, before, now, interval):
                 return 0
             deadline = due_seconds if question is None else question.deadline_seconds
-            replies_fd = -1 if question is None else witness.replies_fd
+            replies_fd = -1 if question is None else client.replies_fd
             event = screen.wait(replies_fd, deadline - time.monotonic())
             if event.is_closed or event.keys[:1] in _LEAVING_KEYS or signal.SIGINT in event.signals:
                 return 0
@@ -115,9 +115,9 @@ def _draw(witness: Witness, interval: float) -> int:
             is_new = bool(event.signals)  # another size, or back from a pause
             if question is None:
                 if time.monotonic() >= due_seconds:
-                    question = witness.ask()
+                    question = client.ask()
                 continue
-            answer = witness.take(question)
+            answer = client.take(question)
             if answer is not None:
                 # The second look comes soon: rates need two.
                 pause = min(interval, SETTLE_SECONDS) if now is None else interval

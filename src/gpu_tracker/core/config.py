@@ -5,19 +5,22 @@ from __future__ import annotations
 import math
 import os
 
-from ..sources import GPU_SOURCES, PROCESS_SOURCES
 from .units import check_memory_unit, check_time_unit
 from .values import NamedTuple
+from .vendors import VENDORS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
 SHORTEST_SLEEP_SECONDS = 0.01
 DEFAULT_MAX_OVERHEAD = 0.01
 # For a kernel whose /proc is not what it seems: how processes are read ("procfs" or "portable").
 _SOURCE_VARIABLE = "GPU_TRACKER_SOURCE"
 _NO_VENDOR = "none"
+PROCESS_SOURCES = ("procfs", "portable")
+"""How processes can be read, the best first."""
+_LONGEST_LABEL = 200
 
 
 class Settings(NamedTuple):
@@ -33,11 +36,16 @@ class Settings(NamedTuple):
     max_overhead: float = DEFAULT_MAX_OVERHEAD
     full_resolution: bool = False
     gpu_vendors: tuple[str, ...] | None = None
-    """Whose devices to look at; None: everybody's."""
+    """Whose devices to read; None: everybody's."""
+    name: str | None = None
+    """What the user calls the run."""
+    labels: tuple[tuple[str, str], ...] = ()
+    """The user's own words for it."""
 
 
 def check(settings: Settings) -> Settings:
     """The settings as they are, or a ValueError that says what is wrong with them."""
+    read_process_source()
     _check_number("Sleep time", settings.sleep_time)
     if not SHORTEST_SLEEP_SECONDS <= settings.sleep_time < math.inf:
         raise ValueError(
@@ -82,12 +90,25 @@ def check_gpu_vendors(gpu: str | Iterable[str] | None) -> tuple[str, ...] | None
         return None
     chosen = tuple(gpu.split(",")) if isinstance(gpu, str) else tuple(gpu)
     for vendor in chosen:
-        if vendor not in (*GPU_SOURCES, _NO_VENDOR):
+        if vendor not in (*VENDORS, _NO_VENDOR):
             raise ValueError(
                 f'"{vendor}" is not a valid GPU vendor. '
-                f"Valid values are {', '.join(sorted(GPU_SOURCES))} and {_NO_VENDOR}"
+                f"Valid values are {', '.join(sorted(VENDORS))} and {_NO_VENDOR}"
             )
-    return tuple(vendor for vendor in GPU_SOURCES if vendor in chosen)
+    return tuple(vendor for vendor in VENDORS if vendor in chosen)
+
+
+def check_labels(labels: Mapping[str, object] | None) -> tuple[tuple[str, str], ...]:
+    """Names and values as text, in the order given."""
+    if labels is None:
+        return ()
+    checked = tuple((str(name), str(value)) for name, value in labels.items())
+    for name, value in checked:
+        if not name or len(name) > _LONGEST_LABEL or len(value) > _LONGEST_LABEL:
+            raise ValueError(
+                f"{name[:40]!r} is not a valid label. Names and values have 1 to {_LONGEST_LABEL} characters."
+            )
+    return checked
 
 
 def check_process_id(process_id: int | None) -> int:

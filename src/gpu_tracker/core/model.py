@@ -5,7 +5,7 @@ Bytes are bytes, times are seconds, counters stay counters. `None` means not kno
 
 from __future__ import annotations
 
-from .values import NamedTuple
+from .values import Generic, NamedTuple, Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,6 +16,19 @@ EXACT = "exact"  # a kernel or driver counter, or a kernel high-water mark
 SAMPLED = "sampled"  # the largest of the looks taken
 ESTIMATE = "estimate"  # derived, with the reason in the notes
 UNKNOWN = "unknown"
+
+
+class Parts(NamedTuple, Generic[Value]):
+    """One figure of the tracked process, of all its descendants, and of both together."""
+
+    main: Value
+    descendants: Value
+    combined: Value
+
+
+def add_parts(main: float, descendants: float) -> Parts[float]:
+    """Both together are the sum."""
+    return Parts(main, descendants, main + descendants)
 
 
 # ---- Readings: what one source said of one subject at one instant.
@@ -127,7 +140,7 @@ class GpuHighWater(NamedTuple):
     used_bytes: int
 
 
-class GpuLook(NamedTuple):
+class GpuReadings(NamedTuple):
     """All that one GPU source said in one tick."""
 
     at_seconds: float
@@ -187,6 +200,28 @@ class Allocation(NamedTuple):
     ram_source: str
 
 
+class Identity(NamedTuple):
+    """Which run this is, of which job, where in it. None is what there is not."""
+
+    name: str | None = None
+    """As the user calls the run."""
+    labels: tuple[tuple[str, str], ...] = ()
+    """The user's own words for it: names and values."""
+    boot_id: str | None = None
+    """Tells machines apart whose names are the same, and one from itself before a restart."""
+    node: str | None = None
+    """As the scheduler calls the machine."""
+    job: str | None = None
+    step: str | None = None
+    array_task: str | None = None
+    rank: int | None = None
+    """Of the process among those of a parallel job."""
+    local_rank: int | None = None
+    """Among those on this machine."""
+    world_size: int | None = None
+    """How many ranks there are."""
+
+
 class Header(NamedTuple):
     """Everything known when a recording begins."""
 
@@ -196,6 +231,7 @@ class Header(NamedTuple):
     pid: int
     host: str
     started_at: str
+    """Local time with milliseconds and the offset from UTC, as ISO 8601 writes it."""
     sleep_seconds: float
     allocation: Allocation
     source: str
@@ -203,6 +239,7 @@ class Header(NamedTuple):
     n_expected_cores: float
     gpu_uuids: tuple[str, ...] | None = None
     """The GPUs the user named, if any."""
+    identity: Identity = Identity()
 
 
 class Spread(NamedTuple):
@@ -251,12 +288,11 @@ class GpuPeaks(NamedTuple):
 
     uuid: str
     used_bytes: int | None = None
-    main_bytes: int | None = None
-    descendants_bytes: int | None = None
-    combined_bytes: int | None = None
-    utilization_percent: float | None = None
+    """Held by anybody."""
+    job_bytes: Parts[int | None] = Parts(None, None, None)
     basis: str = SAMPLED
-    """How the combined bytes were obtained."""
+    """How the job's combined bytes were obtained."""
+    utilization_percent: float | None = None
     grown_bytes: int | None = None
     """What the device held beyond what it held at the start, whoever it was."""
     power_watts: float | None = None
@@ -278,24 +314,16 @@ class GpuProcessPeak(NamedTuple):
 class Peaks(NamedTuple):
     """Everything that only grows, except the counters."""
 
-    main_ram: RamPeak = RamPeak()
-    descendants_ram: RamPeak = RamPeak()
-    combined_ram: RamPeak = RamPeak()
-    combined_ram_ceiling_bytes: int = 0
-    """What combined would be if nothing were shared: the truth lies between."""
+    ram: Parts[RamPeak] = Parts(RamPeak(), RamPeak(), RamPeak())
+    ram_ceiling_bytes: int = 0
+    """What combined RAM would be if nothing were shared: the truth lies between."""
     system_ram_bytes: int = 0
     limit_ram_bytes: int | None = None
-    main_threads: int = 0
-    descendants_threads: int = 0
-    combined_threads: int = 0
+    threads: Parts[int] = Parts(0, 0, 0)
     processes: int = 0
-    main_busiest: Busiest = Busiest()
-    descendants_busiest: Busiest = Busiest()
-    combined_busiest: Busiest = Busiest()
+    busiest: Parts[Busiest] = Parts(Busiest(), Busiest(), Busiest())
     system_busiest: Busiest = Busiest()
-    main_gpu_bytes: int = 0
-    descendants_gpu_bytes: int = 0
-    combined_gpu_bytes: int = 0
+    gpu_bytes: Parts[int] = Parts(0, 0, 0)
     system_gpu_bytes: int = 0
     gpu_utilization_sum_percent: float = 0.0
     """Of the devices that the job may use."""
@@ -323,29 +351,27 @@ class GpuSample(NamedTuple):
 
 
 class Sample(NamedTuple):
-    """One line of a recording: a window, with the counters so far."""
+    """One line of a recording: an interval, with the counters so far."""
 
     at_seconds: float
-    """Since the start of the recording, at the end of the window."""
-    looks: int
+    """Since the start of the recording, at the end of the interval."""
+    readings: int
+    """How often the tree was read in it."""
     late_seconds: float
-    """How late the latest look of the window was."""
-    main_cpu_seconds: float
-    descendants_cpu_seconds: float
+    """How late the latest of these readings was."""
+    cpu_seconds: Parts[float]
     system_cpu_seconds: float
-    main_ram_bytes: Spread
-    descendants_ram_bytes: Spread
-    combined_ram_bytes: Spread
+    ram_bytes: Parts[Spread]
     system_ram_bytes: int
     threads: int
     processes: int
-    gpus: tuple[GpuSample, ...]
-    gpu_counters: tuple[GpuCounters, ...]
-    peaks: Peaks
-    """As they stood at the end of the window."""
+    gpus: tuple[GpuSample, ...] = ()
+    gpu_counters: tuple[GpuCounters, ...] = ()
+    peaks: Peaks = Peaks()
+    """As they stood at the end of the interval."""
 
 
-class Mark(NamedTuple):
+class Event(NamedTuple):
     """Something that happened at one instant: a device found, a note to the user."""
 
     at_seconds: float
@@ -462,10 +488,9 @@ class Totals(NamedTuple):
     """All there is to say at one instant about everything since the start."""
 
     at_seconds: float = 0.0
-    main_cpu_seconds: float = 0.0
-    descendants_cpu_seconds: float = 0.0
+    cpu_seconds: Parts[float] = Parts(0.0, 0.0, 0.0)
     system_cpu_seconds: float = 0.0
-    looks: int = 0
+    readings: int = 0
     gpu_counters: tuple[GpuCounters, ...] = ()
     peaks: Peaks = Peaks()
 
@@ -485,7 +510,7 @@ class Recording(NamedTuple):
 
     header: Header
     samples: Sequence[Sample]
-    marks: tuple[Mark, ...]
+    events: tuple[Event, ...]
     end: End | None
     totals: Totals
     problems: Sequence[str] = ()
@@ -500,4 +525,4 @@ class Recording(NamedTuple):
     @property
     def gpus(self) -> tuple[Gpu, ...]:
         """The devices that were found."""
-        return tuple(mark.gpu for mark in self.marks if mark.gpu is not None)
+        return tuple(event.gpu for event in self.events if event.gpu is not None)

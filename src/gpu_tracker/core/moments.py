@@ -12,6 +12,12 @@ def write_moment(epoch_seconds: float, pattern: str) -> str:
     return time.strftime(pattern, time.localtime(second))
 
 
+def stamp_moment(epoch_seconds: float) -> str:
+    """As a header keeps it: `2026-01-31T12:00:00.123+01:00`."""
+    text = write_moment(epoch_seconds, "%Y-%m-%dT%H:%M:%S.%f%z")
+    return f"{text[:-2]}:{text[-2:]}"
+
+
 def parse_moment(text: str) -> float | None:
     """Seconds since 1970 of what a header says, or None if it has something else there."""
     from datetime import datetime

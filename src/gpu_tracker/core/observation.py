@@ -1,17 +1,13 @@
-"""What the machine and its GPUs are doing now: one look for people and scripts, not for a recording. Values only.
-
-It passes from the sampler to whoever asked as nested plain tuples; `encode` and `decode` are the two ends. Pure.
-"""
+"""What the machine and its GPUs are doing now, for people and scripts rather than for a recording. Values only. Pure."""
 
 from __future__ import annotations
 
-from .model import Gpu, GpuLook, GpuProcessReading, GpuReading
+from .model import Gpu, GpuProcessReading, GpuReading, GpuReadings
 from .values import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from typing import Any
 
 # Why a source does not answer.
 ABSENT = "absent"  # this machine has nothing that it could read
@@ -21,10 +17,8 @@ SLOW = "slow"  # it has not answered yet
 # Of the kinds of `sources.guard` the one that is nobody's fault: the device does not have such a figure.
 UNSUPPORTED = "unsupported"
 
-_VENDORS = {"nvidia": "NVIDIA", "amd": "AMD", "intel": "Intel", "apple": "Apple"}
 
-
-class MachineLook(NamedTuple):
+class MachineState(NamedTuple):
     """The whole machine."""
 
     cores: int
@@ -69,14 +63,14 @@ class Missing(NamedTuple):
     text: str
 
 
-class VendorLook(NamedTuple):
+class VendorState(NamedTuple):
     """All devices of one vendor."""
 
     vendor: str
     source: str | None = None
     """The source that reads them, if one does."""
     gpus: tuple[Gpu, ...] = ()
-    look: GpuLook | None = None
+    look: GpuReadings | None = None
     details: Mapping[str, Mapping[str, float | str]] = {}
     reasons: tuple[Reason, ...] = ()
     notes: tuple[str, ...] = ()
@@ -89,8 +83,8 @@ class Observation(NamedTuple):
     at_seconds: float
     """On the monotonic clock, for rates between two observations."""
     epoch_seconds: float
-    machine: MachineLook
-    vendors: tuple[VendorLook, ...] = ()
+    machine: MachineState
+    vendors: tuple[VendorState, ...] = ()
     holders: tuple[Holder, ...] = ()
 
 
@@ -122,11 +116,6 @@ class ObservedGpu(NamedTuple):
         return max(0, total - used - (self.reading.reserved_bytes or 0))
 
 
-def name_vendor(vendor: str) -> str:
-    """As the vendor writes it."""
-    return _VENDORS.get(vendor, vendor)
-
-
 def list_gpus(observation: Observation) -> tuple[ObservedGpu, ...]:
     """Every device, vendor by vendor, with what belongs to it."""
     holders = {holder.pid: holder for holder in observation.holders}
@@ -148,8 +137,8 @@ def list_notes(observation: Observation) -> tuple[str, ...]:
     return tuple(dict.fromkeys(texts))
 
 
-def _join(vendor: VendorLook, gpu: Gpu, holders: Mapping[int, Holder]) -> ObservedGpu:
-    look = vendor.look or GpuLook(0.0)
+def _join(vendor: VendorState, gpu: Gpu, holders: Mapping[int, Holder]) -> ObservedGpu:
+    look = vendor.look or GpuReadings(0.0)
     reading = next((device for device in look.devices if device.uuid == gpu.uuid), None)
     processes = sorted(
         (process for process in look.processes if process.uuid == gpu.uuid),
@@ -163,60 +152,4 @@ def _join(vendor: VendorLook, gpu: Gpu, holders: Mapping[int, Holder]) -> Observ
             ObservedProcess(process, holders.get(process.pid) or Holder(process.pid)) for process in processes
         ),
         {reason.figure: reason.text for reason in vendor.reasons if reason.uuid == gpu.uuid},
-    )
-
-
-# ---- Over the pipe.
-
-
-def encode(observation: Observation) -> Any:
-    """Plain values only."""
-    return _plain(observation)
-
-
-def decode(plain: Any) -> Observation:
-    """The same observation at the other end."""
-    at_seconds, epoch_seconds, machine, vendors, holders = plain
-    return Observation(
-        at_seconds,
-        epoch_seconds,
-        MachineLook(*machine),
-        tuple(_decode_vendor(*vendor) for vendor in vendors),
-        tuple(Holder(*holder) for holder in holders),
-    )
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, tuple):
-        return tuple(map(_plain, value))
-    return value
-
-
-def _decode_vendor(
-    vendor: str,
-    source: str | None,
-    gpus: Any,
-    look: Any,
-    details: Any,
-    reasons: Any,
-    notes: tuple[str, ...],
-    missing: Any,
-) -> VendorLook:
-    return VendorLook(
-        vendor,
-        source,
-        tuple(Gpu(*gpu) for gpu in gpus),
-        None if look is None else _decode_look(*look),
-        details,
-        tuple(Reason(*reason) for reason in reasons),
-        notes,
-        tuple(Missing(*one) for one in missing),
-    )
-
-
-def _decode_look(at_seconds: float, devices: Any, processes: Any, _high_waters: Any) -> GpuLook:
-    return GpuLook(
-        at_seconds,
-        tuple(GpuReading(*device) for device in devices),
-        tuple(GpuProcessReading(*process) for process in processes),
     )

@@ -11,8 +11,19 @@ from operator import itemgetter
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Generic as Generic
     from typing import NamedTuple as NamedTuple
+    from typing import TypeVar
+
+    Value = TypeVar("Value")
 else:
+    Value = None
+
+    class Generic:
+        """Says something to type checkers only."""
+
+        def __class_getitem__(cls, _):
+            return object
 
     class _ValueType(type):
         """Turns the annotations of a class body into the places of a tuple."""

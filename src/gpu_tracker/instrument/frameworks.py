@@ -115,8 +115,8 @@ _READERS: tuple[Callable[[Mapping[str, Any]], Iterator[FrameworkReading]], ...] 
 class FrameworkWatch:
     """Writes what the frameworks say where the sampler finds it, once a second and at the end."""
 
-    def __init__(self, place: str, *, was_running_before: bool) -> None:
-        self._path = name_file(place, FRAMEWORKS_SUFFIX)
+    def __init__(self, mailbox: str, *, was_running_before: bool) -> None:
+        self._path = name_file(mailbox, FRAMEWORKS_SUFFIX)
         before = read_frameworks(sys.modules) if was_running_before else []
         self._peaks_before = {(one.framework, one.device): one for one in before}
         self._writing = allocate_lock()

@@ -1,6 +1,6 @@
 """The memory of this process, as the kernel tells it: what is resident, and the most that ever was.
 
-The kernel keeps one high-water mark per process. A region that wants its own peak resets it; what it said before is kept
+The kernel keeps one high-water high_water per process. A region that wants its own peak resets it; what it said before is kept
 here, for whoever needs to know how large the process ever was.
 """
 
@@ -12,12 +12,12 @@ _STATUS_PATH = "/proc/self/status"
 _CLEAR_PATH = "/proc/self/clear_refs"
 
 _kept_bytes = -1
-# The mark when the tracker of a place began: what is not above it may be older than the tracking.
+# The high_water when the tracker of a mailbox began: what is not above it may be older than the tracking.
 _floors: dict[str, int] = {}
 
 
 def read_own_memory() -> tuple[int, int]:
-    """Resident bytes and the high-water mark; -1 where they cannot be read."""
+    """Resident bytes and the high-water high_water; -1 where they cannot be read."""
     # Nothing is kept open: the job may close any descriptor and use its number for a file of its own.
     try:
         fd = os.open(_STATUS_PATH, os.O_RDONLY)
@@ -30,8 +30,8 @@ def read_own_memory() -> tuple[int, int]:
     return _find_kib(status, b"\nVmRSS:"), _find_kib(status, b"\nVmHWM:")
 
 
-def reset_mark() -> bool:
-    """Set the mark to what is resident now; whether it could be done."""
+def reset_high_water() -> bool:
+    """Set the high_water to what is resident now; whether it could be done."""
     try:
         fd = os.open(_CLEAR_PATH, os.O_WRONLY)
         try:
@@ -40,29 +40,29 @@ def reset_mark() -> bool:
             os.close(fd)
     except OSError:
         return False
-    _floors.clear()  # from now on the mark is younger than any tracker
+    _floors.clear()  # from now on the high_water is younger than any tracker
     return True
 
 
-def keep_mark(mark_bytes: int) -> None:
-    """Remember a mark that is about to be reset."""
+def keep_high_water(high_water_bytes: int) -> None:
+    """Remember a high_water that is about to be reset."""
     global _kept_bytes
-    _kept_bytes = max(_kept_bytes, mark_bytes)
+    _kept_bytes = max(_kept_bytes, high_water_bytes)
 
 
 def find_kept_bytes() -> int:
-    """The largest mark that was kept; -1 if it was never reset."""
+    """The largest high_water that was kept; -1 if it was never reset."""
     return _kept_bytes
 
 
-def note_start(place: str) -> None:
+def note_start(mailbox: str) -> None:
     """A tracker begins."""
-    _floors[place] = read_own_memory()[1]
+    _floors[mailbox] = read_own_memory()[1]
 
 
-def is_since_start(place: str, mark_bytes: int) -> bool:
-    """Whether a mark was certainly reached after the tracker of that place began."""
-    return mark_bytes > _floors.get(place, 0)
+def is_since_start(mailbox: str, high_water_bytes: int) -> bool:
+    """Whether a high_water was certainly reached after the tracker of that mailbox began."""
+    return high_water_bytes > _floors.get(mailbox, 0)
 
 
 def forget_starts() -> None:
@@ -71,7 +71,7 @@ def forget_starts() -> None:
 
 
 def forget_after_fork() -> None:
-    """A forked child's mark begins with its birth."""
+    """A forked child's high_water begins with its birth."""
     global _kept_bytes
     _kept_bytes = -1
     _floors.clear()

@@ -9,20 +9,20 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-PLACE_VARIABLE = "GPU_TRACKER_REGIONS"
-BOARD_SUFFIX = ".board"
+MAILBOX_VARIABLE = "GPU_TRACKER_MAILBOX"
+REGIONS_SUFFIX = ".regions"
 METRICS_SUFFIX = ".metrics"
 METRICS_BYTES = 4_000_000  # then the next file is begun
 FRAMEWORKS_SUFFIX = ".frameworks"
 UNFINISHED_SUFFIX = ".new"
-_SUFFIXES = (BOARD_SUFFIX, METRICS_SUFFIX, FRAMEWORKS_SUFFIX, UNFINISHED_SUFFIX)
+_SUFFIXES = (REGIONS_SUFFIX, METRICS_SUFFIX, FRAMEWORKS_SUFFIX, UNFINISHED_SUFFIX)
 
 _PREFIX = "gpu-tracker-"
 _NEVER = (0, 0)  # the time of the last change as long as there was none
 _PARENTS = ("/dev/shm", "/tmp", "/var/tmp")  # noqa: S108 - a directory of our own is made there, for us alone
 
 
-def choose_place(environment: Mapping[str, str]) -> str | None:
+def choose_mailbox(environment: Mapping[str, str]) -> str | None:
     """A name that nobody has yet, where there is room; None if there is nowhere."""
     for parent in (*_PARENTS, environment.get("TMPDIR") or ""):
         if os.access(parent, os.W_OK | os.X_OK):
@@ -30,19 +30,19 @@ def choose_place(environment: Mapping[str, str]) -> str | None:
     return None
 
 
-def put_inside(place: str, outer: str | None) -> str:
-    """What the variable says of a place: it, and those of the trackers around."""
-    return place if outer is None else f"{place}{os.pathsep}{outer}"
+def put_inside(mailbox: str, outer: str | None) -> str:
+    """What the variable says of a mailbox: it, and those of the trackers around."""
+    return mailbox if outer is None else f"{mailbox}{os.pathsep}{outer}"
 
 
-def find_innermost(places: str) -> str:
+def find_innermost(mailboxes: str) -> str:
     """Where what a process says is to go."""
-    return places.partition(os.pathsep)[0]
+    return mailboxes.partition(os.pathsep)[0]
 
 
-def name_file(place: str, suffix: str) -> str:
+def name_file(mailbox: str, suffix: str) -> str:
     """A new file there, called after the process that writes it and where its number is valid."""
-    return f"{place}/{os.getpid()}-{find_namespace()}-{os.urandom(4).hex()}{suffix}"
+    return f"{mailbox}/{os.getpid()}-{find_namespace()}-{os.urandom(4).hex()}{suffix}"
 
 
 def find_namespace() -> int:
@@ -73,7 +73,7 @@ def is_over(name: str, namespace: int) -> bool:
     return False
 
 
-def make_place(path: str) -> int | None:
+def make_mailbox(path: str) -> int | None:
     """The directory, that only its owner may enter, and its lock. The sampler makes it, and keeps the lock while it lives."""
     try:
         os.mkdir(f"{path}{UNFINISHED_SUFFIX}", 0o700)
@@ -95,7 +95,7 @@ def has_word(path: str) -> bool:
 
 
 def remove_leftovers(path: str) -> None:
-    """Throw away, beside this place, those whose sampler was killed together with its tracker: their locks are free."""
+    """Throw away, beside this mailbox, those whose sampler was killed together with its tracker: their locks are free."""
     parent = os.path.dirname(path)
     names = os.listdir(parent) if parent in _PARENTS else []
     for name in names:
@@ -108,14 +108,14 @@ def remove_leftovers(path: str) -> None:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 # What is ours nobody can have swapped for something else.
                 if os.fstat(lock).st_uid == os.geteuid():
-                    remove_place(f"{parent}/{name}")
+                    remove_mailbox(f"{parent}/{name}")
             except OSError:
                 pass  # in use
             finally:
                 os.close(lock)
 
 
-def remove_place(path: str) -> None:
+def remove_mailbox(path: str) -> None:
     """Throw a directory away, with the files that were made here and nothing else."""
     try:
         for name in os.listdir(path):

@@ -11,7 +11,7 @@ import os
 import struct
 
 from ..core.values import NamedTuple
-from .mailbox import BOARD_SUFFIX, name_file
+from .mailbox import REGIONS_SUFFIX, name_file
 
 MOST_REGIONS = 1000
 MOST_SLOTS = 64
@@ -20,7 +20,7 @@ _MAGIC = b"gpu-trk2"
 
 _HEADER = struct.Struct("<8sIi")  # magic, pid, number of regions
 _N_REGIONS_OFFSET = 12
-_MARK_OFFSET = 16
+_HIGH_WATER_OFFSET = 16
 _SLOTS_OFFSET = 64
 _RECORDS_OFFSET = _SLOTS_OFFSET + 4 * MOST_SLOTS
 _RECORD_BYTES = 256
@@ -53,12 +53,12 @@ class Numbers(NamedTuple):
     """How many calls here were measured by themselves."""
 
 
-class BoardWriter:
+class SharedFileWriter:
     """The job's side. Not safe for threads by itself: whoever marks regions holds a lock."""
 
-    def __init__(self, place: str) -> None:
+    def __init__(self, mailbox: str) -> None:
         self.pid = os.getpid()
-        self.path = name_file(place, BOARD_SUFFIX)
+        self.path = name_file(mailbox, REGIONS_SUFFIX)
         fd = os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600)
         try:
             os.truncate(fd, FILE_BYTES)
@@ -66,7 +66,7 @@ class BoardWriter:
         finally:
             os.close(fd)
         self.slots = memoryview(self.memory)[_SLOTS_OFFSET:_RECORDS_OFFSET].cast("i")
-        self._n_regions = self._mark_bytes = 0
+        self._n_regions = self._high_water_bytes = 0
         _HEADER.pack_into(self.memory, 0, _MAGIC, self.pid, 0)
 
     def add_region(self, parent: int, name: str) -> int:
@@ -81,11 +81,11 @@ class BoardWriter:
         struct.pack_into("<i", self.memory, _N_REGIONS_OFFSET, self._n_regions)
         return self._n_regions
 
-    def keep_mark(self, mark_bytes: int) -> None:
+    def keep_high_water(self, high_water_bytes: int) -> None:
         """The kernel's high-water mark of this process, which is about to be reset; the largest one stays."""
-        if mark_bytes > self._mark_bytes:
-            self._mark_bytes = mark_bytes
-            struct.pack_into("<q", self.memory, _MARK_OFFSET, mark_bytes)
+        if high_water_bytes > self._high_water_bytes:
+            self._high_water_bytes = high_water_bytes
+            struct.pack_into("<q", self.memory, _HIGH_WATER_OFFSET, high_water_bytes)
 
 
 def find_numbers_offset(number: int) -> int:
@@ -93,7 +93,7 @@ def find_numbers_offset(number: int) -> int:
     return _RECORDS_OFFSET + (number - 1) * _RECORD_BYTES + _NUMBERS_OFFSET
 
 
-class BoardReader:
+class SharedFileReader:
     """The sampler's side."""
 
     def __init__(self, path: str) -> None:
@@ -128,10 +128,10 @@ class BoardReader:
             for number in range(1, min(count, MOST_REGIONS) + 1)
         }
 
-    def read_mark(self) -> int:
+    def read_high_water(self) -> int:
         """The largest high-water mark that the process kept; 0 if it never reset it."""
-        (mark_bytes,) = struct.unpack_from("<q", self._memory, _MARK_OFFSET)
-        return int(mark_bytes)
+        (high_water_bytes,) = struct.unpack_from("<q", self._memory, _HIGH_WATER_OFFSET)
+        return int(high_water_bytes)
 
     def find_path(self, number: int) -> tuple[str, ...]:
         """The names from the outermost region to this one."""

@@ -12,12 +12,19 @@ import time
 from _thread import RLock
 from contextvars import ContextVar
 
-from .high_water import find_kept_bytes, is_since_start, keep_mark, read_own_memory, reset_mark
-from .shared_file import MOST_SLOTS, NUMBERS, BoardWriter, find_numbers_offset
+from .high_water import find_kept_bytes, is_since_start, keep_high_water, read_own_memory, reset_high_water
+from .shared_file import MOST_SLOTS, NUMBERS, SharedFileWriter, find_numbers_offset
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ..api.regions import region
+    from typing import Protocol
+
+    class Region(Protocol):
+        """Whose calls are counted."""
+
+        name: str
+        exact_peak: bool
+
 
 # The clock of the process's CPU time costs as much as everything else: calls shorter than this share one reading.
 _CPU_EVERY_NS = 10_000
@@ -79,7 +86,6 @@ class _Frame:
     """One call of a region that has not ended."""
 
     __slots__ = (
-        "board",
         "cpu_ns",
         "entered_ns",
         "high_water_bytes",
@@ -92,11 +98,12 @@ class _Frame:
         "owner",
         "record",
         "slot",
+        "stack",
     )
 
-    def __init__(self, owner: region, board: Board, record: _Record, outer: _Frame | None) -> None:
+    def __init__(self, owner: Region, stack: RegionStack, record: _Record, outer: _Frame | None) -> None:
         self.owner = owner
-        self.board = board
+        self.stack = stack
         self.record = record
         self.outer = outer
         self.is_open = True
@@ -111,13 +118,13 @@ class _Frame:
 current: ContextVar[_Frame | None] = ContextVar("gpu_tracker_region", default=None)
 
 
-class Board:
+class RegionStack:
     """All regions of this process, for one tracker."""
 
-    def __init__(self, places: str) -> None:
-        place, *self._outer_places = places.split(os.pathsep)
-        self._writer = BoardWriter(place)
-        self._keepers = {place: self._writer}
+    def __init__(self, mailboxes: str) -> None:
+        mailbox, *self._outer_mailboxes = mailboxes.split(os.pathsep)
+        self._writer = SharedFileWriter(mailbox)
+        self._keepers = {mailbox: self._writer}
         self._memory = self._writer.memory
         self._slots = self._writer.slots
         self._lock = RLock()  # a signal handler may enter a region while its thread is entering another
@@ -127,17 +134,17 @@ class Board:
         self._cpu_ns = time.process_time_ns()
         self._cpu_read_ns = 0
         self._ram_ns = self._ram_due_ns = 0
-        self._rss_bytes = self._mark_bytes = self._high_water_bytes = -1
+        self._rss_bytes = self._high_water_bytes_now = self._high_water_bytes = -1
         self._exact_peaks: dict[_Frame, int] = {}
         self.is_closed = False
 
-    def enter(self, owner: region) -> None:
+    def enter(self, owner: Region) -> None:
         """The call of a region begins."""
         outer = current.get()
         while outer is not None and not outer.is_open:
             outer = outer.outer
         with self._lock:
-            is_inside = outer is not None and outer.board is self
+            is_inside = outer is not None and outer.stack is self
             frame = self._make_frame(owner, outer, is_inside)
             if frame is None:
                 return
@@ -175,7 +182,7 @@ class Board:
         with self._lock:
             self._share_cpu(now)
             frame.is_open = False
-            around = outer if outer is not None and outer.board is self else None
+            around = outer if outer is not None and outer.stack is self else None
             innermost = self._innermost
             if around is None:
                 innermost.remove(frame)
@@ -193,7 +200,7 @@ class Board:
         if current.get() is frame:
             current.set(outer)
 
-    def _make_frame(self, owner: region, outer: _Frame | None, is_inside: bool) -> _Frame | None:
+    def _make_frame(self, owner: Region, outer: _Frame | None, is_inside: bool) -> _Frame | None:
         """A new call; None if there are too many regions."""
         name = owner.name
         if outer is None:
@@ -222,7 +229,7 @@ class Board:
             self.is_closed = True
             if find_kept_bytes() >= 0:
                 self._read_ram(time.monotonic_ns())
-                self._keep_mark()
+                self._keep_high_water()
 
     def _add_up(self, frame: _Frame, now_ns: int, around: _Frame | None) -> None:
         record = frame.record
@@ -262,40 +269,40 @@ class Board:
     def _begin_exactly(self, frame: _Frame, now_ns: int) -> None:
         """Let the kernel's mark begin anew with this call; where that cannot be, it is a call like any other."""
         self._read_ram(now_ns)
-        self._keep_mark()
-        if self._mark_bytes >= 0 and reset_mark():
+        self._keep_high_water()
+        if self._high_water_bytes_now >= 0 and reset_high_water():
             self._exact_peaks[frame] = self._rss_bytes
 
     def _end_exactly(self, frame: _Frame, now_ns: int) -> None:
         """The mark is the peak of this call, and a part of what those around it have held."""
         self._read_ram(now_ns)
-        self._keep_mark()
+        self._keep_high_water()
         peak = self._exact_peaks.pop(frame)
-        if self._mark_bytes < 0:
+        if self._high_water_bytes_now < 0:
             return
         frame.record.exact_calls += 1
         step: _Frame | None = frame
-        while step is not None and step.board is self:
+        while step is not None and step.stack is self:
             if step.is_open or step is frame:
                 step.record.inside_ram_bytes = max(step.record.inside_ram_bytes, peak)
             step = step.outer
 
-    def _keep_mark(self) -> None:
+    def _keep_high_water(self) -> None:
         """Whoever needs the mark takes note of it: the calls that are measured by it, and all trackers."""
-        mark = self._mark_bytes
-        keep_mark(mark)
+        mark = self._high_water_bytes_now
+        keep_high_water(mark)
         # A copy, because a signal handler may enter a region meanwhile.
         for frame, peak in tuple(self._exact_peaks.items()):
             self._exact_peaks[frame] = max(peak, mark)
-        while self._outer_places:
-            place = self._outer_places.pop()
+        while self._outer_mailboxes:
+            mailbox = self._outer_mailboxes.pop()
             try:
-                self._keepers[place] = BoardWriter(place)
+                self._keepers[mailbox] = SharedFileWriter(mailbox)
             except (OSError, ValueError):
                 continue  # that tracker has gone, or there is no room
-        for place, writer in self._keepers.items():
-            if is_since_start(place, mark):
-                writer.keep_mark(mark)
+        for mailbox, writer in self._keepers.items():
+            if is_since_start(mailbox, mark):
+                writer.keep_high_water(mark)
 
     def _publish(self, record: _Record) -> None:
         NUMBERS.pack_into(
@@ -355,6 +362,6 @@ class Board:
         """Resident memory of this process and the kernel's high-water mark; -1 where they cannot be read."""
         self._ram_ns = now_ns
         self._ram_due_ns = max(self._ram_due_ns, now_ns - _RAM_CREDIT_NS) + _RAM_EVERY_NS
-        self._rss_bytes, self._mark_bytes = read_own_memory()
+        self._rss_bytes, self._high_water_bytes_now = read_own_memory()
         # As it would be if it had never been reset.
-        self._high_water_bytes = max(self._mark_bytes, find_kept_bytes())
+        self._high_water_bytes = max(self._high_water_bytes_now, find_kept_bytes())

@@ -9,14 +9,14 @@ from ..core.model import Recording
 from .lazy import WRONG_DATA, decode_line, parse
 from .lines import LONGEST_LINE_BYTES, open_path
 from .reader import load, read_header
-from .schema import decode_end, decode_mark
+from .schema import decode_end, decode_event
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from typing import BinaryIO
 
-    from ..core.model import Mark, Peaks
+    from ..core.model import Event, Peaks
 
 _CHUNK_BYTES = 2**15
 
@@ -49,20 +49,22 @@ def _look(file: BinaryIO, path: str) -> Recording:
     if not last.startswith(b'{"end"'):
         raise ValueError(last)
     end = decode_line(last, decode_end)
-    marks = _decode_marks(lines)
-    if len(head) == _CHUNK_BYTES and _may_lack_some(marks, end.totals.peaks):
-        marks = _decode_marks(_walk(file, path))
-    return Recording(header, (), marks, end, end.totals)
+    events = _decode_events(lines)
+    if len(head) == _CHUNK_BYTES and _may_lack_some(events, end.totals.peaks):
+        events = _decode_events(_walk(file, path))
+    return Recording(header, (), events, end, end.totals)
 
 
-def _decode_marks(lines: Iterable[bytes]) -> tuple[Mark, ...]:
-    return tuple(decode_line(line, decode_mark) for line in lines if line.startswith(b'{"mark"'))
+def _decode_events(lines: Iterable[bytes]) -> tuple[Event, ...]:
+    return tuple(decode_line(line, decode_event) for line in lines if line.startswith(b'{"event"'))
 
 
-def _may_lack_some(marks: tuple[Mark, ...], peaks: Peaks) -> bool:
-    """Whether marks that come later matter: of devices whose driver was slow, or that a device's growth is the job's."""
-    known = {mark.gpu.uuid for mark in marks if mark.gpu is not None}
-    return any(gpu.uuid not in known or (gpu.grown_bytes and not gpu.combined_bytes) for gpu in peaks.gpus)
+def _may_lack_some(events: tuple[Event, ...], peaks: Peaks) -> bool:
+    """Whether events that come later matter: of devices whose driver was slow, or that a device's growth is the job's."""
+    known = {event.gpu.uuid for event in events if event.gpu is not None}
+    return any(
+        gpu.uuid not in known or (gpu.grown_bytes and not gpu.job_bytes.combined) for gpu in peaks.gpus
+    )
 
 
 def _read_last_line(fd: int) -> bytes:

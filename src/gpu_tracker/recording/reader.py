@@ -19,9 +19,9 @@ from .lines import LineFile, open_descriptor, open_path
 from .schema import (
     VERSION,
     decode_end,
+    decode_event,
     decode_framework,
     decode_header,
-    decode_mark,
     decode_process,
     decode_region,
 )
@@ -31,13 +31,13 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from ..core.model import End, Header, Mark
+    from ..core.model import End, Event, Header
 
 _DIGITS = b"0123456789"
 _METRICS = b'{"metrics":'
 _REGION = b'{"region":{"pid":'
 _REGION_KEY_END = b',"calls":'
-_LOOKS = re.compile(rb'"looks":\s*(\d{1,18})')
+_READINGS = re.compile(rb'"readings":\s*(\d{1,18})')
 # Files of ours have a few dozen shapes; one that has a new one in every line must not fill the memory.
 _MOST_SHAPES = 10_000
 _LINES_AT_ONCE = 1000
@@ -94,7 +94,7 @@ class _Scan:
         self._file = file
         self._damage = Damage()
         self._header: Header | None = None
-        self._marks: list[Mark] = []
+        self._events: list[Event] = []
         self._end: End | None = None
         self._regions: dict[bytes | tuple[int, tuple[str, ...]], tuple[int, bytes]] = {}
         self._processes: dict[tuple[int, float], tuple[int, bytes]] = {}
@@ -135,10 +135,10 @@ class _Scan:
                 self.grown_offsets.append(offset)
             if line.endswith(b"\n") and len(self.shapes) < _MOST_SHAPES:
                 self.shapes[line.translate(None, _DIGITS)] = has_peaks
-        elif kind == "mark":
-            mark = decode_mark(data)
-            check(mark)
-            self._marks.append(mark)
+        elif kind == "event":
+            event = decode_event(data)
+            check(event)
+            self._events.append(event)
         elif kind == "region":
             self._regions[data["pid"], tuple(data["path"])] = offset, line
         elif kind == "metrics":
@@ -164,16 +164,16 @@ class _Scan:
         samples = SampleLines(self._file, self.sample_offsets, self.grown_offsets, self._damage)
         totals = self._end.totals if self._end else self._totals_so_far(samples)
         return Recording(
-            self._header,
-            samples,
-            tuple(self._marks),
-            self._end,
-            totals,
-            self._damage,
-            LastLines(self._regions, decode_region, self._damage),
-            MetricLines(self._file, self._metric_offsets, self._damage),
-            LastLines(self._processes, decode_process, self._damage),
-            LastLines(self._frameworks, decode_framework, self._damage),
+            header=self._header,
+            samples=samples,
+            events=tuple(self._events),
+            end=self._end,
+            totals=totals,
+            problems=self._damage,
+            regions=LastLines(self._regions, decode_region, self._damage),
+            metrics=MetricLines(self._file, self._metric_offsets, self._damage),
+            processes=LastLines(self._processes, decode_process, self._damage),
+            frameworks=LastLines(self._frameworks, decode_framework, self._damage),
         )
 
     def _totals_so_far(self, samples: SampleLines) -> Totals:
@@ -182,21 +182,20 @@ class _Scan:
         if last is None:
             return Totals()
         return Totals(
-            last.at_seconds,
-            last.main_cpu_seconds,
-            last.descendants_cpu_seconds,
-            last.system_cpu_seconds,
-            self._count_looks(),
-            last.gpu_counters,
-            last.peaks,
+            at_seconds=last.at_seconds,
+            cpu_seconds=last.cpu_seconds,
+            system_cpu_seconds=last.system_cpu_seconds,
+            readings=self._count_readings(),
+            gpu_counters=last.gpu_counters,
+            peaks=last.peaks,
         )
 
-    def _count_looks(self) -> int:
+    def _count_readings(self) -> int:
         lines = self._file.read_back(self.sample_offsets)
-        looks = 0
+        readings = 0
         while some := list(islice(lines, _LINES_AT_ONCE)):
-            looks += sum(map(int, _LOOKS.findall(b"".join(some))))
-        return looks
+            readings += sum(map(int, _READINGS.findall(b"".join(some))))
+        return readings
 
 
 def read_header(kind: str, data: dict[str, Any], name: str) -> Header:

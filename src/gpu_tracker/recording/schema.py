@@ -1,12 +1,12 @@
 """The lines of a recording: values ↔ plain JSON data. The one place that knows how a line looks.
 
-Version 1. A file is a header line, then samples and marks as they come, then an end line; each line is an
+Version 1. A file is a header line, then samples and events as they come, then an end line; each line is an
 object with one of the keys below. Whoever changes a line raises VERSION and teaches `decode_line` the old one.
 
     {"header": {...}}   once, first
     {"sample": {...}}   one window; counters since the start; `peaks` holds those that have grown since the
                         sample before, so that any prefix of the file is a full report
-    {"mark": {...}}     a device was found, or a note for the user
+    {"event": {...}}     a device was found, or a note for the user
     {"region": {...}}   all calls so far of one region in one process; the last line for it counts
     {"metrics": {...}}  numbers that the job logged, a column each
     {"process": {...}}  one process of the job; the last line for it counts
@@ -20,6 +20,7 @@ from ..core.model import (
     Allocation,
     Busiest,
     End,
+    Event,
     FrameworkMemory,
     Gpu,
     GpuCounters,
@@ -27,59 +28,57 @@ from ..core.model import (
     GpuProcessPeak,
     GpuSample,
     Header,
-    Mark,
+    Identity,
     MetricRow,
-    MetricTotals,
+    Parts,
     Peaks,
     ProcessTotals,
     RamPeak,
-    Recording,
     RegionTotals,
     Sample,
     Spread,
     Totals,
+    add_parts,
 )
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from typing import Any
 
 VERSION = 1
 
-_RAM_PEAKS = ("main_ram", "descendants_ram", "combined_ram")
+_NOTHING = Spread(0, 0, 0)
 NO_NUMBERS = ("nan", "inf", "-inf")
-_LISTS = {"gpus": GpuPeaks, "gpu_processes": GpuProcessPeak}
-_BUSIEST = ("main_busiest", "descendants_busiest", "combined_busiest", "system_busiest")
 
 
 # ---- Encoding.
 
 
 def encode_header(header: Header) -> dict[str, Any]:
-    """All fields by name."""
+    """All fields by name; of the identity those that there are."""
+    identity = header.identity
+    known = {name: value for name, value in identity._asdict().items() if value not in (None, ())}
     return {
         **header._asdict(),
         "command": list(header.command),
         "allocation": header.allocation._asdict(),
         "gpu_uuids": None if header.gpu_uuids is None else list(header.gpu_uuids),
+        "identity": {**known, **({"labels": dict(identity.labels)} if identity.labels else {})},
     }
 
 
 def encode_sample(sample: Sample, written_peaks: Peaks) -> dict[str, Any]:
     """A line as short as it can be while still readable: there may be tens of thousands."""
-    ram = [sample.main_ram_bytes, sample.descendants_ram_bytes, sample.combined_ram_bytes]
+    ram = list(sample.ram_bytes)
     if ram[0] == ram[2] and not ram[1].high:  # nobody but the root: once is enough
         del ram[1:]
+    main, descendants, _ = sample.cpu_seconds
     line: dict[str, Any] = {
         "at": _short(sample.at_seconds),
-        "looks": sample.looks,
+        "readings": sample.readings,
         "late": _short(round(sample.late_seconds, 4)),
-        "cpu": [
-            _short(sample.main_cpu_seconds),
-            _short(sample.descendants_cpu_seconds),
-            _short(sample.system_cpu_seconds),
-        ],
+        "cpu": [_short(main), _short(descendants), _short(sample.system_cpu_seconds)],
         "ram": [_encode_spread(spread) for spread in ram],
         "system_ram": sample.system_ram_bytes,
         "threads": sample.threads,
@@ -88,7 +87,7 @@ def encode_sample(sample: Sample, written_peaks: Peaks) -> dict[str, Any]:
     if sample.gpus:
         # Without their names: they come in the order of `peaks.gpus`.
         line["gpus"] = [_encode_gpu_sample(gpu) for gpu in sample.gpus]
-        line["gpu_counters"] = [values for _, *values in _encode_counters(sample.gpu_counters)]
+        line["gpu_counters"] = [_to_lists(gpu[1:]) for gpu in sample.gpu_counters]
     peaks = encode_peaks(sample.peaks, written_peaks)
     if peaks:
         line["peaks"] = peaks
@@ -97,28 +96,24 @@ def encode_sample(sample: Sample, written_peaks: Peaks) -> dict[str, Any]:
 
 def encode_peaks(peaks: Peaks, known: Peaks) -> dict[str, Any]:
     """The fields that differ from those known."""
-    changed: dict[str, Any] = {}
-    for name, value in peaks._asdict().items():
-        if value == getattr(known, name):
-            continue
-        if name in _LISTS:
-            changed[name] = [list(item) for item in value]
-        elif name in _BUSIEST:
-            changed[name] = [_short(value.cpu_seconds), _short(value.wall_seconds)]
-        elif isinstance(value, tuple):
-            changed[name] = list(value)
-        else:
-            changed[name] = value
-    return changed
+    return {
+        name: _to_lists(value) for name, value in peaks._asdict().items() if value != getattr(known, name)
+    }
 
 
-def encode_mark(mark: Mark) -> dict[str, Any]:
+def _to_lists(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return [_to_lists(item) for item in value]
+    return _short(value) if isinstance(value, float) else value
+
+
+def encode_event(event: Event) -> dict[str, Any]:
     """What happened, without the fields that do not apply."""
-    line: dict[str, Any] = {"at": _short(mark.at_seconds), "kind": mark.kind}
-    if mark.text:
-        line["text"] = mark.text
-    if mark.gpu is not None:
-        line["gpu"] = mark.gpu._asdict()
+    line: dict[str, Any] = {"at": _short(event.at_seconds), "kind": event.kind}
+    if event.text:
+        line["text"] = event.text
+    if event.gpu is not None:
+        line["gpu"] = event.gpu._asdict()
     return line
 
 
@@ -153,13 +148,6 @@ def _decode_number(value: float | str) -> float:
     return value if type(value) is float else float(value)
 
 
-def encode_metric_totals(totals: MetricTotals) -> dict[str, Any]:
-    """All fields by name."""
-    return {
-        name: _encode_number(value) if name == "last" else value for name, value in totals._asdict().items()
-    }
-
-
 def encode_process(process: ProcessTotals) -> dict[str, Any]:
     """All fields by name."""
     return {
@@ -181,7 +169,8 @@ def encode_totals(totals: Totals) -> dict[str, Any]:
     """Everything since the start."""
     return {
         **totals._asdict(),
-        "gpu_counters": _encode_counters(totals.gpu_counters),
+        "cpu_seconds": list(totals.cpu_seconds),
+        "gpu_counters": _to_lists(totals.gpu_counters),
         "peaks": encode_peaks(totals.peaks, Peaks()),
     }
 
@@ -203,16 +192,6 @@ def _encode_gpu_sample(sample: GpuSample) -> list[Any]:
     return values
 
 
-def _encode_counters(counters: tuple[GpuCounters, ...]) -> list[list[Any]]:
-    return [
-        [
-            *(_short(value) if isinstance(value, float) else value for value in gpu[:-1]),
-            [[reason, _short(seconds)] for reason, seconds in gpu.limited_seconds],
-        ]
-        for gpu in counters
-    ]
-
-
 def _short(number: float) -> float:
     """Nine digits: a microsecond in a quarter of an hour, a hundredth of a second in a month."""
     return float(f"{number:.9g}")
@@ -223,66 +202,73 @@ def _short(number: float) -> float:
 
 def decode_header(data: dict[str, Any]) -> Header:
     """A header of this version."""
-    named = data["gpu_uuids"]
+    named, identity = data["gpu_uuids"], data["identity"]
     return Header(
         **{
             **data,
             "command": tuple(str(word) for word in data["command"]),
             "allocation": Allocation(**data["allocation"]),
             "gpu_uuids": None if named is None else tuple(named),
+            "identity": Identity(**{**identity, "labels": tuple(identity.get("labels", {}).items())}),
         }
     )
 
 
 def decode_sample(data: dict[str, Any], peaks_before: Peaks) -> Sample:
     """A sample, given the peaks of the sample before it."""
-    main_cpu, descendants_cpu, system_cpu = data["cpu"]
+    main, descendants, system = data["cpu"]
     ram = [_decode_spread(spread) for spread in data["ram"]]
     if len(ram) == 1:
-        ram = [ram[0], Spread(0, 0, 0), ram[0]]
-    main, descendants, combined = ram
+        ram = [ram[0], _NOTHING, ram[0]]
     peaks = decode_peaks(data["peaks"], peaks_before) if "peaks" in data else peaks_before
     uuids = [gpu.uuid for gpu in peaks.gpus]
+    counters = zip(uuids, data.get("gpu_counters", ()), strict=False)
     return Sample(
-        data["at"],
-        data["looks"],
-        data["late"],
-        main_cpu,
-        descendants_cpu,
-        system_cpu,
-        main,
-        descendants,
-        combined,
-        data["system_ram"],
-        data["threads"],
-        data["processes"],
-        tuple(GpuSample(uuid, *values) for uuid, values in zip(uuids, data.get("gpus", ()), strict=False)),
-        _decode_counters(
-            [uuid, *values] for uuid, values in zip(uuids, data.get("gpu_counters", ()), strict=False)
+        at_seconds=data["at"],
+        readings=data["readings"],
+        late_seconds=data["late"],
+        cpu_seconds=add_parts(main, descendants),
+        system_cpu_seconds=system,
+        ram_bytes=Parts(*ram),
+        system_ram_bytes=data["system_ram"],
+        threads=data["threads"],
+        processes=data["processes"],
+        gpus=tuple(
+            GpuSample(uuid, *values) for uuid, values in zip(uuids, data.get("gpus", ()), strict=False)
         ),
-        peaks,
+        gpu_counters=_decode_counters([uuid, *values] for uuid, values in counters),
+        peaks=peaks,
     )
 
 
 def decode_peaks(data: dict[str, Any], before: Peaks) -> Peaks:
     """The peaks before, with those that have grown since."""
-    changed: dict[str, Any] = {}
-    for name, value in data.items():
-        if name in _LISTS:
-            changed[name] = tuple(_LISTS[name](*item) for item in value)
-        elif name in _RAM_PEAKS:
-            changed[name] = RamPeak(*value)
-        elif name in _BUSIEST:
-            changed[name] = Busiest(*value)
-        else:
-            changed[name] = value
-    return before._replace(**changed)
+    return before._replace(
+        **{name: _PEAKS[name](value) if name in _PEAKS else value for name, value in data.items()}
+    )
 
 
-def decode_mark(data: dict[str, Any]) -> Mark:
-    """A mark."""
+def _decode_gpu_peaks(data: Any) -> GpuPeaks:
+    peaks = GpuPeaks(*data)
+    return peaks._replace(job_bytes=Parts(*peaks.job_bytes))
+
+
+# How those peaks are read that are more than a number.
+_PEAKS: dict[str, Callable[[Any], Any]] = {
+    "ram": lambda data: Parts(*(RamPeak(*peak) for peak in data)),
+    "threads": lambda data: Parts(*data),
+    "busiest": lambda data: Parts(*(Busiest(*stretch) for stretch in data)),
+    "system_busiest": lambda data: Busiest(*data),
+    "gpu_bytes": lambda data: Parts(*data),
+    "gpus": lambda data: tuple(map(_decode_gpu_peaks, data)),
+    "gpu_processes": lambda data: tuple(GpuProcessPeak(*peak) for peak in data),
+}
+
+
+def decode_event(data: dict[str, Any]) -> Event:
+    """A event."""
     gpu = data.get("gpu")
-    return Mark(data["at"], data["kind"], data.get("text", ""), None if gpu is None else Gpu(**gpu))
+    return Event(data["at"], data["kind"], data.get("text", ""), None if gpu is None else Gpu(**gpu))
 
 
 def decode_region(data: dict[str, Any]) -> RegionTotals:
@@ -307,11 +293,6 @@ def decode_metrics(data: dict[str, Any]) -> list[MetricRow]:
     ]
 
 
-def decode_metric_totals(data: dict[str, Any]) -> MetricTotals:
-    """A metric, added up."""
-    return MetricTotals(**{**data, "last": _decode_number(data["last"])})
-
-
 def decode_process(data: dict[str, Any]) -> ProcessTotals:
     """A process."""
     return ProcessTotals(**data)
@@ -327,6 +308,7 @@ def decode_totals(data: dict[str, Any]) -> Totals:
     return Totals(
         **{
             **data,
+            "cpu_seconds": Parts(*data["cpu_seconds"]),
             "gpu_counters": _decode_counters(data["gpu_counters"]),
             "peaks": decode_peaks(data["peaks"], Peaks()),
         }
@@ -346,26 +328,4 @@ def _decode_counters(data: Any) -> tuple[GpuCounters, ...]:
     return tuple(
         GpuCounters(*gpu)._replace(limited_seconds=tuple((reason, seconds) for reason, seconds in gpu[-1]))
         for gpu in data
-    )
-
-
-def decode_answer(
-    header: dict[str, Any],
-    end: dict[str, Any],
-    marks: list[dict[str, Any]],
-    regions: Sequence[dict[str, Any]] = (),
-    frameworks: Sequence[dict[str, Any]] = (),
-    metric_totals: Sequence[dict[str, Any]] = (),
-) -> Recording:
-    """A recording without its samples, as the sampler tells it to whoever asks."""
-    decoded = decode_end(end)
-    return Recording(
-        decode_header(header),
-        (),
-        tuple(map(decode_mark, marks)),
-        decoded,
-        decoded.totals,
-        regions=tuple(map(decode_region, regions)),
-        frameworks=tuple(map(decode_framework, frameworks)),
-        metric_totals=tuple(map(decode_metric_totals, metric_totals)),
     )

@@ -6,6 +6,7 @@ among threads: where there is more than one process those columns are empty. So 
 
 from __future__ import annotations
 
+from ..core.model import Parts
 from ..core.moments import parse_moment
 from ..core.units import BYTES_PER_UNIT
 from ..core.values import NamedTuple
@@ -30,14 +31,13 @@ STATIC_COLUMNS = (
     ("system_gpu_count", "integer"),
     ("n_expected_gpus", "integer"),
 )
-_PARTS = ("main", "descendants", "combined")
-_CPU_PARTS = ("system", *_PARTS)
+_CPU_PARTS = ("system", *Parts._fields)
 DATA_COLUMNS = (
-    *((f"{part}_ram", "real") for part in (*_PARTS, "system")),
-    *((f"{part}_gpu_ram", "real") for part in (*_PARTS, "system")),
+    *((f"{part}_ram", "real") for part in (*Parts._fields, "system")),
+    *((f"{part}_gpu_ram", "real") for part in (*Parts._fields, "system")),
     ("gpu_sum_utilization_percent", "real"),
     ("gpu_hardware_utilization_percent", "real"),
-    *((f"{part}_n_threads", "integer") for part in _PARTS),
+    *((f"{part}_n_threads", "integer") for part in Parts._fields),
     *(
         (f"cpu_{part}_{which}_utilization_percent", "real")
         for part in _CPU_PARTS
@@ -100,9 +100,7 @@ def _make_data_row(
     is_alone = sample.processes <= 1
     is_told_apart = job_bytes is not None and (is_alone or not job_bytes)
     return (
-        sample.main_ram_bytes.high / ram,
-        sample.descendants_ram_bytes.high / ram,
-        sample.combined_ram_bytes.high / ram,
+        *(spread.high / ram for spread in sample.ram_bytes),
         sample.system_ram_bytes / ram,
         _convert(job_bytes, gpu_ram) if is_told_apart else None,
         0.0 if is_told_apart else None,
@@ -121,7 +119,10 @@ def _make_data_row(
 def _cpu_columns(sample: Sample, before: Sample | None, header: Header) -> Iterator[float | None]:
     """Percent of one core, and of the cores, for each part."""
     cores, expected = header.allocation.machine_cores, header.n_expected_cores
-    used, used_before = _cpu_seconds(sample), _cpu_seconds(before) if before else (0.0,) * len(_CPU_PARTS)
+    used, used_before = (
+        _cpu_seconds(sample),
+        _cpu_seconds(before) if before else (0.0,) * len(_CPU_PARTS),
+    )
     seconds = sample.at_seconds - (before.at_seconds if before else 0.0)
     for part, now, then in zip(_CPU_PARTS, used, used_before, strict=True):
         if seconds <= 0:
@@ -133,8 +134,7 @@ def _cpu_columns(sample: Sample, before: Sample | None, header: Header) -> Itera
 
 
 def _cpu_seconds(sample: Sample) -> tuple[float, ...]:
-    main, descendants = sample.main_cpu_seconds, sample.descendants_cpu_seconds
-    return sample.system_cpu_seconds, main, descendants, main + descendants
+    return sample.system_cpu_seconds, *sample.cpu_seconds
 
 
 def _add_up(values: Iterable[float | None], *, has_devices: bool) -> float | None:

@@ -6,7 +6,10 @@ from .schema import NO_NUMBERS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from collections.abc import Callable
+    from typing import Any, TypeAlias
+
+    Rule: TypeAlias = tuple[type, ...] | Callable[[Any], object]
 
 # What a counter of the kernel can hold. Anything above would only overflow in somebody's arithmetic.
 _LARGEST = 2**63 - 1
@@ -18,19 +21,14 @@ _TYPES: dict[str, tuple[type, ...]] = {
     "bool": (bool,),
     "None": (type(None),),
 }
-_rules: dict[type, tuple[tuple[type, ...], ...]] = {}
+_rules: dict[type, tuple[Rule, ...]] = {}
 
 
 def check(value: Any, n_fields: int | None = None) -> None:
     """Raise ValueError unless each field (or the first few) is of the type its annotation says, and no number is out of this world."""
     rules = _rules.get(type(value)) or _learn(type(value))
-    for field, types in zip(value[:n_fields], rules, strict=False):
-        if not types:
-            _check_part(field)
-            continue
-        found = type(field)
-        if found not in types or (found in _TYPES["float"] and not -_LARGEST <= field <= _LARGEST):
-            raise ValueError(field)
+    for field, rule in zip(value[:n_fields], rules, strict=False):
+        _check_field(field, rule)
 
 
 def check_metrics(data: dict[str, Any]) -> None:
@@ -56,32 +54,57 @@ def _check_column(column: list[Any], types: tuple[type, ...], largest: float) ->
         raise ValueError(max(numbers))
 
 
-def _check_part(part: Any) -> None:
-    """Something that is no plain value: a value of ours, or several."""
+def _check_field(field: Any, rule: Rule) -> None:
+    if not isinstance(rule, tuple):
+        rule(field)
+        return
+    found = type(field)
+    if found not in rule or (found in _TYPES["float"] and not -_LARGEST <= field <= _LARGEST):
+        raise ValueError(field)
+
+
+def _check_value(part: Any) -> None:
+    """Something that is no plain value: a value of ours, several of them, or several words."""
     if hasattr(part, "_fields"):
         check(part)
     elif type(part) is tuple:
         for one in part:
-            if type(one) is tuple and not hasattr(one, "_fields"):
-                _check_pair(one)
-            elif type(one) is not str:
-                _check_part(one)
+            if type(one) is not str:
+                _check_value(one)
     elif part is not None:
         raise ValueError(part)
 
 
-def _check_pair(pair: tuple[Any, ...]) -> None:
-    """A name and how much of it."""
-    name, amount = pair
-    if type(name) is not str or type(amount) not in _TYPES["float"] or not -_LARGEST <= amount <= _LARGEST:
-        raise ValueError(pair)
+def _learn(kind: type) -> tuple[Rule, ...]:
+    return _rules.setdefault(kind, tuple(map(_find_rule, kind.__annotations__.values())))
 
 
-def _learn(kind: type) -> tuple[tuple[type, ...], ...]:
-    """The types of each field; none for what is no plain value."""
-    rules = []
-    for annotation in kind.__annotations__.values():
-        words = annotation.split(" | ")
-        is_plain = all(word in _TYPES for word in words)
-        rules.append(tuple(one for word in words for one in _TYPES[word]) if is_plain else ())
-    return _rules.setdefault(kind, tuple(rules))
+def _find_rule(annotation: str) -> Rule:
+    """The types that a plain value may have; for everything else a function that raises."""
+    words = annotation.split(" | ")
+    if all(word in _TYPES for word in words):
+        return tuple(one for word in words for one in _TYPES[word])
+    if annotation.startswith("Parts["):
+        return _repeat(_find_rule(annotation.removeprefix("Parts[").removesuffix("]")))
+    if annotation.startswith("tuple[tuple[str, "):
+        return _pairs(_find_rule(annotation.removeprefix("tuple[tuple[str, ").removesuffix("], ...]")))
+    return _check_value
+
+
+def _repeat(rule: Rule) -> Rule:
+    def check_each(fields: Any) -> None:
+        for field in fields:
+            _check_field(field, rule)
+
+    return check_each
+
+
+def _pairs(rule: Rule) -> Rule:
+    """Names, and how much of each."""
+
+    def check_pairs(pairs: Any) -> None:
+        for name, amount in pairs:
+            _check_field(name, _TYPES["str"])
+            _check_field(amount, rule)
+
+    return check_pairs

@@ -13,9 +13,9 @@ from ..core.model import Peaks
 from .encode import to_json
 from .schema import (
     encode_end,
+    encode_event,
     encode_framework,
     encode_header,
-    encode_mark,
     encode_metrics,
     encode_process,
     encode_region,
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 
     from ..core.model import (
         End,
+        Event,
         FrameworkMemory,
         Header,
-        Mark,
         MetricRow,
         ProcessTotals,
         RegionTotals,
@@ -98,9 +98,9 @@ class Writer:
         self._write("sample", encode_sample(sample, self._written_peaks))
         self._written_peaks = sample.peaks
 
-    def write_mark(self, mark: Mark) -> None:
+    def write_event(self, event: Event) -> None:
         """An instant."""
-        self._write("mark", encode_mark(mark))
+        self._write("event", encode_event(event))
 
     def write_region(self, region: RegionTotals) -> None:
         """A region, as it stands."""

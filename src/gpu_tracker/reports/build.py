@@ -40,7 +40,7 @@ def build(recording: Recording) -> Report:
     # Damage in these is found when they are looked at, so they come before the notes.
     regions, metrics = summarize_regions(recording), summarize_metrics(recording)
     frameworks = summarize_frameworks(recording)
-    notes = [mark.text for mark in recording.marks if mark.kind in ("note", "unattributed")]
+    notes = [event.text for event in recording.events if event.kind in ("note", "unattributed")]
     notes.extend(recording.problems)
     if end is None:
         notes.append(
@@ -48,14 +48,14 @@ def build(recording: Recording) -> Report:
             f"and what happened after {recording.totals.at_seconds:.3g} s is not known."
         )
     return Report(
-        recording.header,
-        summarize(recording),
-        end.reason if end else "killed",
-        end.exit_code if end else None,
-        tuple(dict.fromkeys(notes)),
-        end.tracker_cpu_seconds if end else None,
-        end.tracker_ram_bytes if end else None,
-        regions,
-        metrics,
-        frameworks,
+        header=recording.header,
+        summary=summarize(recording),
+        ending=end.reason if end else "killed",
+        exit_code=end.exit_code if end else None,
+        notes=tuple(dict.fromkeys(notes)),
+        tracker_cpu_seconds=end.tracker_cpu_seconds if end else None,
+        tracker_ram_bytes=end.tracker_ram_bytes if end else None,
+        regions=regions,
+        metrics=metrics,
+        frameworks=frameworks,
     )

@@ -9,7 +9,7 @@ from ..core.text import BOLD, DIM, GREEN, RED, YELLOW, Span, neutralize, paint
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ..analysis.checks import Finding
+    from ..analysis.checks import Check
 
 _SIGNS = {
     FINE: ("✓", "+", GREEN),
@@ -23,31 +23,31 @@ _VERDICTS = {
 }
 
 
-def is_fine(findings: tuple[Finding, ...]) -> bool:
+def is_fine(checks: tuple[Check, ...]) -> bool:
     """Whether everything that is there can be measured."""
-    return not any(finding.state == FAILED for finding in findings)
+    return not any(check.state == FAILED for check in checks)
 
 
-def render_text(findings: tuple[Finding, ...], *, has_unicode: bool, has_colour: bool) -> str:
+def render_text(checks: tuple[Check, ...], *, has_unicode: bool, has_colour: bool) -> str:
     """Groups of aligned lines, and the verdict at the end."""
     lines = []
-    width = max((len(finding.what) for finding in findings), default=0)
+    width = max((len(check.what) for check in checks), default=0)
     group = None
-    for finding in findings:
-        if finding.group != group:
-            group = finding.group
+    for check in checks:
+        if check.group != group:
+            group = check.group
             lines += ["", _paint(Span(group, BOLD), has_colour)]
-        unicode_sign, ascii_sign, style = _SIGNS[finding.state]
+        unicode_sign, ascii_sign, style = _SIGNS[check.state]
         sign = _paint(Span(unicode_sign if has_unicode else ascii_sign, style), has_colour)
-        what = neutralize(finding.what).ljust(width)
-        lines.append(f"  {sign} {what}  {neutralize(finding.text)}".rstrip())
-    lines += ["", _paint(Span(_VERDICTS[is_fine(findings)], BOLD), has_colour)]
+        what = neutralize(check.what).ljust(width)
+        lines.append(f"  {sign} {what}  {neutralize(check.text)}".rstrip())
+    lines += ["", _paint(Span(_VERDICTS[is_fine(checks)], BOLD), has_colour)]
     return "\n".join(lines[1:]) + "\n"
 
 
-def render_json(findings: tuple[Finding, ...]) -> str:
-    """One object: the verdict and every finding."""
-    content = {"is_fine": is_fine(findings), "findings": [finding._asdict() for finding in findings]}
+def render_json(checks: tuple[Check, ...]) -> str:
+    """One object: the verdict and every check."""
+    content = {"is_fine": is_fine(checks), "checks": [check._asdict() for check in checks]}
     return json.dumps(content, indent=1) + "\n"
 
 

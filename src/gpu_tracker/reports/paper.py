@@ -52,34 +52,28 @@ def build_usage(report: Report, settings: Settings) -> ResourceUsage:
     expected = summary.n_expected_cores
     expected_gpus = sum(gpu.is_expected for gpu in summary.gpus)
     return ResourceUsage(
-        MaxRAM(
+        max_ram=MaxRAM(
             settings.ram_unit,
             summary.ram_capacity_bytes / ram,
             summary.ram_used_bytes / ram,
-            _rss(summary.main_ram, ram),
-            _rss(summary.descendants_ram, ram),
-            _rss(summary.combined_ram, ram),
+            *(_rss(peak, ram) for peak in summary.ram),
         ),
-        MaxGPURAM(
+        max_gpu_ram=MaxGPURAM(
             settings.gpu_ram_unit,
             summary.gpu_capacity_bytes / gpu_ram,
             summary.system_gpu_bytes / gpu_ram,
-            summary.main_gpu_bytes / gpu_ram,
-            summary.descendants_gpu_bytes / gpu_ram,
-            summary.combined_gpu_bytes / gpu_ram,
+            *(size / gpu_ram for size in summary.gpu_bytes),
         ),
-        CPUUtilization(
+        cpu_utilization=CPUUtilization(
             summary.n_cores,
             int(expected) if expected == int(expected) else expected,
             _percentages(summary.system_cpu, summary.n_cores),
-            _percentages(summary.main_cpu, expected),
-            _percentages(summary.descendants_cpu, expected),
-            _percentages(summary.combined_cpu, expected),
-            summary.main_threads,
-            summary.descendants_threads,
-            summary.combined_threads,
+            _percentages(summary.cpu.main, expected),
+            _percentages(summary.cpu.descendants, expected),
+            _percentages(summary.cpu.combined, expected),
+            *summary.threads,
         ),
-        GPUUtilization(
+        gpu_utilization=GPUUtilization(
             len(summary.gpus),
             expected_gpus,
             ProcessingUnitPercentages(
@@ -89,7 +83,7 @@ def build_usage(report: Report, settings: Settings) -> ResourceUsage:
                 summary.gpu_mean_sum_percent / max(1, expected_gpus),
             ),
         ),
-        ComputeTime(settings.time_unit, summary.seconds / SECONDS_PER_UNIT[settings.time_unit]),
+        compute_time=ComputeTime(settings.time_unit, summary.seconds / SECONDS_PER_UNIT[settings.time_unit]),
     )
 
 

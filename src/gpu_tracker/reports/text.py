@@ -74,7 +74,7 @@ def tell_ending(ending: str, code: int | None) -> str:
 
 
 def _cpu_rows(summary: Summary) -> list[tuple[str, str]]:
-    combined = summary.combined_cpu
+    combined = summary.cpu.combined
     rows = [
         (
             "CPU",
@@ -83,12 +83,12 @@ def _cpu_rows(summary: Summary) -> list[tuple[str, str]]:
             f"{humanize_seconds(combined.seconds)} of CPU time",
         )
     ]
-    if summary.descendants_cpu.seconds > 0 or summary.descendants_threads:
+    if summary.cpu.descendants.seconds > 0 or summary.threads.descendants:
         rows.append(
             (
                 "",
-                f"main {_share(summary.main_cpu)}, descendants {_share(summary.descendants_cpu)}; "
-                f"{summary.processes} processes, {summary.combined_threads} threads at most",
+                f"main {_share(summary.cpu.main)}, descendants {_share(summary.cpu.descendants)}; "
+                f"{summary.processes} processes, {summary.threads.combined} threads at most",
             )
         )
     if summary.n_expected_cores != summary.n_cores:
@@ -97,7 +97,7 @@ def _cpu_rows(summary: Summary) -> list[tuple[str, str]]:
 
 
 def _ram_rows(summary: Summary) -> list[tuple[str, str]]:
-    peak = summary.combined_ram
+    peak = summary.ram.combined
     if peak.basis == UNKNOWN:
         return [("RAM", "not measured: the job was over before it could be looked at")]
     capacity = summary.ram_capacity_bytes
@@ -110,13 +110,13 @@ def _ram_rows(summary: Summary) -> list[tuple[str, str]]:
         )
     ]
     if peak.basis == ESTIMATE:
-        ceiling = humanize_bytes(summary.combined_ram_ceiling_bytes)
+        ceiling = humanize_bytes(summary.ram_ceiling_bytes)
         rows.append(("", f"what is shared could not be read in time; at the very most {ceiling}"))
-    if summary.descendants_ram.total_bytes:
+    if summary.ram.descendants.total_bytes:
         rows.append(
             (
                 "",
-                f"main {_ram(summary.main_ram)}, descendants {_ram(summary.descendants_ram)}, "
+                f"main {_ram(summary.ram.main)}, descendants {_ram(summary.ram.descendants)}, "
                 "each at its own peak",
             )
         )
@@ -141,7 +141,7 @@ def _gpu_rows(summary: Summary) -> list[tuple[str, str]]:
         rows += [("", _gpu_busy(gpu))]
         rows += [("", text) for text in (_gpu_energy(gpu, summary.seconds), _gpu_limits(gpu)) if text]
     if len(told) > 1 and all(gpu.basis not in (ESTIMATE, UNKNOWN) for gpu in told):
-        rows.append(("GPUs", f"{humanize_bytes(summary.combined_gpu_bytes)} of GPU RAM at most, together"))
+        rows.append(("GPUs", f"{humanize_bytes(summary.gpu_bytes.combined)} of GPU RAM at most, together"))
     if len(told) < len(summary.gpus):
         others = ", ".join(str(gpu.gpu.ordinal) for gpu in summary.gpus if gpu not in told)
         rows.append(("", f"not counted, because the job was not on them: GPU {others}"))
@@ -155,10 +155,10 @@ def _gpu_memory(gpu: GpuSummary) -> str:
 
 
 def _gpu_job(gpu: GpuSummary) -> str:
-    if gpu.combined_bytes is None:
+    if gpu.job_bytes.combined is None:
         return "not measured"
     certainty = "" if gpu.basis == SAMPLED else f" ({gpu.basis})"
-    return f"{humanize_bytes(gpu.combined_bytes)}{certainty}"
+    return f"{humanize_bytes(gpu.job_bytes.combined)}{certainty}"
 
 
 def _gpu_energy(gpu: GpuSummary, seconds: float) -> str:
@@ -170,7 +170,9 @@ def _gpu_energy(gpu: GpuSummary, seconds: float) -> str:
 
 
 def _gpu_limits(gpu: GpuSummary) -> str:
-    held = [f"{reason} for {100 * share:.0f} % of the time" for reason, share in gpu.limited if share > 0.01]
+    held = [
+        f"{reason} for {100 * share:.0f} % of the time" for reason, share in gpu.throttled if share > 0.01
+    ]
     return f"clocks held down by {', '.join(held)}" if held else ""
 
 

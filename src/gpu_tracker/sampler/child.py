@@ -9,38 +9,33 @@ import os
 import select
 import time
 
-from ..core.model import RootFigures
-from ..instrument.mailbox import make_place, remove_leftovers, remove_place
-from ..recording.schema import (
-    encode_end,
-    encode_framework,
-    encode_header,
-    encode_mark,
-    encode_metric_totals,
-    encode_region,
-)
-from ..recording.writer import Writer
+from ..instrument.mailbox import make_mailbox, remove_leftovers, remove_mailbox
 from ..sources import SAMPLER_NAME
-from .handle.wire import FINAL, Inbox, Plan, Start, pack
+from ..sources.platform import open_exit
+from .handle.wire import FINAL, Inbox, pack
 from .loop import Sampler
+from .prepare import prepare
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from ..core.model import RootFigures
+    from .handle.wire import Plan, Request, Start
     from .observer import Observer
+    from .prepare import Prepared
 
 _COMMANDS, _REPLIES, _RECORDING = 0, 1, 3  # the recording for which nobody gave a name
 _UNTIL_SOMETHING_HAPPENS = None
 
 
-def main(tracker_version: str) -> None:
+def main() -> None:
     """Let go of what was inherited, and serve until told to stop or until there is nobody left."""
     os.chdir("/")
     _close_what_was_inherited()
     _allow_many_descriptors()
     _take_name()
-    service = Service(tracker_version)
+    service = Service()
     try:
         service.run()
     except Exception as error:  # noqa: BLE001 - whatever it is, the tracker must hear of it
@@ -84,21 +79,28 @@ def _close_what_was_inherited() -> None:
 
 
 class Service:
-    """Answers the tracker's messages between two looks."""
+    """Answers the tracker's messages between two readings."""
 
-    def __init__(self, tracker_version: str) -> None:
-        self._tracker_version = tracker_version
+    def __init__(self) -> None:
+        self._commands = {
+            "prepare": self._prepare,
+            "begin": self._begin,
+            "totals": self._tell_totals,
+            "discount": self._discount,
+            "stop": self._stop,
+            "observe": self._observe,
+            "resolve": self._resolve,
+        }
         self._inbox = Inbox()
         self._poll = select.poll()
         self._poll.register(_COMMANDS, select.POLLIN)
-        self._owner_pid = 0
-        self._regions_place: str | None = None
+        self._mailbox: str | None = None
+        self._prepared: Prepared | None = None
         self._sampler: Sampler | None = None
         self._observer: Observer | None = None
         self._root_fd = self._owner_fd = -1
-        self._root_pid = 0
+        self._owner_pid = self._root_pid = 0
         self._start_nanoseconds = 0
-        self._is_tracking = False
         self._ended_seconds: float | None = None
         self._is_over = False
 
@@ -109,31 +111,32 @@ class Service:
                 if fd == _COMMANDS:
                     self._read_commands()
                 elif fd == self._root_fd:
-                    self._note_end_of_root()
+                    self._note_end_of_root(self._need_sampler())
                 elif fd == self._owner_fd:
                     self._end_alone()
             self._tick_if_due()
 
     def tidy_up(self) -> None:
         """Throw away what the job's processes wrote for us."""
-        if self._regions_place is not None:
-            remove_place(self._regions_place)
-            remove_leftovers(self._regions_place)
+        if self._mailbox is not None:
+            remove_mailbox(self._mailbox)
+            remove_leftovers(self._mailbox)
 
     def _tick_if_due(self) -> None:
-        if not self._is_tracking or self._is_over or self._ended_seconds is not None:
+        sampler = self._sampler
+        if sampler is None or self._is_over or self._ended_seconds is not None:
             return
-        sampler, now = self._need_sampler(), time.monotonic()
+        now = time.monotonic()
         if sampler.deadlines.wait_seconds(now) == 0:
             sampler.tick(now)
             if not sampler.is_root_alive():
-                self._note_end_of_root()
+                self._note_end_of_root(sampler)
 
     def _milliseconds_to_wait(self) -> float | None:
-        if not self._is_tracking or self._ended_seconds is not None:
+        if self._sampler is None or self._ended_seconds is not None:
             return _UNTIL_SOMETHING_HAPPENS
         # Rounded up: waking a fraction too early would only mean waiting again.
-        wait = self._need_sampler().deadlines.wait_seconds(time.monotonic())
+        wait = self._sampler.deadlines.wait_seconds(time.monotonic())
         return float(int(wait * 1000) + 1 if wait else 0)
 
     def _read_commands(self) -> None:
@@ -141,55 +144,48 @@ class Service:
         if not chunk:
             self._end_alone()
         for word, values in self._inbox.feed(chunk):
-            getattr(self, f"_do_{word}")(*values)
+            self._commands[word](*values)
 
-    def _do_prepare(self, *plan: Any) -> None:
-        """Everything that takes time and does not need the root to be there yet."""
-        asked = Plan(*plan)
-        self._owner_pid = asked.owner_pid
-        if asked.regions_place is not None and make_place(asked.regions_place) is not None:
-            self._regions_place = asked.regions_place
-        path = asked.recording_path
+    def _prepare(self, plan: Plan) -> None:
+        self._owner_pid = plan.owner_pid
+        if plan.mailbox is not None and make_mailbox(plan.mailbox) is not None:
+            self._mailbox = plan.mailbox
+        path = plan.recording_path
         fd = _RECORDING if path is None else os.open(path, os.O_APPEND | os.O_WRONLY)
-        self._sampler = Sampler(asked, self._tracker_version, Writer(fd))
+        self._prepared = prepare(plan, fd)
         self._owner_fd = self._watch(self._owner_pid)
         _send("ready", os.getpid())
 
-    def _do_begin(self, *start: Any) -> None:
-        sampler = self._need_sampler()
-        sampler.begin(Start(*start))
-        self._is_tracking = True
+    def _begin(self, start: Start) -> None:
+        if self._prepared is None:
+            raise RuntimeError("the job began before the plan was known")
+        self._sampler = Sampler(self._prepared, start)
         self._root_pid, self._start_nanoseconds, _ = start
         if self._root_pid != self._owner_pid:
             self._root_fd = self._watch(self._root_pid)
 
-    def _do_totals(self, request: int) -> None:
+    def _tell_totals(self, request: int) -> None:
         sampler = self._need_sampler()
         end = sampler.totals_now(self._ended_seconds or time.monotonic())
-        self._reply(request, end)
+        _send("totals", request, sampler.describe(end))
 
-    def _do_stop(self, at_nanoseconds: int, figures: tuple[Any, ...] | None, exit_code: int | None) -> None:
-        self._finish(
-            at_nanoseconds / 1e9,
-            RootFigures(*figures) if figures else None,
-            "stopped" if exit_code is None else "exited",
-            exit_code,
-        )
+    def _discount(self, seconds: float) -> None:
+        if self._sampler is not None:
+            self._sampler.discount(seconds)
 
-    def _do_discount(self, seconds: float) -> None:
-        if self._is_tracking:
-            self._need_sampler().discount(seconds)
+    def _stop(self, at_nanoseconds: int, figures: RootFigures | None, exit_code: int | None) -> None:
+        reason = "stopped" if exit_code is None else "exited"
+        self._finish(self._need_sampler(), at_nanoseconds / 1e9, figures, reason, exit_code)
 
-    def _do_observe(self, request: int, *wish: Any) -> None:
+    def _observe(self, number: int, request: Request) -> None:
         """For people who want to know what is going on; a sampler that tracks is never asked this."""
-        from ..core.observation import encode
-        from .observer import Observer, Wish
+        from .observer import Observer
 
         self._observer = self._observer or Observer()
-        observation = self._observer.observe(Wish(*wish), is_wanted=_has_owner)
-        _send("observation", request, os.getpid(), encode(observation))
+        observation = self._observer.observe(request, is_wanted=_has_owner)
+        _send("observation", number, os.getpid(), observation)
 
-    def _do_resolve(self, request: int, names: tuple[str, ...], vendors: tuple[str, ...] | None) -> None:
+    def _resolve(self, request: int, names: tuple[str, ...], vendors: tuple[str, ...] | None) -> None:
         from ..sources.gpu.connect import list_gpus
         from ..sources.gpu.visible import resolve_gpus
 
@@ -201,17 +197,13 @@ class Service:
             _send("resolved", request, None, str(error))
 
     def _watch(self, pid: int) -> int:
-        """A descriptor that becomes readable when the process ends, where the kernel offers one."""
-        try:
-            fd = os.pidfd_open(pid)
-        except (AttributeError, OSError):
-            return -1
-        self._poll.register(fd, select.POLLIN)
+        fd = open_exit(pid)
+        if fd >= 0:
+            self._poll.register(fd, select.POLLIN)
         return fd
 
-    def _note_end_of_root(self) -> None:
-        """The root has gone. Look once more, then wait without a clock for whoever wants the result."""
-        sampler = self._need_sampler()
+    def _note_end_of_root(self, sampler: Sampler) -> None:
+        """The root has gone. Read once more, then wait without a clock for whoever wants the result."""
         if self._root_fd >= 0:
             self._poll.unregister(self._root_fd)
         self._ended_seconds = time.monotonic()
@@ -223,12 +215,14 @@ class Service:
 
     def _end_alone(self) -> None:
         """Nobody is there to ask for the result: write it down and go."""
-        if self._is_tracking and not self._is_over:
-            self._finish(self._ended_seconds or time.monotonic(), None, "abandoned", None)
+        if self._sampler is not None and not self._is_over:
+            at_seconds = self._ended_seconds or time.monotonic()
+            self._finish(self._sampler, at_seconds, None, "abandoned", None)
         self._is_over = True
 
     def _finish(
         self,
+        sampler: Sampler,
         now_seconds: float,
         figures: RootFigures | None,
         reason: str,
@@ -237,27 +231,12 @@ class Service:
         self._is_over = True
         at = (self._ended_seconds or now_seconds) if figures is None else now_seconds
         started = self._start_nanoseconds / 1e9
-        end = self._need_sampler().finish(max(0.0, at - started), figures, reason, exit_code)
-        self._reply(FINAL, end)
-
-    def _reply(self, request: int, end: Any) -> None:
-        sampler = self._need_sampler()
-        inside = sampler.inside
-        told = (
-            []
-            if inside is None
-            else [
-                [encode_region(region) for region in inside.list_regions()],
-                [encode_framework(memory) for memory in inside.list_frameworks()],
-                [encode_metric_totals(totals) for totals in inside.metric_totals.values()],
-            ]
-        )
-        marks = [encode_mark(mark) for mark in sampler.marks]
-        _send("totals", request, encode_header(sampler.header), encode_end(end), marks, *told)
+        end = sampler.finish(max(0.0, at - started), figures, reason, exit_code)
+        _send("totals", FINAL, sampler.describe(end))
 
     def _need_sampler(self) -> Sampler:
         if self._sampler is None:
-            raise RuntimeError("a message came before the plan")
+            raise RuntimeError("a message came before the job began")
         return self._sampler
 
 

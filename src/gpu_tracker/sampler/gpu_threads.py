@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import time
 
-from ..core.model import Mark
-from ..sources import GPU_SOURCES
+from ..core.model import Event
+from ..core.vendors import VENDORS
 from ..sources.gpu.connect import connect, describe_bug, find_vendors
 
 TYPE_CHECKING = False
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import threading
     from collections.abc import Mapping
 
-    from ..core.model import Gpu, GpuLook
+    from ..core.model import Gpu, GpuReadings
     from ..sources import GpuSource
 
 # A look before the job begins is what energy and memory are counted from; a driver that wakes up slowly is not waited for.
@@ -28,7 +28,7 @@ _NOTABLE_BYTES = 32 * 2**20
 _PROCESSES_TO_ASK = 8
 
 
-class GpuWatch:
+class GpuThreads:
     """Reads every GPU there is, and hands over what it has when asked."""
 
     def __init__(
@@ -47,8 +47,8 @@ class GpuWatch:
         self.pids: frozenset[int] = frozenset()
         """The processes of the job: whoever tracks them says so here."""
         # Lists are swapped, not locked: appending and swapping are single steps of the interpreter.
-        self._looks: list[tuple[str, GpuLook]] = []
-        self._marks: list[tuple[float, str, str, Gpu | None]] = []
+        self._looks: list[tuple[str, GpuReadings]] = []
+        self._events: list[tuple[float, str, str, Gpu | None]] = []
         self._watchers: list[_Watcher] = []
         found = find_vendors() if vendors is None else vendors
         if vendors is None and not found:
@@ -78,19 +78,19 @@ class GpuWatch:
         """Whether every driver has told its devices and been read once, or has none."""
         return all(watcher.has_answered() for watcher in self._watchers)
 
-    def take_looks(self) -> list[GpuLook]:
+    def take_looks(self) -> list[GpuReadings]:
         """The looks since the last call; those from before the start as of the start."""
         looks, self._looks = self._looks, []
         return [look._replace(at_seconds=self._since_start(look.at_seconds)) for _, look in looks]
 
-    def take_marks(self) -> list[Mark]:
+    def take_events(self) -> list[Event]:
         """Devices found and things to say since the last call."""
-        marks, self._marks = self._marks, []
-        return [Mark(self._since_start(at), kind, text, gpu) for at, kind, text, gpu in marks]
+        events, self._events = self._events, []
+        return [Event(self._since_start(at), kind, text, gpu) for at, kind, text, gpu in events]
 
     def say(self, text: str) -> None:
         """A sentence for the user."""
-        self._marks.append((time.monotonic(), "note", text, None))
+        self._events.append((time.monotonic(), "note", text, None))
 
     def _since_start(self, at_seconds: float) -> float:
         return max(0.0, at_seconds - self._start_seconds)
@@ -101,7 +101,7 @@ class GpuWatch:
         """The life of one vendor's thread."""
         from ..core.observation import BROKEN
 
-        source, name, missing = connect(GPU_SOURCES[watcher.vendor])
+        source, name, missing = connect(VENDORS[watcher.vendor].sources)
         if source is None:
             # Of several ways that are closed, the one that should have been open is worth a word.
             broken = [reason for reason in missing if reason.kind == BROKEN]
@@ -129,7 +129,7 @@ class GpuWatch:
             watcher.note_look(began)
             reason = doubt.judge(look, self.pids)
             if reason:
-                self._marks.append((time.monotonic(), "unattributed", reason, None))
+                self._events.append((time.monotonic(), "unattributed", reason, None))
             spent = time.thread_time() - spent
             watcher.is_hurried.wait(max(self._interval_seconds, spent / self._max_overhead))
 
@@ -141,7 +141,7 @@ class GpuWatch:
             visible = tuple(choose_visible(gpus, self._environment))
         at = time.monotonic()
         for gpu in gpus:
-            self._marks.append((at, "gpu", "", gpu._replace(is_visible=gpu.uuid in visible)))
+            self._events.append((at, "gpu", "", gpu._replace(is_visible=gpu.uuid in visible)))
 
 
 class _Watcher:
@@ -149,7 +149,7 @@ class _Watcher:
 
     def __init__(
         self,
-        watch: GpuWatch,
+        watch: GpuThreads,
         vendor: str,
         make_event: type[threading.Event],
         make_thread: type[threading.Thread],
@@ -198,7 +198,7 @@ class _Doubt:
         self._next_seconds = 0.0
         self._is_doubted = self._is_settled = False
 
-    def judge(self, look: GpuLook, pids: frozenset[int]) -> str | None:
+    def judge(self, look: GpuReadings, pids: frozenset[int]) -> str | None:
         """A sentence, once, if that is so."""
         has_grown = False
         for device in look.devices:

@@ -7,25 +7,25 @@ import time
 from ..accounts.frameworks import FrameworkAccount
 from ..accounts.metrics import tally
 from ..accounts.regions import RegionAccount
-from .mailbox_reader import Boards
+from .mailbox_reader import MailboxReader
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ..accounts.gpus import GpuMoment
-    from ..core.model import FrameworkMemory, Gpu, GpuLook, MetricRow, MetricTotals, RegionTotals
+    from ..core.model import FrameworkMemory, Gpu, GpuReadings, MetricRow, MetricTotals, RegionTotals
     from ..recording.writer import Writer
 
 _REGION_LINES = 200
 _METRICS_PER_LINE = 1000
 
 
-class Inside:
-    """The files in the tracker's place, and the accounts that are kept of them."""
+class Instruments:
+    """The files in the tracker's mailbox, and the accounts that are kept of them."""
 
-    def __init__(self, place: str, start_seconds: float) -> None:
-        self._boards = Boards(place, start_seconds)
+    def __init__(self, mailbox: str, start_seconds: float) -> None:
+        self._mailbox = MailboxReader(mailbox, start_seconds)
         self._regions = RegionAccount()
         self._frameworks = FrameworkAccount()
         self._unwritten_metrics: list[MetricRow] = []
@@ -34,22 +34,22 @@ class Inside:
 
     def look(self) -> dict[int, int]:
         """See who is there and who has ended; the high-water marks that processes have kept before they reset them."""
-        self._boards.find_new()
-        for ended in self._boards.take_ended():
+        self._mailbox.find_new()
+        for ended in self._mailbox.take_ended():
             self._regions.retire(*ended)
-        return self._boards.read_marks()
+        return self._mailbox.read_high_waters()
 
     def take(self, rss_bytes: Mapping[int, int]) -> None:
         """The memory of the processes at that look."""
-        self._regions.take(self._boards.read_active(), rss_bytes)
-        for note in self._boards.take_framework_notes():
+        self._regions.take(self._mailbox.read_active(), rss_bytes)
+        for note in self._mailbox.take_framework_notes():
             self._frameworks.take(note)
 
     def add_gpu(self, gpu: Gpu) -> None:
         """A device was found."""
         self._frameworks.add_gpu(gpu)
 
-    def take_gpus(self, look: GpuLook, moment: GpuMoment) -> None:
+    def take_gpus(self, look: GpuReadings, moment: GpuMoment) -> None:
         """One look at the GPUs, and what it tells of the time since the look before."""
         self._regions.take_gpus(moment)
         self._frameworks.take_gpus(look)
@@ -70,7 +70,7 @@ class Inside:
 
     def list_regions(self) -> list[RegionTotals]:
         """All regions of the job, as they stand."""
-        return self._regions.combine(self._boards.read_all(), self._boards.since_start)
+        return self._regions.combine(self._mailbox.read_all(), self._mailbox.since_start)
 
     def list_frameworks(self) -> list[FrameworkMemory]:
         """What frameworks hold on the GPUs."""
@@ -79,7 +79,7 @@ class Inside:
     def _write_metrics(self, writer: Writer) -> bool:
         """Some of what was logged; whether there was any. What could not be written is written first the next time."""
         if not self._unwritten_metrics:
-            self._unwritten_metrics = self._boards.take_metrics()
+            self._unwritten_metrics = self._mailbox.take_metrics()
             tally(self.metric_totals, self._unwritten_metrics)
         has_any = bool(self._unwritten_metrics)
         while self._unwritten_metrics:

@@ -5,35 +5,27 @@ Cheap reads come often, dear ones when the budget allows, lines as seldom as kee
 
 from __future__ import annotations
 
-import os
 import time
-from importlib import import_module
 
 from ..accounts.processes import Account
 from ..accounts.sharing import is_torn
-from ..core.model import End, Header, Mark, RootFigures
+from ..core.model import End, Event, Recording, RootFigures
 from ..instrument.mailbox import has_word
-from ..recording.schema import VERSION
-from ..sources import PROCESS_SOURCES
-from ..sources.allocation import read_allocation, read_environment
+from ..recording.writer import Writer
+from ..sources.platform import read_own_peak_bytes
 from .budget import Budget, foresee_sharing_cost
 from .clock import Deadlines
-from .gpu_threads import GpuWatch
+from .header import make_header
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from types import ModuleType
-
-    from ..core.model import Allocation, ProcessReading, ProcessTotals, Sample
+    from ..core.model import ProcessReading, ProcessTotals, Sample
     from ..recording.tracking_file import TrackingFile
-    from ..recording.writer import Writer
-    from ..sources import MachineSource, ProcessTreeSource
-    from ..sources.allocation import MemoryLimit
-    from .handle.wire import Plan, Start
-    from .instruments import Inside
+    from ..sources import ProcessTreeSource
+    from .handle.wire import Start
+    from .instruments import Instruments
+    from .prepare import Prepared
 
-# Between two windows the tree is looked at this often, so that what comes and goes is met.
-_LOOK_SECONDS = 0.25
 _LINES_PER_RECORDING = 10_000
 _FIRST_CREDIT_SECONDS = 0.05
 _SPLIT_SHARE = 0.1
@@ -47,67 +39,49 @@ _EARLY_COST_SECONDS = 0.02
 
 
 class Sampler:
-    """Looks at a tree, keeps its account, writes its recording."""
+    """Reads a tree, keeps its account, writes its recording."""
 
-    def __init__(self, plan: Plan, tracker_version: str, writer: Writer) -> None:
-        """Get ready: all that takes time, before the job may start."""
-        self._plan = plan
-        self._writer = writer
-        self._tracker_version = tracker_version
-        self._allocation, self._limit = read_allocation(plan.example_pid, os.environ)
-        self._oom_kills_at_start = self._limit.count_oom_kills() if self._limit else 0
-        self._source, self._machine = _connect(plan, self._limit)
-        self.marks: list[Mark] = []
-        self._unwritten_marks: list[Mark] = []
+    def __init__(self, prepared: Prepared, start: Start) -> None:
+        """The job is there: take the first reading."""
+        self._prepared = prepared
+        plan = self._plan = prepared.plan
+        self._writer = Writer(prepared.recording_fd)
+        self._machine = prepared.machine
+        self._gpus = prepared.gpus
+        self.events: list[Event] = []
+        self._unwritten_events: list[Event] = []
         self._is_header_written = False
         self._has_write_failed = False
-        self._asked_seconds = min(plan.sleep_seconds, _LOOK_SECONDS)
+        self._asked_seconds = prepared.interval_seconds
         self._look_cost_seconds = 0.0
         self._early_cost_seconds = 0.0
         self._apart_cost_seconds = 0.0
         self._line_seconds = 0.0
-        self._gpus = GpuWatch(
-            self._asked_seconds,
-            plan.max_overhead,
-            plan.gpu_vendors,
-            plan.gpu_uuids,
-            os.environ if plan.has_our_environment else read_environment(plan.example_pid),
-        )
-        self.inside: Inside | None = None
+        self.instruments: Instruments | None = None
         """As soon as a process of the job has something to tell."""
         self._n_processes_written = 0
-        self._tracking: TrackingFile | None = None
         self._has_tracking_failed = False
         self._have_gpus_answered = False
         self._readings: tuple[ProcessReading, ...] = ()
-        self._kept_marks: dict[int, int] = {}
+        self._reset_high_waters: dict[int, int] = {}
         self._readings_with_sharing: tuple[ProcessReading, ...] | None = None
-
-    def begin(self, start: Start) -> None:
-        """The job is there: take the first look."""
-        plan = self._plan
         self._start_seconds = start.at_nanoseconds / 1e9
-        self._tree: ProcessTreeSource = self._source.ProcessTree(
+        adopter_pid = plan.owner_pid if plan.starts_the_job else 0
+        self._tree: ProcessTreeSource = prepared.source.ProcessTree(
             start.root_pid,
             is_newborn=plan.starts_the_job,
-            adopter_pid=plan.owner_pid if plan.starts_the_job else 0,
+            adopter_pid=adopter_pid,
             started_seconds=self._start_seconds,
         )
-        self._account = Account(
-            start.root_pid,
-            RootFigures(*start.root_cpu_seconds) if start.root_cpu_seconds else None,
-            self._machine.read(),
-            plan.owner_pid if plan.starts_the_job else 0,
-        )
+        before = start.root_cpu_seconds and RootFigures(*start.root_cpu_seconds)
+        self._account = Account(start.root_pid, before, self._machine.read(), adopter_pid)
         self._look(0.0)
         self.deadlines = Deadlines(self._start_seconds, min(self._asked_seconds, _FIRST_LOOK_SECONDS))
         self._budget = Budget(plan.max_overhead, 0.0, _FIRST_CREDIT_SECONDS)
-        self.header = make_header(plan, start, self._tracker_version, self._allocation, self._source.NAME)
-        if plan.tracking is not None:
-            try:
-                self._tracking = _open_tracking_file(plan.tracking, self.header)
-            except OSError as error:
-                self._say(0.0, f"The tracking file could not be written: {error.strerror}.")
+        self.header = make_header(
+            plan, start, prepared.allocation, prepared.source.NAME, prepared.environment
+        )
+        self._tracking = self._open_tracking_file()
         self._gpus.begin(self._start_seconds)
         self._gpus.pids = self._account.pids
         self._take_gpus()
@@ -159,27 +133,24 @@ class Sampler:
         self._account.close_cpu_window(is_last=is_short)
         if figures is not None:
             self._account.finish(figures)
-        if self._limit and self._limit.count_oom_kills() > self._oom_kills_at_start:
+        if (
+            self._prepared.limit
+            and self._prepared.limit.count_oom_kills() > self._prepared.oom_kills_at_start
+        ):
             self._say(
                 at_seconds,
                 "The kernel killed a process because the memory limit of "
-                f"{self._limit.limit_bytes / 1e6:.0f} MB was reached.",
+                f"{self._prepared.limit.limit_bytes / 1e6:.0f} MB was reached.",
             )
         if self._plan.recording_path and self._writer.is_deleted():
             self._say(at_seconds, "The recording was deleted while it was being written.")
         self._write_line(at_seconds)
         if self._tracking is not None:
             self._write_tracking(at_seconds, self._tracking, None)
-        end = End(
-            reason,
-            exit_code,
-            self._account.totals(),
-            time.process_time(),
-            _read_own_peak_bytes(),
-        )
+        end = End(reason, exit_code, self._account.totals(), time.process_time(), read_own_peak_bytes())
         if self._is_header_written:
             try:
-                self._write_marks()
+                self._write_events()
                 self._write_details(at_seconds, is_last=True)
                 for process in self._account.list_processes():
                     self._write_process(process)
@@ -198,45 +169,59 @@ class Sampler:
         self.refresh(now_seconds)
         return End("running", None, self._account.totals(), time.process_time(), 0)
 
+    def describe(self, end: End) -> Recording:
+        """Everything so far but the samples, for whoever asks."""
+        told = self.instruments
+        return Recording(
+            header=self.header,
+            samples=(),
+            events=tuple(self.events),
+            end=end,
+            totals=end.totals,
+            regions=tuple(told.list_regions()) if told else (),
+            frameworks=tuple(told.list_frameworks()) if told else (),
+            metric_totals=tuple(told.metric_totals.values()) if told else (),
+        )
+
     def _look(self, at_seconds: float, late_seconds: float = 0.0, exact: RootFigures | None = None) -> None:
         readings = self._tree.read()
-        kept_marks = self._look_inside()
+        reset_high_waters = self._look_inside()
         # What has not run is not read again, so a quiet tree gives the very same readings.
-        if exact is None and readings == self._readings and kept_marks == self._kept_marks:
+        if exact is None and readings == self._readings and reset_high_waters == self._reset_high_waters:
             self._account.take_again(at_seconds, late_seconds)
         else:
-            self._readings, self._kept_marks = readings, kept_marks
-            self._account.take(at_seconds, readings, late_seconds, exact, kept_marks)
+            self._readings, self._reset_high_waters = readings, reset_high_waters
+            self._account.take(at_seconds, readings, late_seconds, exact, reset_high_waters)
             self._gpus.pids = self._account.pids
-        if self.inside is not None:
-            self.inside.take(self._account.rss_bytes)
+        if self.instruments is not None:
+            self.instruments.take(self._account.rss_bytes)
 
     def _look_inside(self) -> dict[int, int]:
-        """What processes tell of themselves, if any does; the marks that they have kept."""
-        place = self._plan.regions_place
-        if self.inside is None and place is not None and has_word(place):
-            from .instruments import Inside
+        """What processes tell of themselves, if any does; the events that they have kept."""
+        mailbox = self._plan.mailbox
+        if self.instruments is None and mailbox is not None and has_word(mailbox):
+            from .instruments import Instruments
 
-            self.inside = Inside(place, self._start_seconds)
-            for mark in self.marks:
-                if mark.gpu is not None:
-                    self.inside.add_gpu(mark.gpu)
-        return {} if self.inside is None else self.inside.look()
+            self.instruments = Instruments(mailbox, self._start_seconds)
+            for event in self.events:
+                if event.gpu is not None:
+                    self.instruments.add_gpu(event.gpu)
+        return {} if self.instruments is None else self.instruments.look()
 
     def _take_gpus(self) -> None:
         # Asked first: what is answered from now on is not taken in yet.
         self._have_gpus_answered = self._gpus.have_answered()
-        for mark in self._gpus.take_marks():
-            self.marks.append(mark)
-            self._unwritten_marks.append(mark)
-            if mark.gpu is not None:
-                self._account.add_gpu(mark.gpu)
-                if self.inside is not None:
-                    self.inside.add_gpu(mark.gpu)
+        for event in self._gpus.take_events():
+            self.events.append(event)
+            self._unwritten_events.append(event)
+            if event.gpu is not None:
+                self._account.add_gpu(event.gpu)
+                if self.instruments is not None:
+                    self.instruments.add_gpu(event.gpu)
         for look in self._gpus.take_looks():
             moment = self._account.take_gpus(look)
-            if self.inside is not None:
-                self.inside.take_gpus(look, moment)
+            if self.instruments is not None:
+                self.instruments.take_gpus(look, moment)
 
     def _read_sharing_if_worth_it(self, at_seconds: float) -> None:
         if self._readings == self._readings_with_sharing:
@@ -264,12 +249,26 @@ class Sampler:
         self._apart_cost_seconds += spent
         self._budget.spend(spent)
 
+    def _open_tracking_file(self) -> TrackingFile | None:
+        """Imported only if asked for: a sampler starts in no time."""
+        if self._plan.tracking is None:
+            return None
+        from ..recording.tracking_file import TrackingFile
+        from ..recording.tracking_rows import TrackingUnits
+
+        path, units = self._plan.tracking
+        try:
+            return TrackingFile(path, self.header, TrackingUnits(*units))
+        except OSError as error:
+            self._say(0.0, f"The tracking file could not be written: {error.strerror}.")
+            return None
+
     def _write_line(self, at_seconds: float) -> None:
         try:
             if not self._is_header_written:
                 self._writer.write_header(self.header)
                 self._is_header_written = True
-            self._write_marks()
+            self._write_events()
             self._write_details(at_seconds)
             sample = self._account.sample()
             self._writer.write_sample(sample)
@@ -281,17 +280,17 @@ class Sampler:
         self._account.start_window()
         self._line_seconds = at_seconds
 
-    def _write_marks(self) -> None:
-        while self._unwritten_marks:
-            self._writer.write_mark(self._unwritten_marks[0])
-            del self._unwritten_marks[0]
+    def _write_events(self) -> None:
+        while self._unwritten_events:
+            self._writer.write_event(self._unwritten_events[0])
+            del self._unwritten_events[0]
 
     def _write_details(self, at_seconds: float, *, is_last: bool = False) -> None:
         """Processes as they go, and what they tell of themselves: the last line of each counts."""
         for process in self._account.take_gone():
             self._write_process(process)
-        if self.inside is not None:
-            self._apart_cost_seconds += self.inside.write(self._writer, at_seconds, is_last=is_last)
+        if self.instruments is not None:
+            self._apart_cost_seconds += self.instruments.write(self._writer, at_seconds, is_last=is_last)
 
     def _write_process(self, process: ProcessTotals) -> None:
         # A build that starts a hundred thousand compilers is not a list that anybody reads.
@@ -301,7 +300,7 @@ class Sampler:
 
     def _write_tracking(self, at_seconds: float, file: TrackingFile, sample: Sample | None) -> None:
         """One row more, or without a sample the last ones."""
-        gpus = [mark.gpu for mark in self.marks if mark.gpu is not None]
+        gpus = [event.gpu for event in self.events if event.gpu is not None]
         try:
             if sample is None:
                 file.close(gpus, are_all_known=self._have_gpus_answered)
@@ -326,9 +325,9 @@ class Sampler:
             )
 
     def _say(self, at_seconds: float, text: str) -> None:
-        mark = Mark(at_seconds, "note", text)
-        self.marks.append(mark)
-        self._unwritten_marks.append(mark)
+        event = Event(at_seconds, "note", text)
+        self.events.append(event)
+        self._unwritten_events.append(event)
 
     def _set_interval(self, at_seconds: float, cost_seconds: float) -> None:
         """Look more often at the beginning, and less often when looking costs more than it may."""
@@ -350,56 +349,3 @@ class Sampler:
 
     def _slack(self) -> float:
         return self.deadlines.interval_seconds / 2
-
-
-def make_header(
-    plan: Plan, start: Start, tracker_version: str, allocation: Allocation, source: str
-) -> Header:
-    """All that is known before anything has been measured."""
-    return Header(
-        VERSION,
-        tracker_version,
-        plan.command,
-        start.root_pid,
-        os.uname().nodename,
-        time.strftime("%Y-%m-%dT%H:%M:%S%z"),
-        plan.sleep_seconds,
-        allocation,
-        source,
-        plan.n_expected_cores or allocation.cores,
-        plan.gpu_uuids,
-    )
-
-
-def _connect(plan: Plan, limit: MemoryLimit | None) -> tuple[ModuleType, MachineSource]:
-    """The first process source that works here, tried on ourselves."""
-    for name in (plan.source,) if plan.source else PROCESS_SOURCES:
-        module = import_module(f"..sources.{name}", __package__)
-        try:
-            machine: MachineSource = module.Machine(limit.read_used if limit else None)
-            machine.read()
-            tree: ProcessTreeSource = module.ProcessTree(os.getpid(), is_newborn=True)
-            is_readable = len(tree.read()) == 1
-            tree.close()
-        except (OSError, ValueError, IndexError):
-            continue
-        if is_readable:
-            return module, machine
-    raise OSError(f"no process source works on this {os.uname().sysname}")
-
-
-def _open_tracking_file(wish: tuple[str, tuple[str, str, str]], header: Header) -> TrackingFile:
-    """Imported only if asked for: a sampler starts in no time."""
-    from ..recording.tracking_file import TrackingFile
-    from ..recording.tracking_rows import TrackingUnits
-
-    path, units = wish
-    return TrackingFile(path, header, TrackingUnits(*units))
-
-
-def _read_own_peak_bytes() -> int:
-    import resource
-    import sys
-
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak if sys.platform == "darwin" else peak * 1024

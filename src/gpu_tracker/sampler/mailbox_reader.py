@@ -7,10 +7,10 @@ import os
 from ..accounts.frameworks import FrameworkNote
 from ..core.model import FrameworkReading, MetricRow
 from ..instrument.mailbox import (
-    BOARD_SUFFIX,
     FRAMEWORKS_SUFFIX,
     METRICS_BYTES,
     METRICS_SUFFIX,
+    REGIONS_SUFFIX,
     find_namespace,
     find_writer,
     is_over,
@@ -20,29 +20,29 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ..instrument.shared_file import BoardReader, Numbers
+    from ..instrument.shared_file import Numbers, SharedFileReader
 
     Key = tuple[int, tuple[str, ...]]
 
 _MOST_BYTES_AT_ONCE = METRICS_BYTES
 
 
-class Boards:
+class MailboxReader:
     """Every file in the tracker's directory; those of processes that have ended are thrown away once they are read."""
 
-    def __init__(self, place: str, start_seconds: float) -> None:
-        self._place = place
+    def __init__(self, mailbox: str, start_seconds: float) -> None:
+        self._mailbox = mailbox
         self._start_seconds = start_seconds
-        self._readers: dict[str, BoardReader] = {}
+        self._readers: dict[str, SharedFileReader] = {}
         self._metrics: dict[str, int] = {}
         self._frameworks: dict[str, tuple[int, int] | None] = {}
-        self._marks_of_ended: dict[int, int] = {}
+        self._high_waters_of_ended: dict[int, int] = {}
         self._namespace = find_namespace()
 
     def find_new(self) -> None:
         """Look for files that were not there before."""
         try:
-            names = os.listdir(self._place)
+            names = os.listdir(self._mailbox)
         except OSError:
             return
         for name in names:
@@ -52,11 +52,11 @@ class Boards:
                 self._metrics.setdefault(name, 0)
             elif name.endswith(FRAMEWORKS_SUFFIX):
                 self._frameworks.setdefault(name, None)
-            elif name.endswith(BOARD_SUFFIX) and name not in self._readers:
-                from ..instrument.shared_file import BoardReader
+            elif name.endswith(REGIONS_SUFFIX) and name not in self._readers:
+                from ..instrument.shared_file import SharedFileReader
 
                 try:
-                    self._readers[name] = BoardReader(f"{self._place}/{name}")
+                    self._readers[name] = SharedFileReader(f"{self._mailbox}/{name}")
                 except (OSError, ValueError):
                     continue  # it is just being made
 
@@ -82,17 +82,17 @@ class Boards:
             active = reader.read_active()
             for number, numbers in reader.read_all().items():
                 ended.append(((reader.pid, reader.find_path(number)), numbers, active.get(number, 0)))
-            self._keep_mark(reader)
+            self._keep_high_water(reader)
             reader.close()
             self._throw_away(name)
         return ended
 
-    def read_marks(self) -> dict[int, int]:
-        """The largest high-water marks that processes have kept before they reset them, by pid."""
-        marks = dict(self._marks_of_ended)
+    def read_high_waters(self) -> dict[int, int]:
+        """The largest high-water high_waters that processes have kept before they reset them, by pid."""
+        high_waters = dict(self._high_waters_of_ended)
         for reader in self._readers.values():
-            marks[reader.pid] = max(marks.get(reader.pid, 0), reader.read_mark())
-        return marks
+            high_waters[reader.pid] = max(high_waters.get(reader.pid, 0), reader.read_high_water())
+        return high_waters
 
     def since_start(self, nanoseconds: int) -> float | None:
         """Seconds, of a time on a board."""
@@ -104,7 +104,7 @@ class Boards:
         for name, offset in list(self._metrics.items()):
             is_complete = offset >= METRICS_BYTES or is_over(name, self._namespace)
             try:
-                fd = os.open(f"{self._place}/{name}", os.O_RDONLY | os.O_NOFOLLOW)
+                fd = os.open(f"{self._mailbox}/{name}", os.O_RDONLY | os.O_NOFOLLOW)
             except OSError:
                 continue
             try:
@@ -124,7 +124,7 @@ class Boards:
         notes = []
         for name, seen in list(self._frameworks.items()):
             has_ended = is_over(name, self._namespace)
-            path = f"{self._place}/{name}"
+            path = f"{self._mailbox}/{name}"
             try:
                 status = os.stat(path)
                 version = status.st_ino, status.st_mtime_ns  # every version is a file of its own
@@ -160,14 +160,16 @@ class Boards:
             lines = content.splitlines(keepends=True)
             return [row for line in lines for row in self._parse(line, pid)] if len(lines) > 1 else []
 
-    def _keep_mark(self, reader: BoardReader) -> None:
-        mark = reader.read_mark()
-        if mark > 0:
-            self._marks_of_ended[reader.pid] = max(mark, self._marks_of_ended.get(reader.pid, 0))
+    def _keep_high_water(self, reader: SharedFileReader) -> None:
+        high_water = reader.read_high_water()
+        if high_water > 0:
+            self._high_waters_of_ended[reader.pid] = max(
+                high_water, self._high_waters_of_ended.get(reader.pid, 0)
+            )
 
     def _throw_away(self, name: str) -> None:
         try:
-            os.unlink(f"{self._place}/{name}")
+            os.unlink(f"{self._mailbox}/{name}")
         except OSError:
             pass  # somebody was quicker
 

@@ -14,16 +14,14 @@ from ..core.observation import (
     BROKEN,
     SLOW,
     Holder,
-    MachineLook,
+    MachineState,
     Missing,
     Observation,
     Reason,
-    VendorLook,
-    name_vendor,
+    VendorState,
 )
-from ..core.values import NamedTuple
+from ..core.vendors import VENDORS, name_vendor
 from ..recording.secrets import mask_secrets
-from ..sources import GPU_SOURCES
 from ..sources.gpu.connect import connect, describe_bug
 from ..sources.processes import read_holder
 
@@ -31,47 +29,40 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from ..core.model import GpuLook
+    from ..core.model import GpuReadings
+    from ..core.vendors import Vendor
     from ..sources import GpuSource, MachineSource
+    from .handle.wire import Request
 
 # Between two looks at whether anybody still waits.
 _LONGEST_WAIT_SECONDS = 0.1
 
 
-class Wish(NamedTuple):
-    """What somebody wants to know, and how long they will wait for it."""
-
-    patience_seconds: float
-    settle_seconds: float = 0.0
-    """A source that counts needs two looks, so far apart, before it can tell a share of time."""
-    wants_details: bool = False
-
-
 class Observer:
     """Keeps everything open that has been opened once."""
 
-    def __init__(self, sources: Mapping[str, tuple[str, ...]] = GPU_SOURCES) -> None:
-        self._vendors = [_Vendor(vendor, names) for vendor, names in sources.items()]
+    def __init__(self, vendors: Mapping[str, Vendor] = VENDORS) -> None:
+        self._vendors = [_Vendor(name, vendor.sources) for name, vendor in vendors.items()]
         self._machine = _find_machine()
         self._cores = os.cpu_count() or 1
         self._ram_total_bytes = _read_ram_total()
 
-    def observe(self, wish: Wish, is_wanted: Callable[[], bool]) -> Observation:
+    def observe(self, request: Request, is_wanted: Callable[[], bool]) -> Observation:
         """Look at everything; whoever does not answer in time, or while it is wanted, is named in the answer."""
         for vendor in self._vendors:
-            vendor.ask(wish)
-        deadline = time.monotonic() + wish.patience_seconds
-        looks = tuple(vendor.take(deadline, wish.patience_seconds, is_wanted) for vendor in self._vendors)
+            vendor.ask(request)
+        deadline = time.monotonic() + request.patience_seconds
+        looks = tuple(vendor.take(deadline, request.patience_seconds, is_wanted) for vendor in self._vendors)
         return Observation(
             time.monotonic(), time.time(), self._read_machine(), looks, tuple(_read_holders(looks))
         )
 
-    def _read_machine(self) -> MachineLook:
+    def _read_machine(self) -> MachineState:
         try:
             reading = self._machine.read()
         except (OSError, ValueError):
-            return MachineLook(self._cores, self._ram_total_bytes)
-        return MachineLook(self._cores, self._ram_total_bytes, reading.ram_used_bytes, reading.cpu_seconds)
+            return MachineState(self._cores, self._ram_total_bytes)
+        return MachineState(self._cores, self._ram_total_bytes, reading.ram_used_bytes, reading.cpu_seconds)
 
 
 class _Vendor:
@@ -80,19 +71,19 @@ class _Vendor:
     def __init__(self, vendor: str, names: tuple[str, ...]) -> None:
         self._vendor = vendor
         self._names = names
-        self._wishes: SimpleQueue[Wish] = SimpleQueue()
-        self._looks: SimpleQueue[VendorLook] = SimpleQueue()
+        self._requests: SimpleQueue[Request] = SimpleQueue()
+        self._looks: SimpleQueue[VendorState] = SimpleQueue()
         self._is_asked = False
         self._is_late = False
         threading.Thread(target=self._work, daemon=True).start()
 
-    def ask(self, wish: Wish) -> None:
+    def ask(self, request: Request) -> None:
         """Want a look; while one is under way a second would only queue up behind it."""
         if not self._is_asked:
             self._is_asked = True
-            self._wishes.put(wish)
+            self._requests.put(request)
 
-    def take(self, deadline: float, patience_seconds: float, is_wanted: Callable[[], bool]) -> VendorLook:
+    def take(self, deadline: float, patience_seconds: float, is_wanted: Callable[[], bool]) -> VendorState:
         """The look, or what there is to say instead. Patience with one that was late is over."""
         look = self._try_take()
         while look is None and not self._is_late and time.monotonic() < deadline and is_wanted():
@@ -104,11 +95,11 @@ class _Vendor:
                 f"The {name_vendor(self._vendor)} driver has not answered within "
                 f"{patience_seconds:g} s; one that hangs usually needs its device reset or the machine restarted."
             )
-            return VendorLook(self._vendor, missing=(Missing(self._names[0], SLOW, text),))
+            return VendorState(self._vendor, missing=(Missing(self._names[0], SLOW, text),))
         self._is_asked = self._is_late = False
         return look
 
-    def _try_take(self, seconds: float = 0.0) -> VendorLook | None:
+    def _try_take(self, seconds: float = 0.0) -> VendorState | None:
         try:
             return self._looks.get(timeout=seconds)
         except Empty:
@@ -116,28 +107,28 @@ class _Vendor:
 
     def _work(self) -> None:
         """In the thread: connect once, then look whenever asked."""
-        wish = self._wishes.get()
+        request = self._requests.get()
         source, name, missing = connect(self._names)
         while True:
-            self._looks.put(self._look(source, name, missing, wish))
-            wish = self._wishes.get()._replace(settle_seconds=0.0)
+            self._looks.put(self._look(source, name, missing, request))
+            request = self._requests.get()._replace(settle_seconds=0.0)
 
     def _look(
-        self, source: GpuSource | None, name: str, missing: tuple[Missing, ...], wish: Wish
-    ) -> VendorLook:
+        self, source: GpuSource | None, name: str, missing: tuple[Missing, ...], request: Request
+    ) -> VendorState:
         if source is None:
-            return VendorLook(self._vendor, missing=missing)
+            return VendorState(self._vendor, missing=missing)
         try:
-            look = _read(source, wish.settle_seconds)
-            details = source.read_details() if wish.wants_details else {}
+            look = _read(source, request.settle_seconds)
+            details = source.read_details() if request.wants_details else {}
             return _describe(self._vendor, name, source, look, details, missing)
         except Exception as error:  # noqa: BLE001 - one vendor's bug must not cost the others
-            return VendorLook(
+            return VendorState(
                 self._vendor, missing=(*missing, Missing(name, BROKEN, describe_bug(name, error)))
             )
 
 
-def _read(source: GpuSource, settle_seconds: float) -> GpuLook:
+def _read(source: GpuSource, settle_seconds: float) -> GpuReadings:
     """One look; at first two, if a device tells nothing yet and has no reason not to."""
     look = source.read(None)
     is_unsettled = any(
@@ -154,19 +145,19 @@ def _describe(
     vendor: str,
     name: str,
     source: GpuSource,
-    look: GpuLook,
+    look: GpuReadings,
     details: Mapping[str, Mapping[str, float | str]],
     missing: tuple[Missing, ...],
-) -> VendorLook:
+) -> VendorState:
     reasons = tuple(
         Reason(uuid, figure, text, source.kinds.get((uuid, figure)))
         for (uuid, figure), text in source.reasons.items()
     )
     plain_details = {uuid: dict(values) for uuid, values in details.items()}
-    return VendorLook(vendor, name, source.gpus, look, plain_details, reasons, source.take_notes(), missing)
+    return VendorState(vendor, name, source.gpus, look, plain_details, reasons, source.take_notes(), missing)
 
 
-def _read_holders(looks: tuple[VendorLook, ...]) -> list[Holder]:
+def _read_holders(looks: tuple[VendorState, ...]) -> list[Holder]:
     pids = {process.pid for vendor in looks if vendor.look for process in vendor.look.processes}
     holders = (read_holder(pid) for pid in sorted(pids))
     # Others will look at these: over a shoulder, in a log.

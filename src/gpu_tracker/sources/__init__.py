@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Protocol
 
-    from ..core.model import Gpu, GpuLook, MachineReading, ProcessReading, SharingReading
+    from ..core.model import Gpu, GpuReadings, MachineReading, ProcessReading, SharingReading
 
     class ProcessTreeSource(Protocol):
         """A process and all its descendants."""
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
         kinds: Mapping[tuple[str, str], str]
         """The same keys → a kind of `guard`: what a device does not have is no fault, what it denies is."""
 
-        def read(self, pids: frozenset[int] | None) -> GpuLook:
+        def read(self, pids: frozenset[int] | None) -> GpuReadings:
             """Look at every device, and at what these processes do there (None: what anybody does)."""
 
         def read_details(self) -> Mapping[str, Mapping[str, float | str]]:
@@ -64,15 +64,6 @@ class Roots(NamedTuple):
 class NotAvailableError(Exception):
     """A source cannot be read here; the message is a whole sentence that says why, and the cure."""
 
-
-PROCESS_SOURCES = ("procfs", "portable")
-# Vendor → the sources for its devices, the best first.
-GPU_SOURCES = {
-    "nvidia": ("nvml", "nvidia_smi"),
-    "amd": ("amd",),
-    "intel": ("intel",),
-    "apple": ("apple",),
-}
 
 # What `ps` shows for a sampler, also when it is a zombie whose arguments have gone. At most 15 letters.
 SAMPLER_NAME = "gpu-tracker-smp"

@@ -10,19 +10,6 @@ from .files import read_file
 _LONGEST_COMMAND_BYTES = 4096
 
 
-def exists(pid: int) -> bool:
-    """Whether there is such a process, of whoever; a zombie is one."""
-    if pid <= 0:
-        return False  # to the kernel, a group
-    try:
-        os.kill(pid, 0)
-    except (ProcessLookupError, OverflowError):
-        return False
-    except PermissionError:
-        pass
-    return True
-
-
 def read_holder(pid: int, *, proc: str = "/proc") -> Holder:
     """What this user may know of a process; one of another namespace, or that has ended, is only a number."""
     if not os.path.isdir(f"{proc}/self"):
@@ -37,6 +24,24 @@ def read_holder(pid: int, *, proc: str = "/proc") -> Holder:
     except (OSError, ValueError, IndexError):
         return Holder(pid)
     return Holder(pid, user, _read_command(directory), rss_bytes, cpu_seconds)
+
+
+def exists(pid: int) -> bool:
+    """Whether there is such a process, whoever it belongs to."""
+    if pid <= 0:
+        return False  # to the kernel, a whole group
+    try:
+        os.kill(pid, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except PermissionError:
+        pass  # somebody else's, but there
+    return True
+
+
+def read_command(pid: int, *, proc: str = "/proc") -> tuple[str, ...] | None:
+    """Its words, or its name where it has none; None if that is nobody else's business."""
+    return read_holder(pid, proc=proc).command
 
 
 def parse_command(cmdline: bytes) -> tuple[str, ...]:

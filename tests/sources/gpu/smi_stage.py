@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from gpu_tracker.core.model import GpuLook
+from gpu_tracker.core.model import GpuReadings
 from gpu_tracker.sources.gpu import nvidia_smi
 
 FAKE = Path(__file__).with_name("fake_nvidia_smi.py")
@@ -82,7 +82,7 @@ class Stage:
         """Through the front door."""
         return nvidia_smi.connect(self.now, patience_seconds)
 
-    def look(self, source: nvidia_smi.NvidiaSmiSource) -> GpuLook:
+    def look(self, source: nvidia_smi.NvidiaSmiSource) -> GpuReadings:
         """The next one, some time later."""
         self.ahead_seconds += STEP_SECONDS
         look = source.read(None)
@@ -90,8 +90,11 @@ class Stage:
         return look
 
     def watch(
-        self, source: nvidia_smi.NvidiaSmiSource, condition: Callable[[GpuLook], object], seconds: float = 20
-    ) -> GpuLook:
+        self,
+        source: nvidia_smi.NvidiaSmiSource,
+        condition: Callable[[GpuReadings], object],
+        seconds: float = 20,
+    ) -> GpuReadings:
         """Look until it holds; the time is only there so that a failure ends."""
         deadline = time.monotonic() + seconds
         while not condition(look := self.look(source)):

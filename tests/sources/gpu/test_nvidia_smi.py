@@ -18,7 +18,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpu_tracker.core.model import Gpu, GpuLook, GpuProcessReading, GpuReading
+from gpu_tracker.core.model import Gpu, GpuProcessReading, GpuReading, GpuReadings
 from gpu_tracker.sources import NotAvailableError, command
 from gpu_tracker.sources.gpu import nvidia, nvidia_smi, smi_text
 from gpu_tracker.sources.gpu.guard import DENIED, LOST, TROUBLE, UNSUPPORTED
@@ -413,7 +413,7 @@ def connected(stage: Stage, patience_seconds: float = 10) -> Iterator[nvidia_smi
         source.close()
 
 
-def by_uuid(look: GpuLook) -> dict[str, GpuReading]:
+def by_uuid(look: GpuReadings) -> dict[str, GpuReading]:
     """The readings of a look."""
     return {reading.uuid: reading for reading in look.devices}
 

@@ -12,7 +12,7 @@ def _expect_frameworks() -> None:
     package = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     sys.path.append(os.path.dirname(package))
     try:
-        from gpu_tracker.api.regions import expect_frameworks
+        from gpu_tracker.instrument.outbox import expect_frameworks
 
         expect_frameworks()
     except Exception:  # noqa: BLE001, S110 - too old a Python, most likely: then they are not asked

@@ -8,16 +8,18 @@ from __future__ import annotations
 import time
 
 from ...core.errors import TrackerError
-from ...core.observation import SLOW, Observation, decode
+from ...core.observation import SLOW
 from ...core.values import NamedTuple
-from ...core.version import __version__
 from .process import READY_SECONDS, SamplerProcess, without_child_signals
+from .wire import Request
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import TracebackType
 
     from typing_extensions import Self
+
+    from ...core.observation import Observation
 
 DEFAULT_PATIENCE_SECONDS = 10.0
 SETTLE_SECONDS = 0.25
@@ -30,14 +32,14 @@ class Question(NamedTuple):
     deadline_seconds: float
 
 
-class Witness:
+class ObserverClient:
     """Ask as often as you like; close it, and its process is gone."""
 
     def __init__(self, patience_seconds: float = DEFAULT_PATIENCE_SECONDS) -> None:
         self._patience_seconds = patience_seconds
         self._is_hanging = False
         with without_child_signals():
-            self._sampler = SamplerProcess(__version__)
+            self._sampler = SamplerProcess()
             try:
                 self._sampler.reap_starter()
             except BaseException:  # Ctrl-C, most likely
@@ -56,7 +58,9 @@ class Witness:
     def ask(self, *, wants_details: bool = False, settle_seconds: float = SETTLE_SECONDS) -> Question:
         """Ask without waiting; `replies_fd` becomes readable when there may be an answer to `take`."""
         deadline = time.monotonic() + READY_SECONDS + self._patience_seconds + settle_seconds
-        number = self._sampler.request("observe", self._patience_seconds, settle_seconds, wants_details)
+        number = self._sampler.request(
+            "observe", Request(self._patience_seconds, settle_seconds, wants_details)
+        )
         return Question(number, deadline)
 
     def take(self, question: Question, timeout_seconds: float = 0.0) -> Observation | None:
@@ -67,8 +71,8 @@ class Witness:
                 why = self._sampler.failure or "it has ended"
                 raise TrackerError(f"The sampler cannot be asked any more: {why}.")
             return None
-        self._sampler.pid, plain = answer
-        observation = decode(plain)
+        observation: Observation
+        self._sampler.pid, observation = answer
         self._is_hanging = any(
             missing.kind == SLOW for vendor in observation.vendors for missing in vendor.missing
         )
@@ -83,7 +87,7 @@ class Witness:
         """Let the sampler go; one whose driver hangs may take its time, and nobody waits for it."""
         self._sampler.close()
         if not self._is_hanging:
-            self._sampler.bury()
+            self._sampler.reap()
 
     def __enter__(self) -> Self:
         return self

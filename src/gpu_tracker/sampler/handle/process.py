@@ -18,7 +18,7 @@ from .wire import Inbox, pack
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from typing import Any
 
 _PACKAGE_PARENT = os.path.abspath(__file__).rsplit(os.sep, 4)[0]
@@ -28,8 +28,8 @@ _RECORDING_FD = 3
 # searched after the standard library, so that nothing of the job's can shadow it.
 # The first thing is to become an orphan: a program that waits for all its children must not wait for this one.
 _BOOT = (
-    "import posix; posix.fork() and posix._exit(0); import sys; sys.path += sys.argv[2:]; "
-    "from gpu_tracker.sampler.child import main; main(sys.argv[1])"
+    "import posix; posix.fork() and posix._exit(0); import sys; sys.path += sys.argv[1:]; "
+    "from gpu_tracker.sampler.child import main; main()"
 )
 # Keyboard and terminal signals are meant for the job, and a SIGTERM to everybody too: the sampler
 # follows the job out a moment later, with the last figures written.
@@ -90,7 +90,7 @@ def _has_ended_children() -> bool:
 class SamplerProcess:
     """A running sampler. `pid` is known once it has said that it is ready."""
 
-    def __init__(self, tracker_version: str) -> None:
+    def __init__(self) -> None:
         self.pid = 0
         self.is_gone = False
         self.failure = ""
@@ -109,9 +109,7 @@ class SamplerProcess:
             self._replies, replies_out = make_pipe()
             theirs.append(replies_out)
             self._descriptors.append(self._replies)
-            self._starter_pid = _spawn(
-                [commands_in.number, replies_out.number, self._unnamed_recording.number], tracker_version
-            )
+            self._starter_pid = _spawn(commands_in.number, replies_out.number, self._unnamed_recording.number)
         except OSError as error:
             self.close()
             raise TrackerError(f"The sampler could not be started: {error.strerror}.") from None
@@ -212,7 +210,7 @@ class SamplerProcess:
             descriptor.close()
         self.is_gone = True
 
-    def bury(self) -> None:
+    def reap(self) -> None:
         """Wait for a sampler that has ended, if it is ours to wait for: process 1 inherits every orphan."""
         if not self.pid:
             return  # it never came up
@@ -249,6 +247,15 @@ class SamplerProcess:
             self._unread.extend(self._inbox.feed(chunk))
 
 
+def start_sampler(say: Callable[[str], None]) -> SamplerProcess | None:
+    """A sampler that is coming up, or none."""
+    try:
+        return SamplerProcess()
+    except TrackerError as error:
+        say(f"{error} Only time and CPU will be reported.")
+        return None
+
+
 def find_python() -> str:
     """An interpreter to run the sampler in: a program that embeds Python is not one."""
     binaries = os.path.join(sys.base_prefix, "bin")
@@ -268,15 +275,14 @@ def find_python() -> str:
     )
 
 
-def _spawn(fds: list[int], tracker_version: str) -> int:
+def _spawn(commands: int, replies: int, recording: int) -> int:
     """Start the interpreter by posix_spawn, which does not copy the caller's page tables."""
     python = find_python()
     paths = [_PACKAGE_PARENT]
     paths += [path for path in sys.path if path.endswith(("site-packages", "dist-packages"))]
-    arguments = [python, "-I", "-S", "-c", _BOOT, tracker_version, *paths]
+    arguments = [python, "-I", "-S", "-c", _BOOT, *paths]
     # Preloaded libraries are meant for the job: allocators, I/O tracers that write a file per process.
     environment = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
-    commands, replies, recording = fds
     return os.posix_spawn(
         python,
         arguments,

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import os
 
-from ...accounts.recovery import salvage
+from ...accounts.recovery import complete
 from ...core.errors import RecordingError
 from ...core.model import Recording, Totals
-from ...core.version import __version__
 from ...recording.reader import load, load_descriptor
 from ...sources.allocation import read_allocation
-from ..loop import make_header
+from ..header import make_header
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,9 +26,9 @@ def recover(
         recording = _read_back(sampler, plan)
     except RecordingError:
         allocation, _ = read_allocation(os.getpid(), os.environ)
-        header = make_header(plan, start, __version__, allocation, "none")
+        header = make_header(plan, start, allocation, "none", os.environ)
         recording = Recording(header, (), (), None, Totals())
-    return salvage(recording, start.at_nanoseconds, known, sampler.failure if sampler else "")
+    return complete(recording, start.at_nanoseconds, known, sampler.failure if sampler else "")
 
 
 def _read_back(sampler: SamplerProcess | None, plan: Plan) -> Recording:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 
-from ...core.model import Gpu, GpuLook, GpuProcessReading
+from ...core.model import Gpu, GpuProcessReading, GpuReadings
 from .. import NotAvailableError, Roots
 from ..files import read_file
 from .cards import CardSource, why_no_cards
@@ -114,7 +114,7 @@ class AmdSource(CardSource):
         )
         self._kfd = _Kfd(roots)
 
-    def read(self, pids: frozenset[int] | None) -> GpuLook:
+    def read(self, pids: frozenset[int] | None) -> GpuReadings:
         """Look at every card, and at what these processes do there."""
         awake = self._panel.find_awake()
         devices = tuple(map(self._panel.take_reading, awake))
@@ -132,7 +132,7 @@ class AmdSource(CardSource):
             if bus_id in uuids
         )
         self._say_what_is_hidden()
-        return GpuLook(self._now(), devices, processes)
+        return GpuReadings(self._now(), devices, processes)
 
     def _describe_process(
         self, uuid: str, pid: int, clients: list[ClientReading], computing_bytes: int | None

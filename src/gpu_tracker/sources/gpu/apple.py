@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 
-from ...core.model import Gpu, GpuLook, GpuReading
+from ...core.model import Gpu, GpuReading, GpuReadings
 from ...core.values import NamedTuple
 from .. import NotAvailableError, Roots
 from .guard import LOST, TROUBLE, Failure, Guard
@@ -100,7 +100,7 @@ class AppleSource:
         self.reasons["", "lists_processes"] = _NO_PROCESSES
         self._guard.say("", "lists_processes", _NO_PROCESSES)
 
-    def read(self, pids: frozenset[int] | None) -> GpuLook:  # noqa: ARG002 - as all sources
+    def read(self, pids: frozenset[int] | None) -> GpuReadings:  # noqa: ARG002 - as all sources
         """Look at every GPU; at no process, whoever is asked for."""
         accelerators = self._guard.ask("", "registry", _read_registry, self._command, self._timeout_seconds)
         devices = []
@@ -113,7 +113,7 @@ class AppleSource:
                     self._guard.fail(gpu.uuid, "device", Failure(LOST, text))
                 elif gpu.uuid not in self._guard.lost:
                     devices.append(self._describe_reading(gpu.uuid, accelerator))
-        return GpuLook(self._now(), tuple(devices))
+        return GpuReadings(self._now(), tuple(devices))
 
     def read_details(self) -> Mapping[str, Mapping[str, float | str]]:
         """Nothing: fans, limits and clocks are told to root only."""

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-import sys
 import time
 from importlib import import_module
 
-from .. import GPU_SOURCES, NotAvailableError
+from ...core.vendors import VENDORS
+from .. import NotAvailableError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,9 +15,8 @@ if TYPE_CHECKING:
 
     from ...core.model import Gpu
     from ...core.observation import Missing
+    from ...core.vendors import Vendor
     from .. import GpuSource
-
-_CARDS = "/sys/class/drm"
 
 
 def find_vendors() -> list[str]:
@@ -25,7 +24,7 @@ def find_vendors() -> list[str]:
 
     This runs at every start, on many machines that have no GPU at all: it must cost nothing.
     """
-    return [vendor for vendor in GPU_SOURCES if _may_have_devices(vendor)]
+    return [name for name, vendor in VENDORS.items() if _may_have_devices(vendor)]
 
 
 def connect(names: Iterable[str]) -> tuple[GpuSource | None, str, tuple[Missing, ...]]:
@@ -52,7 +51,7 @@ def list_gpus(vendors: Iterable[str] | None) -> list[Gpu]:
     """Every device that can be seen from here."""
     gpus: list[Gpu] = []
     for vendor in find_vendors() if vendors is None else vendors:
-        source, _, _ = connect(GPU_SOURCES[vendor])
+        source, _, _ = connect(VENDORS[vendor].sources)
         if source is not None:
             gpus.extend(source.gpus)
             source.close()
@@ -64,14 +63,7 @@ def describe_bug(name: str, error: Exception) -> str:
     return f"Reading GPUs through {name} failed: {type(error).__name__}: {error}."
 
 
-def _may_have_devices(vendor: str) -> bool:
-    if vendor == "nvidia":
-        from .nvidia import find_smi
-        from .nvml import why_absent
-
-        return why_absent() is None or find_smi() is not None
-    if vendor == "apple":
-        return sys.platform == "darwin"
-    if not os.path.isdir(_CARDS):
-        return False
-    return import_module(f".{vendor}", __package__).why_absent() is None
+def _may_have_devices(vendor: Vendor) -> bool:
+    return os.path.isdir(vendor.root) and any(
+        import_module(f".{name}", __package__).why_absent() is None for name in vendor.sources
+    )

@@ -5,11 +5,10 @@ from __future__ import annotations
 import os
 
 from ...core.values import NamedTuple
+from ...core.vendors import VENDORS
 from ..files import read_text
 
-_VENDORS = {"0x10de": "nvidia", "0x1002": "amd", "0x8086": "intel"}
 _DISPLAY_CLASS = "0x03"
-_DEVICE_FILES = {"nvidia": "nvidia", "amd": "kfd"}
 
 
 class BusDevice(NamedTuple):
@@ -27,9 +26,10 @@ def find_on_bus(sys: str = "/sys") -> tuple[BusDevice, ...]:
     except OSError:
         return ()
     devices = []
+    by_pci_id = {vendor.pci_id: name for name, vendor in VENDORS.items() if vendor.pci_id}
     for bus_id in bus_ids:
         try:
-            vendor = _VENDORS.get(read_text(f"{root}/{bus_id}/vendor").strip())
+            vendor = by_pci_id.get(read_text(f"{root}/{bus_id}/vendor").strip())
             is_display = read_text(f"{root}/{bus_id}/class").startswith(_DISPLAY_CLASS)
         except OSError:
             continue
@@ -43,13 +43,12 @@ def find_device_files(vendor: str, dev: str = "/dev") -> tuple[str, ...]:
 
     Not `/dev/nvidiactl`: NVIDIA's library makes one by itself where there is no driver.
     """
-    prefix = _DEVICE_FILES.get(vendor)
-    if prefix is None:
+    prefix = VENDORS[vendor].device_files
+    if not prefix:
         return ()
     try:
         names = sorted(os.listdir(dev))
     except OSError:
         return ()
-    suffixes = ((name, name.removeprefix(prefix)) for name in names if name.startswith(prefix))
-    wants_number = vendor == "nvidia"
-    return tuple(f"{dev}/{name}" for name, rest in suffixes if rest.isdigit() == wants_number or not rest)
+    numbers = ((name, name.removeprefix(prefix)) for name in names if name.startswith(prefix))
+    return tuple(f"{dev}/{name}" for name, number in numbers if number.isdigit() or not number)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 
-from ...core.model import Gpu, GpuLook, GpuProcessReading
+from ...core.model import Gpu, GpuProcessReading, GpuReadings
 from .. import NotAvailableError, Roots
 from .cards import CardSource, why_no_cards
 from .drm import add_device_bytes, find_busiest, has_card_memory, name_kind
@@ -60,7 +60,7 @@ class IntelSource(CardSource):
         self._energies: dict[str, tuple[float, float]] = {}
         """By uuid, when the energy was last read, and what it was."""
 
-    def read(self, pids: frozenset[int] | None) -> GpuLook:
+    def read(self, pids: frozenset[int] | None) -> GpuReadings:
         """Look at every GPU, and at what these processes do there."""
         awake = self._panel.find_awake()
         asleep = frozenset(gpu.bus_id for gpu in self.gpus) - {device.gpu.bus_id for device in awake}
@@ -77,7 +77,7 @@ class IntelSource(CardSource):
             if on_device:
                 self._say_what_is_summed(device)
         self._note_who_is_denied()
-        return GpuLook(self._now(), tuple(devices), tuple(processes))
+        return GpuReadings(self._now(), tuple(devices), tuple(processes))
 
     def _complete(self, device: Device, reading: GpuReading, clients: list[ClientReading]) -> GpuReading:
         """Fill in what no file tells: from the clients, and the power from the energy."""

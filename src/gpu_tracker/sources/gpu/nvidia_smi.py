@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 from itertools import starmap
 
-from ...core.model import Gpu, GpuLook, GpuProcessReading, GpuReading
+from ...core.model import Gpu, GpuProcessReading, GpuReading, GpuReadings
 from ...core.values import NamedTuple
 from .. import NotAvailableError
 from ..command import run
@@ -229,11 +229,11 @@ class NvidiaSmiSource:
         # What a device spoils that is not among ours stays so.
         self._one_by_one_until_seconds = float("inf" if is_spoilt else "-inf")
         self._due_seconds = began_seconds
-        self._latest = GpuLook(began_seconds)
+        self._latest = GpuReadings(began_seconds)
         if not is_spoilt:
             self._take(tables, cpu_seconds, began_seconds)
 
-    def read(self, pids: frozenset[int] | None) -> GpuLook:
+    def read(self, pids: frozenset[int] | None) -> GpuReadings:
         """Ask, if it is time to; the latest answer."""
         at_seconds = self._now()
         if at_seconds >= self._due_seconds:
@@ -260,7 +260,7 @@ class NvidiaSmiSource:
     def close(self) -> None:
         """Nothing is kept open; nothing is asked any more."""
         self._due_seconds = float("inf")
-        self._latest = GpuLook(self._now())
+        self._latest = GpuReadings(self._now())
 
     # ---- What to ask.
 
@@ -291,7 +291,7 @@ class NvidiaSmiSource:
         self._choose_how_to_go_on(tables, at_seconds, is_spoilt=is_spoilt)
         pause_seconds = 0.0 if is_spoilt else max(_INTERVAL_SECONDS, cpu_seconds / _MOST_CPU)
         self._due_seconds = at_seconds + pause_seconds
-        self._latest = GpuLook(
+        self._latest = GpuReadings(
             at_seconds,
             tuple(
                 reading._replace(lists_processes=uuid in told.whose_processes)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from _ctypes import dlopen  # what ctypes itself calls, without the cost of importing all of it
 
-from ...core.model import Gpu, GpuHighWater, GpuLook, GpuProcessReading, GpuReading
+from ...core.model import Gpu, GpuHighWater, GpuProcessReading, GpuReading, GpuReadings
 from .. import NotAvailableError
 from .guard import DENIED, LOST, TROUBLE, UNSUPPORTED, Failure, Guard
 from .nvidia import name_limits, parse_bus_id
@@ -297,7 +297,7 @@ class NvmlSource:
         """(uuid, figure) → what became of the question."""
         return self._guard.kinds
 
-    def read(self, pids: frozenset[int] | None) -> GpuLook:
+    def read(self, pids: frozenset[int] | None) -> GpuReadings:
         """Look at every device, and at what these processes do there."""
         at = self._now()
         devices: list[GpuReading] = []
@@ -323,7 +323,7 @@ class NvmlSource:
                 high_waters += self._read_accounting(device, pids)
             devices.append(self._read_device(device, listed is not None, percents is not None))
         self._check_namespace(everybody)
-        return GpuLook(at, tuple(devices), tuple(processes), tuple(high_waters))
+        return GpuReadings(at, tuple(devices), tuple(processes), tuple(high_waters))
 
     def read_details(self) -> Mapping[str, Mapping[str, float | str]]:
         """Performance state, fan, limits..."""

@@ -7,6 +7,8 @@ visible: to measure a device too many is harmless, to leave out the one that is 
 
 from __future__ import annotations
 
+from ...core.vendors import VENDORS
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -15,11 +17,6 @@ if TYPE_CHECKING:
 
 # What a scheduler has given to the job, the narrowest first, by number on the whole machine.
 _SCHEDULER_VARIABLES = ("SLURM_STEP_GPUS", "SLURM_JOB_GPUS", "GPU_DEVICE_ORDINAL")
-# Variables by which a vendor's own library is limited; a scheduler that has set one has said all with it.
-_OWN_VARIABLES = {
-    "nvidia": ("CUDA_VISIBLE_DEVICES",),
-    "amd": ("ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES"),
-}
 
 
 def choose_visible(gpus: Sequence[Gpu], environment: Mapping[str, str]) -> frozenset[str]:
@@ -28,9 +25,11 @@ def choose_visible(gpus: Sequence[Gpu], environment: Mapping[str, str]) -> froze
     chosen: set[str] = set()
     for vendor in vendors:
         own = sorted((gpu for gpu in gpus if gpu.vendor == vendor), key=lambda gpu: gpu.ordinal)
-        if any(variable in environment for variable in _OWN_VARIABLES.get(vendor, ())):
-            choose = _choose_nvidia if vendor == "nvidia" else _choose_amd
-            chosen |= choose(own, environment)
+        variables = VENDORS[vendor].variables
+        # A scheduler that has set one of these has said all with it.
+        if any(variable in environment for variable in variables):
+            is_cuda = vendor == "nvidia"
+            chosen |= _choose_nvidia(own, environment) if is_cuda else _choose(own, environment, variables)
             continue
         if vendor == "nvidia":
             own = _choose_injected(own, environment.get("NVIDIA_VISIBLE_DEVICES"))
@@ -142,19 +141,19 @@ def _choose_injected(gpus: list[Gpu], text: str | None) -> list[Gpu]:
     return [gpu for gpu in gpus if gpu.uuid in chosen]
 
 
-# ---- AMD.
+# ---- Everybody else: AMD's rules.
 
 
-def _choose_amd(gpus: list[Gpu], environment: Mapping[str, str]) -> set[str]:
-    """ROCm's own variable first; HIP's counts within what is left, and HIP honours CUDA's where its own is not set."""
-    text = environment.get("ROCR_VISIBLE_DEVICES")
-    if text is not None:
-        gpus = _choose_amd_entries(gpus, text)
-    text = environment.get("HIP_VISIBLE_DEVICES", environment.get("CUDA_VISIBLE_DEVICES"))
-    return _uuids_of(gpus if text is None else _choose_amd_entries(gpus, text))
+def _choose(gpus: list[Gpu], environment: Mapping[str, str], variables: tuple[str, ...]) -> set[str]:
+    """The first variable comes first. Of the others one counts, within what is left: HIP honours CUDA's where its own is not set."""
+    first, *others = variables
+    if first in environment:
+        gpus = _choose_entries(gpus, environment[first])
+    text = next((environment[name] for name in others if name in environment), None)
+    return _uuids_of(gpus if text is None else _choose_entries(gpus, text))
 
 
-def _choose_amd_entries(gpus: list[Gpu], text: str) -> list[Gpu]:
+def _choose_entries(gpus: list[Gpu], text: str) -> list[Gpu]:
     """In the order of the list, which numbers the devices anew; the first entry that is not valid ends it."""
     chosen: list[Gpu] = []
     for entry in map(str.strip, text.split(",")):

@@ -1,0 +1,305 @@
+"""One act of tracking, whoever asks for it: prepare a sampler, begin, stop, recover what a lost one left, tidy up.
+
+`Tracker`, `run`, `-e` and `attach` differ in what they track and where the result goes, and in nothing else. A job is
+never refused because it cannot be measured.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from _thread import allocate_lock
+
+from ..core.config import read_process_source
+from ..core.errors import UsageError
+from ..core.values import NamedTuple
+from ..instrument.mailbox import MAILBOX_VARIABLE, choose_mailbox, put_inside, remove_mailbox
+from ..recording import writer
+from ..recording.secrets import mask_secrets
+from ..sampler.handle.process import (
+    READY_SECONDS, SamplerProcess, start_sampler, without_child_signals)
+from ..sampler.handle.wire import FINAL, Plan, Start
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from ..accounts.recovery import Known
+    from ..core.config import Settings
+    from ..core.model import Recording
+
+_ANSWER_SECONDS = 10.0
+_LIVE_SECONDS = 2.0
+
+
+class Target(NamedTuple):
+    """What is tracked."""
+
+    pid: int
+    """The process itself, or the one that will start it."""
+    command: tuple[str, ...]
+    is_ours: bool
+    """Its variables are this process's, and its processes find our mailbox."""
+    is_started_by_us: bool = False
+    """It is a command that this process is about to start."""
+
+
+def this_process() -> Target:
+    """The program that we are part of."""
+    return Target(os.getpid(), tuple(getattr(sys, "orig_argv", sys.argv)), is_ours=True)
+
+
+def new_command(command: Sequence[str]) -> Target:
+    """A command that is not running yet."""
+    return Target(os.getpid(), tuple(command), is_ours=True, is_started_by_us=True)
+
+
+def other_process(pid: int) -> Target:
+    """A process that runs already, and is left alone."""
+    from ..sources.processes import read_command
+
+    return Target(pid, read_command(pid) or (), is_ours=False)
+
+
+class Wishes(NamedTuple):
+    """What is to be kept besides the result."""
+
+    record: str | None = None
+    """A file for the recording, or a directory to put one in."""
+    must_record: bool = True
+    """Whether a recording that cannot be made is an error; one that nobody asked for is not worth it."""
+    tracking_file: str | None = None
+
+
+class Session:
+    """From `prepare` to `stop`. `say` gets sentences for the user."""
+
+    def __init__(
+        self,
+        target: Target,
+        settings: Settings,
+        wishes: Wishes,
+        say: Callable[[str], None],
+        sampler: SamplerProcess | None = None,
+    ) -> None:
+        self._target = target
+        self._settings = settings
+        self._wishes = wishes
+        self._say = say
+        self._sampler = sampler
+        self._lock = allocate_lock()
+        self._plan: Plan | None = None
+        self._start = Start(target.pid, 0, None)
+        self._mailbox: str | None = None
+        self._outer_mailboxes = os.environ.get(MAILBOX_VARIABLE)
+        self._made: list[str] = []
+        self._latest: Recording | None = None
+        self.recording_path: str | None = None
+
+    @property
+    def owner_pid(self) -> int:
+        """The process that prepared it; a copy that was forked since has no part in it."""
+        return self._need_plan().owner_pid
+
+    @property
+    def replies_fd(self) -> int:
+        """Becomes readable when the tracked process has ended; -1 without a sampler."""
+        return -1 if self._sampler is None else self._sampler.replies_fd
+
+    def prepare(self) -> bool:
+        """Make the files and get a sampler ready; whether there is one. Nothing is left behind if this raises."""
+        try:
+            tracking = self._make_tracking_file()
+            self.recording_path = self._make_recording()
+            if self._target.is_ours:
+                self._mailbox = choose_mailbox(os.environ)
+            self._plan = self._make_plan(tracking)
+            is_ready = self._prepare_sampler(self._plan)
+        except BaseException:
+            self.discard()
+            raise
+        if self._mailbox is not None:
+            self._announce(self._mailbox)
+        return is_ready
+
+    def begin(self, start: Start) -> None:
+        """The job begins."""
+        self._start = start
+        if self._sampler is not None:
+            self._sampler.send("begin", start)
+
+    def look(self) -> Recording | None:
+        """The figures at this moment, or the latest there were."""
+        with self._lock:
+            sampler = self._sampler
+            if sampler is not None and not sampler.is_gone:
+                answer = sampler.receive("totals", sampler.request("totals"), _LIVE_SECONDS)
+                if answer is not None:
+                    (self._latest,) = answer
+            return self._latest
+
+    def close_mailbox(self) -> None:
+        """Regions and metrics of this process belong to the tracker around this one again, if there is one."""
+        if self._mailbox is not None and not self._target.is_started_by_us:
+            from ..instrument.outbox import close_mailbox
+
+            close_mailbox(self._outer_mailboxes)
+
+    def stop(
+        self,
+        at_nanoseconds: int,
+        known: Known | None,
+        *,
+        attempts: int = 1,
+        timeout_seconds: float = _ANSWER_SECONDS,
+    ) -> Recording:
+        """The final figures: the sampler's, or the best account that can be given without it."""
+        with self._lock:
+            recording = self._ask_for_the_end(at_nanoseconds, known, attempts, timeout_seconds)
+            if recording is None:
+                from ..sampler.handle.recovery import recover
+
+                recording = recover(self._sampler, self._need_plan(), self._start, known)
+            if self._sampler is not None:
+                self._sampler.close()
+            self._remove_mailbox()
+        return recording
+
+    def reap(self) -> None:
+        """Wait for the sampler's process to be gone, where it is ours to wait for."""
+        if self._sampler is not None:
+            self._sampler.reap()
+
+    def discard(self) -> None:
+        """Nothing has been tracked: an empty file would only be in the way of the next attempt."""
+        self._remove_mailbox()
+        for path in self._made:
+            if os.path.exists(path):
+                os.unlink(path)
+        self.recording_path = None
+
+    # ---- Preparing.
+
+    def _make_recording(self) -> str | None:
+        place = self._wishes.record
+        if place is None:
+            return None
+        try:
+            path = writer.create(place, self._target.command, self._target.pid)
+        except UsageError as error:
+            if self._wishes.must_record:
+                raise
+            self._say(f"{error} The run is not recorded.")
+            return None
+        self._made.append(path)
+        return path
+
+    def _make_tracking_file(self) -> tuple[str, tuple[str, str, str]] | None:
+        path, settings = self._wishes.tracking_file, self._settings
+        if path is None:
+            return None
+        from ..recording.tracking_file import check_tracking_path, create_tracking_file
+
+        path = check_tracking_path(path)
+        create_tracking_file(path)
+        self._made.append(path)
+        return path, (settings.ram_unit, settings.gpu_ram_unit, settings.time_unit)
+
+    def _make_plan(self, tracking: tuple[str, tuple[str, str, str]] | None) -> Plan:
+        target, settings = self._target, self._settings
+        return Plan(
+            owner_pid=os.getpid(),
+            example_pid=target.pid,
+            has_our_environment=target.is_ours,
+            starts_the_job=target.is_started_by_us,
+            command=mask_secrets(target.command),
+            sleep_seconds=float(settings.sleep_time),
+            n_expected_cores=settings.n_expected_cores,
+            gpu_uuids=settings.gpu_uuids,
+            gpu_vendors=settings.gpu_vendors,
+            max_overhead=settings.max_overhead,
+            full_resolution=settings.full_resolution,
+            source=read_process_source(),
+            name=settings.name,
+            labels=settings.labels,
+            recording_path=self.recording_path,
+            mailbox=self._mailbox,
+            tracking=tracking,
+        )
+
+    def _prepare_sampler(self, plan: Plan) -> bool:
+        with without_child_signals():
+            sampler = self._sampler = self._sampler or start_sampler(self._say)
+            if sampler is None:
+                return False
+            try:
+                sampler.send("prepare", plan)
+                sampler.reap_starter()
+                is_ready = sampler.wait_until_ready(READY_SECONDS)
+            except BaseException:  # Ctrl-C, most likely
+                sampler.close()
+                raise
+        if not is_ready:
+            self._say("The sampler failed to start; only time and CPU will be reported.")
+        return is_ready
+
+    def _announce(self, mailbox: str) -> None:
+        """From now on regions and metrics go there: those of this process, or of the command that inherits its variables."""
+        if self._target.is_started_by_us:
+            os.environ[MAILBOX_VARIABLE] = put_inside(mailbox, self._outer_mailboxes)
+            return
+        from ..instrument.outbox import open_mailbox
+
+        open_mailbox(mailbox, self._outer_mailboxes)
+
+    # ---- Stopping.
+
+    def _ask_for_the_end(
+        self, at_nanoseconds: int, known: Known | None, attempts: int, timeout_seconds: float
+    ) -> Recording | None:
+        """Wait for the last figures, as patiently as the user asked; then end the sampler by force."""
+        sampler = self._sampler
+        if sampler is None:
+            return None
+        after, exit_code = (None, None) if known is None else (known.after, known.exit_code)
+        sampler.send("stop", at_nanoseconds, after, exit_code)
+        for attempt in range(max(1, attempts)):
+            if attempt:
+                self._say(f"The sampler has not answered within {timeout_seconds:g} s. Waiting again...")
+            answer = sampler.receive("totals", FINAL, timeout_seconds)
+            if answer is not None:
+                recording: Recording
+                (recording,) = answer
+                return recording
+            if sampler.is_gone:
+                return None
+        self._say("The sampler does not answer and is ended by force.")
+        sampler.kill()
+        return None
+
+    def _remove_mailbox(self) -> None:
+        if self._mailbox is not None:
+            remove_mailbox(self._mailbox)
+
+    def _need_plan(self) -> Plan:
+        if self._plan is None:
+            raise RuntimeError("Tracking has not started yet.")
+        return self._plan
+
+
+def resolve_gpus(settings: Settings, sampler: SamplerProcess | None = None) -> Settings:
+    """The settings with the GPUs that the user named by their UUIDs. ValueError if there are GPUs, but none of that name.
+
+    A sampler is asked: no driver is ever loaded into the user's process.
+    """
+    if settings.gpu_uuids is None:
+        return settings
+    if sampler is not None:
+        return settings._replace(gpu_uuids=sampler.resolve_gpus(settings.gpu_uuids, settings.gpu_vendors))
+    with without_child_signals():
+        sampler = SamplerProcess()
+        try:
+            return resolve_gpus(settings, sampler)
+        finally:
+            sampler.reap_starter()
+            sampler.close()

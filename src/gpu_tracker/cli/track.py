@@ -1,0 +1,64 @@
+"""A command from start to result: what `run` and the paper's `-e` have in common."""
+
+from __future__ import annotations
+
+from ..accounts.recovery import Known
+from ..api.session import Session, new_command, resolve_gpus
+from ..core.errors import UsageError
+from ..core.values import NamedTuple
+from ..sampler.handle.wire import Start
+from .output import say
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ..api.session import Wishes
+    from ..core.config import Settings
+    from ..core.model import Recording
+    from ..sampler.handle.process import SamplerProcess
+    from .job import Ending
+
+DEFAULT_DIRECTORY = "gpu-tracker-runs"
+
+
+class Tracked(NamedTuple):
+    """A command that has been tracked."""
+
+    ending: Ending
+    recording: Recording
+    recording_path: str | None
+
+
+def choose_say(settings: Settings) -> Callable[[str], None]:
+    """Where sentences about the measuring go: to the user, or nowhere if they are not wanted."""
+    return (lambda _text: None) if settings.disable_logs else say
+
+
+def find_gpus(settings: Settings, sampler: SamplerProcess | None) -> Settings:
+    """The settings with the GPUs that the user named by their UUIDs."""
+    try:
+        return resolve_gpus(settings, sampler)
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+
+
+def track_command(
+    sampler: SamplerProcess | None, command: list[str], settings: Settings, wishes: Wishes
+) -> Tracked:
+    """Run the command under the sampler, and never let the one suffer from the other."""
+    from .job import Job
+
+    session = Session(
+        new_command(command), find_gpus(settings, sampler), wishes, choose_say(settings), sampler
+    )
+    session.prepare()
+    try:
+        job = Job(command)
+    except BaseException:
+        session.discard()
+        raise
+    session.begin(Start(job.pid, job.started_nanoseconds, job.before[:2]))
+    ending = job.wait()
+    known = Known(ending.at_nanoseconds, job.before, ending.figures, ending.returncode)
+    return Tracked(ending, session.stop(ending.at_nanoseconds, known), session.recording_path)

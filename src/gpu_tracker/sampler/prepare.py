@@ -1,0 +1,78 @@
+"""Everything that takes time and does not need the job to be there yet."""
+
+from __future__ import annotations
+
+import os
+from importlib import import_module
+
+from ..core.config import PROCESS_SOURCES
+from ..core.values import NamedTuple
+from ..sources.allocation import read_allocation, read_environment
+from .gpu_threads import GpuThreads
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from types import ModuleType
+
+    from ..core.model import Allocation
+    from ..sources import MachineSource, ProcessTreeSource
+    from ..sources.allocation import MemoryLimit
+    from .handle.wire import Plan
+
+# Between two lines the tree is read this often, so that what comes and goes is met.
+_READING_SECONDS = 0.25
+
+
+class Prepared(NamedTuple):
+    """All that a sampler begins with."""
+
+    plan: Plan
+    recording_fd: int
+    environment: Mapping[str, str]
+    """The job's variables, as far as they can be read."""
+    allocation: Allocation
+    limit: MemoryLimit | None
+    oom_kills_at_start: int
+    source: ModuleType
+    machine: MachineSource
+    interval_seconds: float
+    """Between two readings, as long as they cost little."""
+    gpus: GpuThreads
+
+
+def prepare(plan: Plan, recording_fd: int) -> Prepared:
+    """Find what can be read here, and start to read the GPUs."""
+    environment = os.environ if plan.has_our_environment else read_environment(plan.example_pid)
+    allocation, limit = read_allocation(plan.example_pid, os.environ)
+    source, machine = _connect(plan, limit)
+    interval_seconds = min(plan.sleep_seconds, _READING_SECONDS)
+    return Prepared(
+        plan=plan,
+        recording_fd=recording_fd,
+        environment=environment,
+        allocation=allocation,
+        limit=limit,
+        oom_kills_at_start=limit.count_oom_kills() if limit else 0,
+        source=source,
+        machine=machine,
+        interval_seconds=interval_seconds,
+        gpus=GpuThreads(interval_seconds, plan.max_overhead, plan.gpu_vendors, plan.gpu_uuids, environment),
+    )
+
+
+def _connect(plan: Plan, limit: MemoryLimit | None) -> tuple[ModuleType, MachineSource]:
+    """The first process source that works here, tried on ourselves."""
+    for name in (plan.source,) if plan.source else PROCESS_SOURCES:
+        module = import_module(f"..sources.{name}", __package__)
+        try:
+            machine: MachineSource = module.Machine(limit.read_used if limit else None)
+            machine.read()
+            tree: ProcessTreeSource = module.ProcessTree(os.getpid(), is_newborn=True)
+            is_readable = len(tree.read()) == 1
+            tree.close()
+        except (OSError, ValueError, IndexError):
+            continue
+        if is_readable:
+            return module, machine
+    raise OSError(f"no process source works on this {os.uname().sysname}")
