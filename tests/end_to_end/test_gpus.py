@@ -54,10 +54,10 @@ def has_everything_else(report: dict[str, Any]) -> bool:
 
 @pytest.fixture
 def stage(tmp_path: Path) -> Iterator[Stage]:
-    """A fake nvidia-smi; nothing of it may be left."""
+    """A fake nvidia-smi; nothing of it may be left, when what was under way has been told."""
     stage = Stage(tmp_path)
     yield stage
-    assert stage.find_running() == []
+    assert stage.count_running(lambda number: number == 0) == 0
 
 
 def test_without_the_library_nvidia_smi_tells(stage: Stage) -> None:

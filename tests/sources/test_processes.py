@@ -8,7 +8,7 @@ import subprocess
 from pathlib import Path
 
 from gpu_tracker.core.observation import Holder
-from gpu_tracker.sources.processes import name_user, parse_command, read_holder
+from gpu_tracker.sources.processes import exists, name_user, parse_command, read_holder
 
 
 def test_a_process_tells_whose_it_is_and_what_it_holds() -> None:
@@ -21,6 +21,18 @@ def test_a_process_tells_whose_it_is_and_what_it_holds() -> None:
     assert holder.command_line == "sleep 60"
     assert (holder.rss_bytes or 0) > 0
     assert holder.cpu_seconds is not None
+
+
+def test_a_process_exists_until_it_has_been_waited_for() -> None:
+    """Somebody else's does, too; what is no process ID does not."""
+    with subprocess.Popen(["sleep", "60"]) as process:
+        assert exists(process.pid)
+        process.kill()
+
+    assert not exists(process.pid)
+    assert exists(os.getpid())
+    assert exists(1)
+    assert not any(map(exists, (0, -1, -os.getpid(), 2**31, 2**70)))
 
 
 def test_words_may_hold_anything_but_zeros() -> None:

@@ -115,11 +115,15 @@ class GpuThreads:
 
     def _look_again_and_again(self, watcher: _Watcher, source: GpuSource) -> None:
         doubt = _Doubt(source)
+        seen_seconds = float("-inf")
         while source.gpus:
             spent, began = time.thread_time(), time.monotonic()
             watcher.is_hurried.clear()
             look = source.read(self.pids)
-            self._looks.append((watcher.vendor, look))
+            # A source that is dear to ask repeats itself in between; what happens meanwhile is not in that.
+            if look.at_seconds > seen_seconds:
+                self._looks.append((watcher.vendor, look))
+                seen_seconds = look.at_seconds
             for note in source.take_notes():
                 self.say(note)
             watcher.note_look(began)

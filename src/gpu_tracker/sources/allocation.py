@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 
 from ..core.model import Allocation
+from .files import read_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ class MemoryLimit:
     def read_used(self) -> int | None:
         """Bytes in use that the kernel could not simply drop, as MemAvailable has it for a machine."""
         try:
-            stat = parse_flat_keyed(_read_text(f"{self.directory}/memory.stat"))
+            stat = parse_flat_keyed(read_text(f"{self.directory}/memory.stat"))
         except (OSError, ValueError):
             return None
         if "anon" in stat:  # v2
@@ -40,7 +41,7 @@ class MemoryLimit:
         """How often the kernel has killed a process to stay below the limit."""
         for name in ("memory.events", "memory.oom_control"):
             try:
-                return parse_flat_keyed(_read_text(f"{self.directory}/{name}")).get("oom_kill", 0)
+                return parse_flat_keyed(read_text(f"{self.directory}/{name}")).get("oom_kill", 0)
             except (OSError, ValueError):
                 continue
         return 0
@@ -115,7 +116,7 @@ def read_allocation(
 def read_environment(pid: int, *, proc: str = "/proc") -> dict[str, str]:
     """The variables that a process was started with; none if that is nobody else's business."""
     try:
-        text = _read_text(f"{proc}/{pid}/environ")
+        text = read_text(f"{proc}/{pid}/environ")
     except OSError:
         return {}
     return dict(entry.split("=", 1) for entry in text.split("\0") if "=" in entry)
@@ -126,7 +127,7 @@ def find_memory_limit(pid: int, machine_ram_bytes: int, *, proc: str = "/proc") 
     tightest = None
     for directory, name in _climb(pid, "memory", ("memory.max", "memory.limit_in_bytes"), proc):
         try:
-            text = _read_text(f"{directory}/{name}").strip()
+            text = read_text(f"{directory}/{name}").strip()
             limit = int(text)
         except (OSError, ValueError):  # not there at this level, or "max"
             continue
@@ -173,10 +174,10 @@ def _read_cgroup_quota(pid: int, proc: str) -> float | None:
     for directory, name in _climb(pid, "cpu", ("cpu.max", "cpu.cfs_quota_us"), proc):
         try:
             if name == "cpu.max":
-                quota, period = map(int, _read_text(f"{directory}/cpu.max").split())
+                quota, period = map(int, read_text(f"{directory}/cpu.max").split())
             else:
-                quota = int(_read_text(f"{directory}/cpu.cfs_quota_us"))
-                period = int(_read_text(f"{directory}/cpu.cfs_period_us"))
+                quota = int(read_text(f"{directory}/cpu.cfs_quota_us"))
+                period = int(read_text(f"{directory}/cpu.cfs_period_us"))
         except (OSError, ValueError):  # not there at this level, or "max"
             continue
         if quota > 0 and period > 0:
@@ -191,8 +192,8 @@ def _climb(pid: int, controller: str, names: tuple[str, str], proc: str) -> list
     the container's own group.
     """
     try:
-        paths = parse_cgroup_paths(_read_text(f"{proc}/{pid}/cgroup"))
-        mounts = parse_cgroup_mounts(_read_text(f"{proc}/{pid}/mounts"))
+        paths = parse_cgroup_paths(read_text(f"{proc}/{pid}/cgroup"))
+        mounts = parse_cgroup_mounts(read_text(f"{proc}/{pid}/mounts"))
     except (OSError, ValueError):
         return []
     steps = []
@@ -205,8 +206,3 @@ def _climb(pid: int, controller: str, names: tuple[str, str], proc: str) -> list
             path = path.rpartition("/")[0]
         steps.append((mounts[hierarchy], name))
     return steps
-
-
-def _read_text(path: str) -> str:
-    with open(path, encoding="utf-8", errors="replace") as file:
-        return file.read()

@@ -15,3 +15,8 @@ def read_file(path: str) -> bytes:
         return b"".join(chunks)
     finally:
         os.close(fd)
+
+
+def read_text(path: str) -> str:
+    """The same, where bytes that are no text do not matter."""
+    return read_file(path).decode("utf-8", "replace")

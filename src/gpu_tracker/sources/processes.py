@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from ..core.observation import Holder
+from .files import read_file
 
 _LONGEST_COMMAND_BYTES = 4096
 
@@ -17,8 +18,8 @@ def read_holder(pid: int, *, proc: str = "/proc") -> Holder:
 
     directory = f"{proc}/{pid}"
     try:
-        _, _, _, _, cpu_seconds, *_ = parse_stat(_read(f"{directory}/stat"))
-        rss_bytes, _ = parse_statm(_read(f"{directory}/statm"))
+        _, _, _, _, cpu_seconds, *_ = parse_stat(read_file(f"{directory}/stat"))
+        rss_bytes, _ = parse_statm(read_file(f"{directory}/statm"))
         user = name_user(os.stat(directory).st_uid)
     except (OSError, ValueError, IndexError):
         return Holder(pid)
@@ -27,6 +28,8 @@ def read_holder(pid: int, *, proc: str = "/proc") -> Holder:
 
 def exists(pid: int) -> bool:
     """Whether there is such a process, whoever it belongs to."""
+    if pid <= 0:
+        return False  # to the kernel, a whole group
     try:
         os.kill(pid, 0)
     except (ProcessLookupError, OverflowError):
@@ -60,20 +63,12 @@ def _read_command(directory: str) -> tuple[str, ...] | None:
     """Its arguments; a kernel thread and a process that is ending have only a name."""
     for file in ("cmdline", "comm"):
         try:
-            content = _read(f"{directory}/{file}")
+            content = read_file(f"{directory}/{file}")[:_LONGEST_COMMAND_BYTES]
         except OSError:
             return None
         if content:
             return parse_command(content.rstrip(b"\n") if file == "comm" else content)
     return None
-
-
-def _read(path: str) -> bytes:
-    fd = os.open(path, os.O_RDONLY)
-    try:
-        return os.read(fd, _LONGEST_COMMAND_BYTES)
-    finally:
-        os.close(fd)
 
 
 def _read_portable(pid: int) -> Holder:

@@ -1,13 +1,14 @@
 """An `nvidia-smi` that prints what a scene says: copied into a folder on the PATH, beside its `scene.json`.
 
 It follows the habits of the genuine ones: complaints on standard output, a field it does not know, one lost device
-that spoils the table of all, a table of processes that is silent while nobody computes.
+that spoils the table of all, a table of processes that is empty while nobody computes.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import signal
 import sys
 import time
 
@@ -42,12 +43,6 @@ def write(text: str, scene: dict[str, Any]) -> None:
             time.sleep(0.001)
 
 
-def stamp() -> str:
-    """The time as nvidia-smi writes it."""
-    now = time.time()
-    return time.strftime("%Y/%m/%d %H:%M:%S", time.localtime(now)) + f".{int(now % 1 * 1000):03d}"
-
-
 def select(scene: dict[str, Any], wanted: str | None) -> list[dict[str, str]]:
     """The devices that are asked for, if they can be opened."""
     gpus: list[dict[str, str]] = scene["gpus"]
@@ -65,22 +60,27 @@ def select(scene: dict[str, Any], wanted: str | None) -> list[dict[str, str]]:
     return gpus
 
 
-def go_round(subject: str, fields: list[str], wanted: str | None) -> None:
+def print_table(subject: str, fields: list[str], wanted: str | None) -> None:
     """Print one table."""
     scene = load_scene()
     if "complaint" in scene:
         end(scene["complaint"], 255)
     if subject in scene.get("stuck", []):
-        while True:
-            time.sleep(1000)
+        time.sleep(1000)
+    if subject in scene.get("crashing", []):
+        os.kill(os.getpid(), signal.SIGSEGV)
     gpus = select(scene, wanted)
     uuids = [gpu["uuid"] for gpu in gpus]
     rows = gpus if subject == "gpu" else [app for app in scene["apps"] if app["gpu_uuid"] in uuids]
     for row in rows:
-        cells = [stamp() if field == "timestamp" else row.get(field, "[N/A]") for field in fields]
+        cells = [row.get(field, "[N/A]") for field in fields]
         write(", ".join(cells) + "\n", scene)
     if scene.get("garbage"):
         os.write(1, b"\xff\xfe\x00 what, is, this\n,,,,,,\n\n1, 2\n")
+    if subject in scene.get("crashing_late", []):
+        os.kill(os.getpid(), signal.SIGSEGV)
+    if "warning" in scene:
+        end(scene["warning"], 14)
 
 
 def main() -> None:
@@ -97,13 +97,7 @@ def main() -> None:
     for field in fields:
         if field in scene.get("unknown_fields", []):
             end(f'Field "{field}" is not a valid field to query.\n\n', 2)
-    subject = name.removeprefix("--query-")
-    go_round(subject, fields, wanted)
-    while "-lms" in arguments:
-        time.sleep(int(arguments[arguments.index("-lms") + 1]) / 1000)
-        if os.path.exists(os.path.join(HERE, f"end-{subject}")):
-            os._exit(1)
-        go_round(subject, fields, wanted)
+    print_table(name.removeprefix("--query-"), fields, wanted)
 
 
 if __name__ == "__main__":

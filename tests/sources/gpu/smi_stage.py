@@ -15,7 +15,7 @@ from gpu_tracker.sources.gpu import nvidia_smi
 
 FAKE = Path(__file__).with_name("fake_nvidia_smi.py")
 NAME = "NVIDIA A100-SXM4-40GB"
-INTERVAL_SECONDS = 0.05
+STEP_SECONDS = 5.0
 
 
 def device(number: int, **cells: str) -> dict[str, str]:
@@ -50,7 +50,7 @@ def app(number: int, pid: int, used: str = "2048") -> dict[str, str]:
 
 
 class Stage:
-    """A folder with a fake nvidia-smi, and the clock of the source that listens to it."""
+    """A folder with a fake nvidia-smi, and the clock of the source that asks it."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -72,6 +72,7 @@ class Stage:
         self, gpus: list[dict[str, str]] | None = None, apps: list[dict[str, str]] | None = None, **more: Any
     ) -> None:
         """Change the scene, all at once."""
+        more |= more.pop("faults", {})
         scene = {"gpus": gpus or [device(0), device(1)], "apps": apps or [], **more}
         draft = self.folder / "scene.draft"
         draft.write_text(json.dumps(scene))
@@ -79,7 +80,14 @@ class Stage:
 
     def connect(self, patience_seconds: float = 10) -> nvidia_smi.NvidiaSmiSource:
         """Through the front door."""
-        return nvidia_smi.connect(self.now, INTERVAL_SECONDS, patience_seconds)
+        return nvidia_smi.connect(self.now, patience_seconds)
+
+    def look(self, source: nvidia_smi.NvidiaSmiSource) -> GpuReadings:
+        """The next one, some time later."""
+        self.ahead_seconds += STEP_SECONDS
+        look = source.read(None)
+        self.notes += source.take_notes()
+        return look
 
     def watch(
         self,
@@ -89,13 +97,16 @@ class Stage:
     ) -> GpuReadings:
         """Look until it holds; the time is only there so that a failure ends."""
         deadline = time.monotonic() + seconds
-        while True:
-            look = source.read(None)
-            self.notes += source.take_notes()
-            if condition(look):
-                return look
+        while not condition(look := self.look(source)):
             assert time.monotonic() < deadline, (look, self.notes)
+        return look
+
+    def count_running(self, condition: Callable[[int], bool]) -> int:
+        """How many processes there are, when it holds or when it should have held long ago."""
+        deadline = time.monotonic() + 10
+        while not condition(number := len(self.find_running())) and time.monotonic() < deadline:
             time.sleep(0.02)
+        return number
 
     def find_running(self) -> list[int]:
         """Every process, zombies of ours included, that belongs to this stage."""

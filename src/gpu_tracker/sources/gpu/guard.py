@@ -57,19 +57,27 @@ class Guard:
 
     def ask(self, device: str, what: str, call: Callable[..., Any], *arguments: Any) -> Any:
         """The answer, or None."""
-        key = (device, what)
-        if self._pauses:
-            until, _ = self._pauses.get(key, (0.0, 0.0))
-            if self._now() < until:
-                return None
+        if self._pauses and self.is_paused(device, what):
+            return None
         try:
             answer = call(*arguments)
         except self._errors as error:
             self.fail(device, what, self._explain(error, device, what))
             return None
+        if self._pauses:
+            self.succeed(device, what)
+        return answer
+
+    def is_paused(self, device: str, what: str) -> bool:
+        """Whether it need not be asked now, or ever."""
+        until, _ = self._pauses.get((device, what), (0.0, 0.0))
+        return self._now() < until
+
+    def succeed(self, device: str, what: str) -> None:
+        """What may have gone wrong before is over."""
+        key = (device, what)
         if key in self._pauses:
             del self._pauses[key], self.reasons[key], self.kinds[key]
-        return answer
 
     def fail(self, device: str, what: str, failure: Failure) -> None:
         """Take note of a question without an answer."""
@@ -85,11 +93,12 @@ class Guard:
             _, last = self._pauses.get(key, (0.0, _FIRST_PAUSE_SECONDS / 2))
             pause = min(2 * last, _LONGEST_PAUSE_SECONDS)
         self._pauses[key] = (self._now() + pause, pause)
-        # Trouble with a device is usually trouble with all of it.
+        # Trouble with a device is usually trouble with all of it; what concerns them all is told apart.
+        is_whole = failure.kind == TROUBLE and device != ""
         if failure.kind == UNSUPPORTED and failure.label:
             self._untold.setdefault(failure.label, []).append(failure.figure)
         else:
-            self.say(device, TROUBLE if failure.kind == TROUBLE else what, failure.text)
+            self.say(device, TROUBLE if is_whole else what, failure.text)
 
     def say(self, device: str, what: str, text: str) -> None:
         """Something for the user, once."""

@@ -6,6 +6,7 @@ import os
 
 from ...core.values import NamedTuple
 from ...core.vendors import VENDORS
+from ..files import read_text
 
 _DISPLAY_CLASS = "0x03"
 
@@ -28,8 +29,8 @@ def find_on_bus(sys: str = "/sys") -> tuple[BusDevice, ...]:
     by_pci_id = {vendor.pci_id: name for name, vendor in VENDORS.items() if vendor.pci_id}
     for bus_id in bus_ids:
         try:
-            vendor = by_pci_id.get(_read(f"{root}/{bus_id}/vendor"))
-            is_display = _read(f"{root}/{bus_id}/class").startswith(_DISPLAY_CLASS)
+            vendor = by_pci_id.get(read_text(f"{root}/{bus_id}/vendor").strip())
+            is_display = read_text(f"{root}/{bus_id}/class").startswith(_DISPLAY_CLASS)
         except OSError:
             continue
         if vendor is not None and is_display:
@@ -51,8 +52,3 @@ def find_device_files(vendor: str, dev: str = "/dev") -> tuple[str, ...]:
         return ()
     numbers = ((name, name.removeprefix(prefix)) for name in names if name.startswith(prefix))
     return tuple(f"{dev}/{name}" for name, number in numbers if number.isdigit() or not number)
-
-
-def _read(path: str) -> str:
-    with open(path, encoding="ascii", errors="replace") as file:
-        return file.read().strip()

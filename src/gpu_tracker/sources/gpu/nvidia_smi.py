@@ -1,66 +1,61 @@
 """NVIDIA, through its command nvidia-smi: for where the driver's library cannot be loaded into our process.
 
-Starting nvidia-smi costs some 15 ms each time, so two of them stay: one prints every device in rounds, the other
-every process that computes there. `read` takes what has arrived and never waits.
+It is asked for two tables, side by side: the devices, and the processes that compute there. Starting it is dear, so
+that is done about once a second, and less often where it takes much CPU time. In between, `read` repeats the latest
+answer, as of when it was given; when there is none, nothing.
 
-The second prints nothing while nobody computes, so its silence has two meanings. It means *nobody* only while the
-kernel sees the program go to sleep again and again, as one does that goes round; a program that is gone, or hangs
-in the driver, means *not known*. Its rounds are told apart by their time stamps, and a process counts while it was
-in one of the latest two: the latest may have arrived in part only.
+One device that cannot be opened, or at which nvidia-smi hangs, spoils the tables of all. Each device is then asked
+for on its own.
 """
 
 from __future__ import annotations
 
 import os
+from itertools import starmap
 
 from ...core.model import Gpu, GpuProcessReading, GpuReading, GpuReadings
 from ...core.values import NamedTuple
 from .. import NotAvailableError
-from ..command import Command, run
+from ..command import run
 from .guard import LOST, TROUBLE, UNSUPPORTED, Failure, Guard
 from .nvidia import SMI, find_smi
 from .smi_text import (
     APP_FIELDS,
+    DEVICE_FIELDS,
     FIELD,
     FIGURES,
     HANDLE,
-    INVENTORY_FIELDS,
     NO_DEVICES,
     OTHER,
-    READING_FIELDS,
+    SILENCE,
     SOURCE,
-    App,
+    Complaint,
+    Table,
     drop_field,
     explain_absence,
     explain_cell,
-    is_device,
     parse_app,
-    parse_complaint,
     parse_details,
     parse_gpu,
     parse_listing,
     parse_reading,
-    parse_row,
-    parse_rows,
+    parse_table,
     shorten,
 )
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
 NAME = SOURCE
 
+_DEVICES, _PROCESSES = "gpu", "compute-apps"
+_INTERVAL_SECONDS = 1.0
+_MOST_CPU = 0.05  # of a core
 _PATIENCE_SECONDS = 15.0  # without persistence mode, a driver takes seconds to wake all its devices
+_GRACE_SECONDS = 5.0  # for who has not answered while others have
+_TOGETHER_AGAIN_SECONDS = 60.0
 _PROBED_AT_ONCE = 8
-
-_FIRST_PAUSE_SECONDS = 1.0
-_LONGEST_PAUSE_SECONDS = 60.0
-_STEADY_SECONDS = 60.0  # one that has run so long has recovered
-_HANG_SECONDS = 30.0
-_ROUNDS_LEFT_OUT = 5
-_MOST_WORDS = 20
-_LONGEST_LINE_BYTES = 1 << 16
 
 
 def why_absent() -> str | None:
@@ -68,125 +63,109 @@ def why_absent() -> str | None:
     if find_smi() is None:
         return f"No NVIDIA GPU was measured: there is no {SMI} on the PATH; it comes with NVIDIA's driver."
     if not hasattr(os, "posix_spawn"):
-        return f"No NVIDIA GPU was measured: {SMI} can be followed on Linux and the like only."
+        return f"No NVIDIA GPU was measured: {SMI} can be asked on Linux and the like only."
     return None
 
 
-def connect(
-    now: Callable[[], float],
-    interval_seconds: float = 0.25,
-    patience_seconds: float = _PATIENCE_SECONDS,
-) -> NvidiaSmiSource:
-    """Find the devices and have them printed in rounds, or say why not.
+def connect(now: Callable[[], float], patience_seconds: float = _PATIENCE_SECONDS) -> NvidiaSmiSource:
+    """Find the devices, or say why not.
 
     It takes at most four times the patience, and only where devices hang.
     """
     reason = why_absent()
-    program = find_smi()
-    if reason is not None or program is None:
+    path = find_smi()
+    if reason is not None or path is None:
         raise NotAvailableError(reason or f"No NVIDIA GPU was measured: {SMI} has just gone.")
     try:
-        inventory = _take_inventory(program, patience_seconds)
-        return NvidiaSmiSource(program, inventory, now, interval_seconds)
+        return NvidiaSmiSource(_Program(path, patience_seconds), now)
     except OSError as error:
         raise NotAvailableError(
             f"No NVIDIA GPU was measured: {SMI} cannot be started ({error.strerror})."
         ) from None
 
 
-# ---- What there is.
+# ---- Asking.
 
 
-class _Inventory(NamedTuple):
-    gpus: tuple[Gpu, ...]
-    rows: tuple[dict[str, str], ...]
-    """The first round, so that the first look has something to show."""
-    fields: tuple[str, ...]
-    """Those for the running table that this version knows."""
-    unknown: tuple[str, ...]
-    apps: tuple[App, ...]
-    app_fields: tuple[str, ...]
-    app_complaint: str | None
-    is_one_by_one: bool
-    """One device spoils the table of all, so each is asked for on its own."""
-    notes: tuple[str, ...]
+class _Question(NamedTuple):
+    """A table, of one device or of all."""
+
+    subject: str
+    number: int | None = None
 
 
-def _take_inventory(program: str, patience_seconds: float) -> _Inventory:
-    fields, text = _query(program, "gpu", (*READING_FIELDS, *INVENTORY_FIELDS), patience_seconds)
-    rows = parse_rows(text or "", fields)
-    is_one_by_one = not rows and (text is None or parse_complaint(text).kind == HANDLE)
-    notes: tuple[str, ...] = ()
-    if is_one_by_one:
-        rows, notes = _probe_each(program, fields, patience_seconds)
-    if not rows:
-        raise NotAvailableError(explain_absence(text, patience_seconds))
-    gpus = tuple(parse_gpu(row) for row in rows)
-    if any(row.get("mig.mode.current") == "Enabled" for row in rows):
-        listing = run([[program, "-L"]], patience_seconds)[0] or ""
-        gpus += _list_instances(gpus, listing)
-    app_fields, app_text = _query(program, "compute-apps", APP_FIELDS, patience_seconds)
-    app_rows = parse_rows(app_text or "", app_fields)
-    asked = {*READING_FIELDS, *INVENTORY_FIELDS}
-    return _Inventory(
-        gpus,
-        tuple(rows),
-        tuple(field for field in fields if field not in INVENTORY_FIELDS),
-        tuple(sorted(asked.difference(fields))),
-        tuple(parse_app(row) for row in app_rows),
-        app_fields,
-        _find_app_complaint(app_text, app_rows),
-        is_one_by_one,
-        notes,
-    )
+class _Program:
+    """nvidia-smi, asked in words that this version knows."""
+
+    def __init__(self, path: str, patience_seconds: float) -> None:
+        self._path = path
+        self._patience_seconds = patience_seconds
+        self.fields: dict[str, tuple[str, ...]] = {_DEVICES: DEVICE_FIELDS, _PROCESSES: APP_FIELDS}
+
+    def ask(
+        self, questions: Sequence[_Question], grace_seconds: float | None = _GRACE_SECONDS
+    ) -> tuple[dict[_Question, Table], float]:
+        """What became of each, and what that took of CPU time."""
+        commands = [self._compose(*question) for question in questions]
+        answers = run(commands, self._patience_seconds, grace_seconds)
+        seconds = min(self._patience_seconds, grace_seconds or self._patience_seconds)
+        tables = {
+            question: parse_table(answer.text, answer.status, self.fields[question.subject], seconds)
+            for question, answer in zip(questions, answers, strict=True)
+        }
+        has_given_up = False
+        for question, table in tables.items():
+            has_given_up |= self._give_up_field(question.subject, table)
+        if has_given_up:
+            return self.ask(questions, grace_seconds)
+        return tables, sum(answer.cpu_seconds for answer in answers)
+
+    def list_all(self) -> str:
+        """Also what no table tells of: instances."""
+        return run([[self._path, "-L"]], self._patience_seconds)[0].text or ""
+
+    def _compose(self, subject: str, number: int | None) -> list[str]:
+        query = f"--query-{subject}={','.join(self.fields[subject])}"
+        command = [self._path, query, "--format=csv,noheader,nounits"]
+        return command if number is None else [*command, "-i", str(number)]
+
+    def _give_up_field(self, subject: str, table: Table) -> bool:
+        """Whether there is one fewer to ask for now, as this version does not know it."""
+        if table.complaint is None or table.complaint.kind != FIELD:
+            return False
+        fewer = drop_field(self.fields[subject], table.complaint.subject)
+        self.fields[subject] = fewer or self.fields[subject]
+        return fewer is not None
 
 
-def _find_app_complaint(text: str | None, rows: list[dict[str, str]]) -> str | None:
-    if text is None:
-        return "nothing, and hangs"
-    return None if rows else shorten(text) or None
+_EVERYTHING = (_Question(_DEVICES), _Question(_PROCESSES))
 
 
-def _query(
-    program: str, subject: str, fields: tuple[str, ...], patience_seconds: float
-) -> tuple[tuple[str, ...], str | None]:
-    """The answer, and the fields that it has: those that this version does not know are given up one by one."""
-    while True:
-        text = run([_compose(program, subject, fields)], patience_seconds)[0]
-        complaint = parse_complaint(text or "")
-        fewer = drop_field(fields, complaint.subject) if complaint.kind == FIELD else None
-        if fewer is None:
-            return fields, text
-        fields = fewer
+def _spoils_all(question: _Question, table: Table) -> bool:
+    """Whether it may be one device's fault that nothing is told of any."""
+    if question.number is not None or table.complaint is None or table.rows:
+        return False
+    is_about_devices = question.subject == _DEVICES
+    return table.complaint.kind == HANDLE or (table.complaint.kind == SILENCE and is_about_devices)
 
 
-def _compose(program: str, subject: str, fields: tuple[str, ...], *more: str) -> list[str]:
-    return [program, f"--query-{subject}={','.join(fields)}", "--format=csv,noheader,nounits", *more]
-
-
-def _probe_each(
-    program: str, fields: tuple[str, ...], patience_seconds: float
-) -> tuple[list[dict[str, str]], tuple[str, ...]]:
+def _probe_each(program: _Program) -> tuple[list[dict[str, str]], list[str]]:
     """The rows of the devices that can be read, and what is to be said of the others."""
     rows: list[dict[str, str]] = []
     notes: list[str] = []
     first = 0
     while True:
         numbers = range(first, first + _PROBED_AT_ONCE)
-        commands = [_compose(program, "gpu", fields, "-i", str(number)) for number in numbers]
-        answers = run(commands, patience_seconds)
-        for number, text in zip(numbers, answers, strict=True):
-            found = parse_rows(text or "", fields)
-            complaint = parse_complaint(text or "")
-            rows += found
-            if text is None:
-                notes.append(f"GPU {number} is not measured: {SMI} hangs when asked about it.")
-            elif not found and complaint.kind in {NO_DEVICES, OTHER}:
-                return rows, tuple(notes)  # beyond the last
-            elif not found:
-                notes.append(f"GPU {number} is not measured: {SMI} said: {shorten(complaint.words)}.")
-        if not any(answers):
-            return rows, tuple(notes)
+        tables, _ = program.ask([_Question(_DEVICES, number) for number in numbers], None)
+        for (_, number), table in tables.items():
+            rows += table.rows
+            if table.rows or table.complaint is None:
+                continue
+            if table.complaint.kind in {NO_DEVICES, OTHER}:
+                return rows, notes  # beyond the last
+            notes.append(f"GPU {number} is not measured: {_quote(table.complaint)}.")
+        if all(table.complaint and table.complaint.kind == SILENCE for table in tables.values()):
+            return rows, notes
         first += _PROBED_AT_ONCE
 
 
@@ -205,192 +184,73 @@ def _list_instances(gpus: tuple[Gpu, ...], listing: str) -> tuple[Gpu, ...]:
     )
 
 
-# ---- What runs.
+def _quote(complaint: Complaint) -> str:
+    words = shorten(complaint.words)
+    return words if complaint.kind == SILENCE else f"{SMI} said: {words}"
 
 
-class _Stream:
-    """One nvidia-smi that goes round, restarted when it ends, later and later."""
-
-    def __init__(self, subject: str, arguments: list[str], gpu: Gpu | None, now_seconds: float) -> None:
-        self.subject = subject
-        self.gpu = gpu
-        """The only device it tells of; None for all."""
-        self._arguments = arguments
-        self._command: Command | None = None
-        self._pause_seconds = _FIRST_PAUSE_SECONDS / 2
-        self._resume_seconds = now_seconds
-        self._unfinished = b""
-        self._sleeps: int | None = None
-        self.words: list[str] = []
-        """What it has printed that was no row."""
-        self.started_seconds = self.heard_seconds = self.moved_seconds = now_seconds
-        self.suspected_seconds: float | None = None
-
-    @property
-    def is_running(self) -> bool:
-        return self._command is not None
-
-    def start_if_due(self, now_seconds: float) -> None:
-        if self._command is None and now_seconds >= self._resume_seconds:
-            self._unfinished = b""
-            self._sleeps = None
-            self.words = []
-            self.started_seconds = self.moved_seconds = now_seconds
-            self.suspected_seconds = None
-            try:
-                self._command = Command(self._arguments)
-            except OSError as error:
-                self.words = [error.strerror or "it cannot be started"]
-
-    def take_lines(self) -> list[str]:
-        """The lines that are complete: newer versions write a line in pieces."""
-        if self._command is None:
-            return []
-        *lines, rest = (self._unfinished + self._command.take()).split(b"\n")
-        if self._command.has_ended and rest:
-            lines.append(rest)
-            rest = b""
-        self._unfinished = rest if len(rest) <= _LONGEST_LINE_BYTES else b""
-        return [line.decode("utf-8", "replace") for line in lines]
-
-    def has_ended(self) -> bool:
-        return self._command is None or self._command.has_ended
-
-    def is_going_round(self, now_seconds: float, within_seconds: float) -> bool:
-        """Whether it has slept and woken of late."""
-        if self._command is None:
-            return False
-        sleeps = self._command.count_sleeps()
-        if sleeps is None or sleeps != self._sleeps:
-            self._sleeps = sleeps
-            self.moved_seconds = now_seconds
-        return now_seconds - self.moved_seconds <= within_seconds
-
-    def give_up(self, now_seconds: float) -> Command | None:
-        """Stop it until it is due again; what must still be waited for is given back."""
-        if now_seconds - self.started_seconds >= _STEADY_SECONDS:
-            self._pause_seconds = _FIRST_PAUSE_SECONDS / 2
-        self._pause_seconds = min(2 * self._pause_seconds, _LONGEST_PAUSE_SECONDS)
-        self._resume_seconds = now_seconds + self._pause_seconds
-        command, self._command = self._command, None
-        if command is not None:
-            command.stop()
-        return command
+# ---- Devices.
 
 
-class _Listed(NamedTuple):
-    """A process in one round of a table."""
+class _Told(NamedTuple):
+    """What was told this time."""
 
-    round: int
-    stamp: float
-    used_bytes: int | None
-
-
-class _AppTable:
-    """Who computes, as far as one stream has told."""
-
-    def __init__(self, interval_seconds: float, window_seconds: float) -> None:
-        self._interval_seconds = interval_seconds
-        self._window_seconds = window_seconds
-        self._round = 0
-        self._round_stamp = self._stamp = float("-inf")
-        self._listed: dict[tuple[str, int], _Listed] = {}
-
-    def add(self, uuid: str, pid: int, used_bytes: int | None, stamp: float) -> None:
-        key = (uuid, pid)
-        before = self._listed.get(key)
-        is_repeated = before is not None and before.round == self._round
-        since_round = stamp - self._round_stamp
-        # The rows of a round have (almost) one stamp.
-        if since_round != 0 and (is_repeated or not 0 <= since_round <= self._interval_seconds / 2):
-            self._round += 1
-            self._round_stamp = stamp
-        elif before is not None and is_repeated and before.used_bytes is not None:
-            used_bytes = max(before.used_bytes, used_bytes or 0)
-        self._stamp = stamp
-        self._listed[key] = _Listed(self._round, stamp, used_bytes)
-
-    def list_latest(self) -> dict[tuple[str, int], int | None]:
-        """By device and pid, of the latest two rounds; older ones are forgotten."""
-        self._listed = {
-            key: listed
-            for key, listed in self._listed.items()
-            if listed.round >= self._round - 1 and abs(self._stamp - listed.stamp) <= self._window_seconds
-        }
-        return {key: listed.used_bytes for key, listed in self._listed.items()}
-
-    def clear(self) -> None:
-        self._listed.clear()
+    readings: dict[str, GpuReading]
+    processes: dict[tuple[str, int], int | None]
+    whose_processes: set[str]
+    """The devices that have told theirs."""
 
 
 class NvidiaSmiSource:
     """Every NVIDIA device that nvidia-smi tells of."""
 
-    def __init__(
-        self, program: str, inventory: _Inventory, now: Callable[[], float], interval_seconds: float
-    ) -> None:
-        self.gpus = inventory.gpus
+    def __init__(self, program: _Program, now: Callable[[], float]) -> None:
         self._program = program
-        self._inventory = inventory
         self._now = now
-        self._interval_seconds = interval_seconds
-        # What is older than two rounds and a busy machine's second is no news any more.
-        self._window_seconds = 2 * interval_seconds + 1.0
         self._guard = Guard(now, (), lambda error, _device, _what: Failure(TROUBLE, str(error)))
         self.reasons: Mapping[tuple[str, str], str] = self._guard.reasons
         self.kinds: Mapping[tuple[str, str], str] = self._guard.kinds
-        self._wholes = {gpu.uuid: gpu for gpu in self.gpus if gpu.parent_uuid is None}
-        self._latest: dict[str, tuple[float, GpuReading]] = {}
         self._details: dict[str, Mapping[str, float | str]] = {}
-        self._utilizations: dict[str, list[float]] = {}
-        self._rows_of_others: dict[str, int] = {}
-        self._streams: list[_Stream] = []
-        self._tables: dict[_Stream, _AppTable] = {}
-        self._leaving: list[Command] = []
+        began_seconds = now()
+        tables, cpu_seconds = program.ask(_EVERYTHING)
+        rows, complaint = tables[_EVERYTHING[0]]
+        is_spoilt = _spoils_all(_EVERYTHING[0], tables[_EVERYTHING[0]])
+        if is_spoilt:
+            rows, notes = _probe_each(program)
+            for number, note in enumerate(notes):
+                self._guard.say("", f"device {number}", note)
+        if not rows:
+            raise NotAvailableError(explain_absence(complaint or Complaint(OTHER, "", "")))
+        self.gpus = tuple(parse_gpu(row) for row in rows)
+        self._wholes = {gpu.uuid: gpu for gpu in self.gpus}
+        if any(row.get("mig.mode.current") == "Enabled" for row in rows):
+            self.gpus += _list_instances(self.gpus, program.list_all())
         self._say_what_is_missing()
-        at_seconds = now()
-        for row in inventory.rows:
-            self._accept_reading(row, at_seconds)
-        if inventory.is_one_by_one:
-            self._open_streams(list(self._wholes.values()), at_seconds)
-        else:
-            self._open_streams([None], at_seconds)
-        for app in inventory.apps:
-            for stream, table in self._tables.items():
-                self._accept_app(stream, table, app, at_seconds)
+        # What a device spoils that is not among ours stays so.
+        self._one_by_one_until_seconds = float("inf" if is_spoilt else "-inf")
+        self._due_seconds = began_seconds
+        self._latest = GpuReadings(began_seconds)
+        if not is_spoilt:
+            self._take(tables, cpu_seconds, began_seconds)
 
     def read(self, pids: frozenset[int] | None) -> GpuReadings:
-        """Take what has arrived."""
+        """Ask, if it is time to; the latest answer."""
         at_seconds = self._now()
-        for stream in tuple(self._streams):
-            if stream in self._streams:
-                self._listen(stream, at_seconds)
-        self._leaving = [command for command in self._leaving if not command.is_gone()]
-        telling: set[str] = set()
-        processes: dict[tuple[str, int], int | None] = {}
-        for stream, table in self._tables.items():
-            key = (stream.gpu.uuid if stream.gpu else "", "lists_processes")
-            if self._knows_processes(stream, table, at_seconds):
-                telling |= {stream.gpu.uuid} if stream.gpu else set(self._wholes)
-                processes |= table.list_latest()
-                self._guard.reasons.pop(key, None)
-            else:
-                self._guard.reasons.setdefault(
-                    key, f"{SMI} does not tell at present which processes use the NVIDIA GPUs."
-                )
-        devices = (self._take_reading(gpu, at_seconds, telling) for gpu in self._wholes.values())
-        return GpuReadings(
-            at_seconds,
-            tuple(reading for reading in devices if reading is not None),
-            tuple(
-                GpuProcessReading(uuid, pid, used_bytes)
-                for (uuid, pid), used_bytes in processes.items()
-                if uuid not in self._guard.lost and (pids is None or pid in pids)
-            ),
-        )
+        if at_seconds >= self._due_seconds:
+            questions = self._list_questions(at_seconds)
+            try:
+                tables, cpu_seconds = self._program.ask(questions)
+            except OSError as error:  # the job may have used up all processes that there may be
+                complaint = Complaint(OTHER, "", f"{SMI} cannot be started ({error.strerror})")
+                tables, cpu_seconds = dict.fromkeys(questions, Table([], complaint)), 0.0
+            self._take(tables, cpu_seconds, at_seconds)
+        look = self._latest
+        if pids is None:
+            return look
+        return look._replace(processes=tuple(process for process in look.processes if process.pid in pids))
 
     def read_details(self) -> Mapping[str, Mapping[str, float | str]]:
-        """As of the latest round."""
+        """As of the latest answer."""
         return {uuid: details for uuid, details in self._details.items() if uuid not in self._guard.lost}
 
     def take_notes(self) -> tuple[str, ...]:
@@ -398,118 +258,79 @@ class NvidiaSmiSource:
         return self._guard.take_notes()
 
     def close(self) -> None:
-        """End every nvidia-smi."""
-        self._end_streams(self._now())
-        for command in self._leaving:
-            command.close()
-        self._leaving = []
+        """Nothing is kept open; nothing is asked any more."""
+        self._due_seconds = float("inf")
+        self._latest = GpuReadings(self._now())
 
-    # ---- Starting and ending.
+    # ---- What to ask.
 
-    def _open_streams(self, gpus: list[Gpu] | list[None], at_seconds: float) -> None:
-        for gpu in gpus:
-            loop = ["-lms", str(max(1, round(1000 * self._interval_seconds)))]
-            if gpu is not None:
-                loop += ["-i", str(gpu.ordinal)]
-            arguments = _compose(self._program, "gpu", self._inventory.fields, *loop)
-            self._streams.append(_Stream("gpu", arguments, gpu, at_seconds))
-            arguments = _compose(self._program, "compute-apps", self._inventory.app_fields, *loop)
-            apps = _Stream("compute-apps", arguments, gpu, at_seconds)
-            if self._inventory.app_complaint is not None:
-                apps.heard_seconds = float("-inf")
-            self._streams.append(apps)
-            self._tables[apps] = _AppTable(self._interval_seconds, self._window_seconds)
-        for stream in self._streams:
-            stream.start_if_due(at_seconds)
+    def _list_questions(self, at_seconds: float) -> list[_Question]:
+        questions = list(_EVERYTHING)
+        if at_seconds < self._one_by_one_until_seconds:
+            numbers = [gpu.ordinal for uuid, gpu in self._wholes.items() if uuid not in self._guard.lost]
+            questions = [
+                _Question(subject, number) for number in numbers for subject in (_DEVICES, _PROCESSES)
+            ]
+        return [question for question in questions if not self._guard.is_paused(*self._name(question))]
 
-    def _end_streams(self, at_seconds: float) -> None:
-        for stream in self._streams:
-            self._give_up(stream, at_seconds)
-        self._streams = []
-        self._tables = {}
-
-    def _give_up(self, stream: _Stream, at_seconds: float) -> None:
-        command = stream.give_up(at_seconds)
-        if command is not None:
-            self._leaving.append(command)
-        if stream in self._tables:
-            self._tables[stream].clear()
-
-    def _listen(self, stream: _Stream, at_seconds: float) -> None:
-        stream.start_if_due(at_seconds)
-        table = self._tables.get(stream)
-        fields = self._inventory.fields if table is None else self._inventory.app_fields
-        for line in stream.take_lines():
-            row = parse_row(line, fields)
-            if row is None:
-                stream.words = [*stream.words, line][-_MOST_WORDS:]
-                continue
-            stream.heard_seconds = at_seconds
-            if table is None:
-                self._accept_reading(row, at_seconds)
-            else:
-                self._accept_app(stream, table, parse_app(row), at_seconds)
-        if stream.is_running and stream.has_ended():
-            self._mourn(stream, at_seconds)
-        elif stream.is_running and self._is_hanging(stream, at_seconds):
-            self._guard.say("", stream.subject, self._describe_gap(stream, "did not go on"))
-            self._give_up(stream, at_seconds)
-        elif not stream.is_running and stream.words and stream in self._streams:
-            self._mourn(stream, at_seconds)  # it could not be started
-
-    def _is_hanging(self, stream: _Stream, at_seconds: float) -> bool:
-        is_silent = at_seconds - max(stream.heard_seconds, stream.started_seconds) > _HANG_SECONDS
-        # Silence of the table of processes is no sign by itself.
-        if not is_silent or (stream in self._tables and stream.is_going_round(at_seconds, _HANG_SECONDS)):
-            stream.suspected_seconds = None
-            return False
-        # We may have been stopped ourselves, and the program with us: it gets a moment to go on.
-        if stream.suspected_seconds is None:
-            stream.suspected_seconds = at_seconds
-        return at_seconds - stream.suspected_seconds > self._window_seconds
-
-    def _mourn(self, stream: _Stream, at_seconds: float) -> None:
-        """One has ended by itself: find out why, and go on with what can still be read."""
-        complaint = parse_complaint("\n".join(stream.words))
-        stream.words = []
-        self._give_up(stream, at_seconds)
-        if complaint.kind != HANDLE:
-            self._guard.say("", stream.subject, self._describe_gap(stream, "ended", complaint.words))
-            return
-        concerned = [stream.gpu] if stream.gpu else list(self._wholes.values())
-        about = [gpu for gpu in concerned if stream.gpu or is_device(gpu, complaint.subject)]
-        for gpu in about:
-            if "lost" in complaint.words.lower():
-                self._lose(gpu, explain_cell(f"GPU {gpu.ordinal}", "state", "[GPU is lost]"))
-            else:
-                words = f"GPU {gpu.ordinal} could not be read for a while: {shorten(complaint.words)}."
-                self._guard.say(gpu.uuid, TROUBLE, words)
-        if stream.gpu is None:
-            self._end_streams(at_seconds)
-            healthy = [gpu for uuid, gpu in self._wholes.items() if uuid not in self._guard.lost]
-            self._open_streams(healthy, at_seconds)
-
-    def _lose(self, gpu: Gpu, failure: Failure) -> None:
-        self._guard.fail(gpu.uuid, "used_bytes", failure)
-        for stream in [stream for stream in self._streams if stream.gpu == gpu]:
-            self._give_up(stream, self._now())
-            self._streams.remove(stream)
-            self._tables.pop(stream, None)
-
-    def _describe_gap(self, stream: _Stream, what: str, words: str = "") -> str:
-        of = "devices" if stream.subject == "gpu" else "processes on them"
-        said = f" ({shorten(words)})" if words else ""
-        return (
-            f"The {SMI} that tells of the NVIDIA {of} {what}{said} and is started again; "
-            "meanwhile there is a gap in the figures."
-        )
+    def _name(self, question: _Question) -> tuple[str, str]:
+        """The device, or nothing for all, and what it is asked for."""
+        uuids = [uuid for uuid, gpu in self._wholes.items() if gpu.ordinal == question.number]
+        return uuids[0] if uuids else "", "device" if question.subject == _DEVICES else "lists_processes"
 
     # ---- Taking in.
 
-    def _accept_reading(self, row: Mapping[str, str], at_seconds: float) -> None:
-        gpu = self._wholes.get(row["uuid"]) or next(
-            (gpu for gpu in self._wholes.values() if gpu.ordinal == int(row["index"])), None
+    def _take(self, tables: Mapping[_Question, Table], cpu_seconds: float, at_seconds: float) -> None:
+        told = _Told({}, {}, set())
+        is_spoilt = any(starmap(_spoils_all, tables.items()))
+        for question, (rows, complaint) in tables.items():
+            if complaint is None or (rows and question.subject == _DEVICES):
+                self._accept(question, rows, told)
+            elif not is_spoilt:
+                self._refuse(question, complaint)
+        self._choose_how_to_go_on(tables, at_seconds, is_spoilt=is_spoilt)
+        pause_seconds = 0.0 if is_spoilt else max(_INTERVAL_SECONDS, cpu_seconds / _MOST_CPU)
+        self._due_seconds = at_seconds + pause_seconds
+        self._latest = GpuReadings(
+            at_seconds,
+            tuple(
+                reading._replace(lists_processes=uuid in told.whose_processes)
+                for uuid, reading in told.readings.items()
+            ),
+            tuple(
+                GpuProcessReading(uuid, pid, used_bytes)
+                for (uuid, pid), used_bytes in told.processes.items()
+                if uuid not in self._guard.lost
+            ),
         )
+
+    def _choose_how_to_go_on(
+        self, tables: Mapping[_Question, Table], at_seconds: float, *, is_spoilt: bool
+    ) -> None:
+        """One by one from now on, or until all have been fine for a while."""
+        is_one_by_one = at_seconds < self._one_by_one_until_seconds
+        n_fine = sum(complaint is None for _, complaint in tables.values())
+        if is_spoilt or (is_one_by_one and n_fine < len(_EVERYTHING) * len(self._wholes)):
+            until_seconds = at_seconds + _TOGETHER_AGAIN_SECONDS
+            self._one_by_one_until_seconds = max(self._one_by_one_until_seconds, until_seconds)
+        if is_spoilt:
+            for question in _EVERYTHING:  # whatever was wrong with them, others answer for them now
+                self._guard.succeed(*self._name(question))
+
+    def _accept(self, question: _Question, rows: list[dict[str, str]], told: _Told) -> None:
+        uuid, what = self._name(question)
+        self._guard.succeed(uuid, what)
+        if question.subject == _DEVICES:
+            for row in rows:
+                self._take_reading(row, told.readings)
+            self._say_who_is_left_out(uuid, told.readings)
+        else:
+            told.whose_processes.update([uuid] if uuid else self._wholes)
+            for row in rows:
+                self._take_process(parse_app(row), told.processes)
+
+    def _take_reading(self, row: Mapping[str, str], readings: dict[str, GpuReading]) -> None:
+        gpu = self._wholes.get(parse_gpu(row).uuid)
         if gpu is None or gpu.uuid in self._guard.lost:
             return
         reading, refusals = parse_reading(row, gpu.uuid)
@@ -517,28 +338,25 @@ class NvidiaSmiSource:
         for figure in FIGURES:
             if figure in refused:
                 failure = explain_cell(f"GPU {gpu.ordinal}", figure.words, refused[figure])
-                if failure.kind == LOST:
-                    self._lose(gpu, failure)
-                    return
                 self._guard.fail(gpu.uuid, figure.name, failure)
+                if failure.kind == LOST:
+                    return  # the other cells are not to be believed
             else:
-                self._guard.reasons.pop((gpu.uuid, figure.name), None)
-        self._latest[gpu.uuid] = (at_seconds, reading)
-        for uuid in self._wholes:
-            self._rows_of_others[uuid] = 0 if uuid == gpu.uuid else self._rows_of_others.get(uuid, 0) + 1
+                self._guard.succeed(gpu.uuid, figure.name)
+        readings[gpu.uuid] = reading
         self._details[gpu.uuid] = parse_details(row)
-        if reading.utilization_percent is not None:
-            self._utilizations.setdefault(gpu.uuid, []).append(reading.utilization_percent)
 
-    def _accept_app(self, stream: _Stream, table: _AppTable, app: App, at_seconds: float) -> None:
+    def _take_process(self, app: GpuProcessReading, processes: dict[tuple[str, int], int | None]) -> None:
         uuid = self._find_device(app.uuid)
-        if uuid is None or (stream.gpu is not None and uuid != stream.gpu.uuid):
+        if uuid is None:
             return
         if app.used_bytes is None:
             self._guard.fail(uuid, "process_used_bytes", self._explain_unknown_use(uuid))
         else:
-            self._guard.reasons.pop((uuid, "process_used_bytes"), None)
-        table.add(uuid, app.pid, app.used_bytes, at_seconds if app.stamp is None else app.stamp)
+            self._guard.succeed(uuid, "process_used_bytes")
+        # One that is listed twice holds the larger: each line tells all of it, as far as that line knows.
+        sizes = (processes.get((uuid, app.pid)), app.used_bytes)
+        processes[uuid, app.pid] = max((size for size in sizes if size is not None), default=None)
 
     def _find_device(self, uuid: str) -> str | None:
         """Ours for theirs: an instance that is not listed stands for its parent, if its old name tells that."""
@@ -546,6 +364,24 @@ class NvidiaSmiSource:
             return uuid
         parent = uuid.removeprefix("MIG-").partition("/")[0]
         return parent if parent in self._wholes else None
+
+    # ---- Trouble.
+
+    def _refuse(self, question: _Question, complaint: Complaint) -> None:
+        uuid, what = self._name(question)
+        words = shorten(complaint.words)
+        gpu = self._wholes.get(uuid)
+        label = f"GPU {gpu.ordinal}" if gpu else "the NVIDIA GPUs"
+        if uuid in self._guard.lost:
+            return
+        if gpu and complaint.kind == HANDLE and "lost" in words.lower():
+            self._guard.fail(uuid, "used_bytes", explain_cell(label, "state", "[GPU is lost]"))
+            return
+        if question.subject == _DEVICES:
+            text = f"{label[0].upper()}{label[1:]} could not be read for a while: {words}."
+        else:
+            text = f"{SMI} does not tell which processes use {label}: {words}."
+        self._guard.fail(uuid, what, Failure(UNSUPPORTED if complaint.kind == FIELD else TROUBLE, text))
 
     def _explain_unknown_use(self, uuid: str) -> Failure:
         label = next((f"GPU {gpu.ordinal}" for gpu in self.gpus if gpu.uuid == uuid), "A GPU")
@@ -555,44 +391,16 @@ class NvidiaSmiSource:
             "under Windows and WSL the driver never does, and for MIG instances only to root.",
         )
 
-    # ---- Giving out.
-
-    def _knows_processes(self, stream: _Stream, table: _AppTable, at_seconds: float) -> bool:
-        """Whether the table is news. Silence of a program that goes round means that nobody is there any more."""
-        if not stream.is_running:
-            return False
-        is_going_round = stream.is_going_round(at_seconds, self._window_seconds)
-        if at_seconds - stream.heard_seconds <= self._window_seconds:
-            return True
-        table.clear()
-        return is_going_round and at_seconds - stream.started_seconds > self._window_seconds
-
-    def _take_reading(self, gpu: Gpu, at_seconds: float, telling: set[str]) -> GpuReading | None:
-        taken_seconds, reading = self._latest.get(gpu.uuid, (float("-inf"), None))
-        utilizations = self._utilizations.pop(gpu.uuid, [])
-        if gpu.uuid in self._guard.lost or reading is None:
-            return None
-        if at_seconds - taken_seconds > self._window_seconds:
-            self._say_if_left_out(gpu)
-            return None
-        if utilizations:
-            reading = reading._replace(
-                utilization_percent=sum(utilizations) / len(utilizations),
-                utilization_high_percent=max(utilizations),
-            )
-        return reading._replace(lists_processes=gpu.uuid in telling)
-
-    def _say_if_left_out(self, gpu: Gpu) -> None:
+    def _say_who_is_left_out(self, asked_uuid: str, readings: Mapping[str, GpuReading]) -> None:
         """A device that this user may no longer open disappears from the table without a word."""
-        n_rounds = self._rows_of_others.get(gpu.uuid, 0) / len(self._wholes)
-        if n_rounds > _ROUNDS_LEFT_OUT and all(stream.gpu is None for stream in self._streams):
-            text = f"{SMI} no longer tells of GPU {gpu.ordinal}; this user may have lost access to it."
-            self._guard.say(gpu.uuid, TROUBLE, text)
+        for uuid, gpu in self._wholes.items():
+            if asked_uuid in {"", uuid} and uuid not in readings and uuid not in self._guard.lost:
+                text = f"{SMI} no longer tells of GPU {gpu.ordinal}; this user may have lost access to it."
+                self._guard.say(uuid, TROUBLE, text)
 
     def _say_what_is_missing(self) -> None:
-        guard, unknown = self._guard, self._inventory.unknown
-        for number, note in enumerate(self._inventory.notes):
-            guard.say("", f"device {number}", note)
+        guard = self._guard
+        unknown = set(DEVICE_FIELDS).difference(self._program.fields[_DEVICES])
         for figure in FIGURES:
             if figure.field in unknown:
                 guard.reasons["", figure.name] = f"This {SMI} does not tell the {figure.words} of a GPU."
@@ -604,10 +412,6 @@ class NvidiaSmiSource:
                 "The memory in use on NVIDIA GPUs includes what the driver reserves for itself: "
                 f"this {SMI} does not tell them apart.",
             )
-        if self._inventory.app_complaint is not None:
-            text = f"The processes on NVIDIA GPUs are not told; {SMI} said: {self._inventory.app_complaint}."
-            guard.reasons["", "lists_processes"] = text
-            guard.say("", "compute-apps", text)
         instances = [gpu for gpu in self.gpus if gpu.parent_uuid is not None]
         for gpu in instances:
             text = f"{SMI} does not list the figures of MIG instances, only of the whole device."

@@ -6,7 +6,6 @@ each: with hundreds of processes, an object per entry would cost more than the d
 
 from __future__ import annotations
 
-import os
 import time
 from _ctypes import dlopen  # what ctypes itself calls, without the cost of importing all of it
 
@@ -516,8 +515,10 @@ class NvmlSource:
         Then the driver tells the host's process IDs, and one that is also ours belongs to somebody else. Drivers that
         translate leave such processes out.
         """
+        from ..processes import exists
+
         strangers = listed - self._known_pids
-        gone = {pid for pid in strangers if not _exists(pid)}
+        gone = {pid for pid in strangers if not exists(pid)}
         self._known_pids |= strangers - gone
         if len(self._known_pids) > 4096:
             self._known_pids.clear()
@@ -595,16 +596,6 @@ class NvmlSource:
             text = f"{label} does not tell its {figure} to this user: ask an administrator for access."
             return Failure(DENIED, text)
         return Failure(TROUBLE, f"{label} could not be read for a while: {_sentence(error)}")
-
-
-def _exists(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        pass
-    return True
 
 
 def _sentence(error: Exception) -> str:

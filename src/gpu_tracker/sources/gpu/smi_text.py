@@ -6,7 +6,7 @@ or instead of one. So the text decides: a line is a row of the table that was as
 
 from __future__ import annotations
 
-from ...core.model import Gpu, GpuReading
+from ...core.model import Gpu, GpuProcessReading, GpuReading
 from ...core.values import NamedTuple
 from .guard import DENIED, LOST, TROUBLE, UNSUPPORTED, Failure
 from .nvidia import name_limits, parse_bus_id
@@ -19,10 +19,7 @@ SOURCE = "nvidia_smi"
 MIB = 1 << 20  # what nvidia-smi calls MiB, and counts in
 
 THROTTLE_FIELD = "clocks_event_reasons.active"
-# Asked for at the start only; a name may hold a comma, so it is last.
-INVENTORY_FIELDS = ("pci.bus_id", "driver_version", "memory.total", "mig.mode.current", "name")
-READING_FIELDS = (
-    "timestamp",
+DEVICE_FIELDS = (
     "index",
     "uuid",
     "memory.used",
@@ -37,8 +34,13 @@ READING_FIELDS = (
     "pstate",
     "fan.speed",
     "power.limit",
+    "pci.bus_id",
+    "driver_version",
+    "memory.total",
+    "mig.mode.current",
+    "name",  # it may hold a comma, so it is last
 )
-APP_FIELDS = ("timestamp", "gpu_uuid", "pid", "used_memory")
+APP_FIELDS = ("gpu_uuid", "pid", "used_memory")
 # Without these a row cannot be placed.
 NEEDED_FIELDS = frozenset({"index", "uuid", "gpu_uuid", "pid"})
 # New name → what older versions call it.
@@ -86,12 +88,6 @@ def parse_row(line: str, fields: Sequence[str]) -> dict[str, str] | None:
     return row if is_placed else None
 
 
-def parse_rows(text: str, fields: Sequence[str]) -> list[dict[str, str]]:
-    """Every row of a table, with or without its heading."""
-    rows = (parse_row(line, fields) for line in text.split("\n"))
-    return [row for row in rows if row is not None]
-
-
 def parse_number(cell: str) -> float | None:
     """The number of a cell, with or without its unit; None if the cell says anything else."""
     digits, _, unit = cell.partition(" ")
@@ -107,18 +103,6 @@ def parse_mib(cell: str) -> int | None:
     """Bytes; None if the cell does not tell."""
     number = parse_number(cell)
     return None if number is None or number < 0 else int(number * MIB)
-
-
-def parse_stamp(cell: str) -> float | None:
-    """`2024/05/17 12:34:56.789` as seconds of some calendar: fit to be compared with another of its kind."""
-    date, _, clock = cell.partition(" ")
-    parts = [*date.split("/"), *clock.split(":")]
-    numbers = [number for number in map(parse_number, parts) if number is not None and number >= 0]
-    if len(parts) != 6 or len(numbers) != 6:
-        return None
-    year, month, day, hours, minutes, seconds = numbers
-    # All months are taken to be as long as the longest: a difference over the end of a month is too long, once.
-    return (((year * 12 + month) * 31 + day) * 24 + hours) * 3600 + minutes * 60 + seconds
 
 
 def parse_limits(cell: str) -> tuple[str, ...] | None:
@@ -161,7 +145,7 @@ def explain_cell(label: str, words: str, cell: str) -> Failure:
 
 
 def parse_gpu(row: Mapping[str, str]) -> Gpu:
-    """A device as the first table describes it."""
+    """Which device a row is about."""
     bus_id = parse_bus_id(row.get("pci.bus_id", ""))
     uuid = row["uuid"]
     if not uuid.startswith("GPU-"):
@@ -179,7 +163,7 @@ def parse_gpu(row: Mapping[str, str]) -> Gpu:
 
 
 class Reading(NamedTuple):
-    """One row of the running table."""
+    """One row of the table of devices."""
 
     reading: GpuReading
     refusals: tuple[tuple[Figure, str], ...]
@@ -235,23 +219,9 @@ def _find_cell(row: Mapping[str, str], field: str) -> str:
     return row.get(field) or row.get(_OLDER_NAMES.get(field, field)) or ""
 
 
-class App(NamedTuple):
-    """A process on a device."""
-
-    uuid: str
-    pid: int
-    used_bytes: int | None
-    stamp: float | None
-
-
-def parse_app(row: Mapping[str, str]) -> App:
+def parse_app(row: Mapping[str, str]) -> GpuProcessReading:
     """One row of the table of processes."""
-    return App(
-        row["gpu_uuid"],
-        int(row["pid"]),
-        parse_mib(row.get("used_memory", "")),
-        parse_stamp(row.get("timestamp", "")),
-    )
+    return GpuProcessReading(row["gpu_uuid"], int(row["pid"]), parse_mib(row.get("used_memory", "")))
 
 
 class Listed(NamedTuple):
@@ -291,7 +261,11 @@ def _is_ordinal(word: str) -> bool:
 FIELD = "field"  # it does not know one of the fields
 HANDLE = "handle"  # one device cannot be opened, and for that it tells of none
 NO_DEVICES = "no devices"
+SILENCE = "silence"  # it hangs, or ends without a word
 OTHER = "other"
+
+# The second with a warning about a device's description of itself, after a table that is good.
+_GOOD_STATUSES = (0, 14)
 
 
 class Complaint(NamedTuple):
@@ -320,6 +294,37 @@ def parse_complaint(text: str) -> Complaint:
     return Complaint(OTHER, "", shorten(" ".join(lines)))
 
 
+class Table(NamedTuple):
+    """What became of one question."""
+
+    rows: list[dict[str, str]]
+    complaint: Complaint | None
+    """Why these are not all the rows there should be."""
+
+
+def parse_table(text: str | None, status: int | None, fields: Sequence[str], waited_seconds: float) -> Table:
+    """What was printed (None: nothing, in all that time), with or without a heading.
+
+    That nobody computes is told by an empty table, for which a crash must not be taken.
+    """
+    if text is None:
+        words = f"nvidia-smi did not answer within {waited_seconds:g} seconds"
+        return Table([], Complaint(SILENCE, "", words))
+    rows, prose = [], []
+    for line in text.split("\n"):
+        row = parse_row(line, fields)
+        if row is not None:
+            rows.append(row)
+        elif line.strip() and not line.startswith("WARNING: "):
+            prose.append(line)
+    may_be_empty = "pid" in fields and not prose
+    if status in _GOOD_STATUSES and (rows or may_be_empty):
+        return Table(rows, None)
+    if prose:
+        return Table(rows, parse_complaint("\n".join(prose)))
+    return Table(rows, Complaint(SILENCE, "", f"nvidia-smi ended without a word (exit status {status})"))
+
+
 def drop_field(fields: Sequence[str], unknown: str) -> tuple[str, ...] | None:
     """The fields without one that this version does not know, or with its older name; None if that helps nothing."""
     if unknown not in fields or unknown in NEEDED_FIELDS:
@@ -327,11 +332,6 @@ def drop_field(fields: Sequence[str], unknown: str) -> tuple[str, ...] | None:
     older = _OLDER_NAMES.get(unknown)
     kept = (older if field == unknown else field for field in fields)
     return tuple(field for field in kept if field is not None)
-
-
-def is_device(gpu: Gpu, subject: str) -> bool:
-    """Whether a complaint is about this device."""
-    return subject == str(gpu.ordinal) or (":" in subject and parse_bus_id(subject) == gpu.bus_id)
 
 
 def shorten(words: str) -> str:
@@ -375,19 +375,14 @@ _ABSENCES = (
 )
 
 
-def explain_absence(text: str | None, patience_seconds: float) -> str:
-    """Why no device can be read, from what nvidia-smi said (None: nothing, in all that time)."""
-    if text is None:
-        why = (
-            f"nvidia-smi did not answer within {patience_seconds:g} seconds; "
-            "a device that this user may not open, or a driver in trouble, makes it hang"
-        )
-        return f"No NVIDIA GPU was measured: {why}."
-    complaint = parse_complaint(text)
-    if complaint.kind == NO_DEVICES:
+def explain_absence(complaint: Complaint) -> str:
+    """Why no device can be read."""
+    lowered = complaint.words.lower()
+    known = [why for words, why in _ABSENCES if words in lowered]
+    if complaint.kind == SILENCE:
+        why = f"{complaint.words}; a device that this user may not open, or a driver in trouble, is the usual cause"
+    elif complaint.kind == NO_DEVICES:
         why = "nvidia-smi found no device; in a container, or under a scheduler, one must be asked for"
     else:
-        lowered = text.lower()
-        known = [why for words, why in _ABSENCES if words in lowered]
         why = known[0] if known else f"nvidia-smi said: {complaint.words or 'nothing'}"
     return f"No NVIDIA GPU was measured: {why}."

@@ -1,0 +1,42 @@
+"""The threads that read GPUs."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from gpu_tracker.core.model import Gpu, GpuReadings
+from gpu_tracker.sampler import gpu_threads
+
+
+class RareSource:
+    """Answers afresh at every third look only, and has no devices any more after nine."""
+
+    def __init__(self) -> None:
+        self.gpus: tuple[Gpu, ...] = (Gpu(0, "GPU-a", "A", None),)
+        self.reasons: dict[tuple[str, str], str] = {}
+        self._n_reads = 0
+
+    def read(self, pids: frozenset[int] | None) -> GpuReadings:
+        """The latest answer."""
+        at_seconds = 1e9 + self._n_reads // 3
+        self._n_reads += 1
+        if self._n_reads == 9:
+            self.gpus = ()
+        return GpuReadings(at_seconds)
+
+    def take_notes(self) -> tuple[str, ...]:
+        """Nothing."""
+        return ()
+
+
+def test_an_answer_that_is_repeated_counts_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was so before must not be taken for what is so in a region that began since."""
+    monkeypatch.setattr(gpu_threads, "connect", lambda _: (RareSource(), "rare", ()))
+    watch = gpu_threads.GpuThreads(0.001, 1.0, ("nvidia",), (), {})
+    deadline = time.monotonic() + 20
+    while watch._watchers[0]._thread.is_alive() and time.monotonic() < deadline:
+        time.sleep(0.01)
+
+    assert len(watch.take_looks()) == 3
