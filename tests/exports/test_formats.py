@@ -291,5 +291,5 @@ def test_a_missing_package_is_one_sentence(monkeypatch: pytest.MonkeyPatch, pack
     from gpu_tracker.exports.packages import need
 
     monkeypatch.setitem(sys.modules, package, None)
-    with pytest.raises(TrackerError, match=rf"pip install 'gpu-tracker\[{extra}\]'"):
+    with pytest.raises(TrackerError, match=rf"pip install 'gput\[{extra}\]'"):
         need(package)
