@@ -23,9 +23,9 @@ def test_a_program_with_strict_types_finds_them_all_typed(tmp_path: Path) -> Non
         "--config-file",
         "",
         "--cache-dir",
-        tmp_path / "cache",
+        str(tmp_path / "cache"),
     ]
-    done = subprocess.run([*command, PROGRAM], cwd=tmp_path, capture_output=True, text=True)
+    done = subprocess.run([*command, str(PROGRAM)], cwd=tmp_path, capture_output=True, text=True)
 
     assert done.stdout.splitlines() == ["Success: no issues found in 1 source file"], done.stderr
 
