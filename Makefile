@@ -11,10 +11,10 @@ WITH   ?=
 FRAMEWORKS := $(if $(filter frameworks,$(WITH)),$(VENV)/.frameworks)
 TOOLS_OF_OTHERS := $(if $(filter tools,$(WITH)),$(VENV)/.real-tools)
 
-.PHONY: help demo test check bench clean
+.PHONY: help demo test test-all test-oldest test-here check bench clean
 
 help:  ## this list
-	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
 
 demo: $(PACKAGE)  ## track a small training run, print its summary and where the recording is
 	$(BIN)/gpu-tracker run --record gpu-tracker-runs -- $(BIN)/python examples/train.py
@@ -25,6 +25,18 @@ test: check $(FRAMEWORKS) $(TOOLS_OF_OTHERS)  ## everything; WITH="frameworks to
 	export REAL_GPU_TOOLS=$(abspath $(VENV))/real-tools; \
 	$(BIN)/coverage run -m pytest || $(BIN)/coverage run --append -m pytest --last-failed --last-failed-no-failures none
 	$(BIN)/coverage report --include="$$($(BIN)/python tests/tools/list_pure.py)" --fail-under=100
+
+# A part of the tests for the three targets below, as pytest takes it: TESTS=tests/cli
+TESTS  ?=
+
+test-all:  ## the tests with every Python that pyproject.toml promises and this machine has; TESTS=tests/cli for a part
+	$(PYTHON) tests/tools/every_python.py
+
+test-oldest:  ## the tests with the oldest Python here and the oldest dependencies that pyproject.toml allows
+	$(PYTHON) tests/tools/every_python.py --oldest
+
+test-here: $(PACKAGE) $(TOOLS)
+	$(BIN)/python -m pytest $(TESTS)
 
 check: $(PACKAGE) $(TOOLS)  ## ruff, mypy --strict
 	$(BIN)/ruff format --check .
@@ -55,4 +67,4 @@ $(VENV)/.real-tools: | $(TOOLS)
 	-sh tests/tools/fetch_real_tools.sh $(VENV)/real-tools >/dev/null && touch $@
 
 clean:  ## back to a fresh clone
-	rm -rf $(VENV) .venv-bench build dist .coverage .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv .venv-* build dist .coverage .mypy_cache .ruff_cache .pytest_cache .hypothesis

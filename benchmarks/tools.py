@@ -89,7 +89,7 @@ def _read_psrecord(folder: str, seconds: float) -> Said:
 
 OURS = Tool(
     "ours",
-    "gpu-tracker",
+    "gput",
     None,
     _wrap_ours,
     "--st",

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
-DOCS = Path(__file__).parents[1] / "docs"
+from gpu_tracker import __version__
+
+PROJECT = Path(__file__).parents[1]
+DOCS = PROJECT / "docs"
 
 
 def test_the_description_of_the_recording_is_that_of_the_code() -> None:
@@ -14,3 +19,33 @@ def test_the_description_of_the_recording_is_that_of_the_code() -> None:
     script = DOCS / "make_recording_format.py"
 
     assert subprocess.run([sys.executable, script, "--check"]).returncode == 0
+
+
+def test_the_front_page_reads_the_same_anywhere() -> None:
+    """It is shown on the page of the package too, where links to other files lead nowhere."""
+    text = (PROJECT / "README.md").read_text()
+    links = re.findall(r"\]\(([^)]*)\)", text)
+
+    assert not [link for link in links if not link.startswith("https://")]
+    assert not [
+        file for file in re.findall(r"`((?:docs|examples)/[^`]*)`", text) if not (PROJECT / file).exists()
+    ]
+
+
+def test_the_version_to_cite_is_that_of_the_code() -> None:
+    """And the changelog has a section for it."""
+    assert f"\nversion: {__version__}\n" in (PROJECT / "CITATION.cff").read_text()
+    assert f"\n## {__version__} " in (PROJECT / "CHANGELOG.md").read_text()
+
+
+def test_every_dependency_has_its_reason() -> None:
+    """In CONTRIBUTING.md, by name."""
+    toml = import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")  # pytest brings the latter
+    data = toml.loads((PROJECT / "pyproject.toml").read_text())
+    project = data["project"]
+    groups = {**project["optional-dependencies"], **data["dependency-groups"]}
+    lists = [data["build-system"]["requires"], project["dependencies"], *groups.values()]
+    names = {re.split(r"[^\w-]", requirement)[0] for requirements in lists for requirement in requirements}
+    explained = set(re.findall(r"`([\w-]+)`", (PROJECT / "CONTRIBUTING.md").read_text()))
+
+    assert names - explained == set()

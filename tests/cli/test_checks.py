@@ -54,3 +54,32 @@ def test_a_limit_that_cannot_be_read_is_a_fault(
     made = {check.what: check for check in checks.check_allocation({})}
 
     assert made["memory limit"].state == state
+
+
+def test_the_package_of_the_same_module_is_a_fault(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Two packages in one directory overwrite each other's files; the cure is one sentence."""
+    assert [check.what for check in checks.check_versions() if check.state == FAILED] == []
+    metadata = tmp_path / "gpu_tracker-5.0.1.dist-info" / "METADATA"
+    metadata.parent.mkdir()
+    metadata.write_text("Metadata-Version: 2.4\nName: gpu-tracker\nVersion: 5.0.1\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    (check,) = (check for check in checks.check_versions() if check.state == FAILED)
+
+    assert check.what == "gpu-tracker"
+    assert "5.0.1" in check.text
+    assert "pip uninstall gpu-tracker" in check.text
+
+
+def test_it_is_installed_under_a_name_of_its_own() -> None:
+    """With the version of the code, and two names for one command."""
+    from importlib.metadata import distribution
+
+    from gpu_tracker.core.version import DISTRIBUTION, __version__
+
+    installed = distribution(DISTRIBUTION)
+    scripts = {
+        entry.name: entry.value for entry in installed.entry_points if entry.group == "console_scripts"
+    }
+
+    assert installed.version == __version__
+    assert scripts == dict.fromkeys(("gpu-tracker", "gput"), "gpu_tracker.cli:main")

@@ -12,7 +12,7 @@ from builders import MB, alone, found, gpu, header, sample, totals
 from gpu_tracker.core.errors import RecordingError, UsageError
 from gpu_tracker.core.model import End, Event, Peaks, RamPeak, Sample
 from gpu_tracker.recording.reader import load, load_descriptor, load_whole
-from gpu_tracker.recording.writer import Writer, create, name_recording
+from gpu_tracker.recording.writer import Writer, create
 
 
 def peaking(at: float, peak: int) -> Sample:
@@ -171,20 +171,3 @@ def test_half_a_line_is_an_error(tmp_path: Path) -> None:
         Writer(writing).write_event(Event(0.0, "note", "x" * 200_000))
     os.close(reading)
     os.close(writing)
-
-
-@pytest.mark.parametrize(
-    ("command", "word"),
-    [
-        (("/usr/bin/python3.11", "-u", "dir/train.py", "--x"), "train.py"),
-        (("python", "-m", "torch.distributed.run", "x.py"), "torch.distributed.run"),
-        (("python", "-c", "print(1)"), "python"),
-        (("python3", "-u"), "python3"),
-        (("./my job.sh",), "my_job.sh"),
-        (("../../etc/\u202epasswd",), "_passwd"),
-        ((), "job"),
-    ],
-)
-def test_a_name_tells_when_what_and_which(command: tuple[str, ...], word: str) -> None:
-    """And is never a path."""
-    assert re.fullmatch(rf"\d{{8}}-\d{{6}}-{re.escape(word)}-42\.jsonl", name_recording(command, 42))

@@ -10,7 +10,7 @@ from importlib import import_module
 from ..analysis.checks import FAILED, FINE, NOTHING, WARNING, Check
 from ..core.config import PROCESS_SOURCES, read_process_source
 from ..core.units import humanize_bytes
-from ..core.version import __version__
+from ..core.version import DISTRIBUTION, __version__
 from ..sources.allocation import read_allocation
 from .track import DEFAULT_DIRECTORY
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 _MACHINES_OWN_PID_NAMESPACE = "pid:[4026531836]"
+_NAMESAKE = "gpu-tracker"
 _JOB_VARIABLES = (
     "SLURM_JOB_ID",
     "SLURM_CPUS_ON_NODE",
@@ -35,7 +36,8 @@ def check_versions() -> list[Check]:
 
     system = os.uname()
     checks = [
-        _fine("versions", "gpu-tracker", __version__),
+        _fine("versions", DISTRIBUTION, __version__),
+        *_check_namesake(),
         _fine("versions", "Python", f"{sys.version.split()[0]} ({sys.executable})"),
         _fine("versions", "system", f"{system.sysname} {system.release} {system.machine}"),
     ]
@@ -45,6 +47,21 @@ def check_versions() -> list[Check]:
         except PackageNotFoundError:
             checks.append(Check("versions", package, NOTHING, "not installed"))
     return checks
+
+
+def _check_namesake() -> list[Check]:
+    """The paper's own package has a module `gpu_tracker` as well: in one place, each overwrites files of the other."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        other = version(_NAMESAKE)
+    except PackageNotFoundError:
+        return []
+    text = (
+        f"version {other} is another package with the same module gpu_tracker, installed beside {DISTRIBUTION}: "
+        f"`pip uninstall {_NAMESAKE}`, then install {DISTRIBUTION} again with --force-reinstall"
+    )
+    return [Check("versions", _NAMESAKE, FAILED, text)]
 
 
 def check_processes(proc: str = "/proc") -> list[Check]:

@@ -22,6 +22,8 @@ def parse_moment(text: str) -> float | None:
     """Seconds since 1970 of what a header says, or None if it has something else there."""
     from datetime import datetime
 
+    if text[-5:-4] in ("+", "-"):  # `+0100`, as earlier headers have it, is refused before Python 3.11
+        text = f"{text[:-2]}:{text[-2:]}"
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:

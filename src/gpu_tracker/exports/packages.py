@@ -5,6 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 
 from ..core.errors import TrackerError
+from ..core.version import DISTRIBUTION
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,5 +21,5 @@ def need(package: str) -> ModuleType:
     except ImportError:
         raise TrackerError(
             f"This needs {package.partition('.')[0]}, which is not installed.",
-            f"Install it with: pip install 'gpu-tracker[{_EXTRAS[package]}]'",
+            f"Install it with: pip install '{DISTRIBUTION}[{_EXTRAS[package]}]'",
         ) from None

@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 
 from ..core.errors import RecordingError
-
-SUFFIX = ".jsonl"
+from .naming import SUFFIX
 
 
 def find_recordings(place: str) -> list[str]:

@@ -38,16 +38,16 @@ if TYPE_CHECKING:
         Sample,
     )
 
-_SUFFIX = ".jsonl"
-
 
 def create(place: str, command: Sequence[str], pid: int) -> str:
     """Make a new file that only its owner may read: `place` itself if it is named like one, else inside it."""
+    from .naming import SUFFIX, name_recording  # a sampler writes, but names nothing
+
     path = place
     try:
         path = os.path.abspath(place)
-        if not path.endswith(_SUFFIX):
-            path = os.path.join(path, name_recording(command, pid))
+        if not path.endswith(SUFFIX):
+            path = os.path.join(path, name_recording(command, pid, time.strftime("%Y%m%d-%H%M%S")))
         directory = os.path.dirname(path)
         if not os.path.isdir(directory):
             os.makedirs(directory)
@@ -57,28 +57,6 @@ def create(place: str, command: Sequence[str], pid: int) -> str:
             raise UsageError(f"{path} exists already.", "A recording never overwrites another.") from None
         raise UsageError(f"Cannot write a recording to {path}: {error.strerror}.") from None
     return path
-
-
-def name_recording(command: Sequence[str], pid: int) -> str:
-    """A name that tells when, what and which: `20260131-235959-train.py-4242.jsonl`."""
-    word = _most_telling_word(command)
-    safe = "".join(letter if letter.isalnum() or letter in "._-" else "_" for letter in word)
-    stamp = time.strftime("%Y%m%d-%H%M%S")
-    return f"{stamp}-{safe[:40] or 'job'}-{pid}{_SUFFIX}"
-
-
-def _most_telling_word(command: Sequence[str]) -> str:
-    """The program; for `python train.py` the script or module says more."""
-    program, *arguments = command or ("job",)
-    if os.path.basename(program).startswith("python"):
-        for index, word in enumerate(arguments):
-            if word == "-c":
-                break
-            if word == "-m" and index + 1 < len(arguments):
-                return arguments[index + 1]
-            if not word.startswith("-"):
-                return os.path.basename(word)
-    return os.path.basename(program)
 
 
 class Writer:

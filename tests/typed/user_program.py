@@ -1,0 +1,93 @@
+"""Every public name, as a program with strict types uses it. Read by type checkers only; see tests/test_typing.py.
+
+A line that says `type: ignore` is a mistake which a type checker must find: an ignore without a mistake is an error.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+from typing_extensions import assert_type
+
+import gpu_tracker as gput
+
+
+def train(epochs: int) -> float:
+    """Any function of a user."""
+    return epochs / 2
+
+
+def use_a_tracker() -> None:
+    """All that the paper has, and all that is ours."""
+    with gput.Tracker(
+        0.1, "megabytes", n_expected_cores=4, gpu_uuids=["GPU-0"], record=Path("runs")
+    ) as tracker:
+        assert_type(tracker, gput.Tracker)
+        if tracker.resource_usage is not None:
+            assert_type(tracker.resource_usage, gput.tracker.ResourceUsage)
+            assert_type(tracker.resource_usage.max_ram.main.total_rss, float)
+            assert_type(tracker.resource_usage.compute_time.time, float)
+    assert_type(tracker.notes, tuple[str, ...])
+    assert_type(str(tracker), str)
+    assert_type(tracker.region("evaluate"), gput.region)
+    tracker.start()
+    tracker.stop()
+    gput.Tracker(sleep_time="often")  # type: ignore[arg-type]
+    gput.Tracker(sleep=1.0)  # type: ignore[call-arg]
+    gput.Tracker(gpu_uuids=5)  # type: ignore[arg-type]
+
+
+def use_decorators() -> None:
+    """A decorated function keeps its signature."""
+    assert_type(gput.track(train)(3), float)
+    assert_type(gput.track(sleep_time=0.1, then=show)(train)(3), float)
+    assert_type(gput.region("train")(train)(3), float)
+    gput.track(train)("three")  # type: ignore[arg-type]
+    gput.track(then=5)  # type: ignore[call-overload]
+    gput.region("train")(train)()  # type: ignore[call-arg]
+
+
+def show(tracker: gput.Tracker) -> None:
+    """What is called after each tracked call."""
+    print(tracker)
+
+
+async def use_regions() -> None:
+    """A block, also around something that waits."""
+    with gput.region("forward", exact_peak=True) as forward:
+        assert_type(forward, gput.region)
+        await asyncio.sleep(0)
+    gput.log(step=1, loss=0.5)
+    gput.log(loss="small")  # type: ignore[arg-type]
+    gput.region(7)  # type: ignore[arg-type]
+
+
+def use_recordings() -> None:
+    """Read back, side by side."""
+    recording = gput.load(Path("runs/a.jsonl"))
+    assert_type(recording, gput.Recording)
+    assert_type(recording.is_complete, bool)
+    assert_type(recording.notes, tuple[str, ...])
+    assert_type([sample.at_seconds for sample in recording.samples], list[float])
+    comparison = gput.compare(
+        "runs/a.jsonl", ["runs/b.jsonl", Path("runs/c.jsonl")], names=["before", "after"]
+    )
+    assert_type(comparison, gput.ComparisonReport)
+    assert_type(comparison.check("time > +10%"), list[str])
+    gput.load(5)  # type: ignore[arg-type]
+    gput.compare(5)  # type: ignore[arg-type]
+
+
+def use_devices() -> None:
+    """None is not 0: a type checker asks for the difference."""
+    devices = gput.gpus(timeout_seconds=2.0)
+    assert_type(devices, list[gput.Device])
+    for device in devices:
+        assert_type(device.memory_free_bytes, int | None)
+        assert_type(device.processes, tuple[gput.DeviceProcess, ...])
+        device.index = 5  # type: ignore[misc]
+        device.power_watts + 1  # type: ignore[operator]
+
+
+assert_type(gput.__version__, str)
