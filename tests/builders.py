@@ -26,6 +26,7 @@ from gpu_tracker.core.model import (
     Totals,
     add_parts,
 )
+from gpu_tracker.reports.contract import View, render
 
 MB = 10**6
 ROOT = 100
@@ -177,3 +178,10 @@ def gpu_totals(uuid: str = "GPU-0") -> tuple[GpuCounters, GpuPeaks]:
             has_job=True,
         ),
     )
+
+
+def render_str(document: Any, format_name: str = "text", **view: Any) -> str:
+    """A document in a format that is text."""
+    text = render(document, format_name, View(**view))
+    assert isinstance(text, str)
+    return text

@@ -23,9 +23,10 @@ from gpu_tracker.analysis.compare import (
     compare,
     list_changes,
 )
-from gpu_tracker.analysis.figures import METRIC, OVERALL, REGION, Figure, RunFigures
+from gpu_tracker.analysis.measures import RunFigures, Subject
+from gpu_tracker.core.figures import LAST_METRIC, REGION, RUN
 
-TIME, RAM = OVERALL[0], OVERALL[3]
+TIME, RAM = RUN[0], RUN[3]
 
 
 def runs(*times: float | None, **regions: float) -> list[RunFigures]:
@@ -33,23 +34,23 @@ def runs(*times: float | None, **regions: float) -> list[RunFigures]:
     return [
         RunFigures(
             {
-                Figure(TIME): time,
-                **{Figure(REGION[0], (name,)): seconds for name, seconds in regions.items()},
+                Subject(TIME): time,
+                **{Subject(REGION[0], (name,)): seconds for name, seconds in regions.items()},
             }
         )
         for time in times
     ]
 
 
-def find(comparison: Comparison, figure: Figure) -> Row:
+def find(comparison: Comparison, subject: Subject) -> Row:
     """The row of that figure."""
-    return next(row for row in comparison.rows if row.figure == figure)
+    return next(row for row in comparison.rows if row.subject == subject)
 
 
 def verdict(first: Sequence[float | None], second: Sequence[float | None]) -> str:
     """What is said about the time of the second group."""
     comparison = compare([("a", runs(*first)), ("b", runs(*second))])
-    return find(comparison, Figure(TIME)).changes[0].verdict
+    return find(comparison, Subject(TIME)).changes[0].verdict
 
 
 @pytest.mark.parametrize(
@@ -116,18 +117,18 @@ def test_what_only_some_groups_have_is_told() -> None:
     comparison = compare([("a", runs(1.0, old=3.0)), ("b", runs(1.0, new=5.0))])
     found = list_changes(comparison, 1)
 
-    assert {row.figure.region for row in found[APPEARED]} == {("new",)}
-    assert {row.figure.region for row in found[GONE]} == {("old",)}
+    assert {row.subject.region for row in found[APPEARED]} == {("new",)}
+    assert {row.subject.region for row in found[GONE]} == {("old",)}
 
 
 def test_figures_come_whole_run_first_then_the_longest_regions_then_metrics() -> None:
     """By the first group that has them."""
-    metric = Figure(METRIC, metric="loss")
-    second = [RunFigures({Figure(TIME): 1.0, metric: 0.5})]
+    metric = Subject(LAST_METRIC, metric="loss")
+    second = [RunFigures({Subject(TIME): 1.0, metric: 0.5})]
     comparison = compare([("a", runs(1.0, short=1.0, long=9.0)), ("b", second)])
-    figures = [row.figure for row in comparison.rows]
+    figures = [row.subject for row in comparison.rows]
 
-    assert figures[: len(OVERALL)] == [Figure(quantity) for quantity in OVERALL]
+    assert figures[: len(RUN)] == [Subject(figure) for figure in RUN]
     assert list(dict.fromkeys(figure.region for figure in figures if figure.region)) == [
         ("long",),
         ("short",),
@@ -171,12 +172,12 @@ def test_what_must_be_known_before_believing_is_noted() -> None:
 
 def logged(*last: float) -> list[RunFigures]:
     """A run per last value of a metric."""
-    return [RunFigures({Figure(METRIC, metric="gain"): value}) for value in last]
+    return [RunFigures({Subject(LAST_METRIC, metric="gain"): value}) for value in last]
 
 
 def test_what_is_below_zero_is_no_multiple() -> None:
     """But a share of it is more or less."""
-    figure = Figure(METRIC, metric="gain")
+    figure = Subject(LAST_METRIC, metric="gain")
     for first, second, share in ((-2.0, -1.0, 0.5), (-1.0, 1.0, 2.0), (1.0, -1.0, -2.0)):
         change = find(compare([("a", logged(first)), ("b", logged(second))]), figure).changes[0]
         assert (change.verdict, change.ratio, change.share) == (ALONE, None, share)
@@ -187,7 +188,7 @@ def test_what_is_below_zero_is_no_multiple() -> None:
 def test_what_has_become_no_number_is_counted_and_said() -> None:
     """And is in no median."""
     comparison = compare([("a", logged(0.1)), ("b", logged(0.3, math.nan, math.inf))])
-    values = find(comparison, Figure(METRIC, metric="gain")).groups[1]
+    values = find(comparison, Subject(LAST_METRIC, metric="gain")).groups[1]
 
     assert (values.runs, values.values, values.median, values.not_numbers) == (3, (0.3,), 0.3, 2)
     assert comparison.notes[0] == "The last gain is no number (nan, inf) in 2 of 3 runs of b."
@@ -195,6 +196,6 @@ def test_what_has_become_no_number_is_counted_and_said() -> None:
 
 def test_a_metric_without_a_name_is_a_metric() -> None:
     """Not the whole run."""
-    nameless = [RunFigures({Figure(METRIC, metric=""): 1.0})]
+    nameless = [RunFigures({Subject(LAST_METRIC, metric=""): 1.0})]
 
-    assert find(compare([("a", nameless)]), Figure(METRIC, metric="")).groups[0].median == 1.0
+    assert find(compare([("a", nameless)]), Subject(LAST_METRIC, metric="")).groups[0].median == 1.0

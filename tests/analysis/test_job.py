@@ -103,7 +103,7 @@ def test_ranks_are_told_by_their_spread() -> None:
     time = combined.balance[0]
 
     assert (time.smallest, time.median, time.largest, time.imbalance_percent) == (10.0, 10.0, 40.0, 100.0)
-    assert "energy" not in {balance.quantity.name for balance in combined.balance}
+    assert "energy" not in {balance.figure.name for balance in combined.balance}
 
 
 def test_a_job_that_did_nothing_is_no_division_by_nothing() -> None:

@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpu_tracker.analysis.compare import compare
-from gpu_tracker.analysis.figures import METRIC, OVERALL, REGION, Figure, RunFigures
 from gpu_tracker.analysis.limits import (
     Amount,
     Verdict,
@@ -18,6 +17,8 @@ from gpu_tracker.analysis.limits import (
     parse_amount,
     parse_limit,
 )
+from gpu_tracker.analysis.measures import RunFigures, Subject
+from gpu_tracker.core.figures import LAST_METRIC, REGION, RUN
 
 
 @pytest.mark.parametrize(
@@ -42,10 +43,10 @@ from gpu_tracker.analysis.limits import (
 def test_a_limit_is_read(text: str, expected: tuple[object, ...]) -> None:
     """With or without blanks; units are never guessed between bytes and others."""
     limit = parse_limit(text)
-    quantity, region, metric, operator, amount = expected
+    figure, region, metric, operator, amount = expected
 
-    assert (limit.quantity, limit.region, limit.metric, limit.operator) == (
-        quantity,
+    assert (limit.figure, limit.region, limit.metric, limit.operator) == (
+        figure,
         region,
         metric,
         operator,
@@ -104,30 +105,30 @@ NAMES = st.text(st.characters(exclude_categories=["Z", "C"]), min_size=1).filter
 
 @given(
     NAMES,
-    st.sampled_from([quantity.name for quantity in REGION]),
+    st.sampled_from([figure.name for figure in REGION]),
     st.sampled_from([">", "<", ">=", "<="]),
     st.floats(0, 1e6, allow_subnormal=False),
 )
-def test_what_is_written_is_what_is_meant(name: str, quantity: str, operator: str, percent: float) -> None:
+def test_what_is_written_is_what_is_meant(name: str, figure: str, operator: str, percent: float) -> None:
     """For any name of a region, any figure and any percentage."""
-    limit = parse_limit(f"regions.{name}.{quantity} {operator} +{percent:f}%")
+    limit = parse_limit(f"regions.{name}.{figure} {operator} +{percent:f}%")
 
-    assert (limit.region, limit.quantity, limit.operator) == (name, quantity, operator)
+    assert (limit.region, limit.figure, limit.operator) == (name, figure, operator)
     assert limit.amount == Amount(1 + float(f"{percent:f}") / 100, "ratio")
     assert needs_two_groups(limit)
 
 
 def values(**named: float | None) -> RunFigures:
     """A run with such figures; `step` is the time of two regions of that name, `loss` a metric."""
-    found: dict[Figure, float | None] = {}
-    for quantity in OVERALL:
-        if quantity.name in named:
-            found[Figure(quantity)] = named[quantity.name]
+    found: dict[Subject, float | None] = {}
+    for figure in RUN:
+        if figure.name in named:
+            found[Subject(figure)] = named[figure.name]
     if "step" in named:
-        found[Figure(REGION[0], ("train", "step"))] = named["step"]
-        found[Figure(REGION[0], ("test", "step"))] = 1.0
+        found[Subject(REGION[0], ("train", "step"))] = named["step"]
+        found[Subject(REGION[0], ("test", "step"))] = 1.0
     if "loss" in named:
-        found[Figure(METRIC, metric="loss")] = named["loss"]
+        found[Subject(LAST_METRIC, metric="loss")] = named["loss"]
     return RunFigures(found)
 
 

@@ -14,12 +14,29 @@ from gpu_tracker.analysis.runs import (
     sort_runs,
 )
 from gpu_tracker.core.moments import parse_moment
-from gpu_tracker.reports.text import tell_ending
+from gpu_tracker.reports.report import tell_ending
 from recorded import run
 
 LONG_AGO = 1e9
-OLD = ListedRun("old", "", "", 100.0, ("python", "Train.py"), "node1", 60.0, "exited", 0, 9e9, None, 2.0)
-NEW = ListedRun("new", "", "", 200.0, ("make",), "node2", 5.0, "killed", None, 1e9, 4e9, 1.0)
+OLD = ListedRun(
+    "old",
+    started_seconds=100.0,
+    command=("python", "Train.py"),
+    host="node1",
+    ending="exited",
+    exit_code=0,
+    values={"time": 60.0, "peak_ram": 9e9, "peak_gpu_ram": None, "mean_cores": 2.0},
+)
+NEW = ListedRun(
+    "new",
+    started_seconds=200.0,
+    command=("make",),
+    host="node2",
+    ending="killed",
+    name="Nightly",
+    labels=(("site", "north"),),
+    values={"time": 5.0, "peak_ram": 1e9, "peak_gpu_ram": 4e9, "mean_cores": 1.0},
+)
 DAMAGED = ListedRun("damaged", "It is no recording.", ending="damaged")
 
 
@@ -28,8 +45,9 @@ def test_a_run_is_listed_with_its_figures() -> None:
     listed = list_run("x.jsonl", run(10.0, 500, 3), LONG_AGO)
 
     assert (listed.started_seconds, listed.command) == (1769860800.0, ("python", "train.py"))
-    assert (listed.seconds, listed.ending, listed.exit_code) == (10.0, "exited", 3)
-    assert (listed.peak_ram_bytes, listed.peak_gpu_bytes, listed.mean_cores) == (500e6, None, 1.0)
+    assert (listed.ending, listed.exit_code) == ("exited", 3)
+    assert (listed.values["time"], listed.values["mean_cores"]) == (10.0, 1.0)
+    assert (listed.values["peak_ram"], listed.values["peak_gpu_ram"]) == (500e6, None)
 
 
 def test_a_run_without_an_end_runs_as_long_as_its_file_grows() -> None:
@@ -62,9 +80,11 @@ def test_a_moment_that_is_none_is_not_known() -> None:
         ("time>10s", ["old"]),
         ("time>5", ["old"]),
         ("time < 1min", ["new"]),
-        ("ram>2GB", ["old"]),
-        ("gpu>1GB", ["new"]),
-        ("cores>1.5", ["old"]),
+        ("peak_ram>2GB", ["old"]),
+        ("peak_gpu_ram>1GB", ["new"]),
+        ("mean_cores>1.5", ["old"]),
+        ("name~night", ["new"]),
+        ("label~site=n", ["new"]),
     ],
 )
 def test_runs_are_chosen_by_what_they_are(condition: str, names: list[str]) -> None:
@@ -82,7 +102,18 @@ def test_runs_are_chosen_by_age() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "train", "colour~red", "command>3", "time>8GB", "cores>3s", "ram>much", "ram>5"]
+    "text",
+    [
+        "",
+        "train",
+        "colour~red",
+        "command>3",
+        "time>8GB",
+        "mean_cores>3s",
+        "peak_ram>much",
+        "peak_ram>5",
+        "ram>8GB",
+    ],
 )
 def test_a_condition_that_makes_no_sense_is_refused(text: str) -> None:
     """In a sentence."""
@@ -103,9 +134,9 @@ def test_an_age_is_a_stretch_of_time(text: str) -> None:
     [
         ("when", ["new", "old", "damaged"]),
         ("time", ["old", "new", "damaged"]),
-        ("ram", ["old", "new", "damaged"]),
-        ("gpu", ["new", "old", "damaged"]),
-        ("cores", ["old", "new", "damaged"]),
+        ("peak_ram", ["old", "new", "damaged"]),
+        ("peak_gpu_ram", ["new", "old", "damaged"]),
+        ("mean_cores", ["old", "new", "damaged"]),
         ("command", ["new", "old", "damaged"]),
     ],
 )

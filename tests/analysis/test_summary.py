@@ -8,16 +8,14 @@ from hypothesis import strategies as st
 
 from builders import MB, found, gpu, gpu_totals, header, recording, together, totals
 from gpu_tracker.analysis.summary import percent_of, summarize
-from gpu_tracker.core.model import Allocation, Busiest, Parts, Peaks, RamPeak, Totals
+from gpu_tracker.core.model import Allocation, Busiest, Parts, Peaks, RamPeak, Totals, add_parts
 
 POSITIVE = st.floats(1e-3, 1e6)
 
 
 def test_a_mean_is_seconds_over_seconds() -> None:
     """Of main, of descendants, of both, of the machine."""
-    summary = summarize(
-        recording(totals=totals(main_cpu_seconds=5.0, descendants_cpu_seconds=20.0, system_cpu_seconds=30.0))
-    )
+    summary = summarize(recording(totals=totals(cpu_seconds=add_parts(5.0, 20.0), system_cpu_seconds=30.0)))
 
     assert summary.cpu.main.mean_percent == 50.0
     assert summary.cpu.descendants.mean_percent == 200.0

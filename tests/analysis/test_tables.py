@@ -16,7 +16,7 @@ def test_columns_of_samples_have_units_and_one_set_per_device(tmp_path: Path) ->
     table = make_table(load(str(make_full(tmp_path / "x.jsonl"))), "samples")
     names = [column.name for column in table.columns]
 
-    assert names[:4] == ["at_seconds", "looks", "late_seconds", "main_cpu_seconds"]
+    assert names[:4] == ["at_seconds", "readings", "late_seconds", "main_cpu_seconds"]
     assert "combined_ram_bytes_max" in names
     assert names.index("gpu0_used_bytes") < names.index("gpu1_used_bytes")
     assert names[-1] == "gpu1_limited_seconds"

@@ -55,7 +55,7 @@ def test_what_cannot_be_done_is_one_sentence(command_line: str, tmp_path: Path) 
     (tmp_path / "there.csv").write_text("before")
     (tmp_path / "z.json").symlink_to(path)
     for arguments, sentence in (
-        ((path, "-o", tmp_path / "y.xlsx"), "tells no format"),
+        ((path, "-o", tmp_path / "y.xlsx"), "Unknown format '.xlsx'"),
         ((path, "-o", tmp_path / "y.csv", "--table", "all"), "holds one table"),
         ((path, "-o", tmp_path / "y.csv", "--table", "steps"), "is not a table"),
         ((path, "-o", tmp_path / "y.csv", "--layout", "round"), "is not a layout"),

@@ -701,8 +701,8 @@ def test_a_report_is_what_the_run_printed(scene: Scene) -> None:
 def test_a_recording_cut_anywhere_can_be_read(scene: Scene) -> None:
     """Cut at any byte of its last 2 KB the recording gives a report; no sample that is whole is lost."""
     from gpu_tracker.recording.reader import load
-    from gpu_tracker.reports import render
     from gpu_tracker.reports.build import build
+    from gpu_tracker.reports.contract import render
 
     wrapper, _ = start_job(scene, RECORDED, workload("busy", 0.5, 30))
     time.sleep(0.5)

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from gpu_tracker.recording.reader import load
-from gpu_tracker.reports import render
 from gpu_tracker.reports.build import build
+from gpu_tracker.reports.contract import render
 from recorded import FRAMEWORKS, METRICS, PROCESSES, REGIONS, make_full, make_plain
 
 GOLDEN = Path(__file__).parent / "golden"

@@ -5,12 +5,11 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from builders import MB, recording
+from builders import MB, recording, render_str
 from gpu_tracker.analysis.compare import Comparison, compare
-from gpu_tracker.analysis.figures import measure
 from gpu_tracker.analysis.limits import check_limit, parse_limit
+from gpu_tracker.analysis.measures import measure
 from gpu_tracker.core.model import MetricRow, Recording
-from gpu_tracker.reports.comparison import render_json, render_text
 from recorded import part, run
 
 
@@ -31,7 +30,7 @@ def repeats(seconds: float, **fields: Any) -> list[Recording]:
 
 def test_people_read_medians_ranges_ratios_and_what_changed() -> None:
     """In words below the table."""
-    text = render_text(side_by_side(repeats(10.0), repeats(12.0, ram=501)))
+    text = render_str(side_by_side(repeats(10.0), repeats(12.0, ram=501)))
 
     assert "10.1 s (10 to 10.3 s)" in text
     assert "12.1 s (12 to 12.3 s)  1.20x *" in text
@@ -43,16 +42,16 @@ def test_people_read_medians_ranges_ratios_and_what_changed() -> None:
 
 def test_people_read_that_nothing_changed() -> None:
     """With what was asked for."""
-    assert "nothing changed beyond noise (or by more than 2 %)" in render_text(
+    assert "nothing changed beyond noise (or by more than 2 %)" in render_str(
         side_by_side(repeats(10.0), repeats(10.0))
     )
-    assert "nothing differs by more than 10 %, one run each" in render_text(side_by_side([run()], [run()]))
+    assert "nothing differs by more than 10 %, one run each" in render_str(side_by_side([run()], [run()]))
 
 
 def test_one_run_each_is_said_as_such() -> None:
     """And so are too few."""
-    alone = render_text(side_by_side([run(10.0)], [run(12.0)]))
-    few = render_text(side_by_side([run(10.0), run(10.5)], [run(130.0), run(3700.0)]))
+    alone = render_str(side_by_side([run(10.0)], [run(12.0)]))
+    few = render_str(side_by_side([run(10.0), run(10.5)], [run(130.0), run(3700.0)]))
 
     assert "1.20x !" in alone
     assert "one run each, more than 10 % apart (!):\n  time +20 % (10 s → 12 s)" in alone
@@ -71,7 +70,7 @@ def test_regions_and_metrics_are_compared_too() -> None:
         regions=(part(1, 6.0, path=("train",)), part(1, 2.0, path=("new",))),
         metrics=(MetricRow(1.0, {"loss": 0.25, "zero": 1.0}),),
     )
-    text = render_text(side_by_side([before], [after]))
+    text = render_str(side_by_side([before], [after]))
 
     assert "time of train +50 % (4 s → 6 s)" in text
     assert "last loss -50 % (0.5 → 0.25)" in text
@@ -86,7 +85,7 @@ def test_many_regions_are_counted_not_shown() -> None:
     """The longest are shown."""
     many = recording(regions=tuple(part(1, 20.0 - n, path=(f"r{n:02}",)) for n in range(20)))
     slow = recording(regions=tuple(part(1, 40.0 - n, path=(f"r{n:02}",)) for n in range(20)))
-    text = render_text(side_by_side([many], [slow], [recording()]))
+    text = render_str(side_by_side([many], [slow], [recording()]))
 
     assert "and 5 more regions (-f json has all)" in text
     assert "and 25 more (-f json has all)" in text
@@ -99,7 +98,7 @@ def test_a_change_from_nothing_has_no_percentage() -> None:
     """Only what was and what is."""
     before, after = (recording(metrics=(MetricRow(1.0, {"errors": value}),)) for value in (0.0, 3.0))
 
-    assert "  last errors (0 → 3)" in render_text(side_by_side([before], [after]))
+    assert "  last errors (0 → 3)" in render_str(side_by_side([before], [after]))
 
 
 def test_names_cannot_disturb_the_terminal() -> None:
@@ -109,13 +108,15 @@ def test_names_cannot_disturb_the_terminal() -> None:
     )
     groups = [(name, [measure(shown)]) for name, shown in (("x\x1b", evil), ("y\n", recording()))]
 
-    assert not {"\x1b", "\x07"} & set(render_text(compare(groups)))
+    assert not {"\x1b", "\x07"} & set(render_str(compare(groups)))
 
 
 def test_programs_read_every_value() -> None:
     """With the limits that were asked for."""
     comparison = side_by_side([run(10.0), run(11.0)], [run(12.0, ram=600)])
-    shown = json.loads(render_json(comparison, [check_limit(parse_limit("time > 1s"), comparison)]))
+    shown = json.loads(
+        render_str(comparison._replace(verdicts=(check_limit(parse_limit("time > 1s"), comparison),)), "json")
+    )
     figures = {figure["figure"]: figure for figure in shown["figures"]}
 
     assert shown["groups"] == [{"name": "a", "runs": 2}, {"name": "b", "runs": 1}]
@@ -128,7 +129,7 @@ def test_programs_read_every_value() -> None:
 
 def test_one_group_is_a_summary_of_its_repeats() -> None:
     """There is nothing to be said about changes."""
-    text = render_text(side_by_side(repeats(10.0)))
+    text = render_str(side_by_side(repeats(10.0)))
 
     assert "against" not in text
     assert "time        10.1 s (10 to 10.3 s)" in text

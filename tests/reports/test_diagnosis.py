@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 
-from gpu_tracker.analysis.checks import FAILED, FINE, NOTHING, WARNING, Check
-from gpu_tracker.reports.diagnosis import is_fine, render_json, render_text
+from builders import render_str
+from gpu_tracker.analysis.checks import FAILED, FINE, NOTHING, WARNING, Check, Diagnosis
 
-FINDINGS = (
+CHECKS = (
     Check("GPUs", "NVIDIA", FINE, "1 device"),
     Check("GPUs", "AMD", NOTHING, "No driver."),
     Check("GPU 0", "power", WARNING, "Careful\x1b[2J."),
@@ -15,9 +15,9 @@ FINDINGS = (
 FAULT = Check("GPU 0", "utilization", FAILED, "Denied.")
 
 
-def test_findings_are_grouped_and_aligned() -> None:
+def test_checks_are_grouped_and_aligned() -> None:
     """With the verdict at the end, and nothing that a terminal obeys."""
-    assert render_text(FINDINGS, has_unicode=True, has_colour=False) == (
+    assert render_str(Diagnosis(CHECKS)) == (
         "GPUs\n"
         "  ✓ NVIDIA  1 device\n"
         "  · AMD     No driver.\n"
@@ -31,7 +31,7 @@ def test_findings_are_grouped_and_aligned() -> None:
 
 def test_a_terminal_without_unicode_gets_ascii() -> None:
     """One that has colours gets those."""
-    text = render_text((*FINDINGS, FAULT), has_unicode=False, has_colour=True)
+    text = render_str(Diagnosis((*CHECKS, FAULT)), has_unicode=False, has_colour=True)
 
     assert text.isascii()
     assert "\x1b[31mx\x1b[0m utilization  Denied." in text
@@ -40,14 +40,14 @@ def test_a_terminal_without_unicode_gets_ascii() -> None:
 
 def test_only_a_failure_is_not_fine() -> None:
     """Warnings and what is not there are."""
-    assert is_fine(FINDINGS)
-    assert not is_fine((*FINDINGS, FAULT))
-    assert render_text((), has_unicode=True, has_colour=False)
+    assert Diagnosis(CHECKS).is_fine
+    assert not Diagnosis((*CHECKS, FAULT)).is_fine
+    assert render_str(Diagnosis(()))
 
 
-def test_scripts_get_every_finding() -> None:
+def test_scripts_get_every_check() -> None:
     """And the verdict."""
-    told = json.loads(render_json((FAULT,)))
+    told = json.loads(render_str(Diagnosis((FAULT,)), "json"))
 
     assert told["is_fine"] is False
     assert told["checks"] == [{"group": "GPU 0", "what": "utilization", "state": "failed", "text": "Denied."}]

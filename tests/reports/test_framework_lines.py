@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from builders import MB, found, gpu, recording
+from builders import MB, found, gpu, recording, render_str
 from gpu_tracker.analysis.frameworks import summarize_frameworks
 from gpu_tracker.core.model import FrameworkMemory
-from gpu_tracker.reports import render
 from gpu_tracker.reports.build import build
 from gpu_tracker.reports.framework_lines import tell_frameworks
 
@@ -28,7 +27,7 @@ def test_everything_is_told_by_its_right_name() -> None:
         "other processes 2.3 GB; free 7.6 GB",
     )
     assert third == ("", "gave its cache back twice to make room and ran out of memory once")
-    assert first[1] in render(build(shown), "text")
+    assert first[1] in render_str(build(shown), "text")
 
 
 def test_what_is_not_known_is_not_told() -> None:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 
-from builders import MB
-from gpu_tracker.reports.job import render_json, render_text
+from builders import MB, render_str
 from recorded import join, on_gpu, rank
 
 
 def test_people_read_totals_hosts_balance_and_ranks() -> None:
     """With the devices once."""
-    text = render_text(join(on_gpu(1), on_gpu(2), on_gpu(1, "node2")))
+    text = render_str(join(on_gpu(1), on_gpu(2), on_gpu(1, "node2")))
 
     assert text.startswith(
         "3 recordings on 2 hosts\n  time        10 s, from the first start to the last end\n"
@@ -28,7 +27,7 @@ def test_people_read_totals_hosts_balance_and_ranks() -> None:
 
 def test_many_ranks_are_counted_and_those_in_others_are_marked() -> None:
     """A job without GPUs says nothing about them."""
-    text = render_text(join(*(rank(pid=number // 2) for number in range(70))))
+    text = render_str(join(*(rank(pid=number // 2) for number in range(70))))
 
     assert "and 6 more (-f json has all)" in text
     assert "exit code 0 (in another)" in text
@@ -37,8 +36,8 @@ def test_many_ranks_are_counted_and_those_in_others_are_marked() -> None:
 
 def test_programs_read_every_figure() -> None:
     """In base units."""
-    shown = json.loads(render_json(join(rank(), rank(5, pid=2))))
+    shown = json.loads(render_str(join(rank(), rank(5, pid=2)), "json"))
 
     assert shown["hosts"][0]["ram_sum_bytes"] == 1000 * MB
     assert shown["ranks"][1]["begin_seconds"] == 5.0
-    assert shown["balance"][0]["quantity"]["name"] == "time"
+    assert shown["balance"][0]["figure"]["name"] == "time"

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import json
 
-from builders import MB, recording
+from builders import MB, recording, render_str
 from gpu_tracker.core.model import MetricRow
-from gpu_tracker.reports import render
 from gpu_tracker.reports.build import build
 from recorded import part
 
 
 def test_a_report_without_regions_has_no_table() -> None:
     """Nor one of metrics."""
-    text = render(build(recording()), "text")
+    text = render_str(build(recording()), "text")
 
     assert "region" not in text
     assert "metric" not in text
@@ -23,7 +22,7 @@ def test_the_biggest_region_comes_first_and_unknown_columns_are_left_out() -> No
     """Unfinished calls are told."""
     small = part(1, 1.0, path=("small",), peak_ram_bytes=5 * MB)
     big = part(1, 2.0, 4.0, path=("train", "big"), open_calls=1, cpu_seconds=3.0)
-    lines = render(build(recording(regions=(small, big))), "text").splitlines()
+    lines = render_str(build(recording(regions=(small, big))), "text").splitlines()
     table = lines[-3:]
 
     assert table[0].split("  ")[1:2] == ["region"]
@@ -40,8 +39,8 @@ def test_many_regions_and_metrics_are_counted() -> None:
             metrics=(MetricRow(1.0, {f"m{n:02}": float(n) for n in range(16)}),),
         )
     )
-    text = render(shown, "text")
-    plain = json.loads(render(shown, "json"))
+    text = render_str(shown, "text")
+    plain = json.loads(render_str(shown, "json"))
 
     assert "and 2 more regions (the JSON report has all)" in text
     assert "and 1 more metrics (the JSON report has all)" in text
@@ -52,6 +51,6 @@ def test_many_regions_and_metrics_are_counted() -> None:
 def test_metrics_are_told_with_their_last_value() -> None:
     """And their extremes."""
     rows = tuple(MetricRow(float(n), {"loss": 1 / (n + 1)}) for n in range(4))
-    text = render(build(recording(metrics=rows)), "text")
+    text = render_str(build(recording(metrics=rows)), "text")
 
     assert text.splitlines()[-1].split() == ["loss", "4", "0.25", "0.25", "0.520833", "1"]

@@ -7,11 +7,13 @@ from typing import Any
 
 import pytest
 
-from builders import MB, found, gpu, gpu_totals, header, recording, totals
+from builders import MB, found, gpu, gpu_totals, header, recording, render_str, totals
 from gpu_tracker.core.config import Settings
+from gpu_tracker.core.errors import UsageError
 from gpu_tracker.core.model import Allocation, End, Event, Parts, RamPeak, Recording, Totals, add_parts
-from gpu_tracker.reports import FORMATS, join, paper, render
-from gpu_tracker.reports.build import build
+from gpu_tracker.reports import paper
+from gpu_tracker.reports.build import Reports, build
+from gpu_tracker.reports.contract import choose_format, list_formats, render
 
 PAPER_TEXT = """\
 Max RAM:
@@ -93,8 +95,8 @@ def test_the_papers_text_is_the_papers() -> None:
     """Three spaces a level, three decimals, no newline at the end."""
     usage = paper.build_usage(build(recording()), Settings(ram_unit="megabytes", time_unit="seconds"))
 
-    assert paper.render_text(usage) == PAPER_TEXT
-    assert paper.to_json(usage)["cpu_utilization"]["descendents_n_threads"] == 0
+    assert paper.to_text(usage) == PAPER_TEXT
+    assert paper.to_plain(usage)["cpu_utilization"]["descendents_n_threads"] == 0
 
 
 def test_the_papers_view_of_gpus() -> None:
@@ -117,7 +119,7 @@ def test_both_spellings_of_descendants_can_be_read() -> None:
     assert usage.cpu_utilization.n_expected_cores == 1.5
 
 
-@pytest.mark.parametrize("format_name", FORMATS)
+@pytest.mark.parametrize("format_name", list_formats("Report"))
 @pytest.mark.parametrize(
     "shown",
     [recording(), recording(totals=Totals(), end=None), with_gpus(1), with_gpus(3)],
@@ -125,22 +127,30 @@ def test_both_spellings_of_descendants_can_be_read() -> None:
 )
 def test_every_format_shows_every_recording(format_name: str, shown: Recording) -> None:
     """Finished or not, with GPUs or without; and ends with a newline."""
-    assert render(build(shown), format_name).endswith("\n")
+    assert render_str(build(shown), format_name).endswith("\n")
 
 
-@pytest.mark.parametrize("format_name", FORMATS)
+@pytest.mark.parametrize("format_name", list_formats("Report"))
 def test_several_reports_are_one_text(format_name: str) -> None:
-    """One alone stays as it is."""
-    one = render(build(recording()), format_name)
-    two = join([one, one], format_name)
+    """One after the other, or in a list."""
+    report = build(recording())
+    one, two = render_str(report, format_name), render_str(Reports((report, report)), format_name)
 
-    assert join([one], format_name) == one
     assert two == f"{one}\n{one}" if format_name == "text" else json.loads(two) == [json.loads(one)] * 2
+
+
+def test_a_format_is_chosen_by_its_name_or_by_that_of_the_file() -> None:
+    """The name counts more; a file that says nothing gets text."""
+    assert choose_format("Report", None) == choose_format("Report", None, "x.log") == "text"
+    assert choose_format("Report", None, "X.JSON") == "json"
+    assert choose_format("Report", "text", "x.json") == "text"
+    with pytest.raises(UsageError, match=r'"png" is not a valid format. Valid values are "json" or "text"'):
+        choose_format("Runs", "png")
 
 
 def test_json_has_every_figure_by_name() -> None:
     """For programs."""
-    shown = json.loads(render(build(with_gpus(1)), "json"))
+    shown = json.loads(render_str(build(with_gpus(1)), "json"))
 
     assert shown["summary"]["ram"]["combined"]["total_bytes"] == 500 * MB
     assert shown["summary"]["gpus"][0]["gpu"]["name"] == "Simulated A100"
@@ -150,7 +160,7 @@ def test_json_has_every_figure_by_name() -> None:
 
 def text_of(shown: Recording) -> str:
     """What people read."""
-    return render(build(shown), "text")
+    return render_str(build(shown), "text")
 
 
 def test_people_read_cores_not_only_percent() -> None:

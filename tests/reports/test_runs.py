@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 
-from gpu_tracker.analysis.runs import ListedRun, list_run
-from gpu_tracker.reports.runs import render_json, render_text
+from builders import render_str
+from gpu_tracker.analysis.runs import ListedRun, Runs, list_run
 from recorded import run
 
 
@@ -13,11 +13,11 @@ def test_a_run_is_a_line() -> None:
     """What is not known is a dash; control characters are not passed on."""
     listed = list_run("runs/x.jsonl", run(header={"command": ("evil\x1b",)}), 0.0)
     undated = list_run("y.jsonl", run(exit_code=-9, header={"command": (), "started_at": "?"}), 0.0)
-    heading, first, second = render_text([listed, undated]).splitlines()
+    heading, first, second = render_str(Runs((listed, undated))).splitlines()
 
     assert heading.split()[:3] == ["when", "time", "end"]
     assert "10 s  exit code 0" in first
-    assert first.endswith("500 MB        -      1  evil?    runs/x.jsonl")
+    assert first.endswith("500 MB             -           1  evil?    runs/x.jsonl")
     assert "killed by signal 9" in second
     assert second.startswith("? ")
 
@@ -25,12 +25,12 @@ def test_a_run_is_a_line() -> None:
 def test_commands_make_room_on_a_narrow_screen() -> None:
     """Down to a dozen cells; elsewhere they are as long as any text may be."""
     listed = list_run("x.jsonl", run(header={"command": ("python", "train.py", "--data", "some/where")}), 0.0)
-    wide = render_text([listed])
+    wide = render_str(Runs((listed,)))
     width = max(map(len, wide.splitlines()))
 
-    assert render_text([listed], width) == wide
-    assert max(map(len, render_text([listed], width - 8).splitlines())) == width - 8
-    assert "  python trai…  x.jsonl\n" in render_text([listed], 20)
+    assert render_str(Runs((listed,)), columns=width) == wide
+    assert max(map(len, render_str(Runs((listed,)), columns=width - 8).splitlines())) == width - 8
+    assert "  python trai…  x.jsonl\n" in render_str(Runs((listed,)), columns=20)
 
 
 def test_no_text_of_a_file_is_too_wide() -> None:
@@ -38,13 +38,16 @@ def test_no_text_of_a_file_is_too_wide() -> None:
     words = ("x" * 500,)
     listed = list_run("x.jsonl", run(header={"command": words, "started_at": words[0]}), 0.0)
 
-    assert max(map(len, render_text([listed._replace(ending=words[0], exit_code=None)]).splitlines())) < 200
+    assert (
+        max(map(len, render_str(Runs((listed._replace(ending=words[0], exit_code=None),))).splitlines()))
+        < 200
+    )
 
 
 def test_damaged_files_come_below() -> None:
     """Also if there are no others."""
     damaged = ListedRun("z.jsonl", "z.jsonl is not a recording.", ending="damaged")
 
-    assert render_text([damaged]) == "damaged: z.jsonl is not a recording.\n"
-    assert render_text([]) == "No recordings.\n"
-    assert json.loads(render_json([damaged]))[0]["ending"] == "damaged"
+    assert render_str(Runs((damaged,))) == "damaged: z.jsonl is not a recording.\n"
+    assert render_str(Runs(())) == "No recordings.\n"
+    assert json.loads(render_str(Runs((damaged,)), "json"))[0]["ending"] == "damaged"

@@ -15,8 +15,8 @@ from builders import MB, ROOT, process
 from gpu_tracker.core.model import MachineReading, ProcessReading, RootFigures, SharingReading
 from gpu_tracker.recording.reader import load
 from gpu_tracker.recording.writer import create
-from gpu_tracker.reports import render
 from gpu_tracker.reports.build import build
+from gpu_tracker.reports.contract import render
 from gpu_tracker.sampler.handle.wire import Plan, Start
 from gpu_tracker.sampler.loop import Sampler
 from gpu_tracker.sampler.prepare import prepare

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..core.figures import BYTES, DEVICE, JOULES, PERCENT, WATTS
 from ..core.observation import ABSENT, UNSUPPORTED, list_gpus
 from ..core.units import humanize_bytes
 from ..core.values import NamedTuple
@@ -21,17 +22,10 @@ NOTHING = "nothing"  # there is no such thing here
 
 
 _GROUP = "GPUs"
-# Figure → what it is called, its unit, and whether a job's own figures are missing without it.
-_FIGURES = {
-    "used_bytes": ("memory used", "bytes", True),
-    "utilization_percent": ("utilization", "%", True),
-    "memory_utilization_percent": ("memory utilization", "%", False),
-    "temperature_celsius": ("temperature", "degrees Celsius", False),
-    "power_watts": ("power", "W", False),
-    "energy_joules": ("energy", "J", False),
-    "sm_clock_mhz": ("SM clock", "MHz", False),
-    "memory_clock_mhz": ("memory clock", "MHz", False),
-}
+# What the driver reserves for itself is of interest to nobody who asks what can be measured.
+_FIGURES = [figure for figure in DEVICE if figure.name != "reserved_bytes"]
+# How doctor writes units.
+_UNITS = {PERCENT: "%", WATTS: "W", JOULES: "J"}
 
 
 class Check(NamedTuple):
@@ -42,6 +36,17 @@ class Check(NamedTuple):
     state: str
     text: str
     """What was found; for a failure why, and the cure."""
+
+
+class Diagnosis(NamedTuple):
+    """All of them."""
+
+    checks: tuple[Check, ...]
+
+    @property
+    def is_fine(self) -> bool:
+        """Whether everything that is there can be measured."""
+        return not any(check.state == FAILED for check in self.checks)
 
 
 class Signs(NamedTuple):
@@ -124,13 +129,13 @@ def _check_device(
     if not gpu.is_visible:
         text = "Jobs started from here may not use it (CUDA_VISIBLE_DEVICES or the like)."
         checks.append(Check(group, "visible", WARNING, text))
-    for figure, (what, unit, is_essential) in _FIGURES.items():
-        value = getattr(observed.reading, figure)
+    for figure in _FIGURES:
+        value = getattr(observed.reading, figure.name)
         if value is None:
-            reason = reasons.get((gpu.uuid, figure))
-            checks.append(_explain_gap(group, what, reason, is_essential=is_essential))
+            reason = reasons.get((gpu.uuid, figure.name))
+            checks.append(_explain_gap(group, figure.label, reason, is_essential=figure.is_essential))
         else:
-            checks.append(Check(group, what, FINE, _show(value, unit)))
+            checks.append(Check(group, figure.label, FINE, _show(value, figure.unit)))
     checks.append(_check_processes(group, observed, reasons))
     return checks
 
@@ -156,7 +161,7 @@ def _explain_gap(group: str, what: str, reason: Reason | None, *, is_essential: 
 
 
 def _show(value: float, unit: str) -> str:
-    return humanize_bytes(value) if unit == "bytes" else f"{value:g} {unit}"
+    return humanize_bytes(value) if unit == BYTES else f"{value:g} {_UNITS.get(unit, unit)}"
 
 
 def _count(number: int) -> str:

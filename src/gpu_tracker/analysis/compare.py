@@ -11,15 +11,17 @@ from __future__ import annotations
 
 import math
 
+from ..core.figures import REGION, RUN, TIME
 from ..core.values import NamedTuple
-from .figures import OVERALL, REGION, Figure
+from .measures import Subject
 from .rank_test import chance_of, least_chance, median, runs_needed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from .figures import RunFigures
+    from .limits import Verdict
+    from .measures import RunFigures
 
 NOTABLE = 0.02
 NOTABLE_ALONE = 0.10
@@ -64,7 +66,7 @@ class Change(NamedTuple):
 class Row(NamedTuple):
     """One figure in all groups."""
 
-    figure: Figure
+    subject: Subject
     groups: tuple[Values, ...]
     changes: tuple[Change, ...]
     """Of every group but the first."""
@@ -83,14 +85,16 @@ class Comparison(NamedTuple):
     groups: tuple[Group, ...]
     rows: tuple[Row, ...]
     notes: tuple[str, ...]
+    verdicts: tuple[Verdict, ...] = ()
+    """What came of the limits that it was checked against."""
 
 
 def compare(groups: Sequence[tuple[str, Sequence[RunFigures]]]) -> Comparison:
     """All figures of all groups; what only some of them have is there too."""
     rows = []
-    for figure in _list_figures([runs for _, runs in groups]):
-        values = tuple(_collect(figure, runs) for _, runs in groups)
-        rows.append(Row(figure, values, tuple(_judge(figure, values[0], other) for other in values[1:])))
+    for subject in _list_figures([runs for _, runs in groups]):
+        values = tuple(_collect(subject, runs) for _, runs in groups)
+        rows.append(Row(subject, values, tuple(_judge(subject, values[0], other) for other in values[1:])))
     return Comparison(
         tuple(Group(name, len(runs)) for name, runs in groups),
         tuple(rows),
@@ -98,33 +102,33 @@ def compare(groups: Sequence[tuple[str, Sequence[RunFigures]]]) -> Comparison:
     )
 
 
-def _list_figures(groups: Sequence[Sequence[RunFigures]]) -> list[Figure]:
+def _list_figures(groups: Sequence[Sequence[RunFigures]]) -> list[Subject]:
     """The whole run first, then regions by their time in the first group that has them, then metrics by name.
 
     Nothing here depends on the order of the repeats.
     """
     regions: dict[tuple[str, ...], float] = {}
-    metrics: set[Figure] = set()
+    metrics: set[Subject] = set()
     for runs in groups:
         times: dict[tuple[str, ...], list[float]] = {}
         for run in runs:
-            for figure, value in run.values.items():
-                if figure.metric is not None:
-                    metrics.add(figure)
-                elif figure.region and figure.quantity == REGION[0]:
-                    times.setdefault(figure.region, []).append(value or 0.0)
+            for subject, value in run.values.items():
+                if subject.metric is not None:
+                    metrics.add(subject)
+                elif subject.region and subject.figure == TIME:
+                    times.setdefault(subject.region, []).append(value or 0.0)
         for path, values in times.items():
             regions.setdefault(path, median(values))
     paths = sorted(regions, key=lambda path: (-regions[path], path))
     return [
-        *(Figure(quantity) for quantity in OVERALL),
-        *(Figure(quantity, path) for path in paths for quantity in REGION),
-        *sorted(metrics, key=lambda figure: figure.metric or ""),
+        *(Subject(figure) for figure in RUN),
+        *(Subject(figure, path) for path in paths for figure in REGION),
+        *sorted(metrics, key=lambda subject: subject.metric or ""),
     ]
 
 
-def _collect(figure: Figure, runs: Sequence[RunFigures]) -> Values:
-    found = [run.values[figure] for run in runs if figure in run.values]
+def _collect(subject: Subject, runs: Sequence[RunFigures]) -> Values:
+    found = [run.values[subject] for run in runs if subject in run.values]
     known = [value for value in found if value is not None]
     values = sorted(value for value in known if math.isfinite(value))
     not_numbers = len(known) - len(values)
@@ -133,7 +137,7 @@ def _collect(figure: Figure, runs: Sequence[RunFigures]) -> Values:
     return Values(len(found), tuple(values), median(values), values[0], values[-1], not_numbers)
 
 
-def _judge(figure: Figure, first: Values, other: Values) -> Change:
+def _judge(subject: Subject, first: Values, other: Values) -> Change:
     if bool(first.runs) != bool(other.runs):
         return Change(APPEARED if other.runs else GONE)
     if first.median is None or other.median is None:
@@ -144,7 +148,7 @@ def _judge(figure: Figure, first: Values, other: Values) -> Change:
     chance = None if is_alone else chance_of(first.values, other.values)
     difference = abs(other.median - first.median)
     notable = NOTABLE_ALONE if is_alone else NOTABLE
-    if difference <= max(figure.quantity.resolution, notable * abs(first.median)):
+    if difference <= max(subject.figure.resolution, notable * abs(first.median)):
         return Change(NOISE, ratio, share, chance)
     if chance is None:
         return Change(ALONE, ratio, share)
@@ -174,7 +178,7 @@ def _divide(value: float, by: float) -> float | None:
 def _list_broken(groups: Sequence[tuple[str, Sequence[RunFigures]]], rows: Sequence[Row]) -> list[str]:
     """Metrics that have become no number are in no median, and the more worth a word."""
     return [
-        f"The last {row.figure.metric} is no number (nan, inf) in {values.not_numbers} of {values.runs} runs of {name}."
+        f"The last {row.subject.metric} is no number (nan, inf) in {values.not_numbers} of {values.runs} runs of {name}."
         for row in rows
         for (name, _), values in zip(groups, row.groups, strict=True)
         if values.not_numbers

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import math
 
+from ..core.figures import RUN
 from ..core.moments import parse_moment
 from ..core.values import NamedTuple
-from .figures import OVERALL, overall_values
+from .measures import overall_values
 from .rank_test import median
 from .summary import summarize
 
@@ -19,8 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from typing import Any
 
+    from ..core.figures import Figure
     from ..core.model import ProcessTotals, Recording, Sample
-    from .figures import Quantity
     from .summary import GpuSummary
 
 _STEP_SECONDS = 1.0
@@ -48,7 +49,7 @@ class Rank(NamedTuple):
 class Balance(NamedTuple):
     """One figure over all ranks."""
 
-    quantity: Quantity
+    figure: Figure
     smallest: float
     median: float
     largest: float
@@ -303,13 +304,13 @@ def _describe_gpus(parts: Sequence[_Part]) -> Iterable[HostGpu]:
 
 
 def _balance(ranks: Sequence[Rank]) -> Iterable[Balance]:
-    for quantity in OVERALL:
-        values = [value for rank in ranks if (value := rank.values[quantity.name]) is not None]
+    for figure in RUN:
+        values = [value for rank in ranks if (value := rank.values[figure.name]) is not None]
         if not values:
             continue
         mean = sum(values) / len(values)
         imbalance = 100 * (max(values) / mean - 1) if mean > 0 else None
-        yield Balance(quantity, min(values), median(values), max(values), imbalance)
+        yield Balance(figure, min(values), median(values), max(values), imbalance)
 
 
 def _add(values: Iterable[float | None]) -> Any:

@@ -8,13 +8,13 @@ from __future__ import annotations
 import math
 import re
 
+from ..core.figures import BYTES, JOULES, NUMBER, PERCENT, REGION, RUN, SECONDS, humanize
 from ..core.values import NamedTuple
-from .figures import BYTES, JOULES, NUMBER, OVERALL, PERCENT, REGION, SECONDS, humanize
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from ..core.figures import Figure
     from .compare import Comparison, Row, Values
-    from .figures import Quantity
 
 RATIO = "ratio"
 _UNITS = {
@@ -56,13 +56,13 @@ class Limit(NamedTuple):
     """A figure must not be so."""
 
     text: str
-    quantity: str
+    figure: str
     region: str
     """A region's name, or its path with slashes; empty for the whole run."""
     metric: str | None
     operator: str
     amount: Amount
-    """In the quantity's own unit, or a ratio to the first group."""
+    """In the figure's own unit, or a ratio to the first group."""
 
 
 class Verdict(NamedTuple):
@@ -81,9 +81,9 @@ def parse_limit(text: str) -> Limit:
     if match is None:
         raise ValueError(f"{text!r} is no limit. {_EXAMPLE}")
     subject, operator, written = (part.strip() for part in match.groups())
-    region, metric, quantity = _parse_subject(subject, text)
+    region, metric, figure = _parse_subject(subject, text)
     amount = _parse_limit_amount(written, text)
-    unit = NUMBER if quantity is None else quantity.unit
+    unit = NUMBER if figure is None else figure.unit
     if amount.unit == NUMBER and unit != BYTES:
         amount = amount._replace(unit=unit)
     if amount.unit == PERCENT and unit != PERCENT:
@@ -92,7 +92,7 @@ def parse_limit(text: str) -> Limit:
         )
     if amount.unit not in (RATIO, unit):
         raise ValueError(f"{text!r} is no limit: {subject} is in {unit}, and {written!r} is not.")
-    return Limit(text, "" if quantity is None else quantity.name, region, metric, operator, amount)
+    return Limit(text, "" if figure is None else figure.name, region, metric, operator, amount)
 
 
 def parse_amount(text: str) -> Amount:
@@ -140,21 +140,21 @@ def needs_two_groups(limit: Limit) -> bool:
     return limit.amount.unit == RATIO
 
 
-def _parse_subject(subject: str, text: str) -> tuple[str, str | None, Quantity | None]:
+def _parse_subject(subject: str, text: str) -> tuple[str, str | None, Figure | None]:
     if subject.startswith("metrics."):
         return "", subject.removeprefix("metrics."), None
     region = ""
-    quantities: tuple[Quantity, ...] = OVERALL
+    figures: tuple[Figure, ...] = RUN
     if subject.startswith("regions."):
         # The last dot: a region's name may have some of its own.
         region, _, subject = subject.removeprefix("regions.").rpartition(".")
-        quantities = REGION
+        figures = REGION
         if not region:
             raise ValueError(f"{text!r} names no figure of a region. {_EXAMPLE}")
-    for quantity in quantities:
-        if quantity.name == subject:
-            return region, None, quantity
-    known = ", ".join(quantity.name for quantity in quantities)
+    for figure in figures:
+        if figure.name == subject:
+            return region, None, figure
+    known = ", ".join(figure.name for figure in figures)
     raise ValueError(
         f"{subject!r} in {text!r} is not known. There are: {known}; regions.NAME.…, metrics.NAME."
     )
@@ -179,12 +179,12 @@ def _parse_limit_amount(written: str, text: str) -> Amount:
 
 
 def _is_meant(limit: Limit, row: Row) -> bool:
-    figure = row.figure
-    if limit.metric is not None or figure.metric is not None:
-        return limit.metric == figure.metric
-    if limit.quantity != figure.quantity.name or bool(limit.region) != bool(figure.region):
+    subject = row.subject
+    if limit.metric is not None or subject.metric is not None:
+        return limit.metric == subject.metric
+    if limit.figure != subject.figure.name or bool(limit.region) != bool(subject.region):
         return False
-    return not limit.region or limit.region in ("/".join(figure.region), figure.region[-1])
+    return not limit.region or limit.region in ("/".join(subject.region), subject.region[-1])
 
 
 def _value_of(limit: Limit, first: Values, found: Values) -> float | None:
@@ -207,27 +207,27 @@ def _is_true(value: float, limit: Limit) -> bool:
 
 
 def _why_unknown(limit: Limit, row: Row, found: Values) -> str:
-    what = "/".join(row.figure.region) or row.figure.metric
+    what = "/".join(row.subject.region) or row.subject.metric
     if limit.amount.unit == RATIO and found.median is not None:
         return "it is not known of the first group"
     return "it was not measured" if found.runs or what is None else f"it has no {what!r}"
 
 
 def _say(limit: Limit, row: Row, found: Values, value: float) -> str:
-    path = "/".join(row.figure.region)
-    what = f"{row.figure.quantity.label} of region {path!r}" if path else row.figure.quantity.label
-    if row.figure.metric is not None:
-        what = f"the last {row.figure.metric!r}"
+    path = "/".join(row.subject.region)
+    what = f"{row.subject.figure.label} of region {path!r}" if path else row.subject.figure.label
+    if row.subject.metric is not None:
+        what = f"the last {row.subject.metric!r}"
     times = ""
     if limit.amount.unit == RATIO:
         first = row.groups[0].median or 0.0
         is_multiple = first > 0 and (found.median or 0.0) >= 0
         times = f", {value:.3f} times that" if is_multiple else f", {100 * (value - 1):+.4g} % against that"
         times += " of the first group"
-    return f"{what} is {humanize(found.median, row.figure.quantity.unit)}{times}"
+    return f"{what} is {humanize(found.median, row.subject.figure.unit)}{times}"
 
 
 def _say_broken(row: Row, found: Values) -> str:
     return (
-        f"the last {row.figure.metric!r} is no number (nan, inf) in {found.not_numbers} of {found.runs} runs"
+        f"the last {row.subject.metric!r} is no number (nan, inf) in {found.not_numbers} of {found.runs} runs"
     )

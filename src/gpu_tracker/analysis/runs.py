@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import math
 
+from ..core.figures import BYTES, NUMBER, RUN, SECONDS
 from ..core.moments import parse_moment
 from ..core.values import NamedTuple
-from .figures import BYTES, CORES, NUMBER, SECONDS, overall_values
 from .limits import parse_amount
+from .measures import overall_values
 from .summary import summarize
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
     from typing import Any
 
     from ..core.model import Recording
@@ -32,17 +33,23 @@ class ListedRun(NamedTuple):
     """Since 1970."""
     command: tuple[str, ...] = ()
     host: str = ""
-    seconds: float | None = None
     ending: str = ""
     """Running, stopped, exited, abandoned, killed, sampler lost, damaged."""
     exit_code: int | None = None
-    peak_ram_bytes: float | None = None
-    peak_gpu_bytes: float | None = None
-    mean_cores: float | None = None
+    name: str | None = None
+    labels: tuple[tuple[str, str], ...] = ()
+    values: Mapping[str, float | None] = {}
+    """The figures of a whole run, by name."""
+
+
+class Runs(NamedTuple):
+    """A list of them."""
+
+    runs: tuple[ListedRun, ...]
 
 
 class Condition(NamedTuple):
-    """What a run must be to be listed: `command~train`, `ram>8GB`."""
+    """What a run must be to be listed: `command~train`, `peak_ram>8GB`."""
 
     field: str
     operator: str
@@ -51,33 +58,25 @@ class Condition(NamedTuple):
 
 
 # What is sorted by; the largest or newest comes first, but commands as in a dictionary.
-SORTS = ("when", "time", "ram", "gpu", "cores", "command")
-_NUMBERS = {
-    "time": ("seconds", SECONDS),
-    "ram": ("peak_ram_bytes", BYTES),
-    "gpu": ("peak_gpu_bytes", BYTES),
-    "cores": ("mean_cores", CORES),
-}
-_TEXTS = ("command", "host", "end", "file")
+_NUMBERS = {figure.name: figure for figure in RUN}
+SORTS = ("when", *_NUMBERS, "command")
+_TEXTS = ("command", "name", "label", "host", "end", "file")
 
 
 def list_run(path: str, recording: Recording, modified_ago_seconds: float) -> ListedRun:
     """A row for a recording; one without an end that has just been written to is still running."""
     header, end = recording.header, recording.end
-    values = overall_values(summarize(recording))
     return ListedRun(
-        path,
-        "",
-        header.started_at,
-        parse_moment(header.started_at),
-        header.command,
-        str(header.host),
-        values["time"],
-        str(end.reason) if end else _guess_ending(recording, modified_ago_seconds),
-        None if end is None or end.exit_code is None else int(end.exit_code),
-        values["peak_ram"],
-        values["peak_gpu_ram"],
-        values["mean_cores"],
+        path=path,
+        started_at=header.started_at,
+        started_seconds=parse_moment(header.started_at),
+        command=header.command,
+        host=str(header.host),
+        ending=str(end.reason) if end else _guess_ending(recording, modified_ago_seconds),
+        exit_code=None if end is None or end.exit_code is None else int(end.exit_code),
+        name=header.identity.name,
+        labels=header.identity.labels,
+        values=overall_values(summarize(recording)),
     )
 
 
@@ -92,7 +91,7 @@ def parse_condition(text: str) -> Condition:
         return Condition(field, operator, wanted.lower(), 0.0)
     if operator in ("<", ">") and field in _NUMBERS:
         amount = parse_amount(wanted)
-        unit = _NUMBERS[field][1]
+        unit = _NUMBERS[field].unit
         # A number alone is in cores or seconds; nobody means single bytes.
         if amount.unit != unit and (amount.unit != NUMBER or unit == BYTES):
             raise ValueError(f"{wanted!r} in {text!r} is not in {unit}.")
@@ -137,15 +136,17 @@ def _sort_key(run: ListedRun, by: str) -> tuple[Any, ...]:
         return (not run.command, run.command, -when, run.path)
     if by == "when":
         return (-when, run.path)
-    value = getattr(run, _NUMBERS[by][0])
+    value = run.values.get(by)
     return (value is None, -(value or 0.0), -when, run.path)
 
 
 def _meets(run: ListedRun, condition: Condition, tell_ending: Callable[[str, int | None], str]) -> bool:
     if condition.operator == "~":
-        texts = (" ".join(run.command), run.host, tell_ending(run.ending, run.exit_code), run.path)
+        labels = " ".join(f"{name}={value}" for name, value in run.labels)
+        ending = tell_ending(run.ending, run.exit_code)
+        texts = (" ".join(run.command), run.name or "", labels, run.host, ending, run.path)
         return condition.text in texts[_TEXTS.index(condition.field)].lower()
-    value = getattr(run, _NUMBERS[condition.field][0])
+    value = run.values.get(condition.field)
     if value is None:
         return False
     return bool(value > condition.value if condition.operator == ">" else value < condition.value)

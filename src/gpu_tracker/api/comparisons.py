@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 
 from ..analysis.compare import compare as compare_groups
-from ..analysis.figures import measure
 from ..analysis.limits import check_limit, needs_two_groups, parse_limit
+from ..analysis.measures import measure
 from ..core.errors import WRONG_FIGURES, RecordingError, UsageError
 from ..recording.find import find_recordings, name_place
 from ..recording.reader import load, refuse_damaged
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from typing import Any, TypeAlias
 
     from ..analysis.compare import Comparison
-    from ..analysis.figures import RunFigures
     from ..analysis.limits import Limit, Verdict
+    from ..analysis.measures import RunFigures
 
     Place: TypeAlias = str | os.PathLike[str]
 
@@ -30,9 +30,9 @@ class ComparisonReport:
         self.comparison = comparison
 
     def __str__(self) -> str:
-        from ..reports.comparison import render_text
+        from ..reports.comparison import to_text
 
-        return render_text(self.comparison).rstrip("\n")
+        return to_text(self.comparison).rstrip("\n")
 
     def to_json(self) -> dict[str, Any]:
         """Every figure of every group, as a dictionary that JSON can hold."""

@@ -190,14 +190,14 @@ class Tracker:
 
     def to_json(self) -> dict[str, Any]:
         """The same as a dictionary that JSON can hold."""
-        from ..reports.paper import to_json
+        from ..reports.paper import to_plain
 
-        return to_json(self._need_usage())
+        return to_plain(self._need_usage())
 
     def __str__(self) -> str:
-        from ..reports.paper import render_text
+        from ..reports.paper import to_text
 
-        return render_text(self._need_usage())
+        return to_text(self._need_usage())
 
     def __repr__(self) -> str:
         return f"State: {self.state.name}"

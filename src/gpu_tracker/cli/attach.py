@@ -10,10 +10,10 @@ import time
 from ..api.session import Session, other_process
 from ..core.config import check_process_id
 from ..core.errors import UsageError
-from ..reports import FORMATS
+from ..reports.contract import choose_format
 from ..sampler.handle.wire import Start
 from ..sources.processes import exists
-from .options import Parser, add_measuring, add_output, add_recording, check_format, to_settings, to_wishes
+from .options import Parser, add_measuring, add_output, add_recording, to_settings, to_wishes
 from .output import Output
 from .run import show
 from .track import DEFAULT_DIRECTORY, choose_say, find_gpus
@@ -31,9 +31,9 @@ def main(arguments: list[str], sampler: SamplerProcess | None) -> int:
     parser.add_argument("pid", metavar="PID", help="the process to track, with its descendants")
     add_measuring(parser)
     add_recording(parser, DEFAULT_DIRECTORY)
-    add_output(parser, FORMATS)
+    add_output(parser, "Report")
     options = parser.parse_args(arguments)
-    format_name = check_format(options.format, FORMATS)
+    format_name = choose_format("Report", options.format, options.output)
     settings = to_settings(options)
     pid = _find_process(options.pid)
     output = Output(options.output)

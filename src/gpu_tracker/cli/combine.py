@@ -6,29 +6,27 @@ from ..analysis.job import combine
 from ..core.errors import WRONG_FIGURES, RecordingError, UsageError
 from ..recording.find import find_recordings, name_place
 from ..recording.reader import load_whole
-from ..reports.job import render_json, render_text
-from .options import Parser, add_output, check_format
+from ..reports.contract import choose_format, render
+from .options import Parser, add_output
 from .output import Output
 
 NAME = "combine"
-
-_FORMATS = ("text", "json")
 
 
 def main(arguments: list[str]) -> int:
     """The result goes to standard output."""
     parser = Parser(prog="gpu-tracker combine", description=__doc__)
     parser.add_argument("files", metavar="FILE", nargs="+", help="recordings, or directories of them")
-    add_output(parser, _FORMATS)
+    add_output(parser, "Combined")
     options = parser.parse_args(arguments)
-    format_name = check_format(options.format, _FORMATS)
+    format_name = choose_format("Combined", options.format, options.output)
     output = Output(options.output)
     paths = list(dict.fromkeys(path for place in options.files for path in find_recordings(place)))
     if not paths:
         raise UsageError(f"There is no recording in {', '.join(options.files)}.")
     recordings = [(name, load_whole(path)) for name, path in zip(_name_all(paths), paths, strict=True)]
     try:
-        text = (render_json if format_name == "json" else render_text)(combine(recordings))
+        text = render(combine(recordings), format_name)
     except WRONG_FIGURES:
         raise RecordingError("A recording is damaged: it has figures that are none.") from None
     output.write(text, otherwise=1)

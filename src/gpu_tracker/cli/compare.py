@@ -6,13 +6,12 @@ import os
 
 from ..api.comparisons import check_limits, load_groups, parse_limits
 from ..recording.find import name_place
-from ..reports.comparison import render_json, render_text
-from .options import Parser, add_output, check_format
+from ..reports.contract import choose_format, render
+from .options import Parser, add_output
 from .output import Output, say
 
 NAME = "compare"
 
-_FORMATS = ("text", "json")
 _EPILOG = """\
 A group is a recording, a directory of them (repeats of one run), a quoted pattern, or several of these with commas;
 NAME= in front gives it a name:
@@ -39,15 +38,14 @@ def main(arguments: list[str]) -> int:
         default=[],
         help="exit with 1 if this is true of a group",
     )
-    add_output(parser, _FORMATS)
+    add_output(parser, "Comparison")
     options = parser.parse_args(arguments)
-    format_name = check_format(options.format, _FORMATS)
+    format_name = choose_format("Comparison", options.format, options.output)
     limits = parse_limits(options.fail_if, len(options.groups))
     output = Output(options.output)
     comparison = load_groups([_parse_group(text) for text in options.groups])
     verdicts = check_limits(limits, comparison)
-    text = render_json(comparison, verdicts) if format_name == "json" else render_text(comparison)
-    output.write(text, otherwise=1)
+    output.write(render(comparison._replace(verdicts=tuple(verdicts)), format_name), otherwise=1)
     for verdict in verdicts:
         for sentence in (*verdict.unknown, *verdict.fired):
             say(sentence)

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import os
 
-from ..analysis.checks import Signs, check_gpus
-from ..live.terminal import has_colour, has_unicode, write
-from ..reports.diagnosis import is_fine, render_json, render_text
+from ..analysis.checks import Diagnosis, Signs, check_gpus
+from ..live.terminal import has_colour, has_unicode
+from ..reports.contract import View, choose_format, render
 from ..sampler.handle.client import ObserverClient
 from ..sources.gpu.hardware import find_device_files, find_on_bus
 from .checks import check_allocation, check_namespace, check_processes, check_recording, check_versions
 from .looking import add_looking, check_seconds
-from .options import Parser
+from .options import Parser, add_output
+from .output import Output
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,25 +33,30 @@ def main(arguments: list[str]) -> int:
     """Look at everything a job would be measured with."""
     parser = Parser(prog="gpu-tracker doctor", description=__doc__)
     parser.epilog = _EPILOG
-    parser.add_argument("--json", action="store_true", help="one JSON object with every check")
+    parser.add_argument(
+        "--json", dest="format", action="store_const", const="json", help="the same as -f json"
+    )
+    add_output(parser, "Diagnosis")
     add_looking(parser)
     options = parser.parse_args(arguments)
+    format_name = choose_format("Diagnosis", options.format, options.output)
+    output = Output(options.output)
     timeout = check_seconds("--timeout", options.timeout, least=0.1)
     with ObserverClient(timeout) as client:
         observation = client.observe()
-    checks = (
-        *check_versions(),
-        *check_processes(),
-        *check_namespace(),
-        *check_allocation(os.environ),
-        *check_recording(),
-        *check_gpus(observation, _find_signs(vendor.vendor for vendor in observation.vendors)),
+    diagnosis = Diagnosis(
+        (
+            *check_versions(),
+            *check_processes(),
+            *check_namespace(),
+            *check_allocation(os.environ),
+            *check_recording(),
+            *check_gpus(observation, _find_signs(vendor.vendor for vendor in observation.vendors)),
+        )
     )
-    if options.json:
-        write(render_json(checks))
-    else:
-        write(render_text(checks, has_unicode=has_unicode(), has_colour=has_colour()))
-    return 0 if is_fine(checks) else 1
+    view = View(has_unicode=has_unicode(), has_colour=has_colour())
+    output.write(render(diagnosis, format_name, view), otherwise=1)
+    return 0 if diagnosis.is_fine else 1
 
 
 def _find_signs(vendors: Iterable[str]) -> dict[str, Signs]:

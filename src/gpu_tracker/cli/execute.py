@@ -7,15 +7,15 @@ descendants.
 
 from __future__ import annotations
 
-import json
 import shlex
 
 from ..core.errors import TrackerError, UsageError
 from ..core.version import __version__
-from ..reports import paper
 from ..reports.build import build
-from .options import Parser, add_measuring, add_output, add_recording, check_format, to_settings, to_wishes
-from .output import Output, say, write_all
+from ..reports.contract import choose_format, render
+from ..reports.paper import build_usage
+from .options import Parser, add_measuring, add_output, add_recording, to_settings, to_wishes
+from .output import Output, encode, say, write_all
 from .track import track_command
 
 TYPE_CHECKING = False
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 NAME = "-e"
 
-_FORMATS = ("json", "text")
 _SIZES = "'bytes', 'kilobytes', 'megabytes', 'gigabytes', or 'terabytes'"
 
 
@@ -38,7 +37,7 @@ def main(arguments: list[str], sampler: SamplerProcess | None) -> int:
         raise UsageError(f"The command cannot be understood: {error}.") from None
     if not command:
         raise UsageError("Empty command provided.")
-    format_name = check_format(options.format, _FORMATS)
+    format_name = choose_format("ResourceUsage", options.format)
     settings = to_settings(options)
     output = Output(options.output)
     tracked = track_command(sampler, command, settings, to_wishes(options))
@@ -46,16 +45,16 @@ def main(arguments: list[str], sampler: SamplerProcess | None) -> int:
     if not settings.disable_logs:
         for note in report.notes:
             say(note)
-    usage = paper.build_usage(report, settings)
-    text = json.dumps(paper.to_json(usage), indent=1) if format_name == "json" else paper.render_text(usage)
+    usage = build_usage(report, settings)
+    content = encode(render(usage, format_name))
     try:
         write_all(
             1,
             f"Resource tracking complete. Process completed with status code: {tracked.ending.returncode}\n",
         )
-        output.write(text if output.is_file else f"{text}\n", otherwise=1)
+        output.write(content if output.is_file else content + b"\n", otherwise=1)
     except TrackerError as error:
-        say(f"{error} The result is:", f"{text}\n")
+        say(f"{error} The result is:", content + b"\n")
     return tracked.ending.exit_code
 
 
@@ -74,7 +73,7 @@ def make_parser() -> Parser:
         metavar="COMMAND",
         help='the command to run along with its arguments, all within quotes, e.g. "ls -l -a"',
     )
-    add_output(parser, _FORMATS)
+    add_output(parser, "ResourceUsage")
     add_measuring(parser)
     parser.add_argument("--ru", dest="ram_unit", default="gigabytes", help=f"one of {_SIZES}")
     parser.add_argument("--gru", dest="gpu_ram_unit", default="gigabytes", help=f"one of {_SIZES}")

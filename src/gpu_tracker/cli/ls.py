@@ -5,23 +5,22 @@ from __future__ import annotations
 import os
 import time
 
-from ..analysis.runs import SORTS, ListedRun, choose, list_run, parse_age, parse_condition, sort_runs
+from ..analysis.runs import SORTS, ListedRun, Runs, choose, list_run, parse_age, parse_condition, sort_runs
 from ..core.errors import WRONG_FIGURES, RecordingError, UsageError
 from ..live.terminal import is_screen, read_size
 from ..recording.find import find_recordings
 from ..recording.glance import glance
-from ..reports.runs import render_json, render_text
-from ..reports.text import tell_ending
-from .options import Parser, add_output, check_format
+from ..reports.contract import View, choose_format, render
+from ..reports.report import tell_ending
+from .options import Parser, add_output
 from .output import Output
 from .track import DEFAULT_DIRECTORY
 
 NAME = "ls"
 
-_FORMATS = ("text", "json")
 _EPILOG = """\
-Filters: command~TEXT, host~TEXT, end~TEXT, file~TEXT (as shown; case does not matter); time>10min, ram>8GB, gpu<1GB,
-cores>2.
+Filters: command~TEXT, name~TEXT, label~TEXT, host~TEXT, end~TEXT, file~TEXT (as shown; case does not matter);
+time>10min, cpu_time>1h, mean_cores>2, peak_ram>8GB, peak_gpu_ram<1GB, gpu_utilization<20%, energy>1kWh.
 Several filters must all be met. A file that cannot be read is listed as damaged.
 """
 
@@ -42,9 +41,9 @@ def main(arguments: list[str]) -> int:
     parser.add_argument(
         "--since", metavar="AGE", help="only runs that began no longer ago than this: 7d, 12h, 30min"
     )
-    add_output(parser, _FORMATS)
+    add_output(parser, "Runs")
     options = parser.parse_args(arguments)
-    format_name = check_format(options.format, _FORMATS)
+    format_name = choose_format("Runs", options.format, options.output)
     if options.sort not in SORTS:
         raise UsageError(f"--sort of {options.sort!r} is not known.", f"There are: {', '.join(SORTS)}.")
     try:
@@ -54,11 +53,8 @@ def main(arguments: list[str]) -> int:
         raise UsageError(str(error)) from None
     output = Output(options.output)
     runs = sort_runs(choose(_list_runs(options.places), conditions, since, tell_ending), options.sort)
-    if format_name == "json":
-        text = render_json(runs)
-    else:
-        text = render_text(runs, read_size()[0] if is_screen() and not output.is_file else None)
-    output.write(text, otherwise=1)
+    view = View(columns=read_size()[0] if is_screen() and not output.is_file else None)
+    output.write(render(Runs(tuple(runs)), format_name, view), otherwise=1)
     return 0
 
 

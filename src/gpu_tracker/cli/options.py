@@ -14,6 +14,7 @@ from ..core.config import (
     check_labels,
 )
 from ..core.errors import UsageError
+from ..reports.contract import list_formats
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -140,20 +141,16 @@ def add_recording(parser: argparse.ArgumentParser, default: str | None) -> None:
     )
 
 
-def add_output(parser: argparse.ArgumentParser, formats: tuple[str, ...]) -> None:
-    """Where the result goes."""
+def add_output(parser: argparse.ArgumentParser, document: str) -> None:
+    """Where the result goes, and how it looks."""
     parser.add_argument(
-        "-o", "--output", metavar="FILE", help="write the result to FILE ('-': standard output)"
+        "-o",
+        "--output",
+        metavar="FILE",
+        help="write the result to FILE ('-': standard output); its suffix may tell the format",
     )
-    parser.add_argument("-f", "--format", default="text", help=f"one of {', '.join(formats)} (default text)")
-
-
-def check_format(name: str, formats: tuple[str, ...]) -> str:
-    """The format, if there is one of that name."""
-    if name not in formats:
-        wanted = " or ".join(f'"{known}"' for known in sorted(formats))
-        raise UsageError(f'"{name}" is not a valid format. Valid values are {wanted}.')
-    return name
+    formats = ", ".join(list_formats(document))
+    parser.add_argument("-f", "--format", help=f"one of {formats} (default text)")
 
 
 def to_settings(options: argparse.Namespace) -> Settings:

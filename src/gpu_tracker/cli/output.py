@@ -35,24 +35,25 @@ class Output:
         """Whether the user named a place."""
         return self._path is not None
 
-    def write(self, text: str, otherwise: int) -> None:
-        """Put the text in place; `otherwise` is the descriptor to use if it was given none."""
+    def write(self, text: str | bytes, otherwise: int) -> None:
+        """Put it in place; `otherwise` is the descriptor to use if it was given none."""
+        content = encode(text)
         if self._path is None or self._fd is not None:
-            write_all(otherwise if self._fd is None else self._fd, text)
+            write_all(otherwise if self._fd is None else self._fd, content)
             return
         try:
             if os.path.exists(self._path) and not os.path.isfile(self._path):
-                with open(self._path, "w", encoding="utf-8") as device:
-                    device.write(text)
+                with open(self._path, "wb") as device:
+                    device.write(content)
             else:
-                _replace(self._path, text)
+                _replace(self._path, content)
         except OSError as error:
             raise TrackerError(f"Cannot write to {self._path}: {error.strerror}.") from None
 
 
-def write_all(fd: int, text: str) -> None:
+def write_all(fd: int, text: str | bytes) -> None:
     """Write to a stream. A pipe whose reader has gone (`| head`) wants no more; any other failure is an error."""
-    content = text.encode("utf-8", "backslashreplace")
+    content = encode(text)
     try:
         while content:
             content = content[os.write(fd, content) :]
@@ -61,12 +62,12 @@ def write_all(fd: int, text: str) -> None:
             raise TrackerError(f"Cannot write to {_STREAMS[fd]}: {error.strerror}.") from None
 
 
-def say(text: str, result: str = "") -> None:
+def say(text: str, result: str | bytes = b"") -> None:
     """A line to the user, beside the job's own output, and below it a result that has no better place."""
     from ..core.text import neutralize
 
     try:
-        write_all(2, f"gpu-tracker: {neutralize(text)}\n{result}")
+        write_all(2, encode(f"gpu-tracker: {neutralize(text)}\n") + encode(result))
     except TrackerError:
         pass  # there is nowhere left to say so
 
@@ -90,8 +91,13 @@ def _why_not(path: str) -> int:
     return 0 if may_write else errno.EACCES
 
 
-def _replace(path: str, text: str) -> None:
+def encode(text: str | bytes) -> bytes:
+    """As it is written anywhere."""
+    return text.encode("utf-8", "backslashreplace") if isinstance(text, str) else text
+
+
+def _replace(path: str, content: bytes) -> None:
     from ..exports.draft import drafted
 
-    with drafted(path, may_replace=True) as draft, open(draft, "w", encoding="utf-8") as file:
-        file.write(text)
+    with drafted(path, may_replace=True) as draft, open(draft, "wb") as file:
+        file.write(content)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from ..recording.reader import load
-from ..reports import FORMATS, join, render
-from ..reports.build import build
-from .options import Parser, add_output, check_format
+from ..reports.build import Reports, build
+from ..reports.contract import choose_format, render
+from .options import Parser, add_output
 from .output import Output
 
 NAME = "report"
@@ -15,10 +15,11 @@ def main(arguments: list[str]) -> int:
     """The result goes to standard output."""
     parser = Parser(prog="gpu-tracker report", description=__doc__)
     parser.add_argument("files", metavar="FILE", nargs="+", help="a recording (.jsonl)")
-    add_output(parser, FORMATS)
+    add_output(parser, "Reports")
     options = parser.parse_args(arguments)
-    format_name = check_format(options.format, FORMATS)
+    format_name = choose_format("Reports", options.format, options.output)
     output = Output(options.output)
-    texts = [render(build(load(path)), format_name) for path in options.files]
-    output.write(join(texts, format_name), otherwise=1)
+    reports = tuple(build(load(path)) for path in options.files)
+    document = reports[0] if len(reports) == 1 else Reports(reports)
+    output.write(render(document, format_name), otherwise=1)
     return 0

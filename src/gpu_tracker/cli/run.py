@@ -6,9 +6,9 @@ import argparse
 import os
 
 from ..core.errors import TrackerError, UsageError
-from ..reports import FORMATS, render
 from ..reports.build import build
-from .options import Parser, add_measuring, add_output, add_recording, check_format, to_settings, to_wishes
+from ..reports.contract import choose_format, render
+from .options import Parser, add_measuring, add_output, add_recording, to_settings, to_wishes
 from .output import Output, say
 from .track import DEFAULT_DIRECTORY, track_command
 
@@ -30,7 +30,7 @@ def main(arguments: list[str], sampler: SamplerProcess | None) -> int:
     )
     add_measuring(parser)
     add_recording(parser, DEFAULT_DIRECTORY)
-    add_output(parser, FORMATS)
+    add_output(parser, "Report")
     parser.add_argument(
         "--frameworks",
         action="store_true",
@@ -42,7 +42,7 @@ def main(arguments: list[str], sampler: SamplerProcess | None) -> int:
     command = options.command[1:] if options.command[:1] == ["--"] else options.command
     if not command:
         raise UsageError("No command to run.", "Write it after `--`: gpu-tracker run -- command.")
-    format_name = check_format(options.format, FORMATS)
+    format_name = choose_format("Report", options.format, options.output)
     settings = to_settings(options)
     output = Output(options.output)
     if options.frameworks:
@@ -69,7 +69,7 @@ def show(
     if settings.disable_logs and format_name == "text":
         report = report._replace(notes=())
     text = render(report, format_name)
-    if format_name == "text" and recording_path is not None:
+    if isinstance(text, str) and format_name == "text" and recording_path is not None:
         text += f"  recording: {recording_path}\n"
     try:
         output.write(text, otherwise=2)

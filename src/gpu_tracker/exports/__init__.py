@@ -6,6 +6,7 @@ A format is a module with a `NAME`, the `SUFFIXES` it goes by, whether it `HOLDS
 
 from __future__ import annotations
 
+import os
 from importlib import import_module
 
 from ..core.errors import UsageError
@@ -25,4 +26,4 @@ def find_format(path: str) -> ModuleType:
         if path.lower().endswith(module.SUFFIXES):
             return module
         suffixes += module.SUFFIXES
-    raise UsageError(f"The name of {path!r} tells no format.", f"Let it end with {', '.join(suffixes)}.")
+    raise UsageError(f"Unknown format {os.path.splitext(path)[1]!r}.", f"Use {', '.join(suffixes)}.")

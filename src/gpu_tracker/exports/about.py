@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 
+from ..reports.plain import to_plain
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
@@ -20,15 +22,9 @@ def describe(report: Report) -> dict[str, str]:
         "exit_code": report.exit_code,
         "notes": report.notes,
     }
-    return {name: json.dumps(_plain(value)) for name, value in facts.items()}
+    return {name: json.dumps(to_plain(value)) for name, value in facts.items()}
 
 
 def spell_number(value: Any) -> Any:
     """A number that JSON and SQLite have no word for (nan, infinity) as a text; anything else as it is."""
     return repr(value) if type(value) is float and value - value != 0 else value
-
-
-def _plain(value: Any) -> Any:
-    if hasattr(value, "_asdict"):
-        return {name: _plain(field) for name, field in value._asdict().items()}
-    return [_plain(item) for item in value] if isinstance(value, tuple) else value

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 from ..core.errors import UsageError
+from ..core.figures import BYTES, JOULES, MEGAHERTZ, PERCENT, WATTS, find_device_figure
 from ..core.moments import write_moment
 from ..core.values import NamedTuple
 
@@ -79,6 +80,23 @@ _GPU_BUS_ID = Field(
     aliases=("gpu_bus_id",),
 )
 
+# How nvidia-smi shows our units.
+_UNITS = {BYTES: "MiB", PERCENT: "%", WATTS: "W", MEGAHERTZ: "MHz", JOULES: "J"}
+
+
+def _reading(figure_name: str, name: str = "") -> Field:
+    """A figure that every source reads anyway."""
+    figure = find_device_figure(figure_name)
+    smi_name, *aliases = figure.smi or (name,)
+    return Field(
+        smi_name,
+        figure.meaning,
+        lambda row: getattr(row.gpu.reading, figure_name),
+        _UNITS.get(figure.unit, ""),
+        tuple(aliases),
+    )
+
+
 GPU_FIELDS = (
     _TIMESTAMP,
     Field("index", "the number that the vendor's tool gives it", lambda row: row.gpu.gpu.ordinal),
@@ -90,58 +108,26 @@ GPU_FIELDS = (
     Field("source", "which interface was read (not in nvidia-smi)", lambda row: row.gpu.gpu.source),
     Field("driver_version", "the driver's version", lambda row: row.gpu.gpu.driver or None),
     Field("memory.total", "memory of the device", lambda row: row.gpu.gpu.memory_bytes, "MiB"),
-    Field("memory.reserved", "kept by the driver", lambda row: row.gpu.reading.reserved_bytes, "MiB"),
-    Field("memory.used", "held by anybody", lambda row: row.gpu.reading.used_bytes, "MiB"),
+    _reading("reserved_bytes"),
+    _reading("used_bytes"),
     Field("memory.free", "neither used nor kept by the driver", lambda row: row.gpu.free_bytes, "MiB"),
-    Field(
-        "utilization.gpu",
-        "share of time in which anything ran",
-        lambda row: row.gpu.reading.utilization_percent,
-        "%",
-    ),
-    Field(
-        "utilization.memory",
-        "share of time in which memory was accessed",
-        lambda row: row.gpu.reading.memory_utilization_percent,
-        "%",
-    ),
+    _reading("utilization_percent"),
+    _reading("memory_utilization_percent"),
     Field("utilization.encoder", "how busy the video encoder is", unit="%"),
     Field("utilization.decoder", "how busy the video decoder is", unit="%"),
-    Field(
-        "temperature.gpu",
-        "degrees Celsius",
-        lambda row: row.gpu.reading.temperature_celsius,
-        aliases=("temperature",),
-    ),
+    _reading("temperature_celsius"),
     Field("temperature.memory", "degrees Celsius of the memory"),
-    Field("power.draw", "power drawn now", lambda row: row.gpu.reading.power_watts, "W"),
+    _reading("power_watts"),
     Field("power.limit", "the limit set by software", unit="W"),
     Field("enforced.power.limit", "the limit that holds", unit="W"),
     Field("power.default_limit", "the limit after a restart", unit="W"),
     Field("power.min_limit", "the lowest limit", unit="W"),
     Field("power.max_limit", "the highest limit", unit="W"),
-    Field(
-        "energy",
-        "joules since the driver was loaded (not in nvidia-smi)",
-        lambda row: row.gpu.reading.energy_joules,
-        "J",
-    ),
+    _reading("energy_joules", name="energy"),
     Field("pstate", "performance state, P0 the fastest"),
     Field("fan.speed", "share of the fan's full speed", unit="%"),
-    Field(
-        "clocks.current.sm",
-        "clock of the compute units",
-        lambda row: row.gpu.reading.sm_clock_mhz,
-        "MHz",
-        ("clocks.sm",),
-    ),
-    Field(
-        "clocks.current.memory",
-        "clock of the memory",
-        lambda row: row.gpu.reading.memory_clock_mhz,
-        "MHz",
-        ("clocks.mem",),
-    ),
+    _reading("sm_clock_mhz"),
+    _reading("memory_clock_mhz"),
     Field(
         "clocks.current.graphics",
         "clock of the graphics units",

@@ -29,9 +29,15 @@ class Report(NamedTuple):
 
     def __str__(self) -> str:
         """For people."""
-        from .text import render
+        from .report import to_text
 
-        return render(self).rstrip("\n")
+        return to_text(self).rstrip("\n")
+
+
+class Reports(NamedTuple):
+    """Several of them."""
+
+    reports: tuple[Report, ...]
 
 
 def build(recording: Recording) -> Report:

@@ -14,7 +14,7 @@ from ..analysis.compare import (
     PERHAPS,
     list_changes,
 )
-from ..analysis.figures import humanize
+from ..core.figures import humanize
 from ..core.text import align, clip, neutralize
 from .plain import to_plain
 from .region_tables import MOST_ROWS, name_region
@@ -25,12 +25,13 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ..analysis.compare import Change, Comparison, Group, Row, Values
+    from .contract import View
 
 _NAME_CELLS = 32
 _SIGNS = {CHANGED: " *", PERHAPS: " ?", ALONE: " !"}
 
 
-def render_text(comparison: Comparison) -> str:
+def to_text(comparison: Comparison, _view: View | None = None) -> str:
     """A table of medians with ratios to the first group, and in words what changed."""
     names = [_shorten(group.name) for group in comparison.groups]
     rows = [["", *names], ["runs", *(str(group.runs) for group in comparison.groups)]]
@@ -38,13 +39,13 @@ def render_text(comparison: Comparison) -> str:
     shown = set(regions[:MOST_ROWS])
     region: tuple[str, ...] = ()
     for row in comparison.rows:
-        figure = row.figure
-        if (figure.region and figure.region not in shown) or _is_silent(row):
+        path = row.subject.region
+        if (path and path not in shown) or _is_silent(row):
             continue
-        if figure.region != region and figure.region:
+        if path != region and path:
             presence = map(_presence, row.groups, comparison.groups)
-            rows.append([name_region(figure.region), *presence])
-        region = figure.region
+            rows.append([name_region(path), *presence])
+        region = path
         rows.append([_label(row), *_cells(row)])
     lines = align(rows, frozenset(range(len(rows[0]))))
     if len(regions) > MOST_ROWS:
@@ -55,12 +56,12 @@ def render_text(comparison: Comparison) -> str:
     return "\n".join(lines) + "\n"
 
 
-def render_json(comparison: Comparison, verdicts: Sequence[Any] = ()) -> str:
+def to_json(comparison: Comparison, _view: View | None = None) -> str:
     """Every figure of every group, in base units, with all the values behind it."""
-    return json.dumps(build_plain(comparison, verdicts), indent=1) + "\n"
+    return json.dumps(build_plain(comparison), indent=1) + "\n"
 
 
-def build_plain(comparison: Comparison, verdicts: Sequence[Any] = ()) -> dict[str, Any]:
+def build_plain(comparison: Comparison) -> dict[str, Any]:
     """The same as plain data."""
     first, *others = (group.name for group in comparison.groups)
     return {
@@ -70,18 +71,18 @@ def build_plain(comparison: Comparison, verdicts: Sequence[Any] = ()) -> dict[st
         "notes": list(comparison.notes),
         "limits": [
             {"limit": verdict.limit.text, "fired": list(verdict.fired), "unknown": list(verdict.unknown)}
-            for verdict in verdicts
+            for verdict in comparison.verdicts
         ],
     }
 
 
 def _plain_row(row: Row, names: Sequence[str]) -> dict[str, Any]:
-    figure = row.figure
+    subject = row.subject
     return {
-        "figure": figure.quantity.name if figure.metric is None else figure.metric,
-        "kind": "metric" if figure.metric is not None else "region" if figure.region else "overall",
-        "region": list(figure.region),
-        "unit": figure.quantity.unit,
+        "figure": subject.figure.name if subject.metric is None else subject.metric,
+        "kind": "metric" if subject.metric is not None else "region" if subject.region else "overall",
+        "region": list(subject.region),
+        "unit": subject.figure.unit,
         "groups": [
             {
                 "name": name,
@@ -94,7 +95,7 @@ def _plain_row(row: Row, names: Sequence[str]) -> dict[str, Any]:
 
 
 def _list_regions(comparison: Comparison) -> list[tuple[str, ...]]:
-    return list(dict.fromkeys(row.figure.region for row in comparison.rows if row.figure.region))
+    return list(dict.fromkeys(row.subject.region for row in comparison.rows if row.subject.region))
 
 
 def _is_silent(row: Row) -> bool:
@@ -108,9 +109,9 @@ def _presence(values: Values, group: Group) -> str:
 
 
 def _label(row: Row) -> str:
-    if row.figure.metric is not None:
-        return f"last {_shorten(row.figure.metric)}"
-    return f"  {row.figure.quantity.label}" if row.figure.region else row.figure.quantity.label
+    if row.subject.metric is not None:
+        return f"last {_shorten(row.subject.metric)}"
+    return f"  {row.subject.figure.label}" if row.subject.region else row.subject.figure.label
 
 
 def _cells(row: Row) -> list[str]:
@@ -120,8 +121,8 @@ def _cells(row: Row) -> list[str]:
 
 
 def _cell(row: Row, values: Values, change: Change | None) -> str:
-    text = humanize(values.median, row.figure.quantity.unit)
-    text += _tell_range(values, row.figure.quantity.unit)
+    text = humanize(values.median, row.subject.figure.unit)
+    text += _tell_range(values, row.subject.figure.unit)
     if change is not None:
         text += "" if change.ratio is None else f"  {change.ratio:.2f}x"
         text += _SIGNS.get(change.verdict, "")
@@ -175,12 +176,12 @@ def _tell_changes(rows: Sequence[Row], place: int) -> list[str]:
 
 def _tell_change(row: Row, place: int) -> str:
     change = row.changes[place - 1]
-    unit = row.figure.quantity.unit
+    unit = row.subject.figure.unit
     before, after = (humanize(row.groups[index].median, unit) for index in (0, place))
-    what = f"{row.figure.quantity.label} of {name_region(row.figure.region)}"
-    if not row.figure.region:
-        what = row.figure.quantity.label
-    if row.figure.metric is not None:
+    what = f"{row.subject.figure.label} of {name_region(row.subject.region)}"
+    if not row.subject.region:
+        what = row.subject.figure.label
+    if row.subject.metric is not None:
         what = _label(row)
     percent = "" if change.share is None else f" {100 * change.share:+.0f} %"
     chance = "" if change.chance is None else f", by chance in {100 * change.chance:.2g} %"
@@ -188,8 +189,8 @@ def _tell_change(row: Row, place: int) -> str:
 
 
 def _tell_presence(name: str, rows: Sequence[Row], words: str) -> list[str]:
-    regions = dict.fromkeys(name_region(row.figure.region) for row in rows if row.figure.region)
-    metrics = dict.fromkeys(_shorten(row.figure.metric) for row in rows if row.figure.metric is not None)
+    regions = dict.fromkeys(name_region(row.subject.region) for row in rows if row.subject.region)
+    metrics = dict.fromkeys(_shorten(row.subject.metric) for row in rows if row.subject.metric is not None)
     return [
         f"{kind} that {name} {words}: {', '.join(list(found)[:MOST_ROWS])}{', …' * (len(found) > MOST_ROWS)}"
         for kind, found in (("regions", regions), ("metrics", metrics))

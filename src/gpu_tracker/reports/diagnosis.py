@@ -6,10 +6,12 @@ import json
 
 from ..analysis.checks import FAILED, FINE, NOTHING, WARNING
 from ..core.text import BOLD, DIM, GREEN, RED, YELLOW, Span, neutralize, paint
+from .plain import to_plain
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ..analysis.checks import Check
+    from ..analysis.checks import Diagnosis
+    from .contract import View
 
 _SIGNS = {
     FINE: ("✓", "+", GREEN),
@@ -23,13 +25,9 @@ _VERDICTS = {
 }
 
 
-def is_fine(checks: tuple[Check, ...]) -> bool:
-    """Whether everything that is there can be measured."""
-    return not any(check.state == FAILED for check in checks)
-
-
-def render_text(checks: tuple[Check, ...], *, has_unicode: bool, has_colour: bool) -> str:
+def to_text(diagnosis: Diagnosis, view: View) -> str:
     """Groups of aligned lines, and the verdict at the end."""
+    checks, has_colour = diagnosis.checks, view.has_colour
     lines = []
     width = max((len(check.what) for check in checks), default=0)
     group = None
@@ -38,17 +36,16 @@ def render_text(checks: tuple[Check, ...], *, has_unicode: bool, has_colour: boo
             group = check.group
             lines += ["", _paint(Span(group, BOLD), has_colour)]
         unicode_sign, ascii_sign, style = _SIGNS[check.state]
-        sign = _paint(Span(unicode_sign if has_unicode else ascii_sign, style), has_colour)
+        sign = _paint(Span(unicode_sign if view.has_unicode else ascii_sign, style), has_colour)
         what = neutralize(check.what).ljust(width)
         lines.append(f"  {sign} {what}  {neutralize(check.text)}".rstrip())
-    lines += ["", _paint(Span(_VERDICTS[is_fine(checks)], BOLD), has_colour)]
+    lines += ["", _paint(Span(_VERDICTS[diagnosis.is_fine], BOLD), has_colour)]
     return "\n".join(lines[1:]) + "\n"
 
 
-def render_json(checks: tuple[Check, ...]) -> str:
+def to_json(diagnosis: Diagnosis, _view: View | None = None) -> str:
     """One object: the verdict and every check."""
-    content = {"is_fine": is_fine(checks), "checks": [check._asdict() for check in checks]}
-    return json.dumps(content, indent=1) + "\n"
+    return json.dumps({"is_fine": diagnosis.is_fine, **to_plain(diagnosis)}, indent=1) + "\n"
 
 
 def _paint(span: Span, has_colour: bool) -> str:

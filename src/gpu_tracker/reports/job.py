@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import json
-
-from ..analysis.figures import BYTES, CORES, JOULES, OVERALL, PERCENT, SECONDS, humanize
+from ..core.figures import BYTES, CORES, JOULES, PERCENT, RUN, SECONDS, humanize
 from ..core.text import align, clip, neutralize
-from .plain import to_plain
-from .text import tell_ending
+from .report import tell_ending
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ..analysis.job import Combined, Host, HostGpu, Rank
+    from .contract import View
 
 _MOST_RANKS = 64
 _NAME_CELLS = 40
 
 
-def render_text(combined: Combined) -> str:
+def to_text(combined: Combined, _view: View | None = None) -> str:
     """Totals, hosts with their devices, how even the ranks are, the ranks, and the notes."""
     lines = [_title(combined), *(f"  {line}" for line in align(_total_rows(combined), frozenset({0, 1})))]
     for host in combined.hosts:
@@ -25,11 +23,6 @@ def render_text(combined: Combined) -> str:
     lines += ["", *_balance_lines(combined), "", *_rank_lines(combined)]
     lines += [f"note: {neutralize(note)}" for note in combined.notes]
     return "\n".join(lines) + "\n"
-
-
-def render_json(combined: Combined) -> str:
-    """Every figure, in base units."""
-    return json.dumps(to_plain(combined), indent=1) + "\n"
 
 
 def _title(combined: Combined) -> str:
@@ -70,10 +63,10 @@ def _gpu_text(gpu: HostGpu) -> str:
 def _balance_lines(combined: Combined) -> list[str]:
     rows = [("per recording", "smallest", "median", "largest", "largest above mean")]
     for balance in combined.balance:
-        unit = balance.quantity.unit
+        unit = balance.figure.unit
         rows.append(
             (
-                balance.quantity.label,
+                balance.figure.label,
                 humanize(balance.smallest, unit),
                 humanize(balance.median, unit),
                 humanize(balance.largest, unit),
@@ -84,14 +77,10 @@ def _balance_lines(combined: Combined) -> list[str]:
 
 
 def _rank_lines(combined: Combined) -> list[str]:
-    known = [
-        quantity
-        for quantity in OVERALL
-        if any(rank.values[quantity.name] is not None for rank in combined.ranks)
-    ]
-    rows = [["recording", "host", "begins", *(quantity.label for quantity in known), "end"]]
+    known = [figure for figure in RUN if any(rank.values[figure.name] is not None for rank in combined.ranks)]
+    rows = [["recording", "host", "begins", *(figure.label for figure in known), "end"]]
     for rank in combined.ranks[:_MOST_RANKS]:
-        figures = (humanize(rank.values[quantity.name], quantity.unit) for quantity in known)
+        figures = (humanize(rank.values[figure.name], figure.unit) for figure in known)
         rows.append(
             [_clean(rank.name), _clean(rank.host), f"+{rank.begin_seconds:.0f} s", *figures, _ending(rank)]
         )

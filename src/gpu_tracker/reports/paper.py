@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 
 from ..api.usage import (
     ComputeTime,
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from ..core.config import Settings
     from ..core.model import RamPeak
     from .build import Report
+    from .contract import View
 
 _INDENT = "   "
 _LABELS = {
@@ -87,14 +89,19 @@ def build_usage(report: Report, settings: Settings) -> ResourceUsage:
     )
 
 
-def to_json(usage: ResourceUsage) -> dict[str, Any]:
+def to_plain(usage: ResourceUsage) -> dict[str, Any]:
     """The same as a dictionary, with full precision."""
     return dataclasses.asdict(usage)
 
 
-def render_text(usage: ResourceUsage) -> str:
+def to_json(usage: ResourceUsage, _view: View | None = None) -> str:
+    """Indented by one space, no newline at the end."""
+    return json.dumps(to_plain(usage), indent=1)
+
+
+def to_text(usage: ResourceUsage, _view: View | None = None) -> str:
     """Three spaces per level, numbers to three decimals, no newline at the end."""
-    return "\n".join(_lines(to_json(usage), ""))
+    return "\n".join(_lines(to_plain(usage), ""))
 
 
 def _lines(values: dict[str, Any], indent: str) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..analysis.figures import BYTES, JOULES, NUMBER, PERCENT, SECONDS, humanize
+from ..core.figures import BYTES, JOULES, NUMBER, PERCENT, SECONDS, humanize
 from ..core.text import align, clip, neutralize
 
 TYPE_CHECKING = False

@@ -2,40 +2,34 @@
 
 from __future__ import annotations
 
-import json
-
-from ..analysis.figures import BYTES, CORES, SECONDS, humanize
+from ..core.figures import RUN, TIME, humanize
 from ..core.moments import write_moment
 from ..core.text import align, clip, count_cells, neutralize
-from .plain import to_plain
-from .text import tell_ending
+from .report import tell_ending
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from ..analysis.runs import ListedRun
+    from ..analysis.runs import ListedRun, Runs
+    from .contract import View
 
 # Of any text that a file brings; of a command where there is no room.
 _MOST_CELLS, _FEWEST_CELLS = 48, 12
-_HEADING = ("when", "time", "end", "peak RAM", "GPU RAM", "cores", "command", "file")
-_WORDS = frozenset({0, 2, 6, 7})
+_BY_NAME = {figure.name: figure for figure in RUN}
+_FIGURES = [_BY_NAME[name] for name in ("peak_ram", "peak_gpu_ram", "mean_cores")]
+_HEADING = ("when", TIME.label, "end", *(figure.label for figure in _FIGURES), "command", "file")
 _COMMAND = _HEADING.index("command")
+_WORDS = frozenset({0, 2, _COMMAND, _COMMAND + 1})
 
 
-def render_text(runs: Sequence[ListedRun], columns: int | None = None) -> str:
-    """A table, and below it the files that cannot be read. On a screen of so many columns, commands make room for the rest."""
+def to_text(document: Runs, view: View) -> str:
+    """A table, and below it the files that cannot be read. On a narrow screen commands make room for the rest."""
+    runs = document.runs
     if not runs:
         return "No recordings.\n"
     readable = [run for run in runs if not run.problem]
-    lines = _table([_HEADING, *map(_cells, readable)], columns) if readable else []
+    lines = _table([_HEADING, *map(_cells, readable)], view.columns) if readable else []
     lines += [f"damaged: {neutralize(run.problem)}" for run in runs if run.problem]
     return "\n".join(lines) + "\n"
-
-
-def render_json(runs: Sequence[ListedRun]) -> str:
-    """A list of objects, in base units."""
-    return json.dumps([to_plain(run) for run in runs], indent=1) + "\n"
 
 
 def _table(rows: list[tuple[str, ...]], columns: int | None) -> list[str]:
@@ -56,12 +50,10 @@ def _cells(run: ListedRun) -> tuple[str, ...]:
         when = write_moment(run.started_seconds, "%Y-%m-%d %H:%M:%S")
     return (
         _clean(when),
-        humanize(run.seconds, SECONDS),
+        humanize(run.values.get(TIME.name), TIME.unit),
         _clean(tell_ending(run.ending, run.exit_code)),
-        humanize(run.peak_ram_bytes, BYTES),
-        humanize(run.peak_gpu_bytes, BYTES),
-        humanize(run.mean_cores, CORES),
-        _clean(" ".join(run.command)) or "-",
+        *(humanize(run.values.get(figure.name), figure.unit) for figure in _FIGURES),
+        _clean(run.name or " ".join(run.command)) or "-",
         neutralize(run.path),
     )
 

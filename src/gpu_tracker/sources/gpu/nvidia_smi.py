@@ -21,9 +21,9 @@ from .guard import LOST, TROUBLE, UNSUPPORTED, Failure, Guard
 from .nvidia import SMI, find_smi
 from .smi_text import (
     APP_FIELDS,
+    CELLS,
     DEVICE_FIELDS,
     FIELD,
-    FIGURES,
     HANDLE,
     NO_DEVICES,
     OTHER,
@@ -335,9 +335,9 @@ class NvidiaSmiSource:
             return
         reading, refusals = parse_reading(row, gpu.uuid)
         refused = dict(refusals)
-        for figure in FIGURES:
+        for figure in (cell.figure for cell in CELLS):
             if figure in refused:
-                failure = explain_cell(f"GPU {gpu.ordinal}", figure.words, refused[figure])
+                failure = explain_cell(f"GPU {gpu.ordinal}", figure.label, refused[figure])
                 self._guard.fail(gpu.uuid, figure.name, failure)
                 if failure.kind == LOST:
                     return  # the other cells are not to be believed
@@ -401,9 +401,10 @@ class NvidiaSmiSource:
     def _say_what_is_missing(self) -> None:
         guard = self._guard
         unknown = set(DEVICE_FIELDS).difference(self._program.fields[_DEVICES])
-        for figure in FIGURES:
-            if figure.field in unknown:
-                guard.reasons["", figure.name] = f"This {SMI} does not tell the {figure.words} of a GPU."
+        for cell in CELLS:
+            if cell.field in unknown:
+                name, label = cell.figure.name, cell.figure.label
+                guard.reasons["", name] = f"This {SMI} does not report the {label} of a GPU."
         guard.reasons["", "energy_joules"] = f"{SMI} does not tell the energy that a GPU has used."
         if "memory.reserved" in unknown:
             guard.say(

@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from _ctypes import dlopen  # what ctypes itself calls, without the cost of importing all of it
 
+from ...core.figures import name_device_figure
 from ...core.model import Gpu, GpuHighWater, GpuProcessReading, GpuReading, GpuReadings
 from .. import NotAvailableError
 from .guard import DENIED, LOST, TROUBLE, UNSUPPORTED, Failure, Guard
@@ -26,20 +27,6 @@ _SLOW_SECONDS = 0.9  # figures that change slowly, or are dear to ask for, are a
 _NOT_AVAILABLE = 2**64 - 1
 _MOST_ATTEMPTS = 3
 _KINDS = {"Compute": "compute", "Graphics": "graphics", "MPSCompute": "compute"}
-_FIGURES = {
-    "used_bytes": "memory",
-    "memory_bytes": "memory size",
-    "utilization_percent": "utilization",
-    "utilization_samples": "utilization samples",
-    "power_watts": "power",
-    "energy_joules": "energy",
-    "temperature_celsius": "temperature",
-    "sm_clock_mhz": "clocks",
-    "memory_clock_mhz": "memory clock",
-    "limits": "reasons for low clocks",
-    "lists_processes": "processes",
-    "utilization_of_processes": "utilization by process",
-}
 
 
 def why_absent() -> str | None:
@@ -581,7 +568,7 @@ class NvmlSource:
         nvml = self._nvml
         code = getattr(error, "value", None)
         label = self._labels.get(device, "The NVIDIA driver")
-        figure = _FIGURES.get(what, what)
+        figure = name_device_figure(what)
         if code in (nvml.NVML_ERROR_GPU_IS_LOST, nvml.NVML_ERROR_RESET_REQUIRED):
             return Failure(LOST, f"{label} was lost; its figures are those up to then.")
         if isinstance(error, nvml.NVMLError) and self._is_missing(error):

@@ -6,6 +6,7 @@ or instead of one. So the text decides: a line is a row of the table that was as
 
 from __future__ import annotations
 
+from ...core.figures import Figure, find_device_figure
 from ...core.model import Gpu, GpuProcessReading, GpuReading
 from ...core.values import NamedTuple
 from .guard import DENIED, LOST, TROUBLE, UNSUPPORTED, Failure
@@ -19,21 +20,38 @@ SOURCE = "nvidia_smi"
 MIB = 1 << 20  # what nvidia-smi calls MiB, and counts in
 
 THROTTLE_FIELD = "clocks_event_reasons.active"
+
+
+class Cell(NamedTuple):
+    """One figure of a device in a table, and which numbers make sense for it."""
+
+    figure: Figure
+    factor: int = 1
+    lowest: float = 0.0
+    highest: float = 1e9
+
+    @property
+    def field(self) -> str:
+        """What nvidia-smi calls it."""
+        return self.figure.smi[0]
+
+
+CELLS = (
+    Cell(find_device_figure("used_bytes"), MIB),
+    Cell(find_device_figure("reserved_bytes"), MIB),
+    Cell(find_device_figure("utilization_percent"), highest=100),
+    Cell(find_device_figure("memory_utilization_percent"), highest=100),
+    Cell(find_device_figure("power_watts"), highest=1e5),
+    Cell(find_device_figure("temperature_celsius"), lowest=-100, highest=1000),
+    Cell(find_device_figure("sm_clock_mhz"), highest=1e5),
+    Cell(find_device_figure("memory_clock_mhz"), highest=1e5),
+)
+_DETAIL_FIELDS = ("pstate", "fan.speed", "power.limit", THROTTLE_FIELD)
 DEVICE_FIELDS = (
     "index",
     "uuid",
-    "memory.used",
-    "memory.reserved",
-    "utilization.gpu",
-    "utilization.memory",
-    "power.draw",
-    "temperature.gpu",
-    "clocks.sm",
-    "clocks.mem",
-    THROTTLE_FIELD,
-    "pstate",
-    "fan.speed",
-    "power.limit",
+    *(cell.field for cell in CELLS),
+    *_DETAIL_FIELDS,
     "pci.bus_id",
     "driver_version",
     "memory.total",
@@ -45,30 +63,6 @@ APP_FIELDS = ("gpu_uuid", "pid", "used_memory")
 NEEDED_FIELDS = frozenset({"index", "uuid", "gpu_uuid", "pid"})
 # New name → what older versions call it.
 _OLDER_NAMES = {THROTTLE_FIELD: "clocks_throttle_reasons.active"}
-_DETAIL_FIELDS = ("pstate", "fan.speed", "power.limit", THROTTLE_FIELD)
-
-
-class Figure(NamedTuple):
-    """One figure of a device: ours, theirs, and what makes one of the other."""
-
-    name: str
-    field: str
-    words: str
-    factor: int = 1
-    lowest: float = 0.0
-    highest: float = 1e9
-
-
-FIGURES = (
-    Figure("used_bytes", "memory.used", "memory use", MIB),
-    Figure("reserved_bytes", "memory.reserved", "reserved memory", MIB),
-    Figure("utilization_percent", "utilization.gpu", "utilization", highest=100),
-    Figure("memory_utilization_percent", "utilization.memory", "memory utilization", highest=100),
-    Figure("power_watts", "power.draw", "power draw", highest=1e5),
-    Figure("temperature_celsius", "temperature.gpu", "temperature", lowest=-100, highest=1000),
-    Figure("sm_clock_mhz", "clocks.sm", "clock", highest=1e5),
-    Figure("memory_clock_mhz", "clocks.mem", "memory clock", highest=1e5),
-)
 
 _UNITS = frozenset({"", "MiB", "%", "W", "MHz", "C"})
 _LONGEST_NUMBER = 18
@@ -174,15 +168,15 @@ def parse_reading(row: Mapping[str, str], uuid: str) -> Reading:
     """The figures of one device."""
     told: dict[str, float] = {}
     refusals = []
-    for figure in FIGURES:
-        if figure.field not in row:
+    for cell in CELLS:
+        if cell.field not in row:
             continue
-        cell = row[figure.field]
-        number = parse_number(cell)
-        if number is None or not figure.lowest <= number <= figure.highest:
-            refusals.append((figure, cell))
+        text = row[cell.field]
+        number = parse_number(text)
+        if number is None or not cell.lowest <= number <= cell.highest:
+            refusals.append((cell.figure, text))
         else:
-            told[figure.name] = number * figure.factor
+            told[cell.figure.name] = number * cell.factor
     used, reserved = told.get("used_bytes"), told.get("reserved_bytes")
     utilization = told.get("utilization_percent")
     reading = GpuReading(

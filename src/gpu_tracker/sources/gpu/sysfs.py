@@ -8,6 +8,7 @@ from __future__ import annotations
 import errno
 import os
 
+from ...core.figures import find_device_figure, name_device_figure
 from ...core.model import GpuReading
 from ...core.values import NamedTuple
 from ..files import read_file
@@ -34,18 +35,6 @@ _UNSUPPORTED = (
     errno.EISDIR,
 )
 _ASLEEP = (b"suspended", b"suspending")
-# What people call a figure. The first two are what a user came for: their absence is said aloud.
-_WORDS = {
-    "used_bytes": "memory in use",
-    "utilization_percent": "utilization",
-    "memory_utilization_percent": "memory utilization",
-    "power_watts": "power draw",
-    "energy_joules": "energy counter",
-    "temperature_celsius": "temperature",
-    "sm_clock_mhz": "clock",
-    "memory_clock_mhz": "memory clock",
-}
-_ESSENTIAL = ("used_bytes", "utilization_percent")
 
 
 # ---- Parsers: bytes of a file → a value, or None where they make no sense. Pure.
@@ -271,13 +260,13 @@ class Panel:
         """A file that is not there. Only what a user came for is said aloud; the rest can be looked up."""
         text = _unsupported(device.label, figure)
         self.guard.reasons[device.gpu.uuid, figure] = text
-        if figure in _ESSENTIAL:
+        if find_device_figure(figure).is_essential:
             self.guard.say(device.gpu.uuid, figure, text)
 
     def _explain(self, error: Exception, uuid: str, figure: str) -> Failure:
         device = self._by_uuid[uuid]
         code = error.errno if isinstance(error, OSError) else None
-        what = f"{device.label} does not tell its {_WORDS.get(figure, figure)}"
+        what = f"{device.label} does not tell its {name_device_figure(figure)}"
         if code in _ABSENT and not _is_present(device.card):
             return _lost(device.label)
         if code in _UNSUPPORTED:
@@ -337,7 +326,7 @@ def _is_present(card: Card) -> bool:
 
 
 def _unsupported(label: str, figure: str) -> str:
-    return f"{label} does not tell its {_WORDS.get(figure, figure)}: its driver has no such figure for it."
+    return f"{label} does not tell its {name_device_figure(figure)}: its driver has no such figure for it."
 
 
 def _lost(label: str) -> Failure:

@@ -1,11 +1,11 @@
-"""What is compared, listed and gated: a few figures with names, units and a resolution. Pure."""
+"""The figures of a recording that are compared, listed and gated: a few hundred numbers, whatever its length. Pure."""
 
 from __future__ import annotations
 
 import math
 
+from ..core.figures import LAST_METRIC, REGION, RUN, Figure
 from ..core.model import ESTIMATE
-from ..core.units import humanize_bytes, humanize_joules, humanize_seconds
 from ..core.values import NamedTuple
 from .regions import summarize_metrics, summarize_regions
 from .summary import summarize
@@ -16,49 +16,11 @@ if TYPE_CHECKING:
     from .regions import RegionSummary
     from .summary import Summary
 
-SECONDS, BYTES, PERCENT, JOULES, CORES, COUNT, NUMBER = (
-    "seconds",
-    "bytes",
-    "percent",
-    "joules",
-    "cores",
-    "count",
-    "number",
-)
 
+class Subject(NamedTuple):
+    """What a number is about: a figure of the whole run, of a region (its path), or the last of a metric (its name)."""
 
-class Quantity(NamedTuple):
-    """One figure that a run or a region has."""
-
-    name: str
-    label: str
-    unit: str
-    resolution: float = 0.0
-    """Differences below say nothing: clocks, looks and allocators are no finer."""
-
-
-OVERALL = (
-    Quantity("time", "time", SECONDS, 0.01),
-    Quantity("cpu_time", "CPU time", SECONDS, 0.01),
-    Quantity("mean_cores", "mean cores", CORES, 0.01),
-    Quantity("peak_ram", "peak RAM", BYTES, 1e6),
-    Quantity("peak_gpu_ram", "peak GPU RAM", BYTES, 1e6),
-    Quantity("gpu_utilization", "GPU busy", PERCENT, 1.0),
-    Quantity("energy", "GPU energy", JOULES, 1.0),
-)
-REGION = (
-    OVERALL[0],
-    Quantity("calls", "calls", COUNT),
-    Quantity("time_per_call", "time per call", SECONDS),
-    *OVERALL[1:],
-)
-METRIC = Quantity("last", "last", NUMBER)
-
-
-class Figure(NamedTuple):
-    """What a number is about: the whole run, a region (its path) or a metric (its name)."""
-
-    quantity: Quantity
+    figure: Figure
     region: tuple[str, ...] = ()
     metric: str | None = None
 
@@ -66,7 +28,7 @@ class Figure(NamedTuple):
 class RunFigures(NamedTuple):
     """One recording, as far as it is compared. A figure that is not known is None; a metric may be nan."""
 
-    values: dict[Figure, float | None]
+    values: dict[Subject, float | None]
     host: str = ""
     cores: float = 0.0
     ram_bytes: int = 0
@@ -75,18 +37,18 @@ class RunFigures(NamedTuple):
 
 
 def measure(recording: Recording) -> RunFigures:
-    """The figures of one recording: a few hundred numbers, whatever its length."""
+    """All of one recording."""
     header, end = recording.header, recording.end
-    values: dict[Figure, float | None] = {}
+    values: dict[Subject, float | None] = {}
     whole = overall_values(summarize(recording))
-    for quantity in OVERALL:
-        values[Figure(quantity)] = whole[quantity.name]
+    for figure in RUN:
+        values[Subject(figure)] = whole[figure.name]
     for region in summarize_regions(recording):
         of_region = _region_values(region)
-        for quantity in REGION:
-            values[Figure(quantity, region.path)] = of_region[quantity.name]
+        for figure in REGION:
+            values[Subject(figure, region.path)] = of_region[figure.name]
     for metric in summarize_metrics(recording):
-        values[Figure(METRIC, metric=metric.name)] = math.nan if metric.last is None else metric.last
+        values[Subject(LAST_METRIC, metric=metric.name)] = math.nan if metric.last is None else metric.last
     return RunFigures(
         values,
         str(header.host),
@@ -119,21 +81,6 @@ def peak_gpu_bytes(summary: Summary) -> int | None:
     if any(gpu.basis == ESTIMATE for gpu in known):
         return sum(gpu.job_bytes.combined or 0 for gpu in known)
     return summary.gpu_bytes.combined
-
-
-def humanize(value: float | None, unit: str) -> str:
-    """A figure for people; `-` if it is not known."""
-    if value is None:
-        return "-"
-    if unit == SECONDS:
-        return humanize_seconds(value)
-    if unit == BYTES:
-        return humanize_bytes(value)
-    if unit == JOULES:
-        return humanize_joules(value)
-    if unit == PERCENT:
-        return f"{value:.0f} %"
-    return f"{value:.3g}" if unit == CORES else f"{value:.6g}"
 
 
 def _known(value: float | None) -> float | None:

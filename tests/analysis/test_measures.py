@@ -7,7 +7,8 @@ import math
 import pytest
 
 from builders import MB, found, gpu, gpu_totals, recording, totals
-from gpu_tracker.analysis.figures import METRIC, OVERALL, REGION, Figure, humanize, measure
+from gpu_tracker.analysis.measures import Subject, measure
+from gpu_tracker.core.figures import LAST_METRIC, REGION, RUN, humanize
 from gpu_tracker.core.model import Event, MetricRow, Parts, Recording
 from recorded import part
 
@@ -27,7 +28,7 @@ def on_gpus(*events: Event, known: bool = True) -> Recording:
 def overall(shown: Recording) -> dict[str, float | None]:
     """The figures of the whole run, by name."""
     values = measure(shown).values
-    return {quantity.name: values[Figure(quantity)] for quantity in OVERALL}
+    return {figure.name: values[Subject(figure)] for figure in RUN}
 
 
 def test_a_run_without_gpus_has_no_figures_of_any() -> None:
@@ -63,7 +64,7 @@ def test_regions_and_metrics_are_figures_too() -> None:
     values = measure(
         recording(regions=(step, open_part), metrics=(MetricRow(1.0, {"loss": 0.5}),), end=None)
     ).values
-    of_step = {quantity.name: values[Figure(quantity, ("step",))] for quantity in REGION}
+    of_step = {figure.name: values[Subject(figure, ("step",))] for figure in REGION}
 
     assert (of_step["time"], of_step["calls"], of_step["time_per_call"], of_step["mean_cores"]) == (
         6,
@@ -71,8 +72,8 @@ def test_regions_and_metrics_are_figures_too() -> None:
         3,
         0.5,
     )
-    assert values[Figure(REGION[0], ("open",))] is None
-    assert values[Figure(METRIC, metric="loss")] == 0.5
+    assert values[Subject(REGION[0], ("open",))] is None
+    assert values[Subject(LAST_METRIC, metric="loss")] == 0.5
 
 
 def test_what_is_no_number_is_not_known() -> None:

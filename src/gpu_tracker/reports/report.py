@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from ..core.model import ESTIMATE, SAMPLED, UNKNOWN
+from ..core.text import neutralize
 from ..core.units import humanize_bytes, humanize_joules, humanize_seconds
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from ..analysis.summary import CpuSummary, GpuSummary, Summary
     from ..core.model import RamPeak
-    from .build import Report
-
-NAME = "text"
+    from .build import Report, Reports
+    from .contract import View
 
 _ENDINGS = {
     "running": "still running",
@@ -24,7 +22,7 @@ _ENDINGS = {
 }
 
 
-def render(report: Report) -> str:
+def to_text(report: Report, _view: View | None = None) -> str:
     """A few aligned lines and the notes, ending with a newline."""
     rows = [
         ("time", humanize_seconds(report.summary.seconds)),
@@ -53,16 +51,16 @@ def render(report: Report) -> str:
     return "\n".join(lines) + "\n"
 
 
-def join(texts: Sequence[str]) -> str:
+def join_texts(reports: Reports, view: View | None = None) -> str:
     """With an empty line between."""
-    return "\n".join(texts)
+    return "\n".join(to_text(report, view) for report in reports.reports)
 
 
 def _title(report: Report) -> str:
     command = " ".join(report.header.command) or f"process {report.header.pid}"
     if len(command) > 60:
         command = command[:57] + "..."
-    return f"{_printable(command)}: {tell_ending(report.ending, report.exit_code)}"
+    return f"{neutralize(command)}: {tell_ending(report.ending, report.exit_code)}"
 
 
 def tell_ending(ending: str, code: int | None) -> str:
@@ -137,7 +135,7 @@ def _gpu_rows(summary: Summary) -> list[tuple[str, str]]:
     rows = []
     told = [gpu for gpu in summary.gpus if gpu.is_expected] or list(summary.gpus)
     for gpu in told:
-        rows += [(f"GPU {gpu.gpu.ordinal}", f"{_printable(gpu.gpu.name)}: {_gpu_memory(gpu)}")]
+        rows += [(f"GPU {gpu.gpu.ordinal}", f"{neutralize(gpu.gpu.name)}: {_gpu_memory(gpu)}")]
         rows += [("", _gpu_busy(gpu))]
         rows += [("", text) for text in (_gpu_energy(gpu, summary.seconds), _gpu_limits(gpu)) if text]
     if len(told) > 1 and all(gpu.basis not in (ESTIMATE, UNKNOWN) for gpu in told):
@@ -197,8 +195,3 @@ def _share(cpu: CpuSummary) -> str:
 
 def _ram(peak: RamPeak) -> str:
     return humanize_bytes(peak.total_bytes)
-
-
-def _printable(text: str) -> str:
-    """Control characters of a command must not reach the terminal."""
-    return "".join(letter if letter.isprintable() else "?" for letter in text)

@@ -1,0 +1,163 @@
+"""Every figure that has a name: one row each. Whoever names, shows, compares or exports a figure reads it here. Pure.
+
+(A *metric* is a number that the job logs itself: it brings its own name.)
+"""
+
+from __future__ import annotations
+
+from .units import humanize_bytes, humanize_joules, humanize_seconds
+from .values import NamedTuple
+
+SECONDS, BYTES, PERCENT, JOULES, CORES, COUNT, NUMBER, WATTS, CELSIUS, MEGAHERTZ, TEXT = (
+    "seconds",
+    "bytes",
+    "percent",
+    "joules",
+    "cores",
+    "count",
+    "number",
+    "watts",
+    "degrees Celsius",
+    "MHz",
+    "text",
+)
+GAUGE, COUNTER = "gauge", "counter"
+
+
+class Figure(NamedTuple):
+    """One figure."""
+
+    name: str
+    """As users and our own values call it."""
+    label: str
+    """In words for people."""
+    unit: str
+    kind: str = GAUGE
+    resolution: float = 0.0
+    """Differences below say nothing: clocks, readings and allocators are no finer."""
+    needs_gpu: bool = False
+    smi: tuple[str, ...] = ()
+    """What nvidia-smi calls it, the present name first."""
+    meaning: str = ""
+    is_essential: bool = False
+    """What a user came for: a device that does not report it is a fault."""
+
+
+# ---- Of a run or a region.
+
+TIME = Figure("time", "time", SECONDS, COUNTER, 0.01)
+RUN = (
+    TIME,
+    Figure("cpu_time", "CPU time", SECONDS, COUNTER, 0.01),
+    Figure("mean_cores", "mean cores", CORES, GAUGE, 0.01),
+    Figure("peak_ram", "peak RAM", BYTES, GAUGE, 1e6),
+    Figure("peak_gpu_ram", "peak GPU RAM", BYTES, GAUGE, 1e6, needs_gpu=True),
+    Figure("gpu_utilization", "GPU busy", PERCENT, GAUGE, 1.0, needs_gpu=True),
+    Figure("energy", "GPU energy", JOULES, COUNTER, 1.0, needs_gpu=True),
+)
+REGION = (
+    TIME,
+    Figure("calls", "calls", COUNT, COUNTER),
+    Figure("time_per_call", "time per call", SECONDS),
+    *RUN[1:],
+)
+LAST_METRIC = Figure("last", "last", NUMBER)
+
+# ---- Of a device: the fields of a GpuReading.
+
+DEVICE = (
+    Figure(
+        "reserved_bytes",
+        "reserved memory",
+        BYTES,
+        smi=("memory.reserved",),
+        meaning="kept by the driver for itself",
+    ),
+    Figure(
+        "used_bytes",
+        "memory used",
+        BYTES,
+        smi=("memory.used",),
+        meaning="memory held by all processes",
+        is_essential=True,
+    ),
+    Figure(
+        "utilization_percent",
+        "utilization",
+        PERCENT,
+        smi=("utilization.gpu",),
+        meaning="share of time in which anything ran",
+        is_essential=True,
+    ),
+    Figure(
+        "memory_utilization_percent",
+        "memory utilization",
+        PERCENT,
+        smi=("utilization.memory",),
+        meaning="share of time in which memory was accessed",
+    ),
+    Figure(
+        "temperature_celsius",
+        "temperature",
+        CELSIUS,
+        smi=("temperature.gpu", "temperature"),
+        meaning="degrees Celsius",
+    ),
+    Figure("power_watts", "power", WATTS, smi=("power.draw",), meaning="power drawn now"),
+    Figure(
+        "energy_joules",
+        "energy",
+        JOULES,
+        COUNTER,
+        meaning="joules since the driver was loaded (not in nvidia-smi)",
+    ),
+    Figure(
+        "sm_clock_mhz",
+        "SM clock",
+        MEGAHERTZ,
+        smi=("clocks.current.sm", "clocks.sm"),
+        meaning="clock of the compute units",
+    ),
+    Figure(
+        "memory_clock_mhz",
+        "memory clock",
+        MEGAHERTZ,
+        smi=("clocks.current.memory", "clocks.mem"),
+        meaning="clock of the memory",
+    ),
+)
+_BY_NAME = {figure.name: figure for figure in DEVICE}
+# Further things that a device is asked for, in words.
+_OTHER_WORDS = {
+    "memory_bytes": "memory size",
+    "limits": "throttling reasons",
+    "lists_processes": "processes",
+    "utilization_of_processes": "utilization by process",
+    "process_used_bytes": "memory of each process",
+}
+
+
+def find_device_figure(name: str) -> Figure:
+    """The figure of that name."""
+    return _BY_NAME[name]
+
+
+def name_device_figure(name: str) -> str:
+    """What people call something that a device is asked for."""
+    figure = _BY_NAME.get(name)
+    return _OTHER_WORDS.get(name, name) if figure is None else figure.label
+
+
+def humanize(value: float | None, unit: str) -> str:
+    """A figure for people; `-` if it is not known."""
+    if value is None:
+        return "-"
+    if unit == SECONDS:
+        return humanize_seconds(value)
+    if unit == BYTES:
+        return humanize_bytes(value)
+    if unit == JOULES:
+        return humanize_joules(value)
+    if unit == PERCENT:
+        return f"{value:.0f} %"
+    return f"{value:.3g}" if unit == CORES else f"{value:.6g}"
