@@ -9,26 +9,71 @@ from .core.version import __version__
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from .analysis.job import Combined as Combined
+    from .analysis.regions import Metric as Metric
+    from .analysis.regions import Region as Region
+    from .analysis.summary import Summary as Summary
     from .api import tracker as tracker
     from .api.comparisons import ComparisonReport as ComparisonReport
     from .api.comparisons import compare as compare
-    from .api.devices import Device as Device
-    from .api.devices import DeviceProcess as DeviceProcess
     from .api.devices import gpus as gpus
     from .api.recordings import Recording as Recording
+    from .api.recordings import combine as combine
     from .api.recordings import load as load
     from .api.regions import log as log
     from .api.regions import region as region
-    from .api.track import Tracker as Tracker
     from .api.track import track as track
+    from .api.tracker import Tracker as Tracker
+    from .core.errors import RecordingError as RecordingError
+    from .core.errors import TrackerError as TrackerError
+    from .core.errors import UsageError as UsageError
+    from .core.model import Sample as Sample
+    from .core.observation import Device as Device
+    from .core.observation import DeviceProcess as DeviceProcess
+    from .reports.build import Report as Report
+
+# Public name → the module that has it.
+_MODULES = {
+    "Combined": "analysis.job",
+    "ComparisonReport": "api.comparisons",
+    "Device": "core.observation",
+    "DeviceProcess": "core.observation",
+    "Metric": "analysis.regions",
+    "Recording": "api.recordings",
+    "RecordingError": "core.errors",
+    "Region": "analysis.regions",
+    "Report": "reports.build",
+    "Sample": "core.model",
+    "Summary": "analysis.summary",
+    "Tracker": "api.tracker",
+    "TrackerError": "core.errors",
+    "UsageError": "core.errors",
+    "combine": "api.recordings",
+    "compare": "api.comparisons",
+    "gpus": "api.devices",
+    "load": "api.recordings",
+    "log": "api.regions",
+    "region": "api.regions",
+    "track": "api.track",
+}
 
 __all__ = [
+    "Combined",
     "ComparisonReport",
     "Device",
     "DeviceProcess",
+    "Metric",
     "Recording",
+    "RecordingError",
+    "Region",
+    "Report",
+    "Sample",
+    "Summary",
     "Tracker",
+    "TrackerError",
+    "UsageError",
     "__version__",
+    "combine",
     "compare",
     "gpus",
     "load",
@@ -38,28 +83,17 @@ __all__ = [
 ]
 
 
-_ROOMS = {
-    "ComparisonReport": "api.comparisons",
-    "Device": "api.devices",
-    "DeviceProcess": "api.devices",
-    "Recording": "api.recordings",
-    "Tracker": "api.track",
-    "compare": "api.comparisons",
-    "gpus": "api.devices",
-    "load": "api.recordings",
-    "log": "api.regions",
-    "region": "api.regions",
-    "track": "api.track",
-}
-
-
 def __getattr__(name: str) -> object:
     from importlib import import_module
 
     if name == "tracker":  # where the paper's classes are
         return import_module(".api.tracker", __name__)
-    if name not in _ROOMS:
+    if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value: object = getattr(import_module(f".{_ROOMS[name]}", __name__), name)
+    value: object = getattr(import_module(f".{_MODULES[name]}", __name__), name)
     globals()[name] = value  # from now on it is found at once
     return value
+
+
+def __dir__() -> list[str]:
+    return __all__

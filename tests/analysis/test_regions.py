@@ -9,12 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from builders import MB, recording
-from gpu_tracker.analysis.regions import RegionSummary, summarize_metrics, summarize_regions
+from gpu_tracker.analysis.regions import Region, summarize_metrics, summarize_regions
 from gpu_tracker.core.model import MetricRow, RegionTotals
 from recorded import part
 
 
-def summarize(*parts: RegionTotals) -> RegionSummary:
+def summarize(*parts: RegionTotals) -> Region:
     """The one region that these are parts of."""
     (region,) = summarize_regions(recording(regions=parts))
     return region

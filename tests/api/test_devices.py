@@ -56,7 +56,13 @@ def test_a_device_tells_what_it_is_and_does(hardware: Simulator) -> None:
     pid = os.getpid()
     hardware.set_process(0, pid, 1234 * MIB, sm_percent=33)
     hardware.set_utilization(0, 55, 12)
-    told, said = run(hardware, "import dataclasses\n(gpu,) = gput.gpus()\ntold = dataclasses.asdict(gpu)")
+    told, said = run(
+        hardware,
+        "(gpu,) = gput.gpus()\n"
+        "public = lambda value: {name: getattr(value, name) for name in dir(type(value))\n"
+        "    if isinstance(getattr(type(value), name), property)}\n"
+        "told = {**public(gpu), 'processes': [*map(public, gpu.processes)], 'reasons': gpu.reasons}",
+    )
     gpu = told["told"]
     (process,) = gpu.pop("processes")
 
@@ -151,3 +157,4 @@ def test_the_names_are_public() -> None:
     assert {"Device", "DeviceProcess", "gpus"} <= set(gpu_tracker.__all__)
     assert gpu_tracker.gpus.__doc__ is not None
     assert gpu_tracker.Device.__name__ == "Device"
+    assert dir(gpu_tracker) == sorted(gpu_tracker.__all__)

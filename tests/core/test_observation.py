@@ -42,7 +42,7 @@ def test_free_memory_is_neither_used_nor_reserved() -> None:
         vendor(reading(0), reading(1, used_bytes=None), reading(2, reserved_bytes=None, used_bytes=50 * GIB))
     )
 
-    assert [one.free_bytes for one in list_gpus(look)] == [29 * GIB, None, 0]
+    assert [one.memory_free_bytes for one in list_gpus(look)] == [29 * GIB, None, 0]
 
 
 def test_a_device_that_was_not_read_is_listed_without_figures() -> None:

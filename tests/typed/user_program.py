@@ -21,13 +21,25 @@ def train(epochs: int) -> float:
 def use_a_tracker() -> None:
     """All that the paper has, and all that is ours."""
     with gput.Tracker(
-        0.1, "megabytes", n_expected_cores=4, gpu_uuids=["GPU-0"], record=Path("runs")
+        0.1,
+        "megabytes",
+        n_expected_cores=4,
+        gpu_uuids=["GPU-0"],
+        record=Path("runs"),
+        name="baseline",
+        labels={"seed": 7},
     ) as tracker:
         assert_type(tracker, gput.Tracker)
         if tracker.resource_usage is not None:
             assert_type(tracker.resource_usage, gput.tracker.ResourceUsage)
             assert_type(tracker.resource_usage.max_ram.main.total_rss, float)
             assert_type(tracker.resource_usage.compute_time.time, float)
+    if tracker.report is not None:
+        assert_type(tracker.report, gput.Report)
+        assert_type(tracker.report.summary, gput.Summary)
+        assert_type(tracker.report.regions, tuple[gput.Region, ...])
+        assert_type(tracker.report.metrics, tuple[gput.Metric, ...])
+        assert_type(tracker.report.summary.ram.combined.total_bytes, int)
     assert_type(tracker.notes, tuple[str, ...])
     assert_type(str(tracker), str)
     assert_type(tracker.region("evaluate"), gput.region)
@@ -69,12 +81,17 @@ def use_recordings() -> None:
     assert_type(recording, gput.Recording)
     assert_type(recording.is_complete, bool)
     assert_type(recording.notes, tuple[str, ...])
-    assert_type([sample.at_seconds for sample in recording.samples], list[float])
+    assert_type(list(recording.samples), list[gput.Sample])
+    assert_type(gput.combine("runs", recording), gput.Combined)
     comparison = gput.compare(
         "runs/a.jsonl", ["runs/b.jsonl", Path("runs/c.jsonl")], names=["before", "after"]
     )
     assert_type(comparison, gput.ComparisonReport)
     assert_type(comparison.check("time > +10%"), list[str])
+    try:
+        gput.load("missing.jsonl")
+    except (gput.RecordingError, gput.UsageError, gput.TrackerError) as error:
+        assert_type(error.hint, str)
     gput.load(5)  # type: ignore[arg-type]
     gput.compare(5)  # type: ignore[arg-type]
 

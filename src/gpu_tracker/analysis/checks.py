@@ -12,7 +12,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ..core.observation import Observation, ObservedGpu, Reason, VendorState
+    from ..core.observation import Device, Observation, Reason, VendorState
 
 # How a check is judged.
 FINE = "fine"
@@ -118,7 +118,7 @@ def _explain_missing(vendor: VendorState, label: str, signs: Signs) -> Check:
 
 
 def _check_device(
-    observed: ObservedGpu, reasons: Mapping[tuple[str, str], Reason], *, was_read: bool
+    observed: Device, reasons: Mapping[tuple[str, str], Reason], *, was_read: bool
 ) -> list[Check]:
     gpu = observed.gpu
     group = f"GPU {gpu.ordinal}: {gpu.name} ({gpu.uuid})"
@@ -140,7 +140,7 @@ def _check_device(
     return checks
 
 
-def _check_processes(group: str, observed: ObservedGpu, reasons: Mapping[tuple[str, str], Reason]) -> Check:
+def _check_processes(group: str, observed: Device, reasons: Mapping[tuple[str, str], Reason]) -> Check:
     processes = observed.processes
     if not observed.reading.lists_processes:
         reason = reasons.get((observed.gpu.uuid, "lists_processes"))

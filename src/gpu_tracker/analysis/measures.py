@@ -13,7 +13,7 @@ from .summary import summarize
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ..core.model import Recording
-    from .regions import RegionSummary
+    from .regions import Region
     from .summary import Summary
 
 
@@ -98,7 +98,7 @@ def _energy(summary: Summary) -> float | None:
     return sum(known) if known else None
 
 
-def _region_values(region: RegionSummary) -> dict[str, float | None]:
+def _region_values(region: Region) -> dict[str, float | None]:
     """Time of calls that have not ended is not known, so a region that was never left has none."""
     has_time = bool(region.calls)
     values = {

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ..core.model import MetricTotals, Recording, RegionTotals
 
 
-class RegionSummary(NamedTuple):
+class Region(NamedTuple):
     """One region over all processes and threads. None is not known."""
 
     path: tuple[str, ...]
@@ -49,7 +49,7 @@ class RegionSummary(NamedTuple):
     last_seconds: float | None
 
 
-class MetricSummary(NamedTuple):
+class Metric(NamedTuple):
     """One number that the job logged, over the run."""
 
     name: str
@@ -63,7 +63,7 @@ class MetricSummary(NamedTuple):
     """How many were nan or inf; they are in none of the figures."""
 
 
-def summarize_regions(recording: Recording) -> tuple[RegionSummary, ...]:
+def summarize_regions(recording: Recording) -> tuple[Region, ...]:
     """Every region, in the order in which they were first entered."""
     parts: dict[tuple[str, ...], list[RegionTotals]] = {}
     for region in recording.regions:
@@ -72,18 +72,18 @@ def summarize_regions(recording: Recording) -> tuple[RegionSummary, ...]:
     return tuple(sorted(summaries, key=_place))
 
 
-def summarize_metrics(recording: Recording) -> tuple[MetricSummary, ...]:
+def summarize_metrics(recording: Recording) -> tuple[Metric, ...]:
     """Every metric, by name."""
     known = {totals.name: totals for totals in recording.metric_totals}
     tally(known, recording.metrics)
     return tuple(_summarize_metric(known[name]) for name in sorted(known))
 
 
-def _place(region: RegionSummary) -> tuple[float, tuple[str, ...]]:
+def _place(region: Region) -> tuple[float, tuple[str, ...]]:
     return (math.inf if region.first_seconds is None else region.first_seconds, region.path)
 
 
-def _summarize_region(path: tuple[str, ...], parts: Sequence[RegionTotals]) -> RegionSummary:
+def _summarize_region(path: tuple[str, ...], parts: Sequence[RegionTotals]) -> Region:
     calls = sum(part.calls for part in parts)
     wall = sum(part.wall_seconds for part in parts)
     shortest = _least(part.shortest_seconds for part in parts)
@@ -92,7 +92,7 @@ def _summarize_region(path: tuple[str, ...], parts: Sequence[RegionTotals]) -> R
     largest = max(parts, key=lambda part: (part.peak_ram_bytes or part.exit_ram_bytes or 0, -part.pid))
     gpu_seconds = sum(part.gpu_seconds for part in parts)
     energy, energy_basis = _energy(parts)
-    return RegionSummary(
+    return Region(
         path,
         # A fork that never left the region it was forked in was not in it itself.
         len({part.pid for part in parts if part.calls or part.open_calls}),
@@ -156,9 +156,9 @@ def _end(part: RegionTotals) -> float:
     return math.inf if part.last_seconds is None or part.open_calls else part.last_seconds
 
 
-def _summarize_metric(totals: MetricTotals) -> MetricSummary:
+def _summarize_metric(totals: MetricTotals) -> Metric:
     finite = totals.logged - totals.not_finite
-    return MetricSummary(
+    return Metric(
         totals.name,
         totals.logged,
         totals.last if math.isfinite(totals.last) else None,

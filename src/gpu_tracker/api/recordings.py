@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 
+from ..analysis.job import combine as combine_values
 from ..analysis.tables import TABLES, make_table
 from ..core.errors import UsageError
 from ..exports import frames
 from ..recording import reader
+from ..recording.find import find_recordings
 from ..reports.build import build
 
 TYPE_CHECKING = False
@@ -15,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
+    from ..analysis.job import Combined
     from ..analysis.summary import Summary
     from ..analysis.tables import Table
     from ..core.model import FrameworkMemory, Gpu, Header, MetricRow, ProcessTotals, RegionTotals, Sample
@@ -29,6 +32,22 @@ def load(path: str | os.PathLike[str]) -> Recording:
     """
     place = os.path.abspath(os.fspath(path))  # the program may go elsewhere before it looks at the samples
     return Recording(reader.load(place), place)
+
+
+def combine(*recordings: str | os.PathLike[str] | Recording) -> Combined:
+    """Recordings of several ranks or hosts as one job: files, directories of them, or what `load` gave.
+
+    Raises `RecordingError` for a file that is damaged: half a rank beside whole ones would mislead.
+    """
+    parts: list[tuple[str, Values]] = []
+    for one in recordings:
+        if isinstance(one, Recording):
+            parts.append((one.path, one._values))  # noqa: SLF001 - our own class
+        else:
+            parts += [(path, reader.load_whole(path)) for path in find_recordings(os.fspath(one))]
+    if not parts:
+        raise UsageError("There is nothing to combine.", "Name recordings or directories of them.")
+    return combine_values(parts)
 
 
 class Recording:

@@ -1,4 +1,4 @@
-"""The front door: what `import gpu_tracker` offers."""
+"""A decorator: every call of a function is tracked."""
 
 from __future__ import annotations
 
@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     _Parameters = ParamSpec("_Parameters")
     _Result = TypeVar("_Result")
     _Function = Callable[_Parameters, _Result]
-
-__all__ = ["Tracker", "track"]
 
 if TYPE_CHECKING:
 

@@ -26,7 +26,7 @@ from .options import Parser
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ..core.observation import Observation, ObservedGpu
+    from ..core.observation import Device, Observation
     from ..live.smi_fields import Field
 
 NAME = "query"
@@ -168,7 +168,7 @@ def _open(path: str | None) -> int:
         raise UsageError(f"Cannot write to {path}: {error.strerror}.") from None
 
 
-def _choose(observation: Observation, which: str | None, *, must_exist: bool) -> tuple[ObservedGpu, ...]:
+def _choose(observation: Observation, which: str | None, *, must_exist: bool) -> tuple[Device, ...]:
     gpus = list_gpus(observation)
     if must_exist and not gpus:
         reasons = [missing.text for vendor in observation.vendors for missing in vendor.missing]
@@ -183,13 +183,13 @@ def _choose(observation: Observation, which: str | None, *, must_exist: bool) ->
     return tuple(observed for observed in gpus if not _names_of(observed).isdisjoint(wanted))
 
 
-def _names_of(observed: ObservedGpu) -> set[str]:
+def _names_of(observed: Device) -> set[str]:
     gpu = observed.gpu
     bus_id = write_bus_id(gpu.bus_id)
     return {str(gpu.ordinal), gpu.uuid, gpu.bus_id, bus_id, bus_id.lower()} - {""}
 
 
-def _make_rows(observation: Observation, gpus: tuple[ObservedGpu, ...], *, of_processes: bool) -> list[Row]:
+def _make_rows(observation: Observation, gpus: tuple[Device, ...], *, of_processes: bool) -> list[Row]:
     count = len(list_gpus(observation))
     if not of_processes:
         return [Row(observation, count, gpu) for gpu in gpus]

@@ -88,35 +88,139 @@ class Observation(NamedTuple):
     holders: tuple[Holder, ...] = ()
 
 
-class ObservedProcess(NamedTuple):
-    """What a process does on one device, and who it is."""
+class DeviceProcess(NamedTuple):
+    """A process that is on a GPU. None: not known, or not shown to this user."""
 
     reading: GpuProcessReading
     holder: Holder
 
-
-class ObservedGpu(NamedTuple):
-    """One device with all that was said about it."""
-
-    gpu: Gpu
-    reading: GpuReading
-    """Empty if it was not read."""
-    details: Mapping[str, float | str]
-    processes: tuple[ObservedProcess, ...]
-    """Who holds most comes first."""
-    reasons: Mapping[str, str]
-    """Figure → why it is not measured."""
+    @property
+    def pid(self) -> int:
+        """Its number."""
+        return self.reading.pid
 
     @property
-    def free_bytes(self) -> int | None:
+    def user(self) -> str | None:
+        """Whose it is."""
+        return self.holder.user
+
+    @property
+    def command(self) -> str | None:
+        """Its arguments in one line, secrets masked."""
+        return self.holder.command_line
+
+    @property
+    def used_bytes(self) -> int | None:
+        """GPU memory that the driver attributes to it."""
+        return self.reading.used_bytes
+
+    @property
+    def utilization_percent(self) -> float | None:
+        """Of the device's compute units."""
+        return self.reading.utilization_percent
+
+    @property
+    def kind(self) -> str:
+        """`compute`, `graphics` or `compute+graphics`."""
+        return self.reading.kind
+
+
+# No tuple: those have an `index` of their own.
+class Device:
+    """A GPU and what it is doing, at one moment. None: not known; 0: measured zero."""
+
+    __slots__ = ("details", "gpu", "processes", "reading", "reasons")
+
+    def __init__(
+        self,
+        gpu: Gpu,
+        reading: GpuReading,
+        details: Mapping[str, float | str],
+        processes: tuple[DeviceProcess, ...],
+        reasons: Mapping[str, str],
+    ) -> None:
+        self.gpu = gpu
+        self.reading = reading
+        """Empty if it was not read."""
+        self.details = details
+        self.processes = processes
+        """Who is on it, who holds most first."""
+        self.reasons = reasons
+        """Figure → why it is not known, in a sentence."""
+
+    def __repr__(self) -> str:
+        return f"<Device {self.index}: {self.name} ({self.uuid})>"
+
+    @property
+    def index(self) -> int:
+        """The number that its vendor's own tool gives it; CUDA may count in another order."""
+        return self.gpu.ordinal
+
+    @property
+    def uuid(self) -> str:
+        """The vendor's name for this very device."""
+        return self.gpu.uuid
+
+    @property
+    def name(self) -> str:
+        """The product's name."""
+        return self.gpu.name
+
+    @property
+    def vendor(self) -> str:
+        """`nvidia`, `amd`, `intel` or `apple`."""
+        return self.gpu.vendor
+
+    @property
+    def memory_total_bytes(self) -> int | None:
+        """What it has."""
+        return self.gpu.memory_bytes
+
+    @property
+    def memory_used_bytes(self) -> int | None:
+        """Held by all processes."""
+        return self.reading.used_bytes
+
+    @property
+    def memory_free_bytes(self) -> int | None:
         """What could still be allocated: neither used nor kept by the driver for itself."""
         total, used = self.gpu.memory_bytes, self.reading.used_bytes
         if total is None or used is None:
             return None
         return max(0, total - used - (self.reading.reserved_bytes or 0))
 
+    @property
+    def utilization_percent(self) -> float | None:
+        """Share of the last moments in which anything ran on it; it does not say how full the device was."""
+        return self.reading.utilization_percent
 
-def list_gpus(observation: Observation) -> tuple[ObservedGpu, ...]:
+    @property
+    def memory_utilization_percent(self) -> float | None:
+        """Share of time in which memory was read or written."""
+        return self.reading.memory_utilization_percent
+
+    @property
+    def temperature_celsius(self) -> float | None:
+        """Of the chip."""
+        return self.reading.temperature_celsius
+
+    @property
+    def power_watts(self) -> float | None:
+        """Drawn now."""
+        return self.reading.power_watts
+
+    @property
+    def sm_clock_mhz(self) -> float | None:
+        """Of the compute units."""
+        return self.reading.sm_clock_mhz
+
+    @property
+    def memory_clock_mhz(self) -> float | None:
+        """Of the memory."""
+        return self.reading.memory_clock_mhz
+
+
+def list_gpus(observation: Observation) -> tuple[Device, ...]:
     """Every device, vendor by vendor, with what belongs to it."""
     holders = {holder.pid: holder for holder in observation.holders}
     return tuple(_join(vendor, gpu, holders) for vendor in observation.vendors for gpu in vendor.gpus)
@@ -137,19 +241,19 @@ def list_notes(observation: Observation) -> tuple[str, ...]:
     return tuple(dict.fromkeys(texts))
 
 
-def _join(vendor: VendorState, gpu: Gpu, holders: Mapping[int, Holder]) -> ObservedGpu:
+def _join(vendor: VendorState, gpu: Gpu, holders: Mapping[int, Holder]) -> Device:
     look = vendor.look or GpuReadings(0.0)
     reading = next((device for device in look.devices if device.uuid == gpu.uuid), None)
     processes = sorted(
         (process for process in look.processes if process.uuid == gpu.uuid),
         key=lambda process: (-(process.used_bytes or 0), process.pid),
     )
-    return ObservedGpu(
+    return Device(
         gpu,
         reading or GpuReading(gpu.uuid, lists_processes=False),
         vendor.details.get(gpu.uuid, {}),
         tuple(
-            ObservedProcess(process, holders.get(process.pid) or Holder(process.pid)) for process in processes
+            DeviceProcess(process, holders.get(process.pid) or Holder(process.pid)) for process in processes
         ),
         {reason.figure: reason.text for reason in vendor.reasons if reason.uuid == gpu.uuid},
     )

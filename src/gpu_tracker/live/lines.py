@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-    from ..core.observation import Observation, ObservedGpu, ObservedProcess
+    from ..core.observation import Device, DeviceProcess, Observation
 
 _MIB = 2**20
 _UNKNOWN = "-"
@@ -66,7 +66,7 @@ def render_object(value: Mapping[str, Any]) -> str:
     return json.dumps(value, separators=(",", ":"))
 
 
-def _device_cells(observed: ObservedGpu) -> list[str]:
+def _device_cells(observed: Device) -> list[str]:
     gpu, reading = observed.gpu, observed.reading
     return [
         str(gpu.ordinal),
@@ -81,18 +81,18 @@ def _device_cells(observed: ObservedGpu) -> list[str]:
     ]
 
 
-def _gpu_object(observed: ObservedGpu, cores: Mapping[int, float]) -> dict[str, Any]:
+def _gpu_object(observed: Device, cores: Mapping[int, float]) -> dict[str, Any]:
     reading = {name: value for name, value in observed.reading._asdict().items() if name != "uuid"}
     return {
         **observed.gpu._asdict(),
         **reading,
-        "free_bytes": observed.free_bytes,
+        "free_bytes": observed.memory_free_bytes,
         "processes": [_process_object(process, cores) for process in observed.processes],
         "reasons": dict(observed.reasons),
     }
 
 
-def _process_object(process: ObservedProcess, cores: Mapping[int, float]) -> dict[str, Any]:
+def _process_object(process: DeviceProcess, cores: Mapping[int, float]) -> dict[str, Any]:
     reading, holder = process.reading, process.holder
     return {
         "pid": reading.pid,

@@ -12,7 +12,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from ..core.observation import Observation, ObservedGpu, ObservedProcess
+    from ..core.observation import Device, DeviceProcess, Observation
 
 _MIB = 2**20
 _UNKNOWN = "-"
@@ -93,7 +93,7 @@ def _machine_line(before: Observation | None, now: Observation) -> tuple[Span, .
     )
 
 
-def _gpu_cells(observed: ObservedGpu) -> list[Span]:
+def _gpu_cells(observed: Device) -> list[Span]:
     gpu, reading = observed.gpu, observed.reading
     used, total = reading.used_bytes, gpu.memory_bytes
     memory_percent = None if used is None or not total else 100 * used / total
@@ -108,7 +108,7 @@ def _gpu_cells(observed: ObservedGpu) -> list[Span]:
     ]
 
 
-def _process_cells(observed: ObservedGpu, process: ObservedProcess, cores: Mapping[int, float]) -> list[Span]:
+def _process_cells(observed: Device, process: DeviceProcess, cores: Mapping[int, float]) -> list[Span]:
     reading, holder = process.reading, process.holder
     busy = cores.get(holder.pid)
     return [

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from typing import TypeAlias
 
-    from ..core.observation import Observation, ObservedGpu, ObservedProcess
+    from ..core.observation import Device, DeviceProcess, Observation
 
     Value: TypeAlias = float | int | str | None
 
@@ -28,8 +28,8 @@ class Row(NamedTuple):
     observation: Observation
     n_gpus: int
     """How many there are."""
-    gpu: ObservedGpu
-    process: ObservedProcess | None = None
+    gpu: Device
+    process: DeviceProcess | None = None
 
 
 class Field(NamedTuple):
@@ -110,7 +110,7 @@ GPU_FIELDS = (
     Field("memory.total", "memory of the device", lambda row: row.gpu.gpu.memory_bytes, "MiB"),
     _reading("reserved_bytes"),
     _reading("used_bytes"),
-    Field("memory.free", "neither used nor kept by the driver", lambda row: row.gpu.free_bytes, "MiB"),
+    Field("memory.free", "neither used nor kept by the driver", lambda row: row.gpu.memory_free_bytes, "MiB"),
     _reading("utilization_percent"),
     _reading("memory_utilization_percent"),
     Field("utilization.encoder", "how busy the video encoder is", unit="%"),

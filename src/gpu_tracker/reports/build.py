@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..analysis.frameworks import FrameworkSummary, summarize_frameworks
-from ..analysis.regions import MetricSummary, RegionSummary, summarize_metrics, summarize_regions
+from ..analysis.regions import Metric, Region, summarize_metrics, summarize_regions
 from ..analysis.summary import Summary, summarize
 from ..core.values import NamedTuple
 
@@ -23,8 +23,8 @@ class Report(NamedTuple):
     notes: tuple[str, ...]
     tracker_cpu_seconds: float | None
     tracker_ram_bytes: int | None
-    regions: tuple[RegionSummary, ...] = ()
-    metrics: tuple[MetricSummary, ...] = ()
+    regions: tuple[Region, ...] = ()
+    metrics: tuple[Metric, ...] = ()
     frameworks: tuple[FrameworkSummary, ...] = ()
 
     def __str__(self) -> str:

@@ -9,7 +9,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ..analysis.regions import MetricSummary, RegionSummary
+    from ..analysis.regions import Metric, Region
 
 MOST_ROWS = 15
 _NAME_CELLS = 40
@@ -20,7 +20,7 @@ def name_region(path: Sequence[str]) -> str:
     return clip(neutralize("/".join(path)), _NAME_CELLS)
 
 
-def tell_regions(regions: Sequence[RegionSummary]) -> list[str]:
+def tell_regions(regions: Sequence[Region]) -> list[str]:
     """Where the time went; nothing if there are no regions. Columns that nothing is known of are left out."""
     if not regions:
         return []
@@ -34,7 +34,7 @@ def tell_regions(regions: Sequence[RegionSummary]) -> list[str]:
     return [*lines, *_tell_rest(len(regions) - len(biggest), "regions")]
 
 
-def tell_metrics(metrics: Sequence[MetricSummary]) -> list[str]:
+def tell_metrics(metrics: Sequence[Metric]) -> list[str]:
     """What the job logged; nothing if it logged nothing."""
     if not metrics:
         return []
@@ -43,7 +43,7 @@ def tell_metrics(metrics: Sequence[MetricSummary]) -> list[str]:
     return [*align(rows), *_tell_rest(len(metrics) - MOST_ROWS, "metrics")]
 
 
-def _region_cells(region: RegionSummary) -> tuple[str, ...]:
+def _region_cells(region: Region) -> tuple[str, ...]:
     unfinished = f" (+{region.open_calls} unfinished)" if region.open_calls else ""
     return (
         name_region(region.path),
@@ -58,7 +58,7 @@ def _region_cells(region: RegionSummary) -> tuple[str, ...]:
     )
 
 
-def _metric_cells(metric: MetricSummary) -> tuple[str, ...]:
+def _metric_cells(metric: Metric) -> tuple[str, ...]:
     return (
         clip(neutralize(metric.name), _NAME_CELLS),
         str(metric.logged),
