@@ -1,4 +1,4 @@
-"""Sentences for the user of a program that has us inside, each said once: a loop over a thousand trackers is told once."""
+"""Warnings for users of the Python API, each shown once per process."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ _said: set[str] = set()
 
 
 def warn_once(text: str) -> None:
-    """Through the program's own logging, which it may silence."""
+    """Log a warning, unless the same one was logged before. The program may silence its logging."""
     if text in _said:
         return
     try:
         import logging
     except OSError:
-        return  # a program without a free descriptor cannot even import
+        return  # no free file descriptor to import with
     _said.add(text)
     logging.getLogger("gpu_tracker").warning("%s", text)
