@@ -214,6 +214,6 @@ def test_notes_say_what_weakens_the_figures() -> None:
 
     assert "Memory shared between recordings is not known" in notes
     assert "Incomplete (killed or still running): 1." in notes
-    assert "taken to have begun with the first" in notes
-    assert "Not all of these ran at the same time." in notes
+    assert "taken to have started with the first" in notes
+    assert "These did not all run at the same time." in notes
     assert join(undated).seconds == 10.0

@@ -62,7 +62,7 @@ def test_what_cannot_be_done_is_one_sentence(command_line: str, tmp_path: Path) 
         ((path, "-o", tmp_path / "y.json", "--layout", "tracking"), "Invalid file name"),
         ((path, "-o", tmp_path / "y.csv", "--layout", "tracking", "--table", "regions"), "has no tables"),
         ((path, "-o", tmp_path / "y.csv", "--layout", "tracking", "--ru", "GB"), "not a valid RAM unit"),
-        ((path, "-o", tmp_path / "there.csv"), "exists already"),
+        ((path, "-o", tmp_path / "there.csv"), "already exists"),
         ((path, "-o", tmp_path / "z.json", "--overwrite"), "is the recording itself"),
         ((tmp_path / "none", "-o", tmp_path / "y.csv"), "No such file"),
     ):

@@ -98,7 +98,7 @@ def test_the_environment_may_choose_the_process_source(monkeypatch: pytest.Monke
     monkeypatch.setenv("GPU_TRACKER_SOURCE", "portable")
     assert read_process_source() == "portable"
     monkeypatch.setenv("GPU_TRACKER_SOURCE", "tarot")
-    with pytest.raises(ValueError, match="names no process source"):
+    with pytest.raises(ValueError, match="GPU_TRACKER_SOURCE=tarot is not a valid process source"):
         read_process_source()
 
 

@@ -270,9 +270,9 @@ def test_what_is_there_is_replaced_only_if_asked(tmp_path: Path) -> None:
     path = tmp_path / "x.csv"
     path.write_text("before")
     for place, reason in (
-        (str(path), "exists already"),
+        (str(path), "already exists"),
         (str(tmp_path), "directory"),
-        ("/dev/null", "no ordinary file"),
+        ("/dev/null", "not a regular file"),
         (str(tmp_path / "none" / "x.csv"), "No such file"),
     ):
         with pytest.raises(UsageError, match=reason), drafted(place, may_replace=False):

@@ -118,7 +118,7 @@ def test_a_cell_stays_one_cell() -> None:
 )
 def test_an_unknown_field_is_refused_with_its_neighbours(name: str, hint: str) -> None:
     """In one sentence."""
-    with pytest.raises(UsageError, match="is not known") as caught:
+    with pytest.raises(UsageError, match="Unknown field") as caught:
         find_fields(name, GPU_FIELDS)
 
     assert hint in str(caught.value)

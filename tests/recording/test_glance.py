@@ -150,14 +150,14 @@ def test_holes_without_end_are_not_read(path: Path) -> None:
         os.truncate(path, 50 * 10**9)
         with path.open("ab") as file:
             file.write(rest)
-        with pytest.raises(RecordingError, match="is damaged: it has a line of more than 8 MiB"):
+        with pytest.raises(RecordingError, match="is damaged: a line is longer than 8 MiB"):
             glance(str(path))
 
 
 def test_what_is_no_file_is_refused_at_once(tmp_path: Path) -> None:
     """A pipe that nobody writes to would keep us for ever."""
     os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(RecordingError, match="no file that can be read twice"):
+    with pytest.raises(RecordingError, match="it is not a regular file"):
         glance(str(tmp_path / "pipe"))
 
 

@@ -46,7 +46,7 @@ def test_cut_at_every_byte_of_its_last_4_kilobytes_it_loads_and_says_so(tmp_path
     for length in range(max(header_length, len(content) - 4096), len(content) - 1):
         path.write_bytes(content[:length])
         assert look_at_everything(path) == []
-        assert "no closing line" in build(load(str(path))).notes[-1]
+        assert "The recording was cut off at " in build(load(str(path))).notes[-1]
 
 
 @pytest.mark.parametrize(
@@ -123,7 +123,7 @@ def test_a_line_of_100_megabytes_costs_no_memory(tmp_path: Path) -> None:
         file.truncate(len(content) + 50 * 10**6)
     assert look_at_everything(path) == []
     path.write_bytes(b"{" * 9 * 2**20)
-    with pytest.raises(RecordingError, match="is not a recording"):
+    with pytest.raises(RecordingError, match="is not a gpu-tracker recording"):
         load(str(path))
 
 
@@ -146,7 +146,7 @@ def test_a_thousand_damaged_lines_are_a_few_sentences(tmp_path: Path) -> None:
     problems = load(str(path)).problems
 
     assert len(problems) == 11
-    assert problems[-1] == "The same is true of 990 more lines of it."
+    assert problems[-1] == "990 more lines are damaged too."
 
 
 def test_many_shapes_do_not_fill_the_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -198,8 +198,8 @@ def test_what_is_no_file_is_refused_at_once(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     for place, reason in (
         (tmp_path, "it is a directory"),
-        (tmp_path / "pipe", "no file that can be read twice"),
-        ("/dev/zero", "no file that can be read twice"),
+        (tmp_path / "pipe", "it is not a regular file"),
+        ("/dev/zero", "it is not a regular file"),
         ("a\0b", "null"),
         ("x" * 5000, "name too long"),
     ):
@@ -243,7 +243,7 @@ def test_a_file_of_nothing_but_damage_does_not_fill_the_memory(
     assert isinstance(noted, damage.Damage)
     noted.note(1)  # somebody looks at an early line once more
 
-    assert recording.problems[-1] == "The same is true of 990 more lines of it."
+    assert recording.problems[-1] == "990 more lines are damaged too."
 
 
 def test_a_region_without_a_name_is_none(tmp_path: Path) -> None:
@@ -259,5 +259,5 @@ def test_a_header_alone_that_is_damaged_is_told(tmp_path: Path) -> None:
     """It is not empty."""
     path = tmp_path / "x.jsonl"
     path.write_bytes(b'{"header":{"version":1,\n')
-    with pytest.raises(RecordingError, match="has no whole header"):
+    with pytest.raises(RecordingError, match="has no complete header"):
         load(str(path))

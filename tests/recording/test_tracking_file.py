@@ -294,7 +294,7 @@ def test_names_and_places_are_checked_beforehand(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r'Valid file extensions are "\.csv" and "\.sqlite"'):
         check_tracking_path("x.txt")
     create_tracking_file(str(tmp_path / "x.csv"))
-    with pytest.raises(UsageError, match="exists already"):
+    with pytest.raises(UsageError, match="already exists"):
         check_tracking_path(str(tmp_path / "x.csv"))
     with pytest.raises(UsageError, match="No such file"):
         tracking_file.create_tracking_file(str(tmp_path / "none" / "x.csv"))

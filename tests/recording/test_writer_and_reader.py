@@ -92,9 +92,9 @@ def test_a_damaged_line_in_the_middle_is_said_and_left_out(path: Path) -> None:
     ("content", "sentence"),
     [
         (b"", "is empty"),
-        (b"hello\n", "is not a recording"),
-        (b'{"sample":{}}\n', "is not a recording"),
-        (b"[1]\n", "is not a recording"),
+        (b"hello\n", "is not a gpu-tracker recording"),
+        (b'{"sample":{}}\n', "is not a gpu-tracker recording"),
+        (b"[1]\n", "is not a gpu-tracker recording"),
         (b'{"header":{"version":99}}\n', "version 99"),
     ],
 )
@@ -130,7 +130,7 @@ def test_a_header_that_was_torn_by_a_full_disk_is_followed_by_a_whole_one(path: 
 
 def test_a_recording_never_overwrites_another(path: Path) -> None:
     """Nor is one begun where nothing can be written."""
-    with pytest.raises(UsageError, match="exists already"):
+    with pytest.raises(UsageError, match="already exists"):
         create(str(path), ("job",), 1)
     with pytest.raises(UsageError, match="Not a directory"):
         create(str(path / "below"), ("job",), 1)
