@@ -60,7 +60,7 @@ def test_what_cannot_be_done_is_one_sentence(command_line: str, tmp_path: Path) 
         ((path, "-o", tmp_path / "y.csv", "--table", "steps"), "is not a table"),
         ((path, "-o", tmp_path / "y.csv", "--layout", "round"), "is not a layout"),
         ((path, "-o", tmp_path / "y.json", "--layout", "tracking"), "Invalid file name"),
-        ((path, "-o", tmp_path / "y.csv", "--layout", "tracking", "--table", "regions"), "has no tables"),
+        ((path, "-o", tmp_path / "y.csv", "--layout", "tracking", "--table", "regions"), "has only one table"),
         ((path, "-o", tmp_path / "y.csv", "--layout", "tracking", "--ru", "GB"), "not a valid RAM unit"),
         ((path, "-o", tmp_path / "there.csv"), "exists already"),
         ((path, "-o", tmp_path / "z.json", "--overwrite"), "is the recording itself"),

@@ -1,4 +1,4 @@
-"""The tracker: start, stop, and the figures in between. One tracker makes one recording at a time."""
+"""`Tracker`: start, stop, and the figures in between. One tracker makes one recording at a time."""
 
 from __future__ import annotations
 
@@ -150,7 +150,7 @@ class Tracker:
             raise RuntimeError("Cannot stop tracking when tracking has already stopped.")
         at_nanoseconds = time.monotonic_ns()
         if self._session.owner_pid != os.getpid():
-            # A forked child leaves the block: the tracking is its parent's.
+            # A forked child left the block: the session is its parent's.
             self.state = Tracker.State.STOPPED
             return
         self._session.close_mailbox()
@@ -180,7 +180,7 @@ class Tracker:
 
     @property
     def resource_usage(self) -> ResourceUsage | None:
-        """What has been used so far; after `stop()`, altogether. None before `start()`."""
+        """The usage so far; after `stop()`, of the whole run. None before `start()`."""
         report = self.report
         if report is None:
             return None
@@ -206,7 +206,7 @@ class Tracker:
 
     @property
     def report(self) -> Report | None:
-        """All there is to say, not only what the paper's result classes hold."""
+        """The full report, beyond the paper's result classes."""
         recording = self._recording
         if self.state is Tracker.State.STARTED and self._session is not None:
             recording = self._session.look()
@@ -222,12 +222,12 @@ class Tracker:
         return None if self._session is None else self._session.recording_path
 
     def region(self, name: str, *, exact_peak: bool = False) -> region:
-        """A named stretch of what is tracked: a `with` block, or a decorator."""
+        """A named part of what is tracked: a `with` block or a decorator."""
         return region(name, exact_peak=exact_peak)
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What could not be measured or went wrong, a sentence each."""
+        """What could not be measured or went wrong, one sentence each."""
         report = self.report
         return report.notes if report else ()
 
@@ -248,8 +248,8 @@ class Tracker:
 
 
 def __getattr__(name: str) -> object:
-    """The paper's classes are found here too; they are loaded only when a result is looked at."""
-    # `from .tracker import Tracker` asks for `__path__` first: that must not load anything.
+    """The paper's classes are available here too, and loaded on first use."""
+    # `from .tracker import Tracker` asks for `__path__` first: it must not load anything.
     if not name.startswith("_"):
         from . import usage
 
@@ -259,7 +259,7 @@ def __getattr__(name: str) -> object:
 
 
 def _read_own_figures() -> RootFigures:
-    """This process's own counters, finer than anybody else can read them."""
+    """This process's own counters, finer than they can be read from outside."""
     import resource
 
     children = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -272,7 +272,7 @@ def _read_own_figures() -> RootFigures:
 
 
 def _read_final_figures(before: RootFigures, samplers_seconds: float) -> RootFigures:
-    """The same at the end, without what is not the job's: other trackers' samplers, and old peaks."""
+    """The same at the end, without other trackers' samplers and old peaks."""
     after = _read_own_figures()
     own_peak = read_own_peak_bytes()
     # A child starts with the high-water mark of whoever spawned it, so only what is above our own, also

@@ -1,7 +1,7 @@
-"""The command that is being tracked: started as a shell would, signalled as if we were not there, and waited for.
+"""The tracked command: started as a shell would, signalled as if we were not there, and waited for.
 
-The job stays in our process group and session, so the terminal, mpirun and Slurm reach it as they always do;
-what reaches only us is passed on.
+The job stays in our process group and session, so the terminal, mpirun and Slurm reach it as usual; signals that
+reach only us are forwarded.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class Job:
     def __init__(self, arguments: list[str]) -> None:
         self._libc = ctypes.CDLL(None) if sys.platform == "linux" else None
         if self._libc is not None:
-            # Orphans of the job come back to us instead of leaving for init.
+            # Orphans of the job become our children instead of init's.
             self._libc.prctl(_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
         # A job may run under a parent that ignores SIGCHLD; then nothing could be waited for.
         self._child_handler = signal.signal(signal.SIGCHLD, signal.SIG_DFL)
@@ -280,5 +280,6 @@ def _is_sampler(pid: int) -> bool:
 
 def _explain(number: int, command: str) -> CannotStartError:
     if number == errno.ENOENT:
-        return CannotStartError(f'Command not found: "{command}"', NOT_FOUND)
+        hint = " Leave out the quotes, or use `sh -c`." if " " in command else ""
+        return CannotStartError(f'Command not found: "{command}".{hint}', NOT_FOUND)
     return CannotStartError(f'Cannot run "{command}": {os.strerror(number)}', NOT_EXECUTABLE)
