@@ -143,10 +143,14 @@ def test_a_signal_leaves_no_draft(
 
 
 def make_long(path: Path) -> Path:
-    """A recording that takes a while to write."""
+    """A recording that takes a while to export: one sample again and again, each a second later."""
     with Made(path) as writer:
-        for second in range(100_000):
-            writer.write_sample(plain_sample(float(second)))
+        writer.write_sample(plain_sample(0.0))
+    first = path.read_text().splitlines()[1]
+    assert '"at":0.0' in first.replace(" ", "")
+    before, _, after = first.partition("0.0")
+    with path.open("a", encoding="ascii") as file:
+        file.writelines(f"{before}{second}.0{after}\n" for second in range(1, 100_000))
     return path
 
 

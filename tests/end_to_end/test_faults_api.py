@@ -315,9 +315,10 @@ def test_a_job_sees_no_children_but_its_own(scene: Scene, way: str) -> None:
     assert outcome.figures["children"] == []
 
 
-def test_trackers_in_threads_do_not_wait_for_each_other(scene: Scene) -> None:
+@pytest.mark.repeats(few=10, soak=50)
+def test_trackers_in_threads_do_not_wait_for_each_other(scene: Scene, repeats: int) -> None:
     """Trackers that start and stop in several threads at the same moment never hang."""
-    assert run_both(scene, "threads", 20).stdout == "done\n"
+    assert run_both(scene, "threads", repeats).stdout == "done\n"
 
 
 @needs_root
@@ -820,10 +821,10 @@ def test_only_the_monotonic_clock_is_used_for_measuring() -> None:
         ("sampler/loop.py", "strftime"),
         ("recording/writer.py", "strftime"),
         ("cli/ls.py", "time"),
-        ("sampler/observe.py", "time"),
-        ("sources/nvml.py", "time"),
-        ("reports/moment.py", "localtime"),
-        ("reports/moment.py", "strftime"),
+        ("sampler/observer.py", "time"),
+        ("sources/gpu/nvml.py", "time"),
+        ("core/moments.py", "localtime"),
+        ("core/moments.py", "strftime"),
     }
 
 

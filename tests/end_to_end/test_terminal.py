@@ -38,7 +38,6 @@ pytestmark = [
 
 CTRL_C, CTRL_D, CTRL_Z, CTRL_BACKSLASH = "\x03", "\x04", "\x1a", "\x1c"
 PROMPT = "prompt> "
-CYCLES = 8
 SHELL = ["bash", "--norc", "--noprofile", "--noediting", "-i"]
 
 
@@ -191,12 +190,13 @@ def test_ctrl_c_ends_a_job_that_does_not_expect_it(shell: Terminal) -> None:
     finish(shell, 130)
 
 
-def test_ctrl_z_stops_both_and_fg_continues_both(shell: Terminal, scene: Scene) -> None:
+@pytest.mark.repeats(few=3, soak=50)
+def test_ctrl_z_stops_both_and_fg_continues_both(shell: Terminal, scene: Scene, repeats: int) -> None:
     """Ctrl-Z stops job and wrapper and gives the prompt back; `fg` continues the job, by one SIGCONT."""
     shell.type(command(*workload("signals", "SIGCONT")) + "\n")
     shell.expect("\nready\n")
     wrapper, job = find(scene, "signals")
-    for _ in range(CYCLES):  # signals that come together can be met in any order
+    for _ in range(repeats):  # signals that come together can be met in any order
         shell.type(CTRL_Z)
         shell.expect("Stopped")
         shell.expect(PROMPT)
@@ -210,7 +210,7 @@ def test_ctrl_z_stops_both_and_fg_continues_both(shell: Terminal, scene: Scene) 
     shell.expect("exit code 5\n")
     shell.expect(PROMPT)
     screen = finish(shell, 5)
-    assert count_lines(screen, "SIGCONT") == CYCLES
+    assert count_lines(screen, "SIGCONT") == repeats
 
 
 @pytest.mark.parametrize("name", ["TSTP", "STOP"])
