@@ -803,6 +803,25 @@ def test_attach_ends_with_an_interrupt_and_leaves_the_process_alone(
     assert scene.finish(other, "").returncode == 0
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_attach_goes_on_ignoring_what_it_was_told_to_ignore(scene: Scene, number: signal.Signals) -> None:
+    """Under nohup or in the background of a script no interrupt and no hangup ends it; the end of the process does."""
+    other = scene.start(workload("busy", 0.2, 20), stdin=subprocess.PIPE)
+    scene.read_line(other)
+    name = number.name.removeprefix("SIG")
+    attach = tracker("attach", other.pid, "--st", "0.1", "--no-record")
+    attached = scene.start(["sh", "-c", f"trap '' {name}; exec \"$@\"", "sh", *attach])
+    scene.wait_for_sampler()
+    time.sleep(0.3)
+    attached.send_signal(number)
+    time.sleep(0.2)
+    assert attached.poll() is None
+    scene.finish(other, "")
+    outcome = scene.finish(attached)
+    assert outcome.returncode == 0, outcome.stderr
+    check_summary(outcome.stderr, 0.0)
+
+
 @pytest.mark.parametrize("pid", ["0", "-1", "abc", "4194305", "99999999999999999999"])
 def test_attach_refuses_what_is_no_process(scene: Scene, pid: str) -> None:
     """What is no process is refused in one sentence."""
