@@ -28,7 +28,7 @@ _BASH = shutil.which("bash")
         ("-e", "steady 2"),
         ("run", "pulsed 4"),
         ("-e", "busy_threads 2 1"),
-        ("run", "short_children 200 0.02"),
+        ("run", "short_children 100 0.02"),
         ("-e", "workers 2 1 end"),
     ],
 )

@@ -58,7 +58,7 @@ def scene(tmp_path: Path) -> Iterator[Scene]:
 
 @pytest.fixture(autouse=True)
 def _nothing_is_left_behind(scene: Scene) -> Iterator[None]:
-    """No process of any kind outlives its test by more than two seconds."""
+    """No process of any kind outlives its test by more than a moment."""
     yield
     assert not scene.wait_until_alone()
 
@@ -275,7 +275,7 @@ def test_a_child_that_outlives_its_parent_does_not_keep_the_sampler(scene: Scene
     outcome = scene.run_workload("forks", way)
     assert outcome.returncode == (-signal.SIGKILL if way.endswith("killed") else 0), outcome.stderr
     child = outcome.told[0]["child"]
-    wait_until(lambda: set(scene.processes()) <= {child}, "only the child is left", seconds=2)
+    wait_until(lambda: set(scene.processes()) <= {child}, "only the child is left")
     assert read_state(child) is not None
     os.kill(child, signal.SIGKILL)
     if not way.endswith("killed"):

@@ -119,7 +119,7 @@ def scene(tmp_path: Path) -> Iterator[Scene]:
 
 @pytest.fixture(autouse=True)
 def _nothing_is_left_behind(scene: Scene) -> Iterator[None]:
-    """No process of any kind outlives its test by more than two seconds."""
+    """No process of any kind outlives its test by more than a moment."""
     yield
     assert not scene.wait_until_alone()
 
@@ -254,7 +254,7 @@ def test_a_stopped_job_can_be_killed_from_the_shell(shell: Terminal, scene: Scen
     shell.expect(PROMPT)
     shell.type("kill %1\n")
     shell.expect(f"killed by signal {signal.SIGTERM.value}\n")
-    wait_until(lambda: len(scene.processes()) == 1, "only the shell is left", seconds=2)
+    wait_until(lambda: len(scene.processes()) == 1, "only the shell is left")
     # Twice: bash itself may take a job that it has stopped and killed for a stopped one, tracked or not.
     shell.type("exit 0\nexit 0\n")
     assert shell.process.wait(timeout=15) == 0
