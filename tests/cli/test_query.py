@@ -148,7 +148,10 @@ def test_devices_are_chosen_by_any_of_their_names(run: Run) -> None:
         (["--count", "0"], "--count of '0' is not a whole number"),
         (["--timeout", "nan"], "--timeout of nan is invalid."),
         (["-f", "/nowhere/file"], "Cannot write to /nowhere/file"),
-        (["--fields", "index", "--process-fields", "pid"], "GPUs and processes cannot be queried at the same time."),
+        (
+            ["--fields", "index", "--process-fields", "pid"],
+            "GPUs and processes cannot be queried at the same time.",
+        ),
     ],
 )
 def test_nonsense_is_refused_in_one_sentence(run: Run, arguments: list[str], sentence: str) -> None:

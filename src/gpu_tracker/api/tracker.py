@@ -10,7 +10,7 @@ from ..core.config import Settings, check, check_gpu_uuids, check_gpu_vendors, c
 from ..core.model import Known, RootFigures
 from ..core.notices import warn_once
 from ..instrument.high_water import find_kept_bytes
-from ..sampler.handle.process import reaped_cpu_seconds
+from ..sampler.handle import process
 from ..sampler.handle.wire import Start
 from ..sources.platform import find_peak_bytes, read_own_peak_bytes
 from ..sources.processes import exists
@@ -135,11 +135,12 @@ class Tracker:
         wishes = Wishes(self._record, tracking_file=self.tracking_file)
         self._session = session = Session(self._find_target(), self._settings, wishes, self._warn)
         session.prepare()
-        self._samplers_seconds = reaped_cpu_seconds()
-        self._before = _read_own_figures()
         is_ours = self._other_pid is None
         pid = os.getpid() if self._other_pid is None else self._other_pid
-        session.begin(Start(pid, time.monotonic_ns(), self._before[:2] if is_ours else None))
+        with process.reaping:
+            self._samplers_seconds = process.reaped_cpu_seconds()
+            self._before = _read_own_figures()
+            session.begin(Start(pid, time.monotonic_ns(), self._before[:2] if is_ours else None))
         self.state = Tracker.State.STARTED
 
     def stop(self) -> None:
@@ -156,8 +157,10 @@ class Tracker:
         self._session.close_mailbox()
         known = None
         if self._other_pid is None:
-            samplers = reaped_cpu_seconds() - self._samplers_seconds
-            known = Known(at_nanoseconds, self._before, _read_final_figures(self._before, samplers))
+            with process.reaping:
+                samplers = process.reaped_cpu_seconds() - self._samplers_seconds
+                after = _read_final_figures(self._before, samplers)
+            known = Known(at_nanoseconds, self._before, after)
         self._recording = self._session.stop(
             at_nanoseconds, known, attempts=self.n_join_attempts, timeout_seconds=self.join_timeout
         )

@@ -50,7 +50,8 @@ def main(arguments: list[str], sampler: SamplerProcess | None) -> int:
     # An interrupt is the normal end: it must not raise in the middle of something.
     wake_reading, wake_writing = os.pipe()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, lambda *_: os.write(wake_writing, b"!") and None)
+        if signal.getsignal(number) is not signal.SIG_IGN:  # nohup, or a job in the background
+            signal.signal(number, lambda *_: os.write(wake_writing, b"!") and None)
     session.begin(Start(pid, time.monotonic_ns(), None))
     select.select([session.replies_fd, wake_reading], [], [])
     recording = session.stop(time.monotonic_ns(), None)
