@@ -12,7 +12,7 @@ FRAMEWORKS := $(if $(filter frameworks,$(WITH)),$(VENV)/.frameworks)
 TOOLS_OF_OTHERS := $(if $(filter tools,$(WITH)),$(VENV)/.real-tools)
 
 # Most tests wait for processes: more of them than there are cores can do so at once.
-WORKERS ?= 6
+WORKERS ?= 4
 PYTEST = REAL_GPU_TOOLS=$(abspath $(VENV))/real-tools $(BIN)/pytest
 PARALLEL = --numprocesses=$(WORKERS) --dist=worksteal
 
