@@ -35,7 +35,7 @@ def test_a_glance_tells_what_reading_tells(path: Path) -> None:
         assert tuple(getattr(seen, part)) == tuple(getattr(whole, part))
 
 
-@pytest.mark.no_cover
+@pytest.mark.uncovered
 def test_any_prefix_tells_the_same_as_reading(path: Path) -> None:
     """Cut at every byte: time, CPU time and peaks so far, or a refusal."""
     content = path.read_bytes()

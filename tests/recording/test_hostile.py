@@ -39,7 +39,7 @@ def look_at_everything(path: Path) -> list[str]:
     return list(recording.problems)
 
 
-@pytest.mark.no_cover
+@pytest.mark.uncovered
 def test_cut_at_every_byte_of_its_last_4_kilobytes_it_loads_and_says_so(tmp_path: Path) -> None:
     """What is missing is what came after, and the report says from when."""
     path = make_full(tmp_path / "x.jsonl")
