@@ -11,7 +11,12 @@ WITH   ?=
 FRAMEWORKS := $(if $(filter frameworks,$(WITH)),$(VENV)/.frameworks)
 TOOLS_OF_OTHERS := $(if $(filter tools,$(WITH)),$(VENV)/.real-tools)
 
-.PHONY: help demo test test-all test-oldest test-here check bench clean
+# Most tests wait for processes: more of them than there are cores can do so at once.
+WORKERS ?= 4
+PYTEST = REAL_GPU_TOOLS=$(abspath $(VENV))/real-tools $(BIN)/pytest
+PARALLEL = --numprocesses=$(WORKERS) --dist=worksteal
+
+.PHONY: help demo test soak test-all test-oldest test-here check bench clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
@@ -21,10 +26,14 @@ demo: $(PACKAGE)  ## track a small training run, print its summary and where the
 
 test: check $(FRAMEWORKS) $(TOOLS_OF_OTHERS)  ## everything; WITH="frameworks tools" also asks PyTorch, JAX, TensorFlow, rocm-smi, gputop
 	$(BIN)/coverage erase
-	# These tests kill, starve and race real processes: what fails while the machine is busy must fail again alone.
-	export REAL_GPU_TOOLS=$(abspath $(VENV))/real-tools; \
-	$(BIN)/coverage run -m pytest || $(BIN)/coverage run --append -m pytest --last-failed --last-failed-no-failures none
+	$(PYTEST) -m "not serial" $(PARALLEL) --coverage
+	$(PYTEST) -m serial --coverage
+	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report --include="$$($(BIN)/python tests/tools/list_pure.py)" --fail-under=100
+
+soak: check  ## what can go wrong once in many times, many times
+	$(PYTEST) -m "repeats and not serial" --soak $(PARALLEL)
+	$(PYTEST) -m "repeats and serial" --soak
 
 # A part of the tests for the three targets below, as pytest takes it: TESTS=tests/cli
 TESTS  ?=
@@ -36,7 +45,8 @@ test-oldest:  ## the tests with the oldest Python here and the oldest dependenci
 	$(PYTHON) tests/tools/every_python.py --oldest
 
 test-here: $(PACKAGE) $(TOOLS)
-	$(BIN)/python -m pytest $(TESTS)
+	$(PYTEST) -m "not serial" $(PARALLEL) $(TESTS)
+	$(PYTEST) -m serial $(TESTS) || test $$? = 5  # a part of the tests may have none
 
 check: $(PACKAGE) $(TOOLS)  ## ruff, mypy --strict
 	$(BIN)/ruff format --check .
@@ -67,4 +77,4 @@ $(VENV)/.real-tools: | $(TOOLS)
 	-sh tests/tools/fetch_real_tools.sh $(VENV)/real-tools >/dev/null && touch $@
 
 clean:  ## back to a fresh clone
-	rm -rf .venv .venv-* build dist .coverage .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv .venv-* build dist .coverage* .mypy_cache .ruff_cache .pytest_cache .hypothesis

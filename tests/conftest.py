@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import sys
 import sysconfig
 import time
@@ -11,16 +12,30 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
+from covering import Covering
 from nvml_simulator import build
 
+TESTS = Path(__file__).parent
 SAMPLER_NAME = "gpu-tracker-smp"
-WORKLOADS = Path(__file__).parent / "end_to_end" / "workloads"
+# Tests of values, and of files that hold them: they start nothing that could stay.
+PURE_FOLDERS = {"accounts", "analysis", "core", "exports", "live", "recording", "reports"}
+# Long enough for a busy machine; whoever stays longer stays for ever.
+MOMENT_SECONDS = 15
+# What shells and `nohup` have a job in the background ignore.
+IGNORED_IN_THE_BACKGROUND = (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP)
 
 
-# Inherited by everything the tests start, so that two test runs on one machine do not see each other's.
+# Inherited by everything the tests start, so that two test runs on one machine, and the workers of one, do not see each
+# other's.
 MARK = f"TEST_SESSION_OF_GPU_TRACKER={os.getpid()}"
 os.environ.__setitem__(*MARK.split("="))
+
+
+# How long an example takes is the machine's affair.
+settings.register_profile("no deadline", deadline=None)
+settings.load_profile("no deadline")
 
 
 def running_samplers() -> set[int]:
@@ -42,15 +57,53 @@ def running_samplers() -> set[int]:
 
 
 @pytest.fixture(autouse=True)
-def _nothing_is_left_behind() -> Iterator[None]:
-    """No sampler outlives its test by more than two seconds, no descriptor stays open."""
-    samplers, descriptors = running_samplers(), len(os.listdir("/proc/self/fd"))
+def _nothing_is_left_behind(request: pytest.FixtureRequest) -> Iterator[None]:
+    """No sampler outlives its test by more than a moment, no descriptor stays open."""
+    starts_processes = request.path.relative_to(TESTS).parts[0] not in PURE_FOLDERS
+    samplers = running_samplers() if starts_processes else set()
+    descriptors = len(os.listdir("/proc/self/fd"))
     yield
-    deadline = time.monotonic() + 2
-    while (left := running_samplers() - samplers) and time.monotonic() < deadline:
+    deadline = time.monotonic() + MOMENT_SECONDS
+    while starts_processes and (left := running_samplers() - samplers):
+        assert time.monotonic() < deadline, f"samplers left behind: {left}"
         time.sleep(0.02)
-    assert not left, f"samplers left behind: {left}"
     assert len(os.listdir("/proc/self/fd")) <= descriptors
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _children_heed_signals() -> None:
+    """What a test starts does by default what signals ask for, also if the tests run in the background.
+
+    A program that was told to ignore a signal has all its children ignore it. One that has a handler does not: so the
+    tests go on ignoring it by a handler that does nothing.
+    """
+    for number in IGNORED_IN_THE_BACKGROUND:
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, lambda *_: None)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """How thorough to be."""
+    parser.addoption("--coverage", action="store_true", help="measure which lines are run")
+    parser.addoption(
+        "--soak", action="store_true", help="repeat what can fail once in many times, many times"
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Before anything of ours is imported, and not in a process that only hands out tests to workers."""
+    if config.getoption("--coverage") and not config.getoption("numprocesses"):
+        config.pluginmanager.register(Covering())
+
+
+@pytest.fixture
+def repeats(request: pytest.FixtureRequest) -> int:
+    """How often the test does the same again: few times, or with --soak as many as its mark says."""
+    (mark,) = request.node.iter_markers("repeats")
+    is_soak: bool = request.config.getoption("--soak")
+    few: int = mark.kwargs["few"]
+    soak: int = mark.kwargs["soak"]
+    return soak if is_soak else few
 
 
 @pytest.fixture(scope="session")

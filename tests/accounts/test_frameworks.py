@@ -96,6 +96,18 @@ def test_a_process_that_has_said_its_last_word_stands_still() -> None:
     assert (memory.split_others_bytes, memory.split_free_bytes) == (None, None)
 
 
+@pytest.mark.parametrize("name", ["0", ""], ids=["named", "nameless"])
+def test_a_last_word_that_came_before_its_device_was_found_counts(name: str) -> None:
+    """A job may be over before the driver has told its devices."""
+    account = FrameworkAccount()
+    account.take(FrameworkNote(1.0, PID, True, (reading(600, 1000, uuid=name),)))
+    account.add_gpu(gpu())
+    account.take_gpus(look(1.5, 1400))
+    (memory,) = account.list_memory()
+
+    assert (memory.uuid, memory.split_process_bytes) == ("GPU-0", 1400 * MB)
+
+
 def test_the_fullest_moment_is_told() -> None:
     """Not the last one."""
     full = ((1.0, reading(900, 1000)), look(1.5, 1400), (2.0, reading(900, 1000)))

@@ -68,7 +68,7 @@ def test_requests_that_make_no_sense_are_refused(runs: Path, tmp_path: Path) -> 
     (tmp_path / "empty").mkdir()
     report = gput.compare(runs / "before")
 
-    with pytest.raises(UsageError, match="There is nothing to compare"):
+    with pytest.raises(UsageError, match="Nothing to compare"):
         gput.compare()
     with pytest.raises(UsageError, match="There are 1 groups, and 2 names"):
         gput.compare(runs / "before", names=["a", "b"])

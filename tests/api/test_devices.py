@@ -53,16 +53,17 @@ def run(hardware: Simulator, body: str, **environment: str) -> tuple[dict[str, A
 
 def test_a_device_tells_what_it_is_and_does(hardware: Simulator) -> None:
     """Bytes, percent, watts and degrees, with who is on it."""
-    pid = os.getpid()
-    hardware.set_process(0, pid, 1234 * MIB, sm_percent=33)
-    hardware.set_utilization(0, 55, 12)
-    told, said = run(
-        hardware,
+    body = (
         "(gpu,) = gput.gpus()\n"
         "public = lambda value: {name: getattr(value, name) for name in dir(type(value))\n"
         "    if isinstance(getattr(type(value), name), property)}\n"
-        "told = {**public(gpu), 'processes': [*map(public, gpu.processes)], 'reasons': gpu.reasons}",
+        "told = {**public(gpu), 'processes': [*map(public, gpu.processes)], 'reasons': gpu.reasons}"
     )
+    with subprocess.Popen(["sleep", "60"]) as occupant:
+        hardware.set_process(0, occupant.pid, 1234 * MIB, sm_percent=33)
+        hardware.set_utilization(0, 55, 12)
+        told, said = run(hardware, body)
+        occupant.kill()
     gpu = told["told"]
     (process,) = gpu.pop("processes")
 
@@ -82,8 +83,8 @@ def test_a_device_tells_what_it_is_and_does(hardware: Simulator) -> None:
         "memory_clock_mhz": 1215,
         "reasons": {},
     }
-    assert (process["pid"], process["used_bytes"], process["utilization_percent"]) == (pid, 1234 * MIB, 33.0)
-    assert "pytest" in process["command"]
+    assert (process["pid"], process["command"]) == (occupant.pid, "sleep 60")
+    assert (process["used_bytes"], process["utilization_percent"]) == (1234 * MIB, 33.0)
     assert said == ""
 
 

@@ -437,7 +437,7 @@ with gput.Tracker(record="x.jsonl", disable_logs=True):
 
     assert done.stdout == 'A region needs a name: @gput.region("name").\n'
     assert done.stderr.splitlines() == [
-        f"gput.log: {name} of type {kind} is no number and is left out."
+        f"gput.log: {name} is ignored: {kind} is not a number."
         for name, kind in (("loss", "str"), ("lr", "NoneType"), ("step", "str"))
     ]
     assert [(row.step, row.values) for row in recording.metrics] == [(None, {"accuracy": 0.5})] * 2

@@ -60,7 +60,10 @@ def test_what_cannot_be_done_is_one_sentence(command_line: str, tmp_path: Path) 
         ((path, "-o", tmp_path / "y.csv", "--table", "steps"), "is not a table"),
         ((path, "-o", tmp_path / "y.csv", "--layout", "round"), "is not a layout"),
         ((path, "-o", tmp_path / "y.json", "--layout", "tracking"), "Invalid file name"),
-        ((path, "-o", tmp_path / "y.csv", "--layout", "tracking", "--table", "regions"), "has no tables"),
+        (
+            (path, "-o", tmp_path / "y.csv", "--layout", "tracking", "--table", "regions"),
+            "has only one table",
+        ),
         ((path, "-o", tmp_path / "y.csv", "--layout", "tracking", "--ru", "GB"), "not a valid RAM unit"),
         ((path, "-o", tmp_path / "there.csv"), "already exists"),
         ((path, "-o", tmp_path / "z.json", "--overwrite"), "is the recording itself"),
@@ -143,10 +146,14 @@ def test_a_signal_leaves_no_draft(
 
 
 def make_long(path: Path) -> Path:
-    """A recording that takes a while to write."""
+    """A recording that takes a while to export: one sample again and again, each a second later."""
     with Made(path) as writer:
-        for second in range(100_000):
-            writer.write_sample(plain_sample(float(second)))
+        writer.write_sample(plain_sample(0.0))
+    first = path.read_text().splitlines()[1]
+    assert '"at":0.0' in first.replace(" ", "")
+    before, _, after = first.partition("0.0")
+    with path.open("a", encoding="ascii") as file:
+        file.writelines(f"{before}{second}.0{after}\n" for second in range(1, 20_000))
     return path
 
 

@@ -134,21 +134,24 @@ def test_devices_are_chosen_by_any_of_their_names(run: Run) -> None:
     wrong = run("query", "-i", "7")
 
     assert wrong.returncode == 2
-    assert wrong.stderr == "gpu-tracker: There is no GPU '7'. There are: 0 (GPU-0), 1 (GPU-1).\n"
+    assert wrong.stderr == "gpu-tracker: There is no GPU '7'. GPUs: 0 (GPU-0), 1 (GPU-1).\n"
 
 
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
         (["--fields", "memory.usd"], "Unknown field 'memory.usd'. Did you mean memory.used or"),
-        (["--format", "xml"], "Format 'xml' is not known."),
-        (["--format", "csv,loud"], "Format 'csv,loud' is not known."),
+        (["--format", "xml"], "Unknown format 'xml'."),
+        (["--format", "csv,loud"], "Unknown format 'csv,loud'."),
         (["-l", "soon"], "-l of 'soon' is not a number."),
         (["-l", "0"], "-l of 0 is invalid."),
         (["--count", "0"], "--count of '0' is not a whole number"),
         (["--timeout", "nan"], "--timeout of nan is invalid."),
         (["-f", "/nowhere/file"], "Cannot write to /nowhere/file"),
-        (["--fields", "index", "--process-fields", "pid"], "GPUs and processes cannot be queried at once."),
+        (
+            ["--fields", "index", "--process-fields", "pid"],
+            "GPUs and processes cannot be queried at the same time.",
+        ),
     ],
 )
 def test_nonsense_is_refused_in_one_sentence(run: Run, arguments: list[str], sentence: str) -> None:
@@ -174,7 +177,7 @@ def test_a_machine_without_gpus_says_why(run: Run) -> None:
     done = run("query", LD_LIBRARY_PATH="")
 
     assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr.startswith("gpu-tracker: There is no GPU to ask.")
+    assert done.stderr.startswith("gpu-tracker: No GPU found.")
 
 
 def test_a_driver_that_hangs_does_not_hang_the_user(run: Run, hardware: Simulator) -> None:

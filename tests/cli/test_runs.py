@@ -115,7 +115,7 @@ def test_a_name_with_a_sign_in_it_is_a_file_if_there_is_one(ask: Ask, tmp_path: 
         (["compare", "a=,"], 2, "There is no recording to read in an empty group."),
         (["compare", "before", "--fail-if", "time > 2x"], 2, "needs something to compare with"),
         (["compare", "before", "-f", "xml"], 2, "not a valid format"),
-        (["ls", "--sort", "colour"], 2, "--sort of 'colour' is not known."),
+        (["ls", "--sort", "colour"], 2, "Unknown --sort 'colour'."),
         (["ls", "--filter", "colour~red"], 2, "is not a valid filter"),
         (["ls", "--since", "yesterday"], 2, "is not a valid duration (try 7d, 12h, 30min)"),
         (["ls", "before", "none"], 2, "Cannot read none: No such file or directory."),
@@ -171,7 +171,7 @@ def test_a_file_with_wrong_things_in_it_is_damaged(ask: Ask, tmp_path: Path) -> 
     compared = ask("compare", "runs")
 
     assert "damaged: runs/b.jsonl is damaged: Line 2 of the recording is damaged" in ask("ls", "runs").stdout
-    assert "note: Left out: runs/b.jsonl is damaged: Line " in compared.stdout
+    assert "note: Skipped: runs/b.jsonl is damaged: Line " in compared.stdout
     for command in ("compare", "combine"):
         assert ask(command, "runs/b.jsonl").stderr.count("\n") == 1
 

@@ -177,7 +177,7 @@ class Scene:
         (pid,) = self.samplers()
         return pid
 
-    def wait_until_alone(self, seconds: float = 2.0) -> dict[int, str]:
+    def wait_until_alone(self, seconds: float = 15.0) -> dict[int, str]:
         """What is still left after that time."""
         deadline = time.monotonic() + seconds
         while (left := self.processes()) and time.monotonic() < deadline:

@@ -70,7 +70,7 @@ def read_report_json(report: dict[str, Any]) -> Figures:
     seconds, n_expected_cores = summary["seconds"], summary["n_expected_cores"]
 
     def part(name: str) -> Part:
-        cpu, ram = summary[f"{name}_cpu"], summary[f"{name}_ram"]
+        cpu, ram = summary["cpu"][name], summary["ram"][name]
         return Part(
             cpu["mean_percent"] / 100 * seconds,
             cpu["mean_percent"],
@@ -79,7 +79,7 @@ def read_report_json(report: dict[str, Any]) -> Figures:
             ram["total_bytes"],
             ram["private_bytes"],
             ram["shared_bytes"],
-            summary[f"{name}_threads"],
+            summary["threads"][name],
         )
 
     return Figures(

@@ -28,7 +28,7 @@ _BASH = shutil.which("bash")
         ("-e", "steady 2"),
         ("run", "pulsed 4"),
         ("-e", "busy_threads 2 1"),
-        ("run", "short_children 200 0.02"),
+        ("run", "short_children 100 0.02"),
         ("-e", "workers 2 1 end"),
     ],
 )
@@ -43,9 +43,10 @@ def test_mean_cpu_is_that_of_getrusage(front: str, load: str) -> None:
         assert part.mean_percent <= part.max_percent <= figures.n_cores * 100 * 1.02
 
 
-def test_a_command_of_a_moment_has_not_used_more_than_it_lasted() -> None:
+@pytest.mark.repeats(few=3, soak=50)
+def test_a_command_of_a_moment_has_not_used_more_than_it_lasted(repeats: int) -> None:
     """What its process did before it became the command is nobody's."""
-    for _ in range(10):
+    for _ in range(repeats):
         _, figures = track_command("run", ["true"])
 
         assert 0 < figures.main.cpu_seconds <= figures.seconds + 0.0002
@@ -54,20 +55,22 @@ def test_a_command_of_a_moment_has_not_used_more_than_it_lasted() -> None:
 # ---- Memory.
 
 
-def test_short_spike_is_found_every_time() -> None:
-    """1 GB held for 50 ms, given back right before the end, is in the peak, 20 times of 20."""
+@pytest.mark.repeats(few=1, soak=10)
+def test_short_spike_is_found_every_time(repeats: int) -> None:
+    """1 GB held for 50 ms, given back right before the end, is in the peak, every time."""
     warm_memory()
-    for front in FRONTS * 10:
+    for front in FRONTS * repeats:
         truth, figures = track_workload(front, "resident", 1000, 0.05, options=("--st", "1.0"))
         assert truth["peak_bytes"] == pytest.approx(figures.main.ram_bytes, rel=0.01)
         assert truth["peak_bytes"] == pytest.approx(figures.combined.ram_bytes, rel=0.01)
         assert figures.descendants.ram_bytes == 0
 
 
-def test_spike_of_a_short_lived_child_is_found_every_time() -> None:
+@pytest.mark.repeats(few=1, soak=10)
+def test_spike_of_a_short_lived_child_is_found_every_time(repeats: int) -> None:
     """1 GB held for 50 ms by a child that is gone at once is in the peak of the whole."""
     warm_memory()
-    for front in FRONTS * 3:
+    for front in FRONTS * repeats:
         truth, figures = track_workload(front, "descendant", "child", 1000, 0.05, 0)
         assert truth["descendant"]["peak_bytes"] == pytest.approx(figures.descendants.ram_bytes, rel=0.01)
         assert figures.combined.ram_bytes >= figures.descendants.ram_bytes
@@ -92,6 +95,7 @@ def test_machine_holds_what_the_job_holds_also_in_a_spike() -> None:
         assert figures.system_ram_bytes <= figures.capacity_bytes
 
 
+@pytest.mark.serial
 @pytest.mark.parametrize(
     ("front", "load"),
     [

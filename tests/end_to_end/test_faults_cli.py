@@ -59,7 +59,7 @@ def scene(tmp_path: Path) -> Iterator[Scene]:
 
 @pytest.fixture(autouse=True)
 def _nothing_is_left_behind(scene: Scene) -> Iterator[None]:
-    """No process of any kind outlives its test by more than two seconds."""
+    """No process of any kind outlives its test by more than a moment."""
     yield
     assert not scene.wait_until_alone()
 
@@ -268,7 +268,7 @@ def test_killing_the_wrapper_kills_the_job(scene: Scene) -> None:
     wrapper, job = start_job(scene, RECORDED, workload("busy", 0.3, 20))
     wrapper.kill()
     assert scene.finish(wrapper).returncode == -signal.SIGKILL
-    wait_until(lambda: read_state(job) is None, "the job is dead", seconds=2)
+    wait_until(lambda: read_state(job) is None, "the job is dead")
     assert not scene.wait_until_alone()
     report = scene.report(scene.directory / "run.jsonl")
     assert report["ending"] in ("abandoned", "killed")
@@ -477,9 +477,7 @@ def test_a_daemon_of_the_job_does_not_delay_the_end(scene: Scene) -> None:
     outcome = scene.run_tracked(*QUIET, *sh("setsid sleep 30 </dev/null >/dev/null 2>&1 & sleep 0.2; exit 4"))
     assert outcome.returncode == 4
     assert time.monotonic() - began < 15
-    wait_until(
-        lambda: Counter(scene.processes().values()) == {"sleep": 1}, "only the daemon is left", seconds=2
-    )
+    wait_until(lambda: Counter(scene.processes().values()) == {"sleep": 1}, "only the daemon is left")
     (daemon,) = scene.processes()
     os.kill(daemon, signal.SIGKILL)
 
@@ -698,6 +696,7 @@ def test_a_report_is_what_the_run_printed(scene: Scene) -> None:
     assert scene.run_tracked("report", "run.jsonl").stdout == f"{printed}\n"
 
 
+@pytest.mark.uncovered
 def test_a_recording_cut_anywhere_can_be_read(scene: Scene) -> None:
     """Cut at any byte of its last 2 KB the recording gives a report; no sample that is whole is lost."""
     from gpu_tracker.recording.reader import load
@@ -710,8 +709,9 @@ def test_a_recording_cut_anywhere_can_be_read(scene: Scene) -> None:
     content = (scene.directory / "run.jsonl").read_bytes()
     first = content.index(b"\n") + 1
     cut = scene.directory / "cut.jsonl"
-    for size in range(max(first, len(content) - 2048), len(content)):
-        cut.write_bytes(content[:size])
+    cut.write_bytes(content)
+    for size in reversed(range(max(first, len(content) - 2048), len(content))):
+        os.truncate(cut, size)
         report = build(load(str(cut)))
         whole = content[:size].count(b'{"sample"') - (not content[:size].endswith(b"\n"))
         assert report.summary.readings >= max(0, whole - 1)
@@ -801,6 +801,25 @@ def test_attach_ends_with_an_interrupt_and_leaves_the_process_alone(
     assert outcome.returncode == 0, outcome.stderr
     check_summary(outcome.stderr, 0.0)
     assert scene.finish(other, "").returncode == 0
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_attach_goes_on_ignoring_what_it_was_told_to_ignore(scene: Scene, number: signal.Signals) -> None:
+    """Under nohup or in the background of a script no interrupt and no hangup ends it; the end of the process does."""
+    other = scene.start(workload("busy", 0.2, 20), stdin=subprocess.PIPE)
+    scene.read_line(other)
+    name = number.name.removeprefix("SIG")
+    attach = tracker("attach", other.pid, "--st", "0.1", "--no-record")
+    attached = scene.start(["sh", "-c", f"trap '' {name}; exec \"$@\"", "sh", *attach])
+    scene.wait_for_sampler()
+    time.sleep(0.3)
+    attached.send_signal(number)
+    time.sleep(0.2)
+    assert attached.poll() is None
+    scene.finish(other, "")
+    outcome = scene.finish(attached)
+    assert outcome.returncode == 0, outcome.stderr
+    check_summary(outcome.stderr, 0.0)
 
 
 @pytest.mark.parametrize("pid", ["0", "-1", "abc", "4194305", "99999999999999999999"])
@@ -898,7 +917,10 @@ def test_a_tracker_of_the_api_inside_a_run_works(scene: Scene) -> None:
 
 def test_under_timeout_the_job_is_ended_and_reported(scene: Scene) -> None:
     """`timeout` around us ends the job in time and gives its own code, and the summary is there."""
-    outcome = scene.run(["timeout", "0.5", *tracker(*QUIET, "sleep", "30")])
+    limited = scene.start(["timeout", "60", *tracker(*QUIET, *sh("echo ready; exec sleep 30"))])
+    assert scene.read_line(limited) == "ready"
+    limited.send_signal(signal.SIGALRM)  # what its own clock will send it when the time is over
+    outcome = scene.finish(limited)
     assert outcome.returncode == 124
     assert f"killed by signal {signal.SIGTERM.value}" in outcome.stderr
     check_summary(outcome.stderr, 0.0)

@@ -38,7 +38,6 @@ pytestmark = [
 
 CTRL_C, CTRL_D, CTRL_Z, CTRL_BACKSLASH = "\x03", "\x04", "\x1a", "\x1c"
 PROMPT = "prompt> "
-CYCLES = 8
 SHELL = ["bash", "--norc", "--noprofile", "--noediting", "-i"]
 
 
@@ -120,7 +119,7 @@ def scene(tmp_path: Path) -> Iterator[Scene]:
 
 @pytest.fixture(autouse=True)
 def _nothing_is_left_behind(scene: Scene) -> Iterator[None]:
-    """No process of any kind outlives its test by more than two seconds."""
+    """No process of any kind outlives its test by more than a moment."""
     yield
     assert not scene.wait_until_alone()
 
@@ -191,12 +190,13 @@ def test_ctrl_c_ends_a_job_that_does_not_expect_it(shell: Terminal) -> None:
     finish(shell, 130)
 
 
-def test_ctrl_z_stops_both_and_fg_continues_both(shell: Terminal, scene: Scene) -> None:
+@pytest.mark.repeats(few=3, soak=50)
+def test_ctrl_z_stops_both_and_fg_continues_both(shell: Terminal, scene: Scene, repeats: int) -> None:
     """Ctrl-Z stops job and wrapper and gives the prompt back; `fg` continues the job, by one SIGCONT."""
     shell.type(command(*workload("signals", "SIGCONT")) + "\n")
     shell.expect("\nready\n")
     wrapper, job = find(scene, "signals")
-    for _ in range(CYCLES):  # signals that come together can be met in any order
+    for _ in range(repeats):  # signals that come together can be met in any order
         shell.type(CTRL_Z)
         shell.expect("Stopped")
         shell.expect(PROMPT)
@@ -210,7 +210,7 @@ def test_ctrl_z_stops_both_and_fg_continues_both(shell: Terminal, scene: Scene) 
     shell.expect("exit code 5\n")
     shell.expect(PROMPT)
     screen = finish(shell, 5)
-    assert count_lines(screen, "SIGCONT") == CYCLES
+    assert count_lines(screen, "SIGCONT") == repeats
 
 
 @pytest.mark.parametrize("name", ["TSTP", "STOP"])
@@ -254,7 +254,7 @@ def test_a_stopped_job_can_be_killed_from_the_shell(shell: Terminal, scene: Scen
     shell.expect(PROMPT)
     shell.type("kill %1\n")
     shell.expect(f"killed by signal {signal.SIGTERM.value}\n")
-    wait_until(lambda: len(scene.processes()) == 1, "only the shell is left", seconds=2)
+    wait_until(lambda: len(scene.processes()) == 1, "only the shell is left")
     # Twice: bash itself may take a job that it has stopped and killed for a stopped one, tracked or not.
     shell.type("exit 0\nexit 0\n")
     assert shell.process.wait(timeout=15) == 0

@@ -35,12 +35,13 @@ def test_a_glance_tells_what_reading_tells(path: Path) -> None:
         assert tuple(getattr(seen, part)) == tuple(getattr(whole, part))
 
 
+@pytest.mark.uncovered
 def test_any_prefix_tells_the_same_as_reading(path: Path) -> None:
     """Cut at every byte: time, CPU time and peaks so far, or a refusal."""
     content = path.read_bytes()
     first_line = content.index(b"\n")
-    for length in range(len(content)):
-        path.write_bytes(content[:length])
+    for length in reversed(range(len(content))):
+        os.truncate(path, length)
         if length < first_line:
             with pytest.raises(RecordingError):
                 glance(str(path))

@@ -112,6 +112,7 @@ def run(tmp_path: Path) -> Iterator[Run]:
     os.close(made.fd)
 
 
+@pytest.mark.uncovered
 def test_a_month_fits_into_twenty_megabytes_and_keeps_its_peak(run: Run) -> None:
     """Lines become rarer as the run grows longer; a peak of one look is in them all the same."""
     now, looks = 0.0, 0

@@ -14,6 +14,8 @@ from gpu_tracker.sources.processes import exists, name_user, parse_command, read
 def test_a_process_tells_whose_it_is_and_what_it_holds() -> None:
     """Its own words, size and time."""
     with subprocess.Popen(["sleep", "60"]) as process:
+        while not Path(f"/proc/{process.pid}/cmdline").read_bytes():
+            pass  # it is about to have them
         holder = read_holder(process.pid)
         process.kill()
 

@@ -42,6 +42,7 @@ class _Entry:
 
     def __init__(self, pid: int, reading: FrameworkReading) -> None:
         self.reading = reading
+        self.is_alone = False
         self.is_last = False
         self.was_reset = False
         self._unconfirmed: _Split | None = None
@@ -53,7 +54,7 @@ class _Entry:
             pid, reading.framework, reading.device, "", 0.0, 0, 0, SAMPLED, reading.held_bytes
         )
 
-    def take(self, at_seconds: float, reading: FrameworkReading, uuid: str, *, is_last: bool) -> None:
+    def take(self, at_seconds: float, reading: FrameworkReading, *, is_last: bool) -> None:
         known, last = self.memory, self.reading
         if reading.peak_in_use_bytes < last.peak_in_use_bytes:
             # The user has reset the marks, which is the user's right: from now on they speak of the time since.
@@ -73,7 +74,6 @@ class _Entry:
             mark = reading.peak_held_bytes or 0
             held = max(known.peak_held_bytes or 0, held, mark if mark > self._earlier_held else 0)
         self.memory = known._replace(
-            uuid=uuid or known.uuid,
             at_seconds=at_seconds,
             in_use_bytes=reading.in_use_bytes,
             peak_in_use_bytes=peak,
@@ -122,6 +122,7 @@ class FrameworkAccount:
     def add_gpu(self, gpu: Gpu) -> None:
         """A device was found."""
         self._gpus[gpu.uuid] = gpu
+        self._name_devices()
 
     def take(self, note: FrameworkNote) -> None:
         """What a process says of itself."""
@@ -130,17 +131,20 @@ class FrameworkAccount:
             entry = self._entries.get(key)
             if entry is None:
                 entry = self._entries[key] = _Entry(note.pid, reading)
-            is_alone = len(note.readings) == 1
-            uuid = self._find_device(reading, note.pid, is_alone=is_alone)
-            entry.take(note.at_seconds, reading, uuid, is_last=note.is_last)
+            entry.is_alone = len(note.readings) == 1
+            entry.take(note.at_seconds, reading, is_last=note.is_last)
+        self._name_devices()
 
     def take_gpus(self, look: GpuReadings) -> None:
         """One look at the GPUs; its processes are those of the job."""
         devices = {device.uuid: device for device in look.devices}
         for process in look.processes:
+            if process.used_bytes is not None:
+                self._uuids_by_pid.setdefault(process.pid, set()).add(process.uuid)
+        self._name_devices()
+        for process in look.processes:
             if process.used_bytes is None:
                 continue
-            self._uuids_by_pid.setdefault(process.pid, set()).add(process.uuid)
             split = self._split(look.at_seconds, process.used_bytes, devices.get(process.uuid))
             for entry in self._entries.values():
                 if entry.memory.pid == process.pid and entry.memory.uuid == process.uuid:
@@ -160,10 +164,18 @@ class FrameworkAccount:
         self._written.update(changed)
         return list(changed.values())
 
-    def _find_device(self, reading: FrameworkReading, pid: int, *, is_alone: bool) -> str:
+    def _name_devices(self) -> None:
+        """Who spoke before its device was found is on a device all the same: a short job ends before a driver is awake."""
+        for entry in self._entries.values():
+            if not entry.memory.uuid:
+                entry.memory = entry.memory._replace(uuid=self._find_device(entry))
+
+    def _find_device(self, entry: _Entry) -> str:
         """Which device the framework means: the one of that name, or the only one that the process is on."""
-        named = [uuid for uuid in self._gpus if reading.uuid and uuid.lower().endswith(reading.uuid.lower())]
-        candidates = named or (sorted(self._uuids_by_pid.get(pid, ())) if is_alone else [])
+        named = entry.reading.uuid.lower()
+        candidates = [uuid for uuid in self._gpus if named and uuid.lower().endswith(named)]
+        if not candidates and entry.is_alone:
+            candidates = sorted(self._uuids_by_pid.get(entry.memory.pid, ()))
         return candidates[0] if len(candidates) == 1 else ""
 
     def _split(self, at_seconds: float, process_bytes: int, device: GpuReading | None) -> _Split:

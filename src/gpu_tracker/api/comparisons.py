@@ -1,4 +1,4 @@
-"""The front door for comparing: runs that were recorded, side by side. Loaded without the tracker, which it does not need."""
+"""`compare()`: recorded runs side by side. Loaded without the tracker, which it does not need."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class ComparisonReport:
-    """What there is to say about groups of runs. `print` it, take `to_json()`, or ask whether it keeps a limit."""
+    """The comparison of groups of runs: `print` it, take `to_json()`, or `check()` it against limits."""
 
     def __init__(self, comparison: Comparison) -> None:
         self.comparison = comparison
@@ -54,7 +54,7 @@ def compare(*groups: Place | Iterable[Place], names: Sequence[str] | None = None
     """
     places = [_list_places(group) for group in groups]
     if not places:
-        raise UsageError("There is nothing to compare.", "Name recordings or directories of them.")
+        raise UsageError("Nothing to compare.", "Name recordings or directories of recordings.")
     if names is not None and len(names) != len(places):
         raise UsageError(f"There are {len(places)} groups, and {len(names)} names.")
     called = names or [name_place(group[0]) if len(group) == 1 else "" for group in places]
@@ -62,7 +62,7 @@ def compare(*groups: Place | Iterable[Place], names: Sequence[str] | None = None
 
 
 def load_groups(groups: Sequence[tuple[str, Sequence[str]]]) -> Comparison:
-    """Read all recordings, one at a time: of each only its figures are kept."""
+    """Read all recordings, one at a time; only their figures are kept."""
     notes: list[str] = []
     measured = [(name, _measure_all(places, notes)) for name, places in groups]
     comparison = compare_groups(list(zip(_tell_apart(groups), (runs for _, runs in measured), strict=True)))
@@ -98,7 +98,7 @@ def _list_places(group: Place | Iterable[Place]) -> list[str]:
 
 
 def _measure_all(places: Sequence[str], notes: list[str]) -> list[RunFigures]:
-    """A damaged file in a directory is left out and said; one that was named is an error."""
+    """A damaged file in a directory is skipped with a note; one named by the user is an error."""
     runs = []
     seen: set[str] = set()
     for place in places:
@@ -115,7 +115,7 @@ def _measure_all(places: Sequence[str], notes: list[str]) -> list[RunFigures]:
             except RecordingError as error:
                 if is_named:
                     raise
-                notes.append(f"Left out: {error}")
+                notes.append(f"Skipped: {error}")
     if not runs:
         raise UsageError(f"There is no recording to read in {', '.join(places) or 'an empty group'}.")
     return runs
@@ -126,13 +126,13 @@ def _measure(path: str) -> RunFigures:
     try:
         figures = measure(recording)
     except WRONG_FIGURES:
-        raise RecordingError(f"{path} is damaged: it has figures that are none.") from None
+        raise RecordingError(f"{path} is damaged: it contains invalid numbers.") from None
     refuse_damaged(recording, path)
     return figures
 
 
 def _tell_apart(groups: Sequence[tuple[str, Sequence[str]]]) -> list[str]:
-    """Every group has a name, and no two the same."""
+    """A different name for every group."""
     names: list[str] = []
     for number, (name, _) in enumerate(groups, start=1):
         wanted = name or f"group {number}"

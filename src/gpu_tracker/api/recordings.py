@@ -1,4 +1,4 @@
-"""A recording for whoever analyses it: `load(path)`, its parts, its summary, and tables for pandas, polars and Arrow."""
+"""`load()` and `combine()`: recordings for analysis, with tables for pandas, polars and Arrow."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 def load(path: str | os.PathLike[str]) -> Recording:
     """Read a recording, finished, still being written, or cut off by a kill.
 
-    Raises `RecordingError` for a file that is none. What is damaged is left out and said in `problems`.
+    Raises `RecordingError` if the file is not a recording. Damaged lines are skipped and listed in `problems`.
     """
     place = os.path.abspath(os.fspath(path))  # the program may go elsewhere before it looks at the samples
     return Recording(reader.load(place), place)
@@ -46,16 +46,16 @@ def combine(*recordings: str | os.PathLike[str] | Recording) -> Combined:
         else:
             parts += [(path, reader.load_whole(path)) for path in find_recordings(os.fspath(one))]
     if not parts:
-        raise UsageError("There is nothing to combine.", "Name recordings or directories of them.")
+        raise UsageError("Nothing to combine.", "Name recordings or directories of recordings.")
     return combine_values(parts)
 
 
 class Recording:
-    """What was recorded of one job.
+    """The recording of one job.
 
-    Header and summary are there at once. `samples`, `regions`, `metrics` and `processes` are sequences of immutable
-    values, read from the file when looked at: it must stay where it is. Bytes are bytes, times are seconds since the
-    start, counters count since the start, None is not known.
+    Header and summary are available at once. `samples`, `regions`, `metrics` and `processes` are sequences of immutable
+    values, read from the file on access, so the file must stay in place. Sizes are in bytes, times in seconds since the
+    start; counters count from the start; None is unknown.
     """
 
     def __init__(self, values: Values, path: str) -> None:
@@ -69,22 +69,22 @@ class Recording:
 
     @property
     def header(self) -> Header:
-        """Everything that was known when it began."""
+        """Everything known at the start."""
         return self._values.header
 
     @property
     def samples(self) -> Sequence[Sample]:
-        """One per window. Walk through them: one alone costs as much as its peaks, which are on the lines before it."""
+        """One per interval. Iterate over them: a single one needs the peaks from all lines before it."""
         return self._values.samples
 
     @property
     def regions(self) -> Sequence[RegionTotals]:
-        """Named stretches of the job, one per process and path."""
+        """Regions, one per process and path."""
         return self._values.regions
 
     @property
     def metrics(self) -> Sequence[MetricRow]:
-        """What the job logged itself."""
+        """Numbers that the job logged."""
         return self._values.metrics
 
     @property
@@ -94,7 +94,7 @@ class Recording:
 
     @property
     def frameworks(self) -> Sequence[FrameworkMemory]:
-        """What PyTorch, JAX and TensorFlow held on GPUs, by their own account: one per process and device."""
+        """GPU memory as PyTorch, JAX and TensorFlow report it, one per process and device."""
         return self._values.frameworks
 
     @property
@@ -104,7 +104,7 @@ class Recording:
 
     @property
     def report(self) -> Report:
-        """All there is to say: the summary, how it ended, the notes."""
+        """The full report: summary, how it ended, notes."""
         if self._report is None:
             self._report = build(self._values)
         return self._report
@@ -116,17 +116,17 @@ class Recording:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What could not be measured or went wrong, a sentence each."""
+        """What could not be measured or went wrong, one sentence each."""
         return self.report.notes
 
     @property
     def problems(self) -> tuple[str, ...]:
-        """Which lines of the file are damaged and were left out. Reading samples and the like may find more."""
+        """Damaged lines that were skipped. Reading samples may find more."""
         return tuple(self._values.problems)
 
     @property
     def is_complete(self) -> bool:
-        """Whether it was closed properly, and not cut off by a kill."""
+        """Whether it has its closing line, rather than being cut off by a kill."""
         return self._values.end is not None
 
     def to_pandas(self, table: str = "samples") -> Any:

@@ -28,13 +28,13 @@ _STEP = "step"  # no value can be called so: it is a parameter of its own
 
 
 class region:  # noqa: N801 - a word of the public surface, used like a keyword
-    """A named stretch of the job: a `with` block, or every call of a function that is decorated with it.
+    """A named part of the job: a `with` block, or every call of a decorated function.
 
-    Its calls, time, CPU, memory and what the GPUs did meanwhile are in the recording and the report. Regions may be
-    nested, recursive, in threads, in coroutines and in worker processes. Without a tracker it does nothing.
+    The recording and the report show its calls, time, CPU, memory and GPU use. Regions may be nested, recursive, in
+    threads, in coroutines and in worker processes. Without a tracker they do nothing.
 
-    With `exact_peak` the peak of memory is that of the calls themselves, however large the process was before. For that
-    the kernel's high-water mark is reset at every call (Linux), so `getrusage` tells the peak since then.
+    With `exact_peak` the memory peak is that of the calls themselves, however large the process was before. For that the
+    kernel's high-water mark is reset at every call (Linux), so `getrusage` reports the peak since then.
     """
 
     __slots__ = ("exact_peak", "name")
@@ -66,7 +66,7 @@ class region:  # noqa: N801 - a word of the public surface, used like a keyword
             frame.stack.leave(frame)
 
     def __call__(self, function: Callable[_Parameters, _Result]) -> Callable[_Parameters, _Result]:
-        """The function, with each call a call of the region."""
+        """Make each call of the function a call of the region."""
         name, exact_peak = self.name, self.exact_peak
         if _has_flag(function, _COROUTINE):
 
@@ -94,7 +94,7 @@ class region:  # noqa: N801 - a word of the public surface, used like a keyword
 
 
 def log(*, step: float | None = None, **values: float) -> None:
-    """Keep numbers of the job itself (loss, accuracy...) beside what it uses, on the same time axis."""
+    """Record the job's own numbers (loss, accuracy...) on the same time axis as its resource use."""
     if outbox.mailboxes is None:
         return
     numbers = _to_numbers(values if step is None else {**values, _STEP: step})
@@ -104,7 +104,7 @@ def log(*, step: float | None = None, **values: float) -> None:
 
 
 def _to_numbers(values: dict[str, float]) -> dict[str, float]:
-    """What is a number. The rest is said once and left out: a training must not end because it is watched."""
+    """The values that are numbers. Others are ignored with a warning: being tracked must not end a training."""
     numbers = {}
     for name, value in values.items():
         try:
@@ -119,7 +119,7 @@ def _has_flag(function: object, flag: int) -> bool:
 
 
 def _call_steps(owner: region, generator: Generator[Any, Any, Any]) -> Generator[Any, Any, Any]:
-    """A generator, each step of it a call of the region: what is done between two of them is not its work."""
+    """Run a generator with each step a call of the region; the time between steps is not the region's."""
     step, given = generator.send, None
     while True:
         with owner:

@@ -1,7 +1,7 @@
-"""One act of tracking, whoever asks for it: prepare a sampler, begin, stop, recover what a lost one left, tidy up.
+"""One act of tracking: prepare a sampler, begin, stop, recover what a lost one left, clean up.
 
-`Tracker`, `run`, `-e` and `attach` differ in what they track and where the result goes, and in nothing else. A job is
-never refused because it cannot be measured.
+`Tracker`, `run`, `-e` and `attach` differ only in what they track and where the result goes. A job is never refused
+because it cannot be measured.
 """
 
 from __future__ import annotations
@@ -31,19 +31,19 @@ _LIVE_SECONDS = 2.0
 
 
 class Target(NamedTuple):
-    """What is tracked."""
+    """What to track."""
 
     pid: int
     """The process itself, or the one that will start it."""
     command: tuple[str, ...]
     is_ours: bool
-    """Its variables are this process's, and its processes find our mailbox."""
+    """It has this process's environment, and its processes find our mailbox."""
     is_started_by_us: bool = False
-    """It is a command that this process is about to start."""
+    """A command that this process is about to start."""
 
 
 def this_process() -> Target:
-    """The program that we are part of."""
+    """The program that imported us."""
     return Target(os.getpid(), tuple(getattr(sys, "orig_argv", sys.argv)), is_ours=True)
 
 
@@ -53,24 +53,24 @@ def new_command(command: Sequence[str]) -> Target:
 
 
 def other_process(pid: int) -> Target:
-    """A process that runs already, and is left alone."""
+    """A process that runs already, and is not touched."""
     from ..sources.processes import read_command
 
     return Target(pid, read_command(pid) or (), is_ours=False)
 
 
 class Wishes(NamedTuple):
-    """What is to be kept besides the result."""
+    """What to keep besides the result."""
 
     record: str | None = None
     """A file for the recording, or a directory to put one in."""
     must_record: bool = True
-    """Whether a recording that cannot be made is an error; one that nobody asked for is not worth it."""
+    """Whether failing to create the recording is an error. It is not if the user did not ask for one."""
     tracking_file: str | None = None
 
 
 class Session:
-    """From `prepare` to `stop`. `say` gets sentences for the user."""
+    """From `prepare` to `stop`. `say` receives notes for the user."""
 
     def __init__(
         self,
@@ -96,7 +96,7 @@ class Session:
 
     @property
     def owner_pid(self) -> int:
-        """The process that prepared it; a copy that was forked since has no part in it."""
+        """The process that prepared it; processes forked since have no part in it."""
         return self._need_plan().owner_pid
 
     @property
@@ -105,7 +105,7 @@ class Session:
         return -1 if self._sampler is None else self._sampler.replies_fd
 
     def prepare(self) -> bool:
-        """Make the files and get a sampler ready; whether there is one. Nothing is left behind if this raises."""
+        """Create the files and get a sampler ready; whether there is one. Leaves nothing behind if it raises."""
         try:
             tracking = self._make_tracking_file()
             self.recording_path = self._make_recording()
@@ -127,7 +127,7 @@ class Session:
             self._sampler.send("begin", start)
 
     def look(self) -> Recording | None:
-        """The figures at this moment, or the latest there were."""
+        """The figures now, or the latest known."""
         with self._lock:
             sampler = self._sampler
             if sampler is not None and not sampler.is_gone:
@@ -137,7 +137,7 @@ class Session:
             return self._latest
 
     def close_mailbox(self) -> None:
-        """Regions and metrics of this process belong to the tracker around this one again, if there is one."""
+        """Send this process's regions and metrics to the surrounding tracker again, if there is one."""
         if self._mailbox is not None and not self._target.is_started_by_us:
             from ..instrument.outbox import close_mailbox
 
@@ -151,7 +151,7 @@ class Session:
         attempts: int = 1,
         timeout_seconds: float = _ANSWER_SECONDS,
     ) -> Recording:
-        """The final figures: the sampler's, or the best account that can be given without it."""
+        """The final figures: the sampler's, or the best that can be recovered without it."""
         with self._lock:
             recording = self._ask_for_the_end(at_nanoseconds, known, attempts, timeout_seconds)
             if recording is None:
@@ -164,12 +164,12 @@ class Session:
         return recording
 
     def reap(self) -> None:
-        """Wait for the sampler's process to be gone, where it is ours to wait for."""
+        """Wait for the sampler's process to end, if it is our child."""
         if self._sampler is not None:
             self._sampler.reap()
 
     def discard(self) -> None:
-        """Nothing has been tracked: an empty file would only be in the way of the next attempt."""
+        """Nothing was tracked: remove the empty files, which would be in the way of the next attempt."""
         self._remove_mailbox()
         for path in self._made:
             if os.path.exists(path):
@@ -242,7 +242,7 @@ class Session:
         return is_ready
 
     def _announce(self, mailbox: str) -> None:
-        """From now on regions and metrics go there: those of this process, or of the command that inherits its variables."""
+        """Direct the regions and metrics of this process, or of the command it starts, to the mailbox."""
         if self._target.is_started_by_us:
             os.environ[MAILBOX_VARIABLE] = put_inside(mailbox, self._outer_mailboxes)
             return
@@ -255,7 +255,7 @@ class Session:
     def _ask_for_the_end(
         self, at_nanoseconds: int, known: Known | None, attempts: int, timeout_seconds: float
     ) -> Recording | None:
-        """Wait for the last figures, as patiently as the user asked; then end the sampler by force."""
+        """Wait for the last figures as long as the user allows; then kill the sampler."""
         sampler = self._sampler
         if sampler is None:
             return None
@@ -271,7 +271,7 @@ class Session:
                 return recording
             if sampler.is_gone:
                 return None
-        self._say("The sampler does not answer and is ended by force.")
+        self._say(f"The sampler has not answered after {attempts} attempts and is killed.")
         sampler.kill()
         return None
 
@@ -286,9 +286,9 @@ class Session:
 
 
 def resolve_gpus(settings: Settings, sampler: SamplerProcess | None = None) -> Settings:
-    """The settings with the GPUs that the user named by their UUIDs. ValueError if there are GPUs, but none of that name.
+    """The settings, with the GPUs that the user named as UUIDs. ValueError if there are GPUs, but none of that name.
 
-    A sampler is asked: no driver is ever loaded into the user's process.
+    A sampler looks them up: no driver is ever loaded into the user's process.
     """
     if settings.gpu_uuids is None:
         return settings

@@ -29,13 +29,13 @@ if TYPE_CHECKING:
 def track(function: Any = None, /, *, then: Callable[[Tracker], object] | None = None, **options: Any) -> Any:
     """Decorate a function so that every call is tracked: `@track` or `@track(sleep_time=0.1)`.
 
-    Options are those of `Tracker`. After each call, also one that raised, `then` is called with the
-    tracker; without it the figures are printed.
+    Options are those of `Tracker`. After each call, including one that raised, `then` is called with the
+    tracker; by default the figures are printed.
     """
     finish = then or print
 
     def decorate(wrapped: Callable[..., Any]) -> Callable[..., Any]:
-        Tracker(**options)  # a wrong option is refused where it is written, not at the first call
+        Tracker(**options)  # refuse a wrong option here, not at the first call
 
         @functools.wraps(wrapped)
         def call(*arguments: Any, **keywords: Any) -> Any:

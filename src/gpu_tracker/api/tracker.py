@@ -1,4 +1,4 @@
-"""The tracker: start, stop, and the figures in between. One tracker makes one recording at a time."""
+"""`Tracker`: start, stop, and the figures in between. One tracker makes one recording at a time."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ..core.config import Settings, check, check_gpu_uuids, check_gpu_vendors, c
 from ..core.model import Known, RootFigures
 from ..core.notices import warn_once
 from ..instrument.high_water import find_kept_bytes
-from ..sampler.handle.process import reaped_cpu_seconds
+from ..sampler.handle import process
 from ..sampler.handle.wire import Start
 from ..sources.platform import find_peak_bytes, read_own_peak_bytes
 from ..sources.processes import exists
@@ -135,11 +135,12 @@ class Tracker:
         wishes = Wishes(self._record, tracking_file=self.tracking_file)
         self._session = session = Session(self._find_target(), self._settings, wishes, self._warn)
         session.prepare()
-        self._samplers_seconds = reaped_cpu_seconds()
-        self._before = _read_own_figures()
         is_ours = self._other_pid is None
         pid = os.getpid() if self._other_pid is None else self._other_pid
-        session.begin(Start(pid, time.monotonic_ns(), self._before[:2] if is_ours else None))
+        with process.reaping:
+            self._samplers_seconds = process.reaped_cpu_seconds()
+            self._before = _read_own_figures()
+            session.begin(Start(pid, time.monotonic_ns(), self._before[:2] if is_ours else None))
         self.state = Tracker.State.STARTED
 
     def stop(self) -> None:
@@ -150,14 +151,16 @@ class Tracker:
             raise RuntimeError("Cannot stop tracking when tracking has already stopped.")
         at_nanoseconds = time.monotonic_ns()
         if self._session.owner_pid != os.getpid():
-            # A forked child leaves the block: the tracking is its parent's.
+            # A forked child left the block: the session is its parent's.
             self.state = Tracker.State.STOPPED
             return
         self._session.close_mailbox()
         known = None
         if self._other_pid is None:
-            samplers = reaped_cpu_seconds() - self._samplers_seconds
-            known = Known(at_nanoseconds, self._before, _read_final_figures(self._before, samplers))
+            with process.reaping:
+                samplers = process.reaped_cpu_seconds() - self._samplers_seconds
+                after = _read_final_figures(self._before, samplers)
+            known = Known(at_nanoseconds, self._before, after)
         self._recording = self._session.stop(
             at_nanoseconds, known, attempts=self.n_join_attempts, timeout_seconds=self.join_timeout
         )
@@ -180,7 +183,7 @@ class Tracker:
 
     @property
     def resource_usage(self) -> ResourceUsage | None:
-        """What has been used so far; after `stop()`, altogether. None before `start()`."""
+        """The usage so far; after `stop()`, of the whole run. None before `start()`."""
         report = self.report
         if report is None:
             return None
@@ -206,7 +209,7 @@ class Tracker:
 
     @property
     def report(self) -> Report | None:
-        """All there is to say, not only what the paper's result classes hold."""
+        """The full report, beyond the paper's result classes."""
         recording = self._recording
         if self.state is Tracker.State.STARTED and self._session is not None:
             recording = self._session.look()
@@ -222,12 +225,12 @@ class Tracker:
         return None if self._session is None else self._session.recording_path
 
     def region(self, name: str, *, exact_peak: bool = False) -> region:
-        """A named stretch of what is tracked: a `with` block, or a decorator."""
+        """A named part of what is tracked: a `with` block or a decorator."""
         return region(name, exact_peak=exact_peak)
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What could not be measured or went wrong, a sentence each."""
+        """What could not be measured or went wrong, one sentence each."""
         report = self.report
         return report.notes if report else ()
 
@@ -248,8 +251,8 @@ class Tracker:
 
 
 def __getattr__(name: str) -> object:
-    """The paper's classes are found here too; they are loaded only when a result is looked at."""
-    # `from .tracker import Tracker` asks for `__path__` first: that must not load anything.
+    """The paper's classes are available here too, and loaded on first use."""
+    # `from .tracker import Tracker` asks for `__path__` first: it must not load anything.
     if not name.startswith("_"):
         from . import usage
 
@@ -259,7 +262,7 @@ def __getattr__(name: str) -> object:
 
 
 def _read_own_figures() -> RootFigures:
-    """This process's own counters, finer than anybody else can read them."""
+    """This process's own counters, finer than they can be read from outside."""
     import resource
 
     children = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -272,7 +275,7 @@ def _read_own_figures() -> RootFigures:
 
 
 def _read_final_figures(before: RootFigures, samplers_seconds: float) -> RootFigures:
-    """The same at the end, without what is not the job's: other trackers' samplers, and old peaks."""
+    """The same at the end, without other trackers' samplers and old peaks."""
     after = _read_own_figures()
     own_peak = read_own_peak_bytes()
     # A child starts with the high-water mark of whoever spawned it, so only what is above our own, also

@@ -1,7 +1,7 @@
 """The command line: one file per command, and one place where errors become exit codes.
 
-A command is a module with a `NAME` and `main(arguments, sampler)`. Those that track get a sampler that was
-started before their options were even looked at: it comes up while we import what we need.
+A command is a module with a `main`; the first line of its docstring is its help. Commands that track also get a sampler
+that was started before their options were parsed: it starts up while we import the rest.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import sys
 
-from ..core.errors import TrackerError
+from ..core.errors import TrackerError, UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,8 +28,8 @@ def main() -> NoReturn:
         try:
             stream.flush()
         except (AttributeError, OSError):
-            continue  # whoever started us has closed it, or its disk is full
-    # Everything is written; taking the interpreter apart would only keep the caller waiting.
+            continue  # closed by the caller, or its disk is full
+    # Everything is written; a tidy exit of the interpreter would only keep the caller waiting.
     os._exit(code)
 
 
@@ -50,9 +50,18 @@ def _dispatch(arguments: list[str]) -> int:
         if name in _TRACKING:
             return _track(name, arguments[1:])
         return int(_load(name).main(arguments[1:]))
-    if name.startswith("-") and not any(word in arguments for word in _HELP):
-        return _track("execute", arguments)
-    return _show_help(arguments)
+    if not name.startswith("-"):
+        raise UsageError(f"Unknown command {name!r}.", _suggest(name))
+    if any(word in arguments for word in _HELP):
+        return _show_help(arguments)
+    return _track("execute", arguments)
+
+
+def _suggest(name: str) -> str:
+    from difflib import get_close_matches
+
+    near = get_close_matches(name, COMMANDS, n=1)
+    return f"Did you mean {near[0]!r}?" if near else "`gpu-tracker --help` lists the commands."
 
 
 def _track(name: str, arguments: list[str]) -> int:
@@ -81,7 +90,7 @@ def _show_help(arguments: list[str]) -> int:
     from .options import HELP_COLUMNS
 
     parser = make_parser()
-    lines = ["Commands (gpu-tracker COMMAND --help tells more):"]
+    lines = ["Commands (details: gpu-tracker COMMAND --help):"]
     for name in COMMANDS:
         summary = (_load(name).__doc__ or "").splitlines()[0]
         lines += textwrap.wrap(

@@ -26,7 +26,7 @@ NAME = "attach"
 
 
 def main(arguments: list[str], sampler: SamplerProcess | None) -> int:
-    """What it used since we looked; the process itself is not touched."""
+    """The process itself is not touched."""
     parser = Parser(prog="gpu-tracker attach", description=__doc__)
     parser.add_argument("pid", metavar="PID", help="the process to track, with its descendants")
     add_measuring(parser)
@@ -47,10 +47,11 @@ def main(arguments: list[str], sampler: SamplerProcess | None) -> int:
     if not session.prepare():
         session.discard()
         raise UsageError("The sampler failed to start.")
-    # Interrupting is the normal way to end: it must not be an exception in the middle of something.
+    # An interrupt is the normal end: it must not raise in the middle of something.
     wake_reading, wake_writing = os.pipe()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, lambda *_: os.write(wake_writing, b"!") and None)
+        if signal.getsignal(number) is not signal.SIG_IGN:  # nohup, or a job in the background
+            signal.signal(number, lambda *_: os.write(wake_writing, b"!") and None)
     session.begin(Start(pid, time.monotonic_ns(), None))
     select.select([session.replies_fd, wake_reading], [], [])
     recording = session.stop(time.monotonic_ns(), None)

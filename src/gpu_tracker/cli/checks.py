@@ -1,4 +1,4 @@
-"""What can be measured here apart from the GPUs: processes, the job's share of the machine, the place for recordings."""
+"""Doctor's checks besides the GPUs: versions, processes, allocation, recordings."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _JOB_VARIABLES = (
 
 
 def check_versions() -> list[Check]:
-    """What is running where."""
+    """Versions of everything involved."""
     from importlib.metadata import PackageNotFoundError, version
 
     system = os.uname()
@@ -65,13 +65,13 @@ def _check_namesake() -> list[Check]:
 
 
 def check_processes(proc: str = "/proc") -> list[Check]:
-    """The process source that a job would be read with, and how fine its figures are."""
+    """The process source that a job would be read with, and how exact its figures are."""
     name = read_process_source() or next(filter(_can_read_self, PROCESS_SOURCES), None)
     if name is None or not _can_read_self(name):
         text = f"Neither {' nor '.join(PROCESS_SOURCES)} can read processes here; mount /proc."
         return [Check("processes", "tree", FAILED, text)]
     if name != "procfs":
-        text = "sampled, and shared memory is counted in each process: only Linux's /proc tells more"
+        text = "sampled, and shared memory is counted in every process: exact figures need Linux's /proc"
         return [
             _fine("processes", "tree", f"read through {name}"),
             Check("processes", "peaks", WARNING, text),
@@ -86,7 +86,7 @@ def check_processes(proc: str = "/proc") -> list[Check]:
 
 
 def check_allocation(environment: Mapping[str, str]) -> list[Check]:
-    """What a job started from here may use, and who says so."""
+    """What a job started from here may use, and what sets that limit."""
     allocation, limit = read_allocation(os.getpid(), environment)
     cores = f"{allocation.cores:g} of {allocation.machine_cores} ({allocation.cores_source})"
     ram = (
@@ -113,7 +113,7 @@ def check_allocation(environment: Mapping[str, str]) -> list[Check]:
 
 
 def check_namespace(proc: str = "/proc") -> list[Check]:
-    """Whether our numbers of processes are the machine's."""
+    """Whether our process IDs are the machine's own."""
     try:
         namespace = os.readlink(f"{proc}/self/ns/pid")
     except OSError:
@@ -121,18 +121,18 @@ def check_namespace(proc: str = "/proc") -> list[Check]:
     if namespace == _MACHINES_OWN_PID_NAMESPACE:
         return [_fine("processes", "pid namespace", "the machine's own")]
     text = (
-        "nested, as in a container: some GPU drivers report the host's pids, and a job's GPU memory cannot be "
-        "told from others' then; `docker run --pid=host` helps"
+        "nested, as in a container: some GPU drivers report the host's process IDs, and the job's GPU memory "
+        "cannot be separated from other processes' then; `docker run --pid=host` helps"
     )
     return [Check("processes", "pid namespace", WARNING, text)]
 
 
 def check_recording(directory: str = DEFAULT_DIRECTORY) -> list[Check]:
-    """Whether `run` could keep what it measures."""
+    """Whether `run` could write its recording."""
     place = directory if os.path.exists(directory) else "."
     if os.path.isdir(place) and os.access(place, os.W_OK | os.X_OK):
-        return [_fine("recording", directory, f"can be written ({os.path.abspath(directory)})")]
-    text = f"{os.path.abspath(place)} cannot be written; `--record DIR` puts recordings elsewhere"
+        return [_fine("recording", directory, f"writable ({os.path.abspath(directory)})")]
+    text = f"{os.path.abspath(place)} is not writable; `--record DIR` puts recordings elsewhere"
     return [Check("recording", directory, WARNING, text)]
 
 
@@ -155,7 +155,7 @@ def _check_clock(pid: int) -> Check:
     try:
         time.clock_gettime_ns((~pid << 3) | 2)
     except OSError:
-        text = "in hundredths of a second while it runs: the kernel does not show other processes' clocks"
+        text = "in hundredths of a second while a job runs: the kernel hides other processes' clocks"
         return Check("processes", "CPU time", WARNING, text)
     return _fine("processes", "CPU time", "exact: the kernel's clocks and counters")
 
@@ -170,7 +170,7 @@ def _check_high_water(status_path: str) -> Check:
         has_marks = False
     if has_marks:
         return _fine("processes", "peak memory", "exact: the kernel's high-water marks")
-    text = "sampled: this kernel keeps no high-water marks (VmHWM)"
+    text = "sampled: this kernel has no high-water marks (VmHWM)"
     return Check("processes", "peak memory", WARNING, text)
 
 
@@ -193,6 +193,6 @@ def _check_others(stat_path: str) -> Check:
         with open(stat_path, "rb") as file:
             file.read()
     except OSError:
-        text = "hidden (hidepid): who else is on a GPU is shown by number only"
+        text = "hidden (hidepid): other users' processes on a GPU are shown by ID only"
         return Check("processes", "other users", WARNING, text)
     return _fine("processes", "other users", "visible")

@@ -1,4 +1,4 @@
-"""Show the recordings of several ranks or hosts as one job."""
+"""Show recordings of several ranks or hosts as one job."""
 
 from __future__ import annotations
 
@@ -9,8 +9,6 @@ from ..recording.reader import load_whole
 from ..reports.contract import choose_format, render
 from .options import Parser, add_output
 from .output import Output
-
-NAME = "combine"
 
 
 def main(arguments: list[str]) -> int:
@@ -28,12 +26,12 @@ def main(arguments: list[str]) -> int:
     try:
         text = render(combine(recordings), format_name)
     except WRONG_FIGURES:
-        raise RecordingError("A recording is damaged: it has figures that are none.") from None
+        raise RecordingError("A recording is damaged: it contains invalid numbers.") from None
     output.write(text, otherwise=1)
     return 0
 
 
 def _name_all(paths: list[str]) -> list[str]:
-    """The files' names; their whole paths if some are called the same."""
+    """File names, or whole paths where two names are equal."""
     names = [name_place(path) for path in paths]
     return names if len(set(names)) == len(names) else paths

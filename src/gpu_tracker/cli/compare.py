@@ -1,4 +1,4 @@
-"""Compare runs, or groups of repeated runs, with the first of them."""
+"""Compare runs, or groups of repeated runs, with a baseline."""
 
 from __future__ import annotations
 
@@ -10,33 +10,31 @@ from ..reports.contract import choose_format, render
 from .options import Parser, add_output
 from .output import Output, say
 
-NAME = "compare"
-
 _EPILOG = """\
-A group is a recording, a directory of them (repeats of one run), a quoted pattern, or several of these with commas;
-NAME= in front gives it a name:
+A group is a recording, a directory of recordings (repeats of one run), a quoted pattern, or several of these separated
+by commas; NAME= in front names it:
   gpu-tracker compare before=runs/a1.jsonl,runs/a2.jsonl after=runs/after/
-Limits say what must not be; they are checked on the medians of every group but the first:
+A limit states what must not happen. It is checked against the median of every group except the baseline:
   --fail-if 'peak_gpu_ram > +10%'  --fail-if 'time > 1.2x'  --fail-if 'regions.forward.time > +5%'
   --fail-if 'peak_ram > 8GB'  --fail-if 'metrics.loss > 0.5'
-Figures: time, cpu_time, mean_cores, peak_ram, peak_gpu_ram, gpu_utilization, energy; of a region also calls, time_per_call.
-Exit code 1 if a limit is true, else 0; 2 for what makes no sense or cannot be read. What is not known makes no limit true, but is said.
+Figures: time, cpu_time, mean_cores, peak_ram, peak_gpu_ram, gpu_utilization, energy; for regions also calls, time_per_call.
+Exit code: 1 if a limit is exceeded, 2 for invalid input, else 0. Unmeasured figures never fail a limit; they are reported.
 """
 
 
 def main(arguments: list[str]) -> int:
-    """The comparison goes to standard output, what became of the limits beside it."""
+    """The comparison goes to standard output, limits that fail to standard error."""
     parser = Parser(prog="gpu-tracker compare", description=__doc__)
     parser.epilog = _EPILOG
     parser.add_argument(
-        "groups", metavar="[NAME=]GROUP", nargs="+", help="what to compare; the first is the measure"
+        "groups", metavar="[NAME=]GROUP", nargs="+", help="runs to compare; the first is the baseline"
     )
     parser.add_argument(
         "--fail-if",
         metavar="LIMIT",
         action="append",
         default=[],
-        help="exit with 1 if this is true of a group",
+        help="exit with 1 if this holds for any group",
     )
     add_output(parser, "Comparison")
     options = parser.parse_args(arguments)
@@ -53,7 +51,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _parse_group(text: str) -> tuple[str, list[str]]:
-    """A file may have any name, also one with = or a comma: what exists is meant as it stands."""
+    """Split `NAME=FILE,FILE`; a file that exists under the whole text is taken as it is."""
     name, sign, rest = text.partition("=")
     if os.path.exists(text) or not sign or os.sep in name:
         name, rest = "", text

@@ -1,4 +1,4 @@
-"""Tell what can be measured here, what not, why, and what to do about it."""
+"""Check what can be measured here, what cannot, why, and what to do about it."""
 
 from __future__ import annotations
 
@@ -18,19 +18,17 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-NAME = "doctor"
-
 _EPILOG = """\
-Exit code 0: everything that this machine has can be measured, also if it has
-             no GPU.
-          1: something that is there cannot be: a driver that fails or hangs, a
+Exit code 0: everything on this machine can be measured (it need not have a
+             GPU).
+          1: something cannot be measured: a driver that fails or hangs, a
              device or figure that is denied or lost.
-A figure that a device simply does not have, and warnings (!), do not count.
+Figures that a device does not have, and warnings (!), do not count.
 """
 
 
 def main(arguments: list[str]) -> int:
-    """Look at everything a job would be measured with."""
+    """Try everything that a job would be measured with."""
     parser = Parser(prog="gpu-tracker doctor", description=__doc__)
     parser.epilog = _EPILOG
     parser.add_argument(

@@ -1,7 +1,7 @@
-"""The paper's command line, to the letter: gpu-tracker -e "command arguments".
+"""Track any command: gpu-tracker run -- CMD (compatible form: -e "CMD").
 
-Runs a command and prints the computational resource usage (RAM, GPU RAM, CPU
-utilization, GPU utilization and compute time) of its process and all its
+The compatible form runs the command and prints the RAM, GPU RAM, CPU
+utilization, GPU utilization and compute time of its process and all its
 descendants.
 """
 
@@ -22,19 +22,17 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ..sampler.handle.process import SamplerProcess
 
-NAME = "-e"
-
 _SIZES = "'bytes', 'kilobytes', 'megabytes', 'gigabytes', or 'terabytes'"
 
 
 def main(arguments: list[str], sampler: SamplerProcess | None) -> int:
-    """The closing sentence and the result go to standard output, the result to a file if there is one."""
+    """The closing sentence goes to standard output, and so does the result unless a file is named."""
     parser = make_parser()
     options = parser.parse_args(arguments)
     try:
         command = shlex.split(options.execute)
     except ValueError as error:
-        raise UsageError(f"The command cannot be understood: {error}.") from None
+        raise UsageError(f"Cannot parse the command: {error}.") from None
     if not command:
         raise UsageError("Empty command provided.")
     format_name = choose_format("ResourceUsage", options.format)
@@ -59,7 +57,7 @@ def main(arguments: list[str], sampler: SamplerProcess | None) -> int:
 
 
 def make_parser() -> Parser:
-    """The paper's options."""
+    """The options of the compatible form."""
     parser = Parser(
         prog="gpu-tracker",
         usage='gpu-tracker -e "command arguments" [options]\n       gpu-tracker COMMAND [options]',

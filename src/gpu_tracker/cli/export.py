@@ -22,13 +22,12 @@ if TYPE_CHECKING:
 
     from ..core.model import Recording
 
-NAME = "export"
 _ALL = "all"
 _TABLES, _TRACKING = "tables", "tracking"
 
 
 def main(arguments: list[str]) -> int:
-    """The file appears when it is whole."""
+    """The file appears once it is complete."""
     parser = Parser(prog="gpu-tracker export", description=__doc__)
     parser.add_argument("file", metavar="FILE", help="a recording (.jsonl)")
     parser.add_argument(
@@ -36,7 +35,7 @@ def main(arguments: list[str]) -> int:
         "--output",
         metavar="FILE",
         required=True,
-        help="where to write; the name tells the format: .csv, .parquet, .sqlite, .json",
+        help="output file; its suffix is the format: .csv, .parquet, .sqlite, .json",
     )
     parser.add_argument(
         "--table",
@@ -53,12 +52,12 @@ def main(arguments: list[str]) -> int:
             option, default="gigabytes", metavar="UNIT", help=f"unit of {what} in that layout"
         )
     parser.add_argument("--tu", default="hours", metavar="UNIT", help="unit of time named in that layout")
-    parser.add_argument("--overwrite", action="store_true", help="replace the file if there is one")
+    parser.add_argument("--overwrite", action="store_true", help="replace an existing file")
     options = parser.parse_args(arguments)
     if options.layout not in (_TABLES, _TRACKING):
         raise UsageError(f'"{options.layout}" is not a layout. Layouts are {_TABLES} and {_TRACKING}.')
     if options.layout == _TRACKING and options.table is not None:
-        raise UsageError(f"The layout {_TRACKING} has no tables to choose from.", "Leave out --table.")
+        raise UsageError(f"The layout {_TRACKING} has only one table.", "Leave out --table.")
     if os.path.realpath(options.output) == os.path.realpath(options.file):
         raise UsageError(f"{options.output} is the recording itself.")
     recording = (_write_tracking if options.layout == _TRACKING else _write_tables)(options)

@@ -1,4 +1,4 @@
-"""What the commands that look at GPUs have in common: their pace, their patience, and what they say besides."""
+"""What `watch`, `query` and `doctor` share: interval, timeout, notes."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import math
 import time
 
 from ..core.errors import UsageError
+from ..core.notices import is_new
 from ..sampler.handle.client import DEFAULT_PATIENCE_SECONDS
 from .output import say
 
@@ -14,21 +15,19 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterable, Iterator
 
-_said: set[str] = set()
-
 
 def add_looking(parser: argparse.ArgumentParser) -> None:
-    """How long to wait."""
+    """Add --timeout."""
     parser.add_argument(
         "--timeout",
         metavar="SECONDS",
         default=str(DEFAULT_PATIENCE_SECONDS),
-        help=f"how long a driver may take to answer (default {DEFAULT_PATIENCE_SECONDS:g})",
+        help=f"how long to wait for a driver (default {DEFAULT_PATIENCE_SECONDS:g})",
     )
 
 
 def check_seconds(option: str, text: str, *, least: float) -> float:
-    """A number of seconds that makes sense."""
+    """The number of seconds, if it is valid."""
     try:
         seconds = float(text)
     except ValueError:
@@ -39,7 +38,7 @@ def check_seconds(option: str, text: str, *, least: float) -> float:
 
 
 def repeat(interval_seconds: float, count: int | None = None) -> Iterator[None]:
-    """Once per interval, on the clock rather than after each pause."""
+    """Once per interval, by the clock, so that delays do not add up."""
     start = time.monotonic()
     done = 0
     while True:
@@ -52,8 +51,7 @@ def repeat(interval_seconds: float, count: int | None = None) -> Iterator[None]:
 
 
 def say_once(texts: Iterable[str]) -> None:
-    """Beside the output, each sentence once."""
+    """Print each note once, to standard error."""
     for text in texts:
-        if text not in _said:
-            _said.add(text)
+        if is_new(text):
             say(text)

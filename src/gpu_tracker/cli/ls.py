@@ -1,4 +1,4 @@
-"""List past runs: when, what, how long, how they ended, and what they used."""
+"""List past runs: when, how long, how they ended, what they used."""
 
 from __future__ import annotations
 
@@ -16,12 +16,10 @@ from .options import Parser, add_output
 from .output import Output
 from .track import DEFAULT_DIRECTORY
 
-NAME = "ls"
-
 _EPILOG = """\
 Filters: command~TEXT, name~TEXT, label~TEXT, host~TEXT, end~TEXT, file~TEXT (as shown; case does not matter);
 time>10min, cpu_time>1h, mean_cores>2, peak_ram>8GB, peak_gpu_ram<1GB, gpu_utilization<20%, energy>1kWh.
-Several filters must all be met. A file that cannot be read is listed as damaged.
+All filters must match. Unreadable files are listed as damaged.
 """
 
 
@@ -36,16 +34,18 @@ def main(arguments: list[str]) -> int:
         "--sort", metavar="BY", default="when", help=f"one of {', '.join(SORTS)} (default when)"
     )
     parser.add_argument(
-        "--filter", metavar="FILTER", action="append", default=[], help="only runs like this: 'command~train'"
+        "--filter",
+        metavar="FILTER",
+        action="append",
+        default=[],
+        help="only matching runs, such as 'command~train'",
     )
-    parser.add_argument(
-        "--since", metavar="AGE", help="only runs that began no longer ago than this: 7d, 12h, 30min"
-    )
+    parser.add_argument("--since", metavar="AGE", help="only runs started within this time: 7d, 12h, 30min")
     add_output(parser, "Runs")
     options = parser.parse_args(arguments)
     format_name = choose_format("Runs", options.format, options.output)
     if options.sort not in SORTS:
-        raise UsageError(f"--sort of {options.sort!r} is not known.", f"There are: {', '.join(SORTS)}.")
+        raise UsageError(f"Unknown --sort {options.sort!r}.", f"Use one of: {', '.join(SORTS)}.")
     try:
         conditions = [parse_condition(text) for text in options.filter]
         since = None if options.since is None else time.time() - parse_age(options.since)
@@ -69,7 +69,7 @@ def _list_runs(places: list[str]) -> list[ListedRun]:
 
 
 def _check_place(place: str) -> None:
-    """A place that is not there is a slip of the pen; what lies in a directory may be damaged."""
+    """A path that does not exist is a typing error; a damaged file in a directory is not."""
     try:
         os.lstat(place)
     except OSError as error:
@@ -83,7 +83,7 @@ def _list_run(path: str, now: float) -> ListedRun:
     try:
         return list_run(path, glance(path), now - os.stat(path).st_mtime)
     except WRONG_FIGURES:
-        return ListedRun(path, f"{path} has figures that are none.", ending="damaged")
+        return ListedRun(path, f"{path} contains invalid numbers.", ending="damaged")
     except RecordingError as error:
         return ListedRun(path, str(error), ending="damaged")
     except OSError as error:  # removed in between

@@ -1,4 +1,4 @@
-"""The options that several commands share, and how they become settings."""
+"""Options that several commands share, and the settings they become."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from ..core.config import (
     check_labels,
 )
 from ..core.errors import UsageError
+from ..core.vendors import VENDORS
 from ..reports.contract import list_formats
 
 TYPE_CHECKING = False
@@ -26,13 +27,13 @@ _NO_BREAK = "\xa0"
 
 
 class _Formatter(argparse.RawDescriptionHelpFormatter):
-    """Of a fixed width: to ask the terminal for its own, argparse imports half a library for every option."""
+    """Fixed width: to ask the terminal for its own, argparse imports half a library for every option."""
 
     def __init__(self, prog: str) -> None:
         super().__init__(prog, width=HELP_COLUMNS)
 
     def _fill_text(self, text: str, width: int, indent: str) -> str:
-        """Only lines that are too long are broken; of an example what is two spaces apart stays whole."""
+        """Break only lines that are too long; in examples, keep what is two spaces apart together."""
         return "".join(f"{indent}{part}\n" for line in text.splitlines() for part in _break(line, width))
 
 
@@ -58,7 +59,7 @@ def _break(line: str, width: int) -> list[str]:
 
 
 class Parser(argparse.ArgumentParser):
-    """Says what is wrong in one sentence."""
+    """Reports errors in one sentence."""
 
     def __init__(self, *, prog: str, description: str | None, usage: str | None = None) -> None:
         super().__init__(prog=prog, description=description, usage=usage, formatter_class=_Formatter)
@@ -69,56 +70,56 @@ class Parser(argparse.ArgumentParser):
 
 
 def add_measuring(parser: argparse.ArgumentParser) -> None:
-    """How to measure."""
+    """Add the options that say how to measure."""
     parser.add_argument(
         "--st",
         "--sleep-time",
         dest="sleep_time",
         metavar="SECONDS",
         default="1.0",
-        help="seconds between two usage collections (default 1.0, at least 0.01)",
+        help="seconds between samples (default 1.0, at least 0.01)",
     )
     parser.add_argument(
         "--nec",
         "--expected-cores",
         dest="n_expected_cores",
         metavar="N",
-        help="number of cores expected to be used (default: those the job may use)",
+        help="number of cores the job should use (default: those it may use)",
     )
     parser.add_argument(
         "--guuids",
         "--gpu-uuids",
         dest="gpu_uuids",
         metavar="UUIDS",
-        help="comma separated UUIDs (or their beginnings, numbers, names) of the GPUs whose utilization counts "
-        "(default: those that the job uses)",
+        help="comma-separated UUIDs (or prefixes, indices, names) of the GPUs whose utilization counts "
+        "(default: those the job uses)",
     )
     parser.add_argument(
         "--gpu",
         metavar="VENDOR",
-        help="whose GPUs to look at: nvidia, amd, intel, apple (or several, with commas), none (default: all found)",
+        help=f"GPU vendors to measure: {', '.join(VENDORS)} (several with commas), or none (default: all found)",
     )
     parser.add_argument(
-        "--disable-logs", action="store_true", help="say nothing about what could not be measured"
+        "--disable-logs", action="store_true", help="print no notes about what could not be measured"
     )
 
 
 def add_recording(parser: argparse.ArgumentParser, default: str | None) -> None:
-    """What to keep."""
+    """Add the options that say what to keep."""
     parser.add_argument(
         "--record",
         metavar="DIR|FILE",
         default=default,
-        help="where to write the recording: a .jsonl file, or a directory to put one in"
-        + (f" (default {default})" if default else " (default: none is written)"),
+        help="write the recording to this .jsonl file, or into this directory"
+        + (f" (default {default})" if default else " (default: no recording)"),
     )
-    parser.add_argument("--name", metavar="NAME", help="what to call the run, in its recording")
+    parser.add_argument("--name", metavar="NAME", help="name of the run, kept in its recording")
     parser.add_argument(
         "--label",
         metavar="NAME=VALUE",
         action="append",
         default=[],
-        help="a label to find the run by, in its recording (any number of them)",
+        help="label of the run, kept in its recording (repeatable)",
     )
     parser.add_argument(
         "--no-record", dest="record", action="store_const", const=None, help="write no recording"
@@ -128,33 +129,33 @@ def add_recording(parser: argparse.ArgumentParser, default: str | None) -> None:
         "--tracking-file",
         dest="tracking_file",
         metavar="FILE",
-        help="write a row per window to FILE (.csv or .sqlite) while the job runs",
+        help="write a row per sample to FILE (.csv or .sqlite) while the job runs",
     )
     parser.add_argument(
-        "--full-resolution", action="store_true", help="record every look, without bounding the file"
+        "--full-resolution", action="store_true", help="record every reading; the file may grow large"
     )
     parser.add_argument(
         "--max-overhead",
         metavar="SHARE",
         default=str(DEFAULT_MAX_OVERHEAD),
-        help=f"share of one core that measuring may cost (default {DEFAULT_MAX_OVERHEAD})",
+        help=f"share of one core that measuring may use (default {DEFAULT_MAX_OVERHEAD})",
     )
 
 
 def add_output(parser: argparse.ArgumentParser, document: str) -> None:
-    """Where the result goes, and how it looks."""
+    """Add -o and -f."""
     parser.add_argument(
         "-o",
         "--output",
         metavar="FILE",
-        help="write the result to FILE ('-': standard output); its suffix may tell the format",
+        help="write the result to FILE ('-': standard output); the suffix may set the format",
     )
     formats = ", ".join(list_formats(document))
     parser.add_argument("-f", "--format", help=f"one of {formats} (default text)")
 
 
 def to_settings(options: argparse.Namespace) -> Settings:
-    """The settings that the options ask for, checked."""
+    """The settings, checked."""
     uuids = getattr(options, "gpu_uuids", None)
     try:
         return check(
@@ -180,7 +181,7 @@ def to_settings(options: argparse.Namespace) -> Settings:
 
 
 def to_wishes(options: argparse.Namespace, default: str | None = None) -> Wishes:
-    """What is to be kept. A recording in the default directory is nobody's express wish."""
+    """What to keep. The default directory is not an explicit request: failing to record there is no error."""
     return Wishes(options.record, options.record != default, options.tracking_file)
 
 

@@ -1,4 +1,4 @@
-"""Where results go: a file, whole or not at all, or a stream. Checked before the job starts."""
+"""Where results go: a file, written completely or not at all, or a stream. Checked before the job starts."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ _STREAMS = {1: "standard output", 2: "standard error"}
 
 
 class Output:
-    """A place for one text: a file, `-` for standard output, or None for wherever the command usually writes."""
+    """A destination: a file, `-` for standard output, or None for the command's usual stream."""
 
     def __init__(self, path: str | None) -> None:
         self._fd = 1 if path == "-" else None
         self._path: str | None = None
         if path is None or path == "-":
             return
-        # Through a link to where it points; and /dev/stdout is no file to be replaced, whatever it leads to.
+        # Follow links; but /dev/stdout is not a file to replace, whatever it leads to.
         try:
             self._path = os.path.realpath(path)
         except OSError as error:  # of a directory that is no more
@@ -32,11 +32,11 @@ class Output:
 
     @property
     def is_file(self) -> bool:
-        """Whether the user named a place."""
+        """Whether the user named a file."""
         return self._path is not None
 
     def write(self, text: str | bytes, otherwise: int) -> None:
-        """Put it in place; `otherwise` is the descriptor to use if it was given none."""
+        """Write it; `otherwise` is the descriptor to use where the user named nothing."""
         content = encode(text)
         if self._path is None or self._fd is not None:
             write_all(otherwise if self._fd is None else self._fd, content)
@@ -52,7 +52,7 @@ class Output:
 
 
 def write_all(fd: int, text: str | bytes) -> None:
-    """Write to a stream. A pipe whose reader has gone (`| head`) wants no more; any other failure is an error."""
+    """Write to a stream. A pipe whose reader has gone (`| head`) is no error; any other failure is."""
     content = encode(text)
     try:
         while content:
@@ -63,13 +63,13 @@ def write_all(fd: int, text: str | bytes) -> None:
 
 
 def say(text: str, result: str | bytes = b"") -> None:
-    """A line to the user, beside the job's own output, and below it a result that has no better place."""
+    """Print a line to standard error, followed by a result that could not be written elsewhere."""
     from ..core.text import neutralize
 
     try:
         write_all(2, encode(f"gpu-tracker: {neutralize(text)}\n") + encode(result))
     except TrackerError:
-        pass  # there is nowhere left to say so
+        pass  # nowhere left to report it
 
 
 def _is_same(path: str, fd: int) -> bool:
@@ -80,7 +80,7 @@ def _is_same(path: str, fd: int) -> bool:
 
 
 def _why_not(path: str) -> int:
-    """The number of the error that writing there would give, or 0."""
+    """The errno that writing there would give, or 0."""
     if os.path.isdir(path):
         return errno.EISDIR
     directory = os.path.dirname(path)
@@ -92,7 +92,7 @@ def _why_not(path: str) -> int:
 
 
 def encode(text: str | bytes) -> bytes:
-    """As it is written anywhere."""
+    """The bytes to write."""
     return text.encode("utf-8", "backslashreplace") if isinstance(text, str) else text
 
 

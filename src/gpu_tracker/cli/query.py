@@ -1,4 +1,4 @@
-"""Print figures of the GPUs as CSV or JSON lines, under nvidia-smi's names, for every vendor."""
+"""Query GPUs of any vendor with nvidia-smi's field names; CSV or JSON lines."""
 
 from __future__ import annotations
 
@@ -29,19 +29,17 @@ if TYPE_CHECKING:
     from ..core.observation import Device, Observation
     from ..live.smi_fields import Field
 
-NAME = "query"
-
 _DEFAULT_FIELDS = (
     "timestamp,index,name,utilization.gpu,memory.used,memory.free,memory.total,temperature.gpu,power.draw"
 )
 _DEFAULT_LOOP_SECONDS = "5"
 _EPILOG = """\
-nvidia-smi's own spellings work too: a recipe needs a new first word only.
+nvidia-smi's options work too: replace `nvidia-smi` with `gpu-tracker query`.
   gpu-tracker query --query-gpu=timestamp,utilization.gpu,memory.used \\
     --format=csv,noheader,nounits -l 1
-CSV has nvidia-smi's units (MiB) and [N/A]; JSON has bytes, percent, watts,
-megahertz and degrees, and null.
-Ctrl-C ends it. The exit code is 1 if there is no GPU to ask.
+CSV uses nvidia-smi's units (MiB) and [N/A]; JSON uses bytes, percent, watts,
+MHz, degrees Celsius and null.
+Ctrl-C stops it. The exit code is 1 if there is no GPU.
 """
 
 
@@ -52,14 +50,14 @@ class _Format(NamedTuple):
 
 
 def main(arguments: list[str]) -> int:
-    """A row per GPU, or per process on a GPU, and look."""
+    """One row per GPU, or per process on a GPU, at each reading."""
     options = _make_parser().parse_args(arguments)
     if options.help_fields or options.help_process_fields:
         write(list_fields(GPU_FIELDS if options.help_fields else PROCESS_FIELDS))
         return 0
     asks_processes = options.process_fields is not None
     if asks_processes and options.fields is not None:
-        raise UsageError("GPUs and processes cannot be queried at once.")
+        raise UsageError("GPUs and processes cannot be queried at the same time.")
     fields = (
         find_fields(options.process_fields, PROCESS_FIELDS)
         if asks_processes
@@ -81,7 +79,7 @@ def main(arguments: list[str]) -> int:
                 if not write("".join(f"{line}\n" for line in lines), out):
                     break
         except KeyboardInterrupt:
-            return 0  # the normal way to end
+            return 0  # the normal end
     return 0
 
 
@@ -121,15 +119,15 @@ def _make_parser() -> Parser:
         metavar="SECONDS",
         nargs="?",
         const=_DEFAULT_LOOP_SECONDS,
-        help=f"again every so many seconds (without a number {_DEFAULT_LOOP_SECONDS})",
+        help=f"repeat every SECONDS (default {_DEFAULT_LOOP_SECONDS})",
     )
     parser.add_argument("-lms", "--loop-ms", metavar="MILLISECONDS", help="the same in milliseconds")
-    parser.add_argument("--count", metavar="N", help="stop after N looks")
+    parser.add_argument("--count", metavar="N", help="stop after N readings")
     parser.add_argument(
         "-i", "--id", metavar="WHICH", help="comma separated indices, UUIDs or bus ids (default: all GPUs)"
     )
     parser.add_argument("-f", "--filename", metavar="FILE", help="write to FILE")
-    # In recipes beside `-l`: older versions of nvidia-smi took it for "with timestamps".
+    # Found in recipes beside `-l`; older versions of nvidia-smi took it for "with timestamps".
     parser.add_argument("-t", action="store_true", help=argparse.SUPPRESS)
     add_looking(parser)
     return parser
@@ -140,13 +138,13 @@ def _parse_format(text: str) -> _Format:
     unknown = [word for word in rest if word not in ("noheader", "nounits")]
     if kind not in ("csv", "json") or unknown:
         raise UsageError(
-            f"Format {text!r} is not known.", "It is csv, with ,noheader and ,nounits if you like, or json."
+            f"Unknown format {text!r}.", "Use csv, optionally with ,noheader and ,nounits, or json."
         )
     return _Format(kind == "json", kind == "csv" and "noheader" not in rest, "nounits" not in rest)
 
 
 def _find_pace(options: argparse.Namespace) -> tuple[float, int | None]:
-    """Seconds between two looks, and how many looks; without any such option one."""
+    """Seconds between two readings, and how many; one without any such option."""
     if options.loop_ms is not None:
         interval = check_seconds("-lms", options.loop_ms, least=10) / 1000
     else:
@@ -172,14 +170,14 @@ def _choose(observation: Observation, which: str | None, *, must_exist: bool) ->
     gpus = list_gpus(observation)
     if must_exist and not gpus:
         reasons = [missing.text for vendor in observation.vendors for missing in vendor.missing]
-        raise TrackerError("There is no GPU to ask.", " ".join(list_notes(observation) or reasons[:1]))
+        raise TrackerError("No GPU found.", " ".join(list_notes(observation) or reasons[:1]))
     if which is None:
         return gpus
     wanted = [word.strip() for word in which.split(",")]
     for word in wanted:
         if must_exist and not any(word in _names_of(observed) for observed in gpus):
             known = ", ".join(f"{observed.gpu.ordinal} ({observed.gpu.uuid})" for observed in gpus)
-            raise UsageError(f"There is no GPU {word!r}.", f"There are: {known}.")
+            raise UsageError(f"There is no GPU {word!r}.", f"GPUs: {known}.")
     return tuple(observed for observed in gpus if not _names_of(observed).isdisjoint(wanted))
 
 

@@ -1,4 +1,4 @@
-"""Print the summary of recordings, as it was printed when the job ended."""
+"""Print the summary of one or more recordings."""
 
 from __future__ import annotations
 
@@ -7,8 +7,6 @@ from ..reports.build import Reports, build
 from ..reports.contract import choose_format, render
 from .options import Parser, add_output
 from .output import Output
-
-NAME = "report"
 
 
 def main(arguments: list[str]) -> int:

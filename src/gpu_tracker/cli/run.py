@@ -1,4 +1,4 @@
-"""Run a command and tell what it and all its descendants used."""
+"""Run a command and report what it and all its descendants used."""
 
 from __future__ import annotations
 
@@ -18,11 +18,9 @@ if TYPE_CHECKING:
     from ..core.model import Recording
     from ..sampler.handle.process import SamplerProcess
 
-NAME = "run"
-
 
 def main(arguments: list[str], sampler: SamplerProcess | None) -> int:
-    """The summary goes to standard error: standard output is the job's."""
+    """The summary goes to standard error; standard output belongs to the job."""
     parser = Parser(
         prog="gpu-tracker run",
         usage="gpu-tracker run [options] -- command [arguments...]",
@@ -34,8 +32,8 @@ def main(arguments: list[str], sampler: SamplerProcess | None) -> int:
     parser.add_argument(
         "--frameworks",
         action="store_true",
-        help="also ask PyTorch, JAX and TensorFlow what they hold on GPUs, by a hook in the job's Python processes "
-        "(needless where the job marks regions)",
+        help="also record what PyTorch, JAX and TensorFlow hold on GPUs, through a hook in the job's Python processes "
+        "(not needed if the job uses regions)",
     )
     parser.add_argument("command", nargs=argparse.REMAINDER, help="the command and its arguments")
     options = parser.parse_args(arguments)
@@ -48,13 +46,13 @@ def main(arguments: list[str], sampler: SamplerProcess | None) -> int:
     if options.frameworks:
         _hook_into_python()
     tracked = track_command(sampler, command, settings, to_wishes(options, DEFAULT_DIRECTORY))
-    # Whatever becomes of the result, the exit code is the job's.
+    # Whatever happens to the result, the exit code is the job's.
     show(output, tracked.recording, format_name, settings, tracked.recording_path)
     return tracked.ending.exit_code
 
 
 def _hook_into_python() -> None:
-    """Have every Python process of the job find our module before its own program begins."""
+    """Make every Python process of the job load our hook before its own program starts."""
     package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     hook = os.path.join(package, "instrument", "hook")
     known = os.environ.get("PYTHONPATH")
@@ -64,7 +62,7 @@ def _hook_into_python() -> None:
 def show(
     output: Output, recording: Recording, format_name: str, settings: Settings, recording_path: str | None
 ) -> bool:
-    """The result where it was asked for, or else where it can be seen: it must not be lost. Whether the former."""
+    """Write the result where it was asked for (True), or else where it can be seen: it must not be lost."""
     report = build(recording)
     if settings.disable_logs and format_name == "text":
         report = report._replace(notes=())

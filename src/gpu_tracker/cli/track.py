@@ -1,4 +1,4 @@
-"""A command from start to result: what `run` and the paper's `-e` have in common."""
+"""Run a command under a sampler: what `run` and the compatible `-e` share."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ class Tracked(NamedTuple):
 
 
 def choose_say(settings: Settings) -> Callable[[str], None]:
-    """Where sentences about the measuring go: to the user, or nowhere if they are not wanted."""
+    """Where notes about the measurement go: to the user, or nowhere with --disable-logs."""
     return (lambda _text: None) if settings.disable_logs else say
 
 
 def find_gpus(settings: Settings, sampler: SamplerProcess | None) -> Settings:
-    """The settings with the GPUs that the user named by their UUIDs."""
+    """The settings, with the GPUs that the user named as UUIDs."""
     try:
         return resolve_gpus(settings, sampler)
     except ValueError as error:
@@ -46,7 +46,7 @@ def find_gpus(settings: Settings, sampler: SamplerProcess | None) -> Settings:
 def track_command(
     sampler: SamplerProcess | None, command: list[str], settings: Settings, wishes: Wishes
 ) -> Tracked:
-    """Run the command under the sampler, and never let the one suffer from the other."""
+    """Start the command, wait for it, and collect the result."""
     from .job import Job
 
     session = Session(

@@ -1,4 +1,4 @@
-"""Show GPUs, who is on them, and the machine's CPU and RAM, again and again."""
+"""Watch GPUs, their processes, and the machine's CPU and RAM."""
 
 from __future__ import annotations
 
@@ -23,25 +23,23 @@ if TYPE_CHECKING:
     from ..core.observation import Observation
     from ..sampler.handle.client import Question
 
-NAME = "watch"
-
 _LEAVING_KEYS = ("q", "Q")
 
 _EPILOG = """\
-On a terminal: a table that is redrawn in place; q or Ctrl-C leaves it.
-Into a pipe or file: one line per GPU and interval (`-` is what is not known),
-or with --json one object per look, in bytes, percent, watts and degrees.
+On a terminal: a table redrawn in place; q or Ctrl-C quits.
+To a pipe or file: one line per GPU and interval (`-` is unknown), or with
+--json one object per reading, in bytes, percent, watts and degrees Celsius.
 """
 
 
 def main(arguments: list[str]) -> int:
-    """A screen on a terminal, lines elsewhere."""
+    """Full screen on a terminal, lines elsewhere."""
     parser = Parser(prog="gpu-tracker watch", description=__doc__)
     parser.epilog = _EPILOG
-    parser.add_argument("--once", action="store_true", help="show it once and stop")
-    parser.add_argument("--json", action="store_true", help="one JSON object per look, a line each")
+    parser.add_argument("--once", action="store_true", help="print once and exit")
+    parser.add_argument("--json", action="store_true", help="one JSON object per reading, one per line")
     parser.add_argument(
-        "-n", "--interval", metavar="SECONDS", default="1", help="seconds between two looks (default 1)"
+        "-n", "--interval", metavar="SECONDS", default="1", help="seconds between readings (default 1)"
     )
     add_looking(parser)
     options = parser.parse_args(arguments)
@@ -53,17 +51,17 @@ def main(arguments: list[str]) -> int:
             try:
                 return _write_lines(client, interval, as_json=options.json)
             except KeyboardInterrupt:
-                return 0  # the normal way to end
+                return 0  # the normal end
         code = _draw(client, interval)
     if code:
-        # Whoever ended us by a signal shall see that it did; the terminal is its old self by now.
+        # The terminal is restored; end by the signal, so that the caller sees it.
         signal.signal(code, signal.SIG_DFL)
         os.kill(os.getpid(), code)
     return 0
 
 
 def _show_once(client: ObserverClient, *, as_json: bool) -> int:
-    """Two looks, so that there are rates."""
+    """Two readings, so that there are rates."""
     before = client.observe()
     time.sleep(SETTLE_SECONDS)
     now = client.observe()
@@ -94,7 +92,7 @@ def _write_lines(client: ObserverClient, interval: float, *, as_json: bool) -> i
 
 
 def _draw(client: ObserverClient, interval: float) -> int:
-    """Until somebody has had enough; the signal that said so, or 0."""
+    """Draw until the user quits; the signal that ended it, or 0."""
     before: Observation | None = None
     now: Observation | None = None
     with Screen() as screen:
@@ -119,12 +117,12 @@ def _draw(client: ObserverClient, interval: float) -> int:
                 continue
             answer = client.take(question)
             if answer is not None:
-                # The second look comes soon: rates need two.
+                # The second reading comes soon: rates need two.
                 pause = min(interval, SETTLE_SECONDS) if now is None else interval
                 due_seconds = time.monotonic() + pause
                 before, now, question, is_new = now, answer, None, True
             elif time.monotonic() > question.deadline_seconds:
-                raise TrackerError("The sampler does not answer any more.")
+                raise TrackerError("The sampler stopped responding.")
 
 
 def _show(screen: Screen, before: Observation | None, now: Observation | None, interval: float) -> bool:

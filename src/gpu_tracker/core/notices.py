@@ -1,17 +1,23 @@
-"""Warnings for users of the Python API, each shown once per process."""
+"""Warnings that this process has given already: a loop over a thousand trackers warns once."""
 
 from __future__ import annotations
 
 _said: set[str] = set()
 
 
-def warn_once(text: str) -> None:
-    """Log a warning, unless the same one was logged before. The program may silence its logging."""
+def is_new(text: str) -> bool:
+    """Whether this text is new in this process."""
     if text in _said:
-        return
+        return False
+    _said.add(text)
+    return True
+
+
+def warn_once(text: str) -> None:
+    """Through the program's own logging, which it may silence."""
     try:
         import logging
     except OSError:
         return  # no free file descriptor to import with
-    _said.add(text)
-    logging.getLogger("gpu_tracker").warning("%s", text)
+    if is_new(text):
+        logging.getLogger("gpu_tracker").warning("%s", text)

@@ -94,7 +94,8 @@ class Screen:
             os.set_blocking(fd, False)
         self._old_wakeup_fd = signal.set_wakeup_fd(self._wakes[1], warn_on_full_buffer=False)
         for number in _SIGNALS:
-            self._handlers[number] = signal.signal(number, _do_nothing)
+            if signal.getsignal(number) is not signal.SIG_IGN:  # what we were told to ignore stays ignored
+                self._handlers[number] = signal.signal(number, _do_nothing)
         try:
             self._show()
         except BaseException:

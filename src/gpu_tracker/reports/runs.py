@@ -47,7 +47,7 @@ def _table(rows: list[tuple[str, ...]], columns: int | None) -> list[str]:
 def _cells(run: ListedRun) -> tuple[str, ...]:
     when = run.started_at
     if run.started_seconds is not None:
-        when = write_moment(run.started_seconds, "%Y-%m-%d %H:%M:%S")
+        when = write_moment(run.started_seconds, "%Y-%m-%d %H:%M")
     return (
         _clean(when),
         humanize(run.values.get(TIME.name), TIME.unit),

@@ -93,6 +93,7 @@ class Service:
             "resolve": self._resolve,
         }
         self._inbox = Inbox()
+        self._unread: list[tuple[str, tuple[Any, ...]]] = []
         self._poll = select.poll()
         self._poll.register(_COMMANDS, select.POLLIN)
         self._mailbox: str | None = None
@@ -116,6 +117,7 @@ class Service:
                 elif fd == self._owner_fd:
                     self._end_alone()
             self._tick_if_due()
+            self._obey()  # what came meanwhile
 
     def tidy_up(self) -> None:
         """Throw away what the job's processes wrote for us."""
@@ -141,11 +143,29 @@ class Service:
         return float(int(wait * 1000) + 1 if wait else 0)
 
     def _read_commands(self) -> None:
-        chunk = os.read(_COMMANDS, 65536)
-        if not chunk:
+        if not self._take_in():
             self._end_alone()
-        for word, values in self._inbox.feed(chunk):
+        self._obey()
+
+    def _take_in(self) -> bool:
+        """Take in what has come; whether more can come."""
+        if not select.select([_COMMANDS], [], [], 0)[0]:
+            return True
+        chunk = os.read(_COMMANDS, 65536)
+        self._unread += self._inbox.feed(chunk)
+        return bool(chunk)
+
+    def _obey(self) -> None:
+        while self._unread and not self._is_over:
+            word, values = self._unread.pop(0)
             self._commands[word](*values)
+
+    def _hear_discounts(self) -> float:
+        """CPU seconds that were discounted while readings were taken; everything else waits for its turn."""
+        self._take_in()
+        seconds = sum((float(values[0]) for word, values in self._unread if word == "discount"), 0.0)
+        self._unread = [message for message in self._unread if message[0] != "discount"]
+        return seconds
 
     def _prepare(self, plan: Plan) -> None:
         self._owner_pid = plan.owner_pid
@@ -160,7 +180,7 @@ class Service:
     def _begin(self, start: Start) -> None:
         if self._prepared is None:
             raise RuntimeError("the job began before the plan was known")
-        self._sampler = Sampler(self._prepared, start)
+        self._sampler = Sampler(self._prepared, start, self._hear_discounts)
         self._root_pid, self._start_nanoseconds, _ = start
         if self._root_pid != self._owner_pid:
             self._root_fd = self._watch(self._root_pid)

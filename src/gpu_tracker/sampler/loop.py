@@ -19,6 +19,8 @@ from .header import make_header
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from ..core.model import ProcessReading, ProcessTotals, Sample
     from ..recording.tracking_file import TrackingFile
     from ..sources import ProcessTreeSource
@@ -41,9 +43,10 @@ _EARLY_COST_SECONDS = 0.02
 class Sampler:
     """Reads a tree, keeps its account, writes its recording."""
 
-    def __init__(self, prepared: Prepared, start: Start) -> None:
-        """The job is there: take the first reading."""
+    def __init__(self, prepared: Prepared, start: Start, hear_discounts: Callable[[], float] = float) -> None:
+        """The job is there: take the first reading. `hear_discounts` gives what `discount` would be told."""
         self._prepared = prepared
+        self._hear_discounts = hear_discounts
         plan = self._plan = prepared.plan
         self._writer = Writer(prepared.recording_fd)
         self._machine = prepared.machine
@@ -185,6 +188,10 @@ class Sampler:
 
     def _look(self, at_seconds: float, late_seconds: float = 0.0, exact: RootFigures | None = None) -> None:
         readings = self._tree.read()
+        # Asked now: what was announced before it happened cannot be in the readings without being known here.
+        discount = self._hear_discounts()
+        if discount:
+            self.discount(discount)
         reset_high_waters = self._look_inside()
         # What has not run is not read again, so a quiet tree gives the very same readings.
         if exact is None and readings == self._readings and reset_high_waters == self._reset_high_waters:

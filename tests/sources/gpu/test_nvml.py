@@ -29,6 +29,8 @@ from nvml_simulator import Simulator
 import gpu_tracker as gput
 from gpu_tracker.reports.contract import render
 MIB = 2**20
+def wait_until_devices_are_read():
+    while all(gpu.used_bytes is None for gpu in tracker.report.summary.gpus): time.sleep(0.01)
 with Simulator.open() as hardware:
     tracker = gput.Tracker(sleep_time=0.1, gpu_ram_unit="mebibytes", **{options!r})
     with tracker:
@@ -334,6 +336,7 @@ def test_instances_of_a_split_device_are_devices(hardware: Simulator) -> None:
     ]
 
 
+@pytest.mark.serial
 def test_a_whole_training_is_told_exactly(hardware: Simulator) -> None:
     """It allocates, frees, forks workers, and ends: peaks, energy and utilization against what it did."""
     hardware.set_energy_joules(0, 1000)
@@ -428,8 +431,7 @@ import ctypes, mmap, tempfile
 library = open(tempfile.mkdtemp() + "/libcuda.so.1", "w+b")
 library.truncate(4096)
 loaded = mmap.mmap(library.fileno(), 4096)
-while not any(gpu.used_bytes is not None for gpu in tracker.report.summary.gpus):
-    time.sleep(0.05)  # what is held beyond the first reading counts
+wait_until_devices_are_read()  # what is held beyond that has grown
 hardware.set_process(0, os.getpid(), 800 * MIB)
 time.sleep(2)
 """,
@@ -542,6 +544,7 @@ def test_a_driver_that_cannot_be_opened_says_why_and_what_helps(
     assert ".." not in told["absent"]
 
 
+@pytest.mark.serial
 def test_a_slow_driver_delays_nobody(hardware: Simulator) -> None:
     """Each of its calls takes 300 ms: processes are looked at as often as without it."""
     hardware.delay("nvmlDeviceGet*", 300)

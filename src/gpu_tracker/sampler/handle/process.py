@@ -11,6 +11,7 @@ import select
 import signal
 import sys
 import time
+from _thread import allocate_lock
 
 from ...core.errors import TrackerError
 from .descriptor import Descriptor, make_pipe, make_unnamed_file
@@ -46,10 +47,12 @@ _NOT_FOR_THE_SAMPLER = (
 _open_handles: set[SamplerProcess] = set()
 _is_fork_hook_set = False
 _reaped_cpu_seconds = 0.0
+reaping = allocate_lock()
+"""Held while a process of ours is waited for: whoever wants to know what the job's children have used must not read in between."""
 
 
 def reaped_cpu_seconds() -> float:
-    """CPU that this process's own samplers have added to what it knows of its children."""
+    """CPU that this process's own samplers have added to what it knows of its children. Ask while `reaping` is held."""
     return _reaped_cpu_seconds
 
 
@@ -300,15 +303,33 @@ def _spawn(commands: int, replies: int, recording: int) -> int:
 
 
 def _wait_for(pid: int) -> None:
+    """Wait for a process of ours. Every sampler is told what it used before that counts as used by the job's children."""
     global _reaped_cpu_seconds
     try:
-        _, _, usage = os.wait4(pid, 0)
+        os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+        with reaping:
+            announced = _read_cpu_seconds(pid)
+            _discount(announced)
+            _, _, usage = os.wait4(pid, 0)
+            seconds = usage.ru_utime + usage.ru_stime
+            _reaped_cpu_seconds += seconds
+            _discount(seconds - announced)
     except ChildProcessError:
-        return  # the program does not keep its children, or has waited for all of them itself
-    seconds = usage.ru_utime + usage.ru_stime
-    _reaped_cpu_seconds += seconds
-    for handle in tuple(_open_handles):
-        handle.send("discount", seconds)
+        pass  # the program does not keep its children, or has waited for all of them itself
+
+
+def _read_cpu_seconds(pid: int) -> float:
+    """What a process has used that has ended and not been waited for, in whole microseconds as it will be told then."""
+    try:
+        return time.clock_gettime_ns((~pid << 3) | 2) // 1000 / 1e6
+    except OSError:
+        return 0.0  # not Linux: it is told a moment late
+
+
+def _discount(seconds: float) -> None:
+    if seconds:
+        for handle in tuple(_open_handles):
+            handle.send("discount", seconds)
 
 
 def _write_quietly(fd: int, message: bytes) -> bool:
@@ -335,5 +356,7 @@ def _close_handles_in_forks() -> None:
 
 
 def _close_all() -> None:
+    global reaping
+    reaping = allocate_lock()  # whoever held it is not in this process
     for handle in tuple(_open_handles):
         handle.close()
