@@ -8,7 +8,7 @@ import pytest
 
 from builders import MB, together, totals
 from gpu_tracker.core.model import End, Peaks, ProcessTotals, RamPeak
-from recorded import join, on_gpu, rank, run, window
+from recorded import interval, join, on_gpu, rank, run
 
 
 def test_time_is_from_the_first_start_to_the_last_end() -> None:
@@ -46,8 +46,8 @@ def test_the_machine_bounds_the_sum() -> None:
 def test_peaks_at_different_times_are_not_added_up() -> None:
     """One grows while the other shrinks."""
     held = totals().peaks._replace(ram=together(RamPeak(900 * MB, 900 * MB, 0)))
-    early = rank(0, 900, 40.0, pid=1, samples=(window(10.0, 900), window(40.0, 100, peaks=held)))
-    late = rank(0, 900, 40.0, pid=2, samples=(window(20.0, 100), window(40.0, 900)))
+    early = rank(0, 900, 40.0, pid=1, samples=(interval(10.0, 900), interval(40.0, 100, peaks=held)))
+    late = rank(0, 900, 40.0, pid=2, samples=(interval(20.0, 100), interval(40.0, 900)))
     (host,) = join(early, late).hosts
 
     assert host.ram_sum_bytes == 1000 * MB
@@ -56,8 +56,8 @@ def test_peaks_at_different_times_are_not_added_up() -> None:
 def test_a_peak_from_the_kernel_counts_in_its_interval() -> None:
     """Or at the end, if it was only read then."""
     spike = Peaks(ram=together(RamPeak(800 * MB, 0, 0)))
-    seen = rank(0, 800, samples=(window(10.0, 100, peaks=spike),), pid=1)
-    at_end = rank(0, 700, samples=(window(10.0, 100),), pid=2)
+    seen = rank(0, 800, samples=(interval(10.0, 100, peaks=spike),), pid=1)
+    at_end = rank(0, 700, samples=(interval(10.0, 100),), pid=2)
     (host,) = join(seen, at_end).hosts
 
     assert host.ram_sum_bytes == 1500 * MB
@@ -169,7 +169,7 @@ def test_a_process_with_the_same_pid_is_a_worker_only_if_time_and_parent_fit() -
 @pytest.mark.parametrize("impossible", [-1e12, 1e7, 9e18])
 def test_an_impossible_interval_is_ignored(impossible: float) -> None:
     """And costs no time."""
-    samples = (window(impossible, 900), window(2.0, 400), window(10.0, 300))
+    samples = (interval(impossible, 900), interval(2.0, 400), interval(10.0, 300))
     combined = join(rank(0, 400, pid=1, samples=samples), rank(0, 500, pid=2))
 
     assert combined.hosts[0].ram_sum_bytes == 900 * MB

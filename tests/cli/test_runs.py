@@ -16,7 +16,7 @@ import pytest
 
 from cli.conftest import COMMAND
 from gpu_tracker.core.model import MetricRow
-from recorded import on_gpu, part, run, window, write
+from recorded import interval, on_gpu, part, run, write
 
 Ask = Callable[..., "subprocess.CompletedProcess[str]"]
 
@@ -142,7 +142,7 @@ def test_past_runs_are_listed_newest_first(ask: Ask, tmp_path: Path) -> None:
     old = {"started_at": "2020-01-01T00:00:00+0000", "command": ("make",)}
     write(place / "a.jsonl", run(5.0, header=old))
     write(place / "b.jsonl", run(7.0, exit_code=3))
-    write(place / "c.jsonl", run(9.0, samples=(window(9.0, 50),), end=None, header={"command": ("cut",)}))
+    write(place / "c.jsonl", run(9.0, samples=(interval(9.0, 50),), end=None, header={"command": ("cut",)}))
     os.utime(place / "c.jsonl", (0, 0))
     (place / "d.jsonl").write_text("nonsense\n")
     done = ask("ls")
@@ -239,7 +239,7 @@ def test_a_list_fits_the_terminal_and_is_whole_elsewhere(ask: Ask, tmp_path: Pat
 
 def test_a_thousand_runs_are_listed_quickly(ask: Ask, tmp_path: Path) -> None:
     """Only the beginning and the end of each are read; the bound is generous."""
-    samples = tuple(window(float(number), 5) for number in range(500))
+    samples = tuple(interval(float(number), 5) for number in range(500))
     content = write(tmp_path / "runs" / "0.jsonl", run(samples=samples)).read_bytes()
     for number in range(1, 1000):
         (tmp_path / "runs" / f"{number}.jsonl").write_bytes(content)
@@ -255,7 +255,7 @@ def test_ranks_are_combined(ask: Ask, tmp_path: Path) -> None:
     for number in range(2):
         write(
             tmp_path / f"node{number}" / "rank.jsonl",
-            run(samples=(window(10.0, 500),), header={"pid": number, "host": "../../etc"}),
+            run(samples=(interval(10.0, 500),), header={"pid": number, "host": "../../etc"}),
         )
     text = ask("combine", "node0", "node1/rank.jsonl")
     shown = json.loads(ask("combine", "node*", "-f", "json").stdout)
