@@ -206,6 +206,8 @@ def write(path: Path, shown: Recording) -> Path:
             writer.write_metrics(shown.metrics)
         for process in shown.processes:
             writer.write_process(process)
+        for memory in shown.frameworks:
+            writer.write_framework(memory)
         if shown.end is not None:
             writer.write_end(shown.end)
     return path

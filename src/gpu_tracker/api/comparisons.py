@@ -7,7 +7,7 @@ import os
 from ..analysis.compare import compare as compare_groups
 from ..analysis.limits import check_limit, needs_two_groups, parse_limit
 from ..analysis.measures import measure
-from ..core.errors import WRONG_FIGURES, RecordingError, UsageError
+from ..core.errors import WRONG_DATA, RecordingError, UsageError
 from ..recording.find import find_recordings, name_place
 from ..recording.reader import load, refuse_damaged
 
@@ -125,7 +125,7 @@ def _measure(path: str) -> RunFigures:
     recording = load(path)
     try:
         figures = measure(recording)
-    except WRONG_FIGURES:
+    except WRONG_DATA:
         raise RecordingError(f"{path} is damaged: it contains invalid numbers.") from None
     refuse_damaged(recording, path)
     return figures

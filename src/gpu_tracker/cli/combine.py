@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..analysis.job import combine
-from ..core.errors import WRONG_FIGURES, RecordingError, UsageError
+from ..core.errors import WRONG_DATA, RecordingError, UsageError
 from ..recording.find import find_recordings, name_place
 from ..recording.reader import load_whole
 from ..reports.contract import choose_format, render
@@ -25,7 +25,7 @@ def main(arguments: list[str]) -> int:
     recordings = [(name, load_whole(path)) for name, path in zip(_name_all(paths), paths, strict=True)]
     try:
         text = render(combine(recordings), format_name)
-    except WRONG_FIGURES:
+    except WRONG_DATA:
         raise RecordingError("A recording is damaged: it contains invalid numbers.") from None
     output.write(text, otherwise=1)
     return 0

@@ -6,7 +6,7 @@ import os
 import time
 
 from ..analysis.runs import SORTS, ListedRun, Runs, choose, list_run, parse_age, parse_condition, sort_runs
-from ..core.errors import WRONG_FIGURES, RecordingError, UsageError
+from ..core.errors import WRONG_DATA, RecordingError, UsageError
 from ..live.terminal import is_screen, read_size
 from ..recording.find import find_recordings
 from ..recording.glance import glance
@@ -82,7 +82,7 @@ def _check_place(place: str) -> None:
 def _list_run(path: str, now: float) -> ListedRun:
     try:
         return list_run(path, glance(path), now - os.stat(path).st_mtime)
-    except WRONG_FIGURES:
+    except WRONG_DATA:
         return ListedRun(path, f"{path} contains invalid numbers.", ending="damaged")
     except RecordingError as error:
         return ListedRun(path, str(error), ending="damaged")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..analysis.rates import busy_cores, busy_cores_by_pid
 from ..core.observation import list_gpus, list_notes
-from ..core.text import BOLD, DIM, GREEN, PLAIN, RED, YELLOW, Span, clip, count_cells, neutralize, pad
+from ..core.text import BOLD, DIM, GREEN, PLAIN, RED, YELLOW, Span, count_cells, neutralize, pad, shorten
 from ..core.units import humanize_bytes
 from ..core.values import NamedTuple
 
@@ -104,7 +104,7 @@ def _gpu_cells(observed: Device) -> list[Span]:
         Span(_percent(reading.utilization_percent), _level(reading.utilization_percent)),
         Span(_number(reading.temperature_celsius, " C")),
         Span(_number(reading.power_watts, " W")),
-        Span(clip(neutralize(gpu.name), _LONGEST_NAME_CELLS), PLAIN if gpu.is_visible else DIM),
+        Span(shorten(gpu.name, _LONGEST_NAME_CELLS), PLAIN if gpu.is_visible else DIM),
     ]
 
 
@@ -114,7 +114,7 @@ def _process_cells(observed: Device, process: DeviceProcess, cores: Mapping[int,
     return [
         Span(str(observed.gpu.ordinal), BOLD),
         Span(str(reading.pid)),
-        Span(clip(neutralize(holder.user or _UNKNOWN), _LONGEST_USER_CELLS)),
+        Span(shorten(holder.user or _UNKNOWN, _LONGEST_USER_CELLS)),
         Span(_mib(reading.used_bytes)),
         Span(_percent(reading.utilization_percent), _level(reading.utilization_percent)),
         Span(_percent(None if busy is None else 100 * busy)),

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 
-from ..core.errors import RecordingError
+from ..core.errors import WRONG_DATA, RecordingError
 from ..core.model import Recording
-from .lazy import WRONG_DATA, decode_line, parse
+from .lazy import decode_line, parse
 from .lines import LONGEST_LINE_BYTES, open_path
 from .reader import load, read_header
 from .schema import decode_end, decode_event

@@ -11,10 +11,10 @@ import re
 from array import array
 from itertools import islice
 
-from ..core.errors import RecordingError
+from ..core.errors import WRONG_DATA, RecordingError
 from ..core.model import Peaks, Recording, Totals
 from .damage import Damage
-from .lazy import WRONG_DATA, LastLines, MetricLines, SampleLines, decode_sample_line, parse
+from .lazy import LastLines, MetricLines, SampleLines, decode_sample_line, parse
 from .lines import LineFile, open_descriptor, open_path
 from .schema import (
     VERSION,
