@@ -163,7 +163,7 @@ def test_a_window_has_its_own_peak_and_mean() -> None:
         gpu_look(2.0, ("GPU-0", 300, 20.0), GPU_0={ROOT: 250}),
     )
     (sample,) = account.samples()
-    account.start_window()
+    account.start_interval()
     account.take(gpu_look(3.0, ("GPU-0", 300, 30.0), GPU_0={ROOT: 250}), NAMES)
     (after,) = account.samples()
 

@@ -198,8 +198,8 @@ def test_the_busiest_window_is_kept_as_seconds() -> None:
     for at, main, child, system in ((1.0, 0.5, 0.0, 1.0), (2.0, 1.5, 1.0, 4.0), (3.0, 1.6, 1.0, 4.0)):
         account.take(at, [process(cpu_seconds=main), process(CHILD, ROOT, cpu_seconds=child)])
         account.take_machine(machine(cpu=system))
-        assert account.seconds_in_cpu_window == 1.0
-        account.close_cpu_window()
+        assert account.seconds_in_cpu_interval == 1.0
+        account.close_cpu_interval()
 
     assert account.peaks.busiest.main == (1.0, 1.0)
     assert account.peaks.busiest.descendants == (1.0, 1.0)
@@ -211,13 +211,13 @@ def test_a_scrap_of_a_window_counts_only_if_there_is_no_other() -> None:
     """Three milliseconds at the end are no measure of anything."""
     account = new_account()
     account.take(0.002, [process(cpu_seconds=0.002)])
-    account.close_cpu_window(is_last=True)
+    account.close_cpu_interval(is_last=True)
     assert account.peaks.busiest.main == (0.002, 0.002)
 
     account.take(0.003, [process(cpu_seconds=0.5)])
-    account.close_cpu_window(is_last=True)
-    account.close_cpu_window()
-    account.close_cpu_window()
+    account.close_cpu_interval(is_last=True)
+    account.close_cpu_interval()
+    account.close_cpu_interval()
     assert account.peaks.busiest.main == pytest.approx((0.498, 0.001))
 
 
@@ -240,7 +240,7 @@ def test_a_line_that_could_not_be_written_loses_nothing() -> None:
     assert account.sample().ram_bytes.main == Spread(100 * MB, 500 * MB, 900 * MB)
     assert account.sample().late_seconds == 0.25
 
-    account.start_window()
+    account.start_interval()
     assert account.sample().readings == 0
 
 
@@ -284,7 +284,7 @@ def test_gpus_of_all_vendors_are_added_up() -> None:
     assert [gpu.uuid for gpu in peaks.gpus] == ["GPU-0", "GPU-1"]
     assert [peak.name for peak in peaks.gpu_processes] == ["job", "job", "job"]
     assert len(account.sample().gpus) == len(account.totals().gpu_counters) == 2
-    account.start_window()
+    account.start_interval()
     assert account.sample().gpus[0].job_bytes == 0
 
 

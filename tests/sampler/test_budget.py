@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpu_tracker.sampler.budget import Budget, foresee_sharing_cost
+from gpu_tracker.sampler.budget import Budget, estimate_sharing_cost
 
 
 def test_credit_grows_with_time_and_is_spent() -> None:
@@ -32,5 +32,5 @@ def test_a_read_dearer_than_any_credit_comes_in_its_turn() -> None:
 
 def test_what_a_read_costs_grows_with_the_memory() -> None:
     """Eleven milliseconds for a gigabyte."""
-    assert 0.011 < foresee_sharing_cost(1, 10**9) < 0.012
-    assert foresee_sharing_cost(10, 0) > foresee_sharing_cost(1, 0)
+    assert 0.011 < estimate_sharing_cost(1, 10**9) < 0.012
+    assert estimate_sharing_cost(10, 0) > estimate_sharing_cost(1, 0)

@@ -36,7 +36,7 @@ def test_an_answer_that_is_repeated_counts_once(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(gpu_threads, "connect", lambda _: (RareSource(), "rare", ()))
     watch = gpu_threads.GpuThreads(0.001, 1.0, ("nvidia",), (), {})
     deadline = time.monotonic() + 20
-    while watch._watchers[0]._thread.is_alive() and time.monotonic() < deadline:
+    while watch._vendor_threads[0]._thread.is_alive() and time.monotonic() < deadline:
         time.sleep(0.01)
 
-    assert len(watch.take_looks()) == 3
+    assert len(watch.take_readings()) == 3

@@ -134,14 +134,14 @@ class FrameworkAccount:
             uuid = self._find_device(reading, note.pid, is_alone=is_alone)
             entry.take(note.at_seconds, reading, uuid, is_last=note.is_last)
 
-    def take_gpus(self, look: GpuReadings) -> None:
+    def take_gpus(self, readings: GpuReadings) -> None:
         """One look at the GPUs; its processes are those of the job."""
-        devices = {device.uuid: device for device in look.devices}
-        for process in look.processes:
+        devices = {device.uuid: device for device in readings.devices}
+        for process in readings.processes:
             if process.used_bytes is None:
                 continue
             self._uuids_by_pid.setdefault(process.pid, set()).add(process.uuid)
-            split = self._split(look.at_seconds, process.used_bytes, devices.get(process.uuid))
+            split = self._split(readings.at_seconds, process.used_bytes, devices.get(process.uuid))
             for entry in self._entries.values():
                 if entry.memory.pid == process.pid and entry.memory.uuid == process.uuid:
                     entry.take_split(split)

@@ -78,21 +78,21 @@ class _Device:
         self._energy_joules = reading.energy_joules
         self.energy_step_joules: float | None = None
         self.span_seconds = 0.0
-        self.start_window()
+        self.start_interval()
 
-    def start_window(self) -> None:
+    def start_interval(self) -> None:
         """A line has been written."""
-        self._window_start = self.counters
-        self._window_used_bytes: int | None = None
-        self._window_job_bytes: int | None = None
+        self._interval_start = self.counters
+        self._interval_used_bytes: int | None = None
+        self._interval_job_bytes: int | None = None
 
     def take(self, at_seconds: float, reading: GpuReading, held: _Held, pids: Iterable[int]) -> None:
         span = self.span_seconds = max(0.0, at_seconds - self.at_seconds)
         self.counters = self._count(reading, held, span)
         self.at_seconds, self.reading, self.held = at_seconds, reading, held
         self.pids.update(pids)
-        self._window_used_bytes = larger(self._window_used_bytes, reading.used_bytes)
-        self._window_job_bytes = larger(self._window_job_bytes, held.bytes.combined)
+        self._interval_used_bytes = larger(self._interval_used_bytes, reading.used_bytes)
+        self._interval_job_bytes = larger(self._interval_job_bytes, held.bytes.combined)
         peaks = self.peaks
         grown = None
         if reading.used_bytes is not None and self.first_used_bytes is not None:
@@ -128,7 +128,7 @@ class _Device:
 
     def sample(self) -> GpuSample:
         """The window so far."""
-        counters, start, reading = self.counters, self._window_start, self.reading
+        counters, start, reading = self.counters, self._interval_start, self.reading
         busy = _mean(
             counters.utilization_percent_seconds - start.utilization_percent_seconds,
             counters.utilization_seconds - start.utilization_seconds,
@@ -138,8 +138,8 @@ class _Device:
         )
         return GpuSample(
             uuid=self.uuid,
-            used_bytes=larger(self._window_used_bytes, reading.used_bytes),
-            job_bytes=larger(self._window_job_bytes, self.held.bytes.combined),
+            used_bytes=larger(self._interval_used_bytes, reading.used_bytes),
+            job_bytes=larger(self._interval_job_bytes, self.held.bytes.combined),
             utilization_percent=reading.utilization_percent if busy is None else busy,
             job_percent=self.held.percent if job is None else job,
             power_watts=reading.power_watts,
@@ -188,20 +188,20 @@ class GpuAccount:
         if not gpu.is_visible:
             self._hidden.add(gpu.uuid)
 
-    def take(self, look: GpuReadings, names: Mapping[int, str]) -> GpuTotals:
+    def take(self, readings: GpuReadings, names: Mapping[int, str]) -> GpuTotals:
         """Take in one look; its processes are those of the job."""
         processes: dict[str, list[GpuProcessReading]] = {}
-        for process in look.processes:
+        for process in readings.processes:
             processes.setdefault(process.uuid, []).append(process)
             self._note_process(process.uuid, process.pid, process.used_bytes, SAMPLED, names)
-        for reading in look.devices:
+        for reading in readings.devices:
             device = self._devices.get(reading.uuid)
             if device is None:
-                device = self._devices[reading.uuid] = _Device(reading, look.at_seconds)
+                device = self._devices[reading.uuid] = _Device(reading, readings.at_seconds)
             there = processes.get(reading.uuid, [])
             held = _add_up(reading, there, self._root_pid)
-            device.take(look.at_seconds, reading, held, [process.pid for process in there])
-        for high_water in look.high_waters:
+            device.take(readings.at_seconds, reading, held, [process.pid for process in there])
+        for high_water in readings.high_waters:
             device = self._devices.get(high_water.uuid)
             if device is not None:
                 device.pids.add(high_water.pid)
@@ -209,9 +209,9 @@ class GpuAccount:
                 self._note_process(high_water.uuid, high_water.pid, high_water.used_bytes, EXACT, names)
         return self._totals()
 
-    def describe(self, look: GpuReadings) -> GpuMoment:
+    def describe(self, readings: GpuReadings) -> GpuMoment:
         """The look that was just taken in, for whoever wants to know what happened meanwhile."""
-        seen = [self._devices[reading.uuid] for reading in look.devices]
+        seen = [self._devices[reading.uuid] for reading in readings.devices]
         used = [device for device in seen if device.pids] or [
             device for device in seen if device.uuid not in self._hidden
         ]
@@ -245,10 +245,10 @@ class GpuAccount:
         """The window so far, by device."""
         return tuple(device.sample() for device in self._devices.values())
 
-    def start_window(self) -> None:
+    def start_interval(self) -> None:
         """A line has been written."""
         for device in self._devices.values():
-            device.start_window()
+            device.start_interval()
 
     def _note_process(
         self, uuid: str, pid: int, used_bytes: int | None, basis: str, names: Mapping[int, str]

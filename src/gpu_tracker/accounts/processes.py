@@ -1,4 +1,4 @@
-"""Looks in, totals out: counters, peaks and the window being filled. Pure: no I/O, no clock.
+"""Looks in, totals out: counters, peaks and the interval being filled. Pure: no I/O, no clock.
 
 Peaks are never guessed. What is known of a moment between two looks comes from the kernel's high-water
 marks; what several processes share is bounded from below until it has been read.
@@ -37,11 +37,11 @@ if TYPE_CHECKING:
 _NOTABLE = 1.02
 
 
-class _Window:
+class _Interval:
     """What the looks since the last line have seen."""
 
     def __init__(self) -> None:
-        self.looks = 0
+        self.n_readings = 0
         self.late_seconds = 0.0
         self.threads = 0
         self.processes = 0
@@ -50,9 +50,9 @@ class _Window:
         self._highs = [0, 0, 0]
 
     def add(self, values: tuple[int, int, int]) -> None:
-        self.looks += 1
+        self.n_readings += 1
         for index, value in enumerate(values):
-            self._lows[index] = value if self.looks == 1 else min(self._lows[index], value)
+            self._lows[index] = value if self.n_readings == 1 else min(self._lows[index], value)
             self._sums[index] += value
             self._highs[index] = max(self._highs[index], value)
 
@@ -60,8 +60,8 @@ class _Window:
         self._highs[index] = max(self._highs[index], value)
 
     def spreads(self) -> Parts[Spread]:
-        looks = max(1, self.looks)
-        means = (round(total / looks) for total in self._sums)
+        n_readings = max(1, self.n_readings)
+        means = (round(total / n_readings) for total in self._sums)
         return Parts(*map(Spread, self._lows, means, self._highs))
 
 
@@ -81,7 +81,7 @@ class Account:
         self._machine_at_start = machine
         self._machine = machine
         self._at_seconds = 0.0
-        self._looks = 0
+        self._n_readings = 0
         self._overlaps: dict[int, Overlap] = {}
         self._high_waters: dict[int, int] = {}
         self._reset_high_waters: dict[int, int] = {}
@@ -92,9 +92,9 @@ class Account:
         self._main_shared_bytes = 0
         self._rss_bytes: dict[int, int] = {}
         self._rss_bytes_before: dict[int, int] = {}
-        self._window = _Window()
-        self._cpu_window_start = Totals()
-        self._has_cpu_window = False
+        self._interval = _Interval()
+        self._cpu_interval_start = Totals()
+        self._has_cpu_interval = False
         self._gpus = GpuAccount(root_pid)
         self._names: dict[int, str] = {}
         self._last_readings: dict[int, ProcessReading] = {}
@@ -113,7 +113,7 @@ class Account:
     ) -> None:
         """Take in one look at the tree, and the marks that processes have kept before they reset them."""
         self._at_seconds = at_seconds
-        self._looks += 1
+        self._n_readings += 1
         known = self._reset_high_waters
         risen = {
             pid: high_water
@@ -133,17 +133,17 @@ class Account:
                 pid, high_water, self._beside(pid, high_water) if pid in unseen else high_water
             )
         self._take_threads(readings)
-        self._window.late_seconds = max(self._window.late_seconds, late_seconds)
+        self._interval.late_seconds = max(self._interval.late_seconds, late_seconds)
 
     def take_again(self, at_seconds: float, late_seconds: float = 0.0) -> None:
         """Take in a look that found everything as it was at the last one."""
         self._at_seconds = at_seconds
-        self._looks += 1
-        window = self._window
-        window.add(self._held)
-        window.threads = max(window.threads, self._threads)
-        window.processes = max(window.processes, len(self._pids))
-        window.late_seconds = max(window.late_seconds, late_seconds)
+        self._n_readings += 1
+        interval = self._interval
+        interval.add(self._held)
+        interval.threads = max(interval.threads, self._threads)
+        interval.processes = max(interval.processes, len(self._pids))
+        interval.late_seconds = max(interval.late_seconds, late_seconds)
 
     def take_sharing(
         self,
@@ -153,7 +153,7 @@ class Account:
         """Take in what the processes share, the root among them. Only all of one moment together make sense."""
         by_pid = {reading.pid: reading for reading in readings}
         self._overlaps = {pid: find_overlap(by_pid[pid], sharing) for pid, sharing in sharings.items()}
-        self._take_memory(readings, is_another_look=False)
+        self._take_memory(readings, is_new_reading=False)
         self._refine_split("combined", self._combined)
         self._refine_split("main", hold([by_pid[self._root_pid]], self._overlaps))
 
@@ -170,10 +170,10 @@ class Account:
         """A device was found."""
         self._gpus.add(gpu)
 
-    def take_gpus(self, look: GpuReadings) -> GpuMoment:
+    def take_gpus(self, readings: GpuReadings) -> GpuMoment:
         """Take in one look at the GPUs; what it says of the time since the look before."""
         gpus = self._gpus
-        totals = gpus.take(look, self._names)
+        totals = gpus.take(readings, self._names)
         self._raise_peaks(
             system_gpu_bytes=totals.system_bytes,
             gpu_utilization_sum_percent=totals.allowed_percent,
@@ -185,13 +185,13 @@ class Account:
         most = Parts(*(max(size or 0 for size in sizes) for sizes in zip(*held, strict=True)))
         self.peaks = self.peaks._replace(gpu_bytes=_larger_parts(self.peaks.gpu_bytes, most))
         self.peaks = self.peaks._replace(gpus=by_device, gpu_processes=gpus.processes)
-        return gpus.describe(look)
+        return gpus.describe(readings)
 
     def finish(self, figures: RootFigures) -> None:
         """Take in the peaks that only the root's owner or parent can know."""
         self.peaks = raise_peaks(self.peaks, figures)
-        self._window.raise_high(0, self.peaks.ram.main.total_bytes)
-        self._window.raise_high(2, self.peaks.ram.combined.total_bytes)
+        self._interval.raise_high(0, self.peaks.ram.main.total_bytes)
+        self._interval.raise_high(2, self.peaks.ram.combined.total_bytes)
 
     def discount(self, seconds: float) -> None:
         """The root has reaped that much CPU time that is another tracker's, not the job's."""
@@ -230,13 +230,13 @@ class Account:
         """The processes of the last look."""
         return self._pids
 
-    def close_cpu_window(self, *, is_last: bool = False) -> None:
+    def close_cpu_interval(self, *, is_last: bool = False) -> None:
         """Compare the CPU time since the last call with the busiest stretch so far."""
-        totals, start = self.totals(), self._cpu_window_start
+        totals, start = self.totals(), self._cpu_interval_start
         wall = totals.at_seconds - start.at_seconds
-        if wall <= 0 or (is_last and self._has_cpu_window):
+        if wall <= 0 or (is_last and self._has_cpu_interval):
             return
-        self._has_cpu_window = True
+        self._has_cpu_interval = True
         used = zip(totals.cpu_seconds, start.cpu_seconds, strict=True)
         stretches = [Busiest(now - then, wall) for now, then in used]
         system = Busiest(totals.system_cpu_seconds - start.system_cpu_seconds, wall)
@@ -244,12 +244,12 @@ class Account:
             busiest=Parts(*map(_busier, self.peaks.busiest, stretches)),
             system_busiest=_busier(self.peaks.system_busiest, system),
         )
-        self._cpu_window_start = totals
+        self._cpu_interval_start = totals
 
     @property
-    def seconds_in_cpu_window(self) -> float:
+    def seconds_in_cpu_interval(self) -> float:
         """How long the present stretch lasts by now."""
-        return self._at_seconds - self._cpu_window_start.at_seconds
+        return self._at_seconds - self._cpu_interval_start.at_seconds
 
     def totals(self) -> Totals:
         """Everything so far."""
@@ -257,37 +257,37 @@ class Account:
             at_seconds=self._at_seconds,
             cpu_seconds=add_parts(self._ledger.main_seconds, self._ledger.descendants_seconds),
             system_cpu_seconds=self._machine.cpu_seconds - self._machine_at_start.cpu_seconds,
-            readings=self._looks,
+            readings=self._n_readings,
             gpu_counters=self._gpus.counters,
             peaks=self.peaks,
         )
 
     def sample(self) -> Sample:
-        """The line for the interval so far, which stays open until `start_window`: a line that could not be written loses nothing."""
-        totals, window = self.totals(), self._window
+        """The line for the interval so far, which stays open until `start_interval`: a line that could not be written loses nothing."""
+        totals, interval = self.totals(), self._interval
         return Sample(
             at_seconds=totals.at_seconds,
-            readings=window.looks,
-            late_seconds=window.late_seconds,
+            readings=interval.n_readings,
+            late_seconds=interval.late_seconds,
             cpu_seconds=totals.cpu_seconds,
             system_cpu_seconds=totals.system_cpu_seconds,
-            ram_bytes=window.spreads(),
+            ram_bytes=interval.spreads(),
             system_ram_bytes=self._machine.ram_used_bytes,
-            threads=window.threads,
-            processes=window.processes,
+            threads=interval.threads,
+            processes=interval.processes,
             gpus=self._gpus.samples(),
             gpu_counters=totals.gpu_counters,
             peaks=self.peaks,
         )
 
-    def start_window(self) -> None:
+    def start_interval(self) -> None:
         """The line has been written."""
-        self._window = _Window()
-        self._gpus.start_window()
+        self._interval = _Interval()
+        self._gpus.start_interval()
 
     # ---- Memory.
 
-    def _take_memory(self, readings: Sequence[ProcessReading], *, is_another_look: bool = True) -> None:
+    def _take_memory(self, readings: Sequence[ProcessReading], *, is_new_reading: bool = True) -> None:
         root = next((reading for reading in readings if reading.pid == self._root_pid), None)
         others = [reading for reading in readings if reading.pid != self._root_pid]
         held_by_others = hold(others, self._overlaps)
@@ -299,8 +299,8 @@ class Account:
             held_by_others.unique_bytes,
             self._combined.unique_bytes,
         )
-        if is_another_look:
-            self._window.add(self._held)
+        if is_new_reading:
+            self._interval.add(self._held)
         if root is not None:
             self._main_shared_bytes = hold([root], self._overlaps).shared_bytes
             self._raise_main(root.rss_bytes, SAMPLED)
@@ -342,7 +342,7 @@ class Account:
 
     def _raise_main(self, total: int, basis: str) -> None:
         self._raise_ram("main", total, self._main_shared_bytes, basis)
-        self._window.raise_high(0, total)
+        self._interval.raise_high(0, total)
 
     def _raise_combined(self, total: int, holding: Holding) -> None:
         basis = SAMPLED
@@ -351,7 +351,7 @@ class Account:
         elif holding.ceiling_bytes > total * _NOTABLE and not self._pids <= self._overlaps.keys():
             basis = ESTIMATE
         self._raise_ram("combined", total, holding.shared_bytes, basis)
-        self._window.raise_high(2, total)
+        self._interval.raise_high(2, total)
 
     def _raise_ram(self, part: str, total: int, shared: int, basis: str) -> None:
         peak: RamPeak = getattr(self.peaks.ram, part)
@@ -396,11 +396,11 @@ class Account:
 
     def _take_threads(self, readings: Sequence[ProcessReading]) -> None:
         main = sum(reading.n_threads for reading in readings if reading.pid == self._root_pid)
-        everybody = sum(reading.n_threads for reading in readings)
-        self._threads = everybody
-        self._window.threads = max(self._window.threads, everybody)
-        self._window.processes = max(self._window.processes, len(readings))
-        threads = _larger_parts(self.peaks.threads, Parts(main, everybody - main, everybody))
+        total = sum(reading.n_threads for reading in readings)
+        self._threads = total
+        self._interval.threads = max(self._interval.threads, total)
+        self._interval.processes = max(self._interval.processes, len(readings))
+        threads = _larger_parts(self.peaks.threads, Parts(main, total - main, total))
         if threads != self.peaks.threads:
             self.peaks = self.peaks._replace(threads=threads)
         self._raise_peaks(processes=len(readings))

@@ -351,7 +351,7 @@ def test_processes_of_others_are_said_only_if_they_were_asked_for() -> None:
     clients = drm.Clients(clock, "/proc", frozenset({"amdgpu"}))
     with as_nobody():
         assert clients.read(None, AWAKE) == ()
-        assert clients.read(frozenset({os.getpid()}), AWAKE, of_anybody=True) == ()
+        assert clients.read(frozenset({os.getpid()}), AWAKE, of_all=True) == ()
         assert 1 not in clients.denied
         clock.seconds += 60
         assert clients.read(frozenset({1}), AWAKE) == ()
