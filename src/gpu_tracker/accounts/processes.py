@@ -1,7 +1,7 @@
-"""Looks in, totals out: counters, peaks and the interval being filled. Pure: no I/O, no clock.
+"""Readings in, totals out: counters, peaks and the current interval. Pure: no I/O, no clock.
 
-Peaks are never guessed. What is known of a moment between two looks comes from the kernel's high-water
-marks; what several processes share is bounded from below until it has been read.
+Peaks are never guessed. Between two readings they come from the kernel's high-water marks; memory shared by several
+processes has a lower bound until it is read.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ if TYPE_CHECKING:
 
     from ..core.model import Gpu, GpuReadings, MachineReading, ProcessReading, SharingReading
 
-# Below this, sharing that has not been read does not matter.
+# Below this factor, unread sharing does not matter.
 _NOTABLE = 1.02
 
 
 class _Interval:
-    """What the looks since the last line have seen."""
+    """The readings since the last line."""
 
     def __init__(self) -> None:
         self.n_readings = 0
@@ -101,7 +101,7 @@ class Account:
         self._first_seconds: dict[int, float] = {}
         self._gone: list[ProcessTotals] = []
 
-    # ---- Looks.
+    # ---- Readings.
 
     def take(
         self,
@@ -111,7 +111,7 @@ class Account:
         exact_root: RootFigures | None = None,
         reset_high_waters: Mapping[int, int] | None = None,
     ) -> None:
-        """Take in one look at the tree, and the marks that processes have kept before they reset them."""
+        """Take one reading of the tree, and the high-water marks that processes kept before resetting them."""
         self._at_seconds = at_seconds
         self._n_readings += 1
         known = self._reset_high_waters
@@ -128,7 +128,7 @@ class Account:
         self._names = {reading.pid: reading.name for reading in readings}
         self._take_memory(readings)
         for pid, high_water in risen.items():
-            # What was seen at the last look is older, when the others may have held less.
+            # A high-water mark already seen is older; the others may have held less then.
             self._take_reset_high_water(
                 pid, high_water, self._beside(pid, high_water) if pid in unseen else high_water
             )
@@ -136,7 +136,7 @@ class Account:
         self._interval.late_seconds = max(self._interval.late_seconds, late_seconds)
 
     def take_again(self, at_seconds: float, late_seconds: float = 0.0) -> None:
-        """Take in a look that found everything as it was at the last one."""
+        """Take a reading identical to the last one."""
         self._at_seconds = at_seconds
         self._n_readings += 1
         interval = self._interval
@@ -150,7 +150,7 @@ class Account:
         readings: Sequence[ProcessReading],
         sharings: Mapping[int, SharingReading],
     ) -> None:
-        """Take in what the processes share, the root among them. Only all of one moment together make sense."""
+        """Take what the processes share, all read at one moment, the root included."""
         by_pid = {reading.pid: reading for reading in readings}
         self._overlaps = {pid: find_overlap(by_pid[pid], sharing) for pid, sharing in sharings.items()}
         self._take_memory(readings, is_new_reading=False)
@@ -158,7 +158,7 @@ class Account:
         self._refine_split("main", hold([by_pid[self._root_pid]], self._overlaps))
 
     def take_machine(self, machine: MachineReading) -> None:
-        """Take in one look at the whole machine."""
+        """Take one reading of the whole machine."""
         self._machine = machine
         self._raise_peaks(system_ram_bytes=machine.ram_used_bytes)
         if machine.limit_used_bytes is not None:
@@ -167,11 +167,11 @@ class Account:
             )
 
     def add_gpu(self, gpu: Gpu) -> None:
-        """A device was found."""
+        """Add a device."""
         self._gpus.add(gpu)
 
     def take_gpus(self, readings: GpuReadings) -> GpuMoment:
-        """Take in one look at the GPUs; what it says of the time since the look before."""
+        """Take one reading of the GPUs; returns its summary of the time since the one before."""
         gpus = self._gpus
         totals = gpus.take(readings, self._names)
         self._raise_peaks(
@@ -180,7 +180,7 @@ class Account:
             gpu_with_job_sum_percent=totals.with_job_percent,
         )
         by_device = gpus.peaks
-        # A high-water mark of one process on one device is a bound for them all.
+        # The high-water mark of one process on one device is a lower bound for all.
         held = [totals.job_bytes, *(peak.job_bytes for peak in by_device)]
         most = Parts(*(max(size or 0 for size in sizes) for sizes in zip(*held, strict=True)))
         self.peaks = self.peaks._replace(gpu_bytes=_larger_parts(self.peaks.gpu_bytes, most))
@@ -188,19 +188,19 @@ class Account:
         return gpus.describe(readings)
 
     def finish(self, figures: RootFigures) -> None:
-        """Take in the peaks that only the root's owner or parent can know."""
+        """Take the peaks that only the root's owner or parent can know."""
         self.peaks = raise_peaks(self.peaks, figures)
         self._interval.raise_high(0, self.peaks.ram.main.total_bytes)
         self._interval.raise_high(2, self.peaks.ram.combined.total_bytes)
 
     def discount(self, seconds: float) -> None:
-        """The root has reaped that much CPU time that is another tracker's, not the job's."""
+        """Exclude CPU time of another tracker that the root has reaped."""
         self._ledger.discount_seconds += seconds
 
-    # ---- What the loop asks.
+    # ---- For the sampler.
 
     def is_sharing_in_doubt(self) -> bool:
-        """Whether reading what is shared could show a new peak."""
+        """Whether reading shared memory could show a new peak."""
         ceiling = self._combined.ceiling_bytes
         return (
             ceiling > self._combined.unique_bytes * _NOTABLE
@@ -208,47 +208,47 @@ class Account:
         )
 
     def is_split_unknown(self) -> bool:
-        """Whether private and shared memory of the root have never been told apart."""
+        """Whether the root's shared memory has never been read."""
         return self._root_pid in self._pids and self._root_pid not in self._overlaps
 
     @property
     def rss_bytes(self) -> Mapping[int, int]:
-        """Resident memory by process, at the last look."""
+        """Resident memory by process, at the last reading."""
         return self._rss_bytes
 
     def take_gone(self) -> list[ProcessTotals]:
-        """The processes that were not there any more at a look since the last call."""
+        """The processes that have ended since the last call."""
         gone, self._gone = self._gone, []
         return gone
 
     def list_processes(self) -> list[ProcessTotals]:
-        """Those that are there."""
+        """The living processes."""
         return [self._describe_process(reading) for reading in self._last_readings.values()]
 
     @property
     def pids(self) -> frozenset[int]:
-        """The processes of the last look."""
+        """The processes of the last reading."""
         return self._pids
 
     def close_cpu_interval(self, *, is_last: bool = False) -> None:
-        """Compare the CPU time since the last call with the busiest stretch so far."""
+        """Compare the CPU time since the last call with the busiest interval so far."""
         totals, start = self.totals(), self._cpu_interval_start
         wall = totals.at_seconds - start.at_seconds
         if wall <= 0 or (is_last and self._has_cpu_interval):
             return
         self._has_cpu_interval = True
         used = zip(totals.cpu_seconds, start.cpu_seconds, strict=True)
-        stretches = [Busiest(now - then, wall) for now, then in used]
+        parts = [Busiest(now - then, wall) for now, then in used]
         system = Busiest(totals.system_cpu_seconds - start.system_cpu_seconds, wall)
         self.peaks = self.peaks._replace(
-            busiest=Parts(*map(_busier, self.peaks.busiest, stretches)),
+            busiest=Parts(*map(_busier, self.peaks.busiest, parts)),
             system_busiest=_busier(self.peaks.system_busiest, system),
         )
         self._cpu_interval_start = totals
 
     @property
     def seconds_in_cpu_interval(self) -> float:
-        """How long the present stretch lasts by now."""
+        """Length of the current CPU interval so far."""
         return self._at_seconds - self._cpu_interval_start.at_seconds
 
     def totals(self) -> Totals:
@@ -263,7 +263,7 @@ class Account:
         )
 
     def sample(self) -> Sample:
-        """The line for the interval so far, which stays open until `start_interval`: a line that could not be written loses nothing."""
+        """The interval so far. It stays open until `start_interval`, so that a failed write loses nothing."""
         totals, interval = self.totals(), self._interval
         return Sample(
             at_seconds=totals.at_seconds,
@@ -281,7 +281,7 @@ class Account:
         )
 
     def start_interval(self) -> None:
-        """The line has been written."""
+        """Begin a new interval, after a line was written."""
         self._interval = _Interval()
         self._gpus.start_interval()
 
@@ -318,7 +318,7 @@ class Account:
         self._raise_peaks(ram_ceiling_bytes=self._combined.ceiling_bytes)
 
     def _take_reset_high_water(self, pid: int, high_water: int, combined: int) -> None:
-        """A high-water high_water that a process saw itself; it may have gone."""
+        """Take a high-water mark that a process kept; it may have ended since."""
         if pid == self._root_pid:
             self._raise_main(high_water, EXACT)
         else:
@@ -326,7 +326,7 @@ class Account:
         self._raise_combined(combined, self._combined)
 
     def _new_spike(self, reading: ProcessReading) -> int | None:
-        """The kernel's high-water high_water, if it has risen since the last look and since the start."""
+        """The kernel's high-water mark, if it has risen since the last reading and since the start."""
         peak = reading.peak_rss_bytes
         if peak is None:
             return None
@@ -335,7 +335,7 @@ class Account:
         return peak if peak > known else None
 
     def _beside(self, pid: int, spike: int) -> int:
-        """A spike between two looks, and what the others held at the quieter of the two."""
+        """A spike between two readings, plus what the others held at the smaller of the two."""
         now = self._combined.unique_bytes - self._rss_bytes.get(pid, 0)
         then = self._combined_before.unique_bytes - self._rss_bytes_before.get(pid, 0)
         return spike + max(0, min(now, then))
@@ -361,7 +361,7 @@ class Account:
             self._set_ram(part, RamPeak(total, total - shared, shared, basis))
 
     def _refine_split(self, part: str, holding: Holding) -> None:
-        """At a size that is as good as the peak, what was read says more than what was assumed."""
+        """Near the peak, what was read replaces what was assumed."""
         peak: RamPeak = getattr(self.peaks.ram, part)
         if holding.unique_bytes * _NOTABLE >= peak.total_bytes and holding.shared_bytes > peak.shared_bytes:
             shared = min(holding.shared_bytes, peak.total_bytes)
