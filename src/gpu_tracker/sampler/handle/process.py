@@ -177,11 +177,6 @@ class SamplerProcess:
             raise ValueError(problem)
         return tuple(uuids)
 
-    def has_root_ended(self, timeout_seconds: float) -> bool:
-        """Wait for the tracked process to end; whether it has."""
-        deadline = time.monotonic() + timeout_seconds
-        return self._receive("ended", deadline) is not None
-
     @property
     def replies_fd(self) -> int:
         """A descriptor to poll."""

@@ -51,7 +51,7 @@ def connect(now: Callable[[], float]) -> NvmlSource:
         pynvml.nvmlInit()
     except pynvml.NVMLError as error:
         raise NotAvailableError(
-            f"No NVIDIA GPU was measured: {_sentence(error)}{_suggest_fix(pynvml, error)}"
+            f"No NVIDIA GPU was measured: the driver reports: {_sentence(error)}{_suggest_fix(pynvml, error)}"
         ) from None
     return NvmlSource(pynvml, now)
 
