@@ -152,7 +152,7 @@ def test_memory_that_the_driver_does_not_attribute_is_not_zero_bytes_of_ours(har
     result = train(
         hardware,
         "hardware.set_process(0, os.getpid(), None)\n"
-        "hardware.set_memory(0, extra_used_bytes=100 * MIB)\ntime.sleep(0.5)",
+        "hardware.set_extra_used_bytes(0, 100 * MIB)\ntime.sleep(0.5)",
     )
 
     assert (result["ram"]["main"], result["ram"]["system"]) == (0, 100)
