@@ -27,7 +27,7 @@ from gpu_tracker.core.model import (
     Parts,
     Peaks,
     ProcessTotals,
-    Recording,
+    RecordingData,
     RegionTotals,
     Spread,
     add_parts,
@@ -157,7 +157,7 @@ READERS = {"csv": read_csv, "parquet": read_parquet, "sqlite": read_sqlite, "jso
 @pytest.mark.parametrize("format_name", FORMATS)
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(RECORDINGS)
-def test_a_round_trip_loses_nothing(tmp_path: Path, format_name: str, made: Recording) -> None:
+def test_a_round_trip_loses_nothing(tmp_path: Path, format_name: str, made: RecordingData) -> None:
     """Every value of every table; None is not 0."""
     path = tmp_path / "x.jsonl"
     path.unlink(missing_ok=True)

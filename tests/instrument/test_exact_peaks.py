@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from api.test_regions import Told, run
-from gpu_tracker.core.model import Recording
+from gpu_tracker.core.model import RecordingData
 from gpu_tracker.recording.reader import load
 
 MB = 10**6
@@ -47,7 +47,7 @@ def run_spikes(tmp_path: Path, body: str, definitions: str = "", prefix: tuple[s
     return run(tmp_path, body, DEFINITIONS + definitions, prefix)
 
 
-def load_run(tmp_path: Path) -> Recording:
+def load_run(tmp_path: Path) -> RecordingData:
     """Its recording."""
     return load(str(tmp_path / "run.jsonl"))
 

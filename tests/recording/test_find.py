@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from gpu_tracker.core.errors import RecordingError
-from gpu_tracker.recording.find import find_recordings, name_place
+from gpu_tracker.recording.find import find_recordings, name_run
 
 
 def test_a_directory_means_its_recordings(tmp_path: Path) -> None:
@@ -46,4 +46,4 @@ def test_an_unreadable_directory_is_an_error(tmp_path: Path, monkeypatch: pytest
 
 def test_a_path_is_named_by_its_last_part() -> None:
     """Without the suffix."""
-    assert [name_place(path) for path in ("runs/a.jsonl", "runs/after/", ".")] == ["a", "after", "."]
+    assert [name_run(path) for path in ("runs/a.jsonl", "runs/after/", ".")] == ["a", "after", "."]

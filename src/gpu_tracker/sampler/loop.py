@@ -9,7 +9,7 @@ import time
 
 from ..accounts.processes import Account
 from ..accounts.sharing import is_torn
-from ..core.model import End, Event, Recording, RootFigures
+from ..core.model import End, Event, RecordingData, RootFigures
 from ..instrument.mailbox import has_word
 from ..recording.writer import Writer
 from ..sources.platform import read_own_peak_bytes
@@ -168,10 +168,10 @@ class Sampler:
         self._account.take_machine(self._machine.read())
         return End("running", None, self._account.totals(), time.process_time(), 0)
 
-    def describe(self, end: End) -> Recording:
+    def describe(self, end: End) -> RecordingData:
         """Everything so far, without the samples."""
         instruments = self.instruments
-        return Recording(
+        return RecordingData(
             header=self.header,
             samples=(),
             events=tuple(self.events),
