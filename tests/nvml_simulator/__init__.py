@@ -339,42 +339,32 @@ class Simulator:
     # -- samples ---------------------------------------------------------------------------------
 
     def push_process_utilization_sample(
-        self,
-        device: int,
-        pid: int,
-        sm_percent: int,
-        memory_percent: int = 0,
-        *,
-        timestamp_us: int | None = None,
-    ) -> int:
-        """Record a process's utilization and return the timestamp.
+        self, device: int, pid: int, sm_percent: int, memory_percent: int = 0, *, timestamp_us: int
+    ) -> None:
+        """Record a process's utilization.
 
         A device that has such samples no longer derives any from its running processes.
         """
         ring = self._device(device).process_samples
-        taken_us = _epoch_us() if timestamp_us is None else timestamp_us
         with self._writing():
             entry = ring.entries[ring.written % layout.PROCESS_SAMPLE_LIMIT]
             entry.pid = pid
             entry.sm_percent = sm_percent
             entry.memory_percent = memory_percent
             entry.encoder_percent = entry.decoder_percent = 0
-            entry.timestamp_us = taken_us
+            entry.timestamp_us = timestamp_us
             ring.written += 1
-        return taken_us
 
     def push_sample(
         self, device: int, kind: SampleKind, value: int, *, timestamp_us: int | None = None
-    ) -> int:
-        """Record a value (percent or milliwatts) in a sample buffer and return the timestamp."""
+    ) -> None:
+        """Record a value (percent or milliwatts) in a sample buffer."""
         ring = self._device(device).samples[_SAMPLE_KINDS.index(kind)]
-        taken_us = _epoch_us() if timestamp_us is None else timestamp_us
         with self._writing():
             entry = ring.entries[ring.written % layout.SAMPLE_LIMIT]
             entry.value = value
-            entry.timestamp_us = taken_us
+            entry.timestamp_us = _epoch_us() if timestamp_us is None else timestamp_us
             ring.written += 1
-        return taken_us
 
     # -- injected errors and latency -------------------------------------------------------------
 
@@ -392,16 +382,9 @@ class Simulator:
         """
         self._add_rule(function, device, after, times, code=code, latency_ms=0)
 
-    def delay(
-        self,
-        function: str,
-        milliseconds: int,
-        device: int = _ANY_DEVICE,
-        after: int = 0,
-        times: int = _FOREVER,
-    ) -> None:
+    def delay(self, function: str, milliseconds: int) -> None:
         """Delay calls matching a function's name or shell pattern."""
-        self._add_rule(function, device, after, times, code=0, latency_ms=milliseconds)
+        self._add_rule(function, _ANY_DEVICE, 0, _FOREVER, code=0, latency_ms=milliseconds)
 
     def clear_rules(self) -> None:
         """Remove all injected errors and latencies."""

@@ -136,8 +136,8 @@ class Sampler:
         ):
             self._say(
                 at_seconds,
-                "Out of memory: the kernel killed a process at the limit of "
-                f"{self._prepared.limit.limit_bytes / 1e6:.0f} MB.",
+                "Out of memory: the kernel killed a process because the memory limit of "
+                f"{self._prepared.limit.limit_bytes / 1e6:.0f} MB was reached.",
             )
         if self._plan.recording_path and self._writer.is_deleted():
             self._say(at_seconds, "The recording was deleted while it was being written.")
