@@ -161,7 +161,7 @@ def test_a_card_that_is_pulled_out_is_lost_and_nothing_else(machine: FakeMachine
     report, gpus = track(job, "--gpu", "amd", prefix=inside(machine))
 
     assert [gpu["job_bytes"]["combined"] for gpu in gpus.values()] == [GIB, 3 * GIB]
-    assert [note for note in report["notes"] if "has gone" in note] == report["notes"]
+    assert [note for note in report["notes"] if "was lost" in note] == report["notes"]
     assert has_everything_else(report)
 
 
