@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from ..core.model import Event
-from ..core.vendors import VENDORS
+from ..core.vendors import NO_GPU, VENDORS
 from ..sources.gpu.connect import connect, describe_bug, find_vendors
 
 TYPE_CHECKING = False
@@ -52,7 +52,7 @@ class GpuThreads:
         self._vendor_threads: list[_VendorThread] = []
         found = find_vendors() if vendors is None else vendors
         if vendors is None and not found:
-            self.say("No GPU found; `gpu-tracker doctor` shows where it looked.")
+            self.say(NO_GPU)
         if found:
             import threading
 
