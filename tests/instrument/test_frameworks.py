@@ -354,7 +354,7 @@ with gput.region("train"):
     assert in_mib(parent.split_process_bytes, parent.split_held_bytes) == [12600, 12000]
     assert in_mib(child.peak_in_use_bytes, child.split_process_bytes) == [500, 1200]
     assert (parent.flushes, child.failures) == (3, 1)
-    assert f"GPU 0, process {parent.pid}: tensors 9.44 GB at most (exact)" in text
+    assert f"GPU 0, process {parent.pid}: tensors peak 9.44 GB (exact)" in text
     assert "gave its cache back 3 times to make room" in text
     assert "ran out of memory once" in text
 
