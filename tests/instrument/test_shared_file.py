@@ -16,7 +16,6 @@ from gpu_tracker.instrument.mailbox import (
     find_namespace,
     find_writer,
     has_word,
-    is_over,
     make_mailbox,
     name_file,
     remove_leftovers,
@@ -31,6 +30,7 @@ from gpu_tracker.instrument.shared_file import (
     SharedFileWriter,
     find_numbers_offset,
 )
+from gpu_tracker.sampler.mailbox_reader import is_over
 
 
 @pytest.fixture

@@ -11,6 +11,7 @@ from builders import MB, found, gpu, gpu_totals, header, recording, render_str, 
 from gpu_tracker.core.config import Settings
 from gpu_tracker.core.errors import UsageError
 from gpu_tracker.core.model import Allocation, End, Event, Parts, RamPeak, RecordingData, Totals, add_parts
+from gpu_tracker.core.vendors import NO_GPU
 from gpu_tracker.reports import paper
 from gpu_tracker.reports.build import Reports, build
 from gpu_tracker.reports.contract import choose_format, list_formats, render
@@ -173,16 +174,24 @@ def test_text_shows_cores_and_their_share() -> None:
     assert "6.4 of 12 cores on average (54 %; 642 % in top)" in text
 
 
-def test_text_shows_capacity_gpus_and_the_trackers_cost() -> None:
+def test_text_shows_capacity_and_the_trackers_cost() -> None:
     """A limit is in binary units if it is set so."""
     limited = header(allocation=Allocation(4, 4.0, "machine", 16_000 * MB, 4 * 2**30, "Slurm"))
     text = text_of(recording())
 
     assert "1 of 4 cores on average (25 %), peak 1; 10 s of CPU time" in text
     assert "RAM   peak 500 MB of 16 GB (3 %), exact" in text
-    assert "GPU   none found (`gpu-tracker doctor` shows where it looked)" in text
     assert "tracker's own cost: 0.02 s CPU, 9 MB (excluded)" in text
     assert "peak 500 MB of 4 GiB (Slurm limit), 12 %, exact" in text_of(recording(header=limited))
+
+
+def test_text_says_once_that_there_is_no_gpu() -> None:
+    """Which is not the same as not measured."""
+    text = text_of(recording(events=(Event(0.0, "note", NO_GPU),)))
+
+    assert "GPU   none found (`gpu-tracker doctor` shows where it looked)" in text
+    assert "note:" not in text
+    assert "GPU   not measured" in text_of(recording())
 
 
 def test_text_shows_descendants_and_limits() -> None:

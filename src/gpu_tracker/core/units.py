@@ -77,3 +77,11 @@ def _three_digits(number: float) -> str:
     if abs(number) >= 100 or number == 0:
         return f"{number:.0f}"
     return f"{number:.3g}" if abs(number) >= 0.01 else f"{number:.4f}"
+
+
+def parse_kib_field(text: bytes, field: bytes) -> int | None:
+    """Bytes of a `Field:   123 kB` line; None if there is none (as for a zombie)."""
+    start = text.find(field)
+    if start < 0:
+        return None
+    return int(text[start + len(field) :].split(maxsplit=1)[0]) * 1024

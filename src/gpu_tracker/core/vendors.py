@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from .values import NamedTuple
 
+NO_GPU = "No GPU found; `gpu-tracker doctor` shows where it looked."
+
 
 class Vendor(NamedTuple):
     """One vendor of GPUs."""

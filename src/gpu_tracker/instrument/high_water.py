@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import os
 
+from ..core.units import parse_kib_field
+
 _STATUS_PATH = "/proc/self/status"
 _CLEAR_PATH = "/proc/self/clear_refs"
 
@@ -27,7 +29,9 @@ def read_own_memory() -> tuple[int, int]:
             os.close(fd)
     except OSError:
         return -1, -1
-    return _find_kib(status, b"\nVmRSS:"), _find_kib(status, b"\nVmHWM:")
+    sizes = (parse_kib_field(status, field) for field in (b"\nVmRSS:", b"\nVmHWM:"))
+    resident, high_water = (-1 if size is None else size for size in sizes)
+    return resident, high_water
 
 
 def reset_high_water() -> bool:
@@ -75,8 +79,3 @@ def forget_after_fork() -> None:
     global _kept_bytes
     _kept_bytes = -1
     _floors.clear()
-
-
-def _find_kib(status: bytes, field: bytes) -> int:
-    start = status.find(field)
-    return -1 if start < 0 else int(status[start + len(field) :].split(maxsplit=1)[0]) * 1024

@@ -59,20 +59,6 @@ def find_writer(name: str) -> tuple[int, int]:
     return int(pid), int(namespace)
 
 
-def is_over(name: str, namespace: int) -> bool:
-    """Whether the writer of a file has ended; False if its pid is of another namespace."""
-    pid, its_namespace = find_writer(name)
-    if its_namespace != namespace:
-        return False
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return True
-    except PermissionError:
-        pass
-    return False
-
-
 def make_mailbox(path: str) -> int | None:
     """Create the private directory; returns its lock, which the sampler holds until it ends."""
     try:

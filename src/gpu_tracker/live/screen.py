@@ -7,6 +7,7 @@ from ..core.observation import list_gpus, list_notes
 from ..core.text import BOLD, DIM, GREEN, PLAIN, RED, YELLOW, Span, count_cells, neutralize, pad, shorten
 from ..core.units import humanize_bytes
 from ..core.values import NamedTuple
+from ..core.vendors import NO_GPU
 from .lines import UNKNOWN, format_mib, format_number
 
 TYPE_CHECKING = False
@@ -59,7 +60,7 @@ def build_screen(
     if gpus:
         lines += [(), *_table(_GPU_COLUMNS, [_gpu_cells(observed) for observed in gpus])]
     else:
-        lines += [(), (Span("No GPU found (`gpu-tracker doctor` shows where it looked).", DIM),)]
+        lines += [(), (Span(NO_GPU, DIM),)]
     lines += [(Span(neutralize(f"note: {text}"), YELLOW),) for text in list_notes(now)]
     cores = busy_cores_by_pid(before, now)
     processes = [

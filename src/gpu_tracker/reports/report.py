@@ -29,7 +29,7 @@ def to_text(report: Report, _view: View | None = None) -> str:
         ("time", humanize_seconds(report.summary.seconds)),
         *_cpu_rows(report.summary),
         *_ram_rows(report.summary),
-        *_gpu_rows(report.summary),
+        *(_gpu_rows(report.summary) if report.summary.gpus else [("GPU", _explain_no_gpu(report))]),
     ]
     if report.frameworks:
         from .framework_lines import format_frameworks
@@ -140,9 +140,13 @@ def _ram_capacity(summary: Summary) -> str:
     return f"{limit}, {percent}" if percent else limit
 
 
+def _explain_no_gpu(report: Report) -> str:
+    """Without that note GPUs were not read, or could not be."""
+    is_none = NO_GPU in report.notes
+    return "none found (`gpu-tracker doctor` shows where it looked)" if is_none else "not measured"
+
+
 def _gpu_rows(summary: Summary) -> list[tuple[str, str]]:
-    if not summary.gpus:
-        return [("GPU", "none found (`gpu-tracker doctor` shows where it looked)")]
     rows = []
     shown = [gpu for gpu in summary.gpus if gpu.is_expected] or list(summary.gpus)
     for gpu in shown:

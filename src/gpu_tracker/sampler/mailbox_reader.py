@@ -13,8 +13,8 @@ from ..instrument.mailbox import (
     REGIONS_SUFFIX,
     find_namespace,
     find_writer,
-    is_over,
 )
+from ..sources.processes import exists
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -179,3 +179,9 @@ def _is_ours(name: str) -> bool:
         return find_writer(name)[0] > 0
     except ValueError:
         return False
+
+
+def is_over(name: str, namespace: int) -> bool:
+    """Whether the writer of a file has ended; False if its pid is of another namespace."""
+    pid, its_namespace = find_writer(name)
+    return its_namespace == namespace and not exists(pid)

@@ -11,6 +11,7 @@ import resource
 import time
 
 from ..core.model import MachineReading, ProcessReading, SharingReading
+from ..core.units import parse_kib_field
 from . import IGNORED_ARGUMENTS
 from .files import read_file
 
@@ -59,14 +60,6 @@ def parse_statm(text: bytes) -> tuple[int, int]:
     """Resident bytes, and how many of them are files and shared memory."""
     _, resident, shared, *_ = text.split(maxsplit=3)
     return int(resident) * _PAGE_BYTES, int(shared) * _PAGE_BYTES
-
-
-def parse_kib_field(text: bytes, field: bytes) -> int | None:
-    """Bytes of a `Field:   123 kB` line; None if there is none (as for a zombie)."""
-    start = text.find(field)
-    if start < 0:
-        return None
-    return int(text[start + len(field) :].split(maxsplit=1)[0]) * 1024
 
 
 def parse_sizes(status: bytes) -> tuple[int, int | None, int] | None:
