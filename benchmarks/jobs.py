@@ -1,4 +1,4 @@
-"""Runs commands and workloads, alone or under a tool, each in an empty folder of its own."""
+"""Run commands and workloads, alone or under a tool, each in an empty directory."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from benchmarks import watch
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from benchmarks.tools import Said
+    from benchmarks.tools import Reported
     from benchmarks.venvs import Installed
 
 TIMEOUT_SECONDS = 90
@@ -28,15 +28,15 @@ _WORKLOADS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "workloads
 
 
 class RunFailedError(Exception):
-    """A command did not do what it was asked to."""
+    """A command failed."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """A workload's truth about itself, and what the tool said if it was asked."""
+    """What a workload measured itself, and what the tool reported if its result was read."""
 
     truth: dict[str, Any]
-    said: Said | None
+    reported: Reported | None
 
 
 @dataclass(frozen=True)
@@ -54,12 +54,12 @@ def script(name: str) -> str:
 
 
 def workload(name: str, *arguments: object) -> list[str]:
-    """The command line of a workload, for the same interpreter whoever tracks it."""
+    """The command line of a workload; the interpreter is the same for every tool."""
     return [sys.executable, script(name), *map(str, arguments)]
 
 
 def wrap(tool: Installed | None, job: list[str], *options: str) -> list[str]:
-    """The command line that runs a job under a tool; no tool is the job as it is."""
+    """The command line that runs a job under a tool, or alone."""
     if tool is None:
         return job
     program, *arguments = tool.tool.wrap(list(options), job)
@@ -67,7 +67,7 @@ def wrap(tool: Installed | None, job: list[str], *options: str) -> list[str]:
 
 
 def time_command(tool: Installed | None, command: list[str]) -> float:
-    """Wall seconds from before the start to after the end."""
+    """Wall time in seconds, from before the start to after the end."""
     with _folder() as folder:
         environment = _environment(tool)
         began = time.perf_counter()
@@ -89,7 +89,7 @@ def time_command(tool: Installed | None, command: list[str]) -> float:
 
 
 def run_workload(tool: Installed | None, name: str, *, wants_result: bool = False) -> Outcome:
-    """Run a workload to its end under a tool, with the tool's defaults."""
+    """Run a workload under a tool, with the tool's defaults."""
     options = tool.tool.result_options if tool and wants_result else ()
     with start(tool, wrap(tool, workload(name), *options)) as running:
         truth = finish(running)
@@ -102,14 +102,14 @@ def run_workload(tool: Installed | None, name: str, *, wants_result: bool = Fals
 
 
 def run_inside(tool: Installed, name: str, *arguments: object) -> dict[str, Any]:
-    """Run a workload that uses the tool's Python package; tells the workload's truth."""
+    """Run a workload that uses the tool's Python package; return what it measured."""
     with start(tool, [tool.python, script(name), *map(str, arguments)]) as running:
         return finish(running)
 
 
 @contextmanager
 def start(tool: Installed | None, command: list[str]) -> Iterator[Running]:
-    """A running command; whatever it leaves behind is ended afterwards."""
+    """A running command; all its processes are killed afterwards."""
     environment = _environment(tool)
     with _folder() as folder:
         process = subprocess.Popen(
@@ -130,11 +130,11 @@ def start(tool: Installed | None, command: list[str]) -> Iterator[Running]:
 
 
 def finish(running: Running) -> dict[str, Any]:
-    """Wait for the end; the workload's truth is the last line of JSON among all that was printed."""
+    """Wait for the end; what the workload measured is the last line of JSON that it printed."""
     try:
         output, errors = running.process.communicate(timeout=TIMEOUT_SECONDS)
     except subprocess.TimeoutExpired:
-        raise RunFailedError(f"{running.process.args!r} takes more than {TIMEOUT_SECONDS} s") from None
+        raise RunFailedError(f"{running.process.args!r} took more than {TIMEOUT_SECONDS} s") from None
     lines = [line for line in output.splitlines() if line.startswith("{")]
     if running.process.returncode or not lines:
         last = "\n".join(errors.splitlines()[-5:])
@@ -144,7 +144,7 @@ def finish(running: Running) -> dict[str, Any]:
 
 
 def _wait_for_end(pid: int) -> None:
-    """Return at the very moment; `Popen.wait` with a timeout only looks every now and then."""
+    """Return at once when it ends; `Popen.wait` with a timeout polls."""
     fd = os.pidfd_open(pid)
     try:
         poll = select.poll()

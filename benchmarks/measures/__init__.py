@@ -1,4 +1,4 @@
-"""What is measured. A measure is a module with a `NAME` and `measure(bench)`, which gives its rows."""
+"""The measures. Each is a module with a `NAME` and `measure(bench)`, which returns rows."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""1 GB of memory that is held for 50 ms only, somewhere within a few seconds.
+"""1 GB of memory, held for only 50 ms, at a random time.
 
-The pages are first used by a file that no process maps: a virtual machine may have given free memory back to
-its host, and waiting for it to come again would turn the spike into a slow hill.
+The pages are first used by a file that no process maps: a virtual machine may have returned free memory to its host,
+and waiting for it would turn the spike into a slow rise.
 """
 
 import json
