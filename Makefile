@@ -12,7 +12,7 @@ FRAMEWORKS := $(if $(filter frameworks,$(WITH)),$(VENV)/.frameworks)
 REAL_TOOLS := $(if $(filter tools,$(WITH)),$(VENV)/.real-tools)
 
 # Most tests wait for processes, so there can be more workers than cores.
-WORKERS ?= 6
+WORKERS ?= 4
 PYTEST = REAL_GPU_TOOLS=$(abspath $(VENV))/real-tools $(BIN)/pytest
 PARALLEL = --numprocesses=$(WORKERS) --dist=worksteal
 
@@ -25,8 +25,10 @@ demo: $(PACKAGE)  ## track a small training run, print its summary and where the
 	$(BIN)/gpu-tracker run --record gpu-tracker-runs -- $(BIN)/python examples/train.py
 
 test: check $(FRAMEWORKS) $(REAL_TOOLS)  ## everything; WITH="frameworks tools" adds PyTorch, JAX, TensorFlow, rocm-smi, gputop
-	$(PYTEST) -m "not serial" $(PARALLEL) --cov --cov-report=
-	$(PYTEST) -m serial --cov --cov-append --cov-report=
+	$(BIN)/coverage erase
+	$(PYTEST) -m "not serial" $(PARALLEL) --coverage
+	$(PYTEST) -m serial --coverage
+	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report --include="$$($(BIN)/python tests/tools/list_pure.py)" --fail-under=100
 
 soak: check  ## tests of rare races, repeated many times
@@ -75,4 +77,4 @@ $(VENV)/.real-tools: | $(TOOLS)
 	-sh tests/tools/fetch_real_tools.sh $(VENV)/real-tools >/dev/null && touch $@
 
 clean:  ## back to a fresh clone
-	rm -rf .venv .venv-* build dist .coverage .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv .venv-* build dist .coverage* .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,4 +1,4 @@
-"""Values for tests, with everything that does not matter filled in."""
+"""Values for tests, with defaults for everything that does not matter."""
 
 from __future__ import annotations
 
@@ -73,12 +73,12 @@ def header(**fields: Any) -> Header:
 
 
 def alone(peak: RamPeak) -> Parts[RamPeak]:
-    """The peaks of a process without descendants."""
+    """Peaks of a process without descendants."""
     return Parts(peak, RamPeak(), peak)
 
 
 def together(peak: RamPeak) -> Parts[RamPeak]:
-    """Peaks of which only the combined one matters."""
+    """Peaks where only the combined one matters."""
     return Parts(RamPeak(), RamPeak(), peak)
 
 
@@ -99,7 +99,7 @@ def totals(**fields: Any) -> Totals:
 
 
 def sample(at: float, **fields: Any) -> Sample:
-    """An interval of ten readings of a job without GPUs that used one core from the start on and holds five bytes."""
+    """An interval of ten readings of a job without GPUs that uses one core and five bytes."""
     held = Spread(low=5, mean=5, high=5)
     defaults: dict[str, Any] = {
         "readings": 10,
@@ -133,14 +133,14 @@ def gpu(ordinal: int = 0, memory: int | None = 40_000) -> Gpu:
 
 
 def found(device: Gpu) -> Event:
-    """The mark of a device that was found."""
+    """The event of a device that was found."""
     return Event(0.0, "gpu", gpu=device)
 
 
 def gpu_look(
     at: float, *devices: tuple[str, int | None, float | None], **held: dict[int, int | None]
 ) -> GpuReadings:
-    """A look: (uuid, used MB, percent) each; `GPU_0={pid: MB}` for what processes hold."""
+    """Readings: (uuid, used MB, percent) each; `GPU_0={pid: MB}` for the memory of processes."""
     return GpuReadings(
         at,
         tuple(
@@ -155,7 +155,7 @@ def gpu_look(
 
 
 def gpu_totals(uuid: str = "GPU-0") -> tuple[GpuCounters, GpuPeaks]:
-    """Half busy for ten seconds, holding 3 GB of which 2 are the job's."""
+    """Half busy for ten seconds, with 3 GB used, 2 of them by the job."""
     return (
         GpuCounters(
             uuid=uuid,

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from covering import Covering
 from nvml_simulator import build
 
 TESTS = Path(__file__).parent
@@ -83,9 +84,16 @@ def _children_heed_signals() -> None:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """How thorough to be."""
+    parser.addoption("--coverage", action="store_true", help="measure which lines are run")
     parser.addoption(
         "--soak", action="store_true", help="repeat what can fail once in many times, many times"
     )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Before anything of ours is imported, and not in a process that only hands out tests to workers."""
+    if config.getoption("--coverage") and not config.getoption("numprocesses"):
+        config.pluginmanager.register(Covering())
 
 
 @pytest.fixture

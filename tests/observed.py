@@ -1,4 +1,4 @@
-"""Observations for tests, with everything that does not matter filled in."""
+"""Observations for tests, with defaults for everything that does not matter."""
 
 from __future__ import annotations
 

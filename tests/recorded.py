@@ -86,8 +86,8 @@ class Made:
         os.close(self._fd)
 
 
-def window(at: float, ram: int, **fields: Any) -> Sample:
-    """A window that ended then, with so many MB held in it and never more before."""
+def interval(at: float, ram: int, **fields: Any) -> Sample:
+    """An interval that ended then, with that many MB, the most so far."""
     size = ram * MB
     held = Spread(size, size, size)
     defaults: dict[str, Any] = {
@@ -99,13 +99,13 @@ def window(at: float, ram: int, **fields: Any) -> Sample:
 
 
 def plain_sample(at: float, peak: int = 100) -> Sample:
-    """A window of a job without GPUs that ended with that peak."""
+    """An interval of a job without GPUs that ended with that peak."""
     held = RamPeak(peak * MB, peak * MB, 0)
     return sample(at, peaks=Peaks(ram=alone(held)))
 
 
 def gpu_sample(at: float) -> Sample:
-    """A window of a job with children on the second of two devices."""
+    """An interval of a job with children on the second of two devices."""
     counters, peak = gpu_totals("GPU-1")
     return sample(
         at,
@@ -128,7 +128,7 @@ def gpu_sample(at: float) -> Sample:
 
 
 def run(seconds: float = 10.0, ram: int = 500, exit_code: int | None = 0, **fields: Any) -> Recording:
-    """A finished run of so many seconds on one core, with so many MB at most."""
+    """A finished run of that many seconds on one core, with a peak of that many MB."""
     peak = RamPeak(ram * MB, ram * MB, 0, "exact")
     summed = fields.pop("totals", None) or totals(
         at_seconds=seconds,
@@ -160,17 +160,17 @@ def part(pid: int = 1, *times: float, path: tuple[str, ...] = ("step",), **field
 def rank(
     start: int = 0, ram: int = 500, seconds: float = 10.0, host: str = "node1", pid: int = 1, **fields: Any
 ) -> Recording:
-    """A run that began so many seconds after noon and held so much all the time."""
+    """A run that began that many seconds after noon and held that much all the time."""
     return run(
         seconds,
         ram,
         header={"started_at": f"2026-01-31T12:00:{start:02d}.000+00:00", "host": host, "pid": pid},
-        **{"samples": (window(seconds, ram),), **fields},
+        **{"samples": (interval(seconds, ram),), **fields},
     )
 
 
 def on_gpu(pid: int, host: str = "node1", *, has_job: bool = True, job: int | None = 2000) -> Recording:
-    """A rank that sees one device and holds something there."""
+    """A rank that uses memory of one device."""
     counters, peaks = gpu_totals()
     size = None if job is None else job * MB
     peaks = peaks._replace(has_job=has_job, job_bytes=peaks.job_bytes._replace(combined=size))
@@ -184,12 +184,12 @@ def on_gpu(pid: int, host: str = "node1", *, has_job: bool = True, job: int | No
         host=host,
         events=(found(gpu()._replace(is_visible=has_job)), found(gpu(1)._replace(is_visible=False))),
         totals=summed,
-        samples=(window(10.0, 500, gpus=(held,)),),
+        samples=(interval(10.0, 500, gpus=(held,)),),
     )
 
 
 def join(*ranks: Recording) -> Combined:
-    """They are called 0, 1, 2."""
+    """Combined, with the names 0, 1, 2."""
     return combine([(str(number), recording) for number, recording in enumerate(ranks)])
 
 
@@ -198,8 +198,8 @@ def write(path: Path, shown: Recording) -> Path:
     with Made(path, shown.header) as writer:
         for event in shown.events:
             writer.write_event(event)
-        for window in shown.samples:
-            writer.write_sample(window)
+        for sample in shown.samples:
+            writer.write_sample(sample)
         for region in shown.regions:
             writer.write_region(region)
         if shown.metrics:

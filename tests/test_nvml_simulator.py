@@ -92,7 +92,7 @@ def first_handle():
     return handle
 """
 
-# Allocates on the GPU for itself, says so, and leaves when told.
+# Allocates on the GPU for itself, prints that, and ends with its input.
 WORKLOAD = """
 import os, sys
 from nvml_simulator import Simulator
@@ -378,7 +378,7 @@ def test_a_zombie_vanishes(simulator: Simulator, job: subprocess.Popen[bytes]) -
     assert (processes, memory["used"]) == ([], 0)
 
 
-def test_places_of_dead_processes_are_used_again(simulator: Simulator) -> None:
+def test_entries_of_dead_processes_are_reused(simulator: Simulator) -> None:
     """More processes than the table holds may come and go."""
     simulator.add_device()
     beyond_pid_max = 2**22 + 1
@@ -389,7 +389,7 @@ def test_places_of_dead_processes_are_used_again(simulator: Simulator) -> None:
     assert [entry["pid"] for entry in processes] == [os.getpid()]
 
 
-def test_a_workload_allocates_while_clients_look(simulator: Simulator) -> None:
+def test_a_workload_allocates_while_clients_poll(simulator: Simulator) -> None:
     """Processes that attach to the state and allocate at once are all seen until they die."""
     simulator.add_device()
     environment = {**os.environ, "PYTHONPATH": str(TESTS), **simulator.environment()}
@@ -429,7 +429,7 @@ def test_pids_of_other_namespaces(simulator: Simulator, job: subprocess.Popen[by
     assert memory["used"] == 2 * MIB
 
 
-# -- injected trouble ------------------------------------------------------------------------------
+# -- injected errors -------------------------------------------------------------------------------
 
 
 def test_an_error_comes_after_some_calls_and_goes(simulator: Simulator) -> None:
@@ -529,7 +529,7 @@ answer.append(nvml.nvmlDeviceGetPowerUsage(ctypes.c_void_p(1), ctypes.byref(powe
 
 @needs_gpustat
 def test_gpustat_shows_a_lost_gpu(simulator: Simulator) -> None:
-    """gpustat keeps the healthy GPU and events the lost one."""
+    """gpustat lists the healthy GPU and marks the lost one."""
     simulator.add_device()
     simulator.add_device()
     simulator.lose(1)
@@ -550,7 +550,7 @@ def test_a_denied_gpu_is_counted_but_not_opened(simulator: Simulator) -> None:
 
 
 def test_before_initialisation_nothing_answers(simulator: Simulator) -> None:
-    """Calls before init and after the last shutdown are UNINITIALIZED; init is counted."""
+    """Calls before init and after the last shutdown are UNINITIALIZED; inits are counted."""
     script = """
 count = ctypes.c_uint()
 def ask(): return nvml.nvmlDeviceGetCount_v2(ctypes.byref(count))
@@ -604,7 +604,7 @@ def test_a_wrong_structure_version_is_refused(simulator: Simulator) -> None:
 
 
 def test_calls_and_clients_are_counted(simulator: Simulator) -> None:
-    """The simulator tells which functions were called how often, and by how many processes."""
+    """The simulator counts calls per function, and lists the processes that made them."""
     simulator.add_device()
     ask(simulator, ["DeviceGetPowerUsage", 0], ["DeviceGetPowerUsage", 0])
     ask(simulator, ["DeviceGetPowerUsage", 0])
@@ -669,7 +669,7 @@ def test_an_old_driver_has_only_the_old_memory_call(simulator: Simulator) -> Non
 def test_nvitop_reads_processes_of_every_generation(
     tmp_path: Path, job: subprocess.Popen[bytes], generation: Generation
 ) -> None:
-    """nvitop looks for symbols, so a library built as that generation is read rightly."""
+    """nvitop looks for symbols, so a library built as that generation is read correctly."""
     library = build(tmp_path, generation)
     with Simulator(library, tmp_path / "state", generation=generation) as simulator:
         simulator.add_device()

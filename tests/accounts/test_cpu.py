@@ -1,4 +1,4 @@
-"""CPU time is conserved, whoever dies when."""
+"""CPU time is conserved, whichever process ends when."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ CHILD, GRANDCHILD, ADOPTER = 101, 102, 50
 
 
 def new_job(adopter_pid: int = 0) -> CpuLedger:
-    """A ledger of a process that was started for the tracking."""
+    """The ledger of a process that was started by the tracker."""
     return CpuLedger(ROOT, RootFigures(0.0, 0.0), adopter_pid)
 
 
 def test_only_what_was_used_since_the_start_counts() -> None:
-    """Of the root and of children that were there before."""
+    """Of the root, and of children that were already running."""
     ledger = CpuLedger(ROOT, RootFigures(5.0, 2.0))
     old_child = process(CHILD, ROOT, cpu_seconds=3.0, was_running_at_start=True)
     ledger.feed([process(cpu_seconds=5.5, reaped_cpu_seconds=2.0), old_child])
@@ -28,8 +28,8 @@ def test_only_what_was_used_since_the_start_counts() -> None:
     assert (ledger.main_seconds, ledger.descendants_seconds) == (1.0, 1.5)
 
 
-def test_without_a_given_start_the_first_look_is_the_start() -> None:
-    """For a process that somebody else owns."""
+def test_without_a_given_start_the_first_reading_is_the_start() -> None:
+    """For a process that was not started by the tracker."""
     ledger = CpuLedger(ROOT, None)
     ledger.feed([process(cpu_seconds=5.0, reaped_cpu_seconds=1.0)])
     ledger.feed([process(cpu_seconds=5.5, reaped_cpu_seconds=1.25)])
@@ -38,15 +38,15 @@ def test_without_a_given_start_the_first_look_is_the_start() -> None:
 
 
 def test_nothing_is_known_before_the_root_was_seen() -> None:
-    """No reading, no figures."""
+    """Without a reading there are no figures."""
     ledger = CpuLedger(ROOT, None)
     ledger.feed([])
 
     assert (ledger.main_seconds, ledger.descendants_seconds) == (0.0, 0.0)
 
 
-def test_a_child_that_was_waited_for_is_counted_once() -> None:
-    """Its time moves into its parent's counter."""
+def test_a_reaped_child_is_counted_once() -> None:
+    """Its time moves to its parent's counter."""
     ledger = new_job()
     ledger.feed([process(), process(CHILD, ROOT, cpu_seconds=2.0)])
     ledger.feed([process(reaped_cpu_seconds=2.25)])
@@ -54,7 +54,7 @@ def test_a_child_that_was_waited_for_is_counted_once() -> None:
     assert ledger.descendants_seconds == 2.25
 
 
-def test_a_child_that_nobody_waited_for_is_kept() -> None:
+def test_an_unreaped_child_is_kept() -> None:
     """A parent that ignores SIGCHLD gains nothing when its child ends."""
     ledger = new_job()
     ledger.feed([process(), process(CHILD, ROOT, cpu_seconds=2.0)])
@@ -63,8 +63,8 @@ def test_a_child_that_nobody_waited_for_is_kept() -> None:
     assert ledger.descendants_seconds == 2.0
 
 
-def test_a_child_that_was_waited_for_in_the_middle_of_a_look_is_counted_once() -> None:
-    """Its parent was read before that, so the gain shows one look later."""
+def test_a_child_that_is_reaped_during_a_reading_is_counted_once() -> None:
+    """Its parent was read before, so the gain shows one reading later."""
     ledger = new_job()
     ledger.feed([process(), process(CHILD, ROOT, cpu_seconds=2.0)])
     ledger.feed([process()])
@@ -75,8 +75,8 @@ def test_a_child_that_was_waited_for_in_the_middle_of_a_look_is_counted_once() -
     assert ledger.descendants_seconds == 2.1
 
 
-def test_a_loss_is_certain_after_one_more_look_or_at_the_end() -> None:
-    """What nobody waited for stays, beside what is used later."""
+def test_a_loss_is_certain_after_one_more_reading_or_at_the_end() -> None:
+    """Unreaped time is kept, next to later use."""
     for exact in (None, RootFigures(0.0, 1.5)):
         ledger = new_job()
         ledger.feed([process(), process(CHILD, ROOT, cpu_seconds=2.0)])
@@ -91,8 +91,8 @@ def test_a_loss_is_certain_after_one_more_look_or_at_the_end() -> None:
     assert ledger.descendants_seconds == 2.0
 
 
-def test_a_claim_ends_with_whom_it_is_made_on() -> None:
-    """The parent that should have gained has gone too, into the root's counter."""
+def test_a_claim_ends_with_its_process() -> None:
+    """The parent that should have gained has ended, too, and is in the root's counter."""
     ledger = new_job()
     ledger.feed(
         [process(), process(CHILD, ROOT, cpu_seconds=1.0), process(GRANDCHILD, CHILD, cpu_seconds=2.0)]
@@ -103,7 +103,7 @@ def test_a_claim_ends_with_whom_it_is_made_on() -> None:
     assert ledger.descendants_seconds == 3.0
 
 
-def test_rounding_of_reaped_time_is_no_loss() -> None:
+def test_rounding_of_reaped_time_is_not_a_loss() -> None:
     """The kernel prints hundredths, rounded down."""
     ledger = new_job()
     ledger.feed([process(), process(CHILD, ROOT, cpu_seconds=1.019)])
@@ -112,8 +112,8 @@ def test_rounding_of_reaped_time_is_no_loss() -> None:
     assert ledger.descendants_seconds == pytest.approx(1.019)
 
 
-def test_a_whole_branch_that_ends_between_two_looks_is_counted_once() -> None:
-    """Child and grandchild both end up in the root's counter."""
+def test_a_branch_that_ends_between_two_readings_is_counted_once() -> None:
+    """Child and grandchild are both in the root's counter."""
     ledger = new_job()
     ledger.feed(
         [process(), process(CHILD, ROOT, cpu_seconds=1.0), process(GRANDCHILD, CHILD, cpu_seconds=2.0)]
@@ -123,8 +123,8 @@ def test_a_whole_branch_that_ends_between_two_looks_is_counted_once() -> None:
     assert ledger.descendants_seconds == 3.5
 
 
-def test_an_orphan_goes_on_counting_and_is_kept_when_it_ends() -> None:
-    """Its parent has gone, and init waits for it."""
+def test_an_orphan_keeps_counting_and_is_kept_when_it_ends() -> None:
+    """Its parent has ended, and init reaps it."""
     ledger = new_job()
     ledger.feed(
         [process(), process(CHILD, ROOT, cpu_seconds=1.0), process(GRANDCHILD, CHILD, cpu_seconds=1.0)]
@@ -136,7 +136,7 @@ def test_an_orphan_goes_on_counting_and_is_kept_when_it_ends() -> None:
 
 
 def test_an_adopted_orphan_is_counted_exactly_in_the_end() -> None:
-    """The adopter's own figure replaces the last look at it."""
+    """The adopter's own figure replaces the last reading of it."""
     ledger = new_job(ADOPTER)
     ledger.feed([process(), process(GRANDCHILD, ADOPTER, cpu_seconds=4.0)])
     ledger.feed([process()])
@@ -146,8 +146,8 @@ def test_an_adopted_orphan_is_counted_exactly_in_the_end() -> None:
     assert ledger.descendants_seconds == 4.75
 
 
-def test_exact_figures_complete_the_last_look() -> None:
-    """Also children that ended since, which the root has waited for."""
+def test_exact_figures_complete_the_last_reading() -> None:
+    """Including children that have ended since and were reaped by the root."""
     ledger = new_job()
     ledger.feed([process(cpu_seconds=1.0), process(CHILD, ROOT, cpu_seconds=2.0)])
     ledger.feed([], RootFigures(1.5, 2.5))
@@ -155,8 +155,8 @@ def test_exact_figures_complete_the_last_look() -> None:
     assert (ledger.main_seconds, ledger.descendants_seconds) == (1.5, 2.5)
 
 
-def test_a_job_that_ended_before_the_first_look_has_its_exact_figures() -> None:
-    """`true` is over in a millisecond."""
+def test_a_job_that_ended_before_the_first_reading_has_its_exact_figures() -> None:
+    """`true` takes a millisecond."""
     ledger = new_job()
     ledger.feed([], RootFigures(0.001, 0.002))
 
@@ -165,7 +165,7 @@ def test_a_job_that_ended_before_the_first_look_has_its_exact_figures() -> None:
 
 @given(st.lists(st.tuples(st.floats(0, 5), st.booleans()), max_size=8))
 def test_the_sum_never_falls_and_never_exceeds_what_was_used(ends: list[tuple[float, bool]]) -> None:
-    """Whatever children end, waited for or not."""
+    """Whichever children end, reaped or not."""
     ledger = new_job()
     root = process()
     children: dict[int, ProcessReading] = {

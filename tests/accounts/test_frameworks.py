@@ -1,4 +1,4 @@
-"""A framework's account beside the driver's."""
+"""Memory by the framework, next to memory by the driver."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ def reading(in_use: int, held: int | None, **fields: object) -> FrameworkReading
     return made._replace(**fields)  # type: ignore[arg-type]
 
 
-def look(at: float, process: int | None, used: int | None = 3000) -> GpuReadings:
-    """The driver says that the process holds so many MB, and everybody together so many."""
+def driver(at: float, process: int | None, used: int | None = 3000) -> GpuReadings:
+    """The driver reports so many MB for the process, and so many for all."""
     device = GpuReading("GPU-0", None if used is None else used * MB, reserved_bytes=500 * MB)
     held = None if process is None else process * MB
     return GpuReadings(at, (device,), (GpuProcessReading("GPU-0", PID, held),))
@@ -44,9 +44,9 @@ def watch(*events: GpuReadings | tuple[float, FrameworkReading]) -> FrameworkMem
     return memory
 
 
-def test_what_a_process_holds_is_split_where_both_were_still() -> None:
-    """The framework held the same before and after the driver was asked."""
-    memory = watch((1.0, reading(600, 1000)), look(1.5, 1400), (2.0, reading(700, 1000)))
+def test_memory_is_split_if_the_framework_did_not_change() -> None:
+    """It held the same before and after the driver was read."""
+    memory = watch((1.0, reading(600, 1000)), driver(1.5, 1400), (2.0, reading(700, 1000)))
 
     assert memory.uuid == "GPU-0"
     assert (memory.split_in_use_bytes, memory.split_held_bytes) == (700 * MB, 1000 * MB)
@@ -55,11 +55,11 @@ def test_what_a_process_holds_is_split_where_both_were_still() -> None:
     assert (memory.at_seconds, memory.in_use_bytes, memory.held_bytes) == (2.0, 700 * MB, 1000 * MB)
 
 
-def test_a_look_may_come_late() -> None:
-    """What counts is when it was taken."""
-    still = watch((1.0, reading(600, 1000)), (2.0, reading(600, 1000)), look(1.5, 1400))
-    moving = watch((1.0, reading(600, 800)), (2.0, reading(600, 1000)), look(1.5, 1400))
-    before = watch((1.0, reading(600, 1000)), (2.0, reading(600, 1000)), look(0.5, 1400))
+def test_a_driver_reading_may_arrive_late() -> None:
+    """Its own time counts."""
+    still = watch((1.0, reading(600, 1000)), (2.0, reading(600, 1000)), driver(1.5, 1400))
+    moving = watch((1.0, reading(600, 800)), (2.0, reading(600, 1000)), driver(1.5, 1400))
+    before = watch((1.0, reading(600, 1000)), (2.0, reading(600, 1000)), driver(0.5, 1400))
 
     assert still.split_process_bytes == 1400 * MB
     assert moving.split_process_bytes is None
@@ -69,27 +69,27 @@ def test_a_look_may_come_late() -> None:
 @pytest.mark.parametrize(
     "events",
     [
-        ((1.0, reading(600, 800)), look(1.5, 1400), (2.0, reading(600, 1000))),
-        (look(0.5, 1400), (1.0, reading(600, 1000)), (2.0, reading(600, 1000))),
-        ((1.0, reading(600, 1000)), look(1.5, 1400)),
-        ((1.0, reading(600, 1000)), look(1.5, None), (2.0, reading(600, 1000))),
-        ((1.0, reading(600, 1000)), look(1.5, 900), (2.0, reading(600, 1000))),
+        ((1.0, reading(600, 800)), driver(1.5, 1400), (2.0, reading(600, 1000))),
+        (driver(0.5, 1400), (1.0, reading(600, 1000)), (2.0, reading(600, 1000))),
+        ((1.0, reading(600, 1000)), driver(1.5, 1400)),
+        ((1.0, reading(600, 1000)), driver(1.5, None), (2.0, reading(600, 1000))),
+        ((1.0, reading(600, 1000)), driver(1.5, 900), (2.0, reading(600, 1000))),
     ],
     ids=["grown", "nothing before", "nothing after", "driver does not know", "less than the framework"],
 )
-def test_what_was_not_at_the_same_time_is_not_compared(
+def test_readings_of_different_moments_are_not_compared(
     events: tuple[GpuReadings | tuple[float, FrameworkReading], ...],
 ) -> None:
-    """A difference between two moments would be an invention."""
+    """The difference would be meaningless."""
     assert watch(*events).split_process_bytes is None
 
 
-def test_a_process_that_has_said_its_last_word_stands_still() -> None:
-    """The look at the end may be compared with it at once."""
+def test_a_process_that_has_written_its_last_report_does_not_change() -> None:
+    """The last reading can be compared with it at once."""
     account = FrameworkAccount()
     account.add_gpu(gpu())
     account.take(FrameworkNote(1.0, PID, True, (reading(600, 1000),)))
-    account.take_gpus(look(1.5, 1400, used=None))
+    account.take_gpus(driver(1.5, 1400, used=None))
     (memory,) = account.list_memory()
 
     assert (memory.split_process_bytes, memory.split_held_bytes) == (1400 * MB, 1000 * MB)
@@ -97,28 +97,28 @@ def test_a_process_that_has_said_its_last_word_stands_still() -> None:
 
 
 @pytest.mark.parametrize("name", ["0", ""], ids=["named", "nameless"])
-def test_a_last_word_that_came_before_its_device_was_found_counts(name: str) -> None:
-    """A job may be over before the driver has told its devices."""
+def test_a_last_report_before_its_device_was_found_counts(name: str) -> None:
+    """A job may be over before the driver has listed its devices."""
     account = FrameworkAccount()
     account.take(FrameworkNote(1.0, PID, True, (reading(600, 1000, uuid=name),)))
     account.add_gpu(gpu())
-    account.take_gpus(look(1.5, 1400))
+    account.take_gpus(driver(1.5, 1400))
     (memory,) = account.list_memory()
 
     assert (memory.uuid, memory.split_process_bytes) == ("GPU-0", 1400 * MB)
 
 
-def test_the_fullest_moment_is_told() -> None:
-    """Not the last one."""
-    full = ((1.0, reading(900, 1000)), look(1.5, 1400), (2.0, reading(900, 1000)))
-    memory = watch(*full, (3.0, reading(1, 100)), look(3.5, 500), (4.0, reading(1, 100)))
+def test_the_split_is_that_of_the_peak() -> None:
+    """Not of the last moment."""
+    full = ((1.0, reading(900, 1000)), driver(1.5, 1400), (2.0, reading(900, 1000)))
+    memory = watch(*full, (3.0, reading(1, 100)), driver(3.5, 500), (4.0, reading(1, 100)))
 
     assert (memory.split_process_bytes, memory.split_held_bytes) == (1400 * MB, 1000 * MB)
     assert (memory.in_use_bytes, memory.held_bytes, memory.peak_held_bytes) == (1 * MB, 100 * MB, 1000 * MB)
 
 
 def test_a_peak_from_before_the_tracking_is_not_the_jobs() -> None:
-    """Until the allocator's mark rises: then it is exact."""
+    """Until the allocator's peak rises: then it is exact."""
     old = {"peak_in_use_bytes": 5000 * MB, "peak_held_bytes": 6000 * MB}
     earlier = {"earlier_peak_in_use_bytes": 5000 * MB, "earlier_peak_held_bytes": 6000 * MB}
     new = {"peak_in_use_bytes": 5500 * MB, "peak_held_bytes": 6500 * MB}
@@ -131,8 +131,8 @@ def test_a_peak_from_before_the_tracking_is_not_the_jobs() -> None:
     assert risen.peak_in_use_basis == "exact"
 
 
-def test_a_mark_that_the_user_resets_is_still_told() -> None:
-    """What was known before stands; what rose between the last look and the reset nobody knows."""
+def test_a_peak_that_the_user_resets_is_kept() -> None:
+    """What rose between the last reading and the reset is unknown."""
     high = {"peak_in_use_bytes": 5000 * MB, "peak_held_bytes": 6000 * MB}
     low = {"peak_in_use_bytes": 700 * MB, "peak_held_bytes": 1000 * MB}
     memory = watch((1.0, reading(600, 1000, **high)), (2.0, reading(600, 1000, **low)))
@@ -141,13 +141,13 @@ def test_a_mark_that_the_user_resets_is_still_told() -> None:
     assert memory.peak_in_use_basis == "sampled"
 
 
-def test_a_framework_that_does_not_name_its_device_is_where_its_process_is() -> None:
-    """If that is one device only, and it uses only one."""
+def test_a_framework_without_device_names_is_where_its_process_is() -> None:
+    """If both use a single device."""
     nameless = reading(600, None, framework="JAX", uuid="")
     account = FrameworkAccount()
-    account.take_gpus(look(0.5, 1400))
+    account.take_gpus(driver(0.5, 1400))
     account.take(FrameworkNote(1.0, PID, False, (nameless,)))
-    account.take_gpus(look(1.5, 1400))
+    account.take_gpus(driver(1.5, 1400))
     account.take(FrameworkNote(2.0, PID, False, (nameless,)))
     account.take(FrameworkNote(2.0, 7, False, (nameless, nameless._replace(device="1"))))
     known, *unknown = account.list_memory()
@@ -157,15 +157,15 @@ def test_a_framework_that_does_not_name_its_device_is_where_its_process_is() -> 
     assert [memory.uuid for memory in unknown] == ["", ""]
 
 
-def test_a_device_that_is_not_in_the_look_is_not_told() -> None:
-    """Only what the process holds."""
+def test_a_device_that_was_not_read_is_unknown() -> None:
+    """Only the memory of the process is known."""
     account = FrameworkAccount()
     account.add_gpu(gpu())
     account.take(FrameworkNote(1.0, PID, True, (reading(600, 1000),)))
-    account.take_gpus(look(1.5, 1400)._replace(devices=()))
+    account.take_gpus(driver(1.5, 1400)._replace(devices=()))
     account.take_gpus(
         GpuReadings(2.0, (), (GpuProcessReading("GPU-0", 7, 9000 * MB),))
-    )  # somebody else of the job
+    )  # another process of the job
     (memory,) = account.list_memory()
 
     assert (memory.split_process_bytes, memory.split_others_bytes) == (1400 * MB, None)

@@ -1,4 +1,4 @@
-"""What the job held and did on each device."""
+"""The job's memory and utilization on each device."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ CHILD = 200
 NAMES = {ROOT: "train", CHILD: "worker"}
 
 
-def account_of(*looks: GpuReadings) -> GpuAccount:
-    """An account that has taken these looks."""
+def account_of(*sequence: GpuReadings) -> GpuAccount:
+    """An account of these readings."""
     account = GpuAccount(ROOT)
-    for look in looks:
-        account.take(look, NAMES)
+    for readings in sequence:
+        account.take(readings, NAMES)
     return account
 
 
 def test_memory_is_attributed_and_its_growth_is_kept() -> None:
-    """Main and others at one moment; what the device held beyond its first look is whoever's."""
+    """Main and descendants at one moment; growth since the first reading may be any process's."""
     account = account_of(
         gpu_look(0.0, ("GPU-0", 1000, 10.0)),
         gpu_look(1.0, ("GPU-0", 3000, 50.0), GPU_0={ROOT: 1000, CHILD: 500}),
@@ -67,7 +67,7 @@ def test_unknown_is_not_zero() -> None:
 
 
 def test_utilization_is_weighted_by_time() -> None:
-    """Ten seconds at 20 %, one at 90 %: of the device, and of the job where that is told."""
+    """Ten seconds at 20 %, one at 90 %: of the device, and of the job if that is reported."""
     half = GpuProcessReading("GPU-0", ROOT, 1, 10.0)
     account = account_of(
         GpuReadings(0.0, (GpuReading("GPU-0"),)),
@@ -92,8 +92,8 @@ def test_processes_together_cannot_be_busier_than_the_device() -> None:
     assert account.samples()[0].job_percent == 100.0
 
 
-def test_energy_is_the_counters_difference_also_after_a_reset() -> None:
-    """What a device counted before it was reset stands; who tells none has none."""
+def test_energy_is_the_difference_of_the_counter_even_after_a_reset() -> None:
+    """What was counted before a reset is kept; a device without a counter has no energy."""
     joules = (1000.0, 1400.0, None, 100.0, 150.0)
     account = account_of(
         *(
@@ -108,8 +108,8 @@ def test_energy_is_the_counters_difference_also_after_a_reset() -> None:
     assert account_of(gpu_look(0.0, ("GPU-0", 1, 1.0))).counters[0].energy_joules is None
 
 
-def test_time_under_a_limit_is_added_up() -> None:
-    """By what holds the clocks down."""
+def test_time_throttled_is_added_up() -> None:
+    """By cause."""
     limits = (None, ("heat",), ("heat", "power cap"), ())
     account = account_of(
         *(GpuReadings(float(at), (GpuReading("GPU-0", limits=names),)) for at, names in enumerate(limits))
@@ -118,13 +118,13 @@ def test_time_under_a_limit_is_added_up() -> None:
     assert account.counters[0].limited_seconds == (("heat", 2.0), ("power cap", 1.0))
 
 
-def test_the_drivers_own_book_makes_a_peak_exact() -> None:
-    """As long as one process was alone there; of two, it is a bound."""
-    look = gpu_look(0.0, ("GPU-0", 3000, 0.0), GPU_0={ROOT: 1000})
-    marked = look._replace(
+def test_the_drivers_accounting_makes_a_peak_exact() -> None:
+    """If one process was alone there; of two it is a lower bound."""
+    readings = gpu_look(0.0, ("GPU-0", 3000, 0.0), GPU_0={ROOT: 1000})
+    with_peaks = readings._replace(
         high_waters=(GpuHighWater("GPU-0", ROOT, 2500 * MB), GpuHighWater("GPU-9", ROOT, 1))
     )
-    alone = account_of(marked, gpu_look(1.0, ("GPU-0", 3000, 0.0), GPU_0={ROOT: 2500}))
+    alone = account_of(with_peaks, gpu_look(1.0, ("GPU-0", 3000, 0.0), GPU_0={ROOT: 2500}))
     two = account_of(
         gpu_look(0.0, ("GPU-0", 3000, 0.0), GPU_0={ROOT: 1000, CHILD: 900}),
         GpuReadings(1.0, (), (), (GpuHighWater("GPU-0", CHILD, 1800 * MB),)),
@@ -137,10 +137,10 @@ def test_the_drivers_own_book_makes_a_peak_exact() -> None:
     assert two.peaks[0].basis == "sampled"
 
 
-def test_a_mark_that_equals_what_was_seen_confirms_it() -> None:
-    """The look had found the peak."""
-    look = gpu_look(0.0, ("GPU-0", 3000, 0.0), GPU_0={ROOT: 1000})
-    account = account_of(look, GpuReadings(1.0, (), (), (GpuHighWater("GPU-0", ROOT, 1000 * MB),)))
+def test_a_high_water_mark_equal_to_a_reading_confirms_it() -> None:
+    """The reading was at the peak."""
+    readings = gpu_look(0.0, ("GPU-0", 3000, 0.0), GPU_0={ROOT: 1000})
+    account = account_of(readings, GpuReadings(1.0, (), (), (GpuHighWater("GPU-0", ROOT, 1000 * MB),)))
 
     assert account.processes[0].basis == "exact"
     assert account.peaks[0].basis == "exact"
@@ -155,15 +155,15 @@ def test_a_thousand_short_processes_do_not_fill_the_memory() -> None:
     assert [peak.pid for peak in account.processes] == list(range(999, 967, -1))
 
 
-def test_a_window_has_its_own_peak_and_mean() -> None:
-    """And begins anew with the next line."""
+def test_an_interval_has_its_own_peak_and_mean() -> None:
+    """And ends with its line."""
     account = account_of(
         gpu_look(0.0, ("GPU-0", 100, 0.0), GPU_0={ROOT: 50}),
         gpu_look(1.0, ("GPU-0", 900, 80.0), GPU_0={ROOT: 850}),
         gpu_look(2.0, ("GPU-0", 300, 20.0), GPU_0={ROOT: 250}),
     )
     (sample,) = account.samples()
-    account.start_window()
+    account.start_interval()
     account.take(gpu_look(3.0, ("GPU-0", 300, 30.0), GPU_0={ROOT: 250}), NAMES)
     (after,) = account.samples()
 
@@ -171,7 +171,7 @@ def test_a_window_has_its_own_peak_and_mean() -> None:
     assert (after.used_bytes, after.job_bytes, after.utilization_percent) == (300 * MB, 250 * MB, 30.0)
 
 
-def test_a_look_describes_the_time_since_the_one_before() -> None:
+def test_a_reading_describes_the_time_since_the_one_before() -> None:
     """Of the devices with the job, else of those that it may use."""
     account = GpuAccount(ROOT)
     account.add(gpu(0))
@@ -180,14 +180,14 @@ def test_a_look_describes_the_time_since_the_one_before() -> None:
     def describe(
         at: float, percents: tuple[float, float], joules: float, used: dict[int, int | None]
     ) -> GpuMoment:
-        readings = tuple(
-            GpuReading(f"GPU-{place}", utilization_percent=percent, energy_joules=joules)
-            for place, percent in enumerate(percents)
+        devices = tuple(
+            GpuReading(f"GPU-{number}", utilization_percent=percent, energy_joules=joules)
+            for number, percent in enumerate(percents)
         )
         held = tuple(GpuProcessReading("GPU-1", pid, size) for pid, size in used.items())
-        look = GpuReadings(at, readings, held)
-        account.take(look, NAMES)
-        return account.describe(look)
+        readings = GpuReadings(at, devices, held)
+        account.take(readings, NAMES)
+        return account.describe(readings)
 
     assert describe(0.0, (10.0, 90.0), 100.0, {}) == (0.0, 0, 10.0, 0.0)
     assert describe(2.0, (10.0, 90.0), 150.0, {ROOT: 7}) == (2.0, 7, 90.0, 50.0)

@@ -1,4 +1,4 @@
-"""Adding up what a job logs."""
+"""Totals of the metrics that a job logs."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ ROWS = st.lists(
 
 
 @given(ROWS, st.integers(0, 9), st.integers(1, 4))
-def test_in_one_go_or_in_several_it_is_the_same(rows: list[MetricRow], cut: int, at_once: int) -> None:
-    """And the same as adding up by hand."""
+def test_batches_of_any_size_give_the_same_totals(rows: list[MetricRow], cut: int, at_once: int) -> None:
+    """The same as adding up by hand."""
     known: dict[str, MetricTotals] = {}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "_ROWS_AT_ONCE", at_once)

@@ -1,4 +1,4 @@
-"""Looks in, totals out."""
+"""Readings in, totals out."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ CHILD = 101
 
 
 def new_account(**options: object) -> Account:
-    """An account of a job that has just been started."""
+    """The account of a job that has just been started."""
     return Account(ROOT, RootFigures(0.0, 0.0), machine(), **options)  # type: ignore[arg-type]
 
 
-def test_the_largest_look_is_the_peak() -> None:
-    """Sampled, because the kernel's mark was not read."""
+def test_the_largest_reading_is_the_peak() -> None:
+    """Sampled, because the kernel's high-water mark was not read."""
     account = new_account()
     for at, rss in enumerate((100, 300, 200)):
         account.take(at, [process(rss=rss, file=10)])
@@ -27,8 +27,8 @@ def test_the_largest_look_is_the_peak() -> None:
     assert account.sample().ram_bytes.main == Spread(100 * MB, 200 * MB, 300 * MB)
 
 
-def test_a_spike_between_two_looks_is_in_the_kernels_mark() -> None:
-    """Exact, and in the window that it happened in."""
+def test_a_spike_between_two_readings_is_in_the_kernels_high_water_mark() -> None:
+    """Exact, and in the interval in which it happened."""
     account = new_account()
     account.take(0.0, [process(rss=100, peak=100)])
     account.take(1.0, [process(rss=100, peak=900)])
@@ -39,7 +39,7 @@ def test_a_spike_between_two_looks_is_in_the_kernels_mark() -> None:
 
 
 def test_a_spike_before_the_start_is_not_reported() -> None:
-    """The kernel's mark is older than the tracking."""
+    """The kernel's high-water mark is older than the tracking."""
     account = new_account()
     for at in (0.0, 1.0):
         account.take(at, [process(rss=100, peak=900, was_running_at_start=True)])
@@ -50,7 +50,7 @@ def test_a_spike_before_the_start_is_not_reported() -> None:
 
 
 def test_a_spike_of_the_root_comes_on_top_of_what_the_others_hold() -> None:
-    """At least what they held at the quieter of the two looks around it."""
+    """At least what they held at the smaller of the two readings around it."""
     account = new_account()
     child = process(CHILD, ROOT, rss=200)
     account.take(0.0, [process(rss=100, peak=100), child])
@@ -60,7 +60,7 @@ def test_a_spike_of_the_root_comes_on_top_of_what_the_others_hold() -> None:
 
 
 def test_a_spike_of_a_child_is_a_peak_of_the_descendants() -> None:
-    """And of everybody together."""
+    """And of the combined memory."""
     account = new_account()
     account.take(0.0, [process(rss=10), process(CHILD, ROOT, rss=20, peak=800)])
 
@@ -69,7 +69,7 @@ def test_a_spike_of_a_child_is_a_peak_of_the_descendants() -> None:
 
 
 def test_a_spike_of_a_child_comes_on_top_of_what_its_parent_holds() -> None:
-    """Also if it was not there at the look before."""
+    """Even if it was not running at the reading before."""
     account = new_account()
     account.take(0.0, [process(rss=300)])
     account.take(1.0, [process(rss=310), process(CHILD, ROOT, rss=20, peak=600)])
@@ -77,8 +77,8 @@ def test_a_spike_of_a_child_comes_on_top_of_what_its_parent_holds() -> None:
     assert account.peaks.ram.combined.total_bytes == 900 * MB
 
 
-def test_a_mark_that_was_reset_between_two_looks_is_a_spike() -> None:
-    """The process has kept it: exact, also if it has gone since, and the process's own."""
+def test_a_high_water_mark_reset_between_two_readings_is_a_spike() -> None:
+    """The process has kept it: exact, even if it has ended since."""
     account = new_account()
     account.take(0.0, [process(rss=100, peak=100)], reset_high_waters={ROOT: 0})
     account.take(1.0, [process(rss=100, peak=110)], reset_high_waters={ROOT: 900 * MB})
@@ -94,8 +94,8 @@ def test_a_mark_that_was_reset_between_two_looks_is_a_spike() -> None:
     assert account.take_gone()[0].peak_ram_bytes == 950 * MB
 
 
-def test_a_mark_that_a_child_has_kept_is_a_spike_of_the_descendants() -> None:
-    """Beside what the others hold, also if it lived between two looks."""
+def test_a_high_water_mark_kept_by_a_child_is_a_spike_of_the_descendants() -> None:
+    """On top of what the others hold, even if it lived between two readings."""
     account = new_account()
     account.take(0.0, [process(rss=100)])
     account.take(1.0, [process(rss=100)], reset_high_waters={CHILD: 800 * MB})
@@ -105,8 +105,8 @@ def test_a_mark_that_a_child_has_kept_is_a_spike_of_the_descendants() -> None:
     assert account.peaks.ram.combined.total_bytes == 900 * MB
 
 
-def test_a_mark_that_is_reset_long_after_its_spike_is_of_that_time() -> None:
-    """It was seen then; what others took since was not held together with it."""
+def test_a_high_water_mark_reset_long_after_its_spike_is_of_that_time() -> None:
+    """It was read then; what others allocated since was not held together with it."""
     account = new_account()
     account.take(0.0, [process(rss=10, peak=10)])
     account.take(1.0, [process(rss=10, peak=600)])
@@ -121,8 +121,8 @@ def test_a_mark_that_is_reset_long_after_its_spike_is_of_that_time() -> None:
     assert account.peaks.ram.combined.total_bytes == 600 * MB
 
 
-def test_a_mark_that_was_kept_is_younger_than_the_start() -> None:
-    """Whatever the kernel's mark was when the tracking began."""
+def test_a_kept_high_water_mark_is_newer_than_the_start() -> None:
+    """Whatever the kernel's high-water mark was at the start."""
     account = new_account()
     account.take(0.0, [process(rss=100, peak=900, was_running_at_start=True)])
     account.take(
@@ -133,7 +133,7 @@ def test_a_mark_that_was_kept_is_younger_than_the_start() -> None:
 
 
 def test_spikes_of_different_moments_are_not_added() -> None:
-    """What was given back before a child took its own was never held together with it."""
+    """Memory freed before a child allocated its own was never held together with it."""
     account = new_account()
     account.take(0.0, [process(rss=10, peak=10)])
     account.take(1.0, [process(rss=10, peak=600)])
@@ -142,7 +142,7 @@ def test_spikes_of_different_moments_are_not_added() -> None:
     assert account.peaks.ram.combined.total_bytes == 600 * MB
 
 
-def test_sharing_that_matters_is_asked_for_and_believed() -> None:
+def test_sharing_is_read_if_it_matters() -> None:
     """Two copies of 500 MB could hold 1000; they hold 750."""
     account = new_account()
     readings = [process(rss=500), process(CHILD, ROOT, rss=500, is_forked_copy=True)]
@@ -156,7 +156,7 @@ def test_sharing_that_matters_is_asked_for_and_believed() -> None:
 
 
 def test_memory_that_became_shared_at_the_size_of_the_peak_is_shared() -> None:
-    """500 MB of one process, then of five that are its copies."""
+    """500 MB of one process, then of it and its four copies."""
     account = new_account()
     account.take(0.0, [process(rss=500, peak=502)])
     readings = [process(rss=500), process(CHILD, ROOT, rss=500, is_forked_copy=True)]
@@ -168,8 +168,8 @@ def test_memory_that_became_shared_at_the_size_of_the_peak_is_shared() -> None:
     assert account.peaks.ram.main == RamPeak(502 * MB, 3 * MB, 499 * MB, "exact")
 
 
-def test_a_single_process_never_needs_a_dear_read_for_its_peak() -> None:
-    """Only once, to tell private from shared."""
+def test_a_single_process_never_needs_an_expensive_read_for_its_peak() -> None:
+    """Only once, to separate private from shared memory."""
     account = new_account()
     account.take(0.0, [process(rss=500)])
     assert not account.is_sharing_in_doubt()
@@ -181,7 +181,7 @@ def test_a_single_process_never_needs_a_dear_read_for_its_peak() -> None:
     assert account.peaks.ram.main == RamPeak(600 * MB, 570 * MB, 30 * MB, "sampled")
 
 
-def test_threads_and_processes_are_the_most_at_once() -> None:
+def test_threads_and_processes_are_the_maximum_at_once() -> None:
     """Main, descendants and both."""
     account = new_account()
     account.take(0.0, [process(n_threads=24)])
@@ -192,14 +192,14 @@ def test_threads_and_processes_are_the_most_at_once() -> None:
     assert (peaks.processes, account.sample().threads, account.sample().processes) == (2, 24, 2)
 
 
-def test_the_busiest_window_is_kept_as_seconds() -> None:
-    """Rates are for the reader; system time comes from the machine."""
+def test_the_busiest_interval_is_kept_as_seconds() -> None:
+    """Rates are left to the reader; system time comes from the machine."""
     account = new_account()
     for at, main, child, system in ((1.0, 0.5, 0.0, 1.0), (2.0, 1.5, 1.0, 4.0), (3.0, 1.6, 1.0, 4.0)):
         account.take(at, [process(cpu_seconds=main), process(CHILD, ROOT, cpu_seconds=child)])
         account.take_machine(machine(cpu=system))
-        assert account.seconds_in_cpu_window == 1.0
-        account.close_cpu_window()
+        assert account.seconds_in_cpu_interval == 1.0
+        account.close_cpu_interval()
 
     assert account.peaks.busiest.main == (1.0, 1.0)
     assert account.peaks.busiest.descendants == (1.0, 1.0)
@@ -207,22 +207,22 @@ def test_the_busiest_window_is_kept_as_seconds() -> None:
     assert account.peaks.system_busiest == (3.0, 1.0)
 
 
-def test_a_scrap_of_a_window_counts_only_if_there_is_no_other() -> None:
-    """Three milliseconds at the end are no measure of anything."""
+def test_a_fraction_of_an_interval_counts_only_if_there_is_no_other() -> None:
+    """Three milliseconds at the end are too short to measure a rate."""
     account = new_account()
     account.take(0.002, [process(cpu_seconds=0.002)])
-    account.close_cpu_window(is_last=True)
+    account.close_cpu_interval(is_last=True)
     assert account.peaks.busiest.main == (0.002, 0.002)
 
     account.take(0.003, [process(cpu_seconds=0.5)])
-    account.close_cpu_window(is_last=True)
-    account.close_cpu_window()
-    account.close_cpu_window()
+    account.close_cpu_interval(is_last=True)
+    account.close_cpu_interval()
+    account.close_cpu_interval()
     assert account.peaks.busiest.main == pytest.approx((0.498, 0.001))
 
 
-def test_the_machine_and_a_limit_have_figures_of_their_own() -> None:
-    """Each at its most."""
+def test_the_machine_and_a_limit_have_their_own_figures() -> None:
+    """Each at its peak."""
     account = new_account()
     account.take_machine(machine(ram=2000, limit=700))
     account.take_machine(machine(ram=1500, limit=600))
@@ -232,7 +232,7 @@ def test_the_machine_and_a_limit_have_figures_of_their_own() -> None:
 
 
 def test_a_line_that_could_not_be_written_loses_nothing() -> None:
-    """The window stays open until it was."""
+    """The interval stays open until it is."""
     account = new_account()
     account.take(0.0, [process(rss=900)], late_seconds=0.25)
     assert account.sample().ram_bytes.main.high == 900 * MB
@@ -240,12 +240,12 @@ def test_a_line_that_could_not_be_written_loses_nothing() -> None:
     assert account.sample().ram_bytes.main == Spread(100 * MB, 500 * MB, 900 * MB)
     assert account.sample().late_seconds == 0.25
 
-    account.start_window()
+    account.start_interval()
     assert account.sample().readings == 0
 
 
 def test_exact_figures_end_the_account() -> None:
-    """The kernel's last word on time and memory."""
+    """The kernel's final time and memory."""
     account = new_account()
     account.take(0.0, [process(rss=100)])
     figures = RootFigures(2.0, 1.0, largest_peak_bytes=400 * MB)
@@ -257,8 +257,8 @@ def test_exact_figures_end_the_account() -> None:
     assert totals.peaks.ram.main.total_bytes == account.sample().ram_bytes.main.high == 400 * MB
 
 
-def test_what_another_trackers_start_cost_is_not_the_jobs() -> None:
-    """The root has waited for it, so the kernel counts it among the root's children."""
+def test_the_start_cost_of_another_tracker_is_not_the_jobs() -> None:
+    """The root has reaped it, so the kernel counts it among the root's children."""
     account = new_account()
     account.take(0.0, [process()])
     account.discount(0.25)
@@ -268,7 +268,7 @@ def test_what_another_trackers_start_cost_is_not_the_jobs() -> None:
 
 
 def test_gpus_of_all_vendors_are_added_up() -> None:
-    """Each at the moment of its own look; the peaks are those of the sums."""
+    """Each at the time of its own reading; the peaks are those of the sums."""
     account = new_account()
     account.take(0.0, [process(), process(CHILD, ROOT)])
     account.add_gpu(gpu(0))
@@ -284,22 +284,22 @@ def test_gpus_of_all_vendors_are_added_up() -> None:
     assert [gpu.uuid for gpu in peaks.gpus] == ["GPU-0", "GPU-1"]
     assert [peak.name for peak in peaks.gpu_processes] == ["job", "job", "job"]
     assert len(account.sample().gpus) == len(account.totals().gpu_counters) == 2
-    account.start_window()
+    account.start_interval()
     assert account.sample().gpus[0].job_bytes == 0
 
 
 def test_a_processs_own_high_water_mark_bounds_the_sums() -> None:
-    """The driver saw it, even if no look did."""
+    """The driver recorded it, even if no reading did."""
     account = new_account()
     account.take(0.0, [process()])
-    look = gpu_look(0.0, ("GPU-0", 3000, 10.0), GPU_0={ROOT: 1000})
-    account.take_gpus(look._replace(high_waters=(GpuHighWater("GPU-0", ROOT, 2500 * MB),)))
+    readings = gpu_look(0.0, ("GPU-0", 3000, 10.0), GPU_0={ROOT: 1000})
+    account.take_gpus(readings._replace(high_waters=(GpuHighWater("GPU-0", ROOT, 2500 * MB),)))
 
     assert account.peaks.gpu_bytes.main == account.peaks.gpu_bytes.combined == 2500 * MB
 
 
-def test_processes_are_known_from_first_to_last_look() -> None:
-    """Those that have gone, and those that are there."""
+def test_processes_are_known_from_first_to_last_reading() -> None:
+    """Those that have ended, and those that still run."""
     account = new_account()
     account.take(0.0, [process(rss=10)])
     account.take(1.0, [process(rss=10), process(CHILD, ROOT, rss=20, peak=25, cpu_seconds=0.5)])

@@ -1,4 +1,4 @@
-"""What the job's owner knows is never lost, whatever became of the sampler."""
+"""What the job's owner knows is never lost, whatever happened to the sampler."""
 
 from __future__ import annotations
 
@@ -24,38 +24,38 @@ def test_a_lost_sampler_costs_no_time_and_no_cpu() -> None:
 
 
 def test_of_a_foreign_process_only_what_was_recorded_is_known() -> None:
-    """Nobody here has its counters."""
+    """Its counters are not available here."""
     lost = Recording(header(), (), (), None, totals(at_seconds=4.0))
     saved = complete(lost, 0, None)
 
     assert saved.totals == lost.totals
-    assert "4 s after the start: all figures are those up to then" in saved.events[-1].text
+    assert "4 s after the start: all figures end there" in saved.events[-1].text
 
 
 def test_a_peak_above_the_roots_may_be_a_childs() -> None:
-    """The root's own mark was followed to the end, so what is far above it was somebody else's."""
+    """The root's own high-water mark was read until the end, so a much larger peak is another process's."""
     peaks = raise_peaks(totals().peaks, RootFigures(0, 0, 0, 1800 * MB, may_be_a_childs=True))
 
     assert peaks.ram.main.total_bytes == 500 * MB
     assert peaks.ram.descendants.total_bytes == peaks.ram.combined.total_bytes == 1800 * MB
 
 
-def test_a_root_that_was_nearly_there_went_the_rest_too() -> None:
-    """It was still growing at the last look."""
+def test_a_peak_slightly_above_the_roots_is_the_roots() -> None:
+    """It was still growing at the last reading."""
     peaks = raise_peaks(totals().peaks, RootFigures(0, 0, 0, 600 * MB, may_be_a_childs=True))
 
     assert peaks.ram.main.total_bytes == peaks.ram.combined.total_bytes == 600 * MB
     assert peaks.ram.descendants.total_bytes == 0
 
 
-def test_a_peak_that_was_seen_already_changes_nothing() -> None:
-    """Nor does one that is not known."""
+def test_a_known_peak_changes_nothing() -> None:
+    """Nor does an unknown one."""
     for known in (None, 400 * MB):
         assert raise_peaks(totals().peaks, RootFigures(0, 0, 0, known)) == totals().peaks
 
 
 def test_combined_is_never_below_the_largest_part() -> None:
-    """Even where only a part was seen."""
+    """Even if only a part was seen."""
     peaks = raise_peaks(Peaks(ram=Parts(RamPeak(5, 5, 0, "exact"), RamPeak(), RamPeak())), RootFigures(0, 0))
 
     assert peaks.ram.combined.total_bytes == 5

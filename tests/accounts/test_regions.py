@@ -1,4 +1,4 @@
-"""What was met while a region was open."""
+"""Readings taken while a region was open."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def since_start(nanoseconds: int) -> float | None:
     return nanoseconds / 1e9 - 1 if nanoseconds else None
 
 
-def test_a_region_has_what_its_process_counted_and_what_was_looked_at() -> None:
+def test_a_region_has_its_counters_and_its_samples() -> None:
     """Memory of its own process, GPUs of the job."""
     account = RegionAccount()
     account.take({KEY: 1, OTHER: 1}, {100: 300 * MB, 7: 900 * MB})
@@ -44,8 +44,8 @@ def test_a_region_has_what_its_process_counted_and_what_was_looked_at() -> None:
     assert (region.first_seconds, region.last_seconds) == (0.0, 3.0)
 
 
-def test_the_kernels_mark_is_exact() -> None:
-    """If it rose inside, and is not below what was seen."""
+def test_the_kernels_high_water_mark_is_exact() -> None:
+    """If it rose inside, and is not below what was sampled."""
     account = RegionAccount()
     account.take({KEY: 1}, {100: 300 * MB})
     marked = COUNTED._replace(peak_ram_bytes=299 * MB)
@@ -57,8 +57,8 @@ def test_the_kernels_mark_is_exact() -> None:
     assert (sampled.peak_ram_bytes, sampled.peak_ram_basis) == (300 * MB, "sampled")
 
 
-def test_calls_that_were_measured_by_themselves_are_exact() -> None:
-    """If all were and none is open; a look that met the moment before does not count then."""
+def test_calls_with_exact_peaks_make_an_exact_region() -> None:
+    """If all have one and none is open; samples do not count then."""
     account = RegionAccount()
     account.take({KEY: 1}, {100: 300 * MB})
     account.take({}, {100: 300 * MB})
@@ -77,7 +77,7 @@ def test_calls_that_were_measured_by_themselves_are_exact() -> None:
     assert (still_open.peak_ram_bytes, still_open.peak_ram_basis) == (300 * MB, "sampled")
 
 
-def test_a_region_that_nobody_looked_at_has_its_counts() -> None:
+def test_a_region_without_samples_has_its_counts() -> None:
     """Or has only been entered."""
     called, uncalled = RegionAccount().combine([(KEY, COUNTED), (OTHER, UNCALLED)], since_start)
 
@@ -86,7 +86,7 @@ def test_a_region_that_nobody_looked_at_has_its_counts() -> None:
 
 
 def test_only_what_has_changed_is_written_again() -> None:
-    """The last line for a region counts."""
+    """The last line of a region counts."""
     account = RegionAccount()
     before = account.combine([(KEY, COUNTED), (OTHER, UNCALLED)], since_start)
     after = account.combine([(KEY, COUNTED._replace(calls=3)), (OTHER, UNCALLED)], since_start)
@@ -96,8 +96,8 @@ def test_only_what_has_changed_is_written_again() -> None:
     assert [region.calls for region in account.take_changed(after)] == [3]
 
 
-def test_what_a_process_counted_in_turns_is_one_region() -> None:
-    """As another program, or for a tracker that was away for a while; in whichever order it is read."""
+def test_counts_of_several_files_are_one_region() -> None:
+    """After an exec, or for a tracker that was away for a while; in any order."""
     first = COUNTED._replace(exit_ram_bytes=60 * MB, inside_ram_bytes=90 * MB, exact_calls=2)
     second = Numbers(
         1, 10**9, 10**9, 10**9, 1.0, 10**9, 10**8, 10**8, -1, 80 * MB, -1, 5 * 10**9, 6 * 10**9, 70 * MB, 1
@@ -118,10 +118,10 @@ def test_what_a_process_counted_in_turns_is_one_region() -> None:
     assert (uncalled.calls, uncalled.shortest_seconds, uncalled.first_seconds) == (0, None, None)
 
 
-def test_processes_that_have_ended_are_kept_apart_as_long_as_they_are_few(
+def test_a_few_ended_processes_are_kept_separately(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Then their calls are told together; what was met while they were inside is not lost."""
+    """Beyond that they are merged, with what was sampled."""
     monkeypatch.setattr(module, "_MOST_ENDED", 2)
     account = RegionAccount()
     keys = [(pid, ("load",)) for pid in range(1, 7)]

@@ -1,4 +1,4 @@
-"""Every shared page is counted once, as far as can be known."""
+"""Every shared page is counted once, as far as known."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ def fork(pid: int, parent: int = ROOT, **fields: int) -> ProcessReading:
     return process(pid, parent, is_forked_copy=True, **fields)
 
 
-def test_nobody_holds_nothing() -> None:
+def test_no_process_holds_nothing() -> None:
     """An empty tree."""
     assert hold([], {}) == NOTHING
 
 
 def test_one_process_holds_its_resident_set() -> None:
-    """Its files count as shared until it is known better."""
+    """Its files count as shared until sharing is read."""
     assert hold([process(rss=100, file=20)], {}) == (100 * MB, 100 * MB, 20 * MB)
     assert hold([process(rss=100, file=20)], {ROOT: Overlap(0, 0, 0, 5 * MB)}).shared_bytes == 5 * MB
 
 
 def test_forked_copies_share_their_anonymous_memory() -> None:
-    """Four children of a process of 500 MB hold at least 500 MB together, and that is what counts."""
+    """Four children of a process of 500 MB hold at least 500 MB together, which is what counts."""
     holding = hold([process(rss=500), *(fork(200 + n, rss=500) for n in range(4))], {})
 
     assert holding.unique_bytes == 500 * MB
     assert holding.ceiling_bytes == 2500 * MB
 
 
-def test_programs_of_their_own_share_only_files() -> None:
+def test_programs_share_only_files() -> None:
     """Anonymous memory does not survive an exec."""
     holding = hold([process(rss=300, file=10), process(201, ROOT, rss=200, file=20)], {})
 
@@ -49,7 +49,7 @@ def test_shared_memory_of_several_programs_counts_once() -> None:
     assert hold(processes, {}).unique_bytes == (5 * 10 + 300) * MB
 
 
-def test_what_children_have_written_is_their_own_once_it_was_read() -> None:
+def test_memory_written_by_copies_is_private_once_it_was_read() -> None:
     """Each of two copies has written half of the 500 MB."""
     parent, child = process(rss=500), fork(201, rss=500)
     sharing = SharingReading(375 * MB, 375 * MB, 250 * MB)
@@ -61,7 +61,7 @@ def test_what_children_have_written_is_their_own_once_it_was_read() -> None:
 
 
 def test_growth_after_the_reading_is_private() -> None:
-    """New anonymous pages are nobody else's."""
+    """New anonymous pages are not shared."""
     parent, child = process(rss=500), fork(201, rss=500)
     sharing = SharingReading(250 * MB, 250 * MB, 0)
     overlaps = {reading.pid: find_overlap(reading, sharing) for reading in (parent, child)}
@@ -70,14 +70,14 @@ def test_growth_after_the_reading_is_private() -> None:
 
 
 def test_a_copy_of_a_copy_belongs_to_the_same_image() -> None:
-    """And a copy whose parent has gone stands for itself."""
+    """A copy whose parent has ended stands for itself."""
     grandchild = fork(202, 201, rss=500)
 
     assert hold([process(rss=500), fork(201, rss=500), grandchild], {}).unique_bytes == 500 * MB
     assert hold([process(rss=500), grandchild], {}).unique_bytes == 1000 * MB
 
 
-def test_copies_share_with_each_other_also_where_their_parent_does_not_count() -> None:
+def test_copies_share_with_each_other_even_without_their_parent() -> None:
     """Three workers of a parent of 400 MB hold those 400 MB once, and 120 MB each of their own."""
     workers = [fork(201 + n, rss=520) for n in range(3)]
     assert hold(workers, {}).unique_bytes == 520 * MB
@@ -87,8 +87,8 @@ def test_copies_share_with_each_other_also_where_their_parent_does_not_count() -
     assert hold(workers, overlaps).unique_bytes == 760 * MB
 
 
-def test_proportional_parts_of_the_whole_tree_are_the_truth() -> None:
-    """Pages that strangers map too are not counted in full; and nobody holds less than its largest process."""
+def test_proportional_shares_of_the_whole_tree_are_exact() -> None:
+    """Pages shared with other programs do not count in full; the total is at least the largest process."""
     tree = [process(rss=110, file=100), fork(201, rss=110, file=100)]
     sharing = SharingReading(55 * MB, 5 * MB, 1 * MB)
     overlaps = {reading.pid: find_overlap(reading, sharing) for reading in tree}
@@ -97,8 +97,8 @@ def test_proportional_parts_of_the_whole_tree_are_the_truth() -> None:
     assert hold(tree, overlaps).unique_bytes == 111 * MB
 
 
-def test_what_moved_while_it_was_read_is_torn() -> None:
-    """Pages that a child began to share, or ceased to share, between the reading of its parent and its own."""
+def test_sharing_that_changed_while_it_was_read_is_torn() -> None:
+    """Pages that a child began or ceased to share between the reading of its parent and its own."""
     tree = [process(rss=310, file=300), process(201, rss=110, file=100)]
     sharings = {reading.pid: SharingReading(200 * MB, 10 * MB, 10 * MB) for reading in tree}
 

@@ -1,4 +1,4 @@
-"""What an observation tells about measuring itself."""
+"""What can be measured, judged from an observation."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ def check(*vendors: VendorState, **signs: Signs) -> tuple[Check, ...]:
 
 
 def states(checks: tuple[Check, ...], *expected: str) -> list[str]:
-    """What was found in these states."""
+    """The states of these checks."""
     return [check.what for check in checks if check.state in expected]
 
 
-def test_a_machine_on_which_everything_is_told_is_fine() -> None:
+def test_a_machine_that_reports_everything_is_fine() -> None:
     """Every figure of every device has its line."""
     checks = check(vendor(reading(0), reading(1), gpus=(gpu(0, driver="550.1"), gpu(1, driver="550.1"))))
 
@@ -32,19 +32,19 @@ def test_a_machine_on_which_everything_is_told_is_fine() -> None:
     assert len(checks) == 1 + 2 * 9
 
 
-def test_no_gpu_at_all_is_no_fault() -> None:
+def test_having_no_gpu_is_fine() -> None:
     """One sentence says so."""
     checks = check(
         VendorState("nvidia", missing=(Missing("nvml", ABSENT, "No library."),)), VendorState("amd")
     )
 
     assert {check.state for check in checks} == {NOTHING}
-    assert checks[-1].text == "No GPU was found; everything else is measured."
+    assert checks[-1].text == "No GPU found; everything else is measured."
 
 
 @pytest.mark.parametrize("kind", [BROKEN, SLOW])
 def test_a_driver_that_does_not_answer_is_a_fault(kind: str) -> None:
-    """Its own words are the reason."""
+    """Its own message is the reason."""
     checks = check(
         VendorState("nvidia", missing=(Missing("nvml", kind, "It fails."), Missing("smi", ABSENT, "No smi.")))
     )
@@ -52,19 +52,19 @@ def test_a_driver_that_does_not_answer_is_a_fault(kind: str) -> None:
     assert checks == (Check("GPUs", "NVIDIA", FAILED, "It fails."),)
 
 
-def test_hardware_without_a_driver_is_told_apart_by_whether_a_job_could_use_it() -> None:
-    """Device files are a fault; a device that is only on the bus is worth a word."""
+def test_hardware_without_a_driver_is_judged_by_whether_a_job_could_use_it() -> None:
+    """Device files make it a failure; a device that is only on the bus, a warning."""
     absent = VendorState("nvidia", missing=(Missing("nvml", ABSENT, "No library."),))
 
     (usable,) = check(absent, nvidia=Signs(("0000:01:00.0",), ("/dev/nvidia0",)))
     (unusable,) = check(absent, nvidia=Signs(("0000:01:00.0",)))
-    assert (usable.state, usable.text) == (FAILED, "/dev/nvidia0 is there, but: No library.")
+    assert (usable.state, usable.text) == (FAILED, "/dev/nvidia0 exists, but: No library.")
     assert unusable.state == WARNING
     assert "0000:01:00.0" in unusable.text
 
 
 def test_the_second_best_source_is_fine_but_named() -> None:
-    """Why the best does not answer is a warning."""
+    """The reason why the best one does not answer is a warning."""
     checks = check(
         vendor(
             reading(),
@@ -94,7 +94,7 @@ def test_a_driver_without_devices_is_nothing() -> None:
     ],
 )
 def test_a_missing_figure_is_judged_by_its_reason(reason: Reason | None, state: str) -> None:
-    """What a device does not have is no fault; without a kind the important ones are."""
+    """Unsupported is fine; without a kind, only essential figures fail."""
     reasons = () if reason is None else (reason,)
     checks = check(vendor(reading(utilization_percent=None), reasons=reasons))
 
@@ -102,8 +102,8 @@ def test_a_missing_figure_is_judged_by_its_reason(reason: Reason | None, state: 
 
 
 @pytest.mark.parametrize("reasons", [(), (Reason("GPU-0", "power_watts", "Somehow."),)])
-def test_a_missing_figure_of_no_weight_is_no_fault(reasons: tuple[Reason, ...]) -> None:
-    """Nobody's job is measured worse without the watts."""
+def test_a_missing_figure_that_is_not_essential_is_fine(reasons: tuple[Reason, ...]) -> None:
+    """Such as power."""
     checks = check(vendor(reading(power_watts=None), reasons=reasons))
 
     assert states(checks, FAILED) == []
@@ -111,7 +111,7 @@ def test_a_missing_figure_of_no_weight_is_no_fault(reasons: tuple[Reason, ...]) 
 
 
 def test_a_device_that_cannot_be_opened_is_a_fault() -> None:
-    """It is in no list of devices, only among the reasons."""
+    """It is not among the devices, only among the reasons."""
     checks = check(
         vendor(
             reading(0),
@@ -147,16 +147,16 @@ def test_a_lost_device_is_one_fault(reasons: tuple[Reason, ...]) -> None:
         ({"lists": False, "reasons": (Reason("GPU-0", "lists_processes", "No.", UNSUPPORTED),)}, NOTHING),
     ],
 )
-def test_without_its_processes_a_device_says_little_of_a_job(fields: dict[str, Any], state: str) -> None:
-    """A list without sizes is no list."""
+def test_a_device_must_list_its_processes(fields: dict[str, Any], state: str) -> None:
+    """With their memory."""
     lists = fields.pop("lists", True)
     checks = check(vendor(reading(lists_processes=lists), **fields))
 
     assert [check.state for check in checks if check.what == "processes"] == [state]
 
 
-def test_a_device_that_jobs_may_not_use_is_marked() -> None:
-    """It is measured all the same."""
+def test_a_device_that_jobs_cannot_use_is_a_warning() -> None:
+    """It is measured anyway."""
     checks = check(vendor(reading(), gpus=(gpu(is_visible=False),)))
 
     assert states(checks, WARNING) == ["visible"]

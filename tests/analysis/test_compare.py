@@ -48,7 +48,7 @@ def find(comparison: Comparison, subject: Subject) -> Row:
 
 
 def verdict(first: Sequence[float | None], second: Sequence[float | None]) -> str:
-    """What is said about the time of the second group."""
+    """The verdict on the time of the second group."""
     comparison = compare([("a", runs(*first)), ("b", runs(*second))])
     return find(comparison, Subject(TIME)).changes[0].verdict
 
@@ -59,14 +59,14 @@ def verdict(first: Sequence[float | None], second: Sequence[float | None]) -> st
         ([10, 10.1, 10.2, 10.3], [12, 12.1, 12.2, 12.3], CHANGED),
         ([10, 10.1, 10.2, 10.3], [10.1, 10.2, 10.3, 10.4], NOISE),
         ([10, 10.1, 10.2, 10.3], [9, 11, 12, 13], NOISE),
-        ([10, 10.01, 10.02, 10.03], [10.1, 10.11, 10.12, 10.13], NOISE),  # for certain, but 1 %
+        ([10, 10.01, 10.02, 10.03], [10.1, 10.11, 10.12, 10.13], NOISE),  # significant, but only 1 %
         ([10, 10.1], [12, 12.1], PERHAPS),
         ([10, 11], [10.5, 13], NOISE),
-        ([10], [12, 12.1, 12.2], NOISE),  # one of four is the smallest anyway
+        ([10], [12, 12.1, 12.2], NOISE),  # a quarter of all orders look like this
         ([10], [12, 12.1, 12.2, 12.3, 12.4], PERHAPS),
         ([10], [12], ALONE),
         ([10], [10.5], NOISE),
-        ([0.001], [0.002], NOISE),  # twice as long, but no clock of ours is that fine
+        ([0.001], [0.002], NOISE),  # twice as long, but below the resolution
         ([None], [12], UNKNOWN),
         ([0], [12], ALONE),
         ([0], [0], NOISE),
@@ -75,12 +75,12 @@ def verdict(first: Sequence[float | None], second: Sequence[float | None]) -> st
 def test_a_change_is_more_than_noise(
     first: list[float | None], second: list[float | None], expected: str
 ) -> None:
-    """By rank, by two percent, and by what can be measured."""
+    """By rank, by two percent, and by the resolution."""
     assert verdict(first, second) == expected
 
 
-def test_a_ratio_is_to_the_first() -> None:
-    """And there is none to nothing."""
+def test_a_ratio_is_to_the_baseline() -> None:
+    """There is none to zero."""
     rows = compare([("a", runs(10)), ("b", runs(5)), ("c", runs(20))]).rows
 
     assert [change.ratio for change in rows[0].changes] == [0.5, 2.0]
@@ -112,8 +112,8 @@ def test_compared_with_itself_nothing_changes(times: list[float]) -> None:
         assert (change.verdict, change.ratio) in ((NOISE, 1.0), (UNKNOWN, None))
 
 
-def test_what_only_some_groups_have_is_told() -> None:
-    """Never refused."""
+def test_figures_of_only_some_groups_are_reported() -> None:
+    """Not refused."""
     comparison = compare([("a", runs(1.0, old=3.0)), ("b", runs(1.0, new=5.0))])
     found = list_changes(comparison, 1)
 
@@ -139,7 +139,7 @@ def test_figures_come_whole_run_first_then_the_longest_regions_then_metrics() ->
 @pytest.mark.repeats(few=200, soak=1000)
 @pytest.mark.parametrize("count", [4, 7, 12])
 def test_noise_alone_is_seldom_called_a_change(count: int, repeats: int) -> None:
-    """At most as often as promised, though run times have long tails; and a real change is found."""
+    """At most as often as stated, though run times have long tails; and a real change is found."""
     dice = random.Random(count)
 
     def draw(seconds: float) -> list[float]:
@@ -152,7 +152,7 @@ def test_noise_alone_is_seldom_called_a_change(count: int, repeats: int) -> None
     assert true / repeats > 0.9
 
 
-def test_what_must_be_known_before_believing_is_noted() -> None:
+def test_notes_say_what_weakens_a_comparison() -> None:
     """Failed and unfinished runs, other machines, too few repeats."""
     (plain,) = runs(1.0)
     failed = plain._replace(exit_code=1, host="other", cores=2.0)
@@ -163,9 +163,9 @@ def test_what_must_be_known_before_believing_is_noted() -> None:
     assert "1 of 1 runs of b failed (exit code not 0)." in one_each
     assert "same host" in one_each
     assert "same cores and RAM" in one_each
-    assert "Without repeats nothing can be told from noise" in one_each
-    assert "1 of 2 runs of b have no end" in few
-    assert "To tell a change from chance, 4 runs of each are enough; b has 2 and a 2." in few
+    assert "One run each: differences may be noise. Use 4 or more runs per group." in one_each
+    assert "1 of 2 runs of b are incomplete: killed, or still running." in few
+    assert "Too few runs to rule out noise: b has 2, a 2. Use 4 or more runs per group." in few
     assert compare([("a", [plain])]).notes == ()
     assert compare([("a", [plain] * 4), ("b", [plain] * 4)]).notes == ()
     assert compare([("a", [plain] * 3), ("b", [plain] * 8)]).notes == ()
@@ -176,8 +176,8 @@ def logged(*last: float) -> list[RunFigures]:
     return [RunFigures({Subject(LAST_METRIC, metric="gain"): value}) for value in last]
 
 
-def test_what_is_below_zero_is_no_multiple() -> None:
-    """But a share of it is more or less."""
+def test_negative_values_have_no_ratio() -> None:
+    """But a relative difference."""
     figure = Subject(LAST_METRIC, metric="gain")
     for first, second, share in ((-2.0, -1.0, 0.5), (-1.0, 1.0, 2.0), (1.0, -1.0, -2.0)):
         change = find(compare([("a", logged(first)), ("b", logged(second))]), figure).changes[0]
@@ -186,13 +186,13 @@ def test_what_is_below_zero_is_no_multiple() -> None:
     assert (nothing.ratio, nothing.share) == (None, None)
 
 
-def test_what_has_become_no_number_is_counted_and_said() -> None:
-    """And is in no median."""
+def test_nan_and_inf_are_counted_and_noted() -> None:
+    """And in no median."""
     comparison = compare([("a", logged(0.1)), ("b", logged(0.3, math.nan, math.inf))])
     values = find(comparison, Subject(LAST_METRIC, metric="gain")).groups[1]
 
     assert (values.runs, values.values, values.median, values.not_numbers) == (3, (0.3,), 0.3, 2)
-    assert comparison.notes[0] == "The last gain is no number (nan, inf) in 2 of 3 runs of b."
+    assert comparison.notes[0] == "The last gain is nan or inf in 2 of 3 runs of b."
 
 
 def test_a_metric_without_a_name_is_a_metric() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from builders import MB, together, totals
 from gpu_tracker.core.model import End, Peaks, ProcessTotals, RamPeak
-from recorded import join, on_gpu, rank, run, window
+from recorded import interval, join, on_gpu, rank, run
 
 
 def test_time_is_from_the_first_start_to_the_last_end() -> None:
@@ -21,7 +21,7 @@ def test_time_is_from_the_first_start_to_the_last_end() -> None:
 
 
 def test_memory_is_added_up_where_runs_overlap() -> None:
-    """The sum is the most it can have been, the largest the least."""
+    """The sum is an upper bound, the largest a lower bound."""
     (host,) = join(rank(0, 500, pid=1), rank(5, 400, pid=2), rank(30, 300, pid=3)).hosts
 
     assert (host.ram_at_least_bytes, host.ram_sum_bytes, host.ram_at_most_bytes) == (
@@ -32,7 +32,7 @@ def test_memory_is_added_up_where_runs_overlap() -> None:
 
 
 def test_the_machine_bounds_the_sum() -> None:
-    """What it did not have in use, the job did not hold; but a tree held what it held."""
+    """The job cannot hold more than the machine uses, nor less than one tree."""
     (host,) = join(rank(0, 1500, pid=1), rank(0, 1500, pid=2)).hosts
     (full,) = join(rank(0, 2500, pid=1), rank(0, 2500, pid=2)).hosts
     unknown = run(totals=totals(peaks=Peaks(ram=together(RamPeak(5 * MB)))))
@@ -46,24 +46,24 @@ def test_the_machine_bounds_the_sum() -> None:
 def test_peaks_at_different_times_are_not_added_up() -> None:
     """One grows while the other shrinks."""
     held = totals().peaks._replace(ram=together(RamPeak(900 * MB, 900 * MB, 0)))
-    early = rank(0, 900, 40.0, pid=1, samples=(window(10.0, 900), window(40.0, 100, peaks=held)))
-    late = rank(0, 900, 40.0, pid=2, samples=(window(20.0, 100), window(40.0, 900)))
+    early = rank(0, 900, 40.0, pid=1, samples=(interval(10.0, 900), interval(40.0, 100, peaks=held)))
+    late = rank(0, 900, 40.0, pid=2, samples=(interval(20.0, 100), interval(40.0, 900)))
     (host,) = join(early, late).hosts
 
     assert host.ram_sum_bytes == 1000 * MB
 
 
-def test_a_peak_that_only_the_kernel_saw_counts_in_its_window() -> None:
-    """Or at the end, if nobody knew before."""
+def test_a_peak_from_the_kernel_counts_in_its_interval() -> None:
+    """Or at the end, if it was only read then."""
     spike = Peaks(ram=together(RamPeak(800 * MB, 0, 0)))
-    seen = rank(0, 800, samples=(window(10.0, 100, peaks=spike),), pid=1)
-    at_end = rank(0, 700, samples=(window(10.0, 100),), pid=2)
+    seen = rank(0, 800, samples=(interval(10.0, 100, peaks=spike),), pid=1)
+    at_end = rank(0, 700, samples=(interval(10.0, 100),), pid=2)
     (host,) = join(seen, at_end).hosts
 
     assert host.ram_sum_bytes == 1500 * MB
 
 
-def test_hosts_are_apart() -> None:
+def test_hosts_are_listed_separately() -> None:
     """By the name in the header; their RAM is added up in the total."""
     combined = join(rank(0, 500, host="b"), rank(0, 400, host="a"))
 
@@ -72,7 +72,7 @@ def test_hosts_are_apart() -> None:
         ("b", 1, 500 * MB),
     ]
     assert (combined.ram_at_least_bytes, combined.ram_at_most_bytes) == (500 * MB, 900 * MB)
-    assert [note[:40] for note in combined.notes] == ["When a recording began is known to the s"]
+    assert [note[:40] for note in combined.notes] == ["Start times are known to the second, so "]
     assert join(rank(seconds=30.0, host="b"), rank(seconds=30.0, host="a")).notes == ()
 
 
@@ -86,19 +86,19 @@ def test_a_device_that_several_ranks_share_is_one_device() -> None:
     assert (combined.gpu_bytes, combined.energy_joules) == (4000 * MB, 2500.0)
 
 
-def test_devices_of_two_hosts_are_two_even_if_they_are_called_the_same() -> None:
+def test_devices_of_two_hosts_are_different_even_with_one_uuid() -> None:
     """Their energy is added up."""
     assert join(on_gpu(1, "a"), on_gpu(1, "b")).energy_joules == 5000.0
 
 
-def test_what_a_device_does_not_tell_is_not_known() -> None:
-    """And one that nobody of the job was on is left out."""
+def test_an_unreported_figure_of_a_device_is_not_known() -> None:
+    """And a device that no rank used is left out."""
     assert join(on_gpu(1, job=None)).gpu_bytes is None
     assert join(on_gpu(1, has_job=False)).hosts[0].gpus == ()
 
 
-def test_ranks_are_told_by_their_spread() -> None:
-    """How far the largest is above the mean is what an even spread would save."""
+def test_balance_shows_the_spread_of_ranks() -> None:
+    """Smallest, median, largest, and how far the largest is above the mean."""
     combined = join(rank(seconds=10.0, pid=1), rank(seconds=10.0, pid=2), rank(seconds=40.0, pid=3))
     time = combined.balance[0]
 
@@ -106,16 +106,16 @@ def test_ranks_are_told_by_their_spread() -> None:
     assert "energy" not in {balance.figure.name for balance in combined.balance}
 
 
-def test_a_job_that_did_nothing_is_no_division_by_nothing() -> None:
-    """Its imbalance is not known."""
+def test_a_figure_of_zero_has_no_imbalance() -> None:
+    """Rather than a division by zero."""
     combined = join(rank(seconds=0.0, samples=()))
 
     assert combined.mean_cores == 0.0
     assert combined.balance[0].imbalance_percent is None
 
 
-def test_a_worker_that_its_launchers_recording_holds_too_is_counted_once() -> None:
-    """And it is said."""
+def test_a_worker_that_is_in_its_launchers_recording_is_counted_once() -> None:
+    """With a note."""
     worker = ProcessTotals(7, 1, "python", 0.0, 10.0, 5.0, 5)
     launcher = rank(0, 800, pid=1, processes=(worker,))
     combined = join(rank(0, 300, pid=7), launcher, rank(0, 300, pid=7, host="other"))
@@ -125,18 +125,18 @@ def test_a_worker_that_its_launchers_recording_holds_too_is_counted_once() -> No
         ("node1", 800 * MB),
         ("other", 300 * MB),
     ]
-    assert combined.notes[0].startswith("0 is part of 1, which measured its processes too")
+    assert combined.notes[0].startswith("0 is part of 1, which includes its processes; it is in no sum.")
 
 
 def test_two_recordings_of_one_process_are_counted_once() -> None:
-    """The one inside is in the one around it; the one around it is not in the one inside."""
+    """The inner one is part of the outer one, not the other way round."""
     combined = join(rank(pid=1), rank(pid=1))
 
     assert [part.part_of for part in combined.ranks] == ["1", ""]
 
 
-def test_ranks_that_have_the_same_number_in_their_containers_are_all_counted() -> None:
-    """Who has started a process knows its exit code, so two who do have started two."""
+def test_ranks_with_the_same_pid_in_their_containers_are_all_counted() -> None:
+    """Only the parent knows an exit code, so two of them mean two processes."""
     processes = (ProcessTotals(7, 1, "python", 0.0, 10.0, 9.0, 5),)
     combined = join(*(rank(0, ram, pid=7, processes=processes) for ram in (500, 400)))
     trackers = join(*(rank(0, ram, pid=7, exit_code=None) for ram in (500, 400)))
@@ -145,8 +145,8 @@ def test_ranks_that_have_the_same_number_in_their_containers_are_all_counted() -
     assert combined.hosts[0].ram_sum_bytes == 900 * MB
 
 
-def test_a_tracker_inside_a_job_that_is_tracked_is_counted_once() -> None:
-    """It was stopped. One that began when the job had long ended, or was killed, may be of any process."""
+def test_a_tracker_inside_a_tracked_job_is_counted_once() -> None:
+    """If it was stopped. One that was killed, or began after the job, may be of any process."""
     job = rank(0, 500, 10.0, pid=7)
     inside, later = (rank(start, pid=7, end=End("stopped", None, totals(), 0.0, 0)) for start in (2, 40))
     combined = join(inside, job, later, rank(2, 300, 5.0, pid=7, end=None))
@@ -154,8 +154,8 @@ def test_a_tracker_inside_a_job_that_is_tracked_is_counted_once() -> None:
     assert [part.part_of for part in combined.ranks] == ["1", "", "", ""]
 
 
-def test_a_process_of_the_same_number_is_a_worker_only_if_time_and_parent_fit() -> None:
-    """The number may have been given to somebody else, before or in a container."""
+def test_a_process_with_the_same_pid_is_a_worker_only_if_time_and_parent_fit() -> None:
+    """The pid may have been reused, or be from a container."""
     worker = ProcessTotals(7, 2, "python", 0.0, 3.0, 5.0, 5)
     launcher = rank(0, 800, 30.0, pid=1, processes=(ProcessTotals(2, 1, "sh", 0.0, 30.0, 0.1, 5), worker))
     fits = rank(1, pid=7, processes=(worker,))
@@ -167,38 +167,38 @@ def test_a_process_of_the_same_number_is_a_worker_only_if_time_and_parent_fit() 
 
 
 @pytest.mark.parametrize("impossible", [-1e12, 1e7, 9e18])
-def test_a_window_that_was_never_there_counts_nowhere(impossible: float) -> None:
-    """Neither does it take for ever to walk through."""
-    samples = (window(impossible, 900), window(2.0, 400), window(10.0, 300))
+def test_an_impossible_interval_is_ignored(impossible: float) -> None:
+    """And costs no time."""
+    samples = (interval(impossible, 900), interval(2.0, 400), interval(10.0, 300))
     combined = join(rank(0, 400, pid=1, samples=samples), rank(0, 500, pid=2))
 
     assert combined.hosts[0].ram_sum_bytes == 900 * MB
 
 
-def test_a_run_of_all_time_is_walked_through_in_few_steps() -> None:
+def test_an_absurdly_long_run_takes_few_steps() -> None:
     """Whatever a file says."""
     assert join(rank(0, 400, 9e18, pid=1), rank(0, 500, pid=2)).hosts[0].ram_sum_bytes == 900 * MB
 
 
-def test_thousands_of_processes_in_many_ranks_are_looked_through_once() -> None:
-    """How often they are asked for does not grow with the ranks."""
+def test_processes_of_each_rank_are_read_once() -> None:
+    """However many ranks there are."""
     processes = _Counted([ProcessTotals(pid, 1, "sh", 0.0, 9.0, 0.0, 5) for pid in range(1000, 1100)])
     join(*(rank(pid=number, processes=processes) for number in range(40)))
 
     assert processes.walks == 40
 
 
-def test_many_names_are_a_few_and_a_number() -> None:
-    """Of copies and of those without an end."""
+def test_many_names_are_shortened_to_a_few_and_a_number() -> None:
+    """Of copies and of incomplete recordings."""
     notes = join(*(rank(end=None) for _ in range(9))).notes
 
     assert len([note for note in notes if "is part of" in note]) == 5
-    assert "And 3 more are part of others in the same way." in notes
-    assert "Without an end, killed or still running: 0, 1, 2, 3, 4 and 4 more." in notes
+    assert "3 more are part of others in the same way." in notes
+    assert "Incomplete (killed or still running): 0, 1, 2, 3, 4 and 4 more." in notes
 
 
 class _Counted(list[ProcessTotals]):
-    """Processes that know how often somebody walked through them."""
+    """Processes that count how often they are iterated."""
 
     walks = 0
 
@@ -207,13 +207,13 @@ class _Counted(list[ProcessTotals]):
         return super().__iter__()
 
 
-def test_what_must_be_known_before_believing_is_noted() -> None:
-    """Sharing, missing ends, missing beginnings, runs that did not overlap."""
+def test_notes_say_what_weakens_the_figures() -> None:
+    """Shared memory, missing ends, missing start times, runs that did not overlap."""
     undated = rank(pid=3)._replace(header=rank(pid=3).header._replace(started_at="?"))
     notes = " ".join(join(rank(0, pid=1), rank(40, pid=2, end=None), undated).notes)
 
-    assert "cannot tell what they share" in notes
-    assert "killed or still running: 1." in notes
-    assert "taken to have begun with the first" in notes
-    assert "Not all of these ran at the same time." in notes
+    assert "Memory shared between recordings is not known" in notes
+    assert "Incomplete (killed or still running): 1." in notes
+    assert "taken to have started with the first" in notes
+    assert "These did not all run at the same time." in notes
     assert join(undated).seconds == 10.0

@@ -31,7 +31,7 @@ def overall(shown: Recording) -> dict[str, float | None]:
     return {figure.name: values[Subject(figure)] for figure in RUN}
 
 
-def test_a_run_without_gpus_has_no_figures_of_any() -> None:
+def test_a_run_without_gpus_has_no_gpu_figures() -> None:
     """Not zero."""
     assert overall(recording()) == {
         "time": 10.0,
@@ -44,21 +44,21 @@ def test_a_run_without_gpus_has_no_figures_of_any() -> None:
     }
 
 
-def test_a_run_on_a_gpu_has_them() -> None:
+def test_a_run_on_a_gpu_has_gpu_figures() -> None:
     """Memory of the job, utilization and energy of its devices."""
     values = overall(on_gpus())
 
     assert (values["peak_gpu_ram"], values["gpu_utilization"], values["energy"]) == (2000 * MB, 50.0, 2500.0)
 
 
-def test_memory_that_nobody_attributes_is_compared_as_estimated() -> None:
-    """What the device held beyond its beginning."""
+def test_unattributed_memory_is_compared_as_estimated() -> None:
+    """By the growth of the device's memory since the start."""
     assert overall(on_gpus(Event(1.0, "unattributed", "?"), known=False))["peak_gpu_ram"] == 2500 * MB
     assert overall(on_gpus(known=False))["peak_gpu_ram"] is None
 
 
 def test_regions_and_metrics_are_figures_too() -> None:
-    """Of a region that was never left the time is not known."""
+    """A region that was never left has no time."""
     open_part = part(1, path=("open",), open_calls=1)
     step = part(1, 2.0, 4.0, cpu_seconds=3.0)
     values = measure(
@@ -76,8 +76,8 @@ def test_regions_and_metrics_are_figures_too() -> None:
     assert values[Subject(LAST_METRIC, metric="loss")] == 0.5
 
 
-def test_what_is_no_number_is_not_known() -> None:
-    """Whoever has written such a file."""
+def test_nan_is_not_known() -> None:
+    """Wherever the file comes from."""
     assert overall(recording(totals=totals(at_seconds=math.nan)))["time"] is None
 
 
@@ -94,6 +94,6 @@ def test_what_is_no_number_is_not_known() -> None:
         (12, "count", "12"),
     ],
 )
-def test_people_read_a_figure_in_its_unit(value: float | None, unit: str, text: str) -> None:
-    """What is not known is a dash."""
+def test_a_figure_is_shown_in_its_unit(value: float | None, unit: str, text: str) -> None:
+    """An unknown one as a dash."""
     assert humanize(value, unit) == text

@@ -15,7 +15,7 @@ FEW = st.lists(st.integers(0, 6).map(float), min_size=1, max_size=4)
 
 
 def count_by_hand(first: list[float], second: list[float]) -> float:
-    """Deal all values into two such groups in every way, and count how often they are as far apart."""
+    """Assign the values to two such groups in every way, and count how often they are as far apart."""
     values = [*first, *second]
 
     def rank(value: float) -> float:
@@ -36,8 +36,8 @@ def test_few_runs_are_counted_exactly(first: list[float], second: list[float]) -
 @given(
     st.lists(st.floats(0, 1e6), min_size=1, max_size=30), st.lists(st.floats(0, 1e6), min_size=1, max_size=30)
 )
-def test_a_chance_is_a_chance_whoever_comes_first(first: list[float], second: list[float]) -> None:
-    """Between nothing and certainty, and never below what so few runs can show."""
+def test_a_p_value_does_not_depend_on_the_order_of_groups(first: list[float], second: list[float]) -> None:
+    """It is between zero and one, and never below what so few runs can show."""
     chance = chance_of(first, second)
 
     assert 0 <= chance <= 1
@@ -46,11 +46,11 @@ def test_a_chance_is_a_chance_whoever_comes_first(first: list[float], second: li
 
 @settings(max_examples=50)
 @given(st.lists(st.integers(0, 30).map(float), min_size=8, max_size=8), st.integers(0, 10))
-def test_the_curve_is_close_to_the_count(values: list[float], shift: int) -> None:
-    """Where both can be had."""
+def test_the_approximation_is_close_to_the_count(values: list[float], shift: int) -> None:
+    """Where both are possible."""
     first, second = values[:8], [value + shift for value in values[::-1]]
     doubled = ranks._double_ranks([*first, *second])
-    curve = ranks._curve_chance(doubled, 8, sum(doubled[:8]))
+    curve = ranks._approximate_chance(doubled, 8, sum(doubled[:8]))
 
     assert curve == pytest.approx(chance_of(first, second), abs=0.05)
 
@@ -66,12 +66,12 @@ def test_the_curve_is_close_to_the_count(values: list[float], shift: int) -> Non
 def test_groups_of_unequal_size_are_counted_too(
     first: list[float], second: list[float], exact: float
 ) -> None:
-    """Where a bell curve would be far off."""
+    """Where a normal distribution would be far off."""
     assert chance_of(first, second) == chance_of(second, first) == pytest.approx(exact)
 
 
 def test_many_runs_of_few_values_are_not_overrated() -> None:
-    """The curve knows how far apart two possible sums are."""
+    """The approximation corrects for the step between possible sums."""
     first, second = [1.0] * 12 + [2.0] * 4, [1.0] * 6 + [2.0] * 10
     doubled = ranks._double_ranks([*first, *second])
     counted = ranks._count_chance(tuple(sorted(doubled)), 16, sum(doubled[:16]))
@@ -79,13 +79,13 @@ def test_many_runs_of_few_values_are_not_overrated() -> None:
     assert chance_of(first, second) == pytest.approx(counted, abs=0.01)
 
 
-def test_equal_values_tell_nothing() -> None:
+def test_equal_values_show_no_difference() -> None:
     """Few or many."""
     assert chance_of([1.0] * 3, [1.0] * 3) == chance_of([1.0] * 20, [1.0] * 20) == 1.0
 
 
 def test_many_runs_can_overlap_and_still_differ() -> None:
-    """One stray run does not hide what forty-nine others say."""
+    """One outlier does not hide what forty-nine others show."""
     first = [float(value) for value in range(50)]
     second = [value + 40 for value in first]
 

@@ -1,4 +1,4 @@
-"""Rates between two looks."""
+"""Rates between two observations."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ def test_rates_are_differences_over_time() -> None:
     assert busy_cores_by_pid(before, after) == {4242: 2.0}
 
 
-def test_one_look_has_no_rates() -> None:
-    """Nor have two of the same moment, or without a counter."""
+def test_one_observation_has_no_rates() -> None:
+    """Nor have two at the same time, or without a counter."""
     look = observation()
     blind = observation(at=101.0, machine=MachineState(8, None))
 
@@ -27,8 +27,8 @@ def test_one_look_has_no_rates() -> None:
     assert busy_cores(blind, look) is None
 
 
-def test_a_number_that_was_given_again_has_no_rate() -> None:
-    """The new process has used less than the old one had; a newcomer was not there before."""
+def test_a_reused_pid_has_no_rate() -> None:
+    """The new process has used less than the old one; a newcomer was not there before."""
     before = observation(at=100.0, holders=(Holder(1, cpu_seconds=50.0),))
     after = observation(at=101.0, holders=(Holder(1, cpu_seconds=1.0), Holder(2, cpu_seconds=1.0)))
 

@@ -1,4 +1,4 @@
-"""Regions and metrics of a run, each name once."""
+"""Regions and metrics of a run, combined over processes."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_calls_of_all_processes_are_one_set(groups: list[list[float]]) -> None:
     )
 
 
-def test_a_region_inside_itself_has_no_mean_below_its_shortest_call() -> None:
+def test_a_recursive_region_has_no_mean_below_its_shortest_call() -> None:
     """Its inner calls are counted, not timed again."""
     region = summarize(part(1, 1.8, calls=3))
 
@@ -49,13 +49,13 @@ def test_a_region_that_was_never_left_has_no_mean() -> None:
     assert (region.calls, region.open_calls, region.mean_seconds, region.std_seconds) == (0, 1, None, None)
 
 
-def test_extremes_need_not_be_known() -> None:
+def test_shortest_and_longest_may_be_unknown() -> None:
     """The mean is."""
     assert summarize(part(1, 4.0, calls=2, shortest_seconds=None)).mean_seconds == 2.0
 
 
 def test_memory_is_that_of_the_process_that_held_most() -> None:
-    """Its entry and exit too, so that the three belong together; GPU memory is the whole job's anyway."""
+    """Its entry and exit too, so that the three belong together; GPU memory is the whole job's."""
     small = part(1, 1.0, entry_ram_bytes=9, exit_ram_bytes=9, peak_ram_bytes=9 * MB, gpu_bytes=7)
     large = part(2, 1.0, entry_ram_bytes=1, exit_ram_bytes=2, peak_ram_bytes=10 * MB, peak_ram_basis="exact")
     region = summarize(small, large)
@@ -72,8 +72,8 @@ def test_utilization_is_the_integral_over_the_time() -> None:
     assert summarize(part(1, 1.0)).gpu_percent is None
 
 
-def test_energy_is_added_up_only_over_processes_that_took_turns() -> None:
-    """Together they have drawn the same energy, not twice as much."""
+def test_energy_is_added_up_only_over_processes_that_do_not_overlap() -> None:
+    """Otherwise both count the same energy."""
     first = part(1, 1.0, energy_joules=100.0, first_seconds=0.0, last_seconds=1.0)
     after = part(2, 1.0, energy_joules=50.0, first_seconds=1.0, last_seconds=2.0)
     beside = after._replace(first_seconds=0.5)
@@ -89,8 +89,8 @@ def test_energy_is_added_up_only_over_processes_that_took_turns() -> None:
     assert energy(first, beside) == energy(unfinished, after) == (100.0, "estimate")
 
 
-def test_regions_come_in_the_order_in_which_they_were_entered() -> None:
-    """Those that do not tell come last, by name."""
+def test_regions_are_ordered_by_first_entry() -> None:
+    """Without one they come last, by name."""
     regions = [
         part(1, 1.0, path=("z",), first_seconds=1.0),
         part(1, 1.0, path=("b",)),
@@ -102,8 +102,8 @@ def test_regions_come_in_the_order_in_which_they_were_entered() -> None:
     assert [region.path for region in shown] == [("z",), ("z", "y"), ("a",), ("b",)]
 
 
-def test_metrics_are_told_by_their_last_smallest_mean_and_largest() -> None:
-    """In the order of time, whoever wrote first."""
+def test_metrics_have_a_last_smallest_mean_and_largest_value() -> None:
+    """The last is by time, not by position in the file."""
     rows = (MetricRow(2.0, {"loss": 1.0}), MetricRow(1.0, {"loss": 3.0, "accuracy": 0.5}))
     accuracy, loss = summarize_metrics(recording(metrics=rows))
 
@@ -111,8 +111,8 @@ def test_metrics_are_told_by_their_last_smallest_mean_and_largest() -> None:
     assert (loss.logged, loss.last, loss.minimum, loss.maximum, loss.mean) == (2, 1.0, 1.0, 3.0, 2.0)
 
 
-def test_what_is_no_number_is_counted_and_left_out() -> None:
-    """A loss that has become nan has no last value, and spoils no mean."""
+def test_nan_and_inf_are_counted_and_left_out() -> None:
+    """A loss that has become nan has no last value and does not affect the mean."""
     rows = (MetricRow(1.0, {"loss": 3.0}), MetricRow(2.0, {"loss": math.nan, "only": math.inf}))
     loss, only = summarize_metrics(recording(metrics=rows))
 
@@ -121,7 +121,7 @@ def test_what_is_no_number_is_counted_and_left_out() -> None:
 
 
 def test_a_mean_that_is_too_large_is_not_known() -> None:
-    """JSON has no word for it."""
+    """JSON cannot hold it."""
     rows = (MetricRow(1.0, {"loss": 1.5e308}), MetricRow(2.0, {"loss": 1.5e308}))
     (loss,) = summarize_metrics(recording(metrics=rows))
 

@@ -1,4 +1,4 @@
-"""Past runs: described, chosen, sorted."""
+"""Past runs: listed, filtered, sorted."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gpu_tracker.analysis.runs import (
     sort_runs,
 )
 from gpu_tracker.core.moments import parse_moment
-from gpu_tracker.reports.report import tell_ending
+from gpu_tracker.reports.report import describe_ending
 from recorded import run
 
 LONG_AGO = 1e9
@@ -50,8 +50,8 @@ def test_a_run_is_listed_with_its_figures() -> None:
     assert (listed.values["peak_ram"], listed.values["peak_gpu_ram"]) == (500e6, None)
 
 
-def test_a_run_without_an_end_runs_as_long_as_its_file_grows() -> None:
-    """A window of a long run may be minutes long."""
+def test_a_run_without_an_end_is_running_while_its_file_grows() -> None:
+    """An interval of a long run may last minutes."""
     cut = run(end=None)
     month = run(30 * 86400.0, end=None)
 
@@ -60,7 +60,7 @@ def test_a_run_without_an_end_runs_as_long_as_its_file_grows() -> None:
     assert list_run("", cut, 1.0).exit_code is None
 
 
-def test_a_moment_that_is_none_is_not_known() -> None:
+def test_an_invalid_start_time_is_not_known() -> None:
     """Whatever a header says."""
     for offset in ("+01:00", "+0100"):
         assert parse_moment(f"2026-01-31T12:00:00{offset}") == 1769857200.0
@@ -87,17 +87,17 @@ def test_a_moment_that_is_none_is_not_known() -> None:
         ("label~site=n", ["new"]),
     ],
 )
-def test_runs_are_chosen_by_what_they_are(condition: str, names: list[str]) -> None:
-    """What is not known meets no condition on numbers; an end is what the list shows of it."""
-    chosen = choose([OLD, NEW, DAMAGED], [parse_condition(condition)], None, tell_ending)
+def test_runs_are_filtered(condition: str, names: list[str]) -> None:
+    """An unknown number meets no condition; endings are matched as shown."""
+    chosen = choose([OLD, NEW, DAMAGED], [parse_condition(condition)], None, describe_ending)
 
     assert [listed.path for listed in chosen] == names
 
 
-def test_runs_are_chosen_by_age() -> None:
+def test_runs_are_filtered_by_age() -> None:
     """Also together with conditions."""
-    assert choose([OLD, NEW, DAMAGED], [], 150.0, tell_ending) == [NEW]
-    assert choose([OLD, NEW], [parse_condition("command~train")], 150.0, tell_ending) == []
+    assert choose([OLD, NEW, DAMAGED], [], 150.0, describe_ending) == [NEW]
+    assert choose([OLD, NEW], [parse_condition("command~train")], 150.0, describe_ending) == []
     assert parse_age("7d") == 7 * 86400
 
 
@@ -115,7 +115,7 @@ def test_runs_are_chosen_by_age() -> None:
         "ram>8GB",
     ],
 )
-def test_a_condition_that_makes_no_sense_is_refused(text: str) -> None:
+def test_an_invalid_condition_is_refused(text: str) -> None:
     """In a sentence."""
     with pytest.raises(ValueError) as refused:
         parse_condition(text)
@@ -123,7 +123,7 @@ def test_a_condition_that_makes_no_sense_is_refused(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["7", "8GB", "-3d", "soon"])
-def test_an_age_is_a_stretch_of_time(text: str) -> None:
+def test_an_age_is_a_duration(text: str) -> None:
     """Nothing else."""
     with pytest.raises(ValueError):
         parse_age(text)
@@ -140,7 +140,7 @@ def test_an_age_is_a_stretch_of_time(text: str) -> None:
         ("command", ["new", "old", "damaged"]),
     ],
 )
-def test_runs_are_sorted_and_what_is_not_known_comes_last(by: str, names: list[str]) -> None:
+def test_runs_are_sorted_with_unknown_values_last(by: str, names: list[str]) -> None:
     """Newest or largest first."""
     assert by in SORTS
     assert [listed.path for listed in sort_runs([DAMAGED, OLD, NEW], by)] == names

@@ -14,7 +14,7 @@ POSITIVE = st.floats(1e-3, 1e6)
 
 
 def test_a_mean_is_seconds_over_seconds() -> None:
-    """Of main, of descendants, of both, of the machine."""
+    """For main, descendants, both, and the machine."""
     summary = summarize(recording(totals=totals(cpu_seconds=add_parts(5.0, 20.0), system_cpu_seconds=30.0)))
 
     assert summary.cpu.main.mean_percent == 50.0
@@ -23,8 +23,8 @@ def test_a_mean_is_seconds_over_seconds() -> None:
     assert summary.system_cpu.mean_percent == 300.0
 
 
-def test_the_most_is_the_busiest_window_and_never_below_the_mean() -> None:
-    """A job shorter than a window has no other."""
+def test_the_peak_is_the_busiest_interval_and_never_below_the_mean() -> None:
+    """Even for a job shorter than an interval."""
     peaks = totals().peaks._replace(busiest=Parts(Busiest(1.75, 1.0), Busiest(), Busiest(0.5, 1.0)))
     summary = summarize(recording(totals=totals(peaks=peaks)))
 
@@ -33,17 +33,17 @@ def test_the_most_is_the_busiest_window_and_never_below_the_mean() -> None:
 
 
 @given(POSITIVE, POSITIVE, st.integers(1, 512))
-def test_nobody_uses_more_than_the_cores_can_give(cpu: float, wall: float, cores: int) -> None:
-    """Time of children arrives when they are waited for, all at once."""
+def test_a_rate_is_capped_at_the_cores(cpu: float, wall: float, cores: int) -> None:
+    """CPU time of children arrives all at once, when they are waited for."""
     assert 0 <= percent_of(cpu, wall, cores) <= 100 * cores
 
 
-def test_no_time_is_no_rate() -> None:
+def test_a_rate_over_no_time_is_zero() -> None:
     """Not an error."""
     assert percent_of(1.0, 0.0, 4) == 0.0
 
 
-def test_a_limit_is_what_the_job_may_use_and_the_machine_is_told_too() -> None:
+def test_a_limit_is_reported_beside_the_machine() -> None:
     """Four of sixteen gigabytes."""
     limited = header(allocation=Allocation(8, 2.0, "affinity", 16_000 * MB, 4000 * MB, "cgroup"))
     peaks = totals().peaks._replace(limit_ram_bytes=700 * MB)
@@ -55,19 +55,19 @@ def test_a_limit_is_what_the_job_may_use_and_the_machine_is_told_too() -> None:
 
 
 def test_what_the_tree_held_was_in_use() -> None:
-    """On the machine and under the limit, even if nobody looked at them at that moment."""
+    """On the machine and under the limit, even if those were not read at that moment."""
     peaks = totals().peaks._replace(ram=together(RamPeak(3000 * MB)), limit_ram_bytes=700 * MB)
     summary = summarize(recording(totals=totals(peaks=peaks)))
 
     assert (summary.ram_used_bytes, summary.machine_ram_used_bytes) == (3000 * MB, 3000 * MB)
 
 
-def test_memory_that_nobody_has_seen_is_not_zero() -> None:
-    """The job was over before the first look."""
+def test_memory_that_was_never_read_is_not_zero() -> None:
+    """The job ended before the first sample."""
     assert summarize(recording(totals=Totals(0.001))).ram.combined.basis == "unknown"
 
 
-def test_a_device_is_described_with_what_was_read_of_it() -> None:
+def test_a_device_has_what_was_read() -> None:
     """The mean is the integral over the time; what was not read is not known."""
     counters, peaks = gpu_totals()
     summary = summarize(
@@ -91,8 +91,8 @@ def test_a_device_is_described_with_what_was_read_of_it() -> None:
     assert (summary.gpu_mean_sum_percent, summary.gpu_max_sum_percent) == (50.0, 90.0)
 
 
-def test_a_single_look_at_a_device_is_its_mean() -> None:
-    """There is no time between one look and itself."""
+def test_a_single_reading_of_a_device_is_its_mean() -> None:
+    """There is no time to integrate over."""
     counters, peaks = gpu_totals()
     one_look = totals(
         gpu_counters=(counters._replace(utilization_seconds=0.0),),
@@ -104,7 +104,7 @@ def test_a_single_look_at_a_device_is_its_mean() -> None:
     )
 
 
-def test_the_devices_that_count_are_those_named_or_used_or_allowed() -> None:
+def test_the_devices_that_count_are_named_used_or_visible() -> None:
     """In that order."""
     _, peaks = gpu_totals()
     met = totals().peaks._replace(
@@ -124,8 +124,8 @@ def test_the_devices_that_count_are_those_named_or_used_or_allowed() -> None:
     assert expected(met, ("GPU-2",)) == ([False, False, True], 120.0)
 
 
-def test_without_time_there_is_no_share_of_it() -> None:
-    """A device that was looked at once."""
+def test_throttling_needs_time() -> None:
+    """A device that was read once has no share of it."""
     counters, peaks = gpu_totals()
     one_look = totals(
         gpu_counters=(counters._replace(utilization_seconds=0.0, energy_seconds=0.0),),

@@ -1,4 +1,4 @@
-"""Tables hold what the recording holds, and say what is not known."""
+"""A recording as tables."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from recorded import make_full, make_plain
 
 
 def test_columns_of_samples_have_units_and_one_set_per_device(tmp_path: Path) -> None:
-    """In the order in which the devices were found."""
+    """In the order of the devices found."""
     table = make_table(load(str(make_full(tmp_path / "x.jsonl"))), "samples")
     names = [column.name for column in table.columns]
 
@@ -23,8 +23,8 @@ def test_columns_of_samples_have_units_and_one_set_per_device(tmp_path: Path) ->
     assert all(len(row) == len(names) for row in table.rows())
 
 
-def test_what_is_not_known_is_apart_from_zero(tmp_path: Path) -> None:
-    """A device before it was met, and a figure that it does not tell."""
+def test_unknown_is_not_zero(tmp_path: Path) -> None:
+    """For a device before it was found, and for an unreported figure."""
     table = make_table(load(str(make_full(tmp_path / "x.jsonl"))), "samples")
     columns = dict(
         zip((column.name for column in table.columns), zip(*table.rows(), strict=True), strict=True)
@@ -36,8 +36,8 @@ def test_what_is_not_known_is_apart_from_zero(tmp_path: Path) -> None:
     assert columns["gpu1_limited_seconds"] == (None, '[["heat", 1.0]]', '[["heat", 1.0]]')
 
 
-def test_every_number_that_was_logged_is_a_row(tmp_path: Path) -> None:
-    """A point without any is kept too."""
+def test_every_logged_number_is_a_row(tmp_path: Path) -> None:
+    """A point without numbers is kept too."""
     rows = list(make_table(load(str(make_full(tmp_path / "x.jsonl"))), "metrics").rows())
 
     assert rows == [
@@ -48,7 +48,7 @@ def test_every_number_that_was_logged_is_a_row(tmp_path: Path) -> None:
     ]
 
 
-def test_paths_are_json_and_truths_are_numbers(tmp_path: Path) -> None:
+def test_paths_are_json_and_booleans_are_numbers(tmp_path: Path) -> None:
     """So that any format can hold them."""
     recording = load(str(make_full(tmp_path / "x.jsonl")))
     regions = make_table(recording, "regions")
@@ -60,7 +60,7 @@ def test_paths_are_json_and_truths_are_numbers(tmp_path: Path) -> None:
 
 
 def test_a_recording_without_gpus_has_no_columns_for_them(tmp_path: Path) -> None:
-    """And tables without rows have columns all the same."""
+    """Tables without rows still have columns."""
     recording = load(str(make_plain(tmp_path / "x.jsonl")))
 
     assert not [column for column in make_table(recording, "samples").columns if "gpu" in column.name]
@@ -69,7 +69,7 @@ def test_a_recording_without_gpus_has_no_columns_for_them(tmp_path: Path) -> Non
 
 
 def test_columns_are_kept_small() -> None:
-    """Whole numbers become objects only where one of them is not known."""
+    """Integers become objects only if one of them is not known."""
     columns = (Column("a", "integer"), Column("b", "real"), Column("c", "integer"), Column("d", "text"))
     rows = [(1, 0.5, 7, "x"), (2, None, None, None), (3, 2, None, "y")]
     whole, real, gaps, text = Table("t", columns, lambda: iter(rows)).to_columns()

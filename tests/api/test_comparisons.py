@@ -40,7 +40,7 @@ def test_a_report_is_printed_read_and_checked(runs: Path) -> None:
     assert not str(report).endswith("\n")
     assert report.to_json()["figures"][0]["groups"][1]["verdict"] == "changed"
     assert report.check("time > +10%", "peak_ram > +10%") == [
-        "'time > +10%' is true of after: time is 12 s, 1.200 times that of the first group."
+        "FAILED time > +10%: after took 12 s, 1.200 times the baseline."
     ]
 
 
@@ -58,8 +58,8 @@ def test_a_damaged_file_in_a_directory_is_left_out_and_said(runs: Path) -> None:
     report = gput.compare(runs / "before", runs / "after")
 
     assert report.comparison.groups[1].runs == 4
-    assert "is not a recording" in report.comparison.notes[0]
-    with pytest.raises(RecordingError, match="is not a recording"):
+    assert "is not a gpu-tracker recording" in report.comparison.notes[0]
+    with pytest.raises(RecordingError, match="is not a gpu-tracker recording"):
         gput.compare(damaged)
 
 
@@ -76,7 +76,7 @@ def test_requests_that_make_no_sense_are_refused(runs: Path, tmp_path: Path) -> 
         gput.compare(tmp_path / "empty")
     with pytest.raises(UsageError, match="an empty group"):
         gput.compare([])
-    with pytest.raises(UsageError, match="is no limit"):
+    with pytest.raises(UsageError, match="is not a valid limit"):
         report.check("nonsense")
     with pytest.raises(UsageError, match="needs something to compare with"):
         report.check("time > +10%")
@@ -128,5 +128,5 @@ def test_metrics_that_are_damaged_are_not_compared(runs: Path) -> None:
 
 def test_a_limit_about_what_no_run_has_is_refused(runs: Path) -> None:
     """A misspelt gate would be open for ever."""
-    with pytest.raises(UsageError, match="no run has a region 'typo'"):
+    with pytest.raises(UsageError, match="no run has the region 'typo'"):
         gput.compare(runs / "before").check("regions.typo.time > 1s")

@@ -43,7 +43,7 @@ def test_one_that_was_cut_off_says_so(tmp_path: Path) -> None:
     recording = gput.load(str(path))
 
     assert not recording.is_complete
-    assert "no closing line" in recording.notes[-1]
+    assert "The recording was cut off at 3 s" in recording.notes[-1]
     assert "cut off" in repr(recording)
 
 

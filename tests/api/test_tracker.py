@@ -274,7 +274,7 @@ def test_a_start_that_is_refused_leaves_nothing(tmp_path: Path) -> None:
     """So that the next attempt is not refused for what the first has left."""
     (tmp_path / "run.jsonl").write_text("somebody else's")
     tracker = quiet(record=tmp_path / "run.jsonl", tracking_file=tmp_path / "x.csv")
-    with pytest.raises(UsageError, match="exists already"):
+    with pytest.raises(UsageError, match="already exists"):
         tracker.start()
     left = [path.name for path in tmp_path.iterdir()]
     (tmp_path / "run.jsonl").unlink()

@@ -37,7 +37,7 @@ def test_a_machine_in_order(run: Run, hardware: Simulator, occupant: Callable[..
 
     assert code == 0
     assert told["GPUs", "NVIDIA"]["text"] == "2 devices read through nvml, driver 550.54.15"
-    assert told["GPU 0: NVIDIA A100 (GPU-0)", "processes"]["text"] == "1 on it now"
+    assert told["GPU 0: NVIDIA A100 (GPU-0)", "processes"]["text"] == "1 running"
     assert told["processes", "tree"]["text"] == "read through procfs"
     assert told["allocation", "cores"]["state"] == "fine"
     assert {"versions", "processes", "allocation", "recording", "GPUs"} <= {group for group, _ in told}
@@ -48,7 +48,7 @@ def test_no_driver_is_no_fault(run: Run) -> None:
     code, checks = diagnose(run, LD_LIBRARY_PATH="")
 
     assert code == 0
-    assert checks[-1]["text"] == "No GPU was found; everything else is measured."
+    assert checks[-1]["text"] == "No GPU found; everything else is measured."
 
 
 @pytest.mark.parametrize(
@@ -115,7 +115,7 @@ def test_people_get_signs_and_a_verdict(run: Run) -> None:
     assert plain.stdout.isascii()
     assert "\n  + NVIDIA " in plain.stdout
     assert "\n  ✓ NVIDIA " in unicode.stdout
-    assert unicode.stdout.endswith("Everything that this machine has can be measured.\n")
+    assert unicode.stdout.endswith("Everything on this machine can be measured.\n")
 
 
 def test_the_exit_codes_are_documented(run: Run) -> None:

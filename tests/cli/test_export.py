@@ -65,7 +65,7 @@ def test_what_cannot_be_done_is_one_sentence(command_line: str, tmp_path: Path) 
             "has only one table",
         ),
         ((path, "-o", tmp_path / "y.csv", "--layout", "tracking", "--ru", "GB"), "not a valid RAM unit"),
-        ((path, "-o", tmp_path / "there.csv"), "exists already"),
+        ((path, "-o", tmp_path / "there.csv"), "already exists"),
         ((path, "-o", tmp_path / "z.json", "--overwrite"), "is the recording itself"),
         ((tmp_path / "none", "-o", tmp_path / "y.csv"), "No such file"),
     ):

@@ -140,7 +140,7 @@ def test_devices_are_chosen_by_any_of_their_names(run: Run) -> None:
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["--fields", "memory.usd"], "Field 'memory.usd' is not known. Did you mean memory.used or"),
+        (["--fields", "memory.usd"], "Unknown field 'memory.usd'. Did you mean memory.used or"),
         (["--format", "xml"], "Unknown format 'xml'."),
         (["--format", "csv,loud"], "Unknown format 'csv,loud'."),
         (["-l", "soon"], "-l of 'soon' is not a number."),

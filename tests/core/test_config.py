@@ -1,4 +1,4 @@
-"""Every parameter is checked before anything starts, each with one clear sentence."""
+"""Every setting is checked before anything starts, with one clear sentence."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ from gpu_tracker.core.config import (
     ],
 )
 def test_wrong_settings_are_refused(wrong: dict[str, Any], sentence: str) -> None:
-    """One sentence says what is wrong and what would be right."""
+    """With what is wrong and what would be right."""
     with pytest.raises(ValueError) as caught:
         check(Settings(**wrong))
 
@@ -55,13 +55,13 @@ def test_wrong_settings_are_refused(wrong: dict[str, Any], sentence: str) -> Non
 
 @pytest.mark.parametrize("name", ["ram_unit", "gpu_ram_unit", "time_unit"])
 def test_wrong_units_are_refused(name: str) -> None:
-    """In each of the three places."""
+    """For each of the three settings."""
     with pytest.raises(ValueError, match="is not a valid"):
         check(Settings()._replace(**{name: "parsecs"}))  # type: ignore[arg-type]
 
 
-def test_right_settings_pass_unchanged() -> None:
-    """The fastest and the plainest."""
+def test_valid_settings_pass_unchanged() -> None:
+    """The fastest and the defaults."""
     settings = Settings(sleep_time=0.01, n_expected_cores=3, max_overhead=1)
 
     assert check(settings) == settings
@@ -92,18 +92,18 @@ def test_no_process_id_means_this_process() -> None:
 
 
 def test_the_environment_may_choose_the_process_source(monkeypatch: pytest.MonkeyPatch) -> None:
-    """For a kernel whose /proc is not what it seems."""
+    """For kernels whose /proc is not reliable."""
     monkeypatch.delenv("GPU_TRACKER_SOURCE", raising=False)
     assert read_process_source() is None
     monkeypatch.setenv("GPU_TRACKER_SOURCE", "portable")
     assert read_process_source() == "portable"
     monkeypatch.setenv("GPU_TRACKER_SOURCE", "tarot")
-    with pytest.raises(ValueError, match="names no process source"):
+    with pytest.raises(ValueError, match="GPU_TRACKER_SOURCE=tarot is not a valid process source"):
         read_process_source()
 
 
 def test_vendors_are_chosen_by_name() -> None:
-    """One, several, or none at all; everybody's unless asked."""
+    """One, several, or none; all by default."""
     assert check_gpu_vendors(None) is None
     assert check_gpu_vendors("none") == ()
     assert check_gpu_vendors("amd,nvidia") == check_gpu_vendors(["amd", "nvidia"]) == ("nvidia", "amd")

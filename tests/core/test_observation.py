@@ -1,4 +1,4 @@
-"""One look for people: its parts find each other."""
+"""One observation: devices, processes and notes."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from gpu_tracker.sources.gpu import guard
 from observed import GIB, gpu, observation, process, reading, vendor
 
 
-def test_a_device_comes_with_what_belongs_to_it() -> None:
-    """Its processes, the largest first, and who they are; strangers are only numbers."""
+def test_a_device_has_its_processes_and_reasons() -> None:
+    """Processes by size, with user and command where known."""
     look = observation(
         vendor(
             reading(0),
@@ -37,7 +37,7 @@ def test_a_device_comes_with_what_belongs_to_it() -> None:
 
 
 def test_free_memory_is_neither_used_nor_reserved() -> None:
-    """And not known if one of the others is not."""
+    """And not known if one of those is not."""
     look = observation(
         vendor(reading(0), reading(1, used_bytes=None), reading(2, reserved_bytes=None, used_bytes=50 * GIB))
     )
@@ -46,7 +46,7 @@ def test_free_memory_is_neither_used_nor_reserved() -> None:
 
 
 def test_a_device_that_was_not_read_is_listed_without_figures() -> None:
-    """Its place in the list is kept."""
+    """It stays in the list."""
     look = observation(vendor(gpus=(gpu(0),), look=GpuReadings(1.0)), vendor(gpus=(gpu(1),), look=None))
 
     assert [(one.reading.used_bytes, one.reading.lists_processes) for one in list_gpus(look)] == [
@@ -55,8 +55,8 @@ def test_a_device_that_was_not_read_is_listed_without_figures() -> None:
     ]
 
 
-def test_trouble_is_said_and_what_is_usual_is_not() -> None:
-    """A broken driver and a denied figure are trouble; an absent vendor and a missing fan are not."""
+def test_only_problems_are_noted() -> None:
+    """A broken driver and a denied figure are; an absent vendor and a missing fan are not."""
     look = observation(
         vendor(
             reading(),
@@ -74,6 +74,6 @@ def test_trouble_is_said_and_what_is_usual_is_not() -> None:
     assert list_notes(look) == ("Denied.", "Something else.", "Broken.")
 
 
-def test_the_kind_that_is_no_fault_is_the_sources_own() -> None:
-    """Two rooms that may not meet agree on the word."""
+def test_the_unsupported_kind_is_that_of_the_sources() -> None:
+    """Two modules that may not import each other agree on it."""
     assert UNSUPPORTED == guard.UNSUPPORTED

@@ -8,13 +8,13 @@ from hypothesis import strategies as st
 from gpu_tracker.core.text import BOLD, RED, Span, align, clip, count_cells, neutralize, pad, paint
 
 
-def test_wide_letters_take_two_cells_and_marks_none() -> None:
-    """As every terminal draws them."""
+def test_wide_characters_take_two_cells_and_combining_marks_none() -> None:
+    """As terminals draw them."""
     assert [count_cells(text) for text in ("abc", "日本", "e\u0301", "…")] == [3, 4, 1, 1]
 
 
 def test_a_text_is_cut_where_it_no_longer_fits() -> None:
-    """A wide letter is never cut in half."""
+    """A wide character is never cut in half."""
     assert clip("日本語", 5) == "日本…"
     assert clip("日本語", 4) == "日…"
     assert clip("日本語", 6) == "日本語"
@@ -27,15 +27,15 @@ def test_a_text_is_cut_where_it_no_longer_fits() -> None:
 
 
 @given(st.text(), st.integers(0, 40))
-def test_no_text_becomes_wider_than_its_place(text: str, cells: int) -> None:
-    """Whatever somebody calls a process."""
+def test_no_text_becomes_too_wide(text: str, cells: int) -> None:
+    """Whatever it contains."""
     assert count_cells(clip(neutralize(text), cells)) <= cells
     assert count_cells(paint([Span(text), Span(text, RED)], cells, has_colour=False)) <= cells
 
 
 @given(st.text())
-def test_nothing_that_a_terminal_obeys_is_left(text: str) -> None:
-    """Control characters, line separators and changes of direction become question events."""
+def test_control_characters_are_replaced(text: str) -> None:
+    """Line separators and bidirectional overrides too, by question marks."""
     assert neutralize(text).isprintable()
 
 
@@ -48,11 +48,11 @@ def test_styles_are_closed_where_they_end() -> None:
     assert paint(spans, 2, has_colour=False) == "ab"
 
 
-def test_numbers_are_filled_from_the_left() -> None:
-    """Words from the right."""
+def test_numbers_are_padded_on_the_left() -> None:
+    """Words on the right."""
     assert (pad("7", 3, is_number=True), pad("日", 3)) == ("  7", "日 ")
 
 
-def test_words_stand_left_and_numbers_right() -> None:
-    """Without blanks at the end of a line."""
+def test_words_are_left_aligned_and_numbers_right_aligned() -> None:
+    """Without trailing spaces."""
     assert align([("a", "10", "x"), ("long", "9", "")], frozenset({0, 2})) == ["a     10  x", "long   9"]

@@ -9,6 +9,7 @@ from gpu_tracker.core.units import (
     check_time_unit,
     humanize_bytes,
     humanize_joules,
+    humanize_limit,
     humanize_seconds,
 )
 
@@ -27,7 +28,7 @@ from gpu_tracker.core.units import (
     ],
 )
 def test_bytes_keep_three_digits_in_a_decimal_unit(count: float, text: str) -> None:
-    """A human view chooses the unit itself."""
+    """The unit depends on the size."""
     assert humanize_bytes(count) == text
 
 
@@ -49,7 +50,7 @@ def test_seconds_grow_into_minutes_hours_and_days(seconds: float, text: str) -> 
     assert humanize_seconds(seconds) == text
 
 
-def test_a_wrong_unit_is_answered_with_the_right_ones() -> None:
+def test_a_wrong_unit_is_refused_with_the_valid_ones() -> None:
     """The paper's sentences."""
     with pytest.raises(ValueError) as ram:
         check_memory_unit("GB", "RAM")
@@ -75,6 +76,22 @@ def test_every_unit_is_accepted(unit: str) -> None:
 @pytest.mark.parametrize(
     ("joules", "text"), [(0, "0 J"), (2500, "2500 J"), (36_000, "10 Wh"), (7.2e6, "2 kWh")]
 )
-def test_energy_is_told_in_the_unit_of_its_size(joules: float, text: str) -> None:
+def test_energy_has_a_unit_that_fits_its_size(joules: float, text: str) -> None:
     """Joules for a test, kilowatt-hours for a training."""
     assert humanize_joules(joules) == text
+
+
+@pytest.mark.parametrize(
+    ("count", "text"),
+    [
+        (4 * 2**30, "4 GiB"),
+        (3 * 2**29, "1.5 GiB"),
+        (512 * 2**20, "512 MiB"),
+        (4 * 10**9, "4 GB"),
+        (2**20 + 1, "1.05 MB"),
+        (0, "0 B"),
+    ],
+)
+def test_a_limit_is_binary_if_it_is_set_so(count: int, text: str) -> None:
+    """In whole MiB."""
+    assert humanize_limit(count) == text

@@ -1,4 +1,4 @@
-"""Our NamedTuple behaves like the one type checkers believe it to be."""
+"""Our NamedTuple behaves like the standard one."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Point(NamedTuple):
 
     @property
     def total(self) -> int:
-        """A method written in the body stays."""
+        """A method in the body is kept."""
         return self.x + self.y
 
 
@@ -47,5 +47,5 @@ def test_it_cannot_be_changed() -> None:
 
 
 def test_it_survives_copying_and_pickling() -> None:
-    """A tracker's figures may cross processes."""
+    """Values may be sent between processes."""
     assert pickle.loads(pickle.dumps(Point(1))) == copy.deepcopy(Point(1)) == Point(1)

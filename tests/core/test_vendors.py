@@ -1,10 +1,10 @@
-"""Whose GPUs can be read."""
+"""Vendors of GPUs."""
 
 from __future__ import annotations
 
 from gpu_tracker.core.vendors import name_vendor
 
 
-def test_vendors_are_written_as_they_write_themselves() -> None:
-    """One that we do not know by its own name."""
+def test_vendors_are_spelled_as_they_spell_themselves() -> None:
+    """An unknown one by its own name."""
     assert (name_vendor("nvidia"), name_vendor("moore")) == ("NVIDIA", "moore")

@@ -147,6 +147,7 @@ def test_spike_before_the_start_is_not_reported() -> None:
     assert truth["held_bytes"] == pytest.approx(figures.combined.ram_bytes, rel=0.05)
 
 
+@pytest.mark.serial
 @pytest.mark.parametrize(
     "load",
     [

@@ -95,6 +95,7 @@ def test_machine_holds_what_the_job_holds_also_in_a_spike() -> None:
         assert figures.system_ram_bytes <= figures.capacity_bytes
 
 
+@pytest.mark.serial
 @pytest.mark.parametrize(
     ("front", "load"),
     [

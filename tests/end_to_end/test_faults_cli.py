@@ -696,7 +696,7 @@ def test_a_report_is_what_the_run_printed(scene: Scene) -> None:
     assert scene.run_tracked("report", "run.jsonl").stdout == f"{printed}\n"
 
 
-@pytest.mark.no_cover
+@pytest.mark.uncovered
 def test_a_recording_cut_anywhere_can_be_read(scene: Scene) -> None:
     """Cut at any byte of its last 2 KB the recording gives a report; no sample that is whole is lost."""
     from gpu_tracker.recording.reader import load

@@ -1,4 +1,4 @@
-"""What was written to any format is read back by somebody else's program, and nothing is lost."""
+"""Every format is read back with another program, and nothing is lost."""
 
 from __future__ import annotations
 
@@ -107,13 +107,13 @@ Rows = list[tuple[Any, ...]]
 
 @pytest.fixture(scope="module", autouse=True)
 def _parquet_is_loaded() -> None:
-    """Older versions of pyarrow open three descriptors when they are imported, which no test has left behind."""
+    """Older versions of pyarrow open three descriptors on import, which are not leaks of a test."""
     with contextlib.suppress(ImportError):
         import_module("pyarrow.parquet")
 
 
 def read_csv(path: Path, table: Table) -> Rows:
-    """With the standard library, which does not tell an empty text from none."""
+    """With the standard library, which reads empty text and None alike."""
     with path.open(newline="", encoding="utf-8") as file:
         names, *rows = csv.reader(file)
     assert names == [column.name for column in table.columns]
@@ -165,7 +165,7 @@ def test_a_round_trip_loses_nothing(
     processes: list[ProcessTotals],
     frameworks: list[FrameworkMemory],
 ) -> None:
-    """Every value of every table, with None apart from 0."""
+    """Every value of every table; None is not 0."""
     path = tmp_path / "x.jsonl"
     path.unlink(missing_ok=True)
     with Made(path) as writer:
@@ -196,8 +196,8 @@ def test_a_round_trip_loses_nothing(
             assert read_back == expected
 
 
-def test_csv_tells_an_empty_text_from_none(tmp_path: Path) -> None:
-    """To whoever can read the difference: one is in quotes, the other is nothing at all."""
+def test_csv_distinguishes_empty_text_from_none(tmp_path: Path) -> None:
+    """One is in quotes, the other is empty."""
     recording = load(str(make_full(tmp_path / "x.jsonl")))
     table = make_table(recording, "gpus")
     find_format("x.csv").write(str(tmp_path / "x.csv"), build(recording), [table])
@@ -207,7 +207,7 @@ def test_csv_tells_an_empty_text_from_none(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["x.sqlite", "x.json", "x.parquet"])
-def test_the_summary_goes_along(tmp_path: Path, name: str) -> None:
+def test_the_summary_is_included(tmp_path: Path, name: str) -> None:
     """With the header and the notes."""
     recording = load(str(make_full(tmp_path / "x.jsonl")))
     path = tmp_path / name
@@ -228,8 +228,8 @@ def test_the_summary_goes_along(tmp_path: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize("format_name", FORMATS)
-def test_a_name_that_is_no_utf8_is_written_out(tmp_path: Path, format_name: str) -> None:
-    """A process may be called anything."""
+def test_a_name_that_is_not_utf8_is_escaped(tmp_path: Path, format_name: str) -> None:
+    """A process may have any name."""
     with Made(tmp_path / "x.jsonl") as writer:
         writer.write_process(ProcessTotals(1, 0, "a\udcff", 0.0, 1.0, 1.0, 1))
     recording = load(str(tmp_path / "x.jsonl"))
@@ -240,14 +240,14 @@ def test_a_name_that_is_no_utf8_is_written_out(tmp_path: Path, format_name: str)
     assert row[2] in ("a\\udcff", "a\udcff")
 
 
-def test_a_name_without_a_format_is_refused() -> None:
-    """With those that there are."""
+def test_an_unknown_suffix_is_refused() -> None:
+    """With the known ones."""
     with pytest.raises(UsageError, match=r"\.csv, \.parquet"):
         find_format("x.xlsx")
 
 
-def test_nothing_half_is_left_in_place(tmp_path: Path) -> None:
-    """Neither where the file should be nor beside it; what was there before stays."""
+def test_no_incomplete_file_is_left(tmp_path: Path) -> None:
+    """Neither at the path nor beside it; an existing file stays."""
     path = tmp_path / "x.csv"
     path.write_text("before")
 
@@ -265,14 +265,14 @@ def test_nothing_half_is_left_in_place(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_what_is_there_is_replaced_only_if_asked(tmp_path: Path) -> None:
-    """And a directory, a device or a place that is none never."""
+def test_an_existing_file_is_replaced_only_on_request(tmp_path: Path) -> None:
+    """A directory, a device or a missing directory never."""
     path = tmp_path / "x.csv"
     path.write_text("before")
     for place, reason in (
-        (str(path), "exists already"),
+        (str(path), "already exists"),
         (str(tmp_path), "directory"),
-        ("/dev/null", "no ordinary file"),
+        ("/dev/null", "not a regular file"),
         (str(tmp_path / "none" / "x.csv"), "No such file"),
     ):
         with pytest.raises(UsageError, match=reason), drafted(place, may_replace=False):
@@ -283,7 +283,7 @@ def test_what_is_there_is_replaced_only_if_asked(tmp_path: Path) -> None:
     assert path.read_text() == "after"
 
 
-def test_a_database_that_cannot_be_written_is_an_error_of_the_system(tmp_path: Path) -> None:
+def test_a_database_that_cannot_be_written_raises_oserror(tmp_path: Path) -> None:
     """So that it becomes one sentence."""
     recording = load(str(make_full(tmp_path / "x.jsonl")))
     (tmp_path / "x.sqlite").write_text("this is no database" * 100)

@@ -1,4 +1,4 @@
-"""Regions with `exact_peak`: the memory of the calls themselves, and what their resets must not spoil."""
+"""Regions with `exact_peak`: the memory of single calls, and what their resets must not affect."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MB = 10**6
 # What a process of these tests holds besides its blocks is less than this.
 IDLE_BYTES = 60 * MB
 
-# A spike tells what was resident while it lasted. Without the sampler, nobody looks meanwhile.
+# A spike prints what was resident. Without a sampler, nothing is sampled meanwhile.
 DEFINITIONS = """
 import contextlib, signal, subprocess
 MB = 10**6
@@ -48,24 +48,24 @@ def run_spikes(tmp_path: Path, body: str, definitions: str = "", prefix: tuple[s
 
 
 def load_run(tmp_path: Path) -> Recording:
-    """What was recorded of it."""
+    """Its recording."""
     return load(str(tmp_path / "run.jsonl"))
 
 
 def check_exact(regions: list[dict[str, Any]], held_bytes: int) -> None:
-    """One process's region has just this peak."""
+    """The region of one process has exactly this peak."""
     (region,) = regions
     check_peak(region["peak_ram_bytes"], region["peak_ram_basis"], held_bytes)
 
 
 def check_peak(peak_bytes: int | None, basis: str, held_bytes: int) -> None:
-    """It is exact, and what the workload says that it held."""
+    """It is exact, and equal to what the workload printed."""
     assert basis == "exact"
     assert peak_bytes == pytest.approx(held_bytes, rel=0.02)
 
 
 def test_a_peak_is_that_of_the_call_however_large_the_process_was_before(tmp_path: Path) -> None:
-    """As a block, a function and a coroutine; who does nothing is not blamed for what its neighbours did."""
+    """As a block, a function and a coroutine; a region that does nothing gets nothing from its neighbours."""
     told = run_spikes(
         tmp_path,
         """
@@ -94,7 +94,7 @@ async def coroutine(): return spike(200)
 
 
 def test_regions_inside_do_not_lower_those_around(tmp_path: Path) -> None:
-    """A spike before, inside or after a region inside is in the one around it, and recursion is one region."""
+    """A spike before, in or after an inner region is in the outer one, and recursion is one region."""
     told = run_spikes(
         tmp_path,
         """
@@ -122,8 +122,8 @@ def recurse(sizes):
     assert told["again"][0]["calls"] == 3
 
 
-def test_an_ordinary_region_around_stays_true(tmp_path: Path) -> None:
-    """Exact where it would have been without resets; else it has at least what the region inside had, sampled."""
+def test_an_ordinary_region_around_stays_right(tmp_path: Path) -> None:
+    """Exact if it would be without resets; else at least the inner region's peak, sampled."""
     told = run_spikes(
         tmp_path,
         """
@@ -145,13 +145,13 @@ with region("mixed"): spike(200)
     (smaller,), (hidden,), (mixed,) = told["smaller"], told["hidden"], told["mixed"]
     assert smaller["peak_ram_basis"] == "sampled"
     assert smaller["peak_ram_bytes"] == pytest.approx(told.truth["smaller"], rel=0.02)
-    # Nobody knows how large they were below a mark that did not move.
+    # Below a high-water mark that did not move, their size is unknown.
     assert hidden["peak_ram_bytes"] < 200 * MB or hidden["peak_ram_basis"] == "sampled"
     assert mixed["peak_ram_basis"] == "sampled"
 
 
 def test_threads_and_coroutines_reset_under_each_other(tmp_path: Path) -> None:
-    """A region that was open when another began keeps what it had; the other does not get it."""
+    """A region that was open when another began keeps its peak; the other does not get it."""
     told = run_spikes(
         tmp_path,
         """
@@ -183,8 +183,8 @@ async def main():
         check_exact(told[name], told.truth[name])
 
 
-def test_a_signal_handler_may_reset_too(tmp_path: Path) -> None:
-    """At any moment of another region, also while it is being entered or left."""
+def test_a_signal_handler_may_reset(tmp_path: Path) -> None:
+    """At any time during another region, even while it is entered or left."""
     told = run_spikes(
         tmp_path,
         """
@@ -223,7 +223,7 @@ except KeyError: truth["raised"] = True
 
 @pytest.mark.parametrize("before", [0, 400])
 def test_a_spike_before_a_reset_is_in_the_peak_of_the_job(tmp_path: Path, before: int) -> None:
-    """Of a few milliseconds, between two looks; but not what the process held before it was tracked."""
+    """Of a few milliseconds, between two readings; but not what the process held before it was tracked."""
     told = run_spikes(
         tmp_path,
         """
@@ -244,7 +244,7 @@ with nobody_looks(tracker):
 
 
 def test_a_spike_inside_the_first_region_is_in_the_peak_of_the_job(tmp_path: Path) -> None:
-    """Also if the process was larger before the start, and is met by no look before the end."""
+    """Even if the process was larger before the start, and is not read before the end."""
     told = run_spikes(
         tmp_path,
         """
@@ -260,8 +260,8 @@ with nobody_looks(tracker):
 
 
 @pytest.mark.parametrize("end", ["os._exit(0)", "os.kill(os.getpid(), 9)"])
-def test_a_worker_that_nobody_met_leaves_its_spike(tmp_path: Path, end: str) -> None:
-    """It was forked, spiked, reset its mark and ended between two looks; how large its parent was is not its affair."""
+def test_a_worker_that_was_never_read_leaves_its_spike(tmp_path: Path, end: str) -> None:
+    """Forked, spiked, reset and ended between two readings; its parent's size does not count."""
     told = run_spikes(
         tmp_path,
         f"""
@@ -285,8 +285,8 @@ with nobody_looks(tracker):
     assert peaks.ram.main.total_bytes < 200 * MB
 
 
-def test_a_child_is_not_blamed_for_the_mark_that_it_was_started_with(tmp_path: Path) -> None:
-    """The kernel says of it at least what its parent had reached by then; without the sampler nobody knows better."""
+def test_a_child_does_not_get_the_high_water_mark_that_it_was_started_with(tmp_path: Path) -> None:
+    """The kernel reports at least its parent's at that time; without a sampler that is all that is known."""
     told = run_spikes(
         tmp_path,
         """
@@ -302,8 +302,8 @@ truth["descendants"] = inner._recording.totals.peaks.ram.descendants.total_bytes
     assert told.truth["descendants"] < IDLE_BYTES
 
 
-def test_a_tracker_around_knows_what_was_reset_inside(tmp_path: Path) -> None:
-    """The inner one has the regions; the spikes are both's, each since its own start."""
+def test_an_outer_tracker_knows_what_was_reset_inside(tmp_path: Path) -> None:
+    """The inner one has the regions; both have the spikes, each since its own start."""
     told = run_spikes(
         tmp_path,
         """
@@ -321,7 +321,7 @@ with nobody_looks(tracker):
 
 
 def test_a_command_keeps_its_peak(tmp_path: Path, command_line: str) -> None:
-    """Also one that spikes, resets and is gone before anybody looks, with a command line around it."""
+    """Even one that spikes, resets and ends before a reading, under a command line."""
     code = f"""
 import json, mmap, os, sys, time
 import gpu_tracker as gput
@@ -356,8 +356,8 @@ READ_ONLY_PROC = 'mount --bind /proc /proc && mount -o remount,ro,bind /proc && 
 
 
 @pytest.mark.parametrize("reason", ["read-only", "missing"])
-def test_where_the_mark_cannot_be_reset_a_region_is_as_any_other(tmp_path: Path, reason: str) -> None:
-    """Exact if the mark rose, else sampled."""
+def test_without_resets_a_region_is_like_any_other(tmp_path: Path, reason: str) -> None:
+    """Exact if the high-water mark rose, else sampled."""
     prefix: tuple[str, ...] = ()
     definitions = ""
     if reason == "missing":

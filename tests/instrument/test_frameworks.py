@@ -1,4 +1,4 @@
-"""What frameworks hold on GPUs: asked from inside, compared with the driver, and never disturbed."""
+"""GPU memory of frameworks: read inside the process, compared with the driver, and never disturbed."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MIB = 2**20
 TESTS = Path(__file__).parent.parent
 COMMAND = os.path.join(os.path.dirname(sys.executable), "gpu-tracker")
 
-# The Python half of the real PyTorch, over counters of the form that its other half returns.
+# The Python half of the real PyTorch, over counters as its native half returns them.
 REAL_TORCH = """
 import json, sys, torch
 from gpu_tracker.instrument.frameworks import is_worth_watching, read_frameworks
@@ -66,21 +66,21 @@ print(json.dumps([*told, *ask()]))
 
 
 def run(code: str) -> Any:
-    """What a fresh interpreter prints, as JSON."""
+    """The output of a new interpreter, as JSON."""
     done = subprocess.run([sys.executable, "-c", code], stdout=subprocess.PIPE, timeout=110, check=True)
     return json.loads(done.stdout.splitlines()[-1])
 
 
 def needs(name: str) -> pytest.MarkDecorator:
-    """Only where it is installed."""
+    """Skip unless it is installed."""
     return pytest.mark.skipif(
         importlib.util.find_spec(name) is None, reason=f"{name} is not installed (make test WITH=frameworks)"
     )
 
 
 @needs("torch")
-def test_pytorch_is_asked_and_nothing_else() -> None:
-    """A processor's build has nothing to say, a device in use has; one that is not used yet stays so."""
+def test_only_an_initialised_pytorch_is_read() -> None:
+    """A CPU build reports nothing, a used device does; an unused one stays unused."""
     plain_is_worth, plain, is_worth, before, is_initialized, after = run(REAL_TORCH)
 
     assert (plain_is_worth, plain) == (False, [])
@@ -110,24 +110,24 @@ print(json.dumps([[region.path, region.processes, region.calls] for region in tr
 
 @needs("torch")
 def test_workers_of_a_data_loader_have_regions() -> None:
-    """Two in each epoch; what they did is inside the epoch that they were forked in."""
+    """Two per epoch; their regions are inside the epoch in which they were forked."""
     assert run(DATA_LOADER) == [[["epoch"], 1, 2], [["epoch", "item"], 4, 24]]
 
 
 @needs("jax")
-def test_jax_is_not_made_to_take_its_devices() -> None:
-    """Before the first operation nothing is asked; a processor has no allocator to ask."""
+def test_reading_does_not_initialise_jax() -> None:
+    """Before the first operation nothing is read; a CPU has no allocator."""
     assert run(REAL_JAX) == [False, [], False, True, [], True]
 
 
 @needs("tensorflow")
-def test_tensorflow_is_not_made_to_take_its_devices() -> None:
+def test_reading_does_not_initialise_tensorflow() -> None:
     """The same."""
     assert run(REAL_TENSORFLOW) == [False, [], False, True, [], True]
 
 
-def test_jax_and_tensorflow_tell_what_is_in_use() -> None:
-    """In the words of their allocators on a GPU."""
+def test_jax_and_tensorflow_report_what_is_in_use() -> None:
+    """As their allocators on a GPU do."""
     stats = {"bytes_in_use": 5, "peak_bytes_in_use": 9, "pool_bytes": 20, "peak_pool_bytes": 30}
     devices = [
         SimpleNamespace(memory_stats=stats.copy),
@@ -153,8 +153,8 @@ def test_jax_and_tensorflow_tell_what_is_in_use() -> None:
     ]
 
 
-def test_a_framework_that_has_changed_is_not_known() -> None:
-    """Half imported, without its parts, or raising: the others are still asked."""
+def test_a_framework_that_has_changed_is_unknown() -> None:
+    """Half imported, without its parts, or raising: the others are still read."""
 
     def fail() -> None:
         raise RuntimeError("half imported")
@@ -174,8 +174,8 @@ def test_a_framework_that_has_changed_is_not_known() -> None:
     assert read_frameworks({"torch": SimpleNamespace()}) == []
 
 
-def test_a_watch_whose_tracker_has_gone_gives_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without a word."""
+def test_a_watch_without_a_tracker_gives_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Silently."""
     monkeypatch.setitem(sys.modules, "torch", _load_stand_in())
     sys.modules["torch"].cuda.hold(0, MIB, 2 * MIB)
     watch = FrameworkWatch(str(tmp_path / "gone"), was_running_before=False)
@@ -199,7 +199,7 @@ def _load_stand_in() -> Any:
 
 @pytest.fixture
 def hardware(library: Path, tmp_path: Path) -> Iterator[Simulator]:
-    """Two devices of 40 GiB; somebody else holds some of the first."""
+    """Two devices of 40 GiB; another process holds some of the first."""
     with Simulator(library, tmp_path / "state") as simulator:
         for number in range(2):
             simulator.add_device(uuid=f"GPU-{number}", memory_reserved_bytes=0)
@@ -239,8 +239,8 @@ def in_mib(*sizes: int | None) -> list[int | None]:
     return [None if size is None else size // MIB for size in sizes]
 
 
-def test_memory_is_told_apart_to_the_byte(hardware: Simulator, tmp_path: Path) -> None:
-    """Tensors, cache, context, other processes, free; with a peak that no look can have met."""
+def test_memory_is_split_to_the_byte(hardware: Simulator, tmp_path: Path) -> None:
+    """Tensors, cache, context, other processes, free; with a peak that no reading can have seen."""
     recording = track(
         hardware,
         tmp_path / "x.jsonl",
@@ -267,8 +267,8 @@ with gput.Tracker(sleep_time=0.1, record=record):
     assert summary.gpu.ordinal == 0
 
 
-def test_a_peak_of_before_is_not_blamed_on_what_is_tracked(hardware: Simulator, tmp_path: Path) -> None:
-    """And the user's own events stay as they are."""
+def test_an_earlier_peak_is_not_attributed_to_what_is_tracked(hardware: Simulator, tmp_path: Path) -> None:
+    """And the user's own peaks are left alone."""
     recording = track(
         hardware,
         tmp_path / "x.jsonl",
@@ -291,7 +291,7 @@ assert torch.cuda.devices[0]["allocated_bytes"]["all"]["peak"] == 30000 * MIB
 
 
 @pytest.mark.serial
-def test_what_is_imported_later_is_told_at_the_end(hardware: Simulator, tmp_path: Path) -> None:
+def test_a_framework_that_is_imported_later_is_read_at_the_end(hardware: Simulator, tmp_path: Path) -> None:
     """The allocator has kept its peaks."""
     recording = track(
         hardware,
@@ -309,8 +309,8 @@ with gput.Tracker(sleep_time=0.1, record=record):
     assert in_mib(memory.split_process_bytes, memory.split_held_bytes) == [2600, 2000]
 
 
-def test_a_device_that_is_not_in_use_stays_so(hardware: Simulator, tmp_path: Path) -> None:
-    """Nothing but whether it is: no context is made, nothing is counted."""
+def test_an_unused_device_stays_unused(hardware: Simulator, tmp_path: Path) -> None:
+    """No context is created, nothing is counted."""
     recording = track(
         hardware,
         tmp_path / "x.jsonl",
@@ -325,8 +325,8 @@ assert torch.cuda.calls == [], torch.cuda.calls
     assert list(recording.frameworks) == []
 
 
-def test_processes_of_a_command_tell_if_they_mark_regions(hardware: Simulator, tmp_path: Path) -> None:
-    """Each its own, also one that is killed; the trouble they had is told too."""
+def test_processes_of_a_command_report_if_they_have_regions(hardware: Simulator, tmp_path: Path) -> None:
+    """Each its own, even one that is killed; with their allocation failures."""
     recording = track(
         hardware,
         tmp_path / "x.jsonl",
@@ -372,10 +372,8 @@ time.sleep(2.5)
 """
 
 
-def test_a_program_that_does_not_know_of_us_is_asked_if_the_user_wants(
-    hardware: Simulator, tmp_path: Path
-) -> None:
-    """Its own start, which it has a module for, is as it would be without us."""
+def test_a_program_without_gpu_tracker_is_read_on_request(hardware: Simulator, tmp_path: Path) -> None:
+    """Its own `sitecustomize` runs as usual."""
     (tmp_path / "site").mkdir()
     (tmp_path / "site" / "sitecustomize.py").write_text("import builtins; builtins.hook_free = []")
     (tmp_path / "train.py").write_text(HOOKED)
@@ -388,14 +386,14 @@ def test_a_program_that_does_not_know_of_us_is_asked_if_the_user_wants(
 
 
 def test_a_python_that_cannot_be_hooked_runs_all_the_same(tmp_path: Path) -> None:
-    """It may listen to no variable, or be too old for us."""
+    """It may ignore the environment, or be too old."""
     done = run_hooked(tmp_path, ["-I", "-c", "print(1)"], {})
 
     assert (done.returncode, done.stdout, done.stderr) == (0, "1\n", "")
 
 
 def test_a_start_that_fails_without_us_fails_with_us(tmp_path: Path) -> None:
-    """And is not hidden."""
+    """And the error is shown."""
     (tmp_path / "sitecustomize.py").write_text("raise ImportError('of the user')")
     done = run_hooked(tmp_path, ["-c", "print(1)"], {"PYTHONPATH": str(tmp_path)})
 
@@ -406,7 +404,7 @@ def test_a_start_that_fails_without_us_fails_with_us(tmp_path: Path) -> None:
 def run_hooked(
     folder: Path, arguments: list[str], environment: dict[str, str]
 ) -> subprocess.CompletedProcess[str]:
-    """Python with those arguments, which does not know of us."""
+    """Python with those arguments, without gpu_tracker."""
     options = [
         "--frameworks",
         "--st",

@@ -34,8 +34,8 @@ from gpu_tracker.instrument.shared_file import (
 
 
 @pytest.fixture
-def place() -> Iterator[str]:
-    """A directory of our own."""
+def mailbox() -> Iterator[str]:
+    """A mailbox."""
     path = choose_mailbox(os.environ)
     assert path is not None
     lock = make_mailbox(path)
@@ -47,14 +47,14 @@ def place() -> Iterator[str]:
 
 
 def close(writer: SharedFileWriter) -> None:
-    """Give the memory back."""
+    """Unmap the file."""
     writer.slots.release()
     writer.memory.close()
 
 
-def test_regions_and_their_numbers_come_across(place: str) -> None:
-    """Paths, figures, and who is in which."""
-    writer = SharedFileWriter(place)
+def test_regions_and_their_counters_come_across(mailbox: str) -> None:
+    """Paths, figures, and which are open."""
+    writer = SharedFileWriter(mailbox)
     outer = writer.add_region(0, "epoch")
     inner = writer.add_region(outer, "forward é")
     numbers = Numbers(1, 2, 3, 4, 5.5, 6, 7, 8, -1, 10, 11, 12, 13)
@@ -71,9 +71,9 @@ def test_regions_and_their_numbers_come_across(place: str) -> None:
     close(writer)
 
 
-def test_the_largest_mark_stays(place: str) -> None:
+def test_the_largest_high_water_mark_stays(mailbox: str) -> None:
     """Whatever the process resets afterwards."""
-    writer = SharedFileWriter(place)
+    writer = SharedFileWriter(mailbox)
     reader = SharedFileReader(writer.path)
     events = [reader.read_high_water()]
     for mark in (5, 2**40, 7):
@@ -85,9 +85,9 @@ def test_the_largest_mark_stays(place: str) -> None:
     close(writer)
 
 
-def test_too_many_regions_are_refused(place: str) -> None:
-    """A name that changes with every call is no region."""
-    writer = SharedFileWriter(place)
+def test_too_many_regions_are_refused(mailbox: str) -> None:
+    """A name that changes with every call is not a region."""
+    writer = SharedFileWriter(mailbox)
     numbers = [writer.add_region(0, f"step {step}") for step in range(MOST_REGIONS + 5)]
 
     assert numbers[:3] == [1, 2, 3]
@@ -95,8 +95,8 @@ def test_too_many_regions_are_refused(place: str) -> None:
     close(writer)
 
 
-def test_a_file_of_somebody_else_is_not_a_board(tmp_path: Path) -> None:
-    """Of another size, of other content, or a link."""
+def test_a_foreign_file_is_not_a_shared_file(tmp_path: Path) -> None:
+    """Of another size, with other content, or a link."""
     for name, content in {"short": b"x", "wrong": bytes(FILE_BYTES)}.items():
         (tmp_path / name).write_bytes(content)
         with pytest.raises(ValueError):
@@ -107,11 +107,11 @@ def test_a_file_of_somebody_else_is_not_a_board(tmp_path: Path) -> None:
 
 
 @given(st.lists(st.tuples(st.integers(0, 2000), st.integers(0, 2000)), max_size=20))
-def test_damaged_boards_do_not_hang_the_reader(
+def test_damaged_files_do_not_hang_the_reader(
     tmp_path_factory: pytest.TempPathFactory, damage: list[tuple[int, int]]
 ) -> None:
-    """Parents that go in circles, numbers that are none."""
-    writer = SharedFileWriter(str(tmp_path_factory.mktemp("place")))
+    """Circular parents, invalid numbers."""
+    writer = SharedFileWriter(str(tmp_path_factory.mktemp("mailbox")))
     for parent, active in damage:
         writer.add_region(parent, "x")
         writer.slots[active % len(writer.slots)] = active
@@ -123,49 +123,49 @@ def test_damaged_boards_do_not_hang_the_reader(
     close(writer)
 
 
-def test_a_place_is_for_its_owner_alone(place: str, tmp_path: Path) -> None:
-    """And whatever is not ours in it stays."""
-    assert os.stat(place).st_mode & 0o777 == 0o700
+def test_a_mailbox_is_private(mailbox: str, tmp_path: Path) -> None:
+    """Foreign files in it are not deleted."""
+    assert os.stat(mailbox).st_mode & 0o777 == 0o700
     (tmp_path / "mine.txt").write_text("keep")
     remove_mailbox(str(tmp_path))
     assert (tmp_path / "mine.txt").exists()
 
 
-def test_a_place_tells_when_somebody_has_left_word(place: str) -> None:
+def test_a_mailbox_shows_when_something_was_written(mailbox: str) -> None:
     """From the first file on."""
-    assert not has_word(place)
-    close(SharedFileWriter(place))
-    assert has_word(place)
-    assert not has_word(f"{place}-gone")
+    assert not has_word(mailbox)
+    close(SharedFileWriter(mailbox))
+    assert has_word(mailbox)
+    assert not has_word(f"{mailbox}-gone")
 
 
-def test_a_place_that_cannot_be_made_is_none(tmp_path: Path) -> None:
-    """Regions are then not known, and nothing else suffers."""
-    assert make_mailbox(str(tmp_path / "not there" / "place")) is None
+def test_a_mailbox_that_cannot_be_created_is_none(tmp_path: Path) -> None:
+    """Regions are then unknown, and nothing else is affected."""
+    assert make_mailbox(str(tmp_path / "not there" / "mailbox")) is None
 
 
-def test_what_the_killed_leave_behind_is_thrown_away(place: str) -> None:
-    """By the next one; what is in use, somebody else's or no place at all stays."""
+def test_mailboxes_of_killed_samplers_are_removed(mailbox: str) -> None:
+    """By the next sampler; those in use, of other users or of other kinds stay."""
     abandoned = choose_mailbox(os.environ)
     assert abandoned is not None
     lock = make_mailbox(abandoned)
     assert lock is not None
     SharedFileWriter(abandoned)
-    remove_leftovers(place)
-    assert os.path.exists(abandoned)  # its sampler lives
+    remove_leftovers(mailbox)
+    assert os.path.exists(abandoned)  # its sampler still runs
     os.close(lock)
     link = f"{abandoned}-link"
     os.symlink(abandoned, link)
-    remove_leftovers(place)
+    remove_leftovers(mailbox)
 
     assert not os.path.exists(abandoned)
-    assert os.path.exists(place)
+    assert os.path.exists(mailbox)
     assert os.path.islink(link)
     os.unlink(link)
 
 
-def test_a_file_tells_whose_it_is(tmp_path: Path) -> None:
-    """And whether that process has ended, if its number means anything here."""
+def test_the_name_of_a_file_gives_its_process(tmp_path: Path) -> None:
+    """And whether that has ended, if its pid is of this namespace."""
     mine = os.path.basename(name_file(str(tmp_path), ".regions"))
     with subprocess.Popen(["true"]) as child:
         pid = child.pid
@@ -173,8 +173,8 @@ def test_a_file_tells_whose_it_is(tmp_path: Path) -> None:
 
     assert find_writer(mine) == (os.getpid(), namespace)
     assert not is_over(mine, namespace)
-    assert is_over(f"{pid}-{namespace}-ab.board", namespace)
-    assert not is_over(f"{pid}-{namespace + 1}-ab.board", namespace)
-    assert not is_over(f"1-{namespace}-ab.board", namespace)
+    assert is_over(f"{pid}-{namespace}-ab.regions", namespace)
+    assert not is_over(f"{pid}-{namespace + 1}-ab.regions", namespace)
+    assert not is_over(f"1-{namespace}-ab.regions", namespace)
     with pytest.raises(ValueError):
         find_writer("notes.board")

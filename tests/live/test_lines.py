@@ -1,4 +1,4 @@
-"""What `watch` writes into a pipe."""
+"""The output of `watch` into a pipe."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from gpu_tracker.live.lines import build_lines, build_object, head_line, render_
 from observed import MIB, observation, process, reading, vendor
 
 
-def test_a_line_per_device_under_the_names_of_its_columns() -> None:
-    """Every figure below its name, dashes for what is not known."""
+def test_a_line_per_device_under_column_names() -> None:
+    """Every figure below its name, unknown ones as dashes."""
     blind = reading(1, used_bytes=None, utilization_percent=None, lists_processes=False)
     look = vendor(reading(0), blind, processes=(process(),))
     before, now = observation(look, at=100.0), observation(look, at=102.0)
@@ -34,7 +34,7 @@ def test_a_machine_without_gpus_has_one_line() -> None:
 
 
 def test_an_object_has_everything_in_base_units() -> None:
-    """And null for what is not known."""
+    """And null for unknown values."""
     look = vendor(reading(power_watts=None), processes=(process(),))
     told = json.loads(render_object(build_object(observation(look, at=100.0), observation(look, at=102.0))))
     (device,) = told["gpus"]

@@ -19,8 +19,8 @@ def draw(*arguments: object, columns: int = 120, rows: int | None = None) -> lis
     ]
 
 
-def test_everything_has_its_place() -> None:
-    """The machine, the devices, the processes."""
+def test_the_screen_shows_machine_devices_and_processes() -> None:
+    """In this order."""
     look = vendor(reading(0), reading(1, used_bytes=0), processes=(process(),))
 
     assert draw(observation(look, at=100.0), observation(look, at=102.0)) == [
@@ -36,8 +36,8 @@ def test_everything_has_its_place() -> None:
     ]
 
 
-def test_what_is_not_known_is_a_dash() -> None:
-    """Never a zero."""
+def test_an_unknown_value_is_a_dash() -> None:
+    """Not zero."""
     blind = reading(used_bytes=None, utilization_percent=None, temperature_celsius=None, power_watts=None)
     look = vendor(blind, processes=(process(pid=9, mib=None, percent=None),), gpus=(gpu(memory_bytes=None),))
     lines = draw(None, observation(look, machine=MachineState(8, None)))
@@ -47,8 +47,8 @@ def test_what_is_not_known_is_a_dash() -> None:
     assert lines[7].split() == ["0", "9", "-", "-", "-", "-", "-", "-"]
 
 
-def test_a_machine_without_gpus_says_so_and_trouble_is_named() -> None:
-    """With the command that tells more."""
+def test_missing_gpus_and_problems_are_reported() -> None:
+    """With the command that shows more."""
     broken = VendorState("nvidia", missing=(Missing("nvml", BROKEN, "The driver\x1b[2J is broken."),))
     lines = draw(None, observation(broken))
 
@@ -58,7 +58,7 @@ def test_a_machine_without_gpus_says_so_and_trouble_is_named() -> None:
 
 @pytest.mark.parametrize("columns", [1, 7, 20, 40, 79])
 def test_nothing_is_wider_than_the_terminal(columns: int) -> None:
-    """Commands of ten kilobytes and wide letters included."""
+    """Including commands of ten kilobytes and wide characters."""
     holder = Holder(4242, "日本" * 9, ("日本語", "x" * 10_000), 1, 1.0)
     look = observation(vendor(reading(), processes=(process(),)), holders=(holder,))
 
@@ -77,7 +77,7 @@ def test_nothing_is_longer_than_the_terminal(rows: int) -> None:
 
 
 def test_hostile_commands_are_harmless() -> None:
-    """Escape sequences and newlines do not reach the terminal, nor what turns the writing around."""
+    """Escape sequences, newlines and bidirectional overrides do not reach the terminal."""
     holder = Holder(4242, "eve\x1b[31m", ("a\nb", "\x1b]0;title\x07", "\u202ereversed", "\x9b2J"), 1, 1.0)
     look = observation(vendor(reading(), processes=(process(),)), holders=(holder,))
     lines = draw(None, look)
@@ -86,8 +86,8 @@ def test_hostile_commands_are_harmless() -> None:
     assert all(line.isprintable() for line in lines)
 
 
-def test_colours_tell_how_busy_a_device_is() -> None:
-    """Idle has none; a device that jobs may not use is dim."""
+def test_colours_show_how_busy_a_device_is() -> None:
+    """Idle has none; a device that jobs cannot use is dim."""
     shades = {}
     for percent in (0.0, 10.0, 50.0, 99.0):
         look = observation(vendor(reading(utilization_percent=percent), gpus=(gpu(is_visible=percent > 0),)))

@@ -1,4 +1,4 @@
-"""nvidia-smi's names, and its way to write."""
+"""Fields by nvidia-smi's names and in its format."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ def ask(names: str, *, has_units: bool = True, **fields: Any) -> str:
     return render_csv(row(**fields), find_fields(names, GPU_FIELDS), has_units=has_units)
 
 
-def test_only_details_cost_another_question() -> None:
-    """What is read anyway needs none."""
+def test_only_details_need_another_reading() -> None:
+    """The usual figures do not."""
     assert [field.needs_details for field in find_fields("memory.used,pstate", GPU_FIELDS)] == [False, True]
 
 
 def test_headings_have_units_and_the_long_names() -> None:
-    """As nvidia-smi writes them, whatever the user wrote."""
+    """As in nvidia-smi, whichever alias the user wrote."""
     names = "index, gpu_name,memory.used,utilization.gpu,temperature,clocks.sm,power.draw"
 
     assert render_heading(find_fields(names, GPU_FIELDS)) == (
@@ -64,14 +64,14 @@ def test_cells_have_nvidia_smis_units() -> None:
     assert ask(names, has_units=False) == "0, 40960, 10240, 29696, 55, 61, 250.40, P0, 30"
 
 
-def test_what_is_not_known_is_not_available() -> None:
+def test_an_unknown_value_is_not_available() -> None:
     """With and without units."""
     assert ask("utilization.gpu,serial", utilization_percent=None) == "[N/A], [N/A]"
     assert ask("utilization.gpu", utilization_percent=None, has_units=False) == "[N/A]"
 
 
-def test_limits_are_words() -> None:
-    """None holds the clocks down, two do, or nobody knows."""
+def test_throttling_reasons_are_words() -> None:
+    """None, two, or not known."""
     assert ask("limits", limits=()) == "none"
     assert ask("limits", limits=("power", "heat")) == "power heat"
     assert ask("limits", limits=None) == "[N/A]"
@@ -97,7 +97,7 @@ def test_processes_have_fields_of_their_own() -> None:
 
 
 def test_a_cell_stays_one_cell() -> None:
-    """Commas and control characters of a command do not make another, or another line."""
+    """Commas and control characters are replaced."""
     here = row()
     assert here.process is not None
     hostile = here.process._replace(holder=Holder(4242, "eve", ("a,b", "c\nd\x1b[2J")))
@@ -116,16 +116,16 @@ def test_a_cell_stays_one_cell() -> None:
         ("", "`--help-fields` lists them."),
     ],
 )
-def test_an_unknown_field_is_refused_with_its_neighbours(name: str, hint: str) -> None:
+def test_an_unknown_field_is_refused_with_similar_ones(name: str, hint: str) -> None:
     """In one sentence."""
-    with pytest.raises(UsageError, match="is not known") as caught:
+    with pytest.raises(UsageError, match="Unknown field") as caught:
         find_fields(name, GPU_FIELDS)
 
     assert hint in str(caught.value)
 
 
 @pytest.mark.parametrize("fields", [GPU_FIELDS, PROCESS_FIELDS])
-def test_every_field_is_listed_once_and_can_be_asked(fields: tuple[Field, ...]) -> None:
+def test_every_field_is_listed_once_and_can_be_queried(fields: tuple[Field, ...]) -> None:
     """No two fields share a name."""
     names = [name for field in fields for name in (field.name, *field.aliases)]
 

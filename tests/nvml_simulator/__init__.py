@@ -88,7 +88,7 @@ class Simulator:
         driver_version: str = "550.54.15",
         generation: Generation = Generation.V3,
     ) -> None:
-        """Create a state file without devices; in a temporary place unless a path is given."""
+        """Create a state file without devices; a temporary file unless a path is given."""
         if path is None:
             handle, name = tempfile.mkstemp(prefix="nvml-simulator-")
             os.close(handle)
@@ -156,11 +156,11 @@ class Simulator:
     # -- the driver ------------------------------------------------------------------------------
 
     def set_generation(self, generation: Generation) -> None:
-        """Let calls younger than this driver generation answer FUNCTION_NOT_FOUND."""
+        """Let calls that are newer than this driver generation answer FUNCTION_NOT_FOUND."""
         names = absent_functions(generation)
-        for place in range(layout.ABSENT_LIMIT):
-            name = names[place] if place < len(names) else ""
-            self._state.absent[place].value = _text(name, layout.NAME_BYTES)
+        for index in range(layout.ABSENT_LIMIT):
+            name = names[index] if index < len(names) else ""
+            self._state.absent[index].value = _text(name, layout.NAME_BYTES)
         wide = generation is Generation.V3_WIDE_ENTRIES
         self._state.v3_entry_bytes = 32 if wide else 24
 
@@ -305,7 +305,7 @@ class Simulator:
         self._device(device).lost = True
 
     def deny(self, device: int) -> None:
-        """Let nobody open the GPU: it is counted, but its handle call answers NO_PERMISSION."""
+        """Deny access to the GPU: it is counted, but its handle call answers NO_PERMISSION."""
         self._device(device).denied = True
 
     def recover(self, device: int) -> None:
@@ -328,8 +328,8 @@ class Simulator:
     ) -> None:
         """Put a process on a device, or change what it uses there; None means memory "N/A".
 
-        It leaves the device when it dies, unless it is foreign: one of another PID namespace, which
-        cannot be looked up here.
+        It leaves the device when it ends, unless it is foreign: in another PID namespace, where it
+        cannot be looked up.
         """
         target = self._device(device)
         start_ticks = _start_ticks(pid) or 0
@@ -337,7 +337,7 @@ class Simulator:
         with self._writing():
             entry = self._find_process(device, pid, _KINDS.index(kind), start_ticks)
             if entry is None:
-                entry = self._free_process_place()
+                entry = self._free_process_entry()
                 entry.device = device
                 entry.kind = _KINDS.index(kind)
                 entry.foreign = foreign
@@ -375,7 +375,7 @@ class Simulator:
         *,
         timestamp_us: int | None = None,
     ) -> int:
-        """Record what a process did and return the timestamp.
+        """Record a process's utilization and return the timestamp.
 
         A device that has such samples no longer derives any from its running processes.
         """
@@ -416,8 +416,7 @@ class Simulator:
     ) -> None:
         """Let calls matching a function's name or shell pattern answer an error.
 
-        It begins after a number of matching calls, counted over all clients, and then happens so
-        many times.
+        It begins after `after` matching calls, counted over all clients, and happens `times` times.
         """
         self._add_rule(function, device, after, times, code=code, latency_ms=0)
 
@@ -429,7 +428,7 @@ class Simulator:
         after: int = 0,
         times: int = FOREVER,
     ) -> None:
-        """Let calls matching a function's name or shell pattern take at least so long."""
+        """Delay calls matching a function's name or shell pattern."""
         self._add_rule(function, device, after, times, code=0, latency_ms=milliseconds)
 
     def clear_rules(self) -> None:
@@ -438,7 +437,7 @@ class Simulator:
             for rule in self._state.rules:
                 rule.active = False
 
-    # -- what the clients did --------------------------------------------------------------------
+    # -- calls and clients -----------------------------------------------------------------------
 
     def calls(self) -> dict[str, int]:
         """Count the calls per function, over all clients since the last clear_calls()."""
@@ -446,7 +445,7 @@ class Simulator:
         return {entry.function.decode(): entry.calls for entry in entries}
 
     def clear_calls(self) -> None:
-        """Start counting calls anew."""
+        """Reset the counts of calls."""
         for entry in self._state.calls:
             entry.calls = 0
 
@@ -454,13 +453,13 @@ class Simulator:
         """List the pids of the processes that initialised the library, newest last."""
         count = int(self._state.client_count)
         newest = range(max(0, count - layout.CLIENT_LIMIT), count)
-        return [self._state.clients[place % layout.CLIENT_LIMIT] for place in newest]
+        return [self._state.clients[index % layout.CLIENT_LIMIT] for index in newest]
 
-    # -- places in the tables --------------------------------------------------------------------
+    # -- entries of the tables -------------------------------------------------------------------
 
     @contextlib.contextmanager
     def _writing(self) -> Iterator[None]:
-        """Keep other writers away: threads by a lock, processes by one the kernel frees at exit."""
+        """Exclude other writers: threads by a lock, processes by one that the kernel frees at exit."""
         with self._lock:
             fcntl.lockf(self._file, fcntl.LOCK_EX)
             try:
@@ -484,8 +483,8 @@ class Simulator:
                 return entry
         return None
 
-    def _free_process_place(self) -> layout.Process:
-        """Find an unused place, or one whose process is dead: jobs rarely tidy up behind them."""
+    def _free_process_entry(self) -> layout.Process:
+        """Find an unused entry, or one whose process is dead: jobs rarely clean up."""
         entry: layout.Process
         for entry in self._state.processes:
             if entry.pid == 0:
@@ -506,7 +505,7 @@ class Simulator:
         record.pid = process.pid
 
     def _accounting_record(self, process: layout.Process) -> layout.Accounting:
-        """Find the record of a process, or begin one in a free place or that of the oldest."""
+        """Find the record of a process, or begin one in a free entry or that of the oldest."""
         wanted = (process.device, process.pid, process.start_ticks)
         records: Sequence[layout.Accounting] = self._state.accounting
         for record in records:

@@ -24,7 +24,7 @@ PROCESS_SAMPLE_LIMIT = 72
 
 
 class PowerSegment(ctypes.Structure):
-    """A stretch of constant power; the energy counter is its integral."""
+    """A period of constant power; the energy counter is its integral."""
 
     _fields_ = [
         ("energy_start_mj", c_uint64),
@@ -47,7 +47,7 @@ class SampleRing(ctypes.Structure):
 
 
 class ProcessSample(ctypes.Structure):
-    """What one process did on a device in one sampling period."""
+    """A process's utilization of a device in one sampling period."""
 
     _fields_ = [
         ("timestamp_us", c_uint64),
@@ -101,7 +101,7 @@ class Device(ctypes.Structure):
 
 
 class Process(ctypes.Structure):
-    """A process in one of a device's lists; pid is written last, zero events a free place."""
+    """A process in one of a device's lists; pid is written last, zero marks a free entry."""
 
     _fields_ = [
         ("pid", c_uint32),
@@ -116,7 +116,7 @@ class Process(ctypes.Structure):
 
 
 class Accounting(ctypes.Structure):
-    """What the driver remembers of a process; pid is written last, zero events a free place."""
+    """The driver's accounting of a process; pid is written last, zero marks a free entry."""
 
     _fields_ = [
         ("start_ticks", c_uint64),

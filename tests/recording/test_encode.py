@@ -1,4 +1,4 @@
-"""Our JSON is JSON."""
+"""The encoder writes valid JSON."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _PLAIN = st.recursive(
 
 @given(_PLAIN)
 def test_the_standard_decoder_reads_what_we_write(value: object) -> None:
-    """Also quotes, control characters and lone surrogates."""
+    """Including quotes, control characters and lone surrogates."""
     assert json.loads(to_json(value)) == value
 
 
-def test_what_json_has_no_word_for_is_null() -> None:
-    """A tuple is a list, and nan is not known."""
+def test_nan_is_null() -> None:
+    """And a tuple is a list."""
     assert to_json((1, math.nan, math.inf, -math.inf)) == "[1,null,null,null]"

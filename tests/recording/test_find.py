@@ -11,8 +11,8 @@ from gpu_tracker.core.errors import RecordingError
 from gpu_tracker.recording.find import find_recordings, name_place
 
 
-def test_a_directory_is_its_recordings(tmp_path: Path) -> None:
-    """By name, and nothing else that lies there."""
+def test_a_directory_means_its_recordings(tmp_path: Path) -> None:
+    """Sorted by name, without other files."""
     for name in ("b.jsonl", "a.jsonl", "notes.txt"):
         (tmp_path / name).touch()
     (tmp_path / "c.jsonl").mkdir()
@@ -21,7 +21,7 @@ def test_a_directory_is_its_recordings(tmp_path: Path) -> None:
     assert find_recordings(str(tmp_path)) == [str(tmp_path / "a.jsonl"), str(tmp_path / "b.jsonl")]
 
 
-def test_a_pattern_is_what_it_matches_unless_a_file_is_called_so(tmp_path: Path) -> None:
+def test_a_pattern_means_its_matches_unless_a_file_has_that_name(tmp_path: Path) -> None:
     """Also directories."""
     (tmp_path / "runs1").mkdir()
     (tmp_path / "runs1" / "a.jsonl").touch()
@@ -33,8 +33,8 @@ def test_a_pattern_is_what_it_matches_unless_a_file_is_called_so(tmp_path: Path)
     assert find_recordings("plain.jsonl") == ["plain.jsonl"]
 
 
-def test_a_directory_that_cannot_be_read_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In one sentence; root may read any, so the refusal is made up."""
+def test_an_unreadable_directory_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In one sentence; root may read any, so the refusal is simulated."""
 
     def refuse(place: str) -> list[str]:
         raise PermissionError(13, os.strerror(13))
@@ -44,6 +44,6 @@ def test_a_directory_that_cannot_be_read_is_said(tmp_path: Path, monkeypatch: py
         find_recordings(str(tmp_path))
 
 
-def test_a_place_is_called_by_its_last_part() -> None:
+def test_a_path_is_named_by_its_last_part() -> None:
     """Without the suffix."""
     assert [name_place(place) for place in ("runs/a.jsonl", "runs/after/", ".")] == ["a", "after", "."]

@@ -14,9 +14,9 @@ from gpu_tracker.core.model import Event, GpuPeaks, GpuProcessPeak, Parts, Peaks
 from gpu_tracker.recording.glance import glance
 from gpu_tracker.recording.reader import load
 from gpu_tracker.recording.schema import encode_event
-from recorded import run, window, write
+from recorded import interval, run, write
 
-SAMPLES = (window(1.0, 100), window(2.0, 900), window(3.0, 900))
+SAMPLES = (interval(1.0, 100), interval(2.0, 900), interval(3.0, 900))
 
 
 @pytest.fixture
@@ -25,8 +25,8 @@ def path(tmp_path: Path) -> Path:
     return write(tmp_path / "x.jsonl", run(events=(found(gpu()),), samples=SAMPLES))
 
 
-def test_a_glance_tells_what_reading_tells(path: Path) -> None:
-    """But for the samples."""
+def test_a_glance_gives_what_reading_gives(path: Path) -> None:
+    """Except for the samples."""
     whole, seen = load(str(path)), glance(str(path))
 
     assert seen.samples == ()
@@ -35,8 +35,8 @@ def test_a_glance_tells_what_reading_tells(path: Path) -> None:
         assert tuple(getattr(seen, part)) == tuple(getattr(whole, part))
 
 
-@pytest.mark.no_cover
-def test_any_prefix_tells_the_same_as_reading(path: Path) -> None:
+@pytest.mark.uncovered
+def test_any_prefix_gives_the_same_as_reading(path: Path) -> None:
     """Cut at every byte: time, CPU time and peaks so far, or a refusal."""
     content = path.read_bytes()
     first_line = content.index(b"\n")
@@ -56,7 +56,7 @@ def test_any_prefix_tells_the_same_as_reading(path: Path) -> None:
 
 
 def test_a_long_last_line_is_read_whole(tmp_path: Path) -> None:
-    """However many processes it names."""
+    """However many processes it lists."""
     many = tuple(GpuProcessPeak("GPU-0", pid, "python" * 10, pid) for pid in range(2000))
     finished = run(totals=run().totals._replace(peaks=Peaks(ram=together(RamPeak(MB)), gpu_processes=many)))
     path = write(tmp_path / "x.jsonl", finished)
@@ -65,9 +65,11 @@ def test_a_long_last_line_is_read_whole(tmp_path: Path) -> None:
     assert glance(str(path)).totals == finished.totals
 
 
-def test_a_recording_of_samples_only_is_as_good_as_its_last(tmp_path: Path) -> None:
-    """A long one, so that neither end holds all of it."""
-    path = write(tmp_path / "x.jsonl", run(samples=tuple(window(float(n), 5) for n in range(1000)), end=None))
+def test_a_recording_of_samples_only_gives_its_last(tmp_path: Path) -> None:
+    """A long one, so that neither end has all of it."""
+    path = write(
+        tmp_path / "x.jsonl", run(samples=tuple(interval(float(n), 5) for n in range(1000)), end=None)
+    )
 
     assert glance(str(path)).totals.at_seconds == 999.0
 
@@ -86,7 +88,7 @@ def test_a_recording_of_samples_only_is_as_good_as_its_last(tmp_path: Path) -> N
     ids=lambda part: repr(part[:30]),
 )
 def test_a_damaged_end_is_no_end(path: Path, old: bytes, new: bytes) -> None:
-    """And how it ended is not guessed."""
+    """The ending is not guessed."""
     before, end = path.read_bytes().split(b'{"end"')
     assert old in end
     path.write_bytes(before + b'{"end"' + end.replace(old, new, 1))
@@ -115,8 +117,8 @@ def test_a_damaged_header_is_no_header(path: Path, old: bytes, new: bytes) -> No
 @pytest.mark.parametrize(
     "rest", [b"\n", b"\n \n\n", b'{"event":{"at":9,"kind":"note"}}\n', b"nonsense\n", b"{"]
 )
-def test_what_comes_after_the_end_does_not_hide_it(path: Path, rest: bytes) -> None:
-    """It has ended all the same."""
+def test_lines_after_the_end_do_not_hide_it(path: Path, rest: bytes) -> None:
+    """The run has ended."""
     whole = glance(str(path))
     path.write_bytes(path.read_bytes() + rest)
 
@@ -124,8 +126,8 @@ def test_what_comes_after_the_end_does_not_hide_it(path: Path, rest: bytes) -> N
     assert (glance(str(path)).end, glance(str(path)).totals) == (whole.end, whole.totals)
 
 
-def test_a_device_that_is_told_late_is_known(tmp_path: Path) -> None:
-    """Its driver was slow, or the job logged much before; what it held is told in the end line."""
+def test_a_device_that_is_found_late_is_known(tmp_path: Path) -> None:
+    """Its driver was slow, or the job logged much before."""
     peaks = totals().peaks._replace(gpus=(GpuPeaks("GPU-0", used_bytes=5, job_bytes=Parts(4, 0, 4)),))
     path = write(tmp_path / "x.jsonl", run(totals=totals(peaks=peaks)))
     _put_before_the_end(path, _many_samples(tmp_path), found(gpu()))
@@ -133,8 +135,8 @@ def test_a_device_that_is_told_late_is_known(tmp_path: Path) -> None:
     assert glance(str(path)).events == load(str(path)).events == (found(gpu()),)
 
 
-def test_that_growth_is_the_jobs_may_be_told_late_too(tmp_path: Path) -> None:
-    """As long as there is growth that is nobody's, it is looked for."""
+def test_a_late_note_on_unattributed_memory_is_found(tmp_path: Path) -> None:
+    """If a device has grown without an owner."""
     peaks = totals().peaks._replace(gpus=(GpuPeaks("GPU-0", used_bytes=5, grown_bytes=4),))
     path = write(tmp_path / "x.jsonl", run(totals=totals(peaks=peaks), events=(found(gpu()),)))
     said = Event(9.0, "unattributed", "It is not told apart.")
@@ -143,27 +145,27 @@ def test_that_growth_is_the_jobs_may_be_told_late_too(tmp_path: Path) -> None:
     assert glance(str(path)).events == (found(gpu()), said)
 
 
-def test_holes_without_end_are_not_read(path: Path) -> None:
-    """A file of 50 GB that takes no room, with or without something behind."""
+def test_a_sparse_file_is_not_read(path: Path) -> None:
+    """50 GB of holes, with or without a line after them."""
     content = path.read_bytes()
     for rest in (b"", b"\nnonsense\n", b"\n" + content.splitlines()[-1].replace(b"exited", b"\xff")):
         path.write_bytes(content[: content.index(b"\n") + 1])
         os.truncate(path, 50 * 10**9)
         with path.open("ab") as file:
             file.write(rest)
-        with pytest.raises(RecordingError, match="is damaged: it has a line of more than 8 MiB"):
+        with pytest.raises(RecordingError, match="is damaged: a line is longer than 8 MiB"):
             glance(str(path))
 
 
-def test_what_is_no_file_is_refused_at_once(tmp_path: Path) -> None:
-    """A pipe that nobody writes to would keep us for ever."""
+def test_a_pipe_is_refused_at_once(tmp_path: Path) -> None:
+    """Opening one without a writer would block."""
     os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(RecordingError, match="no file that can be read twice"):
+    with pytest.raises(RecordingError, match="it is not a regular file"):
         glance(str(tmp_path / "pipe"))
 
 
 @pytest.mark.parametrize("content", [b"", b"nonsense\n", b'{"sample":{}}\n', b"[]\n"])
-def test_what_is_no_recording_is_refused(tmp_path: Path, content: bytes) -> None:
+def test_other_files_are_refused(tmp_path: Path, content: bytes) -> None:
     """As by the reader."""
     path = tmp_path / "x.jsonl"
     path.write_bytes(content)
@@ -172,7 +174,7 @@ def test_what_is_no_recording_is_refused(tmp_path: Path, content: bytes) -> None
 
 
 def test_a_newer_version_is_refused_and_a_missing_file_too(tmp_path: Path) -> None:
-    """In the reader's words."""
+    """With the reader's message."""
     path = write(tmp_path / "x.jsonl", run(events=(Event(0.0, "note", "?"),)))
     path.write_bytes(path.read_bytes().replace(b'"version":1', b'"version":99'))
     with pytest.raises(RecordingError, match="version 99"):
@@ -185,14 +187,14 @@ def test_a_newer_version_is_refused_and_a_missing_file_too(tmp_path: Path) -> No
 def _many_samples(tmp_path: Path) -> bytes:
     """More lines than the head of a file holds."""
     many = write(
-        tmp_path / "many.jsonl", run(samples=tuple(window(n / 100, 5) for n in range(500)), end=None)
+        tmp_path / "many.jsonl", run(samples=tuple(interval(n / 100, 5) for n in range(500)), end=None)
     )
     _, samples = many.read_bytes().split(b"\n", 1)
     return samples
 
 
 def _put_before_the_end(path: Path, samples: bytes, mark: Event) -> None:
-    """The samples, then the mark, as if it had come so late."""
+    """The samples, then the event, as if it had come late."""
     *lines, end = path.read_bytes().splitlines(keepends=True)
     line = json.dumps({"event": encode_event(mark)}).encode()
     path.write_bytes(b"".join((*lines, samples, line, b"\n", end)))

@@ -1,4 +1,4 @@
-"""Recordings of every version that ever was released are read for ever, with the same summary."""
+"""Recordings of every released version stay readable, with the same summary."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ NAMES = sorted(path.name.removesuffix(".jsonl") for path in GOLDEN.glob("*.jsonl
 
 
 def test_there_are_golden_recordings() -> None:
-    """Those of version 1, at least."""
+    """At least of version 1."""
     assert NAMES[:2] == ["v1-full", "v1-plain"]
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_golden_recording_gives_the_summary_that_it_always_gave(name: str) -> None:
-    """Figure by figure. New figures may be added to the summary, none may change."""
+def test_a_golden_recording_gives_the_same_summary(name: str) -> None:
+    """New figures may be added, none may change."""
     kept = json.loads((GOLDEN / f"{name}.json").read_text())
     shown = json.loads(render(build(load(str(GOLDEN / f"{name}.jsonl"))), "json"))
 
@@ -33,7 +33,7 @@ def test_a_golden_recording_gives_the_summary_that_it_always_gave(name: str) -> 
     assert {key: shown["summary"][key] for key in kept["summary"]} == kept["summary"]
 
 
-def test_the_golden_recording_of_everything_is_whole() -> None:
+def test_the_full_golden_recording_has_everything() -> None:
     """Samples, regions, metrics, processes and frameworks."""
     recording = load(str(GOLDEN / "v1-full.jsonl"))
 
@@ -47,7 +47,7 @@ def test_the_golden_recording_of_everything_is_whole() -> None:
 
 @pytest.mark.parametrize(("name", "make"), [("v1-plain", make_plain), ("v1-full", make_full)])
 def test_the_writer_still_writes_version_1(tmp_path: Path, name: str, make: object) -> None:
-    """Whoever changes a line raises the version, and adds golden recordings of the new one."""
+    """A change of a line needs a new version, with golden recordings of its own."""
     made: Path = make(tmp_path / "x.jsonl")  # type: ignore[operator]
 
     assert made.read_text() == (GOLDEN / f"{name}.jsonl").read_text()

@@ -1,4 +1,4 @@
-"""Files that nobody meant well with: one clear error, or a line left out and said; never anything else."""
+"""Damaged and hostile files: one clear error, or a line that is left out with a note."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from recorded import Made, make_full, make_plain, plain_sample
 
 
 def look_at_everything(path: Path) -> list[str]:
-    """All that a user can see of a recording, and which lines were left out."""
+    """Everything that a user can see of a recording, and the damaged lines."""
     recording = load(str(path))
     for part in (
         recording.samples,
@@ -39,9 +39,9 @@ def look_at_everything(path: Path) -> list[str]:
     return list(recording.problems)
 
 
-@pytest.mark.no_cover
-def test_cut_at_every_byte_of_its_last_4_kilobytes_it_loads_and_says_so(tmp_path: Path) -> None:
-    """What is missing is what came after, and the report says from when."""
+@pytest.mark.uncovered
+def test_cut_at_every_byte_of_its_last_4_kilobytes_it_loads_with_a_note(tmp_path: Path) -> None:
+    """Only what came after is missing, and the report says from when on."""
     path = make_full(tmp_path / "x.jsonl")
     content = path.read_bytes()
     header_length = content.index(b"\n") + 1
@@ -52,18 +52,18 @@ def test_cut_at_every_byte_of_its_last_4_kilobytes_it_loads_and_says_so(tmp_path
         parts = [tuple(part) if isinstance(part, Sequence) else part for part in recording]
         assert not recording.problems
         if parts == seen:
-            continue  # cut somewhere else in the same line: the very values that were looked at already
+            continue  # cut elsewhere in the same line: the same values again
         seen = parts
         assert look_at_everything(path) == []
-        assert "no closing line" in build(load(str(path))).notes[-1]
+        assert "The recording was cut off at " in build(load(str(path))).notes[-1]
 
 
 @pytest.mark.parametrize(
     "word", ["NaN", "Infinity", "-Infinity", "1e999", "1" * 5000, "1" * 40, "true", '"5"', "[]", "{}", "null"]
 )
 @pytest.mark.parametrize("place", ["at", "system_ram", "readings"])
-def test_a_number_that_is_none_is_left_out_and_said(tmp_path: Path, place: str, word: str) -> None:
-    """Not a number, not finite, too large, or something else altogether."""
+def test_an_invalid_number_is_left_out_with_a_note(tmp_path: Path, place: str, word: str) -> None:
+    """Not a number, not finite, too large, or of another type."""
     path = make_plain(tmp_path / "x.jsonl")
     lines = path.read_text().splitlines(keepends=True)
     sample = json.loads(lines[2])
@@ -99,8 +99,8 @@ def test_a_number_that_is_none_is_left_out_and_said(tmp_path: Path, place: str, 
     ],
     ids=lambda line: repr(line[:24]),
 )
-def test_a_line_that_makes_no_sense_is_left_out_and_said(tmp_path: Path, line: bytes) -> None:
-    """Nested without end, binary, or of the wrong kind."""
+def test_an_invalid_line_is_left_out_with_a_note(tmp_path: Path, line: bytes) -> None:
+    """Deeply nested, binary, or of the wrong kind."""
     path = make_plain(tmp_path / "x.jsonl")
     lines = path.read_bytes().splitlines(keepends=True)
     lines.insert(2, line + b"\n")
@@ -132,12 +132,12 @@ def test_a_line_of_100_megabytes_costs_no_memory(tmp_path: Path) -> None:
         file.truncate(len(content) + 50 * 10**6)
     assert look_at_everything(path) == []
     path.write_bytes(b"{" * 9 * 2**20)
-    with pytest.raises(RecordingError, match="is not a recording"):
+    with pytest.raises(RecordingError, match="is not a gpu-tracker recording"):
         load(str(path))
 
 
 def test_a_line_that_is_too_long_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Those after it keep their numbers and their places."""
+    """Later lines keep their numbers and offsets."""
     path = make_plain(tmp_path / "x.jsonl")
     monkeypatch.setattr(lines, "LONGEST_LINE_BYTES", 1000)
     content = path.read_bytes().splitlines(keepends=True)
@@ -149,13 +149,13 @@ def test_a_line_that_is_too_long_is_one_line(tmp_path: Path, monkeypatch: pytest
 
 
 def test_a_thousand_damaged_lines_are_a_few_sentences(tmp_path: Path) -> None:
-    """Nobody reads a thousand."""
+    """And a count of the rest."""
     path = make_plain(tmp_path / "x.jsonl")
     path.write_bytes(path.read_bytes() + b"nonsense\n" * 1000)
     problems = load(str(path)).problems
 
     assert len(problems) == 11
-    assert problems[-1] == "The same is true of 990 more lines of it."
+    assert problems[-1] == "990 more lines are damaged too."
 
 
 def test_many_shapes_do_not_fill_the_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -182,7 +182,7 @@ def test_many_shapes_do_not_fill_the_memory(tmp_path: Path, monkeypatch: pytest.
     ],
     ids=str,
 )
-def test_a_header_that_is_none_is_refused(tmp_path: Path, changes: dict[str, object]) -> None:
+def test_an_invalid_header_is_refused(tmp_path: Path, changes: dict[str, object]) -> None:
     """Whatever is wrong with it."""
     path = tmp_path / "x.jsonl"
     path.write_text(json.dumps({"header": {**encode_header(header()), **changes}}) + "\n")
@@ -190,8 +190,8 @@ def test_a_header_that_is_none_is_refused(tmp_path: Path, changes: dict[str, obj
         load(str(path))
 
 
-def test_names_may_hold_anything_and_lead_nowhere(tmp_path: Path) -> None:
-    """Control characters reach no terminal, and a path in a name is no path."""
+def test_names_may_contain_anything(tmp_path: Path) -> None:
+    """Control characters do not reach the terminal, and a path in a name is not followed."""
     path = tmp_path / "x.jsonl"
     evil = header(host="../../../etc/passwd", command=("\x1b[31mrm\r\n", "-rf", "\ud800"))
     with Made(path, evil) as writer:
@@ -202,13 +202,13 @@ def test_names_may_hold_anything_and_lead_nowhere(tmp_path: Path) -> None:
     assert "\x1b" not in str(build(recording))
 
 
-def test_what_is_no_file_is_refused_at_once(tmp_path: Path) -> None:
-    """A directory, a pipe that nobody writes to, a device, a name that cannot be."""
+def test_anything_but_a_regular_file_is_refused_at_once(tmp_path: Path) -> None:
+    """A directory, a pipe without a writer, a device, an impossible name."""
     os.mkfifo(tmp_path / "pipe")
     for place, reason in (
         (tmp_path, "it is a directory"),
-        (tmp_path / "pipe", "no file that can be read twice"),
-        ("/dev/zero", "no file that can be read twice"),
+        (tmp_path / "pipe", "it is not a regular file"),
+        ("/dev/zero", "it is not a regular file"),
         ("a\0b", "null"),
         ("x" * 5000, "name too long"),
     ):
@@ -216,8 +216,8 @@ def test_what_is_no_file_is_refused_at_once(tmp_path: Path) -> None:
             load(str(place))
 
 
-def test_a_file_that_cannot_be_read_to_its_end_is_refused(tmp_path: Path) -> None:
-    """A memory map of a process is such a file: reading it fails in the middle."""
+def test_a_read_error_is_refused(tmp_path: Path) -> None:
+    """Such as reading the memory of a process."""
     with pytest.raises(RecordingError, match="Cannot read"):
         load("/proc/self/mem")
 
@@ -240,22 +240,22 @@ def test_bytes_changed_anywhere_raise_nothing_but_our_own_error(tmp_path: Path, 
         pass
 
 
-def test_a_file_of_nothing_but_damage_does_not_fill_the_memory(
+def test_a_completely_damaged_file_does_not_fill_the_memory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What is kept is bounded, what is counted is not; looking twice counts once."""
+    """What is kept is bounded, what is counted is not; reading a line twice counts once."""
     monkeypatch.setattr(damage, "_MOST_KEPT", 20)
     path = make_plain(tmp_path / "x.jsonl")
     path.write_bytes(path.read_bytes() + b"nonsense\n" * 1000)
     recording = load(str(path))
     noted = recording.problems
     assert isinstance(noted, damage.Damage)
-    noted.note(1)  # somebody looks at an early line once more
+    noted.note(1)  # an early line is read again
 
-    assert recording.problems[-1] == "The same is true of 990 more lines of it."
+    assert recording.problems[-1] == "990 more lines are damaged too."
 
 
-def test_a_region_without_a_name_is_none(tmp_path: Path) -> None:
+def test_a_region_without_a_name_is_refused(tmp_path: Path) -> None:
     """It would be taken for the whole run."""
     path = make_plain(tmp_path / "x.jsonl")
     path.write_bytes(path.read_bytes() + b'{"region":{"pid":1,"path":[],"calls":1}}\n')
@@ -264,9 +264,9 @@ def test_a_region_without_a_name_is_none(tmp_path: Path) -> None:
     assert (len(recording.regions), len(recording.problems)) == (0, 1)
 
 
-def test_a_header_alone_that_is_damaged_is_told(tmp_path: Path) -> None:
+def test_a_damaged_header_alone_is_an_error(tmp_path: Path) -> None:
     """It is not empty."""
     path = tmp_path / "x.jsonl"
     path.write_bytes(b'{"header":{"version":1,\n')
-    with pytest.raises(RecordingError, match="has no whole header"):
+    with pytest.raises(RecordingError, match="has no complete header"):
         load(str(path))

@@ -1,4 +1,4 @@
-"""What is decoded when somebody looks at it is the same as what was written."""
+"""What is decoded on access is what was written."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from recorded import METRICS, PROCESSES, REGIONS, Made, gpu_sample, make_full, m
 
 
 def test_samples_are_a_sequence(tmp_path: Path) -> None:
-    """Walked through, picked by number and sliced, each with the peaks of its time."""
+    """Iterated, indexed and sliced, each with the peaks so far."""
     samples = load(str(make_plain(tmp_path / "x.jsonl"))).samples
     written = tuple(plain_sample(at, 100 * int(at)) for at in (1.0, 2.0, 3.0))
 
@@ -23,8 +23,8 @@ def test_samples_are_a_sequence(tmp_path: Path) -> None:
         samples[3]
 
 
-def test_samples_of_devices_have_their_names(tmp_path: Path) -> None:
-    """Also those that come before any device was met."""
+def test_samples_of_devices_have_their_uuids(tmp_path: Path) -> None:
+    """Even before any device was seen."""
     samples = load(str(make_full(tmp_path / "x.jsonl"))).samples
 
     assert samples[1].gpus == gpu_sample(1.0).gpus
@@ -33,7 +33,7 @@ def test_samples_of_devices_have_their_names(tmp_path: Path) -> None:
 
 
 def test_of_regions_and_processes_the_last_line_counts(tmp_path: Path) -> None:
-    """They come in the order in which they first appeared."""
+    """In the order of their first lines."""
     recording = load(str(make_full(tmp_path / "x.jsonl")))
 
     assert tuple(recording.regions) == REGIONS
@@ -44,7 +44,7 @@ def test_of_regions_and_processes_the_last_line_counts(tmp_path: Path) -> None:
 
 
 def test_metrics_are_a_sequence_over_lines_of_many_rows(tmp_path: Path) -> None:
-    """Walked through, picked by number and sliced in both directions."""
+    """Iterated, indexed and sliced in both directions."""
     metrics = load(str(make_full(tmp_path / "x.jsonl"))).metrics
 
     assert tuple(metrics) == METRICS
@@ -61,8 +61,8 @@ def test_without_metrics_there_are_none(tmp_path: Path) -> None:
     assert len(load(str(make_plain(tmp_path / "x.jsonl"))).metrics) == 0
 
 
-def test_a_number_that_is_out_of_this_world_is_found_when_it_is_read(tmp_path: Path) -> None:
-    """The line has the right shape; it is left out and said, and picked alone it is an error."""
+def test_a_number_out_of_range_is_found_on_access(tmp_path: Path) -> None:
+    """The line has the right shape; it is left out with a note, and by index it is an error."""
     path = make_plain(tmp_path / "x.jsonl")
     lines = path.read_bytes().splitlines(keepends=True)
     again = lines[3].replace(b'"at":3.0', b'"at":4.0')
@@ -78,8 +78,8 @@ def test_a_number_that_is_out_of_this_world_is_found_when_it_is_read(tmp_path: P
         recording.samples[3]
 
 
-def test_totals_of_what_was_cut_off_skip_a_last_line_that_is_damaged(tmp_path: Path) -> None:
-    """So does a peak that cannot be."""
+def test_totals_of_a_cut_recording_skip_a_damaged_last_line(tmp_path: Path) -> None:
+    """And an impossible peak."""
     path = make_plain(tmp_path / "x.jsonl")
     lines = path.read_bytes().splitlines(keepends=True)[:4]
     lines[2] = lines[2].replace(b"200000000", b"9" * 30)
@@ -92,7 +92,7 @@ def test_totals_of_what_was_cut_off_skip_a_last_line_that_is_damaged(tmp_path: P
     assert len(recording.problems) == 1
 
 
-def test_damaged_metrics_regions_and_processes_are_said(tmp_path: Path) -> None:
+def test_damaged_metrics_regions_and_processes_are_noted(tmp_path: Path) -> None:
     """The others are still there."""
     path = make_full(tmp_path / "x.jsonl")
     text = path.read_text()
@@ -106,8 +106,8 @@ def test_damaged_metrics_regions_and_processes_are_said(tmp_path: Path) -> None:
     assert len(recording.problems) == 3
 
 
-def test_metrics_may_be_written_with_blanks(tmp_path: Path) -> None:
-    """JSON is JSON."""
+def test_metrics_may_be_written_with_spaces(tmp_path: Path) -> None:
+    """As any JSON."""
     path = make_full(tmp_path / "x.jsonl")
     path.write_text(
         path.read_text().replace('{"metrics":{', '{ "metrics": {').replace('{"sample":{', '{ "sample": {')
@@ -118,8 +118,8 @@ def test_metrics_may_be_written_with_blanks(tmp_path: Path) -> None:
     assert len(tuple(recording.samples)) == 3
 
 
-def test_a_file_that_was_replaced_is_not_mistaken_for_the_one_that_was_loaded(tmp_path: Path) -> None:
-    """Nor is one that has gone."""
+def test_a_replaced_file_is_not_mistaken_for_the_loaded_one(tmp_path: Path) -> None:
+    """And a removed one is an error."""
     path = make_plain(tmp_path / "x.jsonl")
     samples = load(str(path)).samples
     path.rename(tmp_path / "y.jsonl")
@@ -130,8 +130,8 @@ def test_a_file_that_was_replaced_is_not_mistaken_for_the_one_that_was_loaded(tm
         samples[0]
 
 
-def test_a_recording_that_is_still_written_is_read_as_far_as_it_goes(tmp_path: Path) -> None:
-    """What comes later is seen by whoever loads it later."""
+def test_a_growing_recording_is_read_as_far_as_it_goes(tmp_path: Path) -> None:
+    """Later lines need another load."""
     with Made(tmp_path / "x.jsonl") as writer:
         writer.write_sample(plain_sample(1.0))
         before = load(str(tmp_path / "x.jsonl"))

@@ -1,4 +1,4 @@
-"""What a recording is called after."""
+"""Names of recordings."""
 
 from __future__ import annotations
 
@@ -137,19 +137,19 @@ COMMANDS = {
 @pytest.mark.parametrize(
     ("command", "name"), [(command, name) for name, commands in COMMANDS.items() for command in commands]
 )
-def test_a_recording_is_called_after_what_the_command_is_about(command: str, name: str) -> None:
-    """The script or the program, not what it is started with."""
+def test_a_recording_is_named_after_what_the_command_runs(command: str, name: str) -> None:
+    """The script or the program, not its launcher."""
     assert name_command(shlex.split(command)) == name
 
 
-def test_a_name_tells_when_what_and_which() -> None:
+def test_a_name_has_time_program_and_pid() -> None:
     """Without a command it is a job."""
     assert name_recording(("python", "a.py"), 42, "20260131-235959") == "20260131-235959-a-42.jsonl"
     assert name_recording((), 42, "20260131-235959") == "20260131-235959-job-42.jsonl"
 
 
 def test_a_new_file_is_named_by_the_local_time(tmp_path: Path) -> None:
-    """Inside the directory that was asked for."""
+    """In the given directory."""
     path = Path(create(str(tmp_path / "runs"), ("python", "-u", "train.py"), 42))
 
     assert path.parent == tmp_path / "runs"
@@ -160,7 +160,7 @@ def test_a_new_file_is_named_by_the_local_time(tmp_path: Path) -> None:
 @example(["\udcff"])
 @example(["python", "a\0b\n.py"])
 def test_any_command_gives_a_safe_name(words: list[str]) -> None:
-    """One part of a path, not hidden, no option, short enough for any file system."""
+    """One part of a path, without a leading dot or dash, short enough for any file system."""
     name = name_command([word for row in words for word in row.split(" ")])
 
     assert re.fullmatch(r"(?![.-])[\w.-]{1,40}", name)

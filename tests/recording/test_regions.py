@@ -11,7 +11,7 @@ from recorded import part, run, write
 
 
 def test_the_last_line_about_a_region_or_a_process_counts(tmp_path: Path) -> None:
-    """Metrics are kept in the order in which they were written."""
+    """Metrics stay in the order of writing."""
     first, last = part(1, 1.0), part(1, 1.0, 2.0)
     young = ProcessTotals(7, 1, "python", 0.0, 1.0, 0.5, 5)
     old = young._replace(last_seconds=9.0)
@@ -30,8 +30,8 @@ def test_the_last_line_about_a_region_or_a_process_counts(tmp_path: Path) -> Non
     assert tuple(kept.processes) == (old,)
 
 
-def test_regions_of_strange_names_are_kept_apart(tmp_path: Path) -> None:
-    """Also where a name looks like a piece of the line around it."""
+def test_regions_with_strange_names_stay_separate(tmp_path: Path) -> None:
+    """Even if a name looks like part of the line around it."""
     paths = (('x],"calls":1',), ("x],",), ("x],", "y"), ("x]", ","), ("\\",), ("é\n",))
     regions = tuple(part(1, 1.0)._replace(path=path) for path in paths)
     file = write(tmp_path / "x.jsonl", run(regions=regions + regions))
@@ -39,8 +39,8 @@ def test_regions_of_strange_names_are_kept_apart(tmp_path: Path) -> None:
     assert tuple(load(str(file)).regions) == regions
 
 
-def test_lines_that_somebody_has_written_anew_are_read_too(tmp_path: Path) -> None:
-    """With blanks, and in another order."""
+def test_rewritten_lines_are_read_too(tmp_path: Path) -> None:
+    """With spaces, and in another order."""
     file = write(tmp_path / "x.jsonl", run(regions=(part(1, 1.0), part(1, 1.0, 2.0))))
     anew = [json.dumps(json.loads(line), sort_keys=True) for line in file.read_text().splitlines()]
     file.write_text("\n".join(anew) + "\n")

@@ -1,4 +1,4 @@
-"""Lines and values are the same thing, both ways."""
+"""Values survive encoding and decoding."""
 
 from __future__ import annotations
 
@@ -55,11 +55,11 @@ SAMPLE = sample(
 
 
 def through_json(data: object) -> object:
-    """What a file makes of it."""
+    """The same through JSON text."""
     return json.loads(json.dumps(data))
 
 
-def test_a_header_comes_back() -> None:
+def test_a_header_round_trips() -> None:
     """With and without named GPUs, a name and labels."""
     known = Identity(name="a", labels=(("k", "v"), ("", "")), boot_id="b", job="7", rank=0, world_size=4)
     for value in (header(), header(gpu_uuids=("a", "b"), command=("x",), identity=known)):
@@ -67,7 +67,7 @@ def test_a_header_comes_back() -> None:
         assert back == value
 
 
-def test_a_sample_comes_back_given_the_peaks_before_it() -> None:
+def test_a_sample_round_trips_given_the_peaks_before_it() -> None:
     """Only the peaks that have grown are on the line."""
     before = PEAKS._replace(ram=alone(RamPeak(1, 1, 0)))
     line = schema.encode_sample(SAMPLE, before)
@@ -91,26 +91,26 @@ def test_a_quiet_sample_is_short() -> None:
     assert schema.decode_sample(line, PEAKS) == sample._replace(at_seconds=2592000.12)
 
 
-def test_events_come_back() -> None:
+def test_events_round_trip() -> None:
     """A device and a note."""
     for event in (found(gpu()), found(gpu(1, None)), Event(3.0, "note", "Something happened.")):
         assert schema.decode_event(through_json(schema.encode_event(event))) == event  # type: ignore[arg-type]
 
 
-def test_the_end_comes_back() -> None:
-    """The closing line holds everything."""
+def test_the_end_round_trips() -> None:
+    """With all totals."""
     end = End("exited", 3, totals(peaks=PEAKS, gpu_counters=(COUNTERS,)), 0.02, 9 * MB)
 
     assert schema.decode_end(through_json(schema.encode_end(end))) == end  # type: ignore[arg-type]
 
 
-def test_empty_totals_come_back() -> None:
-    """Before the first look."""
+def test_empty_totals_round_trip() -> None:
+    """Before the first sample."""
     assert schema.decode_totals(schema.encode_totals(Totals())) == Totals()
 
 
 def test_the_format_of_version_1_does_not_change_unnoticed() -> None:
-    """Whoever changes a line must raise VERSION, keep reading the old one, and change this test."""
+    """A change of a line must raise VERSION, keep the old one readable, and change this test."""
     assert schema.VERSION == 1
     assert schema.encode_sample(SAMPLE, Peaks()) == {
         "at": 12.5,
@@ -150,8 +150,8 @@ def test_the_format_of_version_1_does_not_change_unnoticed() -> None:
     }
 
 
-def test_regions_metrics_and_processes_come_back() -> None:
-    """What is not known is left out; a loss that is not a number is kept."""
+def test_regions_metrics_and_processes_round_trip() -> None:
+    """Unknown values are left out; a nan is kept."""
     region = RegionTotals(
         pid=7,
         path=("epoch", "step"),

@@ -1,4 +1,4 @@
-"""What looks like a password is not written down."""
+"""What looks like a password is masked."""
 
 from __future__ import annotations
 
@@ -20,5 +20,5 @@ from gpu_tracker.recording.secrets import mask_secrets
     ],
 )
 def test_secrets_are_masked_and_nothing_else(command: str, masked: str) -> None:
-    """Values of telling options and variables, and passwords in addresses."""
+    """Values of options and variables with secret names, and passwords in URLs."""
     assert mask_secrets(command.split()) == tuple(masked.split())

@@ -69,8 +69,8 @@ def test_the_columns_are_those_of_the_existing_tool() -> None:
     assert [name for name, _ in STATIC_COLUMNS][3:5] == ["ram_system_capacity", "gpu_ram_system_capacity"]
 
 
-def test_what_does_not_change_is_in_the_units_asked_for() -> None:
-    """Devices that were named are those expected, else those that the job may use."""
+def test_the_static_row_is_in_the_chosen_units() -> None:
+    """The expected devices are those named, else those the job may use."""
     row = make_static_row(header(), GPUS, UNITS)
     named = make_static_row(header(gpu_uuids=("GPU-1",)), GPUS, UNITS)
 
@@ -78,8 +78,8 @@ def test_what_does_not_change_is_in_the_units_asked_for() -> None:
     assert named[-1] == 1
 
 
-def test_cpu_is_the_mean_over_the_window() -> None:
-    """In percent of one core and of the cores; of an instant there is none."""
+def test_cpu_is_the_mean_over_the_interval() -> None:
+    """In percent of one core and of all cores; not known without any time."""
     first, second, third = rows_of(
         plain_sample(0.0), plain_sample(2.0), plain_sample(4.0)._replace(cpu_seconds=add_parts(2.0, 0.0))
     )
@@ -90,7 +90,7 @@ def test_cpu_is_the_mean_over_the_window() -> None:
     assert third["cpu_combined_sum_utilization_percent"] == 0.0
 
 
-def test_what_a_sample_does_not_tell_apart_is_empty() -> None:
+def test_figures_that_a_sample_does_not_split_are_empty() -> None:
     """Threads and GPU memory of main and descendants, where there is more than one process."""
     busy = gpu_sample(1.0)._replace(gpus=(GpuSample("GPU-1", 3000 * MB, 2000 * MB, 50.0),))
     (many,) = rows_of(busy)
@@ -110,8 +110,8 @@ def test_what_a_sample_does_not_tell_apart_is_empty() -> None:
     assert (many["gpu_sum_utilization_percent"], many["gpu_hardware_utilization_percent"]) == (50.0, 25.0)
 
 
-def test_the_time_is_that_of_the_epoch_if_the_header_tells_it() -> None:
-    """Else it counts from the start."""
+def test_times_are_since_the_epoch_if_the_header_has_a_start_time() -> None:
+    """Else since the start."""
     (row,) = rows_of(plain_sample(1.5), started_at="1970-01-01T00:01:00+0000")
     (other,) = rows_of(plain_sample(1.5), started_at="yesterday")
 
@@ -119,8 +119,8 @@ def test_the_time_is_that_of_the_epoch_if_the_header_tells_it() -> None:
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".sqlite"])
-def test_rows_are_there_as_they_come(tmp_path: Path, suffix: str) -> None:
-    """The first ones are held back until the devices are known; then a kill at any moment costs none."""
+def test_rows_are_written_as_they_come(tmp_path: Path, suffix: str) -> None:
+    """The first are held back until the devices are known; then a kill loses none."""
     path = check_tracking_path(str(tmp_path / f"x{suffix}"))
     create_tracking_file(path)
     file = TrackingFile(path, header(), UNITS)
@@ -138,7 +138,7 @@ def test_rows_are_there_as_they_come(tmp_path: Path, suffix: str) -> None:
 
 
 def read(path: str) -> tuple[list[Any], list[Any]]:
-    """The static values and the rows, as any program reads them."""
+    """The static values and the rows, as other programs read them."""
     if path.endswith(".csv"):
         with open(path, newline="") as file:
             _, static, _, *rows = [*csv.reader(file)] or [None, [], None]
@@ -155,7 +155,7 @@ def read(path: str) -> tuple[list[Any], list[Any]]:
 
 
 def test_a_short_job_is_written_at_its_end(tmp_path: Path) -> None:
-    """All that was held back."""
+    """With all rows held back."""
     path = str(tmp_path / "x.csv")
     create_tracking_file(path)
     file = TrackingFile(path, header(), UNITS)
@@ -165,8 +165,8 @@ def test_a_short_job_is_written_at_its_end(tmp_path: Path) -> None:
     assert len(read(path)[1]) == 1
 
 
-def test_what_no_driver_has_told_is_empty() -> None:
-    """Nothing is as good as 0 only where there is no device."""
+def test_unreported_figures_are_empty() -> None:
+    """They are 0 only without devices."""
     names = [name for name, _ in STATIC_COLUMNS]
     unknown = dict(zip(names, make_static_row(header(), None, UNITS), strict=True))
     none = dict(zip(names, make_static_row(header(), (), UNITS), strict=True))
@@ -186,7 +186,7 @@ def test_what_no_driver_has_told_is_empty() -> None:
 
 
 def test_a_driver_that_never_answers_leaves_its_columns_empty(tmp_path: Path) -> None:
-    """The others are not held back for ever, and once it does answer the rows have what it tells."""
+    """Rows are not held back forever; once it answers they have its figures."""
     path = str(tmp_path / "x.csv")
     create_tracking_file(path)
     file = TrackingFile(path, header(), UNITS)
@@ -204,8 +204,8 @@ def test_a_driver_that_never_answers_leaves_its_columns_empty(tmp_path: Path) ->
     assert float(rows[2][used]) > 0
 
 
-def test_a_reader_keeps_nobody_waiting_and_costs_no_row(tmp_path: Path) -> None:
-    """Rows that a locked database does not take are written when it is free."""
+def test_a_reader_delays_nothing_and_loses_no_row(tmp_path: Path) -> None:
+    """Rows that a locked database refuses are written later."""
     path = str(tmp_path / "x.sqlite")
     create_tracking_file(path)
     file = TrackingFile(path, header(), UNITS)
@@ -226,8 +226,8 @@ def test_a_reader_keeps_nobody_waiting_and_costs_no_row(tmp_path: Path) -> None:
     assert written == len(read(path)[1]) == 5
 
 
-def test_a_reader_that_never_goes_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What waits is bounded: every other row is left out, and in the end the rest is lost."""
+def test_a_permanent_lock_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Waiting rows are bounded: every other one is dropped, and at the end the rest is lost."""
     monkeypatch.setattr(tracking_file, "_MOST_HELD", 8)
     path = str(tmp_path / "x.sqlite")
     create_tracking_file(path)
@@ -252,7 +252,7 @@ def test_a_reader_that_never_goes_is_said(tmp_path: Path, monkeypatch: pytest.Mo
 
 @contextmanager
 def room_for(size_bytes: int) -> Iterator[None]:
-    """No file may grow beyond it, as on a full disk."""
+    """Limit the size of files, as on a full disk."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size_bytes, hard))
     try:
@@ -262,7 +262,7 @@ def room_for(size_bytes: int) -> Iterator[None]:
 
 
 def test_a_full_disk_tears_no_row(tmp_path: Path) -> None:
-    """There are whole rows only, and all of them when there is room again."""
+    """Only whole rows, and all of them once there is space again."""
     path = str(tmp_path / "x.csv")
     create_tracking_file(path)
     file = TrackingFile(path, header(), UNITS)
@@ -281,7 +281,7 @@ def test_a_full_disk_tears_no_row(tmp_path: Path) -> None:
     assert [len(row) for row in rows] == [len(DATA_COLUMNS)] * 4
 
 
-def test_a_database_that_cannot_be_written_is_an_error_of_the_system(tmp_path: Path) -> None:
+def test_a_database_that_cannot_be_written_raises_oserror(tmp_path: Path) -> None:
     """The sampler notes it and goes on."""
     path = tmp_path / "x.sqlite"
     path.write_text("this is no database" * 100)
@@ -289,12 +289,12 @@ def test_a_database_that_cannot_be_written_is_an_error_of_the_system(tmp_path: P
         TrackingFile(str(path), header(), UNITS)
 
 
-def test_names_and_places_are_checked_beforehand(tmp_path: Path) -> None:
-    """A format, and nothing that would be lost."""
+def test_paths_are_checked_beforehand(tmp_path: Path) -> None:
+    """A known suffix, and no existing file."""
     with pytest.raises(UsageError, match=r'Valid file extensions are "\.csv" and "\.sqlite"'):
         check_tracking_path("x.txt")
     create_tracking_file(str(tmp_path / "x.csv"))
-    with pytest.raises(UsageError, match="exists already"):
+    with pytest.raises(UsageError, match="already exists"):
         check_tracking_path(str(tmp_path / "x.csv"))
     with pytest.raises(UsageError, match="No such file"):
         tracking_file.create_tracking_file(str(tmp_path / "none" / "x.csv"))

@@ -1,4 +1,4 @@
-"""A value holds what its class says."""
+"""Values match their annotations."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from gpu_tracker.recording.validate import check, check_metrics
         RamPeak(2**63 - 1),
     ],
 )
-def test_what_fits_is_accepted(value: Any) -> None:
+def test_valid_values_are_accepted(value: Any) -> None:
     """Whole numbers are numbers too."""
     check(value)
 
@@ -40,8 +40,8 @@ def test_what_fits_is_accepted(value: Any) -> None:
         RamPeak(True),
     ],
 )
-def test_what_does_not_fit_is_refused(value: Any) -> None:
-    """Of another type, not finite, or out of this world."""
+def test_invalid_values_are_refused(value: Any) -> None:
+    """Of another type, not finite, or out of range."""
     with pytest.raises(ValueError):
         check(value)
 
@@ -54,8 +54,8 @@ GOOD: dict[str, Any] = {
 }
 
 
-def test_columns_that_fit_are_accepted() -> None:
-    """A loss that has become nan is news, and may be as large as it likes before."""
+def test_valid_columns_are_accepted() -> None:
+    """Metrics may be nan, or of any size."""
     check_metrics(GOOD)
     check_metrics({"at": [], "pid": [], "step": [], "values": {}})
 
@@ -74,7 +74,7 @@ def test_columns_that_fit_are_accepted() -> None:
         {"values": {"loss": [1.0, [2.0]]}},
     ],
 )
-def test_columns_that_do_not_fit_are_refused(wrong: dict[str, Any]) -> None:
+def test_invalid_columns_are_refused(wrong: dict[str, Any]) -> None:
     """One value is enough."""
     with pytest.raises(ValueError):
         check_metrics({**GOOD, **wrong})

@@ -16,13 +16,13 @@ from gpu_tracker.recording.writer import Writer, create
 
 
 def peaking(at: float, peak: int) -> Sample:
-    """A window that ended with that peak."""
+    """An interval that ended with that peak."""
     return sample(at, peaks=Peaks(ram=alone(RamPeak(peak * MB, peak * MB, 0))))
 
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    """A whole recording: header, three samples, a mark, an end."""
+    """A complete recording: header, three samples, an event, an end."""
     file = Path(create(str(tmp_path / "runs" / "x.jsonl"), ("job",), 1))
     fd = os.open(file, os.O_APPEND | os.O_WRONLY)
     writer = Writer(fd)
@@ -50,12 +50,12 @@ def test_what_was_written_is_read(path: Path) -> None:
 
 
 def test_only_its_owner_may_read_it(path: Path) -> None:
-    """A command line may hold what is nobody's business."""
+    """A command line may contain private data."""
     assert path.stat().st_mode & 0o777 == 0o600
 
 
 def test_any_prefix_is_a_full_report(path: Path) -> None:
-    """Cut at every byte: what is missing is only what came after."""
+    """Cut at every byte: only what came after is missing."""
     content = path.read_bytes()
     first_line = content.index(b"\n")
     for length in reversed(range(len(content))):
@@ -73,7 +73,7 @@ def test_any_prefix_is_a_full_report(path: Path) -> None:
             assert recording.totals.peaks == last.peaks
 
 
-def test_a_damaged_line_in_the_middle_is_said_and_left_out(path: Path) -> None:
+def test_a_damaged_line_is_left_out_with_a_note(path: Path) -> None:
     """Everything else is still there."""
     assert load_whole(str(path)).end is not None
     lines = path.read_bytes().splitlines(keepends=True)
@@ -92,36 +92,34 @@ def test_a_damaged_line_in_the_middle_is_said_and_left_out(path: Path) -> None:
     ("content", "sentence"),
     [
         (b"", "is empty"),
-        (b"hello\n", "is not a recording"),
-        (b'{"sample":{}}\n', "is not a recording"),
-        (b"[1]\n", "is not a recording"),
+        (b"hello\n", "is not a gpu-tracker recording"),
+        (b'{"sample":{}}\n', "is not a gpu-tracker recording"),
+        (b"[1]\n", "is not a gpu-tracker recording"),
         (b'{"header":{"version":99}}\n', "version 99"),
     ],
 )
-def test_what_is_no_recording_is_refused_with_a_sentence(
-    tmp_path: Path, content: bytes, sentence: str
-) -> None:
-    """Also one from the future."""
+def test_other_files_are_refused_with_a_sentence(tmp_path: Path, content: bytes, sentence: str) -> None:
+    """And recordings of a newer version."""
     file = tmp_path / "x.jsonl"
     file.write_bytes(content)
     with pytest.raises(RecordingError, match=sentence):
         load(str(file))
 
 
-def test_a_file_that_is_not_there_is_refused_with_a_sentence(tmp_path: Path) -> None:
+def test_a_missing_file_is_refused_with_a_sentence(tmp_path: Path) -> None:
     """With the system's own reason."""
     with pytest.raises(RecordingError, match="No such file or directory"):
         load(str(tmp_path / "none.jsonl"))
 
 
-def test_a_descriptor_that_is_closed_is_refused_with_a_sentence() -> None:
-    """The program has closed it under our hands."""
+def test_a_closed_descriptor_is_refused_with_a_sentence() -> None:
+    """The program may have closed it."""
     with pytest.raises(RecordingError, match="Bad file descriptor"):
         load_descriptor(-1)
 
 
-def test_a_header_that_was_torn_by_a_full_disk_is_followed_by_a_whole_one(path: Path) -> None:
-    """Written again as soon as there was room."""
+def test_a_torn_header_is_followed_by_a_complete_one(path: Path) -> None:
+    """After a full disk."""
     content = path.read_bytes()
     path.write_bytes(content[:50] + b"\n" + content)
 
@@ -129,15 +127,15 @@ def test_a_header_that_was_torn_by_a_full_disk_is_followed_by_a_whole_one(path: 
 
 
 def test_a_recording_never_overwrites_another(path: Path) -> None:
-    """Nor is one begun where nothing can be written."""
-    with pytest.raises(UsageError, match="exists already"):
+    """And needs a writable directory."""
+    with pytest.raises(UsageError, match="already exists"):
         create(str(path), ("job",), 1)
     with pytest.raises(UsageError, match="Not a directory"):
         create(str(path / "below"), ("job",), 1)
 
 
-def test_a_line_that_does_not_fit_is_the_callers_to_keep(tmp_path: Path) -> None:
-    """After a full disk the next line starts afresh, with the peaks that were not written."""
+def test_the_caller_keeps_a_line_that_does_not_fit(tmp_path: Path) -> None:
+    """After a full disk the next line is whole, with the peaks that were not written."""
     reading, writing = os.pipe()
     os.set_blocking(writing, False)
     while True:
@@ -164,7 +162,7 @@ def test_a_line_that_does_not_fit_is_the_callers_to_keep(tmp_path: Path) -> None
 
 
 def test_half_a_line_is_an_error(tmp_path: Path) -> None:
-    """A write that stops short is a full disk."""
+    """A short write means a full disk."""
     reading, writing = os.pipe()
     os.set_blocking(writing, False)
     with pytest.raises(OSError, match="No space left"):

@@ -1,4 +1,4 @@
-"""A comparison as people and programs read it."""
+"""A comparison as text and JSON."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from recorded import part, run
 
 
 def side_by_side(*groups: list[Recording], names: str = "abc") -> Comparison:
-    """Groups called a, b, c."""
+    """A comparison of groups called a, b, c."""
     return compare(
         [
             (name, [measure(recording) for recording in group])
@@ -28,7 +28,7 @@ def repeats(seconds: float, **fields: Any) -> list[Recording]:
     return [run(seconds + 0.1 * number, **fields) for number in range(4)]
 
 
-def test_people_read_medians_ranges_ratios_and_what_changed() -> None:
+def test_text_shows_medians_ranges_ratios_and_changes() -> None:
     """In words below the table."""
     text = render_str(side_by_side(repeats(10.0), repeats(12.0, ram=501)))
 
@@ -36,27 +36,25 @@ def test_people_read_medians_ranges_ratios_and_what_changed() -> None:
     assert "12.1 s (12 to 12.3 s)  1.20x *" in text
     assert "mean cores  1 " in text
     assert "500 MB" in text
-    assert "b against a, beyond noise (*):\n  time +20 % (10.1 s → 12.1 s, by chance in 2.9 %)" in text
+    assert "b against a, beyond noise (*):\n  time +20 % (10.1 s → 12.1 s, p = 0.029)" in text
     assert "GPU" not in text
 
 
-def test_people_read_that_nothing_changed() -> None:
-    """With what was asked for."""
-    assert "nothing changed beyond noise (or by more than 2 %)" in render_str(
-        side_by_side(repeats(10.0), repeats(10.0))
-    )
-    assert "nothing differs by more than 10 %, one run each" in render_str(side_by_side([run()], [run()]))
+def test_text_says_that_nothing_changed() -> None:
+    """With the threshold."""
+    assert "no change beyond noise (or above 2 %)" in render_str(side_by_side(repeats(10.0), repeats(10.0)))
+    assert "no difference above 10 % (one run each)" in render_str(side_by_side([run()], [run()]))
 
 
-def test_one_run_each_is_said_as_such() -> None:
-    """And so are too few."""
+def test_one_run_each_is_reported_as_such() -> None:
+    """And so are too few runs."""
     alone = render_str(side_by_side([run(10.0)], [run(12.0)]))
     few = render_str(side_by_side([run(10.0), run(10.5)], [run(130.0), run(3700.0)]))
 
     assert "1.20x !" in alone
     assert "one run each, more than 10 % apart (!):\n  time +20 % (10 s → 12 s)" in alone
-    assert "note: Without repeats" in alone
-    assert "perhaps, with more repeats to tell (?):" in few
+    assert "note: One run each: differences may be noise. Use 4 or more runs per group." in alone
+    assert "perhaps; more repeats are needed (?):" in few
     assert "(2 min 10 s to 1 h 01 min 40 s)" in few
 
 
@@ -75,13 +73,13 @@ def test_regions_and_metrics_are_compared_too() -> None:
     assert "time of train +50 % (4 s → 6 s)" in text
     assert "last loss -50 % (0.5 → 0.25)" in text
     assert "train/old" in text
-    assert "not there" in text
-    assert "regions that b has, and the first has not: new" in text
-    assert "regions that b has not, and the first has: train/old" in text
-    assert "metrics that b has, and the first has not: zero" in text
+    assert "absent" in text
+    assert "regions only in b: new" in text
+    assert "regions not in b: train/old" in text
+    assert "metrics only in b: zero" in text
 
 
-def test_many_regions_are_counted_not_shown() -> None:
+def test_many_regions_are_only_counted() -> None:
     """The longest are shown."""
     many = recording(regions=tuple(part(1, 20.0 - n, path=(f"r{n:02}",)) for n in range(20)))
     slow = recording(regions=tuple(part(1, 40.0 - n, path=(f"r{n:02}",)) for n in range(20)))
@@ -95,14 +93,14 @@ def test_many_regions_are_counted_not_shown() -> None:
 
 
 def test_a_change_from_nothing_has_no_percentage() -> None:
-    """Only what was and what is."""
+    """Only the values before and after."""
     before, after = (recording(metrics=(MetricRow(1.0, {"errors": value}),)) for value in (0.0, 3.0))
 
     assert "  last errors (0 → 3)" in render_str(side_by_side([before], [after]))
 
 
-def test_names_cannot_disturb_the_terminal() -> None:
-    """Of groups or of anything in a recording."""
+def test_control_characters_in_names_are_replaced() -> None:
+    """In names of groups, regions and metrics."""
     evil = recording(
         regions=(part(1, 1.0, path=("evil\x1b[2J",)),), metrics=(MetricRow(1.0, {"m\x07": 1.0}),)
     )
@@ -111,8 +109,8 @@ def test_names_cannot_disturb_the_terminal() -> None:
     assert not {"\x1b", "\x07"} & set(render_str(compare(groups)))
 
 
-def test_programs_read_every_value() -> None:
-    """With the limits that were asked for."""
+def test_json_has_every_value() -> None:
+    """And the results of limits."""
     comparison = side_by_side([run(10.0), run(11.0)], [run(12.0, ram=600)])
     shown = json.loads(
         render_str(comparison._replace(verdicts=(check_limit(parse_limit("time > 1s"), comparison),)), "json")
@@ -124,11 +122,11 @@ def test_programs_read_every_value() -> None:
     assert figures["peak_ram"]["groups"][1]["median"] == 600 * MB
     assert figures["peak_ram"]["groups"][1]["verdict"] == "perhaps"
     assert figures["energy"]["groups"][1]["verdict"] == "not known"
-    assert shown["limits"][0]["fired"] == ["'time > 1s' is true of b: time is 12 s."]
+    assert shown["limits"][0]["fired"] == ["FAILED time > 1s: b took 12 s."]
 
 
 def test_one_group_is_a_summary_of_its_repeats() -> None:
-    """There is nothing to be said about changes."""
+    """Without changes."""
     text = render_str(side_by_side(repeats(10.0)))
 
     assert "against" not in text

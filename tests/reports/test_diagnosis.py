@@ -1,4 +1,4 @@
-"""What the doctor says."""
+"""The output of doctor."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FAULT = Check("GPU 0", "utilization", FAILED, "Denied.")
 
 
 def test_checks_are_grouped_and_aligned() -> None:
-    """With the verdict at the end, and nothing that a terminal obeys."""
+    """With the verdict at the end, and without control characters."""
     assert render_str(Diagnosis(CHECKS)) == (
         "GPUs\n"
         "  ✓ NVIDIA  1 device\n"
@@ -25,21 +25,21 @@ def test_checks_are_grouped_and_aligned() -> None:
         "GPU 0\n"
         "  ! power   Careful?[2J.\n"
         "\n"
-        "Everything that this machine has can be measured.\n"
+        "Everything on this machine can be measured.\n"
     )
 
 
 def test_a_terminal_without_unicode_gets_ascii() -> None:
-    """One that has colours gets those."""
+    """And colours if it has them."""
     text = render_str(Diagnosis((*CHECKS, FAULT)), has_unicode=False, has_colour=True)
 
     assert text.isascii()
     assert "\x1b[31mx\x1b[0m utilization  Denied." in text
-    assert "Something that this machine has cannot be measured" in text
+    assert "Something on this machine cannot be measured; see above for what to do." in text
 
 
 def test_only_a_failure_is_not_fine() -> None:
-    """Warnings and what is not there are."""
+    """Warnings and absent hardware are."""
     assert Diagnosis(CHECKS).is_fine
     assert not Diagnosis((*CHECKS, FAULT)).is_fine
     assert render_str(Diagnosis(()))
@@ -47,7 +47,9 @@ def test_only_a_failure_is_not_fine() -> None:
 
 def test_scripts_get_every_check() -> None:
     """And the verdict."""
-    told = json.loads(render_str(Diagnosis((FAULT,)), "json"))
+    shown = json.loads(render_str(Diagnosis((FAULT,)), "json"))
 
-    assert told["is_fine"] is False
-    assert told["checks"] == [{"group": "GPU 0", "what": "utilization", "state": "failed", "text": "Denied."}]
+    assert shown["is_fine"] is False
+    assert shown["checks"] == [
+        {"group": "GPU 0", "what": "utilization", "state": "failed", "text": "Denied."}
+    ]

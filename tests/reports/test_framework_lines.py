@@ -1,4 +1,4 @@
-"""What frameworks hold, in words."""
+"""GPU memory of frameworks, in words."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from builders import MB, found, gpu, recording, render_str
 from gpu_tracker.analysis.frameworks import summarize_frameworks
 from gpu_tracker.core.model import FrameworkMemory
 from gpu_tracker.reports.build import build
-from gpu_tracker.reports.framework_lines import tell_frameworks
+from gpu_tracker.reports.framework_lines import format_frameworks
 
 FULL = FrameworkMemory(
     42, "PyTorch", "cuda:0", "GPU-0", 9.0, 100 * MB, 12_800 * MB, "exact", 300 * MB, 13_500 * MB, 2, 1,
@@ -15,32 +15,32 @@ FULL = FrameworkMemory(
 PLAIN = FrameworkMemory(43, "JAX", "cuda:1", "", 9.0, 100 * MB, 500 * MB, "sampled")
 
 
-def test_everything_is_told_by_its_right_name() -> None:
-    """What tensors need is not what is cached, and neither is what the process holds."""
+def test_tensors_cache_and_context_are_separate() -> None:
+    """And so are other processes and free memory."""
     shown = recording(events=(found(gpu()),), frameworks=(FULL,))
-    first, second, third = tell_frameworks(summarize_frameworks(shown))
+    first, second, third = format_frameworks(summarize_frameworks(shown))
 
-    assert first == ("PyTorch", "GPU 0, process 42: tensors 12.8 GB at most (exact), 13.5 GB with its cache")
+    assert first == ("PyTorch", "GPU 0, process 42: tensors peak 12.8 GB (exact), 13.5 GB with cache")
     assert second == (
         "",
-        "of 14.1 GB held at the fullest moment: tensors 9.4 GB, cached 4.1 GB, context and libraries 600 MB; "
+        "at its peak the process held 14.1 GB: tensors 9.4 GB, cached 4.1 GB, context and libraries 600 MB; "
         "other processes 2.3 GB; free 7.6 GB",
     )
-    assert third == ("", "gave its cache back twice to make room and ran out of memory once")
+    assert third == ("", "flushed its cache twice under memory pressure and ran out of memory once")
     assert first[1] in render_str(build(shown), "text")
 
 
-def test_what_is_not_known_is_not_told() -> None:
-    """Neither the device's number nor the driver's account nor a cache."""
-    (only,) = tell_frameworks(summarize_frameworks(recording(frameworks=(PLAIN,))))
+def test_unknown_parts_are_left_out() -> None:
+    """The device's number, the driver's figures, the cache."""
+    (only,) = format_frameworks(summarize_frameworks(recording(frameworks=(PLAIN,))))
     held = PLAIN._replace(split_process_bytes=900 * MB, split_in_use_bytes=100 * MB)
-    _, split = tell_frameworks(summarize_frameworks(recording(frameworks=(held,))))
+    _, split = format_frameworks(summarize_frameworks(recording(frameworks=(held,))))
 
-    assert only == ("JAX", "cuda:1, process 43: arrays 500 MB at most (sampled)")
-    assert split == ("", "of 900 MB held at the fullest moment: arrays 100 MB")
+    assert only == ("JAX", "cuda:1, process 43: arrays peak 500 MB (sampled)")
+    assert split == ("", "at its peak the process held 900 MB: arrays 100 MB")
 
 
-def test_without_the_drivers_account_the_cache_is_that_of_the_last_moment() -> None:
+def test_without_the_drivers_figures_the_cache_is_from_the_last_reading() -> None:
     """The context stays unknown."""
     unsplit = FULL._replace(split_process_bytes=None)
     (summary,) = summarize_frameworks(recording(frameworks=(unsplit,)))
@@ -49,17 +49,19 @@ def test_without_the_drivers_account_the_cache_is_that_of_the_last_moment() -> N
 
 
 def test_many_processes_are_counted() -> None:
-    """By device first."""
+    """Ordered by device."""
     many = tuple(PLAIN._replace(pid=pid) for pid in range(20))
-    rows = tell_frameworks(summarize_frameworks(recording(events=(found(gpu()),), frameworks=(*many, FULL))))
+    rows = format_frameworks(
+        summarize_frameworks(recording(events=(found(gpu()),), frameworks=(*many, FULL)))
+    )
 
     assert rows[0][0] == "PyTorch"
     assert rows[-1] == ("", "and 13 more processes or devices (the JSON report has all)")
 
 
 def test_a_name_cannot_disturb_the_terminal() -> None:
-    """A recording may come from anybody."""
+    """A recording may come from anywhere."""
     hostile = PLAIN._replace(framework="\x1b[31mJAX", device="a\nb")
-    ((label, text),) = tell_frameworks(summarize_frameworks(recording(frameworks=(hostile,))))
+    ((label, text),) = format_frameworks(summarize_frameworks(recording(frameworks=(hostile,))))
 
     assert (label + text).isprintable()

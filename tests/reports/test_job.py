@@ -1,4 +1,4 @@
-"""Several ranks as people and programs read them."""
+"""Several ranks as text and JSON."""
 
 from __future__ import annotations
 
@@ -8,21 +8,23 @@ from builders import MB, render_str
 from recorded import join, on_gpu, rank
 
 
-def test_people_read_totals_hosts_balance_and_ranks() -> None:
-    """With the devices once."""
+def test_text_shows_totals_hosts_balance_and_ranks() -> None:
+    """Each device once."""
     text = render_str(join(on_gpu(1), on_gpu(2), on_gpu(1, "node2")))
 
     assert text.startswith(
         "3 recordings on 2 hosts\n  time        10 s, from the first start to the last end\n"
     )
-    assert "RAM         1.5 GB at most, on all hosts" in text
-    assert "GPU RAM     6 GB, each device at its own peak" in text
-    assert "GPU energy  5000 J, by everybody" in text
-    assert "node1: 2 recordings\n  RAM    between 500 MB and 1 GB; 2 GB in use on the machine" in text
-    assert "GPU 0  Simulated A100: 4 GB by the job, 3 GB by everybody, 50 % busy, 2500 J" in text
-    assert "node2: 1 recording\n  RAM    500 MB at most" in text
+    assert "RAM         upper bound 1.5 GB, all hosts together" in text
+    assert "GPU RAM     6 GB (sum of the devices' peaks)" in text
+    assert "GPU energy  5000 J (whole devices)" in text
+    assert "node1: 2 recordings\n  RAM    peak between 500 MB and 1 GB; 2 GB in use on the machine" in text
+    assert "GPU 0  Simulated A100: job 4 GB, all processes 3 GB, 50 % busy, 2500 J" in text
+    assert "node2: 1 recording\n  RAM    peak 500 MB" in text
     assert "largest above mean" in text
-    assert "note: Trees that were measured apart" in text
+    assert (
+        "note: Memory shared between recordings is not known: the sum of their RAM is an upper bound" in text
+    )
 
 
 def test_many_ranks_are_counted_and_those_in_others_are_marked() -> None:
@@ -30,11 +32,11 @@ def test_many_ranks_are_counted_and_those_in_others_are_marked() -> None:
     text = render_str(join(*(rank(pid=number // 2) for number in range(70))))
 
     assert "and 6 more (-f json has all)" in text
-    assert "exit code 0 (in another)" in text
+    assert "exit code 0 (part of another)" in text
     assert "GPU" not in text
 
 
-def test_programs_read_every_figure() -> None:
+def test_json_has_every_figure() -> None:
     """In base units."""
     shown = json.loads(render_str(join(rank(), rank(5, pid=2)), "json"))
 

@@ -19,7 +19,7 @@ def test_a_report_without_regions_has_no_table() -> None:
 
 
 def test_the_biggest_region_comes_first_and_unknown_columns_are_left_out() -> None:
-    """Unfinished calls are told."""
+    """Unfinished calls are counted."""
     small = part(1, 1.0, path=("small",), peak_ram_bytes=5 * MB)
     big = part(1, 2.0, 4.0, path=("train", "big"), open_calls=1, cpu_seconds=3.0)
     lines = render_str(build(recording(regions=(small, big))), "text").splitlines()
@@ -32,7 +32,7 @@ def test_the_biggest_region_comes_first_and_unknown_columns_are_left_out() -> No
 
 
 def test_many_regions_and_metrics_are_counted() -> None:
-    """In JSON all are there."""
+    """JSON has all of them."""
     shown = build(
         recording(
             regions=tuple(part(1, 1.0, path=(f"r{n:02}",)) for n in range(17)),
@@ -48,7 +48,7 @@ def test_many_regions_and_metrics_are_counted() -> None:
     assert plain["regions"][0]["path"] == ["r00"]
 
 
-def test_metrics_are_told_with_their_last_value() -> None:
+def test_metrics_show_their_last_value() -> None:
     """And their extremes."""
     rows = tuple(MetricRow(float(n), {"loss": 1 / (n + 1)}) for n in range(4))
     text = render_str(build(recording(metrics=rows)), "text")

@@ -79,7 +79,7 @@ Compute time:
 
 
 def with_gpus(count: int) -> Recording:
-    """A recording of a job on that many devices; the last one cannot say what it does."""
+    """A recording of a job on that many devices; the last one reports no usage."""
     counters, peaks = zip(*(gpu_totals(f"GPU-{index}") for index in range(count)), strict=True)
     silent = peaks[-1]._replace(used_bytes=None, utilization_percent=None)
     known = totals().peaks._replace(
@@ -91,7 +91,7 @@ def with_gpus(count: int) -> Recording:
     )
 
 
-def test_the_papers_text_is_the_papers() -> None:
+def test_the_papers_text_is_unchanged() -> None:
     """Three spaces a level, three decimals, no newline at the end."""
     usage = paper.build_usage(build(recording()), Settings(ram_unit="megabytes", time_unit="seconds"))
 
@@ -140,7 +140,7 @@ def test_several_reports_are_one_text(format_name: str) -> None:
 
 
 def test_a_format_is_chosen_by_its_name_or_by_that_of_the_file() -> None:
-    """The name counts more; a file that says nothing gets text."""
+    """The name counts more; an unknown suffix means text."""
     assert choose_format("Report", None) == choose_format("Report", None, "x.log") == "text"
     assert choose_format("Report", None, "X.JSON") == "json"
     assert choose_format("Report", "text", "x.json") == "text"
@@ -149,7 +149,7 @@ def test_a_format_is_chosen_by_its_name_or_by_that_of_the_file() -> None:
 
 
 def test_json_has_every_figure_by_name() -> None:
-    """For programs."""
+    """In base units."""
     shown = json.loads(render_str(build(with_gpus(1)), "json"))
 
     assert shown["summary"]["ram"]["combined"]["total_bytes"] == 500 * MB
@@ -159,22 +159,34 @@ def test_json_has_every_figure_by_name() -> None:
 
 
 def text_of(shown: Recording) -> str:
-    """What people read."""
+    """The report as text."""
     return render_str(build(shown), "text")
 
 
-def test_people_read_cores_not_only_percent() -> None:
-    """642 % is 6.4 of 12 cores."""
+def test_text_shows_cores_and_their_share() -> None:
+    """The percentage is of the cores the job may use; above one core, that of `top` is shown too."""
     twelve = header(
         allocation=Allocation(12, 12.0, "machine", 1, 16_000 * MB, "machine"), n_expected_cores=12
     )
     text = text_of(recording(header=twelve, totals=totals(cpu_seconds=add_parts(64.2, 0.0))))
 
-    assert "6.4 of 12 cores on average (642 %)" in text
+    assert "6.4 of 12 cores on average (54 %; 642 % in top)" in text
 
 
-def test_people_read_what_the_descendants_did_and_what_the_job_may_use() -> None:
-    """Only where there is something to say."""
+def test_text_shows_capacity_gpus_and_the_trackers_cost() -> None:
+    """A limit is in binary units if it is set so."""
+    limited = header(allocation=Allocation(4, 4.0, "machine", 16_000 * MB, 4 * 2**30, "Slurm"))
+    text = text_of(recording())
+
+    assert "1 of 4 cores on average (25 %), peak 1; 10 s of CPU time" in text
+    assert "RAM   peak 500 MB of 16 GB (3 %), exact" in text
+    assert "GPU   none found (`gpu-tracker doctor` shows where it looked)" in text
+    assert "tracker's own cost: 0.02 s CPU, 9 MB (excluded)" in text
+    assert "peak 500 MB of 4 GiB (Slurm limit), 12 %, exact" in text_of(recording(header=limited))
+
+
+def test_text_shows_descendants_and_limits() -> None:
+    """Where there are any."""
     limited = header(
         allocation=Allocation(8, 2.0, "affinity", 16_000 * MB, 4000 * MB, "cgroup"), n_expected_cores=2
     )
@@ -190,52 +202,59 @@ def test_people_read_what_the_descendants_did_and_what_the_job_may_use() -> None
     )
     text = text_of(recording(header=limited, totals=totals(peaks=peaks, cpu_seconds=add_parts(10.0, 5.0))))
 
-    assert "main 100 %, descendants 50 %; 3 processes" in text
+    assert "main 1, descendants 0.5 cores; up to 3 processes, 3 threads" in text
     assert "the machine has 8 cores" in text
-    assert "700 MB at most, of 4 GB, 18 % of it (estimate)" in text
-    assert "at the very most 800 MB" in text
-    assert "main 500 MB, descendants 300 MB" in text
-    assert "the machine has 16 GB" in text
+    assert "peak 700 MB of 4 GB (cgroup limit), 18 %, estimate" in text
+    assert "shared memory could not be read in time; upper bound 800 MB" in text
+    assert "main 500 MB, descendants 300 MB (peaks at different times; they need not add up)" in text
+    assert "the machine has 16 GB, peak use 2 GB" in text
 
 
 @pytest.mark.parametrize(
     ("end", "words"),
     [
         (End("exited", 0, totals(), 0.1, 1), "exit code 0"),
-        (End("exited", -9, totals(), 0.1, 1), "killed by signal 9"),
+        (End("exited", -9, totals(), 0.1, 1), "killed by SIGKILL (9); often out of memory"),
+        (End("exited", -15, totals(), 0.1, 1), "killed by SIGTERM (15)"),
+        (End("exited", -99, totals(), 0.1, 1), "killed by signal 99"),
         (End("sampler lost", 3, totals(), 0.1, 0), "exit code 3, but its sampler was lost"),
         (End("stopped", None, totals(), 0.1, 1), "finished"),
-        (End("abandoned", None, totals(), 0.1, 1), "ended without stopping its tracker"),
-        (None, "killed"),
+        (
+            End("abandoned", None, totals(), 0.1, 1),
+            "ended without stopping gpu-tracker; figures up to the last sample",
+        ),
+        (None, "gpu-tracker was killed; figures up to the last sample"),
     ],
 )
-def test_people_read_how_it_ended(end: End | None, words: str) -> None:
-    """In the first line."""
+def test_the_first_line_says_how_it_ended(end: End | None, words: str) -> None:
+    """With the usual cause of a SIGKILL."""
     assert text_of(recording(end=end)).splitlines()[0] == f"python train.py: {words}"
 
 
 def test_a_killed_recording_says_so() -> None:
-    """And up to when it knows anything."""
-    assert "what happened after 10 s is not known" in text_of(recording(end=None))
+    """And when it was cut off."""
+    assert "The recording was cut off at 10 s: the job or gpu-tracker was killed." in text_of(
+        recording(end=None)
+    )
 
 
 def test_notes_are_said_once() -> None:
-    """Whoever found them."""
+    """Wherever they come from."""
     note = Event(1.0, "note", "The disk was full.")
     text = text_of(recording(events=(note, note), problems=("Line 3 is damaged.",)))
 
     assert text.count("The disk was full.") == text.count("Line 3 is damaged.") == 1
 
 
-def test_a_report_is_printed_for_people() -> None:
-    """As the text format has it."""
+def test_a_printed_report_is_the_text_format() -> None:
+    """Without the last newline."""
     report = build(recording())
 
     assert f"{report}\n" == render(report, "text")
 
 
-def test_a_command_cannot_disturb_the_terminal() -> None:
-    """Nor fill the screen."""
+def test_control_characters_in_a_command_are_replaced() -> None:
+    """And a long command is cut."""
     text = text_of(recording(header=header(command=("evil\x1b[2J", "x" * 100))))
 
     assert text.startswith("evil?[2J xxx")
@@ -243,13 +262,13 @@ def test_a_command_cannot_disturb_the_terminal() -> None:
 
 
 def test_a_process_without_a_command_has_its_number() -> None:
-    """For a process that we only look at."""
+    """As for a process that is only watched."""
     assert text_of(recording(header=header(command=()))).startswith("process 100:")
 
 
-def test_a_job_that_was_too_quick_has_no_memory_figure() -> None:
+def test_a_job_that_ended_before_the_first_sample_has_no_memory_figure() -> None:
     """Not zero."""
-    assert "not measured: the job was over before" in text_of(recording(totals=Totals(0.001)))
+    assert "not measured: the job ended before the first sample" in text_of(recording(totals=Totals(0.001)))
 
 
 def on_one_gpu(**changes: Any) -> Recording:
@@ -264,32 +283,34 @@ def on_one_gpu(**changes: Any) -> Recording:
     )
 
 
-def test_people_read_what_a_device_did() -> None:
-    """Memory, who kept it busy, energy, and what slowed it down; devices without the job are only named."""
+def test_text_shows_what_a_device_did() -> None:
+    """Memory, utilization, energy and throttling; devices without the job are only named."""
     text = text_of(on_one_gpu())
 
-    assert "2 GB of 40 GB by the job, 3 GB by everybody" in text
-    assert "50 % busy on average (40 % by the job), 90 % at most" in text
-    assert "2500 J, 250 W on average, by everybody" in text
-    assert "clocks held down by heat for 10 % of the time" in text
-    assert "not counted, because the job was not on them: GPU 1" in text
+    assert "job 2 GB, all processes 3 GB, of 40 GB" in text
+    assert "50 % busy on average (job 40 %), peak 90 %" in text
+    assert "2500 J, mean 250 W (whole device)" in text
+    assert "throttled by heat for 10 % of the time" in text
+    assert "not counted, because the job did not use them: GPU 1" in text
 
 
-def test_people_read_how_sure_a_devices_figure_is() -> None:
+def test_text_shows_how_sure_a_devices_figure_is() -> None:
     """Exact, not measured, or without the beginning."""
-    assert "2 GB (exact) of 40 GB by the job" in text_of(on_one_gpu(basis="exact"))
-    assert "not measured of 40 GB by the job" in text_of(on_one_gpu(job_bytes=Parts(None, None, None)))
+    assert "job 2 GB (exact), all processes 3 GB, of 40 GB" in text_of(on_one_gpu(basis="exact"))
+    assert "job not measured, all processes 3 GB, of 40 GB" in text_of(
+        on_one_gpu(job_bytes=Parts(None, None, None))
+    )
     assert "(without the first 6 s)" in text_of(on_one_gpu(energy_seconds=4.0))
-    assert "300 W at most" in text_of(on_one_gpu(energy_joules=None))
+    assert "peak 300 W (whole device)" in text_of(on_one_gpu(energy_joules=None))
     assert " W " not in text_of(on_one_gpu(energy_joules=None, power_watts=None))
-    assert "held down" not in text_of(on_one_gpu(limited_seconds=(("heat", 0.01),)))
+    assert "throttled" not in text_of(on_one_gpu(limited_seconds=(("heat", 0.01),)))
 
 
-def test_memory_that_nobody_attributes_is_an_estimate_and_says_so() -> None:
-    """What the device held beyond its beginning."""
+def test_unattributed_memory_is_an_estimate() -> None:
+    """The growth of the device's memory since the start."""
     shown = on_one_gpu(job_bytes=Parts(None, None, None))
-    doubted = shown._replace(events=(*shown.events, Event(1.0, "unattributed", "Nobody knows whose it is.")))
+    doubted = shown._replace(events=(*shown.events, Event(1.0, "unattributed", "The owner is not known.")))
     text = text_of(doubted)
 
-    assert "2.5 GB (estimate) of 40 GB by the job" in text
-    assert "note: Nobody knows whose it is." in text
+    assert "job 2.5 GB (estimate), all processes 3 GB, of 40 GB" in text
+    assert "note: The owner is not known." in text

@@ -1,4 +1,4 @@
-"""Past runs as people and programs read them."""
+"""Past runs as text and JSON."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from recorded import run
 
 
 def test_a_run_is_a_line() -> None:
-    """What is not known is a dash; control characters are not passed on."""
+    """Unknown values are dashes; control characters are replaced."""
     listed = list_run("runs/x.jsonl", run(header={"command": ("evil\x1b",)}), 0.0)
     undated = list_run("y.jsonl", run(exit_code=-9, header={"command": (), "started_at": "?"}), 0.0)
     heading, first, second = render_str(Runs((listed, undated))).splitlines()
@@ -18,12 +18,12 @@ def test_a_run_is_a_line() -> None:
     assert heading.split()[:3] == ["when", "time", "end"]
     assert "10 s  exit code 0" in first
     assert first.endswith("500 MB             -           1  evil?    runs/x.jsonl")
-    assert "killed by signal 9" in second
+    assert "killed by SIGKILL (9)" in second
     assert second.startswith("? ")
 
 
-def test_commands_make_room_on_a_narrow_screen() -> None:
-    """Down to a dozen cells; elsewhere they are as long as any text may be."""
+def test_commands_are_shortened_on_a_narrow_terminal() -> None:
+    """Down to twelve cells."""
     listed = list_run("x.jsonl", run(header={"command": ("python", "train.py", "--data", "some/where")}), 0.0)
     wide = render_str(Runs((listed,)))
     width = max(map(len, wide.splitlines()))
@@ -33,8 +33,8 @@ def test_commands_make_room_on_a_narrow_screen() -> None:
     assert "  python trai…  x.jsonl\n" in render_str(Runs((listed,)), columns=20)
 
 
-def test_no_text_of_a_file_is_too_wide() -> None:
-    """Whoever wrote it."""
+def test_long_texts_are_shortened() -> None:
+    """Whatever the file contains."""
     words = ("x" * 500,)
     listed = list_run("x.jsonl", run(header={"command": words, "started_at": words[0]}), 0.0)
 
@@ -45,7 +45,7 @@ def test_no_text_of_a_file_is_too_wide() -> None:
 
 
 def test_damaged_files_come_below() -> None:
-    """Also if there are no others."""
+    """Even if there are no others."""
     damaged = ListedRun("z.jsonl", "z.jsonl is not a recording.", ending="damaged")
 
     assert render_str(Runs((damaged,))) == "damaged: z.jsonl is not a recording.\n"

@@ -1,8 +1,8 @@
-"""Dear reads are made when they can be paid."""
+"""Expensive reads happen when the budget covers them."""
 
 from __future__ import annotations
 
-from gpu_tracker.sampler.budget import Budget, foresee_sharing_cost
+from gpu_tracker.sampler.budget import Budget, estimate_sharing_cost
 
 
 def test_credit_grows_with_time_and_is_spent() -> None:
@@ -14,8 +14,8 @@ def test_credit_grows_with_time_and_is_spent() -> None:
     assert not budget.allows(10.0, 0.01)
 
 
-def test_credit_is_not_hoarded() -> None:
-    """An hour of idleness does not pay for a storm of reads."""
+def test_credit_is_capped() -> None:
+    """An idle hour does not pay for a burst of reads."""
     budget = Budget(0.01, 0.0, 0.0)
     assert budget.allows(3600.0, 0.2)
     budget.spend(0.2)
@@ -23,14 +23,14 @@ def test_credit_is_not_hoarded() -> None:
     assert not budget.allows(3600.0, 0.2)
 
 
-def test_a_read_dearer_than_any_credit_comes_in_its_turn() -> None:
+def test_a_read_above_the_largest_credit_waits_longer() -> None:
     """A process of 100 GB costs a second to read: once in a hundred seconds."""
     budget = Budget(0.01, 0.0, 0.0)
     assert not budget.allows(90.0, 1.0)
     assert budget.allows(200.0, 1.0)
 
 
-def test_what_a_read_costs_grows_with_the_memory() -> None:
-    """Eleven milliseconds for a gigabyte."""
-    assert 0.011 < foresee_sharing_cost(1, 10**9) < 0.012
-    assert foresee_sharing_cost(10, 0) > foresee_sharing_cost(1, 0)
+def test_the_cost_of_a_read_grows_with_the_memory() -> None:
+    """Eleven milliseconds per gigabyte."""
+    assert 0.011 < estimate_sharing_cost(1, 10**9) < 0.012
+    assert estimate_sharing_cost(10, 0) > estimate_sharing_cost(1, 0)

@@ -11,7 +11,7 @@ from gpu_tracker.sampler import gpu_threads
 
 
 class RareSource:
-    """Answers afresh at every third look only, and has no devices any more after nine."""
+    """Gives a new reading every third time, and has no devices after nine."""
 
     def __init__(self) -> None:
         self.gpus: tuple[Gpu, ...] = (Gpu(0, "GPU-a", "A", None),)
@@ -19,7 +19,7 @@ class RareSource:
         self._n_reads = 0
 
     def read(self, pids: frozenset[int] | None) -> GpuReadings:
-        """The latest answer."""
+        """The latest reading."""
         at_seconds = 1e9 + self._n_reads // 3
         self._n_reads += 1
         if self._n_reads == 9:
@@ -31,12 +31,12 @@ class RareSource:
         return ()
 
 
-def test_an_answer_that_is_repeated_counts_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What was so before must not be taken for what is so in a region that began since."""
+def test_a_repeated_reading_counts_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An old reading must not be attributed to a region that began since."""
     monkeypatch.setattr(gpu_threads, "connect", lambda _: (RareSource(), "rare", ()))
     watch = gpu_threads.GpuThreads(0.001, 1.0, ("nvidia",), (), {})
     deadline = time.monotonic() + 20
-    while watch._watchers[0]._thread.is_alive() and time.monotonic() < deadline:
+    while watch._vendor_threads[0]._thread.is_alive() and time.monotonic() < deadline:
         time.sleep(0.01)
 
-    assert len(watch.take_looks()) == 3
+    assert len(watch.take_readings()) == 3

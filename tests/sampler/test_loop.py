@@ -1,4 +1,4 @@
-"""The sampler on a fake clock and a made-up tree."""
+"""The sampler on a fake clock and a fake tree."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ DAY = 86400.0
 
 
 class MadeUp:
-    """A process source that says what it is told."""
+    """A process source that returns given readings."""
 
     NAME = "made up"
     readings: tuple[ProcessReading, ...] = (process(),)
@@ -40,15 +40,15 @@ class MadeUp:
             self.root_pid = root_pid
 
         def is_alive(self) -> bool:
-            """As told."""
+            """As given."""
             return MadeUp.is_there
 
         def read(self) -> tuple[ProcessReading, ...]:
-            """As told."""
+            """As given."""
             return MadeUp.readings
 
         def read_sharing(self, pid: int) -> SharingReading | None:
-            """Nothing is shared, and it is counted how often that was asked."""
+            """Nothing is shared; counts its calls."""
             MadeUp.sharing_reads += 1
             rss = next(reading.rss_bytes for reading in MadeUp.readings if reading.pid == pid)
             return SharingReading(rss, rss, rss)
@@ -63,13 +63,13 @@ class MadeUp:
             pass
 
         def read(self) -> MachineReading:
-            """As told."""
+            """As given."""
             return MachineReading(MadeUp.cpu_seconds, 2000 * MB)
 
 
 @pytest.fixture(autouse=True)
 def _made_up_source(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Registered under a name, like any other source."""
+    """Register it under a name, like any other source."""
     module = types.ModuleType("gpu_tracker.sources.made_up")
     for name in ("NAME", "ProcessTree", "Machine"):
         setattr(module, name, getattr(MadeUp, name))
@@ -112,9 +112,9 @@ def run(tmp_path: Path) -> Iterator[Run]:
     os.close(made.fd)
 
 
-@pytest.mark.no_cover
+@pytest.mark.uncovered
 def test_a_month_fits_into_twenty_megabytes_and_keeps_its_peak(run: Run) -> None:
-    """Lines become rarer as the run grows longer; a peak of one look is in them all the same."""
+    """Lines become rarer in a long run; a peak of a single reading is still in them."""
     now, looks = 0.0, 0
     while now < 30 * DAY:
         now += max(1.0, now / 10_000)
@@ -136,8 +136,8 @@ def test_a_month_fits_into_twenty_megabytes_and_keeps_its_peak(run: Run) -> None
     assert sum(sample.readings for sample in recording.samples) == recording.totals.readings
 
 
-def test_a_line_is_written_for_every_window_not_for_every_look(run: Run) -> None:
-    """Five looks, one line; with full resolution, a line each."""
+def test_a_line_is_written_per_interval_not_per_reading(run: Run) -> None:
+    """Five readings, one line; with full resolution, a line each."""
     for look in range(1, 16):
         run.sampler.tick(look / 5)
     run.sampler.finish(3.0, None, "stopped", None)
@@ -147,8 +147,8 @@ def test_a_line_is_written_for_every_window_not_for_every_look(run: Run) -> None
     assert sum(sample.readings for sample in samples) == 17
 
 
-def test_full_resolution_keeps_every_look(tmp_path: Path) -> None:
-    """For those who ask for it."""
+def test_full_resolution_keeps_every_reading(tmp_path: Path) -> None:
+    """If it is requested."""
     run = Run(tmp_path, full_resolution=True)
     for look in range(1, 31):
         run.sampler.tick(look / 10)
@@ -157,8 +157,8 @@ def test_full_resolution_keeps_every_look(tmp_path: Path) -> None:
     assert len(load(run.path).samples) == 31
 
 
-def test_what_a_run_prints_is_what_the_report_prints(run: Run) -> None:
-    """Both are made of the closing line."""
+def test_a_run_and_its_report_print_the_same(run: Run) -> None:
+    """Both are made of the end line."""
     MadeUp.readings = (process(rss=500, peak=900), process(101, ROOT, rss=200))
     run.sampler.tick(1.0)
     end = run.sampler.finish(1.5, RootFigures(1.0, 0.5), "exited", 0)
@@ -168,8 +168,8 @@ def test_what_a_run_prints_is_what_the_report_prints(run: Run) -> None:
     assert render(build(loaded), "text") == render(build(live), "text")
 
 
-def test_looking_at_the_figures_does_not_end_anything(run: Run) -> None:
-    """Live, as often as one likes."""
+def test_intermediate_totals_end_nothing(run: Run) -> None:
+    """They can be read as often as wanted."""
     run.sampler.tick(1.0)
     MadeUp.readings = (process(rss=700, cpu_seconds=1.5),)
     now = run.sampler.totals_now(1.5)
@@ -180,8 +180,8 @@ def test_looking_at_the_figures_does_not_end_anything(run: Run) -> None:
     assert run.sampler.is_root_alive()
 
 
-def test_sharing_is_read_when_it_matters_and_not_at_every_look(run: Run) -> None:
-    """Copies of a large process could hold more than is certain; once it is known, it is enough."""
+def test_sharing_is_read_only_when_it_matters(run: Run) -> None:
+    """Copies of a large process may hold more than is certain; once it is known, it is not read again."""
     for look in range(1, 200):
         MadeUp.readings = (process(rss=500), process(101, ROOT, rss=500, is_forked_copy=True))
         run.sampler.tick(look / 10)
@@ -191,8 +191,8 @@ def test_sharing_is_read_when_it_matters_and_not_at_every_look(run: Run) -> None
     assert 2 <= MadeUp.sharing_reads <= 8
 
 
-def test_a_sampler_that_costs_too_much_looks_less_often_and_says_so(tmp_path: Path) -> None:
-    """A budget that nothing can meet."""
+def test_a_sampler_that_costs_too_much_samples_less_often_and_says_so(tmp_path: Path) -> None:
+    """With a budget that is never met."""
     run = Run(tmp_path, max_overhead=1e-6, sleep_seconds=0.1)
     for look in range(1, 20):
         run.sampler.tick(look / 10)
@@ -202,8 +202,8 @@ def test_a_sampler_that_costs_too_much_looks_less_often_and_says_so(tmp_path: Pa
     assert len([mark for mark in run.sampler.events if "instead of 0.1 s" in mark.text]) == 1
 
 
-def test_a_full_disk_is_said_once_and_costs_no_figures(tmp_path: Path) -> None:
-    """The totals are complete, the file is whatever fitted."""
+def test_a_full_disk_is_noted_once_and_costs_no_figures(tmp_path: Path) -> None:
+    """The totals are complete, the file has whatever fitted."""
     run = Run(tmp_path)
     full = os.open("/dev/full", os.O_WRONLY)
     os.dup2(full, run.fd)
@@ -218,16 +218,16 @@ def test_a_full_disk_is_said_once_and_costs_no_figures(tmp_path: Path) -> None:
     assert len([mark for mark in run.sampler.events if "could not be written" in mark.text]) == 1
 
 
-def test_a_deleted_recording_is_said(run: Run) -> None:
-    """Somebody tidied up too early."""
+def test_a_deleted_recording_is_noted(run: Run) -> None:
+    """At the end."""
     os.unlink(run.path)
     run.sampler.finish(1.0, None, "stopped", None)
 
     assert any("deleted" in mark.text for mark in run.sampler.events)
 
 
-def test_the_first_looks_follow_each_other_quickly(run: Run) -> None:
-    """A job of half a second is met a dozen times; a long one not more often than it wants."""
+def test_the_first_intervals_are_short(run: Run) -> None:
+    """A job of half a second is read a dozen times; a long one not more often than requested."""
     at: list[float] = []
     deadlines = run.sampler.deadlines
     while not at or at[-1] < 5:
@@ -240,8 +240,10 @@ def test_the_first_looks_follow_each_other_quickly(run: Run) -> None:
     assert sorted(at) == at
 
 
-def test_looks_that_cost_much_are_not_hurried(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A tree of thousands is looked at in its own time from the beginning."""
+def test_expensive_readings_do_not_begin_with_short_intervals(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A tree of thousands is read at the regular interval from the beginning."""
     run = Run(tmp_path)
     clock = iter(range(100))
     monkeypatch.setattr(time, "process_time", lambda: float(next(clock)))

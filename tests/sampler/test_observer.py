@@ -1,4 +1,4 @@
-"""The observer, with vendors that do what they should not."""
+"""The observer, with vendors that misbehave."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Fake:
         self._pid = pid
 
     def read(self, pids: frozenset[int] | None) -> GpuReadings:
-        """Give the next percentage."""
+        """The next percentage."""
         time.sleep(self.pause_seconds)
         percent = self._percents[min(self.reads, len(self._percents) - 1)]
         self.reads += 1
@@ -53,7 +53,7 @@ class Fake:
 
 
 def install(name: str, answer: Any, absent: str | None = None) -> None:
-    """Add a source module; its `connect` gives or raises the answer."""
+    """Add a source module whose `connect` returns or raises the answer."""
 
     def connect(now: object) -> Any:
         if isinstance(answer, Exception):
@@ -67,7 +67,7 @@ def install(name: str, answer: Any, absent: str | None = None) -> None:
 
 @pytest.fixture(autouse=True)
 def _own_modules() -> Iterator[None]:
-    """Take the fakes away again."""
+    """Remove the fakes."""
     before = set(sys.modules)
     yield
     for name in set(sys.modules) - before:
@@ -81,12 +81,12 @@ def named(**sources: tuple[str, ...]) -> dict[str, Vendor]:
 
 
 def observe(observer: Observer, wish: Request | None = None) -> Any:
-    """One look."""
+    """One observation."""
     return observer.observe(wish or Request(5.0), is_wanted=lambda: True)
 
 
-def test_the_first_source_that_answers_is_used() -> None:
-    """And it is told why those before it are not."""
+def test_the_first_source_that_works_is_used() -> None:
+    """With the reasons why those before it do not."""
     install("fake_absent", None, absent="No such thing.")
     install("fake_broken", NotAvailableError("It is broken."))
     install("fake_buggy", ZeroDivisionError("oops"))
@@ -105,7 +105,7 @@ def test_the_first_source_that_answers_is_used() -> None:
 
 
 def test_a_vendor_without_a_source_is_named() -> None:
-    """Again at every look."""
+    """At every observation."""
     observer = Observer(named(x=("fake_nowhere",)))
 
     for _ in range(2):
@@ -113,8 +113,8 @@ def test_a_vendor_without_a_source_is_named() -> None:
         assert (vendor.source, vendor.missing[0].kind) == (None, BROKEN)
 
 
-def test_a_slow_vendor_delays_nobody_twice() -> None:
-    """The others answer; the slow one is waited for once, and taken back when it answers."""
+def test_a_slow_vendor_delays_only_once() -> None:
+    """The others answer; the slow one is waited for once, and used again when it answers."""
     slow = Fake(50.0)
     slow.pause_seconds = 0.6
     install("fake_slow", slow)
@@ -134,8 +134,8 @@ def test_a_slow_vendor_delays_nobody_twice() -> None:
     assert slow.reads == 1
 
 
-def test_nobody_is_waited_for_when_nobody_waits() -> None:
-    """Whoever asked has gone."""
+def test_no_vendor_is_waited_for_if_the_client_has_ended() -> None:
+    """The result is not wanted."""
     slow = Fake(50.0)
     slow.pause_seconds = 0.5
     install("fake_slow", slow)
@@ -145,8 +145,8 @@ def test_nobody_is_waited_for_when_nobody_waits() -> None:
     assert time.monotonic() - start < 0.4
 
 
-def test_a_source_that_fails_while_it_reads_costs_only_itself() -> None:
-    """And is asked again."""
+def test_a_source_that_fails_affects_only_itself() -> None:
+    """And is read again."""
     source = Fake()  # no percentages: an IndexError
     install("fake_failing", source)
     observer = Observer(named(x=("fake_failing",)))
@@ -159,10 +159,10 @@ def test_a_source_that_fails_while_it_reads_costs_only_itself() -> None:
 
 
 @pytest.mark.parametrize(("settle", "reads", "percent"), [(0.0, 1, None), (0.01, 2, 40.0)])
-def test_a_source_that_counts_is_read_twice_at_first(
+def test_a_source_that_needs_two_readings_gets_them_at_first(
     settle: float, reads: int, percent: float | None
 ) -> None:
-    """If somebody wants to wait for it; never again after that."""
+    """If a settling time is given; never again after that."""
     source = Fake(None, 40.0, None)
     install("fake_counting", source)
     observer = Observer(named(x=("fake_counting",)))
@@ -173,8 +173,8 @@ def test_a_source_that_counts_is_read_twice_at_first(
     assert source.reads == reads + 1
 
 
-def test_a_source_with_a_reason_is_not_read_twice() -> None:
-    """It will not tell more the second time."""
+def test_a_source_with_a_reason_is_read_once() -> None:
+    """A second reading would not help."""
     source = Fake(None)
     source.reasons["uuid", "utilization_percent"] = "It does not tell."
     source.kinds["uuid", "utilization_percent"] = "unsupported"
@@ -186,7 +186,7 @@ def test_a_source_with_a_reason_is_not_read_twice() -> None:
 
 
 def test_details_are_read_if_wanted() -> None:
-    """Not otherwise: they cost more than all the rest."""
+    """Not otherwise, because they cost more than the rest."""
     install("fake_detailed", Fake(1.0))
     observer = Observer(named(x=("fake_detailed",)))
 
@@ -196,8 +196,8 @@ def test_details_are_read_if_wanted() -> None:
     }
 
 
-def test_a_process_that_has_gone_is_only_a_number() -> None:
-    """The driver may be late to notice."""
+def test_a_process_that_has_ended_is_only_a_pid() -> None:
+    """The driver may still list it."""
     install("fake_haunted", Fake(1.0, pid=2**22 + 1))
     (holder,) = observe(Observer(named(x=("fake_haunted",)))).holders
 

@@ -20,8 +20,8 @@ _PLAIN = st.recursive(
 
 
 @given(st.lists(_PLAIN, max_size=4), st.integers(1, 40))
-def test_messages_come_out_as_they_went_in(values: list[object], size: int) -> None:
-    """Whatever the pipe makes of them."""
+def test_messages_arrive_as_they_were_sent(values: list[object], size: int) -> None:
+    """However the pipe splits them."""
     stream = b"".join(pack("word", number, value) for number, value in enumerate(values))
     inbox = Inbox()
     received = []
@@ -31,8 +31,8 @@ def test_messages_come_out_as_they_went_in(values: list[object], size: int) -> N
     assert received == [("word", (number, value)) for number, value in enumerate(values)]
 
 
-def test_an_observation_comes_out_of_the_pipe_as_it_went_in() -> None:
-    """Every value class is itself again at the other end."""
+def test_an_observation_arrives_as_it_was_sent() -> None:
+    """Every value keeps its class."""
     sent = observation(
         vendor(
             reading(),
@@ -50,8 +50,8 @@ def test_an_observation_comes_out_of_the_pipe_as_it_went_in() -> None:
     assert repr(received) == repr(sent)
 
 
-def test_a_recording_comes_out_of_the_pipe_as_it_went_in() -> None:
-    """With everything that it may hold, and what JSON has no word for."""
+def test_a_recording_arrives_as_it_was_sent() -> None:
+    """With everything that it may contain, including what JSON cannot express."""
     sent = recording(
         events=(found(gpu()),),
         metric_totals=(MetricTotals("loss", 3, 1, 2.5, 1.0, 1.5, float("inf"), 9.0),),

@@ -1,4 +1,4 @@
-"""What the job may use, from every place that says so."""
+"""What the job may use, from every source."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class FakeSystem:
         path.write_text(text)
 
     def place(self, pid: int, cgroup: str, mounts: str) -> None:
-        """Put a process somewhere."""
+        """Put a process into a cgroup."""
         self._write(Path(self.proc) / str(pid) / "cgroup", cgroup)
         self._write(Path(self.proc) / str(pid) / "mounts", mounts.replace("ROOT", str(self.cgroup)))
 
@@ -57,7 +57,7 @@ V1 = (
 
 
 def test_the_tightest_limit_of_v2_wins(system: FakeSystem) -> None:
-    """A limit may sit on any level above the process."""
+    """A limit may be set at any level above the process."""
     system.place(7, *V2)
     system.control("user/memory.max", f"{GIB}\n")
     system.control("user/job/memory.max", "max\n")
@@ -72,8 +72,8 @@ def test_the_tightest_limit_of_v2_wins(system: FakeSystem) -> None:
     assert limit.directory.endswith("/user")
 
 
-def test_limits_of_v1_count_too(system: FakeSystem) -> None:
-    """Where memory and cpu live in trees of their own."""
+def test_limits_of_v1_count(system: FakeSystem) -> None:
+    """With separate trees for memory and cpu."""
     system.place(7, *V1)
     system.control("memory/memory.limit_in_bytes", "9223372036854771712\n")
     system.control("memory/slurm/job_3/memory.limit_in_bytes", f"{700 * MIB}\n")
@@ -88,22 +88,22 @@ def test_limits_of_v1_count_too(system: FakeSystem) -> None:
 
 
 def test_without_limits_it_is_the_machine(system: FakeSystem) -> None:
-    """Also where nothing can be read at all."""
+    """Also if nothing can be read."""
     allocation, limit = read_allocation(os.getpid(), {}, proc=system.proc)
 
     assert (allocation.ram_bytes, allocation.ram_source) == (MACHINE, "machine")
     assert limit is None
 
 
-def test_a_limit_above_the_machine_is_none(system: FakeSystem) -> None:
-    """Nobody can use more than there is."""
+def test_a_limit_above_the_machine_is_ignored(system: FakeSystem) -> None:
+    """No process can use more than the machine has."""
     system.place(7, *V2)
     system.control("user/job/memory.max", f"{64 * GIB}\n")
 
     assert find_memory_limit(7, 16 * GIB, proc=system.proc) is None
 
 
-def test_slurm_says_what_no_cgroup_says(system: FakeSystem) -> None:
+def test_slurm_gives_limits_without_cgroups(system: FakeSystem) -> None:
     """Memory in MiB, cores as a number."""
     slurm = {"SLURM_MEM_PER_NODE": "512", "SLURM_CPUS_ON_NODE": "1"}
     allocation, _ = read_allocation(os.getpid(), slurm, proc=system.proc)
@@ -123,12 +123,12 @@ def test_slurm_says_what_no_cgroup_says(system: FakeSystem) -> None:
     ],
 )
 def test_slurms_memory(variables: dict[str, str], expected: int | None) -> None:
-    """Per node or per CPU; nonsense is no promise."""
+    """Per node or per CPU; invalid values are ignored."""
     assert parse_slurm_memory(variables) == expected
 
 
 def test_affinity_is_what_the_job_may_use_except_under_mpi(system: FakeSystem) -> None:
-    """A launcher binds each rank to one core of an allocation that is larger."""
+    """A launcher binds each rank to one core of a larger allocation."""
     mine = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {min(mine)})
     try:
@@ -141,15 +141,15 @@ def test_affinity_is_what_the_job_may_use_except_under_mpi(system: FakeSystem) -
     assert rank.cores == os.cpu_count()
 
 
-def test_a_process_that_has_gone_is_no_trouble(system: FakeSystem) -> None:
-    """Nor are variables that are nonsense."""
+def test_a_process_that_has_ended_is_no_trouble(system: FakeSystem) -> None:
+    """Nor are invalid variables."""
     allocation, _ = read_allocation(2**22 + 1, {"SLURM_CPUS_ON_NODE": "many"}, proc=system.proc)
 
     assert allocation.cores == os.cpu_count()
 
 
 def test_what_is_used_under_a_limit(system: FakeSystem) -> None:
-    """Without what the kernel could simply drop."""
+    """Without what the kernel can reclaim."""
     system.control("v2/memory.stat", "anon 100\nfile 900\nshmem 20\nfile_mapped 5\n")
     system.control("v1/memory.stat", "cache 900\ntotal_rss 100\ntotal_shmem 20\ntotal_mapped_file 3\n")
 
@@ -159,7 +159,7 @@ def test_what_is_used_under_a_limit(system: FakeSystem) -> None:
 
 
 def test_oom_kills_are_counted(system: FakeSystem) -> None:
-    """In either generation."""
+    """In both cgroup versions."""
     system.control("v2/memory.events", "low 0\noom 3\noom_kill 2\n")
     system.control("v1/memory.oom_control", "oom_kill_disable 0\nunder_oom 0\noom_kill 4\n")
 
@@ -168,7 +168,7 @@ def test_oom_kills_are_counted(system: FakeSystem) -> None:
     assert MemoryLimit(str(system.cgroup / "none"), 1).count_oom_kills() == 0
 
 
-def test_parsers_read_what_kernels_write() -> None:
+def test_parsers_read_the_kernels_formats() -> None:
     """Several controllers in one tree, a unified tree beside them."""
     assert parse_cgroup_paths("3:cpu,cpuacct:/a:b\n0::/c\n") == {"cpu": "/a:b", "cpuacct": "/a:b", "": "/c"}
     assert parse_cgroup_mounts("x /m cgroup rw,cpu 0 0\ny /u cgroup2 rw 0 0\nz /d ext4 rw 0 0\n") == {
@@ -180,7 +180,7 @@ def test_parsers_read_what_kernels_write() -> None:
 
 
 def test_the_real_machine_can_be_read() -> None:
-    """Whatever it is."""
+    """Whatever it has."""
     allocation, _ = read_allocation(os.getpid(), os.environ)
 
     assert 0 < allocation.cores <= allocation.machine_cores

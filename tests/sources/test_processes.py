@@ -1,4 +1,4 @@
-"""What can be told of any process."""
+"""Facts about any process."""
 
 from __future__ import annotations
 
@@ -11,9 +11,11 @@ from gpu_tracker.core.observation import Holder
 from gpu_tracker.sources.processes import exists, name_user, parse_command, read_holder
 
 
-def test_a_process_tells_whose_it_is_and_what_it_holds() -> None:
-    """Its own words, size and time."""
+def test_a_process_has_a_user_a_command_memory_and_cpu_time() -> None:
+    """Here of this process."""
     with subprocess.Popen(["sleep", "60"]) as process:
+        while not Path(f"/proc/{process.pid}/cmdline").read_bytes():
+            pass  # it is about to have them
         holder = read_holder(process.pid)
         process.kill()
 
@@ -23,8 +25,8 @@ def test_a_process_tells_whose_it_is_and_what_it_holds() -> None:
     assert holder.cpu_seconds is not None
 
 
-def test_a_process_exists_until_it_has_been_waited_for() -> None:
-    """Somebody else's does, too; what is no process ID does not."""
+def test_a_process_exists_until_it_is_reaped() -> None:
+    """So does another user's; invalid pids do not."""
     with subprocess.Popen(["sleep", "60"]) as process:
         assert exists(process.pid)
         process.kill()
@@ -35,20 +37,20 @@ def test_a_process_exists_until_it_has_been_waited_for() -> None:
     assert not any(map(exists, (0, -1, -os.getpid(), 2**31, 2**70)))
 
 
-def test_words_may_hold_anything_but_zeros() -> None:
-    """Bytes that are no text are replaced, and padding is no word."""
+def test_arguments_may_contain_anything_but_zeros() -> None:
+    """Invalid UTF-8 is replaced, and padding is ignored."""
     assert parse_command(b"a b\0c\nd\0\xff\0\0\0") == ("a b", "c\nd", "\ufffd")
 
 
 def test_a_process_without_arguments_has_a_name(tmp_path: Path) -> None:
-    """A kernel thread, or one that is about to end."""
+    """A kernel thread, or a process that is ending."""
     write_process(tmp_path, cmdline=b"")
 
     assert read_holder(7, proc=str(tmp_path)).command == ("worker",)
 
 
-def test_a_process_that_is_hidden_is_only_a_number(tmp_path: Path) -> None:
-    """No directory, or one that cannot be read."""
+def test_a_hidden_process_is_only_a_pid(tmp_path: Path) -> None:
+    """No directory, or an unreadable one."""
     write_process(tmp_path, cmdline=b"")
     (tmp_path / "7" / "cmdline").unlink()
 
@@ -56,8 +58,8 @@ def test_a_process_that_is_hidden_is_only_a_number(tmp_path: Path) -> None:
     assert read_holder(8, proc=str(tmp_path)) == Holder(8)
 
 
-def test_a_machine_without_proc_is_asked_through_psutil(tmp_path: Path) -> None:
-    """With the same answer, as far as it goes."""
+def test_a_machine_without_proc_is_read_through_psutil(tmp_path: Path) -> None:
+    """With the same result, as far as it goes."""
     holder = read_holder(os.getpid(), proc=str(tmp_path))
 
     assert holder.user == pwd.getpwuid(os.getuid()).pw_name
@@ -66,12 +68,12 @@ def test_a_machine_without_proc_is_asked_through_psutil(tmp_path: Path) -> None:
 
 
 def test_a_user_without_a_name_is_a_number() -> None:
-    """Of a container, most likely."""
+    """Most likely one of a container."""
     assert name_user(4_000_000_000) == "4000000000"
 
 
 def write_process(proc: Path, cmdline: bytes) -> None:
-    """A /proc with process 7 in it."""
+    """A /proc with process 7."""
     (proc / "self").mkdir()
     (proc / "7").mkdir()
     (proc / "7" / "stat").write_bytes(b"7 (worker) S " + b"1 " * 49)

@@ -1,4 +1,4 @@
-"""Reading /proc: real processes, frozen files, and garbage."""
+"""Reading /proc: real processes, recorded files, and garbage."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
 def wait_for(condition: object, seconds: float = 10) -> None:
-    """Until it holds; the time is only there so that a failure ends."""
+    """Wait until the condition holds; the deadline only ends a failing test."""
     deadline = time.monotonic() + seconds
     while not condition():  # type: ignore[operator]
         assert time.monotonic() < deadline
@@ -36,7 +36,7 @@ def wait_for(condition: object, seconds: float = 10) -> None:
 
 @contextmanager
 def python(code: str) -> Iterator[subprocess.Popen[bytes]]:
-    """A process that runs some code, says `ready` when it chooses, and ends with its input."""
+    """A process that runs some code, prints `ready`, and ends with its input."""
     with subprocess.Popen(
         [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     ) as process:
@@ -47,7 +47,7 @@ def python(code: str) -> Iterator[subprocess.Popen[bytes]]:
 
 
 def read(tree: procfs.ProcessTree) -> dict[int, ProcessReading]:
-    """By pid, after the look that a newborn needs to be believed."""
+    """By pid, after the extra reading that a newborn needs."""
     tree.read()
     return {reading.pid: reading for reading in tree.read()}
 
@@ -55,8 +55,8 @@ def read(tree: procfs.ProcessTree) -> dict[int, ProcessReading]:
 # ---- Parsers.
 
 
-def test_a_name_may_hold_blanks_and_brackets() -> None:
-    """Fields are counted from the last bracket."""
+def test_a_name_may_contain_blanks_and_parentheses() -> None:
+    """Fields are counted from the last parenthesis."""
     name, state, parent, flags, cpu, reaped, threads, started, faults = procfs.parse_stat(STAT)
 
     assert (name, state, parent, threads, started) == ("a b) (c)", b"S", 2543, 7, 81107)
@@ -66,14 +66,14 @@ def test_a_name_may_hold_blanks_and_brackets() -> None:
 
 
 def test_memory_is_in_bytes() -> None:
-    """Resident, and the part that is files and shared memory."""
+    """Resident, and how much of it is files and shared memory."""
     assert procfs.parse_statm(b"4175 3375 1500 1 0 900 0\n") == (3375 * PAGE, 1500 * PAGE)
     assert procfs.parse_kib_field(b"VmPeak:\t  9 kB\nVmHWM:\t   12 kB\n", b"VmHWM:") == 12 * 1024
     assert procfs.parse_kib_field(b"Name:\tzombie\n", b"VmHWM:") is None
 
 
 def test_sharing_is_read_from_the_rollup() -> None:
-    """Also from a kernel that does not tell anonymous memory apart."""
+    """Also of a kernel that does not report anonymous memory."""
     old = b"x [rollup]\nRss: 9 kB\nPss: 5 kB\nPrivate_Clean: 1 kB\nPrivate_Dirty: 2 kB\n"
     new = old.replace(b"Pss: 5 kB\n", b"Pss: 5 kB\nPss_Anon: 4 kB\n")
 
@@ -81,15 +81,15 @@ def test_sharing_is_read_from_the_rollup() -> None:
     assert procfs.parse_smaps_rollup(new) == (5 * 1024, 4 * 1024, 3 * 1024)
 
 
-def test_the_machine_is_busy_with_everything_but_waiting() -> None:
-    """Idle, disks and a hypervisor's share are not work."""
+def test_the_machine_is_busy_unless_it_waits() -> None:
+    """Idle time, I/O wait and steal time are not work."""
     text = b"cpu  100 20 30 4000 50 6 7 80 9 0\ncpu0 1 2 3\n"
 
     assert procfs.parse_machine_cpu(text) == 163 / TICKS
 
 
-def test_used_memory_is_what_cannot_be_had_for_free() -> None:
-    """Old kernels know only what is free."""
+def test_used_memory_is_what_is_not_available() -> None:
+    """Old kernels report free memory only."""
     assert procfs.parse_memory_used(b"MemTotal: 10 kB\nMemFree: 1 kB\nMemAvailable: 4 kB\n") == 6 * 1024
     assert procfs.parse_memory_used(b"MemTotal: 10 kB\nMemFree: 1 kB\n") == 9 * 1024
 
@@ -103,14 +103,14 @@ def test_used_memory_is_what_cannot_be_had_for_free() -> None:
         (10, 10, []),
     ],
 )
-def test_new_pids_are_those_handed_out_since(previous: int, newest: int, expected: list[int] | None) -> None:
-    """Pids go round; too many are better looked up otherwise."""
+def test_new_pids_are_those_assigned_since(previous: int, newest: int, expected: list[int] | None) -> None:
+    """Pids wrap around; too many are not tried one by one."""
     assert procfs.pids_since(previous, newest, 32768) == expected
 
 
 @given(st.binary(max_size=200))
-def test_garbage_is_refused_in_one_of_the_expected_ways(garbage: bytes) -> None:
-    """The reader treats these as a process that has gone."""
+def test_garbage_raises_expected_errors_only(garbage: bytes) -> None:
+    """The reader takes these for a process that has ended."""
     for parse in (
         procfs.parse_stat,
         procfs.parse_statm,
@@ -130,7 +130,7 @@ def test_garbage_is_refused_in_one_of_the_expected_ways(garbage: bytes) -> None:
 
 
 def test_this_process_reads_as_the_kernel_accounts_it() -> None:
-    """CPU in nanoseconds, memory in bytes, the mark above it."""
+    """CPU in nanoseconds, memory in bytes, the high-water mark above it."""
     tree = procfs.ProcessTree(os.getpid())
     before = time.process_time()
     reading = read(tree)[os.getpid()]
@@ -144,7 +144,7 @@ def test_this_process_reads_as_the_kernel_accounts_it() -> None:
 
 
 def test_a_child_of_a_thread_and_a_daemon_are_found() -> None:
-    """Wherever in the family they come from, and also after their parents have gone."""
+    """Wherever in the tree they start, and even after their parents have ended."""
     code = (
         "import os, subprocess, sys, threading\n"
         "def start(): global child; child = subprocess.Popen(['sleep', '60'])\n"
@@ -187,8 +187,8 @@ def test_an_adopter_brings_its_children_into_the_tree() -> None:
             tree.close()
 
 
-def test_samplers_and_pythons_own_helpers_are_not_of_the_job() -> None:
-    """Nor is a zombie, nor a thread."""
+def test_samplers_and_pythons_own_helpers_are_not_part_of_the_job() -> None:
+    """Nor are zombies and threads."""
     code = (
         "import subprocess, sys, threading, time\n"
         "helpers = [subprocess.Popen([sys.executable, '-c', 'input() #' + mark], stdin=subprocess.PIPE)\n"
@@ -207,8 +207,8 @@ def test_samplers_and_pythons_own_helpers_are_not_of_the_job() -> None:
         process.wait()
 
 
-def test_a_forked_copy_is_known_as_one_until_it_calls_exec() -> None:
-    """Until it calls exec its memory may be its parent's."""
+def test_a_forked_copy_is_one_until_it_calls_exec() -> None:
+    """Until then its memory may be its parent's."""
     code = (
         "import os, sys\n"
         "print('ready', flush=True); sys.stdin.readline()\n"
@@ -235,7 +235,7 @@ def test_a_forked_copy_is_known_as_one_until_it_calls_exec() -> None:
 
 
 def test_a_child_in_its_parents_memory_does_not_count_yet() -> None:
-    """Between vfork and exec it seems to hold all that its parent holds."""
+    """Between vfork and exec it shows its parent's memory."""
     code = (
         "import ctypes, os\n"
         "libc, block = ctypes.CDLL(None), bytearray(50_000_000)\n"
@@ -251,7 +251,7 @@ def test_a_child_in_its_parents_memory_does_not_count_yet() -> None:
 
 
 def test_a_process_that_sleeps_costs_one_clock_read() -> None:
-    """Nothing of it can have changed."""
+    """Nothing can have changed."""
     with python("import sys; print('ready', flush=True); sys.stdin.read()") as process:
         tree = procfs.ProcessTree(process.pid)
         first = read(tree)[process.pid]
@@ -260,7 +260,7 @@ def test_a_process_that_sleeps_costs_one_clock_read() -> None:
 
 
 def test_high_water_marks_of_many_are_read_in_turns() -> None:
-    """Nobody is forgotten."""
+    """None is forgotten."""
     sleepers = [subprocess.Popen(["sleep", "60"]) for _ in range(20)]
     tree = procfs.ProcessTree(os.getpid())
     pids = {sleeper.pid for sleeper in sleepers}
@@ -271,8 +271,8 @@ def test_high_water_marks_of_many_are_read_in_turns() -> None:
         sleeper.wait()
 
 
-def test_a_dead_or_odd_process_is_simply_absent(tmp_path: Path) -> None:
-    """A root that has gone gives an empty tree; a torn file is a process that has gone."""
+def test_a_dead_or_unreadable_process_is_absent(tmp_path: Path) -> None:
+    """A root that has ended gives an empty tree; a torn file counts as an ended process."""
     gone = subprocess.Popen(["true"])
     gone.wait()
     tree = procfs.ProcessTree(gone.pid)
@@ -282,7 +282,7 @@ def test_a_dead_or_odd_process_is_simply_absent(tmp_path: Path) -> None:
     tree.close()
 
 
-def test_a_frozen_tree_can_be_read(tmp_path: Path) -> None:
+def test_a_recorded_tree_can_be_read(tmp_path: Path) -> None:
     """The root directory is an argument."""
     for name, text in {
         "loadavg": b"0 0 0 1/1 2545\n",
@@ -306,8 +306,8 @@ def test_a_frozen_tree_can_be_read(tmp_path: Path) -> None:
     assert procfs.Machine(lambda: 5, proc=str(tmp_path)).read()[1:] == (6 * 1024, 5)
 
 
-def test_a_mark_comes_with_the_size_of_its_moment() -> None:
-    """A process that grows meanwhile would seem to have had a spike."""
+def test_a_high_water_mark_comes_with_the_size_of_its_moment() -> None:
+    """Otherwise a growing process would seem to have had a spike."""
     status = b"Name:\tx\nVmHWM:\t  900 kB\nVmRSS:\t  800 kB\nRssAnon:\t  500 kB\nRssFile:\t 200 kB\n"
 
     assert procfs.parse_sizes(status) == (900 * 1024, 800 * 1024, 300 * 1024)
@@ -316,7 +316,7 @@ def test_a_mark_comes_with_the_size_of_its_moment() -> None:
 
 
 def test_sharing_of_a_real_process() -> None:
-    """Private memory is a part of the proportional, and that of the resident."""
+    """Private memory is part of the proportional, and that is part of the resident memory."""
     tree = procfs.ProcessTree(os.getpid())
     sharing = tree.read_sharing(os.getpid())
     reading = read(tree)[os.getpid()]

@@ -1,4 +1,4 @@
-"""Stands in for PyTorch in jobs of the tests: the few functions that are asked, over an allocator that does as it is told."""
+"""A stand-in for PyTorch in test jobs: the few functions that are read, over a fake allocator."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class _Cuda:
         return _Properties(f"{device}")
 
     def hold(self, device: int, in_use: int, held: int) -> None:
-        """So much from now on."""
+        """Set the memory in use and held."""
         self.has_begun = True
         for name, size in (("allocated_bytes", in_use), ("reserved_bytes", held)):
             counter = self.devices[device][name]["all"]

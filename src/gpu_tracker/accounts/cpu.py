@@ -1,8 +1,8 @@
 """CPU seconds of a tree, conserved: no process is lost when it ends, none is counted twice. Pure.
 
-The kernel adds a process's time to its parent's "reaped" counter when the parent waits for it, so the sum
-of own and reaped time over the living is the truth, but for those that nobody of the tree waited for:
-their last known time is kept here.
+The kernel adds a process's time to its parent's "reaped" counter when the parent waits for it, so own plus reaped
+time over all living processes is the total, except for processes that were not reaped within the tree: their last
+known time is kept here.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ _REAPED_ERROR_SECONDS = 0.021
 
 
 class CpuLedger:
-    """Feed it every look; it knows the CPU seconds since the start, of the root and of the others."""
+    """CPU seconds since the start, of the root and of its descendants, from every reading of the tree."""
 
     def __init__(self, root_pid: int, root_at_start: RootFigures | None, adopter_pid: int = 0) -> None:
         self.main_seconds = 0.0
         self.descendants_seconds = 0.0
         self.discount_seconds = 0.0
-        """What the root has reaped that is not the job's: processes of other trackers."""
+        """Reaped by the root, but not the job's: processes of other trackers."""
         self._root_pid = root_pid
         self._root_at_start = root_at_start
         self._others_at_start = 0.0
@@ -35,10 +35,10 @@ class CpuLedger:
         self._previous: dict[int, ProcessReading] = {}
 
     def feed(self, readings: Iterable[ProcessReading], exact_root: RootFigures | None = None) -> None:
-        """Take note of everybody alive; who is missing has ended.
+        """Take a reading of all living processes; those missing have ended.
 
-        At the end, `exact_root` is what the kernel says of the root's own and reaped time, in microseconds
-        instead of ticks and also when it has gone already.
+        At the end, `exact_root` has the root's own and reaped time in microseconds instead of ticks, even if it has
+        already ended.
         """
         current = {reading.pid: reading for reading in readings}
         root = current.get(self._root_pid) or self._previous.get(self._root_pid)
@@ -55,7 +55,7 @@ class CpuLedger:
         for pid, reading in current.items():
             if pid not in self._previous and pid != self._root_pid and reading.was_running_at_start:
                 self._others_at_start += _total(reading)
-        self._unreaped_seconds += self._seconds_nobody_waited_for(current, is_last=exact_root is not None)
+        self._unreaped_seconds += self._find_unreaped(current, is_last=exact_root is not None)
         self._previous = current
         adopted = self._adopted_seconds
         if exact_root is not None:
@@ -74,14 +74,14 @@ class CpuLedger:
         if exact_root is not None:
             self.main_seconds, self.descendants_seconds = own, max(0.0, descendants)
             return
-        # Counters do not fall; the rounding of what was reaped could make the sum do so.
+        # Counters do not fall, but the rounding of reaped time could make the sum fall.
         self.main_seconds = max(self.main_seconds, own)
         self.descendants_seconds = max(self.descendants_seconds, descendants - self.discount_seconds)
 
-    def _seconds_nobody_waited_for(self, current: dict[int, ProcessReading], *, is_last: bool) -> float:
-        """What ended, less what its next living ancestor has gained by this look or the next one.
+    def _find_unreaped(self, current: dict[int, ProcessReading], *, is_last: bool) -> float:
+        """Time of ended processes, less what their next living ancestor gains by this reading or the next.
 
-        A child may be waited for between the reading of its parent and its own: then the gain shows one look later.
+        A child may be reaped between the reading of its parent and its own: the gain then shows one reading later.
         """
         due: dict[int, float] = {}
         lost = 0.0

@@ -1,7 +1,7 @@
-"""What frameworks say of their memory, beside what the driver says of their processes. Pure.
+"""Memory by the frameworks, split against memory of their processes by the driver. Pure.
 
-The two are read at different times. They are put side by side only where the framework held the same before and after the
-driver was asked: everything else would be a difference between two moments.
+The two are read at different times. They are compared only if the framework held the same amount before and after the
+driver was read; otherwise the difference would be between two moments.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ if TYPE_CHECKING:
 
 
 class FrameworkNote(NamedTuple):
-    """What one process wrote down for us."""
+    """What one process reported."""
 
     at_seconds: float
     pid: int
     is_last: bool
-    """It does nothing else any more."""
+    """The process is about to end."""
     readings: tuple[FrameworkReading, ...]
 
 
 class _Split(NamedTuple):
-    """One device at one moment, by the driver."""
+    """Memory of one device at one moment, by the driver."""
 
     at_seconds: float
     process_bytes: int
@@ -46,7 +46,7 @@ class _Entry:
         self.is_last = False
         self.was_reset = False
         self._unconfirmed: _Split | None = None
-        self._before_seconds = self._at_seconds = math.inf  # nothing was known before the first reading
+        self._before_seconds = self._at_seconds = math.inf  # until the first reading
         self._before_bytes: int | None = None
         self._earlier_in_use = reading.earlier_peak_in_use_bytes
         self._earlier_held = reading.earlier_peak_held_bytes
@@ -57,27 +57,27 @@ class _Entry:
     def take(self, at_seconds: float, reading: FrameworkReading, *, is_last: bool) -> None:
         known, last = self.memory, self.reading
         if reading.peak_in_use_bytes < last.peak_in_use_bytes:
-            # The user has reset the marks, which is the user's right: from now on they speak of the time since.
+            # The user has reset the framework's peaks: from now on they cover the time since.
             self.was_reset = True
             self._earlier_in_use = self._earlier_held = 0
         self._before_seconds, self._before_bytes = self._at_seconds, last.held_bytes
         self._at_seconds = at_seconds
         self.reading, self.is_last = reading, is_last
-        is_mark_ours = reading.peak_in_use_bytes > self._earlier_in_use
+        is_peak_ours = reading.peak_in_use_bytes > self._earlier_in_use
         peak = max(
             known.peak_in_use_bytes,
             reading.in_use_bytes,
-            reading.peak_in_use_bytes if is_mark_ours else 0,
+            reading.peak_in_use_bytes if is_peak_ours else 0,
         )
         held = reading.held_bytes
         if held is not None:
-            mark = reading.peak_held_bytes or 0
-            held = max(known.peak_held_bytes or 0, held, mark if mark > self._earlier_held else 0)
+            peak_held = reading.peak_held_bytes or 0
+            held = max(known.peak_held_bytes or 0, held, peak_held if peak_held > self._earlier_held else 0)
         self.memory = known._replace(
             at_seconds=at_seconds,
             in_use_bytes=reading.in_use_bytes,
             peak_in_use_bytes=peak,
-            peak_in_use_basis=EXACT if is_mark_ours and not self.was_reset else SAMPLED,
+            peak_in_use_basis=EXACT if is_peak_ours and not self.was_reset else SAMPLED,
             held_bytes=reading.held_bytes,
             peak_held_bytes=held,
             flushes=reading.flushes,
@@ -88,7 +88,7 @@ class _Entry:
         self._unconfirmed = None
 
     def take_split(self, split: _Split) -> None:
-        """The driver was asked; whether that was while the framework held the same is known now or later."""
+        """Take a reading of the driver; whether the framework held the same throughout may be known only later."""
         if split.at_seconds >= self._at_seconds:
             if self.is_last:
                 self._accept(split)
@@ -100,7 +100,7 @@ class _Entry:
     def _accept(self, split: _Split) -> None:
         held = self.reading.held_bytes
         if split.process_bytes < max(self.memory.split_process_bytes or 0, held or 0):
-            return  # not the fullest moment; or it is letting go of everything
+            return  # not the peak, or the process is freeing everything
         self.memory = self.memory._replace(
             split_in_use_bytes=self.reading.in_use_bytes,
             split_held_bytes=held,
@@ -120,12 +120,12 @@ class FrameworkAccount:
         self._written: dict[Key, FrameworkMemory] = {}
 
     def add_gpu(self, gpu: Gpu) -> None:
-        """A device was found."""
+        """Add a device."""
         self._gpus[gpu.uuid] = gpu
         self._name_devices()
 
     def take(self, note: FrameworkNote) -> None:
-        """What a process says of itself."""
+        """Take the report of a process."""
         for reading in note.readings:
             key = (note.pid, reading.framework, reading.device)
             entry = self._entries.get(key)
@@ -135,27 +135,27 @@ class FrameworkAccount:
             entry.take(note.at_seconds, reading, is_last=note.is_last)
         self._name_devices()
 
-    def take_gpus(self, look: GpuReadings) -> None:
-        """One look at the GPUs; its processes are those of the job."""
-        devices = {device.uuid: device for device in look.devices}
-        for process in look.processes:
+    def take_gpus(self, readings: GpuReadings) -> None:
+        """Take one reading of the GPUs, with the processes of the job."""
+        devices = {device.uuid: device for device in readings.devices}
+        for process in readings.processes:
             if process.used_bytes is not None:
                 self._uuids_by_pid.setdefault(process.pid, set()).add(process.uuid)
         self._name_devices()
-        for process in look.processes:
+        for process in readings.processes:
             if process.used_bytes is None:
                 continue
-            split = self._split(look.at_seconds, process.used_bytes, devices.get(process.uuid))
+            split = self._split(readings.at_seconds, process.used_bytes, devices.get(process.uuid))
             for entry in self._entries.values():
                 if entry.memory.pid == process.pid and entry.memory.uuid == process.uuid:
                     entry.take_split(split)
 
     def list_memory(self) -> list[FrameworkMemory]:
-        """What is known of each."""
+        """The memory of each framework, process and device."""
         return [entry.memory for entry in self._entries.values()]
 
     def take_changed(self) -> list[FrameworkMemory]:
-        """Those that are not as they were when this was last asked."""
+        """Those that have changed since the last call."""
         changed = {
             key: entry.memory
             for key, entry in self._entries.items()
@@ -165,13 +165,13 @@ class FrameworkAccount:
         return list(changed.values())
 
     def _name_devices(self) -> None:
-        """Who spoke before its device was found is on a device all the same: a short job ends before a driver is awake."""
+        """Find devices for reports that came first: a short job may end before its driver has answered."""
         for entry in self._entries.values():
             if not entry.memory.uuid:
                 entry.memory = entry.memory._replace(uuid=self._find_device(entry))
 
     def _find_device(self, entry: _Entry) -> str:
-        """Which device the framework means: the one of that name, or the only one that the process is on."""
+        """The framework's device: the one of that UUID, or the only one that the process uses."""
         named = entry.reading.uuid.lower()
         candidates = [uuid for uuid in self._gpus if named and uuid.lower().endswith(named)]
         if not candidates and entry.is_alone:

@@ -1,6 +1,6 @@
-"""Looks at GPUs in, peaks and counters out. Pure: no driver, no clock.
+"""GPU readings in, peaks and counters out. Pure: no driver, no clock.
 
-A device that does not say who holds its memory makes the job's part unknown, not nothing.
+If a device does not list its processes, the job's memory on it is unknown, not zero.
 """
 
 from __future__ import annotations
@@ -31,30 +31,30 @@ _MOST_PROCESSES = 32
 
 
 class GpuTotals(NamedTuple):
-    """Over all devices, at the moment of one look."""
+    """Over all devices, at one reading."""
 
     job_bytes: Parts[int]
     system_bytes: int
     allowed_percent: float
     """Utilization of the devices that the job may use, summed."""
     with_job_percent: float
-    """Of those where it was met."""
+    """Of the devices that list a process of the job."""
 
 
 class GpuMoment(NamedTuple):
-    """What one look tells of the time since the look before."""
+    """The time from one reading to the next."""
 
     span_seconds: float
     job_bytes: int | None
     """On all devices together."""
     percent: float | None
-    """Mean over the devices that the job is on, or may be on."""
+    """Mean over the devices that the job uses; if none is known, over those that it may use."""
     energy_joules: float | None
-    """Of the devices looked at."""
+    """Of the same devices."""
 
 
 class _Held(NamedTuple):
-    """What the job holds on one device; None where a part of it is not known."""
+    """The job's memory and utilization on one device; None if not known."""
 
     bytes: Parts[int | None]
     percent: float | None
@@ -78,21 +78,21 @@ class _Device:
         self._energy_joules = reading.energy_joules
         self.energy_step_joules: float | None = None
         self.span_seconds = 0.0
-        self.start_window()
+        self.start_interval()
 
-    def start_window(self) -> None:
-        """A line has been written."""
-        self._window_start = self.counters
-        self._window_used_bytes: int | None = None
-        self._window_job_bytes: int | None = None
+    def start_interval(self) -> None:
+        """Begin a new interval, after a line was written."""
+        self._interval_start = self.counters
+        self._interval_used_bytes: int | None = None
+        self._interval_job_bytes: int | None = None
 
     def take(self, at_seconds: float, reading: GpuReading, held: _Held, pids: Iterable[int]) -> None:
         span = self.span_seconds = max(0.0, at_seconds - self.at_seconds)
         self.counters = self._count(reading, held, span)
         self.at_seconds, self.reading, self.held = at_seconds, reading, held
         self.pids.update(pids)
-        self._window_used_bytes = larger(self._window_used_bytes, reading.used_bytes)
-        self._window_job_bytes = larger(self._window_job_bytes, held.bytes.combined)
+        self._interval_used_bytes = larger(self._interval_used_bytes, reading.used_bytes)
+        self._interval_job_bytes = larger(self._interval_job_bytes, held.bytes.combined)
         peaks = self.peaks
         grown = None
         if reading.used_bytes is not None and self.first_used_bytes is not None:
@@ -111,10 +111,10 @@ class _Device:
         )
 
     def take_high_water(self, used_bytes: int, *, is_main: bool) -> None:
-        """The driver's own account of one process: no look can have missed it."""
+        """Take the driver's own peak of one process, which no reading can have missed."""
         known = self.peaks.job_bytes
         combined = larger(known.combined, used_bytes)
-        # One process's own mark is the whole truth as long as nobody else of the job was there.
+        # The peak of one process is that of the job if no other process of the job was there.
         is_exact = len(self.pids) == 1 and combined == used_bytes
         self.peaks = self.peaks._replace(
             job_bytes=Parts(
@@ -127,8 +127,8 @@ class _Device:
         )
 
     def sample(self) -> GpuSample:
-        """The window so far."""
-        counters, start, reading = self.counters, self._window_start, self.reading
+        """The interval so far."""
+        counters, start, reading = self.counters, self._interval_start, self.reading
         busy = _mean(
             counters.utilization_percent_seconds - start.utilization_percent_seconds,
             counters.utilization_seconds - start.utilization_seconds,
@@ -138,8 +138,8 @@ class _Device:
         )
         return GpuSample(
             uuid=self.uuid,
-            used_bytes=larger(self._window_used_bytes, reading.used_bytes),
-            job_bytes=larger(self._window_job_bytes, self.held.bytes.combined),
+            used_bytes=larger(self._interval_used_bytes, reading.used_bytes),
+            job_bytes=larger(self._interval_job_bytes, self.held.bytes.combined),
             utilization_percent=reading.utilization_percent if busy is None else busy,
             job_percent=self.held.percent if job is None else job,
             power_watts=reading.power_watts,
@@ -152,7 +152,7 @@ class _Device:
         energy, energy_seconds = counters.energy_joules, counters.energy_seconds
         if reading.energy_joules is not None:
             before = self._energy_joules
-            # A counter that went back was reset with its device: what it had counted until then stands.
+            # A counter that went back was reset with its device: the sum so far is kept.
             step = 0.0 if before is None else max(0.0, reading.energy_joules - before)
             energy = (energy or 0.0) + step
             self.energy_step_joules = step
@@ -184,24 +184,24 @@ class GpuAccount:
         self._processes: dict[tuple[str, int], GpuProcessPeak] = {}
 
     def add(self, gpu: Gpu) -> None:
-        """A device was found."""
+        """Add a device."""
         if not gpu.is_visible:
             self._hidden.add(gpu.uuid)
 
-    def take(self, look: GpuReadings, names: Mapping[int, str]) -> GpuTotals:
-        """Take in one look; its processes are those of the job."""
+    def take(self, readings: GpuReadings, names: Mapping[int, str]) -> GpuTotals:
+        """Take one reading, with the processes of the job."""
         processes: dict[str, list[GpuProcessReading]] = {}
-        for process in look.processes:
+        for process in readings.processes:
             processes.setdefault(process.uuid, []).append(process)
             self._note_process(process.uuid, process.pid, process.used_bytes, SAMPLED, names)
-        for reading in look.devices:
+        for reading in readings.devices:
             device = self._devices.get(reading.uuid)
             if device is None:
-                device = self._devices[reading.uuid] = _Device(reading, look.at_seconds)
+                device = self._devices[reading.uuid] = _Device(reading, readings.at_seconds)
             there = processes.get(reading.uuid, [])
             held = _add_up(reading, there, self._root_pid)
-            device.take(look.at_seconds, reading, held, [process.pid for process in there])
-        for high_water in look.high_waters:
+            device.take(readings.at_seconds, reading, held, [process.pid for process in there])
+        for high_water in readings.high_waters:
             device = self._devices.get(high_water.uuid)
             if device is not None:
                 device.pids.add(high_water.pid)
@@ -209,9 +209,9 @@ class GpuAccount:
                 self._note_process(high_water.uuid, high_water.pid, high_water.used_bytes, EXACT, names)
         return self._totals()
 
-    def describe(self, look: GpuReadings) -> GpuMoment:
-        """The look that was just taken in, for whoever wants to know what happened meanwhile."""
-        seen = [self._devices[reading.uuid] for reading in look.devices]
+    def describe(self, readings: GpuReadings) -> GpuMoment:
+        """The time up to these readings, which must have just been taken."""
+        seen = [self._devices[reading.uuid] for reading in readings.devices]
         used = [device for device in seen if device.pids] or [
             device for device in seen if device.uuid not in self._hidden
         ]
@@ -237,18 +237,18 @@ class GpuAccount:
 
     @property
     def processes(self) -> tuple[GpuProcessPeak, ...]:
-        """The largest ones."""
+        """The largest peaks by process."""
         largest = sorted(self._processes.values(), key=lambda peak: -(peak.used_bytes or 0))
         return tuple(largest[:_MOST_PROCESSES])
 
     def samples(self) -> tuple[GpuSample, ...]:
-        """The window so far, by device."""
+        """The interval so far, by device."""
         return tuple(device.sample() for device in self._devices.values())
 
-    def start_window(self) -> None:
-        """A line has been written."""
+    def start_interval(self) -> None:
+        """Begin a new interval, after a line was written."""
         for device in self._devices.values():
-            device.start_window()
+            device.start_interval()
 
     def _note_process(
         self, uuid: str, pid: int, used_bytes: int | None, basis: str, names: Mapping[int, str]
@@ -276,7 +276,7 @@ class GpuAccount:
 
 
 def _add_up(reading: GpuReading, processes: Sequence[GpuProcessReading], root_pid: int) -> _Held:
-    """What the job holds on a device. Nobody there is a measured zero; somebody of unknown size is not."""
+    """What the job holds on a device: zero without processes, unknown with a process of unknown size."""
     if not reading.lists_processes:
         return _NOT_KNOWN
     main = _sum_known([process.used_bytes for process in processes if process.pid == root_pid])
@@ -304,7 +304,7 @@ def _high(reading: GpuReading) -> float | None:
 
 
 def larger(known: _Number | None, seen: _Number | None) -> _Number | None:
-    """The larger of two figures, of which either may not be known."""
+    """The larger of two figures, either of which may be unknown."""
     if known is None or seen is None:
         return seen if known is None else known
     return max(known, seen)

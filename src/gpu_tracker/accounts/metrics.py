@@ -1,4 +1,4 @@
-"""Adding up what a job logs, however much it is. Pure."""
+"""Totals of the metrics that a job logs. Pure."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _ROWS_AT_ONCE = 10_000
 
 
 def tally(known: dict[str, MetricTotals], rows: Iterable[MetricRow]) -> None:
-    """Add the rows to what is known of each metric."""
+    """Add the rows to the totals of each metric."""
     left = iter(rows)
     while some := list(islice(left, _ROWS_AT_ONCE)):
-        some.sort(key=_instant)  # processes write theirs in batches
+        some.sort(key=lambda row: row.at_seconds)  # processes write in batches
         values: dict[str, list[float]] = {}
         last_seconds: dict[str, float] = {}
         for at_seconds, logged, _, _ in some:
@@ -31,10 +31,6 @@ def tally(known: dict[str, MetricTotals], rows: Iterable[MetricRow]) -> None:
                 last_seconds[name] = at_seconds
         for name, column in values.items():
             known[name] = _add(known.get(name), name, column, last_seconds[name])
-
-
-def _instant(row: MetricRow) -> float:
-    return row.at_seconds
 
 
 def _add(known: MetricTotals | None, name: str, values: list[float], last_seconds: float) -> MetricTotals:

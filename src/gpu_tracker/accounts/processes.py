@@ -1,7 +1,7 @@
-"""Looks in, totals out: counters, peaks and the window being filled. Pure: no I/O, no clock.
+"""Readings in, totals out: counters, peaks and the current interval. Pure: no I/O, no clock.
 
-Peaks are never guessed. What is known of a moment between two looks comes from the kernel's high-water
-marks; what several processes share is bounded from below until it has been read.
+Peaks are never guessed. Between two readings they come from the kernel's high-water marks; memory shared by several
+processes has a lower bound until it is read.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ if TYPE_CHECKING:
 
     from ..core.model import Gpu, GpuReadings, MachineReading, ProcessReading, SharingReading
 
-# Below this, sharing that has not been read does not matter.
+# Below this factor, unread sharing does not matter.
 _NOTABLE = 1.02
 
 
-class _Window:
-    """What the looks since the last line have seen."""
+class _Interval:
+    """The readings since the last line."""
 
     def __init__(self) -> None:
-        self.looks = 0
+        self.n_readings = 0
         self.late_seconds = 0.0
         self.threads = 0
         self.processes = 0
@@ -50,9 +50,9 @@ class _Window:
         self._highs = [0, 0, 0]
 
     def add(self, values: tuple[int, int, int]) -> None:
-        self.looks += 1
+        self.n_readings += 1
         for index, value in enumerate(values):
-            self._lows[index] = value if self.looks == 1 else min(self._lows[index], value)
+            self._lows[index] = value if self.n_readings == 1 else min(self._lows[index], value)
             self._sums[index] += value
             self._highs[index] = max(self._highs[index], value)
 
@@ -60,8 +60,8 @@ class _Window:
         self._highs[index] = max(self._highs[index], value)
 
     def spreads(self) -> Parts[Spread]:
-        looks = max(1, self.looks)
-        means = (round(total / looks) for total in self._sums)
+        n_readings = max(1, self.n_readings)
+        means = (round(total / n_readings) for total in self._sums)
         return Parts(*map(Spread, self._lows, means, self._highs))
 
 
@@ -81,7 +81,7 @@ class Account:
         self._machine_at_start = machine
         self._machine = machine
         self._at_seconds = 0.0
-        self._looks = 0
+        self._n_readings = 0
         self._overlaps: dict[int, Overlap] = {}
         self._high_waters: dict[int, int] = {}
         self._reset_high_waters: dict[int, int] = {}
@@ -92,16 +92,16 @@ class Account:
         self._main_shared_bytes = 0
         self._rss_bytes: dict[int, int] = {}
         self._rss_bytes_before: dict[int, int] = {}
-        self._window = _Window()
-        self._cpu_window_start = Totals()
-        self._has_cpu_window = False
+        self._interval = _Interval()
+        self._cpu_interval_start = Totals()
+        self._has_cpu_interval = False
         self._gpus = GpuAccount(root_pid)
         self._names: dict[int, str] = {}
         self._last_readings: dict[int, ProcessReading] = {}
         self._first_seconds: dict[int, float] = {}
         self._gone: list[ProcessTotals] = []
 
-    # ---- Looks.
+    # ---- Readings.
 
     def take(
         self,
@@ -111,9 +111,9 @@ class Account:
         exact_root: RootFigures | None = None,
         reset_high_waters: Mapping[int, int] | None = None,
     ) -> None:
-        """Take in one look at the tree, and the marks that processes have kept before they reset them."""
+        """Take one reading of the tree, and the high-water marks that processes kept before resetting them."""
         self._at_seconds = at_seconds
-        self._looks += 1
+        self._n_readings += 1
         known = self._reset_high_waters
         risen = {
             pid: high_water
@@ -128,37 +128,37 @@ class Account:
         self._names = {reading.pid: reading.name for reading in readings}
         self._take_memory(readings)
         for pid, high_water in risen.items():
-            # What was seen at the last look is older, when the others may have held less.
+            # A high-water mark already seen is older; the others may have held less then.
             self._take_reset_high_water(
                 pid, high_water, self._beside(pid, high_water) if pid in unseen else high_water
             )
         self._take_threads(readings)
-        self._window.late_seconds = max(self._window.late_seconds, late_seconds)
+        self._interval.late_seconds = max(self._interval.late_seconds, late_seconds)
 
     def take_again(self, at_seconds: float, late_seconds: float = 0.0) -> None:
-        """Take in a look that found everything as it was at the last one."""
+        """Take a reading identical to the last one."""
         self._at_seconds = at_seconds
-        self._looks += 1
-        window = self._window
-        window.add(self._held)
-        window.threads = max(window.threads, self._threads)
-        window.processes = max(window.processes, len(self._pids))
-        window.late_seconds = max(window.late_seconds, late_seconds)
+        self._n_readings += 1
+        interval = self._interval
+        interval.add(self._held)
+        interval.threads = max(interval.threads, self._threads)
+        interval.processes = max(interval.processes, len(self._pids))
+        interval.late_seconds = max(interval.late_seconds, late_seconds)
 
     def take_sharing(
         self,
         readings: Sequence[ProcessReading],
         sharings: Mapping[int, SharingReading],
     ) -> None:
-        """Take in what the processes share, the root among them. Only all of one moment together make sense."""
+        """Take what the processes share, all read at one moment, the root included."""
         by_pid = {reading.pid: reading for reading in readings}
         self._overlaps = {pid: find_overlap(by_pid[pid], sharing) for pid, sharing in sharings.items()}
-        self._take_memory(readings, is_another_look=False)
+        self._take_memory(readings, is_new_reading=False)
         self._refine_split("combined", self._combined)
         self._refine_split("main", hold([by_pid[self._root_pid]], self._overlaps))
 
     def take_machine(self, machine: MachineReading) -> None:
-        """Take in one look at the whole machine."""
+        """Take one reading of the whole machine."""
         self._machine = machine
         self._raise_peaks(system_ram_bytes=machine.ram_used_bytes)
         if machine.limit_used_bytes is not None:
@@ -167,40 +167,40 @@ class Account:
             )
 
     def add_gpu(self, gpu: Gpu) -> None:
-        """A device was found."""
+        """Add a device."""
         self._gpus.add(gpu)
 
-    def take_gpus(self, look: GpuReadings) -> GpuMoment:
-        """Take in one look at the GPUs; what it says of the time since the look before."""
+    def take_gpus(self, readings: GpuReadings) -> GpuMoment:
+        """Take one reading of the GPUs; returns its summary of the time since the one before."""
         gpus = self._gpus
-        totals = gpus.take(look, self._names)
+        totals = gpus.take(readings, self._names)
         self._raise_peaks(
             system_gpu_bytes=totals.system_bytes,
             gpu_utilization_sum_percent=totals.allowed_percent,
             gpu_with_job_sum_percent=totals.with_job_percent,
         )
         by_device = gpus.peaks
-        # A high-water mark of one process on one device is a bound for them all.
+        # The high-water mark of one process on one device is a lower bound for all.
         held = [totals.job_bytes, *(peak.job_bytes for peak in by_device)]
         most = Parts(*(max(size or 0 for size in sizes) for sizes in zip(*held, strict=True)))
         self.peaks = self.peaks._replace(gpu_bytes=_larger_parts(self.peaks.gpu_bytes, most))
         self.peaks = self.peaks._replace(gpus=by_device, gpu_processes=gpus.processes)
-        return gpus.describe(look)
+        return gpus.describe(readings)
 
     def finish(self, figures: RootFigures) -> None:
-        """Take in the peaks that only the root's owner or parent can know."""
+        """Take the peaks that only the root's owner or parent can know."""
         self.peaks = raise_peaks(self.peaks, figures)
-        self._window.raise_high(0, self.peaks.ram.main.total_bytes)
-        self._window.raise_high(2, self.peaks.ram.combined.total_bytes)
+        self._interval.raise_high(0, self.peaks.ram.main.total_bytes)
+        self._interval.raise_high(2, self.peaks.ram.combined.total_bytes)
 
     def discount(self, seconds: float) -> None:
-        """The root has reaped that much CPU time that is another tracker's, not the job's."""
+        """Exclude CPU time of another tracker that the root has reaped."""
         self._ledger.discount_seconds += seconds
 
-    # ---- What the loop asks.
+    # ---- For the sampler.
 
     def is_sharing_in_doubt(self) -> bool:
-        """Whether reading what is shared could show a new peak."""
+        """Whether reading shared memory could show a new peak."""
         ceiling = self._combined.ceiling_bytes
         return (
             ceiling > self._combined.unique_bytes * _NOTABLE
@@ -208,48 +208,48 @@ class Account:
         )
 
     def is_split_unknown(self) -> bool:
-        """Whether private and shared memory of the root have never been told apart."""
+        """Whether the root's shared memory has never been read."""
         return self._root_pid in self._pids and self._root_pid not in self._overlaps
 
     @property
     def rss_bytes(self) -> Mapping[int, int]:
-        """Resident memory by process, at the last look."""
+        """Resident memory by process, at the last reading."""
         return self._rss_bytes
 
     def take_gone(self) -> list[ProcessTotals]:
-        """The processes that were not there any more at a look since the last call."""
+        """The processes that have ended since the last call."""
         gone, self._gone = self._gone, []
         return gone
 
     def list_processes(self) -> list[ProcessTotals]:
-        """Those that are there."""
+        """The living processes."""
         return [self._describe_process(reading) for reading in self._last_readings.values()]
 
     @property
     def pids(self) -> frozenset[int]:
-        """The processes of the last look."""
+        """The processes of the last reading."""
         return self._pids
 
-    def close_cpu_window(self, *, is_last: bool = False) -> None:
-        """Compare the CPU time since the last call with the busiest stretch so far."""
-        totals, start = self.totals(), self._cpu_window_start
+    def close_cpu_interval(self, *, is_last: bool = False) -> None:
+        """Compare the CPU time since the last call with the busiest interval so far."""
+        totals, start = self.totals(), self._cpu_interval_start
         wall = totals.at_seconds - start.at_seconds
-        if wall <= 0 or (is_last and self._has_cpu_window):
+        if wall <= 0 or (is_last and self._has_cpu_interval):
             return
-        self._has_cpu_window = True
+        self._has_cpu_interval = True
         used = zip(totals.cpu_seconds, start.cpu_seconds, strict=True)
-        stretches = [Busiest(now - then, wall) for now, then in used]
+        parts = [Busiest(now - then, wall) for now, then in used]
         system = Busiest(totals.system_cpu_seconds - start.system_cpu_seconds, wall)
         self.peaks = self.peaks._replace(
-            busiest=Parts(*map(_busier, self.peaks.busiest, stretches)),
+            busiest=Parts(*map(_busier, self.peaks.busiest, parts)),
             system_busiest=_busier(self.peaks.system_busiest, system),
         )
-        self._cpu_window_start = totals
+        self._cpu_interval_start = totals
 
     @property
-    def seconds_in_cpu_window(self) -> float:
-        """How long the present stretch lasts by now."""
-        return self._at_seconds - self._cpu_window_start.at_seconds
+    def seconds_in_cpu_interval(self) -> float:
+        """Length of the current CPU interval so far."""
+        return self._at_seconds - self._cpu_interval_start.at_seconds
 
     def totals(self) -> Totals:
         """Everything so far."""
@@ -257,37 +257,37 @@ class Account:
             at_seconds=self._at_seconds,
             cpu_seconds=add_parts(self._ledger.main_seconds, self._ledger.descendants_seconds),
             system_cpu_seconds=self._machine.cpu_seconds - self._machine_at_start.cpu_seconds,
-            readings=self._looks,
+            readings=self._n_readings,
             gpu_counters=self._gpus.counters,
             peaks=self.peaks,
         )
 
     def sample(self) -> Sample:
-        """The line for the interval so far, which stays open until `start_window`: a line that could not be written loses nothing."""
-        totals, window = self.totals(), self._window
+        """The interval so far. It stays open until `start_interval`, so that a failed write loses nothing."""
+        totals, interval = self.totals(), self._interval
         return Sample(
             at_seconds=totals.at_seconds,
-            readings=window.looks,
-            late_seconds=window.late_seconds,
+            readings=interval.n_readings,
+            late_seconds=interval.late_seconds,
             cpu_seconds=totals.cpu_seconds,
             system_cpu_seconds=totals.system_cpu_seconds,
-            ram_bytes=window.spreads(),
+            ram_bytes=interval.spreads(),
             system_ram_bytes=self._machine.ram_used_bytes,
-            threads=window.threads,
-            processes=window.processes,
+            threads=interval.threads,
+            processes=interval.processes,
             gpus=self._gpus.samples(),
             gpu_counters=totals.gpu_counters,
             peaks=self.peaks,
         )
 
-    def start_window(self) -> None:
-        """The line has been written."""
-        self._window = _Window()
-        self._gpus.start_window()
+    def start_interval(self) -> None:
+        """Begin a new interval, after a line was written."""
+        self._interval = _Interval()
+        self._gpus.start_interval()
 
     # ---- Memory.
 
-    def _take_memory(self, readings: Sequence[ProcessReading], *, is_another_look: bool = True) -> None:
+    def _take_memory(self, readings: Sequence[ProcessReading], *, is_new_reading: bool = True) -> None:
         root = next((reading for reading in readings if reading.pid == self._root_pid), None)
         others = [reading for reading in readings if reading.pid != self._root_pid]
         held_by_others = hold(others, self._overlaps)
@@ -299,8 +299,8 @@ class Account:
             held_by_others.unique_bytes,
             self._combined.unique_bytes,
         )
-        if is_another_look:
-            self._window.add(self._held)
+        if is_new_reading:
+            self._interval.add(self._held)
         if root is not None:
             self._main_shared_bytes = hold([root], self._overlaps).shared_bytes
             self._raise_main(root.rss_bytes, SAMPLED)
@@ -318,7 +318,7 @@ class Account:
         self._raise_peaks(ram_ceiling_bytes=self._combined.ceiling_bytes)
 
     def _take_reset_high_water(self, pid: int, high_water: int, combined: int) -> None:
-        """A high-water high_water that a process saw itself; it may have gone."""
+        """Take a high-water mark that a process kept; it may have ended since."""
         if pid == self._root_pid:
             self._raise_main(high_water, EXACT)
         else:
@@ -326,7 +326,7 @@ class Account:
         self._raise_combined(combined, self._combined)
 
     def _new_spike(self, reading: ProcessReading) -> int | None:
-        """The kernel's high-water high_water, if it has risen since the last look and since the start."""
+        """The kernel's high-water mark, if it has risen since the last reading and since the start."""
         peak = reading.peak_rss_bytes
         if peak is None:
             return None
@@ -335,14 +335,14 @@ class Account:
         return peak if peak > known else None
 
     def _beside(self, pid: int, spike: int) -> int:
-        """A spike between two looks, and what the others held at the quieter of the two."""
+        """A spike between two readings, plus what the others held at the smaller of the two."""
         now = self._combined.unique_bytes - self._rss_bytes.get(pid, 0)
         then = self._combined_before.unique_bytes - self._rss_bytes_before.get(pid, 0)
         return spike + max(0, min(now, then))
 
     def _raise_main(self, total: int, basis: str) -> None:
         self._raise_ram("main", total, self._main_shared_bytes, basis)
-        self._window.raise_high(0, total)
+        self._interval.raise_high(0, total)
 
     def _raise_combined(self, total: int, holding: Holding) -> None:
         basis = SAMPLED
@@ -351,7 +351,7 @@ class Account:
         elif holding.ceiling_bytes > total * _NOTABLE and not self._pids <= self._overlaps.keys():
             basis = ESTIMATE
         self._raise_ram("combined", total, holding.shared_bytes, basis)
-        self._window.raise_high(2, total)
+        self._interval.raise_high(2, total)
 
     def _raise_ram(self, part: str, total: int, shared: int, basis: str) -> None:
         peak: RamPeak = getattr(self.peaks.ram, part)
@@ -361,7 +361,7 @@ class Account:
             self._set_ram(part, RamPeak(total, total - shared, shared, basis))
 
     def _refine_split(self, part: str, holding: Holding) -> None:
-        """At a size that is as good as the peak, what was read says more than what was assumed."""
+        """Near the peak, what was read replaces what was assumed."""
         peak: RamPeak = getattr(self.peaks.ram, part)
         if holding.unique_bytes * _NOTABLE >= peak.total_bytes and holding.shared_bytes > peak.shared_bytes:
             shared = min(holding.shared_bytes, peak.total_bytes)
@@ -396,11 +396,11 @@ class Account:
 
     def _take_threads(self, readings: Sequence[ProcessReading]) -> None:
         main = sum(reading.n_threads for reading in readings if reading.pid == self._root_pid)
-        everybody = sum(reading.n_threads for reading in readings)
-        self._threads = everybody
-        self._window.threads = max(self._window.threads, everybody)
-        self._window.processes = max(self._window.processes, len(readings))
-        threads = _larger_parts(self.peaks.threads, Parts(main, everybody - main, everybody))
+        total = sum(reading.n_threads for reading in readings)
+        self._threads = total
+        self._interval.threads = max(self._interval.threads, total)
+        self._interval.processes = max(self._interval.processes, len(readings))
+        threads = _larger_parts(self.peaks.threads, Parts(main, total - main, total))
         if threads != self.peaks.threads:
             self.peaks = self.peaks._replace(threads=threads)
         self._raise_peaks(processes=len(readings))

@@ -1,4 +1,4 @@
-"""What looks add to regions: memory and GPUs while a process was in them. Pure."""
+"""Regions, with the memory and GPU readings taken while they were open. Pure."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ _MOST_ENDED = 2000
 _TOGETHER = 0
 
 
-class _Looked:
-    """What was met while a region was open."""
+class _Sampled:
+    """Readings taken while a region was open."""
 
     __slots__ = ("energy_joules", "gpu_bytes", "gpu_percent_seconds", "gpu_seconds", "peak_ram_bytes")
 
@@ -33,8 +33,8 @@ class _Looked:
         self.gpu_percent_seconds = self.gpu_seconds = 0.0
         self.energy_joules: float | None = None
 
-    def add(self, other: _Looked) -> None:
-        """What was met while the same region was open in another process."""
+    def add(self, other: _Sampled) -> None:
+        """Add the readings of the same region in another process."""
         self.peak_ram_bytes = larger(self.peak_ram_bytes, other.peak_ram_bytes)
         self.gpu_bytes = larger(self.gpu_bytes, other.gpu_bytes)
         self.gpu_percent_seconds += other.gpu_percent_seconds
@@ -47,40 +47,40 @@ class RegionAccount:
     """All regions of the job."""
 
     def __init__(self) -> None:
-        self._looked: dict[Key, _Looked] = {}
+        self._sampled: dict[Key, _Sampled] = {}
         self._active: Mapping[Key, int] = {}
         self._written: dict[Key, RegionTotals] = {}
         self._ended: dict[Key, Numbers] = {}
         self._left_open: dict[Key, int] = {}
 
     def take(self, active: Mapping[Key, int], rss_bytes: Mapping[int, int]) -> None:
-        """One look at the processes; each region has the memory of its own process."""
+        """Take one reading of the processes; each region gets the memory of its own process."""
         self._active = active
         for key in active:
-            looked = self._looked.get(key)
-            if looked is None:
-                looked = self._looked[key] = _Looked()
-            looked.peak_ram_bytes = larger(looked.peak_ram_bytes, rss_bytes.get(key[0]))
+            sampled = self._sampled.get(key)
+            if sampled is None:
+                sampled = self._sampled[key] = _Sampled()
+            sampled.peak_ram_bytes = larger(sampled.peak_ram_bytes, rss_bytes.get(key[0]))
 
     def take_gpus(self, moment: GpuMoment) -> None:
-        """One look at the GPUs, for the regions that were open at the last look."""
+        """Take one reading of the GPUs, for the regions that were open at the last reading of the processes."""
         for key in self._active:
-            looked = self._looked[key]
-            looked.gpu_bytes = larger(looked.gpu_bytes, moment.job_bytes)
+            sampled = self._sampled[key]
+            sampled.gpu_bytes = larger(sampled.gpu_bytes, moment.job_bytes)
             if moment.percent is not None:
-                looked.gpu_percent_seconds += moment.percent * moment.span_seconds
-                looked.gpu_seconds += moment.span_seconds
+                sampled.gpu_percent_seconds += moment.percent * moment.span_seconds
+                sampled.gpu_seconds += moment.span_seconds
             if moment.energy_joules is not None:
-                looked.energy_joules = (looked.energy_joules or 0.0) + moment.energy_joules
+                sampled.energy_joules = (sampled.energy_joules or 0.0) + moment.energy_joules
 
     def retire(self, key: Key, numbers: Numbers, open_calls: int) -> None:
-        """A process has ended. Those of a job that starts thousands are told together, as those of no process."""
+        """Keep a region of an ended process. Beyond some thousands they are merged under pid 0."""
         known = self._ended
         if key not in known and len(known) >= _MOST_ENDED:
             together = _TOGETHER, key[1]
-            looked = self._looked.pop(key, None)
-            if looked is not None:
-                self._looked.setdefault(together, _Looked()).add(looked)
+            sampled = self._sampled.pop(key, None)
+            if sampled is not None:
+                self._sampled.setdefault(together, _Sampled()).add(sampled)
             key = together
         known[key] = numbers if key not in known else _add(known[key], numbers)
         if open_calls:
@@ -89,21 +89,23 @@ class RegionAccount:
     def combine(
         self, counted: Iterable[tuple[Key, Numbers]], since_start: Callable[[int], float | None]
     ) -> list[RegionTotals]:
-        """All regions: what the processes have counted, and what was looked at meanwhile."""
-        nothing = _Looked()
+        """All regions: what the processes have counted, and what was sampled meanwhile."""
+        nothing = _Sampled()
         regions = []
         for key, numbers in _add_up(chain(self._ended.items(), counted)).items():
-            looked = self._looked.get(key, nothing)
+            sampled = self._sampled.get(key, nothing)
             open_calls = self._active.get(key, 0) + self._left_open.get(key, 0)
             sizes = (numbers.entry_ram_bytes, numbers.exit_ram_bytes, numbers.inside_ram_bytes)
             peak = max((size for size in sizes if size >= 0), default=None)
-            mark = numbers.peak_ram_bytes
+            high_water = numbers.peak_ram_bytes
             if 0 < numbers.calls == numbers.exact_calls and not open_calls:
-                mark = max(mark, peak or 0)  # every call was measured by itself: no look knows better
+                high_water = max(
+                    high_water, peak or 0
+                )  # every call has an exact peak; samples cannot improve it
             else:
-                peak = larger(peak, looked.peak_ram_bytes)
-            # The kernel counts pages per core and adds them up now and then: its figures agree within a little.
-            is_exact = 0 < mark >= (peak or 0) * _AS_GOOD_AS
+                peak = larger(peak, sampled.peak_ram_bytes)
+            # The kernel counts pages per core and adds them up later, so its figures differ slightly.
+            is_exact = 0 < high_water >= (peak or 0) * _AS_GOOD_AS
             regions.append(
                 RegionTotals(
                     key[0],
@@ -119,12 +121,12 @@ class RegionAccount:
                     numbers.own_cpu_ns / 1e9,
                     numbers.entry_ram_bytes if numbers.entry_ram_bytes >= 0 else None,
                     numbers.exit_ram_bytes if numbers.exit_ram_bytes >= 0 else None,
-                    max(mark, peak or 0) if is_exact else peak,
+                    max(high_water, peak or 0) if is_exact else peak,
                     EXACT if is_exact else SAMPLED,
-                    gpu_bytes=looked.gpu_bytes,
-                    gpu_percent_seconds=looked.gpu_percent_seconds,
-                    gpu_seconds=looked.gpu_seconds,
-                    energy_joules=looked.energy_joules,
+                    gpu_bytes=sampled.gpu_bytes,
+                    gpu_percent_seconds=sampled.gpu_percent_seconds,
+                    gpu_seconds=sampled.gpu_seconds,
+                    energy_joules=sampled.energy_joules,
                     first_seconds=since_start(numbers.first_ns),
                     last_seconds=since_start(numbers.last_ns),
                 )
@@ -132,7 +134,7 @@ class RegionAccount:
         return regions
 
     def take_changed(self, regions: Iterable[RegionTotals]) -> list[RegionTotals]:
-        """Those that are not as they were when this was last asked."""
+        """Those that have changed since the last call."""
         changed = []
         for region in regions:
             key = (region.pid, region.path)
@@ -143,7 +145,7 @@ class RegionAccount:
 
 
 def _add_up(counted: Iterable[tuple[Key, Numbers]]) -> dict[Key, Numbers]:
-    """One entry per process and region: a process that went on as another program has begun to count anew."""
+    """One entry per process and region; after an exec a process counts in a new file."""
     known: dict[Key, Numbers] = {}
     for key, numbers in counted:
         before = known.get(key)
@@ -152,7 +154,7 @@ def _add_up(counted: Iterable[tuple[Key, Numbers]]) -> dict[Key, Numbers]:
 
 
 def _add(one: Numbers, other: Numbers) -> Numbers:
-    """What was counted in turns; of memory, what was read last."""
+    """The sum of both counts; of memory the later reading."""
     earlier, later = sorted((one, other), key=lambda numbers: numbers.last_ns)
     shortest = [numbers.shortest_ns for numbers in (one, other) if numbers.calls]
     firsts = [numbers.first_ns for numbers in (one, other) if numbers.first_ns]

@@ -1,7 +1,7 @@
-"""How much memory several processes hold together, every shared page counted once. Pure.
+"""How much memory several processes hold together, with every shared page counted once. Pure.
 
-Exact sharing is dear to read (the kernel walks every page), so between two such reads it is bounded from
-what is cheap: anonymous pages are only ever shared between a process and the copies it forked.
+Exact sharing is expensive to read (the kernel walks every page), so between two such reads it is bounded by cheap
+figures: anonymous pages are shared only between a process and its forked copies.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
 
 class Overlap(NamedTuple):
-    """What one process was found to share, when sharing was last read."""
+    """What one process shared when sharing was last read."""
 
     anonymous_excess_bytes: int
-    """Its anonymous memory, less its proportional part of it."""
+    """Its anonymous memory, less its proportional share."""
     anonymous_shared_bytes: int
-    """The part of its anonymous memory that others map too."""
+    """Its anonymous memory that others map, too."""
     file_pss_bytes: int
     shared_bytes: int
 
@@ -30,21 +30,21 @@ class Holding(NamedTuple):
     """Memory of a set of processes."""
 
     unique_bytes: int
-    """Held for certain, as far as known."""
+    """Lower bound, every shared page counted once."""
     ceiling_bytes: int
-    """What it would be if nothing were shared."""
+    """Upper bound, as if nothing were shared."""
     shared_bytes: int
-    """The part of the unique bytes that more than one process maps."""
+    """The part of the unique bytes that several processes map."""
 
 
 NOTHING = Holding(0, 0, 0)
 
-# Pages that changed hands while sharing was being read, as a part of what is held, that are none to speak of.
+# Changes while sharing was being read that do not matter, as a fraction of what is held.
 _STILL = 0.02
 
 
 def find_overlap(reading: ProcessReading, sharing: SharingReading) -> Overlap:
-    """What a process shares, from its cheap and its exact reading."""
+    """What a process shares, from its cheap and exact readings."""
     anonymous = reading.rss_bytes - reading.file_bytes
     return Overlap(
         max(0, anonymous - sharing.anonymous_pss_bytes),
@@ -59,9 +59,9 @@ def is_torn(
     after: Sequence[ProcessReading],
     sharings: Mapping[int, SharingReading],
 ) -> bool:
-    """Whether pages came to be shared, or ceased to be, while proportional parts were read one process after the other.
+    """Whether sharing changed while it was read, one process after the other.
 
-    The same page would then be counted in full for the one and in part for the other.
+    The same page may then be counted in full for one process and in part for another.
     """
     by_pid = {reading.pid: reading for reading in after}
     moved = 0
@@ -70,7 +70,7 @@ def is_torn(
         if now is None:
             moved += then.rss_bytes
         else:
-            # New anonymous memory is nobody else's, so its growth does not matter.
+            # New anonymous memory is private, so its growth does not matter.
             freed = (then.rss_bytes - then.file_bytes) - (now.rss_bytes - now.file_bytes)
             moved += abs(then.file_bytes - now.file_bytes) + max(0, freed)
     return moved > _STILL * sum(sharing.pss_bytes for sharing in sharings.values())
@@ -79,10 +79,10 @@ def is_torn(
 def hold(
     readings: Sequence[ProcessReading], overlaps: Mapping[int, Overlap], *, is_whole_tree: bool = False
 ) -> Holding:
-    """Bound the memory of these processes; overlaps are those known of them, by pid.
+    """Bound the memory of these processes, given their known overlaps by pid.
 
-    Proportional parts of a whole tree, all read at one moment, are the truth; of a part of it they are only a
-    bound, because the others hold their share of the same pages.
+    Proportional shares of a whole tree, all read at one moment, are exact; those of a part of it are only a
+    bound, because other processes hold their share of the same pages.
     """
     if not readings:
         return NOTHING
@@ -103,7 +103,7 @@ def hold(
         if known is not None:
             file_proportional += min(known.file_pss_bytes, reading.file_bytes)
     private = sum(image.private_bytes for image in images.values())
-    # A copy that was forked since the reading shares what it has with those that were read.
+    # A copy forked since sharing was read shares its memory with processes that were read.
     is_known = all(reading.is_forked_copy or reading.pid in overlaps for reading in readings)
     if is_whole_tree and is_known:
         held = file_proportional + sum(image.proportional_bytes for image in images.values())
@@ -116,7 +116,7 @@ def hold(
 
 
 class _Image:
-    """Anonymous memory of a process and the copies it forked."""
+    """Anonymous memory of a process and its forked copies."""
 
     def __init__(self) -> None:
         self.proportional_bytes = 0
@@ -136,16 +136,16 @@ class _Image:
 
     @property
     def least_bytes(self) -> int:
-        """The best of three bounds from below.
+        """The best of three lower bounds.
 
-        The largest member holds what it holds. Proportional parts add up to what is held if everybody who shares is
-        here. What is private to each, plus the largest shared part once, is it if all share the same pages.
+        The largest process alone; the sum of proportional shares (right if all sharers are here); all private
+        memory plus the largest shared part (right if all share the same pages).
         """
         return max(self._largest, self.proportional_bytes, self.private_bytes + self._shared)
 
 
 def _head_of_copies(reading: ProcessReading, by_pid: Mapping[int, ProcessReading]) -> int:
-    """The process whose memory image this one copied: possibly itself, possibly one that is not here."""
+    """The process whose memory this one copied: possibly itself, possibly one not among these."""
     while reading.is_forked_copy:
         if reading.parent_pid not in by_pid:
             return reading.parent_pid

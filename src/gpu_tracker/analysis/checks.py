@@ -1,4 +1,4 @@
-"""What an observation tells about measuring itself: which devices and figures can be read, and why not. Pure."""
+"""Which devices and figures can be read, and why not, judged from one observation. Pure."""
 
 from __future__ import annotations
 
@@ -16,46 +16,44 @@ if TYPE_CHECKING:
 
 # How a check is judged.
 FINE = "fine"
-FAILED = "failed"  # it is there and cannot be measured
-WARNING = "warning"  # nothing is lost, but it should be known
-NOTHING = "nothing"  # there is no such thing here
-
+FAILED = "failed"  # it exists but cannot be measured
+WARNING = "warning"  # nothing is lost, but the user should know
+NOTHING = "nothing"  # it does not exist here
 
 _GROUP = "GPUs"
-# What the driver reserves for itself is of interest to nobody who asks what can be measured.
+# Memory reserved by the driver does not matter here.
 _FIGURES = [figure for figure in DEVICE if figure.name != "reserved_bytes"]
-# How doctor writes units.
 _UNITS = {PERCENT: "%", WATTS: "W", JOULES: "J"}
 
 
 class Check(NamedTuple):
-    """One thing that was looked at."""
+    """One thing that was checked."""
 
     group: str
     what: str
     state: str
     text: str
-    """What was found; for a failure why, and the cure."""
+    """What was found; for a failure, why and what to do."""
 
 
 class Diagnosis(NamedTuple):
-    """All of them."""
+    """All checks."""
 
     checks: tuple[Check, ...]
 
     @property
     def is_fine(self) -> bool:
-        """Whether everything that is there can be measured."""
+        """Whether everything that exists can be measured."""
         return not any(check.state == FAILED for check in self.checks)
 
 
 class Signs(NamedTuple):
-    """What betrays a vendor's hardware even if no driver answers."""
+    """Evidence of a vendor's hardware when no driver answers."""
 
     bus_ids: tuple[str, ...] = ()
-    """Where its devices are on the bus; a container sees its host's."""
+    """Its devices on the bus; a container sees those of its host."""
     device_files: tuple[str, ...] = ()
-    """Through which a job could use them."""
+    """Files through which a job could use them."""
 
 
 def check_gpus(observation: Observation, signs: Mapping[str, Signs]) -> tuple[Check, ...]:
@@ -65,18 +63,15 @@ def check_gpus(observation: Observation, signs: Mapping[str, Signs]) -> tuple[Ch
         checks += _check_vendor(vendor, signs.get(vendor.vendor, Signs()))
     devices = list_gpus(observation)
     if not devices and all(check.state == NOTHING for check in checks):
-        text = "No GPU was found; everything else is measured."
+        text = "No GPU found; everything else is measured."
         checks.append(Check(_GROUP, "devices", NOTHING, text))
-    by_uuid = {reason_key(reason): reason for vendor in observation.vendors for reason in vendor.reasons}
+    reasons = {
+        (reason.uuid, reason.figure): reason for vendor in observation.vendors for reason in vendor.reasons
+    }
     read = {reading.uuid for vendor in observation.vendors if vendor.look for reading in vendor.look.devices}
     for observed in devices:
-        checks += _check_device(observed, by_uuid, was_read=observed.gpu.uuid in read)
+        checks += _check_device(observed, reasons, was_read=observed.gpu.uuid in read)
     return tuple(checks)
-
-
-def reason_key(reason: Reason) -> tuple[str, str]:
-    """What a reason is about."""
-    return reason.uuid, reason.figure
 
 
 def _check_vendor(vendor: VendorState, signs: Signs) -> list[Check]:
@@ -108,9 +103,9 @@ def _explain_missing(vendor: VendorState, label: str, signs: Signs) -> Check:
     failures = [missing.text for missing in vendor.missing if missing.kind != ABSENT]
     if failures:
         return Check(_GROUP, label, FAILED, " ".join(failures))
-    text = vendor.missing[0].text if vendor.missing else "Nothing reads these devices."
+    text = vendor.missing[0].text if vendor.missing else "No source reads these devices."
     if signs.device_files:
-        return Check(_GROUP, label, FAILED, f"{signs.device_files[0]} is there, but: {text}")
+        return Check(_GROUP, label, FAILED, f"{signs.device_files[0]} exists, but: {text}")
     if signs.bus_ids:
         where = ", ".join(signs.bus_ids)
         return Check(_GROUP, label, WARNING, f"A device is on the bus ({where}), but: {text}")
@@ -123,11 +118,11 @@ def _check_device(
     gpu = observed.gpu
     group = f"GPU {gpu.ordinal}: {gpu.name} ({gpu.uuid})"
     if not was_read:
-        text = next(iter(observed.reasons.values()), "It was not read, and the driver does not say why.")
+        text = next(iter(observed.reasons.values()), "It could not be read; the driver gives no reason.")
         return [Check(group, "device", FAILED, text)]
     checks = []
     if not gpu.is_visible:
-        text = "Jobs started from here may not use it (CUDA_VISIBLE_DEVICES or the like)."
+        text = "Jobs started from here cannot use it (CUDA_VISIBLE_DEVICES or similar)."
         checks.append(Check(group, "visible", WARNING, text))
     for figure in _FIGURES:
         value = getattr(observed.reading, figure.name)
@@ -147,14 +142,14 @@ def _check_processes(group: str, observed: Device, reasons: Mapping[tuple[str, s
         return _explain_gap(group, "processes", reason, is_essential=True)
     sizes = [process.reading.used_bytes for process in processes]
     if sizes and all(size is None for size in sizes):
-        text = f"The driver lists {len(sizes)}, but not what they hold."
+        text = f"The driver lists {len(sizes)}, but not their memory."
         return Check(group, "processes", FAILED, text)
-    return Check(group, "processes", FINE, f"{len(processes)} on it now")
+    return Check(group, "processes", FINE, f"{len(processes)} running")
 
 
 def _explain_gap(group: str, what: str, reason: Reason | None, *, is_essential: bool) -> Check:
     if reason is None:
-        text = "It is not told, and the driver does not say why."
+        text = "Not reported; the driver gives no reason."
         return Check(group, what, FAILED if is_essential else NOTHING, text)
     is_fault = is_essential if reason.kind is None else reason.kind != UNSUPPORTED
     return Check(group, what, FAILED if is_fault else NOTHING, reason.text)

@@ -1,10 +1,9 @@
 """Runs, or groups of repeated runs, side by side: what differs, by how much, and whether that is more than noise. Pure.
 
-With repeats, a figure has changed if the medians differ by more than `NOTABLE` and by more than what can be told apart, and a
-rank test says that chance would do this less than once in twenty times. Too few runs cannot show that, however they came
-out: then it has *perhaps* changed, if no run of one group lies within the other and chance would do this less than once
-in three times, and more repeats are asked for. With one
-run each there is no noise to compare with, and only differences above `NOTABLE_ALONE` are told, as what they are.
+With repeats, a figure has *changed* if the medians differ by more than `NOTABLE` and by more than its resolution, and a
+rank test gives p ≤ `CHANCE`. If there are too few runs to reach that, it has *perhaps* changed if the groups do not
+overlap and p ≤ `CHANCE_PERHAPS`; more repeats are then asked for. One run each says nothing about noise: only
+differences above `NOTABLE_ALONE` are reported, marked as such.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ GONE = "not in this group"
 
 
 class Values(NamedTuple):
-    """One figure in one group. No value at all: not known, or nothing of that name there."""
+    """One figure in one group. Without values it is not known, or there is none of that name."""
 
     runs: int = 0
     """How many runs of the group have such a region or metric."""
@@ -48,19 +47,19 @@ class Values(NamedTuple):
     low: float | None = None
     high: float | None = None
     not_numbers: int = 0
-    """In how many of them a metric ended as no number (nan, inf)."""
+    """How many of them ended with a metric of nan or inf."""
 
 
 class Change(NamedTuple):
-    """One figure of one group against the same figure of the first group."""
+    """One figure of one group against the same figure of the baseline."""
 
     verdict: str
     ratio: float | None = None
-    """None where a multiple makes no sense: of nothing, or of what may be below zero."""
+    """None where a ratio makes no sense: to zero, or with negative values."""
     share: float | None = None
-    """By how much it differs, as a share of what it was in the first group, whichever sign that had."""
+    """The difference as a share of the absolute value in the baseline."""
     chance: float | None = None
-    """That noise alone would do this; None with fewer than two runs in both."""
+    """The p value: how likely noise alone is to do this; None with one run each."""
 
 
 class Row(NamedTuple):
@@ -69,28 +68,28 @@ class Row(NamedTuple):
     subject: Subject
     groups: tuple[Values, ...]
     changes: tuple[Change, ...]
-    """Of every group but the first."""
+    """Of every group but the baseline."""
 
 
 class Group(NamedTuple):
-    """A name and how many runs it has."""
+    """A name and a number of runs."""
 
     name: str
     runs: int
 
 
 class Comparison(NamedTuple):
-    """Groups side by side; the first is what the others are measured against."""
+    """Groups side by side; the first is the baseline."""
 
     groups: tuple[Group, ...]
     rows: tuple[Row, ...]
     notes: tuple[str, ...]
     verdicts: tuple[Verdict, ...] = ()
-    """What came of the limits that it was checked against."""
+    """The results of the limits it was checked against."""
 
 
 def compare(groups: Sequence[tuple[str, Sequence[RunFigures]]]) -> Comparison:
-    """All figures of all groups; what only some of them have is there too."""
+    """All figures of all groups, including those that only some groups have."""
     rows = []
     for subject in _list_figures([runs for _, runs in groups]):
         values = tuple(_collect(subject, runs) for _, runs in groups)
@@ -103,9 +102,9 @@ def compare(groups: Sequence[tuple[str, Sequence[RunFigures]]]) -> Comparison:
 
 
 def _list_figures(groups: Sequence[Sequence[RunFigures]]) -> list[Subject]:
-    """The whole run first, then regions by their time in the first group that has them, then metrics by name.
+    """The whole run, then regions by their time in the first group that has them, then metrics by name.
 
-    Nothing here depends on the order of the repeats.
+    The order of the repeats does not matter.
     """
     regions: dict[tuple[str, ...], float] = {}
     metrics: set[Subject] = set()
@@ -142,7 +141,7 @@ def _judge(subject: Subject, first: Values, other: Values) -> Change:
         return Change(APPEARED if other.runs else GONE)
     if first.median is None or other.median is None:
         return Change(UNKNOWN)
-    ratio = _multiply(other.median, first.median)
+    ratio = _find_ratio(other.median, first.median)
     share = _divide(other.median - first.median, abs(first.median))
     is_alone = len(first.values) == len(other.values) == 1
     chance = None if is_alone else chance_of(first.values, other.values)
@@ -154,20 +153,19 @@ def _judge(subject: Subject, first: Values, other: Values) -> Change:
         return Change(ALONE, ratio, share)
     if chance <= CHANCE:
         return Change(CHANGED, ratio, share, chance)
-    can_tell = least_chance(len(first.values), len(other.values)) <= CHANCE
-    is_perhaps = not can_tell and chance <= CHANCE_PERHAPS and _are_apart(first, other)
+    can_show = least_chance(len(first.values), len(other.values)) <= CHANCE
+    is_perhaps = not can_show and chance <= CHANCE_PERHAPS and _do_not_overlap(first, other)
     return Change(PERHAPS if is_perhaps else NOISE, ratio, share, chance)
 
 
-def _are_apart(first: Values, other: Values) -> bool:
+def _do_not_overlap(first: Values, other: Values) -> bool:
     return first.values[-1] < other.values[0] or other.values[-1] < first.values[0]
 
 
-def _multiply(value: float, of: float) -> float | None:
-    """How many times; None where there is nothing to be a multiple of."""
-    if value < 0 or of < 0:
+def _find_ratio(value: float, to: float) -> float | None:
+    if value < 0 or to < 0:
         return None
-    return 1.0 if value == of else _divide(value, of)
+    return 1.0 if value == to else _divide(value, to)
 
 
 def _divide(value: float, by: float) -> float | None:
@@ -176,9 +174,9 @@ def _divide(value: float, by: float) -> float | None:
 
 
 def _list_broken(groups: Sequence[tuple[str, Sequence[RunFigures]]], rows: Sequence[Row]) -> list[str]:
-    """Metrics that have become no number are in no median, and the more worth a word."""
+    """Metrics that have become nan or inf are in no median, so they need a note."""
     return [
-        f"The last {row.subject.metric} is no number (nan, inf) in {values.not_numbers} of {values.runs} runs of {name}."
+        f"The last {row.subject.metric} is nan or inf in {values.not_numbers} of {values.runs} runs of {name}."
         for row in rows
         for (name, _), values in zip(groups, row.groups, strict=True)
         if values.not_numbers
@@ -186,7 +184,7 @@ def _list_broken(groups: Sequence[tuple[str, Sequence[RunFigures]]], rows: Seque
 
 
 def _list_notes(groups: Sequence[tuple[str, Sequence[RunFigures]]]) -> list[str]:
-    """What the reader must know before believing the figures."""
+    """What to know before trusting the figures."""
     notes = []
     for name, runs in groups:
         failed = sum(run.exit_code not in (None, 0) for run in runs)
@@ -194,33 +192,33 @@ def _list_notes(groups: Sequence[tuple[str, Sequence[RunFigures]]]) -> list[str]
         if failed:
             notes.append(f"{failed} of {len(runs)} runs of {name} failed (exit code not 0).")
         if cut:
-            notes.append(f"{cut} of {len(runs)} runs of {name} have no end: killed, or still running.")
-    everybody = [run for _, runs in groups for run in runs]
-    if len({run.host for run in everybody}) > 1:
-        notes.append("Not all runs were on the same host.")
-    if len({(run.cores, run.ram_bytes) for run in everybody}) > 1:
-        notes.append("Not all runs could use the same cores and RAM.")
+            notes.append(f"{cut} of {len(runs)} runs of {name} are incomplete: killed, or still running.")
+    every_run = [run for _, runs in groups for run in runs]
+    if len({run.host for run in every_run}) > 1:
+        notes.append("The runs were not all on the same host.")
+    if len({(run.cores, run.ram_bytes) for run in every_run}) > 1:
+        notes.append("The runs did not all have the same cores and RAM.")
     return [*notes, *_list_lacking(groups)]
 
 
 def _list_lacking(groups: Sequence[tuple[str, Sequence[RunFigures]]]) -> list[str]:
-    """Where there are too few repeats to tell anything."""
+    """Where there are too few repeats to show a change."""
     if len(groups) < 2:
         return []
     (first, of_first), *others = groups
     lacking = [(name, len(runs)) for name, runs in others if least_chance(len(of_first), len(runs)) > CHANCE]
     needed = runs_needed(CHANCE)
     if lacking and all(count == len(of_first) == 1 for _, count in lacking):
-        return [f"Without repeats nothing can be told from noise; {needed} runs of each would be enough."]
+        return [f"One run each: differences may be noise. Use {needed} or more runs per group."]
     return [
-        f"To tell a change from chance, {needed} runs of each are enough; {name} has {count} and {first} {len(of_first)}."
+        f"Too few runs to rule out noise: {name} has {count}, {first} {len(of_first)}. Use {needed} or more runs per group."
         for name, count in lacking
     ]
 
 
-def list_changes(comparison: Comparison, place: int) -> Mapping[str, tuple[Row, ...]]:
+def list_changes(comparison: Comparison, position: int) -> Mapping[str, tuple[Row, ...]]:
     """The rows of one group (1 is the second) by verdict."""
     found: dict[str, list[Row]] = {}
     for row in comparison.rows:
-        found.setdefault(row.changes[place - 1].verdict, []).append(row)
+        found.setdefault(row.changes[position - 1].verdict, []).append(row)
     return {verdict: tuple(rows) for verdict, rows in found.items()}

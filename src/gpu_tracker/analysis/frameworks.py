@@ -1,4 +1,4 @@
-"""What a framework's memory on a GPU is made of. Pure."""
+"""The parts of a framework's memory on a GPU. Pure."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ class FrameworkSummary(NamedTuple):
     memory: FrameworkMemory
     gpu: Gpu | None
     cached_bytes: int | None
-    """Held by the framework to be used again: free for this process, not for others."""
+    """Kept by the framework for reuse: free for this process, not for others."""
     context_bytes: int | None
-    """Held by the process beside that: the driver's context, libraries, their workspaces."""
+    """The rest of the process: the driver's context, libraries, their workspaces."""
 
 
 def summarize_frameworks(recording: Recording) -> tuple[FrameworkSummary, ...]:
-    """All of them, by device and process."""
+    """One summary per framework, process and device, ordered by device and process."""
     gpus = {gpu.uuid: gpu for gpu in recording.gpus}
     summaries = [_summarize(memory, gpus.get(memory.uuid)) for memory in recording.frameworks]
-    return tuple(sorted(summaries, key=_place))
+    return tuple(sorted(summaries, key=_order))
 
 
 def _summarize(memory: FrameworkMemory, gpu: Gpu | None) -> FrameworkSummary:
-    # Of the fullest moment, if the driver knows the process; else of the last one.
+    # At the peak of the process if the driver lists it, else at the last reading.
     is_split = memory.split_process_bytes is not None
     in_use = memory.split_in_use_bytes if is_split else memory.in_use_bytes
     held = memory.split_held_bytes if is_split else memory.held_bytes
@@ -41,6 +41,6 @@ def _beyond(whole: int | None, part: int | None) -> int | None:
     return None if whole is None or part is None else max(0, whole - part)
 
 
-def _place(summary: FrameworkSummary) -> tuple[bool, int, int, str]:
+def _order(summary: FrameworkSummary) -> tuple[bool, int, int, str]:
     gpu, memory = summary.gpu, summary.memory
     return gpu is None, 0 if gpu is None else gpu.ordinal, memory.pid, memory.device

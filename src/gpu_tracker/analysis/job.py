@@ -1,7 +1,7 @@
 """Recordings of several ranks or hosts as one job. Pure.
 
-Trees that were measured apart cannot know what they share: their sum is an upper bound of what they held together, the largest of
-them a lower bound. Clocks of hosts are compared by the second, since that is how exactly a header tells when it began.
+Memory shared between separately measured trees is not known: their sum is an upper bound, the largest of them a lower
+bound. Start times of different hosts are compared to the second.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ class Rank(NamedTuple):
     host: str
     pid: int
     begin_seconds: float
-    """Since the first of all began."""
+    """Since the first rank began."""
     values: dict[str, float | None]
     """The figures of a whole run, by name."""
     ending: str
     exit_code: int | None
     part_of: str = ""
-    """The recording that this one's processes are in too: then it is in no sum."""
+    """The recording that includes these processes too; this one is then in no sum."""
 
 
 class Balance(NamedTuple):
@@ -54,20 +54,20 @@ class Balance(NamedTuple):
     median: float
     largest: float
     imbalance_percent: float | None
-    """How far the largest is above the mean: what an even spread would save of it."""
+    """How far the largest is above the mean."""
 
 
 class HostGpu(NamedTuple):
-    """One device, whoever has watched it. None is not known."""
+    """One device, as seen by all ranks. None is not known."""
 
     uuid: str
     name: str
     ordinal: int
     job_bytes: int | None
-    """The most that all ranks together held, added up at the same time."""
+    """The peak of all ranks together, added up at the same time."""
     used_bytes: int | None
     mean_percent: float | None
-    """By the rank that watched longest."""
+    """From the longest recording."""
     energy_joules: float | None
 
 
@@ -80,9 +80,9 @@ class Host(NamedTuple):
     ram_at_least_bytes: int
     """The largest single tree."""
     ram_sum_bytes: int
-    """The trees added up at the same time, as if they shared nothing."""
+    """The peak of all trees together, as if they shared nothing."""
     ram_at_most_bytes: int
-    """The sum, or what the whole machine had in use if that is less."""
+    """The sum, or the RAM in use on the whole machine if that is less."""
     system_ram_bytes: int
     gpus: tuple[HostGpu, ...]
 
@@ -91,13 +91,13 @@ class Combined(NamedTuple):
     """All recordings as one job."""
 
     seconds: float
-    """From the first beginning to the last end."""
+    """From the first start to the last end."""
     cpu_seconds: float
     mean_cores: float
     ram_at_least_bytes: int
     ram_at_most_bytes: int
     gpu_bytes: int | None
-    """Of all devices, each at its own peak."""
+    """The sum of the devices' peaks."""
     energy_joules: float | None
     hosts: tuple[Host, ...]
     ranks: tuple[Rank, ...]
@@ -112,7 +112,7 @@ class _Part(NamedTuple):
 
 
 def combine(recordings: Sequence[tuple[str, Recording]]) -> Combined:
-    """One view of recordings that were made at the same time; each has a name."""
+    """Named recordings of one job as a whole."""
     parts = _align(recordings)
     outer = _find_outer(parts)
     counted = [part for part in parts if part.name not in outer]
@@ -155,9 +155,9 @@ def _end(part: _Part) -> float:
 
 
 def _find_outer(parts: Sequence[_Part]) -> dict[str, str]:
-    """Which recordings are of a process that another one has in its tree: a launcher and its workers."""
+    """Recordings whose process is in the tree of another one: workers and their launcher."""
     pids = {part.recording.header.pid for part in parts}
-    # Once for each: there may be thousands of processes in hundreds of recordings.
+    # Once per recording: there may be hundreds, with thousands of processes.
     met = [
         {process.pid: process for process in part.recording.processes if process.pid in pids}
         for part in parts
@@ -175,29 +175,30 @@ def _find_outer(parts: Sequence[_Part]) -> dict[str, str]:
 
 
 def _is_same(part: _Part, other: _Part) -> bool:
-    """Whether both are of one process. Its number proves little: each container counts its own from one."""
+    """Whether both are of the same process. An equal pid is not enough: each container counts from one."""
     inner, around = part.recording, other.recording
     if inner.header.pid != around.header.pid:
         return False
     if (inner.header, inner.totals) == (around.header, around.totals):
         return True  # a copy
-    # Only who has started a process learns its exit code, so two who have are of two. One that was stopped came in later.
+    # Only the parent learns an exit code, so two recordings with one are of two processes. One that was stopped
+    # tracked the process from inside.
     was_stopped = inner.end is not None and inner.end.reason == "stopped"
     has_started = around.end is not None and around.end.exit_code is not None
     return was_stopped and has_started and _begins_in(part, other, 0.0, around.totals.at_seconds)
 
 
 def _is_below(part: _Part, own: ProcessTotals | None, other: _Part, process: ProcessTotals | None) -> bool:
-    """Whether it began in a process that the other one has met below its root. Either may not tell of it."""
+    """Whether it began in a process that the other one has seen below its root."""
     if process is None or process.pid == other.recording.header.pid:
         return False
     if own is not None and own.parent_pid != process.parent_pid:
-        return False  # another process, which has the same number in a container
+        return False  # another process with the same pid in a container
     return _begins_in(part, other, process.first_seconds, process.last_seconds)
 
 
 def _begins_in(part: _Part, other: _Part, first_seconds: float, last_seconds: float) -> bool:
-    """Whether it began in that time of the other one, as far as whole seconds and looks now and then can tell."""
+    """Whether it began in that time of the other one, given that both are known to the second or the interval."""
     slack = _STEP_SECONDS + other.recording.header.sleep_seconds
     since = part.begin_seconds - other.begin_seconds
     return first_seconds - slack <= since <= last_seconds + slack
@@ -234,8 +235,8 @@ def _describe_host(name: str, parts: Sequence[_Part]) -> Host:
     )
 
 
-def _list_windows(part: _Part) -> Iterator[tuple[float, float, Sample]]:
-    """Begin and end of every window. One that went back, or on after the end, by more than a look may be late was never there."""
+def _list_intervals(part: _Part) -> Iterator[tuple[float, float, Sample]]:
+    """Begin, end and sample of every interval; times that go back, or beyond the end, are damage and left out."""
     at, end = 0.0, part.recording.totals.at_seconds
     for sample in part.recording.samples:
         if at - _STEP_SECONDS <= sample.at_seconds <= end + _STEP_SECONDS:
@@ -244,39 +245,41 @@ def _list_windows(part: _Part) -> Iterator[tuple[float, float, Sample]]:
 
 
 def _list_ram(part: _Part) -> list[tuple[float, float, int]]:
-    """Begin, end and most of every window. A peak that has grown since the window before was in this one."""
-    windows = []
+    """Begin, end and peak of every interval. A running peak that has grown was reached in this interval."""
+    intervals = []
     last, peak = part.begin_seconds, 0
-    for begin, last, sample in _list_windows(part):
+    for begin, last, sample in _list_intervals(part):
         grown = sample.peaks.ram.combined.total_bytes
-        windows.append((begin, last, max(int(sample.ram_bytes.combined.high), grown if grown > peak else 0)))
+        intervals.append(
+            (begin, last, max(int(sample.ram_bytes.combined.high), grown if grown > peak else 0))
+        )
         peak = grown
     total = part.recording.totals.peaks.ram.combined.total_bytes
-    if total > peak:  # only known since the end: in the rest, or the whole of a run without windows
-        windows.append((last, _end(part), total))
-    return windows
+    if total > peak:  # reached after the last sample
+        intervals.append((last, _end(part), total))
+    return intervals
 
 
 def _list_gpu_ram(part: _Part, uuid: str) -> list[tuple[float, float, int]]:
     return [
         (begin, until, next((gpu.job_bytes or 0 for gpu in sample.gpus if gpu.uuid == uuid), 0))
-        for begin, until, sample in _list_windows(part)
+        for begin, until, sample in _list_intervals(part)
     ]
 
 
 def _sum_at_once(ranks: Sequence[Sequence[tuple[float, float, int]]]) -> int:
-    """The most that all held within one step of time; never too little, for a window counts in every step it touches."""
-    end = max((until for windows in ranks for _, until, _ in windows), default=0.0)
+    """An upper bound of what all held at once: an interval counts in every time step it touches."""
+    end = max((until for intervals in ranks for _, until, _ in intervals), default=0.0)
     step = max(_STEP_SECONDS, end / _MOST_STEPS)
     sums: dict[int, int] = {}
-    for windows in ranks:
+    for intervals in ranks:
         held: dict[int, int] = {}
-        for begin, until, most in windows:
-            # Beginnings are told in whole seconds, so each may have been up to one later.
-            for place in range(math.floor(begin / step), math.floor((until + 1.0) / step) + 1):
-                held[place] = max(most, held.get(place, 0))
-        for place, most in held.items():
-            sums[place] = sums.get(place, 0) + most
+        for begin, until, most in intervals:
+            # Start times may be in whole seconds, so each may have been up to one second later.
+            for number in range(math.floor(begin / step), math.floor((until + 1.0) / step) + 1):
+                held[number] = max(most, held.get(number, 0))
+        for number, most in held.items():
+            sums[number] = sums.get(number, 0) + most
     return max(sums.values(), default=0)
 
 
@@ -285,21 +288,21 @@ def _describe_gpus(parts: Sequence[_Part]) -> Iterable[HostGpu]:
     for part in parts:
         for gpu in summarize(part.recording).gpus:
             seen.setdefault(gpu.gpu.uuid, []).append((part, gpu))
-    for uuid, watched in sorted(seen.items(), key=lambda item: (item[1][0][1].gpu.ordinal, item[0])):
-        # A device that no rank was on is not the job's.
-        if not any(gpu.is_expected for _, gpu in watched):
+    for uuid, views in sorted(seen.items(), key=lambda item: (item[1][0][1].gpu.ordinal, item[0])):
+        # A device that no rank used is not the job's.
+        if not any(gpu.is_expected for _, gpu in views):
             continue
-        peaks = [gpu.job_bytes.combined for _, gpu in watched]
-        summed = _sum_at_once([_list_gpu_ram(part, uuid) for part, _ in watched])
-        longest = max(watched, key=lambda item: item[0].recording.totals.at_seconds)[1]
+        peaks = [gpu.job_bytes.combined for _, gpu in views]
+        summed = _sum_at_once([_list_gpu_ram(part, uuid) for part, _ in views])
+        longest = max(views, key=lambda item: item[0].recording.totals.at_seconds)[1]
         yield HostGpu(
             uuid,
             longest.gpu.name,
             longest.gpu.ordinal,
             None if all(peak is None for peak in peaks) else max(summed, *(peak or 0 for peak in peaks)),
-            max((gpu.used_bytes for _, gpu in watched if gpu.used_bytes is not None), default=None),
+            max((gpu.used_bytes for _, gpu in views if gpu.used_bytes is not None), default=None),
             longest.mean_percent,
-            max((gpu.energy_joules for _, gpu in watched if gpu.energy_joules is not None), default=None),
+            max((gpu.energy_joules for _, gpu in views if gpu.energy_joules is not None), default=None),
         )
 
 
@@ -322,24 +325,22 @@ def _list_notes(parts: Sequence[_Part], outer: dict[str, str], hosts: Sequence[H
     notes = []
     if any(host.ranks > 1 for host in hosts):
         notes.append(
-            "Trees that were measured apart cannot tell what they share: the sum of their RAM is the most it can have been, "
-            "the largest of them the least."
+            "Memory shared between recordings is not known: the sum of their RAM is an upper bound, "
+            "the largest of them a lower bound."
         )
     for inner, other in list(outer.items())[:_MOST_NAMED]:
-        notes.append(f"{inner} is part of {other}, which measured its processes too; it is in no sum.")
+        notes.append(f"{inner} is part of {other}, which includes its processes; it is in no sum.")
     if len(outer) > _MOST_NAMED:
-        notes.append(f"And {len(outer) - _MOST_NAMED} more are part of others in the same way.")
+        notes.append(f"{len(outer) - _MOST_NAMED} more are part of others in the same way.")
     cut = [part.name for part in parts if part.recording.end is None]
     if cut:
         more = f" and {len(cut) - _MOST_NAMED} more" if len(cut) > _MOST_NAMED else ""
-        notes.append(f"Without an end, killed or still running: {', '.join(cut[:_MOST_NAMED])}{more}.")
+        notes.append(f"Incomplete (killed or still running): {', '.join(cut[:_MOST_NAMED])}{more}.")
     if any(parse_moment(part.recording.header.started_at) is None for part in parts):
-        notes.append("Not all recordings tell when they began; those are taken to have begun with the first.")
+        notes.append("Some recordings have no start time; they are taken to have started with the first.")
     if len(parts) > 1 and max(map(_end, parts)) < _SHORT_SECONDS:
-        notes.append(
-            "When a recording began is known to the second: what is told of so short a job is no finer."
-        )
+        notes.append("Start times are known to the second, so figures of so short a job are not precise.")
     latest, earliest_end = max(part.begin_seconds for part in parts), min(_end(part) for part in parts)
     if latest > earliest_end:
-        notes.append("Not all of these ran at the same time.")
+        notes.append("These did not all run at the same time.")
     return notes

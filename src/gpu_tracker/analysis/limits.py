@@ -1,6 +1,6 @@
-"""Limits that a comparison must keep: `peak_gpu_ram > +10%`, `time > 1.2x`, `regions.forward.peak_ram > 8GB`. Pure.
+"""Limits on a comparison: `peak_gpu_ram > +10%`, `time > 1.2x`, `regions.forward.peak_ram > 8GB`. Pure.
 
-A limit is written as what must *not* be: it fires when it is true.
+A limit states what must *not* be true.
 """
 
 from __future__ import annotations
@@ -42,18 +42,18 @@ _UNITS = {
 _BY_LOWER = {unit.lower(): meaning for unit, meaning in _UNITS.items()}
 _EXPRESSION = re.compile(r"(.*?[^\s<>=])\s*(>=|<=|>|<)\s*([^<>=]+)", re.DOTALL)
 _AMOUNT = re.compile(r"([+-]?)([0-9]+(?:\.[0-9]*)?(?:[eE][+-]?[0-9]+)?|\.[0-9]+)\s*([A-Za-z%]*)")
-_EXAMPLE = "Write it like 'peak_gpu_ram > +10%', 'time > 1.2x' or 'regions.forward.peak_ram > 8GB'."
+_EXAMPLE = "Try 'peak_gpu_ram > +10%', 'time > 1.2x' or 'regions.forward.peak_ram > 8GB'."
 
 
 class Amount(NamedTuple):
-    """A number with what it counts."""
+    """A number and its unit."""
 
     value: float
     unit: str
 
 
 class Limit(NamedTuple):
-    """A figure must not be so."""
+    """A condition that must not be true."""
 
     text: str
     figure: str
@@ -62,24 +62,24 @@ class Limit(NamedTuple):
     metric: str | None
     operator: str
     amount: Amount
-    """In the figure's own unit, or a ratio to the first group."""
+    """In the figure's own unit, or a ratio to the baseline."""
 
 
 class Verdict(NamedTuple):
-    """What came of one limit."""
+    """The result of one limit."""
 
     limit: Limit
     fired: tuple[str, ...]
-    """A sentence for every group that does not keep it."""
+    """A sentence for every group that fails it."""
     unknown: tuple[str, ...]
     """A sentence for everything that could not be checked."""
 
 
 def parse_limit(text: str) -> Limit:
-    """The limit that a text means. ValueError, with one sentence, if it means none."""
+    """Parse a limit. ValueError, with one sentence, if it is not valid."""
     match = _EXPRESSION.fullmatch(text.strip())
     if match is None:
-        raise ValueError(f"{text!r} is no limit. {_EXAMPLE}")
+        raise ValueError(f"{text!r} is not a valid limit. {_EXAMPLE}")
     subject, operator, written = (part.strip() for part in match.groups())
     region, metric, figure = _parse_subject(subject, text)
     amount = _parse_limit_amount(written, text)
@@ -88,55 +88,55 @@ def parse_limit(text: str) -> Limit:
         amount = amount._replace(unit=unit)
     if amount.unit == PERCENT and unit != PERCENT:
         raise ValueError(
-            f"{written!r} in {text!r} has no sign. Write +{written} for so much more than the first."
+            f"{written!r} in {text!r} has no sign. Write +{written} for an increase over the baseline."
         )
     if amount.unit not in (RATIO, unit):
-        raise ValueError(f"{text!r} is no limit: {subject} is in {unit}, and {written!r} is not.")
+        raise ValueError(f"{text!r} is not a valid limit: {subject} is in {unit}, and {written!r} is not.")
     return Limit(text, "" if figure is None else figure.name, region, metric, operator, amount)
 
 
 def parse_amount(text: str) -> Amount:
-    """A number with a unit: `8GB`, `90 s`, `1.5h`, `80%`, `3`. ValueError if it is none."""
+    """A number with a unit: `8GB`, `90 s`, `1.5h`, `80%`, `3`. ValueError if it is not valid."""
     match = _AMOUNT.fullmatch(text.strip())
     unit = match and (_UNITS.get(match[3]) or _BY_LOWER.get(match[3].lower()))
     if not match or not unit:
-        raise ValueError(f"{text!r} is no amount. Write a number with a unit, like 8GB, 90s or 80%.")
+        raise ValueError(f"{text!r} is not a valid size, duration or number (try 8GB, 90s, 80%).")
     value = float(f"{match[1]}{match[2]}") * unit[1]
     if not math.isfinite(value):
-        raise ValueError(f"{text!r} is too large a number.")
+        raise ValueError(f"{text!r} is too large.")
     return Amount(value, unit[0])
 
 
 def check_limit(limit: Limit, comparison: Comparison) -> Verdict:
-    """Whether a comparison keeps it. What is not known does not fire, but is told.
+    """Check a comparison. Unmeasured figures never fail a limit; they are reported.
 
-    ValueError, with one sentence, if no run has what the limit is about: most likely it is misspelt.
+    ValueError, with one sentence, if no run has such a region or metric: most likely a typo.
     """
     rows = [row for row in comparison.rows if _is_meant(limit, row)]
     if not rows:
         kind, name = ("region", limit.region) if limit.region else ("metric", limit.metric)
-        raise ValueError(f"{limit.text!r} cannot be checked: no run has a {kind} {name!r}.")
-    # Of several groups, the first is what the others are judged by; a single one is judged itself.
+        raise ValueError(f"{limit.text!r} cannot be checked: no run has the {kind} {name!r}.")
+    # The baseline is not checked, unless it is alone.
     judged = range(1 if len(comparison.groups) > 1 else 0, len(comparison.groups))
     fired, unknown = [], []
     for row in rows:
-        for place in judged:
-            name, found = comparison.groups[place].name, row.groups[place]
+        for index in judged:
+            name, found = comparison.groups[index].name, row.groups[index]
             value = _value_of(limit, row.groups[0], found)
             if found.not_numbers:
-                # Neither more nor less than anything, and certainly not what was wanted.
-                fired.append(f"{limit.text!r} cannot be kept by {name}: {_say_broken(row, found)}.")
+                # nan compares with nothing, and is never what was wanted.
+                fired.append(f"FAILED {limit.text}: {name} {_describe_broken(row, found)}.")
             elif value is None:
                 unknown.append(
-                    f"{limit.text!r} was not checked for {name}: {_why_unknown(limit, row, found)}."
+                    f"{limit.text!r} was not checked for {name}: {_explain_unknown(limit, row, found)}."
                 )
             elif _is_true(value, limit):
-                fired.append(f"{limit.text!r} is true of {name}: {_say(limit, row, found, value)}.")
+                fired.append(f"FAILED {limit.text}: {name} {_describe(limit, row, found, value)}.")
     return Verdict(limit, tuple(fired), tuple(unknown))
 
 
 def needs_two_groups(limit: Limit) -> bool:
-    """Whether it is relative to the first group."""
+    """Whether it is relative to the baseline."""
     return limit.amount.unit == RATIO
 
 
@@ -146,17 +146,17 @@ def _parse_subject(subject: str, text: str) -> tuple[str, str | None, Figure | N
     region = ""
     figures: tuple[Figure, ...] = RUN
     if subject.startswith("regions."):
-        # The last dot: a region's name may have some of its own.
+        # The last dot: a region's name may contain dots.
         region, _, subject = subject.removeprefix("regions.").rpartition(".")
         figures = REGION
         if not region:
-            raise ValueError(f"{text!r} names no figure of a region. {_EXAMPLE}")
+            raise ValueError(f"{text!r} does not name a figure of the region. {_EXAMPLE}")
     for figure in figures:
         if figure.name == subject:
             return region, None, figure
     known = ", ".join(figure.name for figure in figures)
     raise ValueError(
-        f"{subject!r} in {text!r} is not known. There are: {known}; regions.NAME.…, metrics.NAME."
+        f"Unknown figure {subject!r} in {text!r}. Use {known}, regions.NAME.FIGURE or metrics.NAME."
     )
 
 
@@ -164,17 +164,15 @@ def _parse_limit_amount(written: str, text: str) -> Amount:
     if written[-1:] in ("x", "X"):
         factor = parse_amount(written[:-1])
         if factor.unit != NUMBER or factor.value < 0:
-            raise ValueError(f"{written!r} in {text!r} is no factor. {_EXAMPLE}")
+            raise ValueError(f"{written!r} in {text!r} is not a valid factor. {_EXAMPLE}")
         return Amount(factor.value, RATIO)
     amount = parse_amount(written)
     if written[0] not in "+-":
         return amount
     if amount.unit != PERCENT:
         if amount.unit == NUMBER and written[0] == "-":
-            return amount  # a metric may well be below zero
-        raise ValueError(
-            f"{written!r} in {text!r} has a sign: only a percentage can be so much more or less."
-        )
+            return amount  # a metric may be negative
+        raise ValueError(f"{written!r} in {text!r} has a sign. Only percentages can be relative.")
     return Amount(1 + amount.value / 100, RATIO)
 
 
@@ -188,14 +186,14 @@ def _is_meant(limit: Limit, row: Row) -> bool:
 
 
 def _value_of(limit: Limit, first: Values, found: Values) -> float | None:
-    """What is compared with the limit's number."""
+    """The value to compare with the limit."""
     if limit.amount.unit != RATIO or found.median is None:
         return found.median
     if first.median is None:
         return None
     if first.median == 0:
         return 1.0 if found.median == 0 else math.inf
-    # So much more than something below zero is still more.
+    # An increase over a negative value is still an increase.
     return 1 + (found.median - first.median) / abs(first.median)
 
 
@@ -206,28 +204,32 @@ def _is_true(value: float, limit: Limit) -> bool:
     return value < bound or (limit.operator == "<=" and value == bound)
 
 
-def _why_unknown(limit: Limit, row: Row, found: Values) -> str:
+def _explain_unknown(limit: Limit, row: Row, found: Values) -> str:
     what = "/".join(row.subject.region) or row.subject.metric
     if limit.amount.unit == RATIO and found.median is not None:
-        return "it is not known of the first group"
-    return "it was not measured" if found.runs or what is None else f"it has no {what!r}"
+        return "the baseline has no value"
+    return "not measured" if found.runs or what is None else f"it has no {what!r}"
 
 
-def _say(limit: Limit, row: Row, found: Values, value: float) -> str:
-    path = "/".join(row.subject.region)
-    what = f"{row.subject.figure.label} of region {path!r}" if path else row.subject.figure.label
+def _describe(limit: Limit, row: Row, found: Values, value: float) -> str:
+    figure = row.subject.figure
+    verb = "used" if figure.unit in (BYTES, JOULES, SECONDS) else "had"
+    if figure.name in ("time", "time_per_call"):
+        verb = "took"
     if row.subject.metric is not None:
-        what = f"the last {row.subject.metric!r}"
-    times = ""
+        verb = "ended with"
+    where = f" in {'/'.join(row.subject.region)}" if row.subject.region else ""
+    change = ""
     if limit.amount.unit == RATIO:
         first = row.groups[0].median or 0.0
         is_multiple = first > 0 and (found.median or 0.0) >= 0
-        times = f", {value:.3f} times that" if is_multiple else f", {100 * (value - 1):+.4g} % against that"
-        times += " of the first group"
-    return f"{what} is {humanize(found.median, row.subject.figure.unit)}{times}"
+        change = (
+            f", {value:.3f} times the baseline"
+            if is_multiple
+            else f", {100 * (value - 1):+.4g} % against the baseline"
+        )
+    return f"{verb} {humanize(found.median, figure.unit)}{where}{change}"
 
 
-def _say_broken(row: Row, found: Values) -> str:
-    return (
-        f"the last {row.subject.metric!r} is no number (nan, inf) in {found.not_numbers} of {found.runs} runs"
-    )
+def _describe_broken(row: Row, found: Values) -> str:
+    return f"ended with {row.subject.metric!r} as nan or inf in {found.not_numbers} of {found.runs} runs"

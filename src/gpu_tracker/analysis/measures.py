@@ -1,4 +1,4 @@
-"""The figures of a recording that are compared, listed and gated: a few hundred numbers, whatever its length. Pure."""
+"""The figures of a recording that are compared, listed and checked against limits. Pure."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Subject(NamedTuple):
-    """What a number is about: a figure of the whole run, of a region (its path), or the last of a metric (its name)."""
+    """What a number is about: the whole run, a region (by path), or the last value of a metric (by name)."""
 
     figure: Figure
     region: tuple[str, ...] = ()
@@ -26,7 +26,7 @@ class Subject(NamedTuple):
 
 
 class RunFigures(NamedTuple):
-    """One recording, as far as it is compared. A figure that is not known is None; a metric may be nan."""
+    """One recording, reduced to what is compared. An unknown figure is None; a metric may be nan."""
 
     values: dict[Subject, float | None]
     host: str = ""
@@ -37,7 +37,7 @@ class RunFigures(NamedTuple):
 
 
 def measure(recording: Recording) -> RunFigures:
-    """All of one recording."""
+    """The figures of one recording."""
     header, end = recording.header, recording.end
     values: dict[Subject, float | None] = {}
     whole = overall_values(summarize(recording))
@@ -74,7 +74,7 @@ def overall_values(summary: Summary) -> dict[str, float | None]:
 
 
 def peak_gpu_bytes(summary: Summary) -> int | None:
-    """The most that the job held on its devices together; of estimates, the sum."""
+    """The peak on all devices together; with estimates, the sum of the peaks."""
     known = [gpu for gpu in summary.gpus if gpu.job_bytes.combined is not None]
     if not known:
         return None
@@ -84,7 +84,7 @@ def peak_gpu_bytes(summary: Summary) -> int | None:
 
 
 def _known(value: float | None) -> float | None:
-    """No file may bring in a nan, which is neither more nor less than anything."""
+    """A file may contain nan, which does not compare."""
     return value if value is not None and math.isfinite(value) else None
 
 
@@ -99,7 +99,7 @@ def _energy(summary: Summary) -> float | None:
 
 
 def _region_values(region: Region) -> dict[str, float | None]:
-    """Time of calls that have not ended is not known, so a region that was never left has none."""
+    """A region that was never left has no time: that of unfinished calls is not known."""
     has_time = bool(region.calls)
     values = {
         "time": region.wall_seconds if has_time else None,

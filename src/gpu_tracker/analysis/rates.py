@@ -1,4 +1,4 @@
-"""Rates between two observations. Pure: the only place where those are computed."""
+"""Rates between two observations, computed only here. Pure."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ if TYPE_CHECKING:
 
 
 def busy_cores(before: Observation | None, after: Observation) -> float | None:
-    """How many cores of the machine were busy between two looks."""
+    """How many cores of the machine were busy between two observations."""
     if before is None:
         return None
     return _rate(before, after, before.machine.cpu_seconds, after.machine.cpu_seconds)
 
 
 def busy_cores_by_pid(before: Observation | None, after: Observation) -> Mapping[int, float]:
-    """How many cores each process kept busy between two looks, as far as it was there at both."""
+    """How many cores each process that is in both observations kept busy."""
     if before is None:
         return {}
     earlier = {holder.pid: holder.cpu_seconds for holder in before.holders}
@@ -30,7 +30,7 @@ def busy_cores_by_pid(before: Observation | None, after: Observation) -> Mapping
 
 def _rate(before: Observation, after: Observation, first: float | None, second: float | None) -> float | None:
     seconds = after.at_seconds - before.at_seconds
-    # Another process may have the number by now, and have used less.
+    # The pid may have been reused by a process that has used less.
     if first is None or second is None or second < first or seconds <= 0:
         return None
     return (second - first) / seconds

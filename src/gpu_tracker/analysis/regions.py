@@ -1,4 +1,4 @@
-"""Regions and metrics of a recording: each name once, whichever processes and threads went through it. Pure."""
+"""Regions and metrics of a recording, combined over processes and threads. Pure."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ class Region(NamedTuple):
     processes: int
     calls: int
     open_calls: int
-    """Entered and never left: their time is not in the figures."""
+    """Entered and never left; their time is in no figure."""
     wall_seconds: float
-    """Of all calls: two processes inside for a second each are two seconds."""
+    """Over all calls: two processes inside for a second each make two seconds."""
     mean_seconds: float | None
     min_seconds: float | None
     max_seconds: float | None
@@ -35,41 +35,41 @@ class Region(NamedTuple):
     cpu_seconds: float
     own_cpu_seconds: float
     entry_ram_bytes: int | None
-    """This and the two below are of the one process that held most."""
+    """This and the next two are of the process with the highest peak."""
     exit_ram_bytes: int | None
     peak_ram_bytes: int | None
     peak_ram_basis: str
     gpu_bytes: int | None
-    """The most that the job held on all devices."""
+    """The peak of the job on all devices together."""
     gpu_percent: float | None
     energy_joules: float | None
     energy_basis: str
-    """An estimate where several processes were inside at once: the devices' energy is then counted once."""
+    """An estimate where several processes were inside at once: the energy is then counted once."""
     first_seconds: float | None
     last_seconds: float | None
 
 
 class Metric(NamedTuple):
-    """One number that the job logged, over the run."""
+    """One metric that the job logged, over the whole run."""
 
     name: str
     logged: int
     last: float | None
-    """None if the last one logged was no number any more (nan, inf)."""
+    """None if the last value was nan or inf."""
     minimum: float | None
     maximum: float | None
     mean: float | None
     not_finite: int
-    """How many were nan or inf; they are in none of the figures."""
+    """How many were nan or inf; they are in no figure."""
 
 
 def summarize_regions(recording: Recording) -> tuple[Region, ...]:
-    """Every region, in the order in which they were first entered."""
+    """Every region, by first entry."""
     parts: dict[tuple[str, ...], list[RegionTotals]] = {}
     for region in recording.regions:
         parts.setdefault(region.path, []).append(region)
     summaries = [_summarize_region(path, totals) for path, totals in parts.items()]
-    return tuple(sorted(summaries, key=_place))
+    return tuple(sorted(summaries, key=_order))
 
 
 def summarize_metrics(recording: Recording) -> tuple[Metric, ...]:
@@ -79,7 +79,7 @@ def summarize_metrics(recording: Recording) -> tuple[Metric, ...]:
     return tuple(_summarize_metric(known[name]) for name in sorted(known))
 
 
-def _place(region: Region) -> tuple[float, tuple[str, ...]]:
+def _order(region: Region) -> tuple[float, tuple[str, ...]]:
     return (math.inf if region.first_seconds is None else region.first_seconds, region.path)
 
 
@@ -94,7 +94,7 @@ def _summarize_region(path: tuple[str, ...], parts: Sequence[RegionTotals]) -> R
     energy, energy_basis = _energy(parts)
     return Region(
         path,
-        # A fork that never left the region it was forked in was not in it itself.
+        # A process forked inside a region did not enter it itself.
         len({part.pid for part in parts if part.calls or part.open_calls}),
         calls,
         sum(part.open_calls for part in parts),
@@ -120,7 +120,7 @@ def _summarize_region(path: tuple[str, ...], parts: Sequence[RegionTotals]) -> R
 
 
 def _mean_seconds(wall: float, calls: int, shortest: float | None, longest: float | None) -> float | None:
-    """Calls of a region inside itself are counted but not timed again: their mean is not below the shortest."""
+    """Recursive calls are counted but not timed again, so the plain mean may be below the shortest call."""
     if not calls:
         return None
     mean = wall / calls
@@ -132,22 +132,22 @@ def _mean_seconds(wall: float, calls: int, shortest: float | None, longest: floa
 def _deviation(squares: float, calls: int, mean: float | None) -> float | None:
     if mean is None:
         return None
-    # Rounding may leave a little less than nothing.
+    # Rounding may leave a tiny negative number.
     return math.sqrt(max(0.0, squares / calls - mean * mean))
 
 
 def _energy(parts: Sequence[RegionTotals]) -> tuple[float | None, str]:
-    """Each process counts all that the devices drew while it was inside: summed only if they took turns."""
+    """Each process counts all energy drawn while it was inside, so only calls at different times add up."""
     known = [part for part in parts if part.energy_joules is not None]
     joules = [part.energy_joules or 0.0 for part in known]
     if len(known) < 2:
         return (joules[0] if joules else None), EXACT
-    if _take_turns(known):
+    if _never_overlap(known):
         return sum(joules), EXACT
     return max(joules), ESTIMATE
 
 
-def _take_turns(parts: Sequence[RegionTotals]) -> bool:
+def _never_overlap(parts: Sequence[RegionTotals]) -> bool:
     spans = sorted((part.first_seconds or 0.0, _end(part)) for part in parts)
     return all(before[1] <= after[0] for before, after in pairwise(spans))
 

@@ -1,4 +1,4 @@
-"""Past runs as a list: a few figures each, to be sorted and chosen from. Pure."""
+"""Past runs as a list to sort and filter. Pure."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ..core.model import Recording
 
 _PATIENCE_SECONDS = 10.0
-_WINDOWS = 10_000
+_MOST_SAMPLES = 10_000
 
 
 class ListedRun(NamedTuple):
@@ -27,7 +27,7 @@ class ListedRun(NamedTuple):
 
     path: str
     problem: str = ""
-    """Why the file cannot be read; then nothing else is known."""
+    """Why the file cannot be read; the other fields are then empty."""
     started_at: str = ""
     started_seconds: float | None = None
     """Since 1970."""
@@ -43,13 +43,13 @@ class ListedRun(NamedTuple):
 
 
 class Runs(NamedTuple):
-    """A list of them."""
+    """A list of past runs."""
 
     runs: tuple[ListedRun, ...]
 
 
 class Condition(NamedTuple):
-    """What a run must be to be listed: `command~train`, `peak_ram>8GB`."""
+    """A filter on runs: `command~train`, `peak_ram>8GB`."""
 
     field: str
     operator: str
@@ -57,14 +57,14 @@ class Condition(NamedTuple):
     value: float
 
 
-# What is sorted by; the largest or newest comes first, but commands as in a dictionary.
+# The largest or newest comes first; commands are in alphabetical order.
 _NUMBERS = {figure.name: figure for figure in RUN}
 SORTS = ("when", *_NUMBERS, "command")
 _TEXTS = ("command", "name", "label", "host", "end", "file")
 
 
 def list_run(path: str, recording: Recording, modified_ago_seconds: float) -> ListedRun:
-    """A row for a recording; one without an end that has just been written to is still running."""
+    """One row. A recording without an end that was written to recently is still running."""
     header, end = recording.header, recording.end
     return ListedRun(
         path=path,
@@ -81,10 +81,10 @@ def list_run(path: str, recording: Recording, modified_ago_seconds: float) -> Li
 
 
 def parse_condition(text: str) -> Condition:
-    """The condition that a text means. ValueError, with one sentence, if it means none."""
-    place = next((place for place, letter in enumerate(text) if letter in "~<>"), None)
+    """Parse a filter. ValueError, with one sentence, if it is not valid."""
+    index = next((index for index, letter in enumerate(text) if letter in "~<>"), None)
     field, operator, wanted = (
-        ("", "", "") if place is None else (text[:place], text[place], text[place + 1 :])
+        ("", "", "") if index is None else (text[:index], text[index], text[index + 1 :])
     )
     field, wanted = field.strip(), wanted.strip()
     if operator == "~" and field in _TEXTS:
@@ -92,20 +92,23 @@ def parse_condition(text: str) -> Condition:
     if operator in ("<", ">") and field in _NUMBERS:
         amount = parse_amount(wanted)
         unit = _NUMBERS[field].unit
-        # A number alone is in cores or seconds; nobody means single bytes.
+        # A plain number is in cores, percent or seconds, but never in single bytes.
         if amount.unit != unit and (amount.unit != NUMBER or unit == BYTES):
             raise ValueError(f"{wanted!r} in {text!r} is not in {unit}.")
         return Condition(field, operator, wanted, amount.value)
     raise ValueError(
-        f"{text!r} is no filter. Write FIELD~TEXT with {', '.join(_TEXTS)}, or FIELD>AMOUNT with {', '.join(_NUMBERS)}."
+        f"{text!r} is not a valid filter. Use FIELD~TEXT with {', '.join(_TEXTS)}, or FIELD>AMOUNT with {', '.join(_NUMBERS)}."
     )
 
 
 def parse_age(text: str) -> float:
-    """Seconds: `7d`, `12h`, `30min`. ValueError if it is no stretch of time."""
-    amount = parse_amount(text)
-    if amount.unit != SECONDS or amount.value < 0:
-        raise ValueError(f"{text!r} is no stretch of time. Write it like 7d, 12h or 30min.")
+    """Seconds: `7d`, `12h`, `30min`. ValueError if it is not a duration."""
+    try:
+        amount = parse_amount(text)
+    except ValueError:
+        amount = None
+    if amount is None or amount.unit != SECONDS or amount.value < 0:
+        raise ValueError(f"{text!r} is not a valid duration (try 7d, 12h, 30min).")
     return amount.value
 
 
@@ -113,20 +116,20 @@ def choose(
     runs: Iterable[ListedRun],
     conditions: Iterable[Condition],
     since: float | None,
-    tell_ending: Callable[[str, int | None], str],
+    describe_ending: Callable[[str, int | None], str],
 ) -> list[ListedRun]:
-    """Those that meet all conditions and began since then (in seconds since 1970). An end is what people are told of it."""
+    """Runs that meet all conditions and started since then (seconds since 1970). Endings are matched as described."""
     wanted = tuple(conditions)
     return [
         run
         for run in runs
         if (since is None or (run.started_seconds is not None and run.started_seconds >= since))
-        and all(_meets(run, condition, tell_ending) for condition in wanted)
+        and all(_meets(run, condition, describe_ending) for condition in wanted)
     ]
 
 
 def sort_runs(runs: Iterable[ListedRun], by: str) -> list[ListedRun]:
-    """In that order; what is not known comes last."""
+    """In that order; unknown values come last."""
     return sorted(runs, key=lambda run: _sort_key(run, by))
 
 
@@ -140,10 +143,10 @@ def _sort_key(run: ListedRun, by: str) -> tuple[Any, ...]:
     return (value is None, -(value or 0.0), -when, run.path)
 
 
-def _meets(run: ListedRun, condition: Condition, tell_ending: Callable[[str, int | None], str]) -> bool:
+def _meets(run: ListedRun, condition: Condition, describe_ending: Callable[[str, int | None], str]) -> bool:
     if condition.operator == "~":
         labels = " ".join(f"{name}={value}" for name, value in run.labels)
-        ending = tell_ending(run.ending, run.exit_code)
+        ending = describe_ending(run.ending, run.exit_code)
         texts = (" ".join(run.command), run.name or "", labels, run.host, ending, run.path)
         return condition.text in texts[_TEXTS.index(condition.field)].lower()
     value = run.values.get(condition.field)
@@ -153,6 +156,6 @@ def _meets(run: ListedRun, condition: Condition, tell_ending: Callable[[str, int
 
 
 def _guess_ending(recording: Recording, modified_ago_seconds: float) -> str:
-    """A line is written every window; a file that has not grown for two of them belongs to nobody any more."""
-    window = max(recording.header.sleep_seconds, recording.totals.at_seconds / _WINDOWS)
-    return "running" if modified_ago_seconds < 2 * window + _PATIENCE_SECONDS else "killed"
+    """A line is written every interval; a file that has not grown for two of them has lost its sampler."""
+    interval = max(recording.header.sleep_seconds, recording.totals.at_seconds / _MOST_SAMPLES)
+    return "running" if modified_ago_seconds < 2 * interval + _PATIENCE_SECONDS else "killed"

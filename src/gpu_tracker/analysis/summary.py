@@ -1,4 +1,4 @@
-"""From what was counted to what it means: means, percentages, peaks. The only place where rates are computed. Pure."""
+"""A recording as figures: means, percentages, peaks. Rates of a recording are computed only here. Pure."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class GpuSummary(NamedTuple):
     mean_percent: float | None
     max_percent: float | None
     job_mean_percent: float | None
-    """Of the job's own processes, where the driver tells them apart."""
+    """Of the job's own processes, where the driver reports them."""
     energy_joules: float | None
     """Of the whole device."""
     energy_seconds: float
@@ -48,9 +48,9 @@ class GpuSummary(NamedTuple):
     max_watts: float | None
     max_celsius: float | None
     throttled: tuple[tuple[str, float], ...]
-    """What slowed its clocks down, and for which part of the time."""
+    """What throttled its clocks, and for what share of the time."""
     is_expected: bool
-    """Whether its utilization counts: those named, else those used, else those that may be used."""
+    """Whether its utilization counts: devices named by the user, else used by the job, else visible to it."""
 
 
 class Summary(NamedTuple):
@@ -73,7 +73,7 @@ class Summary(NamedTuple):
     ram_used_bytes: int
     """Used under the job's own limit if it has one, else on the machine."""
     ram_source: str
-    """Who sets the capacity: the machine, a cgroup, Slurm."""
+    """What sets the capacity: machine, cgroup or Slurm."""
     machine_ram_bytes: int
     machine_ram_used_bytes: int
     gpus: tuple[GpuSummary, ...]
@@ -90,7 +90,7 @@ def summarize(recording: Recording) -> Summary:
     header, totals = recording.header, recording.totals
     allocation, peaks = header.allocation, totals.peaks
     seconds, cores = totals.at_seconds, allocation.machine_cores
-    # What the tree held was in use, also where the machine calls mapped files available, and however short it was.
+    # What the tree held was in use, even if the machine counts mapped files as available.
     tree_ram = peaks.ram.combined.total_bytes
     system_ram = max(peaks.system_ram_bytes, tree_ram)
     limit_ram = None if peaks.limit_ram_bytes is None else max(peaks.limit_ram_bytes, tree_ram)
@@ -108,7 +108,7 @@ def summarize(recording: Recording) -> Summary:
         system_cpu=_summarize_cpu(totals.system_cpu_seconds, seconds, peaks.system_busiest, cores),
         threads=peaks.threads,
         processes=peaks.processes,
-        # A process that is there holds something: nothing means that no reading has met it.
+        # A live process holds some memory: zero means that it was never read.
         ram=peaks.ram if tree_ram else peaks.ram._replace(combined=RamPeak(basis=UNKNOWN)),
         ram_ceiling_bytes=peaks.ram_ceiling_bytes,
         ram_capacity_bytes=allocation.ram_bytes,
@@ -127,9 +127,9 @@ def summarize(recording: Recording) -> Summary:
 
 
 def percent_of(part_seconds: float, whole_seconds: float, cores: int) -> float:
-    """A rate in percent of one core, never more than the cores can give.
+    """A rate in percent of one core, capped at what the cores can give.
 
-    The time of short-lived children arrives when they are waited for, all at once.
+    CPU time of short-lived children arrives all at once, when they are waited for.
     """
     if whole_seconds <= 0:
         return 0.0
@@ -148,7 +148,7 @@ def _summarize_gpus(recording: Recording) -> tuple[GpuSummary, ...]:
     is_estimate = any(event.kind == "unattributed" for event in recording.events)
     named, by_use = recording.header.gpu_uuids, _counts_by_use(recording)
     summaries = []
-    # Each vendor's driver answers when it likes; people want the same order every time.
+    # Drivers answer in any order; reports always use the same one.
     for gpu in sorted(recording.gpus, key=lambda gpu: (gpu.vendor, gpu.ordinal)):
         peak = peaks.get(gpu.uuid, GpuPeaks(gpu.uuid))
         is_expected = peak.has_job if by_use else gpu.is_visible
@@ -160,7 +160,7 @@ def _summarize_gpus(recording: Recording) -> tuple[GpuSummary, ...]:
 
 
 def _counts_by_use(recording: Recording) -> bool:
-    """Whether the devices that count are those where the job was met."""
+    """Whether the devices that count are those the job was seen on."""
     is_named = recording.header.gpu_uuids is not None
     return not is_named and any(gpu.has_job for gpu in recording.totals.peaks.gpus)
 

@@ -1,7 +1,7 @@
-"""A recording as tables: which columns there are, what they mean, and their rows one by one. Pure.
+"""A recording as tables: columns, and rows made one by one. Pure.
 
-Units end the names, `None` is not known, and nothing is rounded. The running peaks of a sample are in no table:
-those of the whole recording are in its summary.
+Names end with their unit, `None` is not known, and nothing is rounded. The running peaks of samples are left out:
+the summary has those of the whole recording.
 """
 
 from __future__ import annotations
@@ -45,20 +45,20 @@ class Column(NamedTuple):
 
 
 class Table(NamedTuple):
-    """Rows are made as they are asked for; each call of `rows` begins anew."""
+    """One table; each call of `rows` starts a new iteration."""
 
     name: str
     columns: tuple[Column, ...]
     rows: Callable[[], Iterator[Row]]
 
     def batches(self) -> Iterator[list[Row]]:
-        """Many rows at a time."""
+        """The rows, many at a time."""
         rows = self.rows()
         while batch := list(islice(rows, _BATCH_ROWS)):
             yield batch
 
     def to_columns(self) -> list[Any]:
-        """The values of each column, as small as they can be kept: what is not known is nan in a real one, else None."""
+        """The values of each column, stored compactly: an unknown value is nan if real, else None."""
         columns: list[Any] = [_new_column(column.kind) for column in self.columns]
         for batch in self.batches():
             for index, values in enumerate(zip(*batch, strict=True)):
@@ -72,7 +72,8 @@ def make_table(recording: Recording, name: str) -> Table:
 
 
 def _make_samples(recording: Recording) -> Table:
-    uuids = tuple(dict.fromkeys((*_uuids_found(recording), *_uuids_met(recording))))
+    seen = (gpu.uuid for gpu in recording.totals.peaks.gpus)
+    uuids = tuple(dict.fromkeys((*(gpu.uuid for gpu in recording.gpus), *seen)))
     columns = [Column(*column) for column in SAMPLE_COLUMNS]
     for number in range(len(uuids)):
         columns += [
@@ -80,14 +81,6 @@ def _make_samples(recording: Recording) -> Table:
             for column in (*_columns_of(GpuSample)[1:], *_columns_of(GpuCounters)[1:])
         ]
     return Table("samples", tuple(columns), lambda: (_sample_row(one, uuids) for one in recording.samples))
-
-
-def _uuids_found(recording: Recording) -> list[str]:
-    return [gpu.uuid for gpu in recording.gpus]
-
-
-def _uuids_met(recording: Recording) -> list[str]:
-    return [gpu.uuid for gpu in recording.totals.peaks.gpus]
 
 
 def _sample_row(sample: Sample, uuids: tuple[str, ...]) -> Row:
@@ -124,30 +117,20 @@ def _make_metrics(recording: Recording) -> Table:
 
 
 def _metric_rows(recording: Recording) -> Iterator[Row]:
-    """One per number; a point without any is kept too."""
+    """One per number; a point without numbers is kept too."""
     for number, row in enumerate(recording.metrics):
         for name, value in row.values.items() or ((None, None),):
             yield number, row.at_seconds, row.pid, row.step, name, value
 
 
-def _make_regions(recording: Recording) -> Table:
-    return Table("regions", _columns_of(RegionTotals), lambda: map(_plain_row, recording.regions))
-
-
-def _make_processes(recording: Recording) -> Table:
-    return Table("processes", _columns_of(ProcessTotals), lambda: map(_plain_row, recording.processes))
-
-
-def _make_frameworks(recording: Recording) -> Table:
-    return Table("frameworks", _columns_of(FrameworkMemory), lambda: map(_plain_row, recording.frameworks))
-
-
-def _make_gpus(recording: Recording) -> Table:
-    return Table("gpus", _columns_of(Gpu), lambda: map(_plain_row, recording.gpus))
+def _make_plain(name: str, kind: type) -> Callable[[Recording], Table]:
+    """For a field of a recording that holds values of one class."""
+    columns = _columns_of(kind)
+    return lambda recording: Table(name, columns, lambda: map(_plain_row, getattr(recording, name)))
 
 
 def _columns_of(kind: type) -> tuple[Column, ...]:
-    """By the annotations of a value class; a list is JSON text."""
+    """From the annotations of a value class; tuples become JSON text."""
     return tuple(
         Column(name, _KINDS.get(annotation.removesuffix(" | None"), "text"))
         for name, annotation in kind.__annotations__.items()
@@ -178,12 +161,11 @@ def _extend(column: Any, values: Row, kind: str) -> Any:
     return column
 
 
-# What is found in a recording, by name.
 TABLES: dict[str, Callable[[Recording], Table]] = {
     "samples": _make_samples,
-    "regions": _make_regions,
+    "regions": _make_plain("regions", RegionTotals),
     "metrics": _make_metrics,
-    "processes": _make_processes,
-    "frameworks": _make_frameworks,
-    "gpus": _make_gpus,
+    "processes": _make_plain("processes", ProcessTotals),
+    "frameworks": _make_plain("frameworks", FrameworkMemory),
+    "gpus": _make_plain("gpus", Gpu),
 }

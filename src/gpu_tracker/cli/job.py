@@ -17,6 +17,7 @@ import time
 from ..core.model import RootFigures
 from ..core.values import NamedTuple
 from ..sources import SAMPLER_NAME
+from ..sources.files import read_file, read_text
 from ..sources.platform import find_peak_bytes, read_cpu_clock, read_own_peak_bytes
 
 NOT_FOUND, NOT_EXECUTABLE = 127, 126
@@ -224,11 +225,15 @@ def _wait_for_signal(signals: set[int]) -> tuple[int, bool]:
     return signal.sigwait(signals), not os.isatty(0)
 
 
+def _read_stat(pid: int) -> list[bytes]:
+    """The fields after the name, which may hold anything."""
+    return read_file(f"/proc/{pid}/stat").rpartition(b")")[2].split()
+
+
 def _has_reaped(pid: int) -> bool:
     """Whether it ever waited for a child: page faults of children are counted then."""
     try:
-        with open(f"/proc/{pid}/stat", "rb") as file:
-            return int(file.read().rpartition(b")")[2].split()[8]) > 0
+        return int(_read_stat(pid)[8]) > 0
     except (OSError, ValueError, IndexError):
         return True
 
@@ -251,10 +256,10 @@ def _find_environment() -> dict[bytes, bytes]:
     """What we were started with. Python gives itself a UTF-8 locale where there is none; the job must not get it."""
     environment = dict(os.environb)
     try:
-        with open("/proc/self/environ", "rb") as file:
-            original = dict(word.split(b"=", 1) for word in file.read().split(b"\0") if b"=" in word)
+        words = read_file("/proc/self/environ").split(b"\0")
     except OSError:
         return environment
+    original = dict(word.split(b"=", 1) for word in words if b"=" in word)
     environment.pop(_LOCALE, None)
     if _LOCALE in original:
         environment[_LOCALE] = original[_LOCALE]
@@ -263,8 +268,7 @@ def _find_environment() -> dict[bytes, bytes]:
 
 def _is_stopped(pid: int) -> bool:
     try:
-        with open(f"/proc/{pid}/stat", "rb") as file:
-            return file.read().rpartition(b")")[2].split()[0] in (b"T", b"t")
+        return _read_stat(pid)[0] in (b"T", b"t")
     except (OSError, IndexError):
         return True
 
@@ -272,8 +276,7 @@ def _is_stopped(pid: int) -> bool:
 def _is_sampler(pid: int) -> bool:
     """A sampler of a tracker inside the job is inherited too, but is not the job's work."""
     try:
-        with open(f"/proc/{pid}/comm", encoding="utf-8", errors="replace") as file:
-            return file.read().strip() == SAMPLER_NAME
+        return read_text(f"/proc/{pid}/comm").strip() == SAMPLER_NAME
     except OSError:
         return False
 
@@ -282,4 +285,4 @@ def _explain(number: int, command: str) -> CannotStartError:
     if number == errno.ENOENT:
         hint = " Leave out the quotes, or use `sh -c`." if " " in command else ""
         return CannotStartError(f'Command not found: "{command}".{hint}', NOT_FOUND)
-    return CannotStartError(f'Cannot run "{command}": {os.strerror(number)}', NOT_EXECUTABLE)
+    return CannotStartError(f'Cannot run "{command}": {os.strerror(number)}.', NOT_EXECUTABLE)

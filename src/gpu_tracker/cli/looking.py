@@ -6,6 +6,7 @@ import math
 import time
 
 from ..core.errors import UsageError
+from ..core.notices import is_new
 from ..sampler.handle.client import DEFAULT_PATIENCE_SECONDS
 from .output import say
 
@@ -13,8 +14,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterable, Iterator
-
-_said: set[str] = set()
 
 
 def add_looking(parser: argparse.ArgumentParser) -> None:
@@ -54,6 +53,5 @@ def repeat(interval_seconds: float, count: int | None = None) -> Iterator[None]:
 def say_once(texts: Iterable[str]) -> None:
     """Print each note once, to standard error."""
     for text in texts:
-        if text not in _said:
-            _said.add(text)
+        if is_new(text):
             say(text)

@@ -11,7 +11,7 @@ from ..live.terminal import is_screen, read_size
 from ..recording.find import find_recordings
 from ..recording.glance import glance
 from ..reports.contract import View, choose_format, render
-from ..reports.report import tell_ending
+from ..reports.report import describe_ending
 from .options import Parser, add_output
 from .output import Output
 from .track import DEFAULT_DIRECTORY
@@ -52,7 +52,7 @@ def main(arguments: list[str]) -> int:
     except ValueError as error:
         raise UsageError(str(error)) from None
     output = Output(options.output)
-    runs = sort_runs(choose(_list_runs(options.places), conditions, since, tell_ending), options.sort)
+    runs = sort_runs(choose(_list_runs(options.places), conditions, since, describe_ending), options.sort)
     view = View(columns=read_size()[0] if is_screen() and not output.is_file else None)
     output.write(render(Runs(tuple(runs)), format_name, view), otherwise=1)
     return 0

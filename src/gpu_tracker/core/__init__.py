@@ -1,1 +1,1 @@
-"""What everything else is built on: values, figures, units, texts. It imports nothing of ours."""
+"""The base of everything else: values, figures, units, text. It imports no other part of the package."""

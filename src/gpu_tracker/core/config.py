@@ -1,4 +1,4 @@
-"""One settings value, checked before anything is started. The paper's rules and texts, and our own."""
+"""The settings, checked before anything is started. Rules and messages of the paper, and our own."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 SHORTEST_SLEEP_SECONDS = 0.01
 DEFAULT_MAX_OVERHEAD = 0.01
-# For a kernel whose /proc is not what it seems: how processes are read ("procfs" or "portable").
+# How processes are read ("procfs" or "portable"), for kernels whose /proc is not reliable.
 _SOURCE_VARIABLE = "GPU_TRACKER_SOURCE"
 _NO_VENDOR = "none"
 PROCESS_SOURCES = ("procfs", "portable")
@@ -24,7 +24,7 @@ _LONGEST_LABEL = 200
 
 
 class Settings(NamedTuple):
-    """What the user asked for. Units are a matter of showing, the rest of measuring."""
+    """What the user asked for. Units only matter for output."""
 
     sleep_time: float = 1.0
     ram_unit: str = "gigabytes"
@@ -36,15 +36,15 @@ class Settings(NamedTuple):
     max_overhead: float = DEFAULT_MAX_OVERHEAD
     full_resolution: bool = False
     gpu_vendors: tuple[str, ...] | None = None
-    """Whose devices to read; None: everybody's."""
+    """Whose devices to read; None for all."""
     name: str | None = None
-    """What the user calls the run."""
+    """The user's name for the run."""
     labels: tuple[tuple[str, str], ...] = ()
-    """The user's own words for it."""
+    """The user's own labels: names and values."""
 
 
 def check(settings: Settings) -> Settings:
-    """The settings as they are, or a ValueError that says what is wrong with them."""
+    """The same settings, or a ValueError that says what is wrong with them."""
     read_process_source()
     _check_number("Sleep time", settings.sleep_time)
     if not SHORTEST_SLEEP_SECONDS <= settings.sleep_time < math.inf:
@@ -70,7 +70,7 @@ def check(settings: Settings) -> Settings:
 
 
 def check_gpu_uuids(gpu_uuids: Iterable[str] | None) -> tuple[str, ...] | None:
-    """Each name once, in a fixed order."""
+    """Each UUID once, sorted."""
     if gpu_uuids is None:
         return None
     named = (gpu_uuids,) if isinstance(gpu_uuids, str) else tuple(gpu_uuids)
@@ -85,7 +85,7 @@ def check_gpu_uuids(gpu_uuids: Iterable[str] | None) -> tuple[str, ...] | None:
 
 
 def check_gpu_vendors(gpu: str | Iterable[str] | None) -> tuple[str, ...] | None:
-    """The vendors whose devices are looked at: one, several, or none at all."""
+    """The vendors whose devices are read: one, several, or none."""
     if gpu is None:
         return None
     chosen = tuple(gpu.split(",")) if isinstance(gpu, str) else tuple(gpu)
@@ -112,7 +112,7 @@ def check_labels(labels: Mapping[str, object] | None) -> tuple[tuple[str, str], 
 
 
 def check_process_id(process_id: int | None) -> int:
-    """A process that exists; None means this one."""
+    """A valid process ID; None means this process."""
     if process_id is None:
         return os.getpid()
     if not _is_positive(process_id):
@@ -130,11 +130,11 @@ def _check_number(label: str, value: object) -> None:
 
 
 def read_process_source() -> str | None:
-    """The process source that the environment asks for, if it does."""
+    """The process source set in the environment, if any."""
     name = os.environ.get(_SOURCE_VARIABLE) or None
     if name is not None and name not in PROCESS_SOURCES:
         raise ValueError(
-            f"{_SOURCE_VARIABLE}={name} names no process source. "
+            f"{_SOURCE_VARIABLE}={name} is not a valid process source. "
             f"Valid values are {', '.join(PROCESS_SOURCES)}"
         )
     return name

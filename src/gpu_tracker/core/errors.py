@@ -1,17 +1,17 @@
-"""The exceptions a user may have to act on: a message, a hint, and the exit code of the command line.
+"""The exceptions that a user can act on: a message, a hint, and an exit code.
 
     TrackerError
     ├── UsageError       the request makes no sense or cannot be met
     └── RecordingError   a recording cannot be read
 
-Whatever goes wrong while measuring is no exception: it is a note in the recording.
+A failure while measuring is not an exception but a note in the recording.
 """
 
 from __future__ import annotations
 
 
 class TrackerError(Exception):
-    """Something the user can mend."""
+    """Something the user can fix."""
 
     exit_code = 1
 
@@ -36,5 +36,5 @@ class RecordingError(TrackerError):
     exit_code = 2
 
 
-# What comes of computing with a file that has the right words and the wrong things behind them.
+# What computing with a well-formed file of wrong values may raise.
 WRONG_FIGURES = (TypeError, ValueError, KeyError, IndexError, AttributeError, ArithmeticError, RecursionError)

@@ -1,6 +1,6 @@
-"""Every figure that has a name: one row each. Whoever names, shows, compares or exports a figure reads it here. Pure.
+"""One row per named figure: its label, unit and meaning, for everything that shows, compares or exports it. Pure.
 
-(A *metric* is a number that the job logs itself: it brings its own name.)
+(A *metric* is a number that the job logs under a name of its own.)
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ class Figure(NamedTuple):
     """One figure."""
 
     name: str
-    """As users and our own values call it."""
+    """As in code and options."""
     label: str
-    """In words for people."""
+    """As in reports."""
     unit: str
     kind: str = GAUGE
     resolution: float = 0.0
-    """Differences below say nothing: clocks, readings and allocators are no finer."""
+    """Smaller differences mean nothing: clocks, readings and allocators are not finer."""
     needs_gpu: bool = False
     smi: tuple[str, ...] = ()
-    """What nvidia-smi calls it, the present name first."""
+    """Names in nvidia-smi, the current one first."""
     meaning: str = ""
     is_essential: bool = False
-    """What a user came for: a device that does not report it is a fault."""
+    """Whether `doctor` fails if a device does not report it."""
 
 
 # ---- Of a run or a region.
@@ -71,14 +71,14 @@ DEVICE = (
         "reserved memory",
         BYTES,
         smi=("memory.reserved",),
-        meaning="kept by the driver for itself",
+        meaning="reserved by the driver",
     ),
     Figure(
         "used_bytes",
         "memory used",
         BYTES,
         smi=("memory.used",),
-        meaning="memory held by all processes",
+        meaning="memory used by all processes",
         is_essential=True,
     ),
     Figure(
@@ -86,7 +86,7 @@ DEVICE = (
         "utilization",
         PERCENT,
         smi=("utilization.gpu",),
-        meaning="share of time in which anything ran",
+        meaning="share of time in which any kernel ran",
         is_essential=True,
     ),
     Figure(
@@ -103,7 +103,7 @@ DEVICE = (
         smi=("temperature.gpu", "temperature"),
         meaning="degrees Celsius",
     ),
-    Figure("power_watts", "power", WATTS, smi=("power.draw",), meaning="power drawn now"),
+    Figure("power_watts", "power", WATTS, smi=("power.draw",), meaning="current power draw"),
     Figure(
         "energy_joules",
         "energy",
@@ -127,7 +127,7 @@ DEVICE = (
     ),
 )
 _BY_NAME = {figure.name: figure for figure in DEVICE}
-# Further things that a device is asked for, in words.
+# Labels of other things that are read from a device.
 _OTHER_WORDS = {
     "memory_bytes": "memory size",
     "limits": "throttling reasons",
@@ -143,13 +143,13 @@ def find_device_figure(name: str) -> Figure:
 
 
 def name_device_figure(name: str) -> str:
-    """What people call something that a device is asked for."""
+    """The label of something that is read from a device."""
     figure = _BY_NAME.get(name)
     return _OTHER_WORDS.get(name, name) if figure is None else figure.label
 
 
 def humanize(value: float | None, unit: str) -> str:
-    """A figure for people; `-` if it is not known."""
+    """A figure as text; `-` if it is not known."""
     if value is None:
         return "-"
     if unit == SECONDS:

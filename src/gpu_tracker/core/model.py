@@ -1,4 +1,4 @@
-"""The nouns: what a source reads, what a recording keeps. Values only; no behaviour, no I/O.
+"""The values: what a source reads, what a recording keeps. No behaviour, no I/O.
 
 Bytes are bytes, times are seconds, counters stay counters. `None` means not known, 0 means measured zero. Pure.
 """
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 # How a number was obtained, best first.
 EXACT = "exact"  # a kernel or driver counter, or a kernel high-water mark
-SAMPLED = "sampled"  # the largest of the looks taken
+SAMPLED = "sampled"  # the largest of the readings taken
 ESTIMATE = "estimate"  # derived, with the reason in the notes
 UNKNOWN = "unknown"
 
@@ -27,7 +27,7 @@ class Parts(NamedTuple, Generic[Value]):
 
 
 def add_parts(main: float, descendants: float) -> Parts[float]:
-    """Both together are the sum."""
+    """With their sum as the combined figure."""
     return Parts(main, descendants, main + descendants)
 
 
@@ -45,10 +45,10 @@ class ProcessReading(NamedTuple):
     n_threads: int
     cpu_seconds: float
     reaped_cpu_seconds: float
-    """CPU of the children it has waited for, and of theirs."""
+    """CPU time of the children it has waited for, and of theirs."""
     rss_bytes: int
     file_bytes: int
-    """The part of the resident set that is files and shared memory, not anonymous."""
+    """The part of the resident set that is files and shared memory."""
     peak_rss_bytes: int | None = None
     """The kernel's high-water mark, where it was read."""
     was_running_at_start: bool = False
@@ -68,7 +68,7 @@ class MachineReading(NamedTuple):
     """The whole machine."""
 
     cpu_seconds: float
-    """CPU time spent by anybody, a counter."""
+    """CPU time of all processes, a counter."""
     ram_used_bytes: int
     limit_used_bytes: int | None = None
     """Memory used under the job's own limit, where it has one."""
@@ -78,9 +78,9 @@ class Gpu(NamedTuple):
     """A device, as its driver describes it."""
 
     ordinal: int
-    """The number that its vendor's own tool gives it."""
+    """Its index in the vendor's own tool."""
     uuid: str
-    """The vendor's UUID, or where there is none a name that lasts as long as the slot: `pci-0000:03:00.0`."""
+    """The vendor's UUID or, without one, the slot: `pci-0000:03:00.0`."""
     name: str
     memory_bytes: int | None
     vendor: str = "nvidia"
@@ -90,19 +90,19 @@ class Gpu(NamedTuple):
     driver: str = ""
     """The driver's version."""
     parent_uuid: str | None = None
-    """The whole device that this is an instance of."""
+    """The physical device that this is an instance of."""
     is_visible: bool = True
     """Whether the job's environment lets it use this device."""
 
 
 class GpuReading(NamedTuple):
-    """One device at one instant; what it does not tell is None."""
+    """One device at one instant. None is not reported."""
 
     uuid: str
     used_bytes: int | None = None
-    """Held by anybody, without what the driver reserves for itself where that is told apart."""
+    """Used by all processes, without what the driver reserves where that is reported separately."""
     utilization_percent: float | None = None
-    """Mean since the last look where the driver keeps samples, else its latest figure."""
+    """Mean since the last reading where the driver keeps samples, else its latest value."""
     utilization_high_percent: float | None = None
     reserved_bytes: int | None = None
     memory_utilization_percent: float | None = None
@@ -113,11 +113,11 @@ class GpuReading(NamedTuple):
     sm_clock_mhz: float | None = None
     memory_clock_mhz: float | None = None
     limits: tuple[str, ...] | None = None
-    """What holds the clocks down: power, heat..."""
+    """What throttles the clocks: power, heat..."""
     lists_processes: bool = True
-    """Whether the device says who uses it; without, a job's memory there is not known."""
+    """Whether the device lists its processes; if not, a job's memory there is not known."""
     measures_processes: bool = False
-    """Whether it says how busy each process keeps it."""
+    """Whether it reports utilization per process."""
 
 
 class GpuProcessReading(NamedTuple):
@@ -127,13 +127,13 @@ class GpuProcessReading(NamedTuple):
     pid: int
     used_bytes: int | None = None
     utilization_percent: float | None = None
-    """Of the device's compute units, since the last look."""
+    """Of the device's compute units, since the last reading."""
     kind: str = "compute"
-    """Compute, graphics, or both in one word: `compute+graphics`."""
+    """`compute`, `graphics` or `compute+graphics`."""
 
 
 class GpuHighWater(NamedTuple):
-    """The most that one process ever held on one device, by the driver's own account; it may have ended."""
+    """The peak of one process on one device as recorded by the driver; the process may have ended."""
 
     uuid: str
     pid: int
@@ -141,7 +141,7 @@ class GpuHighWater(NamedTuple):
 
 
 class GpuReadings(NamedTuple):
-    """All that one GPU source said in one tick."""
+    """All readings of one GPU source at one tick."""
 
     at_seconds: float
     devices: tuple[GpuReading, ...] = ()
@@ -150,44 +150,44 @@ class GpuReadings(NamedTuple):
 
 
 class FrameworkReading(NamedTuple):
-    """What a framework says of one device, in the process that uses it."""
+    """What a framework reports about one device, in the process that uses it."""
 
     framework: str
     device: str
     """The framework's own name for it."""
     uuid: str
-    """Without the vendor's prefix; empty where the framework does not tell."""
+    """Without the vendor's prefix; empty if the framework does not report it."""
     in_use_bytes: int
     """By tensors."""
     peak_in_use_bytes: int
-    """Since the process began, or since somebody reset it."""
+    """Since the process began, or since the program reset it."""
     held_bytes: int | None = None
-    """With what is cached to be used again."""
+    """Including what is cached for reuse."""
     peak_held_bytes: int | None = None
     flushes: int = 0
-    """How often the cache had to be given back to make room."""
+    """How often the cache was flushed under memory pressure."""
     failures: int = 0
-    """How often there was no room even so."""
+    """How often an allocation failed."""
     earlier_peak_in_use_bytes: int = 0
-    """The peak that was already there when the tracking began."""
+    """The peak before tracking began."""
     earlier_peak_held_bytes: int = 0
 
 
 class RootFigures(NamedTuple):
-    """What the root's owner or parent knows of it better than anyone who looks from outside."""
+    """Exact figures of the root, from the process itself or its parent."""
 
     own_cpu_seconds: float
     reaped_cpu_seconds: float
     adopted_cpu_seconds: float = 0.0
-    """CPU time of orphans of the job that its parent has inherited and waited for."""
+    """CPU time of the job's orphans that its parent has adopted and waited for."""
     largest_peak_bytes: int | None = None
-    """Largest resident set of any one process among the root and those that were waited for."""
+    """Largest resident set of any one process among the root and the children waited for."""
     may_be_a_childs: bool = False
-    """Whether that process may have been another than the root."""
+    """Whether that process may not have been the root."""
 
 
 class Known(NamedTuple):
-    """What the job's owner or parent knows at the end, without any sampler."""
+    """What the job's owner or parent knows at the end without a sampler."""
 
     at_nanoseconds: int
     before: RootFigures
@@ -199,7 +199,7 @@ class Known(NamedTuple):
 
 
 class Allocation(NamedTuple):
-    """What the job may use, beside what the machine has, and who says so."""
+    """What the job may use, what the machine has, and what sets the limit."""
 
     machine_cores: int
     cores: float
@@ -210,23 +210,23 @@ class Allocation(NamedTuple):
 
 
 class Identity(NamedTuple):
-    """Which run this is, of which job, where in it. None is what there is not."""
+    """Which run this is, of which job, and its rank. None does not apply."""
 
     name: str | None = None
-    """As the user calls the run."""
+    """The user's name for the run."""
     labels: tuple[tuple[str, str], ...] = ()
-    """The user's own words for it: names and values."""
+    """The user's own labels: names and values."""
     boot_id: str | None = None
-    """Tells machines apart whose names are the same, and one from itself before a restart."""
+    """Distinguishes machines with the same name, and boots of one machine."""
     node: str | None = None
-    """As the scheduler calls the machine."""
+    """The scheduler's name for the machine."""
     job: str | None = None
     step: str | None = None
     array_task: str | None = None
     rank: int | None = None
-    """Of the process among those of a parallel job."""
+    """Of this process in a parallel job."""
     local_rank: int | None = None
-    """Among those on this machine."""
+    """Among the ranks on this machine."""
     world_size: int | None = None
     """How many ranks there are."""
 
@@ -240,7 +240,7 @@ class Header(NamedTuple):
     pid: int
     host: str
     started_at: str
-    """Local time with milliseconds and the offset from UTC, as ISO 8601 writes it."""
+    """Local time with milliseconds and the offset from UTC, in ISO 8601."""
     sleep_seconds: float
     allocation: Allocation
     source: str
@@ -252,7 +252,7 @@ class Header(NamedTuple):
 
 
 class Spread(NamedTuple):
-    """Smallest, mean and largest value of a gauge over one window."""
+    """Smallest, mean and largest value of a gauge over one interval."""
 
     low: float
     mean: float
@@ -269,27 +269,27 @@ class RamPeak(NamedTuple):
 
 
 class Busiest(NamedTuple):
-    """The window in which most CPU was used. Rates are for the reader to compute."""
+    """The interval with the most CPU use; the reader computes the rate."""
 
     cpu_seconds: float = 0.0
     wall_seconds: float = 0.0
 
 
 class GpuCounters(NamedTuple):
-    """What one device has summed up since the start. An integral divided by its seconds is a mean."""
+    """Counters of one device since the start. An integral divided by its seconds is a mean."""
 
     uuid: str
     utilization_percent_seconds: float = 0.0
     utilization_seconds: float = 0.0
     job_percent_seconds: float = 0.0
-    """The same for the job's own processes, where the driver tells them apart."""
+    """The same for the job's own processes, where the driver reports them."""
     job_seconds: float = 0.0
     energy_joules: float | None = None
     """Of the whole device, by the driver's counter."""
     energy_seconds: float = 0.0
-    """The time that this energy was drawn in: shorter than the run if the driver answered late."""
+    """The time over which this energy was drawn: shorter than the run if the driver answered late."""
     limited_seconds: tuple[tuple[str, float], ...] = ()
-    """How long the clocks were held down, by what."""
+    """How long the clocks were throttled, by reason."""
 
 
 class GpuPeaks(NamedTuple):
@@ -297,21 +297,21 @@ class GpuPeaks(NamedTuple):
 
     uuid: str
     used_bytes: int | None = None
-    """Held by anybody."""
+    """Used by all processes."""
     job_bytes: Parts[int | None] = Parts(None, None, None)
     basis: str = SAMPLED
     """How the job's combined bytes were obtained."""
     utilization_percent: float | None = None
     grown_bytes: int | None = None
-    """What the device held beyond what it held at the start, whoever it was."""
+    """Growth of the device's used memory since the start, by any process."""
     power_watts: float | None = None
     temperature_celsius: float | None = None
     has_job: bool = False
-    """Whether a process of the job was ever met there."""
+    """Whether a process of the job was ever seen there."""
 
 
 class GpuProcessPeak(NamedTuple):
-    """The most that one process of the job held on one device."""
+    """The peak of one process of the job on one device."""
 
     uuid: str
     pid: int
@@ -321,11 +321,11 @@ class GpuProcessPeak(NamedTuple):
 
 
 class Peaks(NamedTuple):
-    """Everything that only grows, except the counters."""
+    """The largest values since the start."""
 
     ram: Parts[RamPeak] = Parts(RamPeak(), RamPeak(), RamPeak())
     ram_ceiling_bytes: int = 0
-    """What combined RAM would be if nothing were shared: the truth lies between."""
+    """Upper bound of combined RAM, as if nothing were shared."""
     system_ram_bytes: int = 0
     limit_ram_bytes: int | None = None
     threads: Parts[int] = Parts(0, 0, 0)
@@ -337,22 +337,22 @@ class Peaks(NamedTuple):
     gpu_utilization_sum_percent: float = 0.0
     """Of the devices that the job may use."""
     gpu_with_job_sum_percent: float = 0.0
-    """Of those where it was met."""
+    """Of the devices where it was seen."""
     gpus: tuple[GpuPeaks, ...] = ()
     gpu_processes: tuple[GpuProcessPeak, ...] = ()
     """The largest ones, at most a few dozen."""
 
 
 class GpuSample(NamedTuple):
-    """One device over one window. None is not known."""
+    """One device over one interval. None is not known."""
 
     uuid: str
     used_bytes: int | None = None
-    """The most in the window."""
+    """The largest in the interval."""
     job_bytes: int | None = None
-    """The most that the job held."""
+    """The largest of the job."""
     utilization_percent: float | None = None
-    """The mean over the window."""
+    """The mean over the interval."""
     job_percent: float | None = None
     power_watts: float | None = None
     temperature_celsius: float | None = None
@@ -377,7 +377,7 @@ class Sample(NamedTuple):
     gpus: tuple[GpuSample, ...] = ()
     gpu_counters: tuple[GpuCounters, ...] = ()
     peaks: Peaks = Peaks()
-    """As they stood at the end of the interval."""
+    """At the end of the interval."""
 
 
 class Event(NamedTuple):
@@ -390,44 +390,44 @@ class Event(NamedTuple):
 
 
 class RegionTotals(NamedTuple):
-    """One region in one process, all its calls so far. Written again whenever it has changed: the last one counts."""
+    """One region in one process, all calls so far. Written again after each change: the last one counts."""
 
     pid: int
-    """0 for the calls of many processes together, where a job starts thousands that mark regions."""
+    """0 for the calls of many processes together, where thousands use regions."""
     path: tuple[str, ...]
-    """From the outermost region to this one; a region inside itself is the same region."""
+    """From the outermost region to this one; a recursive region appears once."""
     calls: int = 0
-    """Entered and left. Calls inside itself count too, their time only once."""
+    """Entered and left. Recursive calls count too, but their time only once."""
     open_calls: int = 0
     """Entered and not left yet."""
     wall_seconds: float = 0.0
     shortest_seconds: float | None = None
     longest_seconds: float | None = None
     squared_seconds: float = 0.0
-    """Sum of the squares, for the spread."""
+    """Sum of squares, for the standard deviation."""
     own_wall_seconds: float = 0.0
     """Without the regions inside."""
     cpu_seconds: float = 0.0
     own_cpu_seconds: float = 0.0
-    """Without the regions inside: of all regions of a process together never more than the process used."""
+    """Without the regions inside; over all regions never more than the process used."""
     entry_ram_bytes: int | None = None
-    """Of the process, when it was last entered."""
+    """Of the process, at the last entry."""
     exit_ram_bytes: int | None = None
     peak_ram_bytes: int | None = None
     peak_ram_basis: str = SAMPLED
     gpu_bytes: int | None = None
-    """The most that the job held on all devices together, in a look while inside."""
+    """The largest reading of the job on all devices together while inside."""
     gpu_percent_seconds: float = 0.0
     gpu_seconds: float = 0.0
-    """Time of the looks that the integral is over."""
+    """The time that the integral covers."""
     energy_joules: float | None = None
     first_seconds: float | None = None
-    """When it was first entered, since the start."""
+    """First entry, since the start."""
     last_seconds: float | None = None
 
 
 class MetricRow(NamedTuple):
-    """What the job logged at one instant: its own numbers, by name."""
+    """Metrics that the job logged at one instant, by name."""
 
     at_seconds: float
     values: dict[str, float]
@@ -436,12 +436,12 @@ class MetricRow(NamedTuple):
 
 
 class MetricTotals(NamedTuple):
-    """One number that the job logged, all its values so far."""
+    """One metric, all its values so far."""
 
     name: str
     logged: int
     not_finite: int
-    """How many were nan or inf; they are in none of the sums."""
+    """How many were nan or inf; they are in no sum."""
     sum: float
     minimum: float | None
     maximum: float | None
@@ -450,7 +450,7 @@ class MetricTotals(NamedTuple):
 
 
 class ProcessTotals(NamedTuple):
-    """One process of the job, from first to last look. Written when it has gone; the last one counts."""
+    """One process of the job, from first to last reading. Written when it has ended; the last one counts."""
 
     pid: int
     parent_pid: int
@@ -462,7 +462,7 @@ class ProcessTotals(NamedTuple):
 
 
 class FrameworkMemory(NamedTuple):
-    """What a framework in one process holds on one device. Written again whenever it has changed: the last one counts."""
+    """Memory of a framework in one process on one device. Written again after each change: the last one counts."""
 
     pid: int
     framework: str
@@ -470,31 +470,31 @@ class FrameworkMemory(NamedTuple):
     device: str
     """The framework's own name for it."""
     uuid: str
-    """Empty where it could not be told which device that is."""
+    """Empty if the device could not be identified."""
     at_seconds: float
     in_use_bytes: int
     """By tensors (arrays), at that time."""
     peak_in_use_bytes: int
     peak_in_use_basis: str
-    """Exact by the allocator's own mark, or sampled if the mark is older than the tracking or was reset."""
+    """Exact from the allocator's own peak, or sampled if that is older than the tracking or was reset."""
     held_bytes: int | None = None
-    """In use and cached to be used again."""
+    """In use, and cached for reuse."""
     peak_held_bytes: int | None = None
     flushes: int = 0
-    """How often the cache had to be given back to make room."""
+    """How often the cache was flushed under memory pressure."""
     failures: int = 0
-    """How often there was no room even so."""
+    """How often an allocation failed."""
     split_in_use_bytes: int | None = None
-    """This and the following: at the moment when the process was seen to hold most."""
+    """This and the following: at the reading in which the process held most."""
     split_held_bytes: int | None = None
     split_process_bytes: int | None = None
-    """By the driver's account."""
+    """As the driver reports it."""
     split_others_bytes: int | None = None
     split_free_bytes: int | None = None
 
 
 class Totals(NamedTuple):
-    """All there is to say at one instant about everything since the start."""
+    """Everything since the start, at one instant."""
 
     at_seconds: float = 0.0
     cpu_seconds: Parts[float] = Parts(0.0, 0.0, 0.0)
@@ -515,7 +515,7 @@ class End(NamedTuple):
 
 
 class Recording(NamedTuple):
-    """A recording. Without an end, the sampler was killed. Read from a file, its sequences are decoded when looked at."""
+    """A recording. Without an end, the sampler was killed. From a file, its sequences are decoded on access."""
 
     header: Header
     samples: Sequence[Sample]
@@ -523,13 +523,13 @@ class Recording(NamedTuple):
     end: End | None
     totals: Totals
     problems: Sequence[str] = ()
-    """The lines that had to be left out. Looking at samples, regions, metrics or processes may find more."""
+    """The damaged lines. Reading samples, regions, metrics or processes may find more."""
     regions: Sequence[RegionTotals] = ()
     metrics: Sequence[MetricRow] = ()
     processes: Sequence[ProcessTotals] = ()
     frameworks: Sequence[FrameworkMemory] = ()
     metric_totals: Sequence[MetricTotals] = ()
-    """In place of the metrics, where whoever tells has only these."""
+    """Instead of the metrics, where only totals are known."""
 
     @property
     def gpus(self) -> tuple[Gpu, ...]:

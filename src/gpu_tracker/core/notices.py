@@ -1,17 +1,23 @@
-"""Sentences for the user of a program that has us inside, each said once: a loop over a thousand trackers is told once."""
+"""Warnings that this process has given already: a loop over a thousand trackers warns once."""
 
 from __future__ import annotations
 
 _said: set[str] = set()
 
 
+def is_new(text: str) -> bool:
+    """Whether this text is new in this process."""
+    if text in _said:
+        return False
+    _said.add(text)
+    return True
+
+
 def warn_once(text: str) -> None:
     """Through the program's own logging, which it may silence."""
-    if text in _said:
-        return
     try:
         import logging
     except OSError:
-        return  # a program without a free descriptor cannot even import
-    _said.add(text)
-    logging.getLogger("gpu_tracker").warning("%s", text)
+        return  # no free file descriptor to import with
+    if is_new(text):
+        logging.getLogger("gpu_tracker").warning("%s", text)

@@ -1,4 +1,4 @@
-"""What the machine and its GPUs are doing now, for people and scripts rather than for a recording. Values only. Pure."""
+"""What the machine and its GPUs are doing now, outside a recording. Values only. Pure."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 # Why a source does not answer.
-ABSENT = "absent"  # this machine has nothing that it could read
-BROKEN = "broken"  # there is something, and it cannot be read
+ABSENT = "absent"  # this machine has nothing for it to read
+BROKEN = "broken"  # there is something, but it cannot be read
 SLOW = "slow"  # it has not answered yet
 
-# Of the kinds of `sources.guard` the one that is nobody's fault: the device does not have such a figure.
+# The kind of `sources.guard` that is not a failure: the device has no such figure.
 UNSUPPORTED = "unsupported"
 
 
@@ -25,22 +25,22 @@ class MachineState(NamedTuple):
     ram_total_bytes: int | None
     ram_used_bytes: int | None = None
     cpu_seconds: float | None = None
-    """CPU time spent by anybody, a counter."""
+    """CPU time of all processes, a counter."""
 
 
 class Holder(NamedTuple):
-    """A process that is on a device, as the machine shows it; None where it does not show it to us."""
+    """A process on a device, as the machine shows it. None is not shown to this user."""
 
     pid: int
     user: str | None = None
     command: tuple[str, ...] | None = None
-    """Its words as the process wrote them, control characters included."""
+    """Its arguments, control characters included."""
     rss_bytes: int | None = None
     cpu_seconds: float | None = None
 
     @property
     def command_line(self) -> str | None:
-        """The words in one line."""
+        """The arguments in one line."""
         return None if self.command is None else " ".join(self.command)
 
 
@@ -48,11 +48,11 @@ class Reason(NamedTuple):
     """Why one figure of one device is not measured."""
 
     uuid: str
-    """Empty for what concerns all devices; no device's for one that cannot even be opened."""
+    """Empty if it concerns all devices; unknown elsewhere for a device that cannot be opened."""
     figure: str
     text: str
     kind: str | None = None
-    """A kind of `sources.guard`, where the source tells it."""
+    """A kind of `sources.guard`, if known."""
 
 
 class Missing(NamedTuple):
@@ -68,7 +68,7 @@ class VendorState(NamedTuple):
 
     vendor: str
     source: str | None = None
-    """The source that reads them, if one does."""
+    """The source that reads them, if any."""
     gpus: tuple[Gpu, ...] = ()
     look: GpuReadings | None = None
     details: Mapping[str, Mapping[str, float | str]] = {}
@@ -81,7 +81,7 @@ class Observation(NamedTuple):
     """Everything at one moment."""
 
     at_seconds: float
-    """On the monotonic clock, for rates between two observations."""
+    """Monotonic clock, for rates between two observations."""
     epoch_seconds: float
     machine: MachineState
     vendors: tuple[VendorState, ...] = ()
@@ -89,19 +89,19 @@ class Observation(NamedTuple):
 
 
 class DeviceProcess(NamedTuple):
-    """A process that is on a GPU. None: not known, or not shown to this user."""
+    """A process on a GPU. None is not known, or not shown to this user."""
 
     reading: GpuProcessReading
     holder: Holder
 
     @property
     def pid(self) -> int:
-        """Its number."""
+        """Process ID."""
         return self.reading.pid
 
     @property
     def user(self) -> str | None:
-        """Whose it is."""
+        """Name of its user."""
         return self.holder.user
 
     @property
@@ -125,9 +125,9 @@ class DeviceProcess(NamedTuple):
         return self.reading.kind
 
 
-# No tuple: those have an `index` of their own.
+# Not a tuple: tuples have an `index` of their own.
 class Device:
-    """A GPU and what it is doing, at one moment. None: not known; 0: measured zero."""
+    """A GPU and what it is doing at one moment. None is not known, 0 is measured zero."""
 
     __slots__ = ("details", "gpu", "processes", "reading", "reasons")
 
@@ -144,21 +144,21 @@ class Device:
         """Empty if it was not read."""
         self.details = details
         self.processes = processes
-        """Who is on it, who holds most first."""
+        """Its processes, largest memory first."""
         self.reasons = reasons
-        """Figure → why it is not known, in a sentence."""
+        """Figure → why it is not known, in one sentence."""
 
     def __repr__(self) -> str:
         return f"<Device {self.index}: {self.name} ({self.uuid})>"
 
     @property
     def index(self) -> int:
-        """The number that its vendor's own tool gives it; CUDA may count in another order."""
+        """Its index in the vendor's own tool; CUDA may use another order."""
         return self.gpu.ordinal
 
     @property
     def uuid(self) -> str:
-        """The vendor's name for this very device."""
+        """The vendor's unique ID."""
         return self.gpu.uuid
 
     @property
@@ -173,17 +173,17 @@ class Device:
 
     @property
     def memory_total_bytes(self) -> int | None:
-        """What it has."""
+        """Size of its memory."""
         return self.gpu.memory_bytes
 
     @property
     def memory_used_bytes(self) -> int | None:
-        """Held by all processes."""
+        """Used by all processes."""
         return self.reading.used_bytes
 
     @property
     def memory_free_bytes(self) -> int | None:
-        """What could still be allocated: neither used nor kept by the driver for itself."""
+        """Neither used nor reserved by the driver."""
         total, used = self.gpu.memory_bytes, self.reading.used_bytes
         if total is None or used is None:
             return None
@@ -191,7 +191,7 @@ class Device:
 
     @property
     def utilization_percent(self) -> float | None:
-        """Share of the last moments in which anything ran on it; it does not say how full the device was."""
+        """Share of time in which any kernel ran; not how much of the device it used."""
         return self.reading.utilization_percent
 
     @property
@@ -206,7 +206,7 @@ class Device:
 
     @property
     def power_watts(self) -> float | None:
-        """Drawn now."""
+        """Current power draw."""
         return self.reading.power_watts
 
     @property
@@ -221,16 +221,13 @@ class Device:
 
 
 def list_gpus(observation: Observation) -> tuple[Device, ...]:
-    """Every device, vendor by vendor, with what belongs to it."""
+    """Every device with its processes, vendor by vendor."""
     holders = {holder.pid: holder for holder in observation.holders}
     return tuple(_join(vendor, gpu, holders) for vendor in observation.vendors for gpu in vendor.gpus)
 
 
 def list_notes(observation: Observation) -> tuple[str, ...]:
-    """What there is to say about trouble, each sentence once.
-
-    Neither a vendor that is not there nor a figure that a device does not have is trouble.
-    """
+    """Problems, each sentence once. Absent vendors and unsupported figures are not problems."""
     texts: list[str] = []
     for vendor in observation.vendors:
         usual = {reason.text for reason in vendor.reasons if reason.kind == UNSUPPORTED}

@@ -1,4 +1,4 @@
-"""Text for a terminal: how many cells it takes, where to cut it, what must not reach the screen. Pure."""
+"""Text for a terminal: its width, where to cut it, and removal of control characters. Pure."""
 
 from __future__ import annotations
 
@@ -10,38 +10,38 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-# Select Graphic Rendition; an empty style is the terminal's own.
+# Select Graphic Rendition; an empty style is the terminal's default.
 PLAIN, BOLD, DIM, RED, GREEN, YELLOW = "", "1", "2", "31", "32", "33"
 
 _WIDE = ("W", "F")
 
 
 class Span(NamedTuple):
-    """A stretch of text in one style."""
+    """Text in one style."""
 
     text: str
     style: str = PLAIN
 
 
 def neutralize(text: str) -> str:
-    """Without anything that a terminal would obey or that would break a line: each becomes a question mark."""
+    """Replace control characters and line breaks by question marks."""
     return "".join(letter if letter.isprintable() else "?" for letter in text)
 
 
 def count_cells(text: str) -> int:
-    """The width on a screen: some letters take two cells, marks above others none."""
+    """The width on a screen: some characters take two cells, combining marks none."""
     if text.isascii():
         return len(text)
     return sum(map(_cells_of, text))
 
 
 def clip(text: str, cells: int, ellipsis: str = "…") -> str:
-    """The text if it fits, else as much of it as fits before an ellipsis."""
-    room = cells - len(ellipsis)
+    """The text, cut with an ellipsis if it does not fit."""
+    most = cells - len(ellipsis)
     used = cut = 0
-    for place, letter in enumerate(text):
-        if used <= room:
-            cut = place
+    for index, letter in enumerate(text):
+        if used <= most:
+            cut = index
         used += _cells_of(letter)
         if used > cells:
             return text[:cut] + ellipsis[: max(0, cells)]
@@ -49,13 +49,13 @@ def clip(text: str, cells: int, ellipsis: str = "…") -> str:
 
 
 def pad(text: str, cells: int, *, is_number: bool = False) -> str:
-    """Filled up with spaces: numbers from the left, words from the right."""
+    """Pad with spaces: numbers to the right, words to the left."""
     spaces = " " * (cells - count_cells(text))
     return spaces + text if is_number else text + spaces
 
 
 def paint(spans: Iterable[Span], cells: int, *, has_colour: bool, ellipsis: str = "…") -> str:
-    """One line of a screen, never wider than it."""
+    """One line, never wider than that many cells."""
     painted = []
     left = cells
     for span in spans:
@@ -70,12 +70,12 @@ def paint(spans: Iterable[Span], cells: int, *, has_colour: bool, ellipsis: str 
 def align(
     rows: Sequence[Sequence[str]], words: frozenset[int] = frozenset({0}), gap: str = "  "
 ) -> list[str]:
-    """One line per row; columns are numbers, set to the right, unless they are among the `words`."""
+    """One line per row; columns are right-aligned unless they are in `words`."""
     widths = [max(map(count_cells, column)) for column in zip(*rows, strict=True)]
     return [
         gap.join(
-            pad(cell, width, is_number=place not in words)
-            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
+            pad(cell, width, is_number=index not in words)
+            for index, (cell, width) in enumerate(zip(row, widths, strict=True))
         ).rstrip()
         for row in rows
     ]

@@ -1,4 +1,4 @@
-"""Numbers for people: the units one may ask for, and the unit a human view chooses by itself. Pure."""
+"""Numbers for people: the units a user may ask for, and those that a report chooses. Pure."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _BINARY_UNITS = frozenset(unit for unit in BYTES_PER_UNIT if "bi" in unit)
 
 
 def check_memory_unit(unit: object, label: str) -> None:
-    """Refuse a unit of memory that does not exist, naming those that do."""
+    """Refuse an unknown unit of memory, and list the known ones."""
     if not isinstance(unit, str) or unit not in BYTES_PER_UNIT:
         raise ValueError(
             f'"{unit}" is not a valid {label} unit. Valid values are '
@@ -29,7 +29,7 @@ def check_memory_unit(unit: object, label: str) -> None:
 
 
 def check_time_unit(unit: object) -> None:
-    """Refuse a unit of time that does not exist, naming those that do."""
+    """Refuse an unknown unit of time, and list the known ones."""
     if not isinstance(unit, str) or unit not in SECONDS_PER_UNIT:
         raise ValueError(
             f'"{unit}" is not a valid time unit. Valid values are {", ".join(sorted(SECONDS_PER_UNIT))}'
@@ -45,8 +45,15 @@ def humanize_bytes(count: float) -> str:
     return f"{_three_digits(count)} TB"
 
 
+def humanize_limit(count: int) -> str:
+    """Like `humanize_bytes`, but in binary units for a whole number of MiB: that is how limits are set."""
+    if not count or count % 2**20:
+        return humanize_bytes(count)
+    return f"{count / 2**30:.4g} GiB" if count >= 2**30 else f"{count // 2**20} MiB"
+
+
 def humanize_joules(joules: float) -> str:
-    """Joules as long as they are few, then what the electricity bill counts."""
+    """Joules up to 36 kJ, then Wh or kWh, as on an electricity bill."""
     if joules < 3.6e4:
         return f"{_three_digits(joules)} J"
     return f"{_three_digits(joules / 3.6e3)} Wh" if joules < 3.6e6 else f"{_three_digits(joules / 3.6e6)} kWh"

@@ -1,4 +1,4 @@
-"""`NamedTuple` for a process that must start in no time.
+"""`NamedTuple` for processes that must start quickly.
 
 Importing `typing` costs as much as starting the interpreter, and `collections.namedtuple` compiles code for
 every class; the sampler and the command line pay for both once per job. Type checkers see the real one; at
@@ -20,13 +20,13 @@ else:
     Value = None
 
     class Generic:
-        """Says something to type checkers only."""
+        """Only type checkers use it."""
 
         def __class_getitem__(cls, _):
             return object
 
     class _ValueType(type):
-        """Turns the annotations of a class body into the places of a tuple."""
+        """Turns the annotations of a class body into fields of a tuple."""
 
         def __new__(cls, name, bases, body):
             """Make one value class."""

@@ -1,4 +1,4 @@
-"""Whose GPUs can be read. Adding a vendor is one module in `sources/gpu` and one row here."""
+"""The vendors whose GPUs can be read. A new vendor is one module in `sources/gpu` and one row here."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ from .values import NamedTuple
 
 
 class Vendor(NamedTuple):
-    """One maker of GPUs."""
+    """One vendor of GPUs."""
 
     label: str
-    """As it writes itself."""
+    """Its name as it spells it."""
     sources: tuple[str, ...]
     """The modules of `sources/gpu` that can read its devices, the best first."""
     root: str = "/"
-    """A directory without which there can be none: then no module is even loaded."""
+    """Without this directory there can be no device, and no module is loaded."""
     pci_id: str = ""
     """Its number on the PCI bus."""
     device_files: str = ""
-    """How the files begin, in /dev, through which a job uses its devices."""
+    """Prefix of the files in /dev through which a job uses its devices."""
     variables: tuple[str, ...] = ()
-    """By which a job is limited to some of its devices."""
+    """Environment variables that limit a job to some of its devices."""
 
 
 VENDORS = {
@@ -44,6 +44,6 @@ VENDORS = {
 
 
 def name_vendor(vendor: str) -> str:
-    """As the vendor writes it."""
+    """The vendor's name as it spells it."""
     known = VENDORS.get(vendor)
     return vendor if known is None else known.label

@@ -1,4 +1,4 @@
-"""The version, and the name under which the package is installed, in one place."""
+"""The version, and the name of the distribution."""
 
 __version__ = "0.1.0"
-DISTRIBUTION = "gput"  # the module and the command are called otherwise
+DISTRIBUTION = "gput"  # not the name of the module or the command

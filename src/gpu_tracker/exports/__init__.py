@@ -1,7 +1,7 @@
-"""GIVE AWAY. A recording as a file for other programs.
+"""SHOW. A recording as a file for other programs.
 
-A format is a module with a `NAME`, the `SUFFIXES` it goes by, whether it `HOLDS_ALL_TABLES`, and
-`write(path, report, tables)`; adding one is one file and one name here.
+A format is a module with `NAME`, `SUFFIXES`, `HOLDS_ALL_TABLES` and `write(path, report, tables)`. A new one is one
+file and one name here.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ FORMATS = ("csv", "parquet", "sqlite", "json")
 
 
 def find_format(path: str) -> ModuleType:
-    """The format that the name of a file asks for."""
+    """The format for a file's suffix."""
     suffixes: list[str] = []
     for name in FORMATS:
         module = import_module(f".{name}", __name__)

@@ -1,4 +1,4 @@
-"""What a file tells about the recording beside its tables: header, summary and notes, each as JSON. Pure."""
+"""What a file holds besides tables: header, summary and notes, each as JSON. Pure."""
 
 from __future__ import annotations
 
@@ -26,5 +26,5 @@ def describe(report: Report) -> dict[str, str]:
 
 
 def spell_number(value: Any) -> Any:
-    """A number that JSON and SQLite have no word for (nan, infinity) as a text; anything else as it is."""
+    """Not-finite numbers as text, which JSON and SQLite cannot hold; anything else as it is."""
     return repr(value) if type(value) is float and value - value != 0 else value

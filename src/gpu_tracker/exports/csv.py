@@ -1,4 +1,4 @@
-"""One table, its names in the first line. Text is always in quotes; what is not known is nothing at all, not even quotes."""
+"""One table, with names in the first line. Text is always quoted; an unknown value is empty, without quotes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def write(path: str, _report: Report, tables: Sequence[Table]) -> None:
 
 
 def _write_field(value: Any) -> str:
-    """The standard writer does not tell an empty text from one that is not known."""
+    """Unlike the standard writer, keep empty text distinct from an unknown value."""
     if value is None:
         return ""
     return _quote(value) if isinstance(value, str) else repr(value)

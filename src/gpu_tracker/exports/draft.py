@@ -1,4 +1,4 @@
-"""A file that appears whole or not at all, whatever ends us in between."""
+"""A file that appears complete or not at all, even if this process is killed."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ _SIGNALS = (signal.SIGTERM, signal.SIGHUP)
 
 
 class _EndedError(BaseException):
-    """A signal wants us to end; nobody but us may catch it."""
+    """Raised by a signal, and caught only in this module."""
 
 
 @contextmanager
 def drafted(path: str, *, may_replace: bool) -> Iterator[str]:
-    """The path of a new empty file beside `path`, which takes its place if all goes well."""
-    place = os.path.realpath(path)
-    # A name that nobody can foresee, and never through a link that somebody else has put there.
-    draft = f"{place}.{os.urandom(8).hex()}.tmp"
+    """The path of a new empty file beside `path`, which replaces it on success."""
+    target = os.path.realpath(path)
+    # An unpredictable name, so that another user cannot prepare a link there.
+    draft = f"{target}.{os.urandom(8).hex()}.tmp"
     with _ended_by_signals():
         try:
-            mode = _create(draft, place, path, may_replace)
+            mode = _create(draft, target, path, may_replace)
             yield draft
-            _refuse_existing(place, path, may_replace)
+            _refuse_existing(target, path, may_replace)
             if mode is not None:
                 os.chmod(draft, mode)
-            os.replace(draft, place)
+            os.replace(draft, target)
         except OSError as error:
             raise TrackerError(f"Cannot write to {path}: {error.strerror or error}.") from None
         finally:
@@ -45,7 +45,7 @@ def drafted(path: str, *, may_replace: bool) -> Iterator[str]:
 
 @contextmanager
 def _ended_by_signals() -> Iterator[None]:
-    """SIGTERM and SIGHUP end us as ever, but tidily. One that is ignored or handled already stays so."""
+    """Clean up before SIGTERM or SIGHUP ends this process; signals already ignored or handled are left alone."""
     numbers = [number for number in _SIGNALS if signal.getsignal(number) is signal.SIG_DFL]
     for number in numbers:
         signal.signal(number, _end)
@@ -62,27 +62,27 @@ def _ended_by_signals() -> Iterator[None]:
 
 
 def _end(number: int, _frame: FrameType | None) -> NoReturn:
-    # A session that ends sends both: the second must not disturb the tidying up after the first.
+    # A closing session sends both: the second must not interrupt the cleanup.
     for other in _SIGNALS:
         signal.signal(other, signal.SIG_IGN)
     raise _EndedError(number)
 
 
-def _create(draft: str, place: str, path: str, may_replace: bool) -> int | None:
-    """Make the draft; who may do what with the file that it will replace, if there is one."""
+def _create(draft: str, target: str, path: str, may_replace: bool) -> int | None:
+    """Create the draft; returns the mode of the file that it will replace, if any."""
     try:
-        _refuse_existing(place, path, may_replace)
-        mode = stat.S_IMODE(os.stat(place).st_mode) & 0o777 if os.path.exists(place) else None
+        _refuse_existing(target, path, may_replace)
+        mode = stat.S_IMODE(os.stat(target).st_mode) & 0o777 if os.path.exists(target) else None
         os.close(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666 if mode is None else 0o600))
     except OSError as error:
         raise UsageError(f"Cannot write to {path}: {error.strerror}.") from None
     return mode
 
 
-def _refuse_existing(place: str, path: str, may_replace: bool) -> None:
-    if os.path.isdir(place):
+def _refuse_existing(target: str, path: str, may_replace: bool) -> None:
+    if os.path.isdir(target):
         raise UsageError(f"Cannot write to {path}: it is a directory.")
-    if os.path.exists(place) and not os.path.isfile(place):
-        raise UsageError(f"Cannot write to {path}: it is no ordinary file.")
-    if os.path.exists(place) and not may_replace:
-        raise UsageError(f"{path} exists already.", "Use --overwrite to replace it.")
+    if os.path.exists(target) and not os.path.isfile(target):
+        raise UsageError(f"Cannot write to {path}: it is not a regular file.")
+    if os.path.exists(target) and not may_replace:
+        raise UsageError(f"{path} already exists.", "Use --overwrite to replace it.")

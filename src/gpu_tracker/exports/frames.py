@@ -1,4 +1,4 @@
-"""Tables for pandas, polars and Arrow. Types are fixed by the columns, never guessed from the first rows."""
+"""Tables for pandas, polars and Arrow. Types come from the columns, not from the first rows."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from ..analysis.tables import Table
 
-# Whole numbers that may be missing stay whole.
+# Int64: integers stay integers even if some are missing.
 _PANDAS_TYPES = {"integer": "Int64", "real": "float64", "text": "object"}
 
 
@@ -39,7 +39,7 @@ def to_arrow(table: Table) -> Any:
 
 
 def arrow_schema(table: Table) -> Any:
-    """The columns, as Arrow names their types."""
+    """The columns with Arrow types."""
     pyarrow = need("pyarrow")
     types = {"integer": pyarrow.int64(), "real": pyarrow.float64(), "text": pyarrow.string()}
     return pyarrow.schema([(column.name, types[column.kind]) for column in table.columns])
@@ -68,5 +68,5 @@ def _fit(value: Any, kind: str) -> Any:
 
 
 def to_utf8(text: str) -> str:
-    """Text that every format can hold: what was no UTF-8 to begin with is written out."""
+    """Valid UTF-8: surrogates of undecodable bytes are escaped."""
     return text.encode("utf-8", "backslashreplace").decode()

@@ -1,4 +1,4 @@
-"""Packages that may be missing: imported when needed, and asked for in one sentence if they are not there."""
+"""Optional packages, imported when needed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _EXTRAS = {"pandas": "pandas", "polars": "polars", "pyarrow": "arrow", "pyarrow.
 
 
 def need(package: str) -> ModuleType:
-    """The package, or how to get it."""
+    """The package, or an error that says how to install it."""
     try:
         return import_module(package)
     except ImportError:

@@ -1,4 +1,4 @@
-"""One table as Parquet, with the header, the summary and the notes among its metadata. Needs pyarrow."""
+"""One table as Parquet, with the header, the summary and the notes as metadata. Needs pyarrow."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ _TYPES = {"integer": "INTEGER", "real": "REAL", "text": "TEXT"}
 
 
 def write(path: str, report: Report, tables: Sequence[Table]) -> None:
-    """Row by row. Until it is whole nobody sees the file, so it needs no journal."""
+    """Row by row. The file is not visible until complete, so it needs no journal."""
     connection = sqlite3.connect(path)
     try:
         connection.execute("PRAGMA journal_mode=OFF")

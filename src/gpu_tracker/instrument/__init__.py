@@ -1,1 +1,1 @@
-"""In the job's own process: regions, metrics and frameworks, told to the sampler through a mailbox."""
+"""In the job's own process: regions, metrics and framework memory, reported to the sampler through a mailbox."""

@@ -1,7 +1,7 @@
-"""What PyTorch, JAX and TensorFlow hold on GPUs, told by themselves, from inside the process that uses them.
+"""GPU memory of PyTorch, JAX and TensorFlow by their own figures, read inside the process that uses them.
 
-Only what runs already is asked: nothing is imported, no device is initialised, no counter is reset. Parts of this are not
-promised by the frameworks, so whatever goes wrong means that nothing is known, and never that a training suffers.
+Only what already runs is read: nothing is imported, no device initialised, no counter reset. Some of this is not public
+API, so any error only means that nothing is known; it never disturbs the job.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from typing import Any
 
-# Their allocators keep the peaks, so that seldom is enough.
+# Rare, because their allocators keep the peaks.
 _SECONDS = 1.0
-_TORCH_BACKENDS = ("cuda", "xpu")  # AMD's is called cuda too
+_TORCH_BACKENDS = ("cuda", "xpu")  # AMD's is called cuda, too
 _JAX_BACKENDS = "jax._src.xla_bridge"
 _TENSORFLOW_CONTEXT = "tensorflow.python.eager.context"
 
 
 def is_worth_watching(modules: Mapping[str, Any]) -> bool:
-    """Whether a framework is loaded that uses GPUs, or could."""
+    """Whether a framework is loaded that can use GPUs."""
     version = getattr(modules.get("torch"), "version", None)
     return (
         any(getattr(version, name, None) for name in ("cuda", "hip", "xpu"))
@@ -38,10 +38,10 @@ def is_worth_watching(modules: Mapping[str, Any]) -> bool:
 
 
 def read_frameworks(modules: Mapping[str, Any]) -> list[FrameworkReading]:
-    """What every framework that is in use says of every device that it has used."""
+    """The memory of each running framework on each device that it has used."""
     readings: list[FrameworkReading] = []
     for read in _READERS:
-        # Half imported, changed since, or shutting down: then it is not known.
+        # Half imported, changed in a new version, or shutting down: then it is unknown.
         with suppress(Exception):
             readings.extend(read(modules))
     return readings
@@ -54,11 +54,11 @@ def _read_torch(modules: Mapping[str, Any]) -> Iterator[FrameworkReading]:
         if backend is None or not backend.is_initialized():
             continue
         for index in range(backend.device_count()):
-            # Everything in one call, without the sorting and flattening that the other functions do.
+            # One call, without the sorting and flattening of the other functions.
             stats = backend.memory_stats_as_nested_dict(index)
             in_use, held = stats["allocated_bytes"]["all"], stats["reserved_bytes"]["all"]
             if not held["peak"] and not in_use["peak"]:
-                continue  # a device that was never used has no peaks
+                continue  # never used
             yield FrameworkReading(
                 "PyTorch",
                 f"{name}:{index}",
@@ -76,7 +76,7 @@ def _read_jax(modules: Mapping[str, Any]) -> Iterator[FrameworkReading]:
     devices = (device for client in _find_jax_clients(modules) for device in client.local_devices())
     for device in devices:
         stats = device.memory_stats()
-        if stats:  # processors have none
+        if stats:  # None for CPUs
             yield FrameworkReading(
                 "JAX",
                 str(device),
@@ -89,7 +89,7 @@ def _read_jax(modules: Mapping[str, Any]) -> Iterator[FrameworkReading]:
 
 
 def _find_jax_clients(modules: Mapping[str, Any]) -> list[Any]:
-    """Those that JAX has made already: to ask it for its devices would make them, and take three quarters of a GPU."""
+    """Existing clients only: asking JAX for its devices would create them, and take 75 % of a GPU."""
     return list(getattr(modules.get(_JAX_BACKENDS), "_backends", {}).values())
 
 
@@ -113,7 +113,7 @@ _READERS: tuple[Callable[[Mapping[str, Any]], Iterator[FrameworkReading]], ...] 
 
 
 class FrameworkWatch:
-    """Writes what the frameworks say where the sampler finds it, once a second and at the end."""
+    """Writes the frameworks' memory to the mailbox, once a second and at the end."""
 
     def __init__(self, mailbox: str, *, was_running_before: bool) -> None:
         self._path = name_file(mailbox, FRAMEWORKS_SUFFIX)
@@ -125,14 +125,14 @@ class FrameworkWatch:
         self._waiting.acquire()
 
     def start(self) -> None:
-        """Write again and again. Not a thread of `threading`: the program's own list of threads stays as it is."""
+        """Write repeatedly, in a thread that is not in the program's own list of threads."""
         try:
             start_new_thread(self._run, ())
         except RuntimeError:
-            pass  # no more threads allowed: then it is told at the end only
+            pass  # no more threads allowed: it is written at the end only
 
     def close(self) -> None:
-        """Write for the last time."""
+        """Write one last time."""
         self._write(is_last=True)
         self._is_open = False
         self._waiting.release()
@@ -154,7 +154,7 @@ class FrameworkWatch:
                     file.write(text)
                 os.rename(file.name, self._path)
             except OSError:
-                self._is_open = False  # the tracker has gone, or there is no room
+                self._is_open = False  # the tracker has ended, or the disk is full
 
     def _compare(self, reading: FrameworkReading) -> FrameworkReading:
         before = self._peaks_before.get((reading.framework, reading.device))

@@ -1,7 +1,7 @@
-"""The memory of this process, as the kernel tells it: what is resident, and the most that ever was.
+"""The kernel's figures of this process's memory: resident now, and the high-water mark.
 
-The kernel keeps one high-water high_water per process. A region that wants its own peak resets it; what it said before is kept
-here, for whoever needs to know how large the process ever was.
+There is one high-water mark per process. A region with an exact peak resets it; its earlier value is kept here, so
+that the peak of the whole process is not lost.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ _STATUS_PATH = "/proc/self/status"
 _CLEAR_PATH = "/proc/self/clear_refs"
 
 _kept_bytes = -1
-# The high_water when the tracker of a mailbox began: what is not above it may be older than the tracking.
+# The high-water mark when the tracker of a mailbox began: one not above it may be older than the tracking.
 _floors: dict[str, int] = {}
 
 
 def read_own_memory() -> tuple[int, int]:
-    """Resident bytes and the high-water high_water; -1 where they cannot be read."""
-    # Nothing is kept open: the job may close any descriptor and use its number for a file of its own.
+    """Resident bytes and the high-water mark; -1 if they cannot be read."""
+    # Nothing is kept open, because the job may close any descriptor and reuse its number.
     try:
         fd = os.open(_STATUS_PATH, os.O_RDONLY)
         try:
@@ -31,7 +31,7 @@ def read_own_memory() -> tuple[int, int]:
 
 
 def reset_high_water() -> bool:
-    """Set the high_water to what is resident now; whether it could be done."""
+    """Reset the high-water mark to what is resident now; whether that worked."""
     try:
         fd = os.open(_CLEAR_PATH, os.O_WRONLY)
         try:
@@ -40,38 +40,38 @@ def reset_high_water() -> bool:
             os.close(fd)
     except OSError:
         return False
-    _floors.clear()  # from now on the high_water is younger than any tracker
+    _floors.clear()  # from now on the high-water mark is newer than any tracker
     return True
 
 
 def keep_high_water(high_water_bytes: int) -> None:
-    """Remember a high_water that is about to be reset."""
+    """Remember a high-water mark that is about to be reset."""
     global _kept_bytes
     _kept_bytes = max(_kept_bytes, high_water_bytes)
 
 
 def find_kept_bytes() -> int:
-    """The largest high_water that was kept; -1 if it was never reset."""
+    """The largest high-water mark kept; -1 if it was never reset."""
     return _kept_bytes
 
 
 def note_start(mailbox: str) -> None:
-    """A tracker begins."""
+    """Note that a tracker begins."""
     _floors[mailbox] = read_own_memory()[1]
 
 
 def is_since_start(mailbox: str, high_water_bytes: int) -> bool:
-    """Whether a high_water was certainly reached after the tracker of that mailbox began."""
+    """Whether a high-water mark was certainly reached after the tracker of that mailbox began."""
     return high_water_bytes > _floors.get(mailbox, 0)
 
 
 def forget_starts() -> None:
-    """There is no tracker any more."""
+    """Forget all trackers."""
     _floors.clear()
 
 
 def forget_after_fork() -> None:
-    """A forked child's high_water begins with its birth."""
+    """A forked child has a new high-water mark."""
     global _kept_bytes
     _kept_bytes = -1
     _floors.clear()

@@ -1,4 +1,4 @@
-"""The directory where processes of the job leave word for the sampler, made by whoever tracks them."""
+"""The directory in which processes of the job leave files for the sampler."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ if TYPE_CHECKING:
 MAILBOX_VARIABLE = "GPU_TRACKER_MAILBOX"
 REGIONS_SUFFIX = ".regions"
 METRICS_SUFFIX = ".metrics"
-METRICS_BYTES = 4_000_000  # then the next file is begun
+METRICS_BYTES = 4_000_000  # then a new file is begun
 FRAMEWORKS_SUFFIX = ".frameworks"
 UNFINISHED_SUFFIX = ".new"
 _SUFFIXES = (REGIONS_SUFFIX, METRICS_SUFFIX, FRAMEWORKS_SUFFIX, UNFINISHED_SUFFIX)
 
 _PREFIX = "gpu-tracker-"
-_NEVER = (0, 0)  # the time of the last change as long as there was none
-_PARENTS = ("/dev/shm", "/tmp", "/var/tmp")  # noqa: S108 - a directory of our own is made there, for us alone
+_NEVER = (0, 0)  # the modification time of an unused mailbox
+_PARENTS = ("/dev/shm", "/tmp", "/var/tmp")  # noqa: S108 - a private directory is created there
 
 
 def choose_mailbox(environment: Mapping[str, str]) -> str | None:
-    """A name that nobody has yet, where there is room; None if there is nowhere."""
+    """A new path in a writable directory; None if there is none."""
     for parent in (*_PARENTS, environment.get("TMPDIR") or ""):
         if os.access(parent, os.W_OK | os.X_OK):
             return f"{parent}/{_PREFIX}{os.getpid()}-{os.urandom(4).hex()}"
@@ -31,22 +31,22 @@ def choose_mailbox(environment: Mapping[str, str]) -> str | None:
 
 
 def put_inside(mailbox: str, outer: str | None) -> str:
-    """What the variable says of a mailbox: it, and those of the trackers around."""
+    """The value of the variable: a mailbox, followed by those of the trackers around it."""
     return mailbox if outer is None else f"{mailbox}{os.pathsep}{outer}"
 
 
 def find_innermost(mailboxes: str) -> str:
-    """Where what a process says is to go."""
+    """The mailbox that a process writes to."""
     return mailboxes.partition(os.pathsep)[0]
 
 
 def name_file(mailbox: str, suffix: str) -> str:
-    """A new file there, called after the process that writes it and where its number is valid."""
+    """A new file, named after the process that writes it and its pid namespace."""
     return f"{mailbox}/{os.getpid()}-{find_namespace()}-{os.urandom(4).hex()}{suffix}"
 
 
 def find_namespace() -> int:
-    """Which numbering of processes this one is in; 0 where there is but one."""
+    """The pid namespace of this process; 0 on systems without them."""
     try:
         return os.stat("/proc/self/ns/pid").st_ino
     except OSError:
@@ -54,13 +54,13 @@ def find_namespace() -> int:
 
 
 def find_writer(name: str) -> tuple[int, int]:
-    """The process that writes a file, and in which numbering. ValueError if it is no file of ours."""
+    """The pid and pid namespace of the writer of a file. ValueError if the name is not ours."""
     pid, namespace, _ = name.split("-")
     return int(pid), int(namespace)
 
 
 def is_over(name: str, namespace: int) -> bool:
-    """Whether the process that writes a file has ended; never for one whose number means nothing here."""
+    """Whether the writer of a file has ended; False if its pid is of another namespace."""
     pid, its_namespace = find_writer(name)
     if its_namespace != namespace:
         return False
@@ -74,7 +74,7 @@ def is_over(name: str, namespace: int) -> bool:
 
 
 def make_mailbox(path: str) -> int | None:
-    """The directory, that only its owner may enter, and its lock. The sampler makes it, and keeps the lock while it lives."""
+    """Create the private directory; returns its lock, which the sampler holds until it ends."""
     try:
         os.mkdir(f"{path}{UNFINISHED_SUFFIX}", 0o700)
         lock = os.open(f"{path}{UNFINISHED_SUFFIX}", os.O_RDONLY)
@@ -87,7 +87,7 @@ def make_mailbox(path: str) -> int | None:
 
 
 def has_word(path: str) -> bool:
-    """Whether a process has left word there, at the price of one glance."""
+    """Whether a process has written there; costs one system call."""
     try:
         return os.stat(path).st_mtime_ns > 0
     except OSError:
@@ -95,7 +95,7 @@ def has_word(path: str) -> bool:
 
 
 def remove_leftovers(path: str) -> None:
-    """Throw away, beside this mailbox, those whose sampler was killed together with its tracker: their locks are free."""
+    """Remove mailboxes next to this one whose sampler was killed with its tracker: their locks are free."""
     parent = os.path.dirname(path)
     names = os.listdir(parent) if parent in _PARENTS else []
     for name in names:
@@ -103,10 +103,10 @@ def remove_leftovers(path: str) -> None:
             try:
                 lock = os.open(f"{parent}/{name}", os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
             except OSError:
-                continue  # somebody else's
+                continue  # another user's
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                # What is ours nobody can have swapped for something else.
+                # Only the owner can have replaced it.
                 if os.fstat(lock).st_uid == os.geteuid():
                     remove_mailbox(f"{parent}/{name}")
             except OSError:
@@ -116,11 +116,11 @@ def remove_leftovers(path: str) -> None:
 
 
 def remove_mailbox(path: str) -> None:
-    """Throw a directory away, with the files that were made here and nothing else."""
+    """Remove a mailbox; only files that were created here are deleted."""
     try:
         for name in os.listdir(path):
             if name.endswith(_SUFFIXES):
                 os.unlink(f"{path}/{name}")
         os.rmdir(path)
     except OSError:
-        pass  # somebody was quicker
+        pass  # already removed, or not empty

@@ -1,7 +1,7 @@
-"""What this process says to its tracker: the regions it is in, what it logs, what its frameworks hold.
+"""What this process reports to its tracker: its regions, its metrics, its framework memory.
 
-It goes through files in a mailbox that the environment names, so it works in every process of the job, however it was
-started. Without a tracker there is no mailbox, and nothing to do.
+They are written to files in a mailbox that is named in the environment, so this works in every process of the job,
+however it was started. Without a tracker there is no mailbox, and nothing is written.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from .frameworks import FrameworkWatch
 
 _FIRST_DESCRIPTOR = 512
-# Whose memory on GPUs is worth asking for.
+# Modules whose GPU memory is read.
 _FRAMEWORKS = ("torch", "jax", "tensorflow")
 
 mailboxes: str | None = os.environ.get(MAILBOX_VARIABLE) or None
@@ -34,7 +34,7 @@ _opening = RLock()
 
 
 def open_mailbox(mailbox: str, outer: str | None = None) -> None:
-    """A tracker in this process begins: what this process and its children say goes there from now on."""
+    """Begin a tracker in this process: it and its children report there from now on."""
     global mailboxes
     close_mailbox(outer)
     high_water.note_start(mailbox)
@@ -43,7 +43,7 @@ def open_mailbox(mailbox: str, outer: str | None = None) -> None:
 
 
 def close_mailbox(outer: str | None = None) -> None:
-    """It has ended; a tracker around it, if there is one, takes over again."""
+    """End that tracker; a tracker around it, if any, takes over again."""
     global mailboxes, stack, _metrics, _watch
     _flush()
     mailboxes, stack, _metrics, _watch = outer, None, None, None
@@ -55,21 +55,21 @@ def close_mailbox(outer: str | None = None) -> None:
 
 
 def open_stack() -> RegionStack | None:
-    """The regions of this process; None if there is nobody to tell."""
+    """The regions of this process; None without a tracker."""
     global stack, mailboxes
     with _opening:
         if stack is None and mailboxes is not None:
             try:
                 stack = RegionStack(mailboxes)
             except (OSError, ValueError):
-                mailboxes = None  # the tracker has gone, or there is no room
+                mailboxes = None  # the tracker has ended, or the disk is full
             else:
                 _watch_frameworks(mailboxes)
         return stack
 
 
 def open_metrics() -> MetricsWriter | None:
-    """Where numbers go that the job logs; None if there is nobody to tell."""
+    """The writer of this process's metrics; None without a tracker."""
     global _metrics
     if _metrics is None and mailboxes is not None:
         try:
@@ -81,7 +81,7 @@ def open_metrics() -> MetricsWriter | None:
 
 
 class MetricsWriter:
-    """Numbers that the job logs, on their way to the sampler."""
+    """Writes the job's metrics for the sampler."""
 
     def __init__(self, mailbox: str) -> None:
         self._mailbox = mailbox
@@ -93,7 +93,7 @@ class MetricsWriter:
         self._lock = RLock()
 
     def add(self, step: float | None, values: dict[str, float]) -> None:
-        """One row, written at once: whoever is killed has lost nothing."""
+        """Write one row immediately, so that a kill loses nothing."""
         line = f"{self._encode((time.monotonic_ns(), step, values))}\n".encode()
         with self._lock:
             try:
@@ -103,7 +103,7 @@ class MetricsWriter:
                     self._fd, self._n_bytes = self._open(), 0
                 self._n_bytes += os.write(self._fd, line)
             except OSError:
-                pass  # no room for numbers is no reason to disturb a training
+                pass  # a full disk must not disturb the job
 
     def close(self) -> None:
         """No more rows."""
@@ -112,10 +112,10 @@ class MetricsWriter:
             try:
                 os.close(fd)
             except OSError:
-                pass  # the job has closed everything already
+                pass  # the job has closed it
 
     def _open(self) -> int:
-        """A new file. The sampler throws away what it has read, so that no training fills the memory."""
+        """A new file. The sampler removes files that it has read, so that metrics do not fill the memory."""
         path = name_file(self._mailbox, METRICS_SUFFIX)
         return _move_away(os.open(path, os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_WRONLY, 0o600))
 
@@ -123,7 +123,7 @@ class MetricsWriter:
 def _watch_frameworks(
     names: str, *, was_running_before: bool = False, is_being_imported: bool = False
 ) -> None:
-    """From now on, if there is anything to watch."""
+    """Start watching, if a framework is loaded."""
     global _watch
     if _watch is None and (is_being_imported or any(name in sys.modules for name in _FRAMEWORKS)):
         from .frameworks import FrameworkWatch, is_worth_watching
@@ -134,10 +134,10 @@ def _watch_frameworks(
 
 
 class _ImportNotice:
-    """Stands first in line when a module is looked for, finds nothing, and notices that a framework is wanted."""
+    """An import finder that finds nothing, but notices when a framework is imported."""
 
     def find_spec(self, name: str, *_: object) -> None:
-        """Always nothing: those behind will find it."""
+        """Always None: the regular finders follow."""
         if name in _FRAMEWORKS:
             sys.meta_path.remove(self)
             if mailboxes is not None:
@@ -145,20 +145,20 @@ class _ImportNotice:
 
 
 def expect_frameworks() -> None:
-    """Watch frameworks as soon as one is imported, in a program that does not know of us."""
+    """Watch frameworks once one is imported, in a program that does not import gpu_tracker."""
     if mailboxes is not None:
         sys.meta_path.insert(0, _ImportNotice())
 
 
 def _forget_after_fork() -> None:
-    """A forked child has a stack of its own, and a mark that begins with its birth."""
+    """A forked child begins with no regions, metrics or high-water mark."""
     global stack, _metrics, _watch, _opening
     stack, _metrics, _watch, _opening = None, None, None, RLock()
     high_water.forget_after_fork()
 
 
 def _flush() -> None:
-    """Everything that is to be said from here has been said."""
+    """Write everything that is pending, and close."""
     if mailboxes is not None:
         _watch_frameworks(mailboxes)
     for written in (stack, _metrics, _watch):
@@ -167,11 +167,11 @@ def _flush() -> None:
 
 
 def _move_away(fd: int) -> int:
-    """The same file by a large number: a job that closes all descriptors gets the small ones again for its own files."""
+    """Move a descriptor to a large number: a job that closes all descriptors reuses the small ones."""
     try:
         moved = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, _FIRST_DESCRIPTOR)
     except OSError:
-        return fd  # so large a number is not allowed here
+        return fd  # above the limit
     os.close(fd)
     return moved
 

@@ -1,7 +1,7 @@
-"""A small file that a process of the job writes and the sampler reads: which regions it is in, and what they took.
+"""The shared file of a process: it writes its open regions and their counters, the sampler reads them.
 
-Both map it into memory, so marking a region costs no system call, and a process that is killed loses nothing. One file
-per process, in a directory that the environment names. Times are nanoseconds of the monotonic clock.
+Both map it into memory, so entering a region costs no system call, and a killed process loses nothing. One file
+per process, in the mailbox. Times are nanoseconds of the monotonic clock.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ FILE_BYTES = _RECORDS_OFFSET + MOST_REGIONS * _RECORD_BYTES
 
 
 class Numbers(NamedTuple):
-    """What is known of one region, in the order of the file. -1 is not known."""
+    """The counters of one region, in the order of the file. -1: unknown."""
 
     calls: int
     wall_ns: int
@@ -44,17 +44,17 @@ class Numbers(NamedTuple):
     entry_ram_bytes: int
     exit_ram_bytes: int
     peak_ram_bytes: int
-    """The kernel's mark, if it rose while a call was open."""
+    """The kernel's high-water mark, if it rose during a call."""
     first_ns: int
     last_ns: int
     inside_ram_bytes: int = -1
-    """The largest peak of the calls that were measured by themselves, here and in the regions inside."""
+    """The largest exact peak of the calls of this region and the regions inside."""
     exact_calls: int = 0
-    """How many calls here were measured by themselves."""
+    """How many calls of this region have an exact peak."""
 
 
 class SharedFileWriter:
-    """The job's side. Not safe for threads by itself: whoever marks regions holds a lock."""
+    """The job's side. Not thread-safe: the caller holds a lock."""
 
     def __init__(self, mailbox: str) -> None:
         self.pid = os.getpid()
@@ -70,7 +70,7 @@ class SharedFileWriter:
         _HEADER.pack_into(self.memory, 0, _MAGIC, self.pid, 0)
 
     def add_region(self, parent: int, name: str) -> int:
-        """A number for a region (counted from 1), or 0 if there are too many."""
+        """The number of a new region (counted from 1), or 0 if there are too many."""
         if self._n_regions >= MOST_REGIONS:
             return 0
         encoded = name.encode("utf-8", "replace")[:_NAME_BYTES]
@@ -82,14 +82,14 @@ class SharedFileWriter:
         return self._n_regions
 
     def keep_high_water(self, high_water_bytes: int) -> None:
-        """The kernel's high-water mark of this process, which is about to be reset; the largest one stays."""
+        """Keep a high-water mark that is about to be reset, if it is the largest so far."""
         if high_water_bytes > self._high_water_bytes:
             self._high_water_bytes = high_water_bytes
             struct.pack_into("<q", self.memory, _HIGH_WATER_OFFSET, high_water_bytes)
 
 
 def find_numbers_offset(number: int) -> int:
-    """Where the numbers of a region are."""
+    """The offset of a region's counters."""
     return _RECORDS_OFFSET + (number - 1) * _RECORD_BYTES + _NUMBERS_OFFSET
 
 
@@ -113,7 +113,7 @@ class SharedFileReader:
         self._paths: dict[int, tuple[str, ...]] = {}
 
     def read_active(self) -> dict[int, int]:
-        """The regions that the process is in, those around them included, and in how many threads each."""
+        """The open regions, including those around them, each with its number of threads."""
         active: dict[int, int] = {}
         for number in self._slots.unpack_from(self._memory, _SLOTS_OFFSET):
             for step in self._find_chain(number) if number else ():
@@ -121,7 +121,7 @@ class SharedFileReader:
         return active
 
     def read_all(self) -> dict[int, Numbers]:
-        """What is known of every region."""
+        """The counters of every region."""
         (count,) = struct.unpack_from("<i", self._memory, _N_REGIONS_OFFSET)
         return {
             number: Numbers(*NUMBERS.unpack_from(self._memory, find_numbers_offset(number)))
@@ -129,7 +129,7 @@ class SharedFileReader:
         }
 
     def read_high_water(self) -> int:
-        """The largest high-water mark that the process kept; 0 if it never reset it."""
+        """The largest high-water mark kept; 0 if it was never reset."""
         (high_water_bytes,) = struct.unpack_from("<q", self._memory, _HIGH_WATER_OFFSET)
         return int(high_water_bytes)
 
@@ -142,7 +142,7 @@ class SharedFileReader:
         return self._paths[number]
 
     def close(self) -> None:
-        """Let go of it."""
+        """Unmap the file."""
         self._memory.close()
 
     def _find_chain(self, number: int) -> tuple[int, ...]:

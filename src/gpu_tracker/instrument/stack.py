@@ -1,8 +1,8 @@
-"""The regions of this process while they run: which it is in, and what they took so far.
+"""The regions of this process while they run: which are open, and their counters so far.
 
-Built for the inner loop: entering and leaving costs a few microseconds. The process's CPU time between two events belongs
-to the regions it is in at that time; where several threads are in regions at once they share it evenly, so all regions
-together never have more than the process used.
+Built for inner loops: entering and leaving costs a few microseconds. CPU time of the process between two events belongs
+to the regions that are open then; if several threads are in regions they share it evenly, so all regions together never
+have more than the process used.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ if TYPE_CHECKING:
     from typing import Protocol
 
     class Region(Protocol):
-        """Whose calls are counted."""
+        """A region, as the user's object has it."""
 
         name: str
         exact_peak: bool
 
 
-# The clock of the process's CPU time costs as much as everything else: calls shorter than this share one reading.
+# Reading the CPU clock costs as much as everything else: calls shorter than this share one reading.
 _CPU_EVERY_NS = 10_000
-# Reading the memory in use costs more than the rest together: a hundred times at once, then not more often than this.
+# Reading memory costs more than the rest together: a hundred times in a row, then not more often than this.
 _RAM_EVERY_NS = 5_000_000
 _RAM_CREDIT_NS = 100 * _RAM_EVERY_NS
-# In so short a time no memory worth mentioning can be taken.
+# No notable amount of memory can be allocated in this time.
 _RAM_FRESH_NS = 100_000
 
 
@@ -75,7 +75,7 @@ class _Record:
         self.first_ns = self.last_ns = 0
 
     def find_namesake(self, name: str) -> _Record | None:
-        """This region or one around it that has the name."""
+        """This region or one around it with this name."""
         record: _Record | None = self
         while record is not None and record.name != name:
             record = record.parent
@@ -83,7 +83,7 @@ class _Record:
 
 
 class _Frame:
-    """One call of a region that has not ended."""
+    """An open call of a region."""
 
     __slots__ = (
         "cpu_ns",
@@ -139,7 +139,7 @@ class RegionStack:
         self.is_closed = False
 
     def enter(self, owner: Region) -> None:
-        """The call of a region begins."""
+        """Begin a call of a region."""
         outer = current.get()
         while outer is not None and not outer.is_open:
             outer = outer.outer
@@ -174,7 +174,7 @@ class RegionStack:
         current.set(frame)
 
     def leave(self, frame: _Frame) -> None:
-        """The call of a region ends, whichever way."""
+        """End a call of a region."""
         now = time.monotonic_ns()
         outer = frame.outer
         while outer is not None and not outer.is_open:
@@ -239,7 +239,7 @@ class RegionStack:
         record.own_cpu_ns += frame.cpu_ns
         if wall > frame.inner_wall_ns:
             record.own_wall_ns += wall - frame.inner_wall_ns
-        if not frame.is_recursion:  # else it is a part of the call around it
+        if not frame.is_recursion:  # else it is part of the call around it
             record.wall_ns += wall
             record.cpu_ns += cpu
             record.squared_seconds += wall * wall * 1e-18
@@ -259,22 +259,22 @@ class RegionStack:
         self._publish(record)
 
     def _take_ram(self, frame: _Frame) -> None:
-        """The memory at the end of a call, and its peak if the kernel's mark has risen meanwhile."""
+        """Memory at the end of a call, and its peak if the kernel's high-water mark has risen."""
         record = frame.record
         record.exit_ram_bytes, high_water = self._rss_bytes, self._high_water_bytes
-        # Of a call that began without a reading nobody knows whether the mark rose before it.
+        # Without a reading at its begin, the rise may have been before the call.
         if 0 <= frame.high_water_bytes < high_water > record.peak_ram_bytes:
             record.peak_ram_bytes = high_water
 
     def _begin_exactly(self, frame: _Frame, now_ns: int) -> None:
-        """Let the kernel's mark begin anew with this call; where that cannot be, it is a call like any other."""
+        """Reset the kernel's high-water mark for this call; if that fails, it has no exact peak."""
         self._read_ram(now_ns)
         self._keep_high_water()
         if self._high_water_bytes_now >= 0 and reset_high_water():
             self._exact_peaks[frame] = self._rss_bytes
 
     def _end_exactly(self, frame: _Frame, now_ns: int) -> None:
-        """The mark is the peak of this call, and a part of what those around it have held."""
+        """The high-water mark is the peak of this call, and a lower bound for the calls around it."""
         self._read_ram(now_ns)
         self._keep_high_water()
         peak = self._exact_peaks.pop(frame)
@@ -288,21 +288,21 @@ class RegionStack:
             step = step.outer
 
     def _keep_high_water(self) -> None:
-        """Whoever needs the mark takes note of it: the calls that are measured by it, and all trackers."""
-        mark = self._high_water_bytes_now
-        keep_high_water(mark)
+        """Pass the high-water mark on to the calls with exact peaks, and to all trackers."""
+        high_water = self._high_water_bytes_now
+        keep_high_water(high_water)
         # A copy, because a signal handler may enter a region meanwhile.
         for frame, peak in tuple(self._exact_peaks.items()):
-            self._exact_peaks[frame] = max(peak, mark)
+            self._exact_peaks[frame] = max(peak, high_water)
         while self._outer_mailboxes:
             mailbox = self._outer_mailboxes.pop()
             try:
                 self._keepers[mailbox] = SharedFileWriter(mailbox)
             except (OSError, ValueError):
-                continue  # that tracker has gone, or there is no room
+                continue  # that tracker has ended, or the disk is full
         for mailbox, writer in self._keepers.items():
-            if is_since_start(mailbox, mark):
-                writer.keep_high_water(mark)
+            if is_since_start(mailbox, high_water):
+                writer.keep_high_water(high_water)
 
     def _publish(self, record: _Record) -> None:
         NUMBERS.pack_into(
@@ -326,7 +326,7 @@ class RegionStack:
         )
 
     def _share_cpu(self, now_ns: int) -> None:
-        """What the process has used since the last event belongs to the regions that it was in."""
+        """Attribute the CPU time since the last event to the open regions."""
         if now_ns - self._cpu_read_ns < _CPU_EVERY_NS:
             return
         self._cpu_read_ns = now_ns
@@ -342,7 +342,7 @@ class RegionStack:
         self._cpu_ns = cpu
 
     def _find(self, around: _Record | None, name: str) -> _Record | None:
-        """The record of a region here, made if it is new; None if there are too many."""
+        """The record of a region, created if it is new; None if there are too many."""
         known = self._outermost if around is None else around.inner
         record = known.get(name)
         if record is None:
@@ -354,12 +354,12 @@ class RegionStack:
         return record
 
     def _adopt(self, record: _Record) -> _Record | None:
-        """A region that this process was forked in, as one of its own."""
+        """The record of a region that was open when this process was forked."""
         around = None if record.parent is None else self._adopt(record.parent)
         return self._find(around, record.name)
 
     def _read_ram(self, now_ns: int) -> None:
-        """Resident memory of this process and the kernel's high-water mark; -1 where they cannot be read."""
+        """Read resident memory and the kernel's high-water mark; -1 if they cannot be read."""
         self._ram_ns = now_ns
         self._ram_due_ns = max(self._ram_due_ns, now_ns - _RAM_CREDIT_NS) + _RAM_EVERY_NS
         self._rss_bytes, self._high_water_bytes_now = read_own_memory()

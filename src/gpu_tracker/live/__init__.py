@@ -1,1 +1,1 @@
-"""What the machine and a job are doing now, for a terminal."""
+"""What the machine is doing now, as text or on a terminal."""

@@ -34,12 +34,12 @@ _COLUMNS = (
 
 
 def head_line() -> str:
-    """The names of the columns; a comment for whoever reads the numbers."""
+    """The names of the columns, as a comment."""
     return _join(["# time", *(name for name, _ in _COLUMNS[1:])])
 
 
 def build_lines(before: Observation | None, now: Observation) -> list[str]:
-    """One line per GPU; on a machine without, one for the machine."""
+    """One line per GPU, or one for a machine without GPUs."""
     busy = busy_cores(before, now)
     machine = [
         _number(None if busy is None else 100 * busy / now.machine.cores),
@@ -51,7 +51,7 @@ def build_lines(before: Observation | None, now: Observation) -> list[str]:
 
 
 def build_object(before: Observation | None, now: Observation) -> dict[str, Any]:
-    """Everything, in base units and by name; what is not known is null."""
+    """Everything by name, in base units; null is not known."""
     cores = busy_cores_by_pid(before, now)
     return {
         "time": write_moment(now.epoch_seconds, "%Y-%m-%dT%H:%M:%S.%f%z"),

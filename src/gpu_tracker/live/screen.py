@@ -1,4 +1,4 @@
-"""An observation as a small table: the machine, its GPUs, and who is on them. Pure: observations in, lines out."""
+"""An observation as a small table: the machine, its GPUs, and their processes. Pure."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _MIB = 2**20
 _UNKNOWN = "-"
 _LONGEST_NAME_CELLS = 30
 _LONGEST_USER_CELLS = 12
-# From here on a device is busy, or full.
+# From here on the colour changes.
 _HIGH_PERCENT = 80
 _MIDDLE_PERCENT = 30
 
@@ -54,13 +54,13 @@ _PROCESS_COLUMNS = (
 def build_screen(
     before: Observation | None, now: Observation, title: str, rows: int | None = None
 ) -> list[tuple[Span, ...]]:
-    """The lines from top to bottom; with `rows` never more than that, and it says how many are left out."""
+    """The lines from top to bottom; at most `rows`, the last one then counts the rest."""
     gpus = list_gpus(now)
     lines: list[tuple[Span, ...]] = [(Span(title, BOLD),), _machine_line(before, now)]
     if gpus:
         lines += [(), *_table(_GPU_COLUMNS, [_gpu_cells(observed) for observed in gpus])]
     else:
-        lines += [(), (Span("No GPU can be seen here; `gpu-tracker doctor` tells why.", DIM),)]
+        lines += [(), (Span("No GPU found (`gpu-tracker doctor` shows where it looked).", DIM),)]
     lines += [(Span(neutralize(f"note: {text}"), YELLOW),) for text in list_notes(now)]
     cores = busy_cores_by_pid(before, now)
     processes = [
@@ -124,7 +124,7 @@ def _process_cells(observed: Device, process: DeviceProcess, cores: Mapping[int,
 
 
 def _table(columns: Sequence[Column], rows: list[list[Span]]) -> list[tuple[Span, ...]]:
-    """Columns as wide as their widest cell; the last one is open to the right."""
+    """Columns as wide as their widest cell, except for the last one."""
     heading = [Span(column.heading, DIM) for column in columns]
     widths = [max(count_cells(row[place].text) for row in (heading, *rows)) for place in range(len(columns))]
     return [(*_pad(row[:-1], columns, widths), row[-1]) for row in (heading, *rows)]

@@ -1,4 +1,4 @@
-"""The terminal: what it can show, and a screen of our own on it that is always given back."""
+"""The terminal: what it can show, and a full screen that is always restored."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _IN, _OUT = 0, 1
 _WIDTH_OF_A_PIPE = 160
-# The alternate screen, without a cursor and without wrapping: what is too long is cut, whatever we thought of its width.
+# The alternate screen, without cursor or wrapping: a line that is too long is cut.
 _ENTER = "\x1b[?1049h\x1b[?25l\x1b[?7l"
 _LEAVE = "\x1b[?7h\x1b[?25h\x1b[?1049l"
 _HOME, _CLEAR_LINE, _CLEAR_BELOW = "\x1b[H", "\x1b[K", "\x1b[J"
@@ -27,7 +27,7 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal
 
 
 def is_screen() -> bool:
-    """Whether standard output is a terminal that can be drawn on."""
+    """Whether standard output is a terminal that supports drawing."""
     return os.isatty(_OUT) and os.environ.get("TERM", "dumb") != "dumb"
 
 
@@ -42,7 +42,7 @@ def get_encoding() -> str:
 
 
 def has_unicode() -> bool:
-    """Whether standard output takes any letter."""
+    """Whether standard output takes any character."""
     return get_encoding().lower().replace("-", "").startswith("utf")
 
 
@@ -56,7 +56,7 @@ def read_size() -> tuple[int, int]:
 
 
 def write(text: str, fd: int = _OUT) -> bool:
-    """Whether there was anybody to read it."""
+    """Write it; False if the reader has gone."""
     encoding = get_encoding()
     if not has_unicode():
         text = text.replace("…", ">")
@@ -70,16 +70,16 @@ def write(text: str, fd: int = _OUT) -> bool:
 
 
 class Event(NamedTuple):
-    """What happened while waiting."""
+    """What ended a wait."""
 
     keys: str
     signals: frozenset[int]
     is_closed: bool
-    """The terminal has gone."""
+    """Whether the terminal has gone."""
 
 
 class Screen:
-    """A whole-screen view; whatever ends the block, the terminal is as it was before."""
+    """A full-screen view; however the block ends, the terminal is restored."""
 
     def __init__(self) -> None:
         self._settings: list[Any] | None = None
@@ -117,9 +117,9 @@ class Screen:
             os.close(fd)
 
     def draw(self, lines: list[str], widths: list[int]) -> bool:
-        """Replace what is shown, in one write and without clearing first, so that nothing flickers.
+        """Replace the content in one write, without clearing first, so that nothing flickers.
 
-        A full line needs no clearing: with the cursor on its last cell that would take its last letter.
+        A full line is not cleared to its end: the cursor is on its last character, which would be erased.
         """
         columns, rows = read_size()
         body = "\r\n".join(
@@ -129,7 +129,7 @@ class Screen:
         return write(f"{_HOME}{body}{rest}")
 
     def wait(self, fd: int, seconds: float) -> Event:
-        """Until a key, a signal, something to read there, or the time is over."""
+        """Wait for a key, a signal, something to read from `fd`, or the timeout."""
         watched = [self._wakes[0]] + ([_IN] if self._settings is not None else []) + ([fd] if fd >= 0 else [])
         ready, _, _ = select.select(watched, [], [], max(0.0, seconds))
         keys, is_closed = "", False
@@ -145,7 +145,7 @@ class Screen:
         return Event(keys, signals, is_closed)
 
     def _pause(self) -> None:
-        """Ctrl-Z: give the terminal back while we are stopped."""
+        """Ctrl-Z: restore the terminal while this process is stopped."""
         self._hide()
         signal.signal(signal.SIGTSTP, signal.SIG_DFL)
         os.kill(os.getpid(), signal.SIGTSTP)
@@ -169,12 +169,12 @@ class Screen:
             try:
                 termios.tcsetattr(_IN, termios.TCSADRAIN, self._settings)
             except termios.error:
-                pass  # the window has been closed
+                pass  # the terminal has been closed
             self._settings = None
 
 
 def _do_nothing(*_: object) -> None:
-    """The number of the signal comes through the pipe."""
+    """The signal's number arrives through the pipe."""
 
 
 def _read_number(variable: str) -> int:

@@ -1,4 +1,4 @@
-"""Which lines had to be left out, said in a few sentences. Pure."""
+"""The damaged lines of a recording, as a few sentences. Pure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _MOST_KEPT = 1000
 
 
 class Damage(Sequence[str]):
-    """The lines that were found damaged so far, each once: a sentence for each of the first, and one for all others."""
+    """The damaged lines found so far: a sentence for each of the first, and one for the rest."""
 
     def __init__(self) -> None:
         self._numbers_by_offset: dict[int, int | None] = {}
@@ -21,10 +21,10 @@ class Damage(Sequence[str]):
         self._last_offset = -1
 
     def note(self, offset: int, number: int | None = None) -> None:
-        """The line that begins there was left out; whoever walks through the file knows its number."""
+        """Note that the line at this offset was left out; its number may not be known."""
         if len(self._numbers_by_offset) < _MOST_KEPT:
             self._numbers_by_offset.setdefault(offset, number)
-        elif offset > self._last_offset:  # a file of nothing but damage must not fill the memory
+        elif offset > self._last_offset:  # a completely damaged file must not fill the memory
             self._n_uncounted += 1
         self._last_offset = max(self._last_offset, offset)
 
@@ -43,7 +43,7 @@ class Damage(Sequence[str]):
         n_more = len(self._numbers_by_offset) - len(first) + self._n_uncounted
         sentences = [f"{_name(*line)} of the recording is damaged and was left out." for line in first]
         if n_more:
-            sentences.append(f"The same is true of {n_more} more lines of it.")
+            sentences.append(f"{n_more} more lines are damaged too.")
         return tuple(sentences)[index]
 
 

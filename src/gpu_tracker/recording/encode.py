@@ -1,7 +1,7 @@
 """JSON text of plain values. Pure.
 
-The standard encoder would do, but importing it costs a third of the sampler's start: it is asked only for
-strings that need care.
+Importing the standard encoder costs a third of the sampler's start, so it is used only for strings that need
+escapes.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ _NAMES = {None: "null", True: "true", False: "false"}
 
 
 def to_json(value: Any) -> str:
-    """One line, without blanks. A number that JSON has no word for (nan, infinity) is null."""
+    """One line, without spaces. nan and infinity, which JSON cannot hold, are null."""
     if isinstance(value, str):
         return _quote(value)
     if isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""Where recordings are: files, directories of them, patterns."""
+"""Find recordings by file, directory or pattern."""
 
 from __future__ import annotations
 
@@ -8,26 +8,26 @@ from ..core.errors import RecordingError
 from .naming import SUFFIX
 
 
-def find_recordings(place: str) -> list[str]:
-    """The recordings that a place means, by name: a file is itself, a directory is what lies in it."""
-    if os.path.isdir(place):
+def find_recordings(path: str) -> list[str]:
+    """The recordings at a path: the file itself, those in a directory, or the matches of a pattern."""
+    if os.path.isdir(path):
         try:
-            names = sorted(name for name in os.listdir(place) if name.endswith(SUFFIX))
+            names = sorted(name for name in os.listdir(path) if name.endswith(SUFFIX))
         except OSError as error:
-            raise RecordingError(f"Cannot read {place}: {error.strerror}.") from None
-        return [path for name in names if not _is_something_else(path := os.path.join(place, name))]
-    if not os.path.exists(place) and any(letter in place for letter in "*?["):
+            raise RecordingError(f"Cannot read {path}: {error.strerror}.") from None
+        return [found for name in names if not _is_not_a_file(found := os.path.join(path, name))]
+    if not os.path.exists(path) and any(letter in path for letter in "*?["):
         from glob import glob
 
-        return [path for found in sorted(glob(place)) for path in find_recordings(found)]
-    return [place]
+        return [found for match in sorted(glob(path)) for found in find_recordings(match)]
+    return [path]
 
 
-def _is_something_else(path: str) -> bool:
-    """A directory or, worse, a pipe, which would keep us waiting; a link to nowhere is a damaged file."""
+def _is_not_a_file(path: str) -> bool:
+    """A directory or a pipe, which could block. A broken link is reported as damaged."""
     return os.path.exists(path) and not os.path.isfile(path)
 
 
-def name_place(place: str) -> str:
-    """The last part of it, without the suffix."""
-    return os.path.basename(os.path.normpath(place)).removesuffix(SUFFIX)
+def name_place(path: str) -> str:
+    """The last part of a path, without the suffix."""
+    return os.path.basename(os.path.normpath(path)).removesuffix(SUFFIX)

@@ -1,4 +1,4 @@
-"""What a recording says in its first and last lines: enough to list a thousand of them in a moment."""
+"""Reads only the first and last lines of a recording: enough to list a thousand of them quickly."""
 
 from __future__ import annotations
 
@@ -22,25 +22,25 @@ _CHUNK_BYTES = 2**15
 
 
 def glance(path: str) -> Recording:
-    """A recording without its samples: header, devices and totals. One that needs more than a glance is read."""
+    """A recording without its samples: header, devices and totals. One without a proper end is read in full."""
     try:
         with open_path(path) as file:
             try:
-                return _look(file, path)
+                return _read_ends(file, path)
             except WRONG_DATA:
                 for _ in _walk(file, path):
-                    pass  # the reader would go through whatever is too long to its end
+                    pass  # raises if a line is too long, which the reader would read to its end
     except OSError as error:
         raise RecordingError(f"Cannot read {path}: {error.strerror or error}.") from None
     recording = load(path)
     if recording.end is None and len(recording.problems):
-        # What was left out may have been the end, or the peaks: nothing else would tell how it was.
+        # The damaged line may have been the end, or may have held the peaks.
         raise RecordingError(f"{path} is damaged: {recording.problems[0]}")
     return recording
 
 
-def _look(file: BinaryIO, path: str) -> Recording:
-    """Its two ends, if they are whole. One of WRONG_DATA if they are not, or if there is something after the end."""
+def _read_ends(file: BinaryIO, path: str) -> Recording:
+    """Header, events and end. Raises one of WRONG_DATA if they are damaged or the end is not last."""
     fd = file.fileno()
     head = os.pread(fd, _CHUNK_BYTES, 0)
     first, *lines = head[: head.rindex(b"\n")].split(b"\n")
@@ -50,7 +50,7 @@ def _look(file: BinaryIO, path: str) -> Recording:
         raise ValueError(last)
     end = decode_line(last, decode_end)
     events = _decode_events(lines)
-    if len(head) == _CHUNK_BYTES and _may_lack_some(events, end.totals.peaks):
+    if len(head) == _CHUNK_BYTES and _may_lack_events(events, end.totals.peaks):
         events = _decode_events(_walk(file, path))
     return Recording(header, (), events, end, end.totals)
 
@@ -59,8 +59,8 @@ def _decode_events(lines: Iterable[bytes]) -> tuple[Event, ...]:
     return tuple(decode_line(line, decode_event) for line in lines if line.startswith(b'{"event"'))
 
 
-def _may_lack_some(events: tuple[Event, ...], peaks: Peaks) -> bool:
-    """Whether events that come later matter: of devices whose driver was slow, or that a device's growth is the job's."""
+def _may_lack_events(events: tuple[Event, ...], peaks: Peaks) -> bool:
+    """Whether later events matter: a device found late, or a note that its growth is the job's."""
     known = {event.gpu.uuid for event in events if event.gpu is not None}
     return any(
         gpu.uuid not in known or (gpu.grown_bytes and not gpu.job_bytes.combined) for gpu in peaks.gpus
@@ -68,7 +68,7 @@ def _may_lack_some(events: tuple[Event, ...], peaks: Peaks) -> bool:
 
 
 def _read_last_line(fd: int) -> bytes:
-    """The last line, or nothing if it is longer than any of ours."""
+    """The last line, or nothing if it is too long to be valid."""
     size = os.fstat(fd).st_size
     length = _CHUNK_BYTES
     while length <= LONGEST_LINE_BYTES:
@@ -82,9 +82,9 @@ def _read_last_line(fd: int) -> bytes:
 
 
 def _walk(file: BinaryIO, path: str) -> Iterator[bytes]:
-    """All lines, up to one that is longer than any of ours: a file may be all holes."""
+    """All lines; raises if one is too long to be valid, as in a sparse file."""
     file.seek(0)
     while line := file.readline(LONGEST_LINE_BYTES):
         if len(line) == LONGEST_LINE_BYTES and not line.endswith(b"\n"):
-            raise RecordingError(f"{path} is damaged: it has a line of more than {len(line) >> 20} MiB.")
+            raise RecordingError(f"{path} is damaged: a line is longer than {len(line) >> 20} MiB.")
         yield line

@@ -1,4 +1,4 @@
-"""Parts of a recording that are decoded when somebody looks at them: a summary needs none of them."""
+"""Parts of a recording that are decoded on access: a summary needs none of them."""
 
 from __future__ import annotations
 
@@ -23,25 +23,25 @@ if TYPE_CHECKING:
 
     _Item = TypeVar("_Item")
 
-# Everything that decoding may raise on data that is not ours; nesting without end is one of them.
+# Everything that decoding invalid data may raise; RecursionError for deep nesting.
 WRONG_DATA = (KeyError, TypeError, ValueError, IndexError, AttributeError, ArithmeticError, RecursionError)
 
 
 def parse(line: bytes) -> tuple[str, dict[str, Any]]:
-    """What a line is, and its data."""
+    """The kind of a line, and its data."""
     ((kind, data),) = _decoder.decode(line.decode()).items()
     return kind, data
 
 
 def decode_line(line: bytes, decode: Callable[[dict[str, Any]], _Item]) -> _Item:
-    """The value of a line, if it is one."""
+    """The checked value of a line."""
     value = decode(parse(line)[1])
     check(value)
     return value
 
 
 def decode_sample_line(data: dict[str, Any], peaks_before: Peaks) -> Sample:
-    """A sample, if it is one. The peaks before it have been checked already."""
+    """A checked sample. The peaks before it have been checked already."""
     sample = decode_sample(data, peaks_before)
     check(sample, len(sample) if "peaks" in data else len(sample) - 1)
     return sample
@@ -55,13 +55,13 @@ _decoder = json.JSONDecoder(parse_constant=_refuse)
 
 
 class SampleLines(Sequence[Sample]):
-    """The samples in order. Walking through them is cheap; the peaks of one alone are put together from all before."""
+    """The samples in order. Iterating is cheap; access by index merges the peaks of all earlier samples."""
 
     def __init__(self, file: LineFile, offsets: array[int], grown: array[int], damage: Damage) -> None:
         self._file = file
         self._offsets = offsets
         self._grown = grown
-        """The offsets of those whose lines tell a new peak."""
+        """Offsets of the lines with new peaks."""
         self._damage = damage
 
     def __len__(self) -> int:
@@ -92,13 +92,13 @@ class SampleLines(Sequence[Sample]):
         before = self._grown[: bisect_left(self._grown, offset)]
         (line,) = self._file.read_back([offset])
         try:
-            return decode_sample_line(parse(line)[1], self._put_peaks_together(before))
+            return decode_sample_line(parse(line)[1], self._merge_peaks(before))
         except WRONG_DATA:
             raise RecordingError(f"The line at byte {offset} of {self._file.name} is damaged.") from None
 
     def last(self) -> Sample | None:
-        """The last one that is whole."""
-        peaks = self._put_peaks_together(self._grown)
+        """The last undamaged one."""
+        peaks = self._merge_peaks(self._grown)
         for offset in reversed(self._offsets):
             (line,) = self._file.read_back([offset])
             try:
@@ -107,28 +107,28 @@ class SampleLines(Sequence[Sample]):
                 self._damage.note(offset)
         return None
 
-    def _put_peaks_together(self, offsets: Sequence[int]) -> Peaks:
-        """The peaks after the lines that begin there."""
+    def _merge_peaks(self, offsets: Sequence[int]) -> Peaks:
+        """The peaks after the lines at these offsets."""
         known: dict[str, Any] = {}
         for line in self._file.read_back(offsets):
             try:
                 grown = parse(line)[1]["peaks"]
                 check(decode_peaks(grown, Peaks()))
             except WRONG_DATA:
-                continue  # whoever walks through the samples is told
+                continue  # noted when the samples are iterated
             known.update(grown)
         return decode_peaks(known, Peaks())
 
 
 class MetricLines(Sequence[MetricRow]):
-    """What the job logged. A line holds many rows."""
+    """What the job logged, many rows per line."""
 
     def __init__(self, file: LineFile, offsets: array[int], damage: Damage) -> None:
         self._file = file
         self._offsets = offsets
         self._damage = damage
         self._ends: list[int] | None = None
-        """How many rows there are up to the end of each line."""
+        """Number of rows up to the end of each line."""
 
     def __len__(self) -> int:
         ends = self._count()
@@ -164,7 +164,7 @@ class MetricLines(Sequence[MetricRow]):
         return self._ends
 
     def _decode(self, offsets: array[int]) -> Iterator[list[MetricRow]]:
-        """The rows of each line; none for one that is damaged."""
+        """The rows of each line; none for a damaged line."""
         for offset, line in zip(offsets, self._file.read_back(offsets), strict=True):
             try:
                 data = parse(line)[1]
@@ -177,7 +177,7 @@ class MetricLines(Sequence[MetricRow]):
 
 
 class LastLines(Sequence["_Item"]):
-    """Things of which the last line counts, decoded all together when the first of them is looked at."""
+    """Items whose last line counts, all decoded on first access."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""The lines of a file that may be large, damaged or hostile, read once from front to back and again where wanted."""
+"""The lines of a file that may be large, damaged or hostile, read once in full and again by offset."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from typing import BinaryIO
 
-# No line of ours comes near; one that does is left out without being held in memory.
+# Valid lines are far shorter; a longer one is skipped without being held in memory.
 LONGEST_LINE_BYTES = 8 * 2**20
 _BUFFER_BYTES = 2**20
 _NONSENSE = b"\xff"
 
 
 class LineFile:
-    """A file that can be read more than once. It is not kept open: many recordings may be."""
+    """A file that can be read more than once. It is not kept open: there may be many recordings."""
 
     def __init__(self, name: str, open_file: Callable[[], BinaryIO]) -> None:
         self.name = name
@@ -27,7 +27,7 @@ class LineFile:
         self._identity: tuple[int, int] | None = None
 
     def read_all(self) -> Iterator[tuple[int, bytes]]:
-        """Every line with its offset, newline included. A line that is too long comes as one that means nothing."""
+        """Every line with its offset, newline included. A line that is too long is replaced by an invalid one."""
         with self._open() as file:
             offset = 0
             while line := file.readline(LONGEST_LINE_BYTES):
@@ -43,7 +43,7 @@ class LineFile:
                 offset += length
 
     def read_back(self, offsets: Iterable[int]) -> Iterator[bytes]:
-        """The lines that begin there."""
+        """The lines at these offsets."""
         with self._open() as file:
             position = 0
             for offset in offsets:
@@ -68,21 +68,21 @@ class LineFile:
 
 
 def open_path(path: str) -> BinaryIO:
-    """A file to read; a pipe or a device, which could not be read again or would never end, is refused."""
+    """Open a regular file; pipes and devices, which cannot be read twice or never end, are refused."""
     try:
-        # Without waiting: a pipe that nobody writes to would keep us for ever.
+        # Non-blocking: opening a pipe without a writer would wait forever.
         fd = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
-    except ValueError as error:  # a zero byte in the name
+    except ValueError as error:  # a null byte in the name
         raise RecordingError(f"Cannot read {path!r}: {error}.") from None
     mode = os.fstat(fd).st_mode
     if not stat.S_ISREG(mode):
         os.close(fd)
-        what = "a directory" if stat.S_ISDIR(mode) else "no file that can be read twice"
+        what = "a directory" if stat.S_ISDIR(mode) else "not a regular file"
         raise RecordingError(f"Cannot read {path}: it is {what}.")
     return open(fd, "rb", buffering=_BUFFER_BYTES)
 
 
 def open_descriptor(fd: int) -> BinaryIO:
-    """A file that has no name (any more), from its beginning."""
+    """A file without a name, from its start."""
     os.lseek(fd, 0, os.SEEK_SET)
     return open(os.dup(fd), "rb", buffering=_BUFFER_BYTES)

@@ -1,7 +1,7 @@
-"""What a recording is called after: the script or program that a command is about. Pure.
+"""Names recordings after the script or program that a command runs. Pure.
 
-`nice -n 5 python -W ignore train.py` is about `train`. Two tables say how the words of a launcher are told from
-those of what it launches; the first word that is not in them gives the name.
+`nice -n 5 python -W ignore train.py` runs `train`. Two tables list the options of launchers; the first word that is
+not the launcher's own gives the name.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ _SCRIPT_SUFFIXES = frozenset(
 
 
 class _Launcher(NamedTuple):
-    """The words of a program that runs another; options are without their dashes."""
+    """The options of a program that runs another one, without dashes."""
 
     with_value: tuple[str, ...] = ()
-    """Options followed by a value; named twice if by two."""
+    """Options followed by a value; listed twice if by two."""
     with_target: tuple[str, ...] = ()
-    """Options followed by what is run, and its arguments."""
+    """Options followed by the program and its arguments."""
     with_code: tuple[str, ...] = ()
-    """Options after which nothing names a script."""
+    """Options after which there is no script."""
     own_words: int = 0
-    """Words that are no options and come before what is run."""
+    """Number of positional arguments before the program."""
 
 
 def _launcher(with_value: str = "", *, target: str = "", code: str = "", own_words: int = 0) -> _Launcher:
@@ -62,7 +62,7 @@ _MPI = _launcher(
 _CONDA = _launcher("n name p prefix cwd")
 _APPTAINER = _launcher("B bind env env-file H home W workdir pwd cwd overlay S scratch network", own_words=1)
 
-# Found with a version behind the name too: `python3.13`.
+# Also found with a version after the name: `python3.13`.
 _INTERPRETERS: Mapping[str, _Launcher] = {
     "python": _PYTHON,
     "pypy": _PYTHON,
@@ -79,7 +79,7 @@ _INTERPRETERS: Mapping[str, _Launcher] = {
     "java": _launcher("cp classpath class-path module-path add-modules", target="jar module"),
 }
 _WRAPPERS: Mapping[str, _Launcher] = {
-    # How a process is run.
+    # Process attributes.
     **dict.fromkeys(("nohup", "setsid", "catchsegv", "unbuffer"), _PLAIN),
     "env": _launcher("u unset C chdir", code="S split-string"),
     "nice": _launcher("n adjustment"),
@@ -120,7 +120,7 @@ _WRAPPERS: Mapping[str, _Launcher] = {
     **dict.fromkeys(("conda run", "mamba run", "micromamba run"), _CONDA),
     **dict.fromkeys(("poetry run", "pipenv run", "pdm run", "rye run"), _PLAIN),
     "pixi run": _launcher("e environment manifest-path"),
-    # Programs that run a script of another.
+    # Programs that run a script.
     "R CMD": _launcher(own_words=1),
     "cProfile": _launcher("o outfile s sort", target="m"),
     "pdb": _launcher("c command", target="m"),
@@ -134,12 +134,12 @@ _WRAPPERS: Mapping[str, _Launcher] = {
 
 
 def name_recording(command: Sequence[str], pid: int, stamp: str) -> str:
-    """A file name that tells when, what and which: `20260131-235959-train-4242.jsonl`."""
+    """A file name with time, program and pid: `20260131-235959-train-4242.jsonl`."""
     return f"{stamp}-{name_command(command)}-{pid}{SUFFIX}"
 
 
 def name_command(command: Sequence[str]) -> str:
-    """What a command is about, in letters that any file system takes."""
+    """What a command runs, in characters that are valid on any file system."""
     name = "job"
     words = tuple(command)
     while words:
@@ -149,7 +149,7 @@ def name_command(command: Sequence[str]) -> str:
 
 
 def _unwrap(words: tuple[str, ...]) -> tuple[str, ...]:
-    """The command that a launcher runs; nothing if it is none, or does not say."""
+    """The command that a launcher runs; empty if this is not a launcher, or runs no named program."""
     program = _basename(words[0])
     pair = " ".join((program, *words[1:2]))
     if pair in _WRAPPERS:
@@ -202,7 +202,7 @@ def _is_assignment(word: str) -> bool:
 
 
 def _drop_version(program: str) -> str:
-    """`python3.13t` is `python`; the `t` is for free threading."""
+    """`python` for `python3.13t`; the `t` means free threading."""
     if program in _INTERPRETERS:
         return program
     return program.removesuffix("t").rstrip("0123456789.")
@@ -213,7 +213,7 @@ def _basename(word: str) -> str:
 
 
 def _clean(word: str) -> str:
-    """The last part of a path without a script's suffix, in letters, digits and `._-`; no hidden file, no option."""
+    """The last part of a path without a script's suffix, in letters, digits and `._-`; no leading dot or dash."""
     base = _basename(word)
     stem, _, suffix = base.rpartition(".")
     kept = stem if stem and suffix.lower() in _SCRIPT_SUFFIXES else base

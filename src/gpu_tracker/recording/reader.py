@@ -1,7 +1,7 @@
-"""Reading a recording, also one that was cut off anywhere, is damaged, or was never one.
+"""Reads a recording, even one that is cut off or damaged.
 
-The file is walked through once. What a summary needs is decoded then; samples, of which there may be a million, are only
-looked at: two lines that differ in nothing but their digits are equally whole.
+The file is read once. What a summary needs is decoded then. Samples, of which there may be a million, are only compared
+by shape: two lines that differ only in their digits are equally valid.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _METRICS = b'{"metrics":'
 _REGION = b'{"region":{"pid":'
 _REGION_KEY_END = b',"calls":'
 _READINGS = re.compile(rb'"readings":\s*(\d{1,18})')
-# Files of ours have a few dozen shapes; one that has a new one in every line must not fill the memory.
+# A valid file has a few dozen shapes; one with a new shape in every line must not fill the memory.
 _MOST_SHAPES = 10_000
 _LINES_AT_ONCE = 1000
 
@@ -50,27 +50,27 @@ def load(path: str | os.PathLike[str]) -> Recording:
 
 
 def load_whole(path: str) -> Recording:
-    """Read a recording of which nothing had to be left out: half a run beside whole ones would be a finding."""
+    """Read a recording without damage, so that an incomplete run is not compared with complete ones."""
     recording = load(path)
-    len(recording.regions)  # damage in them is found when they are decoded
+    len(recording.regions)  # decoding them may find damage
     refuse_damaged(recording, path)
     return recording
 
 
 def refuse_damaged(recording: Recording, path: str) -> None:
-    """RecordingError if something had to be left out so far."""
+    """RecordingError if damage has been found so far."""
     if len(recording.problems):
         raise RecordingError(f"{path} is damaged: {recording.problems[0]}")
 
 
 def load_descriptor(fd: int) -> Recording:
-    """Read a recording that has no name (any more). Its owner may close it, so nothing is left for later."""
+    """Read a recording without a name. The descriptor may be closed later, so everything is decoded now."""
     recording = read(LineFile("the recording", lambda: open_descriptor(fd)))
     return recording._replace(samples=tuple(recording.samples), metrics=tuple(recording.metrics))
 
 
 def read(file: LineFile) -> Recording:
-    """Put the lines together. The last one may be torn; any other bad line is said, not hidden."""
+    """Read all lines. The last one may be torn; any other damaged line is noted."""
     scan = _Scan(file)
     shapes = scan.shapes
     try:
@@ -88,7 +88,7 @@ def read(file: LineFile) -> Recording:
 
 
 class _Scan:
-    """One walk through the lines of a file."""
+    """One pass over the lines of a file."""
 
     def __init__(self, file: LineFile) -> None:
         self._file = file
@@ -103,24 +103,24 @@ class _Scan:
         self.sample_offsets = array("q")
         self.grown_offsets = array("q")
         self.shapes: dict[bytes, bool] = {}
-        """Sample lines without their digits, and whether such a line tells peaks."""
+        """Sample lines without their digits → whether such a line has peaks."""
 
     def take(self, number: int, offset: int, line: bytes) -> None:
-        """A line that is no sample of a known shape."""
+        """Any line but a sample of a known shape."""
         if not line.strip():
             return
         try:
             if self._header is not None and line.startswith(_METRICS) and line.endswith(b"}}\n"):
                 self._metric_offsets.append(offset)
             elif self._header is not None and line.startswith(_REGION) and line.endswith((b"}}\n", b"}}")):
-                # The process and the path come first, in the same letters every time: a quote in a name is escaped.
+                # Process and path come first and are always encoded the same way, so they serve as the key.
                 self._regions[line[: line.index(_REGION_KEY_END)]] = offset, line
             else:
                 self._decode(offset, line, *parse(line))
         except WRONG_DATA:
-            # A header that did not fit on a full disk is written again as soon as there is room.
+            # A header torn by a full disk is written again as soon as there is space.
             if self._header is None and not line.startswith(b'{"header"'):
-                raise RecordingError(f"{self._file.name} is not a recording of gpu-tracker.") from None
+                raise RecordingError(f"{self._file.name} is not a gpu-tracker recording.") from None
             if line.endswith(b"\n"):
                 self._damage.note(offset, number)
 
@@ -128,7 +128,7 @@ class _Scan:
         if self._header is None:
             self._header = read_header(kind, data, self._file.name)
         elif kind == "sample":
-            decode_sample_line(data, Peaks())  # raises if it is damaged
+            decode_sample_line(data, Peaks())  # raises if damaged
             self.sample_offsets.append(offset)
             has_peaks = "peaks" in data
             if has_peaks:
@@ -157,7 +157,7 @@ class _Scan:
     def finish(self) -> Recording:
         """Everything that was found."""
         if self._header is None:
-            what = "has no whole header" if len(self._damage) else "is empty"
+            what = "has no complete header" if len(self._damage) else "is empty"
             raise RecordingError(
                 f"{self._file.name} {what}: the job was killed before anything was recorded."
             )
@@ -177,7 +177,7 @@ class _Scan:
         )
 
     def _totals_so_far(self, samples: SampleLines) -> Totals:
-        """The last sample holds all counters, and the peaks are those of all lines together."""
+        """The last sample has all counters, and the merged peaks."""
         last = samples.last()
         if last is None:
             return Totals()
@@ -199,7 +199,7 @@ class _Scan:
 
 
 def read_header(kind: str, data: dict[str, Any], name: str) -> Header:
-    """The header, if it is one of this version."""
+    """The checked header; RecordingError if it is of another version."""
     if kind != "header":
         raise ValueError(kind)
     version = data["version"]

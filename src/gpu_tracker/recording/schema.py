@@ -1,17 +1,17 @@
-"""The lines of a recording: values ↔ plain JSON data. The one place that knows how a line looks.
+"""The lines of a recording: values ↔ plain JSON data. Only this module knows the format of a line. Pure.
 
 Version 1. A file is a header line, then samples and events as they come, then an end line; each line is an
-object with one of the keys below. Whoever changes a line raises VERSION and teaches `decode_line` the old one.
+object with one of the keys below. A change of a line raises VERSION, and the old version stays readable.
 
     {"header": {...}}   once, first
-    {"sample": {...}}   one window; counters since the start; `peaks` holds those that have grown since the
-                        sample before, so that any prefix of the file is a full report
-    {"event": {...}}     a device was found, or a note for the user
+    {"sample": {...}}   one interval; counters since the start; `peaks` holds those that have grown since the
+                        previous sample, so that any prefix of the file is a full report
+    {"event": {...}}    a device was found, or a note for the user
     {"region": {...}}   all calls so far of one region in one process; the last line for it counts
     {"metrics": {...}}  numbers that the job logged, a column each
     {"process": {...}}  one process of the job; the last line for it counts
-    {"framework": {...}} what a framework in one process holds on one device; the last line for it counts
-    {"end": {...}}      once, last; a file without it was cut off by a kill Pure.
+    {"framework": {...}} memory of a framework in one process on one device; the last line for it counts
+    {"end": {...}}      once, last; a file without it was cut off by a kill
 """
 
 from __future__ import annotations
@@ -49,14 +49,14 @@ if TYPE_CHECKING:
 VERSION = 1
 
 _NOTHING = Spread(0, 0, 0)
-NO_NUMBERS = ("nan", "inf", "-inf")
+NOT_FINITE = ("nan", "inf", "-inf")
 
 
 # ---- Encoding.
 
 
 def encode_header(header: Header) -> dict[str, Any]:
-    """All fields by name; of the identity those that there are."""
+    """All fields by name; of the identity only those that are set."""
     identity = header.identity
     known = {name: value for name, value in identity._asdict().items() if value not in (None, ())}
     return {
@@ -69,9 +69,9 @@ def encode_header(header: Header) -> dict[str, Any]:
 
 
 def encode_sample(sample: Sample, written_peaks: Peaks) -> dict[str, Any]:
-    """A line as short as it can be while still readable: there may be tens of thousands."""
+    """A short but readable line: there may be tens of thousands."""
     ram = list(sample.ram_bytes)
-    if ram[0] == ram[2] and not ram[1].high:  # nobody but the root: once is enough
+    if ram[0] == ram[2] and not ram[1].high:  # only the root: once is enough
         del ram[1:]
     main, descendants, _ = sample.cpu_seconds
     line: dict[str, Any] = {
@@ -85,7 +85,7 @@ def encode_sample(sample: Sample, written_peaks: Peaks) -> dict[str, Any]:
         "processes": sample.processes,
     }
     if sample.gpus:
-        # Without their names: they come in the order of `peaks.gpus`.
+        # Without UUIDs: in the order of `peaks.gpus`.
         line["gpus"] = [_encode_gpu_sample(gpu) for gpu in sample.gpus]
         line["gpu_counters"] = [_to_lists(gpu[1:]) for gpu in sample.gpu_counters]
     peaks = encode_peaks(sample.peaks, written_peaks)
@@ -95,7 +95,7 @@ def encode_sample(sample: Sample, written_peaks: Peaks) -> dict[str, Any]:
 
 
 def encode_peaks(peaks: Peaks, known: Peaks) -> dict[str, Any]:
-    """The fields that differ from those known."""
+    """The fields that have changed."""
     return {
         name: _to_lists(value) for name, value in peaks._asdict().items() if value != getattr(known, name)
     }
@@ -108,7 +108,7 @@ def _to_lists(value: Any) -> Any:
 
 
 def encode_event(event: Event) -> dict[str, Any]:
-    """What happened, without the fields that do not apply."""
+    """Without the fields that do not apply."""
     line: dict[str, Any] = {"at": _short(event.at_seconds), "kind": event.kind}
     if event.text:
         line["text"] = event.text
@@ -118,7 +118,7 @@ def encode_event(event: Event) -> dict[str, Any]:
 
 
 def encode_region(region: RegionTotals) -> dict[str, Any]:
-    """What is known of it."""
+    """The known fields by name."""
     return {
         name: list(value) if name == "path" else _short(value) if isinstance(value, float) else value
         for name, value in region._asdict().items()
@@ -127,7 +127,7 @@ def encode_region(region: RegionTotals) -> dict[str, Any]:
 
 
 def encode_metrics(rows: Sequence[MetricRow]) -> dict[str, Any]:
-    """Many points in one line, a column per name: a million of them must fit."""
+    """Many points in one line, one column per name: there may be a million."""
     names = sorted({name for row in rows for name in row.values})
     return {
         "at": [_short(row.at_seconds) for row in rows],
@@ -138,7 +138,7 @@ def encode_metrics(rows: Sequence[MetricRow]) -> dict[str, Any]:
 
 
 def _encode_number(value: float | None) -> float | str | None:
-    """A loss that has become nan is news, and JSON has no word for it."""
+    """Not-finite numbers as text: they matter, and JSON cannot hold them."""
     if value is None or value - value == 0:
         return value
     return repr(value)
@@ -157,7 +157,7 @@ def encode_process(process: ProcessTotals) -> dict[str, Any]:
 
 
 def encode_framework(memory: FrameworkMemory) -> dict[str, Any]:
-    """What is known of it."""
+    """The known fields by name."""
     return {
         name: _short(value) if isinstance(value, float) else value
         for name, value in memory._asdict().items()
@@ -185,7 +185,7 @@ def _encode_spread(spread: Spread) -> Any:
 
 
 def _encode_gpu_sample(sample: GpuSample) -> list[Any]:
-    """What is not known at the end need not be said."""
+    """Without unknown values at the end."""
     values = [round(value, 2) if isinstance(value, float) else value for value in sample[1:]]
     while values and values[-1] is None:
         values.pop()
@@ -193,11 +193,11 @@ def _encode_gpu_sample(sample: GpuSample) -> list[Any]:
 
 
 def _short(number: float) -> float:
-    """Nine digits: a microsecond in a quarter of an hour, a hundredth of a second in a month."""
+    """Nine digits: microseconds after a quarter of an hour, hundredths of a second after a month."""
     return float(f"{number:.9g}")
 
 
-# ---- Decoding. Wrong data raises KeyError, TypeError, ValueError or IndexError; the reader says where.
+# ---- Decoding. Invalid data raises one of `lazy.WRONG_DATA`; the reader notes the line.
 
 
 def decode_header(data: dict[str, Any]) -> Header:
@@ -215,7 +215,7 @@ def decode_header(data: dict[str, Any]) -> Header:
 
 
 def decode_sample(data: dict[str, Any], peaks_before: Peaks) -> Sample:
-    """A sample, given the peaks of the sample before it."""
+    """A sample, given the peaks of the previous one."""
     main, descendants, system = data["cpu"]
     ram = [_decode_spread(spread) for spread in data["ram"]]
     if len(ram) == 1:
@@ -242,7 +242,7 @@ def decode_sample(data: dict[str, Any], peaks_before: Peaks) -> Sample:
 
 
 def decode_peaks(data: dict[str, Any], before: Peaks) -> Peaks:
-    """The peaks before, with those that have grown since."""
+    """The previous peaks, with those that have grown since."""
     return before._replace(
         **{name: _PEAKS[name](value) if name in _PEAKS else value for name, value in data.items()}
     )
@@ -253,7 +253,7 @@ def _decode_gpu_peaks(data: Any) -> GpuPeaks:
     return peaks._replace(job_bytes=Parts(*peaks.job_bytes))
 
 
-# How those peaks are read that are more than a number.
+# Decoders of the peaks that are not plain numbers.
 _PEAKS: dict[str, Callable[[Any], Any]] = {
     "ram": lambda data: Parts(*(RamPeak(*peak) for peak in data)),
     "threads": lambda data: Parts(*data),
@@ -266,13 +266,13 @@ _PEAKS: dict[str, Callable[[Any], Any]] = {
 
 
 def decode_event(data: dict[str, Any]) -> Event:
-    """A event."""
+    """An event."""
     gpu = data.get("gpu")
     return Event(data["at"], data["kind"], data.get("text", ""), None if gpu is None else Gpu(**gpu))
 
 
 def decode_region(data: dict[str, Any]) -> RegionTotals:
-    """A region. One without a name would be taken for the whole run."""
+    """A region. An empty path would mean the whole run, so it is refused."""
     path = tuple(str(name) for name in data["path"])
     if not path:
         raise ValueError(path)
@@ -299,7 +299,7 @@ def decode_process(data: dict[str, Any]) -> ProcessTotals:
 
 
 def decode_framework(data: dict[str, Any]) -> FrameworkMemory:
-    """What a framework holds."""
+    """Memory of a framework."""
     return FrameworkMemory(**data)
 
 

@@ -1,4 +1,4 @@
-"""A recording is shown to others: what looks like a password in a command is masked. Pure."""
+"""Masks what looks like a password in a command, since recordings are shared. Pure."""
 
 from __future__ import annotations
 
@@ -7,28 +7,28 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _MASK = "***"
-_TELLTALES = ("password", "passwd", "secret", "token", "api-key", "api_key", "apikey", "credential")
+_SECRET_NAMES = ("password", "passwd", "secret", "token", "api-key", "api_key", "apikey", "credential")
 
 
 def mask_secrets(command: Sequence[str]) -> tuple[str, ...]:
-    """The command, without the values of options and variables whose names betray a secret."""
+    """The command, with the values of options and variables that sound secret masked."""
     masked: list[str] = []
     hide_next = False
     for word in command:
         name, equals, _ = word.partition("=")
-        betrays = any(telltale in name.lower() for telltale in _TELLTALES)
+        is_secret = any(part in name.lower() for part in _SECRET_NAMES)
         if hide_next and not word.startswith("-"):
             masked.append(_MASK)
-        elif betrays and equals:
+        elif is_secret and equals:
             masked.append(f"{name}={_MASK}")
         else:
             masked.append(_mask_url(word))
-        hide_next = betrays and not equals and word.startswith("-")
+        hide_next = is_secret and not equals and word.startswith("-")
     return tuple(masked)
 
 
 def _mask_url(word: str) -> str:
-    """`https://user:password@host` keeps its user only."""
+    """In `https://user:password@host`, mask the password."""
     scheme, separator, rest = word.partition("://")
     user, at, host = rest.partition("@")
     if not separator or not at or ":" not in user or "/" in user:

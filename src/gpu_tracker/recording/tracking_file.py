@@ -1,7 +1,7 @@
-"""Writing a tracking file while the job runs: whole rows as they come, so that a kill costs none that is there.
+"""Writes a tracking file while the job runs, in whole rows, so that a kill loses none that were written.
 
-Its first row tells how many GPUs there are, which the drivers take a moment to say: the first samples are held back.
-So are those that a full disk or somebody who reads the file keeps out of it.
+The first row has the number of GPUs, which drivers take a moment to report: the first samples are held back until
+then. So are samples that cannot be written because the disk is full or a reader has locked the file.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from ..core.model import Gpu, Header, Sample
     from .tracking_rows import Row
 
-# A driver that has not answered by then may never answer: its columns are empty.
+# A driver that has not answered by then may never answer; its columns are then empty.
 _HELD_SECONDS = 30.0
-# Beyond it every other row that waits is left out. More than come in the seconds above at the quickest pace.
+# Beyond this every other waiting row is dropped. It is more than the fastest interval gives in the seconds above.
 _MOST_HELD = 4000
 _ROWS_AT_ONCE = 50
 _LAST_WAIT_SECONDS = 0.5
@@ -38,21 +38,21 @@ _TYPES = {"integer": "INTEGER", "real": "REAL", "text": "TEXT"}
 
 
 def check_tracking_path(path: str) -> str:
-    """The whole path, if its name tells a format and nothing is there yet."""
+    """The absolute path, if the format is known and the file does not exist yet."""
     check_tracking_name(path)
     if os.path.lexists(path):
-        raise UsageError(f"{path} exists already.", "A tracking file never overwrites another.")
+        raise UsageError(f"{path} already exists.", "A tracking file never overwrites another.")
     return os.path.abspath(path)
 
 
 def check_tracking_name(path: str) -> None:
-    """Refuse a name that tells no format."""
+    """Refuse a name without a known suffix."""
     if not path.endswith(_SUFFIXES):
         raise UsageError(f'Invalid file name: "{path}". Valid file extensions are ".csv" and ".sqlite".')
 
 
 def create_tracking_file(path: str) -> None:
-    """An empty file that only its owner may read."""
+    """Create an empty file that only its owner may read."""
     try:
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
     except OSError as error:
@@ -60,10 +60,10 @@ def create_tracking_file(path: str) -> None:
 
 
 class TrackingFile:
-    """A file that grows by a row with each sample. Rows that cannot be written wait until they can."""
+    """One row per sample. Rows that cannot be written now are kept for later."""
 
     def __init__(self, path: str, header: Header, units: TrackingUnits, name: str = "") -> None:
-        """`name` is what it will be called, if that is not yet its path."""
+        """`name` is its final name, if that differs from `path`."""
         self._sheet = _Database(path) if (name or path).endswith(_SQLITE_SUFFIX) else _Text(path)
         self._header = header
         self._units = units
@@ -72,14 +72,14 @@ class TrackingFile:
         self._has_begun = False
 
     def add(self, sample: Sample, gpus: Sequence[Gpu], *, are_all_known: bool = True) -> None:
-        """One more row, as soon as all devices are known. Raises OSError if it cannot be written now; it is kept."""
+        """Add a row, written as soon as all devices are known. Raises OSError if it cannot be written now; it is kept."""
         self._held.append(sample)
         if not are_all_known and sample.at_seconds < _HELD_SECONDS:
             return
         try:
             self._write(gpus, are_all_known)
         except BlockingIOError:
-            # Somebody reads: nothing is lost yet, and nothing is worth a word.
+            # The file is locked by a reader: nothing is lost yet.
             if len(self._held) < _MOST_HELD:
                 return
             raise
@@ -88,7 +88,7 @@ class TrackingFile:
                 del self._held[::2]
 
     def close(self, gpus: Sequence[Gpu], *, are_all_known: bool = True) -> None:
-        """Write what is still held back. A reader gets a moment to finish; raises OSError if rows are lost."""
+        """Write what is still held back, after a short wait for a reader. Raises OSError if rows are lost."""
         deadline = time.monotonic() + _LAST_WAIT_SECONDS
         try:
             while not self._is_written(gpus, are_all_known, deadline):
@@ -118,13 +118,13 @@ class TrackingFile:
 
 
 class _Text:
-    """CSV: names and values of what does not change, then the names and the rows of the samples."""
+    """CSV: names and values of the static row, then names and rows of the samples."""
 
     def __init__(self, path: str) -> None:
         self._fd = os.open(path, os.O_WRONLY | os.O_APPEND)
 
     def write(self, static: Row | None, rows: Sequence[Row]) -> None:
-        """All of it or nothing: what a full disk tears is taken back."""
+        """Write everything or nothing: a partial write on a full disk is undone."""
         lines = [*map(_join, rows)]
         if static is not None:
             static_names, data_names = (
@@ -148,7 +148,7 @@ class _Database:
         import sqlite3
 
         self._errors = sqlite3.Error
-        # The sampler waits for nobody. A crash of the machine may cost the last rows, a kill none.
+        # The sampler never waits for a lock. A machine crash may lose the last rows, a kill none.
         self._connection = sqlite3.connect(path, timeout=0, isolation_level=None)
         try:
             self._execute("PRAGMA synchronous=OFF")
@@ -157,7 +157,7 @@ class _Database:
             raise
 
     def write(self, static: Row | None, rows: Sequence[Row]) -> None:
-        """All of it or nothing. Raises BlockingIOError while somebody reads or writes."""
+        """Write everything or nothing. Raises BlockingIOError while the database is locked."""
         try:
             self._execute("BEGIN")
             if static is not None:

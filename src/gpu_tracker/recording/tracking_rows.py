@@ -1,7 +1,7 @@
-"""The rows of a tracking file as later versions of the existing tool write it: one per sample, in units of choice. Pure.
+"""The rows of a tracking file, compatible with later versions of the existing tool: one per sample. Pure.
 
-Memory is the most in the window, CPU the mean over it. A sample does not tell main and descendants apart on GPUs and
-among threads: where there is more than one process those columns are empty. So is what no device tells, or not yet.
+Memory is the largest in the interval, CPU the mean over it. Samples do not split GPU memory and threads into main and
+descendants: with more than one process those columns are empty. So are figures that no device reports.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ DATA_COLUMNS = (
 
 
 class TrackingUnits(NamedTuple):
-    """In which units the user wants the numbers."""
+    """The units of the numbers."""
 
     ram: str = "gigabytes"
     gpu_ram: str = "gigabytes"
@@ -56,7 +56,7 @@ class TrackingUnits(NamedTuple):
 
 
 def make_static_row(header: Header, gpus: tuple[Gpu, ...] | None, units: TrackingUnits) -> Row:
-    """What does not change. No tuple of GPUs: nobody knows yet which there are."""
+    """What does not change. `gpus` is None while the devices are not known."""
     memory_bytes = _add_up([gpu.memory_bytes for gpu in gpus or ()], has_devices=gpus != ())
     return (
         *units,
@@ -76,7 +76,7 @@ def make_data_rows(
     units: TrackingUnits,
     before: Sample | None = None,
 ) -> Iterator[Row]:
-    """One row per sample, given the one before them."""
+    """One row per sample, given the sample before the first."""
     for sample in samples:
         yield _make_data_row(sample, before, header, gpus, units)
         before = sample
@@ -98,12 +98,12 @@ def _make_data_row(
     job_bytes = _add_up([gpu.job_bytes for gpu in sample.gpus], has_devices=gpus != ())
     used_bytes = _add_up([gpu.used_bytes for gpu in sample.gpus], has_devices=gpus != ())
     is_alone = sample.processes <= 1
-    is_told_apart = job_bytes is not None and (is_alone or not job_bytes)
+    is_split = job_bytes is not None and (is_alone or not job_bytes)
     return (
         *(spread.high / ram for spread in sample.ram_bytes),
         sample.system_ram_bytes / ram,
-        _convert(job_bytes, gpu_ram) if is_told_apart else None,
-        0.0 if is_told_apart else None,
+        _convert(job_bytes, gpu_ram) if is_split else None,
+        0.0 if is_split else None,
         _convert(job_bytes, gpu_ram),
         _convert(used_bytes, gpu_ram),
         busy_percent,
@@ -117,7 +117,7 @@ def _make_data_row(
 
 
 def _cpu_columns(sample: Sample, before: Sample | None, header: Header) -> Iterator[float | None]:
-    """Percent of one core, and of the cores, for each part."""
+    """Percent of one core and of all cores, for each part."""
     cores, expected = header.allocation.machine_cores, header.n_expected_cores
     used, used_before = (
         _cpu_seconds(sample),
@@ -138,7 +138,7 @@ def _cpu_seconds(sample: Sample) -> tuple[float, ...]:
 
 
 def _add_up(values: Iterable[float | None], *, has_devices: bool) -> float | None:
-    """The sum of what is known. Of no device that is nothing; of devices that tell nothing it is not known."""
+    """The sum of known values: 0 without devices, unknown if no device reports one."""
     known = [value for value in values if value is not None]
     return sum(known, 0.0) if known or not has_devices else None
 
@@ -148,6 +148,6 @@ def _convert(value: float | None, unit: float) -> float | None:
 
 
 def _choose_expected(header: Header, gpus: tuple[Gpu, ...]) -> tuple[str, ...]:
-    """Those that were named, else those that the job may use."""
+    """The devices that the user named, else those the job may use."""
     named = header.gpu_uuids
     return tuple(gpu.uuid for gpu in gpus if (gpu.is_visible if named is None else gpu.uuid in named))

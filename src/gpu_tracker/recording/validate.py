@@ -1,8 +1,8 @@
-"""Whether a value holds what its class says: a recording may come from anybody. Pure."""
+"""Checks that a value matches its annotations: a recording may come from anywhere. Pure."""
 
 from __future__ import annotations
 
-from .schema import NO_NUMBERS
+from .schema import NOT_FINITE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     Rule: TypeAlias = tuple[type, ...] | Callable[[Any], object]
 
-# What a counter of the kernel can hold. Anything above would only overflow in somebody's arithmetic.
+# The largest kernel counter. Anything above could overflow in later arithmetic.
 _LARGEST = 2**63 - 1
 _LARGEST_FLOAT = 1.7976931348623157e308
 _TYPES: dict[str, tuple[type, ...]] = {
@@ -25,22 +25,22 @@ _rules: dict[type, tuple[Rule, ...]] = {}
 
 
 def check(value: Any, n_fields: int | None = None) -> None:
-    """Raise ValueError unless each field (or the first few) is of the type its annotation says, and no number is out of this world."""
+    """Raise ValueError unless all fields (or the first few) match their annotations, with numbers in range."""
     rules = _rules.get(type(value)) or _learn(type(value))
     for field, rule in zip(value[:n_fields], rules, strict=False):
         _check_field(field, rule)
 
 
 def check_metrics(data: dict[str, Any]) -> None:
-    """The same for the columns of a line of metrics, all rows at once: there may be a million."""
+    """Check the columns of a line of metrics, all rows at once: there may be a million."""
     for name, types in (("at", _TYPES["float"]), ("pid", _TYPES["int"])):
         _check_column(data[name], types, _LARGEST)
     for column in (data["step"], *data["values"].values()):
         numbers = [value for value in column if type(value) is not str]
-        # The job's own numbers may be as large as it likes, or be none any more: a loss that is nan is news.
+        # Metrics may be of any size, or nan.
         _check_column(numbers, (float, int, type(None)), _LARGEST_FLOAT)
         if len(numbers) < len(column) and not all(
-            value in NO_NUMBERS for value in column if type(value) is str
+            value in NOT_FINITE for value in column if type(value) is str
         ):
             raise ValueError(column)
 
@@ -64,7 +64,7 @@ def _check_field(field: Any, rule: Rule) -> None:
 
 
 def _check_value(part: Any) -> None:
-    """Something that is no plain value: a value of ours, several of them, or several words."""
+    """A value class, a tuple of them, or a tuple of strings."""
     if hasattr(part, "_fields"):
         check(part)
     elif type(part) is tuple:
@@ -80,7 +80,7 @@ def _learn(kind: type) -> tuple[Rule, ...]:
 
 
 def _find_rule(annotation: str) -> Rule:
-    """The types that a plain value may have; for everything else a function that raises."""
+    """The valid types of a plain value, or a function that checks anything else."""
     words = annotation.split(" | ")
     if all(word in _TYPES for word in words):
         return tuple(one for word in words for one in _TYPES[word])
@@ -100,7 +100,7 @@ def _repeat(rule: Rule) -> Rule:
 
 
 def _pairs(rule: Rule) -> Rule:
-    """Names, and how much of each."""
+    """Pairs of a name and a value."""
 
     def check_pairs(pairs: Any) -> None:
         if type(pairs) is not tuple or any(type(pair) is not tuple or len(pair) != 2 for pair in pairs):

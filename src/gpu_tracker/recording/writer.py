@@ -1,6 +1,6 @@
-"""Writing a recording: whole lines, one `write` each, appended; nothing that a kill can spoil.
+"""Writes a recording: whole lines, one `write` each, appended, so that a kill cannot damage it.
 
-No locks, no renames, no rewriting: network file systems keep what they promise only for appends.
+No locks, no renames, no rewriting: on network file systems only appends are reliable.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ if TYPE_CHECKING:
 
 
 def create(place: str, command: Sequence[str], pid: int) -> str:
-    """Make a new file that only its owner may read: `place` itself if it is named like one, else inside it."""
-    from .naming import SUFFIX, name_recording  # a sampler writes, but names nothing
+    """Create a file that only its owner may read: `place` if it has the suffix, else a new name in that directory."""
+    from .naming import SUFFIX, name_recording  # not needed in the sampler
 
     path = place
     try:
@@ -54,13 +54,13 @@ def create(place: str, command: Sequence[str], pid: int) -> str:
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_WRONLY, 0o600))
     except OSError as error:
         if os.path.lexists(path):
-            raise UsageError(f"{path} exists already.", "A recording never overwrites another.") from None
+            raise UsageError(f"{path} already exists.", "A recording never overwrites another.") from None
         raise UsageError(f"Cannot write a recording to {path}: {error.strerror}.") from None
     return path
 
 
 class Writer:
-    """Appends lines to a descriptor. A line that cannot be written is the caller's to keep."""
+    """Appends lines to a descriptor. The caller keeps a line that cannot be written."""
 
     def __init__(self, fd: int) -> None:
         self._fd = fd
@@ -72,30 +72,30 @@ class Writer:
         self._write("header", encode_header(header))
 
     def write_sample(self, sample: Sample) -> None:
-        """A window."""
+        """One interval."""
         self._write("sample", encode_sample(sample, self._written_peaks))
         self._written_peaks = sample.peaks
 
     def write_event(self, event: Event) -> None:
-        """An instant."""
+        """Something at one instant."""
         self._write("event", encode_event(event))
 
     def write_region(self, region: RegionTotals) -> None:
-        """A region, as it stands."""
+        """A region so far."""
         self._write("region", encode_region(region))
 
     def write_metrics(self, rows: Sequence[MetricRow]) -> None:
         """Numbers that the job logged."""
-        import json  # thousands of numbers are worth it
+        import json  # faster for thousands of numbers
 
         self._write("metrics", encode_metrics(rows), lambda line: json.dumps(line, separators=(",", ":")))
 
     def write_process(self, process: ProcessTotals) -> None:
-        """A process, as far as it was seen."""
+        """A process that has ended."""
         self._write("process", encode_process(process))
 
     def write_framework(self, memory: FrameworkMemory) -> None:
-        """What a framework holds on a device."""
+        """Memory of a framework on a device."""
         self._write("framework", encode_framework(memory))
 
     def write_end(self, end: End) -> None:
@@ -103,7 +103,7 @@ class Writer:
         self._write("end", encode_end(end))
 
     def is_deleted(self) -> bool:
-        """Whether somebody has removed the file."""
+        """Whether the file has been removed."""
         return os.fstat(self._fd).st_nlink == 0
 
     def _write(self, kind: str, data: dict[str, Any], encode: Callable[[Any], str] = to_json) -> None:

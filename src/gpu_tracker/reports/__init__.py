@@ -1,1 +1,1 @@
-"""SHOW. Documents are values; `contract` finds who renders one in the format that is asked for."""
+"""SHOW. Documents are values; `contract` finds the renderer for a document and a format."""

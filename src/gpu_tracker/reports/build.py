@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Report(NamedTuple):
-    """What there is to say about a recording."""
+    """Everything that is reported about one recording."""
 
     header: Header
     summary: Summary
@@ -28,30 +28,29 @@ class Report(NamedTuple):
     frameworks: tuple[FrameworkSummary, ...] = ()
 
     def __str__(self) -> str:
-        """For people."""
+        """As text."""
         from .report import to_text
 
         return to_text(self).rstrip("\n")
 
 
 class Reports(NamedTuple):
-    """Several of them."""
+    """Several reports in one document."""
 
     reports: tuple[Report, ...]
 
 
 def build(recording: Recording) -> Report:
-    """All figures and sentences of a recording."""
+    """Everything that is reported about a recording."""
     end = recording.end
-    # Damage in these is found when they are looked at, so they come before the notes.
+    # Reading these may find damage, so they come before the notes.
     regions, metrics = summarize_regions(recording), summarize_metrics(recording)
     frameworks = summarize_frameworks(recording)
     notes = [event.text for event in recording.events if event.kind in ("note", "unattributed")]
     notes.extend(recording.problems)
     if end is None:
         notes.append(
-            "The recording has no closing line: the job or its tracker was killed, "
-            f"and what happened after {recording.totals.at_seconds:.3g} s is not known."
+            f"The recording was cut off at {recording.totals.at_seconds:.3g} s: the job or gpu-tracker was killed."
         )
     return Report(
         header=recording.header,

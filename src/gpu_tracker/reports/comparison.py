@@ -1,4 +1,4 @@
-"""A comparison for people and for programs. Pure; no figure is computed here."""
+"""A comparison as text and JSON. Pure; no figure is computed here."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _SIGNS = {CHANGED: " *", PERHAPS: " ?", ALONE: " !"}
 
 
 def to_text(comparison: Comparison, _view: View | None = None) -> str:
-    """A table of medians with ratios to the first group, and in words what changed."""
+    """A table of medians and their ratios to the baseline, then what changed, in words."""
     names = [_shorten(group.name) for group in comparison.groups]
     rows = [["", *names], ["runs", *(str(group.runs) for group in comparison.groups)]]
     regions = _list_regions(comparison)
@@ -57,12 +57,12 @@ def to_text(comparison: Comparison, _view: View | None = None) -> str:
 
 
 def to_json(comparison: Comparison, _view: View | None = None) -> str:
-    """Every figure of every group, in base units, with all the values behind it."""
+    """Every figure of every group, in base units, with the value of each run."""
     return json.dumps(build_plain(comparison), indent=1) + "\n"
 
 
 def build_plain(comparison: Comparison) -> dict[str, Any]:
-    """The same as plain data."""
+    """The comparison as plain data."""
     first, *others = (group.name for group in comparison.groups)
     return {
         "groups": to_plain(comparison.groups),
@@ -104,7 +104,7 @@ def _is_silent(row: Row) -> bool:
 
 def _presence(values: Values, group: Group) -> str:
     if not values.runs:
-        return "not there"
+        return "absent"
     return "" if values.runs == group.runs else f"in {values.runs} of {group.runs} runs"
 
 
@@ -122,15 +122,15 @@ def _cells(row: Row) -> list[str]:
 
 def _cell(row: Row, values: Values, change: Change | None) -> str:
     text = humanize(values.median, row.subject.figure.unit)
-    text += _tell_range(values, row.subject.figure.unit)
+    text += _format_range(values, row.subject.figure.unit)
     if change is not None:
         text += "" if change.ratio is None else f"  {change.ratio:.2f}x"
         text += _SIGNS.get(change.verdict, "")
     return text
 
 
-def _tell_range(values: Values, unit: str) -> str:
-    """The unit once; nothing if both ends read the same."""
+def _format_range(values: Values, unit: str) -> str:
+    """The unit only once; empty if both ends look the same."""
     low, high = humanize(values.low, unit), humanize(values.high, unit)
     if low == high:
         return ""
@@ -142,57 +142,57 @@ def _tell_range(values: Values, unit: str) -> str:
 def _statements(comparison: Comparison) -> list[str]:
     lines: list[str] = []
     first = _shorten(comparison.groups[0].name)
-    for place, group in enumerate(comparison.groups[1:], start=1):
-        name, found = _shorten(group.name), list_changes(comparison, place)
-        told = [
+    for position, group in enumerate(comparison.groups[1:], start=1):
+        name, found = _shorten(group.name), list_changes(comparison, position)
+        changes = [
             (f"{name} against {first}, beyond noise (*):", found.get(CHANGED, ())),
-            (f"{name} against {first}, perhaps, with more repeats to tell (?):", found.get(PERHAPS, ())),
+            (f"{name} against {first}, perhaps; more repeats are needed (?):", found.get(PERHAPS, ())),
             (
                 f"{name} against {first}, one run each, more than {100 * NOTABLE_ALONE:.0f} % apart (!):",
                 found.get(ALONE, ()),
             ),
         ]
-        for heading, rows in told:
+        for heading, rows in changes:
             if rows:
-                lines += [heading, *_tell_changes(rows, place)]
-        if not any(rows for _, rows in told):
-            lines.append(f"{name} against {first}: {_tell_nothing(comparison, place)}")
-        lines += _tell_presence(name, found.get(APPEARED, ()), "has, and the first has not")
-        lines += _tell_presence(name, found.get(GONE, ()), "has not, and the first has")
+                lines += [heading, *_format_changes(rows, position)]
+        if not any(rows for _, rows in changes):
+            lines.append(f"{name} against {first}: {_describe_no_change(comparison, position)}")
+        lines += _list_presence(f"only in {name}", found.get(APPEARED, ()))
+        lines += _list_presence(f"not in {name}", found.get(GONE, ()))
     return lines
 
 
-def _tell_nothing(comparison: Comparison, place: int) -> str:
-    if comparison.groups[0].runs == comparison.groups[place].runs == 1:
-        return f"nothing differs by more than {100 * NOTABLE_ALONE:.0f} %, one run each."
-    return f"nothing changed beyond noise (or by more than {100 * NOTABLE:.0f} %)."
+def _describe_no_change(comparison: Comparison, position: int) -> str:
+    if comparison.groups[0].runs == comparison.groups[position].runs == 1:
+        return f"no difference above {100 * NOTABLE_ALONE:.0f} % (one run each)."
+    return f"no change beyond noise (or above {100 * NOTABLE:.0f} %)."
 
 
-def _tell_changes(rows: Sequence[Row], place: int) -> list[str]:
-    lines = [_tell_change(row, place) for row in rows[:MOST_ROWS]]
+def _format_changes(rows: Sequence[Row], position: int) -> list[str]:
+    lines = [_format_change(row, position) for row in rows[:MOST_ROWS]]
     left = len(rows) - MOST_ROWS
     return [*lines, *([f"  and {left} more (-f json has all)"] if left > 0 else [])]
 
 
-def _tell_change(row: Row, place: int) -> str:
-    change = row.changes[place - 1]
+def _format_change(row: Row, position: int) -> str:
+    change = row.changes[position - 1]
     unit = row.subject.figure.unit
-    before, after = (humanize(row.groups[index].median, unit) for index in (0, place))
+    before, after = (humanize(row.groups[index].median, unit) for index in (0, position))
     what = f"{row.subject.figure.label} of {name_region(row.subject.region)}"
     if not row.subject.region:
         what = row.subject.figure.label
     if row.subject.metric is not None:
         what = _label(row)
     percent = "" if change.share is None else f" {100 * change.share:+.0f} %"
-    chance = "" if change.chance is None else f", by chance in {100 * change.chance:.2g} %"
+    chance = "" if change.chance is None else f", p = {change.chance:.2g}"
     return f"  {what}{percent} ({before} → {after}{chance})"
 
 
-def _tell_presence(name: str, rows: Sequence[Row], words: str) -> list[str]:
+def _list_presence(where: str, rows: Sequence[Row]) -> list[str]:
     regions = dict.fromkeys(name_region(row.subject.region) for row in rows if row.subject.region)
     metrics = dict.fromkeys(_shorten(row.subject.metric) for row in rows if row.subject.metric is not None)
     return [
-        f"{kind} that {name} {words}: {', '.join(list(found)[:MOST_ROWS])}{', …' * (len(found) > MOST_ROWS)}"
+        f"{kind} {where}: {', '.join(list(found)[:MOST_ROWS])}{', …' * (len(found) > MOST_ROWS)}"
         for kind, found in (("regions", regions), ("metrics", metrics))
         if found
     ]

@@ -1,7 +1,7 @@
-"""One way to show every document: a value in, text or bytes out. Pure.
+"""One way to render every document: a value in, text or bytes out. Pure.
 
-A document is a value class. Showing it in another format is one function and one entry in the table below; whoever
-writes a document asks for a format by its name, or lets the name of the file tell it.
+A document is a value class. To add a format, write one function and add one entry to the table below. The caller
+names the format, or the suffix of the output file decides.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-# Format → how files in it are called.
+# Format → suffixes of its files.
 _SUFFIXES = {"text": (".txt",), "json": (".json",)}
 # Document → format → module and function.
 _RENDERERS = {
@@ -31,36 +31,36 @@ _RENDERERS = {
 
 
 class View(NamedTuple):
-    """What the place can show where a document goes."""
+    """What the output can show."""
 
     columns: int | None = None
-    """The width of a screen; None: as wide as it likes."""
+    """The width of a terminal; None for no limit."""
     has_unicode: bool = True
     has_colour: bool = False
 
 
-_ANYWHERE = View()
+_PLAIN = View()
 
 
 def list_formats(document: str) -> tuple[str, ...]:
-    """The formats that a document of that class can be shown in."""
+    """The formats available for a class of documents."""
     return tuple(_RENDERERS[document])
 
 
 def choose_format(document: str, name: str | None, path: str | None = None) -> str:
-    """The format of that name; without a name the one that the file's name tells, or text."""
+    """The named format; without a name, the one that fits the file's suffix, or text."""
     formats = list_formats(document)
     if name is None:
         known = (form for form in formats if path and path.lower().endswith(_SUFFIXES[form]))
         return next(known, formats[0])
     if name not in formats:
-        wanted = " or ".join(f'"{form}"' for form in sorted(formats))
-        raise UsageError(f'"{name}" is not a valid format. Valid values are {wanted}.')
+        valid = " or ".join(f'"{form}"' for form in sorted(formats))
+        raise UsageError(f'"{name}" is not a valid format. Valid values are {valid}.')
     return name
 
 
-def render(document: Any, format_name: str, view: View = _ANYWHERE) -> str | bytes:
+def render(document: Any, format_name: str, view: View = _PLAIN) -> str | bytes:
     """The document in that format, ending with a newline if it is text."""
     module, _, function = _RENDERERS[type(document).__name__][format_name].partition(".")
-    shown: Callable[[Any, View], str | bytes] = getattr(import_module(f".{module}", __package__), function)
-    return shown(document, view)
+    renderer: Callable[[Any, View], str | bytes] = getattr(import_module(f".{module}", __package__), function)
+    return renderer(document, view)

@@ -1,4 +1,4 @@
-"""What can be measured here, what not, and the cure: a diagnosis as text for people or JSON for scripts. Pure."""
+"""What can and cannot be measured here, and what to do about it: a diagnosis as text or JSON. Pure."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ _SIGNS = {
     NOTHING: ("·", "-", DIM),
 }
 _VERDICTS = {
-    True: "Everything that this machine has can be measured.",
-    False: "Something that this machine has cannot be measured; the lines above tell what to do.",
+    True: "Everything on this machine can be measured.",
+    False: "Something on this machine cannot be measured; see above for what to do.",
 }
 
 
 def to_text(diagnosis: Diagnosis, view: View) -> str:
-    """Groups of aligned lines, and the verdict at the end."""
+    """Groups of aligned lines, then the verdict."""
     checks, has_colour = diagnosis.checks, view.has_colour
     lines = []
     width = max((len(check.what) for check in checks), default=0)

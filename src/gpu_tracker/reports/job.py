@@ -1,10 +1,10 @@
-"""Several ranks as one job, for people and for programs. Pure."""
+"""Several ranks as one job, as text. Pure."""
 
 from __future__ import annotations
 
 from ..core.figures import BYTES, CORES, JOULES, PERCENT, RUN, SECONDS, humanize
 from ..core.text import align, clip, neutralize
-from .report import tell_ending
+from .report import describe_ending
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ _NAME_CELLS = 40
 
 
 def to_text(combined: Combined, _view: View | None = None) -> str:
-    """Totals, hosts with their devices, how even the ranks are, the ranks, and the notes."""
+    """Totals, hosts with their devices, balance between ranks, the ranks, and the notes."""
     lines = [_title(combined), *(f"  {line}" for line in align(_total_rows(combined), frozenset({0, 1})))]
     for host in combined.hosts:
         lines += [f"{_clean(host.name)}: {_count(host.ranks, 'recording')}", *_host_lines(host)]
@@ -36,26 +36,26 @@ def _total_rows(combined: Combined) -> list[tuple[str, str]]:
         ("CPU", f"{humanize(combined.cpu_seconds, SECONDS)} of CPU time, {cores} cores on average"),
     ]
     if len(combined.hosts) > 1:
-        rows.append(("RAM", f"{humanize(combined.ram_at_most_bytes, BYTES)} at most, on all hosts"))
+        rows.append(("RAM", f"upper bound {humanize(combined.ram_at_most_bytes, BYTES)}, all hosts together"))
     if combined.gpu_bytes is not None:
-        rows.append(("GPU RAM", f"{humanize(combined.gpu_bytes, BYTES)}, each device at its own peak"))
+        rows.append(("GPU RAM", f"{humanize(combined.gpu_bytes, BYTES)} (sum of the devices' peaks)"))
     if combined.energy_joules is not None:
-        rows.append(("GPU energy", f"{humanize(combined.energy_joules, JOULES)}, by everybody"))
+        rows.append(("GPU energy", f"{humanize(combined.energy_joules, JOULES)} (whole devices)"))
     return rows
 
 
 def _host_lines(host: Host) -> list[str]:
     most, least = humanize(host.ram_at_most_bytes, BYTES), humanize(host.ram_at_least_bytes, BYTES)
     system = humanize(host.system_ram_bytes, BYTES)
-    ram = f"{most} at most" if most == least else f"between {least} and {most}"
-    rows = [("RAM", f"{ram}; {system} in use on the machine")]
+    ram = most if most == least else f"between {least} and {most}"
+    rows = [("RAM", f"peak {ram}; {system} in use on the machine")]
     rows += [(f"GPU {gpu.ordinal}", _gpu_text(gpu)) for gpu in host.gpus]
     return [f"  {line}" for line in align(rows, frozenset({0, 1}))]
 
 
 def _gpu_text(gpu: HostGpu) -> str:
     return (
-        f"{_clean(gpu.name)}: {humanize(gpu.job_bytes, BYTES)} by the job, {humanize(gpu.used_bytes, BYTES)} by everybody, "
+        f"{_clean(gpu.name)}: job {humanize(gpu.job_bytes, BYTES)}, all processes {humanize(gpu.used_bytes, BYTES)}, "
         f"{humanize(gpu.mean_percent, PERCENT)} busy, {humanize(gpu.energy_joules, JOULES)}"
     )
 
@@ -78,7 +78,7 @@ def _balance_lines(combined: Combined) -> list[str]:
 
 def _rank_lines(combined: Combined) -> list[str]:
     known = [figure for figure in RUN if any(rank.values[figure.name] is not None for rank in combined.ranks)]
-    rows = [["recording", "host", "begins", *(figure.label for figure in known), "end"]]
+    rows = [["recording", "host", "start", *(figure.label for figure in known), "end"]]
     for rank in combined.ranks[:_MOST_RANKS]:
         figures = (humanize(rank.values[figure.name], figure.unit) for figure in known)
         rows.append(
@@ -90,7 +90,9 @@ def _rank_lines(combined: Combined) -> list[str]:
 
 
 def _ending(rank: Rank) -> str:
-    return neutralize(tell_ending(rank.ending, rank.exit_code)) + (" (in another)" if rank.part_of else "")
+    return neutralize(describe_ending(rank.ending, rank.exit_code)) + (
+        " (part of another)" if rank.part_of else ""
+    )
 
 
 def _clean(text: str) -> str:

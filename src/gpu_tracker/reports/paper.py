@@ -1,4 +1,4 @@
-"""The paper's view of a report: its result classes, its text and its JSON, to the letter."""
+"""A report as the paper shows it: the same result classes, text and JSON."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def build_usage(report: Report, settings: Settings) -> ResourceUsage:
 
 
 def to_plain(usage: ResourceUsage) -> dict[str, Any]:
-    """The same as a dictionary, with full precision."""
+    """A dictionary, with full precision."""
     return dataclasses.asdict(usage)
 
 

@@ -1,4 +1,4 @@
-"""Values as plain data that JSON can hold, and every document that needs no other words as JSON. Pure."""
+"""Values as plain data, and as JSON for documents that need no format of their own. Pure."""
 
 from __future__ import annotations
 
@@ -26,6 +26,6 @@ def to_json(document: Any, _view: View | None = None) -> str:
 
 
 def items_to_json(document: Any, _view: View | None = None) -> str:
-    """The items of a document that is nothing but a list."""
+    """A document that holds a single list, as that list."""
     (items,) = document
     return to_json(items)

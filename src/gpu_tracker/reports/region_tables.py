@@ -1,4 +1,4 @@
-"""The regions and metrics of one run as small tables, the biggest first. Pure."""
+"""The regions and metrics of one run as small tables. Pure."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ _NAME_CELLS = 40
 
 
 def name_region(path: Sequence[str]) -> str:
-    """From the outermost to this one, in one line."""
+    """The path of a region in one line, outermost first."""
     return clip(neutralize("/".join(path)), _NAME_CELLS)
 
 
-def tell_regions(regions: Sequence[Region]) -> list[str]:
-    """Where the time went; nothing if there are no regions. Columns that nothing is known of are left out."""
+def format_regions(regions: Sequence[Region]) -> list[str]:
+    """The longest regions first, without columns that have no value."""
     if not regions:
         return []
     biggest = sorted(regions, key=lambda region: (-region.wall_seconds, region.path))[:MOST_ROWS]
@@ -29,18 +29,18 @@ def tell_regions(regions: Sequence[Region]) -> list[str]:
         ("region", "calls", "time", "per call", "CPU time", "peak RAM", "GPU RAM", "GPU busy", "energy")
     ]
     rows.extend(_region_cells(region) for region in biggest)
-    known = [place for place in range(len(rows[0])) if any(row[place] != "-" for row in rows[1:])]
-    lines = align([[row[place] for place in known] for row in rows])
-    return [*lines, *_tell_rest(len(regions) - len(biggest), "regions")]
+    known = [index for index in range(len(rows[0])) if any(row[index] != "-" for row in rows[1:])]
+    lines = align([[row[index] for index in known] for row in rows])
+    return [*lines, *_count_rest(len(regions) - len(biggest), "regions")]
 
 
-def tell_metrics(metrics: Sequence[Metric]) -> list[str]:
-    """What the job logged; nothing if it logged nothing."""
+def format_metrics(metrics: Sequence[Metric]) -> list[str]:
+    """What the job logged."""
     if not metrics:
         return []
     rows: list[tuple[str, ...]] = [("metric", "logged", "last", "smallest", "mean", "largest")]
     rows.extend(_metric_cells(metric) for metric in metrics[:MOST_ROWS])
-    return [*align(rows), *_tell_rest(len(metrics) - MOST_ROWS, "metrics")]
+    return [*align(rows), *_count_rest(len(metrics) - MOST_ROWS, "metrics")]
 
 
 def _region_cells(region: Region) -> tuple[str, ...]:
@@ -66,5 +66,5 @@ def _metric_cells(metric: Metric) -> tuple[str, ...]:
     )
 
 
-def _tell_rest(count: int, what: str) -> list[str]:
+def _count_rest(count: int, what: str) -> list[str]:
     return [f"and {count} more {what} (the JSON report has all)"] if count > 0 else []

@@ -1,25 +1,25 @@
-"""A report for people: what was used, of how much, and how sure that is."""
+"""A report as text for people: what was used, of how much, and how sure that is."""
 
 from __future__ import annotations
 
 from ..core.model import ESTIMATE, SAMPLED, UNKNOWN
 from ..core.text import neutralize
-from ..core.units import humanize_bytes, humanize_joules, humanize_seconds
+from ..core.units import humanize_bytes, humanize_joules, humanize_limit, humanize_seconds
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ..analysis.summary import CpuSummary, GpuSummary, Summary
-    from ..core.model import RamPeak
+    from ..analysis.summary import GpuSummary, Summary
     from .build import Report, Reports
     from .contract import View
 
 _ENDINGS = {
     "running": "still running",
     "stopped": "finished",
-    "abandoned": "ended without stopping its tracker",
-    "killed": "killed",
+    "abandoned": "ended without stopping gpu-tracker",
+    "killed": "gpu-tracker was killed",
     "sampler lost": "finished, but its sampler was lost",
 }
+_SIGKILL = 9
 
 
 def to_text(report: Report, _view: View | None = None) -> str:
@@ -31,167 +31,162 @@ def to_text(report: Report, _view: View | None = None) -> str:
         *_gpu_rows(report.summary),
     ]
     if report.frameworks:
-        from .framework_lines import tell_frameworks
+        from .framework_lines import format_frameworks
 
-        rows.extend(tell_frameworks(report.frameworks))
-    if report.tracker_cpu_seconds is not None and report.tracker_ram_bytes:
-        cost = (
-            f"{humanize_seconds(report.tracker_cpu_seconds)} of CPU, "
-            f"{humanize_bytes(report.tracker_ram_bytes)} (not in the figures above)"
-        )
-        rows.append(("tracking", cost))
+        rows.extend(format_frameworks(report.frameworks))
     width = max(len(label) for label, _ in rows)
-    lines = [f"{_title(report)}"]
-    lines.extend(f"  {label:<{width}}  {text}" for label, text in rows)
+    lines = [f"{label:<{width}}  {text}" for label, text in rows]
+    if report.tracker_cpu_seconds is not None and report.tracker_ram_bytes:
+        ram = humanize_bytes(report.tracker_ram_bytes)
+        lines.append(f"tracker's own cost: {report.tracker_cpu_seconds:.2f} s CPU, {ram} (excluded)")
     if report.regions or report.metrics:
-        from .region_tables import tell_metrics, tell_regions
+        from .region_tables import format_metrics, format_regions
 
-        lines.extend(f"  {line}" for line in (*tell_regions(report.regions), *tell_metrics(report.metrics)))
-    lines.extend(f"  note: {note}" for note in report.notes)
-    return "\n".join(lines) + "\n"
+        lines += [*format_regions(report.regions), *format_metrics(report.metrics)]
+    lines += [f"note: {note}" for note in report.notes]
+    return "\n  ".join([_title(report), *lines]) + "\n"
 
 
 def join_texts(reports: Reports, view: View | None = None) -> str:
-    """With an empty line between."""
+    """Several reports, with an empty line between."""
     return "\n".join(to_text(report, view) for report in reports.reports)
+
+
+def describe_ending(ending: str, code: int | None) -> str:
+    """How a job ended, in a few words."""
+    if code is None:
+        return _ENDINGS.get(ending, ending)
+    lost = ", but its sampler was lost" if ending == "sampler lost" else ""
+    return f"exit code {code}{lost}" if code >= 0 else f"killed by {_name_signal(-code)}{lost}"
+
+
+def _name_signal(number: int) -> str:
+    from signal import Signals
+
+    try:
+        return f"{Signals(number).name} ({number})"
+    except ValueError:
+        return f"signal {number}"
 
 
 def _title(report: Report) -> str:
     command = " ".join(report.header.command) or f"process {report.header.pid}"
     if len(command) > 60:
         command = command[:57] + "..."
-    return f"{neutralize(command)}: {tell_ending(report.ending, report.exit_code)}"
-
-
-def tell_ending(ending: str, code: int | None) -> str:
-    """How a job ended, in words."""
-    if code is None:
-        return _ENDINGS.get(ending, ending)
-    lost = ", but its sampler was lost" if ending == "sampler lost" else ""
-    return f"exit code {code}{lost}" if code >= 0 else f"killed by signal {-code}{lost}"
+    hint = ""
+    if report.exit_code == -_SIGKILL:
+        hint = "; often out of memory"
+    elif report.ending in ("abandoned", "killed"):
+        hint = "; figures up to the last sample"
+    return f"{neutralize(command)}: {describe_ending(report.ending, report.exit_code)}{hint}"
 
 
 def _cpu_rows(summary: Summary) -> list[tuple[str, str]]:
-    combined = summary.cpu.combined
+    main, descendants, combined = summary.cpu
+    expected = summary.n_expected_cores
+    share = combined.mean_percent / expected if expected > 0 else 0.0
+    in_top = f"; {combined.mean_percent:.0f} % in top" if combined.mean_percent > 100 else ""
     rows = [
         (
             "CPU",
-            f"{_cores(combined.mean_percent)} of {_number(summary.n_expected_cores)} cores on average "
-            f"({combined.mean_percent:.0f} %), at most {_cores(combined.max_percent)}; "
+            f"{_cores(combined.mean_percent)} of {expected:g} cores on average "
+            f"({share:.0f} %{in_top}), peak {_cores(combined.max_percent)}; "
             f"{humanize_seconds(combined.seconds)} of CPU time",
         )
     ]
-    if summary.cpu.descendants.seconds > 0 or summary.threads.descendants:
+    if descendants.seconds > 0 or summary.threads.descendants:
         rows.append(
             (
                 "",
-                f"main {_share(summary.cpu.main)}, descendants {_share(summary.cpu.descendants)}; "
-                f"{summary.processes} processes, {summary.threads.combined} threads at most",
+                f"main {_cores(main.mean_percent)}, descendants {_cores(descendants.mean_percent)} cores; "
+                f"up to {summary.processes} processes, {summary.threads.combined} threads",
             )
         )
-    if summary.n_expected_cores != summary.n_cores:
+    if expected != summary.n_cores:
         rows.append(("", f"the machine has {summary.n_cores} cores"))
     return rows
 
 
 def _ram_rows(summary: Summary) -> list[tuple[str, str]]:
-    peak = summary.ram.combined
-    if peak.basis == UNKNOWN:
-        return [("RAM", "not measured: the job was over before it could be looked at")]
-    capacity = summary.ram_capacity_bytes
-    share = f", {100 * peak.total_bytes / capacity:.0f} % of it" if capacity else ""
-    rows = [
-        (
-            "RAM",
-            f"{humanize_bytes(peak.total_bytes)} at most, of {humanize_bytes(capacity)}{share} "
-            f"({peak.basis})",
-        )
-    ]
-    if peak.basis == ESTIMATE:
+    main, descendants, combined = summary.ram
+    if combined.basis == UNKNOWN:
+        return [("RAM", "not measured: the job ended before the first sample")]
+    peak = humanize_bytes(combined.total_bytes)
+    rows = [("RAM", f"peak {peak} of {_ram_capacity(summary)}, {combined.basis}")]
+    if combined.basis == ESTIMATE:
         ceiling = humanize_bytes(summary.ram_ceiling_bytes)
-        rows.append(("", f"what is shared could not be read in time; at the very most {ceiling}"))
-    if summary.ram.descendants.total_bytes:
+        rows.append(("", f"shared memory could not be read in time; upper bound {ceiling}"))
+    if descendants.total_bytes:
         rows.append(
             (
                 "",
-                f"main {_ram(summary.ram.main)}, descendants {_ram(summary.ram.descendants)}, "
-                "each at its own peak",
+                f"main {humanize_bytes(main.total_bytes)}, descendants {humanize_bytes(descendants.total_bytes)} "
+                "(peaks at different times; they need not add up)",
             )
         )
-    if summary.machine_ram_bytes != capacity:
-        rows.append(
-            (
-                "",
-                f"the machine has {humanize_bytes(summary.machine_ram_bytes)}, "
-                f"{humanize_bytes(summary.machine_ram_used_bytes)} of them in use at most",
-            )
-        )
+    if summary.machine_ram_bytes != summary.ram_capacity_bytes:
+        machine, used = summary.machine_ram_bytes, summary.machine_ram_used_bytes
+        rows.append(("", f"the machine has {humanize_bytes(machine)}, peak use {humanize_bytes(used)}"))
     return rows
+
+
+def _ram_capacity(summary: Summary) -> str:
+    capacity = summary.ram_capacity_bytes
+    percent = f"{100 * summary.ram.combined.total_bytes / capacity:.0f} %" if capacity else ""
+    if summary.ram_source == "machine":
+        return f"{humanize_bytes(capacity)} ({percent})" if percent else humanize_bytes(capacity)
+    limit = f"{humanize_limit(capacity)} ({neutralize(summary.ram_source)} limit)"
+    return f"{limit}, {percent}" if percent else limit
 
 
 def _gpu_rows(summary: Summary) -> list[tuple[str, str]]:
     if not summary.gpus:
-        return [("GPU", "not measured")]
+        return [("GPU", "none found (`gpu-tracker doctor` shows where it looked)")]
     rows = []
-    told = [gpu for gpu in summary.gpus if gpu.is_expected] or list(summary.gpus)
-    for gpu in told:
+    shown = [gpu for gpu in summary.gpus if gpu.is_expected] or list(summary.gpus)
+    for gpu in shown:
         rows += [(f"GPU {gpu.gpu.ordinal}", f"{neutralize(gpu.gpu.name)}: {_gpu_memory(gpu)}")]
         rows += [("", _gpu_busy(gpu))]
-        rows += [("", text) for text in (_gpu_energy(gpu, summary.seconds), _gpu_limits(gpu)) if text]
-    if len(told) > 1 and all(gpu.basis not in (ESTIMATE, UNKNOWN) for gpu in told):
-        rows.append(("GPUs", f"{humanize_bytes(summary.gpu_bytes.combined)} of GPU RAM at most, together"))
-    if len(told) < len(summary.gpus):
-        others = ", ".join(str(gpu.gpu.ordinal) for gpu in summary.gpus if gpu not in told)
-        rows.append(("", f"not counted, because the job was not on them: GPU {others}"))
+        rows += [("", text) for text in (_gpu_energy(gpu, summary.seconds), _gpu_throttling(gpu)) if text]
+    if len(shown) > 1 and all(gpu.basis not in (ESTIMATE, UNKNOWN) for gpu in shown):
+        rows.append(("GPUs", f"peak {humanize_bytes(summary.gpu_bytes.combined)} of GPU RAM, all together"))
+    if len(shown) < len(summary.gpus):
+        others = ", ".join(str(gpu.gpu.ordinal) for gpu in summary.gpus if gpu not in shown)
+        rows.append(("", f"not counted, because the job did not use them: GPU {others}"))
     return rows
 
 
 def _gpu_memory(gpu: GpuSummary) -> str:
-    total = "" if gpu.gpu.memory_bytes is None else f" of {humanize_bytes(gpu.gpu.memory_bytes)}"
-    used = "not measured" if gpu.used_bytes is None else humanize_bytes(gpu.used_bytes)
-    return f"{_gpu_job(gpu)}{total} by the job, {used} by everybody"
-
-
-def _gpu_job(gpu: GpuSummary) -> str:
-    if gpu.job_bytes.combined is None:
-        return "not measured"
-    certainty = "" if gpu.basis == SAMPLED else f" ({gpu.basis})"
-    return f"{humanize_bytes(gpu.job_bytes.combined)}{certainty}"
-
-
-def _gpu_energy(gpu: GpuSummary, seconds: float) -> str:
-    if gpu.energy_joules is None or gpu.mean_watts is None:
-        return "" if gpu.max_watts is None else f"{gpu.max_watts:.0f} W at most"
-    late = seconds - gpu.energy_seconds
-    since = f" (without the first {humanize_seconds(late)})" if late > 0.01 * seconds + 0.05 else ""
-    return f"{humanize_joules(gpu.energy_joules)}{since}, {gpu.mean_watts:.0f} W on average, by everybody"
-
-
-def _gpu_limits(gpu: GpuSummary) -> str:
-    held = [
-        f"{reason} for {100 * share:.0f} % of the time" for reason, share in gpu.throttled if share > 0.01
-    ]
-    return f"clocks held down by {', '.join(held)}" if held else ""
+    certainty = "" if gpu.basis in (SAMPLED, UNKNOWN) else f" ({gpu.basis})"
+    total = "" if gpu.gpu.memory_bytes is None else f", of {humanize_bytes(gpu.gpu.memory_bytes)}"
+    return f"job {_size(gpu.job_bytes.combined)}{certainty}, all processes {_size(gpu.used_bytes)}{total}"
 
 
 def _gpu_busy(gpu: GpuSummary) -> str:
     if gpu.mean_percent is None or gpu.max_percent is None:
         return "utilization not measured"
-    job = "" if gpu.job_mean_percent is None else f" ({gpu.job_mean_percent:.0f} % by the job)"
-    return f"{gpu.mean_percent:.0f} % busy on average{job}, {gpu.max_percent:.0f} % at most"
+    job = "" if gpu.job_mean_percent is None else f" (job {gpu.job_mean_percent:.0f} %)"
+    return f"{gpu.mean_percent:.0f} % busy on average{job}, peak {gpu.max_percent:.0f} %"
+
+
+def _gpu_energy(gpu: GpuSummary, seconds: float) -> str:
+    if gpu.energy_joules is None or gpu.mean_watts is None:
+        return "" if gpu.max_watts is None else f"peak {gpu.max_watts:.0f} W (whole device)"
+    late = seconds - gpu.energy_seconds
+    since = f" (without the first {humanize_seconds(late)})" if late > 0.01 * seconds + 0.05 else ""
+    return f"{humanize_joules(gpu.energy_joules)}{since}, mean {gpu.mean_watts:.0f} W (whole device)"
+
+
+def _gpu_throttling(gpu: GpuSummary) -> str:
+    shares = [
+        f"{reason} for {100 * share:.0f} % of the time" for reason, share in gpu.throttled if share > 0.01
+    ]
+    return f"throttled by {', '.join(shares)}" if shares else ""
+
+
+def _size(count: int | None) -> str:
+    return "not measured" if count is None else humanize_bytes(count)
 
 
 def _cores(percent: float) -> str:
-    return _number(round(percent / 100, 1 if percent >= 100 else 2))
-
-
-def _number(value: float) -> str:
-    return f"{value:g}"
-
-
-def _share(cpu: CpuSummary) -> str:
-    return f"{cpu.mean_percent:.0f} %"
-
-
-def _ram(peak: RamPeak) -> str:
-    return humanize_bytes(peak.total_bytes)
+    return f"{round(percent / 100, 1 if percent >= 100 else 2):g}"

@@ -1,18 +1,18 @@
-"""Past runs, a line each. Pure."""
+"""Past runs, one line each. Pure."""
 
 from __future__ import annotations
 
 from ..core.figures import RUN, TIME, humanize
 from ..core.moments import write_moment
 from ..core.text import align, clip, count_cells, neutralize
-from .report import tell_ending
+from .report import describe_ending
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ..analysis.runs import ListedRun, Runs
     from .contract import View
 
-# Of any text that a file brings; of a command where there is no room.
+# The widest text from a recording; the narrowest command.
 _MOST_CELLS, _FEWEST_CELLS = 48, 12
 _BY_NAME = {figure.name: figure for figure in RUN}
 _FIGURES = [_BY_NAME[name] for name in ("peak_ram", "peak_gpu_ram", "mean_cores")]
@@ -22,7 +22,7 @@ _WORDS = frozenset({0, 2, _COMMAND, _COMMAND + 1})
 
 
 def to_text(document: Runs, view: View) -> str:
-    """A table, and below it the files that cannot be read. On a narrow screen commands make room for the rest."""
+    """A table, then the files that cannot be read. On a narrow terminal, commands are shortened to fit."""
     runs = document.runs
     if not runs:
         return "No recordings.\n"
@@ -51,7 +51,7 @@ def _cells(run: ListedRun) -> tuple[str, ...]:
     return (
         _clean(when),
         humanize(run.values.get(TIME.name), TIME.unit),
-        _clean(tell_ending(run.ending, run.exit_code)),
+        _clean(describe_ending(run.ending, run.exit_code)),
         *(humanize(run.values.get(figure.name), figure.unit) for figure in _FIGURES),
         _clean(run.name or " ".join(run.command)) or "-",
         neutralize(run.path),

@@ -1,8 +1,8 @@
-"""A purse for dear reads: it fills with time, and a read is made when it can be paid. Pure."""
+"""A CPU budget for expensive reads: it grows with time, and each read spends from it. Pure."""
 
 from __future__ import annotations
 
-# smaps_rollup, measured: a fixed part and 11 ms for every GB of 4 KiB pages.
+# Measured cost of smaps_rollup: a fixed part, and 11 ms per GB of 4 KiB pages.
 _SECONDS_PER_PROCESS = 0.0003
 _SECONDS_PER_BYTE = 0.011 / 1e9
 _LARGEST_CREDIT_SECONDS = 0.25
@@ -17,7 +17,7 @@ class Budget:
         self._credit_seconds = credit_seconds
 
     def allows(self, at_seconds: float, cost_seconds: float) -> bool:
-        """Whether that much can be paid now. A read dearer than any credit must wait for its turn."""
+        """Whether the budget covers this cost now. A read that costs more than the largest credit waits longer."""
         earned = (at_seconds - self._at_seconds) * self._share
         largest = max(_LARGEST_CREDIT_SECONDS, cost_seconds)
         self._credit_seconds = min(self._credit_seconds + earned, largest)
@@ -25,10 +25,10 @@ class Budget:
         return self._credit_seconds >= cost_seconds
 
     def spend(self, cost_seconds: float) -> None:
-        """Pay, even into debt when it cost more than foreseen."""
+        """Spend; a cost above the estimate leads to a negative balance."""
         self._credit_seconds -= cost_seconds
 
 
-def foresee_sharing_cost(processes: int, resident_bytes: int) -> float:
-    """CPU seconds that reading the sharing of these processes will take."""
+def estimate_sharing_cost(processes: int, resident_bytes: int) -> float:
+    """CPU seconds to read the shared memory of these processes."""
     return processes * _SECONDS_PER_PROCESS + resident_bytes * _SECONDS_PER_BYTE

@@ -1,6 +1,6 @@
-"""The sampler's own process: small, alone, and gone as soon as nobody needs it.
+"""The sampler's own process: small, independent, and gone as soon as it is not needed.
 
-It is started by exec, never by fork of the tracked program, whose memory it would keep alive.
+It is started by exec, never by forking the tracked program, whose memory it would keep alive.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ if TYPE_CHECKING:
     from .observer import Observer
     from .prepare import Prepared
 
-_COMMANDS, _REPLIES, _RECORDING = 0, 1, 3  # the recording for which nobody gave a name
-_UNTIL_SOMETHING_HAPPENS = None
+_COMMANDS, _REPLIES, _RECORDING = 0, 1, 3  # the last is the unnamed recording
+_UNTIL_AN_EVENT = None
 
 
 def main() -> None:
-    """Let go of what was inherited, and serve until told to stop or until there is nobody left."""
+    """Close inherited descriptors, then serve until told to stop or until the owner has ended."""
     os.chdir("/")
     _close_what_was_inherited()
     _allow_many_descriptors()
@@ -39,7 +39,7 @@ def main() -> None:
     service = Service()
     try:
         service.run()
-    except Exception as error:  # noqa: BLE001 - whatever it is, the tracker must hear of it
+    except Exception as error:  # noqa: BLE001 - the tracker must be informed of any error
         _send("failed", f"{type(error).__name__}: {error}")
     service.tidy_up()
     # Not sys.exit: a thread may hang in a driver.
@@ -47,14 +47,14 @@ def main() -> None:
 
 
 def _allow_many_descriptors() -> None:
-    """Every process that we follow costs two; the limit of the job need not be ours."""
+    """Each tracked process takes two; the job's soft limit need not apply here."""
     import resource
 
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     try:
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     except (OSError, ValueError):
-        pass  # then those beyond it are read without keeping files open
+        pass  # processes beyond the limit are read without keeping files open
 
 
 def _take_name() -> None:
@@ -62,11 +62,11 @@ def _take_name() -> None:
         with open("/proc/self/comm", "w", encoding="ascii") as file:
             file.write(SAMPLER_NAME)
     except OSError:
-        pass  # a name is for people and for other trackers; it can do without
+        pass  # the name is only for `ps` and other trackers
 
 
 def _close_what_was_inherited() -> None:
-    """A pipe of the job's that stayed open here would never end for whoever reads it."""
+    """A pipe of the job kept open here would never end for its reader."""
     try:
         fds = [int(name) for name in os.listdir("/dev/fd")]
     except OSError:
@@ -86,7 +86,7 @@ class Service:
         self._commands: dict[str, Callable[..., None]] = {
             "prepare": self._prepare,
             "begin": self._begin,
-            "totals": self._tell_totals,
+            "totals": self._send_totals,
             "discount": self._discount,
             "stop": self._stop,
             "observe": self._observe,
@@ -107,7 +107,7 @@ class Service:
         self._is_over = False
 
     def run(self) -> None:
-        """Until it is over."""
+        """Serve until the end."""
         while not self._is_over:
             for fd, _ in self._poll.poll(self._milliseconds_to_wait()):
                 if fd == _COMMANDS:
@@ -120,7 +120,7 @@ class Service:
             self._obey()  # what came meanwhile
 
     def tidy_up(self) -> None:
-        """Throw away what the job's processes wrote for us."""
+        """Remove the mailbox."""
         if self._mailbox is not None:
             remove_mailbox(self._mailbox)
             remove_leftovers(self._mailbox)
@@ -137,8 +137,8 @@ class Service:
 
     def _milliseconds_to_wait(self) -> float | None:
         if self._sampler is None or self._ended_seconds is not None:
-            return _UNTIL_SOMETHING_HAPPENS
-        # Rounded up: waking a fraction too early would only mean waiting again.
+            return _UNTIL_AN_EVENT
+        # Rounded up: waking slightly early would only mean waiting again.
         wait = self._sampler.deadlines.wait_seconds(time.monotonic())
         return float(int(wait * 1000) + 1 if wait else 0)
 
@@ -185,7 +185,7 @@ class Service:
         if self._root_pid != self._owner_pid:
             self._root_fd = self._watch(self._root_pid)
 
-    def _tell_totals(self, request: int) -> None:
+    def _send_totals(self, request: int) -> None:
         sampler = self._need_sampler()
         end = sampler.totals_now(self._ended_seconds or time.monotonic())
         _send("totals", request, sampler.describe(end))
@@ -199,7 +199,7 @@ class Service:
         self._finish(self._need_sampler(), at_nanoseconds / 1e9, figures, reason, exit_code)
 
     def _observe(self, number: int, request: Request) -> None:
-        """For people who want to know what is going on; a sampler that tracks is never asked this."""
+        """For live views; a sampler that tracks a job is never asked this."""
         from .observer import Observer
 
         self._observer = self._observer or Observer()
@@ -212,7 +212,7 @@ class Service:
 
         gpus = list_gpus(vendors)
         try:
-            # Without any device there is nothing to compare with: the same script runs on a laptop, too.
+            # Without devices names are not checked: the same script must run on a laptop, too.
             _send("resolved", request, resolve_gpus(names, gpus) if gpus else names, None)
         except ValueError as error:
             _send("resolved", request, None, str(error))
@@ -224,18 +224,18 @@ class Service:
         return fd
 
     def _note_end_of_root(self, sampler: Sampler) -> None:
-        """The root has gone. Read once more, then wait without a clock for whoever wants the result."""
+        """The root has ended. Read once more, then wait without a timer until the result is requested."""
         if self._root_fd >= 0:
             self._poll.unregister(self._root_fd)
         self._ended_seconds = time.monotonic()
-        sampler.look(self._ended_seconds)
+        sampler.read(self._ended_seconds)
         if self._owner_pid == self._root_pid:
             self._end_alone()
         else:
             _send("ended")
 
     def _end_alone(self) -> None:
-        """Nobody is there to ask for the result: write it down and go."""
+        """The owner has ended and will not request the result: write it and exit."""
         if self._sampler is not None and not self._is_over:
             at_seconds = self._ended_seconds or time.monotonic()
             self._finish(self._sampler, at_seconds, None, "abandoned", None)
@@ -262,9 +262,9 @@ class Service:
 
 
 def _has_owner() -> bool:
-    """Whether there is still somebody at the other end of the commands."""
+    """Whether the other end of the commands is still open."""
     poll = select.poll()
-    poll.register(_COMMANDS, 0)  # a hangup is always told
+    poll.register(_COMMANDS, 0)  # a hangup is always reported
     return not poll.poll(0)
 
 
@@ -274,4 +274,4 @@ def _send(word: str, *values: Any) -> None:
         while message:
             message = message[os.write(_REPLIES, message) :]
     except OSError:
-        pass  # nobody listens any more; the end of the commands will say so too
+        pass  # the tracker has ended; the commands will end, too

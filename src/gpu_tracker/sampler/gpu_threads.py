@@ -1,4 +1,4 @@
-"""GPUs are read in threads of their own, one per vendor: a driver that takes its time must not delay anything else."""
+"""GPUs are read in threads, one per vendor, so that a slow driver delays nothing else."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ if TYPE_CHECKING:
     from ..core.model import Gpu, GpuReadings
     from ..sources import GpuSource
 
-# A look before the job begins is what energy and memory are counted from; a driver that wakes up slowly is not waited for.
-_FIRST_LOOK_SECONDS = 0.06
-# And one after it has ended, if the driver is in the mood.
-_LAST_LOOK_SECONDS = 0.02
+# Energy and memory are counted from a reading before the job begins; a driver that wakes up slowly is not waited for.
+_FIRST_READING_SECONDS = 0.06
+# And to a reading after it has ended, if the driver is fast enough.
+_LAST_READING_SECONDS = 0.02
 
-# When to ask whether a job uses a device that does not know it: reading what a process has loaded is not free.
-_FIRST_DOUBT_SECONDS = 0.5
-_DOUBT_SECONDS = 5.0
+# When to check whether a job uses a device that does not list it: reading what a process has loaded is not free.
+_FIRST_CHECK_SECONDS = 0.5
+_CHECK_SECONDS = 5.0
 _NOTABLE_BYTES = 32 * 2**20
-_PROCESSES_TO_ASK = 8
+_MOST_PROCESSES_CHECKED = 8
 
 
 class GpuThreads:
-    """Reads every GPU there is, and hands over what it has when asked."""
+    """Reads every GPU in the background; the readings are fetched from here."""
 
     def __init__(
         self,
@@ -45,95 +45,97 @@ class GpuThreads:
         self._environment = environment
         self._start_seconds = time.monotonic()
         self.pids: frozenset[int] = frozenset()
-        """The processes of the job: whoever tracks them says so here."""
-        # Lists are swapped, not locked: appending and swapping are single steps of the interpreter.
-        self._looks: list[tuple[str, GpuReadings]] = []
+        """The processes of the job, updated by the sampler."""
+        # Lists are swapped, not locked: appending and swapping are atomic in the interpreter.
+        self._readings: list[tuple[str, GpuReadings]] = []
         self._events: list[tuple[float, str, str, Gpu | None]] = []
-        self._watchers: list[_Watcher] = []
+        self._vendor_threads: list[_VendorThread] = []
         found = find_vendors() if vendors is None else vendors
         if vendors is None and not found:
-            self.say("No GPU was found; `gpu-tracker doctor` tells where it was looked for.")
+            self.say("No GPU found; `gpu-tracker doctor` shows where it looked.")
         if found:
             import threading
 
-            self._watchers = [_Watcher(self, vendor, threading.Event, threading.Thread) for vendor in found]
-            deadline = self._start_seconds + _FIRST_LOOK_SECONDS
-            for watcher in self._watchers:
-                watcher.wait_for_look(deadline)
+            self._vendor_threads = [
+                _VendorThread(self, vendor, threading.Event, threading.Thread) for vendor in found
+            ]
+            deadline = self._start_seconds + _FIRST_READING_SECONDS
+            for thread in self._vendor_threads:
+                thread.wait_for_reading(deadline)
 
     def begin(self, start_seconds: float) -> None:
-        """The job begins now; the looks so far tell how things stood before it."""
+        """The job begins now; of the readings so far the last of each vendor is kept, as the state before it."""
         self._start_seconds = start_seconds
-        self._looks = list(dict(self._looks).items())
+        self._readings = list(dict(self._readings).items())
 
-    def look_now(self) -> None:
-        """Have every device looked at once more, if that can be done at once."""
-        deadline = time.monotonic() + _LAST_LOOK_SECONDS
-        for watcher in self._watchers:
-            watcher.hurry()
-        for watcher in self._watchers:
-            watcher.wait_for_look(deadline)
+    def read_now(self) -> None:
+        """Read every device once more, if that takes but a moment."""
+        deadline = time.monotonic() + _LAST_READING_SECONDS
+        for thread in self._vendor_threads:
+            thread.wake()
+        for thread in self._vendor_threads:
+            thread.wait_for_reading(deadline)
 
     def have_answered(self) -> bool:
-        """Whether every driver has told its devices and been read once, or has none."""
-        return all(watcher.has_answered() for watcher in self._watchers)
+        """Whether every driver has been read once, or has no devices."""
+        return all(thread.has_answered() for thread in self._vendor_threads)
 
-    def take_looks(self) -> list[GpuReadings]:
-        """The looks since the last call; those from before the start as of the start."""
-        looks, self._looks = self._looks, []
-        return [look._replace(at_seconds=self._since_start(look.at_seconds)) for _, look in looks]
+    def take_readings(self) -> list[GpuReadings]:
+        """The readings since the last call; earlier ones are dated to the start."""
+        readings, self._readings = self._readings, []
+        return [one._replace(at_seconds=self._since_start(one.at_seconds)) for _, one in readings]
 
     def take_events(self) -> list[Event]:
-        """Devices found and things to say since the last call."""
+        """Devices found and notes since the last call."""
         events, self._events = self._events, []
         return [Event(self._since_start(at), kind, text, gpu) for at, kind, text, gpu in events]
 
     def say(self, text: str) -> None:
-        """A sentence for the user."""
+        """Give the user a note."""
         self._events.append((time.monotonic(), "note", text, None))
 
     def _since_start(self, at_seconds: float) -> float:
         return max(0.0, at_seconds - self._start_seconds)
 
-    # ---- What the threads do.
+    # ---- In the threads.
 
-    def watch(self, watcher: _Watcher) -> None:
-        """The life of one vendor's thread."""
+    def run_thread(self, thread: _VendorThread) -> None:
+        """The work of one vendor's thread."""
         from ..core.observation import BROKEN
 
-        source, name, missing = connect(VENDORS[watcher.vendor].sources)
+        source, name, missing = connect(VENDORS[thread.vendor].sources)
         if source is None:
-            # Of several ways that are closed, the one that should have been open is worth a word.
+            # A source that is there but broken is worth more than one that is absent.
             broken = [reason for reason in missing if reason.kind == BROKEN]
             self.say((broken or missing)[0].text)
             return
         try:
-            self._introduce(source.gpus)
-            self._look_again_and_again(watcher, source)
-        except Exception as error:  # noqa: BLE001 - whatever it is, the job's other figures must not suffer
+            self._add_gpus(source.gpus)
+            self._read_repeatedly(thread, source)
+        except Exception as error:  # noqa: BLE001 - no error here may affect the job's other figures
             self.say(describe_bug(name, error))
 
-    def _look_again_and_again(self, watcher: _Watcher, source: GpuSource) -> None:
-        doubt = _Doubt(source)
-        seen_seconds = float("-inf")
+    def _read_repeatedly(self, thread: _VendorThread, source: GpuSource) -> None:
+        attribution = _AttributionCheck(source)
+        last_seconds = float("-inf")
         while source.gpus:
             spent, began = time.thread_time(), time.monotonic()
-            watcher.is_hurried.clear()
-            look = source.read(self.pids)
-            # A source that is dear to ask repeats itself in between; what happens meanwhile is not in that.
-            if look.at_seconds > seen_seconds:
-                self._looks.append((watcher.vendor, look))
-                seen_seconds = look.at_seconds
+            thread.is_due.clear()
+            readings = source.read(self.pids)
+            # An expensive source repeats its latest readings in between; those count once.
+            if readings.at_seconds > last_seconds:
+                self._readings.append((thread.vendor, readings))
+                last_seconds = readings.at_seconds
             for note in source.take_notes():
                 self.say(note)
-            watcher.note_look(began)
-            reason = doubt.judge(look, self.pids)
+            thread.note_reading(began)
+            reason = attribution.check(readings, self.pids)
             if reason:
                 self._events.append((time.monotonic(), "unattributed", reason, None))
             spent = time.thread_time() - spent
-            watcher.is_hurried.wait(max(self._interval_seconds, spent / self._max_overhead))
+            thread.is_due.wait(max(self._interval_seconds, spent / self._max_overhead))
 
-    def _introduce(self, gpus: tuple[Gpu, ...]) -> None:
+    def _add_gpus(self, gpus: tuple[Gpu, ...]) -> None:
         from ..sources.gpu.visible import choose_visible
 
         visible = self._named_uuids
@@ -144,81 +146,82 @@ class GpuThreads:
             self._events.append((at, "gpu", "", gpu._replace(is_visible=gpu.uuid in visible)))
 
 
-class _Watcher:
-    """One vendor's thread, and how to talk to it."""
+class _VendorThread:
+    """The handle of one vendor's thread."""
 
     def __init__(
         self,
-        watch: GpuThreads,
+        owner: GpuThreads,
         vendor: str,
         make_event: type[threading.Event],
         make_thread: type[threading.Thread],
     ) -> None:
         self.vendor = vendor
-        self.is_hurried = make_event()
-        self._has_looked = make_event()
-        self._wanted_seconds = self._looked_seconds = 0.0
-        self._thread = make_thread(target=watch.watch, args=(self,), daemon=True)
+        self.is_due = make_event()
+        self._has_read = make_event()
+        self._wanted_seconds = self._read_seconds = 0.0
+        self._thread = make_thread(target=owner.run_thread, args=(self,), daemon=True)
         self._thread.start()
 
-    def hurry(self) -> None:
-        """Do not wait for the next turn."""
+    def wake(self) -> None:
+        """Read now, without waiting for the interval to end."""
         self._wanted_seconds = time.monotonic()
-        self._has_looked.clear()
-        self.is_hurried.set()
+        self._has_read.clear()
+        self.is_due.set()
 
-    def note_look(self, began_seconds: float) -> None:
-        """A look that began then is done."""
-        self._looked_seconds = began_seconds
-        self._has_looked.set()
+    def note_reading(self, began_seconds: float) -> None:
+        """A reading that began then is complete."""
+        self._read_seconds = began_seconds
+        self._has_read.set()
 
     def has_answered(self) -> bool:
-        """Whether it has looked, or has nothing to look at."""
-        return self._looked_seconds > 0 or not self._thread.is_alive()
+        """Whether it has read its devices, or has none."""
+        return self._read_seconds > 0 or not self._thread.is_alive()
 
-    def wait_for_look(self, deadline_seconds: float) -> None:
-        """Until it has looked since it was hurried, or has nothing to look at, or the time is over."""
-        while self._looked_seconds <= self._wanted_seconds and self._thread.is_alive():
+    def wait_for_reading(self, deadline_seconds: float) -> None:
+        """Until a reading after the last `wake` is complete, or the thread has ended, or the deadline has passed."""
+        while self._read_seconds <= self._wanted_seconds and self._thread.is_alive():
             left = deadline_seconds - time.monotonic()
             if left <= 0:
                 return
-            self._has_looked.clear()
-            self._has_looked.wait(min(left, 0.005))
+            self._has_read.clear()
+            self._has_read.wait(min(left, 0.005))
 
 
-class _Doubt:
-    """Finds out, now and then, whether the job uses a device that does not know it.
+class _AttributionCheck:
+    """Checks now and then whether the job uses a device that does not list it.
 
-    Its processes have the driver loaded, memory there has grown, and yet no list names them.
+    Its processes have the driver loaded and memory in use has grown, yet the device does not list them.
     """
 
     def __init__(self, source: GpuSource) -> None:
         self._source = source
         self._first_bytes: dict[str, int] = {}
         self._next_seconds = 0.0
-        self._is_doubted = self._is_settled = False
+        self._is_suspected = self._is_settled = False
 
-    def judge(self, look: GpuReadings, pids: frozenset[int]) -> str | None:
-        """A sentence, once, if that is so."""
+    def check(self, readings: GpuReadings, pids: frozenset[int]) -> str | None:
+        """A sentence about it, once."""
         has_grown = False
-        for device in look.devices:
+        for device in readings.devices:
             used = device.used_bytes or 0
             has_grown |= used > self._first_bytes.setdefault(device.uuid, used) + _NOTABLE_BYTES
-        if self._is_settled or not has_grown or look.at_seconds < self._next_seconds:
+        if self._is_settled or not has_grown or readings.at_seconds < self._next_seconds:
             return None
-        self._is_settled = any(process.used_bytes is not None for process in look.processes)
-        is_first_doubt, self._is_doubted = not self._is_doubted, True
-        if self._is_settled or is_first_doubt:
-            # A process that has just come is in the list a moment later.
-            self._next_seconds = look.at_seconds + _FIRST_DOUBT_SECONDS
+        self._is_settled = any(process.used_bytes is not None for process in readings.processes)
+        is_first_suspicion, self._is_suspected = not self._is_suspected, True
+        if self._is_settled or is_first_suspicion:
+            # A new process may be listed a moment later.
+            self._next_seconds = readings.at_seconds + _FIRST_CHECK_SECONDS
             return None
-        self._next_seconds = look.at_seconds + _DOUBT_SECONDS
+        self._next_seconds = readings.at_seconds + _CHECK_SECONDS
         from ..sources.gpu.evidence import has_driver_loaded, why_not_listed
 
-        if not any(has_driver_loaded(pid) for pid in sorted(pids)[:_PROCESSES_TO_ASK]):
+        if not any(has_driver_loaded(pid) for pid in sorted(pids)[:_MOST_PROCESSES_CHECKED]):
             return None
         self._is_settled = True
         return (
-            f"The job uses a GPU, but its memory there is not told apart from that of others: {why_not_listed(self._source.reasons)} "
-            "What the device held beyond what it held at the start is an estimate of it."
+            "The job uses a GPU, but its GPU memory cannot be separated from other processes': "
+            f"{why_not_listed(self._source.reasons)} "
+            "The growth of the device's memory in use since the start is an estimate."
         )

@@ -1,4 +1,4 @@
-"""The first line of a recording: all that is known before anything has been measured."""
+"""The first line of a recording: all that is known before the first reading."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _BOOT_ID_PATH = "/proc/sys/kernel/random/boot_id"
 def make_header(
     plan: Plan, start: Start, allocation: Allocation, source: str, environment: Mapping[str, str]
 ) -> Header:
-    """Of a job that has just begun."""
+    """The header of a job that has just begun."""
     identity = find_identity(environment)
     return Header(
         version=VERSION,

@@ -1,6 +1,6 @@
-"""One tracked tree, from the first look to the end line: when to read what, and when to write.
+"""One tracked tree, from the first reading to the end line: when to read what, and when to write.
 
-Cheap reads come often, dear ones when the budget allows, lines as seldom as keeps the file small.
+Cheap reads are frequent, expensive ones happen when the budget allows, and lines are rare to keep the file small.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from ..core.model import End, Event, Recording, RootFigures
 from ..instrument.mailbox import has_word
 from ..recording.writer import Writer
 from ..sources.platform import read_own_peak_bytes
-from .budget import Budget, foresee_sharing_cost
+from .budget import Budget, estimate_sharing_cost
 from .clock import Deadlines
 from .header import make_header
 
@@ -34,8 +34,8 @@ _SPLIT_SHARE = 0.1
 _MOST_PROCESSES_WRITTEN = 2000
 _COST_MEMORY = 0.9
 _SLOWED_DOWN = 1.5
-# Many jobs are over in a moment: the first looks follow each other quickly, as long as they are cheap.
-_FIRST_LOOK_SECONDS = 0.01
+# Many jobs are short: the first intervals are short, too, as long as reading is cheap.
+_FIRST_INTERVAL_SECONDS = 0.01
 _EARLY_GROWTH = 0.25
 _EARLY_COST_SECONDS = 0.02
 
@@ -44,7 +44,7 @@ class Sampler:
     """Reads a tree, keeps its account, writes its recording."""
 
     def __init__(self, prepared: Prepared, start: Start, hear_discounts: Callable[[], float] = float) -> None:
-        """The job is there: take the first reading. `hear_discounts` gives what `discount` would be told."""
+        """The job has begun: take the first reading. `hear_discounts` returns what `discount` has not been given yet."""
         self._prepared = prepared
         self._hear_discounts = hear_discounts
         plan = self._plan = prepared.plan
@@ -56,12 +56,12 @@ class Sampler:
         self._is_header_written = False
         self._has_write_failed = False
         self._asked_seconds = prepared.interval_seconds
-        self._look_cost_seconds = 0.0
+        self._reading_cost_seconds = 0.0
         self._early_cost_seconds = 0.0
         self._apart_cost_seconds = 0.0
         self._line_seconds = 0.0
         self.instruments: Instruments | None = None
-        """As soon as a process of the job has something to tell."""
+        """None until a process of the job writes to the mailbox."""
         self._n_processes_written = 0
         self._has_tracking_failed = False
         self._have_gpus_answered = False
@@ -78,8 +78,8 @@ class Sampler:
         )
         before = start.root_cpu_seconds and RootFigures(*start.root_cpu_seconds)
         self._account = Account(start.root_pid, before, self._machine.read(), adopter_pid)
-        self._look(0.0)
-        self.deadlines = Deadlines(self._start_seconds, min(self._asked_seconds, _FIRST_LOOK_SECONDS))
+        self._read_tree(0.0)
+        self.deadlines = Deadlines(self._start_seconds, min(self._asked_seconds, _FIRST_INTERVAL_SECONDS))
         self._budget = Budget(plan.max_overhead, 0.0, _FIRST_CREDIT_SECONDS)
         self.header = make_header(
             plan, start, prepared.allocation, prepared.source.NAME, prepared.environment
@@ -88,52 +88,52 @@ class Sampler:
         self._gpus.begin(self._start_seconds)
         self._gpus.pids = self._account.pids
         self._take_gpus()
-        # From here on a kill at any moment leaves a file that can be read.
+        # From here on a kill leaves a readable recording.
         self._write_line(0.0)
 
     def is_root_alive(self) -> bool:
-        """Whether there is anything left to look at."""
+        """Whether the root still runs."""
         return self._tree.is_alive()
 
     def tick(self, now_seconds: float) -> None:
-        """A deadline has come."""
+        """Take a reading at a deadline, and write a line if it is due."""
         late = self.deadlines.strike(now_seconds)
         cost = time.process_time()
         self._apart_cost_seconds = 0.0
-        self.look(now_seconds, late)
+        self.read(now_seconds, late)
         at = now_seconds - self._start_seconds
         line = max(self._plan.sleep_seconds, at / _LINES_PER_RECORDING)
         if self._plan.full_resolution or at - self._line_seconds >= line - self._slack():
             self._write_line(at)
-        # Reading what is shared has a purse of its own, and what a job logs is its own affair: no reason to look more rarely.
+        # Reading shared memory has its own budget, and metrics cost what the job logs: neither makes samples rarer.
         self._set_interval(at, time.process_time() - cost - self._apart_cost_seconds)
 
-    def look(self, now_seconds: float, late_seconds: float = 0.0) -> None:
-        """Look at everything that is due."""
+    def read(self, now_seconds: float, late_seconds: float = 0.0) -> None:
+        """Read everything that is due."""
         at = now_seconds - self._start_seconds
-        self._look(at, late_seconds)
+        self._read_tree(at, late_seconds)
         self._take_gpus()
         self._read_sharing_if_worth_it(at)
-        if self._account.seconds_in_cpu_window >= self._plan.sleep_seconds - self._slack():
+        if self._account.seconds_in_cpu_interval >= self._plan.sleep_seconds - self._slack():
             self._account.take_machine(self._machine.read())
-            self._account.close_cpu_window()
+            self._account.close_cpu_interval()
 
     def refresh(self, now_seconds: float) -> None:
-        """Look at everything now, because somebody wants to know."""
-        self._look(now_seconds - self._start_seconds)
+        """Read everything now, for an intermediate result."""
+        self._read_tree(now_seconds - self._start_seconds)
         self._take_gpus()
         self._account.take_machine(self._machine.read())
 
     def finish(
         self, at_seconds: float, figures: RootFigures | None, reason: str, exit_code: int | None
     ) -> End:
-        """The last look, the last line, the end."""
-        self._look(at_seconds, 0.0, figures)
-        self._gpus.look_now()
+        """The last reading, the last line, the end."""
+        self._read_tree(at_seconds, 0.0, figures)
+        self._gpus.read_now()
         self._take_gpus()
         self._account.take_machine(self._machine.read())
-        is_short = self._account.seconds_in_cpu_window < self._plan.sleep_seconds / 2
-        self._account.close_cpu_window(is_last=is_short)
+        is_short = self._account.seconds_in_cpu_interval < self._plan.sleep_seconds / 2
+        self._account.close_cpu_interval(is_last=is_short)
         if figures is not None:
             self._account.finish(figures)
         if (
@@ -142,8 +142,8 @@ class Sampler:
         ):
             self._say(
                 at_seconds,
-                "The kernel killed a process because the memory limit of "
-                f"{self._prepared.limit.limit_bytes / 1e6:.0f} MB was reached.",
+                "Out of memory: the kernel killed a process at the limit of "
+                f"{self._prepared.limit.limit_bytes / 1e6:.0f} MB.",
             )
         if self._plan.recording_path and self._writer.is_deleted():
             self._say(at_seconds, "The recording was deleted while it was being written.")
@@ -163,37 +163,39 @@ class Sampler:
         return end
 
     def discount(self, seconds: float) -> None:
-        """The root has reaped that much CPU time that is another tracker's, not the job's."""
+        """Exclude CPU time of another tracker that the root has reaped."""
         self._account.discount(seconds)
-        self._readings = ()  # so that the next look is taken in, also if nothing has run
+        self._readings = ()  # so that the next reading counts even if nothing has run
 
     def totals_now(self, now_seconds: float) -> End:
-        """Everything so far, in the form of an end that has not come yet."""
+        """All totals so far, as a provisional end."""
         self.refresh(now_seconds)
         return End("running", None, self._account.totals(), time.process_time(), 0)
 
     def describe(self, end: End) -> Recording:
-        """Everything so far but the samples, for whoever asks."""
-        told = self.instruments
+        """Everything so far, without the samples."""
+        instruments = self.instruments
         return Recording(
             header=self.header,
             samples=(),
             events=tuple(self.events),
             end=end,
             totals=end.totals,
-            regions=tuple(told.list_regions()) if told else (),
-            frameworks=tuple(told.list_frameworks()) if told else (),
-            metric_totals=tuple(told.metric_totals.values()) if told else (),
+            regions=tuple(instruments.list_regions()) if instruments else (),
+            frameworks=tuple(instruments.list_frameworks()) if instruments else (),
+            metric_totals=tuple(instruments.metric_totals.values()) if instruments else (),
         )
 
-    def _look(self, at_seconds: float, late_seconds: float = 0.0, exact: RootFigures | None = None) -> None:
+    def _read_tree(
+        self, at_seconds: float, late_seconds: float = 0.0, exact: RootFigures | None = None
+    ) -> None:
         readings = self._tree.read()
-        # Asked now: what was announced before it happened cannot be in the readings without being known here.
+        # Only now: CPU time that was announced before it was reaped cannot be in the readings without being known here.
         discount = self._hear_discounts()
         if discount:
             self.discount(discount)
-        reset_high_waters = self._look_inside()
-        # What has not run is not read again, so a quiet tree gives the very same readings.
+        reset_high_waters = self._read_mailbox()
+        # A process that has not run is not read again, so an idle tree gives identical readings.
         if exact is None and readings == self._readings and reset_high_waters == self._reset_high_waters:
             self._account.take_again(at_seconds, late_seconds)
         else:
@@ -203,8 +205,8 @@ class Sampler:
         if self.instruments is not None:
             self.instruments.take(self._account.rss_bytes)
 
-    def _look_inside(self) -> dict[int, int]:
-        """What processes tell of themselves, if any does; the events that they have kept."""
+    def _read_mailbox(self) -> dict[int, int]:
+        """The high-water marks that processes have kept; opens the mailbox at its first message."""
         mailbox = self._plan.mailbox
         if self.instruments is None and mailbox is not None and has_word(mailbox):
             from .instruments import Instruments
@@ -213,10 +215,10 @@ class Sampler:
             for event in self.events:
                 if event.gpu is not None:
                     self.instruments.add_gpu(event.gpu)
-        return {} if self.instruments is None else self.instruments.look()
+        return {} if self.instruments is None else self.instruments.find_new()
 
     def _take_gpus(self) -> None:
-        # Asked first: what is answered from now on is not taken in yet.
+        # Before the readings are taken: a later answer is not among them.
         self._have_gpus_answered = self._gpus.have_answered()
         for event in self._gpus.take_events():
             self.events.append(event)
@@ -225,20 +227,20 @@ class Sampler:
                 self._account.add_gpu(event.gpu)
                 if self.instruments is not None:
                     self.instruments.add_gpu(event.gpu)
-        for look in self._gpus.take_looks():
-            moment = self._account.take_gpus(look)
+        for readings in self._gpus.take_readings():
+            moment = self._account.take_gpus(readings)
             if self.instruments is not None:
-                self.instruments.take_gpus(look, moment)
+                self.instruments.take_gpus(readings, moment)
 
     def _read_sharing_if_worth_it(self, at_seconds: float) -> None:
         if self._readings == self._readings_with_sharing:
-            return  # nobody has run since, so nobody shares more or less than then
+            return  # no process has run since, so nothing has changed
         in_doubt = self._account.is_sharing_in_doubt()
         if not in_doubt and not self._account.is_split_unknown():
             return
         resident = sum(reading.rss_bytes for reading in self._readings)
-        cost = foresee_sharing_cost(len(self._readings), resident)
-        # Telling private from shared is worth less than finding a peak: it must cost little.
+        cost = estimate_sharing_cost(len(self._readings), resident)
+        # Separating private from shared memory is worth less than finding a peak: it must cost little.
         price = cost if in_doubt else cost / _SPLIT_SHARE
         if not self._budget.allows(at_seconds, price):
             return
@@ -257,7 +259,7 @@ class Sampler:
         self._budget.spend(spent)
 
     def _open_tracking_file(self) -> TrackingFile | None:
-        """Imported only if asked for: a sampler starts in no time."""
+        """Imported only if needed, to keep the sampler's start fast."""
         if self._plan.tracking is None:
             return None
         from ..recording.tracking_file import TrackingFile
@@ -284,7 +286,7 @@ class Sampler:
             return
         if self._tracking is not None:
             self._write_tracking(at_seconds, self._tracking, sample)
-        self._account.start_window()
+        self._account.start_interval()
         self._line_seconds = at_seconds
 
     def _write_events(self) -> None:
@@ -293,20 +295,20 @@ class Sampler:
             del self._unwritten_events[0]
 
     def _write_details(self, at_seconds: float, *, is_last: bool = False) -> None:
-        """Processes as they go, and what they tell of themselves: the last line of each counts."""
+        """Ended processes, and what processes report; the last line of each counts."""
         for process in self._account.take_gone():
             self._write_process(process)
         if self.instruments is not None:
             self._apart_cost_seconds += self.instruments.write(self._writer, at_seconds, is_last=is_last)
 
     def _write_process(self, process: ProcessTotals) -> None:
-        # A build that starts a hundred thousand compilers is not a list that anybody reads.
+        # A build may start a hundred thousand compilers; such a list is of no use.
         self._n_processes_written += 1
         if self._n_processes_written <= _MOST_PROCESSES_WRITTEN:
             self._writer.write_process(process)
 
     def _write_tracking(self, at_seconds: float, file: TrackingFile, sample: Sample | None) -> None:
-        """One row more, or without a sample the last ones."""
+        """Write one more row, or without a sample the last ones."""
         gpus = [event.gpu for event in self.events if event.gpu is not None]
         try:
             if sample is None:
@@ -315,7 +317,7 @@ class Sampler:
                 file.add(sample, gpus, are_all_known=self._have_gpus_answered)
         except OSError as error:
             if sample is None:
-                self._say(at_seconds, f"The tracking file lacks its last rows: {error.strerror}.")
+                self._say(at_seconds, f"The last rows of the tracking file are missing: {error.strerror}.")
             elif not self._has_tracking_failed:
                 self._has_tracking_failed = True
                 self._say(
@@ -327,8 +329,7 @@ class Sampler:
             self._has_write_failed = True
             self._say(
                 at_seconds,
-                f"The recording could not be written for a while: {error.strerror}. "
-                "The totals are complete all the same.",
+                f"The recording could not be written for a while: {error.strerror}. The totals are complete.",
             )
 
     def _say(self, at_seconds: float, text: str) -> None:
@@ -337,20 +338,22 @@ class Sampler:
         self._unwritten_events.append(event)
 
     def _set_interval(self, at_seconds: float, cost_seconds: float) -> None:
-        """Look more often at the beginning, and less often when looking costs more than it may."""
-        early = _FIRST_LOOK_SECONDS + _EARLY_GROWTH * at_seconds
+        """Use short intervals at the beginning, and longer ones when a reading costs more than allowed."""
+        early = _FIRST_INTERVAL_SECONDS + _EARLY_GROWTH * at_seconds
         self._early_cost_seconds += cost_seconds
         if early < self._asked_seconds and self._early_cost_seconds < _EARLY_COST_SECONDS:
             self.deadlines.interval_seconds = early
             return
-        self._look_cost_seconds = _COST_MEMORY * self._look_cost_seconds + (1 - _COST_MEMORY) * cost_seconds
-        interval = max(self._asked_seconds, self._look_cost_seconds / self._plan.max_overhead)
+        self._reading_cost_seconds = (
+            _COST_MEMORY * self._reading_cost_seconds + (1 - _COST_MEMORY) * cost_seconds
+        )
+        interval = max(self._asked_seconds, self._reading_cost_seconds / self._plan.max_overhead)
         was_slow = self.deadlines.interval_seconds > self._asked_seconds * _SLOWED_DOWN
         self.deadlines.interval_seconds = interval
         if interval > self._plan.sleep_seconds * _SLOWED_DOWN and not was_slow:
             self._say(
                 self._line_seconds,
-                f"Looking every {interval:.3g} s instead of {self._plan.sleep_seconds:.3g} s, "
+                f"Sampling every {interval:.3g} s instead of {self._plan.sleep_seconds:.3g} s, "
                 f"to stay below {self._plan.max_overhead:.1%} of one core (max_overhead).",
             )
 

@@ -1,4 +1,4 @@
-"""The boards of the job's processes: found, read and thrown away."""
+"""Finds, reads and removes the files that processes of the job leave in the mailbox."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _MOST_BYTES_AT_ONCE = METRICS_BYTES
 
 
 class MailboxReader:
-    """Every file in the tracker's directory; those of processes that have ended are thrown away once they are read."""
+    """All files in the mailbox; those of ended processes are removed once they are read."""
 
     def __init__(self, mailbox: str, start_seconds: float) -> None:
         self._mailbox = mailbox
@@ -40,7 +40,7 @@ class MailboxReader:
         self._namespace = find_namespace()
 
     def find_new(self) -> None:
-        """Look for files that were not there before."""
+        """Find new files."""
         try:
             names = os.listdir(self._mailbox)
         except OSError:
@@ -58,10 +58,10 @@ class MailboxReader:
                 try:
                     self._readers[name] = SharedFileReader(f"{self._mailbox}/{name}")
                 except (OSError, ValueError):
-                    continue  # it is just being made
+                    continue  # still being created
 
     def read_active(self) -> dict[Key, int]:
-        """The regions that processes are in, by pid and path, and in how many threads."""
+        """Open regions by pid and path, each with its number of threads."""
         return {
             (reader.pid, reader.find_path(number)): threads
             for reader in self._readers.values()
@@ -69,13 +69,13 @@ class MailboxReader:
         }
 
     def read_all(self) -> Iterator[tuple[Key, Numbers]]:
-        """What the processes have counted."""
+        """The counters of all regions of running processes."""
         for reader in self._readers.values():
             for number, numbers in reader.read_all().items():
                 yield (reader.pid, reader.find_path(number)), numbers
 
     def take_ended(self) -> list[tuple[Key, Numbers, int]]:
-        """What processes that have ended since the last call had counted, and in how many threads they were inside."""
+        """The regions of processes that have ended since the last call, each with its counters and open calls."""
         ended = []
         for name in [name for name in self._readers if is_over(name, self._namespace)]:
             reader = self._readers.pop(name)
@@ -84,22 +84,22 @@ class MailboxReader:
                 ended.append(((reader.pid, reader.find_path(number)), numbers, active.get(number, 0)))
             self._keep_high_water(reader)
             reader.close()
-            self._throw_away(name)
+            self._remove(name)
         return ended
 
     def read_high_waters(self) -> dict[int, int]:
-        """The largest high-water high_waters that processes have kept before they reset them, by pid."""
+        """By pid, the largest high-water marks that processes kept before resetting them."""
         high_waters = dict(self._high_waters_of_ended)
         for reader in self._readers.values():
             high_waters[reader.pid] = max(high_waters.get(reader.pid, 0), reader.read_high_water())
         return high_waters
 
     def since_start(self, nanoseconds: int) -> float | None:
-        """Seconds, of a time on a board."""
+        """Seconds since the start, of a time in a shared file."""
         return max(0.0, nanoseconds / 1e9 - self._start_seconds) if nanoseconds else None
 
     def take_metrics(self) -> list[MetricRow]:
-        """The numbers that were logged since the last call."""
+        """The metrics logged since the last call."""
         rows: list[MetricRow] = []
         for name, offset in list(self._metrics.items()):
             is_complete = offset >= METRICS_BYTES or is_over(name, self._namespace)
@@ -116,22 +116,22 @@ class MailboxReader:
             rows += self._parse(content[:whole], find_writer(name)[0])
             if is_complete and not whole:
                 del self._metrics[name]
-                self._throw_away(name)
+                self._remove(name)
         return rows
 
     def take_framework_notes(self) -> list[FrameworkNote]:
-        """What processes have said of their frameworks since the last call."""
+        """The framework memory that processes have reported since the last call."""
         notes = []
         for name, seen in list(self._frameworks.items()):
             has_ended = is_over(name, self._namespace)
             path = f"{self._mailbox}/{name}"
             try:
                 status = os.stat(path)
-                version = status.st_ino, status.st_mtime_ns  # every version is a file of its own
+                version = status.st_ino, status.st_mtime_ns  # every version is a new file
                 if version == seen:
                     if has_ended:
                         del self._frameworks[name]
-                        self._throw_away(name)
+                        self._remove(name)
                     continue
                 import json
 
@@ -140,7 +140,7 @@ class MailboxReader:
                 at_seconds = self.since_start(at_ns) or 0.0
                 known = tuple(FrameworkReading(*reading) for reading in readings)
             except (OSError, ValueError, TypeError):
-                continue  # it has gone; or a process of the job itself has spoilt it
+                continue  # removed, or damaged by a process of the job
             self._frameworks[name] = version
             notes.append(FrameworkNote(at_seconds, find_writer(name)[0], is_last, known))
         return notes
@@ -156,7 +156,7 @@ class MailboxReader:
                 MetricRow(self.since_start(at_ns) or 0.0, values, step, pid) for at_ns, step, values in rows
             ]
         except (ValueError, TypeError):
-            # Only a process of the job itself can have spoilt it: then line by line.
+            # Damaged by a process of the job: parse line by line.
             lines = content.splitlines(keepends=True)
             return [row for line in lines for row in self._parse(line, pid)] if len(lines) > 1 else []
 
@@ -167,11 +167,11 @@ class MailboxReader:
                 high_water, self._high_waters_of_ended.get(reader.pid, 0)
             )
 
-    def _throw_away(self, name: str) -> None:
+    def _remove(self, name: str) -> None:
         try:
             os.unlink(f"{self._mailbox}/{name}")
         except OSError:
-            pass  # somebody was quicker
+            pass  # already removed
 
 
 def _is_ours(name: str) -> bool:

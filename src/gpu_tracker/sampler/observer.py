@@ -1,6 +1,6 @@
-"""The sampler's half of looking for people: every GPU source kept open, and one `Observation` whenever asked.
+"""The sampler's half of live views: keeps every GPU source open, and takes an `Observation` on request.
 
-Each vendor has a thread of its own, so that a driver that hangs delays nobody but itself.
+Each vendor has its own thread, so that a driver that hangs delays no other.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ if TYPE_CHECKING:
     from ..sources import GpuSource, MachineSource
     from .handle.wire import Request
 
-# Between two looks at whether anybody still waits.
+# Between two checks whether the observation is still wanted.
 _LONGEST_WAIT_SECONDS = 0.1
 
 
 class Observer:
-    """Keeps everything open that has been opened once."""
+    """Takes observations; sources stay open in between."""
 
     def __init__(self, vendors: Mapping[str, Vendor] = VENDORS) -> None:
         self._vendors = [_Vendor(name, vendor.sources) for name, vendor in vendors.items()]
@@ -48,13 +48,13 @@ class Observer:
         self._ram_total_bytes = _read_ram_total()
 
     def observe(self, request: Request, is_wanted: Callable[[], bool]) -> Observation:
-        """Look at everything; whoever does not answer in time, or while it is wanted, is named in the answer."""
+        """Read everything; vendors that do not answer in time, or while it is wanted, are named in the result."""
         for vendor in self._vendors:
             vendor.ask(request)
         deadline = time.monotonic() + request.patience_seconds
-        looks = tuple(vendor.take(deadline, request.patience_seconds, is_wanted) for vendor in self._vendors)
+        states = tuple(vendor.take(deadline, request.patience_seconds, is_wanted) for vendor in self._vendors)
         return Observation(
-            time.monotonic(), time.time(), self._read_machine(), looks, tuple(_read_holders(looks))
+            time.monotonic(), time.time(), self._read_machine(), states, tuple(_read_holders(states))
         )
 
     def _read_machine(self) -> MachineState:
@@ -66,86 +66,86 @@ class Observer:
 
 
 class _Vendor:
-    """A vendor's thread, seen from the others."""
+    """The handle of a vendor's thread."""
 
     def __init__(self, vendor: str, names: tuple[str, ...]) -> None:
         self._vendor = vendor
         self._names = names
         self._requests: SimpleQueue[Request] = SimpleQueue()
-        self._looks: SimpleQueue[VendorState] = SimpleQueue()
+        self._states: SimpleQueue[VendorState] = SimpleQueue()
         self._is_asked = False
         self._is_late = False
         threading.Thread(target=self._work, daemon=True).start()
 
     def ask(self, request: Request) -> None:
-        """Want a look; while one is under way a second would only queue up behind it."""
+        """Request a state, unless a request is pending."""
         if not self._is_asked:
             self._is_asked = True
             self._requests.put(request)
 
     def take(self, deadline: float, patience_seconds: float, is_wanted: Callable[[], bool]) -> VendorState:
-        """The look, or what there is to say instead. Patience with one that was late is over."""
-        look = self._try_take()
-        while look is None and not self._is_late and time.monotonic() < deadline and is_wanted():
-            look = self._try_take(min(_LONGEST_WAIT_SECONDS, max(0.0, deadline - time.monotonic())))
-        if look is None:
+        """The state, or the reason why there is none. A vendor that was late is not waited for again."""
+        state = self._try_take()
+        while state is None and not self._is_late and time.monotonic() < deadline and is_wanted():
+            state = self._try_take(min(_LONGEST_WAIT_SECONDS, max(0.0, deadline - time.monotonic())))
+        if state is None:
             self._is_late = True
-            # The same words at every look: they are said once.
+            # Always the same words, because a note is shown once.
             text = (
-                f"The {name_vendor(self._vendor)} driver has not answered within "
-                f"{patience_seconds:g} s; one that hangs usually needs its device reset or the machine restarted."
+                f"The {name_vendor(self._vendor)} driver has not answered within {patience_seconds:g} s. "
+                "If it hangs, reset the device or restart the machine."
             )
             return VendorState(self._vendor, missing=(Missing(self._names[0], SLOW, text),))
         self._is_asked = self._is_late = False
-        return look
+        return state
 
     def _try_take(self, seconds: float = 0.0) -> VendorState | None:
         try:
-            return self._looks.get(timeout=seconds)
+            return self._states.get(timeout=seconds)
         except Empty:
             return None
 
     def _work(self) -> None:
-        """In the thread: connect once, then look whenever asked."""
+        """In the thread: connect once, then read on request."""
         request = self._requests.get()
         source, name, missing = connect(self._names)
         while True:
-            self._looks.put(self._look(source, name, missing, request))
+            self._states.put(self._read(source, name, missing, request))
             request = self._requests.get()._replace(settle_seconds=0.0)
 
-    def _look(
+    def _read(
         self, source: GpuSource | None, name: str, missing: tuple[Missing, ...], request: Request
     ) -> VendorState:
         if source is None:
             return VendorState(self._vendor, missing=missing)
         try:
-            look = _read(source, request.settle_seconds)
+            readings = _read_settled(source, request.settle_seconds)
             details = source.read_details() if request.wants_details else {}
-            return _describe(self._vendor, name, source, look, details, missing)
+            return _describe(self._vendor, name, source, readings, details, missing)
         except Exception as error:  # noqa: BLE001 - one vendor's bug must not cost the others
             return VendorState(
                 self._vendor, missing=(*missing, Missing(name, BROKEN, describe_bug(name, error)))
             )
 
 
-def _read(source: GpuSource, settle_seconds: float) -> GpuReadings:
-    """One look; at first two, if a device tells nothing yet and has no reason not to."""
-    look = source.read(None)
+def _read_settled(source: GpuSource, settle_seconds: float) -> GpuReadings:
+    """One reading; two if utilization is missing for no known reason, because some sources need two."""
+    readings = source.read(None)
     is_unsettled = any(
         device.utilization_percent is None and (device.uuid, "utilization_percent") not in source.reasons
-        for device in look.devices
+        for device in readings.devices
     )
     if is_unsettled and settle_seconds:
         time.sleep(settle_seconds)
-        look = source.read(None)
-    return look
+        readings = source.read(None)
+    return readings
 
 
 def _describe(
     vendor: str,
     name: str,
     source: GpuSource,
-    look: GpuReadings,
+    readings: GpuReadings,
     details: Mapping[str, Mapping[str, float | str]],
     missing: tuple[Missing, ...],
 ) -> VendorState:
@@ -154,13 +154,15 @@ def _describe(
         for (uuid, figure), text in source.reasons.items()
     )
     plain_details = {uuid: dict(values) for uuid, values in details.items()}
-    return VendorState(vendor, name, source.gpus, look, plain_details, reasons, source.take_notes(), missing)
+    return VendorState(
+        vendor, name, source.gpus, readings, plain_details, reasons, source.take_notes(), missing
+    )
 
 
-def _read_holders(looks: tuple[VendorState, ...]) -> list[Holder]:
-    pids = {process.pid for vendor in looks if vendor.look for process in vendor.look.processes}
+def _read_holders(states: tuple[VendorState, ...]) -> list[Holder]:
+    pids = {process.pid for state in states if state.look for process in state.look.processes}
     holders = (read_holder(pid) for pid in sorted(pids))
-    # Others will look at these: over a shoulder, in a log.
+    # These are shown on screens and in logs.
     return [
         holder if holder.command is None else holder._replace(command=mask_secrets(holder.command))
         for holder in holders

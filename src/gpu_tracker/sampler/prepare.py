@@ -1,4 +1,4 @@
-"""Everything that takes time and does not need the job to be there yet."""
+"""Everything slow that can be done before the job begins."""
 
 from __future__ import annotations
 
@@ -20,29 +20,29 @@ if TYPE_CHECKING:
     from ..sources.allocation import MemoryLimit
     from .handle.wire import Plan
 
-# Between two lines the tree is read this often, so that what comes and goes is met.
+# The tree is read at least this often, so that short-lived processes are seen between two lines.
 _READING_SECONDS = 0.25
 
 
 class Prepared(NamedTuple):
-    """All that a sampler begins with."""
+    """All that a sampler needs to begin."""
 
     plan: Plan
     recording_fd: int
     environment: Mapping[str, str]
-    """The job's variables, as far as they can be read."""
+    """The job's environment, as far as it can be read."""
     allocation: Allocation
     limit: MemoryLimit | None
     oom_kills_at_start: int
     source: ModuleType
     machine: MachineSource
     interval_seconds: float
-    """Between two readings, as long as they cost little."""
+    """Between two readings, if they cost little."""
     gpus: GpuThreads
 
 
 def prepare(plan: Plan, recording_fd: int) -> Prepared:
-    """Find what can be read here, and start to read the GPUs."""
+    """Find the sources that work here, and start reading the GPUs."""
     environment = os.environ if plan.has_our_environment else read_environment(plan.example_pid)
     allocation, limit = read_allocation(plan.example_pid, os.environ)
     source, machine = _connect(plan, limit)

@@ -1,7 +1,7 @@
 """MEASURE. One file per interface; adding a vendor is one file and one row in a table.
 
 A process source has a `NAME`, a `ProcessTree` and a `Machine`; a GPU source a `NAME`, `why_absent()` and `connect()`.
-Modules are imported by whoever uses them: a source that is not needed must not cost start-up time.
+Sources are imported where they are used: one that is not needed must not cost start-up time.
 """
 
 from __future__ import annotations
@@ -35,37 +35,37 @@ if TYPE_CHECKING:
 
         gpus: tuple[Gpu, ...]
         reasons: Mapping[tuple[str, str], str]
-        """(uuid, figure) → why it is not measured, and the cure. The figures are fields of GpuReading and
-        GpuProcessReading; the uuid is empty for what concerns all devices, and no device's for one that
-        cannot even be opened."""
+        """(uuid, figure) → why it is not measured, and how to fix it. Figures are fields of GpuReading and
+        GpuProcessReading. The uuid is empty for what concerns all devices; a device that cannot be opened
+        has a label instead."""
         kinds: Mapping[tuple[str, str], str]
-        """The same keys → a kind of `guard`: what a device does not have is no fault, what it denies is."""
+        """The same keys → a kind of `guard`: an unsupported figure is not a fault, a denied one is."""
 
         def read(self, pids: frozenset[int] | None) -> GpuReadings:
-            """Look at every device, and at what these processes do there (None: what anybody does)."""
+            """Read every device, and what these processes use of it (None: all processes)."""
 
         def read_details(self) -> Mapping[str, Mapping[str, float | str]]:
-            """By uuid, what only a curious person asks for, under nvidia-smi's names: `pstate`, `fan.speed`..."""
+            """Less common figures by uuid, under nvidia-smi's names: `pstate`, `fan.speed`..."""
 
         def take_notes(self) -> tuple[str, ...]:
-            """Sentences for the user since the last call, each thing once."""
+            """Sentences for the user since the last call; each is given once."""
 
         def close(self) -> None:
-            """Give everything back."""
+            """Release all resources."""
 
 
 class Roots(NamedTuple):
-    """Where the kernel shows its files; a test may show others."""
+    """Where the kernel's files are; tests use others."""
 
     proc: str = "/proc"
     sys: str = "/sys"
 
 
 class NotAvailableError(Exception):
-    """A source cannot be read here; the message is a whole sentence that says why, and the cure."""
+    """A source cannot be read here; the message is a sentence with the reason and the fix."""
 
 
-# What `ps` shows for a sampler, also when it is a zombie whose arguments have gone. At most 15 letters.
+# The sampler's name in `ps`, which a zombie keeps after its arguments are gone. At most 15 letters.
 SAMPLER_NAME = "gpu-tracker-smp"
-# Arguments that betray a process of the measuring, or of Python itself, rather than of the job.
+# Arguments of processes that belong to the tracker or to Python itself, not to the job.
 IGNORED_ARGUMENTS = ("gpu_tracker.sampler.child", "multiprocessing.resource_tracker")

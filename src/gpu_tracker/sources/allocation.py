@@ -1,7 +1,6 @@
-"""What the job may use: affinity, cgroup v1 and v2, Slurm's variables; beside it what the machine has.
+"""The cores and memory that the job may use, from affinity, cgroups v1 and v2, and Slurm; and what the machine has.
 
-On a shared node the machine's figures are somebody else's: 3 of the 4 cores a job was given are 75 %
-of the job, not 2 % of a 128-core node.
+On a shared node usage is relative to the allocation: 3 of 4 allocated cores are 75 %, not 2 % of a 128-core node.
 """
 
 from __future__ import annotations
@@ -16,19 +15,19 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 _MIB = 1024 * 1024
-# cgroup v1 writes "no limit" as the largest page-aligned number; nobody has an exbibyte.
+# cgroup v1 writes "no limit" as the largest page-aligned number; no machine has an exbibyte.
 _NO_LIMIT_BYTES = 1 << 60
 
 
 class MemoryLimit:
-    """The tightest memory limit above a process, and what is used under it."""
+    """The tightest memory limit of a process, and how much of it is used."""
 
     def __init__(self, directory: str, limit_bytes: int) -> None:
         self.directory = directory
         self.limit_bytes = limit_bytes
 
     def read_used(self) -> int | None:
-        """Bytes in use that the kernel could not simply drop, as MemAvailable has it for a machine."""
+        """Bytes in use that the kernel cannot reclaim, like MemAvailable for a machine."""
         try:
             stat = parse_flat_keyed(read_text(f"{self.directory}/memory.stat"))
         except (OSError, ValueError):
@@ -38,7 +37,7 @@ class MemoryLimit:
         return stat.get("total_rss", 0) + stat.get("total_shmem", 0) + stat.get("total_mapped_file", 0)
 
     def count_oom_kills(self) -> int:
-        """How often the kernel has killed a process to stay below the limit."""
+        """How many processes the kernel has killed to stay below the limit."""
         for name in ("memory.events", "memory.oom_control"):
             try:
                 return parse_flat_keyed(read_text(f"{self.directory}/{name}")).get("oom_kill", 0)
@@ -56,7 +55,7 @@ def parse_flat_keyed(text: str) -> dict[str, int]:
 
 
 def parse_cgroup_paths(text: str) -> dict[str, str]:
-    """Controller → path of `/proc/PID/cgroup`; the unified (v2) hierarchy has the name ''."""
+    """Controller → path, from `/proc/PID/cgroup`; the key of the unified (v2) hierarchy is ''."""
     paths = {}
     for line in text.splitlines():
         _, controllers, path = line.split(":", 2)
@@ -66,7 +65,7 @@ def parse_cgroup_paths(text: str) -> dict[str, str]:
 
 
 def parse_cgroup_mounts(text: str) -> dict[str, str]:
-    """Controller → mount point of `/proc/PID/mounts`; v2 has the name ''."""
+    """Controller → mount point, from `/proc/PID/mounts`; the key of v2 is ''."""
     mounts: dict[str, str] = {}
     for line in text.splitlines():
         _, point, kind, options, *_ = line.split()
@@ -79,7 +78,7 @@ def parse_cgroup_mounts(text: str) -> dict[str, str]:
 
 
 def parse_slurm_memory(environment: Mapping[str, str]) -> int | None:
-    """Bytes of memory on this node that Slurm's variables promise."""
+    """Bytes of memory on this node, by Slurm's variables."""
     try:
         if "SLURM_MEM_PER_NODE" in environment:
             return int(environment["SLURM_MEM_PER_NODE"]) * _MIB or None
@@ -97,7 +96,7 @@ def parse_slurm_memory(environment: Mapping[str, str]) -> int | None:
 def read_allocation(
     pid: int, environment: Mapping[str, str], *, proc: str = "/proc"
 ) -> tuple[Allocation, MemoryLimit | None]:
-    """What this process may use, and its memory limit where a cgroup sets one."""
+    """What this process may use, and its memory limit if a cgroup sets one."""
     machine_cores = os.cpu_count() or 1
     machine_ram = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     cores, cores_source = _read_cores(pid, environment, machine_cores, proc)
@@ -105,16 +104,13 @@ def read_allocation(
     ram, ram_source = machine_ram, "machine"
     if limit is not None:
         ram, ram_source = limit.limit_bytes, "cgroup"
-    elif (promised := parse_slurm_memory(environment)) and promised < machine_ram:
-        ram, ram_source = promised, "Slurm"
-    return (
-        Allocation(machine_cores, cores, cores_source, machine_ram, ram, ram_source),
-        limit,
-    )
+    elif (allocated := parse_slurm_memory(environment)) and allocated < machine_ram:
+        ram, ram_source = allocated, "Slurm"
+    return Allocation(machine_cores, cores, cores_source, machine_ram, ram, ram_source), limit
 
 
 def read_environment(pid: int, *, proc: str = "/proc") -> dict[str, str]:
-    """The variables that a process was started with; none if that is nobody else's business."""
+    """The environment that a process was started with; empty if this user may not read it."""
     try:
         text = read_text(f"{proc}/{pid}/environ")
     except OSError:
@@ -123,13 +119,12 @@ def read_environment(pid: int, *, proc: str = "/proc") -> dict[str, str]:
 
 
 def find_memory_limit(pid: int, machine_ram_bytes: int, *, proc: str = "/proc") -> MemoryLimit | None:
-    """The smallest limit on the way up the process's cgroup path, if below the machine's memory."""
+    """The smallest limit on the process's cgroup path, if below the machine's memory."""
     tightest = None
     for directory, name in _climb(pid, "memory", ("memory.max", "memory.limit_in_bytes"), proc):
         try:
-            text = read_text(f"{directory}/{name}").strip()
-            limit = int(text)
-        except (OSError, ValueError):  # not there at this level, or "max"
+            limit = int(read_text(f"{directory}/{name}"))
+        except (OSError, ValueError):  # absent at this level, or "max"
             continue
         if limit < min(_NO_LIMIT_BYTES, machine_ram_bytes) and (
             tightest is None or limit < tightest.limit_bytes
@@ -141,8 +136,8 @@ def find_memory_limit(pid: int, machine_ram_bytes: int, *, proc: str = "/proc") 
 def _read_cores(pid: int, environment: Mapping[str, str], machine_cores: int, proc: str) -> tuple[float, str]:
     cores, source = float(machine_cores), "machine"
     for candidate, candidate_source in (
-        # An MPI launcher binds each rank to a core of an allocation that is larger, and Slurm
-        # says how large; elsewhere the affinity is the truth.
+        # An MPI launcher binds each rank to one core of a larger allocation, whose size Slurm
+        # gives; otherwise the affinity is right.
         (_read_slurm_cores(environment), "Slurm"),
         (_read_affinity(pid, environment), "affinity"),
         (_read_cgroup_quota(pid, proc), "cgroup"),
@@ -178,7 +173,7 @@ def _read_cgroup_quota(pid: int, proc: str) -> float | None:
             else:
                 quota = int(read_text(f"{directory}/cpu.cfs_quota_us"))
                 period = int(read_text(f"{directory}/cpu.cfs_period_us"))
-        except (OSError, ValueError):  # not there at this level, or "max"
+        except (OSError, ValueError):  # absent at this level, or "max"
             continue
         if quota > 0 and period > 0:
             tightest = quota / period if tightest is None else min(tightest, quota / period)
@@ -186,10 +181,9 @@ def _read_cgroup_quota(pid: int, proc: str) -> float | None:
 
 
 def _climb(pid: int, controller: str, names: tuple[str, str], proc: str) -> list[tuple[str, str]]:
-    """The directories from the process's cgroup up to the root, v2 and v1, with the file to read.
+    """The directories from the process's cgroup up to the root, v2 and v1, each with the file to read.
 
-    Inside a container the path may lead out of what is mounted; the mount point itself is then
-    the container's own group.
+    In a container the path may be outside the mount; the mount point itself is then the container's group.
     """
     try:
         paths = parse_cgroup_paths(read_text(f"{proc}/{pid}/cgroup"))

@@ -1,8 +1,7 @@
-"""Programs of the system that are run for what they print. None outlives us, however we end.
+"""Run system commands for their output. None outlives us, however we end.
 
-A program that hangs in a driver would not notice our end. So each has a small shell beside it that notices, and
-kills it. (The kernel's own PR_SET_PDEATHSIG would need code between fork and exec, and strikes when the
-starting *thread* ends.)
+A command that hangs in a driver would not notice that we ended, so a small shell beside it does, and kills it.
+(PR_SET_PDEATHSIG would need code between fork and exec, and fires when the starting *thread* ends.)
 """
 
 from __future__ import annotations
@@ -18,35 +17,35 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _SHELL = "/bin/sh"
-# The shell keeps nothing of the program's output open, so that the end of the output is the end of the program.
+# The shell closes its own copy of the output, so that the output ends when the program ends.
 _WATCHED = '"$@" </dev/null & exec >/dev/null 2>&1; read -r _; kill -9 $!; wait $!'
 _CHUNK_BYTES = 1 << 16
-_MOST_BYTES = 1 << 22  # who prints more than any table has lost its way
+_MOST_BYTES = 1 << 22  # more than any table; the program is out of control
 _LONGEST_WAIT_SECONDS = 1.0
 _END_SECONDS = 2.0
 _NAP_SECONDS = 0.002
 
 
 class Answer(NamedTuple):
-    """What a program said."""
+    """The output of a program."""
 
     text: str | None
     """None: it did not end in time."""
     status: int | None
-    """As a shell has it: 128 and more for a signal. None: not known."""
+    """As in a shell: 128 + the number of a signal. None: unknown."""
     cpu_seconds: float
 
 
 def run(
     commands: Sequence[Sequence[str]], patience_seconds: float, grace_seconds: float | None = None
 ) -> list[Answer]:
-    """What each of these prints, run side by side; once one has ended, the others have that grace at most."""
+    """Run these in parallel and return their output; after the first has ended, the others have the grace period."""
     import select
 
     running: list[_Command] = []
     try:
         for arguments in commands:
-            running.append(_Command(arguments))  # noqa: PERF401 - those before one that fails must be ended
+            running.append(_Command(arguments))  # noqa: PERF401 - if one fails, those started before must be ended
         waiting = running
         while waiting and patience_seconds > 0:
             if grace_seconds is not None and len(waiting) < len(running):
@@ -56,7 +55,7 @@ def run(
                 poll.register(command.output_fd, select.POLLIN)
             began = time.monotonic()
             poll.poll(1000 * min(patience_seconds, _LONGEST_WAIT_SECONDS))
-            # Who was frozen together with them, in a container that was paused, gives them their time afterwards.
+            # A paused container freezes us together with them: that time does not count.
             patience_seconds -= min(time.monotonic() - began, _LONGEST_WAIT_SECONDS)
             waiting = [command for command in waiting if not command.has_ended()]
     finally:
@@ -68,7 +67,7 @@ def run(
 
 
 class _Command:
-    """A running program, and what it has printed so far."""
+    """A running program and its output so far."""
 
     def __init__(self, arguments: Sequence[str]) -> None:
         import signal
@@ -80,7 +79,7 @@ class _Command:
         try:
             self._shell_pid = os.posix_spawn(
                 _SHELL,
-                # By its name a look at a process tree knows whose it is.
+                # This name marks it as the tracker's in the process tree.
                 [_SHELL, "-c", _WATCHED, IGNORED_ARGUMENTS[0], *arguments],
                 os.environ,
                 file_actions=[
@@ -88,10 +87,10 @@ class _Command:
                     (os.POSIX_SPAWN_DUP2, theirs, 1),
                     (os.POSIX_SPAWN_DUP2, theirs, 2),
                 ],
-                # A group of its own: Ctrl-C at a terminal is meant for the job.
+                # Its own process group: Ctrl-C in a terminal is meant for the job.
                 setpgroup=0,
                 setsigmask=[],
-                # Python ignores these, and our parent may ignore the last: what is ignored stays so across exec.
+                # Python ignores the first two, our parent may ignore the last, and exec does not reset them.
                 setsigdef=[signal.SIGPIPE, signal.SIGXFSZ, signal.SIGCHLD],
             )
         except OSError:
@@ -104,7 +103,7 @@ class _Command:
         os.set_blocking(self.output_fd, False)
 
     def has_ended(self) -> bool:
-        """Take what has arrived; whether that was the last of it, or more than enough."""
+        """Read what has arrived; whether the output is complete, or too long."""
         while not self._has_ended:
             try:
                 piece = os.read(self.output_fd, _CHUNK_BYTES)
@@ -115,12 +114,12 @@ class _Command:
         return self._has_ended
 
     def stop(self) -> None:
-        """Have it killed, if it has not ended."""
+        """Kill it if it still runs."""
         os.close(self._lifeline_fd)
         os.close(self.output_fd)
 
     def wait(self, deadline: float) -> Answer:
-        """Until nothing is left of it, not even a zombie."""
+        """Wait until it is reaped."""
         text = self._printed.decode("utf-8", "replace") if self._has_ended else None
         try:
             while True:
@@ -130,11 +129,11 @@ class _Command:
                 if time.monotonic() > deadline:
                     break
                 time.sleep(_NAP_SECONDS)
-            # Stuck in a driver, where nothing can be killed; its shell need not wait for it.
+            # Stuck in a driver, it cannot be killed; its shell need not wait for it.
             import signal
 
             os.killpg(self._shell_pid, signal.SIGKILL)
             os.waitpid(self._shell_pid, 0)
         except ChildProcessError:
-            pass  # somebody else has waited for it
+            pass  # already reaped elsewhere
         return Answer(text, None, 0.0)

@@ -1,4 +1,4 @@
-"""Reading the kernel's small files."""
+"""Read the kernel's small files."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 
 
 def read_file(path: str) -> bytes:
-    """All of it; the kernel may hand it out in pieces."""
+    """The whole file, which the kernel may return in pieces."""
     fd = os.open(path, os.O_RDONLY)
     try:
         chunks = []
@@ -18,5 +18,5 @@ def read_file(path: str) -> bytes:
 
 
 def read_text(path: str) -> str:
-    """The same, where bytes that are no text do not matter."""
+    """The whole file as text; invalid UTF-8 is replaced."""
     return read_file(path).decode("utf-8", "replace")

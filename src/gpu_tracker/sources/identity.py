@@ -1,4 +1,4 @@
-"""Which job this is and which place a process has in it, by the variables of schedulers and launchers. Pure."""
+"""The job, node and rank of a process, from the variables of schedulers and launchers. Pure."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-# Field of the identity → the variables that may tell it, the most reliable first. Under mpirun inside a Slurm
-# job SLURM_PROCID is 0 everywhere, so the launchers come before the scheduler.
+# Field of the identity → the variables to look for, in order.
 _NAMES = {
     "node": ("SLURMD_NODENAME",),
     "job": ("SLURM_JOB_ID", "PBS_JOBID"),
     "step": ("SLURM_STEP_ID",),
     "array_task": ("SLURM_ARRAY_TASK_ID", "PBS_ARRAY_INDEX"),
 }
-# Rank, rank on this machine, and number of ranks, as one launcher calls them.
+# Rank, rank on this machine and number of ranks, by launcher. SLURM_PROCID is 0 in all ranks under mpirun
+# in a Slurm job, so the launchers come before the scheduler.
 _RANKS = (
     ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_SIZE"),
     ("MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_LOCAL_RANK", "MV2_COMM_WORLD_SIZE"),
@@ -26,12 +26,12 @@ _RANKS = (
     ("PMI_RANK", "MPI_LOCALRANKID", "PMI_SIZE"),
     ("SLURM_PROCID", "SLURM_LOCALID", "SLURM_NTASKS"),
 )
-# `RANK` may be anybody's variable; beside this one it is torchrun's.
+# `RANK` is a common name; it is torchrun's only if this is set, too.
 _TORCHRUN = "TORCHELASTIC_RUN_ID"
 
 
 def find_identity(environment: Mapping[str, str]) -> Identity:
-    """What the variables say; None for what they do not."""
+    """The identity by the variables; None for what is not set."""
     rank, local_rank, world_size = _find_ranks(environment)
     return Identity(
         node=_find(environment, "node"),

@@ -1,4 +1,4 @@
-"""Every other system: the same readings through psutil. Also for Linux kernels without a usual `/proc`."""
+"""Other systems: the same readings through psutil. Also for Linux kernels without a regular `/proc`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ NAME = "psutil"
 
 
 class ProcessTree:
-    """A process and all its descendants, also those whose parents have gone."""
+    """A process and all its descendants, including orphans."""
 
     def __init__(
         self,
@@ -26,7 +26,7 @@ class ProcessTree:
         *,
         is_newborn: bool = False,
         adopter_pid: int = 0,
-        started_seconds: float | None = None,  # noqa: ARG002 - births are not known as exactly here
+        started_seconds: float | None = None,  # noqa: ARG002 - start times are too coarse here
     ) -> None:
         self.root_pid = root_pid
         self._adopter_pid = adopter_pid
@@ -37,7 +37,7 @@ class ProcessTree:
             self._pids_at_start = frozenset(self._members)
 
     def is_alive(self) -> bool:
-        """Whether the root still runs; a zombie does not."""
+        """Whether the root still runs; a zombie does not count."""
         import psutil
 
         root = self._members.get(self.root_pid)
@@ -47,7 +47,7 @@ class ProcessTree:
             return False
 
     def read(self) -> tuple[ProcessReading, ...]:
-        """Look at every living process of the tree."""
+        """Read every living process of the tree."""
         import psutil
 
         self._find_new()
@@ -60,7 +60,7 @@ class ProcessTree:
         return tuple(readings)
 
     def read_sharing(self, pid: int) -> SharingReading | None:
-        """What is shared, where the system tells (Linux only)."""
+        """Shared memory, where the system reports it (Linux only)."""
         import psutil
 
         try:
@@ -71,7 +71,7 @@ class ProcessTree:
         return None if pss is None else SharingReading(pss, pss, memory.uss)
 
     def close(self) -> None:
-        """Forget everybody."""
+        """Forget all processes."""
         self._members.clear()
 
     def _find_new(self) -> None:
@@ -93,16 +93,18 @@ class ProcessTree:
                     self._members[process.pid] = process
 
     def _read_one(self, process: psutil.Process) -> ProcessReading:
+        import psutil
+
         with process.oneshot():
             if not process.is_running():
-                raise _no_such_process(process.pid)
+                raise psutil.NoSuchProcess(process.pid)
             times = process.cpu_times()
             memory = process.memory_info()
             return ProcessReading(
                 process.pid,
                 process.ppid(),
                 process.name(),
-                # psutil does not tell; elsewhere than on Linux fork without exec is rare.
+                # psutil does not report it; outside Linux fork without exec is rare.
                 is_forked_copy=sys.platform == "linux" and process.pid != self.root_pid,
                 n_threads=process.num_threads(),
                 cpu_seconds=times.user + times.system,
@@ -122,7 +124,7 @@ class Machine:
         self._read_limit_used = read_limit_used
 
     def read(self) -> MachineReading:
-        """Look once."""
+        """CPU time, and memory in use."""
         import psutil
 
         times = psutil.cpu_times()
@@ -143,9 +145,3 @@ def _is_of_the_job(process: psutil.Process) -> bool:
     except psutil.Error:
         return process.pid != os.getpid()
     return process.pid != os.getpid() and not any(ignored in arguments for ignored in IGNORED_ARGUMENTS)
-
-
-def _no_such_process(pid: int) -> psutil.NoSuchProcess:
-    import psutil
-
-    return psutil.NoSuchProcess(pid)

@@ -1,4 +1,4 @@
-"""What can be told of any process from outside: whose it is, what it runs, what it holds. For those on a GPU."""
+"""Facts about any process, such as those on a GPU: its user, command, memory and CPU time."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _LONGEST_COMMAND_BYTES = 4096
 
 
 def read_holder(pid: int, *, proc: str = "/proc") -> Holder:
-    """What this user may know of a process; one of another namespace, or that has ended, is only a number."""
+    """What this user may read of a process; of one that has ended, or is in another namespace, only its pid."""
     if not os.path.isdir(f"{proc}/self"):
         return _read_portable(pid)
     from .procfs import parse_stat, parse_statm
@@ -27,30 +27,30 @@ def read_holder(pid: int, *, proc: str = "/proc") -> Holder:
 
 
 def exists(pid: int) -> bool:
-    """Whether there is such a process, whoever it belongs to."""
+    """Whether there is such a process, of any user."""
     if pid <= 0:
-        return False  # to the kernel, a whole group
+        return False  # the kernel would take it for a process group
     try:
         os.kill(pid, 0)
     except (ProcessLookupError, OverflowError):
         return False
     except PermissionError:
-        pass  # somebody else's, but there
+        pass  # another user's
     return True
 
 
 def read_command(pid: int, *, proc: str = "/proc") -> tuple[str, ...] | None:
-    """Its words, or its name where it has none; None if that is nobody else's business."""
+    """Its arguments, or its name if it has none; None if this user may not read them."""
     return read_holder(pid, proc=proc).command
 
 
 def parse_command(cmdline: bytes) -> tuple[str, ...]:
-    """The words of `/proc/PID/cmdline`; programs that write a title over them pad it with zeros."""
+    """The arguments of `/proc/PID/cmdline`; programs that overwrite them with a title pad it with zeros."""
     return tuple(cmdline.rstrip(b"\0").decode("utf-8", "replace").split("\0"))
 
 
 def name_user(uid: int) -> str:
-    """The login name, or the number where nobody has that one."""
+    """The login name, or the number of an unknown user."""
     import pwd
 
     try:
@@ -60,7 +60,7 @@ def name_user(uid: int) -> str:
 
 
 def _read_command(directory: str) -> tuple[str, ...] | None:
-    """Its arguments; a kernel thread and a process that is ending have only a name."""
+    """Its arguments; kernel threads and processes that are ending have only a name."""
     for file in ("cmdline", "comm"):
         try:
             content = read_file(f"{directory}/{file}")[:_LONGEST_COMMAND_BYTES]

@@ -1,7 +1,7 @@
-"""Linux: processes, their memory and the machine, read straight from `/proc` and the kernel's CPU clocks.
+"""Linux: processes, their memory and the machine, read from `/proc` and the kernel's CPU clocks.
 
-Built for a look every few milliseconds: files stay open, a process that has not run since the last look
-costs one clock read, and new processes are found by the pids handed out since, not by walking `/proc`.
+Built for a reading every few milliseconds: files stay open, a process that has not run since the last reading
+costs one clock read, and new processes are found among the pids assigned since, not by walking `/proc`.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ NAME = "procfs"
 _TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 100
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
 _FORKED_BUT_NO_EXEC = 0x40  # PF_FORKNOEXEC in the flags of /proc/PID/stat
-_LOWEST_RECYCLED_PID = 300  # the kernel never hands out lower ones after a wrap
+_LOWEST_RECYCLED_PID = 300  # the kernel never assigns lower ones after a wrap
 _MOST_PIDS_TO_TRY = 2000
 _SPARE_DESCRIPTORS = 32
 _DEAD_STATES = (b"Z", b"X")
-_PEAKS_READ_PER_LOOK = 8
+_PEAKS_PER_READING = 8
 
 _IGNORED_ARGUMENTS = tuple(argument.encode() for argument in IGNORED_ARGUMENTS)
 
@@ -38,7 +38,7 @@ _IGNORED_ARGUMENTS = tuple(argument.encode() for argument in IGNORED_ARGUMENTS)
 def parse_stat(text: bytes) -> tuple[str, bytes, int, int, float, float, int, int, int]:
     """Name, state, parent, flags, own CPU, reaped CPU, threads, start tick and page faults of `/proc/PID/stat`.
 
-    A name may hold spaces and brackets, so the fields are counted from the last bracket.
+    A name may contain spaces and parentheses, so the fields are counted from the last parenthesis.
     """
     opening, closing = text.index(b"("), text.rindex(b")")
     fields = text[closing + 2 :].split()
@@ -56,13 +56,13 @@ def parse_stat(text: bytes) -> tuple[str, bytes, int, int, float, float, int, in
 
 
 def parse_statm(text: bytes) -> tuple[int, int]:
-    """Resident bytes, and the part of them that is files and shared memory."""
+    """Resident bytes, and how many of them are files and shared memory."""
     _, resident, shared, *_ = text.split(maxsplit=3)
     return int(resident) * _PAGE_BYTES, int(shared) * _PAGE_BYTES
 
 
 def parse_kib_field(text: bytes, field: bytes) -> int | None:
-    """Bytes of a `Field:   123 kB` line; None where there is no such line (a zombie has none)."""
+    """Bytes of a `Field:   123 kB` line; None if there is none (as for a zombie)."""
     start = text.find(field)
     if start < 0:
         return None
@@ -70,9 +70,9 @@ def parse_kib_field(text: bytes, field: bytes) -> int | None:
 
 
 def parse_sizes(status: bytes) -> tuple[int, int | None, int] | None:
-    """The high-water mark of `/proc/PID/status`, and what was resident at that same moment, files apart.
+    """High-water mark, resident bytes and file bytes of `/proc/PID/status`, all of one moment.
 
-    A mark beside a resident size of a moment before would pass for a spike of memory that nobody else maps.
+    A high-water mark next to an older resident size would look like a spike of private memory.
     """
     peak = parse_kib_field(status, b"\nVmHWM:")
     if peak is None:
@@ -84,7 +84,7 @@ def parse_sizes(status: bytes) -> tuple[int, int | None, int] | None:
 
 
 def parse_smaps_rollup(text: bytes) -> SharingReading:
-    """Proportional and private memory; kernels before 5.4 do not tell the anonymous part apart."""
+    """Proportional and private memory; kernels before 5.4 do not report the anonymous part."""
     pss = parse_kib_field(text, b"\nPss:") or 0
     anonymous_pss = parse_kib_field(text, b"\nPss_Anon:")
     private = sum(parse_kib_field(text, field) or 0 for field in (b"\nPrivate_Clean:", b"\nPrivate_Dirty:"))
@@ -92,13 +92,13 @@ def parse_smaps_rollup(text: bytes) -> SharingReading:
 
 
 def parse_machine_cpu(text: bytes) -> float:
-    """CPU seconds spent by anybody: all but idle, waiting for disks, and what a hypervisor took."""
+    """CPU seconds of all processes: without idle, I/O wait and steal time."""
     user, nice, system, _idle, _iowait, irq, softirq = map(int, text.split(maxsplit=8)[1:8])
     return (user + nice + system + irq + softirq) / _TICKS_PER_SECOND
 
 
 def parse_memory_used(text: bytes) -> int:
-    """Memory that could not be had without swapping."""
+    """Memory in use: what is not available without swapping."""
     total = parse_kib_field(text, b"MemTotal:") or 0
     available = parse_kib_field(text, b"MemAvailable:")
     if available is None:  # kernels before 3.14, and some emulations of /proc
@@ -107,12 +107,12 @@ def parse_memory_used(text: bytes) -> int:
 
 
 def parse_last_pid(text: bytes) -> int:
-    """The newest pid of this namespace, last word of `/proc/loadavg`."""
+    """The newest pid of this namespace: the last field of `/proc/loadavg`."""
     return int(text.rsplit(maxsplit=1)[1])
 
 
 def pids_since(previous: int, newest: int, highest: int) -> Iterable[int] | None:
-    """The pids handed out after `previous`; None when they are too many to try one by one."""
+    """The pids assigned after `previous`; None if there are too many to try."""
     if newest >= previous:
         count, candidates = newest - previous, [range(previous + 1, newest + 1)]
     else:
@@ -127,9 +127,9 @@ def pids_since(previous: int, newest: int, highest: int) -> Iterable[int] | None
 
 
 class _StatusFile:
-    """A small file of a process, kept open as long as there are descriptors.
+    """A small file of a process, kept open while descriptors last.
 
-    An open one stays that process's own: after its end reading fails, whoever has the number then.
+    An open file stays bound to its process: once that has ended reading fails, even if the pid is reused.
     """
 
     __slots__ = ("_fd", "_path")
@@ -141,7 +141,7 @@ class _StatusFile:
             try:
                 self._fd = os.open(path, os.O_RDONLY)
             except OSError:
-                return  # it has just ended; reading will tell
+                return  # it has just ended; reading will fail
 
     def read(self) -> bytes:
         return os.pread(self._fd, 1024, 0) if self._fd >= 0 else read_file(self._path)
@@ -152,7 +152,7 @@ class _StatusFile:
 
 
 class _Member:
-    """A process of the tree, with its files kept open."""
+    """A process of the tree, with its open files."""
 
     __slots__ = (
         "clock_id",
@@ -175,8 +175,8 @@ class _Member:
         self.start_tick = start_tick
         self.stat = stat
         self.statm = statm
-        # The CPU clock of another process (see clock_getcpuclockid): nanoseconds, where
-        # /proc/PID/stat counts in hundredths of a second.
+        # The CPU clock of another process (see clock_getcpuclockid) counts nanoseconds;
+        # /proc/PID/stat counts hundredths of a second.
         self.clock_id = (~reading.pid << 3) | 2
         self.clock_nanoseconds = -1
         self.is_newborn = False
@@ -191,10 +191,10 @@ class _Member:
 
 
 class ProcessTree:
-    """A process and all its descendants, also those whose parents have gone.
+    """A process and all its descendants, including orphans.
 
-    `adopter_pid` is a process that inherits the job's orphans (the command line is one): its
-    children belong to the tree too. A root that `is_newborn` cannot have children older than itself.
+    `adopter_pid` is a process that inherits the job's orphans (the command line does): its
+    children belong to the tree, too. A root that `is_newborn` has no children yet.
     """
 
     def __init__(
@@ -212,7 +212,7 @@ class ProcessTree:
         self._members: dict[int, _Member] = {}
         self._peaks_cursor = 0
         self._undecided: set[int] = set()
-        # A child that was born since the tracking started, but before this first look, is none that was there before.
+        # A child that was started after tracking began, but before this scan, was not running at the start.
         self._first_tick = _to_tick(time.monotonic() if started_seconds is None else started_seconds)
         self._loadavg_fd = os.open(f"{proc}/loadavg", os.O_RDONLY)
         self._highest_pid = int(read_file(f"{proc}/sys/kernel/pid_max"))
@@ -225,14 +225,14 @@ class ProcessTree:
             self._scan(at_start=True)
 
     def is_alive(self) -> bool:
-        """Whether the root still runs; a zombie does not."""
+        """Whether the root still runs; a zombie does not count."""
         root = self._members.get(self.root_pid)
         return root is not None and not root.is_zombie
 
     def read(self) -> tuple[ProcessReading, ...]:
-        """Look at every living process of the tree."""
+        """Read every living process of the tree."""
         self._find_new()
-        # A copy: members that have gone are dropped on the way.
+        # A copy, because members that have ended are dropped on the way.
         for pid, member in tuple(self._members.items()):
             try:
                 if member.is_newborn and self._is_about_to_exec(member):
@@ -240,20 +240,20 @@ class ProcessTree:
                 member.is_newborn = False
                 self._refresh(member)
             except (OSError, ValueError, IndexError):
-                # It may vanish between any two reads; that is normal.
+                # A process may end between any two reads.
                 self._members.pop(pid).close()
         self._read_due_peaks()
         return tuple(member.reading for member in self._members.values() if member.was_read)
 
     def read_sharing(self, pid: int) -> SharingReading | None:
-        """What is shared; costs about 11 ms per GB and holds the process's memory lock meanwhile."""
+        """Shared memory. Costs about 11 ms per GB, during which the process's memory map is locked."""
         try:
             return parse_smaps_rollup(read_file(f"{self._proc}/{pid}/smaps_rollup"))
         except (OSError, ValueError):
             return None
 
     def close(self) -> None:
-        """Give the descriptors back."""
+        """Close all files."""
         for member in self._members.values():
             member.close()
         self._members.clear()
@@ -281,7 +281,7 @@ class ProcessTree:
             stat = None if pid in self._members else self._try_stat(pid)
             if stat is not None:
                 strangers[pid] = stat
-        # A child's pid may be lower than its parent's (pids wrap), so go round until nobody joins.
+        # A child's pid may be lower than its parent's (pids wrap), so repeat until no process joins.
         joined = True
         while joined:
             joined = False
@@ -309,8 +309,8 @@ class ProcessTree:
         name, state, parent, flags, cpu, reaped, threads, start_tick, _ = stat
         is_root = pid == self.root_pid
         at_start = at_start and (is_root or start_tick < self._first_tick)
-        # A zombie's time is its parent's as soon as it is waited for, and it has no arguments left
-        # that would tell whose it was.
+        # A zombie's time becomes its parent's when it is reaped, and its arguments, which would show
+        # whether it belongs to the job, are gone.
         is_of_the_job = is_root or (state not in _DEAD_STATES and self._is_of_the_job(pid))
         if is_of_the_job is None:
             self._undecided.add(pid)
@@ -328,49 +328,49 @@ class ProcessTree:
         return True
 
     def _is_of_the_job(self, pid: int) -> bool | None:
-        """Whether it is; None if that cannot be told yet."""
+        """Whether it belongs to the job; None if that is not known yet."""
         try:
-            # Threads have a directory in /proc too, only not a listed one.
+            # Threads have a directory in /proc, too, but an unlisted one.
             if parse_group_leader(read_file(f"{self._proc}/{pid}/status")) != pid:
                 return False
             arguments = read_file(f"{self._proc}/{pid}/cmdline")
         except (OSError, ValueError):
             return False
         if not arguments:
-            return None  # in the middle of an exec, or of its end
+            return None  # during an exec, or while it ends
         return not any(ignored in arguments for ignored in _IGNORED_ARGUMENTS)
 
     def _is_about_to_exec(self, member: _Member) -> bool:
         """Whether a new child, started by vfork, still runs in its parent's memory.
 
-        It may be about to become anything (one of our own samplers, say), and what it seems to hold is its parent's. A
-        copy made by fork never has just the same figures: what is mapped from files is not copied.
+        It may become any program (even a sampler), and the memory it shows is its parent's. A forked copy never has
+        exactly the same figures, because file mappings are not copied.
         """
         parent = self._members.get(member.reading.parent_pid)
         return parent is not None and member.statm.read() == parent.statm.read()
 
     def _refresh(self, member: _Member) -> None:
-        """Read a process again, unless its CPU clock says that it has not run since."""
+        """Read a process again, unless its CPU clock shows that it has not run."""
         try:
             clock = time.clock_gettime_ns(member.clock_id)
         except OSError:
-            clock = -1  # no such clock for a foreign pid namespace, or gone: the files decide
+            clock = -1  # ended, or in another pid namespace: the files decide
         if clock == member.clock_nanoseconds and clock >= 0:
             return
         name, state, parent, flags, cpu, reaped, threads, start_tick, faults = parse_stat(member.stat.read())
         if start_tick != member.start_tick:
-            raise ProcessLookupError(member.reading.pid)  # another process has the number by now
+            raise ProcessLookupError(member.reading.pid)  # the pid was reused
         old = member.reading
         is_forked_copy = bool(flags & _FORKED_BUT_NO_EXEC) and old.pid != self.root_pid
         if old.is_forked_copy and not is_forked_copy:
             is_of_the_job = self._is_of_the_job(old.pid)
             if is_of_the_job is None:
-                return  # once more at the next look
+                return  # decided at the next reading
             if not is_of_the_job:
                 raise ProcessLookupError(old.pid)
         member.is_zombie = state in _DEAD_STATES
         member.was_read = True
-        # Without a page fault nothing became resident, so the high-water mark stands as it was read.
+        # Without a page fault nothing became resident, so the high-water mark is unchanged.
         member.peak_is_due = not member.is_zombie and (member.peak_is_due or faults != member.faults)
         member.faults = faults
         member.clock_nanoseconds = clock
@@ -390,12 +390,12 @@ class ProcessTree:
         )
 
     def _read_due_peaks(self) -> None:
-        """High-water marks of those that ran: of all while they are few, in turns when many."""
+        """Read the high-water marks of processes that ran: all of a few, in turns if there are many."""
         due = [member for member in self._members.values() if member.peak_is_due]
-        if len(due) > _PEAKS_READ_PER_LOOK:
+        if len(due) > _PEAKS_PER_READING:
             start = self._peaks_cursor % len(due)
-            self._peaks_cursor += _PEAKS_READ_PER_LOOK
-            due = (due[start:] + due[:start])[:_PEAKS_READ_PER_LOOK]
+            self._peaks_cursor += _PEAKS_PER_READING
+            due = (due[start:] + due[:start])[:_PEAKS_PER_READING]
         for member in due:
             member.peak_is_due = False
             try:
@@ -420,7 +420,7 @@ class Machine:
         self._read_limit_used = read_limit_used
 
     def read(self) -> MachineReading:
-        """Look once."""
+        """CPU time, and memory in use."""
         return MachineReading(
             parse_machine_cpu(read_file(f"{self._proc}/stat")),
             parse_memory_used(read_file(f"{self._proc}/meminfo")),
@@ -429,12 +429,12 @@ class Machine:
 
 
 def parse_group_leader(status: bytes) -> int:
-    """The process that a thread belongs to."""
+    """The process of a thread."""
     start = status.index(b"\nTgid:")
     return int(status[start + 6 :].split(maxsplit=1)[0])
 
 
 def _to_tick(monotonic_seconds: float) -> int:
-    """The unit of a process's birth: ticks since boot, while suspended too."""
+    """The unit of process start times: ticks since boot, including time suspended."""
     suspended = time.clock_gettime(time.CLOCK_BOOTTIME) - time.monotonic()
     return int((monotonic_seconds + suspended) * _TICKS_PER_SECOND)

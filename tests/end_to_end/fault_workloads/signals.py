@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 import signal
 import sys
 from types import FrameType
@@ -18,8 +19,17 @@ def main(*names: str) -> None:
     for name in names:
         number = signal.Signals[name.removeprefix("-")]
         signal.signal(number, signal.SIG_IGN if name.startswith("-") else tell)
+    # A handler runs between two steps of the interpreter: a signal that comes right before a read would wait for its end.
+    woken, waking = os.pipe()
+    os.set_blocking(waking, False)
+    signal.set_wakeup_fd(waking)
     print("ready", flush=True)
-    sys.stdin.read()
+    while True:
+        ready, _, _ = select.select([0, woken], [], [])
+        if woken in ready:
+            os.read(woken, 100)
+        elif not os.read(0, 1000):
+            break
     print("bye", flush=True)
     sys.exit(5)
 

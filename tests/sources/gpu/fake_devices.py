@@ -1,4 +1,4 @@
-"""A machine with graphics cards that has none: the files of `/sys` and `/proc`, written by hand."""
+"""A fake machine with graphics cards: the files of `/sys` and `/proc`, written by tests."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from gpu_tracker.sources import Roots
 MIB = 1024 * 1024
 GIB = 1024 * MIB
 NOBODY = 65534
-# Real files of the kernel that can be opened and not be read, each with an errno of its own.
+# Real kernel files that can be opened but not read, each with another errno.
 GIVES_EINVAL = "/proc/self/ns/pid"
 GIVES_EIO = "/proc/self/mem"
 
 
 class FakeClock:
-    """A clock that is set by hand."""
+    """A clock set by hand."""
 
     def __init__(self) -> None:
         self.seconds = 100.0
@@ -45,7 +45,7 @@ def write_files(directory: Path, files: Mapping[str, object]) -> None:
 
 
 class FakeMachine:
-    """Trees as the kernel shows them, in a directory."""
+    """The kernel's file trees, in a directory."""
 
     def __init__(self, directory: Path) -> None:
         self.proc, self.sys = directory / "proc", directory / "sys"
@@ -65,7 +65,7 @@ class FakeMachine:
         files: Mapping[str, object],
         device_id: str = "0x73bf",
     ) -> Path:
-        """A card; gives the directory of its PCI device."""
+        """Add a card; returns the directory of its PCI device."""
         device = self.find_device(bus_id)
         card = device / "drm" / f"card{number}"
         (device / "drm" / f"renderD{128 + number}").mkdir(parents=True)
@@ -84,7 +84,7 @@ class FakeMachine:
     def add_amd_card(
         self, number: int = 0, bus_id: str = "0000:03:00.0", gpu_id: int = 100, **changes: object
     ) -> Path:
-        """A discrete AMD card with every figure; `changes` overwrite files whose names they are."""
+        """Add a discrete AMD card with every figure; `changes` overwrite files by name."""
         device = self.add_card(number, bus_id, "0x1002", "amdgpu", AMD_FILES)
         write_files(device, {"unique_id": f"{gpu_id:016x}"})
         write_files(device, changes)
@@ -92,10 +92,10 @@ class FakeMachine:
         return device
 
     def add_kfd_node(self, number: int, gpu_id: int, bus_id: str) -> None:
-        """A node of ROCm's topology."""
+        """Add a node to ROCm's topology."""
         domain, bus, slot = bus_id.split(":")
-        place, function = slot.split(".")
-        location = int(bus, 16) << 8 | int(place, 16) << 3 | int(function)
+        device, function = slot.split(".")
+        location = int(bus, 16) << 8 | int(device, 16) << 3 | int(function)
         properties = (
             "cpu_cores_count 0\nsimd_count 160\nsimd_per_cu 2\nsimd_arrays_per_engine 2\narray_count 4\ncu_per_simd_array 10\nmem_banks_count 1\nio_links_count 0\nhive_id 0\n"
             f"location_id {location}\ndomain {int(domain, 16)}\ndrm_render_minor {127 + number}"
@@ -108,7 +108,7 @@ class FakeMachine:
             (directory / "io_links").mkdir(exist_ok=True)
 
     def set_kfd_bytes(self, pid: int, sizes: Mapping[int, object]) -> None:
-        """What a process holds through ROCm, by ROCm's number of the card."""
+        """Set what a process holds through ROCm, by ROCm's number of the card."""
         files: dict[str, object] = {"pasid": 32768 + pid}
         for number, (gpu_id, size) in enumerate(sizes.items()):
             files |= {f"vram_{gpu_id}": size, f"sdma_{gpu_id}": 0, f"stats_{gpu_id}/cu_occupancy": 0}
@@ -116,7 +116,7 @@ class FakeMachine:
         write_files(self.sys / "class/kfd/kfd/proc" / str(pid), files)
 
     def add_intel_card(self, number: int, bus_id: str, driver: str, files: Mapping[str, object]) -> Path:
-        """An Intel GPU; names that begin with `card/` are files of the card rather than of its PCI device."""
+        """Add an Intel GPU; names that begin with `card/` are files of the card, not of its PCI device."""
         own = {name: content for name, content in files.items() if not name.startswith("card/")}
         device = self.add_card(number, bus_id, "0x8086", driver, own, device_id="0x56a0")
         of_card = {name[5:]: content for name, content in files.items() if name.startswith("card/")}
@@ -124,12 +124,12 @@ class FakeMachine:
         return device
 
     def remove_card(self, number: int, bus_id: str) -> None:
-        """Pull it out."""
+        """Unplug a card."""
         (self.sys / f"class/drm/card{number}").unlink()
         shutil.rmtree(self.find_device(bus_id))
 
     def set_process(self, pid: int, fds: Mapping[int, str], node: str = "/dev/dri/renderD128") -> None:
-        """A process with these descriptors of a graphics card, beside its ordinary ones."""
+        """Add a process with these descriptors of a graphics card, besides ordinary ones."""
         self.remove_process(pid)
         directory = self.proc / str(pid)
         write_files(directory / "fd", {"0": Path("/dev/null"), "1": Path("pipe:[1234]")})
@@ -139,7 +139,7 @@ class FakeMachine:
             write_files(directory / "fdinfo", {str(fd): text})
 
     def remove_process(self, pid: int) -> None:
-        """It has ended."""
+        """End a process."""
         shutil.rmtree(self.proc / str(pid), ignore_errors=True)
 
 
@@ -181,7 +181,7 @@ def write_amdgpu(
     gtt_kib: int = 64,
     **engines: int,
 ) -> str:
-    """The descriptor of an amdgpu client, with nanoseconds by engine."""
+    """The fdinfo of an amdgpu client, with nanoseconds per engine."""
     lines = [
         "pos:\t0\nflags:\t02100002\nmnt_id:\t27\nino:\t1033\ndrm-driver:\tamdgpu",
         f"drm-client-id:\t{client_id}\ndrm-pdev:\t{bus_id}\npasid:\t32773",
@@ -193,7 +193,7 @@ def write_amdgpu(
 
 
 def write_i915(client_id: int = 3, *, bus_id: str = "0000:00:02.0", memory: str = "", **engines: int) -> str:
-    """The descriptor of an i915 client, with nanoseconds by engine."""
+    """The fdinfo of an i915 client, with nanoseconds per engine."""
     lines = [
         f"pos:\t0\nflags:\t0100002\ndrm-driver:\ti915\ndrm-client-id:\t{client_id}\ndrm-pdev:\t{bus_id}",
         memory or "drm-total-system0:\t9 MiB\ndrm-resident-system0:\t4096 KiB",
@@ -206,7 +206,7 @@ def write_i915(client_id: int = 3, *, bus_id: str = "0000:00:02.0", memory: str 
 def write_xe(
     client_id: int = 5, *, bus_id: str = "0000:03:00.0", ccs: int = 0, rcs: int = 0, total: int = 0
 ) -> str:
-    """The descriptor of an xe client on a card, with busy cycles of two classes of engines and all cycles."""
+    """The fdinfo of an xe client on a card, with busy cycles of two engine classes and all cycles."""
     return (
         f"drm-driver:\txe\ndrm-client-id:\t{client_id}\ndrm-pdev:\t{bus_id}\n"
         "drm-total-system:\t0\ndrm-resident-system:\t0\ndrm-total-gtt:\t192 KiB\ndrm-resident-gtt:\t192 KiB\n"
@@ -218,7 +218,7 @@ def write_xe(
 
 @contextmanager
 def as_nobody() -> Iterator[None]:
-    """Without root's rights, for as long as it lasts."""
+    """Drop root's rights within the context."""
     os.seteuid(NOBODY)
     try:
         yield
@@ -228,7 +228,7 @@ def as_nobody() -> Iterator[None]:
 
 @contextmanager
 def public_directory() -> Iterator[Path]:
-    """One that other users may look into, unlike pytest's."""
+    """A directory that other users may read, unlike pytest's."""
     with tempfile.TemporaryDirectory() as name:
         Path(name).chmod(0o755)
         yield Path(name)

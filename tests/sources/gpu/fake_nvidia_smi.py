@@ -1,7 +1,7 @@
-"""An `nvidia-smi` that prints what a scene says: copied into a folder on the PATH, beside its `scene.json`.
+"""A fake `nvidia-smi` that prints the content of a `scene.json` in the same folder, which is on the PATH.
 
-It follows the habits of the genuine ones: complaints on standard output, a field it does not know, one lost device
-that spoils the table of all, a table of processes that is empty while nobody computes.
+It behaves like the real ones: errors on standard output, unsupported fields, one lost device that makes the query for
+all fail, an empty table if no process computes.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 
 
 def load_scene() -> dict[str, Any]:
-    """What to play."""
+    """Read the scene."""
     with open(os.path.join(HERE, "scene.json"), encoding="utf-8") as file:
         scene: dict[str, Any] = json.load(file)
     return scene
 
 
 def end(text: str, code: int) -> NoReturn:
-    """Last words."""
+    """Print a message and exit."""
     sys.stdout.write(text)
     sys.stdout.flush()
     os._exit(code)
 
 
 def write(text: str, scene: dict[str, Any]) -> None:
-    """A line, in one go or in pieces."""
+    """Print a line, in one piece or in several."""
     data = os.fsencode(text)
     step = 7 if scene.get("in_pieces") else len(data)
     for start in range(0, len(data), max(step, 1)):
@@ -44,7 +44,7 @@ def write(text: str, scene: dict[str, Any]) -> None:
 
 
 def select(scene: dict[str, Any], wanted: str | None) -> list[dict[str, str]]:
-    """The devices that are asked for, if they can be opened."""
+    """The requested devices, if they can be opened."""
     gpus: list[dict[str, str]] = scene["gpus"]
     if wanted is not None:
         gpus = [gpu for gpu in gpus if gpu["index"] == wanted]
@@ -84,7 +84,7 @@ def print_table(subject: str, fields: list[str], wanted: str | None) -> None:
 
 
 def main() -> None:
-    """Do what the arguments say."""
+    """Handle the arguments."""
     arguments = sys.argv[1:]
     scene = load_scene()
     wanted = arguments[arguments.index("-i") + 1] if "-i" in arguments else None

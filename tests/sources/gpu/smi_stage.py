@@ -1,4 +1,4 @@
-"""A place where a fake nvidia-smi plays what a test wants to see."""
+"""A folder with a fake nvidia-smi that prints what a test wants."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ STEP_SECONDS = 5.0
 
 
 def device(number: int, **cells: str) -> dict[str, str]:
-    """A healthy device of a scene."""
+    """A healthy device."""
     row = {
         "index": str(number),
         "uuid": f"GPU-0000000{number}-1111-2222-3333-444444444444",
@@ -45,19 +45,19 @@ def device(number: int, **cells: str) -> dict[str, str]:
 
 
 def app(number: int, pid: int, used: str = "2048") -> dict[str, str]:
-    """A process of a scene."""
+    """A process."""
     return {"gpu_uuid": device(number)["uuid"], "pid": str(pid), "used_memory": used}
 
 
 class Stage:
-    """A folder with a fake nvidia-smi, and the clock of the source that asks it."""
+    """A folder with a fake nvidia-smi, and the clock of the source."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.path = folder / "nvidia-smi"
         self.ahead_seconds = 0.0
         self.notes: list[str] = []
-        # In two steps: what is being written cannot be executed.
+        # In two steps, because a file that is being written cannot be executed.
         draft = folder / "draft"
         draft.write_text(f"#!{sys.executable} -IS\n{FAKE.read_text()}")
         draft.chmod(0o755)
@@ -65,13 +65,13 @@ class Stage:
         self.show()
 
     def now(self) -> float:
-        """The real clock, put ahead at will."""
+        """The real clock, which can be put ahead."""
         return time.monotonic() + self.ahead_seconds
 
     def show(
         self, gpus: list[dict[str, str]] | None = None, apps: list[dict[str, str]] | None = None, **more: Any
     ) -> None:
-        """Change the scene, all at once."""
+        """Change the scene atomically."""
         more |= more.pop("faults", {})
         scene = {"gpus": gpus or [device(0), device(1)], "apps": apps or [], **more}
         draft = self.folder / "scene.draft"
@@ -79,15 +79,15 @@ class Stage:
         draft.rename(self.folder / "scene.json")
 
     def connect(self, patience_seconds: float = 10) -> nvidia_smi.NvidiaSmiSource:
-        """Through the front door."""
+        """Connect a source."""
         return nvidia_smi.connect(self.now, patience_seconds)
 
-    def look(self, source: nvidia_smi.NvidiaSmiSource) -> GpuReadings:
-        """The next one, some time later."""
+    def read(self, source: nvidia_smi.NvidiaSmiSource) -> GpuReadings:
+        """The next reading, some time later."""
         self.ahead_seconds += STEP_SECONDS
-        look = source.read(None)
+        readings = source.read(None)
         self.notes += source.take_notes()
-        return look
+        return readings
 
     def watch(
         self,
@@ -95,21 +95,21 @@ class Stage:
         condition: Callable[[GpuReadings], object],
         seconds: float = 20,
     ) -> GpuReadings:
-        """Look until it holds; the time is only there so that a failure ends."""
+        """Read until the condition holds; the deadline only ends a failing test."""
         deadline = time.monotonic() + seconds
-        while not condition(look := self.look(source)):
-            assert time.monotonic() < deadline, (look, self.notes)
-        return look
+        while not condition(readings := self.read(source)):
+            assert time.monotonic() < deadline, (readings, self.notes)
+        return readings
 
     def count_running(self, condition: Callable[[int], bool]) -> int:
-        """How many processes there are, when it holds or when it should have held long ago."""
+        """The number of processes, once the condition holds or the deadline has passed."""
         deadline = time.monotonic() + 10
         while not condition(number := len(self.find_running())) and time.monotonic() < deadline:
             time.sleep(0.02)
         return number
 
     def find_running(self) -> list[int]:
-        """Every process, zombies of ours included, that belongs to this stage."""
+        """Every process of this stage, including our zombies."""
         found = []
         for name in filter(str.isdigit, os.listdir("/proc")):
             try:

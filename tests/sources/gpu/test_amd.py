@@ -36,19 +36,13 @@ def machine(tmp_path: Path) -> FakeMachine:
     return FakeMachine(tmp_path)
 
 
-@pytest.fixture
-def clock() -> FakeClock:
-    """Set by hand."""
-    return FakeClock()
-
-
 def read(source: amd.AmdSource, pids: frozenset[int] | None = None) -> dict[str, GpuReading]:
-    """The cards of one look, by uuid."""
+    """The cards of one reading, by uuid."""
     return {reading.uuid: reading for reading in source.read(pids).devices}
 
 
 def read_processes(source: amd.AmdSource, *pids: int) -> tuple[GpuProcessReading, ...]:
-    """The processes of one look."""
+    """The processes of one reading."""
     return source.read(frozenset(pids) or None).processes
 
 
@@ -65,12 +59,12 @@ def read_processes(source: amd.AmdSource, *pids: int) -> tuple[GpuProcessReading
     ],
 )
 def test_the_clock_is_on_the_starred_line(text: bytes, expected: float | None) -> None:
-    """A card in deep sleep has a line of its own for that."""
+    """A card in deep sleep has an extra line for that."""
     assert amd.parse_clock(text) == expected
 
 
 def test_the_highest_clock_is_that_of_any_line() -> None:
-    """Lines that make no sense do not count."""
+    """Invalid lines are ignored."""
     assert amd.parse_highest_clock(b"0: 500Mhz\n1: 2575Mhz *\njunk\n2: xMhz\n") == 2575.0
     assert amd.parse_highest_clock(b"") is None
 
@@ -86,12 +80,12 @@ def test_the_highest_clock_is_that_of_any_line() -> None:
     ],
 )
 def test_a_card_is_named_as_rocm_names_it(text: bytes, expected: str | None) -> None:
-    """Many cards have no number of their own."""
+    """Many cards have no number."""
     assert amd.parse_unique_id(text) == expected
 
 
 def test_a_node_of_rocm_says_where_the_card_is_plugged_in() -> None:
-    """Bus, place and function in one number."""
+    """Bus, device and function in one number."""
     assert amd.parse_node_bus_id(b"simd_count 8\nlocation_id 33539\ndomain 1\n") == "0001:83:00.3"
     assert amd.parse_node_bus_id(b"location_id 768\n") == "0000:03:00.0"
     assert amd.parse_node_bus_id(b"location_id 99999999\ndomain 0\n") is None
@@ -130,7 +124,7 @@ def test_no_bytes_break_the_parsers(garbage: bytes) -> None:
 
 
 def test_without_cards_there_is_a_reason(machine: FakeMachine, clock: FakeClock) -> None:
-    """On a machine without graphics, with others' only, and without /sys."""
+    """Without cards, with cards of other vendors only, and without /sys."""
     nowhere = Roots("/nowhere", "/nowhere")
     for roots in (machine.roots, nowhere):
         assert (amd.why_absent(roots) or "").startswith("No AMD GPU was measured: ")
@@ -140,7 +134,7 @@ def test_without_cards_there_is_a_reason(machine: FakeMachine, clock: FakeClock)
 
 
 def test_a_card_is_described(machine: FakeMachine, clock: FakeClock) -> None:
-    """By what lasts: its number, its slot, its driver."""
+    """UUID, slot and driver."""
     machine.add_amd_card(product_name="AMD Instinct MI210")
     assert amd.why_absent(machine.roots) is None
 
@@ -152,13 +146,11 @@ def test_a_card_is_described(machine: FakeMachine, clock: FakeClock) -> None:
 
 
 def test_every_figure_is_read(machine: FakeMachine, clock: FakeClock) -> None:
-    """In base units; what a discrete card has in RAM is not its memory."""
+    """In base units; RAM used by a discrete card is not its memory."""
     machine.add_amd_card()
     source = amd.connect(clock, machine.roots)
 
-    look = source.read(None)
-
-    assert look == (
+    assert source.read(None) == (
         100.0,
         (
             GpuReading(
@@ -182,7 +174,7 @@ def test_every_figure_is_read(machine: FakeMachine, clock: FakeClock) -> None:
 
 
 def test_details_have_the_names_of_nvidia_smi(machine: FakeMachine, clock: FakeClock) -> None:
-    """What cannot be read is left out without a word."""
+    """Unreadable ones are left out without a note."""
     device = machine.add_amd_card()
     source = amd.connect(clock, machine.roots)
 
@@ -210,7 +202,7 @@ def test_details_have_the_names_of_nvidia_smi(machine: FakeMachine, clock: FakeC
 
 
 def test_older_and_newer_cards_have_other_files(machine: FakeMachine, clock: FakeClock) -> None:
-    """Power of the instant, the hottest spot, clocks in Hz, a driver with a version."""
+    """Instantaneous power, the hottest spot, clocks in Hz, a driver with a version."""
     device = machine.add_amd_card()
     sensors = device / "hwmon/hwmon3"
     for name in ("power1_average", "temp1_input"):
@@ -233,7 +225,7 @@ def test_older_and_newer_cards_have_other_files(machine: FakeMachine, clock: Fak
 
 
 def test_a_gpu_inside_a_processor_has_its_memory_in_ram(machine: FakeMachine, clock: FakeClock) -> None:
-    """The piece of RAM that is called video memory, and the rest of RAM that it may use."""
+    """The part of RAM reserved as video memory, and the rest of RAM that it may use."""
     files = {
         "hwmon/hwmon3/in1_label": "vddnb",
         "mem_info_vram_total": 512 * MIB,
@@ -243,15 +235,15 @@ def test_a_gpu_inside_a_processor_has_its_memory_in_ram(machine: FakeMachine, cl
     machine.set_process(10, {5: write_amdgpu(vram_kib=1024, gtt_kib=2048)})
     source = amd.connect(clock, machine.roots)
 
-    look = source.read(None)
+    readings = source.read(None)
 
     assert source.gpus[0].memory_bytes == 32 * GIB + 512 * MIB
-    assert look.devices[0].used_bytes == 300 * MIB
-    assert look.processes[0].used_bytes == 3 * MIB
+    assert readings.devices[0].used_bytes == 300 * MIB
+    assert readings.processes[0].used_bytes == 3 * MIB
 
 
 def test_cards_are_numbered_along_the_bus(machine: FakeMachine, clock: FakeClock) -> None:
-    """Whatever the kernel found first; two with one number fall back to their slots."""
+    """Regardless of the kernel's order; a duplicate UUID is replaced by the slot."""
     machine.add_amd_card(0, SECOND_BUS, 100)
     machine.add_amd_card(1, "0000:03:00.0", 100)
     machine.add_intel_card(2, "0000:00:02.0", "i915", {})
@@ -267,8 +259,8 @@ def test_cards_are_numbered_along_the_bus(machine: FakeMachine, clock: FakeClock
 # ---- Processes.
 
 
-def test_rocm_and_drm_may_tell_of_the_same_memory(machine: FakeMachine, clock: FakeClock) -> None:
-    """The larger counts, on each card on its own; who holds nothing on a card is not there."""
+def test_rocm_and_drm_may_report_the_same_memory(machine: FakeMachine, clock: FakeClock) -> None:
+    """The larger counts, per card; processes without memory on a card are not listed."""
     machine.add_amd_card(0, gpu_id=100)
     machine.add_amd_card(1, SECOND_BUS, gpu_id=200)
     machine.set_kfd_bytes(10, {100: 6 * MIB, 200: 0})
@@ -288,7 +280,7 @@ def test_rocm_and_drm_may_tell_of_the_same_memory(machine: FakeMachine, clock: F
 
 
 def test_a_process_is_as_busy_as_its_busiest_engine(machine: FakeMachine, clock: FakeClock) -> None:
-    """Except through ROCm, whose queues the engines' clocks do not see."""
+    """Except through ROCm, whose queues bypass the engines' clocks."""
     machine.add_amd_card(gpu_id=100)
     machine.set_kfd_bytes(11, {100: MIB})
     source = amd.connect(clock, machine.roots)
@@ -306,7 +298,7 @@ def test_a_process_is_as_busy_as_its_busiest_engine(machine: FakeMachine, clock:
 
 
 def test_an_inherited_client_is_counted_once(machine: FakeMachine, clock: FakeClock) -> None:
-    """A child that was forked after the card was opened has the same memory, not more."""
+    """A child forked after the card was opened adds no memory."""
     machine.add_amd_card()
     for pid in (10, 11):
         machine.set_process(pid, {5: write_amdgpu(7, vram_kib=1024), 6: write_amdgpu(7, vram_kib=1024)})
@@ -316,8 +308,8 @@ def test_an_inherited_client_is_counted_once(machine: FakeMachine, clock: FakeCl
     assert [(process.pid, process.used_bytes) for process in processes] == [(10, MIB)]
 
 
-def test_in_a_container_the_numbers_of_rocm_are_not_ours(machine: FakeMachine, clock: FakeClock) -> None:
-    """The same number would be somebody else; DRM still tells of ours."""
+def test_in_a_container_the_pids_of_rocm_are_not_ours(machine: FakeMachine, clock: FakeClock) -> None:
+    """The same pid would be another process; DRM still reports ours."""
     machine.add_amd_card(gpu_id=100)
     write_files(machine.proc, {"self/ns/pid": Path("pid:[4026532300]")})
     source = amd.connect(clock, machine.roots)
@@ -334,8 +326,8 @@ def test_in_a_container_the_numbers_of_rocm_are_not_ours(machine: FakeMachine, c
     assert "--pid=host" in note
 
 
-def test_what_rocm_garbles_or_takes_back_is_left_out(machine: FakeMachine, clock: FakeClock) -> None:
-    """Processes end while they are read."""
+def test_invalid_and_unreadable_values_of_rocm_are_left_out(machine: FakeMachine, clock: FakeClock) -> None:
+    """Processes may end while they are read."""
     machine.add_amd_card(gpu_id=100)
     machine.set_kfd_bytes(10, {100: "garbage"})
     machine.set_kfd_bytes(11, {100: Path(GIVES_EIO)})
@@ -349,10 +341,10 @@ def test_what_rocm_garbles_or_takes_back_is_left_out(machine: FakeMachine, clock
 # ---- Trouble.
 
 
-def test_a_figure_that_the_driver_refuses_is_said_once_and_not_asked_again(
+def test_an_unsupported_figure_is_noted_once_and_not_read_again(
     machine: FakeMachine, clock: FakeClock
 ) -> None:
-    """The others stand."""
+    """Other figures are not affected."""
     device = machine.add_amd_card(gpu_busy_percent=Path(GIVES_EINVAL))
     source = amd.connect(clock, machine.roots)
 
@@ -362,15 +354,13 @@ def test_a_figure_that_the_driver_refuses_is_said_once_and_not_asked_again(
     reading = read(source)[UUID]
 
     assert (reading.utilization_percent, reading.used_bytes) == (None, 3 * GIB)
-    text = "AMD GPU 0 does not tell its utilization: its driver has no such figure for it."
+    text = "AMD GPU 0 does not report utilization: its driver has no such figure."
     assert source.take_notes() == (text,)
     assert source.reasons == {(UUID, "utilization_percent"): text}
 
 
-def test_a_figure_without_a_file_is_said_only_if_it_is_one_that_a_user_came_for(
-    machine: FakeMachine, clock: FakeClock
-) -> None:
-    """The reasons have them all."""
+def test_only_an_essential_figure_without_a_file_is_noted(machine: FakeMachine, clock: FakeClock) -> None:
+    """All of them have a reason."""
     device = machine.add_amd_card()
     for name in ("gpu_busy_percent", "hwmon/hwmon3/energy1_input"):
         (device / name).unlink()
@@ -382,8 +372,8 @@ def test_a_figure_without_a_file_is_said_only_if_it_is_one_that_a_user_came_for(
 
 
 @pytest.mark.parametrize("content", ["garbage", "65535", "", Path(GIVES_EIO)])
-def test_trouble_is_asked_again_later(machine: FakeMachine, clock: FakeClock, content: object) -> None:
-    """Nonsense, a number that cannot be, nothing, and an error of the card."""
+def test_trouble_is_retried_later(machine: FakeMachine, clock: FakeClock, content: object) -> None:
+    """Garbage, an impossible number, nothing, and an I/O error."""
     device = machine.add_amd_card(gpu_busy_percent=content)
     source = amd.connect(clock, machine.roots)
 
@@ -396,11 +386,11 @@ def test_trouble_is_asked_again_later(machine: FakeMachine, clock: FakeClock, co
     assert read(source)[UUID].utilization_percent == 5.0
     assert not source.reasons
     (note,) = source.take_notes()
-    assert note.startswith("AMD GPU 0 does not tell its utilization for now: ")
+    assert note.startswith("AMD GPU 0 does not report utilization at the moment: ")
 
 
-def test_a_card_in_reset_is_asked_again(machine: FakeMachine, clock: FakeClock) -> None:
-    """The driver says that it is not permitted, and means that it is not now."""
+def test_a_card_in_reset_is_read_again(machine: FakeMachine, clock: FakeClock) -> None:
+    """The driver's `not permitted` means `not now`."""
     machine.add_amd_card()
     source = amd.connect(clock, machine.roots)
     failure = source._panel._explain(PermissionError(1, "Operation not permitted"), UUID, "power_watts")
@@ -409,9 +399,9 @@ def test_a_card_in_reset_is_asked_again(machine: FakeMachine, clock: FakeClock) 
     assert "reset" in failure.text
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
-def test_a_figure_that_is_denied_comes_with_the_cure(clock: FakeClock) -> None:
-    """The path says to what access is missing."""
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can change the user")
+def test_a_denied_figure_comes_with_the_fix(clock: FakeClock) -> None:
+    """The path to which access is missing."""
     with public_directory() as directory:
         machine = FakeMachine(directory)
         device = machine.add_amd_card()
@@ -424,13 +414,13 @@ def test_a_figure_that_is_denied_comes_with_the_cure(clock: FakeClock) -> None:
 
     assert (reading.power_watts, again.power_watts, reading.used_bytes) == (None, None, 3 * GIB)
     (note,) = source.take_notes()
-    assert "power1_average" in note
-    assert "root" in note
+    assert note.startswith("Power of AMD GPU 0 requires administrator rights, or read access to ")
+    assert note.endswith("power1_average.")
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
-def test_a_process_of_another_user_is_said_once(clock: FakeClock) -> None:
-    """And only if it is of the job."""
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can change the user")
+def test_a_process_of_another_user_is_noted_once(clock: FakeClock) -> None:
+    """And only if it belongs to the job."""
     with public_directory() as directory:
         machine = FakeMachine(directory)
         machine.add_amd_card()
@@ -446,14 +436,14 @@ def test_a_process_of_another_user_is_said_once(clock: FakeClock) -> None:
             assert read_processes(source, 10) == ()
 
     (note,) = source.take_notes()
-    assert note.startswith("What process 10 does on a GPU is not known")
+    assert note.startswith("GPU use of process 10 is unknown because it runs as another user")
     assert source.reasons == {("", "lists_processes"): note}
 
 
-def test_a_card_that_is_pulled_out_is_lost_and_the_others_go_on(
+def test_a_card_that_is_unplugged_is_lost_and_the_others_go_on(
     machine: FakeMachine, clock: FakeClock
 ) -> None:
-    """Also its processes, and for good."""
+    """With its processes, and permanently."""
     machine.add_amd_card(0, gpu_id=100)
     machine.add_amd_card(1, SECOND_BUS, gpu_id=200)
     machine.set_kfd_bytes(10, {100: MIB, 200: MIB})
@@ -462,17 +452,17 @@ def test_a_card_that_is_pulled_out_is_lost_and_the_others_go_on(
 
     machine.remove_card(0, "0000:03:00.0")
     for _ in range(2):
-        look = source.read(None)
-        assert [reading.uuid for reading in look.devices] == [SECOND_UUID]
-        assert [process.uuid for process in look.processes] == [SECOND_UUID]
+        readings = source.read(None)
+        assert [reading.uuid for reading in readings.devices] == [SECOND_UUID]
+        assert [process.uuid for process in readings.processes] == [SECOND_UUID]
     machine.add_amd_card(0, gpu_id=100)
     assert read(source).keys() == source.read_details().keys() == {SECOND_UUID}
     (note,) = source.take_notes()
-    assert note.startswith("AMD GPU 0 has gone")
+    assert note.startswith("AMD GPU 0 was lost")
 
 
-def test_a_card_that_goes_in_the_middle_of_a_look_is_lost(machine: FakeMachine, clock: FakeClock) -> None:
-    """Its first missing file tells."""
+def test_a_card_that_disappears_during_a_reading_is_lost(machine: FakeMachine, clock: FakeClock) -> None:
+    """Its first missing file shows it."""
     machine.add_amd_card()
     source = amd.connect(clock, machine.roots)
     (device,) = source._panel.find_awake()
@@ -480,13 +470,13 @@ def test_a_card_that_goes_in_the_middle_of_a_look_is_lost(machine: FakeMachine, 
 
     assert source._panel.take_reading(device) == GpuReading(UUID, measures_processes=True)
     assert source.take_notes() == (
-        "AMD GPU 0 has gone, unplugged or without its driver; its figures are those up to then.",
+        "AMD GPU 0 was lost (unplugged, or driver unloaded); its figures end there.",
     )
     assert source.read(None).devices == ()
 
 
 def test_a_sleeping_card_is_not_woken(machine: FakeMachine, clock: FakeClock) -> None:
-    """Nothing of it is read; when it wakes it is there."""
+    """It is not read until it wakes."""
     device = machine.add_amd_card(0, gpu_id=100)
     machine.set_kfd_bytes(10, {100: MIB})
     source = amd.connect(clock, machine.roots)
@@ -503,7 +493,7 @@ def test_a_sleeping_card_is_not_woken(machine: FakeMachine, clock: FakeClock) ->
 
 
 def test_a_kernel_without_power_management_lets_no_card_sleep(machine: FakeMachine, clock: FakeClock) -> None:
-    """The file is missing then, the card is not."""
+    """The file is missing, but the card is present."""
     (machine.add_amd_card() / "power/runtime_status").unlink()
 
     assert read(amd.connect(clock, machine.roots)).keys() == {UUID}

@@ -46,7 +46,7 @@ class FakeRegistry:
         self.print(plistlib.dumps(list(entries)))
 
     def print(self, text: bytes) -> None:
-        """Print anything, if asked in the right way."""
+        """Print anything, if called with the right arguments."""
         self._plist.write_bytes(text)
         self.run(f'test "$*" = "-r -d 1 -w 0 -c IOAccelerator -a" && exec cat {self._plist}')
 
@@ -56,7 +56,7 @@ class FakeRegistry:
         self._script.chmod(0o755)
 
     def remove(self) -> None:
-        """Be no program at all."""
+        """Delete the program."""
         self._script.unlink()
 
 
@@ -66,20 +66,14 @@ def registry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeRegistry:
     return FakeRegistry(tmp_path, monkeypatch)
 
 
-@pytest.fixture
-def clock() -> FakeClock:
-    """Set by hand."""
-    return FakeClock()
-
-
 def test_only_a_mac_has_one() -> None:
-    """The reason is a whole sentence."""
+    """The reason is a sentence."""
     assert apple.why_absent(platform="linux") == "No Apple GPU was measured: this is not a Mac."
     assert apple.why_absent(platform="darwin") is None
 
 
 def test_a_gpu_is_described_and_read(registry: FakeRegistry, clock: FakeClock) -> None:
-    """It has no memory of its own, and says nothing of processes, which is said once."""
+    """It has no memory of its own and does not report processes, which is noted once."""
     source = apple.connect(clock)
 
     assert source.gpus == (Gpu(0, UUID, "Apple M1 Pro (16 cores)", None, "apple", "apple"),)
@@ -96,8 +90,8 @@ def test_a_gpu_is_described_and_read(registry: FakeRegistry, clock: FakeClock) -
     source.close()
 
 
-def test_figures_that_are_missing_are_said_once(registry: FakeRegistry, clock: FakeClock) -> None:
-    """Parts of the GPU stand in for the whole of it."""
+def test_missing_figures_are_noted_once(registry: FakeRegistry, clock: FakeClock) -> None:
+    """The busiest part of the GPU is used for the whole."""
     registry.show({**M1, "PerformanceStatistics": {"Tiler Utilization %": 5, "Renderer Utilization %": 9}})
     source = apple.connect(clock)
     for _ in range(2):
@@ -116,13 +110,13 @@ def test_figures_that_are_missing_are_said_once(registry: FakeRegistry, clock: F
         ({"model": 5, "gpu-core-count": True, "PerformanceStatistics": []}, "Apple GPU"),
     ],
 )
-def test_older_and_odder_entries_have_a_name(entry: dict[str, Any], name: str) -> None:
+def test_unusual_entries_have_a_name(entry: dict[str, Any], name: str) -> None:
     """Whatever the types of their properties."""
     assert apple.parse_accelerators(plistlib.dumps([entry])) == ((0, name, None, None),)
 
 
-def test_a_percentage_above_100_is_none() -> None:
-    """And so is one below 0."""
+def test_an_invalid_percentage_is_ignored() -> None:
+    """Above 100 or below 0."""
     for percent in (101, -1):
         entry = {"PerformanceStatistics": {"Device Utilization %": percent, "In use system memory": -1}}
         assert apple.parse_accelerators(plistlib.dumps([entry])) == ((0, "Apple GPU", None, None),)
@@ -131,10 +125,10 @@ def test_a_percentage_above_100_is_none() -> None:
 @pytest.mark.parametrize(
     "text", [b"<plist", plistlib.dumps([M1])[:-60], plistlib.dumps({"a": 1}), b"\xff\x00garbage"]
 )
-def test_what_is_cut_off_or_garbage_is_trouble_that_passes(
+def test_truncated_output_and_garbage_are_temporary_trouble(
     registry: FakeRegistry, clock: FakeClock, text: bytes
 ) -> None:
-    """Said once, and asked again."""
+    """Noted once, and read again."""
     source = apple.connect(clock)
     source.take_notes()
     registry.print(text)
@@ -145,22 +139,22 @@ def test_what_is_cut_off_or_garbage_is_trouble_that_passes(
 
     assert len(source.read(None).devices) == 1
     (note,) = source.take_notes()
-    assert note == "Apple's GPUs could not be read for a while: what `ioreg` printed is not a property list."
+    assert note == "Apple GPUs could not be read for a while: the output of `ioreg` is not a property list."
 
 
-def test_a_command_that_hangs_is_ended(registry: FakeRegistry, clock: FakeClock) -> None:
-    """Also when others still hold its output."""
+def test_a_command_that_hangs_is_killed(registry: FakeRegistry, clock: FakeClock) -> None:
+    """Even if its children still hold its output."""
     source = apple.connect(clock, timeout_seconds=0.3)
     registry.run("sleep 3 & exec sleep 20")
     before = time.monotonic()
 
     assert source.read(None).devices == ()
     assert time.monotonic() - before < 2.5
-    assert "no answer in 0.3 s" in source.take_notes()[-1]
+    assert "did not answer within 0.3 s" in source.take_notes()[-1]
 
 
 def test_a_command_that_fails_is_a_reason(registry: FakeRegistry, clock: FakeClock) -> None:
-    """At the start and later, and when it is not there at all."""
+    """At the start and later, and if it does not exist."""
     source = apple.connect(clock)
     registry.run("exit 3")
     assert source.read(None).devices == ()
@@ -179,8 +173,8 @@ def test_a_command_that_fails_is_a_reason(registry: FakeRegistry, clock: FakeClo
         apple.connect(clock)
 
 
-def test_a_gpu_that_goes_is_lost_and_the_others_go_on(registry: FakeRegistry, clock: FakeClock) -> None:
-    """They are told apart by the registry's numbers, not by their places."""
+def test_a_gpu_that_disappears_is_lost_and_the_others_go_on(registry: FakeRegistry, clock: FakeClock) -> None:
+    """They are identified by the registry's numbers, not by their positions."""
     outside = {
         "IORegistryEntryID": 9,
         "model": "AMD Radeon VII",
@@ -195,7 +189,7 @@ def test_a_gpu_that_goes_is_lost_and_the_others_go_on(registry: FakeRegistry, cl
     registry.show(outside, M1)
     assert [reading.uuid for reading in source.read(None).devices] == ["apple-1"]
 
-    assert source.take_notes()[-1] == "Apple GPU 0 has gone; its figures are those up to then."
+    assert source.take_notes()[-1] == "Apple GPU 0 was lost; its figures end there."
     assert source.read_details().keys() == {"apple-1"}
 
 

@@ -1,4 +1,4 @@
-"""Whether a process uses a GPU, told from what it has mapped."""
+"""Whether a process uses a GPU, by the files it has mapped."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from gpu_tracker.sources.gpu.evidence import has_driver_loaded, is_in_a_containe
 
 
 def show(root: Path, maps: bytes, namespace: str = "pid:[4026531836]") -> str:
-    """A `/proc` with one process, and with us."""
+    """Create a `/proc` with one process and `self`."""
     for directory in ("42", "self/ns"):
         (root / directory).mkdir(parents=True)
     (root / "42" / "maps").write_bytes(maps)
@@ -37,10 +37,10 @@ def test_a_driver_leaves_traces(tmp_path: Path, line: bytes, is_user: bool) -> N
 def test_the_reason_is_the_drivers_own_or_the_likeliest(tmp_path: Path) -> None:
     """A container is known by its namespace."""
     host, container = show(tmp_path / "a", b""), show(tmp_path / "b", b"", "pid:[4026532201]")
-    told = {("GPU-0", "power_watts"): "No.", ("GPU-0", "lists_processes"): "Because."}
+    reasons = {("GPU-0", "power_watts"): "No.", ("GPU-0", "lists_processes"): "Because."}
 
     assert (is_in_a_container(host), is_in_a_container(container)) == (False, True)
     assert not is_in_a_container(str(tmp_path / "nowhere"))
-    assert why_not_listed(told, host) == "Because."
+    assert why_not_listed(reasons, host) == "Because."
     assert "--pid=host" in why_not_listed({}, container)
     assert "WSL" in why_not_listed({}, host)

@@ -1,4 +1,4 @@
-"""Each figure is asked for on its own, as often as makes sense, and its absence is said once."""
+"""Each figure is queried on its own, and its failure is reported once."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from gpu_tracker.sources.gpu.guard import DENIED, LOST, TROUBLE, UNSUPPORTED, Fa
 
 
 class Driver:
-    """Fails as it is told, and counts how often it was asked."""
+    """Fails on demand, and counts its calls."""
 
     def __init__(self) -> None:
         self.seconds = 0.0
@@ -39,24 +39,24 @@ def test_an_answer_passes_through() -> None:
     assert (driver.guard.reasons, driver.guard.take_notes()) == ({}, ())
 
 
-def test_what_is_not_supported_or_denied_is_never_asked_again() -> None:
-    """And said once."""
+def test_unsupported_and_denied_figures_are_never_queried_again() -> None:
+    """And noted once."""
     for kind in (UNSUPPORTED, DENIED):
         driver = Driver()
-        driver.failure = Failure(kind, "It does not tell.")
+        driver.failure = Failure(kind, "It does not report.")
         answers = [driver.ask() for _ in range(3)]
         driver.seconds = 1e9
         answers.append(driver.ask())
 
         assert answers == [None] * 4
         assert driver.calls == 1
-        assert driver.guard.reasons == {("GPU-0", "memory"): "It does not tell."}
-        assert driver.guard.take_notes() == ("It does not tell.",)
+        assert driver.guard.reasons == {("GPU-0", "memory"): "It does not report."}
+        assert driver.guard.take_notes() == ("It does not report.",)
         assert driver.guard.take_notes() == ()
 
 
-def test_trouble_is_asked_again_later_and_later() -> None:
-    """After one, two, four seconds; once an hour would lose too much, so at least every minute."""
+def test_trouble_is_retried_at_growing_intervals() -> None:
+    """After one, two, four seconds, up to one minute."""
     driver = Driver()
     driver.failure = Failure(TROUBLE, "It is confused.")
     asked_at = []
@@ -76,7 +76,7 @@ def test_trouble_is_asked_again_later_and_later() -> None:
 
 
 def test_other_figures_go_on() -> None:
-    """One question without an answer costs nothing but itself."""
+    """One failure affects no other figure."""
     driver = Driver()
     driver.failure = Failure(UNSUPPORTED, "No.")
     driver.ask()
@@ -86,21 +86,21 @@ def test_other_figures_go_on() -> None:
 
 
 def test_a_lost_device_is_known() -> None:
-    """Whoever reads it need not ask for the rest."""
+    """So that its other figures are not queried."""
     driver = Driver()
-    driver.failure = Failure(LOST, "It has gone.")
+    driver.failure = Failure(LOST, "It was lost.")
     driver.ask()
     driver.ask("power")
 
     assert driver.guard.lost == {"GPU-0"}
-    assert driver.guard.take_notes() == ("It has gone.",)
+    assert driver.guard.take_notes() == ("It was lost.",)
 
 
-def test_several_figures_that_a_device_does_not_tell_are_one_sentence() -> None:
-    """A list of complaints is not read."""
+def test_several_unsupported_figures_are_one_sentence() -> None:
+    """Instead of one each."""
     driver = Driver()
     for figure in ("power", "energy", "clocks"):
-        driver.failure = Failure(UNSUPPORTED, f"GPU 0 does not tell its {figure}.", "GPU 0", figure)
+        driver.failure = Failure(UNSUPPORTED, f"GPU 0 does not report {figure}.", "GPU 0", figure)
         driver.ask(figure)
 
-    assert driver.guard.take_notes() == ("GPU 0 does not tell its power, energy and clocks.",)
+    assert driver.guard.take_notes() == ("GPU 0 does not report power, energy and clocks.",)

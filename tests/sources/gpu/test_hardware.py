@@ -1,4 +1,4 @@
-"""Signs of GPUs that no driver answers for."""
+"""GPUs that exist even if no driver answers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from gpu_tracker.sources.gpu.hardware import BusDevice, find_device_files, find_
 
 
 def plug(sys: Path, bus_id: str, vendor: str, device_class: str) -> None:
-    """A device on the bus."""
+    """Add a device to the bus."""
     directory = sys / "bus/pci/devices" / bus_id
     directory.mkdir(parents=True)
     (directory / "vendor").write_text(f"{vendor}\n")
@@ -16,7 +16,7 @@ def plug(sys: Path, bus_id: str, vendor: str, device_class: str) -> None:
 
 
 def test_display_devices_of_known_vendors_are_found(tmp_path: Path) -> None:
-    """Not their network cards, and not the graphics of a management controller."""
+    """Not their network cards, nor the display of a management controller."""
     plug(tmp_path, "0000:01:00.0", "0x10de", "0x030200")
     plug(tmp_path, "0000:02:00.0", "0x8086", "0x020000")
     plug(tmp_path, "0000:03:00.0", "0x1a03", "0x030000")
@@ -36,7 +36,7 @@ def test_a_machine_without_a_bus_has_nothing_on_it(tmp_path: Path) -> None:
 
 
 def test_only_files_that_a_job_would_use_count(tmp_path: Path) -> None:
-    """NVIDIA's library makes its control file itself, even where there is no device."""
+    """NVIDIA's library creates its control file itself, even without a device."""
     for name in ("nvidiactl", "nvidia-uvm", "nvidia0", "nvidia12", "kfd", "null"):
         (tmp_path / name).touch()
 

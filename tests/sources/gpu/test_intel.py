@@ -52,17 +52,11 @@ XE_FILES = {
 
 @pytest.fixture
 def machine(tmp_path: Path) -> FakeMachine:
-    """A processor with a GPU inside, on i915, and a card on xe."""
+    """A processor with an integrated GPU on i915, and a card on xe."""
     machine = FakeMachine(tmp_path)
     machine.add_intel_card(0, "0000:03:00.0", "xe", XE_FILES)
     machine.add_intel_card(1, "0000:00:02.0", "i915", I915_FILES)
     return machine
-
-
-@pytest.fixture
-def clock() -> FakeClock:
-    """Set by hand."""
-    return FakeClock()
 
 
 def test_without_an_intel_gpu_there_is_a_reason(tmp_path: Path, clock: FakeClock) -> None:
@@ -74,7 +68,7 @@ def test_without_an_intel_gpu_there_is_a_reason(tmp_path: Path, clock: FakeClock
 
 
 def test_gpus_are_described(machine: FakeMachine, clock: FakeClock) -> None:
-    """Inside the processor there is no memory of its own; a card's tiles add up."""
+    """An integrated GPU has no memory of its own; a card's tiles add up."""
     assert intel.why_absent(machine.roots) is None
     assert intel.connect(clock, machine.roots).gpus == (
         Gpu(0, INSIDE, "Intel GPU 0x56a0", None, "intel", "intel", "0000:00:02.0", "i915 6.18.1"),
@@ -83,7 +77,7 @@ def test_gpus_are_described(machine: FakeMachine, clock: FakeClock) -> None:
 
 
 def test_figures_come_from_files_where_there_are_files(machine: FakeMachine, clock: FakeClock) -> None:
-    """The power is what the energy grew by; a GPU without visible clients does nothing that can be seen."""
+    """Power is derived from energy; a GPU without visible clients is idle."""
     source = intel.connect(clock, machine.roots)
     first = source.read(None)
     clock.seconds += 2
@@ -110,7 +104,7 @@ def test_figures_come_from_files_where_there_are_files(machine: FakeMachine, clo
 
 
 def test_an_energy_counter_that_goes_back_is_no_power(machine: FakeMachine, clock: FakeClock) -> None:
-    """A driver that was loaded anew begins at nothing."""
+    """A reloaded driver begins at 0."""
     source = intel.connect(clock, machine.roots)
     source.read(None)
     clock.seconds += 1
@@ -120,7 +114,7 @@ def test_an_energy_counter_that_goes_back_is_no_power(machine: FakeMachine, cloc
 
 
 def test_details_have_the_names_of_nvidia_smi(machine: FakeMachine, clock: FakeClock) -> None:
-    """A limit of 0 is none."""
+    """A limit of 0 means no limit."""
     source = intel.connect(clock, machine.roots)
 
     assert source.read_details() == {
@@ -137,7 +131,7 @@ def test_details_have_the_names_of_nvidia_smi(machine: FakeMachine, clock: FakeC
 
 
 def test_processes_and_the_sums_over_them(machine: FakeMachine, clock: FakeClock) -> None:
-    """The busiest engines of each process, and of all together on the GPU; others' clients count for the GPU."""
+    """The busiest engine class per process and per GPU; other processes' clients count for the GPU."""
     source = intel.connect(clock, machine.roots)
     for step in (0, 1):
         busy = step * 10**9
@@ -145,47 +139,47 @@ def test_processes_and_the_sums_over_them(machine: FakeMachine, clock: FakeClock
         machine.set_process(11, {5: write_i915(4, render=busy // 4), 6: write_i915(4, render=busy // 4)})
         machine.set_process(12, {5: write_xe(5, ccs=2000 * step, rcs=100 * step, total=1000 * step)})
         machine.set_process(13, {5: write_amdgpu(gfx=busy)})
-        look = source.read(frozenset({10, 12}))
+        readings = source.read(frozenset({10, 12}))
         clock.seconds += 1
 
-    assert look.processes == (
+    assert readings.processes == (
         GpuProcessReading(INSIDE, 10, 4 * MIB, 50.0, "graphics"),
         GpuProcessReading(CARD, 12, 24 * MIB, 50.0, "compute+graphics"),
     )
-    inside, card = look.devices
+    inside, card = readings.devices
     assert (inside.used_bytes, inside.utilization_percent) == (8 * MIB, 75.0)
     assert (card.used_bytes, card.utilization_percent) == (3 * GIB, 50.0)
     assert [note.partition(":")[0] for note in source.take_notes()] == [
-        "Intel GPU 0 does not tell its utilization and memory in use",
-        "Intel GPU 1 does not tell its utilization",
+        "Intel GPU 0 does not report utilization and memory in use",
+        "Intel GPU 1 does not report utilization",
     ]
 
 
-def test_at_the_first_look_there_is_no_utilization(machine: FakeMachine, clock: FakeClock) -> None:
-    """Not known is not nothing."""
+def test_at_the_first_reading_there_is_no_utilization(machine: FakeMachine, clock: FakeClock) -> None:
+    """Unknown is not 0."""
     machine.set_process(10, {5: write_i915(3, render=5)})
     source = intel.connect(clock, machine.roots)
-    look = source.read(None)
+    readings = source.read(None)
 
-    assert look.devices[0].utilization_percent is None
-    assert look.processes[0].utilization_percent is None
+    assert readings.devices[0].utilization_percent is None
+    assert readings.processes[0].utilization_percent is None
 
 
 def test_a_card_on_i915_has_local_memory(tmp_path: Path, clock: FakeClock) -> None:
-    """Its size is told by some builds of the driver, what is used by none; what is in RAM does not count."""
+    """Some drivers report its size, none the memory in use; memory in RAM does not count."""
     machine = FakeMachine(tmp_path)
     machine.add_intel_card(0, "0000:03:00.0", "i915", {"card/lmem_total_bytes": 6 * GIB})
     memory = "drm-resident-system0:\t1 MiB\ndrm-total-local0:\t9 MiB\ndrm-resident-local0:\t8 MiB"
     machine.set_process(10, {5: write_i915(3, bus_id="0000:03:00.0", memory=memory)})
     source = intel.connect(clock, machine.roots)
-    look = source.read(None)
+    readings = source.read(None)
 
     assert source.gpus[0].memory_bytes == 6 * GIB
-    assert (look.devices[0].used_bytes, look.processes[0].used_bytes) == (8 * MIB, 8 * MIB)
+    assert (readings.devices[0].used_bytes, readings.processes[0].used_bytes) == (8 * MIB, 8 * MIB)
 
 
-def test_a_size_that_cannot_be_read_is_not_known(tmp_path: Path, clock: FakeClock) -> None:
-    """Nor is it a reason to give up."""
+def test_a_size_that_cannot_be_read_is_unknown(tmp_path: Path, clock: FakeClock) -> None:
+    """The card is still read."""
     machine = FakeMachine(tmp_path)
     machine.add_intel_card(0, "0000:03:00.0", "i915", {"card/lmem_total_bytes": "many"})
 
@@ -196,28 +190,26 @@ def test_an_inherited_client_is_counted_once(machine: FakeMachine, clock: FakeCl
     """On the GPU and in the job."""
     for pid in (10, 11):
         machine.set_process(pid, {5: write_i915(3)})
-    look = intel.connect(clock, machine.roots).read(frozenset({10, 11}))
+    readings = intel.connect(clock, machine.roots).read(frozenset({10, 11}))
 
-    assert [(process.pid, process.used_bytes) for process in look.processes] == [(10, 4 * MIB)]
-    assert look.devices[0].used_bytes == 4 * MIB
+    assert [(process.pid, process.used_bytes) for process in readings.processes] == [(10, 4 * MIB)]
+    assert readings.devices[0].used_bytes == 4 * MIB
 
 
 def test_trouble_with_one_figure_costs_nothing_else(machine: FakeMachine, clock: FakeClock) -> None:
-    """It is said once."""
+    """It is noted once."""
     write_files(machine.find_device("0000:03:00.0"), {"hwmon/hwmon5/temp2_input": Path(GIVES_EINVAL)})
     source = intel.connect(clock, machine.roots)
     for _ in range(2):
         card = source.read(None).devices[1]
 
     assert (card.temperature_celsius, card.energy_joules) == (None, 50.0)
-    assert source.take_notes() == (
-        "Intel GPU 1 does not tell its temperature: its driver has no such figure for it.",
-    )
+    assert source.take_notes() == ("Intel GPU 1 does not report temperature: its driver has no such figure.",)
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
-def test_a_process_of_another_user_is_said_once(clock: FakeClock) -> None:
-    """Only if it is of the job: strangers are looked at for the sums, and may be closed."""
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can change the user")
+def test_a_process_of_another_user_is_noted_once(clock: FakeClock) -> None:
+    """Only if it belongs to the job: others are read for the sums, if they are readable."""
     with public_directory() as directory:
         machine = FakeMachine(directory)
         machine.add_intel_card(0, "0000:00:02.0", "i915", I915_FILES)
@@ -230,24 +222,24 @@ def test_a_process_of_another_user_is_said_once(clock: FakeClock) -> None:
             source.read(frozenset({10}))
 
     (note,) = source.take_notes()
-    assert note.startswith("What process 10 does")
+    assert note.startswith("GPU use of process 10 is unknown")
 
 
-def test_a_card_may_sleep_or_go(machine: FakeMachine, clock: FakeClock) -> None:
+def test_a_card_may_sleep_or_be_lost(machine: FakeMachine, clock: FakeClock) -> None:
     """The other goes on."""
     machine.set_process(10, {5: write_xe(5)})
     source = intel.connect(clock, machine.roots)
     assert len(source.read(None).processes) == 1
     write_files(machine.find_device("0000:03:00.0"), {"power/runtime_status": "suspended"})
-    look = source.read(None)
-    assert [reading.uuid for reading in look.devices] == [INSIDE]
-    assert look.processes == ()
+    readings = source.read(None)
+    assert [reading.uuid for reading in readings.devices] == [INSIDE]
+    assert readings.processes == ()
 
     machine.remove_card(0, "0000:03:00.0")
     assert [reading.uuid for reading in source.read(None).devices] == [INSIDE]
     assert [note.split()[2:5] for note in source.take_notes()[1:]] == [
-        ["1", "is", "asleep"],
-        ["1", "has", "gone,"],
+        ["1", "is", "asleep,"],
+        ["1", "was", "lost"],
     ]
 
 

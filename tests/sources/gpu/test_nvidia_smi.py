@@ -1,4 +1,4 @@
-"""nvidia-smi: what nine generations of it print, and real processes that print it."""
+"""nvidia-smi: recorded output of nine generations, and real processes that print it."""
 
 from __future__ import annotations
 
@@ -45,6 +45,24 @@ def split(key: str) -> tuple[int, str]:
     return int(driver.split(".")[0]), situation
 
 
+def parse_recorded(key: str) -> list[dict[str, str]]:
+    """The rows of a recorded table; a situation without any must have the right complaint."""
+    generation, situation = split(key)
+    output = RECORDED[key]
+    if (generation, situation) == (340, "noperm_dev1"):
+        assert output == {"timeout": True}
+        return []
+    fields = output["args"][0].partition("=")[2].split(",")
+    rows, complaint = smi_text.parse_table(output["stdout"], output["exit"], fields, 1)
+    if situation in {"handle_lost_dev1", "mismatch", "unknown_init", "no_devices"}:
+        assert rows == []
+        check_complaint(complaint, generation, situation)
+    else:
+        assert complaint is None
+        assert rows
+    return rows
+
+
 # ---- Every recorded output.
 
 
@@ -58,19 +76,10 @@ def test_the_recordings_are_all_there() -> None:
 def test_recorded_tables_of_devices(key: str) -> None:
     """Every cell is a figure or the right kind of refusal, every complaint is understood."""
     generation, situation = split(key)
-    output = RECORDED[key]
-    if (generation, situation) == (340, "noperm_dev1"):
-        assert output == {"timeout": True}
+    rows = parse_recorded(key)
+    if not rows:
         return
-    fields = output["args"][0].partition("=")[2].split(",")
-    rows, complaint = smi_text.parse_table(output["stdout"], output["exit"], fields, 1)
-    if situation in {"handle_lost_dev1", "mismatch", "unknown_init", "no_devices"}:
-        assert rows == []
-        check_complaint(complaint, generation, situation)
-        return
-    assert complaint is None
-
-    # Before memory was told apart from the driver's reserve, it was told with it.
+    # Older drivers include their reserve in the used memory.
     reserve = 0 if generation >= 535 else 583
     used: list[int | None] = [(0 if situation == "proc_mem_na" else 2048) + reserve, reserve]
     utilization: list[float | None] = [55, 0]
@@ -108,21 +117,21 @@ def test_recorded_tables_of_devices(key: str) -> None:
 
 
 def check_complaint(complaint: smi_text.Complaint | None, generation: int, situation: str) -> None:
-    """What the complaints of the recorded situations mean, and what the user is told."""
+    """The meaning of a recorded complaint, and the sentence for the user."""
     assert complaint is not None
     sentence = smi_text.explain_absence(complaint)
     assert sentence.startswith("No NVIDIA GPU was measured: ")
     assert sentence.endswith(".")
     if situation == "handle_lost_dev1":
         assert complaint == (HANDLE, "" if generation == 340 else "1", LOST_WORDS)
-        assert "the GPU is lost; rebooting" in sentence
+        assert "the GPU was lost; reboot" in sentence
     elif situation == "no_devices":
         assert complaint.kind == NO_DEVICES
         assert "found no device" in sentence
     elif situation == "mismatch":
         assert complaint == (OTHER, "", "Failed to initialize NVML: Driver/library version mismatch")
         assert "version mismatch" in sentence
-        assert "rebooting" in sentence
+        assert "reboot the machine" in sentence
     else:
         assert situation == "unknown_init"
         assert complaint == (OTHER, "", "Failed to initialize NVML: Unknown Error")
@@ -131,21 +140,11 @@ def check_complaint(complaint: smi_text.Complaint | None, generation: int, situa
 
 @pytest.mark.parametrize("key", keys("apps"))
 def test_recorded_tables_of_processes(key: str) -> None:
-    """One process with its memory, or with none told."""
-    generation, situation = split(key)
-    output = RECORDED[key]
-    if (generation, situation) == (340, "noperm_dev1"):
-        assert output == {"timeout": True}
+    """One process, with its memory if that is reported."""
+    rows = parse_recorded(key)
+    if not rows:
         return
-    fields = output["args"][0].partition("=")[2].split(",")
-    rows, complaint = smi_text.parse_table(output["stdout"], output["exit"], fields, 1)
-    if situation in {"handle_lost_dev1", "mismatch", "unknown_init", "no_devices"}:
-        assert rows == []
-        check_complaint(complaint, generation, situation)
-        return
-    assert complaint is None
-
-    used = None if situation == "proc_mem_na" else 2048 * MIB
+    used = None if split(key)[1] == "proc_mem_na" else 2048 * MIB
     assert [smi_text.parse_app(row) for row in rows] == [GpuProcessReading(GPU_0, 4242, used)]
     if used is None:
         assert smi_text.find_failure_kind(rows[0]["used_memory"]) == UNSUPPORTED
@@ -153,7 +152,7 @@ def test_recorded_tables_of_processes(key: str) -> None:
 
 @pytest.mark.parametrize("key", keys("L"))
 def test_recorded_listings(key: str) -> None:
-    """The devices up to where the listing gives up, and why it did."""
+    """The devices up to where the listing stops, and the reason."""
     generation, situation = split(key)
     text = RECORDED[key]["stdout"]
     listed = [(0, NAME, GPU_0, None), (1, NAME, GPU_1, None)]
@@ -172,7 +171,7 @@ def test_recorded_listings(key: str) -> None:
 
 
 def test_instances_are_listed_under_their_device() -> None:
-    """`-L` is the only place where nvidia-smi names them."""
+    """nvidia-smi lists them with `-L` only."""
     text = (
         f"GPU 0: {NAME} (UUID: {GPU_0})\n"
         "  MIG 1g.5gb      Device  0: (UUID: MIG-feb88891-0321-5fef-9c87-d4af3b54259e)\n"
@@ -212,31 +211,31 @@ def test_instances_are_listed_under_their_device() -> None:
         ("[N/A]", None),
     ],
 )
-def test_a_number_is_nothing_but_a_number(cell: str, number: float | None) -> None:
-    """A unit that is not expected is not guessed at."""
+def test_a_number_may_have_a_known_unit_only(cell: str, number: float | None) -> None:
+    """Anything else is not a number."""
     assert smi_text.parse_number(cell) == number
 
 
 @pytest.mark.parametrize(
     ("cell", "kind", "words"),
     [
-        ("[N/A]", UNSUPPORTED, "does not tell its power draw."),
-        ("N/A", UNSUPPORTED, "does not tell its power draw."),
-        ("[Not Supported]", UNSUPPORTED, "does not tell its power draw."),
-        ("[Insufficient Permissions]", DENIED, "to this user"),
-        ("[GPU is lost]", LOST, "was lost"),
+        ("[N/A]", UNSUPPORTED, "GPU 3 does not report power draw."),
+        ("N/A", UNSUPPORTED, "GPU 3 does not report power draw."),
+        ("[Not Supported]", UNSUPPORTED, "GPU 3 does not report power draw."),
+        ("[Insufficient Permissions]", DENIED, "Power draw of GPU 3 requires administrator rights."),
+        ("[GPU is lost]", LOST, "GPU 3 was lost"),
         ("[GPU requires reset]", TROUBLE, "--gpu-reset"),
         ("[Unknown Error]", TROUBLE, "nvidia-smi said: [Unknown Error]."),
         ("ERR!", TROUBLE, "nvidia-smi said: ERR!."),
         ("", TROUBLE, "nvidia-smi said: nothing."),
     ],
 )
-def test_a_cell_without_a_figure_says_why(cell: str, kind: str, words: str) -> None:
-    """In the sentence that the user reads."""
+def test_a_cell_without_a_number_gives_the_reason(cell: str, kind: str, words: str) -> None:
+    """In the sentence for the user."""
     failure = smi_text.explain_cell("GPU 3", "power draw", cell)
 
     assert failure.kind == kind
-    assert failure.text.startswith("GPU 3 ")
+    assert "GPU 3" in failure.text
     assert words in failure.text
 
 
@@ -255,8 +254,8 @@ def test_a_cell_without_a_figure_says_why(cell: str, kind: str, words: str) -> N
         ("", None),
     ],
 )
-def test_what_holds_the_clocks_down(mask: str, limits: tuple[str, ...] | None) -> None:
-    """Idleness is no limit; the general hardware bit adds nothing to the particular ones."""
+def test_causes_of_throttling(mask: str, limits: tuple[str, ...] | None) -> None:
+    """Idleness is not throttling; the general hardware bit adds nothing to the specific ones."""
     assert smi_text.parse_limits(mask) == limits
 
 
@@ -269,7 +268,7 @@ def test_what_holds_the_clocks_down(mask: str, limits: tuple[str, ...] | None) -
     ],
 )  # fmt: skip
 def test_a_device_that_cannot_be_opened_is_named(text: str, device: str, words: str) -> None:
-    """By number or by bus, with or without a blank, as the versions go."""
+    """By number or by bus, with or without a blank, depending on the version."""
     assert smi_text.parse_complaint(text) == (HANDLE, device, words)
 
 
@@ -284,13 +283,13 @@ def test_a_device_that_cannot_be_opened_is_named(text: str, device: str, words: 
         ("", "nvidia-smi said: nothing."),
     ],
 )  # fmt: skip
-def test_an_absence_comes_with_its_cure(text: str, words: str) -> None:
-    """What is not understood is quoted."""
+def test_an_absence_comes_with_its_fix(text: str, words: str) -> None:
+    """Unknown words are quoted."""
     assert words in smi_text.explain_absence(smi_text.parse_complaint(text))
 
 
-def test_a_field_may_be_given_up_or_called_by_its_older_name() -> None:
-    """What a row is known by may not be given up."""
+def test_a_field_may_be_dropped_or_have_an_older_name() -> None:
+    """Except for those that identify a row."""
     fields = ("index", "uuid", "memory.reserved", "clocks_event_reasons.active")
     older = ("index", "uuid", "clocks_throttle_reasons.active")
 
@@ -312,7 +311,7 @@ APP_ROW = {"gpu_uuid": GPU_0, "pid": "7", "used_memory": "5"}
     [
         ("", 0, [], None),
         (f"{GPU_0}, 7, 5\n", 0, [APP_ROW], None),
-        # A warning about a device's memory of itself comes after a table that is good.
+        # A warning about the infoROM follows a valid table.
         (f"{GPU_0}, 7, 5\nWARNING: infoROM is corrupted at gpu 0000:3B:00.0\n", 14, [APP_ROW], None),
         ("WARNING: infoROM is corrupted at gpu 0000:3B:00.0\n", 14, [], None),
         ("", 139, [], SILENCE),
@@ -323,10 +322,10 @@ APP_ROW = {"gpu_uuid": GPU_0, "pid": "7", "used_memory": "5"}
         ("No devices were found\n", 6, [], NO_DEVICES),
     ],
 )
-def test_only_a_good_end_makes_a_table_complete(
+def test_only_success_makes_a_table_complete(
     text: str | None, status: int | None, rows: list[dict[str, str]], kind: str | None
 ) -> None:
-    """An empty table says that nobody is there; a crash, a hang or an unknown end does not."""
+    """An empty table means no processes; a crash, a hang or an unknown status does not."""
     table = smi_text.parse_table(text, status, smi_text.APP_FIELDS, 1)
 
     assert table.rows == rows
@@ -334,11 +333,11 @@ def test_only_a_good_end_makes_a_table_complete(
 
 
 def test_a_table_of_devices_is_never_empty() -> None:
-    """Where there is none, nvidia-smi says so."""
+    """Without devices nvidia-smi prints a complaint."""
     table = smi_text.parse_table("", 0, smi_text.DEVICE_FIELDS, 1)
 
-    assert table.complaint == (SILENCE, "", "nvidia-smi ended without a word (exit status 0)")
-    assert "without a word" in smi_text.explain_absence(table.complaint)
+    assert table.complaint == (SILENCE, "", "nvidia-smi ended without output (exit status 0)")
+    assert "without output" in smi_text.explain_absence(table.complaint)
 
 
 CELLS = st.one_of(
@@ -355,7 +354,7 @@ CELLS = st.one_of(
     )
 )
 def test_garbage_never_raises_nor_yields_a_wrong_type(garbage: bytes) -> None:
-    """Whatever arrives is a row of the right types, or none."""
+    """The result is a row with values of the right types, or no row."""
     text = garbage.decode("utf-8", "replace")
     for fields in (smi_text.DEVICE_FIELDS, ("index", "uuid", "memory.used")):
         for row in smi_text.parse_table(text, 0, fields, 1).rows:
@@ -396,7 +395,7 @@ def check_row(row: dict[str, str]) -> None:
 
 @pytest.fixture
 def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stage]:
-    """A fake nvidia-smi, first on the PATH; nothing of it may be left."""
+    """A fake nvidia-smi, first on the PATH; none of its processes may be left."""
     stage = Stage(tmp_path)
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
     yield stage
@@ -413,30 +412,30 @@ def connected(stage: Stage, patience_seconds: float = 10) -> Iterator[nvidia_smi
         source.close()
 
 
-def by_uuid(look: GpuReadings) -> dict[str, GpuReading]:
-    """The readings of a look."""
-    return {reading.uuid: reading for reading in look.devices}
+def by_uuid(readings: GpuReadings) -> dict[str, GpuReading]:
+    """The readings of the devices, by uuid."""
+    return {reading.uuid: reading for reading in readings.devices}
 
 
 def test_without_the_program_there_is_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """And connecting says the same."""
+    """Connecting raises it."""
     monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setattr(nvidia, "_OTHER_PLACES", ())
+    monkeypatch.setattr(nvidia, "_OTHER_FOLDERS", ())
     reason = nvidia_smi.why_absent()
 
     assert reason is not None
-    assert reason.startswith("No NVIDIA GPU was measured: there is no nvidia-smi on the PATH")
-    with pytest.raises(NotAvailableError, match="there is no nvidia-smi"):
+    assert reason.startswith("No NVIDIA GPU was measured: nvidia-smi, which comes with NVIDIA's driver,")
+    with pytest.raises(NotAvailableError, match="is not on the PATH"):
         nvidia_smi.connect(time.monotonic)
 
 
 def test_devices_figures_details_and_processes(stage: Stage) -> None:
-    """Everything that a healthy machine tells, in our units."""
+    """Everything that a healthy machine reports, in base units."""
     stage.show(apps=[app(0, 4242), app(1, 77, "5")], in_pieces=True)
     assert nvidia_smi.why_absent() is None
     with connected(stage) as source:
         first = source.read(None)
-        look = stage.look(source)
+        readings = stage.read(source)
         details = source.read_details()
         mine = source.read(frozenset({77}))
         reasons = dict(source.reasons)
@@ -445,8 +444,8 @@ def test_devices_figures_details_and_processes(stage: Stage) -> None:
         0, GPU_0, NAME, 40960 * MIB, "nvidia", "nvidia_smi", "0000:01:00.0", "550.163.01"
     )
     assert [gpu.uuid for gpu in source.gpus] == [GPU_0, GPU_1]
-    assert first[1:] == look[1:]
-    assert look.devices[0] == GpuReading(
+    assert first[1:] == readings[1:]
+    assert readings.devices[0] == GpuReading(
         GPU_0,
         used_bytes=2048 * MIB,
         utilization_percent=55,
@@ -459,7 +458,7 @@ def test_devices_figures_details_and_processes(stage: Stage) -> None:
         memory_clock_mhz=1215,
         limits=("power",),
     )
-    assert set(look.processes) == {
+    assert set(readings.processes) == {
         GpuProcessReading(GPU_0, 4242, 2048 * MIB),
         GpuProcessReading(GPU_1, 77, 5 * MIB),
     }
@@ -469,7 +468,7 @@ def test_devices_figures_details_and_processes(stage: Stage) -> None:
         "power.limit": 400.0,
         "clocks_event_reasons.active": "0x0000000000000004",
     }
-    assert reasons == {("", "energy_joules"): "nvidia-smi does not tell the energy that a GPU has used."}
+    assert reasons == {("", "energy_joules"): "nvidia-smi does not report energy."}
     assert stage.notes == []
 
 
@@ -478,8 +477,8 @@ def count_calls(stage: Stage) -> int:
     return len((stage.folder / "calls").read_text().splitlines())
 
 
-def test_it_is_asked_once_a_second_at_most_however_often_one_looks(stage: Stage) -> None:
-    """In between, the latest answer is given again, as of when it was given; connecting gives the first."""
+def test_it_is_run_at_most_once_a_second(stage: Stage) -> None:
+    """In between the latest reading is returned, with its time; connecting takes the first."""
     seconds = [100.0]
     source = nvidia_smi.connect(lambda: seconds[0])
     at_seconds = []
@@ -490,10 +489,10 @@ def test_it_is_asked_once_a_second_at_most_however_often_one_looks(stage: Stage)
     assert count_calls(stage) == 4
 
 
-def test_what_takes_much_cpu_time_is_asked_for_less_often(
+def test_it_is_run_less_often_if_it_takes_much_cpu_time(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A twentieth of a core at most."""
+    """At most a twentieth of a core."""
     row = ", ".join(device(0).get(field, "") for field in smi_text.DEVICE_FIELDS)
     answers = [command.Answer(row, 0, 0.3), command.Answer("", 0, 0.1)]
     monkeypatch.setattr(nvidia_smi, "run", lambda *_: answers)
@@ -507,69 +506,69 @@ def test_what_takes_much_cpu_time_is_asked_for_less_often(
 
 
 def test_figures_follow_the_machine(stage: Stage) -> None:
-    """A look shows what is so now."""
+    """A new reading has the new figures."""
     with connected(stage) as source:
         stage.show([device(0, memory__used="4096", utilization__gpu="5")])
-        reading = by_uuid(stage.look(source))[GPU_0]
+        reading = by_uuid(stage.read(source))[GPU_0]
 
     assert reading.used_bytes == 4096 * MIB
     assert (reading.utilization_percent, reading.utilization_high_percent) == (5, 5)
 
 
 def test_processes_come_and_go(stage: Stage) -> None:
-    """One that ended beside another disappears, and so does the last one, after which the table is empty."""
+    """One of two disappears when it ends, and so does the last one, which leaves an empty table."""
     stage.show(apps=[app(0, 1), app(0, 2)])
     with connected(stage) as source:
         for pids in ([1, 2], [2], [], [3]):
             stage.show(apps=[app(0, pid) for pid in pids])
-            look = stage.look(source)
+            readings = stage.read(source)
 
-            assert [process.pid for process in look.processes] == pids
-            assert all(reading.lists_processes for reading in look.devices)
+            assert [process.pid for process in readings.processes] == pids
+            assert all(reading.lists_processes for reading in readings.devices)
 
 
 def test_a_process_listed_twice_holds_the_larger(stage: Stage) -> None:
-    """Each line tells all that it holds, as far as that line knows."""
+    """Each line has its total, as far as known."""
     stage.show(apps=[app(0, 1, used) for used in ("5", "9", "7", "[N/A]")])
     with connected(stage) as source:
-        assert stage.look(source).processes == (GpuProcessReading(GPU_0, 1, 9 * MIB),)
+        assert stage.read(source).processes == (GpuProcessReading(GPU_0, 1, 9 * MIB),)
 
 
 @pytest.mark.parametrize("fault", ["stuck", "crashing", "crashing_late"])
-def test_what_is_not_told_of_processes_does_not_mean_nobody(stage: Stage, fault: str) -> None:
-    """Whether it hangs, crashes without a word, or after half of the table; the devices go on."""
+def test_a_failed_table_of_processes_does_not_mean_none(stage: Stage, fault: str) -> None:
+    """Whether it hangs, crashes without output, or after half the table; the devices go on."""
     stage.show(apps=[app(0, 1)])
     with connected(stage, patience_seconds=2) as source:
         assert source.read(None).processes
         stage.show(apps=[app(0, 1)], faults={fault: ["compute-apps"]})
         for _ in range(2):
-            look = stage.look(source)
-            assert look.processes == ()
-            assert [reading.lists_processes for reading in look.devices] == [False, False]
+            readings = stage.read(source)
+            assert readings.processes == ()
+            assert [reading.lists_processes for reading in readings.devices] == [False, False]
         words = source.reasons["", "lists_processes"]
-        assert words.startswith("nvidia-smi does not tell which processes use the NVIDIA GPUs: nvidia-smi ")
+        assert words.startswith("nvidia-smi does not list the processes on the NVIDIA GPUs: nvidia-smi ")
         stage.show(apps=[app(0, 1)])
-        look = stage.watch(source, lambda look: look.processes)
-        assert look.devices[0].lists_processes
+        readings = stage.watch(source, lambda readings: readings.processes)
+        assert readings.devices[0].lists_processes
         assert ("", "lists_processes") not in source.reasons
 
     assert stage.notes == [words]
 
 
 @pytest.mark.parametrize("fault", ["stuck", "crashing"])
-def test_a_program_that_fails_is_asked_again(stage: Stage, fault: str) -> None:
-    """Meanwhile there is a gap, not the last figures again; each device is said once to have one."""
+def test_a_program_that_fails_is_run_again(stage: Stage, fault: str) -> None:
+    """Meanwhile there is a gap instead of stale figures, noted once per device."""
     with connected(stage, patience_seconds=2) as source:
         for _ in range(2):
             stage.show(faults={fault: ["gpu"]})
-            assert stage.look(source).devices == ()
-            assert stage.look(source).devices == ()
+            assert stage.read(source).devices == ()
+            assert stage.read(source).devices == ()
             stage.show()
-            stage.watch(source, lambda look: len(look.devices) == 2)
+            stage.watch(source, lambda readings: len(readings.devices) == 2)
         assert {device for device, _ in source.reasons} == {""}
         stage.ahead_seconds += 60
         before = count_calls(stage)
-        assert len(stage.look(source).devices) == 2
+        assert len(stage.read(source).devices) == 2
 
     assert count_calls(stage) - before == 2  # all in one table again
     assert [note.partition(": ")[0] for note in stage.notes] == [
@@ -578,19 +577,21 @@ def test_a_program_that_fails_is_asked_again(stage: Stage, fault: str) -> None:
     ]
 
 
-def test_a_driver_that_goes_for_a_while(stage: Stage) -> None:
-    """It is asked for again, later and later, up to once a minute; what it says is passed on once."""
+def test_a_driver_that_fails_for_a_while(stage: Stage) -> None:
+    """It is queried at growing intervals, up to one minute; its error is noted once."""
     with connected(stage) as source:
         stage.show(complaint="Failed to initialize NVML: Unknown Error\n")
         began = stage.ahead_seconds
         at_seconds = []
         while stage.ahead_seconds < began + 400:
             before = count_calls(stage)
-            stage.look(source)
+            stage.read(source)
             if count_calls(stage) > before:
                 at_seconds.append(stage.ahead_seconds)
         stage.show()
-        stage.watch(source, lambda look: len(look.devices) == 2 and look.devices[0].lists_processes)
+        stage.watch(
+            source, lambda readings: len(readings.devices) == 2 and readings.devices[0].lists_processes
+        )
 
     pauses = [after - before for before, after in pairwise(at_seconds)]
     assert pauses == sorted(pauses)
@@ -598,86 +599,85 @@ def test_a_driver_that_goes_for_a_while(stage: Stage) -> None:
     assert pauses[-1] == pytest.approx(60, abs=STEP_SECONDS)
     assert stage.notes == [
         "The NVIDIA GPUs could not be read for a while: Failed to initialize NVML: Unknown Error.",
-        "nvidia-smi does not tell which processes use the NVIDIA GPUs: "
-        "Failed to initialize NVML: Unknown Error.",
+        "nvidia-smi does not list the processes on the NVIDIA GPUs: Failed to initialize NVML: Unknown Error.",
     ]
 
 
-def test_no_more_processes_may_be_started(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    """At the start that is a reason not to measure, later a gap."""
+def test_no_more_processes_can_be_started(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At the start nothing is measured, later there is a gap."""
     with connected(stage) as source:
         with monkeypatch.context() as patch:
             patch.setattr(command, "_SHELL", "/no/such/shell")
-            assert stage.look(source).devices == ()
+            assert stage.read(source).devices == ()
             with pytest.raises(NotAvailableError, match="nvidia-smi cannot be started"):
                 stage.connect()
-        stage.watch(source, lambda look: len(look.devices) == 2)
+        stage.watch(source, lambda readings: len(readings.devices) == 2)
 
     assert "nvidia-smi cannot be started (No such file or directory)" in stage.notes[0]
 
 
 @pytest.mark.parametrize("names_the_lost", [True, False])
 def test_a_device_lost_meanwhile_does_not_hide_the_others(stage: Stage, names_the_lost: bool) -> None:
-    """The oldest version does not even say which; the others are then asked for one by one."""
+    """The oldest version does not even name it; the devices are then queried one by one."""
     gpus = [device(0), device(1), device(2)]
     stage.show(gpus, [app(0, 1), app(1, 2)])
     with connected(stage) as source:
-        look = source.read(None)
-        assert (len(look.devices), len(look.processes)) == (3, 2)
+        readings = source.read(None)
+        assert (len(readings.devices), len(readings.processes)) == (3, 2)
         stage.show(
             [device(0, memory__used="1"), *gpus[1:]],
             [app(0, 1), app(1, 2)],
             lost=["1"],
             names_the_lost=names_the_lost,
         )
-        assert stage.look(source).devices == ()
-        look = stage.look(source)
-        assert look.devices[0].used_bytes == MIB
-        assert all(reading.lists_processes for reading in look.devices)
+        assert stage.read(source).devices == ()
+        readings = stage.read(source)
+        assert readings.devices[0].used_bytes == MIB
+        assert all(reading.lists_processes for reading in readings.devices)
 
-        assert [reading.uuid for reading in look.devices] == [GPU_0, device(2)["uuid"]]
-        assert [process.pid for process in look.processes] == [1]
+        assert [reading.uuid for reading in readings.devices] == [GPU_0, device(2)["uuid"]]
+        assert [process.pid for process in readings.processes] == [1]
         assert "GPU 1 was lost" in source.reasons[GPU_1, "used_bytes"]
         assert GPU_1 not in source.read_details()
     assert [note for note in stage.notes if "lost" in note] == [
-        "GPU 1 was lost; its figures are those up to then. Rebooting the machine brings it back."
+        "GPU 1 was lost; its figures end there. Reboot the machine to restore it."
     ]
 
 
 def test_a_device_that_cannot_be_opened_for_a_while_comes_back(stage: Stage) -> None:
-    """It is asked for on its own, later and later."""
+    """It is queried on its own, at growing intervals."""
     with connected(stage) as source:
         stage.show(lost=["0"], why_lost="Unknown Error")
-        stage.watch(source, lambda look: [reading.uuid for reading in look.devices] == [GPU_1])
+        stage.watch(source, lambda readings: [reading.uuid for reading in readings.devices] == [GPU_1])
         stage.show()
-        stage.watch(source, lambda look: len(look.devices) == 2)
+        stage.watch(source, lambda readings: len(readings.devices) == 2)
 
     assert stage.notes == ["GPU 0 could not be read for a while: Unknown Error."]
 
 
 def test_a_device_that_begins_to_hang_does_not_hide_the_others(stage: Stage) -> None:
-    """They go on while it is asked again now and then."""
+    """They go on while it is retried now and then."""
     stage.show(apps=[app(1, 9)])
     with connected(stage, patience_seconds=2) as source:
         stage.show(apps=[app(1, 9)], hanging=["0"])
-        stage.watch(source, lambda look: [reading.uuid for reading in look.devices] == [GPU_1])
-        look = stage.look(source)
+        stage.watch(source, lambda readings: [reading.uuid for reading in readings.devices] == [GPU_1])
+        readings = stage.read(source)
 
-        assert look.processes == (GpuProcessReading(GPU_1, 9, 2048 * MIB),)
+        assert readings.processes == (GpuProcessReading(GPU_1, 9, 2048 * MIB),)
         assert "did not answer within 2 seconds" in source.reasons[GPU_0, "device"]
     assert stage.notes == ["GPU 0 could not be read for a while: nvidia-smi did not answer within 2 seconds."]
 
 
 def test_a_device_lost_from_the_start_does_not_hide_the_others(stage: Stage) -> None:
-    """Neither does one at which nvidia-smi hangs; both are spoken of."""
+    """Nor does one on which nvidia-smi hangs; both are noted."""
     gpus = [device(number) for number in range(4)]
     stage.show(gpus, [app(3, 9)], lost=["1"], hanging=["2"])
     with connected(stage, patience_seconds=1.5) as source:
-        look = stage.look(source)
-        assert len(look.devices) == 2
+        readings = stage.read(source)
+        assert len(readings.devices) == 2
 
     assert [gpu.ordinal for gpu in source.gpus] == [0, 3]
-    assert look.processes == (GpuProcessReading(device(3)["uuid"], 9, 2048 * MIB),)
+    assert readings.processes == (GpuProcessReading(device(3)["uuid"], 9, 2048 * MIB),)
     assert any(
         f"GPU 1 is not measured: nvidia-smi said: {' '.join(LOST_WORDS.split())}." in note
         for note in stage.notes
@@ -686,15 +686,15 @@ def test_a_device_lost_from_the_start_does_not_hide_the_others(stage: Stage) -> 
 
 
 def test_more_devices_than_are_probed_at_once(stage: Stage) -> None:
-    """The others are asked for until there are no more."""
+    """All are probed until there are no more."""
     gpus = [device(number) for number in range(10)]
     stage.show([*gpus[:9], {**gpus[9], "index": "9"}], lost=["0"])
     with connected(stage) as source:
         assert [gpu.ordinal for gpu in source.gpus] == list(range(1, 10))
 
 
-def test_nothing_but_hanging_devices_is_an_answer_too(stage: Stage) -> None:
-    """In bounded time, and nothing that hangs is left behind."""
+def test_connecting_fails_if_all_devices_hang(stage: Stage) -> None:
+    """In bounded time, and no process is left behind."""
     stage.show(hanging=["0", "1"])
     started = time.monotonic()
     with pytest.raises(NotAvailableError, match=r"did not answer within 0\.5 seconds"):
@@ -707,9 +707,9 @@ def test_nothing_but_hanging_devices_is_an_answer_too(stage: Stage) -> None:
     "key",
     [key for key in keys("gpu") if split(key)[1] in {"mismatch", "unknown_init", "no_devices"}],
 )
-def test_recorded_complaints_through_the_front_door(stage: Stage, key: str) -> None:
+def test_recorded_complaints_when_connecting(stage: Stage, key: str) -> None:
     """Each becomes the sentence of its situation."""
-    expected = {"mismatch": "rebooting", "unknown_init": "must be restarted", "no_devices": "found no device"}
+    expected = {"mismatch": "reboot", "unknown_init": "must be restarted", "no_devices": "found no device"}
     stage.show(complaint=RECORDED[key]["stdout"])
     with pytest.raises(NotAvailableError, match=expected[split(key)[1]]):
         stage.connect()
@@ -719,8 +719,8 @@ def test_recorded_complaints_through_the_front_door(stage: Stage, key: str) -> N
     "key",
     [key for key in keys("gpu") if "normal" in key or "unsupported" in key or "unknown_mem" in key],
 )
-def test_recorded_tables_through_the_front_door(stage: Stage, key: str) -> None:
-    """The cells of every generation, with the fields that it does not know."""
+def test_recorded_tables_through_a_source(stage: Stage, key: str) -> None:
+    """The cells of every generation, without the fields that it does not support."""
     generation, situation = split(key)
     output = RECORDED[key]
     fields = output["args"][0].partition("=")[2].split(",")
@@ -731,135 +731,133 @@ def test_recorded_tables_through_the_front_door(stage: Stage, key: str) -> None:
     unknown = [] if generation >= 535 else ["memory.reserved", "clocks_event_reasons.active"]
     stage.show([{**device(int(row["index"])), **row} for row in rows], apps_row, unknown_fields=unknown)
     with connected(stage) as source:
-        look = stage.look(source)
+        readings = stage.read(source)
         reasons = source.reasons
         notes = " ".join(stage.notes)
 
-        assert look.devices[0].used_bytes == (2048 if generation >= 535 else 2631) * MIB
-        assert look.devices[0].reserved_bytes == (583 * MIB if generation >= 535 else None)
-        assert look.devices[0].utilization_percent == 55
-        assert look.processes == (GpuProcessReading(GPU_0, 4242, 2048 * MIB),)
-        assert ("includes what the driver reserves" in notes) == (generation < 535)
+        assert readings.devices[0].used_bytes == (2048 if generation >= 535 else 2631) * MIB
+        assert readings.devices[0].reserved_bytes == (583 * MIB if generation >= 535 else None)
+        assert readings.devices[0].utilization_percent == 55
+        assert readings.processes == (GpuProcessReading(GPU_0, 4242, 2048 * MIB),)
+        assert ("includes the NVIDIA driver's own reserve" in notes) == (generation < 535)
         assert (("", "reserved_bytes") in reasons) == (generation < 535)
         if situation == "util_unsupported_dev1":
-            assert look.devices[1].utilization_percent is None
-            assert reasons[GPU_1, "utilization_percent"] == "GPU 1 does not tell its utilization."
-            assert notes.count("GPU 1 does not tell its utilization.") == 1
+            assert readings.devices[1].utilization_percent is None
+            assert reasons[GPU_1, "utilization_percent"] == "GPU 1 does not report utilization."
+            assert notes.count("GPU 1 does not report utilization.") == 1
         elif situation == "unknown_mem_dev1":
             assert source.gpus[1].memory_bytes is None
-            assert look.devices[1].used_bytes is None
+            assert readings.devices[1].used_bytes is None
             assert "[Unknown Error]" in reasons[GPU_1, "used_bytes"]
         else:
-            assert look.devices[1].used_bytes == (0 if generation >= 535 else 583) * MIB
+            assert readings.devices[1].used_bytes == (0 if generation >= 535 else 583) * MIB
 
 
-def test_a_figure_that_comes_back_has_no_reason_any_more(stage: Stage) -> None:
-    """What went wrong for a moment was said once, and is over."""
+def test_a_figure_that_comes_back_has_no_reason(stage: Stage) -> None:
+    """The trouble was noted once, and is over."""
     stage.show([device(0, power__draw="[Unknown Error]")])
     with connected(stage) as source:
-        assert stage.look(source).devices[0].power_watts is None
+        assert stage.read(source).devices[0].power_watts is None
         assert (GPU_0, "power_watts") in source.reasons
         stage.show([device(0)])
-        assert stage.look(source).devices[0].power_watts == 61.07
+        assert stage.read(source).devices[0].power_watts == 61.07
         assert (GPU_0, "power_watts") not in source.reasons
 
     assert len(stage.notes) == 1
 
 
-def test_a_device_said_to_be_lost_in_one_cell_is_lost(stage: Stage) -> None:
-    """The other cells of such a row are not to be believed."""
+def test_a_device_that_is_lost_in_one_cell_is_lost(stage: Stage) -> None:
+    """The other cells of the row cannot be trusted."""
     with connected(stage) as source:
         stage.show([device(0), device(1, utilization__gpu="[GPU is lost]")], [app(1, 5)])
         for _ in range(2):
-            look = stage.look(source)
-            assert [reading.uuid for reading in look.devices] == [GPU_0]
-            assert look.processes == ()
-    assert stage.notes == [
-        "GPU 1 was lost; its figures are those up to then. Rebooting the machine brings it back."
-    ]
+            readings = stage.read(source)
+            assert [reading.uuid for reading in readings.devices] == [GPU_0]
+            assert readings.processes == ()
+    assert stage.notes == ["GPU 1 was lost; its figures end there. Reboot the machine to restore it."]
 
 
-def test_processes_whose_memory_is_not_told(stage: Stage) -> None:
-    """Windows and WSL: the process is there, its memory is not known."""
+def test_processes_without_memory(stage: Stage) -> None:
+    """Windows and WSL: the process is listed, its memory is unknown."""
     stage.show(apps=[app(0, 4242, "[N/A]")])
     with connected(stage) as source:
-        look = stage.look(source)
+        readings = stage.read(source)
 
-        assert look.processes == (GpuProcessReading(GPU_0, 4242, None),)
-        assert look.devices[0].lists_processes
+        assert readings.processes == (GpuProcessReading(GPU_0, 4242, None),)
+        assert readings.devices[0].lists_processes
         assert "WSL" in source.reasons[GPU_0, "process_used_bytes"]
         stage.show(apps=[app(0, 4242)])
-        assert stage.look(source).processes[0].used_bytes == 2048 * MIB
+        assert stage.read(source).processes[0].used_bytes == 2048 * MIB
         assert (GPU_0, "process_used_bytes") not in source.reasons
     assert len(stage.notes) == 1
 
 
-def test_instances_are_devices_of_their_own(stage: Stage) -> None:
-    """With the figures that nvidia-smi has for them: none, and the reason."""
+def test_instances_are_devices(stage: Stage) -> None:
+    """Without figures, which nvidia-smi does not report, but with the reason."""
     instance = "MIG-feb88891-0321-5fef-9c87-d4af3b54259e"
     legacy = f"MIG-{GPU_0}/7/0"
     listing = f"GPU 0: {NAME} (UUID: {GPU_0})\n  MIG 1g.5gb     Device  0: (UUID: {instance})\n"
     gpu = device(0, mig__mode__current="Enabled", utilization__gpu="[N/A]")
-    # The fake tells processes by device; the names of instances are mapped on our side.
+    # The fake lists processes by device; names of instances are mapped by the source.
     stage.show([gpu, {**device(1), "uuid": instance}], [{**app(0, 8), "gpu_uuid": instance}], listing=listing)
     with connected(stage) as source:
-        look = stage.look(source)
+        readings = stage.read(source)
         assert source._find_device(legacy) == GPU_0
-        assert source._find_device("MIG-somebody") is None
+        assert source._find_device("MIG-unknown") is None
 
     found = {gpu.uuid: gpu for gpu in source.gpus if gpu.parent_uuid}
     assert found[instance].name == f"{NAME} MIG 1g.5gb"
     assert found[instance].parent_uuid == GPU_0
     assert found[instance].memory_bytes is None
-    assert look.processes == (GpuProcessReading(instance, 8, 2048 * MIB),)
+    assert readings.processes == (GpuProcessReading(instance, 8, 2048 * MIB),)
     assert "MIG" in source.reasons[instance, "used_bytes"]
-    assert by_uuid(look)[GPU_0].utilization_percent is None
+    assert by_uuid(readings)[GPU_0].utilization_percent is None
 
 
-def test_garbage_between_the_rows_is_stepped_over(stage: Stage) -> None:
-    """Bytes that are no text, too."""
+def test_garbage_between_the_rows_is_ignored(stage: Stage) -> None:
+    """Even if it is not valid text."""
     stage.show(apps=[app(0, 4242)], garbage=True, in_pieces=True)
     with connected(stage) as source:
-        look = stage.look(source)
+        readings = stage.read(source)
 
-    assert len(look.devices) == 2
-    assert look.devices[0].used_bytes == 2048 * MIB
-    assert look.processes == (GpuProcessReading(GPU_0, 4242, 2048 * MIB),)
+    assert len(readings.devices) == 2
+    assert readings.devices[0].used_bytes == 2048 * MIB
+    assert readings.processes == (GpuProcessReading(GPU_0, 4242, 2048 * MIB),)
 
 
 def test_a_warning_after_the_table_costs_nothing(stage: Stage) -> None:
-    """Some devices have a fault that nvidia-smi mentions each time, with a status of its own."""
+    """A corrupt infoROM causes one every time, with its own exit status."""
     stage.show(warning="WARNING: infoROM is corrupted at gpu 0000:3B:00.0\n")
     with connected(stage) as source:
-        assert [reading.lists_processes for reading in stage.look(source).devices] == [True, True]
+        assert [reading.lists_processes for reading in stage.read(source).devices] == [True, True]
 
     assert stage.notes == []
 
 
-def test_a_device_that_disappears_from_the_table_is_spoken_of(stage: Stage) -> None:
-    """Rights that are taken away leave no other trace."""
+def test_a_device_that_disappears_from_the_table_is_noted(stage: Stage) -> None:
+    """Lost access rights have no other symptom."""
     with connected(stage) as source:
         stage.show([device(0)])
         for _ in range(2):
-            assert [reading.uuid for reading in stage.look(source).devices] == [GPU_0]
+            assert [reading.uuid for reading in stage.read(source).devices] == [GPU_0]
 
     assert len(stage.notes) == 1
-    assert "no longer tells of GPU 1" in stage.notes[0]
+    assert "no longer lists GPU 1" in stage.notes[0]
 
 
-def test_processes_that_are_never_told(stage: Stage) -> None:
-    """A table of processes that fails costs only that table."""
+def test_processes_that_are_never_listed(stage: Stage) -> None:
+    """A failed table of processes affects only that table."""
     stage.show(unknown_fields=["gpu_uuid"])
     with connected(stage) as source:
-        look = stage.look(source)
+        readings = stage.read(source)
 
-        assert len(look.devices) == 2
-        assert not look.devices[0].lists_processes
+        assert len(readings.devices) == 2
+        assert not readings.devices[0].lists_processes
         assert 'Field "gpu_uuid" is not a valid field' in source.reasons["", "lists_processes"]
 
 
-def test_nothing_outlives_a_killed_asker(stage: Stage) -> None:
-    """Not even a program that hangs, which a closed pipe would never tell."""
+def test_nothing_outlives_a_killed_client(stage: Stage) -> None:
+    """Not even a program that hangs, which would not notice a closed pipe."""
     stage.show(stuck=["gpu", "compute-apps"])
     code = (
         "import time\nfrom gpu_tracker.sources.gpu import nvidia_smi\nnvidia_smi.connect(time.monotonic, 100)"
@@ -867,7 +865,7 @@ def test_nothing_outlives_a_killed_asker(stage: Stage) -> None:
     paths = os.pathsep.join(path for path in sys.path if path)
     environment = {**os.environ, "PYTHONPATH": paths}
     with subprocess.Popen([sys.executable, "-c", code], env=environment) as asker:
-        # Two programs and who looks after them.
+        # Two programs and their shells.
         n_running = stage.count_running(lambda number: number >= 4)
         asker.send_signal(signal.SIGKILL)
 
@@ -876,7 +874,7 @@ def test_nothing_outlives_a_killed_asker(stage: Stage) -> None:
 
 
 def test_closing_twice_and_reading_afterwards_is_harmless(stage: Stage) -> None:
-    """A closed source has nothing to say."""
+    """A closed source returns no devices."""
     source = stage.connect()
     source.close()
     source.close()
@@ -888,8 +886,8 @@ def test_closing_twice_and_reading_afterwards_is_harmless(stage: Stage) -> None:
 # ---- Commands.
 
 
-def test_commands_run_side_by_side_within_their_time() -> None:
-    """What does not end in time is killed; what failed is told by what it printed."""
+def test_commands_run_in_parallel_within_their_time() -> None:
+    """A command that does not end in time is killed; one that fails has its output."""
     started = time.monotonic()
     answers = command.run([["sleep", "50"], ["echo", "hello"], ["/no/such/program"]], 1)
 
@@ -900,15 +898,15 @@ def test_commands_run_side_by_side_within_their_time() -> None:
     assert [answer.status for answer in answers] == [137, 0, 127]
 
 
-def test_who_does_not_answer_keeps_the_others_waiting_for_its_grace_only() -> None:
+def test_a_command_that_hangs_delays_the_others_by_its_grace_period_only() -> None:
     """The patience may be longer than that."""
     answers = command.run([["sleep", "50"], ["echo", "hello"]], 40, 0.2)
 
     assert [answer.text for answer in answers] == [None, "hello\n"]
 
 
-def test_a_clock_that_jumps_condemns_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who was stopped together with the programs gives them their time afterwards."""
+def test_a_jump_of_the_clock_kills_no_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Time during which we were stopped together with the commands does not count."""
     clock = count(0, 100)
     monkeypatch.setattr("gpu_tracker.sources.command.time.monotonic", lambda: next(clock))
     answers = command.run([["sh", "-c", "sleep 0.3; echo hello"]], 10)
@@ -916,8 +914,8 @@ def test_a_clock_that_jumps_condemns_nobody(monkeypatch: pytest.MonkeyPatch) -> 
     assert answers[0].text == "hello\n"
 
 
-def test_what_a_program_takes_is_told() -> None:
-    """Its CPU time, and that of who looks after it."""
+def test_the_cpu_time_of_a_command_is_measured() -> None:
+    """Including that of its shell."""
     code = "import time\nwhile time.process_time() < 0.2: pass"
     answers = command.run([[sys.executable, "-c", code], ["true"]], 30)
 
@@ -925,15 +923,15 @@ def test_what_a_program_takes_is_told() -> None:
     assert answers[1].cpu_seconds < 0.2
 
 
-def test_a_program_is_not_deaf_to_a_closed_pipe() -> None:
-    """Python ignores that signal, and would pass its deafness on."""
+def test_a_command_does_not_ignore_a_closed_pipe() -> None:
+    """Python ignores that signal, and its children would inherit this."""
     answers = command.run([["sh", "-c", "kill -PIPE $$; echo survived"]], 10)
 
     assert [(answer.text, answer.status) for answer in answers] == [("", 128 + signal.SIGPIPE)]
 
 
-def test_a_flood_is_cut_off() -> None:
-    """A program that never stops printing is not waited for."""
+def test_endless_output_is_cut_off() -> None:
+    """A program that never stops printing is killed."""
     answer = command.run([["yes"]], 40)[0]
 
     assert answer.text is not None

@@ -21,7 +21,7 @@ from nvml_simulator import Code, Generation, Simulator, build
 MIB = 2**20
 TESTS = Path(__file__).parents[2]
 
-# A fake training process: it holds memory on the simulated devices, does as it is told, and tells the truth.
+# A fake training process that holds memory on the simulated devices and prints what its tracker reports.
 TRAINING = """
 import json, os, subprocess, sys, time
 sys.path.insert(0, {tests!r})
@@ -47,7 +47,7 @@ with Simulator.open() as hardware:
         by_job=[gpu.job_mean_percent for gpu in gpus], limited=[gpu.throttled for gpu in gpus],
         hottest=[gpu.max_celsius for gpu in gpus], expected=[gpu.is_expected for gpu in gpus],
         processes=[[p.pid, p.used_bytes, p.basis] for p in tracker.report.summary.gpu_processes],
-        truth=globals().get("truth"), looks=tracker.report.summary.readings, text=render(tracker.report, "text"))))
+        truth=globals().get("truth"), readings=tracker.report.summary.readings, text=render(tracker.report, "text"))))
 """
 
 
@@ -60,24 +60,23 @@ def hardware(library: Path, tmp_path: Path) -> Iterator[Simulator]:
         yield simulator
 
 
-def train(hardware: Simulator, body: str, **options: Any) -> dict[str, Any]:
-    """Run a fake training under a tracker and return what the tracker said."""
-    code = TRAINING.format(tests=str(TESTS), options=options, body=body.replace("\n", "\n        "))
-    output = subprocess.run(
-        [sys.executable, "-c", code],
-        env={**os.environ, **hardware.environment()},
-        stdout=subprocess.PIPE,
-        text=True,
-        check=True,
-    ).stdout
-    result: dict[str, Any] = json.loads(output)
-    return result
+def run(hardware: Simulator, *arguments: str) -> Any:
+    """Run Python with the simulated driver; its output as JSON."""
+    environment = {**os.environ, **hardware.environment()}
+    command = [sys.executable, *arguments]
+    return json.loads(subprocess.run(command, env=environment, stdout=subprocess.PIPE, check=True).stdout)
+
+
+def train(hardware: Simulator, body: str, **options: Any) -> Any:
+    """Run a fake training under a tracker and return what the tracker reports."""
+    body = body.replace("\n", "\n        ")
+    return run(hardware, "-c", TRAINING.format(tests=str(TESTS), options=options, body=body))
 
 
 def test_memory_belongs_to_the_processes_that_hold_it(hardware: Simulator) -> None:
-    """Main, a child, and strangers; per device and together, at one moment."""
+    """Main, a child, and other processes; per device and in total, at one moment."""
     hardware.set_process(0, 1, 3000 * MIB)
-    told = train(
+    result = train(
         hardware,
         """
 hardware.set_process(0, os.getpid(), 1000 * MIB)
@@ -93,14 +92,18 @@ time.sleep(0.4)
 """,
     )
 
-    assert (told["ram"]["main"], told["ram"]["descendents"], told["ram"]["combined"]) == (1500, 250, 1750)
-    assert (told["ram"]["system"], told["ram"]["system_capacity"]) == (4750, 2 * 40960)
-    assert told["peaks"] == [1250 * MIB, 500 * MIB]
-    assert told["notes"] == []
+    assert (result["ram"]["main"], result["ram"]["descendents"], result["ram"]["combined"]) == (
+        1500,
+        250,
+        1750,
+    )
+    assert (result["ram"]["system"], result["ram"]["system_capacity"]) == (4750, 2 * 40960)
+    assert result["peaks"] == [1250 * MIB, 500 * MIB]
+    assert result["notes"] == []
 
 
 def test_utilization_is_that_of_the_devices_named(hardware: Simulator) -> None:
-    """The mean and the most; duplicates do not count twice."""
+    """Mean and maximum; duplicates do not count twice."""
     body = "hardware.set_utilization(0, 80); hardware.set_utilization(1, 40); time.sleep(0.8)"
     both, named = train(hardware, body), train(hardware, body, gpu_uuids=["GPU-1", "GPU-1"])
 
@@ -112,15 +115,15 @@ def test_utilization_is_that_of_the_devices_named(hardware: Simulator) -> None:
 
 
 def test_the_driver_is_never_loaded_into_the_users_process(hardware: Simulator) -> None:
-    """Only the sampler talks to it: a driver does not survive a fork."""
-    told = train(hardware, "time.sleep(0.3)")
+    """Only the sampler loads it, because a driver does not survive a fork."""
+    result = train(hardware, "time.sleep(0.3)")
 
-    assert told["clients"]
-    assert told["pid"] not in told["clients"]
+    assert result["clients"]
+    assert result["pid"] not in result["clients"]
 
 
 def test_a_device_name_that_does_not_exist_is_refused(hardware: Simulator) -> None:
-    """With those that do."""
+    """With a list of those that do."""
     code = "import gpu_tracker; gpu_tracker.Tracker(gpu_uuids={'GPU-7'})"
     result = subprocess.run(
         [sys.executable, "-c", code],
@@ -132,51 +135,39 @@ def test_a_device_name_that_does_not_exist_is_refused(hardware: Simulator) -> No
     assert "ValueError: GPU UUID of GPU-7 is not valid. Available UUIDs are: GPU-0, GPU-1" in result.stderr
 
 
-def test_what_one_device_cannot_say_costs_nothing_else(hardware: Simulator) -> None:
-    """Not supported on one device: said once, and everything else goes on."""
+def test_an_unsupported_figure_of_one_device_costs_nothing_else(hardware: Simulator) -> None:
+    """It is noted once, and everything else goes on."""
     hardware.fail("nvmlDeviceGetUtilizationRates", Code.NOT_SUPPORTED, device=0)
     hardware.set_utilization(1, 30)
-    told = train(
+    result = train(
         hardware,
         "for device in (0, 1): hardware.set_process(device, os.getpid(), 700 * MIB)\ntime.sleep(0.6)",
     )
 
-    assert told["ram"]["main"] == 1400
-    assert told["busy"]["max_sum_percent"] == 30
-    assert told["notes"] == ["GPU 0 does not tell its utilization."]
+    assert result["ram"]["main"] == 1400
+    assert result["busy"]["max_sum_percent"] == 30
+    assert result["notes"] == ["GPU 0 does not report utilization."]
 
 
 def test_memory_that_the_driver_does_not_attribute_is_not_zero_bytes_of_ours(hardware: Simulator) -> None:
     """N/A for a process leaves the device's own figure."""
-    told = train(
+    result = train(
         hardware,
         "hardware.set_process(0, os.getpid(), None)\n"
         "hardware.set_memory(0, extra_used_bytes=100 * MIB)\ntime.sleep(0.5)",
     )
 
-    assert (told["ram"]["main"], told["ram"]["system"]) == (0, 100)
+    assert (result["ram"]["main"], result["ram"]["system"]) == (0, 100)
 
 
-def test_a_machine_without_the_driver_says_so() -> None:
+def test_a_machine_without_the_driver_gives_the_reason() -> None:
     """One sentence, and nothing is loaded."""
     reason = nvml.why_absent()
 
-    assert reason is None or "there is no NVIDIA driver library" in reason
+    assert reason is None or "has no NVIDIA driver library" in reason
 
 
-def clients_table(hardware: Simulator, code: str) -> Any:
-    """What another tool says of the same devices."""
-    output = subprocess.run(
-        [sys.executable, "-c", code],
-        env={**os.environ, **hardware.environment()},
-        stdout=subprocess.PIPE,
-        text=True,
-        check=True,
-    ).stdout
-    return json.loads(output)
-
-
-LOOK = """
+READ = """
 import json, sys, time
 from gpu_tracker.sources import NotAvailableError
 from gpu_tracker.sources.gpu import nvml
@@ -186,37 +177,31 @@ except NotAvailableError as error:
     print(json.dumps(dict(absent=str(error))))
     sys.exit()
 for _ in range({times}):
-    look = source.read({pids})
+    readings = source.read({pids})
 print(json.dumps(dict(
-    gpus=[gpu._asdict() for gpu in source.gpus], devices=[device._asdict() for device in look.devices],
-    processes=[process._asdict() for process in look.processes], notes=source.take_notes(),
-    high_waters=[mark._asdict() for mark in look.high_waters], details=source.read_details(),
+    gpus=[gpu._asdict() for gpu in source.gpus], devices=[device._asdict() for device in readings.devices],
+    processes=[process._asdict() for process in readings.processes], notes=source.take_notes(),
+    high_waters=[peak._asdict() for peak in readings.high_waters], details=source.read_details(),
     reasons=[[*key, text] for key, text in source.reasons.items()])))
 source.close()
 """
 
 
-def look(hardware: Simulator, times: int = 1, pids: str = "None") -> Any:
-    """What our source says of the devices."""
-    return clients_table(hardware, LOOK.format(times=times, pids=pids))
+def read(hardware: Simulator, times: int = 1, pids: str = "None") -> Any:
+    """The devices by our source."""
+    return run(hardware, "-c", READ.format(times=times, pids=pids))
 
 
 def ask_gpustat(hardware: Simulator) -> Any:
-    """What gpustat says of them."""
-    return json.loads(
-        subprocess.run(
-            [sys.executable, "-m", "gpustat", "--json"],
-            env={**os.environ, **hardware.environment()},
-            stdout=subprocess.PIPE,
-            check=True,
-        ).stdout
-    )["gpus"]
+    """The devices by gpustat."""
+    return run(hardware, "-m", "gpustat", "--json")["gpus"]
 
 
 def ask_nvitop(hardware: Simulator) -> Any:
-    """What nvitop says: memory, utilization, processes with their memory and SM utilization."""
-    return clients_table(
+    """Memory, utilization and processes by nvitop."""
+    return run(
         hardware,
+        "-c",
         "import json, time, nvitop\nrows = []\nfor device in nvitop.Device.all():\n"
         "    device.processes(); time.sleep(0.05)\n"
         "    people = device.processes()\n"
@@ -228,9 +213,10 @@ def ask_nvitop(hardware: Simulator) -> Any:
 
 
 def ask_pynvml(hardware: Simulator) -> Any:
-    """What nvidia-ml-py says by itself: memory of version 1, utilization, compute processes."""
-    return clients_table(
+    """Memory (version 1), utilization and compute processes by nvidia-ml-py."""
+    return run(
         hardware,
+        "-c",
         "import json, pynvml as n\nn.nvmlInit()\nrows = []\nfor i in range(n.nvmlDeviceGetCount()):\n"
         "    h = n.nvmlDeviceGetHandleByIndex(i)\n"
         "    rows.append([n.nvmlDeviceGetMemoryInfo(h).used, n.nvmlDeviceGetUtilizationRates(h).gpu,"
@@ -239,26 +225,26 @@ def ask_pynvml(hardware: Simulator) -> Any:
     )
 
 
-def ours_as_rows(told: Any) -> Any:
-    """Our look in the shape of the others'."""
+def ours_as_rows(result: Any) -> Any:
+    """Our readings in the form of the others'."""
     return [
         [
             device["used_bytes"],
             device["utilization_percent"],
-            sorted([p["pid"], p["used_bytes"]] for p in told["processes"] if p["uuid"] == device["uuid"]),
+            sorted([p["pid"], p["used_bytes"]] for p in result["processes"] if p["uuid"] == device["uuid"]),
         ]
-        for device in told["devices"]
+        for device in result["devices"]
     ]
 
 
 def test_the_other_tools_agree_with_us(hardware: Simulator) -> None:
-    """The same driver, the same figures."""
+    """With the same driver they give the same figures."""
     pid = os.getpid()
     hardware.set_process(0, pid, 1234 * MIB)
     hardware.set_process(1, os.getppid(), 99 * MIB)
     hardware.set_utilization(0, 55)
     hardware.set_utilization(1, 5)
-    ours, gpustat = look(hardware), ask_gpustat(hardware)
+    ours, gpustat = read(hardware), ask_gpustat(hardware)
 
     expected = [[1234 * MIB, 55, [[pid, 1234 * MIB]]], [99 * MIB, 5, [[os.getppid(), 99 * MIB]]]]
     assert ours_as_rows(ours) == ask_nvitop(hardware) == ask_pynvml(hardware) == expected
@@ -268,10 +254,7 @@ def test_the_other_tools_agree_with_us(hardware: Simulator) -> None:
 
 
 def test_where_we_differ_from_the_others() -> None:
-    """In both lists at once: nvitop shows the last, nvidia-ml-py two entries; we take the larger, once.
-
-    Merging is ours alone, so it is tested on values.
-    """
+    """A process in both lists: nvitop shows the last, nvidia-ml-py two entries; we take the larger, once."""
     lists = [("compute", [(7, 100), (8, 2**64 - 1), (9, 2**64 - 1)]), ("graphics", [(7, 60), (8, 5)])]
 
     assert nvml.merge_processes(lists) == {
@@ -291,57 +274,57 @@ def test_where_we_differ_from_the_others() -> None:
     ],
 )
 def test_drivers_of_every_age(tmp_path: Path, generation: Generation, driver: str) -> None:
-    """Entries of 16, 24 and, by mistake, 32 bytes; memory with and without the reserve told apart."""
+    """Entries of 16, 24 and, by mistake, 32 bytes; memory with and without a separate reserve."""
     with Simulator(
         build(tmp_path, generation), tmp_path / "state", driver_version=driver, generation=generation
     ) as hardware:
         hardware.add_device(memory_reserved_bytes=500 * MIB)
         for pid, size in ((os.getpid(), 1000), (os.getppid(), 200), (1, None)):
             hardware.set_process(0, pid, None if size is None else size * MIB)
-        told = look(hardware)
-        (device,) = told["devices"]
+        result = read(hardware)
+        (device,) = result["devices"]
         has_v2 = generation >= Generation.V3_WIDE_ENTRIES
 
-        assert {p["pid"]: p["used_bytes"] for p in told["processes"]} == {
+        assert {p["pid"]: p["used_bytes"] for p in result["processes"]} == {
             os.getpid(): 1000 * MIB,
             os.getppid(): 200 * MIB,
             1: None,
         }
         assert device["used_bytes"] == (1200 if has_v2 else 1700) * MIB
         assert device["reserved_bytes"] == (500 * MIB if has_v2 else None)
-        assert any("reserves for itself" in note for note in told["notes"]) != has_v2
-        assert told["gpus"][0]["driver"] == driver
-        # nvidia-ml-py takes the wide entries for usual ones, and asks older drivers for a list they do not have.
+        assert any("includes the NVIDIA driver's own reserve" in note for note in result["notes"]) != has_v2
+        assert result["gpus"][0]["driver"] == driver
+        # nvidia-ml-py misreads the wide entries, and asks older drivers for a list that they do not have.
         if generation >= Generation.V3_WIDE_ENTRIES:
-            agrees = ask_pynvml(hardware)[0][2] == ours_as_rows(told)[0][2]
+            agrees = ask_pynvml(hardware)[0][2] == ours_as_rows(result)[0][2]
             assert agrees == (generation is Generation.V3)
 
 
-def test_instances_of_a_split_device_are_devices(hardware: Simulator) -> None:
+def test_mig_instances_are_devices(hardware: Simulator) -> None:
     """Memory per instance, and never the whole device's utilization."""
     hardware.add_device(uuid="GPU-split", mig_capable=True)
     first = hardware.add_mig_instance(2, uuid="MIG-a", memory_total_bytes=4864 * MIB)
     hardware.add_mig_instance(2, uuid="MIG-b", memory_total_bytes=4864 * MIB)
     hardware.set_process(first, os.getpid(), 300 * MIB)
-    told = look(hardware)
-    instances = [gpu for gpu in told["gpus"] if gpu["parent_uuid"]]
+    result = read(hardware)
+    instances = [gpu for gpu in result["gpus"] if gpu["parent_uuid"]]
 
-    assert [gpu["uuid"] for gpu in told["gpus"]] == ["GPU-0", "GPU-1", "MIG-a", "MIG-b"]
+    assert [gpu["uuid"] for gpu in result["gpus"]] == ["GPU-0", "GPU-1", "MIG-a", "MIG-b"]
     assert {gpu["parent_uuid"] for gpu in instances} == {"GPU-split"}
     assert {gpu["memory_bytes"] for gpu in instances} == {4864 * MIB}
-    assert [device["used_bytes"] for device in told["devices"][2:]] == [300 * MIB, 0]
-    assert [device["utilization_percent"] for device in told["devices"][2:]] == [None, None]
-    assert [(p["uuid"], p["pid"], p["used_bytes"]) for p in told["processes"]] == [
+    assert [device["used_bytes"] for device in result["devices"][2:]] == [300 * MIB, 0]
+    assert [device["utilization_percent"] for device in result["devices"][2:]] == [None, None]
+    assert [(p["uuid"], p["pid"], p["used_bytes"]) for p in result["processes"]] == [
         ("MIG-a", os.getpid(), 300 * MIB)
     ]
 
 
 @pytest.mark.serial
-def test_a_whole_training_is_told_exactly(hardware: Simulator) -> None:
-    """It allocates, frees, forks workers, and ends: peaks, energy and utilization against what it did."""
+def test_a_whole_training_is_reported_exactly(hardware: Simulator) -> None:
+    """It allocates, frees, forks workers, and ends: peaks, energy and utilization match what it did."""
     hardware.set_energy_joules(0, 1000)
     hardware.set_energy_joules(1, 0)
-    told = train(
+    result = train(
         hardware,
         """
 truth, began = 0.0, time.monotonic()
@@ -355,7 +338,7 @@ for step, percent in enumerate([20, 100, 60, 20]):
         worker.kill(); worker.wait()
     hardware.set_utilization(0, percent)
     step_began = time.monotonic()
-    for sample in range(8):  # a sample tells what has been, not what will be
+    for sample in range(8):  # a sample covers the past, not the future
         time.sleep(0.1)
         hardware.push_sample(0, "gpu_utilization", percent)
     truth += percent * (time.monotonic() - step_began)
@@ -365,21 +348,21 @@ hardware.set_temperature_celsius(0, 71)
 """,
     )
 
-    assert told["peaks"] == [2000 * MIB, 700 * MIB]
-    assert [used for _, used, _ in told["processes"]] == [2000 * MIB, 700 * MIB]
-    assert told["ram"]["combined"] == 2700
-    assert told["energy"] == [1000, 0]
-    assert told["mean"][0] == pytest.approx(told["truth"], abs=1)
-    assert told["most"][0] == 100
-    assert told["expected"] == [True, True]
-    assert told["notes"] == []
+    assert result["peaks"] == [2000 * MIB, 700 * MIB]
+    assert [used for _, used, _ in result["processes"]] == [2000 * MIB, 700 * MIB]
+    assert result["ram"]["combined"] == 2700
+    assert result["energy"] == [1000, 0]
+    assert result["mean"][0] == pytest.approx(result["truth"], abs=1)
+    assert result["most"][0] == 100
+    assert result["expected"] == [True, True]
+    assert result["notes"] == []
 
 
-def test_processes_that_have_ended_are_in_the_drivers_books(hardware: Simulator) -> None:
-    """Where accounting is on, a peak that no look has met is exact, also of a process that has gone."""
+def test_processes_that_have_ended_are_in_the_drivers_accounting(hardware: Simulator) -> None:
+    """If it is on, a peak between two readings is exact, even of a process that has ended."""
     hardware.set_accounting(0, True)
     hardware.set_process(0, 1, 5000 * MIB)
-    told = train(
+    result = train(
         hardware,
         """
 time.sleep(0.4)
@@ -393,19 +376,19 @@ time.sleep(0.3)
 """,
     )
 
-    assert told["peaks"][0] == 900 * MIB
-    assert (told["ram"]["descendents"], told["ram"]["main"]) == (900, 0)
-    assert [entry[1:] for entry in told["processes"]] == [[900 * MIB, "exact"]]
-    assert told["bases"][0] == "exact"
+    assert result["peaks"][0] == 900 * MIB
+    assert (result["ram"]["descendents"], result["ram"]["main"]) == (900, 0)
+    assert [entry[1:] for entry in result["processes"]] == [[900 * MIB, "exact"]]
+    assert result["bases"][0] == "exact"
     assert hardware.calls().get("nvmlDeviceSetAccountingMode") is None
 
 
-def test_what_each_process_does_comes_from_the_drivers_ring(hardware: Simulator) -> None:
-    """Old entries, impossible figures and strangers do not count; silence is zero percent."""
+def test_utilization_of_processes_comes_from_the_drivers_ring(hardware: Simulator) -> None:
+    """Old entries, impossible figures and other processes do not count; no entry is zero percent."""
     pid, now = os.getpid(), time.time_ns() // 1000 + 10**7
     hardware.set_process(0, pid, MIB)
     hardware.push_process_utilization_sample(0, pid, 90, timestamp_us=now)
-    code = LOOK.format(times=1, pids="None").replace(
+    code = READ.format(times=1, pids="None").replace(
         "for _ in range(1):",
         "source.read(None)\n"
         f"import sys; sys.path.insert(0, {str(TESTS)!r})\nfrom nvml_simulator import Simulator\n"
@@ -414,17 +397,17 @@ def test_what_each_process_does_comes_from_the_drivers_ring(hardware: Simulator)
         f"        hardware.push_process_utilization_sample(0, pid, percent, timestamp_us={now} + at)\n"
         "for _ in range(1):",
     )
-    told = clients_table(hardware, code)
-    quiet = look(hardware, times=3)
+    result = run(hardware, "-c", code)
+    quiet = read(hardware, times=3)
 
-    assert [(p["pid"], p["utilization_percent"]) for p in told["processes"]] == [(pid, 50.0)]
+    assert [(p["pid"], p["utilization_percent"]) for p in result["processes"]] == [(pid, 50.0)]
     assert [p["utilization_percent"] for p in quiet["processes"]] == [0.0]
 
 
 def test_process_ids_of_the_host_are_not_taken_for_ours(hardware: Simulator) -> None:
-    """Inside a container an older driver tells the host's; the job's memory is then an estimate, and says why."""
+    """In a container an older driver lists the host's; the job's memory is then an estimate, with a reason."""
     hardware.set_pid_namespace(offset=4_000_000)
-    told = train(
+    result = train(
         hardware,
         """
 import ctypes, mmap, tempfile
@@ -437,48 +420,48 @@ time.sleep(2)
 """,
     )
 
-    assert told["ram"]["main"] == 0
-    assert (told["peaks"][0], told["bases"][0]) == (800 * MIB, "estimate")
-    (note,) = told["notes"]
+    assert result["ram"]["main"] == 0
+    assert (result["peaks"][0], result["bases"][0]) == (800 * MIB, "estimate")
+    (note,) = result["notes"]
     assert "docker run --pid=host" in note
-    assert note.endswith("is an estimate of it.")
-    assert "839 MB (estimate) of" in told["text"]
+    assert note.endswith("since the start is an estimate.")
+    assert "839 MB (estimate) of" in result["text"]
 
 
-def test_a_driver_that_translates_process_ids_is_believed(hardware: Simulator) -> None:
-    """Strangers of other namespaces are left out by the driver, ours are ours."""
+def test_a_driver_that_translates_process_ids_is_trusted(hardware: Simulator) -> None:
+    """It leaves out processes of other namespaces."""
     hardware.set_pid_namespace(hides_foreign=True)
     hardware.set_process(0, 5_000_000, 300 * MIB, foreign=True)
-    told = train(hardware, "hardware.set_process(0, os.getpid(), 800 * MIB); time.sleep(0.5)")
+    result = train(hardware, "hardware.set_process(0, os.getpid(), 800 * MIB); time.sleep(0.5)")
 
-    assert (told["ram"]["main"], told["bases"][0], told["notes"]) == (800, "sampled", [])
+    assert (result["ram"]["main"], result["bases"][0], result["notes"]) == (800, "sampled", [])
 
 
 def test_a_device_without_memory_of_its_own(hardware: Simulator) -> None:
-    """GB10, Jetson, GH200: the driver answers N/A, the processes are told all the same."""
+    """GB10, Jetson, GH200: the driver answers N/A, but lists processes."""
     for function in ("nvmlDeviceGetMemoryInfo", "nvmlDeviceGetMemoryInfo_v2"):
         hardware.fail(function, Code.NOT_SUPPORTED, device=0)
     hardware.set_process(0, os.getpid(), 300 * MIB)
-    told = look(hardware)
+    result = read(hardware)
 
-    assert (told["gpus"][0]["memory_bytes"], told["devices"][0]["used_bytes"]) == (None, None)
-    assert told["processes"][0]["used_bytes"] == 300 * MIB
-    assert told["devices"][1]["used_bytes"] == 0
-    assert any("part of the RAM" in note for note in told["notes"])
+    assert (result["gpus"][0]["memory_bytes"], result["devices"][0]["used_bytes"]) == (None, None)
+    assert result["processes"][0]["used_bytes"] == 300 * MIB
+    assert result["devices"][1]["used_bytes"] == 0
+    assert "GPU 0 has no memory of its own: it uses RAM." in result["notes"]
 
 
-def test_a_denied_device_is_named_with_the_cure_and_the_others_go_on(hardware: Simulator) -> None:
-    """Devices that may not be opened are counted by the driver all the same."""
+def test_a_denied_device_is_noted_and_the_others_go_on(hardware: Simulator) -> None:
+    """The driver counts devices that may not be opened."""
     hardware.deny(0)
-    told = look(hardware)
+    result = read(hardware)
 
-    assert [gpu["uuid"] for gpu in told["gpus"]] == ["GPU-1"]
-    assert told["notes"] == ["GPU 0 may not be opened by this user: ask an administrator for access."]
+    assert [gpu["uuid"] for gpu in result["gpus"]] == ["GPU-1"]
+    assert result["notes"] == ["GPU 0 requires administrator rights."]
 
 
 def test_a_lost_device_ends_and_the_others_go_on(hardware: Simulator) -> None:
-    """Its figures are those up to then."""
-    told = train(
+    """Its figures until then are kept."""
+    result = train(
         hardware,
         """
 for device in (0, 1): hardware.set_process(device, os.getpid(), 600 * MIB)
@@ -490,41 +473,41 @@ time.sleep(0.5)
 """,
     )
 
-    assert told["peaks"] == [600 * MIB, 900 * MIB]
-    assert told["notes"] == ["GPU 0 was lost; its figures are those up to then."]
+    assert result["peaks"] == [600 * MIB, 900 * MIB]
+    assert result["notes"] == ["GPU 0 was lost; its figures end there."]
 
 
-def test_trouble_is_a_gap_and_passes(hardware: Simulator) -> None:
-    """An unknown error twice, then all is well: said once, asked again later, nothing else suffers."""
+def test_temporary_trouble_is_a_gap(hardware: Simulator) -> None:
+    """Two unknown errors: noted once, retried later, nothing else is affected."""
     hardware.fail("nvmlDeviceGetMemoryInfo_v2", Code.UNKNOWN, device=0, times=2)
-    told = train(hardware, "hardware.set_process(0, os.getpid(), 400 * MIB)\ntime.sleep(3.5)")
+    result = train(hardware, "hardware.set_process(0, os.getpid(), 400 * MIB)\ntime.sleep(3.5)")
 
-    assert told["ram"]["system"] == 400
-    assert told["ram"]["main"] == 400
-    assert told["notes"] == ["GPU 0 could not be read for a while: Unknown Error."]
+    assert result["ram"]["system"] == 400
+    assert result["ram"]["main"] == 400
+    assert result["notes"] == ["GPU 0 could not be read for a while: Unknown Error."]
 
 
-def test_clocks_that_are_held_down_are_explained(hardware: Simulator) -> None:
-    """By heat for the whole time: that is why it was slow."""
+def test_throttling_is_explained(hardware: Simulator) -> None:
+    """By heat, for the whole time."""
     hardware.set_throttle_reasons(0, 0x20 | 0x40 | 0x1)
-    told = train(hardware, "hardware.set_process(0, os.getpid(), MIB); time.sleep(1)")
+    result = train(hardware, "hardware.set_process(0, os.getpid(), MIB); time.sleep(1)")
 
-    assert told["limited"][0] == [["heat", 1.0]]
-    assert "clocks held down by heat for 100 % of the time" in told["text"]
+    assert result["limited"][0] == [["heat", 1.0]]
+    assert "clocks held down by heat for 100 % of the time" in result["text"]
 
 
-def test_what_a_device_cannot_tell_is_one_sentence(hardware: Simulator) -> None:
-    """Not one for every figure."""
+def test_unsupported_figures_are_one_sentence(hardware: Simulator) -> None:
+    """Not one per figure."""
     for name in ("TotalEnergyConsumption", "PowerUsage", "ClockInfo", "Temperature"):
         hardware.fail(f"nvmlDeviceGet{name}", Code.NOT_SUPPORTED, device=0)
-    told = look(hardware, times=3)
+    result = read(hardware, times=3)
 
-    assert told["notes"] == ["GPU 0 does not tell its power, temperature, SM clock, memory clock and energy."]
-    assert {figure for _, figure, _ in told["reasons"]} >= {"power_watts", "energy_joules"}
+    assert result["notes"] == ["GPU 0 does not report power, temperature, SM clock, memory clock and energy."]
+    assert {figure for _, figure, _ in result["reasons"]} >= {"power_watts", "energy_joules"}
 
 
 @pytest.mark.parametrize(
-    ("code", "cure"),
+    ("code", "fix"),
     [
         (Code.VERSION_MISMATCH, "reboot"),
         (Code.DRIVER_NOT_LOADED, "modprobe"),
@@ -532,28 +515,28 @@ def test_what_a_device_cannot_tell_is_one_sentence(hardware: Simulator) -> None:
         (Code.UNKNOWN, "restart"),
     ],
 )
-def test_a_driver_that_cannot_be_opened_says_why_and_what_helps(
-    hardware: Simulator, code: Code, cure: str
+def test_a_driver_that_cannot_be_opened_has_a_reason_and_a_fix(
+    hardware: Simulator, code: Code, fix: str
 ) -> None:
-    """One sentence, and the cure."""
+    """In one message."""
     hardware.fail("nvmlInitWithFlags", code)
-    told = look(hardware)
+    result = read(hardware)
 
-    assert told["absent"].startswith("No NVIDIA GPU was measured: the driver says: ")
-    assert cure in told["absent"]
-    assert ".." not in told["absent"]
+    assert result["absent"].startswith("No NVIDIA GPU was measured: the driver reports: ")
+    assert fix in result["absent"]
+    assert ".." not in result["absent"]
 
 
 @pytest.mark.serial
-def test_a_slow_driver_delays_nobody(hardware: Simulator) -> None:
-    """Each of its calls takes 300 ms: processes are looked at as often as without it."""
+def test_a_slow_driver_delays_nothing_else(hardware: Simulator) -> None:
+    """Each of its calls takes 300 ms: processes are sampled as often as without it."""
     hardware.delay("nvmlDeviceGet*", 300)
     body = "import zlib\nend = time.monotonic() + 2\nwhile time.monotonic() < end: zlib.crc32(bytes(10**6))"
     slow = train(hardware, body)
     hardware.clear_rules()
     quick = train(hardware, body)
 
-    assert slow["looks"] > 0.8 * quick["looks"]
+    assert slow["readings"] > 0.8 * quick["readings"]
     assert slow["cpu"] == pytest.approx(quick["cpu"], rel=0.2)
 
 
@@ -562,7 +545,7 @@ def test_a_slow_driver_delays_nobody(hardware: Simulator) -> None:
     [("535.43.02", True), ("535.86.10", True), ("535.104.05", False), ("550.54", False), ("?", False)],
 )
 def test_the_drivers_with_the_wide_entries(version: str, is_wide: bool) -> None:
-    """Known by their numbers."""
+    """By their version."""
     assert nvml.is_wide_entry_driver(version) == is_wide
 
 
@@ -571,7 +554,7 @@ PERCENTS = st.integers(0, 300)
 
 @given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 100), PERCENTS)), st.integers(0, 100))
 def test_means_by_process_are_percentages(samples: list[tuple[int, int, int]], since: int) -> None:
-    """Whatever is in the ring."""
+    """Whatever the driver's ring contains."""
     means, newest = nvml.mean_by_pid(samples, since)
 
     assert all(mean is None or 0 <= mean <= 100 for mean in means.values())

@@ -1,7 +1,7 @@
-"""The makers' own tools, looking at the same files as we do, must see the same.
+"""The vendors' own tools must see the same as we do in the same files.
 
-They run in a mount namespace of their own, where `/sys` and `/proc` are ours. `tests/tools/fetch_real_tools.sh DIRECTORY`
-fetches them; `REAL_GPU_TOOLS=DIRECTORY` lets the tests find them.
+They run in their own mount namespace, with our `/sys` and `/proc`. `tests/tools/fetch_real_tools.sh DIRECTORY`
+downloads them; `REAL_GPU_TOOLS=DIRECTORY` tells the tests where they are.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from gpu_tracker.sources.gpu import amd, drm
 from sources.gpu.fake_devices import GIB, MIB, FakeClock, FakeMachine, write_amdgpu, write_files, write_i915
 
 TOOLS = Path(os.environ.get("REAL_GPU_TOOLS", "/nonexistent"))
-# Everything that is mounted ends with the namespace.
+# All mounts end with the namespace.
 ENTER = """
 set -e
 mount --bind "$1" "$3/sys"; mount --bind "$2" "$3/proc"; mount -t tmpfs none "$3/dev"
@@ -35,13 +35,13 @@ mkdir "$3/dev/dri" "$3/dev/shm"; mknod "$3/dev/null" c 1 3
 for minor in 128 129; do mknod "$3/dev/dri/renderD$minor" c 226 "$minor"; done
 root=$3; shift 3; exec chroot "$root" "$@"
 """
-# gputop 2.0 dies of the cycles that xe tells, so i915 stands for Intel.
+# gputop 2.0 crashes on the cycles of xe, so i915 represents Intel.
 LOCAL = "drm-total-local0:\t48 MiB\ndrm-resident-local0:\t24 MiB"
 ROCM_SMI = ("/usr/bin/python3", "/usr/libexec/rocm_smi/rocm_smi.py")
 
 
 def why_impossible() -> str:
-    """What is missing here, or nothing."""
+    """What is missing here, if anything."""
     if not (TOOLS / "complete").exists():
         return "REAL_GPU_TOOLS names no directory filled by tests/tools/fetch_real_tools.sh"
     if os.geteuid() != 0 or not shutil.which("unshare"):
@@ -63,7 +63,7 @@ def machine(tmp_path: Path) -> FakeMachine:
 
 
 def run(machine: FakeMachine, *command: str, terminal: int | None = None) -> str:
-    """What a tool prints on this machine."""
+    """The output of a tool on this machine."""
     arguments = [str(machine.sys), str(machine.proc), str(TOOLS / "root"), *command]
     return subprocess.run(
         ["unshare", "--mount", "sh", "-c", ENTER, "sh", *arguments],
@@ -76,7 +76,7 @@ def run(machine: FakeMachine, *command: str, terminal: int | None = None) -> str
 
 @contextmanager
 def wide_terminal() -> Iterator[int]:
-    """Without one, gputop prints nothing."""
+    """gputop prints nothing without a terminal."""
     ours, theirs = pty.openpty()
     try:
         fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 60, 200, 0, 0))
@@ -87,21 +87,21 @@ def wide_terminal() -> Iterator[int]:
 
 
 def test_rocm_smi_sees_the_same_cards(machine: FakeMachine) -> None:
-    """The same order, names and figures, although the kernel numbers the cards the other way round."""
+    """The same order, names and figures, although the kernel numbers the cards in reverse."""
     second = {"mem_info_vram_used": 5 * GIB + 12345, "gpu_busy_percent": 12, "mem_busy_percent": 3}
     write_files(machine.add_amd_card(0, "0000:83:00.0", 200), second)
     machine.add_amd_card(1, "0000:03:00.0", 100)
     options = ("use", "memuse", "bus", "uniqueid", "power", "temp", "clocks", "maxpower")
-    told: dict[str, dict[str, Any]] = json.loads(
+    result: dict[str, dict[str, Any]] = json.loads(
         run(machine, *ROCM_SMI, "--json", "--showmeminfo", "vram", *(f"--show{option}" for option in options))
     )
     source = amd.connect(FakeClock(), machine.roots)
     readings = {reading.uuid: reading for reading in source.read(None).devices}
     details = source.read_details()
 
-    assert len(told) == len(source.gpus) == 2
+    assert len(result) == len(source.gpus) == 2
     for gpu in source.gpus:
-        reading, card = readings[gpu.uuid], told[f"card{gpu.ordinal}"]
+        reading, card = readings[gpu.uuid], result[f"card{gpu.ordinal}"]
         assert card["PCI Bus"].lower() == gpu.bus_id
         assert int(card["Unique ID"], 16) == int(gpu.uuid.removeprefix("GPU-"), 16)
         assert int(card["VRAM Total Memory (B)"]) == gpu.memory_bytes
@@ -119,7 +119,7 @@ def test_rocm_smi_sees_the_same_cards(machine: FakeMachine) -> None:
 
 
 def test_rocm_smi_sees_the_same_processes(machine: FakeMachine) -> None:
-    """It adds up over the cards."""
+    """It sums over the cards."""
     machine.add_amd_card(0, "0000:03:00.0", 100)
     machine.add_amd_card(1, "0000:83:00.0", 200)
     machine.set_kfd_bytes(10, {100: 6 * MIB, 200: 5 * MIB})
@@ -127,21 +127,21 @@ def test_rocm_smi_sees_the_same_processes(machine: FakeMachine) -> None:
     for pid in (10, 11):
         machine.set_process(pid, {})
     rows = [line.split() for line in run(machine, *ROCM_SMI, "--showpids").splitlines()]
-    told = {int(row[0]): int(row[3]) for row in rows if len(row) >= 6 and row[0].isdigit()}
+    result = {int(row[0]): int(row[3]) for row in rows if len(row) >= 6 and row[0].isdigit()}
     ours: dict[int, int] = {}
     for process in amd.connect(FakeClock(), machine.roots).read(None).processes:
         ours[process.pid] = ours.get(process.pid, 0) + (process.used_bytes or 0)
 
-    assert told == ours == {10: 11 * MIB, 11: 7 * MIB}
+    assert result == ours == {10: 11 * MIB, 11: 7 * MIB}
 
 
 def test_gputop_sees_the_same_clients(machine: FakeMachine) -> None:
-    """Copies and heirs counted once, and the same share of the engines while they work."""
+    """Copies and inherited descriptors count once, with the same share of the engines."""
     stop = threading.Event()
     started = time.monotonic()
 
     def work() -> None:
-        """Amdgpu's clients are busy for 30 % and 60 % of the time, i915's for half of two engines."""
+        """Clients of amdgpu are busy for 30 % and 60 % of the time, those of i915 for half of two engines."""
         while not stop.is_set():
             passed = time.monotonic() - started
             texts = {
@@ -156,7 +156,7 @@ def test_gputop_sees_the_same_clients(machine: FakeMachine) -> None:
                 ),
             }
             for path, text in _list_descriptors(machine, texts):
-                # In one step: a reader must never see half a file.
+                # Atomically: a reader must never see half a file.
                 path.with_suffix(".new").write_text(f"{text}\n")
                 path.with_suffix(".new").rename(path)
             stop.wait(0.02)
@@ -181,17 +181,17 @@ def test_gputop_sees_the_same_clients(machine: FakeMachine) -> None:
         stop.set()
         worker.join()
 
-    told = _parse_gputop(screens.rpartition("\x1b[H\x1b[J")[2])
+    result = _parse_gputop(screens.rpartition("\x1b[H\x1b[J")[2])
     seen = {
         (client.bus_id, round(drm.add_device_bytes(client.memory_bytes, is_integrated=False) / MIB)): client
         for client in ours
     }
-    # gputop lists a shared client under whichever process it met first.
-    assert [(min(pid, 10) if pid in (10, 11) else pid, size) for pid, size, _ in told] == [
+    # gputop lists a shared client under the process that it finds first.
+    assert [(min(pid, 10) if pid in (10, 11) else pid, size) for pid, size, _ in result] == [
         (client.pid, size) for (_, size), client in sorted(seen.items(), key=lambda item: item[1].pid)
     ]
     assert [(client.pid, size) for (_, size), client in seen.items()] == [(10, 300), (12, 700), (13, 24)]
-    for (_, _, percent), client in zip(told, sorted(ours, key=lambda client: client.pid), strict=True):
+    for (_, _, percent), client in zip(result, sorted(ours, key=lambda client: client.pid), strict=True):
         assert percent == pytest.approx(drm.find_busiest([client.shares or {}]), abs=5)
 
 
@@ -202,7 +202,7 @@ def _list_descriptors(machine: FakeMachine, texts: dict[int, str]) -> list[tuple
 
 
 def _parse_gputop(screen: str) -> list[tuple[int, int, float]]:
-    """Pid, resident MiB and percent of the busiest class, of the rows of one screen."""
+    """Pid, resident MiB and percent of the busiest class, from one screen."""
     rows = []
     for line in screen.splitlines():
         words = line.replace("|", " ").split()
@@ -214,5 +214,5 @@ def _parse_gputop(screen: str) -> list[tuple[int, int, float]]:
 
 
 def _find(card: dict[str, Any], *beginnings: str) -> str:
-    """The value of a row whose name differs between versions."""
+    """The value of a row whose name depends on the version."""
     return next(str(value) for name, value in card.items() if name.startswith(beginnings))

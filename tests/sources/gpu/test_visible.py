@@ -1,4 +1,4 @@
-"""Which devices a job may use: vectors by hand, and PyTorch's own reading as a second opinion."""
+"""Which devices a job may use: hand-written cases, and PyTorch's own parser for comparison."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ ALL = {A, B, C, D}
 
 
 def choose(gpus: Iterable[Gpu], **environment: str) -> set[str]:
-    """With variables by short names."""
+    """Build an environment from short names."""
     names = {
         "cuda": "CUDA_VISIBLE_DEVICES",
         "order": "CUDA_DEVICE_ORDER",
@@ -110,25 +110,25 @@ MIXED = [
 
 @pytest.mark.parametrize(("text", "visible"), [*BY_NUMBER, *BY_UUID, *MIXED])
 def test_cuda_lists(text: str, visible: set[str]) -> None:
-    """The first entry that is not valid ends the list, a repeated one empties it."""
+    """The first invalid entry ends the list, a repeated one empties it."""
     assert choose(NVIDIA, cuda=text) == visible
 
 
 @pytest.mark.parametrize("text", ["GPU-a,", "GPU-a,G", "GPU-a,GPU", "GPU-a,0"])
-def test_a_single_device_is_not_meant_by_everything(text: str) -> None:
-    """Whatever follows a name must be a name, or it ends the list."""
+def test_an_entry_after_a_uuid_must_be_a_uuid(text: str) -> None:
+    """Anything else ends the list."""
     assert choose(NVIDIA[:1], cuda=text) == {A}
 
 
 def test_without_a_variable_everything_is_visible() -> None:
-    """Of every vendor, and there may be none at all."""
+    """Of every vendor; there may be none."""
     assert choose((*NVIDIA, *AMD)) == {*ALL, P, Q, R}
     assert choose(()) == set()
     assert choose((), cuda="0", nvidia="all", rocr="0") == set()
 
 
-def test_numbers_of_unequal_devices_tell_nothing_without_the_order_of_the_bus() -> None:
-    """CUDA puts the fastest first; only the bus has an order that others know."""
+def test_numbers_of_unequal_devices_are_ambiguous_without_bus_order() -> None:
+    """CUDA puts the fastest first; only the bus order is known to others."""
     assert choose(UNEQUAL, cuda="3") == ALL
     assert choose(UNEQUAL, cuda="3", order="FASTEST_FIRST") == ALL
     assert choose(UNEQUAL, cuda="3", order="PCI_BUS_ID") == {D}
@@ -153,12 +153,12 @@ def test_numbers_of_unequal_devices_tell_nothing_without_the_order_of_the_bus() 
     ],
 )
 def test_instances(text: str, visible: set[str]) -> None:
-    """By their own name, by their device's, or in the older way by their place on it."""
+    """By their own UUID, by their device's, or in the old style by their position on it."""
     assert choose(DIVIDED, cuda=text) == visible
 
 
-def test_instances_listed_by_their_older_names() -> None:
-    """Then the older way is a name like any other."""
+def test_instances_listed_by_their_old_names() -> None:
+    """The old style is then a name like any other."""
     legacy = f"MIG-{A}/7/0"
     gpus = (
         *NVIDIA[:2],
@@ -169,8 +169,8 @@ def test_instances_listed_by_their_older_names() -> None:
     assert choose(gpus, cuda=legacy) == {legacy}
 
 
-def test_an_instance_where_none_are_listed() -> None:
-    """Its device cannot be told from its name, so none is ruled out."""
+def test_an_instance_without_listed_instances() -> None:
+    """Its device is unknown, so none is ruled out."""
     assert choose(NVIDIA, cuda=MIG_1) == ALL
     assert choose(NVIDIA, cuda=f"MIG-{B}/3/0") == {B}
 
@@ -200,15 +200,15 @@ def test_an_instance_where_none_are_listed() -> None:
         ("1", "0", {B}),
     ],
 )
-def test_what_a_container_was_given(nvidia: str, cuda: str | None, visible: set[str]) -> None:
-    """CUDA counts within it; a number that is not there has been dealt with before we came."""
+def test_devices_injected_into_a_container(nvidia: str, cuda: str | None, visible: set[str]) -> None:
+    """CUDA counts within them; an unknown number means that we are inside the container."""
     environment = {"nvidia": nvidia} if cuda is None else {"nvidia": nvidia, "cuda": cuda}
 
     assert choose(NVIDIA, **environment) == visible
 
 
-def test_inside_of_a_container_devices_have_new_numbers() -> None:
-    """The second and fourth of the machine are all that is there."""
+def test_in_a_container_devices_are_renumbered() -> None:
+    """Only the second and fourth of the machine are there."""
     inside = (NVIDIA[1]._replace(ordinal=0), NVIDIA[3]._replace(ordinal=1))
 
     assert choose(inside, nvidia="1,3") == {B, D}
@@ -240,12 +240,12 @@ def test_inside_of_a_container_devices_have_new_numbers() -> None:
     ],
 )
 def test_rocm_first_and_hip_within(environment: dict[str, str], visible: set[str]) -> None:
-    """HIP numbers what ROCm has left, in ROCm's order, and listens to CUDA's variable too."""
+    """HIP numbers the devices that ROCm has left, in ROCm's order, and uses CUDA's variable, too."""
     assert choose(AMD, **environment) == visible
 
 
-def test_vendors_do_not_mind_each_others_variables() -> None:
-    """Except CUDA's, which HIP honours."""
+def test_vendors_ignore_each_others_variables() -> None:
+    """Except for CUDA's, which HIP uses."""
     assert choose((*NVIDIA, *AMD), rocr="0") == {*ALL, P}
     assert choose((*NVIDIA, *AMD), nvidia="0") == {A, P, Q, R}
     assert choose((*NVIDIA, *AMD), cuda="1") == {B, Q}
@@ -275,35 +275,35 @@ def test_vendors_do_not_mind_each_others_variables() -> None:
         ({"job": "2", "nvidia": "2,3"}, {C}),
     ],
 )
-def test_what_slurm_has_given(environment: dict[str, str], visible: set[str]) -> None:
-    """If its number is not among ours, its control group has left us nothing but the job's own."""
+def test_devices_allocated_by_slurm(environment: dict[str, str], visible: set[str]) -> None:
+    """If its number is not among ours, a cgroup has hidden all but the job's devices."""
     assert choose(NVIDIA, **environment) == visible
 
 
-def test_slurm_gives_devices_of_any_one_vendor() -> None:
-    """Of several vendors, its numbers say too little."""
+def test_slurm_allocates_devices_of_any_single_vendor() -> None:
+    """With several vendors its numbers are ambiguous."""
     assert choose(AMD, job="1") == {Q}
     assert choose((*NVIDIA, *AMD), job="1") == {*ALL, P, Q, R}
 
 
-# ---- PyTorch as a second opinion.
+# ---- Comparison with PyTorch.
 
 
 class Torch:
-    """What PyTorch makes of a list, as far as it gets without a device."""
+    """PyTorch's parser, as far as it works without a device."""
 
     def __init__(self, torch: Any) -> None:
         self._cuda = torch.cuda
 
     def parse(self, text: str) -> list[int] | list[str]:
-        """Entries before they meet devices."""
+        """Parsed entries, before they are matched with devices."""
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv("CUDA_VISIBLE_DEVICES", text)
             parsed: list[int] | list[str] = self._cuda._parse_visible_devices()
             return parsed
 
     def choose(self, text: str, uuids: list[str]) -> set[str]:
-        """The devices; like PyTorch when it counts them, numbers are cut at the first that is too high."""
+        """The devices; as when PyTorch counts them, numbers are cut at the first that is too high."""
         entries = self.parse(text)
         if entries and isinstance(entries[0], str):
             ordinals = self._cuda._transform_uuid_to_ordinals(entries, uuids)
@@ -319,15 +319,15 @@ class Torch:
 
 @pytest.fixture(scope="module")
 def torch() -> Torch:
-    """PyTorch, if it is installed; any build will do."""
+    """PyTorch, if it is installed, in any build."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # it warns when numpy is missing
+        warnings.simplefilter("ignore")  # it warns if numpy is missing
         module = pytest.importorskip("torch", reason="PyTorch, the second opinion, is not installed")
     return Torch(module)
 
 
 def cut_at_invalid(torch: Torch, text: str) -> str:
-    """The list up to the first entry that is a number or a name, but of no device.
+    """The list up to the first entry that is a valid number or name, but not of a device.
 
     Here PyTorch differs from CUDA's documentation: it looks for repeated entries in the whole list, so that
     `0,9,0` is nothing at all; by the documentation the 9 ends the list, and the second 0 is not read.
@@ -354,16 +354,16 @@ ENTRIES = st.one_of(
 @example("2,1,0,2")
 @example("GPU-b,GPU-zz,GPU-zz")
 def test_pytorch_agrees_on_lists_of_any_kind(torch: Torch, text: str) -> None:
-    """Where it does not crash (`+` alone, digits of other scripts), and apart from what is noted above."""
+    """Except where it crashes (a single `+`, digits of other scripts) and where noted above."""
     try:
         expected = torch.choose(cut_at_invalid(torch, text), [A, B, C, D])
     except ValueError:
         assert not is_plain(text)
         return
     if text.startswith("MIG-"):
-        return  # it leaves instances to CUDA itself
+        return  # it leaves instances to CUDA
     if "٣" in text:
-        return  # C knows no other digits than its own
+        return  # C accepts ASCII digits only
 
     assert choose(NVIDIA, cuda=text) == expected
     assert choose(UNEQUAL, cuda=text, order="PCI_BUS_ID") == expected
@@ -381,9 +381,9 @@ def is_plain(text: str) -> bool:
         max_size=5,
     )
 )
-def test_pytorch_agrees_on_beginnings_of_instances(torch: Torch, entries: list[str]) -> None:
-    """The rules for names are the same for instances as for devices."""
-    # Up to the first that names none or several, for the reason noted above.
+def test_pytorch_agrees_on_prefixes_of_instances(torch: Torch, entries: list[str]) -> None:
+    """Instances follow the same rules as devices."""
+    # Up to the first that matches none or several, for the reason noted above.
     n_read = next((number for number, entry in enumerate(entries, 1) if entry in {"MIG-1", "MIG-x"}), None)
     text = ",".join(["MIG-3", *entries[:n_read]])
     parsed = torch.parse(text)
@@ -395,35 +395,35 @@ def test_pytorch_agrees_on_beginnings_of_instances(torch: Torch, entries: list[s
 
 @pytest.mark.parametrize(("text", "visible"), [*BY_NUMBER, *BY_UUID, *MIXED])
 def test_pytorch_agrees_on_the_vectors(torch: Torch, text: str, visible: set[str]) -> None:
-    """So that the table above is nobody's private opinion."""
+    """So the table above is confirmed independently."""
     assert torch.choose(cut_at_invalid(torch, text), [A, B, C, D]) == visible
 
 
 def test_where_pytorch_differs_from_the_documentation(torch: Torch) -> None:
-    """Something repeated behind what ends the list."""
+    """A repeated entry behind the one that ends the list."""
     assert torch.choose("0,9,0", [A, B, C, D]) == set()
     assert choose(NVIDIA, cuda="0,9,0") == {A}
     assert torch.choose("GPU-b,GPU-zz,GPU-zz", [A, B, C, D]) == set()
     assert choose(NVIDIA, cuda="GPU-b,GPU-zz,GPU-zz") == {C}
 
 
-# ---- Anything goes in.
+# ---- Arbitrary input.
 
 
 @given(st.text(max_size=60), st.sampled_from(["cuda", "nvidia", "rocr", "hip", "step", "job", "ordinal"]))
-def test_no_text_is_too_odd(text: str, name: str) -> None:
-    """Whatever a variable says, the answer is some of the devices."""
+def test_any_text_is_accepted(text: str, name: str) -> None:
+    """The result is always a subset of the devices."""
     for gpus in (NVIDIA, UNEQUAL, DIVIDED, AMD, (*DIVIDED, *AMD)):
         assert choose(gpus, **{name: text}) <= {gpu.uuid for gpu in gpus}
 
 
 @given(st.lists(st.integers(0, 10**30), max_size=6))
 def test_numbers_are_read_back(numbers: list[int]) -> None:
-    """Up to a size that no machine has."""
+    """Up to a size that no machine reaches."""
     assert parse_ordinals(",".join(map(str, numbers))) == tuple(min(number, 10**9) for number in numbers)
 
 
-# ---- What a user may write.
+# ---- Devices named by a user.
 
 
 @pytest.mark.parametrize(
@@ -448,7 +448,7 @@ def test_a_user_may_name_devices_in_many_ways(names: list[str], uuids: tuple[str
 
 
 def test_numbers_where_vendors_are_mixed() -> None:
-    """The vendor in front makes them plain; alone they do if only one vendor has that number."""
+    """The vendor in front makes them unambiguous; without it they are if only one vendor has that number."""
     gpus = (*NVIDIA, *AMD)
 
     assert resolve_gpus(["amd:0", "nvidia:0", "3"], gpus) == (P, A, D)
@@ -457,21 +457,21 @@ def test_numbers_where_vendors_are_mixed() -> None:
 
 
 def test_instances_are_named_by_uuid() -> None:
-    """Their numbers begin anew on each device, so a number means a whole one."""
+    """They are numbered per device, so a number means a whole one."""
     assert resolve_gpus(["0", "MIG-3"], DIVIDED) == (A, MIG_3)
 
 
 @pytest.mark.parametrize("name", ["", "GPU-zz", "4", "-1", "amd:0", "nvidia:", ":0", "A100", "0x0", "²"])
-def test_an_unknown_name_is_refused_with_what_there_is(name: str) -> None:
-    """The sentence that users of the tool know."""
+def test_an_unknown_name_is_refused_with_the_available_ones(name: str) -> None:
+    """In the words that users of the tool know."""
     with pytest.raises(ValueError) as caught:
         resolve_gpus([A, name], tuple(reversed(NVIDIA)))
 
     assert str(caught.value) == f"GPU UUID of {name} is not valid. Available UUIDs are: {A}, {B}, {C}, {D}"
 
 
-def test_a_beginning_of_several_is_refused_with_all_of_them() -> None:
-    """So that the user can write one letter more."""
+def test_an_ambiguous_prefix_is_refused_with_all_matches() -> None:
+    """So that the user can add a letter."""
     with pytest.raises(ValueError) as caught:
         resolve_gpus(["GPU-a"], NVIDIA)
 

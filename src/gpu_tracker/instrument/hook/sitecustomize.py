@@ -1,7 +1,7 @@
-"""Found by every Python process of a job under `gpu-tracker run --frameworks`, before its own program begins.
+"""Imported by every Python process of a job under `gpu-tracker run --frameworks`, before its program begins.
 
-It has frameworks watched as soon as one is imported, and steps aside for the module of this name that it stands in front
-of. The Python that reads this is the job's, of whatever version, and nothing here may keep it from its work.
+It watches frameworks once one is imported, and then runs the `sitecustomize` that it shadows. It runs in the job's
+Python, of any version, and must never disturb it.
 """
 
 import os
@@ -15,7 +15,7 @@ def _expect_frameworks() -> None:
         from gpu_tracker.instrument.outbox import expect_frameworks
 
         expect_frameworks()
-    except Exception:  # noqa: BLE001, S110 - too old a Python, most likely: then they are not asked
+    except Exception:  # noqa: BLE001, S110 - most likely the Python is too old: frameworks are not read
         pass
     finally:
         sys.path.remove(os.path.dirname(package))
@@ -26,7 +26,7 @@ def _step_aside() -> None:
     from importlib.util import module_from_spec
 
     here = os.path.dirname(os.path.abspath(__file__))
-    sys.path[:] = [place for place in sys.path if place != here]
+    sys.path[:] = [path for path in sys.path if path != here]
     spec = PathFinder.find_spec("sitecustomize")
     if spec is not None and spec.loader is not None:
         module = sys.modules["sitecustomize"] = module_from_spec(spec)

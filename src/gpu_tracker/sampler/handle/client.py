@@ -1,6 +1,6 @@
-"""A sampler that is only asked what it sees now: the asking half of `observe`.
+"""The client's half of live views: a sampler that only takes observations.
 
-No driver is ever loaded into the asking process, and none that hangs can hold it up.
+No driver is loaded into the client's process, and a driver that hangs cannot block it.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ SETTLE_SECONDS = 0.25
 
 
 class Question(NamedTuple):
-    """An observation that was asked for and has not come yet."""
+    """A pending observation."""
 
     number: int
     deadline_seconds: float
 
 
 class ObserverClient:
-    """Ask as often as you like; close it, and its process is gone."""
+    """Takes observations through its own sampler process until closed."""
 
     def __init__(self, patience_seconds: float = DEFAULT_PATIENCE_SECONDS) -> None:
         self._patience_seconds = patience_seconds
@@ -42,21 +42,21 @@ class ObserverClient:
             self._sampler = SamplerProcess()
             try:
                 self._sampler.reap_starter()
-            except BaseException:  # Ctrl-C, most likely
+            except BaseException:  # most likely Ctrl-C
                 self._sampler.close()
                 raise
 
     def observe(self, *, wants_details: bool = False, settle_seconds: float = SETTLE_SECONDS) -> Observation:
-        """Everything as it is now."""
+        """The present state of all devices and the machine."""
         question = self.ask(wants_details=wants_details, settle_seconds=settle_seconds)
         left = question.deadline_seconds - time.monotonic()
         answer = self.take(question, timeout_seconds=left)
         if answer is None:
-            raise TrackerError(f"The sampler has not answered within {left:.0f} s.")
+            raise TrackerError(f"The sampler did not answer within {left:.0f} s.")
         return answer
 
     def ask(self, *, wants_details: bool = False, settle_seconds: float = SETTLE_SECONDS) -> Question:
-        """Ask without waiting; `replies_fd` becomes readable when there may be an answer to `take`."""
+        """Ask without waiting; when `replies_fd` becomes readable there may be an answer to `take`."""
         deadline = time.monotonic() + READY_SECONDS + self._patience_seconds + settle_seconds
         number = self._sampler.request(
             "observe", Request(self._patience_seconds, settle_seconds, wants_details)
@@ -64,12 +64,12 @@ class ObserverClient:
         return Question(number, deadline)
 
     def take(self, question: Question, timeout_seconds: float = 0.0) -> Observation | None:
-        """The answer, or None if there is none yet; raises if there will be none."""
+        """The answer, or None if there is none yet; raises if there never will be."""
         answer = self._sampler.receive("observation", question.number, timeout_seconds)
         if answer is None:
             if self._sampler.is_gone:
                 why = self._sampler.failure or "it has ended"
-                raise TrackerError(f"The sampler cannot be asked any more: {why}.")
+                raise TrackerError(f"The sampler is not available any more: {why}.")
             return None
         observation: Observation
         self._sampler.pid, observation = answer
@@ -80,11 +80,11 @@ class ObserverClient:
 
     @property
     def replies_fd(self) -> int:
-        """For those who wait for several things at once."""
+        """A descriptor to poll."""
         return self._sampler.replies_fd
 
     def close(self) -> None:
-        """Let the sampler go; one whose driver hangs may take its time, and nobody waits for it."""
+        """End the sampler, without waiting for one whose driver hangs."""
         self._sampler.close()
         if not self._is_hanging:
             self._sampler.reap()

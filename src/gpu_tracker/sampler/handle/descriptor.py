@@ -1,8 +1,7 @@
-"""A descriptor of ours in a program that is not ours.
+"""Our descriptors in the user's program.
 
-The program may run without standard streams, and then the next number is 0; or it may close every descriptor there
-is (daemons do) and open its own under the same numbers. So ours stay clear of the first three, and are never used
-or closed without a look at what they are.
+The program may run without standard streams, so that the next number is 0; or it may close all descriptors (daemons
+do) and reuse their numbers. So ours avoid the first three, and are checked before they are used or closed.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ _FIRST_BEYOND_STANDARD = 3
 
 
 class Descriptor:
-    """Takes a new descriptor over."""
+    """Takes ownership of a new descriptor."""
 
     def __init__(self, fd: int) -> None:
         try:
@@ -25,11 +24,11 @@ class Descriptor:
 
     @property
     def number(self) -> int:
-        """The number, as long as it still stands for what it stood for; else -1, which no call accepts."""
+        """The number if it still refers to the same file; else -1, which no call accepts."""
         return self._fd if self._fd >= 0 and _identify(self._fd) == self._identity else -1
 
     def close(self) -> None:
-        """Close it, unless it is somebody else's by now."""
+        """Close it, unless its number was reused."""
         number, self._fd = self.number, -1
         if number >= 0:
             os.close(number)
@@ -51,7 +50,7 @@ def make_pipe() -> tuple[Descriptor, Descriptor]:
 
 
 def make_unnamed_file() -> Descriptor:
-    """A file that nobody can find; in memory where that is possible."""
+    """A file without a name; in memory where possible."""
     if hasattr(os, "memfd_create"):
         return Descriptor(os.memfd_create("gpu-tracker"))
     import tempfile

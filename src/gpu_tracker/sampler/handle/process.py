@@ -1,6 +1,6 @@
-"""The tracker's handle on its sampler: start it, talk to it, and never be hurt by it.
+"""The tracker's handle on its sampler: start it, and exchange messages with it.
 
-Nothing here raises because the sampler is slow, stopped or dead; the caller is told and goes on.
+Nothing here raises because the sampler is slow, stopped or dead; return values say so.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import time
 from _thread import allocate_lock
 
 from ...core.errors import TrackerError
+from ...sources.platform import read_cpu_clock
 from .descriptor import Descriptor, make_pipe, make_unnamed_file
 from .wire import Inbox, pack
 
@@ -25,15 +26,15 @@ if TYPE_CHECKING:
 _PACKAGE_PARENT = os.path.abspath(__file__).rsplit(os.sep, 4)[0]
 READY_SECONDS = 20.0
 _RECORDING_FD = 3
-# -I -S: no environment, no user site, no .pth files of the job's; the paths come as arguments and are
-# searched after the standard library, so that nothing of the job's can shadow it.
-# The first thing is to become an orphan: a program that waits for all its children must not wait for this one.
+# -I -S: no environment, user site or .pth files of the job; the paths are arguments and come after the
+# standard library, so that no file of the job can shadow it.
+# It first becomes an orphan: a program that waits for all its children must not wait for the sampler.
 _BOOT = (
     "import posix; posix.fork() and posix._exit(0); import sys; sys.path += sys.argv[1:]; "
     "from gpu_tracker.sampler.child import main; main()"
 )
-# Keyboard and terminal signals are meant for the job, and a SIGTERM to everybody too: the sampler
-# follows the job out a moment later, with the last figures written.
+# Keyboard and terminal signals are meant for the job, and so is a SIGTERM to the process group: the sampler
+# ends a moment after the job, when the last figures are written.
 _NOT_FOR_THE_SAMPLER = (
     signal.SIGINT,
     signal.SIGQUIT,
@@ -52,15 +53,15 @@ reaping = allocate_lock()
 
 
 def reaped_cpu_seconds() -> float:
-    """CPU that this process's own samplers have added to what it knows of its children. Ask while `reaping` is held."""
+    """CPU time of this process's samplers, which the kernel counts among its children's. Call it holding `reaping`."""
     return _reaped_cpu_seconds
 
 
 @contextlib.contextmanager
 def without_child_signals() -> Iterator[None]:
-    """Start samplers in here: the program's own SIGCHLD handler then meets none but the program's children.
+    """Hide samplers started in this context from the program's own SIGCHLD handler.
 
-    Not by the signal mask, which is one thread's own: the kernel would choose another thread.
+    A signal mask would not do: it applies to one thread, and the kernel would choose another.
     """
     handler = signal.getsignal(signal.SIGCHLD)
     if not callable(handler) or not _set_child_handler(signal.SIG_DFL):
@@ -71,14 +72,14 @@ def without_child_signals() -> Iterator[None]:
     finally:
         _set_child_handler(handler)
         if _has_ended_children():
-            os.kill(os.getpid(), signal.SIGCHLD)  # the end of somebody else's came meanwhile
+            os.kill(os.getpid(), signal.SIGCHLD)  # a child of the program has ended meanwhile
 
 
 def _set_child_handler(handler: Any) -> bool:
     try:
         signal.signal(signal.SIGCHLD, handler)
     except ValueError:
-        return False  # only the main thread may
+        return False  # allowed in the main thread only
     return True
 
 
@@ -91,7 +92,7 @@ def _has_ended_children() -> bool:
 
 
 class SamplerProcess:
-    """A running sampler. `pid` is known once it has said that it is ready."""
+    """A running sampler. `pid` is 0 until it is ready."""
 
     def __init__(self) -> None:
         self.pid = 0
@@ -123,43 +124,43 @@ class SamplerProcess:
         _close_handles_in_forks()
 
     def wait_until_ready(self, timeout_seconds: float) -> bool:
-        """Whether the sampler has come up."""
+        """Wait until the sampler is ready; whether it is."""
         message = self._receive("ready", time.monotonic() + timeout_seconds)
         if message is not None:
             (self.pid,) = message
             try:
                 self._pidfd = Descriptor(os.pidfd_open(self.pid))
             except (AttributeError, OSError):
-                self._pidfd = None  # the number will have to do
+                self._pidfd = None  # the pid is used instead
             else:
                 self._descriptors.append(self._pidfd)
         self.reap_starter()
         return message is not None
 
     def reap_starter(self) -> None:
-        """Wait for the process that became the sampler's parent and has ended at once.
+        """Reap the short-lived process that started the sampler.
 
-        In a program with threads its end may be signalled to any of them; while the main one waits here, no handler
-        of the program's can run and wait for it first.
+        In a threaded program its end may be signalled to any thread; while the main thread waits here, no handler
+        of the program can run and reap it first.
         """
         starter_pid, self._starter_pid = self._starter_pid, 0
         if starter_pid:
             _wait_for(starter_pid)
 
     def send(self, word: str, *values: Any) -> bool:
-        """Whether the sampler is still there to be told something."""
+        """Send a message; whether the sampler still runs."""
         if not self.is_gone:
             self.is_gone = not _write_quietly(self._commands.number, pack(word, *values))
         return not self.is_gone
 
     def request(self, word: str, *values: Any) -> int:
-        """Send something that wants an answer; the number is for `receive`."""
+        """Send a message that requires an answer; returns its number for `receive`."""
         self._requests += 1
         self.send(word, self._requests, *values)
         return self._requests
 
     def receive(self, word: str, request: int, timeout_seconds: float) -> tuple[Any, ...] | None:
-        """The answer to a request, or None if there is none in time. Older answers are dropped."""
+        """The answer to a request, or None if it does not arrive in time. Older answers are dropped."""
         deadline = time.monotonic() + timeout_seconds
         while (message := self._receive(word, deadline)) is not None:
             if message[0] == request:
@@ -169,54 +170,49 @@ class SamplerProcess:
     def resolve_gpus(
         self, names: tuple[str, ...] | None, vendors: tuple[str, ...] | None
     ) -> tuple[str, ...] | None:
-        """UUIDs of the devices that a user named; a ValueError if there are devices, but none of that name."""
+        """UUIDs of the devices that a user named; raises ValueError if there are devices, but none of that name."""
         if names is None:
             return None
         answer = self.receive("resolved", self.request("resolve", names, vendors), READY_SECONDS)
         if answer is None:
-            return names  # a driver that does not answer is no reason to refuse a job
+            return names  # a slow driver is no reason to refuse a job
         uuids, problem = answer
         if problem:
             raise ValueError(problem)
         return tuple(uuids)
 
-    def has_root_ended(self, timeout_seconds: float) -> bool:
-        """Wait for the tracked process to end."""
-        deadline = time.monotonic() + timeout_seconds
-        return self._receive("ended", deadline) is not None
-
     @property
     def replies_fd(self) -> int:
-        """For those who wait for several things at once."""
+        """A descriptor to poll."""
         return self._replies.number
 
     @property
     def unnamed_recording_fd(self) -> int:
-        """Where the recording is if nobody gave it a name."""
+        """The recording that has no path."""
         return self._unnamed_recording.number
 
     def kill(self) -> None:
-        """End it by force. By descriptor: the number may belong to somebody else by now."""
+        """Kill it; by descriptor, because its pid may have been reused."""
         try:
             if self._pidfd is not None:
                 signal.pidfd_send_signal(self._pidfd.number, signal.SIGKILL)
             elif self.pid and not self.is_gone:
                 os.kill(self.pid, signal.SIGKILL)
         except OSError:
-            pass  # gone already
+            pass  # already ended
         self.is_gone = True
 
     def close(self) -> None:
-        """Give the descriptors back. A sampler that still runs takes this as the end."""
+        """Close all descriptors, which also ends the sampler."""
         _open_handles.discard(self)
         for descriptor in self._descriptors:
             descriptor.close()
         self.is_gone = True
 
     def reap(self) -> None:
-        """Wait for a sampler that has ended, if it is ours to wait for: process 1 inherits every orphan."""
+        """Reap an ended sampler if it is our child: as process 1 we inherit every orphan."""
         if not self.pid:
-            return  # it never came up
+            return  # it never became ready
         try:
             os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
         except ChildProcessError:
@@ -251,7 +247,7 @@ class SamplerProcess:
 
 
 def start_sampler(say: Callable[[str], None]) -> SamplerProcess | None:
-    """A sampler that is coming up, or none."""
+    """A starting sampler, or None after a note to the user."""
     try:
         return SamplerProcess()
     except TrackerError as error:
@@ -260,7 +256,7 @@ def start_sampler(say: Callable[[str], None]) -> SamplerProcess | None:
 
 
 def find_python() -> str:
-    """An interpreter to run the sampler in: a program that embeds Python is not one."""
+    """A Python interpreter for the sampler; `sys.executable` may be a program that embeds Python."""
     binaries = os.path.join(sys.base_prefix, "bin")
     candidates = (
         sys.executable,
@@ -273,24 +269,24 @@ def find_python() -> str:
         if is_python and os.access(candidate, os.X_OK):
             return candidate
     raise TrackerError(
-        "No Python interpreter was found to run the sampler in.",
+        "No Python interpreter was found for the sampler.",
         f"sys.executable is {sys.executable!r}.",
     )
 
 
 def _spawn(commands: int, replies: int, recording: int) -> int:
-    """Start the interpreter by posix_spawn, which does not copy the caller's page tables."""
+    """Start the interpreter with posix_spawn, which does not copy the caller's page tables."""
     python = find_python()
     paths = [_PACKAGE_PARENT]
     paths += [path for path in sys.path if path.endswith(("site-packages", "dist-packages"))]
     arguments = [python, "-I", "-S", "-c", _BOOT, *paths]
-    # Preloaded libraries are meant for the job: allocators, I/O tracers that write a file per process.
+    # Preloaded libraries (allocators, I/O tracers that write a file per process) are meant for the job.
     environment = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
     return os.posix_spawn(
         python,
         arguments,
         environment,
-        # In this order none overwrites another that is still needed: ours are all 3 or above.
+        # In this order none overwrites one that is still needed, because ours are all 3 or above.
         file_actions=[
             (os.POSIX_SPAWN_DUP2, commands, 0),
             (os.POSIX_SPAWN_DUP2, replies, 1),
@@ -315,15 +311,12 @@ def _wait_for(pid: int) -> None:
             _reaped_cpu_seconds += seconds
             _discount(seconds - announced)
     except ChildProcessError:
-        pass  # the program does not keep its children, or has waited for all of them itself
+        pass  # the program ignores its children, or has reaped them all
 
 
 def _read_cpu_seconds(pid: int) -> float:
-    """What a process has used that has ended and not been waited for, in whole microseconds as it will be told then."""
-    try:
-        return time.clock_gettime_ns((~pid << 3) | 2) // 1000 / 1e6
-    except OSError:
-        return 0.0  # not Linux: it is told a moment late
+    """CPU time of a zombie, in whole microseconds as `wait4` will report it."""
+    return int(1e6 * (read_cpu_clock(pid) or 0.0)) / 1e6  # without the clock it is reported a moment late
 
 
 def _discount(seconds: float) -> None:
@@ -333,7 +326,7 @@ def _discount(seconds: float) -> None:
 
 
 def _write_quietly(fd: int, message: bytes) -> bool:
-    """Write, and survive a reader that has died: in a program that restored SIGPIPE it would be fatal."""
+    """Write without raising SIGPIPE, which would be fatal in a program that has restored its default action."""
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGPIPE])
     try:
         while message:
@@ -348,7 +341,7 @@ def _write_quietly(fd: int, message: bytes) -> bool:
 
 
 def _close_handles_in_forks() -> None:
-    """A forked worker must not hold the pipes: the sampler could not see the program's end."""
+    """Forked workers must not hold the pipes, or the sampler could not see the program's end."""
     global _is_fork_hook_set
     if not _is_fork_hook_set:
         _is_fork_hook_set = True

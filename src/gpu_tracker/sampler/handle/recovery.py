@@ -1,4 +1,4 @@
-"""When the sampler does not answer any more: its recording is read back and completed."""
+"""Recovery after the sampler was lost: its recording is read back and completed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def recover(
     sampler: SamplerProcess | None, plan: Plan, start: Start, known: Known | None = None
 ) -> Recording:
-    """The best account that can still be given; without a sampler there never was more."""
+    """The recording so far, completed with what the caller knows; if there is none, only the latter."""
     try:
         recording = _read_back(sampler, plan)
     except RecordingError:

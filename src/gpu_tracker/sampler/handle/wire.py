@@ -1,8 +1,8 @@
-"""What passes between a tracker and its sampler: values over two pipes, framed by their length.
+"""Messages between a tracker and its sampler: values over two pipes, framed by their length.
 
-`marshal` is built into the interpreter, and both ends are the same interpreter: nothing to import, and
-a start-up that nobody notices is worth more here than a format for the ages (that is the recording's part).
-It knows plain values only, so a value class travels as a list that begins with its name. Pure.
+`marshal` is built into the interpreter and both ends run the same one, so there is nothing to import; a stable
+format is the recording's task. It supports plain values only, so an instance of a value class is sent as a list
+that begins with the name of its class. Pure.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 _LENGTH_BYTES = 4
-# The number of the last answer. It needs no request of its own: whoever asks once more gets the same.
+# The number of the last answer, which is sent without a request.
 FINAL = 0
 
 _classes: dict[str, Any] = {}
@@ -30,64 +30,64 @@ class Start(NamedTuple):
     at_nanoseconds: int
     """On the monotonic clock, which all processes of a machine share."""
     root_cpu_seconds: tuple[float, float] | None
-    """Own and reaped CPU time of the root at the start; None: whatever the first reading finds."""
+    """Own and reaped CPU time of the root at the start; None: as of the first reading."""
 
 
 class Plan(NamedTuple):
-    """Everything a sampler must know beforehand."""
+    """Everything that a sampler must know before the job begins."""
 
     owner_pid: int
-    """Who asked for the tracking; when it has gone, nobody will ask for the result."""
+    """The process that tracks; once it has ended, the result will not be requested."""
     example_pid: int
-    """A process that may use what the job may use: the job itself, or who will start it."""
+    """A process with the job's allocation: the job itself, or the one that will start it."""
     has_our_environment: bool
-    """Whether the job's variables are those that the sampler was started with."""
+    """Whether the job's environment is the sampler's own."""
     starts_the_job: bool
-    """The root will be a new child of the owner, who inherits its orphans: all it ever uses counts."""
+    """The root will be a new child of the owner, which inherits its orphans: everything it uses counts."""
     command: tuple[str, ...]
     sleep_seconds: float
     n_expected_cores: float | None
     gpu_uuids: tuple[str, ...] | None
     gpu_vendors: tuple[str, ...] | None
-    """Whose devices to read; None: everybody's."""
+    """The vendors whose devices to read; None: all."""
     max_overhead: float
     full_resolution: bool
     source: str | None
-    """The process source to use, or None for the best there is."""
+    """The process source to use; None: the best one."""
     name: str | None = None
-    """What the user calls the run."""
+    """The user's name for the run."""
     labels: tuple[tuple[str, str], ...] = ()
     recording_path: str | None = None
-    """The file to write, which exists already; None: nobody wants to keep the recording."""
+    """The existing file to write to; None: the recording is not kept."""
     mailbox: str | None = None
-    """The directory where processes of the job leave word; None: there is none."""
+    """The directory for messages from processes of the job; None: there is none."""
     tracking: tuple[str, tuple[str, str, str]] | None = None
-    """A tracking file, which exists already, and the units of RAM, GPU RAM and time in it."""
+    """An existing tracking file, and its units of RAM, GPU RAM and time."""
 
 
 class Request(NamedTuple):
-    """What somebody wants to know, and how long they will wait for it."""
+    """What to observe, and how long to wait for it."""
 
     patience_seconds: float
     settle_seconds: float = 0.0
-    """A source that counts needs two readings, so far apart, before it can tell a share of time."""
+    """Interval between the first two readings of a source that derives utilization from counters."""
     wants_details: bool = False
 
 
 def pack(word: str, *values: Any) -> bytes:
-    """One message: what to do or what happened, and its values."""
+    """One message: a command or an event, and its values."""
     content = marshal.dumps((word, _to_plain(values)))
     return len(content).to_bytes(_LENGTH_BYTES, "little") + content
 
 
 class Inbox:
-    """Bytes as they come in, messages as they are complete."""
+    """Assembles messages from chunks of bytes."""
 
     def __init__(self) -> None:
         self._bytes = b""
 
     def feed(self, chunk: bytes) -> list[tuple[str, tuple[Any, ...]]]:
-        """Take in a chunk and give the messages that it completes."""
+        """Add a chunk; the messages that it completes."""
         self._bytes += chunk
         messages = []
         while len(self._bytes) >= _LENGTH_BYTES:

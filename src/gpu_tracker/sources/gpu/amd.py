@@ -1,24 +1,20 @@
 """AMD on Linux, from the files of the amdgpu driver: no ROCm, no root, no vendor package.
 
-Of a process KFD (ROCm's part of the kernel) tells the memory, and DRM tells memory and engines. Both may tell of the
-same memory, so the larger counts, never the sum. ROCm's queues go past the engines' clocks: whose engines stand still
-while it holds memory through KFD, of that process the utilization is not known.
+Per process, KFD (ROCm's part of the kernel) reports memory, and DRM reports memory and engines. Both may report the
+same memory, so the larger counts, never the sum. ROCm's queues bypass the engines' clocks: if a process holds memory
+through KFD while its engines are idle, its utilization is unknown.
 """
 
 from __future__ import annotations
 
 import os
 
-from ...core.model import Gpu, GpuProcessReading, GpuReadings
-from .. import NotAvailableError, Roots
+from ...core.model import GpuProcessReading, GpuReadings
 from ..files import read_file
-from .cards import CardSource, why_no_cards
-from .drm import add_device_bytes, find_busiest, name_kind
+from .cards import CardSource
+from .drm import add_device_bytes, find_share, name_kind
 from .evidence import is_in_a_container
 from .sysfs import (
-    Device,
-    find_cards,
-    find_driver_version,
     find_gauges,
     parse_bytes,
     parse_celsius,
@@ -35,17 +31,14 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from .. import Roots
     from .drm import ClientReading
-    from .sysfs import Candidates, Card
+    from .sysfs import Candidates, Card, Gauge
 
 NAME = "amd"
 
-_ROOTS = Roots()
-_VENDOR_ID = b"0x1002"
-_DRIVERS = frozenset({"amdgpu", "radeon"})
 
-
-# ---- Parsers: bytes of a file → a value, or None where they make no sense. Pure.
+# ---- Parsers: bytes of a file → a value, or None if they are invalid. Pure.
 
 
 def parse_clock(text: bytes) -> float | None:
@@ -64,7 +57,7 @@ def parse_highest_clock(text: bytes) -> float | None:
 
 
 def parse_unique_id(text: bytes) -> str | None:
-    """The name that ROCm itself gives to a card, `GPU-` and 16 digits; cards without a number have none."""
+    """ROCm's own name for a card, `GPU-` and 16 digits; None if the card has no number."""
     word = text.strip().lower()
     digits = word[2:] if word.startswith(b"0x") else word
     if not 0 < len(digits) <= 16 or digits.strip(b"0123456789abcdef") or not digits.strip(b"0"):
@@ -73,7 +66,7 @@ def parse_unique_id(text: bytes) -> str | None:
 
 
 def parse_node_bus_id(properties: bytes) -> str | None:
-    """The PCI address of a node of KFD's topology."""
+    """The PCI address of a node in KFD's topology."""
     numbers = {}
     for line in properties.splitlines():
         name, _, value = line.partition(b" ")
@@ -91,31 +84,23 @@ def _parse_level(word: bytes) -> float | None:
 # ---- The source.
 
 
-def why_absent(roots: Roots = _ROOTS) -> str | None:
-    """A reason not to try, or None."""
-    return why_no_cards(roots, _VENDOR_ID, "AMD")
-
-
-def connect(now: Callable[[], float], roots: Roots = _ROOTS) -> AmdSource:
-    """Every AMD card there is, or the reason why there is none."""
-    reason = why_absent(roots)
-    if reason:
-        raise NotAvailableError(reason)
-    return AmdSource(now, roots)
-
-
 class AmdSource(CardSource):
     """Every AMD card that has a driver."""
 
+    name = NAME
+    label = "AMD"
+    vendor_id = b"0x1002"
+    drivers = frozenset({"amdgpu", "radeon"})
+
     def __init__(self, now: Callable[[], float], roots: Roots) -> None:
-        super().__init__(now, roots, _describe_devices(roots), _DRIVERS)
+        super().__init__(now, roots)
         self._integrated = frozenset(
             device.gpu.bus_id for device in self._panel.devices if _is_integrated(device.card)
         )
         self._kfd = _Kfd(roots)
 
     def read(self, pids: frozenset[int] | None) -> GpuReadings:
-        """Look at every card, and at what these processes do there."""
+        """Read every card, and what these processes use of it."""
         awake = self._panel.find_awake()
         devices = tuple(map(self._panel.take_reading, awake))
         uuids = {device.gpu.bus_id: device.gpu.uuid for device in awake}
@@ -131,8 +116,59 @@ class AmdSource(CardSource):
             for bus_id, pid in sorted(clients.keys() | computing.keys())
             if bus_id in uuids
         )
-        self._say_what_is_hidden()
+        self._note_hidden()
         return GpuReadings(self._now(), devices, processes)
+
+    def _identify(self, card: Card) -> tuple[str | None, str, int | None]:
+        files = f"{card.path}/device"
+        sizes = [f"{files}/mem_info_vram_total"]
+        if _is_integrated(card):
+            sizes.append(f"{files}/mem_info_gtt_total")
+        return (
+            read_if_there(parse_unique_id, f"{files}/unique_id"),
+            read_if_there(parse_words, f"{files}/product_name") or f"AMD GPU {card.device_id}",
+            read_if_there(parse_bytes, *sizes),
+        )
+
+    def _find_figures(self, card: Card) -> dict[str, tuple[Gauge, ...]]:
+        files, sensors = f"{card.path}/device", card.hwmon
+        used: tuple[str, ...] = (f"{files}/mem_info_vram_used",)
+        if _is_integrated(card):
+            used = (*used, f"{files}/mem_info_gtt_used")
+        candidates: Candidates = {
+            "used_bytes": [(used, parse_bytes)],
+            "utilization_percent": [(f"{files}/gpu_busy_percent", parse_percent)],
+            "memory_utilization_percent": [(f"{files}/mem_busy_percent", parse_percent)],
+            "power_watts": [
+                (f"{sensors}/power1_average", parse_micro),
+                (f"{sensors}/power1_input", parse_micro),
+            ],
+            "energy_joules": [(f"{sensors}/energy1_input", parse_micro)],
+            # Accelerators have no edge sensor; the second is at the hottest spot.
+            "temperature_celsius": [
+                (f"{sensors}/temp1_input", parse_celsius),
+                (f"{sensors}/temp2_input", parse_celsius),
+            ],
+            "sm_clock_mhz": [(f"{files}/pp_dpm_sclk", parse_clock), (f"{sensors}/freq1_input", parse_hertz)],
+            "memory_clock_mhz": [
+                (f"{files}/pp_dpm_mclk", parse_clock),
+                (f"{sensors}/freq2_input", parse_hertz),
+            ],
+        }
+        return find_gauges(candidates)
+
+    def _find_details(self, card: Card) -> dict[str, tuple[Gauge, ...]]:
+        files, sensors = f"{card.path}/device", card.hwmon
+        candidates: Candidates = {
+            "power.limit": [(f"{sensors}/power1_cap", parse_micro)],
+            "fan.speed": [(f"{sensors}/pwm1", parse_fan)],
+            "temperature.memory": [(f"{sensors}/temp3_input", parse_celsius)],
+            "clocks.max.graphics": [(f"{files}/pp_dpm_sclk", parse_highest_clock)],
+            "clocks.max.memory": [(f"{files}/pp_dpm_mclk", parse_highest_clock)],
+            "pcie.link.width.current": [(f"{files}/current_link_width", parse_bytes)],
+            "vbios_version": [(f"{files}/vbios_version", parse_words)],
+        }
+        return find_gauges(candidates)
 
     def _describe_process(
         self, uuid: str, pid: int, clients: list[ClientReading], computing_bytes: int | None
@@ -141,8 +177,7 @@ class AmdSource(CardSource):
             add_device_bytes(client.memory_bytes, is_integrated=client.bus_id in self._integrated)
             for client in clients
         )
-        shares = [client.shares for client in clients if client.shares is not None]
-        percent = find_busiest(shares) if shares else None
+        percent = find_share(clients)
         return GpuProcessReading(
             uuid,
             pid,
@@ -153,19 +188,19 @@ class AmdSource(CardSource):
             ),
         )
 
-    def _say_what_is_hidden(self) -> None:
-        self._note_who_is_denied()
+    def _note_hidden(self) -> None:
+        self._note_denied()
         if self._kfd.is_hidden_by_container:
             self._panel.guard.say(
                 "",
                 "kfd",
-                "ROCm's list of processes names them as the machine does, not as this container does, so it is not "
-                "used; start the container with `--pid=host` if memory of the job on an AMD GPU is missing.",
+                "ROCm lists processes by their IDs on the host, not in this container, so its list is not used. "
+                "If the job's memory on an AMD GPU is missing, start the container with `--pid=host`.",
             )
 
 
 class _Kfd:
-    """What processes hold through ROCm. The kernel names them by the machine's pids, also in a container."""
+    """Memory held through ROCm. The kernel lists processes by the host's pids, even in a container."""
 
     def __init__(self, roots: Roots) -> None:
         self._directory = f"{roots.sys}/class/kfd/kfd/proc"
@@ -174,7 +209,7 @@ class _Kfd:
         self.is_hidden_by_container = False
 
     def read(self, pids: frozenset[int] | None) -> dict[tuple[str, int], int]:
-        """Bytes by bus id and pid, without those that hold nothing: KFD lists a process on every card there is."""
+        """Bytes by bus id and pid, without zeros: KFD lists every process on every card."""
         held: dict[tuple[str, int], int] = {}
         if not self._bus_ids:
             return held
@@ -183,7 +218,7 @@ class _Kfd:
         except OSError:
             return held
         if self._is_nested:
-            # A number that is in both lists would be two different processes.
+            # The same pid here and on the host is two different processes.
             self.is_hidden_by_container = bool(listed)
             return held
         for pid in listed if pids is None else listed & pids:
@@ -191,82 +226,22 @@ class _Kfd:
                 try:
                     size = parse_bytes(read_file(f"{self._directory}/{pid}/vram_{gpu_id}"))
                 except OSError:
-                    continue  # it has ended, or the card is not its own
+                    continue  # it has ended, or does not use this card
                 if size:
                     held[bus_id, pid] = held.get((bus_id, pid), 0) + size
         return held
 
 
-def _describe_devices(roots: Roots) -> tuple[Device, ...]:
-    devices: list[Device] = []
-    for ordinal, card in enumerate(find_cards(roots.sys, _VENDOR_ID)):
-        files = f"{card.path}/device"
-        sizes = [f"{files}/mem_info_vram_total"]
-        if _is_integrated(card):
-            sizes.append(f"{files}/mem_info_gtt_total")
-        own_id = read_if_there(parse_unique_id, f"{files}/unique_id")
-        is_taken = own_id in [device.gpu.uuid for device in devices]
-        gpu = Gpu(
-            ordinal,
-            own_id if own_id and not is_taken else f"pci-{card.bus_id}",
-            read_if_there(parse_words, f"{files}/product_name") or f"AMD GPU {card.device_id}",
-            read_if_there(parse_bytes, *sizes),
-            vendor="amd",
-            source=NAME,
-            bus_id=card.bus_id,
-            driver=find_driver_version(roots.sys, roots.proc, card.driver),
-        )
-        label = f"AMD GPU {ordinal}"
-        devices.append(
-            Device(gpu, card, label, find_gauges(_list_figures(card)), find_gauges(_list_details(card)))
-        )
-    return tuple(devices)
-
-
-def _list_figures(card: Card) -> Candidates:
-    files, sensors = f"{card.path}/device", card.hwmon
-    used: tuple[str, ...] = (f"{files}/mem_info_vram_used",)
-    if _is_integrated(card):
-        used = (*used, f"{files}/mem_info_gtt_used")
-    return {
-        "used_bytes": [(used, parse_bytes)],
-        "utilization_percent": [(f"{files}/gpu_busy_percent", parse_percent)],
-        "memory_utilization_percent": [(f"{files}/mem_busy_percent", parse_percent)],
-        "power_watts": [(f"{sensors}/power1_average", parse_micro), (f"{sensors}/power1_input", parse_micro)],
-        "energy_joules": [(f"{sensors}/energy1_input", parse_micro)],
-        # Accelerators have no sensor at the edge; the second is at the hottest spot.
-        "temperature_celsius": [
-            (f"{sensors}/temp1_input", parse_celsius),
-            (f"{sensors}/temp2_input", parse_celsius),
-        ],
-        "sm_clock_mhz": [(f"{files}/pp_dpm_sclk", parse_clock), (f"{sensors}/freq1_input", parse_hertz)],
-        "memory_clock_mhz": [(f"{files}/pp_dpm_mclk", parse_clock), (f"{sensors}/freq2_input", parse_hertz)],
-    }
-
-
-def _list_details(card: Card) -> Candidates:
-    files, sensors = f"{card.path}/device", card.hwmon
-    return {
-        "power.limit": [(f"{sensors}/power1_cap", parse_micro)],
-        "fan.speed": [(f"{sensors}/pwm1", parse_fan)],
-        "temperature.memory": [(f"{sensors}/temp3_input", parse_celsius)],
-        "clocks.max.graphics": [(f"{files}/pp_dpm_sclk", parse_highest_clock)],
-        "clocks.max.memory": [(f"{files}/pp_dpm_mclk", parse_highest_clock)],
-        "pcie.link.width.current": [(f"{files}/current_link_width", parse_bytes)],
-        "vbios_version": [(f"{files}/vbios_version", parse_words)],
-    }
-
-
 def _is_integrated(card: Card) -> bool:
-    """Whether it is a part of the processor, whose video memory is a piece of RAM and most of whose memory is not it.
+    """Whether the GPU is part of the processor and works mostly in RAM.
 
-    Only such have a sensor for the voltage of the processor's north bridge; the driver says so, not the sizes.
+    Only those have a voltage sensor of the processor's north bridge; memory sizes do not show it.
     """
     return bool(read_if_there(parse_words, f"{card.hwmon}/in1_label") == "vddnb")
 
 
 def _map_nodes(directory: str) -> dict[str, str]:
-    """KFD's numbers of the cards → their bus ids. Processors are nodes too, with the number 0."""
+    """KFD's number of each card → its bus id. Processors are nodes, too, with the number 0."""
     try:
         names = os.listdir(directory)
     except OSError:
@@ -278,3 +253,7 @@ def _map_nodes(directory: str) -> dict[str, str]:
         if bus_id:
             bus_ids[str(gpu_id)] = bus_id
     return bus_ids
+
+
+why_absent = AmdSource.why_absent
+connect = AmdSource.connect

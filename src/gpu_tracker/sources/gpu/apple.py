@@ -1,7 +1,6 @@
 """Apple's GPUs on macOS, from the registry that `ioreg` prints: no root, no vendor package.
 
-They work in the machine's RAM, so they have no memory size of their own. Which process uses how much of them, macOS
-tells nobody.
+They share the machine's RAM, so they have no memory size. macOS does not report GPU use per process.
 """
 
 from __future__ import annotations
@@ -23,28 +22,26 @@ NAME = "apple"
 _ROOTS = Roots()
 _COMMAND = ("ioreg", "-r", "-d", "1", "-w", "0", "-c", "IOAccelerator", "-a")
 _TIMEOUT_SECONDS = 5.0
-_NO_PROCESSES = (
-    "macOS does not tell which process uses how much of a GPU: only the figures of the whole GPU are known."
-)
+_NO_PROCESSES = "macOS does not report GPU use per process: only figures of the whole GPU are known."
 
 
 class Accelerator(NamedTuple):
-    """One GPU of the registry."""
+    """One GPU in the registry."""
 
     entry_id: int
-    """The registry's own number, as long as the machine is up."""
+    """The registry's number, valid until reboot."""
     name: str
     utilization_percent: float | None
     used_bytes: int | None
 
 
 def parse_accelerators(plist: bytes) -> tuple[Accelerator, ...] | None:
-    """The GPUs of a property list, in its order; None if it is none."""
+    """The GPUs in a property list, in its order; None if it is not valid."""
     import plistlib
 
     try:
         entries = plistlib.loads(plist)
-    except Exception:  # noqa: BLE001 - what broken input raises is not told, and differs between versions
+    except Exception:  # noqa: BLE001 - what invalid input raises is undocumented, and differs between versions
         return None
     if not isinstance(entries, list):
         return None
@@ -66,13 +63,13 @@ def connect(
     command: tuple[str, ...] = _COMMAND,
     timeout_seconds: float = _TIMEOUT_SECONDS,
 ) -> AppleSource:
-    """Every GPU in the registry, or the reason why there is none."""
+    """Find the GPUs in the registry, or raise with the reason why there are none."""
     try:
         accelerators = _read_registry(command, timeout_seconds)
     except _RegistryError as error:
         raise NotAvailableError(f"No Apple GPU was measured: {error}.") from None
     if not accelerators:
-        raise NotAvailableError("No Apple GPU was measured: the registry of this Mac lists none.")
+        raise NotAvailableError("No Apple GPU was measured: this Mac's registry lists none.")
     return AppleSource(now, accelerators, command, timeout_seconds)
 
 
@@ -101,7 +98,7 @@ class AppleSource:
         self._guard.say("", "lists_processes", _NO_PROCESSES)
 
     def read(self, pids: frozenset[int] | None) -> GpuReadings:  # noqa: ARG002 - as all sources
-        """Look at every GPU; at no process, whoever is asked for."""
+        """Read every GPU; processes are not reported."""
         accelerators = self._guard.ask("", "registry", _read_registry, self._command, self._timeout_seconds)
         devices = []
         if accelerators is not None:
@@ -109,18 +106,18 @@ class AppleSource:
             for gpu, entry_id in zip(self.gpus, self._entry_ids, strict=True):
                 accelerator = by_id.get(entry_id)
                 if accelerator is None:
-                    text = f"Apple GPU {gpu.ordinal} has gone; its figures are those up to then."
+                    text = f"Apple GPU {gpu.ordinal} was lost; its figures end there."
                     self._guard.fail(gpu.uuid, "device", Failure(LOST, text))
                 elif gpu.uuid not in self._guard.lost:
                     devices.append(self._describe_reading(gpu.uuid, accelerator))
         return GpuReadings(self._now(), tuple(devices))
 
     def read_details(self) -> Mapping[str, Mapping[str, float | str]]:
-        """Nothing: fans, limits and clocks are told to root only."""
+        """Nothing: fans, limits and clocks require root."""
         return {gpu.uuid: {} for gpu in self.gpus if gpu.uuid not in self._guard.lost}
 
     def take_notes(self) -> tuple[str, ...]:
-        """What there is to say since the last call."""
+        """Sentences for the user since the last call."""
         return self._guard.take_notes()
 
     def close(self) -> None:
@@ -133,20 +130,18 @@ class AppleSource:
             ("utilization_percent", percent, "utilization"),
         ):
             if value is None and (uuid, figure) not in self.reasons:
-                text = (
-                    f"Apple GPU {uuid[6:]} does not tell its {words}: the registry has no such figure for it."
-                )
+                text = f"Apple GPU {uuid[6:]} does not report {words}: the registry has no such figure."
                 self.reasons[uuid, figure] = text
                 self._guard.say(uuid, figure, text)
         return GpuReading(uuid, used, percent, lists_processes=False)
 
 
 class _RegistryError(Exception):
-    """The registry could not be read; the message says why, in the middle of a sentence."""
+    """The registry could not be read; the message is the reason, as part of a sentence."""
 
 
 def _read_registry(command: tuple[str, ...], timeout_seconds: float) -> tuple[Accelerator, ...]:
-    import subprocess  # dear to import, and needed on Macs only
+    import subprocess  # expensive to import, and needed on Macs only
 
     try:
         process = subprocess.Popen(
@@ -159,18 +154,18 @@ def _read_registry(command: tuple[str, ...], timeout_seconds: float) -> tuple[Ac
             text, _ = process.communicate(timeout=timeout_seconds)
         except subprocess.TimeoutExpired:
             process.kill()
-            raise _RegistryError(f"`{command[0]}` gave no answer in {timeout_seconds:g} s") from None
+            raise _RegistryError(f"`{command[0]}` did not answer within {timeout_seconds:g} s") from None
     if process.returncode != 0:
         raise _RegistryError(f"`{command[0]}` failed with exit code {process.returncode}")
-    # No entry at all prints nothing at all.
+    # Without entries it prints nothing.
     accelerators = parse_accelerators(text) if text.strip() else ()
     if accelerators is None:
-        raise _RegistryError(f"what `{command[0]}` printed is not a property list")
+        raise _RegistryError(f"the output of `{command[0]}` is not a property list")
     return accelerators
 
 
 def _explain(error: Exception, _device: str, _what: str) -> Failure:
-    return Failure(TROUBLE, f"Apple's GPUs could not be read for a while: {error}.")
+    return Failure(TROUBLE, f"Apple GPUs could not be read for a while: {error}.")
 
 
 def _describe_accelerator(position: int, entry: Mapping[Any, Any]) -> Accelerator:
@@ -191,7 +186,7 @@ def _describe_accelerator(position: int, entry: Mapping[Any, Any]) -> Accelerato
 def _get_name(entry: Mapping[Any, Any]) -> str:
     for key in ("model", "IOClass", "IORegistryEntryName"):
         value = entry.get(key)
-        if isinstance(value, bytes):  # PCI properties are bytes with a zero at the end
+        if isinstance(value, bytes):  # PCI properties are zero-terminated
             value = value.rstrip(b"\0").decode("utf-8", "replace")
         if isinstance(value, str) and value.strip():
             return " ".join(value.split())
@@ -199,7 +194,7 @@ def _get_name(entry: Mapping[Any, Any]) -> str:
 
 
 def _get_percent(statistics: Mapping[Any, Any]) -> float | None:
-    """The whole GPU's share of time, or where that is missing its busiest part's."""
+    """Utilization of the whole GPU; if that is missing, of its busiest part."""
     percents = [_get_count(statistics, f"{part} Utilization %") for part in ("Device", "Renderer", "Tiler")]
     sound = [percent for percent in percents if percent is not None and percent <= 100]
     if percents[0] is not None and percents[0] <= 100:

@@ -1,55 +1,97 @@
-"""What the sources for cards that the kernel shows in files have in common."""
+"""What the sources for cards in `/sys` have in common; a vendor's module says which files hold which figure."""
 
 from __future__ import annotations
 
+from ...core.model import Gpu
+from .. import NotAvailableError, Roots
 from .drm import Clients, explain_denied
 from .guard import DENIED, Failure
-from .sysfs import Panel, find_cards
+from .sysfs import Device, Panel, find_cards, find_driver_version
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from .. import Roots
-    from .sysfs import Device
+    from typing_extensions import Self
 
+    from .sysfs import Card, Gauge
 
-def why_no_cards(roots: Roots, vendor_id: bytes, vendor: str) -> str | None:
-    """A reason not to try, or None."""
-    if find_cards(roots.sys, vendor_id):
-        return None
-    return f"No {vendor} GPU was measured: {roots.sys}/class/drm shows none with a driver on this machine."
+_ROOTS = Roots()
 
 
 class CardSource:
-    """Every card of one vendor that has a driver; how they are read is the vendor's own matter."""
+    """Every card of one vendor that has a driver."""
 
-    def __init__(
-        self,
-        now: Callable[[], float],
-        roots: Roots,
-        devices: tuple[Device, ...],
-        drivers: frozenset[str],
-    ) -> None:
+    name: str
+    label: str
+    vendor_id: bytes
+    drivers: frozenset[str]
+
+    def __init__(self, now: Callable[[], float], roots: Roots) -> None:
         self._now = now
-        self._panel = Panel(now, devices)
-        self._clients = Clients(now, roots.proc, drivers)
+        self._panel = Panel(now, self._find_devices(roots))
+        self._clients = Clients(now, roots.proc, self.drivers)
         self.gpus = tuple(device.gpu for device in self._panel.devices)
         self.reasons: Mapping[tuple[str, str], str] = self._panel.guard.reasons
         self.kinds: Mapping[tuple[str, str], str] = self._panel.guard.kinds
+
+    @classmethod
+    def why_absent(cls, roots: Roots = _ROOTS) -> str | None:
+        """A reason not to try, or None."""
+        if find_cards(roots.sys, cls.vendor_id):
+            return None
+        return f"No {cls.label} GPU was measured: {roots.sys}/class/drm lists none with a driver."
+
+    @classmethod
+    def connect(cls, now: Callable[[], float], roots: Roots = _ROOTS) -> Self:
+        """Find the cards, or raise with the reason why there are none."""
+        reason = cls.why_absent(roots)
+        if reason:
+            raise NotAvailableError(reason)
+        return cls(now, roots)
 
     def read_details(self) -> Mapping[str, Mapping[str, float | str]]:
         """Limits, fans, sensors and versions."""
         return self._panel.read_details()
 
     def take_notes(self) -> tuple[str, ...]:
-        """What there is to say since the last call."""
+        """Sentences for the user since the last call."""
         return self._panel.guard.take_notes()
 
     def close(self) -> None:
         """Nothing is kept open."""
 
-    def _note_who_is_denied(self) -> None:
+    def _identify(self, card: Card) -> tuple[str | None, str, int | None]:
+        """The card's own UUID, its product name and its memory size."""
+        raise NotImplementedError
+
+    def _find_figures(self, card: Card) -> Mapping[str, tuple[Gauge, ...]]:
+        raise NotImplementedError
+
+    def _find_details(self, card: Card) -> Mapping[str, tuple[Gauge, ...]]:
+        raise NotImplementedError
+
+    def _find_devices(self, roots: Roots) -> tuple[Device, ...]:
+        devices: list[Device] = []
+        for ordinal, card in enumerate(find_cards(roots.sys, self.vendor_id)):
+            uuid, name, memory_bytes = self._identify(card)
+            if uuid is None or any(device.gpu.uuid == uuid for device in devices):
+                uuid = f"pci-{card.bus_id}"
+            gpu = Gpu(
+                ordinal,
+                uuid,
+                name,
+                memory_bytes,
+                vendor=self.name,
+                source=self.name,
+                bus_id=card.bus_id,
+                driver=find_driver_version(roots.sys, roots.proc, card.driver),
+            )
+            label = f"{self.label} GPU {ordinal}"
+            devices.append(Device(gpu, card, label, self._find_figures(card), self._find_details(card)))
+        return tuple(devices)
+
+    def _note_denied(self) -> None:
         if self._clients.denied and ("", "lists_processes") not in self.reasons:
             denied = Failure(DENIED, explain_denied(min(self._clients.denied)))
             self._panel.guard.fail("", "lists_processes", denied)

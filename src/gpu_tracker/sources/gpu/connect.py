@@ -1,4 +1,4 @@
-"""Whose devices are here, and the best source for each vendor."""
+"""Which vendors have devices here, and the best source for each."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ if TYPE_CHECKING:
 
 
 def find_vendors() -> list[str]:
-    """The vendors that may have devices here, told without loading more than needed.
+    """The vendors that may have devices here.
 
-    This runs at every start, on many machines that have no GPU at all: it must cost nothing.
+    This runs at every start, often on machines without a GPU, so it must cost almost nothing.
     """
     return [name for name, vendor in VENDORS.items() if _may_have_devices(vendor)]
 
 
 def connect(names: Iterable[str]) -> tuple[GpuSource | None, str, tuple[Missing, ...]]:
-    """The first source that answers, its name, and why those before it did not."""
+    """The first source that works, its name, and why those before it do not."""
     from ...core.observation import ABSENT, BROKEN, Missing
 
     missing: list[Missing] = []
@@ -48,7 +48,7 @@ def connect(names: Iterable[str]) -> tuple[GpuSource | None, str, tuple[Missing,
 
 
 def list_gpus(vendors: Iterable[str] | None) -> list[Gpu]:
-    """Every device that can be seen from here."""
+    """Every device that can be read."""
     gpus: list[Gpu] = []
     for vendor in find_vendors() if vendors is None else vendors:
         source, _, _ = connect(VENDORS[vendor].sources)
@@ -59,7 +59,7 @@ def list_gpus(vendors: Iterable[str] | None) -> list[Gpu]:
 
 
 def describe_bug(name: str, error: Exception) -> str:
-    """What nobody has foreseen, in one sentence."""
+    """An unexpected error, in one sentence."""
     return f"Reading GPUs through {name} failed: {type(error).__name__}: {error}."
 
 

@@ -1,7 +1,7 @@
-"""What processes do on the graphics cards of any maker, from the DRM lines of `/proc/PID/fdinfo/FD` on Linux.
+"""Memory and engine time of processes on cards of any vendor, from the DRM lines of `/proc/PID/fdinfo/FD` on Linux.
 
-An open `/dev/dri` file is a client of the kernel's. It may have several descriptors, by `dup` or by inheritance, in
-several processes; its number tells that they are one. Nobody needs to be root to look at his own processes.
+An open `/dev/dri` file is a DRM client. It may have several descriptors, by `dup` or inheritance, in several
+processes; its client id shows that they are one. Users may read their own processes without being root.
 """
 
 from __future__ import annotations
@@ -18,43 +18,43 @@ if TYPE_CHECKING:
 
 _NODES = "/dev/dri/"
 _UNITS = {b"KiB": 1024, b"MiB": 1024 * 1024}
-# What a region's size may be called, the best first: what is there now, its old name, what was asked for.
+# Names of a memory region's size, the best first: resident now, its old name, requested.
 _SIZES = (b"resident", b"memory", b"total")
 _ON_THE_CARD = ("vram", "local")
 _IN_RAM = ("gtt", "system", "stolen", "memory")
 _COMPUTE_ENGINES = ("compute", "ccs")
 _GRAPHICS_ENGINES = ("gfx", "render", "rcs")
-# Looking through 205 descriptors costs 1.1 ms, reading one client 12 us: so the descriptors are looked through again
-# only now and then, soon for a young process (it has not opened the card yet), later and later for others; and where
-# the kernel tells their number (as the size of the directory, since Linux 6.2), only if that has changed.
+# Scanning 205 descriptors costs 1.1 ms, reading one client 12 us. So descriptors are rescanned rarely: soon for a
+# young process (it may not have opened the card yet), at growing intervals later; and where the kernel gives their
+# number (the size of the directory, since Linux 6.2), only if that has changed.
 _FIRST_PAUSE_SECONDS = 0.25
 _LONGEST_PAUSE_SECONDS = 4.0
 _LONGEST_TRUST_SECONDS = 16.0
-# A counter that is further behind than this many looks is not late but wrong.
-_MOST_LOOKS_BEHIND = 20
+# A counter further behind than this many readings is not late but wrong.
+_MOST_READINGS_BEHIND = 20
 
 
 # ---- Parsers. Pure.
 
 
 class Client(NamedTuple):
-    """What the kernel says of one open file of a graphics card."""
+    """The kernel's figures of one open file of a graphics card."""
 
     driver: str
     bus_id: str
     client_id: int | None
     busy_nanoseconds: Mapping[str, int]
-    """By class of engines, a counter."""
+    """A counter per engine class."""
     capacities: Mapping[str, int]
-    """How many engines of a class there are, where more than one."""
+    """Number of engines in a class, if more than one."""
     cycles: Mapping[str, tuple[int, int]]
-    """By class of engines, two counters: busy cycles and all cycles."""
+    """Two counters per engine class: busy cycles and all cycles."""
     memory_bytes: Mapping[str, int]
-    """By region."""
+    """By memory region."""
 
 
 def parse_fdinfo(text: bytes) -> Client | None:
-    """A client, or None for a file that is none. A line that makes no sense is as good as absent."""
+    """A client, or None if the file is not one. Invalid lines are ignored."""
     if b"drm-driver:" not in text:
         return None
     driver, bus_id, client_id = "", "", None
@@ -104,23 +104,23 @@ def parse_size(text: bytes) -> int | None:
 
 
 def add_device_bytes(memory_bytes: Mapping[str, int], *, is_integrated: bool) -> int:
-    """What a client holds on the card itself; of a GPU without memory of its own, what it holds in RAM as well.
+    """Bytes that a client holds on the card; for a GPU without its own memory, also in RAM.
 
-    Regions that are neither (`cpu`: pushed out of the GPU's sight; `gds`, `doorbell`: not memory) do not count.
+    Other regions (`cpu`: evicted from the GPU; `gds`, `doorbell`: not memory) do not count.
     """
     families = _ON_THE_CARD + _IN_RAM if is_integrated else _ON_THE_CARD
     return sum(size for region, size in memory_bytes.items() if region.startswith(families))
 
 
 def has_card_memory(memory_bytes: Mapping[str, int]) -> bool:
-    """Whether the driver knows memory on the card at all."""
+    """Whether the driver reports memory on the card."""
     return any(region.startswith(_ON_THE_CARD) for region in memory_bytes)
 
 
 def find_busiest(shares: Iterable[Mapping[str, float]]) -> float:
-    """Percent of the busiest class of engines, over some clients.
+    """Percent of the busiest engine class, summed over clients.
 
-    A sum over the classes would not be what people mean: who copies while computing would use 200 % of a card.
+    Summed over the classes, a job that copies while computing would use 200 % of a card.
     """
     sums: dict[str, float] = {}
     for share in shares:
@@ -129,8 +129,14 @@ def find_busiest(shares: Iterable[Mapping[str, float]]) -> float:
     return min(100.0, max(sums.values(), default=0.0))
 
 
+def find_share(clients: Iterable[ClientReading]) -> float | None:
+    """Percent of the busiest engine class; None if no client has been read twice."""
+    shares = [client.shares for client in clients if client.shares is not None]
+    return find_busiest(shares) if shares else None
+
+
 def name_kind(engines: Iterable[str], *, computes: bool = False) -> str:
-    """Compute, graphics or both, by the engines that did anything; one that did nothing yet is graphics."""
+    """Compute, graphics or both, by the engines used; graphics if none was used yet."""
     used = frozenset(engines)
     computes = computes or not used.isdisjoint(_COMPUTE_ENGINES)
     draws = not used.isdisjoint(_GRAPHICS_ENGINES) or not computes
@@ -138,12 +144,12 @@ def name_kind(engines: Iterable[str], *, computes: bool = False) -> str:
 
 
 def advance(accepted: int, reported: int, full: int) -> int:
-    """How far to believe a counter that could have grown by `full` since it was last believed.
+    """The accepted value of a counter that can have grown by at most `full` since the last one.
 
-    A counter may go back (then it stands still until it catches up) and may be told late (then what is too much for
-    this look is left for the next ones: no look is above 100 %, and nothing is lost from the mean).
+    A counter may go back (it then stands still until it catches up) and may be reported late (the excess is left for
+    the next readings: none is above 100 %, and the mean stays right).
     """
-    return max(accepted, min(reported, accepted + full), reported - _MOST_LOOKS_BEHIND * full)
+    return max(accepted, min(reported, accepted + full), reported - _MOST_READINGS_BEHIND * full)
 
 
 # ---- Reading.
@@ -154,22 +160,22 @@ class ClientReading(NamedTuple):
 
     bus_id: str
     pid: int
-    """Whom it counts for: one process, however many have it open."""
+    """The one process that it is attributed to."""
     memory_bytes: Mapping[str, int]
     engines: tuple[str, ...]
-    """The classes of engines that ever worked for it."""
+    """The engine classes that it has used."""
     shares: Mapping[str, float] | None
-    """Percent of each class of engines since the last look; None at the first."""
+    """Percent of each engine class since the last reading; None at the first."""
 
 
 class _Process:
-    """Where a process has its clients."""
+    """The clients of a process."""
 
     __slots__ = ("bus_ids", "fds", "n_open", "pause_seconds", "scan_at_seconds", "scanned_seconds")
 
     def __init__(self) -> None:
         self.fds: dict[int, str] = {}
-        """Descriptor → the card's bus id; one for each client."""
+        """Descriptor → the card's bus id; one per client."""
         self.bus_ids: dict[str, str] = {}
         """Device node → the card's bus id."""
         self.n_open = -1
@@ -178,7 +184,7 @@ class _Process:
 
 
 class _Meter:
-    """How far the counters of one client had come when it was last looked at."""
+    """The counters of one client at the last reading."""
 
     __slots__ = ("accepted", "at_seconds", "owner_pid", "shares", "totals")
 
@@ -190,7 +196,7 @@ class _Meter:
         self.shares: dict[str, float] | None = None
 
     def take(self, client: Client, at_seconds: float) -> None:
-        """Take in the counters of one more look."""
+        """Take a reading of the counters."""
         is_first = self.at_seconds is None
         elapsed = 0 if self.at_seconds is None else int((at_seconds - self.at_seconds) * 1e9)
         if not is_first and elapsed <= 0:
@@ -201,7 +207,7 @@ class _Meter:
             if engine not in client.cycles:
                 shares[engine] = self._advance(engine, reported, elapsed * client.capacities.get(engine, 1))
         for engine, (reported, total) in client.cycles.items():
-            # The card's own clock measures what the machine's clock would only guess.
+            # The card's own clock is more accurate than the machine's.
             passed = max(0, total - self.totals.get(engine, total))
             self.totals[engine] = total
             shares[engine] = self._advance(engine, reported, passed * client.capacities.get(engine, 1))
@@ -209,17 +215,17 @@ class _Meter:
 
     def _advance(self, engine: str, reported: int, full: int) -> float:
         if full <= 0:
-            # The first look, or a clock that stands still: the counter is believed as it is, and nothing was used.
+            # The first reading, or a stopped clock: the counter is accepted as it is, and nothing was used.
             self.accepted[engine] = max(reported, self.accepted.get(engine, 0))
             return 0.0
-        # An engine is listed from its first use on, so a new one began at nothing.
+        # An engine is listed from its first use on, so a new one started at 0.
         before = self.accepted.get(engine, 0)
         after = self.accepted[engine] = advance(before, reported, full)
         return min(100.0, 100.0 * (after - before) / full)
 
 
 class Clients:
-    """The clients that some drivers have among the processes."""
+    """The clients of these drivers, in all processes."""
 
     def __init__(self, now: Callable[[], float], proc: str, drivers: frozenset[str]) -> None:
         self._now = now
@@ -231,14 +237,13 @@ class Clients:
         """Processes of other users among those asked for."""
 
     def read(
-        self, pids: frozenset[int] | None, asleep: frozenset[str], *, of_anybody: bool = False
+        self, pids: frozenset[int] | None, asleep: frozenset[str], *, of_all: bool = False
     ) -> tuple[ClientReading, ...]:
-        """The clients of these processes (None: of all), with `of_anybody` those of others too.
+        """The clients of these processes (None: of all); with `of_all` also those of others.
 
-        Clients of a card that is asleep are left out: being asked, some drivers wake it.
+        Clients of a sleeping card are left out: some drivers would wake it.
         """
-        everybody = pids is None or of_anybody
-        in_reach = self._list_pids() if everybody else pids or frozenset()
+        in_reach = self._list_pids() if pids is None or of_all else pids
         for gone in self._processes.keys() - in_reach:
             del self._processes[gone]
         clients: dict[tuple[str, int], Client] = {}
@@ -287,11 +292,11 @@ class Clients:
                 continue
             client = self._read_client(pid, fd)
             if client is None or client.driver not in self._drivers:
-                # Closed; the number may be another file's by now, and a copy of the client elsewhere.
+                # Closed, or reused for another file; a copy of the client may have another number.
                 del process.fds[fd]
                 process.n_open, process.scan_at_seconds = -1, float("-inf")
                 continue
-            # A kernel without numbers cannot tell copies apart: one client for each card and process is the least.
+            # Without client ids copies look like clients: count one per card and process.
             number = -pid if client.client_id is None else client.client_id
             found.setdefault((client.bus_id, number), client)
         return list(found.items())
@@ -313,10 +318,10 @@ class Clients:
             if is_asked_for and self._is_of_another_user(pid):
                 self.denied.add(pid)
         except OSError:
-            process.fds = {}  # it has ended; that is normal
+            process.fds = {}  # it has ended
 
     def _scan(self, pid: int, process: _Process, directory: str, asleep: frozenset[str]) -> None:
-        """Look through a process's descriptors for clients of these drivers."""
+        """Search a process's descriptors for clients of these drivers."""
         known, process.fds = process.fds, {}
         seen = set()
         for name in os.listdir(directory):
@@ -347,7 +352,7 @@ class Clients:
             return None
 
     def _is_of_another_user(self, pid: int) -> bool:
-        """Whether that is why it may not be looked into. One's own zombies may not either, and hold nothing."""
+        """Whether access is denied for that reason. Our own zombies are unreadable, too, but hold nothing."""
         try:
             return os.stat(f"{self._proc}/{pid}").st_uid != os.geteuid()
         except OSError:
@@ -355,15 +360,15 @@ class Clients:
 
 
 def explain_denied(pid: int) -> str:
-    """Why a process of the job is not seen on the cards, and the cure."""
+    """Why a process of the job cannot be measured, and the fix."""
     return (
-        f"What process {pid} does on a GPU is not known, for it runs as another user: run gpu-tracker as that user, "
-        "or as root."
+        f"GPU use of process {pid} is unknown because it runs as another user: "
+        "run gpu-tracker as that user, or as root."
     )
 
 
 def _choose_owner(holders: list[int], owner: int, pids: frozenset[int] | None) -> int:
-    """Who is charged for a client that several have open: the same as before, else the eldest; the asked for first."""
+    """The process to which a shared client is attributed: as before, else the lowest pid, preferably one of `pids`."""
     asked = [pid for pid in holders if pids is None or pid in pids] or holders
     return owner if owner in asked else asked[0]
 

@@ -1,4 +1,4 @@
-"""Every figure of every device is asked for on its own: what one cannot say costs nothing else, and is said once. Pure."""
+"""Queries each figure of each device on its own: one failure costs no other figure, and is reported once. Pure."""
 
 from __future__ import annotations
 
@@ -9,31 +9,31 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-# What became of a question that got no answer.
-UNSUPPORTED = "unsupported"  # never asked again
-DENIED = "denied"  # never asked again; there is a cure
-LOST = "lost"  # the device has gone, and all its figures with it
-TROUBLE = "trouble"  # asked again, later and later
+# Kinds of failure.
+UNSUPPORTED = "unsupported"  # never tried again
+DENIED = "denied"  # never tried again, but the user can fix it
+LOST = "lost"  # the device is lost, with all its figures
+TROUBLE = "trouble"  # tried again, at growing intervals
 
 _FIRST_PAUSE_SECONDS = 1.0
 _LONGEST_PAUSE_SECONDS = 60.0
 
 
 class Failure(NamedTuple):
-    """Why there was no answer."""
+    """Why a query failed."""
 
     kind: str
     text: str
-    """A whole sentence for the user, with the cure where there is one."""
+    """A sentence for the user, with the fix if there is one."""
     label: str = ""
     figure: str = ""
-    """Both given: what several figures have in common is said in one sentence."""
+    """With a label, several unsupported figures are listed in one sentence."""
 
 
 class Guard:
-    """Asks questions of the devices of one source, and remembers which need not be asked again.
+    """Queries the devices of one source, and remembers which queries not to repeat.
 
-    `explain` turns an exception into a Failure, given the device's label and what was asked.
+    `explain` turns an exception into a Failure, given the device and the figure.
     """
 
     def __init__(
@@ -46,17 +46,17 @@ class Guard:
         self._errors = errors
         self._explain = explain
         self._pauses: dict[tuple[str, str], tuple[float, float]] = {}
-        self._silent: set[tuple[str, str]] = set()
+        self._said: set[tuple[str, str]] = set()
         self._notes: list[str] = []
-        self._untold: dict[str, list[str]] = {}
+        self._unsupported: dict[str, list[str]] = {}
         self.lost: set[str] = set()
         self.reasons: dict[tuple[str, str], str] = {}
         """(device, figure) → why it is not measured."""
         self.kinds: dict[tuple[str, str], str] = {}
-        """(device, figure) → what became of the question."""
+        """(device, figure) → kind of failure."""
 
     def ask(self, device: str, what: str, call: Callable[..., Any], *arguments: Any) -> Any:
-        """The answer, or None."""
+        """The value, or None."""
         if self._pauses and self.is_paused(device, what):
             return None
         try:
@@ -69,18 +69,18 @@ class Guard:
         return answer
 
     def is_paused(self, device: str, what: str) -> bool:
-        """Whether it need not be asked now, or ever."""
+        """Whether not to query it now, or ever again."""
         until, _ = self._pauses.get((device, what), (0.0, 0.0))
         return self._now() < until
 
     def succeed(self, device: str, what: str) -> None:
-        """What may have gone wrong before is over."""
+        """Forget an earlier failure."""
         key = (device, what)
         if key in self._pauses:
             del self._pauses[key], self.reasons[key], self.kinds[key]
 
     def fail(self, device: str, what: str, failure: Failure) -> None:
-        """Take note of a question without an answer."""
+        """Record a failure, and report it once."""
         key = (device, what)
         self.reasons[key] = failure.text
         self.kinds[key] = failure.kind
@@ -93,24 +93,25 @@ class Guard:
             _, last = self._pauses.get(key, (0.0, _FIRST_PAUSE_SECONDS / 2))
             pause = min(2 * last, _LONGEST_PAUSE_SECONDS)
         self._pauses[key] = (self._now() + pause, pause)
-        # Trouble with a device is usually trouble with all of it; what concerns them all is told apart.
+        # Trouble with one figure of a device is usually trouble with all of them: one note is enough.
         is_whole = failure.kind == TROUBLE and device != ""
         if failure.kind == UNSUPPORTED and failure.label:
-            self._untold.setdefault(failure.label, []).append(failure.figure)
+            self._unsupported.setdefault(failure.label, []).append(failure.figure)
         else:
             self.say(device, TROUBLE if is_whole else what, failure.text)
 
     def say(self, device: str, what: str, text: str) -> None:
-        """Something for the user, once."""
-        if (device, what) not in self._silent:
-            self._silent.add((device, what))
+        """Give the user a note, once."""
+        if (device, what) not in self._said:
+            self._said.add((device, what))
             self._notes.append(text)
 
     def take_notes(self) -> tuple[str, ...]:
-        """What there is to say since the last call."""
+        """Sentences for the user since the last call."""
         notes, self._notes = self._notes, []
-        untold, self._untold = self._untold, {}
-        notes.extend(f"{label} does not tell its {_enumerate(figures)}." for label, figures in untold.items())
+        unsupported, self._unsupported = self._unsupported, {}
+        for label, figures in unsupported.items():
+            notes.append(f"{label} does not report {_enumerate(figures)}.")
         return tuple(notes)
 
 

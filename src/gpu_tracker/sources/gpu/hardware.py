@@ -1,4 +1,4 @@
-"""Signs that a machine has GPUs, whether or not a driver answers: what is on the bus, and the drivers' device files."""
+"""GPUs that exist even if no driver answers: devices on the PCI bus, and the drivers' device files."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class BusDevice(NamedTuple):
 
 
 def find_on_bus(sys: str = "/sys") -> tuple[BusDevice, ...]:
-    """The devices of the vendors we know; a container sees its host's."""
+    """The devices of known vendors; a container sees those of its host."""
     root = f"{sys}/bus/pci/devices"
     try:
         bus_ids = sorted(os.listdir(root))
@@ -39,9 +39,9 @@ def find_on_bus(sys: str = "/sys") -> tuple[BusDevice, ...]:
 
 
 def find_device_files(vendor: str, dev: str = "/dev") -> tuple[str, ...]:
-    """The files through which a job would use the vendor's devices, as far as they are here.
+    """The existing device files through which a job uses the vendor's devices.
 
-    Not `/dev/nvidiactl`: NVIDIA's library makes one by itself where there is no driver.
+    Not `/dev/nvidiactl`, which NVIDIA's library creates even without a driver.
     """
     prefix = VENDORS[vendor].device_files
     if not prefix:

@@ -1,12 +1,12 @@
-"""What NVML and nvidia-smi have in common. Small, because it is looked at on machines without any GPU."""
+"""What NVML and nvidia-smi have in common. Small, because it is imported on machines without a GPU, too."""
 
 from __future__ import annotations
 
 import os
 
 SMI = "nvidia-smi"
-_OTHER_PLACES = ("/usr/lib/wsl/lib",)  # where Windows puts it, often not on the PATH
-# The driver's bits, and what they are to somebody whose job is slow. Idleness and chosen clocks are no limits.
+_OTHER_FOLDERS = ("/usr/lib/wsl/lib",)  # WSL's, often not on the PATH
+# The driver's throttle bits and their causes. Idleness and user-set clocks are not throttling.
 _LIMITS = ((0x04 | 0x80, "power"), (0x20 | 0x40, "heat"), (0x08, "hardware"))
 _HARDWARE_LIMIT_ALONE = 0x08
 _HARDWARE_LIMIT_EXPLAINED = 0x40 | 0x80
@@ -14,7 +14,7 @@ _HARDWARE_LIMIT_EXPLAINED = 0x40 | 0x80
 
 def find_smi() -> str | None:
     """The path of nvidia-smi."""
-    for folder in (*os.environ.get("PATH", os.defpath).split(os.pathsep), *_OTHER_PLACES):
+    for folder in (*os.environ.get("PATH", os.defpath).split(os.pathsep), *_OTHER_FOLDERS):
         path = os.path.join(folder or ".", SMI)
         if os.path.isfile(path) and os.access(path, os.X_OK):
             return os.path.abspath(path)
@@ -22,7 +22,7 @@ def find_smi() -> str | None:
 
 
 def name_limits(mask: int) -> tuple[str, ...]:
-    """What holds the clocks down, of those reasons that cost speed."""
+    """The causes of throttling in the driver's bit mask."""
     if mask & _HARDWARE_LIMIT_EXPLAINED:
         mask &= ~_HARDWARE_LIMIT_ALONE
     return tuple(word for bits, word in _LIMITS if mask & bits)

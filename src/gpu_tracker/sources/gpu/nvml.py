@@ -1,13 +1,13 @@
 """NVIDIA, through NVML and the official nvidia-ml-py. Loaded in the sampler only, and only if there is a driver.
 
-Scalars are asked through nvidia-ml-py. Lists (processes, samples) are read from the same library into one buffer
-each: with hundreds of processes, an object per entry would cost more than the driver takes to answer.
+Scalars are read through nvidia-ml-py. Lists (processes, samples) are read from the same library into one buffer
+each: with hundreds of processes, an object per entry would cost more than the driver's answer.
 """
 
 from __future__ import annotations
 
 import time
-from _ctypes import dlopen  # what ctypes itself calls, without the cost of importing all of it
+from _ctypes import dlopen  # what ctypes calls, without the cost of importing all of it
 
 from ...core.figures import name_device_figure
 from ...core.model import Gpu, GpuHighWater, GpuProcessReading, GpuReading, GpuReadings
@@ -23,54 +23,54 @@ if TYPE_CHECKING:
 NAME = "nvml"
 
 _LIBRARY = "libnvidia-ml.so.1"
-_SLOW_SECONDS = 0.9  # figures that change slowly, or are dear to ask for, are asked about once a second
+_SLOW_SECONDS = 0.9  # figures that change slowly, or are expensive to read, are read about once a second
 _NOT_AVAILABLE = 2**64 - 1
 _MOST_ATTEMPTS = 3
 _KINDS = {"Compute": "compute", "Graphics": "graphics", "MPSCompute": "compute"}
 
 
 def why_absent() -> str | None:
-    """A reason not to try, or None. Cheap: most machines have no such driver."""
+    """A reason not to try, or None. Cheap, because most machines have no such driver."""
     try:
         dlopen(_LIBRARY, 0)
     except OSError:
-        return f"No NVIDIA GPU was measured: there is no NVIDIA driver library ({_LIBRARY}) on this machine."
+        return f"No NVIDIA GPU was measured: this machine has no NVIDIA driver library ({_LIBRARY})."
     return None
 
 
 def connect(now: Callable[[], float]) -> NvmlSource:
-    """Open the driver, or say why not."""
+    """Open the driver, or raise with the reason why not."""
     try:
         import pynvml  # type: ignore[import-untyped]
     except ImportError:
         raise NotAvailableError(
-            "No NVIDIA GPU was measured: a driver is there, but not the Python package for it; "
-            "`pip install nvidia-ml-py` brings it."
+            "No NVIDIA GPU was measured: there is a driver, but not its Python package; "
+            "run `pip install nvidia-ml-py`."
         ) from None
     try:
         pynvml.nvmlInit()
     except pynvml.NVMLError as error:
         raise NotAvailableError(
-            f"No NVIDIA GPU was measured: the driver says: {_sentence(error)}{_cure(pynvml, error)}"
+            f"No NVIDIA GPU was measured: the driver reports: {_sentence(error)}{_suggest_fix(pynvml, error)}"
         ) from None
     return NvmlSource(pynvml, now)
 
 
-def _cure(pynvml: Any, error: Any) -> str:
-    cures = {
+def _suggest_fix(pynvml: Any, error: Any) -> str:
+    fixes = {
         pynvml.NVML_ERROR_DRIVER_NOT_LOADED: " Is the kernel module loaded (`modprobe nvidia`)?",
-        pynvml.NVML_ERROR_LIB_RM_VERSION_MISMATCH: " The driver was updated under the running system: reboot it.",
+        pynvml.NVML_ERROR_LIB_RM_VERSION_MISMATCH: " The driver was updated while the old one was loaded: reboot.",
         pynvml.NVML_ERROR_NO_PERMISSION: " Ask for access to the device files /dev/nvidia*.",
-        pynvml.NVML_ERROR_UNKNOWN: " In a container this happens when it has lost its devices: restart it.",
+        pynvml.NVML_ERROR_UNKNOWN: " A container that has lost its devices must be restarted.",
     }
-    return cures.get(error.value, "")
+    return fixes.get(error.value, "")
 
 
-# ---- Parsers: what the driver wrote into a buffer → values. Pure.
+# ---- Parsers: the driver's entries → values. Pure.
 
 
 def is_wide_entry_driver(version: str) -> bool:
-    """Drivers 535.43 to 535.86 wrote process entries of 32 bytes where everybody expects 24."""
+    """Drivers 535.43 to 535.86 write process entries of 32 bytes instead of 24."""
     try:
         major, minor = map(int, version.split(".")[:2])
     except ValueError:
@@ -81,7 +81,7 @@ def is_wide_entry_driver(version: str) -> bool:
 def merge_processes(
     lists: Iterable[tuple[str, Iterable[tuple[int, int]]]],
 ) -> dict[int, tuple[int | None, str]]:
-    """Bytes and kind by pid. A process may be in several lists, each time with all that it uses."""
+    """Bytes and kind by pid. A process may be in several lists, each with its total."""
     merged: dict[int, tuple[int | None, str]] = {}
     for kind, entries in lists:
         for pid, size in entries:
@@ -99,10 +99,10 @@ def merge_processes(
 def mean_by_pid(
     samples: Iterable[tuple[int, int, int]], since_us: int
 ) -> tuple[dict[int, float | None], int]:
-    """Mean compute utilization by pid, and the newest time stamp.
+    """Mean compute utilization by pid, and the newest timestamp.
 
-    The driver's buffer also holds what was seen before, and now and then a figure that cannot be: of a process with
-    nothing else, the utilization is not known.
+    The driver's buffer also holds older samples, and sometimes invalid ones: a process with only invalid samples
+    has an unknown utilization.
     """
     valid: dict[int, list[int]] = {}
     newest = since_us
@@ -116,11 +116,11 @@ def mean_by_pid(
     return {pid: sum(values) / len(values) if values else None for pid, values in valid.items()}, newest
 
 
-# ---- Lists of the driver, in one buffer each.
+# ---- The driver's lists, in one buffer each.
 
 
 class _Lists:
-    """Calls that fill an array. The shape of its entries depends on the driver's age."""
+    """Calls that fill an array. The layout of its entries depends on the driver's version."""
 
     def __init__(self, pynvml: Any, driver_version: str) -> None:
         import ctypes
@@ -138,7 +138,7 @@ class _Lists:
         self._buffers: dict[str, Any] = {}
 
     def processes(self, kind: str, handle: Any) -> list[tuple[int, int]]:
-        """(pid, bytes) of everybody in one of the lists."""
+        """(pid, bytes) of all processes in one list."""
         chosen = self._chosen.get(kind)
         if chosen is not None:
             return self._list(kind, *chosen, handle)
@@ -157,7 +157,7 @@ class _Lists:
         raise self._nvml.NVMLError(self._nvml.NVML_ERROR_FUNCTION_NOT_FOUND)
 
     def process_samples(self, handle: Any, since_us: int) -> list[tuple[int, int, int]]:
-        """(pid, time stamp, percent); nobody has done anything since is an empty list."""
+        """(pid, timestamp, percent); empty if no process has used the device since."""
         function = self._find("nvmlDeviceGetProcessUtilization")
         since = self._ctypes.c_ulonglong(since_us)
         return self._fill(
@@ -167,7 +167,7 @@ class _Lists:
         )
 
     def utilization_samples(self, handle: Any, since_us: int) -> list[tuple[int, float]]:
-        """(time stamp, percent) that the driver has kept since."""
+        """(timestamp, percent) that the driver has kept since."""
         function = self._find("nvmlDeviceGetSamples")
         kind, since = self._nvml.NVML_GPU_UTILIZATION_SAMPLES, self._ctypes.c_ulonglong(since_us)
         value_type = self._ctypes.c_uint()
@@ -177,7 +177,7 @@ class _Lists:
             self._samples[2],
             lambda buffer, count: function(handle, kind, since, reference, count, buffer),
         )
-        # A value is a union: a double, or a whole number of which the low half is enough for a percentage.
+        # A value is a union: a double, or an integer whose low half is enough for a percentage.
         if value_type.value == self._nvml.NVML_VALUE_TYPE_DOUBLE:
             return [self._samples[0].unpack(self._samples[2].pack(*sample)) for sample in raw]
         return [(at_us, float(bits & 0xFFFFFFFF)) for at_us, bits in raw]
@@ -192,7 +192,7 @@ class _Lists:
         return self._fill(kind, shape, lambda buffer, count: function(handle, count, buffer))
 
     def _fill(self, name: str, shape: Any, call: Callable[[Any, Any], int]) -> list[Any]:
-        """Have the driver fill our buffer, which grows when it is too small."""
+        """Let the driver fill a buffer, which grows when it is too small."""
         ctypes, nvml = self._ctypes, self._nvml
         for _ in range(_MOST_ATTEMPTS):
             if name not in self._buffers:
@@ -216,7 +216,7 @@ class _Lists:
 
 
 class _Slow:
-    """Figures that are not asked for at every look."""
+    """Figures that are not read every time."""
 
     __slots__ = (
         "at_seconds",
@@ -237,7 +237,7 @@ class _Slow:
 
 
 class _Device:
-    """One device and what is remembered of it between two looks."""
+    """One device, and its state between two readings."""
 
     def __init__(self, gpu: Gpu, handle: Any) -> None:
         self.gpu = gpu
@@ -255,7 +255,7 @@ class _Device:
 
 
 class NvmlSource:
-    """Every NVIDIA device that may be opened. Each call is guarded on its own."""
+    """Every NVIDIA device that can be opened. Each call is guarded on its own."""
 
     def __init__(self, pynvml: Any, now: Callable[[], float]) -> None:
         self._nvml = pynvml
@@ -281,16 +281,16 @@ class NvmlSource:
 
     @property
     def kinds(self) -> Mapping[tuple[str, str], str]:
-        """(uuid, figure) → what became of the question."""
+        """(uuid, figure) → kind of failure."""
         return self._guard.kinds
 
     def read(self, pids: frozenset[int] | None) -> GpuReadings:
-        """Look at every device, and at what these processes do there."""
+        """Read every device, and what these processes use of it."""
         at = self._now()
         devices: list[GpuReading] = []
         processes: list[GpuProcessReading] = []
         high_waters: list[GpuHighWater] = []
-        everybody: set[int] = set()
+        all_pids: set[int] = set()
         for device in self._devices:
             if device.gpu.uuid in self._guard.lost:
                 continue
@@ -299,7 +299,7 @@ class NvmlSource:
                 self._read_slow(device, at)
             listed = self._read_processes(device)
             percents = self._read_process_utilization(device) if listed is not None else None
-            everybody.update(listed or ())
+            all_pids.update(listed or ())
             if listed is not None and pids is not None:
                 listed = {pid: entry for pid, entry in listed.items() if pid in pids}
                 device.job_pids.update(listed)
@@ -309,7 +309,7 @@ class NvmlSource:
             if device.has_accounting and is_slow_turn and pids is not None:
                 high_waters += self._read_accounting(device, pids)
             devices.append(self._read_device(device, listed is not None, percents is not None))
-        self._check_namespace(everybody)
+        self._check_namespace(all_pids)
         return GpuReadings(at, tuple(devices), tuple(processes), tuple(high_waters))
 
     def read_details(self) -> Mapping[str, Mapping[str, float | str]]:
@@ -319,15 +319,15 @@ class NvmlSource:
         return {device.gpu.uuid: read_details(self._nvml, device.handle) for device in self._devices}
 
     def take_notes(self) -> tuple[str, ...]:
-        """What there is to say since the last call."""
+        """Sentences for the user since the last call."""
         return self._guard.take_notes()
 
     def close(self) -> None:
-        """Let go of the driver."""
+        """Close the driver."""
         try:
             self._nvml.nvmlShutdown()
         except self._nvml.NVMLError:
-            pass  # it has gone before us
+            pass  # already closed
 
     # ---- Opening.
 
@@ -335,12 +335,12 @@ class NvmlSource:
         nvml = self._nvml
         devices: list[_Device] = []
         for index in range(self._guard.ask("", "number of GPUs", nvml.nvmlDeviceGetCount) or 0):
-            place = f"GPU {index}"
-            self._labels[place] = place
-            handle = self._guard.ask(place, "device", nvml.nvmlDeviceGetHandleByIndex, index)
+            label = f"GPU {index}"
+            self._labels[label] = label
+            handle = self._guard.ask(label, "device", nvml.nvmlDeviceGetHandleByIndex, index)
             if handle is None:
                 continue
-            whole = self._open(index, handle, f"GPU {index}", None)
+            whole = self._open(index, handle, label, None)
             instances = self._open_instances(index, handle, whole.uuid)
             devices += instances or [_Device(whole, handle)]
         return devices
@@ -359,32 +359,32 @@ class NvmlSource:
         return Gpu(index, uuid, name, total, "nvidia", NAME, bus_id, self._driver, parent_uuid)
 
     def _open_instances(self, index: int, handle: Any, parent_uuid: str) -> list[_Device]:
-        """The parts of a device that is split (MIG): each is a device, and the whole is none."""
+        """The instances of a device in MIG mode, which replace the whole device."""
         nvml = self._nvml
         devices = []
         try:
             is_split, _ = nvml.nvmlDeviceGetMigMode(handle)
-            places = nvml.nvmlDeviceGetMaxMigDeviceCount(handle) if is_split else 0
+            most = nvml.nvmlDeviceGetMaxMigDeviceCount(handle) if is_split else 0
         except nvml.NVMLError:
-            return []  # a device that cannot be split
-        for place in range(places):
+            return []  # MIG is not supported
+        for number in range(most):
             try:
-                instance = nvml.nvmlDeviceGetMigDeviceHandleByIndex(handle, place)
+                instance = nvml.nvmlDeviceGetMigDeviceHandleByIndex(handle, number)
             except nvml.NVMLError:
-                continue  # nobody has made an instance there
-            gpu = self._open(index, instance, f"GPU {index} instance {place}", parent_uuid)
+                continue  # there is no instance with this number
+            gpu = self._open(index, instance, f"GPU {index} instance {number}", parent_uuid)
             devices.append(_Device(gpu, instance))
         return devices
 
     def _open_accounting(self, device: _Device) -> None:
-        """The driver's own book-keeping of processes: read where it is on, never switched on."""
+        """The driver's accounting of processes: used if it is on, never switched on."""
         nvml = self._nvml
         try:
             if nvml.nvmlDeviceGetAccountingMode(device.handle):
                 device.accounted_before = frozenset(nvml.nvmlDeviceGetAccountingPids(device.handle))
                 device.has_accounting = True
         except nvml.NVMLError:
-            return  # most devices have none
+            return  # not supported by most devices
 
     # ---- Reading.
 
@@ -413,7 +413,7 @@ class NvmlSource:
         )
 
     def _read_memory(self, handle: Any) -> tuple[int, int | None]:
-        """Used and reserved. Old drivers count what they reserve for themselves as used."""
+        """Used and reserved bytes. Old drivers include their reserve in the used bytes."""
         nvml = self._nvml
         if self._reads_reserve is not False:
             try:
@@ -428,15 +428,15 @@ class NvmlSource:
         if self._reads_reserve is None:
             self._reads_reserve = False
             text = (
-                "What the driver reserves for itself is counted as used: this driver does not tell it apart."
+                "Memory in use includes the NVIDIA driver's own reserve, which this driver does not report."
             )
             self._guard.say("", "reserved_bytes", text)
         return int(memory.used), None
 
     def _read_utilization(self, device: _Device) -> tuple[float | None, float | None, float | None]:
-        """Mean since the last look, that of memory, and the highest since the last look."""
+        """Mean since the last reading, that of memory, and the maximum since the last reading."""
         if device.is_instance:
-            return None, None, None  # the whole device's figure would be everybody's
+            return None, None, None  # the driver reports it for the whole device only
         guard, uuid = self._guard, device.gpu.uuid
         rates = guard.ask(
             uuid, "utilization_percent", self._nvml.nvmlDeviceGetUtilizationRates, device.handle
@@ -447,7 +447,7 @@ class NvmlSource:
         try:
             samples = self._lists.utilization_samples(device.handle, since)
         except self._nvml.NVMLError:
-            samples = []  # the latest figure does instead
+            samples = []  # the latest value is used instead
         is_first = device.sample_us < 0
         fresh = [(at_us, percent) for at_us, percent in samples if at_us > since and percent <= 100]
         device.sample_us = max([since, *(at_us for at_us, _ in fresh)])
@@ -459,7 +459,7 @@ class NvmlSource:
     def _read_slow(self, device: _Device, at_seconds: float) -> None:
         device.slow.at_seconds = at_seconds
         if device.is_instance:
-            return  # the whole device's, not the instance's
+            return  # the driver reports them for the whole device only
         nvml, guard, uuid, handle, slow = self._nvml, self._guard, device.gpu.uuid, device.handle, device.slow
         power = guard.ask(uuid, "power_watts", nvml.nvmlDeviceGetPowerUsage, handle)
         slow.power_watts = None if power is None else power / 1000
@@ -484,7 +484,7 @@ class NvmlSource:
         return name_limits(nvml.nvmlDeviceGetCurrentClocksThrottleReasons(handle))
 
     def _read_processes(self, device: _Device) -> dict[int, tuple[int | None, str]] | None:
-        """Who is on the device, with how much; None if it does not say."""
+        """Bytes and kind of each process on the device; None if it does not list them."""
         if self._shows_foreign_pids:
             return None
         lists = []
@@ -497,10 +497,10 @@ class NvmlSource:
         return merge_processes(lists)
 
     def _check_namespace(self, listed: set[int]) -> None:
-        """A process that is on a device but not on this machine is one of another PID namespace.
+        """A listed process that does not exist here is in another PID namespace.
 
-        Then the driver tells the host's process IDs, and one that is also ours belongs to somebody else. Drivers that
-        translate leave such processes out.
+        The driver then lists the host's process IDs, and the same ID here is another process. Drivers that translate
+        IDs leave such processes out.
         """
         from ..processes import exists
 
@@ -509,23 +509,23 @@ class NvmlSource:
         self._known_pids |= strangers - gone
         if len(self._known_pids) > 4096:
             self._known_pids.clear()
-        # Twice, because a process may end between the list and our question.
+        # Missing twice, because a process may end after it was listed.
         if gone & self._missing_pids:
             self._shows_foreign_pids = True
             for device in self._devices:
                 key = (device.gpu.uuid, "lists_processes")
                 self._guard.kinds[key] = DENIED
                 self._guard.reasons[key] = (
-                    "the NVIDIA driver tells process IDs of the host, and ours are those of a container; "
-                    "start it with the host's process IDs (docker run --pid=host)."
+                    "this is a container, and the NVIDIA driver uses the process IDs of the host; "
+                    "start it with those (docker run --pid=host)."
                 )
         self._missing_pids = gone
 
     def _read_process_utilization(self, device: _Device) -> dict[int, float | None] | None:
-        """Percent by pid since the last look; who is missing has done nothing. None if the device does not say."""
+        """Percent by pid since the last reading, without idle processes. None if the device does not report it."""
         if device.is_instance:
             return None
-        # At first, what was done in the last second: the driver remembers ten, and dates them by the wall clock.
+        # At first the last second only: the driver keeps ten, with timestamps of the wall clock.
         since = device.process_us if device.process_us >= 0 else int((time.time() - 1) * 1e6)
         samples = self._guard.ask(
             device.gpu.uuid, "utilization_of_processes", self._lists.process_samples, device.handle, since
@@ -536,23 +536,23 @@ class NvmlSource:
         return percents
 
     def _read_accounting(self, device: _Device, pids: frozenset[int]) -> list[GpuHighWater]:
-        """The most that each process of the job ever held, by the driver's books; also of those that have ended.
+        """Peak memory of each process of the job by the driver's accounting, including those that have ended.
 
-        Whoever is in the books from before has a maximum that may be older than the job, or is another process with
-        the same number, unless we have met it here since.
+        A process that was accounted before the job began is left out: its peak may be older than the job, or its
+        pid may have been reused.
         """
         nvml = self._nvml
-        marks = []
+        peaks = []
         try:
             for pid in nvml.nvmlDeviceGetAccountingPids(device.handle):
                 if pid in device.accounted_before or not (pid in pids or pid in device.job_pids):
                     continue
                 peak = nvml.nvmlDeviceGetAccountingStats(device.handle, pid).maxMemoryUsage
                 if peak is not None:
-                    marks.append(GpuHighWater(device.gpu.uuid, pid, int(peak)))
+                    peaks.append(GpuHighWater(device.gpu.uuid, pid, int(peak)))
         except nvml.NVMLError:
-            return marks  # whoever was removed in between is in the next look, or was looked at before
-        return marks
+            pass  # one was removed meanwhile; the others follow at the next reading
+        return peaks
 
     # ---- Trouble.
 
@@ -570,18 +570,14 @@ class NvmlSource:
         label = self._labels.get(device, "The NVIDIA driver")
         figure = name_device_figure(what)
         if code in (nvml.NVML_ERROR_GPU_IS_LOST, nvml.NVML_ERROR_RESET_REQUIRED):
-            return Failure(LOST, f"{label} was lost; its figures are those up to then.")
+            return Failure(LOST, f"{label} was lost; its figures end there.")
         if isinstance(error, nvml.NVMLError) and self._is_missing(error):
             if what == "memory_bytes":
-                text = f"{label} has no memory of its own: what it uses is part of the RAM."
-                return Failure(UNSUPPORTED, text)
-            return Failure(UNSUPPORTED, f"{label} does not tell its {figure}.", label, figure)
-        if code == nvml.NVML_ERROR_NO_PERMISSION and what == "device":
-            text = f"{label} may not be opened by this user: ask an administrator for access."
-            return Failure(DENIED, text)
+                return Failure(UNSUPPORTED, f"{label} has no memory of its own: it uses RAM.")
+            return Failure(UNSUPPORTED, f"{label} does not report {figure}.", label, figure)
         if code == nvml.NVML_ERROR_NO_PERMISSION:
-            text = f"{label} does not tell its {figure} to this user: ask an administrator for access."
-            return Failure(DENIED, text)
+            text = label if what == "device" else f"{figure[0].upper()}{figure[1:]} of {label}"
+            return Failure(DENIED, f"{text} requires administrator rights.")
         return Failure(TROUBLE, f"{label} could not be read for a while: {_sentence(error)}")
 
 

@@ -1,4 +1,4 @@
-"""What only a curious person asks an NVIDIA device for, under nvidia-smi's names."""
+"""Less common figures of an NVIDIA device, under nvidia-smi's names."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ _COMPUTE_MODES = ("Default", "Exclusive_Thread", "Prohibited", "Exclusive_Proces
 
 
 def read_details(nvml: Any, handle: Any) -> dict[str, float | str]:
-    """All that this device tells; what it does not is left out without a word."""
+    """All that this device reports; the rest is left out."""
     found: dict[str, float | str] = {}
-    for name, question in _QUESTIONS.items():
+    for name, read in _READERS.items():
         try:
-            found[name] = question(nvml, handle)
+            found[name] = read(nvml, handle)
         except (nvml.NVMLError, AttributeError, IndexError, UnicodeDecodeError):
             continue
     return found
@@ -27,7 +27,7 @@ def _watts(call: str) -> Callable[[Any, Any], float]:
 
 
 def _ask(call: str, *arguments: str) -> Callable[[Any, Any], Any]:
-    """A call with constants of the library, named."""
+    """A call with constants of the library, given by name."""
     return lambda nvml, handle: getattr(nvml, call)(handle, *(getattr(nvml, name) for name in arguments))
 
 
@@ -35,7 +35,7 @@ def _switch(call: str) -> Callable[[Any, Any], str]:
     return lambda nvml, handle: _ENABLED[getattr(nvml, call)(handle)]
 
 
-_QUESTIONS: dict[str, Callable[[Any, Any], float | str]] = {
+_READERS: dict[str, Callable[[Any, Any], float | str]] = {
     "pstate": lambda nvml, handle: f"P{nvml.nvmlDeviceGetPerformanceState(handle)}",
     "fan.speed": _ask("nvmlDeviceGetFanSpeed"),
     "temperature.memory": lambda nvml, handle: (

@@ -1,7 +1,7 @@
-"""What nvidia-smi prints, in the words of nine generations of drivers. Pure: text in, values out.
+"""The output of nvidia-smi, in the words of nine generations of drivers. Pure: text in, values out.
 
-It complains on its standard output, with exit codes that differ from version to version, in the middle of a table
-or instead of one. So the text decides: a line is a row of the table that was asked for, or it is prose.
+Its errors are on standard output, inside a table or instead of one, and its exit codes differ between versions. So
+the text decides: a line is either a row of the requested table, or prose.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ THROTTLE_FIELD = "clocks_event_reasons.active"
 
 
 class Cell(NamedTuple):
-    """One figure of a device in a table, and which numbers make sense for it."""
+    """One figure of a device in a table, and its valid range."""
 
     figure: Figure
     factor: int = 1
@@ -32,7 +32,7 @@ class Cell(NamedTuple):
 
     @property
     def field(self) -> str:
-        """What nvidia-smi calls it."""
+        """nvidia-smi's name."""
         return self.figure.smi[0]
 
 
@@ -56,12 +56,12 @@ DEVICE_FIELDS = (
     "driver_version",
     "memory.total",
     "mig.mode.current",
-    "name",  # it may hold a comma, so it is last
+    "name",  # last, because it may contain a comma
 )
 APP_FIELDS = ("gpu_uuid", "pid", "used_memory")
-# Without these a row cannot be placed.
+# A row without these cannot be assigned to a device.
 NEEDED_FIELDS = frozenset({"index", "uuid", "gpu_uuid", "pid"})
-# New name → what older versions call it.
+# New name → name in older versions.
 _OLDER_NAMES = {THROTTLE_FIELD: "clocks_throttle_reasons.active"}
 
 _UNITS = frozenset({"", "MiB", "%", "W", "MHz", "C"})
@@ -83,7 +83,7 @@ def parse_row(line: str, fields: Sequence[str]) -> dict[str, str] | None:
 
 
 def parse_number(cell: str) -> float | None:
-    """The number of a cell, with or without its unit; None if the cell says anything else."""
+    """The number in a cell, with or without its unit; None if there is none."""
     digits, _, unit = cell.partition(" ")
     if unit not in _UNITS or not digits.isascii() or len(digits) > _LONGEST_NUMBER:
         return None
@@ -94,13 +94,13 @@ def parse_number(cell: str) -> float | None:
 
 
 def parse_mib(cell: str) -> int | None:
-    """Bytes; None if the cell does not tell."""
+    """Bytes; None if the cell has no number."""
     number = parse_number(cell)
     return None if number is None or number < 0 else int(number * MIB)
 
 
 def parse_limits(cell: str) -> tuple[str, ...] | None:
-    """What holds the clocks down, from the driver's mask of reasons."""
+    """The causes of throttling, from the driver's bit mask."""
     try:
         mask = int(cell, 16) if cell.startswith("0x") and len(cell) <= _LONGEST_NUMBER else None
     except ValueError:
@@ -109,7 +109,7 @@ def parse_limits(cell: str) -> tuple[str, ...] | None:
 
 
 def find_failure_kind(cell: str) -> str:
-    """What a cell without a figure means: for good, for this user, for the device, or for now."""
+    """The kind of failure that a cell without a number means."""
     words = cell.strip("[]").lower()
     if words in {"n/a", "not supported", "not available", "function not found"}:
         return UNSUPPORTED
@@ -119,19 +119,19 @@ def find_failure_kind(cell: str) -> str:
 
 
 def explain_cell(label: str, words: str, cell: str) -> Failure:
-    """Why a device does not tell a figure, for the user."""
+    """Why a device does not report a figure, for the user."""
     kind = find_failure_kind(cell)
     if kind == UNSUPPORTED:
-        text = f"{label} does not tell its {words}."
+        text = f"{label} does not report {words}."
     elif kind == DENIED:
-        text = f"{label} does not tell its {words} to this user; an administrator is told."
+        text = f"{words[0].upper()}{words[1:]} of {label} requires administrator rights."
     elif kind == LOST:
-        text = f"{label} was lost; its figures are those up to then. Rebooting the machine brings it back."
+        text = f"{label} was lost; its figures end there. Reboot the machine to restore it."
     elif "requires reset" in cell:
-        text = f"{label} must be reset (`nvidia-smi --gpu-reset`) before it tells its {words} again."
+        text = f"{label} does not report {words} until it is reset (`nvidia-smi --gpu-reset`)."
     else:
         said = shorten(cell) or "nothing"
-        text = f"{label} did not tell its {words} for a while; nvidia-smi said: {said}."
+        text = f"{label} did not report {words} for a while; nvidia-smi said: {said}."
     return Failure(kind, text)
 
 
@@ -139,7 +139,7 @@ def explain_cell(label: str, words: str, cell: str) -> Failure:
 
 
 def parse_gpu(row: Mapping[str, str]) -> Gpu:
-    """Which device a row is about."""
+    """The device of a row."""
     bus_id = parse_bus_id(row.get("pci.bus_id", ""))
     uuid = row["uuid"]
     if not uuid.startswith("GPU-"):
@@ -161,12 +161,12 @@ class Reading(NamedTuple):
 
     reading: GpuReading
     refusals: tuple[tuple[Figure, str], ...]
-    """The figures that were asked for and not told, each with what the cell says instead."""
+    """The figures that were not reported, each with the text of its cell."""
 
 
 def parse_reading(row: Mapping[str, str], uuid: str) -> Reading:
     """The figures of one device."""
-    told: dict[str, float] = {}
+    known: dict[str, float] = {}
     refusals = []
     for cell in CELLS:
         if cell.field not in row:
@@ -176,27 +176,27 @@ def parse_reading(row: Mapping[str, str], uuid: str) -> Reading:
         if number is None or not cell.lowest <= number <= cell.highest:
             refusals.append((cell.figure, text))
         else:
-            told[cell.figure.name] = number * cell.factor
-    used, reserved = told.get("used_bytes"), told.get("reserved_bytes")
-    utilization = told.get("utilization_percent")
+            known[cell.figure.name] = number * cell.factor
+    used, reserved = known.get("used_bytes"), known.get("reserved_bytes")
+    utilization = known.get("utilization_percent")
     reading = GpuReading(
         uuid,
         used_bytes=None if used is None else int(used),
         utilization_percent=utilization,
         utilization_high_percent=utilization,
         reserved_bytes=None if reserved is None else int(reserved),
-        memory_utilization_percent=told.get("memory_utilization_percent"),
-        power_watts=told.get("power_watts"),
-        temperature_celsius=told.get("temperature_celsius"),
-        sm_clock_mhz=told.get("sm_clock_mhz"),
-        memory_clock_mhz=told.get("memory_clock_mhz"),
+        memory_utilization_percent=known.get("memory_utilization_percent"),
+        power_watts=known.get("power_watts"),
+        temperature_celsius=known.get("temperature_celsius"),
+        sm_clock_mhz=known.get("sm_clock_mhz"),
+        memory_clock_mhz=known.get("memory_clock_mhz"),
         limits=parse_limits(_find_cell(row, THROTTLE_FIELD)),
     )
     return Reading(reading, tuple(refusals))
 
 
 def parse_details(row: Mapping[str, str]) -> dict[str, float | str]:
-    """What only a curious person asks for; what is not told is left out."""
+    """Less common figures; those that are not reported are left out."""
     details: dict[str, float | str] = {}
     for field in _DETAIL_FIELDS:
         cell = _find_cell(row, field)
@@ -209,7 +209,7 @@ def parse_details(row: Mapping[str, str]) -> dict[str, float | str]:
 
 
 def _find_cell(row: Mapping[str, str], field: str) -> str:
-    """Whatever the field is called in this version."""
+    """The cell of a field, under its new or old name."""
     return row.get(field) or row.get(_OLDER_NAMES.get(field, field)) or ""
 
 
@@ -219,7 +219,7 @@ def parse_app(row: Mapping[str, str]) -> GpuProcessReading:
 
 
 class Listed(NamedTuple):
-    """A line of `nvidia-smi -L`: a whole device, or an instance of the one above it."""
+    """A line of `nvidia-smi -L`: a device, or a MIG instance of the one above it."""
 
     ordinal: int
     name: str
@@ -228,7 +228,7 @@ class Listed(NamedTuple):
 
 
 def parse_listing(text: str) -> tuple[Listed, ...]:
-    """What `nvidia-smi -L` lists, up to where it gives up."""
+    """The devices and instances listed by `nvidia-smi -L`."""
     listed: list[Listed] = []
     whole: Listed | None = None
     for line in text.split("\n"):
@@ -252,27 +252,27 @@ def _is_ordinal(word: str) -> bool:
 
 # ---- Prose.
 
-FIELD = "field"  # it does not know one of the fields
-HANDLE = "handle"  # one device cannot be opened, and for that it tells of none
+FIELD = "field"  # it does not support one of the fields
+HANDLE = "handle"  # one device cannot be opened, so it lists none
 NO_DEVICES = "no devices"
-SILENCE = "silence"  # it hangs, or ends without a word
+SILENCE = "silence"  # it hangs, or ends without output
 OTHER = "other"
 
-# The second with a warning about a device's description of itself, after a table that is good.
+# 14 is a warning about a corrupt infoROM, after a valid table.
 _GOOD_STATUSES = (0, 14)
 
 
 class Complaint(NamedTuple):
-    """What nvidia-smi says instead of a table."""
+    """What nvidia-smi prints instead of a table."""
 
     kind: str
     subject: str
-    """The field, or the device by number or bus, if that is told."""
+    """The field, or the device by number or bus, if it is named."""
     words: str
 
 
 def parse_complaint(text: str) -> Complaint:
-    """The first thing in a text that makes sense as a complaint."""
+    """The first known complaint in a text."""
     lines = [line.strip() for line in text.split("\n") if line.strip()]
     for line in lines:
         if line.startswith('Field "') and "is not a valid field" in line:
@@ -289,17 +289,17 @@ def parse_complaint(text: str) -> Complaint:
 
 
 class Table(NamedTuple):
-    """What became of one question."""
+    """The result of one query."""
 
     rows: list[dict[str, str]]
     complaint: Complaint | None
-    """Why these are not all the rows there should be."""
+    """Why rows are missing."""
 
 
 def parse_table(text: str | None, status: int | None, fields: Sequence[str], waited_seconds: float) -> Table:
-    """What was printed (None: nothing, in all that time), with or without a heading.
+    """The output (None: no answer in time) as a table, with or without a heading.
 
-    That nobody computes is told by an empty table, for which a crash must not be taken.
+    An empty table of processes means that none computes; a crash must not be mistaken for that.
     """
     if text is None:
         words = f"nvidia-smi did not answer within {waited_seconds:g} seconds"
@@ -316,11 +316,11 @@ def parse_table(text: str | None, status: int | None, fields: Sequence[str], wai
         return Table(rows, None)
     if prose:
         return Table(rows, parse_complaint("\n".join(prose)))
-    return Table(rows, Complaint(SILENCE, "", f"nvidia-smi ended without a word (exit status {status})"))
+    return Table(rows, Complaint(SILENCE, "", f"nvidia-smi ended without output (exit status {status})"))
 
 
 def drop_field(fields: Sequence[str], unknown: str) -> tuple[str, ...] | None:
-    """The fields without one that this version does not know, or with its older name; None if that helps nothing."""
+    """The fields without an unsupported one, or with its older name; None if it cannot be dropped."""
     if unknown not in fields or unknown in NEEDED_FIELDS:
         return None
     older = _OLDER_NAMES.get(unknown)
@@ -329,7 +329,7 @@ def drop_field(fields: Sequence[str], unknown: str) -> tuple[str, ...] | None:
 
 
 def shorten(words: str) -> str:
-    """Somebody else's words, fit for a sentence of ours."""
+    """A foreign text, printable and short enough to quote in a sentence."""
     printable = "".join(letter if letter.isprintable() else " " for letter in words[:1000])
     return " ".join(printable.split())[:200].rstrip(". ")
 
@@ -338,34 +338,33 @@ _ABSENCES = (
     (
         "version mismatch",
         "the NVIDIA driver was updated while the old one was loaded (driver/library version mismatch); "
-        "rebooting the machine, or reloading the kernel module, cures that",
+        "reboot the machine, or reload the kernel module",
     ),
     (
         "insufficient permissions",
         "this user may not open the NVIDIA driver (insufficient permissions); "
-        "read and write access to /dev/nvidia* cures that",
+        "ask for read and write access to /dev/nvidia*",
     ),
     (
         "couldn't communicate with the nvidia driver",
-        "the NVIDIA driver is not loaded; `modprobe nvidia` or installing the driver for this kernel cures that",
+        "the NVIDIA driver is not loaded; run `modprobe nvidia`, or install the driver for this kernel",
     ),
-    ("driver not loaded", "the NVIDIA driver is not loaded; `modprobe nvidia` cures that"),
+    ("driver not loaded", "the NVIDIA driver is not loaded; run `modprobe nvidia`"),
     (
         "couldn't find libnvidia-ml",
-        "nvidia-smi is there, but not the driver's library (libnvidia-ml.so); "
-        "in a container, the NVIDIA runtime with the `utility` capability brings it",
+        "nvidia-smi is installed, but not the driver's library (libnvidia-ml.so); "
+        "in a container, use the NVIDIA runtime with the `utility` capability",
     ),
     (
         "blocked by the operating system",
-        "the operating system blocks the access to the GPU; under WSL, updating Windows' NVIDIA driver and "
-        "`wsl --shutdown` cure that",
+        "the operating system blocks access to the GPU; under WSL, update the NVIDIA driver of Windows and "
+        "run `wsl --shutdown`",
     ),
     (
         "failed to initialize nvml: unknown error",
-        "the NVIDIA driver cannot be opened (unknown error); a container that has lost its devices "
-        "must be restarted to get them back",
+        "the NVIDIA driver cannot be opened (unknown error); a container that has lost its devices must be restarted",
     ),
-    ("gpu is lost", "the GPU is lost; rebooting the machine brings it back"),
+    ("gpu is lost", "the GPU was lost; reboot the machine"),
 )
 
 
@@ -374,9 +373,9 @@ def explain_absence(complaint: Complaint) -> str:
     lowered = complaint.words.lower()
     known = [why for words, why in _ABSENCES if words in lowered]
     if complaint.kind == SILENCE:
-        why = f"{complaint.words}; a device that this user may not open, or a driver in trouble, is the usual cause"
+        why = f"{complaint.words}; usually this user may not open a device, or the driver hangs"
     elif complaint.kind == NO_DEVICES:
-        why = "nvidia-smi found no device; in a container, or under a scheduler, one must be asked for"
+        why = "nvidia-smi found no device; in a container, or under a scheduler, a GPU must be requested"
     else:
         why = known[0] if known else f"nvidia-smi said: {complaint.words or 'nothing'}"
     return f"No NVIDIA GPU was measured: {why}."

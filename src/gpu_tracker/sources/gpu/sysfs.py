@@ -1,6 +1,6 @@
-"""Graphics cards as Linux shows them in `/sys`: which there are, and their figures that stand in files.
+"""Graphics cards in Linux's `/sys`: which there are, and the figures that the kernel keeps in files.
 
-Knows no vendor: a source says which file holds which figure. Nothing here wakes a card that sleeps.
+Knows no vendor: a source says which file holds which figure. Nothing here wakes a sleeping card.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
     from ...core.model import Gpu
 
-    # For each figure the ways to have it, the best first: files to be added, and how each is read.
+    # Ways to read each figure, the best first: files to be added, and the parser of each.
     Candidates = Mapping[str, Iterable[tuple[str | tuple[str, ...], Callable[[bytes], Any]]]]
 
-_LONGEST_NUMBER = 20  # 2^64 has that many digits; what is longer is no number of a kernel's
+_LONGEST_NUMBER = 20  # digits of 2^64; the kernel prints no longer ones
 _ABSENT = (errno.ENOENT, errno.ENODEV, errno.ENXIO, errno.ENOTDIR)
 _UNSUPPORTED = (
     *_ABSENT,
@@ -37,7 +37,7 @@ _UNSUPPORTED = (
 _ASLEEP = (b"suspended", b"suspending")
 
 
-# ---- Parsers: bytes of a file → a value, or None where they make no sense. Pure.
+# ---- Parsers: bytes of a file → a value, or None if they are invalid. Pure.
 
 
 def parse_integer(text: bytes) -> int | None:
@@ -56,7 +56,7 @@ def parse_bytes(text: bytes) -> int | None:
 
 
 def parse_percent(text: bytes) -> float | None:
-    """A share of 100; drivers that have no answer say 65535 or more."""
+    """A percentage; drivers without a value print 65535 or more."""
     percent = parse_integer(text)
     return float(percent) if percent is not None and 0 <= percent <= 100 else None
 
@@ -68,13 +68,13 @@ def parse_micro(text: bytes) -> float | None:
 
 
 def parse_celsius(text: bytes) -> float | None:
-    """Degrees from thousandths; it may be cold."""
+    """Degrees from thousandths; may be negative."""
     millidegrees = parse_integer(text)
     return None if millidegrees is None else millidegrees / 1000
 
 
 def parse_megahertz(text: bytes) -> float | None:
-    """A clock that is already in MHz."""
+    """A clock in MHz."""
     megahertz = parse_bytes(text)
     return None if megahertz is None else float(megahertz)
 
@@ -86,7 +86,7 @@ def parse_hertz(text: bytes) -> float | None:
 
 
 def parse_fan(text: bytes) -> float | None:
-    """Percent of full speed; the kernel's scale ends at 255."""
+    """Percent of full speed, from the kernel's scale of 0 to 255."""
     level = parse_bytes(text)
     return None if level is None or level > 255 else round(level / 2.55, 1)
 
@@ -115,21 +115,21 @@ class Card(NamedTuple):
     """`/sys/class/drm/card0`."""
     bus_id: str
     device_id: str
-    """What the maker numbers this product, such as 0x73bf."""
+    """The vendor's product number, such as 0x73bf."""
     driver: str
     hwmon: str
-    """Its directory of sensors, or nothing."""
+    """Its directory of sensors, or empty."""
 
 
 class Gauge(NamedTuple):
-    """One figure: the files whose values make it up when added, and how each is read."""
+    """One figure: the files whose values are added up, and the parser of each."""
 
     paths: tuple[str, ...]
     parse: Callable[[bytes], Any]
 
 
 class Device(NamedTuple):
-    """A card, with where each of its figures stands: of several gauges the first that works."""
+    """A card, with the gauges of each figure, of which the first that works is used."""
 
     gpu: Gpu
     card: Card
@@ -141,14 +141,14 @@ class Device(NamedTuple):
 
 
 def find_cards(sys: str, vendor_id: bytes) -> tuple[Card, ...]:
-    """Every card of one maker, in the order of the PCI bus: the order of the makers' own tools."""
+    """Every card of one vendor, in the order of the PCI bus, as in the vendors' own tools."""
     try:
         names = os.listdir(f"{sys}/class/drm")
     except OSError:
         return ()
     cards = []
     for name in names:
-        # card0 is a card, card0-HDMI-A-1 is where a screen is plugged in.
+        # card0 is a card, card0-HDMI-A-1 is one of its connectors.
         path = f"{sys}/class/drm/{name}"
         if (
             name[:4] == "card"
@@ -160,7 +160,7 @@ def find_cards(sys: str, vendor_id: bytes) -> tuple[Card, ...]:
 
 
 def find_driver_version(sys: str, proc: str, driver: str) -> str:
-    """The driver's own version, or the kernel's that it came with."""
+    """The driver's own version, or that of its kernel."""
     version = parse_words(_read_or_nothing(f"{sys}/module/{driver}/version"))
     return (
         f"{driver} {version or parse_words(_read_or_nothing(f'{proc}/sys/kernel/osrelease')) or ''}".strip()
@@ -168,7 +168,7 @@ def find_driver_version(sys: str, proc: str, driver: str) -> str:
 
 
 def find_gauges(candidates: Candidates) -> dict[str, tuple[Gauge, ...]]:
-    """For each figure, the gauges of which every file is there. Looks without reading: a read may wake a card."""
+    """The gauges of each figure whose files all exist. Does not read them: that may wake a card."""
     found: dict[str, tuple[Gauge, ...]] = {}
     for figure, choices in candidates.items():
         gauges = (Gauge((paths,) if isinstance(paths, str) else paths, parse) for paths, parse in choices)
@@ -179,7 +179,7 @@ def find_gauges(candidates: Candidates) -> dict[str, tuple[Gauge, ...]]:
 
 
 def read_gauges(gauges: tuple[Gauge, ...]) -> Any:
-    """The value of the first that works; with none, the trouble of the last."""
+    """The value of the first gauge that works; if none does, the error of the last."""
     for gauge in gauges[:-1]:
         try:
             return _read_gauge(gauge)
@@ -189,7 +189,7 @@ def read_gauges(gauges: tuple[Gauge, ...]) -> Any:
 
 
 def read_if_there(parse: Callable[[bytes], Any], *paths: str) -> Any:
-    """What these files say together, or None."""
+    """The sum of these files, or None."""
     try:
         return _read_gauge(Gauge(paths, parse))
     except (OSError, ValueError):
@@ -197,7 +197,7 @@ def read_if_there(parse: Callable[[bytes], Any], *paths: str) -> Any:
 
 
 class Panel:
-    """The figures of several cards, each asked for on its own."""
+    """The figures of several cards, each read on its own."""
 
     def __init__(self, now: Callable[[], float], devices: tuple[Device, ...]) -> None:
         self.devices = devices
@@ -206,14 +206,14 @@ class Panel:
         for device in devices:
             for figure, gauges in device.gauges.items():
                 if not gauges:
-                    self._tell_absent(device, figure)
+                    self._note_absent(device, figure)
 
     def find_awake(self) -> tuple[Device, ...]:
-        """The cards to read now: neither gone nor asleep. Reading a figure of one that sleeps would wake it."""
+        """The cards to read now: neither lost nor asleep, because reading would wake them."""
         return tuple(device for device in self.devices if self._is_awake(device))
 
     def take_reading(self, device: Device) -> GpuReading:
-        """All figures of a card that stand in files."""
+        """All figures of a card that have files."""
         uuid = device.gpu.uuid
         figures = {
             figure: self.guard.ask(uuid, figure, read_gauges, gauges)
@@ -223,7 +223,7 @@ class Panel:
         return GpuReading(uuid, **figures, measures_processes=True)
 
     def read_details(self) -> dict[str, dict[str, float | str]]:
-        """What only a curious person asks for; what a card does not tell is left out without a word."""
+        """Less common figures; those that a card does not report are left out."""
         details: dict[str, dict[str, float | str]] = {}
         for device in self.find_awake():
             found = details.setdefault(device.gpu.uuid, {})
@@ -242,7 +242,7 @@ class Panel:
         try:
             state = read_file(f"{device.card.path}/device/power/runtime_status").strip()
         except OSError:
-            state = b""  # a kernel without power management never lets a card sleep
+            state = b""  # without power management a card never sleeps
         if not state and not _is_present(device.card):
             self.guard.fail(uuid, "device", _lost(device.label))
             return False
@@ -250,14 +250,13 @@ class Panel:
             self.guard.say(
                 uuid,
                 "asleep",
-                f"{device.label} is asleep and is left alone, for looking at it would wake it; its figures are "
-                "those of the time it is awake.",
+                f"{device.label} is asleep, and reading it would wake it; its figures cover the time it is awake.",
             )
             return False
         return True
 
-    def _tell_absent(self, device: Device, figure: str) -> None:
-        """A file that is not there. Only what a user came for is said aloud; the rest can be looked up."""
+    def _note_absent(self, device: Device, figure: str) -> None:
+        """Record why there is no gauge. Only essential figures are worth a note."""
         text = _unsupported(device.label, figure)
         self.guard.reasons[device.gpu.uuid, figure] = text
         if find_device_figure(figure).is_essential:
@@ -266,18 +265,21 @@ class Panel:
     def _explain(self, error: Exception, uuid: str, figure: str) -> Failure:
         device = self._by_uuid[uuid]
         code = error.errno if isinstance(error, OSError) else None
-        what = f"{device.label} does not tell its {name_device_figure(figure)}"
+        name = name_device_figure(figure)
         if code in _ABSENT and not _is_present(device.card):
             return _lost(device.label)
         if code in _UNSUPPORTED:
             return Failure(UNSUPPORTED, _unsupported(device.label, figure))
         if code == errno.EACCES:
             path = getattr(error, "filename", None) or "its files"
-            return Failure(DENIED, f"{what} to this user: ask for read access to {path}, or run as root.")
+            text = f"{name} of {device.label} requires administrator rights, or read access to {path}."
+            return Failure(DENIED, text[0].upper() + text[1:])
         if code == errno.EPERM:
-            # amdgpu answers so while the card is being reset, and since Linux 6.15 when it has just fallen asleep.
-            return Failure(TROUBLE, f"{what} for now: it is being reset, or has fallen asleep.")
-        return Failure(TROUBLE, f"{what} for now: {error.strerror if isinstance(error, OSError) else error}.")
+            # From amdgpu while the card is being reset, and since Linux 6.15 when it has just fallen asleep.
+            why = "it is being reset, or has fallen asleep"
+        else:
+            why = str(error.strerror if isinstance(error, OSError) else error)
+        return Failure(TROUBLE, f"{device.label} does not report {name} at the moment: {why}.")
 
 
 def _read_gauge(gauge: Gauge) -> Any:
@@ -326,10 +328,8 @@ def _is_present(card: Card) -> bool:
 
 
 def _unsupported(label: str, figure: str) -> str:
-    return f"{label} does not tell its {name_device_figure(figure)}: its driver has no such figure for it."
+    return f"{label} does not report {name_device_figure(figure)}: its driver has no such figure."
 
 
 def _lost(label: str) -> Failure:
-    return Failure(
-        LOST, f"{label} has gone, unplugged or without its driver; its figures are those up to then."
-    )
+    return Failure(LOST, f"{label} was lost (unplugged, or driver unloaded); its figures end there.")

@@ -1,8 +1,8 @@
-"""Which devices a job may use, by its environment; and which devices a user means. Pure.
+"""Which devices a job may use, by its environment; and which devices a user names. Pure.
 
-The variables bind the vendors' compute libraries, not their monitoring tools: a tool sees every device, a job often
-less. Where an entry cannot be matched to a device for certain, all of that vendor's devices are taken to be
-visible: to measure a device too many is harmless, to leave out the one that is used is not.
+The variables apply to the vendors' compute libraries, not to their monitoring tools: a tool sees every device, a job
+often fewer. If an entry cannot be matched to a device with certainty, all devices of that vendor count as visible:
+measuring one too many is harmless, leaving out the one in use is not.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from ...core.model import Gpu
 
-# What a scheduler has given to the job, the narrowest first, by number on the whole machine.
+# Devices allocated by a scheduler, by their number on the machine; the narrowest first.
 _SCHEDULER_VARIABLES = ("SLURM_STEP_GPUS", "SLURM_JOB_GPUS", "GPU_DEVICE_ORDINAL")
 
 
@@ -26,16 +26,16 @@ def choose_visible(gpus: Sequence[Gpu], environment: Mapping[str, str]) -> froze
     for vendor in vendors:
         own = sorted((gpu for gpu in gpus if gpu.vendor == vendor), key=lambda gpu: gpu.ordinal)
         variables = VENDORS[vendor].variables
-        # A scheduler that has set one of these has said all with it.
+        # If a scheduler has set one of these, it is enough.
         if any(variable in environment for variable in variables):
             is_cuda = vendor == "nvidia"
             chosen |= _choose_nvidia(own, environment) if is_cuda else _choose(own, environment, variables)
             continue
         if vendor == "nvidia":
             own = _choose_injected(own, environment.get("NVIDIA_VISIBLE_DEVICES"))
-        # A scheduler counts the devices of a node without regard to vendors.
-        allotted = _find_allotted(environment) if len(vendors) == 1 else None
-        chosen |= _uuids_of(own if allotted is None else _choose_allotted(own, allotted))
+        # A scheduler numbers the devices of a node regardless of vendor.
+        allocated = _find_allocated(environment) if len(vendors) == 1 else None
+        chosen |= _uuids_of(own if allocated is None else _choose_allocated(own, allocated))
     return frozenset(chosen)
 
 
@@ -48,13 +48,13 @@ def _choose_nvidia(gpus: list[Gpu], environment: Mapping[str, str]) -> set[str]:
     injected = _choose_injected(gpus, environment.get("NVIDIA_VISIBLE_DEVICES"))
     highest = max(parse_ordinals(text), default=-1)
     if injected and len(_wholes_of(injected)) <= highest < len(_wholes_of(gpus)):
-        # Numbered beyond what a container would have: there is none, and the other variable has no effect.
+        # A number beyond the injected devices: this is not a container, and the other variable has no effect.
         injected = gpus
     return _choose_cuda(injected, text, is_by_bus=is_by_bus)
 
 
 def _choose_cuda(gpus: list[Gpu], text: str, *, is_by_bus: bool) -> set[str]:
-    """CUDA's rules: the first entry that is not valid ends the list, a repeated one empties it."""
+    """CUDA's rules: the first invalid entry ends the list, a repeated one empties it."""
     if text.startswith("GPU-"):
         return _choose_by_uuid(_wholes_of(gpus), gpus, text)
     if text.startswith("MIG-"):
@@ -68,13 +68,13 @@ def _choose_cuda(gpus: list[Gpu], text: str, *, is_by_bus: bool) -> set[str]:
             return set()
         ordinals.append(ordinal)
     if ordinals and not is_by_bus and len({gpu.name for gpu in wholes}) > 1:
-        # CUDA then numbers the fastest first, by a measure that is its own; NVML by bus.
+        # CUDA then numbers the fastest first, by its own criteria; NVML numbers by bus.
         return _uuids_of(gpus)
     return _with_instances([wholes[ordinal] for ordinal in ordinals], gpus)
 
 
 def parse_ordinals(text: str) -> tuple[int, ...]:
-    """Numbers read as C does it (`1gpu2,2x` is 1 and 2), up to the first entry that does not begin with one."""
+    """Numbers as C parses them (`1gpu2,2x` is 1 and 2), up to the first entry that does not begin with one."""
     ordinals = []
     for entry in text.split(","):
         ordinal = _parse_leading_number(entry.strip())
@@ -90,13 +90,13 @@ def _parse_leading_number(entry: str) -> int | None:
     length = 0
     while length < len(digits) and digits[length] in "0123456789":
         length += 1
-    # No machine has so many devices; Python refuses to read numbers of thousands of digits.
+    # Capped, because Python refuses to parse numbers of thousands of digits.
     number = min(int(digits[:length][:20]), 10**9) if length else None
     return None if number is None or (is_negative and number > 0) else number
 
 
 def _choose_by_uuid(candidates: Sequence[Gpu], gpus: Sequence[Gpu], text: str) -> set[str]:
-    """Entries that each begin one UUID. Blanks are not forgiven here, as PyTorch has it."""
+    """Entries that are each the beginning of one UUID. Blanks are not stripped, as in PyTorch."""
     chosen: list[Gpu] = []
     for entry in text.split(","):
         is_of_the_kind = entry[:4] == text[:4]
@@ -110,10 +110,10 @@ def _choose_by_uuid(candidates: Sequence[Gpu], gpus: Sequence[Gpu], text: str) -
 
 
 def _choose_instances(gpus: list[Gpu], text: str) -> set[str]:
-    """MIG instances, by UUID or in the older way by parent and two numbers."""
+    """MIG instances, by UUID or in the old style by parent and two numbers."""
     instances = [gpu for gpu in gpus if gpu.parent_uuid is not None]
     if not text.startswith("MIG-GPU-"):
-        # A source that lists no instances cannot say which device an instance is on.
+        # Without listed instances the device of an instance is unknown.
         return _choose_by_uuid(instances, gpus, text) if instances else _uuids_of(gpus)
     if any(gpu.uuid.startswith("MIG-GPU-") for gpu in instances):
         return _choose_by_uuid(instances, gpus, text)
@@ -123,10 +123,10 @@ def _choose_instances(gpus: list[Gpu], text: str) -> set[str]:
 
 
 def _choose_injected(gpus: list[Gpu], text: str | None) -> list[Gpu]:
-    """What a container runtime was asked for, in the order in which the container sees it.
+    """The devices requested from a container runtime, in the order in which the container sees them.
 
-    Inside of a container only those devices are there, with numbers of their own: a number that we do not see means
-    that. `void` is also what the Container Device Interface sets where it has brought devices by itself.
+    In a container only those devices exist, and they are renumbered: an unknown number means that we are in one.
+    The Container Device Interface sets `void` where it has added devices itself.
     """
     if text is None or text in {"", "all", "void"}:
         return gpus
@@ -141,11 +141,11 @@ def _choose_injected(gpus: list[Gpu], text: str | None) -> list[Gpu]:
     return [gpu for gpu in gpus if gpu.uuid in chosen]
 
 
-# ---- Everybody else: AMD's rules.
+# ---- Other vendors: AMD's rules.
 
 
 def _choose(gpus: list[Gpu], environment: Mapping[str, str], variables: tuple[str, ...]) -> set[str]:
-    """The first variable comes first. Of the others one counts, within what is left: HIP honours CUDA's where its own is not set."""
+    """The first variable, then one of the others within its devices: HIP uses CUDA's if its own is not set."""
     first, *others = variables
     if first in environment:
         gpus = _choose_entries(gpus, environment[first])
@@ -154,7 +154,7 @@ def _choose(gpus: list[Gpu], environment: Mapping[str, str], variables: tuple[st
 
 
 def _choose_entries(gpus: list[Gpu], text: str) -> list[Gpu]:
-    """In the order of the list, which numbers the devices anew; the first entry that is not valid ends it."""
+    """Devices in the order of the list, which renumbers them; the first invalid entry ends it."""
     chosen: list[Gpu] = []
     for entry in map(str.strip, text.split(",")):
         if entry.startswith("GPU-"):
@@ -170,19 +170,19 @@ def _choose_entries(gpus: list[Gpu], text: str) -> list[Gpu]:
 
 
 def _bare_uuid(gpu: Gpu) -> str:
-    """ROCm writes `GPU-` and sixteen hexadecimal digits, the kernel `0x` or the digits alone."""
+    """ROCm writes `GPU-` and 16 hexadecimal digits, the kernel `0x` or only the digits."""
     return gpu.uuid.lower().removeprefix("gpu-").removeprefix("0x")
 
 
 # ---- Schedulers.
 
 
-def _find_allotted(environment: Mapping[str, str]) -> str | None:
+def _find_allocated(environment: Mapping[str, str]) -> str | None:
     return next((environment[name] for name in _SCHEDULER_VARIABLES if environment.get(name)), None)
 
 
-def _choose_allotted(gpus: list[Gpu], text: str) -> list[Gpu]:
-    """The devices with these numbers. If one is not there, a control group has hidden all but the job's own."""
+def _choose_allocated(gpus: list[Gpu], text: str) -> list[Gpu]:
+    """The devices with these numbers. If one is missing, a cgroup has hidden all but the job's."""
     numbers = set(_parse_ranges(text))
     wholes = {gpu.ordinal: gpu for gpu in gpus if _is_whole(gpu)}
     if not numbers or not numbers <= wholes.keys():
@@ -192,7 +192,7 @@ def _choose_allotted(gpus: list[Gpu], text: str) -> list[Gpu]:
 
 
 def _parse_ranges(text: str) -> list[int]:
-    """`0-2,5` as numbers; nothing at all if any part of it is no number."""
+    """`0-2,5` as numbers; empty if any part is invalid."""
     numbers: list[int] = []
     for part in text.strip("[]").split(","):
         low, dash, high = part.strip().partition("-")
@@ -203,11 +203,11 @@ def _parse_ranges(text: str) -> list[int]:
     return numbers
 
 
-# ---- What a user may write.
+# ---- Devices named by a user.
 
 
 def resolve_gpus(names: Sequence[str], gpus: Sequence[Gpu]) -> tuple[str, ...]:
-    """The UUIDs of the devices that are meant, each once, in the order of the names.
+    """The UUIDs of the named devices, each once, in the order of the names.
 
     A name is a UUID or the beginning of one, a number (`0`, or `amd:0` where vendors are mixed), or a model.
     """
@@ -241,7 +241,7 @@ def _resolve(name: str, gpus: Sequence[Gpu]) -> list[str]:
 
 
 def _resolve_number(wanted: str, gpus: Sequence[Gpu]) -> list[Gpu]:
-    """Whole devices only: instances are numbered anew on each of them."""
+    """Whole devices only: instances are numbered per device."""
     vendor, colon, number = wanted.rpartition(":")
     if not (number.isascii() and number.isdigit()) or len(number) > 9:
         return []
@@ -268,6 +268,6 @@ def _uuids_of(gpus: Iterable[Gpu]) -> set[str]:
 
 
 def _with_instances(chosen: Iterable[Gpu], gpus: Iterable[Gpu]) -> set[str]:
-    """Who may use a device may use what it is divided into."""
+    """The devices, and their MIG instances."""
     uuids = _uuids_of(chosen)
     return uuids | {gpu.uuid for gpu in gpus if gpu.parent_uuid in uuids}

@@ -1,4 +1,4 @@
-"""What an operating system gives besides files: exact peaks, other processes' clocks, word of an exit."""
+"""System calls of an operating system: exact peaks, CPU clocks of other processes, exit notification."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ _CPU_CLOCK_OF_A_PROCESS = 2
 
 
 def find_peak_bytes(usage: struct_rusage) -> int:
-    """The largest resident set that is in somebody's usage."""
+    """The peak resident set of a resource usage."""
     return usage.ru_maxrss * _MAXRSS_BYTES
 
 
 def read_own_peak_bytes() -> int:
-    """Of this process, as the kernel has it."""
+    """The kernel's peak resident set of this process."""
     import resource
 
     return find_peak_bytes(resource.getrusage(resource.RUSAGE_SELF))
 
 
 def read_cpu_clock(pid: int) -> float | None:
-    """CPU seconds of another process, in nanoseconds; None where the kernel does not show them."""
+    """CPU seconds of another process, with nanosecond resolution; None where the kernel has no such clock."""
     try:
         return time.clock_gettime_ns((~pid << 3) | _CPU_CLOCK_OF_A_PROCESS) / 1e9
     except OSError:
@@ -35,7 +35,7 @@ def read_cpu_clock(pid: int) -> float | None:
 
 
 def open_exit(pid: int) -> int:
-    """A descriptor that becomes readable when the process ends; -1 where the kernel offers none."""
+    """A descriptor that becomes readable when the process ends; -1 where the kernel has none."""
     try:
         return os.pidfd_open(pid)
     except (AttributeError, OSError):

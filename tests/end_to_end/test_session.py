@@ -1,0 +1,81 @@
+"""One session for all: whoever tracks, secrets are masked, notes can be silenced, labels are kept."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import gpu_tracker as gput
+
+SLEEPER = [sys.executable, "-c", "import time; time.sleep(0.4)", "--password", "hunter2", "--token=hunter2"]
+TRACKING = """
+import sys, gpu_tracker as gput
+with gput.Tracker(record=sys.argv[1], disable_logs=True, **{options}): pass
+"""
+WAYS = ("run", "-e", "attach", "Tracker", "Tracker(process_id)")
+
+
+def record(way: str, directory: Path, command_line: str) -> tuple[gput.Recording, str]:
+    """Track a command with secrets in it, and return its recording and what was printed about it."""
+    target, options = str(directory / "x.jsonl"), ("--record", str(directory / "x.jsonl"), "--disable-logs")
+    labels = ("--name", "night", "--label", "seed=7", "--label", "site=a=b")
+    if way == "run":
+        done = _run([command_line, "run", *options, *labels, "--", *SLEEPER])
+    elif way == "-e":
+        words = " ".join(f"'{word}'" for word in SLEEPER)
+        done = _run([command_line, *options, *labels, "-e", words])
+    elif way == "Tracker":
+        script = TRACKING.format(options='dict(name="night", labels={"seed": 7, "site": "a=b"})')
+        done = _run([sys.executable, "-c", script, target, "--password", "hunter2", "--token=hunter2"])
+    else:
+        with subprocess.Popen(SLEEPER) as job:
+            if way == "attach":
+                done = _run([command_line, "attach", *options, *labels, str(job.pid)])
+            else:
+                script = TRACKING.format(
+                    options=f'dict(process_id={job.pid}, name="night", labels={{"seed": 7, "site": "a=b"}})'
+                )
+                done = _run([sys.executable, "-c", script, target])
+    return gput.load(target), done.stdout + done.stderr
+
+
+def _run(command: list[str]) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_every_way_masks_secrets_keeps_labels_and_can_be_silent(
+    way: str, tmp_path: Path, command_line: str
+) -> None:
+    """In the header, and anywhere in the file."""
+    recording, printed = record(way, tmp_path, command_line)
+
+    assert recording.header.command[-3:] == ("--password", "***", "--token=***")
+    assert b"hunter2" not in (tmp_path / "x.jsonl").read_bytes()
+    assert "No GPU" not in printed
+    assert (recording.header.identity.name, recording.header.identity.labels) == (
+        "night",
+        (("seed", "7"), ("site", "a=b")),
+    )
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_every_way_leaves_nothing_but_the_recording(way: str, tmp_path: Path, command_line: str) -> None:
+    """No mailbox in memory."""
+    before = set(Path("/dev/shm").glob("gpu-tracker-*"))
+    record(way, tmp_path, command_line)
+    deadline = time.monotonic() + 5
+    while (left := set(Path("/dev/shm").glob("gpu-tracker-*")) - before) and time.monotonic() < deadline:
+        time.sleep(0.02)
+
+    assert [path.name for path in tmp_path.iterdir()] == ["x.jsonl"]
+    assert not {path for path in left if _is_abandoned(path)}
+
+
+def _is_abandoned(path: Path) -> bool:
+    """Another test may be tracking at the same time."""
+    return not Path(f"/proc/{path.name.split('-')[2]}").exists()
