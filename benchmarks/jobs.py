@@ -44,8 +44,9 @@ class Running:
     """A command that has been started."""
 
     process: subprocess.Popen[str]
-    mark: str
+    tag: str
     folder: str
+    began: float
 
 
 def script(name: str) -> str:
@@ -68,23 +69,11 @@ def wrap(tool: Installed | None, job: list[str], *options: str) -> list[str]:
 
 def time_command(tool: Installed | None, command: list[str]) -> float:
     """Wall time in seconds, from before the start to after the end."""
-    with _folder() as folder:
-        environment = _environment(tool)
-        began = time.perf_counter()
-        process = subprocess.Popen(
-            command,
-            cwd=folder,
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
-        _wait_for_end(process.pid)
-        elapsed = time.perf_counter() - began
-        watch.end_marked(environment[watch.MARK])
-        code = process.wait()
-    if code:
-        raise RunFailedError(f"{' '.join(command)} ended with {code}")
+    with start(tool, command, output=subprocess.DEVNULL) as running:
+        _wait_for_end(running.process.pid)
+        elapsed = time.perf_counter() - running.began
+    if running.process.returncode:
+        raise RunFailedError(f"{' '.join(command)} ended with {running.process.returncode}")
     return elapsed
 
 
@@ -108,24 +97,25 @@ def run_inside(tool: Installed, name: str, *arguments: object) -> dict[str, Any]
 
 
 @contextmanager
-def start(tool: Installed | None, command: list[str]) -> Iterator[Running]:
+def start(tool: Installed | None, command: list[str], *, output: int = subprocess.PIPE) -> Iterator[Running]:
     """A running command; all its processes are killed afterwards."""
     environment = _environment(tool)
     with _folder() as folder:
+        began = time.perf_counter()
         process = subprocess.Popen(
             command,
             cwd=folder,
             env=environment,
             stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
+            stdout=output,
+            stderr=output,
             text=True,
         )
-        running = Running(process, environment[watch.MARK], folder)
+        running = Running(process, environment[watch.TAG_VARIABLE], folder, began)
         try:
             yield running
         finally:
-            watch.end_marked(running.mark)
+            watch.kill_tagged(running.tag)
             process.communicate()
 
 
@@ -156,7 +146,7 @@ def _wait_for_end(pid: int) -> None:
 
 def _environment(tool: Installed | None) -> dict[str, str]:
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    environment[watch.MARK] = uuid.uuid4().hex
+    environment[watch.TAG_VARIABLE] = uuid.uuid4().hex
     if tool is not None:
         environment["PATH"] = f"{tool.bin}{os.pathsep}{environment.get('PATH', os.defpath)}"
     return environment

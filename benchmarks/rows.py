@@ -46,6 +46,7 @@ class Spread:
     high: float
 
 
+MISSED = "MISSED"
 _ENOUGH_FOR_QUARTILES = 4
 
 
@@ -55,11 +56,6 @@ def spread(values: list[float]) -> Spread:
         return Spread(statistics.median(values), min(values), max(values))
     low, median, high = statistics.quantiles(values, n=4, method="inclusive")
     return Spread(median, low, high)
-
-
-def is_missed(row: Row, tool: str) -> bool:
-    """Whether the tool missed the goal."""
-    return verdict(row, tool) == "MISSED"
 
 
 def verdict(row: Row, tool: str) -> str:
@@ -72,4 +68,4 @@ def verdict(row: Row, tool: str) -> str:
         if noise.high - noise.low > row.widest_noise:
             return "too noisy"
     center = statistics.fmean(values) if row.is_count else statistics.median(values)
-    return "pass" if row.goal.is_reached_by(center) else "MISSED"
+    return "pass" if row.goal.is_reached_by(center) else MISSED

@@ -20,7 +20,7 @@ sys.path[0] = PROJECT
 from benchmarks.bench import Bench  # noqa: E402 - found from the project's root
 from benchmarks.jobs import RunFailedError  # noqa: E402
 from benchmarks.measures import MEASURES  # noqa: E402
-from benchmarks.rows import Row, is_missed  # noqa: E402
+from benchmarks.rows import MISSED, Row, verdict  # noqa: E402
 from benchmarks.table import render, to_json  # noqa: E402
 from benchmarks.tools import OURS, PEERS  # noqa: E402
 from benchmarks.venvs import Installed, NotInstalledError, install  # noqa: E402
@@ -49,7 +49,7 @@ def main() -> int:
     print("\n".join(_explain(bench, elapsed, foreign_percent)))
     if options.output:
         _write(options.output, bench, rows, elapsed, foreign_percent)
-    missed = any(is_missed(row, bench.ours.name) for row in rows)
+    missed = any(verdict(row, bench.ours.name) == MISSED for row in rows)
     return int(options.strict and missed)
 
 

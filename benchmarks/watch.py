@@ -1,6 +1,6 @@
 """A tracker observed from outside: its processes, their CPU time and memory.
 
-Everything that a benchmark starts has a mark in its environment. A marked process that is neither the job nor its
+Everything that a benchmark starts has a tag in its environment. A tagged process that is neither the job nor its
 descendant belongs to the tracker: its wrapper, its sampler (possibly an orphan), its helpers.
 """
 
@@ -11,46 +11,44 @@ import signal
 import time
 from dataclasses import dataclass
 
-MARK = "GPU_TRACKER_BENCHMARK"
+TAG_VARIABLE = "GPU_TRACKER_BENCHMARK"
 _TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 
 @dataclass(frozen=True)
-class Seen:
+class Found:
     """The processes of one run at one moment."""
 
     tracker: frozenset[int]
     job: frozenset[int]
 
 
-def look(mark: str, script: str) -> Seen:
-    """Separate the marked processes; the job is the interpreter that runs the script."""
-    pids = find_marked(mark)
+def find_processes(tag: str, script: str) -> Found:
+    """Separate the tagged processes; the job is the interpreter that runs the script."""
+    pids = find_tagged(tag)
     job = {pid for pid in pids if _arguments(pid)[1:2] == [script]}
     grown = True
     while grown:
         children = {pid for pid in pids if pid not in job and _parent(pid) in job}
         grown = bool(children)
         job |= children
-    return Seen(frozenset(pids) - job, frozenset(job))
+    return Found(frozenset(pids) - job, frozenset(job))
 
 
-def find_marked(mark: str) -> list[int]:
-    """All live processes with this mark."""
-    wanted = f"{MARK}={mark}\0".encode()
+def find_tagged(tag: str) -> list[int]:
+    """All live processes with this tag."""
+    wanted = f"{TAG_VARIABLE}={tag}\0".encode()
     return [pid for pid in _all_pids() if wanted in _read(pid, "environ")]
 
 
-def end_marked(mark: str) -> int:
-    """Kill what is left of a run; return how many processes that was."""
-    left = find_marked(mark)
-    for pid in left:
+def kill_tagged(tag: str) -> None:
+    """Kill what is left of a run."""
+    for pid in find_tagged(tag):
         try:
             os.kill(pid, signal.SIGKILL)
         except ProcessLookupError:
             continue
-    return len(left)
 
 
 def cpu_seconds(pids: frozenset[int]) -> float:

@@ -12,7 +12,7 @@ from benchmarks.measures import (
     gpus,
     importing,
     loading,
-    marking,
+    regions,
     reporting,
     rewriting,
     stretch,
@@ -34,6 +34,6 @@ MEASURES: tuple[tuple[str, Callable[[Bench], list[Row]]], ...] = (
     (reporting.NAME, reporting.measure),
     (loading.NAME, loading.measure),
     (gpus.NAME, gpus.measure),
-    (marking.NAME, marking.measure),
+    (regions.NAME, regions.measure),
     (accuracy.NAME, accuracy.measure),
 )

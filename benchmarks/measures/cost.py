@@ -79,7 +79,7 @@ def _measure_one(tool: Installed, scenario: _Scenario) -> _Cost:
         before, began = _tracker_seconds(running, scenario), time.monotonic()
         time.sleep(_MEASURED_SECONDS)
         after, ended = _tracker_seconds(running, scenario), time.monotonic()
-        processes = watch.look(running.mark, script(scenario.workload)).tracker
+        processes = watch.find_processes(running.tag, script(scenario.workload)).tracker
         if len(processes) == 1 and tool.tool.has_sampler:
             raise RunFailedError(f"the sampler of {tool.name} was not found")
         memory = {pid: watch.rss_bytes(pid) for pid in processes}
@@ -91,11 +91,13 @@ def _measure_one(tool: Installed, scenario: _Scenario) -> _Cost:
 
 def _wait_for_job(running: Running, scenario: _Scenario) -> None:
     deadline = time.monotonic() + _APPEARANCE_SECONDS
-    while len(watch.look(running.mark, script(scenario.workload)).job) < scenario.least_job_processes:
+    while (
+        len(watch.find_processes(running.tag, script(scenario.workload)).job) < scenario.least_job_processes
+    ):
         if time.monotonic() > deadline or running.process.poll() is not None:
             raise RunFailedError(f"{scenario.workload} did not start under {running.process.args!r}")
         time.sleep(0.05)
 
 
 def _tracker_seconds(running: Running, scenario: _Scenario) -> float:
-    return watch.cpu_seconds(watch.look(running.mark, script(scenario.workload)).tracker)
+    return watch.cpu_seconds(watch.find_processes(running.tag, script(scenario.workload)).tracker)

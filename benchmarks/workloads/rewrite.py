@@ -12,7 +12,7 @@ import time
 
 ARRAY_BYTES = 1_000_000_000
 CHUNK = b"x" * 1_000_000
-MARK = "GPU_TRACKER_BENCHMARK"
+TAG_VARIABLE = "GPU_TRACKER_BENCHMARK"
 
 
 def rewrite(memory: memoryview) -> float:
@@ -25,15 +25,15 @@ def rewrite(memory: memoryview) -> float:
 
 def held_bytes() -> int:
     """PSS of this process and its tracker. The machine's available memory would include other processes."""
-    mark = f"{MARK}={os.environ[MARK]}\0".encode()
-    return sum(pss_bytes(name) for name in os.listdir("/proc") if name.isdigit() and has_mark(name, mark))
+    tag = f"{TAG_VARIABLE}={os.environ[TAG_VARIABLE]}\0".encode()
+    return sum(pss_bytes(name) for name in os.listdir("/proc") if name.isdigit() and has_tag(name, tag))
 
 
-def has_mark(pid: str, mark: bytes) -> bool:
+def has_tag(pid: str, tag: bytes) -> bool:
     """Whether a process belongs to the same run."""
     try:
         with open(f"/proc/{pid}/environ", "rb") as file:
-            return mark in file.read()
+            return tag in file.read()
     except OSError:
         return False
 
