@@ -20,7 +20,7 @@ from gpu_tracker.core.model import (
     Peaks,
     ProcessReading,
     RamPeak,
-    Recording,
+    RecordingData,
     Sample,
     Spread,
     Totals,
@@ -114,7 +114,7 @@ def sample(at: float, **fields: Any) -> Sample:
     return Sample(at_seconds=at, **{**defaults, **fields})
 
 
-def recording(**fields: Any) -> Recording:
+def recording(**fields: Any) -> RecordingData:
     """A finished recording of those ten seconds."""
     summed = fields.pop("totals", totals())
     defaults: dict[str, Any] = {
@@ -124,7 +124,7 @@ def recording(**fields: Any) -> Recording:
         "end": End("exited", 0, summed, 0.02, 9 * MB),
         "totals": summed,
     }
-    return Recording(**{**defaults, **fields})
+    return RecordingData(**{**defaults, **fields})
 
 
 def gpu(ordinal: int = 0, memory: int | None = 40_000) -> Gpu:

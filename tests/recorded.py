@@ -19,7 +19,7 @@ from gpu_tracker.core.model import (
     Peaks,
     ProcessTotals,
     RamPeak,
-    Recording,
+    RecordingData,
     RegionTotals,
     Sample,
     Spread,
@@ -127,7 +127,7 @@ def gpu_sample(at: float) -> Sample:
     )
 
 
-def run(seconds: float = 10.0, ram: int = 500, exit_code: int | None = 0, **fields: Any) -> Recording:
+def run(seconds: float = 10.0, ram: int = 500, exit_code: int | None = 0, **fields: Any) -> RecordingData:
     """A finished run of that many seconds on one core, with a peak of that many MB."""
     peak = RamPeak(ram * MB, ram * MB, 0, "exact")
     summed = fields.pop("totals", None) or totals(
@@ -159,7 +159,7 @@ def part(pid: int = 1, *times: float, path: tuple[str, ...] = ("step",), **field
 
 def rank(
     start: int = 0, ram: int = 500, seconds: float = 10.0, host: str = "node1", pid: int = 1, **fields: Any
-) -> Recording:
+) -> RecordingData:
     """A run that began that many seconds after noon and held that much all the time."""
     return run(
         seconds,
@@ -169,7 +169,7 @@ def rank(
     )
 
 
-def on_gpu(pid: int, host: str = "node1", *, has_job: bool = True, job: int | None = 2000) -> Recording:
+def on_gpu(pid: int, host: str = "node1", *, has_job: bool = True, job: int | None = 2000) -> RecordingData:
     """A rank that uses memory of one device."""
     counters, peaks = gpu_totals()
     size = None if job is None else job * MB
@@ -188,12 +188,12 @@ def on_gpu(pid: int, host: str = "node1", *, has_job: bool = True, job: int | No
     )
 
 
-def join(*ranks: Recording) -> Combined:
+def join(*ranks: RecordingData) -> Combined:
     """Combined, with the names 0, 1, 2."""
     return combine([(str(number), recording) for number, recording in enumerate(ranks)])
 
 
-def write(path: Path, shown: Recording) -> Path:
+def write(path: Path, shown: RecordingData) -> Path:
     """Put a recording into a file, line by line."""
     with Made(path, shown.header) as writer:
         for event in shown.events:
@@ -206,6 +206,8 @@ def write(path: Path, shown: Recording) -> Path:
             writer.write_metrics(shown.metrics)
         for process in shown.processes:
             writer.write_process(process)
+        for memory in shown.frameworks:
+            writer.write_framework(memory)
         if shown.end is not None:
             writer.write_end(shown.end)
     return path

@@ -276,7 +276,7 @@ def test_used_memory_is_the_sum_of_what_lives_there(
     assert old == {"total": 1000 * MIB, "free": 350 * MIB, "used": 650 * MIB}
     assert (new["reserved"], new["free"], new["used"]) == (100 * MIB, 350 * MIB, 550 * MIB)
     simulator.remove_process(0, job.pid)
-    simulator.set_memory(0, extra_used_bytes=0)
+    simulator.set_extra_used_bytes(0, 0)
     (new,) = ask(simulator, ["DeviceGetMemoryInfo", 0, 0x02000028])
     assert new["used"] == 200 * MIB
 
@@ -489,7 +489,7 @@ signal.setitimer(signal.ITIMER_REAL, 0.02, 0.02)
 start = time.monotonic()
 code = nvml.nvmlDeviceGetPowerUsage(handle, ctypes.byref(power))
 answer = [code, power.value, time.monotonic() - start]
-signal.setitimer(signal.ITIMER_REAL, 0)  # an interpreter that is shutting down has no handler any more
+signal.setitimer(signal.ITIMER_REAL, 0)  # else it may hit the interpreter while it ends
 """
     code, power_mw, elapsed_seconds = ask_raw(simulator, script)
     assert (code, power_mw) == (0, 50000)

@@ -25,7 +25,7 @@ from gpu_tracker.core.model import (
     add_parts,
 )
 from gpu_tracker.recording.encode import to_json
-from gpu_tracker.recording.schema import encode_end, encode_header, encode_region, encode_sample
+from gpu_tracker.recording.schema import encode_end, encode_header, encode_known, encode_sample
 
 GB = 10**9
 N_TEMPLATES = 1000
@@ -46,7 +46,7 @@ def write(path: str, n_samples: int) -> None:
         for number in range(n_samples):
             file.write(templates[number % N_TEMPLATES].replace(AT, f'"at":{number / 10},'))
             if number % 10 == 0:
-                file.write(to_json({"region": encode_region(_region(number // 10))}) + "\n")
+                file.write(to_json({"region": encode_known(_region(number // 10))}) + "\n")
         totals = Totals(n_samples / 10, add_parts(1.0, 1.0), 1.0, n_samples, peaks=PEAKS)
         file.write(to_json({"end": encode_end(End("exited", 0, totals, 1.0, GB))}) + "\n")
     os.replace(f"{path}.tmp", path)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from builders import MB, header, totals
 from gpu_tracker.accounts.recovery import complete, raise_peaks
-from gpu_tracker.core.model import Known, Parts, Peaks, RamPeak, Recording, RootFigures
+from gpu_tracker.core.model import Known, Parts, Peaks, RamPeak, RecordingData, RootFigures
 
 BEFORE = RootFigures(1.0, 2.0)
 
 
 def test_a_lost_sampler_costs_no_time_and_no_cpu() -> None:
     """Its last line is completed by the owner's own counters."""
-    lost = Recording(header(), (), (), None, totals(at_seconds=4.0))
+    lost = RecordingData(header(), (), (), None, totals(at_seconds=4.0))
     after = RootFigures(9.0, 5.0, largest_peak_bytes=900 * MB)
     saved = complete(lost, 5 * 10**9, Known(15 * 10**9, BEFORE, after, 3), "OSError")
 
@@ -25,7 +25,7 @@ def test_a_lost_sampler_costs_no_time_and_no_cpu() -> None:
 
 def test_of_a_foreign_process_only_what_was_recorded_is_known() -> None:
     """Its counters are not available here."""
-    lost = Recording(header(), (), (), None, totals(at_seconds=4.0))
+    lost = RecordingData(header(), (), (), None, totals(at_seconds=4.0))
     saved = complete(lost, 0, None)
 
     assert saved.totals == lost.totals

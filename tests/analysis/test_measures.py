@@ -9,11 +9,11 @@ import pytest
 from builders import MB, found, gpu, gpu_totals, recording, totals
 from gpu_tracker.analysis.measures import Subject, measure
 from gpu_tracker.core.figures import LAST_METRIC, REGION, RUN, humanize
-from gpu_tracker.core.model import Event, MetricRow, Parts, Recording
+from gpu_tracker.core.model import Event, MetricRow, Parts, RecordingData
 from recorded import part
 
 
-def on_gpus(*events: Event, known: bool = True) -> Recording:
+def on_gpus(*events: Event, known: bool = True) -> RecordingData:
     """A job on one device."""
     counters, peaks = gpu_totals()
     if not known:
@@ -25,7 +25,7 @@ def on_gpus(*events: Event, known: bool = True) -> Recording:
     return recording(events=(found(gpu()), *events), totals=summed)
 
 
-def overall(shown: Recording) -> dict[str, float | None]:
+def overall(shown: RecordingData) -> dict[str, float | None]:
     """The figures of the whole run, by name."""
     values = measure(shown).values
     return {figure.name: values[Subject(figure)] for figure in RUN}

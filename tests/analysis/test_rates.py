@@ -17,14 +17,14 @@ def test_rates_are_differences_over_time() -> None:
 
 def test_one_observation_has_no_rates() -> None:
     """Nor have two at the same time, or without a counter."""
-    look = observation()
+    seen = observation()
     blind = observation(at=101.0, machine=MachineState(8, None))
 
-    assert busy_cores(None, look) is None
-    assert busy_cores_by_pid(None, look) == {}
-    assert busy_cores(look, look) is None
-    assert busy_cores(look, blind) is None
-    assert busy_cores(blind, look) is None
+    assert busy_cores(None, seen) is None
+    assert busy_cores_by_pid(None, seen) == {}
+    assert busy_cores(seen, seen) is None
+    assert busy_cores(seen, blind) is None
+    assert busy_cores(blind, seen) is None
 
 
 def test_a_reused_pid_has_no_rate() -> None:

@@ -20,14 +20,14 @@ from observed import GIB, gpu, observation, process, reading, vendor
 
 def test_a_device_has_its_processes_and_reasons() -> None:
     """Processes by size, with user and command where known."""
-    look = observation(
+    seen = observation(
         vendor(
             reading(0),
             reading(1),
             processes=(process(0, 7, None), process(0, 4242, 5), process(0, 9, 10), process(1, 8)),
         )
     )
-    first, second = list_gpus(look)
+    first, second = list_gpus(seen)
 
     assert [one.reading.pid for one in first.processes] == [9, 4242, 7]
     assert first.processes[1].holder.command_line == "python train.py"
@@ -38,18 +38,18 @@ def test_a_device_has_its_processes_and_reasons() -> None:
 
 def test_free_memory_is_neither_used_nor_reserved() -> None:
     """And not known if one of those is not."""
-    look = observation(
+    seen = observation(
         vendor(reading(0), reading(1, used_bytes=None), reading(2, reserved_bytes=None, used_bytes=50 * GIB))
     )
 
-    assert [one.memory_free_bytes for one in list_gpus(look)] == [29 * GIB, None, 0]
+    assert [one.memory_free_bytes for one in list_gpus(seen)] == [29 * GIB, None, 0]
 
 
 def test_a_device_that_was_not_read_is_listed_without_figures() -> None:
     """It stays in the list."""
-    look = observation(vendor(gpus=(gpu(0),), look=GpuReadings(1.0)), vendor(gpus=(gpu(1),), look=None))
+    seen = observation(vendor(gpus=(gpu(0),), look=GpuReadings(1.0)), vendor(gpus=(gpu(1),), look=None))
 
-    assert [(one.reading.used_bytes, one.reading.lists_processes) for one in list_gpus(look)] == [
+    assert [(one.reading.used_bytes, one.reading.lists_processes) for one in list_gpus(seen)] == [
         (None, False),
         (None, False),
     ]
@@ -57,7 +57,7 @@ def test_a_device_that_was_not_read_is_listed_without_figures() -> None:
 
 def test_only_problems_are_noted() -> None:
     """A broken driver and a denied figure are; an absent vendor and a missing fan are not."""
-    look = observation(
+    seen = observation(
         vendor(
             reading(),
             reasons=(
@@ -71,7 +71,7 @@ def test_only_problems_are_noted() -> None:
         VendorState("amd", missing=(Missing("amd", ABSENT, "None."), Missing("amd2", BROKEN, "Broken."))),
     )
 
-    assert list_notes(look) == ("Denied.", "Something else.", "Broken.")
+    assert list_notes(seen) == ("Denied.", "Something else.", "Broken.")
 
 
 def test_the_unsupported_kind_is_that_of_the_sources() -> None:

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from builders import found, gpu, sample
+from builders import found, gpu, recording, sample
 from gpu_tracker.analysis.tables import TABLES, Table, make_table
 from gpu_tracker.core.errors import TrackerError, UsageError
 from gpu_tracker.core.model import (
@@ -27,8 +27,8 @@ from gpu_tracker.core.model import (
     Parts,
     Peaks,
     ProcessTotals,
+    RecordingData,
     RegionTotals,
-    Sample,
     Spread,
     add_parts,
 )
@@ -37,7 +37,7 @@ from gpu_tracker.exports.about import spell_number
 from gpu_tracker.exports.draft import drafted
 from gpu_tracker.recording.reader import load
 from gpu_tracker.reports.build import build
-from recorded import Made, make_full
+from recorded import Made, make_full, write
 
 BYTES = st.integers(0, 2**50)
 SECONDS = st.floats(0, 1e6).map(lambda number: float(f"{number:.9g}"))
@@ -101,6 +101,16 @@ FRAMEWORKS = st.builds(
     FrameworkMemory, st.integers(1, 9), NAMES, NAMES, NAMES, SECONDS, BYTES, BYTES, NAMES, st.none() | BYTES, st.none() | BYTES,
     split_process_bytes=st.none() | BYTES,
 )  # fmt: skip
+RECORDINGS = st.builds(
+    recording,
+    events=st.just((found(gpu()),)),
+    samples=st.lists(SAMPLES, max_size=3),
+    regions=st.lists(REGIONS, max_size=3),
+    metrics=st.lists(METRICS, max_size=3),
+    processes=st.lists(PROCESSES, max_size=3),
+    frameworks=st.lists(FRAMEWORKS, max_size=3),
+    end=st.none(),
+)
 
 Rows = list[tuple[Any, ...]]
 
@@ -132,11 +142,8 @@ def read_parquet(path: Path, table: Table) -> Rows:
 
 def read_sqlite(path: Path, table: Table) -> Rows:
     """With the standard library."""
-    connection = sqlite3.connect(path)
-    try:
+    with contextlib.closing(sqlite3.connect(path)) as connection:
         return connection.execute(f'SELECT * FROM "{table.name}"').fetchall()
-    finally:
-        connection.close()
 
 
 def read_json(path: Path, table: Table) -> Rows:
@@ -149,44 +156,19 @@ READERS = {"csv": read_csv, "parquet": read_parquet, "sqlite": read_sqlite, "jso
 
 @pytest.mark.parametrize("format_name", FORMATS)
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(
-    samples=st.lists(SAMPLES, max_size=3),
-    regions=st.lists(REGIONS, max_size=3),
-    metrics=st.lists(METRICS, max_size=3),
-    processes=st.lists(PROCESSES, max_size=3),
-    frameworks=st.lists(FRAMEWORKS, max_size=3),
-)
-def test_a_round_trip_loses_nothing(
-    tmp_path: Path,
-    format_name: str,
-    samples: list[Sample],
-    regions: list[RegionTotals],
-    metrics: list[MetricRow],
-    processes: list[ProcessTotals],
-    frameworks: list[FrameworkMemory],
-) -> None:
+@given(RECORDINGS)
+def test_a_round_trip_loses_nothing(tmp_path: Path, format_name: str, made: RecordingData) -> None:
     """Every value of every table; None is not 0."""
     path = tmp_path / "x.jsonl"
     path.unlink(missing_ok=True)
-    with Made(path) as writer:
-        writer.write_event(found(gpu()))
-        for sample in samples:
-            writer.write_sample(sample)
-        for region in regions:
-            writer.write_region(region)
-        writer.write_metrics(metrics)
-        for process in processes:
-            writer.write_process(process)
-        for memory in frameworks:
-            writer.write_framework(memory)
-    recording = load(str(path))
-    assert len(recording.problems) == 0
+    loaded = load(str(write(path, made)))
+    assert len(loaded.problems) == 0
     module = find_format(f"x.{format_name}")
-    tables = [make_table(recording, name) for name in TABLES]
+    tables = [make_table(loaded, name) for name in TABLES]
     for group in [tables] if module.HOLDS_ALL_TABLES else [[table] for table in tables]:
         output = tmp_path / "output"
         output.unlink(missing_ok=True)
-        module.write(str(output), build(recording), group)
+        module.write(str(output), build(loaded), group)
         for table in group:
             expected = [
                 tuple(None if format_name == "csv" and value == "" else spell_number(value) for value in row)
@@ -198,9 +180,9 @@ def test_a_round_trip_loses_nothing(
 
 def test_csv_distinguishes_empty_text_from_none(tmp_path: Path) -> None:
     """One is in quotes, the other is empty."""
-    recording = load(str(make_full(tmp_path / "x.jsonl")))
-    table = make_table(recording, "gpus")
-    find_format("x.csv").write(str(tmp_path / "x.csv"), build(recording), [table])
+    loaded = load(str(make_full(tmp_path / "x.jsonl")))
+    table = make_table(loaded, "gpus")
+    find_format("x.csv").write(str(tmp_path / "x.csv"), build(loaded), [table])
     _, first, _ = (tmp_path / "x.csv").read_text().splitlines()
 
     assert first == '0,"GPU-0","Simulated A100",40000000000,"nvidia","nvml","","",,1'
@@ -209,13 +191,12 @@ def test_csv_distinguishes_empty_text_from_none(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["x.sqlite", "x.json", "x.parquet"])
 def test_the_summary_is_included(tmp_path: Path, name: str) -> None:
     """With the header and the notes."""
-    recording = load(str(make_full(tmp_path / "x.jsonl")))
+    loaded = load(str(make_full(tmp_path / "x.jsonl")))
     path = tmp_path / name
-    find_format(name).write(str(path), build(recording), [make_table(recording, "samples")])
+    find_format(name).write(str(path), build(loaded), [make_table(loaded, "samples")])
     if name == "x.sqlite":
-        connection = sqlite3.connect(path)
-        about = {key: json.loads(text) for key, text in connection.execute("SELECT * FROM about")}
-        connection.close()
+        with contextlib.closing(sqlite3.connect(path)) as connection:
+            about = {key: json.loads(text) for key, text in connection.execute("SELECT * FROM about")}
     elif name == "x.json":
         about = json.loads(path.read_text())
     else:
@@ -232,9 +213,9 @@ def test_a_name_that_is_not_utf8_is_escaped(tmp_path: Path, format_name: str) ->
     """A process may have any name."""
     with Made(tmp_path / "x.jsonl") as writer:
         writer.write_process(ProcessTotals(1, 0, "a\udcff", 0.0, 1.0, 1.0, 1))
-    recording = load(str(tmp_path / "x.jsonl"))
-    table = make_table(recording, "processes")
-    find_format(f"x.{format_name}").write(str(tmp_path / "output"), build(recording), [table])
+    loaded = load(str(tmp_path / "x.jsonl"))
+    table = make_table(loaded, "processes")
+    find_format(f"x.{format_name}").write(str(tmp_path / "output"), build(loaded), [table])
     (row,) = READERS[format_name](tmp_path / "output", table)
 
     assert row[2] in ("a\\udcff", "a\udcff")
@@ -285,10 +266,10 @@ def test_an_existing_file_is_replaced_only_on_request(tmp_path: Path) -> None:
 
 def test_a_database_that_cannot_be_written_raises_oserror(tmp_path: Path) -> None:
     """So that it becomes one sentence."""
-    recording = load(str(make_full(tmp_path / "x.jsonl")))
+    loaded = load(str(make_full(tmp_path / "x.jsonl")))
     (tmp_path / "x.sqlite").write_text("this is no database" * 100)
     with pytest.raises(OSError, match="not a database"):
-        find_format("x.sqlite").write(str(tmp_path / "x.sqlite"), build(recording), [])
+        find_format("x.sqlite").write(str(tmp_path / "x.sqlite"), build(loaded), [])
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from api.test_regions import Told, run
-from gpu_tracker.core.model import Recording
+from gpu_tracker.core.model import RecordingData
 from gpu_tracker.recording.reader import load
 
 MB = 10**6
@@ -32,7 +32,7 @@ def spike(megabytes):
     block.close()
     return held
 @contextlib.contextmanager
-def nobody_looks(tracker):
+def without_readings(tracker):
     time.sleep(0.1)
     os.kill(tracker._session._sampler.pid, signal.SIGSTOP)
     try:
@@ -47,7 +47,7 @@ def run_spikes(tmp_path: Path, body: str, definitions: str = "", prefix: tuple[s
     return run(tmp_path, body, DEFINITIONS + definitions, prefix)
 
 
-def load_run(tmp_path: Path) -> Recording:
+def load_run(tmp_path: Path) -> RecordingData:
     """Its recording."""
     return load(str(tmp_path / "run.jsonl"))
 
@@ -66,7 +66,7 @@ def check_peak(peak_bytes: int | None, basis: str, held_bytes: int) -> None:
 
 def test_a_peak_is_that_of_the_call_however_large_the_process_was_before(tmp_path: Path) -> None:
     """As a block, a function and a coroutine; a region that does nothing gets nothing from its neighbours."""
-    told = run_spikes(
+    job = run_spikes(
         tmp_path,
         """
 spike(400)
@@ -86,16 +86,16 @@ async def coroutine(): return spike(200)
     )
 
     for name in ("block", "function", "coroutine"):
-        check_exact(told[name], told.truth[name])
-    check_exact(told["several"], told.truth["120"])
-    (idle,) = told["idle"]
+        check_exact(job[name], job.truth[name])
+    check_exact(job["several"], job.truth["120"])
+    (idle,) = job["idle"]
     assert (idle["peak_ram_basis"], idle["calls"]) == ("exact", 1)
     assert idle["entry_ram_bytes"] <= idle["peak_ram_bytes"] < IDLE_BYTES
 
 
 def test_regions_inside_do_not_lower_those_around(tmp_path: Path) -> None:
     """A spike before, in or after an inner region is in the outer one, and recursion is one region."""
-    told = run_spikes(
+    job = run_spikes(
         tmp_path,
         """
 spike(400)
@@ -116,15 +116,15 @@ def recurse(sizes):
     )
 
     for name in ("before", "inside", "after"):
-        check_exact(told[name], told.truth["largest"])
-        check_exact(told[f"{name}/inner"], told.truth[name])
-    check_exact(told["again"], told.truth["largest"])
-    assert told["again"][0]["calls"] == 3
+        check_exact(job[name], job.truth["largest"])
+        check_exact(job[f"{name}/inner"], job.truth[name])
+    check_exact(job["again"], job.truth["largest"])
+    assert job["again"][0]["calls"] == 3
 
 
 def test_an_ordinary_region_around_stays_right(tmp_path: Path) -> None:
     """Exact if it would be without resets; else at least the inner region's peak, sampled."""
-    told = run_spikes(
+    job = run_spikes(
         tmp_path,
         """
 with region("hidden"): spike(50)
@@ -141,10 +141,10 @@ with region("mixed"): spike(200)
 """,
     )
 
-    check_exact(told["largest"], told.truth["largest"])
-    (smaller,), (hidden,), (mixed,) = told["smaller"], told["hidden"], told["mixed"]
+    check_exact(job["largest"], job.truth["largest"])
+    (smaller,), (hidden,), (mixed,) = job["smaller"], job["hidden"], job["mixed"]
     assert smaller["peak_ram_basis"] == "sampled"
-    assert smaller["peak_ram_bytes"] == pytest.approx(told.truth["smaller"], rel=0.02)
+    assert smaller["peak_ram_bytes"] == pytest.approx(job.truth["smaller"], rel=0.02)
     # Below a high-water mark that did not move, their size is unknown.
     assert hidden["peak_ram_bytes"] < 200 * MB or hidden["peak_ram_basis"] == "sampled"
     assert mixed["peak_ram_basis"] == "sampled"
@@ -152,7 +152,7 @@ with region("mixed"): spike(200)
 
 def test_threads_and_coroutines_reset_under_each_other(tmp_path: Path) -> None:
     """A region that was open when another began keeps its peak; the other does not get it."""
-    told = run_spikes(
+    job = run_spikes(
         tmp_path,
         """
 spike(400)
@@ -180,12 +180,12 @@ async def main():
     )
 
     for name in ("thread", "beside the thread", "task", "beside the task"):
-        check_exact(told[name], told.truth[name])
+        check_exact(job[name], job.truth[name])
 
 
 def test_a_signal_handler_may_reset(tmp_path: Path) -> None:
     """At any time during another region, even while it is entered or left."""
-    told = run_spikes(
+    job = run_spikes(
         tmp_path,
         """
 def handle(number, frame):
@@ -200,13 +200,13 @@ signal.setitimer(signal.ITIMER_REAL, 0)
 """,
     )
 
-    check_exact(told["spike"], told.truth["spike"])
-    assert told["spike/loop"][0]["calls"] == 10_000
+    check_exact(job["spike"], job.truth["spike"])
+    assert job["spike/loop"][0]["calls"] == 10_000
 
 
 def test_an_exception_ends_the_call_with_its_peak(tmp_path: Path) -> None:
     """And is not swallowed."""
-    told = run_spikes(
+    job = run_spikes(
         tmp_path,
         """
 spike(400)
@@ -217,17 +217,17 @@ except KeyError: truth["raised"] = True
 """,
     )
 
-    assert told.truth["raised"]
-    check_exact(told["raises"], told.truth["held"])
+    assert job.truth["raised"]
+    check_exact(job["raises"], job.truth["held"])
 
 
 @pytest.mark.parametrize("before", [0, 400])
 def test_a_spike_before_a_reset_is_in_the_peak_of_the_job(tmp_path: Path, before: int) -> None:
     """Of a few milliseconds, between two readings; but not what the process held before it was tracked."""
-    told = run_spikes(
+    job = run_spikes(
         tmp_path,
         """
-with nobody_looks(tracker):
+with without_readings(tracker):
     with region("first", exact_peak=True): pass
     truth["held"] = spike(300)
     with region("second", exact_peak=True): pass
@@ -238,17 +238,17 @@ with nobody_looks(tracker):
     peaks = recording.totals.peaks
 
     for peak in (peaks.ram.main, peaks.ram.combined):
-        check_peak(peak.total_bytes, peak.basis, told.truth["held"])
+        check_peak(peak.total_bytes, peak.basis, job.truth["held"])
     (process,) = recording.processes
-    assert process.peak_ram_bytes == pytest.approx(told.truth["held"], rel=0.02)
+    assert process.peak_ram_bytes == pytest.approx(job.truth["held"], rel=0.02)
 
 
 def test_a_spike_inside_the_first_region_is_in_the_peak_of_the_job(tmp_path: Path) -> None:
     """Even if the process was larger before the start, and is not read before the end."""
-    told = run_spikes(
+    job = run_spikes(
         tmp_path,
         """
-with nobody_looks(tracker):
+with without_readings(tracker):
     with region("first", exact_peak=True): pass
     truth["held"] = spike(200)
 """,
@@ -256,16 +256,16 @@ with nobody_looks(tracker):
     )
     main = load_run(tmp_path).totals.peaks.ram.main
 
-    check_peak(main.total_bytes, main.basis, told.truth["held"])
+    check_peak(main.total_bytes, main.basis, job.truth["held"])
 
 
 @pytest.mark.parametrize("end", ["os._exit(0)", "os.kill(os.getpid(), 9)"])
 def test_a_worker_that_was_never_read_leaves_its_spike(tmp_path: Path, end: str) -> None:
     """Forked, spiked, reset and ended between two readings; its parent's size does not count."""
-    told = run_spikes(
+    job = run_spikes(
         tmp_path,
         f"""
-with nobody_looks(tracker):
+with without_readings(tracker):
     worker = os.fork()
     if not worker:
         held = spike(300)
@@ -279,7 +279,7 @@ with nobody_looks(tracker):
     held, inside = json.loads((tmp_path / "held").read_text())
     peaks = load_run(tmp_path).totals.peaks
 
-    check_exact(told["worker"], inside)
+    check_exact(job["worker"], inside)
     assert peaks.ram.descendants.total_bytes == pytest.approx(held, rel=0.02)
     assert peaks.ram.combined.total_bytes >= peaks.ram.descendants.total_bytes
     assert peaks.ram.main.total_bytes < 200 * MB
@@ -287,7 +287,7 @@ with nobody_looks(tracker):
 
 def test_a_child_does_not_get_the_high_water_mark_that_it_was_started_with(tmp_path: Path) -> None:
     """The kernel reports at least its parent's at that time; without a sampler that is all that is known."""
-    told = run_spikes(
+    job = run_spikes(
         tmp_path,
         """
 with gput.Tracker(disable_logs=True) as inner:
@@ -299,15 +299,15 @@ truth["descendants"] = inner._recording.totals.peaks.ram.descendants.total_bytes
 """,
     )
 
-    assert told.truth["descendants"] < IDLE_BYTES
+    assert job.truth["descendants"] < IDLE_BYTES
 
 
 def test_an_outer_tracker_knows_what_was_reset_inside(tmp_path: Path) -> None:
     """The inner one has the regions; both have the spikes, each since its own start."""
-    told = run_spikes(
+    job = run_spikes(
         tmp_path,
         """
-with nobody_looks(tracker):
+with without_readings(tracker):
     truth["outer"] = spike(300)
     with gput.Tracker(disable_logs=True) as inner:
         with region("inside", exact_peak=True): truth["inner"] = spike(150)
@@ -316,8 +316,8 @@ with nobody_looks(tracker):
     )
     main = load_run(tmp_path).totals.peaks.ram.main
 
-    assert told.truth["inner peak"] == pytest.approx(told.truth["inner"], rel=0.02)
-    check_peak(main.total_bytes, main.basis, told.truth["outer"])
+    assert job.truth["inner peak"] == pytest.approx(job.truth["inner"], rel=0.02)
+    check_peak(main.total_bytes, main.basis, job.truth["outer"])
 
 
 def test_a_command_keeps_its_peak(tmp_path: Path, command_line: str) -> None:
@@ -366,7 +366,7 @@ def test_without_resets_a_region_is_like_any_other(tmp_path: Path, reason: str) 
         prefix = ("unshare", "--mount", "sh", "-c", READ_ONLY_PROC, "sh")
     else:
         pytest.skip("a mount namespace needs root and unshare")
-    told = run_spikes(
+    job = run_spikes(
         tmp_path,
         """
 with region("rises", exact_peak=True): truth["rises"] = spike(200)
@@ -376,6 +376,6 @@ with region("does not rise", exact_peak=True): spike(100)
         prefix,
     )
 
-    check_exact(told["rises"], told.truth["rises"])
-    (region,) = told["does not rise"]
+    check_exact(job["rises"], job.truth["rises"])
+    (region,) = job["does not rise"]
     assert (region["calls"], region["peak_ram_basis"]) == (1, "sampled")

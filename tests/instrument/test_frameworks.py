@@ -27,7 +27,7 @@ COMMAND = os.path.join(os.path.dirname(sys.executable), "gpu-tracker")
 REAL_TORCH = """
 import json, sys, torch
 from gpu_tracker.instrument.frameworks import is_worth_watching, read_frameworks
-told = [is_worth_watching(sys.modules), read_frameworks(sys.modules)]
+found = [is_worth_watching(sys.modules), read_frameworks(sys.modules)]
 def stats(device):
     zero = {pool: dict(current=0, peak=0, allocated=0, freed=0) for pool in ("all", "small_pool", "large_pool")}
     used = {**zero, "all": dict(current=5, peak=9, allocated=14, freed=9)}
@@ -41,7 +41,7 @@ torch.cuda._get_device_properties = lambda device: Properties
 before = is_worth_watching(sys.modules), read_frameworks(sys.modules), torch.cuda.is_initialized()
 torch.cuda._initialized = True
 torch.cuda._is_in_bad_fork = lambda: False
-print(json.dumps([*told, *before, read_frameworks(sys.modules)]))
+print(json.dumps([*found, *before, read_frameworks(sys.modules)]))
 """
 REAL_JAX = """
 import json, sys, jax
@@ -49,9 +49,9 @@ from gpu_tracker.instrument.frameworks import is_worth_watching, read_frameworks
 def ask():
     return [is_worth_watching(sys.modules), read_frameworks(sys.modules)]
 from jax._src.xla_bridge import backends_are_initialized
-told = [*ask(), backends_are_initialized()]
+found = [*ask(), backends_are_initialized()]
 jax.numpy.ones(3).block_until_ready()
-print(json.dumps([*told, *ask(), backends_are_initialized()]))
+print(json.dumps([*found, *ask(), backends_are_initialized()]))
 """
 REAL_TENSORFLOW = """
 import json, sys, tensorflow
@@ -59,9 +59,9 @@ from gpu_tracker.instrument.frameworks import is_worth_watching, read_frameworks
 from tensorflow.python.eager import context
 def ask():
     return [is_worth_watching(sys.modules), read_frameworks(sys.modules), getattr(context._context, "_initialized", False)]
-told = ask()
+found = ask()
 tensorflow.constant([1.0]) + 1
-print(json.dumps([*told, *ask()]))
+print(json.dumps([*found, *ask()]))
 """
 
 
@@ -221,8 +221,9 @@ def hold(in_use, held, context=600):
 """
 
 
-def track(hardware: Simulator, path: Path, code: str, *prefix: str) -> gput.Recording:
+def track(hardware: Simulator, code: str, *prefix: str) -> gput.Recording:
     """The recording of a job that holds memory on the first device."""
+    path = hardware.path.with_name("x.jsonl")
     done = subprocess.run(
         [*prefix, sys.executable, "-c", f"{PRELUDE}record = {str(path)!r}\n{code}"],
         env={**os.environ, **hardware.environment()},
@@ -239,11 +240,10 @@ def in_mib(*sizes: int | None) -> list[int | None]:
     return [None if size is None else size // MIB for size in sizes]
 
 
-def test_memory_is_split_to_the_byte(hardware: Simulator, tmp_path: Path) -> None:
+def test_memory_is_split_to_the_byte(hardware: Simulator) -> None:
     """Tensors, cache, context, other processes, free; with a peak that no reading can have seen."""
     recording = track(
         hardware,
-        tmp_path / "x.jsonl",
         """
 import torch
 with gput.Tracker(sleep_time=0.1, record=record):
@@ -267,11 +267,10 @@ with gput.Tracker(sleep_time=0.1, record=record):
     assert summary.gpu.ordinal == 0
 
 
-def test_an_earlier_peak_is_not_attributed_to_what_is_tracked(hardware: Simulator, tmp_path: Path) -> None:
+def test_an_earlier_peak_is_not_attributed_to_what_is_tracked(hardware: Simulator) -> None:
     """And the user's own peaks are left alone."""
     recording = track(
         hardware,
-        tmp_path / "x.jsonl",
         """
 import torch
 hold(30000, 31000)
@@ -291,11 +290,10 @@ assert torch.cuda.devices[0]["allocated_bytes"]["all"]["peak"] == 30000 * MIB
 
 
 @pytest.mark.serial
-def test_a_framework_that_is_imported_later_is_read_at_the_end(hardware: Simulator, tmp_path: Path) -> None:
+def test_a_framework_that_is_imported_later_is_read_at_the_end(hardware: Simulator) -> None:
     """The allocator has kept its peaks."""
     recording = track(
         hardware,
-        tmp_path / "x.jsonl",
         """
 with gput.Tracker(sleep_time=0.1, record=record):
     hold(9000, 12000)
@@ -309,11 +307,10 @@ with gput.Tracker(sleep_time=0.1, record=record):
     assert in_mib(memory.split_process_bytes, memory.split_held_bytes) == [2600, 2000]
 
 
-def test_an_unused_device_stays_unused(hardware: Simulator, tmp_path: Path) -> None:
+def test_an_unused_device_stays_unused(hardware: Simulator) -> None:
     """No context is created, nothing is counted."""
     recording = track(
         hardware,
-        tmp_path / "x.jsonl",
         """
 import torch
 with gput.Tracker(sleep_time=0.1, record=record):
@@ -329,7 +326,6 @@ def test_processes_of_a_command_report_if_they_have_regions(hardware: Simulator,
     """Each its own, even one that is killed; with their allocation failures."""
     recording = track(
         hardware,
-        tmp_path / "x.jsonl",
         """
 import signal, torch
 with gput.region("train"):
@@ -354,8 +350,8 @@ with gput.region("train"):
     assert in_mib(parent.split_process_bytes, parent.split_held_bytes) == [12600, 12000]
     assert in_mib(child.peak_in_use_bytes, child.split_process_bytes) == [500, 1200]
     assert (parent.flushes, child.failures) == (3, 1)
-    assert f"GPU 0, process {parent.pid}: tensors 9.44 GB at most (exact)" in text
-    assert "gave its cache back 3 times to make room" in text
+    assert f"GPU 0, process {parent.pid}: tensors peak 9.44 GB (exact)" in text
+    assert "flushed its cache 3 times under memory pressure" in text
     assert "ran out of memory once" in text
 
 
@@ -363,7 +359,7 @@ HOOKED = """
 import os, sys, time
 import torch
 from nvml_simulator import Simulator
-assert hook_free == [place for place in sys.path if "hook" in place], sys.path
+assert hook_free == [path for path in sys.path if "hook" in path], sys.path
 assert "gpu_tracker.instrument.frameworks" in sys.modules
 torch.cuda.hold(0, 9000 * 2**20, 12000 * 2**20)
 with Simulator.open() as hardware:
@@ -405,17 +401,9 @@ def run_hooked(
     folder: Path, arguments: list[str], environment: dict[str, str]
 ) -> subprocess.CompletedProcess[str]:
     """Python with those arguments, without gpu_tracker."""
-    options = [
-        "--frameworks",
-        "--st",
-        "0.1",
-        "--record",
-        str(folder / "x.jsonl"),
-        "-o",
-        str(folder / "report"),
-    ]
+    options = f"--frameworks --st 0.1 --record {folder / 'x.jsonl'} -o {folder / 'report'}"
     return subprocess.run(
-        [COMMAND, "run", *options, "--", sys.executable, *arguments],
+        [COMMAND, "run", *options.split(), "--", sys.executable, *arguments],
         env={**os.environ, **environment},
         capture_output=True,
         text=True,

@@ -76,8 +76,8 @@ def test_the_largest_high_water_mark_stays(mailbox: str) -> None:
     writer = SharedFileWriter(mailbox)
     reader = SharedFileReader(writer.path)
     events = [reader.read_high_water()]
-    for mark in (5, 2**40, 7):
-        writer.keep_high_water(mark)
+    for size in (5, 2**40, 7):
+        writer.keep_high_water(size)
         events.append(reader.read_high_water())
 
     assert events == [0, 5, 2**40, 2**40]
@@ -177,4 +177,4 @@ def test_the_name_of_a_file_gives_its_process(tmp_path: Path) -> None:
     assert not is_over(f"{pid}-{namespace + 1}-ab.regions", namespace)
     assert not is_over(f"1-{namespace}-ab.regions", namespace)
     with pytest.raises(ValueError):
-        find_writer("notes.board")
+        find_writer("notes.regions")

@@ -12,14 +12,14 @@ from observed import MIB, observation, process, reading, vendor
 def test_a_line_per_device_under_column_names() -> None:
     """Every figure below its name, unknown ones as dashes."""
     blind = reading(1, used_bytes=None, utilization_percent=None, lists_processes=False)
-    look = vendor(reading(0), blind, processes=(process(),))
-    before, now = observation(look, at=100.0), observation(look, at=102.0)
+    seen = vendor(reading(0), blind, processes=(process(),))
+    before, now = observation(seen, at=100.0), observation(seen, at=102.0)
     first, second = build_lines(before, now)
     names = head_line().removeprefix("# ").split()
-    told = dict(zip(names, first.split(), strict=True))
+    shown = dict(zip(names, first.split(), strict=True))
 
-    assert (told["gpu"], told["used_MiB"], told["gpu_%"], told["procs"]) == ("0", "10240", "55", "1")
-    assert (told["cpu_%"], told["ram_MiB"]) == ("50", str(16 * 10**9 // MIB))
+    assert (shown["gpu"], shown["used_MiB"], shown["gpu_%"], shown["procs"]) == ("0", "10240", "55", "1")
+    assert (shown["cpu_%"], shown["ram_MiB"]) == ("50", str(16 * 10**9 // MIB))
     assert len(first) == len(second) == len(head_line())
     assert second.split()[2:5] == ["-", "40960", "-"]
     assert second.split()[9] == "-"
@@ -35,14 +35,14 @@ def test_a_machine_without_gpus_has_one_line() -> None:
 
 def test_an_object_has_everything_in_base_units() -> None:
     """And null for unknown values."""
-    look = vendor(reading(power_watts=None), processes=(process(),))
-    told = json.loads(render_object(build_object(observation(look, at=100.0), observation(look, at=102.0))))
-    (device,) = told["gpus"]
+    seen = vendor(reading(power_watts=None), processes=(process(),))
+    shown = json.loads(render_object(build_object(observation(seen, at=100.0), observation(seen, at=102.0))))
+    (device,) = shown["gpus"]
     (on_it,) = device["processes"]
 
-    assert told["machine"]["busy_cores"] == 4.0
+    assert shown["machine"]["busy_cores"] == 4.0
     assert (device["uuid"], device["power_watts"], device["temperature_celsius"]) == ("GPU-0", None, 61.0)
     assert device["used_bytes"] + device["reserved_bytes"] + device["free_bytes"] == device["memory_bytes"]
     assert (on_it["pid"], on_it["command"], on_it["busy_cores"]) == (4242, "python train.py", 2.0)
-    assert told["time"][10] == "T"
-    assert told["notes"] == []
+    assert shown["time"][10] == "T"
+    assert shown["notes"] == []

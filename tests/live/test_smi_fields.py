@@ -25,15 +25,15 @@ from observed import MIB, observation, process, reading, vendor
 
 def row(**fields: Any) -> Row:
     """A row about the first device and its first process."""
-    look = observation(
+    seen = observation(
         vendor(
             reading(**fields),
             processes=(process(),),
             details={"GPU-0": {"pstate": "P0", "fan.speed": 30.0, "power.limit": 300.0}},
         )
     )
-    (device,) = list_gpus(look)
-    return Row(look, 1, device, device.processes[0])
+    (device,) = list_gpus(seen)
+    return Row(seen, 1, device, device.processes[0])
 
 
 def ask(names: str, *, has_units: bool = True, **fields: Any) -> str:
@@ -80,11 +80,11 @@ def test_throttling_reasons_are_words() -> None:
 def test_json_has_base_units_and_null() -> None:
     """Bytes instead of MiB."""
     fields = find_fields("memory.used,power.draw,temperature,serial,timestamp", GPU_FIELDS)
-    told = json.loads(render_json(row(), fields))
+    shown = json.loads(render_json(row(), fields))
 
-    assert told["memory.used"] == 10240 * MIB
-    assert (told["power.draw"], told["temperature.gpu"], told["serial"]) == (250.4, 61.0, None)
-    assert told["timestamp"][4] == "/"
+    assert shown["memory.used"] == 10240 * MIB
+    assert (shown["power.draw"], shown["temperature.gpu"], shown["serial"]) == (250.4, 61.0, None)
+    assert shown["timestamp"][4] == "/"
 
 
 def test_processes_have_fields_of_their_own() -> None:

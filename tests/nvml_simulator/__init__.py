@@ -18,7 +18,6 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Final, Literal
 
 from nvml_simulator import layout
@@ -27,22 +26,13 @@ from nvml_simulator.library import Generation, absent_functions, build
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-__all__ = [
-    "ANY_DEVICE",
-    "FOREVER",
-    "Code",
-    "Generation",
-    "Kind",
-    "SampleKind",
-    "Simulator",
-    "build",
-]
+__all__ = ["Code", "Generation", "Simulator", "build"]
 
 Kind = Literal["compute", "graphics", "mps"]
 SampleKind = Literal["power", "gpu_utilization", "memory_utilization"]
 
-ANY_DEVICE: Final = -1
-FOREVER: Final = -1
+_ANY_DEVICE: Final = -1
+_FOREVER: Final = -1
 
 _STATE_VARIABLE: Final = "NVML_SIMULATOR_STATE"
 _KINDS: Final[tuple[Kind, ...]] = ("compute", "graphics", "mps")
@@ -135,12 +125,7 @@ class Simulator:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def environment(self) -> dict[str, str]:
@@ -237,22 +222,9 @@ class Simulator:
             self._state.instance_count = count + 1
         return index
 
-    def set_memory(
-        self,
-        device: int,
-        *,
-        total_bytes: int | None = None,
-        reserved_bytes: int | None = None,
-        extra_used_bytes: int | None = None,
-    ) -> None:
-        """Change the memory that belongs to no process; what is not given stays."""
-        target = self._device(device)
-        if total_bytes is not None:
-            target.memory_total_bytes = total_bytes
-        if reserved_bytes is not None:
-            target.memory_reserved_bytes = reserved_bytes
-        if extra_used_bytes is not None:
-            target.extra_used_bytes = extra_used_bytes
+    def set_extra_used_bytes(self, device: int, extra_used_bytes: int) -> None:
+        """Set the memory in use that belongs to no process."""
+        self._device(device).extra_used_bytes = extra_used_bytes
 
     def set_utilization(
         self, device: int, gpu_percent: int | None, memory_percent: int | None = None
@@ -410,9 +382,9 @@ class Simulator:
         self,
         function: str,
         code: int,
-        device: int = ANY_DEVICE,
+        device: int = _ANY_DEVICE,
         after: int = 0,
-        times: int = FOREVER,
+        times: int = _FOREVER,
     ) -> None:
         """Let calls matching a function's name or shell pattern answer an error.
 
@@ -424,9 +396,9 @@ class Simulator:
         self,
         function: str,
         milliseconds: int,
-        device: int = ANY_DEVICE,
+        device: int = _ANY_DEVICE,
         after: int = 0,
-        times: int = FOREVER,
+        times: int = _FOREVER,
     ) -> None:
         """Delay calls matching a function's name or shell pattern."""
         self._add_rule(function, device, after, times, code=0, latency_ms=milliseconds)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from gpu_tracker.core.errors import RecordingError
-from gpu_tracker.recording.find import find_recordings, name_place
+from gpu_tracker.recording.find import find_recordings, name_run
 
 
 def test_a_directory_means_its_recordings(tmp_path: Path) -> None:
@@ -36,7 +36,7 @@ def test_a_pattern_means_its_matches_unless_a_file_has_that_name(tmp_path: Path)
 def test_an_unreadable_directory_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """In one sentence; root may read any, so the refusal is simulated."""
 
-    def refuse(place: str) -> list[str]:
+    def refuse(path: str) -> list[str]:
         raise PermissionError(13, os.strerror(13))
 
     monkeypatch.setattr(os, "listdir", refuse)
@@ -46,4 +46,4 @@ def test_an_unreadable_directory_is_an_error(tmp_path: Path, monkeypatch: pytest
 
 def test_a_path_is_named_by_its_last_part() -> None:
     """Without the suffix."""
-    assert [name_place(place) for place in ("runs/a.jsonl", "runs/after/", ".")] == ["a", "after", "."]
+    assert [name_run(path) for path in ("runs/a.jsonl", "runs/after/", ".")] == ["a", "after", "."]

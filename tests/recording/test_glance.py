@@ -139,10 +139,10 @@ def test_a_late_note_on_unattributed_memory_is_found(tmp_path: Path) -> None:
     """If a device has grown without an owner."""
     peaks = totals().peaks._replace(gpus=(GpuPeaks("GPU-0", used_bytes=5, grown_bytes=4),))
     path = write(tmp_path / "x.jsonl", run(totals=totals(peaks=peaks), events=(found(gpu()),)))
-    said = Event(9.0, "unattributed", "It is not told apart.")
-    _put_before_the_end(path, _many_samples(tmp_path), said)
+    note = Event(9.0, "unattributed", "The owner is not known.")
+    _put_before_the_end(path, _many_samples(tmp_path), note)
 
-    assert glance(str(path)).events == (found(gpu()), said)
+    assert glance(str(path)).events == (found(gpu()), note)
 
 
 def test_a_sparse_file_is_not_read(path: Path) -> None:
@@ -193,8 +193,8 @@ def _many_samples(tmp_path: Path) -> bytes:
     return samples
 
 
-def _put_before_the_end(path: Path, samples: bytes, mark: Event) -> None:
+def _put_before_the_end(path: Path, samples: bytes, event: Event) -> None:
     """The samples, then the event, as if it had come late."""
     *lines, end = path.read_bytes().splitlines(keepends=True)
-    line = json.dumps({"event": encode_event(mark)}).encode()
+    line = json.dumps({"event": encode_event(event)}).encode()
     path.write_bytes(b"".join((*lines, samples, line, b"\n", end)))

@@ -61,13 +61,13 @@ def test_cut_at_every_byte_of_its_last_4_kilobytes_it_loads_with_a_note(tmp_path
 @pytest.mark.parametrize(
     "word", ["NaN", "Infinity", "-Infinity", "1e999", "1" * 5000, "1" * 40, "true", '"5"', "[]", "{}", "null"]
 )
-@pytest.mark.parametrize("place", ["at", "system_ram", "readings"])
-def test_an_invalid_number_is_left_out_with_a_note(tmp_path: Path, place: str, word: str) -> None:
+@pytest.mark.parametrize("field", ["at", "system_ram", "readings"])
+def test_an_invalid_number_is_left_out_with_a_note(tmp_path: Path, field: str, word: str) -> None:
     """Not a number, not finite, too large, or of another type."""
     path = make_plain(tmp_path / "x.jsonl")
     lines = path.read_text().splitlines(keepends=True)
     sample = json.loads(lines[2])
-    sample["sample"][place] = "HERE"
+    sample["sample"][field] = "HERE"
     lines[2] = json.dumps(sample).replace('"HERE"', word) + "\n"
     path.write_text("".join(lines))
 

@@ -26,6 +26,7 @@ from gpu_tracker.core.model import (
 from gpu_tracker.recording import schema
 
 COUNTERS, GPU_PEAKS = gpu_totals()
+JOB_BYTES = [1500 * MB, 500 * MB, 2000 * MB]
 PEAKS = Peaks(
     ram=alone(RamPeak(5 * MB, 4 * MB, 1 * MB, "exact")),
     busiest=Parts(Busiest(), Busiest(), Busiest(1.5, 1.0)),
@@ -132,19 +133,7 @@ def test_the_format_of_version_1_does_not_change_unnoticed() -> None:
             "limit_ram_bytes": 7,
             "busiest": [[0.0, 0.0], [0.0, 0.0], [1.5, 1.0]],
             "gpu_utilization_sum_percent": 40.0,
-            "gpus": [
-                [
-                    "GPU-0",
-                    3000 * MB,
-                    [1500 * MB, 500 * MB, 2000 * MB],
-                    "sampled",
-                    90.0,
-                    2500 * MB,
-                    300.0,
-                    70.0,
-                    True,
-                ]
-            ],
+            "gpus": [["GPU-0", 3000 * MB, JOB_BYTES, "sampled", 90.0, 2500 * MB, 300.0, 70.0, True]],
             "gpu_processes": [["GPU-0", 100, "job", 1500 * MB, "sampled"]],
         },
     }
@@ -170,7 +159,7 @@ def test_regions_metrics_and_processes_round_trip() -> None:
         MetricRow(3.0, {}, float("inf"), 8),
     ]
 
-    assert schema.decode_region(through_json(schema.encode_region(region))) == region  # type: ignore[arg-type]
-    assert schema.decode_process(through_json(schema.encode_process(process))) == process  # type: ignore[arg-type]
+    assert schema.decode_region(through_json(schema.encode_known(region))) == region  # type: ignore[arg-type]
+    assert schema.decode_process(through_json(schema.encode_known(process))) == process  # type: ignore[arg-type]
     assert schema.decode_metrics(through_json(schema.encode_metrics(rows))) == rows  # type: ignore[arg-type]
-    assert "energy_joules" not in schema.encode_region(region)
+    assert "energy_joules" not in schema.encode_known(region)

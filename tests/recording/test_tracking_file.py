@@ -40,32 +40,16 @@ def rows_of(*samples: Sample, **fields: Any) -> list[dict[str, Any]]:
 
 def test_the_columns_are_those_of_the_existing_tool() -> None:
     """Their names, their number, their order."""
-    names = [name for name, _ in DATA_COLUMNS]
-
-    assert len(names) == 22
-    assert names[:8] == [
-        "main_ram",
-        "descendants_ram",
-        "combined_ram",
-        "system_ram",
-        "main_gpu_ram",
-        "descendants_gpu_ram",
-        "combined_gpu_ram",
-        "system_gpu_ram",
-    ]
-    assert names[8:13] == [
-        "gpu_sum_utilization_percent",
-        "gpu_hardware_utilization_percent",
-        "main_n_threads",
-        "descendants_n_threads",
-        "combined_n_threads",
-    ]
-    assert names[13:15] == ["cpu_system_sum_utilization_percent", "cpu_system_hardware_utilization_percent"]
-    assert names[-3:] == [
-        "cpu_combined_sum_utilization_percent",
-        "cpu_combined_hardware_utilization_percent",
-        "timestamp",
-    ]
+    assert " ".join(name for name, _ in DATA_COLUMNS) == (
+        "main_ram descendants_ram combined_ram system_ram "
+        "main_gpu_ram descendants_gpu_ram combined_gpu_ram system_gpu_ram "
+        "gpu_sum_utilization_percent gpu_hardware_utilization_percent "
+        "main_n_threads descendants_n_threads combined_n_threads "
+        "cpu_system_sum_utilization_percent cpu_system_hardware_utilization_percent "
+        "cpu_main_sum_utilization_percent cpu_main_hardware_utilization_percent "
+        "cpu_descendants_sum_utilization_percent cpu_descendants_hardware_utilization_percent "
+        "cpu_combined_sum_utilization_percent cpu_combined_hardware_utilization_percent timestamp"
+    )
     assert [name for name, _ in STATIC_COLUMNS][3:5] == ["ram_system_capacity", "gpu_ram_system_capacity"]
 
 
@@ -96,16 +80,9 @@ def test_figures_that_a_sample_does_not_split_are_empty() -> None:
     (many,) = rows_of(busy)
     (alone,) = rows_of(busy._replace(processes=1))
 
-    assert (many["combined_gpu_ram"], many["main_gpu_ram"], many["descendants_gpu_ram"]) == (
-        2000.0,
-        None,
-        None,
-    )
-    assert (alone["main_gpu_ram"], alone["descendants_gpu_ram"], alone["system_gpu_ram"]) == (
-        2000.0,
-        0.0,
-        3000.0,
-    )
+    gpu_ram = [f"{part}_gpu_ram" for part in ("main", "descendants", "combined", "system")]
+    assert [many[name] for name in gpu_ram] == [None, None, 2000.0, 3000.0]
+    assert [alone[name] for name in gpu_ram] == [2000.0, 0.0, 2000.0, 3000.0]
     assert (many["main_n_threads"], many["combined_n_threads"]) == (None, 5)
     assert (many["gpu_sum_utilization_percent"], many["gpu_hardware_utilization_percent"]) == (50.0, 25.0)
 
@@ -118,12 +95,17 @@ def test_times_are_since_the_epoch_if_the_header_has_a_start_time() -> None:
     assert (row["timestamp"], other["timestamp"]) == (61.5, 1.5)
 
 
+def begin(path: str) -> TrackingFile:
+    """A new file."""
+    create_tracking_file(path)
+    return TrackingFile(path, header(), UNITS)
+
+
 @pytest.mark.parametrize("suffix", [".csv", ".sqlite"])
 def test_rows_are_written_as_they_come(tmp_path: Path, suffix: str) -> None:
     """The first are held back until the devices are known; then a kill loses none."""
     path = check_tracking_path(str(tmp_path / f"x{suffix}"))
-    create_tracking_file(path)
-    file = TrackingFile(path, header(), UNITS)
+    file = begin(path)
     file.add(plain_sample(1.0), (), are_all_known=False)
     before = read(path)
     file.add(plain_sample(2.0), GPUS)
@@ -143,22 +125,17 @@ def read(path: str) -> tuple[list[Any], list[Any]]:
         with open(path, newline="") as file:
             _, static, _, *rows = [*csv.reader(file)] or [None, [], None]
         return static, rows
-    connection = sqlite3.connect(path)
-    try:
-        tables = connection.execute("SELECT name FROM sqlite_master").fetchall()
-        if not tables:
+    with closing(sqlite3.connect(path)) as connection:
+        if not connection.execute("SELECT name FROM sqlite_master").fetchall():
             return [], []
         ((*static,),) = connection.execute("SELECT * FROM static_data").fetchall()
         return static, connection.execute("SELECT * FROM data").fetchall()
-    finally:
-        connection.close()
 
 
 def test_a_short_job_is_written_at_its_end(tmp_path: Path) -> None:
     """With all rows held back."""
     path = str(tmp_path / "x.csv")
-    create_tracking_file(path)
-    file = TrackingFile(path, header(), UNITS)
+    file = begin(path)
     file.add(plain_sample(0.0), ())
     file.close(GPUS)
 
@@ -188,8 +165,7 @@ def test_unreported_figures_are_empty() -> None:
 def test_a_driver_that_never_answers_leaves_its_columns_empty(tmp_path: Path) -> None:
     """Rows are not held back forever; once it answers they have its figures."""
     path = str(tmp_path / "x.csv")
-    create_tracking_file(path)
-    file = TrackingFile(path, header(), UNITS)
+    file = begin(path)
     file.add(plain_sample(29.0), (), are_all_known=False)
     held = Path(path).read_text()
     file.add(plain_sample(30.0), (), are_all_known=False)
@@ -207,8 +183,7 @@ def test_a_driver_that_never_answers_leaves_its_columns_empty(tmp_path: Path) ->
 def test_a_reader_delays_nothing_and_loses_no_row(tmp_path: Path) -> None:
     """Rows that a locked database refuses are written later."""
     path = str(tmp_path / "x.sqlite")
-    create_tracking_file(path)
-    file = TrackingFile(path, header(), UNITS)
+    file = begin(path)
     file.add(plain_sample(0.0), GPUS)
     with closing(sqlite3.connect(path, isolation_level=None)) as reader:
         reader.execute("BEGIN")
@@ -230,8 +205,7 @@ def test_a_permanent_lock_is_reported(tmp_path: Path, monkeypatch: pytest.Monkey
     """Waiting rows are bounded: every other one is dropped, and at the end the rest is lost."""
     monkeypatch.setattr(tracking_file, "_MOST_HELD", 8)
     path = str(tmp_path / "x.sqlite")
-    create_tracking_file(path)
-    file = TrackingFile(path, header(), UNITS)
+    file = begin(path)
     file.add(plain_sample(0.0), GPUS)
     said = []
     with closing(sqlite3.connect(path, isolation_level=None)) as reader:
@@ -251,7 +225,7 @@ def test_a_permanent_lock_is_reported(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 @contextmanager
-def room_for(size_bytes: int) -> Iterator[None]:
+def space_for(size_bytes: int) -> Iterator[None]:
     """Limit the size of files, as on a full disk."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size_bytes, hard))
@@ -264,11 +238,10 @@ def room_for(size_bytes: int) -> Iterator[None]:
 def test_a_full_disk_tears_no_row(tmp_path: Path) -> None:
     """Only whole rows, and all of them once there is space again."""
     path = str(tmp_path / "x.csv")
-    create_tracking_file(path)
-    file = TrackingFile(path, header(), UNITS)
+    file = begin(path)
     file.add(plain_sample(0.0), GPUS)
     before = Path(path).read_text()
-    with room_for(len(before) + 10):
+    with space_for(len(before) + 10):
         for second in (1.0, 2.0):
             with pytest.raises(OSError, match="No space left on device"):
                 file.add(plain_sample(second), GPUS)

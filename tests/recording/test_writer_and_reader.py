@@ -8,32 +8,25 @@ from pathlib import Path
 
 import pytest
 
-from builders import MB, alone, found, gpu, header, sample, totals
+from builders import found, gpu, header, totals
 from gpu_tracker.core.errors import RecordingError, UsageError
-from gpu_tracker.core.model import End, Event, Peaks, RamPeak, Sample
+from gpu_tracker.core.model import End, Event
 from gpu_tracker.recording.reader import load, load_descriptor, load_whole
 from gpu_tracker.recording.writer import Writer, create
-
-
-def peaking(at: float, peak: int) -> Sample:
-    """An interval that ended with that peak."""
-    return sample(at, peaks=Peaks(ram=alone(RamPeak(peak * MB, peak * MB, 0))))
+from recorded import Made, plain_sample
 
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     """A complete recording: header, three samples, an event, an end."""
-    file = Path(create(str(tmp_path / "runs" / "x.jsonl"), ("job",), 1))
-    fd = os.open(file, os.O_APPEND | os.O_WRONLY)
-    writer = Writer(fd)
-    writer.write_header(header())
-    writer.write_event(found(gpu()))
-    for at, peak in ((1.0, 100), (2.0, 900), (3.0, 900)):
-        writer.write_sample(peaking(at, peak))
-    writer.write_event(Event(3.0, "note", "Said once."))
-    writer.write_end(End("exited", 0, totals(), 0.1, 9))
-    assert not writer.is_deleted()
-    os.close(fd)
+    file = tmp_path / "runs" / "x.jsonl"
+    with Made(file) as writer:
+        writer.write_event(found(gpu()))
+        for at, peak in ((1.0, 100), (2.0, 900), (3.0, 900)):
+            writer.write_sample(plain_sample(at, peak))
+        writer.write_event(Event(3.0, "note", "Said once."))
+        writer.write_end(End("exited", 0, totals(), 0.1, 9))
+        assert not writer.is_deleted()
     return file
 
 
@@ -42,7 +35,11 @@ def test_what_was_written_is_read(path: Path) -> None:
     recording = load(str(path))
 
     assert recording.header == header()
-    assert tuple(recording.samples) == (peaking(1.0, 100), peaking(2.0, 900), peaking(3.0, 900))
+    assert tuple(recording.samples) == (
+        plain_sample(1.0, 100),
+        plain_sample(2.0, 900),
+        plain_sample(3.0, 900),
+    )
     assert recording.events == (found(gpu()), Event(3.0, "note", "Said once."))
     assert recording.totals == totals()
     assert recording.end is not None
@@ -145,18 +142,18 @@ def test_the_caller_keeps_a_line_that_does_not_fit(tmp_path: Path) -> None:
             break
     writer = Writer(writing)
     with pytest.raises(OSError):
-        writer.write_sample(peaking(1.0, 100))
+        writer.write_sample(plain_sample(1.0, 100))
     os.close(reading)
     os.close(writing)
 
     fd = os.open(tmp_path / "x.jsonl", os.O_CREAT | os.O_RDWR)
     writer._fd = fd
     writer.write_header(header())
-    writer.write_sample(peaking(2.0, 100))
+    writer.write_sample(plain_sample(2.0, 100))
     recording = load_descriptor(fd)
     os.unlink(tmp_path / "x.jsonl")
 
-    assert recording.samples == (peaking(2.0, 100),)
+    assert recording.samples == (plain_sample(2.0, 100),)
     assert writer.is_deleted()
     os.close(fd)
 

@@ -9,11 +9,11 @@ from builders import MB, recording, render_str
 from gpu_tracker.analysis.compare import Comparison, compare
 from gpu_tracker.analysis.limits import check_limit, parse_limit
 from gpu_tracker.analysis.measures import measure
-from gpu_tracker.core.model import MetricRow, Recording
+from gpu_tracker.core.model import MetricRow, RecordingData
 from recorded import part, run
 
 
-def side_by_side(*groups: list[Recording], names: str = "abc") -> Comparison:
+def side_by_side(*groups: list[RecordingData], names: str = "abc") -> Comparison:
     """A comparison of groups called a, b, c."""
     return compare(
         [
@@ -23,7 +23,7 @@ def side_by_side(*groups: list[Recording], names: str = "abc") -> Comparison:
     )
 
 
-def repeats(seconds: float, **fields: Any) -> list[Recording]:
+def repeats(seconds: float, **fields: Any) -> list[RecordingData]:
     """Four runs that took about so long."""
     return [run(seconds + 0.1 * number, **fields) for number in range(4)]
 

@@ -10,7 +10,7 @@ import pytest
 from builders import MB, found, gpu, gpu_totals, header, recording, render_str, totals
 from gpu_tracker.core.config import Settings
 from gpu_tracker.core.errors import UsageError
-from gpu_tracker.core.model import Allocation, End, Event, Parts, RamPeak, Recording, Totals, add_parts
+from gpu_tracker.core.model import Allocation, End, Event, Parts, RamPeak, RecordingData, Totals, add_parts
 from gpu_tracker.reports import paper
 from gpu_tracker.reports.build import Reports, build
 from gpu_tracker.reports.contract import choose_format, list_formats, render
@@ -78,7 +78,7 @@ Compute time:
    Time: 10.0"""
 
 
-def with_gpus(count: int) -> Recording:
+def with_gpus(count: int) -> RecordingData:
     """A recording of a job on that many devices; the last one reports no usage."""
     counters, peaks = zip(*(gpu_totals(f"GPU-{index}") for index in range(count)), strict=True)
     silent = peaks[-1]._replace(used_bytes=None, utilization_percent=None)
@@ -125,7 +125,7 @@ def test_both_spellings_of_descendants_can_be_read() -> None:
     [recording(), recording(totals=Totals(), end=None), with_gpus(1), with_gpus(3)],
     ids=["plain", "killed", "gpu", "gpus"],
 )
-def test_every_format_shows_every_recording(format_name: str, shown: Recording) -> None:
+def test_every_format_shows_every_recording(format_name: str, shown: RecordingData) -> None:
     """Finished or not, with GPUs or without; and ends with a newline."""
     assert render_str(build(shown), format_name).endswith("\n")
 
@@ -158,7 +158,7 @@ def test_json_has_every_figure_by_name() -> None:
     assert shown["exit_code"] == 0
 
 
-def text_of(shown: Recording) -> str:
+def text_of(shown: RecordingData) -> str:
     """The report as text."""
     return render_str(build(shown), "text")
 
@@ -271,7 +271,7 @@ def test_a_job_that_ended_before_the_first_sample_has_no_memory_figure() -> None
     assert "not measured: the job ended before the first sample" in text_of(recording(totals=Totals(0.001)))
 
 
-def on_one_gpu(**changes: Any) -> Recording:
+def on_one_gpu(**changes: Any) -> RecordingData:
     """A job on the first of two devices, with what was found there changed."""
     counters, peaks = gpu_totals()
     changed = peaks._replace(**{name: changes[name] for name in peaks._fields if name in changes})

@@ -115,12 +115,12 @@ def run(tmp_path: Path) -> Iterator[Run]:
 @pytest.mark.uncovered
 def test_a_month_fits_into_twenty_megabytes_and_keeps_its_peak(run: Run) -> None:
     """Lines become rarer in a long run; a peak of a single reading is still in them."""
-    now, looks = 0.0, 0
+    now, readings = 0.0, 0
     while now < 30 * DAY:
         now += max(1.0, now / 10_000)
-        looks += 1
-        is_the_spike = looks == 40_000
-        noise = looks * 7919 % 1000
+        readings += 1
+        is_the_spike = readings == 40_000
+        noise = readings * 7919 % 1000
         rss = 9000 if is_the_spike else 1000 + noise
         MadeUp.readings = (process(rss=rss, cpu_seconds=now * 0.9, n_threads=1 + noise % 3),)
         MadeUp.cpu_seconds = now * 1.1
@@ -129,7 +129,7 @@ def test_a_month_fits_into_twenty_megabytes_and_keeps_its_peak(run: Run) -> None
     recording = load(run.path)
 
     assert os.path.getsize(run.path) < 20 * MB
-    assert looks > 60_000
+    assert readings > 60_000
     assert recording.totals.peaks.ram.main.total_bytes == 9000 * MB
     assert max(sample.ram_bytes.main.high for sample in recording.samples) == 9000 * MB
     assert recording.totals.cpu_seconds.main == pytest.approx(now * 0.9)
@@ -138,8 +138,8 @@ def test_a_month_fits_into_twenty_megabytes_and_keeps_its_peak(run: Run) -> None
 
 def test_a_line_is_written_per_interval_not_per_reading(run: Run) -> None:
     """Five readings, one line; with full resolution, a line each."""
-    for look in range(1, 16):
-        run.sampler.tick(look / 5)
+    for reading in range(1, 16):
+        run.sampler.tick(reading / 5)
     run.sampler.finish(3.0, None, "stopped", None)
     samples = load(run.path).samples
 
@@ -150,8 +150,8 @@ def test_a_line_is_written_per_interval_not_per_reading(run: Run) -> None:
 def test_full_resolution_keeps_every_reading(tmp_path: Path) -> None:
     """If it is requested."""
     run = Run(tmp_path, full_resolution=True)
-    for look in range(1, 31):
-        run.sampler.tick(look / 10)
+    for reading in range(1, 31):
+        run.sampler.tick(reading / 10)
     os.close(run.fd)
 
     assert len(load(run.path).samples) == 31
@@ -182,9 +182,9 @@ def test_intermediate_totals_end_nothing(run: Run) -> None:
 
 def test_sharing_is_read_only_when_it_matters(run: Run) -> None:
     """Copies of a large process may hold more than is certain; once it is known, it is not read again."""
-    for look in range(1, 200):
+    for reading in range(1, 200):
         MadeUp.readings = (process(rss=500), process(101, ROOT, rss=500, is_forked_copy=True))
-        run.sampler.tick(look / 10)
+        run.sampler.tick(reading / 10)
     end = run.sampler.finish(20.0, None, "stopped", None)
 
     assert end.totals.peaks.ram.combined.total_bytes == 1000 * MB
@@ -194,12 +194,12 @@ def test_sharing_is_read_only_when_it_matters(run: Run) -> None:
 def test_a_sampler_that_costs_too_much_samples_less_often_and_says_so(tmp_path: Path) -> None:
     """With a budget that is never met."""
     run = Run(tmp_path, max_overhead=1e-6, sleep_seconds=0.1)
-    for look in range(1, 20):
-        run.sampler.tick(look / 10)
+    for reading in range(1, 20):
+        run.sampler.tick(reading / 10)
     os.close(run.fd)
 
     assert run.sampler.deadlines.interval_seconds > 0.15
-    assert len([mark for mark in run.sampler.events if "instead of 0.1 s" in mark.text]) == 1
+    assert len([event for event in run.sampler.events if "instead of 0.1 s" in event.text]) == 1
 
 
 def test_a_full_disk_is_noted_once_and_costs_no_figures(tmp_path: Path) -> None:
@@ -215,7 +215,7 @@ def test_a_full_disk_is_noted_once_and_costs_no_figures(tmp_path: Path) -> None:
     os.close(run.fd)
 
     assert end.totals.peaks.ram.main.total_bytes == 500 * MB
-    assert len([mark for mark in run.sampler.events if "could not be written" in mark.text]) == 1
+    assert len([event for event in run.sampler.events if "could not be written" in event.text]) == 1
 
 
 def test_a_deleted_recording_is_noted(run: Run) -> None:
@@ -223,7 +223,7 @@ def test_a_deleted_recording_is_noted(run: Run) -> None:
     os.unlink(run.path)
     run.sampler.finish(1.0, None, "stopped", None)
 
-    assert any("deleted" in mark.text for mark in run.sampler.events)
+    assert any("deleted" in event.text for event in run.sampler.events)
 
 
 def test_the_first_intervals_are_short(run: Run) -> None:

@@ -176,13 +176,13 @@ def test_a_source_that_needs_two_readings_gets_them_at_first(
 def test_a_source_with_a_reason_is_read_once() -> None:
     """A second reading would not help."""
     source = Fake(None)
-    source.reasons["uuid", "utilization_percent"] = "It does not tell."
+    source.reasons["uuid", "utilization_percent"] = "It does not report."
     source.kinds["uuid", "utilization_percent"] = "unsupported"
     install("fake_silent", source)
     (vendor,) = observe(Observer(named(x=("fake_silent",))), Request(5.0, 0.01)).vendors
 
     assert source.reads == 1
-    assert tuple(vendor.reasons[0]) == ("uuid", "utilization_percent", "It does not tell.", "unsupported")
+    assert tuple(vendor.reasons[0]) == ("uuid", "utilization_percent", "It does not report.", "unsupported")
 
 
 def test_details_are_read_if_wanted() -> None:

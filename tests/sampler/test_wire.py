@@ -38,7 +38,7 @@ def test_an_observation_arrives_as_it_was_sent() -> None:
             reading(),
             processes=(process(),),
             details={"GPU-0": {"pstate": "P0", "fan.speed": 30.0}},
-            reasons=(Reason("GPU-0", "energy_joules", "Not told.", UNSUPPORTED),),
+            reasons=(Reason("GPU-0", "energy_joules", "Not reported.", UNSUPPORTED),),
             notes=("Something.",),
         ),
         VendorState("amd", missing=(Missing("amd", ABSENT, "No AMD."),)),

@@ -33,7 +33,7 @@ class FakeSystem:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
 
-    def place(self, pid: int, cgroup: str, mounts: str) -> None:
+    def put(self, pid: int, cgroup: str, mounts: str) -> None:
         """Put a process into a cgroup."""
         self._write(Path(self.proc) / str(pid) / "cgroup", cgroup)
         self._write(Path(self.proc) / str(pid) / "mounts", mounts.replace("ROOT", str(self.cgroup)))
@@ -58,7 +58,7 @@ V1 = (
 
 def test_the_tightest_limit_of_v2_wins(system: FakeSystem) -> None:
     """A limit may be set at any level above the process."""
-    system.place(7, *V2)
+    system.put(7, *V2)
     system.control("user/memory.max", f"{GIB}\n")
     system.control("user/job/memory.max", "max\n")
     system.control("user/job/cpu.max", "max 100000\n")
@@ -74,7 +74,7 @@ def test_the_tightest_limit_of_v2_wins(system: FakeSystem) -> None:
 
 def test_limits_of_v1_count(system: FakeSystem) -> None:
     """With separate trees for memory and cpu."""
-    system.place(7, *V1)
+    system.put(7, *V1)
     system.control("memory/memory.limit_in_bytes", "9223372036854771712\n")
     system.control("memory/slurm/job_3/memory.limit_in_bytes", f"{700 * MIB}\n")
     system.control("cpu/slurm/cpu.cfs_quota_us", "50000\n")
@@ -97,7 +97,7 @@ def test_without_limits_it_is_the_machine(system: FakeSystem) -> None:
 
 def test_a_limit_above_the_machine_is_ignored(system: FakeSystem) -> None:
     """No process can use more than the machine has."""
-    system.place(7, *V2)
+    system.put(7, *V2)
     system.control("user/job/memory.max", f"{64 * GIB}\n")
 
     assert find_memory_limit(7, 16 * GIB, proc=system.proc) is None

@@ -38,7 +38,7 @@ def wait_for(condition: object, seconds: float = 10) -> None:
 def python(code: str) -> Iterator[subprocess.Popen[bytes]]:
     """A process that runs some code, prints `ready`, and ends with its input."""
     with subprocess.Popen(
-        [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0
     ) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == b"ready\n"
@@ -162,14 +162,11 @@ def test_a_child_of_a_thread_and_a_daemon_are_found() -> None:
         assert [reading.name for reading in read(tree).values()][1:] == ["sleep"]
 
         process.stdin.write(b"\n")
-        process.stdin.flush()
         daemon = int(process.stdout.readline())
         wait_for(lambda: daemon in read(tree))
         process.stdin.write(b"\n")
-        process.stdin.flush()
         wait_for(lambda: read(tree)[daemon].parent_pid != process.pid and len(read(tree)) == 3)
         process.stdin.write(b"\n")
-        process.stdin.flush()
         process.wait()
         wait_for(lambda: list(read(tree)) == [daemon])
         assert not tree.is_alive()
@@ -222,12 +219,10 @@ def test_a_forked_copy_is_one_until_it_calls_exec() -> None:
         assert process.stdout is not None
         tree = procfs.ProcessTree(process.pid)
         process.stdin.write(b"\n")
-        process.stdin.flush()
         process.stdout.readline()
         _, copy = tree.read()
         assert copy.is_forked_copy
         process.stdin.write(b"\n")
-        process.stdin.flush()
         wait_for(lambda: not tree.read()[1].is_forked_copy)
         os.kill(copy.pid, signal.SIGKILL)
         process.wait()
@@ -254,6 +249,7 @@ def test_a_process_that_sleeps_costs_one_clock_read() -> None:
     """Nothing can have changed."""
     with python("import sys; print('ready', flush=True); sys.stdin.read()") as process:
         tree = procfs.ProcessTree(process.pid)
+        wait_for(lambda: b") S " in Path(f"/proc/{process.pid}/stat").read_bytes())
         first = read(tree)[process.pid]
         assert read(tree)[process.pid] is first
         tree.close()

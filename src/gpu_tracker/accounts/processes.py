@@ -85,12 +85,12 @@ class Account:
         self._overlaps: dict[int, Overlap] = {}
         self._high_waters: dict[int, int] = {}
         self._reset_high_waters: dict[int, int] = {}
-        self._pids: frozenset[int] = frozenset()
+        self.pids: frozenset[int] = frozenset()
         self._combined = self._combined_before = NOTHING
         self._held = (0, 0, 0)
         self._threads = 0
         self._main_shared_bytes = 0
-        self._rss_bytes: dict[int, int] = {}
+        self.rss_bytes: dict[int, int] = {}
         self._rss_bytes_before: dict[int, int] = {}
         self._interval = _Interval()
         self._cpu_interval_start = Totals()
@@ -124,7 +124,7 @@ class Account:
         unseen = {pid for pid, high_water in risen.items() if high_water > self._high_waters.get(pid, 0)}
         self._ledger.feed(readings, exact_root)
         self._note_processes(readings)
-        self._pids = frozenset(reading.pid for reading in readings)
+        self.pids = frozenset(reading.pid for reading in readings)
         self._names = {reading.pid: reading.name for reading in readings}
         self._take_memory(readings)
         for pid, high_water in risen.items():
@@ -142,7 +142,7 @@ class Account:
         interval = self._interval
         interval.add(self._held)
         interval.threads = max(interval.threads, self._threads)
-        interval.processes = max(interval.processes, len(self._pids))
+        interval.processes = max(interval.processes, len(self.pids))
         interval.late_seconds = max(interval.late_seconds, late_seconds)
 
     def take_sharing(
@@ -209,12 +209,7 @@ class Account:
 
     def is_split_unknown(self) -> bool:
         """Whether the root's shared memory has never been read."""
-        return self._root_pid in self._pids and self._root_pid not in self._overlaps
-
-    @property
-    def rss_bytes(self) -> Mapping[int, int]:
-        """Resident memory by process, at the last reading."""
-        return self._rss_bytes
+        return self._root_pid in self.pids and self._root_pid not in self._overlaps
 
     def take_gone(self) -> list[ProcessTotals]:
         """The processes that have ended since the last call."""
@@ -224,11 +219,6 @@ class Account:
     def list_processes(self) -> list[ProcessTotals]:
         """The living processes."""
         return [self._describe_process(reading) for reading in self._last_readings.values()]
-
-    @property
-    def pids(self) -> frozenset[int]:
-        """The processes of the last reading."""
-        return self._pids
 
     def close_cpu_interval(self, *, is_last: bool = False) -> None:
         """Compare the CPU time since the last call with the busiest interval so far."""
@@ -291,8 +281,8 @@ class Account:
         root = next((reading for reading in readings if reading.pid == self._root_pid), None)
         others = [reading for reading in readings if reading.pid != self._root_pid]
         held_by_others = hold(others, self._overlaps)
-        self._combined_before, self._rss_bytes_before = self._combined, self._rss_bytes
-        self._rss_bytes = {reading.pid: reading.rss_bytes for reading in readings}
+        self._combined_before, self._rss_bytes_before = self._combined, self.rss_bytes
+        self.rss_bytes = {reading.pid: reading.rss_bytes for reading in readings}
         self._combined = hold(readings, self._overlaps, is_whole_tree=True)
         self._held = (
             root.rss_bytes if root else 0,
@@ -336,7 +326,7 @@ class Account:
 
     def _beside(self, pid: int, spike: int) -> int:
         """A spike between two readings, plus what the others held at the smaller of the two."""
-        now = self._combined.unique_bytes - self._rss_bytes.get(pid, 0)
+        now = self._combined.unique_bytes - self.rss_bytes.get(pid, 0)
         then = self._combined_before.unique_bytes - self._rss_bytes_before.get(pid, 0)
         return spike + max(0, min(now, then))
 
@@ -346,9 +336,9 @@ class Account:
 
     def _raise_combined(self, total: int, holding: Holding) -> None:
         basis = SAMPLED
-        if self._pids <= {self._root_pid} and total == self.peaks.ram.main.total_bytes:
+        if self.pids <= {self._root_pid} and total == self.peaks.ram.main.total_bytes:
             basis = self.peaks.ram.main.basis
-        elif holding.ceiling_bytes > total * _NOTABLE and not self._pids <= self._overlaps.keys():
+        elif holding.ceiling_bytes > total * _NOTABLE and not self.pids <= self._overlaps.keys():
             basis = ESTIMATE
         self._raise_ram("combined", total, holding.shared_bytes, basis)
         self._interval.raise_high(2, total)

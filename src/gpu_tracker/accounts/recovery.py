@@ -11,7 +11,7 @@ from ..core.model import (
     Parts,
     Peaks,
     RamPeak,
-    Recording,
+    RecordingData,
     RootFigures,
     add_parts,
 )
@@ -20,8 +20,8 @@ _NEARLY = 0.8
 
 
 def complete(
-    recording: Recording, start_nanoseconds: int, known: Known | None, reason: str = ""
-) -> Recording:
+    recording: RecordingData, start_nanoseconds: int, known: Known | None, reason: str = ""
+) -> RecordingData:
     """Complete the recording of a lost sampler, with the job's whole time and CPU if they are known."""
     lost_seconds = recording.totals.at_seconds
     totals, exit_code, extent = recording.totals, None, "all figures end there"

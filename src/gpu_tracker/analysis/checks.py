@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ..core.figures import BYTES, DEVICE, JOULES, PERCENT, WATTS
 from ..core.observation import ABSENT, UNSUPPORTED, list_gpus
+from ..core.text import count_of
 from ..core.units import humanize_bytes
 from ..core.values import NamedTuple
 from ..core.vendors import name_vendor
@@ -79,7 +80,7 @@ def _check_vendor(vendor: VendorState, signs: Signs) -> list[Check]:
     if vendor.source is None:
         return [_explain_missing(vendor, label, signs)]
     drivers = sorted({gpu.driver for gpu in vendor.gpus if gpu.driver})
-    text = f"{_count(len(vendor.gpus))} read through {vendor.source}" + (
+    text = f"{count_of(len(vendor.gpus), 'device')} read through {vendor.source}" + (
         f", driver {', '.join(drivers)}" if drivers else ""
     )
     checks = [Check(_GROUP, label, FINE if vendor.gpus else NOTHING, text)]
@@ -157,7 +158,3 @@ def _explain_gap(group: str, what: str, reason: Reason | None, *, is_essential: 
 
 def _show(value: float, unit: str) -> str:
     return humanize_bytes(value) if unit == BYTES else f"{value:g} {_UNITS.get(unit, unit)}"
-
-
-def _count(number: int) -> str:
-    return "1 device" if number == 1 else f"{number} devices"

@@ -6,7 +6,7 @@ from ..core.values import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ..core.model import FrameworkMemory, Gpu, Recording
+    from ..core.model import FrameworkMemory, Gpu, RecordingData
 
 
 class FrameworkSummary(NamedTuple):
@@ -20,7 +20,7 @@ class FrameworkSummary(NamedTuple):
     """The rest of the process: the driver's context, libraries, their workspaces."""
 
 
-def summarize_frameworks(recording: Recording) -> tuple[FrameworkSummary, ...]:
+def summarize_frameworks(recording: RecordingData) -> tuple[FrameworkSummary, ...]:
     """One summary per framework, process and device, ordered by device and process."""
     gpus = {gpu.uuid: gpu for gpu in recording.gpus}
     summaries = [_summarize(memory, gpus.get(memory.uuid)) for memory in recording.frameworks]

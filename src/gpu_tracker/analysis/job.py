@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ..core.figures import Figure
-    from ..core.model import ProcessTotals, Recording, Sample
+    from ..core.model import ProcessTotals, RecordingData, Sample
     from .summary import GpuSummary
 
 _STEP_SECONDS = 1.0
@@ -107,11 +107,11 @@ class Combined(NamedTuple):
 
 class _Part(NamedTuple):
     name: str
-    recording: Recording
+    recording: RecordingData
     begin_seconds: float
 
 
-def combine(recordings: Sequence[tuple[str, Recording]]) -> Combined:
+def combine(recordings: Sequence[tuple[str, RecordingData]]) -> Combined:
     """Named recordings of one job as a whole."""
     parts = _align(recordings)
     outer = _find_outer(parts)
@@ -140,7 +140,7 @@ def combine(recordings: Sequence[tuple[str, Recording]]) -> Combined:
     )
 
 
-def _align(recordings: Sequence[tuple[str, Recording]]) -> list[_Part]:
+def _align(recordings: Sequence[tuple[str, RecordingData]]) -> list[_Part]:
     begins = [parse_moment(recording.header.started_at) for _, recording in recordings]
     known = [begin for begin in begins if begin is not None]
     first = min(known, default=0.0)

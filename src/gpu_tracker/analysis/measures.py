@@ -12,7 +12,7 @@ from .summary import summarize
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ..core.model import Recording
+    from ..core.model import RecordingData
     from .regions import Region
     from .summary import Summary
 
@@ -36,7 +36,7 @@ class RunFigures(NamedTuple):
     exit_code: int | None = None
 
 
-def measure(recording: Recording) -> RunFigures:
+def measure(recording: RecordingData) -> RunFigures:
     """The figures of one recording."""
     header, end = recording.header, recording.end
     values: dict[Subject, float | None] = {}

@@ -16,6 +16,12 @@ def busy_cores(before: Observation | None, after: Observation) -> float | None:
     return _rate(before, after, before.machine.cpu_seconds, after.machine.cpu_seconds)
 
 
+def busy_percent(before: Observation | None, after: Observation) -> float | None:
+    """The same as a share of all cores."""
+    busy = busy_cores(before, after)
+    return None if busy is None else 100 * busy / after.machine.cores
+
+
 def busy_cores_by_pid(before: Observation | None, after: Observation) -> Mapping[int, float]:
     """How many cores each process that is in both observations kept busy."""
     if before is None:

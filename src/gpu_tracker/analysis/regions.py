@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from typing import Any
 
-    from ..core.model import MetricTotals, Recording, RegionTotals
+    from ..core.model import MetricTotals, RecordingData, RegionTotals
 
 
 class Region(NamedTuple):
@@ -63,7 +63,7 @@ class Metric(NamedTuple):
     """How many were nan or inf; they are in no figure."""
 
 
-def summarize_regions(recording: Recording) -> tuple[Region, ...]:
+def summarize_regions(recording: RecordingData) -> tuple[Region, ...]:
     """Every region, by first entry."""
     parts: dict[tuple[str, ...], list[RegionTotals]] = {}
     for region in recording.regions:
@@ -72,7 +72,7 @@ def summarize_regions(recording: Recording) -> tuple[Region, ...]:
     return tuple(sorted(summaries, key=_order))
 
 
-def summarize_metrics(recording: Recording) -> tuple[Metric, ...]:
+def summarize_metrics(recording: RecordingData) -> tuple[Metric, ...]:
     """Every metric, by name."""
     known = {totals.name: totals for totals in recording.metric_totals}
     tally(known, recording.metrics)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from typing import Any
 
-    from ..core.model import Recording
+    from ..core.model import RecordingData
 
 _PATIENCE_SECONDS = 10.0
 _MOST_SAMPLES = 10_000
@@ -63,7 +63,7 @@ SORTS = ("when", *_NUMBERS, "command")
 _TEXTS = ("command", "name", "label", "host", "end", "file")
 
 
-def list_run(path: str, recording: Recording, modified_ago_seconds: float) -> ListedRun:
+def list_run(path: str, recording: RecordingData, modified_ago_seconds: float) -> ListedRun:
     """One row. A recording without an end that was written to recently is still running."""
     header, end = recording.header, recording.end
     return ListedRun(
@@ -155,7 +155,7 @@ def _meets(run: ListedRun, condition: Condition, describe_ending: Callable[[str,
     return bool(value > condition.value if condition.operator == ">" else value < condition.value)
 
 
-def _guess_ending(recording: Recording, modified_ago_seconds: float) -> str:
+def _guess_ending(recording: RecordingData, modified_ago_seconds: float) -> str:
     """A line is written every interval; a file that has not grown for two of them has lost its sampler."""
     interval = max(recording.header.sleep_seconds, recording.totals.at_seconds / _MOST_SAMPLES)
     return "running" if modified_ago_seconds < 2 * interval + _PATIENCE_SECONDS else "killed"

@@ -17,7 +17,7 @@ from ..core.values import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ..core.model import Recording
+    from ..core.model import RecordingData
 
 
 class CpuSummary(NamedTuple):
@@ -85,7 +85,7 @@ class Summary(NamedTuple):
     gpu_processes: tuple[GpuProcessPeak, ...]
 
 
-def summarize(recording: Recording) -> Summary:
+def summarize(recording: RecordingData) -> Summary:
     """The figures of a recording, finished or not."""
     header, totals = recording.header, recording.totals
     allocation, peaks = header.allocation, totals.peaks
@@ -142,7 +142,7 @@ def _summarize_cpu(cpu_seconds: float, seconds: float, busiest: Busiest, cores: 
     return CpuSummary(cpu_seconds, mean, max(mean, most))
 
 
-def _summarize_gpus(recording: Recording) -> tuple[GpuSummary, ...]:
+def _summarize_gpus(recording: RecordingData) -> tuple[GpuSummary, ...]:
     peaks = {gpu.uuid: gpu for gpu in recording.totals.peaks.gpus}
     counters = {gpu.uuid: gpu for gpu in recording.totals.gpu_counters}
     is_estimate = any(event.kind == "unattributed" for event in recording.events)
@@ -159,7 +159,7 @@ def _summarize_gpus(recording: Recording) -> tuple[GpuSummary, ...]:
     return tuple(summaries)
 
 
-def _counts_by_use(recording: Recording) -> bool:
+def _counts_by_use(recording: RecordingData) -> bool:
     """Whether the devices that count are those the job was seen on."""
     is_named = recording.header.gpu_uuids is not None
     return not is_named and any(gpu.has_job for gpu in recording.totals.peaks.gpus)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from typing import Any
 
-    from ..core.model import Recording, Sample
+    from ..core.model import RecordingData, Sample
 
     Row = tuple[Any, ...]
 
@@ -66,12 +66,12 @@ class Table(NamedTuple):
         return columns
 
 
-def make_table(recording: Recording, name: str) -> Table:
+def make_table(recording: RecordingData, name: str) -> Table:
     """The table of that name, one of `TABLES`."""
     return TABLES[name](recording)
 
 
-def _make_samples(recording: Recording) -> Table:
+def _make_samples(recording: RecordingData) -> Table:
     seen = (gpu.uuid for gpu in recording.totals.peaks.gpus)
     uuids = tuple(dict.fromkeys((*(gpu.uuid for gpu in recording.gpus), *seen)))
     columns = [Column(*column) for column in SAMPLE_COLUMNS]
@@ -104,7 +104,7 @@ _NO_GPU = GpuSample("")
 _NO_COUNTERS: Row = (None,) * len(GpuCounters._fields)
 
 
-def _make_metrics(recording: Recording) -> Table:
+def _make_metrics(recording: RecordingData) -> Table:
     columns = (
         Column("row", "integer"),
         Column("at_seconds", "real"),
@@ -116,14 +116,14 @@ def _make_metrics(recording: Recording) -> Table:
     return Table("metrics", columns, lambda: _metric_rows(recording))
 
 
-def _metric_rows(recording: Recording) -> Iterator[Row]:
+def _metric_rows(recording: RecordingData) -> Iterator[Row]:
     """One per number; a point without numbers is kept too."""
     for number, row in enumerate(recording.metrics):
         for name, value in row.values.items() or ((None, None),):
             yield number, row.at_seconds, row.pid, row.step, name, value
 
 
-def _make_plain(name: str, kind: type) -> Callable[[Recording], Table]:
+def _make_plain(name: str, kind: type) -> Callable[[RecordingData], Table]:
     """For a field of a recording that holds values of one class."""
     columns = _columns_of(kind)
     return lambda recording: Table(name, columns, lambda: map(_plain_row, getattr(recording, name)))
@@ -161,7 +161,7 @@ def _extend(column: Any, values: Row, kind: str) -> Any:
     return column
 
 
-TABLES: dict[str, Callable[[Recording], Table]] = {
+TABLES: dict[str, Callable[[RecordingData], Table]] = {
     "samples": _make_samples,
     "regions": _make_plain("regions", RegionTotals),
     "metrics": _make_metrics,

@@ -7,8 +7,8 @@ import os
 from ..analysis.compare import compare as compare_groups
 from ..analysis.limits import check_limit, needs_two_groups, parse_limit
 from ..analysis.measures import measure
-from ..core.errors import WRONG_FIGURES, RecordingError, UsageError
-from ..recording.find import find_recordings, name_place
+from ..core.errors import WRONG_DATA, RecordingError, UsageError
+from ..recording.find import find_recordings, name_run
 from ..recording.reader import load, refuse_damaged
 
 TYPE_CHECKING = False
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ..analysis.limits import Limit, Verdict
     from ..analysis.measures import RunFigures
 
-    Place: TypeAlias = str | os.PathLike[str]
+    Source: TypeAlias = str | os.PathLike[str]
 
 
 class ComparisonReport:
@@ -46,25 +46,25 @@ class ComparisonReport:
         return [text for verdict in check_limits(parsed, self.comparison) for text in verdict.fired]
 
 
-def compare(*groups: Place | Iterable[Place], names: Sequence[str] | None = None) -> ComparisonReport:
+def compare(*groups: Source | Iterable[Source], names: Sequence[str] | None = None) -> ComparisonReport:
     """Compare recorded runs with the first of them.
 
     Each group is a recording, a list of recordings (repeats of one thing), or a directory of them. Groups are named after their
     files unless there are `names`. Nothing of a recording is ever executed.
     """
-    places = [_list_places(group) for group in groups]
-    if not places:
+    paths = [_list_paths(group) for group in groups]
+    if not paths:
         raise UsageError("Nothing to compare.", "Name recordings or directories of recordings.")
-    if names is not None and len(names) != len(places):
-        raise UsageError(f"There are {len(places)} groups, and {len(names)} names.")
-    called = names or [name_place(group[0]) if len(group) == 1 else "" for group in places]
-    return ComparisonReport(load_groups(list(zip(called, places, strict=True))))
+    if names is not None and len(names) != len(paths):
+        raise UsageError(f"There are {len(paths)} groups, and {len(names)} names.")
+    called = names or [name_run(group[0]) if len(group) == 1 else "" for group in paths]
+    return ComparisonReport(load_groups(list(zip(called, paths, strict=True))))
 
 
 def load_groups(groups: Sequence[tuple[str, Sequence[str]]]) -> Comparison:
     """Read all recordings, one at a time; only their figures are kept."""
     notes: list[str] = []
-    measured = [(name, _measure_all(places, notes)) for name, places in groups]
+    measured = [(name, _measure_all(paths, notes)) for name, paths in groups]
     comparison = compare_groups(list(zip(_tell_apart(groups), (runs for _, runs in measured), strict=True)))
     return comparison._replace(notes=(*notes, *comparison.notes))
 
@@ -91,19 +91,19 @@ def check_limits(limits: Iterable[Limit], comparison: Comparison) -> list[Verdic
         raise UsageError(str(error)) from None
 
 
-def _list_places(group: Place | Iterable[Place]) -> list[str]:
+def _list_paths(group: Source | Iterable[Source]) -> list[str]:
     if isinstance(group, (str, os.PathLike)):
         return [os.fspath(group)]
-    return [os.fspath(place) for place in group]
+    return [os.fspath(path) for path in group]
 
 
-def _measure_all(places: Sequence[str], notes: list[str]) -> list[RunFigures]:
+def _measure_all(paths: Sequence[str], notes: list[str]) -> list[RunFigures]:
     """A damaged file in a directory is skipped with a note; one named by the user is an error."""
     runs = []
     seen: set[str] = set()
-    for place in places:
-        found = find_recordings(place)
-        is_named = found == [place]
+    for given in paths:
+        found = find_recordings(given)
+        is_named = found == [given]
         for path in found:
             real = os.path.realpath(path)
             if real in seen:
@@ -117,7 +117,7 @@ def _measure_all(places: Sequence[str], notes: list[str]) -> list[RunFigures]:
                     raise
                 notes.append(f"Skipped: {error}")
     if not runs:
-        raise UsageError(f"There is no recording to read in {', '.join(places) or 'an empty group'}.")
+        raise UsageError(f"There is no recording to read in {', '.join(paths) or 'an empty group'}.")
     return runs
 
 
@@ -125,7 +125,7 @@ def _measure(path: str) -> RunFigures:
     recording = load(path)
     try:
         figures = measure(recording)
-    except WRONG_FIGURES:
+    except WRONG_DATA:
         raise RecordingError(f"{path} is damaged: it contains invalid numbers.") from None
     refuse_damaged(recording, path)
     return figures

@@ -20,8 +20,16 @@ if TYPE_CHECKING:
     from ..analysis.job import Combined
     from ..analysis.summary import Summary
     from ..analysis.tables import Table
-    from ..core.model import FrameworkMemory, Gpu, Header, MetricRow, ProcessTotals, RegionTotals, Sample
-    from ..core.model import Recording as Values
+    from ..core.model import (
+        FrameworkMemory,
+        Gpu,
+        Header,
+        MetricRow,
+        ProcessTotals,
+        RecordingData,
+        RegionTotals,
+        Sample,
+    )
     from ..reports.build import Report
 
 
@@ -39,7 +47,7 @@ def combine(*recordings: str | os.PathLike[str] | Recording) -> Combined:
 
     Raises `RecordingError` for a file that is damaged: half a rank beside whole ones would mislead.
     """
-    parts: list[tuple[str, Values]] = []
+    parts: list[tuple[str, RecordingData]] = []
     for one in recordings:
         if isinstance(one, Recording):
             parts.append((one.path, one._values))  # noqa: SLF001 - our own class
@@ -58,7 +66,7 @@ class Recording:
     start; counters count from the start; None is unknown.
     """
 
-    def __init__(self, values: Values, path: str) -> None:
+    def __init__(self, values: RecordingData, path: str) -> None:
         self._values = values
         self._report: Report | None = None
         self.path = path

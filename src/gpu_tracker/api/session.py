@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from ..core.config import Settings
-    from ..core.model import Known, Recording
+    from ..core.model import Known, RecordingData
 
 _ANSWER_SECONDS = 10.0
 _LIVE_SECONDS = 2.0
@@ -91,7 +91,7 @@ class Session:
         self._mailbox: str | None = None
         self._outer_mailboxes = os.environ.get(MAILBOX_VARIABLE)
         self._made: list[str] = []
-        self._latest: Recording | None = None
+        self._latest: RecordingData | None = None
         self.recording_path: str | None = None
 
     @property
@@ -126,7 +126,7 @@ class Session:
         if self._sampler is not None:
             self._sampler.send("begin", start)
 
-    def look(self) -> Recording | None:
+    def look(self) -> RecordingData | None:
         """The figures now, or the latest known."""
         with self._lock:
             sampler = self._sampler
@@ -150,7 +150,7 @@ class Session:
         *,
         attempts: int = 1,
         timeout_seconds: float = _ANSWER_SECONDS,
-    ) -> Recording:
+    ) -> RecordingData:
         """The final figures: the sampler's, or the best that can be recovered without it."""
         with self._lock:
             recording = self._ask_for_the_end(at_nanoseconds, known, attempts, timeout_seconds)
@@ -254,7 +254,7 @@ class Session:
 
     def _ask_for_the_end(
         self, at_nanoseconds: int, known: Known | None, attempts: int, timeout_seconds: float
-    ) -> Recording | None:
+    ) -> RecordingData | None:
         """Wait for the last figures as long as the user allows; then kill the sampler."""
         sampler = self._sampler
         if sampler is None:
@@ -266,7 +266,7 @@ class Session:
                 self._say(f"The sampler has not answered within {timeout_seconds:g} s. Waiting again...")
             answer = sampler.receive("totals", FINAL, timeout_seconds)
             if answer is not None:
-                recording: Recording
+                recording: RecordingData
                 (recording,) = answer
                 return recording
             if sampler.is_gone:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from typing_extensions import Self
 
-    from ..core.model import Recording
+    from ..core.model import RecordingData
     from ..reports.build import Report
     from .session import Target
     from .usage import (
@@ -123,7 +123,7 @@ class Tracker:
         self._session: Session | None = None
         self._before = RootFigures(0.0, 0.0)
         self._samplers_seconds = 0.0
-        self._recording: Recording | None = None
+        self._recording: RecordingData | None = None
 
     # ---- The paper's surface.
 

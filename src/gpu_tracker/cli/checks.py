@@ -50,7 +50,7 @@ def check_versions() -> list[Check]:
 
 
 def _check_namesake() -> list[Check]:
-    """The paper's own package has a module `gpu_tracker` as well: in one place, each overwrites files of the other."""
+    """The paper's own package has a module `gpu_tracker` as well: installed together, each overwrites files of the other."""
     from importlib.metadata import PackageNotFoundError, version
 
     try:
@@ -129,10 +129,10 @@ def check_namespace(proc: str = "/proc") -> list[Check]:
 
 def check_recording(directory: str = DEFAULT_DIRECTORY) -> list[Check]:
     """Whether `run` could write its recording."""
-    place = directory if os.path.exists(directory) else "."
-    if os.path.isdir(place) and os.access(place, os.W_OK | os.X_OK):
+    path = directory if os.path.exists(directory) else "."
+    if os.path.isdir(path) and os.access(path, os.W_OK | os.X_OK):
         return [_fine("recording", directory, f"writable ({os.path.abspath(directory)})")]
-    text = f"{os.path.abspath(place)} is not writable; `--record DIR` puts recordings elsewhere"
+    text = f"{os.path.abspath(path)} is not writable; `--record DIR` puts recordings elsewhere"
     return [Check("recording", directory, WARNING, text)]
 
 

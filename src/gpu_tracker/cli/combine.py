@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ..analysis.job import combine
-from ..core.errors import WRONG_FIGURES, RecordingError, UsageError
-from ..recording.find import find_recordings, name_place
+from ..core.errors import WRONG_DATA, RecordingError, UsageError
+from ..recording.find import find_recordings, name_run
 from ..recording.reader import load_whole
 from ..reports.contract import choose_format, render
 from .options import Parser, add_output
@@ -19,13 +19,13 @@ def main(arguments: list[str]) -> int:
     options = parser.parse_args(arguments)
     format_name = choose_format("Combined", options.format, options.output)
     output = Output(options.output)
-    paths = list(dict.fromkeys(path for place in options.files for path in find_recordings(place)))
+    paths = list(dict.fromkeys(found for path in options.files for found in find_recordings(path)))
     if not paths:
         raise UsageError(f"There is no recording in {', '.join(options.files)}.")
     recordings = [(name, load_whole(path)) for name, path in zip(_name_all(paths), paths, strict=True)]
     try:
         text = render(combine(recordings), format_name)
-    except WRONG_FIGURES:
+    except WRONG_DATA:
         raise RecordingError("A recording is damaged: it contains invalid numbers.") from None
     output.write(text, otherwise=1)
     return 0
@@ -33,5 +33,5 @@ def main(arguments: list[str]) -> int:
 
 def _name_all(paths: list[str]) -> list[str]:
     """File names, or whole paths where two names are equal."""
-    names = [name_place(path) for path in paths]
+    names = [name_run(path) for path in paths]
     return names if len(set(names)) == len(names) else paths

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from ..api.comparisons import check_limits, load_groups, parse_limits
-from ..recording.find import name_place
+from ..recording.find import name_run
 from ..reports.contract import choose_format, render
 from .options import Parser, add_output
 from .output import Output, say
@@ -55,5 +55,5 @@ def _parse_group(text: str) -> tuple[str, list[str]]:
     name, sign, rest = text.partition("=")
     if os.path.exists(text) or not sign or os.sep in name:
         name, rest = "", text
-    places = [rest] if os.path.exists(rest) else [place for place in rest.split(",") if place]
-    return name or (name_place(places[0]) if len(places) == 1 else rest), places
+    paths = [rest] if os.path.exists(rest) else [path for path in rest.split(",") if path]
+    return name or (name_run(paths[0]) if len(paths) == 1 else rest), paths

@@ -20,7 +20,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import argparse
 
-    from ..core.model import Recording
+    from ..core.model import RecordingData
 
 _ALL = "all"
 _TABLES, _TRACKING = "tables", "tracking"
@@ -66,7 +66,7 @@ def main(arguments: list[str]) -> int:
     return 0
 
 
-def _write_tables(options: argparse.Namespace) -> Recording:
+def _write_tables(options: argparse.Namespace) -> RecordingData:
     writer = find_format(options.output)
     names = _choose_tables(options.table, writer.NAME, writer.HOLDS_ALL_TABLES)
     recording = load(options.file)
@@ -76,7 +76,7 @@ def _write_tables(options: argparse.Namespace) -> Recording:
     return recording
 
 
-def _write_tracking(options: argparse.Namespace) -> Recording:
+def _write_tracking(options: argparse.Namespace) -> RecordingData:
     units = _check_units(options)
     check_tracking_name(options.output)
     recording = load(options.file)

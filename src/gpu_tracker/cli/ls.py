@@ -6,7 +6,7 @@ import os
 import time
 
 from ..analysis.runs import SORTS, ListedRun, Runs, choose, list_run, parse_age, parse_condition, sort_runs
-from ..core.errors import WRONG_FIGURES, RecordingError, UsageError
+from ..core.errors import WRONG_DATA, RecordingError, UsageError
 from ..live.terminal import is_screen, read_size
 from ..recording.find import find_recordings
 from ..recording.glance import glance
@@ -28,7 +28,7 @@ def main(arguments: list[str]) -> int:
     parser = Parser(prog="gpu-tracker ls", description=__doc__)
     parser.epilog = _EPILOG
     parser.add_argument(
-        "places", metavar="DIR", nargs="*", help=f"directories, or recordings (default {DEFAULT_DIRECTORY})"
+        "paths", metavar="DIR", nargs="*", help=f"directories, or recordings (default {DEFAULT_DIRECTORY})"
     )
     parser.add_argument(
         "--sort", metavar="BY", default="when", help=f"one of {', '.join(SORTS)} (default when)"
@@ -52,37 +52,37 @@ def main(arguments: list[str]) -> int:
     except ValueError as error:
         raise UsageError(str(error)) from None
     output = Output(options.output)
-    runs = sort_runs(choose(_list_runs(options.places), conditions, since, describe_ending), options.sort)
+    runs = sort_runs(choose(_list_runs(options.paths), conditions, since, describe_ending), options.sort)
     view = View(columns=read_size()[0] if is_screen() and not output.is_file else None)
     output.write(render(Runs(tuple(runs)), format_name, view), otherwise=1)
     return 0
 
 
-def _list_runs(places: list[str]) -> list[ListedRun]:
-    if not places and not os.path.isdir(DEFAULT_DIRECTORY):
+def _list_runs(paths: list[str]) -> list[ListedRun]:
+    if not paths and not os.path.isdir(DEFAULT_DIRECTORY):
         return []
-    for place in places:
-        _check_place(place)
-    paths = [path for place in places or [DEFAULT_DIRECTORY] for path in find_recordings(place)]
+    for path in paths:
+        _check_path(path)
+    found = [file for path in paths or [DEFAULT_DIRECTORY] for file in find_recordings(path)]
     now = time.time()
-    return [_list_run(path, now) for path in dict.fromkeys(paths)]
+    return [_list_run(path, now) for path in dict.fromkeys(found)]
 
 
-def _check_place(place: str) -> None:
+def _check_path(path: str) -> None:
     """A path that does not exist is a typing error; a damaged file in a directory is not."""
     try:
-        os.lstat(place)
+        os.lstat(path)
     except OSError as error:
         from glob import glob
 
-        if not glob(place):
-            raise UsageError(f"Cannot read {place}: {error.strerror}.") from None
+        if not glob(path):
+            raise UsageError(f"Cannot read {path}: {error.strerror}.") from None
 
 
 def _list_run(path: str, now: float) -> ListedRun:
     try:
         return list_run(path, glance(path), now - os.stat(path).st_mtime)
-    except WRONG_FIGURES:
+    except WRONG_DATA:
         return ListedRun(path, f"{path} contains invalid numbers.", ending="damaged")
     except RecordingError as error:
         return ListedRun(path, str(error), ending="damaged")

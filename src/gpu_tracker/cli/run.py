@@ -15,7 +15,7 @@ from .track import DEFAULT_DIRECTORY, track_command
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ..core.config import Settings
-    from ..core.model import Recording
+    from ..core.model import RecordingData
     from ..sampler.handle.process import SamplerProcess
 
 
@@ -60,7 +60,7 @@ def _hook_into_python() -> None:
 
 
 def show(
-    output: Output, recording: Recording, format_name: str, settings: Settings, recording_path: str | None
+    output: Output, recording: RecordingData, format_name: str, settings: Settings, recording_path: str | None
 ) -> bool:
     """Write the result where it was asked for (True), or else where it can be seen: it must not be lost."""
     report = build(recording)

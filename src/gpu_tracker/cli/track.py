@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from ..api.session import Wishes
     from ..core.config import Settings
-    from ..core.model import Recording
+    from ..core.model import RecordingData
     from ..sampler.handle.process import SamplerProcess
     from .job import Ending
 
@@ -26,7 +26,7 @@ class Tracked(NamedTuple):
     """A command that has been tracked."""
 
     ending: Ending
-    recording: Recording
+    recording: RecordingData
     recording_path: str | None
 
 

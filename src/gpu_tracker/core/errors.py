@@ -36,5 +36,5 @@ class RecordingError(TrackerError):
     exit_code = 2
 
 
-# What computing with a well-formed file of wrong values may raise.
-WRONG_FIGURES = (TypeError, ValueError, KeyError, IndexError, AttributeError, ArithmeticError, RecursionError)
+# What decoding or computing with wrong data may raise; RecursionError is for deep nesting.
+WRONG_DATA = (TypeError, ValueError, KeyError, IndexError, AttributeError, ArithmeticError, RecursionError)

@@ -514,7 +514,7 @@ class End(NamedTuple):
     tracker_ram_bytes: int
 
 
-class Recording(NamedTuple):
+class RecordingData(NamedTuple):
     """A recording. Without an end, the sampler was killed. From a file, its sequences are decoded on access."""
 
     header: Header

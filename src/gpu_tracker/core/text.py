@@ -48,6 +48,16 @@ def clip(text: str, cells: int, ellipsis: str = "…") -> str:
     return text
 
 
+def shorten(text: str, cells: int) -> str:
+    """Text from outside, without control characters and not too wide."""
+    return clip(neutralize(text), cells)
+
+
+def count_of(number: int, noun: str) -> str:
+    """`1 device`, `2 devices`."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
 def pad(text: str, cells: int, *, is_number: bool = False) -> str:
     """Pad with spaces: numbers to the right, words to the left."""
     spaces = " " * (cells - count_cells(text))

@@ -19,8 +19,6 @@ NAME = "sqlite"
 SUFFIXES = (".sqlite", ".sqlite3", ".db")
 HOLDS_ALL_TABLES = True
 
-_TYPES = {"integer": "INTEGER", "real": "REAL", "text": "TEXT"}
-
 
 def write(path: str, report: Report, tables: Sequence[Table]) -> None:
     """Row by row. The file is not visible until complete, so it needs no journal."""
@@ -40,7 +38,7 @@ def write(path: str, report: Report, tables: Sequence[Table]) -> None:
 
 
 def _write_table(connection: sqlite3.Connection, table: Table) -> None:
-    columns = ", ".join(f'"{column.name}" {_TYPES[column.kind]}' for column in table.columns)
+    columns = ", ".join(f'"{column.name}" {column.kind.upper()}' for column in table.columns)
     connection.execute(f'CREATE TABLE "{table.name}" ({columns})')
     places = ", ".join("?" * len(table.columns))
     connection.executemany(f'INSERT INTO "{table.name}" VALUES ({places})', _clean(table))  # noqa: S608 - names are ours

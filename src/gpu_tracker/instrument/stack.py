@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import os
 import time
+from _operator import attrgetter  # what operator exports, without importing that
 from _thread import RLock
 from contextvars import ContextVar
 
 from .high_water import find_kept_bytes, is_since_start, keep_high_water, read_own_memory, reset_high_water
-from .shared_file import MOST_SLOTS, NUMBERS, SharedFileWriter, find_numbers_offset
+from .shared_file import MOST_SLOTS, NUMBERS, Numbers, SharedFileWriter, find_numbers_offset
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,32 +35,13 @@ _RAM_CREDIT_NS = 100 * _RAM_EVERY_NS
 # No notable amount of memory can be allocated in this time.
 _RAM_FRESH_NS = 100_000
 
+_get_numbers = attrgetter(*Numbers._fields)
+
 
 class _Record:
     """One region of this process: all calls so far."""
 
-    __slots__ = (
-        "calls",
-        "cpu_ns",
-        "entry_ram_bytes",
-        "exact_calls",
-        "exit_ram_bytes",
-        "first_ns",
-        "inner",
-        "inside_ram_bytes",
-        "last_ns",
-        "longest_ns",
-        "name",
-        "number",
-        "offset",
-        "own_cpu_ns",
-        "own_wall_ns",
-        "parent",
-        "peak_ram_bytes",
-        "shortest_ns",
-        "squared_seconds",
-        "wall_ns",
-    )
+    __slots__ = ("inner", "name", "number", "offset", "parent", *Numbers._fields)
 
     def __init__(self, name: str, parent: _Record | None, number: int) -> None:
         self.name = name
@@ -305,25 +287,7 @@ class RegionStack:
                 writer.keep_high_water(high_water)
 
     def _publish(self, record: _Record) -> None:
-        NUMBERS.pack_into(
-            self._memory,
-            record.offset,
-            record.calls,
-            record.wall_ns,
-            record.shortest_ns,
-            record.longest_ns,
-            record.squared_seconds,
-            record.own_wall_ns,
-            record.cpu_ns,
-            record.own_cpu_ns,
-            record.entry_ram_bytes,
-            record.exit_ram_bytes,
-            record.peak_ram_bytes,
-            record.first_ns,
-            record.last_ns,
-            record.inside_ram_bytes,
-            record.exact_calls,
-        )
+        NUMBERS.pack_into(self._memory, record.offset, *_get_numbers(record))
 
     def _share_cpu(self, now_ns: int) -> None:
         """Attribute the CPU time since the last event to the open regions."""

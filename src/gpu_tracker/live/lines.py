@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from ..analysis.rates import busy_cores, busy_cores_by_pid
+from ..analysis.rates import busy_cores, busy_cores_by_pid, busy_percent
 from ..core.moments import write_moment
 from ..core.observation import list_gpus, list_notes
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ..core.observation import Device, DeviceProcess, Observation
 
 _MIB = 2**20
-_UNKNOWN = "-"
+UNKNOWN = "-"
 _COLUMNS = (
     ("time", 19),
     ("gpu", 3),
@@ -40,14 +40,10 @@ def head_line() -> str:
 
 def build_lines(before: Observation | None, now: Observation) -> list[str]:
     """One line per GPU, or one for a machine without GPUs."""
-    busy = busy_cores(before, now)
-    machine = [
-        _number(None if busy is None else 100 * busy / now.machine.cores),
-        _mib(now.machine.ram_used_bytes),
-    ]
+    machine = [format_number(busy_percent(before, now)), format_mib(now.machine.ram_used_bytes)]
     at = write_moment(now.epoch_seconds, "%Y-%m-%dT%H:%M:%S")
     devices = [_device_cells(observed) for observed in list_gpus(now)]
-    return [_join([at, *cells, *machine]) for cells in devices or [[_UNKNOWN] * (len(_COLUMNS) - 3)]]
+    return [_join([at, *cells, *machine]) for cells in devices or [[UNKNOWN] * (len(_COLUMNS) - 3)]]
 
 
 def build_object(before: Observation | None, now: Observation) -> dict[str, Any]:
@@ -70,14 +66,14 @@ def _device_cells(observed: Device) -> list[str]:
     gpu, reading = observed.gpu, observed.reading
     return [
         str(gpu.ordinal),
-        _mib(reading.used_bytes),
-        _mib(gpu.memory_bytes),
-        _number(reading.utilization_percent),
-        _number(reading.memory_utilization_percent),
-        _number(reading.temperature_celsius),
-        _number(reading.power_watts),
-        _number(reading.sm_clock_mhz),
-        str(len(observed.processes)) if reading.lists_processes else _UNKNOWN,
+        format_mib(reading.used_bytes),
+        format_mib(gpu.memory_bytes),
+        format_number(reading.utilization_percent),
+        format_number(reading.memory_utilization_percent),
+        format_number(reading.temperature_celsius),
+        format_number(reading.power_watts),
+        format_number(reading.sm_clock_mhz),
+        str(len(observed.processes)) if reading.lists_processes else UNKNOWN,
     ]
 
 
@@ -112,9 +108,11 @@ def _join(cells: list[str]) -> str:
     return " ".join([cells[0].ljust(_COLUMNS[0][1]), *padded])
 
 
-def _mib(count: int | None) -> str:
-    return _UNKNOWN if count is None else str(count // _MIB)
+def format_mib(count: int | None) -> str:
+    """In whole MiB."""
+    return UNKNOWN if count is None else str(count // _MIB)
 
 
-def _number(value: float | None) -> str:
-    return _UNKNOWN if value is None else f"{value:.0f}"
+def format_number(value: float | None, unit: str = "") -> str:
+    """Rounded."""
+    return UNKNOWN if value is None else f"{value:.0f}{unit}"

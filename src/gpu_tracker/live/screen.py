@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from ..analysis.rates import busy_cores, busy_cores_by_pid
+from ..analysis.rates import busy_cores_by_pid, busy_percent
 from ..core.observation import list_gpus, list_notes
-from ..core.text import BOLD, DIM, GREEN, PLAIN, RED, YELLOW, Span, clip, count_cells, neutralize, pad
+from ..core.text import BOLD, DIM, GREEN, PLAIN, RED, YELLOW, Span, count_cells, neutralize, pad, shorten
 from ..core.units import humanize_bytes
 from ..core.values import NamedTuple
+from .lines import UNKNOWN, format_mib, format_number
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,8 +15,6 @@ if TYPE_CHECKING:
 
     from ..core.observation import Device, DeviceProcess, Observation
 
-_MIB = 2**20
-_UNKNOWN = "-"
 _LONGEST_NAME_CELLS = 30
 _LONGEST_USER_CELLS = 12
 # From here on the colour changes.
@@ -80,9 +79,8 @@ def _fit(lines: list[tuple[Span, ...]], rows: int) -> list[tuple[Span, ...]]:
 
 def _machine_line(before: Observation | None, now: Observation) -> tuple[Span, ...]:
     machine = now.machine
-    busy = busy_cores(before, now)
     used, total = machine.ram_used_bytes, machine.ram_total_bytes
-    cpu_percent = None if busy is None else 100 * busy / machine.cores
+    cpu_percent = busy_percent(before, now)
     ram_percent = None if used is None or not total else 100 * used / total
     return (
         Span("CPU "),
@@ -99,12 +97,12 @@ def _gpu_cells(observed: Device) -> list[Span]:
     memory_percent = None if used is None or not total else 100 * used / total
     return [
         Span(str(gpu.ordinal), BOLD),
-        Span(f"{_mib(used)} / {_mib(total)}"),
+        Span(f"{format_mib(used)} / {format_mib(total)}"),
         Span(_percent(memory_percent), _level(memory_percent)),
         Span(_percent(reading.utilization_percent), _level(reading.utilization_percent)),
-        Span(_number(reading.temperature_celsius, " C")),
-        Span(_number(reading.power_watts, " W")),
-        Span(clip(neutralize(gpu.name), _LONGEST_NAME_CELLS), PLAIN if gpu.is_visible else DIM),
+        Span(format_number(reading.temperature_celsius, " C")),
+        Span(format_number(reading.power_watts, " W")),
+        Span(shorten(gpu.name, _LONGEST_NAME_CELLS), PLAIN if gpu.is_visible else DIM),
     ]
 
 
@@ -114,19 +112,19 @@ def _process_cells(observed: Device, process: DeviceProcess, cores: Mapping[int,
     return [
         Span(str(observed.gpu.ordinal), BOLD),
         Span(str(reading.pid)),
-        Span(clip(neutralize(holder.user or _UNKNOWN), _LONGEST_USER_CELLS)),
-        Span(_mib(reading.used_bytes)),
+        Span(shorten(holder.user or UNKNOWN, _LONGEST_USER_CELLS)),
+        Span(format_mib(reading.used_bytes)),
         Span(_percent(reading.utilization_percent), _level(reading.utilization_percent)),
         Span(_percent(None if busy is None else 100 * busy)),
         Span(_size(holder.rss_bytes)),
-        Span(neutralize(holder.command_line or _UNKNOWN)),
+        Span(neutralize(holder.command_line or UNKNOWN)),
     ]
 
 
 def _table(columns: Sequence[Column], rows: list[list[Span]]) -> list[tuple[Span, ...]]:
     """Columns as wide as their widest cell, except for the last one."""
     heading = [Span(column.heading, DIM) for column in columns]
-    widths = [max(count_cells(row[place].text) for row in (heading, *rows)) for place in range(len(columns))]
+    widths = [max(count_cells(row[index].text) for row in (heading, *rows)) for index in range(len(columns))]
     return [(*_pad(row[:-1], columns, widths), row[-1]) for row in (heading, *rows)]
 
 
@@ -137,20 +135,12 @@ def _pad(spans: list[Span], columns: Sequence[Column], widths: list[int]) -> lis
     ]
 
 
-def _mib(count: int | None) -> str:
-    return _UNKNOWN if count is None else str(count // _MIB)
-
-
 def _size(count: int | None) -> str:
-    return _UNKNOWN if count is None else humanize_bytes(count)
+    return UNKNOWN if count is None else humanize_bytes(count)
 
 
 def _percent(value: float | None) -> str:
-    return _number(value, " %")
-
-
-def _number(value: float | None, unit: str) -> str:
-    return _UNKNOWN if value is None else f"{value:.0f}{unit}"
+    return format_number(value, " %")
 
 
 def _level(percent: float | None) -> str:

@@ -28,6 +28,6 @@ def _is_not_a_file(path: str) -> bool:
     return os.path.exists(path) and not os.path.isfile(path)
 
 
-def name_place(path: str) -> str:
+def name_run(path: str) -> str:
     """The last part of a path, without the suffix."""
     return os.path.basename(os.path.normpath(path)).removesuffix(SUFFIX)

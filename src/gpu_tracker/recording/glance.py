@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 
-from ..core.errors import RecordingError
-from ..core.model import Recording
-from .lazy import WRONG_DATA, decode_line, parse
+from ..core.errors import WRONG_DATA, RecordingError
+from ..core.model import RecordingData
+from .lazy import decode_line, parse
 from .lines import LONGEST_LINE_BYTES, open_path
 from .reader import load, read_header
 from .schema import decode_end, decode_event
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _CHUNK_BYTES = 2**15
 
 
-def glance(path: str) -> Recording:
+def glance(path: str) -> RecordingData:
     """A recording without its samples: header, devices and totals. One without a proper end is read in full."""
     try:
         with open_path(path) as file:
@@ -39,7 +39,7 @@ def glance(path: str) -> Recording:
     return recording
 
 
-def _read_ends(file: BinaryIO, path: str) -> Recording:
+def _read_ends(file: BinaryIO, path: str) -> RecordingData:
     """Header, events and end. Raises one of WRONG_DATA if they are damaged or the end is not last."""
     fd = file.fileno()
     head = os.pread(fd, _CHUNK_BYTES, 0)
@@ -52,7 +52,7 @@ def _read_ends(file: BinaryIO, path: str) -> Recording:
     events = _decode_events(lines)
     if len(head) == _CHUNK_BYTES and _may_lack_events(events, end.totals.peaks):
         events = _decode_events(_walk(file, path))
-    return Recording(header, (), events, end, end.totals)
+    return RecordingData(header, (), events, end, end.totals)
 
 
 def _decode_events(lines: Iterable[bytes]) -> tuple[Event, ...]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
-from itertools import accumulate, islice
+from itertools import accumulate
 
-from ..core.errors import RecordingError
+from ..core.errors import WRONG_DATA, RecordingError
 from ..core.model import MetricRow, Peaks, Sample
 from .schema import decode_metrics, decode_peaks, decode_sample
 from .validate import check, check_metrics
@@ -22,9 +22,6 @@ if TYPE_CHECKING:
     from .lines import LineFile
 
     _Item = TypeVar("_Item")
-
-# Everything that decoding invalid data may raise; RecursionError for deep nesting.
-WRONG_DATA = (KeyError, TypeError, ValueError, IndexError, AttributeError, ArithmeticError, RecursionError)
 
 
 def parse(line: bytes) -> tuple[str, dict[str, Any]]:
@@ -54,7 +51,24 @@ def _refuse(word: str) -> float:
 _decoder = json.JSONDecoder(parse_constant=_refuse)
 
 
-class SampleLines(Sequence[Sample]):
+class _Lines(Sequence["_Item"]):
+    """Items that are decoded on access."""
+
+    if TYPE_CHECKING:
+
+        @overload
+        def __getitem__(self, index: int) -> _Item: ...
+        @overload
+        def __getitem__(self, index: slice) -> tuple[_Item, ...]: ...
+
+    def __getitem__(self, index: int | slice) -> _Item | tuple[_Item, ...]:
+        return tuple(self)[index] if isinstance(index, slice) else self._pick(index)
+
+    def _pick(self, index: int) -> _Item:
+        raise NotImplementedError
+
+
+class SampleLines(_Lines[Sample]):
     """The samples in order. Iterating is cheap; access by index merges the peaks of all earlier samples."""
 
     def __init__(self, file: LineFile, offsets: array[int], grown: array[int], damage: Damage) -> None:
@@ -78,16 +92,7 @@ class SampleLines(Sequence[Sample]):
                 peaks = sample.peaks
                 yield sample
 
-    if TYPE_CHECKING:
-
-        @overload
-        def __getitem__(self, index: int) -> Sample: ...
-        @overload
-        def __getitem__(self, index: slice) -> tuple[Sample, ...]: ...
-
-    def __getitem__(self, index: int | slice) -> Sample | tuple[Sample, ...]:
-        if isinstance(index, slice):
-            return tuple(self)[index]
+    def _pick(self, index: int) -> Sample:
         offset = self._offsets[index]
         before = self._grown[: bisect_left(self._grown, offset)]
         (line,) = self._file.read_back([offset])
@@ -120,7 +125,7 @@ class SampleLines(Sequence[Sample]):
         return decode_peaks(known, Peaks())
 
 
-class MetricLines(Sequence[MetricRow]):
+class MetricLines(_Lines[MetricRow]):
     """What the job logged, many rows per line."""
 
     def __init__(self, file: LineFile, offsets: array[int], damage: Damage) -> None:
@@ -138,20 +143,7 @@ class MetricLines(Sequence[MetricRow]):
         for rows in self._decode(self._offsets):
             yield from rows
 
-    if TYPE_CHECKING:
-
-        @overload
-        def __getitem__(self, index: int) -> MetricRow: ...
-        @overload
-        def __getitem__(self, index: slice) -> tuple[MetricRow, ...]: ...
-
-    def __getitem__(self, index: int | slice) -> MetricRow | tuple[MetricRow, ...]:
-        if isinstance(index, slice):
-            return (
-                tuple(islice(self, *index.indices(len(self))))
-                if (index.step or 1) > 0
-                else tuple(self)[index]
-            )
+    def _pick(self, index: int) -> MetricRow:
         ends = self._count()
         position = range(len(self))[index]
         line = bisect_right(ends, position)
@@ -176,7 +168,7 @@ class MetricLines(Sequence[MetricRow]):
             yield rows
 
 
-class LastLines(Sequence["_Item"]):
+class LastLines(_Lines["_Item"]):
     """Items whose last line counts, all decoded on first access."""
 
     def __init__(
@@ -196,14 +188,7 @@ class LastLines(Sequence["_Item"]):
     def __iter__(self) -> Iterator[_Item]:
         return iter(self._all())
 
-    if TYPE_CHECKING:
-
-        @overload
-        def __getitem__(self, index: int) -> _Item: ...
-        @overload
-        def __getitem__(self, index: slice) -> tuple[_Item, ...]: ...
-
-    def __getitem__(self, index: int | slice) -> _Item | tuple[_Item, ...]:
+    def _pick(self, index: int) -> _Item:
         return self._all()[index]
 
     def _all(self) -> tuple[_Item, ...]:

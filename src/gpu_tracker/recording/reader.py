@@ -11,10 +11,10 @@ import re
 from array import array
 from itertools import islice
 
-from ..core.errors import RecordingError
-from ..core.model import Peaks, Recording, Totals
+from ..core.errors import WRONG_DATA, RecordingError
+from ..core.model import Peaks, RecordingData, Totals
 from .damage import Damage
-from .lazy import WRONG_DATA, LastLines, MetricLines, SampleLines, decode_sample_line, parse
+from .lazy import LastLines, MetricLines, SampleLines, decode_sample_line, parse
 from .lines import LineFile, open_descriptor, open_path
 from .schema import (
     VERSION,
@@ -43,13 +43,13 @@ _MOST_SHAPES = 10_000
 _LINES_AT_ONCE = 1000
 
 
-def load(path: str | os.PathLike[str]) -> Recording:
+def load(path: str | os.PathLike[str]) -> RecordingData:
     """Read a recording from a file."""
     name = os.fspath(path)
     return read(LineFile(name, lambda: open_path(name)))
 
 
-def load_whole(path: str) -> Recording:
+def load_whole(path: str) -> RecordingData:
     """Read a recording without damage, so that an incomplete run is not compared with complete ones."""
     recording = load(path)
     len(recording.regions)  # decoding them may find damage
@@ -57,19 +57,19 @@ def load_whole(path: str) -> Recording:
     return recording
 
 
-def refuse_damaged(recording: Recording, path: str) -> None:
+def refuse_damaged(recording: RecordingData, path: str) -> None:
     """RecordingError if damage has been found so far."""
     if len(recording.problems):
         raise RecordingError(f"{path} is damaged: {recording.problems[0]}")
 
 
-def load_descriptor(fd: int) -> Recording:
+def load_descriptor(fd: int) -> RecordingData:
     """Read a recording without a name. The descriptor may be closed later, so everything is decoded now."""
     recording = read(LineFile("the recording", lambda: open_descriptor(fd)))
     return recording._replace(samples=tuple(recording.samples), metrics=tuple(recording.metrics))
 
 
-def read(file: LineFile) -> Recording:
+def read(file: LineFile) -> RecordingData:
     """Read all lines. The last one may be torn; any other damaged line is noted."""
     scan = _Scan(file)
     shapes = scan.shapes
@@ -154,7 +154,7 @@ class _Scan:
         else:
             raise ValueError(kind)
 
-    def finish(self) -> Recording:
+    def finish(self) -> RecordingData:
         """Everything that was found."""
         if self._header is None:
             what = "has no complete header" if len(self._damage) else "is empty"
@@ -163,7 +163,7 @@ class _Scan:
             )
         samples = SampleLines(self._file, self.sample_offsets, self.grown_offsets, self._damage)
         totals = self._end.totals if self._end else self._totals_so_far(samples)
-        return Recording(
+        return RecordingData(
             header=self._header,
             samples=samples,
             events=tuple(self._events),

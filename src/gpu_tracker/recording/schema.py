@@ -117,13 +117,9 @@ def encode_event(event: Event) -> dict[str, Any]:
     return line
 
 
-def encode_region(region: RegionTotals) -> dict[str, Any]:
+def encode_known(value: RegionTotals | ProcessTotals | FrameworkMemory) -> dict[str, Any]:
     """The known fields by name."""
-    return {
-        name: list(value) if name == "path" else _short(value) if isinstance(value, float) else value
-        for name, value in region._asdict().items()
-        if value is not None
-    }
+    return {name: _to_lists(field) for name, field in value._asdict().items() if field is not None}
 
 
 def encode_metrics(rows: Sequence[MetricRow]) -> dict[str, Any]:
@@ -146,23 +142,6 @@ def _encode_number(value: float | None) -> float | str | None:
 
 def _decode_number(value: float | str) -> float:
     return value if type(value) is float else float(value)
-
-
-def encode_process(process: ProcessTotals) -> dict[str, Any]:
-    """All fields by name."""
-    return {
-        name: _short(value) if isinstance(value, float) else value
-        for name, value in process._asdict().items()
-    }
-
-
-def encode_framework(memory: FrameworkMemory) -> dict[str, Any]:
-    """The known fields by name."""
-    return {
-        name: _short(value) if isinstance(value, float) else value
-        for name, value in memory._asdict().items()
-        if value is not None
-    }
 
 
 def encode_totals(totals: Totals) -> dict[str, Any]:
@@ -197,7 +176,7 @@ def _short(number: float) -> float:
     return float(f"{number:.9g}")
 
 
-# ---- Decoding. Invalid data raises one of `lazy.WRONG_DATA`; the reader notes the line.
+# ---- Decoding. Invalid data raises one of WRONG_DATA; the reader notes the line.
 
 
 def decode_header(data: dict[str, Any]) -> Header:

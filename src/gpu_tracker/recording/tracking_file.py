@@ -34,7 +34,6 @@ _ROWS_AT_ONCE = 50
 _LAST_WAIT_SECONDS = 0.5
 _SQLITE_SUFFIX = ".sqlite"
 _SUFFIXES = (".csv", _SQLITE_SUFFIX)
-_TYPES = {"integer": "INTEGER", "real": "REAL", "text": "TEXT"}
 
 
 def check_tracking_path(path: str) -> str:
@@ -162,7 +161,7 @@ class _Database:
             self._execute("BEGIN")
             if static is not None:
                 for table, columns in (("static_data", STATIC_COLUMNS), ("data", DATA_COLUMNS)):
-                    types = ", ".join(f"{name} {_TYPES[kind]}" for name, kind in columns)
+                    types = ", ".join(f"{name} {kind.upper()}" for name, kind in columns)
                     self._execute(f"CREATE TABLE {table} ({types})")
                 self._insert("static_data", static)
             for row in rows:

@@ -14,11 +14,9 @@ from .encode import to_json
 from .schema import (
     encode_end,
     encode_event,
-    encode_framework,
     encode_header,
+    encode_known,
     encode_metrics,
-    encode_process,
-    encode_region,
     encode_sample,
 )
 
@@ -82,7 +80,7 @@ class Writer:
 
     def write_region(self, region: RegionTotals) -> None:
         """A region so far."""
-        self._write("region", encode_region(region))
+        self._write("region", encode_known(region))
 
     def write_metrics(self, rows: Sequence[MetricRow]) -> None:
         """Numbers that the job logged."""
@@ -92,11 +90,11 @@ class Writer:
 
     def write_process(self, process: ProcessTotals) -> None:
         """A process that has ended."""
-        self._write("process", encode_process(process))
+        self._write("process", encode_known(process))
 
     def write_framework(self, memory: FrameworkMemory) -> None:
         """Memory of a framework on a device."""
-        self._write("framework", encode_framework(memory))
+        self._write("framework", encode_known(memory))
 
     def write_end(self, end: End) -> None:
         """The last line."""

@@ -9,7 +9,7 @@ from ..core.values import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ..core.model import Header, Recording
+    from ..core.model import Header, RecordingData
 
 
 class Report(NamedTuple):
@@ -40,7 +40,7 @@ class Reports(NamedTuple):
     reports: tuple[Report, ...]
 
 
-def build(recording: Recording) -> Report:
+def build(recording: RecordingData) -> Report:
     """Everything that is reported about a recording."""
     end = recording.end
     # Reading these may find damage, so they come before the notes.

@@ -15,7 +15,7 @@ from ..analysis.compare import (
     list_changes,
 )
 from ..core.figures import humanize
-from ..core.text import align, clip, neutralize
+from ..core.text import align, neutralize, shorten
 from .plain import to_plain
 from .region_tables import MOST_ROWS, name_region
 
@@ -199,4 +199,4 @@ def _list_presence(where: str, rows: Sequence[Row]) -> list[str]:
 
 
 def _shorten(name: str) -> str:
-    return clip(neutralize(name), _NAME_CELLS)
+    return shorten(name, _NAME_CELLS)

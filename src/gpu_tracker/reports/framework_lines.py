@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..core.text import clip, neutralize
+from ..core.text import shorten
 from ..core.units import humanize_bytes
 
 TYPE_CHECKING = False
@@ -21,7 +21,7 @@ def format_frameworks(summaries: Sequence[FrameworkSummary]) -> list[tuple[str, 
     """Rows of a label and a text, for the first few processes and devices."""
     rows: list[tuple[str, str]] = []
     for summary in summaries[:_MOST]:
-        label = clip(neutralize(summary.memory.framework), _NAME_CELLS)
+        label = shorten(summary.memory.framework, _NAME_CELLS)
         rows += [(label if not index else "", text) for index, text in enumerate(_format(summary))]
     if len(summaries) > _MOST:
         rows.append(("", f"and {len(summaries) - _MOST} more processes or devices (the JSON report has all)"))
@@ -30,7 +30,7 @@ def format_frameworks(summaries: Sequence[FrameworkSummary]) -> list[tuple[str, 
 
 def _format(summary: FrameworkSummary) -> list[str]:
     memory = summary.memory
-    where = f"GPU {summary.gpu.ordinal}" if summary.gpu else clip(neutralize(memory.device), _NAME_CELLS)
+    where = f"GPU {summary.gpu.ordinal}" if summary.gpu else shorten(memory.device, _NAME_CELLS)
     tensors = _TENSORS.get(memory.framework, "tensors")
     peak = f"peak {humanize_bytes(memory.peak_in_use_bytes)} ({memory.peak_in_use_basis})"
     held = memory.peak_held_bytes

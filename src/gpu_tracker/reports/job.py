@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..core.figures import BYTES, CORES, JOULES, PERCENT, RUN, SECONDS, humanize
-from ..core.text import align, clip, neutralize
+from ..core.text import align, count_of, neutralize, shorten
 from .report import describe_ending
 
 TYPE_CHECKING = False
@@ -19,14 +19,14 @@ def to_text(combined: Combined, _view: View | None = None) -> str:
     """Totals, hosts with their devices, balance between ranks, the ranks, and the notes."""
     lines = [_title(combined), *(f"  {line}" for line in align(_total_rows(combined), frozenset({0, 1})))]
     for host in combined.hosts:
-        lines += [f"{_clean(host.name)}: {_count(host.ranks, 'recording')}", *_host_lines(host)]
+        lines += [f"{_clean(host.name)}: {count_of(host.ranks, 'recording')}", *_host_lines(host)]
     lines += ["", *_balance_lines(combined), "", *_rank_lines(combined)]
     lines += [f"note: {neutralize(note)}" for note in combined.notes]
     return "\n".join(lines) + "\n"
 
 
 def _title(combined: Combined) -> str:
-    return f"{_count(len(combined.ranks), 'recording')} on {_count(len(combined.hosts), 'host')}"
+    return f"{count_of(len(combined.ranks), 'recording')} on {count_of(len(combined.hosts), 'host')}"
 
 
 def _total_rows(combined: Combined) -> list[tuple[str, str]]:
@@ -96,8 +96,4 @@ def _ending(rank: Rank) -> str:
 
 
 def _clean(text: str) -> str:
-    return clip(neutralize(text), _NAME_CELLS)
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}" if number == 1 else f"{number} {what}s"
+    return shorten(text, _NAME_CELLS)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..core.figures import BYTES, JOULES, NUMBER, PERCENT, SECONDS, humanize
-from ..core.text import align, clip, neutralize
+from ..core.text import align, shorten
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ _NAME_CELLS = 40
 
 def name_region(path: Sequence[str]) -> str:
     """The path of a region in one line, outermost first."""
-    return clip(neutralize("/".join(path)), _NAME_CELLS)
+    return shorten("/".join(path), _NAME_CELLS)
 
 
 def format_regions(regions: Sequence[Region]) -> list[str]:
@@ -60,7 +60,7 @@ def _region_cells(region: Region) -> tuple[str, ...]:
 
 def _metric_cells(metric: Metric) -> tuple[str, ...]:
     return (
-        clip(neutralize(metric.name), _NAME_CELLS),
+        shorten(metric.name, _NAME_CELLS),
         str(metric.logged),
         *(humanize(value, NUMBER) for value in (metric.last, metric.minimum, metric.mean, metric.maximum)),
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from ..core.model import ESTIMATE, SAMPLED, UNKNOWN
 from ..core.text import neutralize
 from ..core.units import humanize_bytes, humanize_joules, humanize_limit, humanize_seconds
+from ..core.vendors import NO_GPU
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ def to_text(report: Report, _view: View | None = None) -> str:
         from .region_tables import format_metrics, format_regions
 
         lines += [*format_regions(report.regions), *format_metrics(report.metrics)]
-    lines += [f"note: {note}" for note in report.notes]
+    lines += [f"note: {note}" for note in report.notes if note != NO_GPU]  # the GPU row says it
     return "\n  ".join([_title(report), *lines]) + "\n"
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..core.figures import RUN, TIME, humanize
 from ..core.moments import write_moment
-from ..core.text import align, clip, count_cells, neutralize
+from ..core.text import align, clip, count_cells, neutralize, shorten
 from .report import describe_ending
 
 TYPE_CHECKING = False
@@ -59,4 +59,4 @@ def _cells(run: ListedRun) -> tuple[str, ...]:
 
 
 def _clean(text: str) -> str:
-    return clip(neutralize(text), _MOST_CELLS)
+    return shorten(text, _MOST_CELLS)

@@ -5,12 +5,11 @@ from __future__ import annotations
 import time
 
 from ..core.model import Event
-from ..core.vendors import VENDORS
+from ..core.vendors import NO_GPU, VENDORS
 from ..sources.gpu.connect import connect, describe_bug, find_vendors
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import threading
     from collections.abc import Mapping
 
     from ..core.model import Gpu, GpuReadings
@@ -49,19 +48,12 @@ class GpuThreads:
         # Lists are swapped, not locked: appending and swapping are atomic in the interpreter.
         self._readings: list[tuple[str, GpuReadings]] = []
         self._events: list[tuple[float, str, str, Gpu | None]] = []
-        self._vendor_threads: list[_VendorThread] = []
         found = find_vendors() if vendors is None else vendors
         if vendors is None and not found:
-            self.say("No GPU found; `gpu-tracker doctor` shows where it looked.")
-        if found:
-            import threading
-
-            self._vendor_threads = [
-                _VendorThread(self, vendor, threading.Event, threading.Thread) for vendor in found
-            ]
-            deadline = self._start_seconds + _FIRST_READING_SECONDS
-            for thread in self._vendor_threads:
-                thread.wait_for_reading(deadline)
+            self.say(NO_GPU)
+        self._vendor_threads = [_VendorThread(self, vendor) for vendor in found]
+        for thread in self._vendor_threads:
+            thread.wait_for_reading(self._start_seconds + _FIRST_READING_SECONDS)
 
     def begin(self, start_seconds: float) -> None:
         """The job begins now; of the readings so far the last of each vendor is kept, as the state before it."""
@@ -149,18 +141,14 @@ class GpuThreads:
 class _VendorThread:
     """The handle of one vendor's thread."""
 
-    def __init__(
-        self,
-        owner: GpuThreads,
-        vendor: str,
-        make_event: type[threading.Event],
-        make_thread: type[threading.Thread],
-    ) -> None:
+    def __init__(self, owner: GpuThreads, vendor: str) -> None:
+        import threading
+
         self.vendor = vendor
-        self.is_due = make_event()
-        self._has_read = make_event()
+        self.is_due = threading.Event()
+        self._has_read = threading.Event()
         self._wanted_seconds = self._read_seconds = 0.0
-        self._thread = make_thread(target=owner.run_thread, args=(self,), daemon=True)
+        self._thread = threading.Thread(target=owner.run_thread, args=(self,), daemon=True)
         self._thread.start()
 
     def wake(self) -> None:

@@ -9,7 +9,7 @@ import time
 
 from ..accounts.processes import Account
 from ..accounts.sharing import is_torn
-from ..core.model import End, Event, Recording, RootFigures
+from ..core.model import End, Event, RecordingData, RootFigures
 from ..instrument.mailbox import has_word
 from ..recording.writer import Writer
 from ..sources.platform import read_own_peak_bytes
@@ -118,12 +118,6 @@ class Sampler:
             self._account.take_machine(self._machine.read())
             self._account.close_cpu_interval()
 
-    def refresh(self, now_seconds: float) -> None:
-        """Read everything now, for an intermediate result."""
-        self._read_tree(now_seconds - self._start_seconds)
-        self._take_gpus()
-        self._account.take_machine(self._machine.read())
-
     def finish(
         self, at_seconds: float, figures: RootFigures | None, reason: str, exit_code: int | None
     ) -> End:
@@ -168,14 +162,16 @@ class Sampler:
         self._readings = ()  # so that the next reading counts even if nothing has run
 
     def totals_now(self, now_seconds: float) -> End:
-        """All totals so far, as a provisional end."""
-        self.refresh(now_seconds)
+        """All totals up to now, as a provisional end."""
+        self._read_tree(now_seconds - self._start_seconds)
+        self._take_gpus()
+        self._account.take_machine(self._machine.read())
         return End("running", None, self._account.totals(), time.process_time(), 0)
 
-    def describe(self, end: End) -> Recording:
+    def describe(self, end: End) -> RecordingData:
         """Everything so far, without the samples."""
         instruments = self.instruments
-        return Recording(
+        return RecordingData(
             header=self.header,
             samples=(),
             events=tuple(self.events),

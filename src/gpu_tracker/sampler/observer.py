@@ -121,7 +121,16 @@ class _Vendor:
         try:
             readings = _read_settled(source, request.settle_seconds)
             details = source.read_details() if request.wants_details else {}
-            return _describe(self._vendor, name, source, readings, details, missing)
+            return VendorState(
+                self._vendor,
+                name,
+                source.gpus,
+                readings,
+                {uuid: dict(values) for uuid, values in details.items()},
+                tuple(Reason(*key, text, source.kinds.get(key)) for key, text in source.reasons.items()),
+                source.take_notes(),
+                missing,
+            )
         except Exception as error:  # noqa: BLE001 - one vendor's bug must not cost the others
             return VendorState(
                 self._vendor, missing=(*missing, Missing(name, BROKEN, describe_bug(name, error)))
@@ -139,24 +148,6 @@ def _read_settled(source: GpuSource, settle_seconds: float) -> GpuReadings:
         time.sleep(settle_seconds)
         readings = source.read(None)
     return readings
-
-
-def _describe(
-    vendor: str,
-    name: str,
-    source: GpuSource,
-    readings: GpuReadings,
-    details: Mapping[str, Mapping[str, float | str]],
-    missing: tuple[Missing, ...],
-) -> VendorState:
-    reasons = tuple(
-        Reason(uuid, figure, text, source.kinds.get((uuid, figure)))
-        for (uuid, figure), text in source.reasons.items()
-    )
-    plain_details = {uuid: dict(values) for uuid, values in details.items()}
-    return VendorState(
-        vendor, name, source.gpus, readings, plain_details, reasons, source.take_notes(), missing
-    )
 
 
 def _read_holders(states: tuple[VendorState, ...]) -> list[Holder]:

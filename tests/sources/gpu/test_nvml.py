@@ -154,7 +154,7 @@ def test_memory_that_the_driver_does_not_attribute_is_not_zero_bytes_of_ours(har
     result = train(
         hardware,
         "hardware.set_process(0, os.getpid(), None)\n"
-        "hardware.set_memory(0, extra_used_bytes=100 * MIB)\ntime.sleep(0.5)",
+        "hardware.set_extra_used_bytes(0, 100 * MIB)\ntime.sleep(0.5)",
     )
 
     assert (result["ram"]["main"], result["ram"]["system"]) == (0, 100)
@@ -425,7 +425,7 @@ time.sleep(2)
     (note,) = result["notes"]
     assert "docker run --pid=host" in note
     assert note.endswith("since the start is an estimate.")
-    assert "839 MB (estimate) of" in result["text"]
+    assert "job 839 MB (estimate), all processes" in result["text"]
 
 
 def test_a_driver_that_translates_process_ids_is_trusted(hardware: Simulator) -> None:
@@ -493,7 +493,7 @@ def test_throttling_is_explained(hardware: Simulator) -> None:
     result = train(hardware, "hardware.set_process(0, os.getpid(), MIB); time.sleep(1)")
 
     assert result["limited"][0] == [["heat", 1.0]]
-    assert "clocks held down by heat for 100 % of the time" in result["text"]
+    assert "throttled by heat for 100 % of the time" in result["text"]
 
 
 def test_unsupported_figures_are_one_sentence(hardware: Simulator) -> None:

@@ -15,8 +15,6 @@ from .wire import Request
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from types import TracebackType
-
     from typing_extensions import Self
 
     from ...core.observation import Observation
@@ -92,10 +90,5 @@ class ObserverClient:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()

@@ -6,7 +6,7 @@ import os
 
 from ...accounts.recovery import complete
 from ...core.errors import RecordingError
-from ...core.model import Recording, Totals
+from ...core.model import RecordingData, Totals
 from ...recording.reader import load, load_descriptor
 from ...sources.allocation import read_allocation
 from ..header import make_header
@@ -20,18 +20,18 @@ if TYPE_CHECKING:
 
 def recover(
     sampler: SamplerProcess | None, plan: Plan, start: Start, known: Known | None = None
-) -> Recording:
+) -> RecordingData:
     """The recording so far, completed with what the caller knows; if there is none, only the latter."""
     try:
         recording = _read_back(sampler, plan)
     except RecordingError:
         allocation, _ = read_allocation(os.getpid(), os.environ)
         header = make_header(plan, start, allocation, "none", os.environ)
-        recording = Recording(header, (), (), None, Totals())
+        recording = RecordingData(header, (), (), None, Totals())
     return complete(recording, start.at_nanoseconds, known, sampler.failure if sampler else "")
 
 
-def _read_back(sampler: SamplerProcess | None, plan: Plan) -> Recording:
+def _read_back(sampler: SamplerProcess | None, plan: Plan) -> RecordingData:
     if plan.recording_path:
         return load(plan.recording_path)
     if sampler is None:

@@ -9,7 +9,7 @@ import sys
 
 from ...core.model import Gpu, GpuReading, GpuReadings
 from ...core.values import NamedTuple
-from .. import NotAvailableError, Roots
+from .. import NotAvailableError
 from .guard import LOST, TROUBLE, Failure, Guard
 
 TYPE_CHECKING = False
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 NAME = "apple"
 
-_ROOTS = Roots()
 _COMMAND = ("ioreg", "-r", "-d", "1", "-w", "0", "-c", "IOAccelerator", "-a")
 _TIMEOUT_SECONDS = 5.0
 _NO_PROCESSES = "macOS does not report GPU use per process: only figures of the whole GPU are known."
@@ -52,14 +51,13 @@ def parse_accelerators(plist: bytes) -> tuple[Accelerator, ...] | None:
     )
 
 
-def why_absent(roots: Roots = _ROOTS, platform: str = sys.platform) -> str | None:  # noqa: ARG001 - as all sources
+def why_absent(platform: str = sys.platform) -> str | None:
     """A reason not to try, or None."""
     return None if platform == "darwin" else "No Apple GPU was measured: this is not a Mac."
 
 
 def connect(
     now: Callable[[], float],
-    roots: Roots = _ROOTS,  # noqa: ARG001 - as all sources
     command: tuple[str, ...] = _COMMAND,
     timeout_seconds: float = _TIMEOUT_SECONDS,
 ) -> AppleSource:

@@ -215,34 +215,15 @@ class _Lists:
 # ---- Devices.
 
 
-class _Slow:
-    """Figures that are not read every time."""
-
-    __slots__ = (
-        "at_seconds",
-        "limits",
-        "memory_clock_mhz",
-        "power_watts",
-        "sm_clock_mhz",
-        "temperature_celsius",
-    )
-
-    def __init__(self) -> None:
-        self.at_seconds = float("-inf")
-        self.power_watts: float | None = None
-        self.temperature_celsius: float | None = None
-        self.sm_clock_mhz: float | None = None
-        self.memory_clock_mhz: float | None = None
-        self.limits: tuple[str, ...] | None = None
-
-
 class _Device:
     """One device, and its state between two readings."""
 
     def __init__(self, gpu: Gpu, handle: Any) -> None:
         self.gpu = gpu
         self.handle = handle
-        self.slow = _Slow()
+        self.slow_seconds = float("-inf")
+        self.slow_figures: dict[str, Any] = {}
+        """Fields of GpuReading that are not read every time."""
         self.sample_us = -1
         self.process_us = -1
         self.has_accounting = False
@@ -262,6 +243,8 @@ class NvmlSource:
         self._now = now
         errors = (pynvml.NVMLError, UnicodeDecodeError)
         self._guard = Guard(now, errors, self._explain)
+        self.reasons: Mapping[tuple[str, str], str] = self._guard.reasons
+        self.kinds: Mapping[tuple[str, str], str] = self._guard.kinds
         self._labels: dict[str, str] = {}
         self._driver = self._guard.ask("", "driver", pynvml.nvmlSystemGetDriverVersion) or ""
         self._lists = _Lists(pynvml, self._driver)
@@ -274,16 +257,6 @@ class NvmlSource:
         for device in self._devices:
             self._open_accounting(device)
 
-    @property
-    def reasons(self) -> Mapping[tuple[str, str], str]:
-        """(uuid, figure) → why it is not measured."""
-        return self._guard.reasons
-
-    @property
-    def kinds(self) -> Mapping[tuple[str, str], str]:
-        """(uuid, figure) → kind of failure."""
-        return self._guard.kinds
-
     def read(self, pids: frozenset[int] | None) -> GpuReadings:
         """Read every device, and what these processes use of it."""
         at = self._now()
@@ -294,9 +267,10 @@ class NvmlSource:
         for device in self._devices:
             if device.gpu.uuid in self._guard.lost:
                 continue
-            is_slow_turn = at - device.slow.at_seconds >= _SLOW_SECONDS
+            is_slow_turn = at - device.slow_seconds >= _SLOW_SECONDS
             if is_slow_turn:
-                self._read_slow(device, at)
+                device.slow_seconds = at
+                device.slow_figures = self._read_slow(device)
             listed = self._read_processes(device)
             percents = self._read_process_utilization(device) if listed is not None else None
             all_pids.update(listed or ())
@@ -389,7 +363,7 @@ class NvmlSource:
     # ---- Reading.
 
     def _read_device(self, device: _Device, lists_processes: bool, measures_processes: bool) -> GpuReading:
-        guard, uuid, handle, slow = self._guard, device.gpu.uuid, device.handle, device.slow
+        guard, uuid, handle = self._guard, device.gpu.uuid, device.handle
         used, reserved = guard.ask(uuid, "used_bytes", self._read_memory, handle) or (None, None)
         busy, memory_busy, high = self._read_utilization(device)
         energy = None
@@ -402,14 +376,10 @@ class NvmlSource:
             high,
             reserved,
             memory_busy,
-            slow.power_watts,
-            None if energy is None else energy / 1000,
-            slow.temperature_celsius,
-            slow.sm_clock_mhz,
-            slow.memory_clock_mhz,
-            slow.limits,
-            lists_processes,
-            measures_processes,
+            energy_joules=None if energy is None else energy / 1000,
+            lists_processes=lists_processes,
+            measures_processes=measures_processes,
+            **device.slow_figures,
         )
 
     def _read_memory(self, handle: Any) -> tuple[int, int | None]:
@@ -456,23 +426,21 @@ class NvmlSource:
         percents = [percent for _, percent in fresh]
         return sum(percents) / len(percents), memory, max(percents)
 
-    def _read_slow(self, device: _Device, at_seconds: float) -> None:
-        device.slow.at_seconds = at_seconds
+    def _read_slow(self, device: _Device) -> dict[str, Any]:
         if device.is_instance:
-            return  # the driver reports them for the whole device only
-        nvml, guard, uuid, handle, slow = self._nvml, self._guard, device.gpu.uuid, device.handle, device.slow
-        power = guard.ask(uuid, "power_watts", nvml.nvmlDeviceGetPowerUsage, handle)
-        slow.power_watts = None if power is None else power / 1000
-        slow.temperature_celsius = guard.ask(
-            uuid, "temperature_celsius", nvml.nvmlDeviceGetTemperature, handle, nvml.NVML_TEMPERATURE_GPU
-        )
-        slow.sm_clock_mhz = guard.ask(
-            uuid, "sm_clock_mhz", nvml.nvmlDeviceGetClockInfo, handle, nvml.NVML_CLOCK_SM
-        )
-        slow.memory_clock_mhz = guard.ask(
-            uuid, "memory_clock_mhz", nvml.nvmlDeviceGetClockInfo, handle, nvml.NVML_CLOCK_MEM
-        )
-        slow.limits = guard.ask(uuid, "limits", self._read_limits, handle)
+            return {}  # the driver reports them for the whole device only
+        nvml = self._nvml
+        calls = {
+            "power_watts": (lambda handle: nvml.nvmlDeviceGetPowerUsage(handle) / 1000,),
+            "temperature_celsius": (nvml.nvmlDeviceGetTemperature, nvml.NVML_TEMPERATURE_GPU),
+            "sm_clock_mhz": (nvml.nvmlDeviceGetClockInfo, nvml.NVML_CLOCK_SM),
+            "memory_clock_mhz": (nvml.nvmlDeviceGetClockInfo, nvml.NVML_CLOCK_MEM),
+            "limits": (self._read_limits,),
+        }
+        return {
+            figure: self._guard.ask(device.gpu.uuid, figure, call, device.handle, *arguments)
+            for figure, (call, *arguments) in calls.items()
+        }
 
     def _read_limits(self, handle: Any) -> tuple[str, ...]:
         nvml = self._nvml

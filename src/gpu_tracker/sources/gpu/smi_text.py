@@ -15,6 +15,7 @@ from .nvidia import name_limits, parse_bus_id
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from typing import Any
 
 SOURCE = "nvidia_smi"
 MIB = 1 << 20  # what nvidia-smi calls MiB, and counts in
@@ -26,7 +27,7 @@ class Cell(NamedTuple):
     """One figure of a device in a table, and its valid range."""
 
     figure: Figure
-    factor: int = 1
+    is_in_mib: bool = False
     lowest: float = 0.0
     highest: float = 1e9
 
@@ -37,8 +38,8 @@ class Cell(NamedTuple):
 
 
 CELLS = (
-    Cell(find_device_figure("used_bytes"), MIB),
-    Cell(find_device_figure("reserved_bytes"), MIB),
+    Cell(find_device_figure("used_bytes"), is_in_mib=True),
+    Cell(find_device_figure("reserved_bytes"), is_in_mib=True),
     Cell(find_device_figure("utilization_percent"), highest=100),
     Cell(find_device_figure("memory_utilization_percent"), highest=100),
     Cell(find_device_figure("power_watts"), highest=1e5),
@@ -166,7 +167,7 @@ class Reading(NamedTuple):
 
 def parse_reading(row: Mapping[str, str], uuid: str) -> Reading:
     """The figures of one device."""
-    known: dict[str, float] = {}
+    known: dict[str, Any] = {}
     refusals = []
     for cell in CELLS:
         if cell.field not in row:
@@ -176,21 +177,12 @@ def parse_reading(row: Mapping[str, str], uuid: str) -> Reading:
         if number is None or not cell.lowest <= number <= cell.highest:
             refusals.append((cell.figure, text))
         else:
-            known[cell.figure.name] = number * cell.factor
-    used, reserved = known.get("used_bytes"), known.get("reserved_bytes")
-    utilization = known.get("utilization_percent")
+            known[cell.figure.name] = int(number * MIB) if cell.is_in_mib else number
     reading = GpuReading(
         uuid,
-        used_bytes=None if used is None else int(used),
-        utilization_percent=utilization,
-        utilization_high_percent=utilization,
-        reserved_bytes=None if reserved is None else int(reserved),
-        memory_utilization_percent=known.get("memory_utilization_percent"),
-        power_watts=known.get("power_watts"),
-        temperature_celsius=known.get("temperature_celsius"),
-        sm_clock_mhz=known.get("sm_clock_mhz"),
-        memory_clock_mhz=known.get("memory_clock_mhz"),
+        utilization_high_percent=known.get("utilization_percent"),
         limits=parse_limits(_find_cell(row, THROTTLE_FIELD)),
+        **known,
     )
     return Reading(reading, tuple(refusals))
 
