@@ -1,4 +1,4 @@
-# Everything a fresh machine needs: python3 with venv, make and a C compiler.
+# A fresh machine needs python3 with venv, make and a C compiler.
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
@@ -6,12 +6,12 @@ PACKAGE := $(VENV)/.package
 TOOLS  := $(VENV)/.tools
 SOURCE := $(shell find src -name '*.py') pyproject.toml
 
-# Second opinions that are large to fetch; what cannot be had here is skipped, with the reason.
+# Large downloads to test against; what is not available here is skipped, with the reason.
 WITH   ?=
 FRAMEWORKS := $(if $(filter frameworks,$(WITH)),$(VENV)/.frameworks)
-TOOLS_OF_OTHERS := $(if $(filter tools,$(WITH)),$(VENV)/.real-tools)
+REAL_TOOLS := $(if $(filter tools,$(WITH)),$(VENV)/.real-tools)
 
-# Most tests wait for processes: more of them than there are cores can do so at once.
+# Most tests wait for processes, so there can be more workers than cores.
 WORKERS ?= 4
 PYTEST = REAL_GPU_TOOLS=$(abspath $(VENV))/real-tools $(BIN)/pytest
 PARALLEL = --numprocesses=$(WORKERS) --dist=worksteal
@@ -24,21 +24,21 @@ help:  ## this list
 demo: $(PACKAGE)  ## track a small training run, print its summary and where the recording is
 	$(BIN)/gpu-tracker run --record gpu-tracker-runs -- $(BIN)/python examples/train.py
 
-test: check $(FRAMEWORKS) $(TOOLS_OF_OTHERS)  ## everything; WITH="frameworks tools" also asks PyTorch, JAX, TensorFlow, rocm-smi, gputop
+test: check $(FRAMEWORKS) $(REAL_TOOLS)  ## everything; WITH="frameworks tools" adds PyTorch, JAX, TensorFlow, rocm-smi, gputop
 	$(BIN)/coverage erase
 	$(PYTEST) -m "not serial" $(PARALLEL) --coverage
 	$(PYTEST) -m serial --coverage
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report --include="$$($(BIN)/python tests/tools/list_pure.py)" --fail-under=100
 
-soak: check  ## what can go wrong once in many times, many times
+soak: check  ## tests of rare races, repeated many times
 	$(PYTEST) -m "repeats and not serial" --soak $(PARALLEL)
 	$(PYTEST) -m "repeats and serial" --soak
 
-# A part of the tests for the three targets below, as pytest takes it: TESTS=tests/cli
+# Part of the tests, for the three targets below: TESTS=tests/cli
 TESTS  ?=
 
-test-all:  ## the tests with every Python that pyproject.toml promises and this machine has; TESTS=tests/cli for a part
+test-all:  ## the tests with every Python that pyproject.toml allows and this machine has; TESTS=tests/cli for a part
 	$(PYTHON) tests/tools/every_python.py
 
 test-oldest:  ## the tests with the oldest Python here and the oldest dependencies that pyproject.toml allows
@@ -46,17 +46,17 @@ test-oldest:  ## the tests with the oldest Python here and the oldest dependenci
 
 test-here: $(PACKAGE) $(TOOLS)
 	$(PYTEST) -m "not serial" $(PARALLEL) $(TESTS)
-	$(PYTEST) -m serial $(TESTS) || test $$? = 5  # a part of the tests may have none
+	$(PYTEST) -m serial $(TESTS) || test $$? = 5  # 5: this part has none
 
 check: $(PACKAGE) $(TOOLS)  ## ruff, mypy --strict
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 
-bench: $(PACKAGE)  ## cost and accuracy, beside the peers; takes about ten minutes
+bench: $(PACKAGE)  ## cost and accuracy, beside other tools; about ten minutes
 	$(BIN)/python benchmarks/run.py
 
-# The wheel is what users get, so the wheel is what is tested. A new pip writes the faster start script.
+# Tests run on what users get: the wheel. A new pip writes a faster start script.
 $(PACKAGE): $(SOURCE)
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
@@ -68,7 +68,7 @@ $(TOOLS): pyproject.toml | $(PACKAGE)
 	$(BIN)/python -m pip install --quiet --group check --group test
 	touch $@
 
-# PyTorch without what it depends on: nothing is computed with it here.
+# PyTorch without its dependencies: nothing is computed with it here.
 $(VENV)/.frameworks: | $(TOOLS)
 	-$(BIN)/python -m pip install --quiet --no-deps --group torch
 	-$(BIN)/python -m pip install --quiet --group frameworks && touch $@

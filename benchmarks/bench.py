@@ -1,4 +1,4 @@
-"""What every measure is given: the tools, how often to measure, and what to do with a tool that fails."""
+"""What every measure gets: the tools, the number of rounds, and how to handle a tool that fails."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _Result = TypeVar("_Result")
 
 @dataclass(frozen=True)
 class Rounds:
-    """How often we and how often the others are measured."""
+    """How often to measure our own tool and the others."""
 
     ours: int
     peers: int
@@ -29,7 +29,7 @@ class Rounds:
 
 @dataclass(frozen=True)
 class Bench:
-    """One benchmark. Our own tool is the first; if it fails the benchmark is broken, a peer is left out."""
+    """One benchmark. Our own tool is the first; if it fails, the benchmark fails. Another tool that fails is left out."""
 
     tools: tuple[Installed, ...]
     is_quick: bool
@@ -41,7 +41,7 @@ class Bench:
         return self.tools[0]
 
     def rounds(self, what: str, full: Rounds, quick: Rounds) -> Iterator[list[Installed]]:
-        """Those that take part in each round. Everybody comes first once in a while."""
+        """The tools of each round; the order rotates."""
         planned = quick if self.is_quick else full
         for number in range(max(planned.ours, planned.peers)):
             self.say(f"{what}: round {number + 1}")
@@ -56,7 +56,7 @@ class Bench:
         *arguments: _Parameters.args,
         **options: _Parameters.kwargs,
     ) -> _Result | None:
-        """What the action yields for the tool (None is the bare job), or None if a peer failed."""
+        """The result of the action for a tool (None is the bare job), or None if another tool failed."""
         try:
             return action(tool, *arguments, **options)
         except RunFailedError as error:
@@ -69,5 +69,5 @@ class Bench:
             return None
 
     def say(self, text: str) -> None:
-        """Progress, beside the result."""
+        """Progress, on standard error."""
         print(f"[{time.monotonic() - self.began:5.0f} s] {text}", file=sys.stderr, flush=True)

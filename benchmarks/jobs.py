@@ -1,4 +1,4 @@
-"""Runs commands and workloads, alone or under a tool, each in an empty folder of its own."""
+"""Run commands and workloads, alone or under a tool, each in an empty directory."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from benchmarks import watch
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from benchmarks.tools import Said
+    from benchmarks.tools import Reported
     from benchmarks.venvs import Installed
 
 TIMEOUT_SECONDS = 90
@@ -28,15 +28,15 @@ _WORKLOADS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "workloads
 
 
 class RunFailedError(Exception):
-    """A command did not do what it was asked to."""
+    """A command failed."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """A workload's truth about itself, and what the tool said if it was asked."""
+    """What a workload measured itself, and what the tool reported if its result was read."""
 
     truth: dict[str, Any]
-    said: Said | None
+    reported: Reported | None
 
 
 @dataclass(frozen=True)
@@ -44,8 +44,9 @@ class Running:
     """A command that has been started."""
 
     process: subprocess.Popen[str]
-    mark: str
+    tag: str
     folder: str
+    began: float
 
 
 def script(name: str) -> str:
@@ -54,12 +55,12 @@ def script(name: str) -> str:
 
 
 def workload(name: str, *arguments: object) -> list[str]:
-    """The command line of a workload, for the same interpreter whoever tracks it."""
+    """The command line of a workload; the interpreter is the same for every tool."""
     return [sys.executable, script(name), *map(str, arguments)]
 
 
 def wrap(tool: Installed | None, job: list[str], *options: str) -> list[str]:
-    """The command line that runs a job under a tool; no tool is the job as it is."""
+    """The command line that runs a job under a tool, or alone."""
     if tool is None:
         return job
     program, *arguments = tool.tool.wrap(list(options), job)
@@ -67,29 +68,17 @@ def wrap(tool: Installed | None, job: list[str], *options: str) -> list[str]:
 
 
 def time_command(tool: Installed | None, command: list[str]) -> float:
-    """Wall seconds from before the start to after the end."""
-    with _folder() as folder:
-        environment = _environment(tool)
-        began = time.perf_counter()
-        process = subprocess.Popen(
-            command,
-            cwd=folder,
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
-        _wait_for_end(process.pid)
-        elapsed = time.perf_counter() - began
-        watch.end_marked(environment[watch.MARK])
-        code = process.wait()
-    if code:
-        raise RunFailedError(f"{' '.join(command)} ended with {code}")
+    """Wall time in seconds, from before the start to after the end."""
+    with start(tool, command, output=subprocess.DEVNULL) as running:
+        _wait_for_end(running.process.pid)
+        elapsed = time.perf_counter() - running.began
+    if running.process.returncode:
+        raise RunFailedError(f"{' '.join(command)} ended with {running.process.returncode}")
     return elapsed
 
 
 def run_workload(tool: Installed | None, name: str, *, wants_result: bool = False) -> Outcome:
-    """Run a workload to its end under a tool, with the tool's defaults."""
+    """Run a workload under a tool, with the tool's defaults."""
     options = tool.tool.result_options if tool and wants_result else ()
     with start(tool, wrap(tool, workload(name), *options)) as running:
         truth = finish(running)
@@ -102,39 +91,40 @@ def run_workload(tool: Installed | None, name: str, *, wants_result: bool = Fals
 
 
 def run_inside(tool: Installed, name: str, *arguments: object) -> dict[str, Any]:
-    """Run a workload that uses the tool's Python package; tells the workload's truth."""
+    """Run a workload that uses the tool's Python package; return what it measured."""
     with start(tool, [tool.python, script(name), *map(str, arguments)]) as running:
         return finish(running)
 
 
 @contextmanager
-def start(tool: Installed | None, command: list[str]) -> Iterator[Running]:
-    """A running command; whatever it leaves behind is ended afterwards."""
+def start(tool: Installed | None, command: list[str], *, output: int = subprocess.PIPE) -> Iterator[Running]:
+    """A running command; all its processes are killed afterwards."""
     environment = _environment(tool)
     with _folder() as folder:
+        began = time.perf_counter()
         process = subprocess.Popen(
             command,
             cwd=folder,
             env=environment,
             stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
+            stdout=output,
+            stderr=output,
             text=True,
         )
-        running = Running(process, environment[watch.MARK], folder)
+        running = Running(process, environment[watch.TAG_VARIABLE], folder, began)
         try:
             yield running
         finally:
-            watch.end_marked(running.mark)
+            watch.kill_tagged(running.tag)
             process.communicate()
 
 
 def finish(running: Running) -> dict[str, Any]:
-    """Wait for the end; the workload's truth is the last line of JSON among all that was printed."""
+    """Wait for the end; what the workload measured is the last line of JSON that it printed."""
     try:
         output, errors = running.process.communicate(timeout=TIMEOUT_SECONDS)
     except subprocess.TimeoutExpired:
-        raise RunFailedError(f"{running.process.args!r} takes more than {TIMEOUT_SECONDS} s") from None
+        raise RunFailedError(f"{running.process.args!r} took more than {TIMEOUT_SECONDS} s") from None
     lines = [line for line in output.splitlines() if line.startswith("{")]
     if running.process.returncode or not lines:
         last = "\n".join(errors.splitlines()[-5:])
@@ -144,7 +134,7 @@ def finish(running: Running) -> dict[str, Any]:
 
 
 def _wait_for_end(pid: int) -> None:
-    """Return at the very moment; `Popen.wait` with a timeout only looks every now and then."""
+    """Return at once when it ends; `Popen.wait` with a timeout polls."""
     fd = os.pidfd_open(pid)
     try:
         poll = select.poll()
@@ -156,7 +146,7 @@ def _wait_for_end(pid: int) -> None:
 
 def _environment(tool: Installed | None) -> dict[str, str]:
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    environment[watch.MARK] = uuid.uuid4().hex
+    environment[watch.TAG_VARIABLE] = uuid.uuid4().hex
     if tool is not None:
         environment["PATH"] = f"{tool.bin}{os.pathsep}{environment.get('PATH', os.defpath)}"
     return environment

@@ -1,4 +1,4 @@
-"""What a measure yields: a row of figures, a goal, and whether it was reached. Pure."""
+"""Results of a measure: a row of figures, a goal, and whether it was reached. Pure."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Goal:
 
 @dataclass(frozen=True)
 class Row:
-    """One measure: every value of every tool, by the tool's name, and of the job without any tool."""
+    """One measure: all values, by tool, and of the bare job."""
 
     measure: str
     unit: str
@@ -28,42 +28,38 @@ class Row:
     values: dict[str, list[float]] = field(default_factory=dict)
     bare: list[float] = field(default_factory=list)
     is_count: bool = False
-    """Whether the values say how often (1) or not (0) something succeeded."""
+    """Whether the values are 1 for success and 0 for failure."""
     widest_noise: float | None = None
-    """How far apart half of the bare values may lie for a verdict to mean something."""
+    """The widest interquartile range of the bare values that allows a verdict."""
 
     def add(self, tool: str | None, value: float) -> None:
-        """One more value; no tool is the bare job."""
+        """Add a value; no tool is the bare job."""
         (self.bare if tool is None else self.values.setdefault(tool, [])).append(value)
 
 
 @dataclass(frozen=True)
 class Spread:
-    """Many values in three: the median, and what half of them lie between (all, while they are few)."""
+    """Median and quartiles; with few values, median and range."""
 
     median: float
     low: float
     high: float
 
 
+MISSED = "MISSED"
 _ENOUGH_FOR_QUARTILES = 4
 
 
 def spread(values: list[float]) -> Spread:
-    """Of at least one value."""
+    """The spread of at least one value."""
     if len(values) < _ENOUGH_FOR_QUARTILES:
         return Spread(statistics.median(values), min(values), max(values))
     low, median, high = statistics.quantiles(values, n=4, method="inclusive")
     return Spread(median, low, high)
 
 
-def is_missed(row: Row, tool: str) -> bool:
-    """Whether a goal was set and the tool did not reach it."""
-    return verdict(row, tool) == "MISSED"
-
-
 def verdict(row: Row, tool: str) -> str:
-    """In a word."""
+    """The verdict in a word or two."""
     values = row.values.get(tool)
     if row.goal is None or not values:
         return "-"
@@ -72,4 +68,4 @@ def verdict(row: Row, tool: str) -> str:
         if noise.high - noise.low > row.widest_noise:
             return "too noisy"
     center = statistics.fmean(values) if row.is_count else statistics.median(values)
-    return "pass" if row.goal.is_reached_by(center) else "MISSED"
+    return "pass" if row.goal.is_reached_by(center) else MISSED

@@ -1,7 +1,7 @@
-"""`python benchmarks/run.py`: what tracking costs, ours and others', side by side on this machine.
+"""`python benchmarks/run.py`: cost and accuracy of gpu_tracker and other tools on this machine.
 
-Timing goals are shown, not enforced: another machine, or this one on a busy day, gives other figures.
-Everything is measured in rounds, all tools in turn, so that a bad minute hurts everybody alike.
+Goals are shown, not enforced: figures depend on the machine and its load.
+Everything is measured in rounds, all tools in turn, so that a busy minute affects all of them alike.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ sys.path[0] = PROJECT
 from benchmarks.bench import Bench  # noqa: E402 - found from the project's root
 from benchmarks.jobs import RunFailedError  # noqa: E402
 from benchmarks.measures import MEASURES  # noqa: E402
-from benchmarks.rows import Row, is_missed  # noqa: E402
+from benchmarks.rows import MISSED, Row, verdict  # noqa: E402
 from benchmarks.table import render, to_json  # noqa: E402
 from benchmarks.tools import OURS, PEERS  # noqa: E402
 from benchmarks.venvs import Installed, NotInstalledError, install  # noqa: E402
@@ -29,10 +29,10 @@ _BROKEN = 2
 
 
 def main() -> int:
-    """0, whatever the figures are; 1 for a missed goal if asked to be strict; 2 if it did not work."""
+    """Exit code 0 whatever the figures; 1 for a missed goal with --strict; 2 if the benchmark failed."""
     options = _parse()
     if sys.platform != "linux":
-        print("benchmark: processes are watched through /proc, which only Linux has", file=sys.stderr)
+        print("benchmark: needs /proc, so it runs on Linux only", file=sys.stderr)
         return _BROKEN
     busy, began = _busy_seconds(), time.monotonic()
     try:
@@ -49,17 +49,17 @@ def main() -> int:
     print("\n".join(_explain(bench, elapsed, foreign_percent)))
     if options.output:
         _write(options.output, bench, rows, elapsed, foreign_percent)
-    missed = any(is_missed(row, bench.ours.name) for row in rows)
+    missed = any(verdict(row, bench.ours.name) == MISSED for row in rows)
     return int(options.strict and missed)
 
 
 def _parse() -> argparse.Namespace:
     names = [name for name, _ in MEASURES]
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="few rounds; long measures of ours only")
-    parser.add_argument("--only", nargs="+", choices=names, default=names, help="some measures only")
-    parser.add_argument("--strict", action="store_true", help="exit with 1 if a goal was missed")
-    parser.add_argument("-o", "--output", metavar="FILE", help="write all values to FILE, as JSON")
+    parser.add_argument("--quick", action="store_true", help="few rounds; long measures only of our own tool")
+    parser.add_argument("--only", nargs="+", choices=names, default=names, help="only these measures")
+    parser.add_argument("--strict", action="store_true", help="exit with 1 if a goal is missed")
+    parser.add_argument("-o", "--output", metavar="FILE", help="write all values to FILE as JSON")
     parser.add_argument(
         "--cache",
         metavar="DIR",
@@ -84,8 +84,8 @@ def _explain(bench: Bench, elapsed: float, foreign_percent: float) -> list[str]:
     return [
         f"Median [quartiles; of fewer than four runs: smallest..largest]. {versions}.",
         f"Python {platform.python_version()}, {platform.platform()}, {os.cpu_count()} cores. "
-        f"{elapsed:.0f} s, during which others used {foreign_percent:.0f} % of a core.",
-        "psrecord is asked for one sample per second: by default it never sleeps.",
+        f"{elapsed:.0f} s, during which other processes used {foreign_percent:.0f} % of a core.",
+        "psrecord runs with one sample per second: by default it never sleeps.",
         *(f"Left out: {failure}" for failure in bench.failures),
     ]
 
@@ -108,7 +108,7 @@ def _write(path: str, bench: Bench, rows: list[Row], elapsed: float, foreign_per
 
 
 def _busy_seconds() -> float:
-    """CPU seconds of the whole machine so far."""
+    """CPU seconds of the whole machine, a counter."""
     with open("/proc/stat", encoding="ascii") as file:
         user, nice, system, _, _, irq, softirq, steal = map(int, file.readline().split()[1:9])
     return (user + nice + system + irq + softirq + steal) / os.sysconf("SC_CLK_TCK")

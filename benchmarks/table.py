@@ -1,4 +1,4 @@
-"""Rows as a Markdown table for people and as JSON for programs. Pure."""
+"""Rows as a Markdown table and as JSON. Pure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _NOTHING = "-"
 
 
 def render(rows: list[Row], tools: list[str]) -> str:
-    """One line per measure; the first tool is the one that is judged."""
+    """One line per measure; the verdict is about the first tool."""
     head = ["measure", "goal", *tools, "bare", "verdict"]
     lines = [head, ["---"] * len(head)]
     for row in rows:
@@ -21,7 +21,7 @@ def render(rows: list[Row], tools: list[str]) -> str:
 
 
 def to_json(rows: list[Row], tools: list[str]) -> list[dict[str, Any]]:
-    """Every single value, and what the table makes of them."""
+    """All values, medians and verdicts."""
     return [
         {
             **asdict(row),

@@ -1,4 +1,4 @@
-"""The tools that are compared: how each wraps a command, and how it says what it found."""
+"""The tools that are compared: how each wraps a command, and how its result is read."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-RESULT = "said"
+RESULT = "result"
 
 
 @dataclass(frozen=True)
-class Said:
-    """A tool's own words about a job."""
+class Reported:
+    """What a tool reported about a job."""
 
     cpu_seconds: float
     peak_bytes: float
@@ -25,20 +25,20 @@ class Said:
 
 @dataclass(frozen=True)
 class Tool:
-    """One tool. The result's options are for when it will be read, not for when only time matters."""
+    """One tool. `result_options` are used only when its result is read, not when it is timed."""
 
     name: str
     distribution: str
     requirement: str | None
-    """What pip installs; None is the project itself."""
+    """For pip; None is the project itself."""
     wrap: Callable[[list[str], list[str]], list[str]]
-    """The command line for these options and this job; its first word is looked up in the tool's venv."""
+    """The command line for options and a job; its first word is a program in the tool's venv."""
     interval_option: str
     result_options: tuple[str, ...]
-    read: Callable[[str, float], Said]
-    """What it said, from the folder it ran in and the seconds that the job took."""
+    read: Callable[[str, float], Reported]
+    """What it reported, from the directory it ran in and the seconds that the job took."""
     has_sampler: bool = False
-    """Whether it samples in a process of its own, not in the wrapper."""
+    """Whether it samples in a separate process, not in the wrapper."""
     has_api: bool = False
 
 
@@ -46,45 +46,45 @@ def _wrap_ours(options: list[str], job: list[str]) -> list[str]:
     return ["gpu-tracker", "run", *options, "--", *job]
 
 
-def _read_ours(folder: str, _seconds: float) -> Said:
+def _read_ours(folder: str, _seconds: float) -> Reported:
     with open(os.path.join(folder, RESULT), encoding="utf-8") as file:
         summary = json.load(file)["summary"]
-    return Said(summary["combined_cpu"]["seconds"], summary["combined_ram"]["total_bytes"])
+    return Reported(summary["cpu"]["combined"]["seconds"], summary["ram"]["combined"]["total_bytes"])
 
 
 def _wrap_original(options: list[str], job: list[str]) -> list[str]:
     return ["gpu-tracker", *options, "-e", " ".join(job)]
 
 
-def _read_original(folder: str, seconds: float) -> Said:
+def _read_original(folder: str, seconds: float) -> Reported:
     with open(os.path.join(folder, RESULT), encoding="utf-8") as file:
         usage = json.load(file)
     percent = usage["cpu_utilization"]["combined"]["mean_sum_percent"]
-    return Said(percent / 100 * seconds, usage["max_ram"]["combined"]["total_rss"])
+    return Reported(percent / 100 * seconds, usage["max_ram"]["combined"]["total_rss"])
 
 
 def _wrap_duct(options: list[str], job: list[str]) -> list[str]:
     return ["con-duct", "run", *options, *job]
 
 
-def _read_duct(folder: str, seconds: float) -> Said:
+def _read_duct(folder: str, seconds: float) -> Reported:
     with open(os.path.join(folder, f"{RESULT}info.json"), encoding="utf-8") as file:
         summary = json.load(file)["execution_summary"]
-    return Said((summary["average_pcpu"] or 0) / 100 * seconds, summary["peak_rss"] or 0)
+    return Reported((summary["average_pcpu"] or 0) / 100 * seconds, summary["peak_rss"] or 0)
 
 
 def _wrap_psrecord(options: list[str], job: list[str]) -> list[str]:
-    # Without an interval it never sleeps and takes a core of its own.
+    # Without an interval it never sleeps and takes a whole core.
     fixed = ["--include-children", "--log-format", "csv", "--log", RESULT, "--interval", "1"]
     return ["psrecord", *fixed, *options, shlex.join(job)]
 
 
-def _read_psrecord(folder: str, seconds: float) -> Said:
+def _read_psrecord(folder: str, seconds: float) -> Reported:
     with open(os.path.join(folder, RESULT), encoding="utf-8", newline="") as file:
         samples = list(csv.DictReader(file))
     percents = [float(sample["cpu"]) for sample in samples]
     mebibytes = max(float(sample["mem_real"]) for sample in samples)
-    return Said(sum(percents) / len(percents) / 100 * seconds, mebibytes * 2**20)
+    return Reported(sum(percents) / len(percents) / 100 * seconds, mebibytes * 2**20)
 
 
 OURS = Tool(

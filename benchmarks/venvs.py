@@ -1,4 +1,4 @@
-"""One virtual environment per tool, kept from one benchmark to the next."""
+"""One virtual environment per tool, kept between benchmarks."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ _LOOK_UP = "import importlib.metadata, sys; print(importlib.metadata.version(sys
 
 
 class NotInstalledError(Exception):
-    """A tool cannot be had here."""
+    """A tool cannot be installed here."""
 
 
 @dataclass(frozen=True)
 class Installed:
-    """A tool that can be run."""
+    """An installed tool."""
 
     tool: Tool
     bin: str
@@ -37,7 +37,7 @@ class Installed:
 
 
 def install(tool: Tool, cache: str) -> Installed:
-    """The tool in its environment, made on first use; the project itself is built anew each time."""
+    """Install a tool on first use; the project itself every time."""
     folder = os.path.join(cache, tool.name.replace(" ", "-"))
     binaries = os.path.join(folder, "bin")
     python = os.path.join(binaries, "python")

@@ -1,7 +1,7 @@
-"""A tracker seen from outside: which processes it runs in, their CPU time and their memory.
+"""A tracker observed from outside: its processes, their CPU time and memory.
 
-Everything that a benchmark starts carries a mark in its environment. What carries the mark and is neither the
-job nor a descendant of the job, is the tracker: its wrapper, its sampler (an orphan, maybe), its helpers.
+Everything that a benchmark starts has a tag in its environment. A tagged process that is neither the job nor its
+descendant belongs to the tracker: its wrapper, its sampler (possibly an orphan), its helpers.
 """
 
 from __future__ import annotations
@@ -11,62 +11,60 @@ import signal
 import time
 from dataclasses import dataclass
 
-MARK = "GPU_TRACKER_BENCHMARK"
+TAG_VARIABLE = "GPU_TRACKER_BENCHMARK"
 _TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 
 @dataclass(frozen=True)
-class Seen:
+class Found:
     """The processes of one run at one moment."""
 
     tracker: frozenset[int]
     job: frozenset[int]
 
 
-def look(mark: str, script: str) -> Seen:
-    """Sort the marked processes; the job is the interpreter whose script it is."""
-    pids = find_marked(mark)
+def find_processes(tag: str, script: str) -> Found:
+    """Separate the tagged processes; the job is the interpreter that runs the script."""
+    pids = find_tagged(tag)
     job = {pid for pid in pids if _arguments(pid)[1:2] == [script]}
     grown = True
     while grown:
         children = {pid for pid in pids if pid not in job and _parent(pid) in job}
         grown = bool(children)
         job |= children
-    return Seen(frozenset(pids) - job, frozenset(job))
+    return Found(frozenset(pids) - job, frozenset(job))
 
 
-def find_marked(mark: str) -> list[int]:
-    """All living processes that were started under this mark."""
-    wanted = f"{MARK}={mark}\0".encode()
+def find_tagged(tag: str) -> list[int]:
+    """All live processes with this tag."""
+    wanted = f"{TAG_VARIABLE}={tag}\0".encode()
     return [pid for pid in _all_pids() if wanted in _read(pid, "environ")]
 
 
-def end_marked(mark: str) -> int:
-    """Leave nothing of a run behind; tells how many had to be ended."""
-    left = find_marked(mark)
-    for pid in left:
+def kill_tagged(tag: str) -> None:
+    """Kill what is left of a run."""
+    for pid in find_tagged(tag):
         try:
             os.kill(pid, signal.SIGKILL)
         except ProcessLookupError:
             continue
-    return len(left)
 
 
 def cpu_seconds(pids: frozenset[int]) -> float:
-    """CPU time of these processes, and of the helpers they have waited for."""
+    """CPU time of these processes, and of the children they have waited for."""
     return sum(_clock_seconds(pid) + _reaped_seconds(pid) for pid in pids)
 
 
 def rss_bytes(pid: int) -> int:
-    """Resident memory of one process; 0 if it has gone."""
+    """Resident memory of a process; 0 if it has ended."""
     fields = _read(pid, "statm").split()
     return int(fields[1]) * _PAGE_BYTES if fields else 0
 
 
 def _clock_seconds(pid: int) -> float:
     try:
-        # The CPU clock of another process, see clock_getcpuclockid(3): /proc counts in 10 ms.
+        # The CPU clock of another process, see clock_getcpuclockid(3); /proc has a resolution of 10 ms.
         return time.clock_gettime(((~pid) << 3) | 2)
     except OSError:
         return 0.0
@@ -95,4 +93,4 @@ def _read(pid: int, name: str) -> bytes:
         with open(f"/proc/{pid}/{name}", "rb") as file:
             return file.read()
     except OSError:
-        return b""  # gone, or not ours to read
+        return b""  # it has ended, or belongs to another user

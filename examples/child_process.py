@@ -1,4 +1,4 @@
-"""What a child process uses is counted too, beside what the main process uses."""
+"""Child processes are counted too, apart from the main process and together with it."""
 
 from __future__ import annotations
 

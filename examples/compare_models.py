@@ -1,7 +1,7 @@
-"""Which model, on which features, costs what? Two models, each on all features and on a compressed set, four runs of each.
+"""Compare the cost of two models, each on all features and on a compressed set, with four runs of each.
 
-Every run is a process of its own, tracked from outside, so that no run inherits another's memory; the kinds take turns, so that a
-machine that gets slower meanwhile slows all of them alike. The last step is the same as
+Every run is a separate process, so none inherits another's memory. The kinds take turns, so a machine that gets slower
+affects all of them alike. The last step is the same as
 `gpu-tracker compare runs/mlp runs/mlp-encoded runs/boosting runs/boosting-encoded`.
 """
 
@@ -28,7 +28,7 @@ def make_data() -> tuple[Table, list[float]]:
 
 
 def encode(table: Table) -> Table:
-    """A random projection: fewer features that each hold a little of all."""
+    """A random projection to fewer features."""
     dice = random.Random(8)
     axes = [[dice.gauss(0, 1) / math.sqrt(FEATURES) for _ in range(FEATURES)] for _ in range(CODES)]
     return [[sum(a * x for a, x in zip(axis, row, strict=True)) for axis in axes] for row in table]
@@ -37,7 +37,7 @@ def encode(table: Table) -> Table:
 def train_mlp(
     table: Table, wanted: list[float], epochs: int = 4, hidden: int = 8, rate: float = 0.05
 ) -> float:
-    """A network with one hidden layer, by gradient descent; returns its accuracy."""
+    """A network with one hidden layer, trained by gradient descent; return its accuracy."""
     dice = random.Random(9)
     width = len(table[0])
     inner = [[dice.gauss(0, 1) / math.sqrt(width) for _ in range(width)] for _ in range(hidden)]
@@ -57,28 +57,27 @@ def train_mlp(
 
 
 def train_boosting(table: Table, wanted: list[float], rounds: int = 12, rate: float = 0.5) -> float:
-    """Stumps, each on what the ones before left over; returns their accuracy. It keeps every column sorted."""
+    """Stumps, each fitted to the residuals of those before; return their accuracy. Keeps every column sorted."""
     columns = [
-        sorted((value, place) for place, value in enumerate(column)) for column in zip(*table, strict=True)
+        sorted((value, row) for row, value in enumerate(column)) for column in zip(*table, strict=True)
     ]
     guesses = [0.5] * len(table)
     for _ in range(rounds):
-        left_over = [truth - guess for truth, guess in zip(wanted, guesses, strict=True)]
-        total, best = sum(left_over), (-1.0, 0, 0)
+        residuals = [truth - guess for truth, guess in zip(wanted, guesses, strict=True)]
+        total, best = sum(residuals), (-1.0, 0, 0)
         for number, column in enumerate(columns):
             below = 0.0
-            for count, (_, place) in enumerate(column[:-1], start=1):
-                below += left_over[place]
+            for count, (_, row) in enumerate(column[:-1], start=1):
+                below += residuals[row]
                 gain = below**2 / count + (total - below) ** 2 / (len(column) - count)
                 best = max(best, (gain, number, count))
         _, number, count = best
         for side in (columns[number][:count], columns[number][count:]):
-            step = rate * sum(left_over[place] for _, place in side) / len(side)
-            for _, place in side:
-                guesses[place] += step
-    return sum((guess > 0.5) == (truth > 0.5) for guess, truth in zip(guesses, wanted, strict=True)) / len(
-        table
-    )
+            step = rate * sum(residuals[row] for _, row in side) / len(side)
+            for _, row in side:
+                guesses[row] += step
+    right = sum((guess > 0.5) == (truth > 0.5) for guess, truth in zip(guesses, wanted, strict=True))
+    return right / len(table)
 
 
 def train(kind: str) -> float:
@@ -91,18 +90,17 @@ def train(kind: str) -> float:
 def run_all(folder: str) -> None:
     for _ in range(REPEATS):
         for kind in KINDS:
-            tracked = [
+            tracker = [
+                sys.executable,
+                "-m",
+                "gpu_tracker",
                 "run",
                 "--st",
                 "0.1",
                 "--record",
                 f"{folder}/{kind}",
-                "--",
-                sys.executable,
-                __file__,
-                kind,
             ]
-            subprocess.run([sys.executable, "-m", "gpu_tracker", *tracked], check=True, capture_output=True)
+            subprocess.run([*tracker, "--", sys.executable, __file__, kind], check=True, capture_output=True)
 
 
 if __name__ == "__main__":

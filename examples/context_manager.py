@@ -1,4 +1,4 @@
-"""The paper's way: a block of code, tracked from its first line to its last."""
+"""Track a block of code, with the paper's interface."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every call of a function tracked, and one line about each."""
+"""Track every call of a function, and print one line about each."""
 
 from __future__ import annotations
 

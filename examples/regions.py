@@ -1,4 +1,4 @@
-"""Which part of a training needs what: regions and metrics, told when it is over and kept in a recording."""
+"""What each part of a training uses: regions and metrics, in the report and in a recording."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def main() -> None:
                     offset -= 0.8 * sum(error for error, _ in errors) / len(errors)
             gput.log(step=epoch, loss=sum(error * error for error, _ in errors) / len(errors))
     print(tracker.report)
-    print(f"slope {slope:.2f}, offset {offset:.2f}; everything is in {tracker.recording_path}")
+    print(f"slope {slope:.2f}, offset {offset:.2f}; recording: {tracker.recording_path}")
 
 
 if __name__ == "__main__":

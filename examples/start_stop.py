@@ -1,4 +1,4 @@
-"""In a notebook or a console there is no block to put around the code: start, work, look, stop."""
+"""Without a block, as in a notebook: start, work, read the usage so far, stop."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ so_far = tracker.resource_usage
 total = sum(number * number for number in numbers)
 
 tracker.stop()
-altogether = tracker.resource_usage
+final = tracker.resource_usage
 
-if so_far is not None and altogether is not None:
+if so_far is not None and final is not None:
     print(f"after the list: {so_far.max_ram.main.total_rss:.1f} MB, {so_far.compute_time.time:.2f} s")
-    print(f"in the end:     {altogether.max_ram.main.total_rss:.1f} MB, {altogether.compute_time.time:.2f} s")
+    print(f"in the end:     {final.max_ram.main.total_rss:.1f} MB, {final.compute_time.time:.2f} s")

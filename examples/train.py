@@ -1,6 +1,6 @@
-"""A small training run that needs nothing but Python: a network learns the exclusive or of two inputs.
+"""A small training run in plain Python: a network learns XOR.
 
-Tracked as it is by `gpu-tracker run -- python examples/train.py`.
+Track it with `gpu-tracker run -- python examples/train.py`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ def sigmoid(x: float) -> float:
 
 
 def train() -> float:
-    """Plain gradient descent; returns the last loss."""
+    """Plain gradient descent; return the last loss."""
     dice = random.Random(7)
     inner = [[dice.uniform(-1, 1) for _ in range(3)] for _ in range(HIDDEN)]
     outer = [dice.uniform(-1, 1) for _ in range(HIDDEN + 1)]

@@ -1,4 +1,4 @@
-"""What is measured. A measure is a module with a `NAME` and `measure(bench)`, which gives its rows."""
+"""The measures. Each is a module with a `NAME` and `measure(bench)`, which returns rows."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from benchmarks.measures import (
     gpus,
     importing,
     loading,
-    marking,
+    regions,
     reporting,
     rewriting,
     stretch,
@@ -34,6 +34,6 @@ MEASURES: tuple[tuple[str, Callable[[Bench], list[Row]]], ...] = (
     (reporting.NAME, reporting.measure),
     (loading.NAME, loading.measure),
     (gpus.NAME, gpus.measure),
-    (marking.NAME, marking.measure),
+    (regions.NAME, regions.measure),
     (accuracy.NAME, accuracy.measure),
 )

@@ -1,4 +1,4 @@
-"""What the tools say about jobs that know the truth about themselves."""
+"""What the tools report about jobs that measure themselves."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 NAME = "accuracy"
 
-# A peak that is reported lower than this share of it was not found.
+# A peak counts as found if at least this share of it is reported.
 _FOUND_SHARE = 0.95
 
 
@@ -28,7 +28,7 @@ class _Case:
 
 
 def measure(bench: Bench) -> list[Row]:
-    """With the defaults of each tool, said / truth."""
+    """Reported / true, with the defaults of each tool."""
     cases = _cases()
     for case in cases:
         for tools in bench.rounds(f"{NAME} {case.workload}", case.full, case.quick):
@@ -43,27 +43,29 @@ def _cases() -> tuple[_Case, ...]:
     return (
         _Case(
             "short_children",
-            Row("CPU of 200 children of 20 ms, said / truth", "", Goal(0.99, 1.01), 3),
-            lambda outcome: _said(outcome, "cpu_seconds") / float(outcome.truth["cpu_seconds"]),
+            Row("CPU of 200 children of 20 ms, reported / true", "", Goal(0.99, 1.01), 3),
+            lambda outcome: _reported(outcome, "cpu_seconds") / float(outcome.truth["cpu_seconds"]),
             Rounds(3, 1),
             Rounds(1, 0),
         ),
         _Case(
             "spike",
             Row("1 GB held for 50 ms, found", "", Goal(low=1.0), is_count=True),
-            lambda outcome: float(_said(outcome, "peak_bytes") >= _FOUND_SHARE * outcome.truth["peak_bytes"]),
+            lambda outcome: float(
+                _reported(outcome, "peak_bytes") >= _FOUND_SHARE * outcome.truth["peak_bytes"]
+            ),
             Rounds(5, 3),
             Rounds(2, 0),
         ),
         _Case(
             "sharing_forks",
-            Row("4 forks sharing 500 MB, said / PSS", "", Goal(0.95, 1.05), 3),
-            lambda outcome: _said(outcome, "peak_bytes") / float(outcome.truth["pss_bytes"]),
+            Row("4 forks sharing 500 MB, reported / PSS", "", Goal(0.95, 1.05), 3),
+            lambda outcome: _reported(outcome, "peak_bytes") / float(outcome.truth["pss_bytes"]),
             Rounds(3, 1),
             Rounds(1, 0),
         ),
     )
 
 
-def _said(outcome: Outcome, name: str) -> float:
-    return float(getattr(outcome.said, name))
+def _reported(outcome: Outcome, name: str) -> float:
+    return float(getattr(outcome.reported, name))

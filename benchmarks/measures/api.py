@@ -9,14 +9,14 @@ from benchmarks.rows import Goal, Row
 NAME = "api"
 
 _SLEEP_TIMES = (0.1, 1, 10, 60)
-# The original waits in stop() until its loop wakes up: with longer ones for as long as that takes.
+# The original tool waits in stop() until its loop wakes up.
 _LONGEST_FOR_PEERS = 1
 _START_GOAL_MILLISECONDS = 80.0
 _STOP_GOAL_MILLISECONDS = 50.0
 
 
 def measure(bench: Bench) -> list[Row]:
-    """Construction counts as a part of the start."""
+    """The start includes the constructor."""
     starts = {
         sleep_time: Row(f"`start()`, sleep_time {sleep_time}", "ms", Goal(high=_START_GOAL_MILLISECONDS))
         for sleep_time in _SLEEP_TIMES

@@ -1,4 +1,4 @@
-"""What the command line adds to the time of a command that takes no time itself."""
+"""What the command line adds to the time of a trivial command."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def measure(bench: Bench) -> list[Row]:
 
 
 def _time(tool: Installed | None, ours: Installed) -> tuple[float, float, float]:
-    """Seconds of an empty program of the tool's own interpreter, of `true` and of `sleep` under the tool."""
+    """Seconds of an empty program in the tool's interpreter, and of `true` and `sleep` under the tool."""
     return (
         time_command(tool, [(tool or ours).python, "-c", "pass"]),
         time_command(tool, wrap(tool, ["true"])),

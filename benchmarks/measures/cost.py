@@ -1,4 +1,4 @@
-"""What tracking takes for itself while a job runs: CPU and memory of all the tracker's processes."""
+"""CPU and memory of all processes of the tracker while a job runs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 NAME = "cost"
 
 _WARM_UP_SECONDS = 1.5
-_WINDOW_SECONDS = 8.0
+_MEASURED_SECONDS = 8.0
 _REST_SECONDS = 1.0
 _APPEARANCE_SECONDS = 20.0
 
@@ -48,7 +48,7 @@ _SAMPLER_GOAL_MEGABYTES = 25.0
 
 
 def measure(bench: Bench) -> list[Row]:
-    """Over a window in the middle of the run, without start-up and tear-down."""
+    """Over some seconds in the middle of the run, without start-up and shutdown."""
     rows = {
         scenario: Row(
             f"CPU of the tracker, {scenario.label}", "% of a core", Goal(high=scenario.goal_percent), 2
@@ -72,14 +72,14 @@ def measure(bench: Bench) -> list[Row]:
 
 def _measure_one(tool: Installed, scenario: _Scenario) -> _Cost:
     options = [] if scenario.interval is None else [tool.tool.interval_option, str(scenario.interval)]
-    seconds = _WARM_UP_SECONDS + _WINDOW_SECONDS + _REST_SECONDS
+    seconds = _WARM_UP_SECONDS + _MEASURED_SECONDS + _REST_SECONDS
     with start(tool, wrap(tool, workload(scenario.workload, seconds), *options)) as running:
         _wait_for_job(running, scenario)
         time.sleep(_WARM_UP_SECONDS)
         before, began = _tracker_seconds(running, scenario), time.monotonic()
-        time.sleep(_WINDOW_SECONDS)
+        time.sleep(_MEASURED_SECONDS)
         after, ended = _tracker_seconds(running, scenario), time.monotonic()
-        processes = watch.look(running.mark, script(scenario.workload)).tracker
+        processes = watch.find_processes(running.tag, script(scenario.workload)).tracker
         if len(processes) == 1 and tool.tool.has_sampler:
             raise RunFailedError(f"the sampler of {tool.name} was not found")
         memory = {pid: watch.rss_bytes(pid) for pid in processes}
@@ -91,11 +91,13 @@ def _measure_one(tool: Installed, scenario: _Scenario) -> _Cost:
 
 def _wait_for_job(running: Running, scenario: _Scenario) -> None:
     deadline = time.monotonic() + _APPEARANCE_SECONDS
-    while len(watch.look(running.mark, script(scenario.workload)).job) < scenario.least_job_processes:
+    while (
+        len(watch.find_processes(running.tag, script(scenario.workload)).job) < scenario.least_job_processes
+    ):
         if time.monotonic() > deadline or running.process.poll() is not None:
             raise RunFailedError(f"{scenario.workload} did not start under {running.process.args!r}")
         time.sleep(0.05)
 
 
 def _tracker_seconds(running: Running, scenario: _Scenario) -> float:
-    return watch.cpu_seconds(watch.look(running.mark, script(scenario.workload)).tracker)
+    return watch.cpu_seconds(watch.find_processes(running.tag, script(scenario.workload)).tracker)

@@ -1,4 +1,4 @@
-"""What a look at many GPUs costs."""
+"""The cost of reading many GPUs."""
 
 from __future__ import annotations
 
@@ -10,10 +10,12 @@ NAME = "gpus"
 
 
 def measure(bench: Bench) -> list[Row]:
-    """Milliseconds of CPU for everything that the driver tells, beyond the driver's own."""
-    row = Row("one look at 8 GPUs with 200 processes each, CPU beyond the driver's", "ms", Goal(high=5.0), 2)
+    """Milliseconds of CPU for everything that is read, without the driver's own."""
+    row = Row(
+        "one reading of 8 GPUs with 200 processes each, CPU without the driver", "ms", Goal(high=5.0), 2
+    )
     for tools in bench.rounds(NAME, Rounds(5, 0), Rounds(3, 0)):
         for tool in tools:
-            told = run_inside(tool, "eight_gpus")
-            row.add(tool.name, 1000 * (told["seconds"] - told["driver_seconds"]))
+            truth = run_inside(tool, "eight_gpus")
+            row.add(tool.name, 1000 * (truth["seconds"] - truth["driver_seconds"]))
     return [row]

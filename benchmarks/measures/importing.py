@@ -1,4 +1,4 @@
-"""What it costs a Python program to have the package at hand, before anything is tracked."""
+"""The cost of importing the package."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _GOAL_MILLISECONDS = 30.0
 
 
 def measure(bench: Bench) -> list[Row]:
-    """Wall time beyond that of an empty program, and the foreign modules that come along."""
+    """Wall time beyond that of an empty program, and the other packages that are imported."""
     rows = {
         statement: Row(f"`{statement}`, beyond `python -c pass`", "ms", Goal(high=_GOAL_MILLISECONDS))
         for statement in _STATEMENTS
@@ -38,7 +38,7 @@ def _time_statements(tool: Installed, rows: dict[str, Row]) -> None:
 
 
 def _count_modules(bench: Bench) -> Row:
-    row = Row("packages of others in the user's process, tracking included", "", Goal(high=0), 0)
+    row = Row("other packages imported into the user's process, tracking included", "", Goal(high=0), 0)
     for tool in bench.tools:
         if tool.tool.has_api:
             modules = bench.attempt(run_inside, tool, "list_imports")

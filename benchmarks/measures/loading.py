@@ -1,4 +1,4 @@
-"""How long loading and comparing long recordings takes, and in how much memory."""
+"""Time and memory for loading and comparing long recordings."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _NEARLY = 1.25
 
 
 def measure(bench: Bench) -> list[Row]:
-    """With a tenth as many lines of regions as samples. The goals are those of a million."""
+    """With one region line per ten samples. The goals are for a million samples."""
     largest = max(_SAMPLES)
     seconds = {
         count: Row(

@@ -1,4 +1,4 @@
-"""How long a report takes on the recording of a whole month."""
+"""The time of a report on the recording of a month."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NAME = "report"
 
 
 def measure(bench: Bench) -> list[Row]:
-    """Seconds for `gpu-tracker report`, and the size of what it reads."""
+    """Seconds for `gpu-tracker report`, and the size of the recording."""
     seconds = Row("`report` on thirty days", "s", Goal(high=2.0), 2)
     size = Row("recording of thirty days", "MB", Goal(high=20.0))
     with tempfile.TemporaryDirectory() as folder:

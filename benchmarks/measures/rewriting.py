@@ -1,4 +1,4 @@
-"""Whether tracking makes a program's own memory dearer: to write to it, and to keep it."""
+"""Whether tracking makes a program's own memory more expensive to write and to keep."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _GOAL_RATIO = 1.05
 
 
 def measure(bench: Bench) -> list[Row]:
-    """Untracked and tracked are compared within one process, in turn."""
+    """Tracked against untracked, in turn within one process."""
     time_row = Row("rewriting 1 GB, CPU time tracked / untracked", "", Goal(high=_GOAL_RATIO), 3)
     held_row = Row("memory held after that, with the tracker / without", "", Goal(high=_GOAL_RATIO), 3)
     for tools in bench.rounds(NAME, Rounds(3, 1), Rounds(1, 0)):

@@ -1,7 +1,7 @@
 """How much longer a job takes that needs every core.
 
-The same work takes more or less CPU time from run to run on a shared machine; what a tracker takes away shows
-in the wall time for each second of CPU, compared with a run of the same round without a tracker.
+On a shared machine, the same work takes a varying amount of CPU time. The cost of a tracker shows in wall time per
+CPU second, compared with an untracked run of the same round.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 NAME = "stretch"
 
 _GOAL_RATIO = 1.01
-# A run during which somebody else used more than this of one core is left out, if any other remains.
+# Runs during which other processes used more than this of one core are left out, unless all are.
 _DISTURBED_PERCENT = 8.0
-# With bare runs further apart than this, a percent more or less cannot be told.
+# If bare runs vary more than this, a difference of one percent cannot be seen.
 _WIDEST_NOISE = 0.05
 
 
@@ -32,7 +32,7 @@ class _Run:
 
 
 def measure(bench: Bench) -> list[Row]:
-    """The bare column compares bare runs with bare runs: it is the noise."""
+    """The bare column compares bare runs with bare runs: the noise."""
     pairs: dict[str | None, list[tuple[_Run, _Run]]] = {}
     for tools in bench.rounds(NAME, Rounds(12, 3), Rounds(2, 0)):
         bare = _work(None)

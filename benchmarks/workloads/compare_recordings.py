@@ -1,4 +1,4 @@
-"""Compares a recording with itself, under that many names: compare_recordings.py FILE COUNT."""
+"""Compare a recording with copies of itself: compare_recordings.py FILE COUNT."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A node with 8 GPUs, 200 processes on each, on the simulated driver: CPU seconds of one look, and the driver's part."""
+"""CPU seconds of one reading of 8 simulated GPUs with 200 processes each, and the driver's part of it."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "tests"))
 
 from nvml_simulator import Simulator, build
 
-_N_GPUS, _N_PROCESSES, _N_LOOKS = 8, 200, 50
+_N_GPUS, _N_PROCESSES, _N_READINGS = 8, 200, 50
 _INSIDE = "--inside"
 
 
 def main() -> None:
-    """Set the stage, then look at it from a process that has this driver."""
+    """Simulate the GPUs, then read them in a process that uses this driver."""
     if _INSIDE in sys.argv:
-        _look()
+        _read()
         return
     pids = [_start_sleeper() for _ in range(_N_PROCESSES)]
     try:
@@ -54,7 +54,7 @@ def _start_sleeper() -> int:
 
 
 class _Timed:
-    """The driver's library, with a stopwatch at its door."""
+    """The driver's library, with a stopwatch around every call."""
 
     def __init__(self, library: Any) -> None:
         self._library = library
@@ -72,22 +72,22 @@ class _Timed:
         return call
 
 
-def _look() -> None:
+def _read() -> None:
     import pynvml  # type: ignore[import-untyped]
 
     from gpu_tracker.sources.gpu import nvml
 
     pynvml.nvmlInit()
     driver = pynvml.nvmlLib = _Timed(pynvml.nvmlLib)
-    pynvml._nvmlGetFunctionPointer_cache.clear()  # noqa: SLF001 - it holds functions without a stopwatch
+    pynvml._nvmlGetFunctionPointer_cache.clear()  # noqa: SLF001 - it caches functions without a stopwatch
     source = nvml.connect(time.monotonic)
     source.read(None)
     driver.seconds, spent = 0.0, time.process_time()
-    for _ in range(_N_LOOKS):
-        look = source.read(None)
+    for _ in range(_N_READINGS):
+        readings = source.read(None)
     spent = time.process_time() - spent
-    assert len(look.processes) == _N_GPUS * _N_PROCESSES
-    print(json.dumps({"seconds": spent / _N_LOOKS, "driver_seconds": driver.seconds / _N_LOOKS}))
+    assert len(readings.processes) == _N_GPUS * _N_PROCESSES
+    print(json.dumps({"seconds": spent / _N_READINGS, "driver_seconds": driver.seconds / _N_READINGS}))
 
 
 if __name__ == "__main__":

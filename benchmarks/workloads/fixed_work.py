@@ -1,7 +1,7 @@
-"""The same work on every core, and how much wall time it took for each second of CPU.
+"""The same work on every core, and its wall time per CPU second.
 
-Each process times itself, so it does not matter that one finishes before another. What anybody else did on
-the machine meanwhile is told too: a run that was disturbed says nothing about the tracker.
+Each process times itself, so it does not matter which one finishes first. The CPU use of other processes is reported
+too, to leave out runs that were disturbed.
 """
 
 import json
@@ -12,7 +12,7 @@ N_STEPS = 45_000_000
 
 
 def work() -> tuple[float, float]:
-    """Wall and CPU seconds of one share."""
+    """Wall and CPU seconds of one process."""
     wall, cpu, number = time.perf_counter(), time.process_time(), 1
     for _ in range(N_STEPS):
         number = number * 5 & 0xFFFF
@@ -20,14 +20,14 @@ def work() -> tuple[float, float]:
 
 
 def busy_seconds() -> float:
-    """CPU seconds of the whole machine so far, those a hypervisor took away included."""
+    """CPU seconds of the whole machine, a counter; includes time stolen by a hypervisor."""
     with open("/proc/stat", encoding="ascii") as file:
         user, nice, system, _, _, irq, softirq, steal = map(int, file.readline().split()[1:9])
     return (user + nice + system + irq + softirq + steal) / os.sysconf("SC_CLK_TCK")
 
 
 def main() -> None:
-    """Fork, work, add up."""
+    """One process per core."""
     n_processes = len(os.sched_getaffinity(0))
     reading, writing = os.pipe()
     busy, began = busy_seconds(), time.perf_counter()

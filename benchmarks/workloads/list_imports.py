@@ -1,4 +1,4 @@
-"""Which modules of other distributions a tracker brings into the user's process."""
+"""List the modules of other packages that a tracker imports into the user's process."""
 
 import importlib
 import json

@@ -1,6 +1,6 @@
-"""Loads a recording of that many samples, and a tenth as many lines of regions, and summarizes it: load_recording.py FILE SAMPLES.
+"""Load and summarize a recording with one region line per ten samples: load_recording.py FILE SAMPLES.
 
-The file is written first if it is not there; loading then happens in a fresh process, whose memory counts.
+The file is written first if it does not exist. Loading happens in a new process, to measure its memory.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from gpu_tracker.recording.schema import encode_end, encode_header, encode_known
 
 GB = 10**9
 N_TEMPLATES = 1000
-N_REGIONS = 1000  # as many as a process may have
+N_REGIONS = 1000  # the most a process can have
 AT = '"at":0.0,'
 PEAKS = Peaks(ram=Parts(RamPeak(2 * GB, GB, GB), RamPeak(), RamPeak(2 * GB, GB, GB)))
 
 
 def write(path: str, n_samples: int) -> None:
-    """Every hundredth sample tells a new peak; regions come and come again."""
+    """Every hundredth sample has a new peak; regions repeat."""
     allocation = Allocation(8, 8.0, "machine", 64 * GB, 64 * GB, "machine")
     header = Header(
         1, "0", ("job",), 1, "host", "2026-01-01T00:00:00.000+00:00", 0.1, allocation, "procfs", 8.0
@@ -89,7 +89,7 @@ def load(path: str) -> None:
     summary = gpu_tracker.load(path).summary
     seconds = time.perf_counter() - began
     peak_bytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-    print(json.dumps({"seconds": seconds, "peak_bytes": peak_bytes, "looks": summary.readings}))
+    print(json.dumps({"seconds": seconds, "peak_bytes": peak_bytes, "readings": summary.readings}))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Writes the recording of a job of thirty days, as the sampler spaces its lines: month.py FILE."""
+"""Write the recording of a job of thirty days, with lines spaced as the sampler does: month.py FILE."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Writes to 1 GB of its own memory again and again, untracked and tracked in turn.
+"""Rewrite 1 GB of memory repeatedly, untracked and tracked in turn.
 
-A tracker that forks keeps the old pages alive: the kernel must then copy every page that is written to. The
-memory is there before anything is timed, because the first touch costs whatever the machine makes it cost.
+A tracker that forks keeps the old pages alive, and the kernel must copy every page that is written. All pages are
+touched before anything is timed, because the cost of the first touch varies.
 """
 
 import importlib
@@ -12,7 +12,7 @@ import time
 
 ARRAY_BYTES = 1_000_000_000
 CHUNK = b"x" * 1_000_000
-MARK = "GPU_TRACKER_BENCHMARK"
+TAG_VARIABLE = "GPU_TRACKER_BENCHMARK"
 
 
 def rewrite(memory: memoryview) -> float:
@@ -24,25 +24,22 @@ def rewrite(memory: memoryview) -> float:
 
 
 def held_bytes() -> int:
-    """What this process and its tracker hold together: every page once, divided among who maps it (PSS).
-
-    The machine's own figure of what is available would count everybody else's coming and going as well.
-    """
-    mark = f"{MARK}={os.environ[MARK]}\0".encode()
-    return sum(pss_bytes(name) for name in os.listdir("/proc") if name.isdigit() and has_mark(name, mark))
+    """PSS of this process and its tracker. The machine's available memory would include other processes."""
+    tag = f"{TAG_VARIABLE}={os.environ[TAG_VARIABLE]}\0".encode()
+    return sum(pss_bytes(name) for name in os.listdir("/proc") if name.isdigit() and has_tag(name, tag))
 
 
-def has_mark(pid: str, mark: bytes) -> bool:
-    """Whether a process was started by the same run."""
+def has_tag(pid: str, tag: bytes) -> bool:
+    """Whether a process belongs to the same run."""
     try:
         with open(f"/proc/{pid}/environ", "rb") as file:
-            return mark in file.read()
+            return tag in file.read()
     except OSError:
         return False
 
 
 def pss_bytes(pid: str) -> int:
-    """0 for a process that has just gone."""
+    """PSS of a process; 0 if it has ended."""
     try:
         with open(f"/proc/{pid}/smaps_rollup", encoding="ascii") as file:
             return next((int(line.split()[1]) * 1024 for line in file if line.startswith("Pss:")), 0)
@@ -51,7 +48,7 @@ def pss_bytes(pid: str) -> int:
 
 
 def main() -> None:
-    """As many pairs as asked for."""
+    """Measure the given number of pairs."""
     tracker_class = importlib.import_module("gpu_tracker").Tracker
     memory = memoryview(bytearray(ARRAY_BYTES))
     rewrite(memory)

@@ -1,4 +1,4 @@
-"""500 MB that four forks share with their parent, and what all five hold together (the sum of PSS)."""
+"""500 MB that four forks share with their parent, and the sum of their PSS."""
 
 import json
 import os
@@ -11,7 +11,7 @@ HOLD_SECONDS = 2.5
 
 
 def pss_bytes(pid: int) -> int:
-    """Every page divided by the number of processes that map it."""
+    """Resident memory, each page divided by the number of processes that map it."""
     with open(f"/proc/{pid}/smaps_rollup", encoding="ascii") as file:
         return next(int(line.split()[1]) * 1024 for line in file if line.startswith("Pss:"))
 

@@ -1,4 +1,4 @@
-"""200 children, one after another, each of which is gone after 20 ms of CPU."""
+"""200 children, one after another, each using 20 ms of CPU."""
 
 import json
 import os

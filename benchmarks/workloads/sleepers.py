@@ -12,4 +12,4 @@ for _ in range(N_CHILDREN):
     os.posix_spawnp("sleep", ["sleep", seconds], os.environ)
 for _ in range(N_CHILDREN):
     os.wait()
-print(json.dumps({"cpu_seconds": time.process_time(), "children": N_CHILDREN}))
+print(json.dumps({"cpu_seconds": time.process_time()}))

@@ -1,7 +1,7 @@
-"""1 GB of memory that is held for 50 ms only, somewhere within a few seconds.
+"""1 GB of memory, held for only 50 ms, at a random time.
 
-The pages are first used by a file that no process maps: a virtual machine may have given free memory back to
-its host, and waiting for it to come again would turn the spike into a slow hill.
+The pages are first used by a file that no process maps: a virtual machine may have returned free memory to its host,
+and waiting for it would turn the spike into a slow rise.
 """
 
 import json
@@ -21,13 +21,11 @@ for _ in range(SPIKE_BYTES // len(CHUNK)):
 time.sleep(random.random())
 os.close(donor)
 
-began = time.perf_counter()
 memory = mmap.mmap(-1, SPIKE_BYTES)
 for start in range(0, SPIKE_BYTES, len(CHUNK)):
     memory[start : start + len(CHUNK)] = CHUNK
-rise = time.perf_counter() - began
 time.sleep(HOLD_SECONDS)
 memory.close()
 time.sleep(0.5)
 peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-print(json.dumps({"peak_bytes": peak, "rise_seconds": rise}))
+print(json.dumps({"peak_bytes": peak}))

@@ -1,4 +1,4 @@
-"""How long a Python program waits for `start()` and for `stop()`, with the given sleep_time."""
+"""The time of `start()` and `stop()`, with the given sleep_time."""
 
 import importlib
 import json

@@ -1,4 +1,4 @@
-"""What marking regions and logging numbers costs the job itself."""
+"""What regions and logged numbers cost the job."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def measure(bench: Bench) -> list[Row]:
     }
     for tools in bench.rounds(NAME, Rounds(7, 0), Rounds(3, 0)):
         for tool in tools:
-            told = run_inside(tool, "mark_regions")
+            truth = run_inside(tool, "time_regions")
             for name, row in rows.items():
-                row.add(tool.name, told[name])
+                row.add(tool.name, truth[name])
     return list(rows.values())

@@ -1,4 +1,4 @@
-"""What entering and leaving a region costs the job: microseconds, with a tracker and without."""
+"""Microseconds to enter and leave a region, with and without a tracker."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ def main() -> None:
             nested = _measure()
         exact = _measure_exact()
         logged = _measure_logging()
-    told = {"without": without, "alone": alone, "nested": nested, "exact": exact, "logged": logged}
-    print(json.dumps(told))
+    truth = {"without": without, "alone": alone, "nested": nested, "exact": exact, "logged": logged}
+    print(json.dumps(truth))
 
 
 def _measure() -> float:
