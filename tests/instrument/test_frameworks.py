@@ -246,7 +246,7 @@ def test_memory_is_told_apart_to_the_byte(hardware: Simulator, tmp_path: Path) -
         tmp_path / "x.jsonl",
         """
 import torch
-with gput.Tracker(sleep_time=0.1, record=record):
+with gput.Tracker(sleep_time=0.1, record=record, max_overhead=0.5):
     hold(9000, 12000)
     hold(7000, 12000)
     time.sleep(1.6)
@@ -276,7 +276,7 @@ def test_a_peak_of_before_is_not_blamed_on_what_is_tracked(hardware: Simulator, 
 import torch
 hold(30000, 31000)
 hold(100, 200)
-with gput.Tracker(sleep_time=0.1, record=record):
+with gput.Tracker(sleep_time=0.1, record=record, max_overhead=0.5):
     time.sleep(0.3)
     hold(300, 400)
     time.sleep(1.5)
@@ -297,7 +297,7 @@ def test_what_is_imported_later_is_told_at_the_end(hardware: Simulator, tmp_path
         hardware,
         tmp_path / "x.jsonl",
         """
-with gput.Tracker(sleep_time=0.1, record=record):
+with gput.Tracker(sleep_time=0.1, record=record, max_overhead=0.5):
     hold(9000, 12000)
     hold(1000, 2000)
 """,
@@ -316,7 +316,7 @@ def test_a_device_that_is_not_in_use_stays_so(hardware: Simulator, tmp_path: Pat
         tmp_path / "x.jsonl",
         """
 import torch
-with gput.Tracker(sleep_time=0.1, record=record):
+with gput.Tracker(sleep_time=0.1, record=record, max_overhead=0.5):
     time.sleep(1.3)
 assert torch.cuda.calls == [], torch.cuda.calls
 """,
