@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import shutil
 import signal
 import sys
@@ -23,6 +24,8 @@ SAMPLER_NAME = "gpu-tracker-smp"
 PURE_FOLDERS = {"accounts", "analysis", "core", "exports", "live", "recording", "reports"}
 # Long enough for a busy machine; whoever stays longer stays for ever.
 MOMENT_SECONDS = 15
+# As much as others may use while a test has the machine for itself.
+CORES_OF_OTHERS = 0.3
 # What shells and `nohup` have a job in the background ignore.
 IGNORED_IN_THE_BACKGROUND = (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP)
 
@@ -94,6 +97,31 @@ def pytest_configure(config: pytest.Config) -> None:
     """Before anything of ours is imported, and not in a process that only hands out tests to workers."""
     if config.getoption("--coverage") and not config.getoption("numprocesses"):
         config.pluginmanager.register(Covering())
+
+
+def read_cpu_of_others() -> float:
+    """CPU seconds that anybody but this process and its children has used; samplers, which are nobody's children, use little."""
+    user, nice, system, _idle, _iowait, irq, softirq, *_ = map(
+        int, Path("/proc/stat").read_text().split()[1:9]
+    )
+    everybody = (user + nice + system + irq + softirq) / os.sysconf("SC_CLK_TCK")
+    ours = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return everybody - sum(usage.ru_utime + usage.ru_stime for usage in ours)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
+    """A test that needs the machine for itself, and did not have it, has no verdict."""
+    if item.get_closest_marker("serial") is None:
+        return (yield)
+    others, began = read_cpu_of_others(), time.monotonic()
+    try:
+        return (yield)
+    except AssertionError:
+        cores = (read_cpu_of_others() - others) / (time.monotonic() - began)
+        if cores > CORES_OF_OTHERS:
+            pytest.skip(f"no verdict: others used {cores:.1f} cores meanwhile")
+        raise
 
 
 @pytest.fixture

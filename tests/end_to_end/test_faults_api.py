@@ -719,11 +719,11 @@ def test_a_driver_that_hangs_delays_nothing(scene: Scene, simulator: Simulator) 
 
 
 def test_a_driver_that_hangs_at_the_start_delays_nothing(scene: Scene, simulator: Simulator) -> None:
-    """A driver that takes five seconds to open delays neither the start nor the stop of tracking."""
-    simulator.delay("nvmlInit*", 5000)
+    """A driver that takes half a minute to open delays neither the start nor the stop of tracking."""
+    simulator.delay("nvmlInit*", 30_000)
     began = time.monotonic()
     outcome = scene.finish(start_on_gpu(scene, simulator, 2), "\n\n")
-    assert time.monotonic() - began < 4.5
+    assert time.monotonic() - began < 29
     check_plausible(outcome.figures, outcome.figures["true_cpu_seconds"])
     assert outcome.figures["stop_seconds"] < 3
 

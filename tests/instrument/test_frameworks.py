@@ -246,7 +246,7 @@ def test_memory_is_split_to_the_byte(hardware: Simulator) -> None:
         hardware,
         """
 import torch
-with gput.Tracker(sleep_time=0.1, record=record):
+with gput.Tracker(sleep_time=0.1, record=record, max_overhead=0.5):
     hold(9000, 12000)
     hold(7000, 12000)
     time.sleep(1.6)
@@ -275,7 +275,7 @@ def test_an_earlier_peak_is_not_attributed_to_what_is_tracked(hardware: Simulato
 import torch
 hold(30000, 31000)
 hold(100, 200)
-with gput.Tracker(sleep_time=0.1, record=record):
+with gput.Tracker(sleep_time=0.1, record=record, max_overhead=0.5):
     time.sleep(0.3)
     hold(300, 400)
     time.sleep(1.5)
@@ -295,7 +295,7 @@ def test_a_framework_that_is_imported_later_is_read_at_the_end(hardware: Simulat
     recording = track(
         hardware,
         """
-with gput.Tracker(sleep_time=0.1, record=record):
+with gput.Tracker(sleep_time=0.1, record=record, max_overhead=0.5):
     hold(9000, 12000)
     hold(1000, 2000)
 """,
@@ -313,7 +313,7 @@ def test_an_unused_device_stays_unused(hardware: Simulator) -> None:
         hardware,
         """
 import torch
-with gput.Tracker(sleep_time=0.1, record=record):
+with gput.Tracker(sleep_time=0.1, record=record, max_overhead=0.5):
     time.sleep(1.3)
 assert torch.cuda.calls == [], torch.cuda.calls
 """,

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from gpu_tracker.core.model import GpuCounters, RamPeak
+from gpu_tracker.core.model import GpuCounters, RamPeak, Totals
 from gpu_tracker.recording.validate import check, check_metrics
 
 
@@ -35,6 +35,7 @@ def test_valid_values_are_accepted(value: Any) -> None:
         GpuCounters("a", limited_seconds=(5.0,)),  # type: ignore[arg-type]
         GpuCounters("a", limited_seconds=5.0),  # type: ignore[arg-type]
         GpuCounters("a", energy_joules="5"),  # type: ignore[arg-type]
+        Totals(peaks=5.0),  # type: ignore[arg-type]
         RamPeak(2**63),
         RamPeak(1.5),  # type: ignore[arg-type]
         RamPeak(True),

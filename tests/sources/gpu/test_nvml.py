@@ -32,7 +32,7 @@ MIB = 2**20
 def wait_until_devices_are_read():
     while all(gpu.used_bytes is None for gpu in tracker.report.summary.gpus): time.sleep(0.01)
 with Simulator.open() as hardware:
-    tracker = gput.Tracker(sleep_time=0.1, gpu_ram_unit="mebibytes", **{options!r})
+    tracker = gput.Tracker(sleep_time=0.1, max_overhead=0.5, gpu_ram_unit="mebibytes", **{options!r})
     with tracker:
         {body}
     usage = tracker.resource_usage
