@@ -136,7 +136,7 @@ def test_killed_with_its_sampler_the_job_leaves_a_readable_recording(scene: Scen
     assert scene.finish(process).returncode == -signal.SIGKILL
     report = scene.report(path)
     assert report["ending"] == "killed"
-    assert any("no closing line" in note for note in report["notes"])
+    assert any("The recording was cut off at " in note for note in report["notes"])
     check_report(report, CPU_SECONDS)
 
 

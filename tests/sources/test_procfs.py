@@ -16,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpu_tracker.core.model import ProcessReading
+from gpu_tracker.core.units import parse_kib_field
 from gpu_tracker.sources import procfs
 
 STAT = (
@@ -68,8 +69,8 @@ def test_a_name_may_contain_blanks_and_parentheses() -> None:
 def test_memory_is_in_bytes() -> None:
     """Resident, and how much of it is files and shared memory."""
     assert procfs.parse_statm(b"4175 3375 1500 1 0 900 0\n") == (3375 * PAGE, 1500 * PAGE)
-    assert procfs.parse_kib_field(b"VmPeak:\t  9 kB\nVmHWM:\t   12 kB\n", b"VmHWM:") == 12 * 1024
-    assert procfs.parse_kib_field(b"Name:\tzombie\n", b"VmHWM:") is None
+    assert parse_kib_field(b"VmPeak:\t  9 kB\nVmHWM:\t   12 kB\n", b"VmHWM:") == 12 * 1024
+    assert parse_kib_field(b"Name:\tzombie\n", b"VmHWM:") is None
 
 
 def test_sharing_is_read_from_the_rollup() -> None:

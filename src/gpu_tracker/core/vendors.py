@@ -44,8 +44,6 @@ VENDORS = {
     "apple": Vendor("Apple", ("apple",), root="/System/Library"),
 }
 
-NO_GPU = "No GPU found; `gpu-tracker doctor` shows where it looked."
-
 
 def name_vendor(vendor: str) -> str:
     """The vendor's name as it spells it."""
