@@ -11,7 +11,14 @@ import pytest
 
 import gpu_tracker as gput
 
-SLEEPER = [sys.executable, "-c", "import time; time.sleep(0.4)", "--password", "hunter2", "--token=hunter2"]
+SLEEPER = [
+    sys.executable,
+    "-c",
+    "import time; print(1, flush=True); time.sleep(0.6)",
+    "--password",
+    "hunter2",
+    "--token=hunter2",
+]
 TRACKING = """
 import sys, gpu_tracker as gput
 with gput.Tracker(record=sys.argv[1], disable_logs=True, **{options}): pass
@@ -32,7 +39,9 @@ def record(way: str, directory: Path, command_line: str) -> tuple[gput.Recording
         script = TRACKING.format(options='dict(name="night", labels={"seed": 7, "site": "a=b"})')
         done = _run([sys.executable, "-c", script, target, "--password", "hunter2", "--token=hunter2"])
     else:
-        with subprocess.Popen(SLEEPER) as job:
+        with subprocess.Popen(SLEEPER, stdout=subprocess.PIPE) as job:
+            assert job.stdout is not None
+            job.stdout.readline()  # its command line can be read now
             if way == "attach":
                 done = _run([command_line, "attach", *options, *labels, str(job.pid)])
             else:

@@ -184,7 +184,7 @@ def test_ctrl_c_ends_a_job_that_does_not_expect_it(shell: Terminal) -> None:
     shell.type(command("sh", "-c", "echo started; exec sleep 30") + "\n")
     shell.expect("\nstarted\n")
     shell.type(CTRL_C)
-    shell.expect("killed by SIGINT (2)\n")
+    shell.expect("killed by SIGINT \\(2\\)\n")
     shell.expect("time ")
     shell.expect(PROMPT)
     finish(shell, 130)
@@ -253,7 +253,7 @@ def test_a_stopped_job_can_be_killed_from_the_shell(shell: Terminal, scene: Scen
     shell.expect("Stopped")
     shell.expect(PROMPT)
     shell.type("kill %1\n")
-    shell.expect("killed by SIGTERM (15)\n")
+    shell.expect(r"killed by SIGTERM \(15\)\n")
     wait_until(lambda: len(scene.processes()) == 1, "only the shell is left")
     # Twice: bash itself may take a job that it has stopped and killed for a stopped one, tracked or not.
     shell.type("exit 0\nexit 0\n")
