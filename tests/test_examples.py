@@ -24,7 +24,7 @@ WORDS = {
 def test_an_example_runs_and_says_what_it_promises(example: Path, tmp_path: Path) -> None:
     """From anywhere, with nothing installed but the package."""
     result = subprocess.run(
-        [sys.executable, str(example)], capture_output=True, text=True, timeout=110, cwd=tmp_path
+        [sys.executable, str(example)], capture_output=True, text=True, timeout=200, cwd=tmp_path
     )
 
     assert result.returncode == 0, result.stderr

@@ -45,7 +45,7 @@ def run(hardware: Simulator, body: str, **environment: str) -> tuple[dict[str, A
         env={**os.environ, **hardware.environment(), **environment},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=200,
     )
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout), done.stderr

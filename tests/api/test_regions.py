@@ -49,7 +49,7 @@ def run(tmp_path: Path, body: str, definitions: str = "", prefix: tuple[str, ...
     indented = body.strip().replace("\n", "\n        ")
     script.write_text(PROGRAM.format(body=indented, definitions=definitions, record=record))
     command = [*prefix, sys.executable, str(script)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=200)
     assert (done.returncode, done.stderr) == (0, ""), done.stderr
     output = json.loads(done.stdout)
     told = Told()
@@ -431,7 +431,7 @@ with gput.Tracker(record="x.jsonl", disable_logs=True):
         print(error)
 """
     done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, timeout=60, check=True
+        [sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, timeout=200, check=True
     )
     recording = gput.load(tmp_path / "x.jsonl")
 

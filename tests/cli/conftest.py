@@ -40,7 +40,7 @@ def run(hardware: Simulator, tmp_path: Path) -> Run:
             cwd=tmp_path,
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=200,
         )
 
     return run_command

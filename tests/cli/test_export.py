@@ -23,7 +23,7 @@ from recorded import Made, make_full, plain_sample
 def export(command_line: str, *arguments: object) -> subprocess.CompletedProcess[str]:
     """Run it to its end."""
     return subprocess.run(
-        [command_line, "export", *map(str, arguments)], capture_output=True, text=True, timeout=60
+        [command_line, "export", *map(str, arguments)], capture_output=True, text=True, timeout=200
     )
 
 

@@ -16,7 +16,7 @@ from recorded import make_full
 def ask(command_line: str, *arguments: object, **options: object) -> subprocess.CompletedProcess[str]:
     """Run it to its end."""
     streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options}
-    return subprocess.run([command_line, *map(str, arguments)], text=True, timeout=60, **streams)  # type: ignore[call-overload,no-any-return]
+    return subprocess.run([command_line, *map(str, arguments)], text=True, timeout=200, **streams)  # type: ignore[call-overload,no-any-return]
 
 
 @pytest.mark.parametrize("command", ["report", "compare", "ls", "combine"])

@@ -31,7 +31,7 @@ def ask(tmp_path: Path) -> Ask:
             cwd=tmp_path,
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=200,
             env={**os.environ, "TZ": "UTC"},
         )
 
@@ -225,7 +225,7 @@ def test_a_list_fits_the_terminal_and_is_whole_elsewhere(ask: Ask, tmp_path: Pat
         [COMMAND, "ls", "a.jsonl"],
         cwd=tmp_path,
         stdout=theirs,
-        timeout=60,
+        timeout=200,
         env={**os.environ, "TERM": "xterm"},
     )
     shown = os.read(ours, 10_000).decode()

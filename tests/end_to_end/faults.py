@@ -6,6 +6,7 @@ import contextlib
 import functools
 import json
 import os
+import re
 import select
 import shutil
 import signal
@@ -184,7 +185,7 @@ class Scene:
             time.sleep(0.02)
         return left
 
-    def read_line(self, process: subprocess.Popen[str], seconds: float = 15.0) -> str:
+    def read_line(self, process: subprocess.Popen[str], seconds: float = HANGS_SECONDS) -> str:
         """The next line that a started command writes; what comes after it stays for `finish`."""
         assert process.stdout is not None
         fd, line = process.stdout.fileno(), b""
@@ -230,6 +231,18 @@ def wait_until(condition: Callable[[], object], what: str, seconds: float = 20.0
 def wait_for_state(pid: int, state: str) -> None:
     """Wait until the kernel gives this state letter for a process."""
     wait_until(lambda: read_state(pid) == state, f"process {pid} is in state {state}")
+
+
+def wait_until_attached(attached: subprocess.Popen[str]) -> None:
+    """Wait until `attach` has begun: from then on it has its own way to end."""
+    handled = (1 << signal.SIGTERM - 1) | (1 << signal.SIGHUP - 1)
+
+    def has_begun() -> bool:
+        status = Path(f"/proc/{attached.pid}/status").read_text()
+        found = re.search(r"^SigCgt:\s*(\w+)", status, re.MULTILINE)
+        return found is not None and bool(int(found[1], 16) & handled)
+
+    wait_until(has_begun, "attach has begun")
 
 
 def cpu_seconds(pid: int) -> float:

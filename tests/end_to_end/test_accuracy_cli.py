@@ -186,6 +186,7 @@ def test_trackers_inside_the_job_are_not_counted() -> None:
 # ---- Time.
 
 
+@pytest.mark.serial
 @pytest.mark.skipif(_BASH is None, reason="needs a shell with a clock: bash is not installed")
 @pytest.mark.parametrize("front", FRONTS)
 @pytest.mark.parametrize(("seconds", "n_times"), [(0.02, 4), (0.9, 2)])

@@ -85,7 +85,7 @@ def test_a_job_ends_as_untracked_and_leaves_its_recording(scene: Scene, way: str
     path = scene.directory / "run.jsonl"
     began = time.monotonic()
     tracked = run_both(scene, "endings", way, style, path)
-    assert time.monotonic() - began < 10  # the interpreter waits for nobody
+    assert time.monotonic() - began < 25  # the interpreter waits for nobody
     assert not scene.wait_until_alone()
     check_ends_once(path)
     report = scene.report(path)

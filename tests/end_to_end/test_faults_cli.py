@@ -41,6 +41,7 @@ from end_to_end.faults import (
     tracker,
     wait_for_state,
     wait_until,
+    wait_until_attached,
     workload,
 )
 
@@ -776,6 +777,7 @@ def test_attach_follows_a_process_to_its_end(scene: Scene) -> None:
     other = scene.start(workload("busy", 0.2, 20), stdin=subprocess.PIPE)
     scene.read_line(other)
     attached = scene.start(tracker("attach", other.pid, "--st", "0.1", "--record", "run.jsonl"))
+    wait_until_attached(attached)
     sampler = scene.wait_for_sampler()
     time.sleep(0.3)
     check_idle(sampler, 0.5)
@@ -794,7 +796,7 @@ def test_attach_ends_with_an_interrupt_and_leaves_the_process_alone(
     other = scene.start(workload("busy", 0.2, 20), stdin=subprocess.PIPE)
     scene.read_line(other)
     attached = scene.start(tracker("attach", other.pid, "--st", "0.1", "--no-record"))
-    scene.wait_for_sampler()
+    wait_until_attached(attached)
     time.sleep(0.5)
     attached.send_signal(number)
     outcome = scene.finish(attached)
@@ -811,7 +813,7 @@ def test_attach_goes_on_ignoring_what_it_was_told_to_ignore(scene: Scene, number
     name = number.name.removeprefix("SIG")
     attach = tracker("attach", other.pid, "--st", "0.1", "--no-record")
     attached = scene.start(["sh", "-c", f"trap '' {name}; exec \"$@\"", "sh", *attach])
-    scene.wait_for_sampler()
+    wait_until_attached(attached)
     time.sleep(0.3)
     attached.send_signal(number)
     time.sleep(0.2)
@@ -843,6 +845,7 @@ def test_attach_reports_what_it_has_when_its_sampler_is_lost(scene: Scene, optio
     other = scene.start(workload("busy", 0.2, 20), stdin=subprocess.PIPE)
     scene.read_line(other)
     attached = scene.start(tracker("attach", other.pid, "--st", "0.1", *options))
+    wait_until_attached(attached)
     sampler = scene.wait_for_sampler()
     time.sleep(0.5)
     os.kill(sampler, signal.SIGKILL)
@@ -861,7 +864,7 @@ def test_attach_to_a_process_of_root_as_an_ordinary_user(scene: Scene) -> None:
     command = [nobodys_python(), "-m", "gpu_tracker", "attach", str(other.pid), "--no-record", "--st", "0.1"]
     with public_directory() as directory:
         attached = scene.start(as_nobody(command), cwd=directory)
-        scene.wait_for_sampler()
+        wait_until_attached(attached)
         time.sleep(0.5)
         scene.finish(other, "")
         outcome = scene.finish(attached)

@@ -229,7 +229,7 @@ def track(hardware: Simulator, code: str, *prefix: str) -> gput.Recording:
         env={**os.environ, **hardware.environment()},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=200,
     )
     assert (done.returncode, done.stderr) == (0, ""), done.stderr
     return gput.load(path)
@@ -407,5 +407,5 @@ def run_hooked(
         env={**os.environ, **environment},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=200,
     )

@@ -113,6 +113,7 @@ def run(tmp_path: Path) -> Iterator[Run]:
 
 
 @pytest.mark.uncovered
+@pytest.mark.timeout(600)
 def test_a_month_fits_into_twenty_megabytes_and_keeps_its_peak(run: Run) -> None:
     """Lines become rarer in a long run; a peak of a single reading is still in them."""
     now, readings = 0.0, 0

@@ -37,7 +37,7 @@ def main(when: str) -> None:
         except KeyboardInterrupt:
             is_interrupted = True
         if is_interrupted:
-            deadline = time.monotonic() + 2
+            deadline = time.monotonic() + 15
             while find_samplers() and time.monotonic() < deadline:
                 time.sleep(0.02)
             tell(left=find_samplers(), fds=len(os.listdir("/proc/self/fd")))
