@@ -143,7 +143,7 @@ def test_devices_are_chosen_by_any_of_their_names(run: Run) -> None:
         (["--fields", "memory.usd"], "Unknown field 'memory.usd'. Did you mean memory.used or"),
         (["--format", "xml"], "Unknown format 'xml'."),
         (["--format", "csv,loud"], "Unknown format 'csv,loud'."),
-        (["-l", "soon"], "-l of 'soon' is not a number."),
+        (["-l", "soon"], "-l: 'soon' is not a number."),
         (["-l", "0"], "-l of 0 is invalid."),
         (["--count", "0"], "--count of '0' is not a whole number"),
         (["--timeout", "nan"], "--timeout of nan is invalid."),

@@ -23,6 +23,16 @@ TRACKING = """
 import sys, gpu_tracker as gput
 with gput.Tracker(record=sys.argv[1], disable_logs=True, **{options}): pass
 """
+FULL = """
+import sys, gpu_tracker as gput
+tracker = gput.Tracker(disable_logs=True)
+{start}
+for step in range(3):
+    with gput.region("step"):
+        gput.log(step=step, loss=1.0)
+print("done")
+sys.exit(7)
+"""
 WAYS = ("run", "-e", "attach", "Tracker", "Tracker(process_id)")
 
 
@@ -88,3 +98,24 @@ def test_every_way_leaves_nothing_but_the_recording(way: str, tmp_path: Path, co
 def _is_abandoned(path: Path) -> bool:
     """Another test may be tracking at the same time."""
     return not Path(f"/proc/{path.name.split('-')[2]}").exists()
+
+
+@pytest.mark.parametrize("is_inside", [False, True])
+def test_a_full_shared_memory_costs_the_regions_and_never_the_job(
+    is_inside: bool, tmp_path: Path, command_line: str
+) -> None:
+    """Workers of data loaders fill it routinely; a page that cannot be had would end the job with SIGBUS."""
+    if subprocess.run(["unshare", "--mount", "true"], capture_output=True).returncode:
+        pytest.skip("needs the right to make a mount namespace")
+    program = tmp_path / "job.py"
+    program.write_text(FULL.format(start="tracker.start()" if is_inside else ""))
+    tracked = "" if is_inside else f"{command_line} run --no-record -- "
+    script = (
+        "mount -t tmpfs -o size=1m none /dev/shm && head -c 2000000 /dev/zero > /dev/shm/full; "
+        f"{tracked}{sys.executable} {program}"
+    )
+    done = subprocess.run(
+        ["unshare", "--mount", "sh", "-c", script], capture_output=True, text=True, timeout=60
+    )
+
+    assert (done.returncode, done.stdout) == (7, "done\n"), done.stderr

@@ -178,3 +178,24 @@ def test_the_name_of_a_file_gives_its_process(tmp_path: Path) -> None:
     assert not is_over(f"1-{namespace}-ab.regions", namespace)
     with pytest.raises(ValueError):
         find_writer("notes.regions")
+
+
+def test_without_room_there_is_no_file_instead_of_a_fault_later(
+    mailbox: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A page of a mapped file that cannot be had ends the process with SIGBUS, so room is reserved first."""
+
+    def refuse(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "posix_fallocate", refuse)
+    with pytest.raises(OSError, match="No space left"):
+        SharedFileWriter(mailbox)
+    assert os.listdir(mailbox) == []
+
+
+def test_the_room_is_reserved(mailbox: str) -> None:
+    """All of it."""
+    status = os.stat(SharedFileWriter(mailbox).path)
+
+    assert status.st_blocks * 512 >= status.st_size == FILE_BYTES

@@ -56,7 +56,7 @@ def compare(*groups: Source | Iterable[Source], names: Sequence[str] | None = No
     if not paths:
         raise UsageError("Nothing to compare.", "Name recordings or directories of recordings.")
     if names is not None and len(names) != len(paths):
-        raise UsageError(f"There are {len(paths)} groups, and {len(names)} names.")
+        raise UsageError(f"{len(names)} names for {len(paths)} groups.", "Give one name per group.")
     called = names or [name_run(group[0]) if len(group) == 1 else "" for group in paths]
     return ComparisonReport(load_groups(list(zip(called, paths, strict=True))))
 

@@ -271,7 +271,7 @@ class Session:
                 return recording
             if sampler.is_gone:
                 return None
-        self._say(f"The sampler has not answered after {attempts} attempts and is killed.")
+        self._say("The sampler did not answer and was killed.")
         sampler.kill()
         return None
 

@@ -31,7 +31,7 @@ def check_seconds(option: str, text: str, *, least: float) -> float:
     try:
         seconds = float(text)
     except ValueError:
-        raise UsageError(f"{option} of {text!r} is not a number.") from None
+        raise UsageError(f"{option}: {text!r} is not a number.") from None
     if not least <= seconds < math.inf:
         raise UsageError(f"{option} of {text} is invalid.", f"Must be at least {least:g} seconds.")
     return seconds

@@ -189,7 +189,7 @@ def _to_float(option: str, text: str) -> float:
     try:
         return float(text)
     except ValueError:
-        raise UsageError(f"{option} of {text!r} is not a number.") from None
+        raise UsageError(f"{option}: {text!r} is not a number.") from None
 
 
 def _to_labels(texts: list[str]) -> dict[str, str]:
@@ -197,7 +197,7 @@ def _to_labels(texts: list[str]) -> dict[str, str]:
     for text in texts:
         name, sign, value = text.partition("=")
         if not sign:
-            raise UsageError(f"--label of {text!r} has no value.", "Write it as NAME=VALUE.")
+            raise UsageError(f"--label {text!r} has no value.", "Write it as NAME=VALUE.")
         labels[name] = value
     return labels
 
@@ -206,4 +206,4 @@ def _to_int(option: str, text: str | None) -> int | None:
     try:
         return None if text is None else int(text)
     except ValueError:
-        raise UsageError(f"{option} of {text!r} is not a whole number.") from None
+        raise UsageError(f"{option}: {text!r} is not a whole number.") from None

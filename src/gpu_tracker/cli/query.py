@@ -91,14 +91,14 @@ def _make_parser() -> Parser:
         "--query-gpu",
         metavar="NAMES",
         dest="fields",
-        help="comma separated fields, one row per GPU (default: the usual ones)",
+        help="comma-separated fields, one row per GPU (default: the usual ones)",
     )
     parser.add_argument(
         "--process-fields",
         "--query-compute-apps",
         metavar="NAMES",
         dest="process_fields",
-        help="comma separated fields, one row per process on a GPU: pid, used_memory...",
+        help="comma-separated fields, one row per process on a GPU: pid, used_memory...",
     )
     parser.add_argument("--help-fields", "--help-query-gpu", action="store_true", help="list the fields")
     parser.add_argument(
@@ -124,7 +124,7 @@ def _make_parser() -> Parser:
     parser.add_argument("-lms", "--loop-ms", metavar="MILLISECONDS", help="the same in milliseconds")
     parser.add_argument("--count", metavar="N", help="stop after N readings")
     parser.add_argument(
-        "-i", "--id", metavar="WHICH", help="comma separated indices, UUIDs or bus ids (default: all GPUs)"
+        "-i", "--id", metavar="WHICH", help="comma-separated indices, UUIDs or bus ids (default: all GPUs)"
     )
     parser.add_argument("-f", "--filename", metavar="FILE", help="write to FILE")
     # Found in recipes beside `-l`; older versions of nvidia-smi took it for "with timestamps".

@@ -61,8 +61,11 @@ class SharedFileWriter:
         self.path = name_file(mailbox, REGIONS_SUFFIX)
         fd = os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600)
         try:
-            os.truncate(fd, FILE_BYTES)
+            _reserve(fd)
             self.memory = mmap.mmap(fd, FILE_BYTES)
+        except OSError:
+            os.unlink(self.path)
+            raise
         finally:
             os.close(fd)
         self.slots = memoryview(self.memory)[_SLOTS_OFFSET:_RECORDS_OFFSET].cast("i")
@@ -86,6 +89,14 @@ class SharedFileWriter:
         if high_water_bytes > self._high_water_bytes:
             self._high_water_bytes = high_water_bytes
             struct.pack_into("<q", self.memory, _HIGH_WATER_OFFSET, high_water_bytes)
+
+
+def _reserve(fd: int) -> None:
+    """Take the room now: writing to a mapped page for which there is none later would kill the job with SIGBUS."""
+    if hasattr(os, "posix_fallocate"):
+        os.posix_fallocate(fd, 0, FILE_BYTES)
+    else:
+        os.truncate(fd, FILE_BYTES)
 
 
 def find_numbers_offset(number: int) -> int:
