@@ -32,8 +32,7 @@ test: check $(FRAMEWORKS) $(REAL_TOOLS)  ## everything; WITH="frameworks tools" 
 	$(BIN)/coverage report --include="$$($(BIN)/python tests/tools/list_pure.py)" --fail-under=100
 
 soak: check  ## tests of rare races, repeated many times
-	$(PYTEST) -m "repeats and not serial" --soak $(PARALLEL)
-	$(PYTEST) -m "repeats and serial" --soak
+	$(PYTEST) -m repeats --soak $(PARALLEL)
 
 # Part of the tests, for the three targets below: TESTS=tests/cli
 TESTS  ?=

@@ -37,8 +37,8 @@ os.environ.__setitem__(*MARK.split("="))
 
 
 # How long an example takes is the machine's affair.
-settings.register_profile("no deadline", deadline=None)
-settings.load_profile("no deadline")
+settings.register_profile("few", deadline=None, max_examples=50)
+settings.register_profile("soak", deadline=None, max_examples=1000)
 
 
 def running_samplers() -> set[int]:
@@ -99,8 +99,17 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Before anything of ours is imported, and not in a process that only hands out tests to workers."""
+    settings.load_profile("soak" if config.getoption("--soak") else "few")
     if config.getoption("--coverage") and not config.getoption("numprocesses"):
         config.pluginmanager.register(Covering())
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Made-up examples are repetitions too."""
+    for item in items:
+        if getattr(getattr(item, "obj", None), "is_hypothesis_test", False):
+            item.add_marker(pytest.mark.repeats(few=50, soak=1000))
 
 
 def read_cpu_of_others() -> float:

@@ -204,15 +204,17 @@ def test_threads_are_the_most_at_once() -> None:
 # ---- What is not the job's.
 
 
+@pytest.mark.repeats(few=1, soak=20)
 @pytest.mark.parametrize(("kind", "n_trackers"), [("nested", 3), ("threads", 4)])
-def test_trackers_do_not_count_each_other(kind: str, n_trackers: int) -> None:
+def test_trackers_do_not_count_each_other(kind: str, n_trackers: int, repeats: int) -> None:
     """A process that only tracks itself has no descendants."""
-    usages = json.loads(run(workload("several_trackers", kind, n_trackers)))["usages"]
-    assert len(usages) == n_trackers
-    for figures in map(read_paper_json, usages):
-        assert figures.descendants.threads == 0
-        assert figures.descendants.ram_bytes == 0
-        assert figures.descendants.max_percent < 1
+    for _ in range(repeats):
+        usages = json.loads(run(workload("several_trackers", kind, n_trackers)))["usages"]
+        assert len(usages) == n_trackers
+        for figures in map(read_paper_json, usages):
+            assert figures.descendants.threads == 0
+            assert figures.descendants.ram_bytes == 0
+            assert figures.descendants.max_percent < 1
 
 
 def test_pythons_own_helper_is_not_counted() -> None:
