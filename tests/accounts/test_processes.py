@@ -168,6 +168,17 @@ def test_memory_that_became_shared_at_the_size_of_the_peak_is_shared() -> None:
     assert account.peaks.ram.main == RamPeak(502 * MB, 3 * MB, 499 * MB, "exact")
 
 
+def test_a_copy_read_before_its_sharing_was_known_is_shared_afterwards() -> None:
+    """What the first reading took for the child's own was the heap of its parent."""
+    account = new_account()
+    readings = [process(rss=500), process(CHILD, ROOT, rss=500, is_forked_copy=True)]
+    account.take(0.0, readings)
+    sharing = SharingReading(250 * MB, 250 * MB, 1 * MB)
+    account.take_sharing(readings, {ROOT: sharing, CHILD: sharing})
+
+    assert account.peaks.ram.descendants == RamPeak(500 * MB, 1 * MB, 499 * MB, "sampled")
+
+
 def test_a_single_process_never_needs_an_expensive_read_for_its_peak() -> None:
     """Only once, to separate private from shared memory."""
     account = new_account()

@@ -155,7 +155,8 @@ class Account:
         self._overlaps = {pid: find_overlap(by_pid[pid], sharing) for pid, sharing in sharings.items()}
         self._take_memory(readings, is_new_reading=False)
         self._refine_split("combined", self._combined)
-        self._refine_split("main", hold([by_pid[self._root_pid]], self._overlaps))
+        self._refine_split("main", hold([by_pid.pop(self._root_pid)], self._overlaps))
+        self._refine_split("descendants", hold(list(by_pid.values()), self._overlaps))
 
     def take_machine(self, machine: MachineReading) -> None:
         """Take one reading of the whole machine."""
