@@ -13,6 +13,7 @@ from gpu_tracker.core.config import (
     check,
     check_gpu_uuids,
     check_gpu_vendors,
+    check_labels,
     check_process_id,
     read_process_source,
 )
@@ -109,3 +110,16 @@ def test_vendors_are_chosen_by_name() -> None:
     assert check_gpu_vendors("amd,nvidia") == check_gpu_vendors(["amd", "nvidia"]) == ("nvidia", "amd")
     with pytest.raises(ValueError, match='"voodoo" is not a valid GPU vendor'):
         check_gpu_vendors("voodoo")
+
+
+def test_labels_are_text_in_the_order_given() -> None:
+    """Any value that can be written."""
+    assert check_labels(None) == ()
+    assert check_labels({"seed": 7, "site": "north"}) == (("seed", "7"), ("site", "north"))
+
+
+@pytest.mark.parametrize("labels", [{"": "x"}, {"n" * 201: "x"}, {"name": "v" * 201}])
+def test_a_label_without_a_name_or_too_long_is_refused(labels: dict[str, object]) -> None:
+    """In one sentence."""
+    with pytest.raises(ValueError, match="is not a valid label"):
+        check_labels(labels)

@@ -77,3 +77,33 @@ def test_only_problems_are_noted() -> None:
 def test_the_unsupported_kind_is_that_of_the_sources() -> None:
     """Two modules that may not import each other agree on it."""
     assert UNSUPPORTED == guard.UNSUPPORTED
+
+
+def test_a_device_has_its_figures_by_name() -> None:
+    """And so have the processes on it."""
+    (device,) = list_gpus(observation(vendor(reading(0), processes=(process(0, 4242, 5),))))
+    (user,) = device.processes
+
+    assert (device.index, device.uuid, device.name, device.vendor) == tuple(
+        getattr(device.gpu, name) for name in ("ordinal", "uuid", "name", "vendor")
+    )
+    assert (device.memory_total_bytes, device.memory_used_bytes) == (
+        device.gpu.memory_bytes,
+        device.reading.used_bytes,
+    )
+    for name in (
+        "utilization_percent",
+        "memory_utilization_percent",
+        "temperature_celsius",
+        "power_watts",
+        "sm_clock_mhz",
+        "memory_clock_mhz",
+    ):
+        assert getattr(device, name) == getattr(device.reading, name)
+    assert repr(device) == f"<Device {device.index}: {device.name} ({device.uuid})>"
+    assert (user.pid, user.user, user.command) == (4242, user.holder.user, "python train.py")
+    assert (user.used_bytes, user.utilization_percent, user.kind) == (
+        user.reading.used_bytes,
+        user.reading.utilization_percent,
+        "compute",
+    )

@@ -98,6 +98,7 @@ def test_the_papers_text_is_unchanged() -> None:
 
     assert paper.to_text(usage) == PAPER_TEXT
     assert paper.to_plain(usage)["cpu_utilization"]["descendents_n_threads"] == 0
+    assert json.loads(paper.to_json(usage)) == paper.to_plain(usage)
 
 
 def test_the_papers_view_of_gpus() -> None:

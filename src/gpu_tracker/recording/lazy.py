@@ -64,8 +64,9 @@ class _Lines(Sequence["_Item"]):
     def __getitem__(self, index: int | slice) -> _Item | tuple[_Item, ...]:
         return tuple(self)[index] if isinstance(index, slice) else self._pick(index)
 
-    def _pick(self, index: int) -> _Item:
-        raise NotImplementedError
+    if TYPE_CHECKING:
+
+        def _pick(self, index: int) -> _Item: ...
 
 
 class SampleLines(_Lines[Sample]):

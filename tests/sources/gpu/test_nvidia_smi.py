@@ -170,6 +170,11 @@ def test_recorded_listings(key: str) -> None:
 # ---- Parsers, beyond what is recorded.
 
 
+def test_a_listing_of_something_else_is_empty() -> None:
+    """Only GPUs and MIG instances count."""
+    assert smi_text.parse_listing("Fan 0: Cooler (UUID: FAN-0)\n  MIG 1g.5gb Device 0: (UUID: MIG-0)") == ()
+
+
 def test_instances_are_listed_under_their_device() -> None:
     """nvidia-smi lists them with `-L` only."""
     text = (
