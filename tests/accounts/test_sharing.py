@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from builders import MB, ROOT, process
-from gpu_tracker.accounts.sharing import NOTHING, Overlap, find_overlap, hold, is_torn
+from gpu_tracker.accounts.sharing import NOTHING, Overlap, find_overlap, hold, is_settled, is_torn
 from gpu_tracker.core.model import ProcessReading, SharingReading
 
 
@@ -95,6 +95,21 @@ def test_proportional_shares_of_the_whole_tree_are_exact() -> None:
 
     assert hold(tree, overlaps, is_whole_tree=True).unique_bytes == 110 * MB
     assert hold(tree, overlaps).unique_bytes == 111 * MB
+
+
+def test_memory_is_settled_when_little_of_it_is_touched() -> None:
+    """Growth is touched memory, and so is every page fault: a copy that writes to its memory does not grow."""
+    tree = [process(rss=500), fork(201, rss=500)]
+
+    def is_settled_after(seconds: float, *, rss: int = 500, page_faults: int = 0) -> bool:
+        return is_settled(tree, [tree[0], fork(201, rss=rss)._replace(page_faults=page_faults)], seconds)
+
+    assert is_settled_after(0.1)
+    assert is_settled_after(1.0, rss=505, page_faults=1000)
+    assert not is_settled_after(0.01, rss=505)
+    assert not is_settled_after(1.0, rss=450)
+    assert not is_settled_after(1.0, page_faults=10_000)
+    assert not is_settled(tree[:1], tree, 1.0)
 
 
 def test_sharing_that_changed_while_it_was_read_is_torn() -> None:

@@ -192,6 +192,22 @@ def test_sharing_is_read_only_when_it_matters(run: Run) -> None:
     assert 2 <= MadeUp.sharing_reads <= 8
 
 
+def test_sharing_is_read_when_memory_has_settled(tmp_path: Path) -> None:
+    """Copies that write to their memory share less every moment: a budget for one reading is spent afterwards."""
+    run = Run(tmp_path, max_overhead=1e-6)
+    tree = (process(rss=700), *(process(101 + n, ROOT, rss=700, is_forked_copy=True) for n in range(4)))
+    for reading in range(1, 20):
+        MadeUp.readings = tuple(one._replace(page_faults=10_000 * reading) for one in tree)
+        run.sampler.tick(reading / 10)
+    assert MadeUp.sharing_reads == 0
+    run.sampler.tick(2.0)
+    end = run.sampler.finish(3.0, None, "stopped", None)
+    os.close(run.fd)
+
+    assert MadeUp.sharing_reads == 5
+    assert end.totals.peaks.ram.combined.total_bytes == 3500 * MB
+
+
 def test_a_sampler_that_costs_too_much_samples_less_often_and_says_so(tmp_path: Path) -> None:
     """With a budget that is never met."""
     run = Run(tmp_path, max_overhead=1e-6, sleep_seconds=0.1)

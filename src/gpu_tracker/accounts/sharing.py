@@ -39,8 +39,9 @@ class Holding(NamedTuple):
 
 NOTHING = Holding(0, 0, 0)
 
-# Changes while sharing was being read that do not matter, as a fraction of what is held.
+# Changes that do not matter, as a fraction of what is held.
 _STILL = 0.02
+_SMALLEST_PAGE_BYTES = 4096
 
 
 def find_overlap(reading: ProcessReading, sharing: SharingReading) -> Overlap:
@@ -52,6 +53,20 @@ def find_overlap(reading: ProcessReading, sharing: SharingReading) -> Overlap:
         max(0, sharing.pss_bytes - sharing.anonymous_pss_bytes),
         max(0, reading.rss_bytes - sharing.private_bytes),
     )
+
+
+def is_settled(before: Sequence[ProcessReading], after: Sequence[ProcessReading], seconds: float) -> bool:
+    """Whether the processes touch so little memory that what they share now will be the same in a moment.
+
+    A forked copy that writes to its memory takes more of it without growing; only its page faults tell.
+    """
+    known = {reading.pid: (reading.rss_bytes, reading.page_faults) for reading in before}
+    touched = 0
+    for reading in after:
+        rss_bytes, page_faults = known.get(reading.pid, (0, 0))
+        faulted = (reading.page_faults - page_faults) * _SMALLEST_PAGE_BYTES
+        touched += max(faulted, abs(reading.rss_bytes - rss_bytes))
+    return touched <= _STILL * seconds * sum(reading.rss_bytes for reading in after)
 
 
 def is_torn(

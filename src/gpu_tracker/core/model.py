@@ -52,6 +52,8 @@ class ProcessReading(NamedTuple):
     peak_rss_bytes: int | None = None
     """The kernel's high-water mark, where it was read."""
     was_running_at_start: bool = False
+    page_faults: int = 0
+    """How often the process has touched a page that it did not have yet, or had to copy."""
 
 
 class SharingReading(NamedTuple):

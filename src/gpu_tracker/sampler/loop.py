@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 
 from ..accounts.processes import Account
-from ..accounts.sharing import is_torn
+from ..accounts.sharing import is_settled, is_torn
 from ..core.model import End, Event, RecordingData, RootFigures
 from ..instrument.mailbox import has_word
 from ..recording.writer import Writer
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 _LINES_PER_RECORDING = 10_000
 _FIRST_CREDIT_SECONDS = 0.05
 _SPLIT_SHARE = 0.1
+_UNSETTLED_PRICE = 2
 _MOST_PROCESSES_WRITTEN = 2000
 _COST_MEMORY = 0.9
 _SLOWED_DOWN = 1.5
@@ -66,6 +67,8 @@ class Sampler:
         self._has_tracking_failed = False
         self._have_gpus_answered = False
         self._readings: tuple[ProcessReading, ...] = ()
+        self._read_seconds = 0.0
+        self._is_memory_settled = False
         self._reset_high_waters: dict[int, int] = {}
         self._readings_with_sharing: tuple[ProcessReading, ...] | None = None
         self._start_seconds = start.at_nanoseconds / 1e9
@@ -193,11 +196,15 @@ class Sampler:
         reset_high_waters = self._read_mailbox()
         # A process that has not run is not read again, so an idle tree gives identical readings.
         if exact is None and readings == self._readings and reset_high_waters == self._reset_high_waters:
+            self._is_memory_settled = True
             self._account.take_again(at_seconds, late_seconds)
         else:
+            elapsed = at_seconds - self._read_seconds
+            self._is_memory_settled = is_settled(self._readings, readings, elapsed)
             self._readings, self._reset_high_waters = readings, reset_high_waters
             self._account.take(at_seconds, readings, late_seconds, exact, reset_high_waters)
             self._gpus.pids = self._account.pids
+        self._read_seconds = at_seconds
         if self.instruments is not None:
             self.instruments.take(self._account.rss_bytes)
 
@@ -236,8 +243,12 @@ class Sampler:
             return
         resident = sum(reading.rss_bytes for reading in self._readings)
         cost = estimate_sharing_cost(len(self._readings), resident)
-        # Separating private from shared memory is worth less than finding a peak: it must cost little.
-        price = cost if in_doubt else cost / _SPLIT_SHARE
+        if not in_doubt:
+            # Separating private from shared memory is worth less than finding a peak: it must cost little.
+            price = cost / _SPLIT_SHARE
+        else:
+            # What is read while memory changes is soon wrong: enough must be left to read it again afterwards.
+            price = cost if self._is_memory_settled else cost * _UNSETTLED_PRICE
         if not self._budget.allows(at_seconds, price):
             return
         spent = time.process_time()

@@ -150,7 +150,6 @@ class _Member:
     __slots__ = (
         "clock_id",
         "clock_nanoseconds",
-        "faults",
         "is_newborn",
         "is_zombie",
         "peak_is_due",
@@ -176,7 +175,6 @@ class _Member:
         self.is_zombie = False
         self.was_read = False
         self.peak_is_due = False
-        self.faults = -1
 
     def close(self) -> None:
         self.stat.close()
@@ -362,10 +360,11 @@ class ProcessTree:
             if not is_of_the_job:
                 raise ProcessLookupError(old.pid)
         member.is_zombie = state in _DEAD_STATES
-        member.was_read = True
         # Without a page fault nothing became resident, so the high-water mark is unchanged.
-        member.peak_is_due = not member.is_zombie and (member.peak_is_due or faults != member.faults)
-        member.faults = faults
+        member.peak_is_due = not member.is_zombie and (
+            member.peak_is_due or not member.was_read or faults != old.page_faults
+        )
+        member.was_read = True
         member.clock_nanoseconds = clock
         rss, file = (0, 0) if member.is_zombie else parse_statm(member.statm.read())
         member.reading = ProcessReading(
@@ -380,6 +379,7 @@ class ProcessTree:
             file,
             old.peak_rss_bytes,
             old.was_running_at_start,
+            faults,
         )
 
     def _read_due_peaks(self) -> None:
