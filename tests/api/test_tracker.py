@@ -18,6 +18,7 @@ import pytest
 import gpu_tracker as gput
 from gpu_tracker.core.errors import UsageError
 from gpu_tracker.recording.reader import load
+from patience import wait_until
 
 
 def quiet(**options: Any) -> gput.Tracker:
@@ -154,10 +155,9 @@ def test_a_foreign_process_can_be_tracked() -> None:
         [sys.executable, "-c", "x = bytearray(200_000_000); input()"], stdin=subprocess.PIPE
     )
     with quiet(process_id=child.pid, ram_unit="megabytes", sleep_time=0.05) as tracker:
-        deadline = time.monotonic() + 20
-        while tracker.to_json()["max_ram"]["main"]["total_rss"] < 200:
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
+        wait_until(
+            lambda: tracker.to_json()["max_ram"]["main"]["total_rss"] >= 200, "its memory was measured"
+        )
     child.communicate(b"\n")
 
     with pytest.raises(ValueError, match=f"There is no process with the ID {child.pid}"):

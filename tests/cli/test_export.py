@@ -17,6 +17,7 @@ import pytest
 from cli.conftest import Run
 from gpu_tracker import Tracker
 from nvml_simulator import Simulator
+from patience import polls, wait_until
 from recorded import Made, make_full, plain_sample
 
 
@@ -135,10 +136,7 @@ def test_a_signal_leaves_no_draft(
     """And it ends the command as it ends any other."""
     path, output = make_long(tmp_path / "x.jsonl"), tmp_path / f"y.{suffix}"
     with subprocess.Popen([command_line, "export", str(path), "-o", str(output), *arguments]) as process:
-        deadline = time.monotonic() + 30
-        while not list(tmp_path.glob("*.tmp")):
-            assert time.monotonic() < deadline
-            time.sleep(0.001)
+        assert any([*tmp_path.glob("*.tmp")] for _ in polls(30, 0.001))
         process.send_signal(number)
 
     assert process.returncode == -number
@@ -206,10 +204,7 @@ def test_a_kill_leaves_the_rows_so_far(command_line: str, tmp_path: Path) -> Non
         "input()",
     ]
     with subprocess.Popen([command_line, *arguments], stdin=subprocess.PIPE, cwd=tmp_path) as process:
-        deadline = time.monotonic() + 30
-        while not path.exists() or path.read_bytes().count(b"\n") < 8:
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
+        wait_until(lambda: path.exists() and path.read_bytes().count(b"\n") >= 8, "there are rows")
         os.kill(process.pid, signal.SIGKILL)
     _, rows = read_tracking(path)
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+
+from patience import wait_until
 
 _MOUNT = Path("/sys/fs/cgroup")
 _ENTER = 'echo $$ > "$0/cgroup.procs" && exec "$@"'
@@ -44,13 +45,5 @@ def _make_group() -> tuple[Path, str]:
 
 def _remove(group: Path) -> None:
     """The last process of the group may take a moment to go."""
-    deadline = time.monotonic() + 5
-    while True:
-        try:
-            group.rmdir()
-        except OSError:
-            if time.monotonic() > deadline:
-                raise
-            time.sleep(0.05)
-        else:
-            return
+    wait_until(lambda: not (group / "cgroup.procs").read_text(), "the cgroup is empty")
+    group.rmdir()

@@ -32,12 +32,13 @@ from end_to_end.fault_workloads.telling import (
     marked_processes,
     read_state,
 )
+from patience import polls, wait_until
 
 TESTS = Path(__file__).parent.parent
 WORKLOADS = Path(__file__).parent / "fault_workloads"
 PACKAGE_PARENT = Path(str(gpu_tracker.__file__)).parent.parent
 COMMAND = str(Path(sysconfig.get_path("scripts")) / "gpu-tracker")
-# Whatever takes this long hangs. Everything here is done within a second or two on an idle machine.
+# Whatever takes this long hangs. Everything here is done within a second or two on a quiet machine.
 HANGS_SECONDS = 30.0
 NOBODY = 65534
 MEGABYTE = 1_000_000
@@ -124,10 +125,18 @@ class Scene:
         self._started.append(process)
         return process
 
-    def finish(self, process: subprocess.Popen[str], stdin: str | None = None) -> Outcome:
+    def finish(
+        self, process: subprocess.Popen[str], stdin: str | None = None, seconds: float = HANGS_SECONDS
+    ) -> Outcome:
         """Wait for a command, and for everybody who could still write to its streams."""
-        stdout, stderr = process.communicate(stdin, timeout=HANGS_SECONDS)
-        return Outcome(process.returncode, stdout or "", stderr or "", self.take_told())
+        for _ in polls(seconds, pause_seconds=0):
+            try:
+                stdout, stderr = process.communicate(stdin, timeout=0.02)
+            except subprocess.TimeoutExpired:
+                stdin = None  # it has been taken
+            else:
+                return Outcome(process.returncode, stdout or "", stderr or "", self.take_told())
+        pytest.fail(f"{process.args!r} has not ended after {seconds} s and longer")
 
     def run(self, command: Sequence[str | bytes], **options: Any) -> Outcome:
         """Run a command to its end."""
@@ -137,14 +146,16 @@ class Scene:
         """Run a workload that tracks itself."""
         return self.run(workload(name, *arguments))
 
-    def run_both(self, name: str, *arguments: object) -> tuple[Outcome, Outcome]:
+    def run_both(
+        self, name: str, *arguments: object, seconds: float = HANGS_SECONDS
+    ) -> tuple[Outcome, Outcome]:
         """Run a workload without and with its tracker, each in a directory of its own, at the same time."""
         self._elsewhere = self._elsewhere or Path(tempfile.mkdtemp(prefix="gpu-tracker-fault-"))
         told = self._elsewhere / "told.jsonl"
         env = {UNTRACKED: "1", FIGURES: str(told)}
         untracked = self.start(workload(name, *arguments), env=env, cwd=self._elsewhere)
         tracked = self.start(workload(name, *arguments))
-        outcome = self.finish(tracked)
+        outcome = self.finish(tracked, seconds=seconds)
         return self.finish(untracked)._replace(told=read_told(told)), outcome
 
     def run_tracked(self, *arguments: object, **options: Any) -> Outcome:
@@ -178,21 +189,16 @@ class Scene:
         (pid,) = self.samplers()
         return pid
 
-    def wait_until_alone(self, seconds: float = 15.0) -> dict[int, str]:
-        """What is still left after that time."""
-        deadline = time.monotonic() + seconds
-        while (left := self.processes()) and time.monotonic() < deadline:
-            time.sleep(0.02)
-        return left
+    def wait_until_alone(self) -> None:
+        """No process of any kind is left soon."""
+        wait_until(lambda: not self.processes(), "no process is left", seconds=2)
 
     def read_line(self, process: subprocess.Popen[str], seconds: float = HANGS_SECONDS) -> str:
         """The next line that a started command writes; what comes after it stays for `finish`."""
         assert process.stdout is not None
         fd, line = process.stdout.fileno(), b""
-        deadline = time.monotonic() + seconds
         while not line.endswith(b"\n"):
-            ready, _, _ = select.select([fd], [], [], max(0.0, deadline - time.monotonic()))
-            assert ready, f"no line within {seconds} s, only {line!r}"
+            wait_until(lambda: select.select([fd], [], [], 0.02)[0], f"a line follows {line!r}", seconds)
             letter = os.read(fd, 1)
             if not letter:
                 break
@@ -218,14 +224,6 @@ def workload(name: str, *arguments: object) -> list[str]:
 def tracker(*arguments: object) -> list[str]:
     """The command line of the tracker."""
     return [COMMAND, *(os.fsdecode(a) if isinstance(a, bytes) else str(a) for a in arguments)]
-
-
-def wait_until(condition: Callable[[], object], what: str, seconds: float = 20.0) -> None:
-    """Wait for something that comes soon unless something is broken."""
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, f"waited for {seconds} s in vain until {what}"
-        time.sleep(0.01)
 
 
 def wait_for_state(pid: int, state: str) -> None:

@@ -30,7 +30,10 @@ BETWEEN_METERS_SECONDS = 0.005
     ],
 )
 def test_mean_cpu_is_that_of_getrusage(load: str) -> None:
-    """CPU time of the process and of the children it waited for is known to one percent, each in its place."""
+    """CPU time of the process and of the children it waited for is known to one percent, each in its place.
+
+    One of a hundred children missed would be too many.
+    """
     truth, figures = track_inside(*load.split())
     own, children = truth["cpu"]
     assert own == pytest.approx(figures.main.cpu_seconds, rel=0.01, abs=BETWEEN_METERS_SECONDS)
@@ -188,7 +191,7 @@ def check_ram_adds_up(figures: Figures) -> None:
 @pytest.mark.parametrize("sleep_time", [0.05, 1.0, 10])
 @pytest.mark.parametrize("seconds", [0.02, 0.9, 2.5])
 def test_compute_time_is_that_of_a_stopwatch_in_the_block(seconds: float, sleep_time: float) -> None:
-    """Time ends with the block, not with the last look."""
+    """Time ends with the block, not with the last reading: in the first interval, in a later one, in the middle of one."""
     truth, figures = track_inside("sleeper", seconds, sleep_time=sleep_time)
     assert truth["seconds"] == pytest.approx(figures.seconds, abs=0.005 + 0.001 * truth["seconds"])
 

@@ -41,10 +41,10 @@ from end_to_end.faults import (
     public_directory,
     small_disk,
     wait_for_state,
-    wait_until,
     workload,
 )
 from nvml_simulator import Code, Simulator
+from patience import wait_until
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks at processes through /proc")
 
@@ -58,14 +58,14 @@ def scene(tmp_path: Path) -> Iterator[Scene]:
 
 @pytest.fixture(autouse=True)
 def _nothing_is_left_behind(scene: Scene) -> Iterator[None]:
-    """No process of any kind outlives its test by more than a moment."""
+    """No process of any kind outlives its test by more than two seconds."""
     yield
-    assert not scene.wait_until_alone()
+    scene.wait_until_alone()
 
 
-def run_both(scene: Scene, name: str, *arguments: object) -> Outcome:
+def run_both(scene: Scene, name: str, *arguments: object, **options: float) -> Outcome:
     """Run a workload without and with its tracker: nobody outside can tell the difference."""
-    untracked, tracked = scene.run_both(name, *arguments)
+    untracked, tracked = scene.run_both(name, *arguments, **options)
     assert tracked.returncode == untracked.returncode, tracked.stderr
     assert tracked.stdout == untracked.stdout
     check_said_once(tracked.stderr, untracked.stderr)
@@ -83,10 +83,8 @@ FINISHED = ("return", "exit", "raise", "SIGINT")
 def test_a_job_ends_as_untracked_and_leaves_its_recording(scene: Scene, way: str, style: str) -> None:
     """However a job ends, with or without a stop(), it ends as ever and leaves a whole recording."""
     path = scene.directory / "run.jsonl"
-    began = time.monotonic()
-    tracked = run_both(scene, "endings", way, style, path)
-    assert time.monotonic() - began < 25  # the interpreter waits for nobody
-    assert not scene.wait_until_alone()
+    tracked = run_both(scene, "endings", way, style, path, seconds=5)  # the interpreter waits for nobody
+    scene.wait_until_alone()
     check_ends_once(path)
     report = scene.report(path)
     is_stopped = way in FINISHED and style == "with"
@@ -114,7 +112,7 @@ def test_a_signal_from_outside_ends_the_job_at_once(scene: Scene, number: signal
     check_idle(sampler, 0.5)
     process.send_signal(number)
     assert scene.finish(process).returncode == -number
-    assert not scene.wait_until_alone()
+    scene.wait_until_alone()
     check_report(scene.report(scene.directory / "run.jsonl"), CPU_SECONDS)
 
 
@@ -275,7 +273,7 @@ def test_a_child_that_outlives_its_parent_does_not_keep_the_sampler(scene: Scene
     outcome = scene.run_workload("forks", way)
     assert outcome.returncode == (-signal.SIGKILL if way.endswith("killed") else 0), outcome.stderr
     child = outcome.told[0]["child"]
-    wait_until(lambda: set(scene.processes()) <= {child}, "only the child is left")
+    wait_until(lambda: set(scene.processes()) <= {child}, "only the child is left", seconds=2)
     assert read_state(child) is not None
     os.kill(child, signal.SIGKILL)
     if not way.endswith("killed"):
@@ -644,6 +642,9 @@ def test_start_and_stop_in_the_wrong_order_are_refused_and_logging_is_left_alone
 
 # ---- The driver fails. A simulated one: real hardware does not fail on request.
 
+# All steps of a job take about one second on a quiet machine.
+STEPS_SECONDS = 4.0
+
 
 @pytest.fixture
 def simulator(library: Path) -> Iterator[Simulator]:
@@ -661,22 +662,26 @@ def start_on_gpu(scene: Scene, simulator: Simulator, steps: int, *arguments: obj
     )
     simulator.set_process(0, process.pid, 2 * 10**9, sm_percent=50)
     simulator.set_process(1, process.pid, 10**9, sm_percent=20)
-    scene.read_line(process)
+    scene.read_line(process, STEPS_SECONDS)
     return process
+
+
+def finish_on_gpu(scene: Scene, process: subprocess.Popen[str], steps: int) -> Outcome:
+    """The other steps and the stop, which no driver delays."""
+    return scene.finish(process, "\n" * steps, STEPS_SECONDS)
 
 
 def check_gpu_failure(outcome: Outcome, sentences: int) -> None:
     """The job is well, so are its CPU and RAM; each failure is said in one sentence."""
     assert outcome.returncode == 0, outcome.stderr
     check_plausible(outcome.figures, outcome.figures["true_cpu_seconds"])
-    assert outcome.figures["stop_seconds"] < 3
     assert len(outcome.figures["notes"]) == sentences, outcome.figures["notes"]
     check_said_once(outcome.stderr)
 
 
 def test_a_healthy_driver_is_measured(scene: Scene, simulator: Simulator) -> None:
     """The scene for the failures below works: without one, both GPUs are measured and nothing is noted."""
-    outcome = scene.finish(start_on_gpu(scene, simulator, 2), "\n\n")
+    outcome = finish_on_gpu(scene, start_on_gpu(scene, simulator, 2), 2)
     check_gpu_failure(outcome, sentences=0)
     assert outcome.figures["combined_gpu_bytes"] == 3 * 10**9
 
@@ -684,7 +689,7 @@ def test_a_healthy_driver_is_measured(scene: Scene, simulator: Simulator) -> Non
 def test_a_driver_that_fails_at_the_start_costs_one_sentence(scene: Scene, simulator: Simulator) -> None:
     """A driver that cannot be opened costs the GPU figures and one sentence, nothing else."""
     simulator.fail("nvmlInit*", Code.DRIVER_NOT_LOADED)
-    outcome = scene.finish(start_on_gpu(scene, simulator, 2), "\n\n")
+    outcome = finish_on_gpu(scene, start_on_gpu(scene, simulator, 2), 2)
     check_gpu_failure(outcome, sentences=1)
 
 
@@ -694,7 +699,7 @@ def test_a_driver_that_fails_in_the_middle_costs_what_comes_after(scene: Scene, 
     simulator.fail("nvmlDevice*", Code.UNKNOWN)
     sampler = scene.wait_for_sampler()
     check_idle(sampler, 0.6)
-    outcome = scene.finish(process, "\n\n\n")
+    outcome = finish_on_gpu(scene, process, 3)
     assert outcome.returncode == 0, outcome.stderr
     check_plausible(outcome.figures, outcome.figures["true_cpu_seconds"])
     # One sentence for each GPU, not one for everything that could be read from it.
@@ -704,14 +709,13 @@ def test_a_driver_that_fails_in_the_middle_costs_what_comes_after(scene: Scene, 
 
 
 def test_a_driver_that_hangs_delays_nothing(scene: Scene, simulator: Simulator) -> None:
-    """While a call into the driver hangs for five seconds, CPU and RAM are sampled and stop() is quick."""
+    """While a call into the driver hangs for half a minute, CPU and RAM are sampled and stop() is quick."""
     process = start_on_gpu(scene, simulator, 3, "run.jsonl")
-    simulator.delay("nvmlDeviceGetMemoryInfo*", 5000)
+    simulator.delay("nvmlDeviceGetMemoryInfo*", 30_000)
     time.sleep(0.5)
     check_idle(scene.wait_for_sampler(), 0.5)
-    outcome = scene.finish(process, "\n\n\n")
+    outcome = finish_on_gpu(scene, process, 3)
     assert outcome.returncode == 0, outcome.stderr
-    assert outcome.figures["stop_seconds"] < 3
     check_plausible(outcome.figures, outcome.figures["true_cpu_seconds"])
     samples = json.loads(b"[" + b",".join((scene.directory / "run.jsonl").read_bytes().splitlines()) + b"]")
     late = [line["sample"]["at"] for line in samples if "sample" in line]
@@ -721,11 +725,8 @@ def test_a_driver_that_hangs_delays_nothing(scene: Scene, simulator: Simulator) 
 def test_a_driver_that_hangs_at_the_start_delays_nothing(scene: Scene, simulator: Simulator) -> None:
     """A driver that takes half a minute to open delays neither the start nor the stop of tracking."""
     simulator.delay("nvmlInit*", 30_000)
-    began = time.monotonic()
-    outcome = scene.finish(start_on_gpu(scene, simulator, 2), "\n\n")
-    assert time.monotonic() - began < 29
+    outcome = finish_on_gpu(scene, start_on_gpu(scene, simulator, 2), 2)
     check_plausible(outcome.figures, outcome.figures["true_cpu_seconds"])
-    assert outcome.figures["stop_seconds"] < 3
 
 
 def test_a_lost_gpu_does_not_take_the_other_with_it(scene: Scene, simulator: Simulator) -> None:
@@ -735,7 +736,7 @@ def test_a_lost_gpu_does_not_take_the_other_with_it(scene: Scene, simulator: Sim
     time.sleep(0.5)
     simulator.set_process(1, process.pid, 5 * 10**9)
     time.sleep(0.5)
-    outcome = scene.finish(process, "\n\n\n")
+    outcome = finish_on_gpu(scene, process, 3)
     check_gpu_failure(outcome, sentences=1)
     assert outcome.figures["combined_gpu_bytes"] >= 5 * 10**9
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
 import gpu_tracker as gput
+from patience import wait_until
 
 SLEEPER = [
     sys.executable,
@@ -87,12 +87,13 @@ def test_every_way_leaves_nothing_but_the_recording(way: str, tmp_path: Path, co
     """No mailbox in memory."""
     before = set(Path("/dev/shm").glob("gpu-tracker-*"))
     record(way, tmp_path, command_line)
-    deadline = time.monotonic() + 5
-    while (left := set(Path("/dev/shm").glob("gpu-tracker-*")) - before) and time.monotonic() < deadline:
-        time.sleep(0.02)
+    wait_until(
+        lambda: not any(map(_is_abandoned, {*Path("/dev/shm").glob("gpu-tracker-*")} - before)),
+        "no mailbox is left",
+        seconds=2,
+    )
 
     assert [path.name for path in tmp_path.iterdir()] == ["x.jsonl"]
-    assert not {path for path in left if _is_abandoned(path)}
 
 
 def _is_abandoned(path: Path) -> bool:

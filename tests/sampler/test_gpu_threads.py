@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 
 from gpu_tracker.core.model import Gpu, GpuReadings
@@ -35,8 +33,6 @@ def test_a_repeated_reading_counts_once(monkeypatch: pytest.MonkeyPatch) -> None
     """An old reading must not be attributed to a region that began since."""
     monkeypatch.setattr(gpu_threads, "connect", lambda _: (RareSource(), "rare", ()))
     watch = gpu_threads.GpuThreads(0.001, 1.0, ("nvidia",), (), {})
-    deadline = time.monotonic() + 20
-    while watch._vendor_threads[0]._thread.is_alive() and time.monotonic() < deadline:
-        time.sleep(0.01)
+    watch._vendor_threads[0]._thread.join()
 
     assert len(watch.take_readings()) == 3

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from gpu_tracker.core.model import ProcessReading
 from gpu_tracker.core.units import parse_kib_field
 from gpu_tracker.sources import procfs
+from patience import wait_until
 
 STAT = (
     b"2545 (a b) (c)) S 2543 2543 1141 0 -1 4194368 2875 6526 18 2 600 380 4 1 20 0 7 0 81107 17100800 "
@@ -25,14 +26,6 @@ STAT = (
 )
 TICKS = os.sysconf("SC_CLK_TCK")
 PAGE = os.sysconf("SC_PAGE_SIZE")
-
-
-def wait_for(condition: object, seconds: float = 10) -> None:
-    """Wait until the condition holds; the deadline only ends a failing test."""
-    deadline = time.monotonic() + seconds
-    while not condition():  # type: ignore[operator]
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
 
 
 @contextmanager
@@ -164,15 +157,18 @@ def test_a_child_of_a_thread_and_a_daemon_are_found() -> None:
 
         process.stdin.write(b"\n")
         daemon = int(process.stdout.readline())
-        wait_for(lambda: daemon in read(tree))
+        wait_until(lambda: daemon in read(tree), "the daemon is there")
         process.stdin.write(b"\n")
-        wait_for(lambda: read(tree)[daemon].parent_pid != process.pid and len(read(tree)) == 3)
+        wait_until(
+            lambda: read(tree)[daemon].parent_pid != process.pid and len(read(tree)) == 3,
+            "its parent has ended",
+        )
         process.stdin.write(b"\n")
         process.wait()
-        wait_for(lambda: list(read(tree)) == [daemon])
+        wait_until(lambda: list(read(tree)) == [daemon], "only it is left")
         assert not tree.is_alive()
         os.kill(daemon, signal.SIGKILL)
-        wait_for(lambda: not read(tree))
+        wait_until(lambda: not read(tree), "nothing is left")
         tree.close()
 
 
@@ -224,7 +220,7 @@ def test_a_forked_copy_is_one_until_it_calls_exec() -> None:
         _, copy = tree.read()
         assert copy.is_forked_copy
         process.stdin.write(b"\n")
-        wait_for(lambda: not tree.read()[1].is_forked_copy)
+        wait_until(lambda: not tree.read()[1].is_forked_copy, "the copy is a program")
         os.kill(copy.pid, signal.SIGKILL)
         process.wait()
         tree.close()
@@ -241,7 +237,7 @@ def test_a_child_in_its_parents_memory_does_not_count_yet() -> None:
     )
     with python(code) as process:
         tree = procfs.ProcessTree(process.pid)
-        wait_for(lambda: tree.read() and len(tree._members) == 2)
+        wait_until(lambda: tree.read() and len(tree._members) == 2, "both are there")
         assert [reading.pid for reading in tree.read()] == [process.pid]
         tree.close()
 
@@ -250,7 +246,7 @@ def test_a_process_that_sleeps_costs_one_clock_read() -> None:
     """Nothing can have changed."""
     with python("import sys; print('ready', flush=True); sys.stdin.read()") as process:
         tree = procfs.ProcessTree(process.pid)
-        wait_for(lambda: b") S " in Path(f"/proc/{process.pid}/stat").read_bytes())
+        wait_until(lambda: b") S " in Path(f"/proc/{process.pid}/stat").read_bytes(), "it sleeps")
         first = read(tree)[process.pid]
         assert read(tree)[process.pid] is first
         tree.close()
@@ -261,7 +257,9 @@ def test_high_water_marks_of_many_are_read_in_turns() -> None:
     sleepers = [subprocess.Popen(["sleep", "60"]) for _ in range(20)]
     tree = procfs.ProcessTree(os.getpid())
     pids = {sleeper.pid for sleeper in sleepers}
-    wait_for(lambda: all(r.peak_rss_bytes for pid, r in read(tree).items() if pid in pids))
+    wait_until(
+        lambda: all(r.peak_rss_bytes for pid, r in read(tree).items() if pid in pids), "all have begun"
+    )
     tree.close()
     for sleeper in sleepers:
         sleeper.kill()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import sys
-import time
 from types import FrameType
 
 from end_to_end.fault_workloads.telling import (
@@ -17,6 +16,7 @@ from end_to_end.fault_workloads.telling import (
     tell,
     tell_figures,
 )
+from patience import wait_until
 
 
 def interrupt(number: int, frame: FrameType | None) -> None:
@@ -37,9 +37,7 @@ def main(when: str) -> None:
         except KeyboardInterrupt:
             is_interrupted = True
         if is_interrupted:
-            deadline = time.monotonic() + 15
-            while find_samplers() and time.monotonic() < deadline:
-                time.sleep(0.02)
+            wait_until(lambda: not find_samplers(), "no sampler is left", seconds=2)
             tell(left=find_samplers(), fds=len(os.listdir("/proc/self/fd")))
             tracker = make_tracker()
             tracker.start()

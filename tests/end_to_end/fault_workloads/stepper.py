@@ -19,13 +19,7 @@ def main(steps: str, recording: str = "", pid: str = "") -> None:
             say(f"step {step}")
             sys.stdin.readline()
         cpu, ended = time.process_time() - cpu, time.monotonic()
-    stopped = time.monotonic()
-    tell_figures(
-        tracker,
-        true_seconds=ended - began,
-        true_cpu_seconds=cpu,
-        stop_seconds=stopped - ended,
-    )
+    tell_figures(tracker, true_seconds=ended - began, true_cpu_seconds=cpu)
     say("after the block")
 
 

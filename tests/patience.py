@@ -1,0 +1,33 @@
+"""Waiting for as long as a quiet machine would need: one that is busy is slower for everybody, and gets longer."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+
+_START_SOMETHING = (sys.executable, "-I", "-S", "-c", "")
+# How long it takes to start that, on a quiet machine of no great speed.
+_START_SECONDS = 0.02
+
+
+def polls(seconds: float, pause_seconds: float = 0.01) -> Iterator[None]:
+    """Again and again, for that many seconds on a quiet machine.
+
+    The first half is measured by the clock. The second is as long as it takes to start a number of programs, one after
+    the other, that a quiet machine starts in that time: the longer, the less of the machine is ours.
+    """
+    half = time.monotonic() + seconds / 2
+    while time.monotonic() < half:
+        yield
+        time.sleep(pause_seconds)
+    for _ in range(round(seconds / 2 / _START_SECONDS)):
+        yield
+        subprocess.run(_START_SOMETHING, check=True)
+    yield
+
+
+def wait_until(condition: Callable[[], object], what: str, seconds: float = 20.0) -> None:
+    """Wait for something that comes soon unless something is broken."""
+    assert any(condition() for _ in polls(seconds)), f"waited for {seconds} s and longer in vain until {what}"
