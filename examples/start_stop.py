@@ -16,4 +16,4 @@ final = tracker.resource_usage
 
 if so_far is not None and final is not None:
     print(f"after the list: {so_far.max_ram.main.total_rss:.1f} MB, {so_far.compute_time.time:.2f} s")
-    print(f"in the end:     {final.max_ram.main.total_rss:.1f} MB, {final.compute_time.time:.2f} s")
+    print(f"at the end:     {final.max_ram.main.total_rss:.1f} MB, {final.compute_time.time:.2f} s")

@@ -137,7 +137,7 @@ def found(device: Gpu) -> Event:
     return Event(0.0, "gpu", gpu=device)
 
 
-def gpu_look(
+def gpu_readings(
     at: float, *devices: tuple[str, int | None, float | None], **held: dict[int, int | None]
 ) -> GpuReadings:
     """Readings: (uuid, used MB, percent) each; `GPU_0={pid: MB}` for the memory of processes."""

@@ -45,7 +45,7 @@ def vendor(*readings: GpuReading, processes: tuple[Any, ...] = (), **fields: Any
         "vendor": "nvidia",
         "source": "nvml",
         "gpus": tuple(gpu(int(one.uuid.removeprefix("GPU-"))) for one in readings),
-        "look": GpuReadings(1.0, readings, processes),
+        "readings": GpuReadings(1.0, readings, processes),
     }
     return VendorState(**{**defaults, **fields})
 

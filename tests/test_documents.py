@@ -8,6 +8,7 @@ import sys
 from importlib import import_module
 from pathlib import Path
 
+import gpu_tracker
 from gpu_tracker import __version__
 
 PROJECT = Path(__file__).parents[1]
@@ -30,6 +31,15 @@ def test_the_front_page_reads_the_same_anywhere() -> None:
     assert not [
         file for file in re.findall(r"`((?:docs|examples)/[^`]*)`", text) if not (PROJECT / file).exists()
     ]
+
+
+def test_one_sentence_says_what_it_is() -> None:
+    """The same on the front page, on the page of the package, where it is cited and in `help()`."""
+    sentence = (gpu_tracker.__doc__ or "").splitlines()[0]
+
+    assert all(
+        sentence in (PROJECT / file).read_text() for file in ("README.md", "pyproject.toml", "CITATION.cff")
+    )
 
 
 def test_the_version_to_cite_is_that_of_the_code() -> None:

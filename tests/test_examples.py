@@ -15,7 +15,7 @@ WORDS = {
     "context_manager": "Compute time:\n   Unit: seconds",
     "decorator": "664579 primes up to 10000000",
     "regions": "epoch/load      5 ",
-    "start_stop": "in the end:",
+    "start_stop": "at the end:",
     "train": "finished    loss 0.0",
 }
 

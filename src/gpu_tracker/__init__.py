@@ -1,4 +1,4 @@
-"""Know what your job really used: RAM, CPU, GPU memory, GPU utilization and time of a task and its descendants.
+"""Measures the RAM, CPU, GPU memory, GPU utilization and time of a job and all its descendants.
 
 Public names only. They are loaded when first used, so that importing the package costs nothing.
 """
@@ -57,30 +57,7 @@ _MODULES = {
     "track": "api.track",
 }
 
-__all__ = [
-    "Combined",
-    "ComparisonReport",
-    "Device",
-    "DeviceProcess",
-    "Metric",
-    "Recording",
-    "RecordingError",
-    "Region",
-    "Report",
-    "Sample",
-    "Summary",
-    "Tracker",
-    "TrackerError",
-    "UsageError",
-    "__version__",
-    "combine",
-    "compare",
-    "gpus",
-    "load",
-    "log",
-    "region",
-    "track",
-]
+__all__ = [*_MODULES, "__version__"]  # noqa: PLE0604 - its keys are strings
 
 
 def __getattr__(name: str) -> object:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from builders import MB, ROOT, gpu, gpu_look
+from builders import MB, ROOT, gpu, gpu_readings
 from gpu_tracker.accounts.gpus import GpuAccount, GpuMoment
 from gpu_tracker.core.model import GpuHighWater, GpuProcessReading, GpuReading, GpuReadings
 
@@ -23,9 +23,9 @@ def account_of(*sequence: GpuReadings) -> GpuAccount:
 def test_memory_is_attributed_and_its_growth_is_kept() -> None:
     """Main and descendants at one moment; growth since the first reading may be any process's."""
     account = account_of(
-        gpu_look(0.0, ("GPU-0", 1000, 10.0)),
-        gpu_look(1.0, ("GPU-0", 3000, 50.0), GPU_0={ROOT: 1000, CHILD: 500}),
-        gpu_look(2.0, ("GPU-0", 500, 0.0), GPU_0={ROOT: 1200}),
+        gpu_readings(0.0, ("GPU-0", 1000, 10.0)),
+        gpu_readings(1.0, ("GPU-0", 3000, 50.0), GPU_0={ROOT: 1000, CHILD: 500}),
+        gpu_readings(2.0, ("GPU-0", 500, 0.0), GPU_0={ROOT: 1200}),
     )
     (peaks,) = account.peaks
 
@@ -105,7 +105,7 @@ def test_energy_is_the_difference_of_the_counter_even_after_a_reset() -> None:
 
     assert counters.energy_joules == 450.0
     assert counters.energy_seconds == 3.0
-    assert account_of(gpu_look(0.0, ("GPU-0", 1, 1.0))).counters[0].energy_joules is None
+    assert account_of(gpu_readings(0.0, ("GPU-0", 1, 1.0))).counters[0].energy_joules is None
 
 
 def test_time_throttled_is_added_up() -> None:
@@ -120,13 +120,13 @@ def test_time_throttled_is_added_up() -> None:
 
 def test_the_drivers_accounting_makes_a_peak_exact() -> None:
     """If one process was alone there; of two it is a lower bound."""
-    readings = gpu_look(0.0, ("GPU-0", 3000, 0.0), GPU_0={ROOT: 1000})
+    readings = gpu_readings(0.0, ("GPU-0", 3000, 0.0), GPU_0={ROOT: 1000})
     with_peaks = readings._replace(
         high_waters=(GpuHighWater("GPU-0", ROOT, 2500 * MB), GpuHighWater("GPU-9", ROOT, 1))
     )
-    alone = account_of(with_peaks, gpu_look(1.0, ("GPU-0", 3000, 0.0), GPU_0={ROOT: 2500}))
+    alone = account_of(with_peaks, gpu_readings(1.0, ("GPU-0", 3000, 0.0), GPU_0={ROOT: 2500}))
     two = account_of(
-        gpu_look(0.0, ("GPU-0", 3000, 0.0), GPU_0={ROOT: 1000, CHILD: 900}),
+        gpu_readings(0.0, ("GPU-0", 3000, 0.0), GPU_0={ROOT: 1000, CHILD: 900}),
         GpuReadings(1.0, (), (), (GpuHighWater("GPU-0", CHILD, 1800 * MB),)),
         GpuReadings(2.0, (), (), (GpuHighWater("GPU-0", CHILD, 900 * MB),)),
     )
@@ -139,7 +139,7 @@ def test_the_drivers_accounting_makes_a_peak_exact() -> None:
 
 def test_a_high_water_mark_equal_to_a_reading_confirms_it() -> None:
     """The reading was at the peak."""
-    readings = gpu_look(0.0, ("GPU-0", 3000, 0.0), GPU_0={ROOT: 1000})
+    readings = gpu_readings(0.0, ("GPU-0", 3000, 0.0), GPU_0={ROOT: 1000})
     account = account_of(readings, GpuReadings(1.0, (), (), (GpuHighWater("GPU-0", ROOT, 1000 * MB),)))
 
     assert account.processes[0].basis == "exact"
@@ -150,7 +150,7 @@ def test_a_thousand_short_processes_do_not_fill_the_memory() -> None:
     """The largest are kept."""
     account = GpuAccount(ROOT)
     for pid in range(1000):
-        account.take(gpu_look(0.0, ("GPU-0", 1, 1.0), GPU_0={pid: pid}), {})
+        account.take(gpu_readings(0.0, ("GPU-0", 1, 1.0), GPU_0={pid: pid}), {})
 
     assert [peak.pid for peak in account.processes] == list(range(999, 967, -1))
 
@@ -158,13 +158,13 @@ def test_a_thousand_short_processes_do_not_fill_the_memory() -> None:
 def test_an_interval_has_its_own_peak_and_mean() -> None:
     """And ends with its line."""
     account = account_of(
-        gpu_look(0.0, ("GPU-0", 100, 0.0), GPU_0={ROOT: 50}),
-        gpu_look(1.0, ("GPU-0", 900, 80.0), GPU_0={ROOT: 850}),
-        gpu_look(2.0, ("GPU-0", 300, 20.0), GPU_0={ROOT: 250}),
+        gpu_readings(0.0, ("GPU-0", 100, 0.0), GPU_0={ROOT: 50}),
+        gpu_readings(1.0, ("GPU-0", 900, 80.0), GPU_0={ROOT: 850}),
+        gpu_readings(2.0, ("GPU-0", 300, 20.0), GPU_0={ROOT: 250}),
     )
     (sample,) = account.samples()
     account.start_interval()
-    account.take(gpu_look(3.0, ("GPU-0", 300, 30.0), GPU_0={ROOT: 250}), NAMES)
+    account.take(gpu_readings(3.0, ("GPU-0", 300, 30.0), GPU_0={ROOT: 250}), NAMES)
     (after,) = account.samples()
 
     assert (sample.used_bytes, sample.job_bytes, sample.utilization_percent) == (900 * MB, 850 * MB, 50.0)

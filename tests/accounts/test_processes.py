@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from builders import MB, ROOT, gpu, gpu_look, machine, process
+from builders import MB, ROOT, gpu, gpu_readings, machine, process
 from gpu_tracker.accounts.processes import Account
 from gpu_tracker.core.model import GpuHighWater, RamPeak, RootFigures, SharingReading, Spread
 
@@ -284,9 +284,9 @@ def test_gpus_of_all_vendors_are_added_up() -> None:
     account.take(0.0, [process(), process(CHILD, ROOT)])
     account.add_gpu(gpu(0))
     account.add_gpu(gpu(1)._replace(is_visible=False))
-    account.take_gpus(gpu_look(0.0, ("GPU-0", 3000, 10.0), GPU_0={ROOT: 1000, CHILD: 500}))
-    account.take_gpus(gpu_look(0.1, ("GPU-1", 500, 30.0), GPU_1={ROOT: 200}))
-    account.take_gpus(gpu_look(2.0, ("GPU-0", 100, 70.0)))
+    account.take_gpus(gpu_readings(0.0, ("GPU-0", 3000, 10.0), GPU_0={ROOT: 1000, CHILD: 500}))
+    account.take_gpus(gpu_readings(0.1, ("GPU-1", 500, 30.0), GPU_1={ROOT: 200}))
+    account.take_gpus(gpu_readings(2.0, ("GPU-0", 100, 70.0)))
 
     peaks = account.peaks
     assert (peaks.gpu_bytes.main, peaks.gpu_bytes.descendants) == (1200 * MB, 500 * MB)
@@ -303,7 +303,7 @@ def test_a_processs_own_high_water_mark_bounds_the_sums() -> None:
     """The driver recorded it, even if no reading did."""
     account = new_account()
     account.take(0.0, [process()])
-    readings = gpu_look(0.0, ("GPU-0", 3000, 10.0), GPU_0={ROOT: 1000})
+    readings = gpu_readings(0.0, ("GPU-0", 3000, 10.0), GPU_0={ROOT: 1000})
     account.take_gpus(readings._replace(high_waters=(GpuHighWater("GPU-0", ROOT, 2500 * MB),)))
 
     assert account.peaks.gpu_bytes.main == account.peaks.gpu_bytes.combined == 2500 * MB

@@ -133,7 +133,7 @@ def test_a_device_that_cannot_be_opened_is_a_fault() -> None:
 @pytest.mark.parametrize("reasons", [(), (Reason("GPU-0", "used_bytes", "It was lost.", LOST),)])
 def test_a_lost_device_is_one_fault(reasons: tuple[Reason, ...]) -> None:
     """Not one for each of its figures."""
-    checks = check(vendor(gpus=(gpu(),), look=GpuReadings(1.0), reasons=reasons))
+    checks = check(vendor(gpus=(gpu(),), readings=GpuReadings(1.0), reasons=reasons))
 
     assert states(checks, FAILED) == ["device"]
 

@@ -94,12 +94,12 @@ def test_a_device_has_what_was_read() -> None:
 def test_a_single_reading_of_a_device_is_its_mean() -> None:
     """There is no time to integrate over."""
     counters, peaks = gpu_totals()
-    one_look = totals(
+    one_reading = totals(
         gpu_counters=(counters._replace(utilization_seconds=0.0),),
         peaks=totals().peaks._replace(gpus=(peaks,)),
     )
 
-    assert summarize(recording(events=(found(gpu()),), totals=one_look)).gpus[0].mean_percent == (
+    assert summarize(recording(events=(found(gpu()),), totals=one_reading)).gpus[0].mean_percent == (
         pytest.approx(90.0)
     )
 
@@ -127,10 +127,10 @@ def test_the_devices_that_count_are_named_used_or_visible() -> None:
 def test_throttling_needs_time() -> None:
     """A device that was read once has no share of it."""
     counters, peaks = gpu_totals()
-    one_look = totals(
+    one_reading = totals(
         gpu_counters=(counters._replace(utilization_seconds=0.0, energy_seconds=0.0),),
         peaks=totals().peaks._replace(gpus=(peaks,)),
     )
-    (device,) = summarize(recording(events=(found(gpu()),), totals=one_look)).gpus
+    (device,) = summarize(recording(events=(found(gpu()),), totals=one_reading)).gpus
 
     assert (device.throttled, device.mean_watts, device.energy_joules) == ((), None, 2500.0)

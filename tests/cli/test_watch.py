@@ -202,7 +202,7 @@ def test_the_picture_follows_the_size_of_the_window(
         hardware.set_process(0, occupant("日本語" * 20), 100 * MIB)
     window = watch("-n", "60")
     window.expect("COMMAND")
-    window.expect("COMMAND")  # the second look comes soon, the third in a minute
+    window.expect("COMMAND")  # the second observation comes soon, the third in a minute
     for rows, columns in ((10, 40), (5, 10), (2, 3), (1, 1), (50, 200)):
         window.resize(rows, columns)
         window.expect(HOME, seconds=5)
@@ -315,7 +315,7 @@ def test_a_pipe_gets_a_line_per_device_and_interval(hardware: Simulator) -> None
 
     assert lines[0].startswith("# time")
     assert [line.split()[1] for line in lines[1:]] == ["0", "1", "0", "1"]
-    assert lines[1].split()[10] == "-"  # one look has no rates
+    assert lines[1].split()[10] == "-"  # one observation has no rates
     assert lines[3].split()[10].isdecimal()
     assert "\x1b" not in rest
     assert process.wait(timeout=10) == 0
@@ -333,7 +333,9 @@ def test_once_is_one_table(run: Run, hardware: Simulator, occupant: Callable[...
     assert done.stdout.splitlines()[-1].endswith("sleep 60")
 
 
-def test_json_is_an_object_per_look(run: Run, hardware: Simulator, occupant: Callable[..., int]) -> None:
+def test_json_is_an_object_per_observation(
+    run: Run, hardware: Simulator, occupant: Callable[..., int]
+) -> None:
     """In base units, with who is on the device."""
     pid = occupant()
     hardware.set_process(1, pid, 100 * MIB, sm_percent=20)

@@ -47,7 +47,9 @@ def test_free_memory_is_neither_used_nor_reserved() -> None:
 
 def test_a_device_that_was_not_read_is_listed_without_figures() -> None:
     """It stays in the list."""
-    seen = observation(vendor(gpus=(gpu(0),), look=GpuReadings(1.0)), vendor(gpus=(gpu(1),), look=None))
+    seen = observation(
+        vendor(gpus=(gpu(0),), readings=GpuReadings(1.0)), vendor(gpus=(gpu(1),), readings=None)
+    )
 
     assert [(one.reading.used_bytes, one.reading.lists_processes) for one in list_gpus(seen)] == [
         (None, False),

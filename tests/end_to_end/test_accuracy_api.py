@@ -84,7 +84,7 @@ def check_busiest_window(figures: Figures) -> None:
 
 @pytest.mark.repeats(few=3, soak=20)
 def test_short_spike_is_found_every_time(repeats: int) -> None:
-    """1 GB held for 50 ms is in the peak, every time, at one look a second."""
+    """1 GB held for 50 ms is in the peak, every time, at one reading a second."""
     warm_memory()
     for _ in range(repeats):
         truth, figures = track_inside("resident", 1000, 0.05, sleep_time=1.0)

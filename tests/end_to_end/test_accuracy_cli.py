@@ -191,7 +191,7 @@ def test_trackers_inside_the_job_are_not_counted() -> None:
 @pytest.mark.parametrize("front", FRONTS)
 @pytest.mark.parametrize(("seconds", "n_times"), [(0.02, 4), (0.9, 2)])
 def test_compute_time_is_that_of_the_command(seconds: float, n_times: int, front: str) -> None:
-    """Time runs from the start of a command to its end, not to the last look."""
+    """Time runs from the start of a command to its end, not to the last reading."""
     # How long the shell itself took to come up: the nanoseconds that it has run, and waited for a core.
     own_start = "read ran waited _ < /proc/$$/schedstat; echo $EPOCHREALTIME $((ran + waited))"
     script = f"{own_start}; sleep {seconds}; echo $EPOCHREALTIME"
@@ -249,7 +249,7 @@ def test_portable_source_finds_memory_that_is_held(kind: str) -> None:
     assert figures.combined.ram_bytes >= figures.descendants.ram_bytes
 
 
-def test_looking_a_hundred_times_a_second_changes_nothing() -> None:
+def test_reading_a_hundred_times_a_second_changes_nothing() -> None:
     """The shortest sleep time gives the same figures."""
     truth, figures = track_workload("run", "resident", 300, 0.2, 1, options=("--st", "0.01"))
     assert truth["cpu"][0] == pytest.approx(figures.main.cpu_seconds, rel=0.01)

@@ -129,12 +129,12 @@ def test_a_slow_vendor_delays_only_once() -> None:
     again, _ = observe(observer, Request(FOREVER_SECONDS)).vendors
     assert (first.missing[0].kind, again.missing[0].kind) == (SLOW, SLOW)
     assert first.missing[0].text.startswith("The slow driver has not answered within 0.2 s")
-    assert quick.look.devices[0].utilization_percent == 20.0
+    assert quick.readings.devices[0].utilization_percent == 20.0
     slow.may_answer.set()
     wait_until(lambda: not observer._vendors[0]._states.empty(), "it has answered")
     back, _ = observe(observer, Request(FOREVER_SECONDS)).vendors
 
-    assert back.look.devices[0].utilization_percent == 50.0
+    assert back.readings.devices[0].utilization_percent == 50.0
     assert slow.reads == 1
 
 
@@ -159,7 +159,7 @@ def test_a_source_that_fails_affects_only_itself() -> None:
     source._percents = (30.0,)
     (vendor,) = observe(observer).vendors
 
-    assert vendor.look.devices[0].utilization_percent == 30.0
+    assert vendor.readings.devices[0].utilization_percent == 30.0
 
 
 @pytest.mark.parametrize(("settle", "reads", "percent"), [(0.0, 1, None), (0.01, 2, 40.0)])
@@ -171,7 +171,7 @@ def test_a_source_that_needs_two_readings_gets_them_at_first(
     install("fake_counting", source)
     observer = Observer(named(x=("fake_counting",)))
     (vendor,) = observe(observer, Request(5.0, settle)).vendors
-    assert (source.reads, vendor.look.devices[0].utilization_percent) == (reads, percent)
+    assert (source.reads, vendor.readings.devices[0].utilization_percent) == (reads, percent)
     observe(observer, Request(5.0, settle))
 
     assert source.reads == reads + 1

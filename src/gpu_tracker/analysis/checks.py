@@ -69,7 +69,12 @@ def check_gpus(observation: Observation, signs: Mapping[str, Signs]) -> tuple[Ch
     reasons = {
         (reason.uuid, reason.figure): reason for vendor in observation.vendors for reason in vendor.reasons
     }
-    read = {reading.uuid for vendor in observation.vendors if vendor.look for reading in vendor.look.devices}
+    read = {
+        reading.uuid
+        for vendor in observation.vendors
+        if vendor.readings
+        for reading in vendor.readings.devices
+    }
     for observed in devices:
         checks += _check_device(observed, reasons, was_read=observed.gpu.uuid in read)
     return tuple(checks)

@@ -126,7 +126,7 @@ class Session:
         if self._sampler is not None:
             self._sampler.send("begin", start)
 
-    def look(self) -> RecordingData | None:
+    def read_so_far(self) -> RecordingData | None:
         """The figures now, or the latest known."""
         with self._lock:
             sampler = self._sampler

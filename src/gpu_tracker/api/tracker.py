@@ -212,7 +212,7 @@ class Tracker:
         """The full report, beyond the paper's result classes."""
         recording = self._recording
         if self.state is Tracker.State.STARTED and self._session is not None:
-            recording = self._session.look()
+            recording = self._session.read_so_far()
         if recording is None:
             return None
         from ..reports.build import build

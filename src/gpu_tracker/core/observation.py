@@ -70,7 +70,7 @@ class VendorState(NamedTuple):
     source: str | None = None
     """The source that reads them, if any."""
     gpus: tuple[Gpu, ...] = ()
-    look: GpuReadings | None = None
+    readings: GpuReadings | None = None
     details: Mapping[str, Mapping[str, float | str]] = {}
     reasons: tuple[Reason, ...] = ()
     notes: tuple[str, ...] = ()
@@ -239,10 +239,10 @@ def list_notes(observation: Observation) -> tuple[str, ...]:
 
 
 def _join(vendor: VendorState, gpu: Gpu, holders: Mapping[int, Holder]) -> Device:
-    look = vendor.look or GpuReadings(0.0)
-    reading = next((device for device in look.devices if device.uuid == gpu.uuid), None)
+    readings = vendor.readings or GpuReadings(0.0)
+    reading = next((device for device in readings.devices if device.uuid == gpu.uuid), None)
     processes = sorted(
-        (process for process in look.processes if process.uuid == gpu.uuid),
+        (process for process in readings.processes if process.uuid == gpu.uuid),
         key=lambda process: (-(process.used_bytes or 0), process.pid),
     )
     return Device(

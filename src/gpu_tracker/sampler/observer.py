@@ -151,7 +151,7 @@ def _read_settled(source: GpuSource, settle_seconds: float) -> GpuReadings:
 
 
 def _read_holders(states: tuple[VendorState, ...]) -> list[Holder]:
-    pids = {process.pid for state in states if state.look for process in state.look.processes}
+    pids = {process.pid for state in states if state.readings for process in state.readings.processes}
     holders = (read_holder(pid) for pid in sorted(pids))
     # These are shown on screens and in logs.
     return [

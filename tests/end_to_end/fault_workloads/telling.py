@@ -68,7 +68,7 @@ class NoTracker:
 
 
 def make_tracker(**options: Any) -> Tracker | NoTracker:
-    """A tracker in base units that looks often, or none."""
+    """A tracker in base units that reads often, or none."""
     if not is_tracked():
         return NoTracker()
     chosen: dict[str, Any] = {

@@ -9,7 +9,7 @@ from end_to_end.workloads.truth import burn
 
 
 def work(periods: str) -> Truth:
-    """In step with whoever looks once a second."""
+    """In step with whoever reads once a second."""
     for _ in range(int(periods)):
         burn(0.25)
         time.sleep(0.75)

@@ -18,7 +18,7 @@ def main() -> None:
     with tracker:
         started, before = time.monotonic(), read_cpu_time()
 
-        def look() -> None:
+        def observe() -> None:
             cpu, seconds = read_cpu_time().since(before), time.monotonic() - started
             held = read_rss_bytes()
             usage: dict[str, Any] = tracker.to_json()
@@ -31,14 +31,14 @@ def main() -> None:
                 }
             )
 
-        look()
+        observe()
         burn(0.6)
-        look()
+        observe()
         memory = touch(200 * MB)
-        look()
+        observe()
         memory.close()
         time.sleep(0.3)
-        look()
+        observe()
     stopped = tracker.to_json()
     burn(0.3)
     touch(400 * MB).close()
