@@ -14,6 +14,7 @@ import subprocess
 import sys
 import sysconfig
 import tempfile
+import threading
 import time
 import uuid
 from collections import Counter
@@ -32,7 +33,7 @@ from end_to_end.fault_workloads.telling import (
     marked_processes,
     read_state,
 )
-from patience import polls, wait_until
+from patience import wait_until
 
 TESTS = Path(__file__).parent.parent
 WORKLOADS = Path(__file__).parent / "fault_workloads"
@@ -129,14 +130,12 @@ class Scene:
         self, process: subprocess.Popen[str], stdin: str | None = None, seconds: float = HANGS_SECONDS
     ) -> Outcome:
         """Wait for a command, and for everybody who could still write to its streams."""
-        for _ in polls(seconds, pause_seconds=0):
-            try:
-                stdout, stderr = process.communicate(stdin, timeout=0.02)
-            except subprocess.TimeoutExpired:
-                stdin = None  # it has been taken
-            else:
-                return Outcome(process.returncode, stdout or "", stderr or "", self.take_told())
-        pytest.fail(f"{process.args!r} has not ended after {seconds} s and longer")
+        said: list[tuple[str, str]] = []
+        reader = threading.Thread(target=lambda: said.append(process.communicate(stdin)), daemon=True)
+        reader.start()
+        wait_until(lambda: said, f"{process.args!r} has ended", seconds)
+        ((stdout, stderr),) = said
+        return Outcome(process.returncode, stdout or "", stderr or "", self.take_told())
 
     def run(self, command: Sequence[str | bytes], **options: Any) -> Outcome:
         """Run a command to its end."""
