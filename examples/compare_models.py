@@ -16,7 +16,7 @@ import tempfile
 import gpu_tracker as gput
 
 KINDS = ("mlp", "mlp-encoded", "boosting", "boosting-encoded")
-REPEATS, ROWS, FEATURES, CODES = 4, 1500, 40, 8
+REPEATS, ROWS, FEATURES, CODES = 4, 600, 40, 8
 
 Table = list[list[float]]
 

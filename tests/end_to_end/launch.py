@@ -92,6 +92,7 @@ def track_workload(front: str, name: str, *arguments: object, **keywords: Any) -
 
 
 @functools.cache
+@functools.cache
 def warm_memory() -> None:
     """Have the machine find 2.5 GB: on a virtual one the first touch may take seconds, later ones do not."""
     run([sys.executable, "-c", "from end_to_end.workloads.truth import touch; touch(2500 * 10**6)"])

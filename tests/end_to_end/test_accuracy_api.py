@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from itertools import product
 
 import pytest
 
@@ -23,7 +24,7 @@ BETWEEN_METERS_SECONDS = 0.005
 @pytest.mark.parametrize(
     "load",
     [
-        "steady 2",
+        "steady 1",
         "busy_threads 2 1",
         "short_children 100 0.02",
         "workers 2 1 end",
@@ -84,10 +85,10 @@ def check_busiest_window(figures: Figures) -> None:
 
 @pytest.mark.repeats(few=3, soak=20)
 def test_short_spike_is_found_every_time(repeats: int) -> None:
-    """1 GB held for 50 ms is in the peak, every time, at one reading a second."""
+    """400 MB held for 50 ms is in the peak, every time, at one reading a second."""
     warm_memory()
     for _ in range(repeats):
-        truth, figures = track_inside("resident", 1000, 0.05, sleep_time=1.0)
+        truth, figures = track_inside("resident", 400, 0.05, sleep_time=1.0)
         assert truth["peak_bytes"] == pytest.approx(figures.main.ram_bytes, rel=0.01)
         assert truth["peak_bytes"] == pytest.approx(figures.combined.ram_bytes, rel=0.01)
         check_ram_adds_up(figures)
@@ -95,10 +96,10 @@ def test_short_spike_is_found_every_time(repeats: int) -> None:
 
 @pytest.mark.repeats(few=2, soak=20)
 def test_spike_of_a_short_lived_child_is_found_every_time(repeats: int) -> None:
-    """1 GB held for 50 ms by a child that is gone at once is in the peak of the descendants."""
+    """400 MB held for 50 ms by a child that is gone at once is in the peak of the descendants."""
     warm_memory()
     for _ in range(repeats):
-        truth, figures = track_inside("descendant", "child", 1000, 0.05, sleep_time=1.0)
+        truth, figures = track_inside("descendant", "child", 400, 0.05, sleep_time=1.0)
         assert truth["descendant"]["peak_bytes"] == pytest.approx(figures.descendants.ram_bytes, rel=0.01)
         assert figures.combined.ram_bytes >= figures.descendants.ram_bytes
         assert figures.main.ram_bytes < 100 * MB
@@ -108,7 +109,7 @@ def test_spike_of_a_short_lived_child_is_found_every_time(repeats: int) -> None:
 def test_machine_holds_what_the_job_holds_also_in_a_spike() -> None:
     """The system's peak is at least that of the job, however short it was."""
     warm_memory()
-    for load in ("resident 1000 0.05", "descendant child 1000 0.05"):
+    for load in ("resident 400 0.05", "descendant child 400 0.05"):
         _, figures = track_inside(*load.split(), sleep_time=1.0)
         assert figures.combined.ram_bytes <= figures.system_ram_bytes * 1.02
         assert figures.system_ram_bytes <= figures.capacity_bytes
@@ -144,8 +145,8 @@ def test_programs_about_to_start_are_not_charged_with_the_memory_of_their_starte
 
 def test_spike_before_the_start_is_not_reported() -> None:
     """What the process once held, and gave back before the block, is not the block's."""
-    truth, figures = track_inside("past_spike", 1000)
-    assert truth["peak_bytes"] > 1000 * MB
+    truth, figures = track_inside("past_spike", 400)
+    assert truth["peak_bytes"] > 400 * MB
     assert truth["held_bytes"] == pytest.approx(figures.main.ram_bytes, rel=0.05)
     assert truth["held_bytes"] == pytest.approx(figures.combined.ram_bytes, rel=0.05)
 
@@ -188,10 +189,11 @@ def check_ram_adds_up(figures: Figures) -> None:
 
 
 @pytest.mark.serial
-@pytest.mark.parametrize("sleep_time", [0.05, 1.0, 10])
-@pytest.mark.parametrize("seconds", [0.02, 0.9, 2.5])
+@pytest.mark.parametrize(
+    ("seconds", "sleep_time"), [*product([0.02, 0.9], [0.05, 1.0, 10]), (1.25, 0.05), (4.5, 1.0)]
+)
 def test_compute_time_is_that_of_a_stopwatch_in_the_block(seconds: float, sleep_time: float) -> None:
-    """Time ends with the block, not with the last reading: in the first interval, in a later one, in the middle of one."""
+    """Time ends with the block, not with the last reading: in the first interval, and in the middle of a later one."""
     truth, figures = track_inside("sleeper", seconds, sleep_time=sleep_time)
     assert truth["seconds"] == pytest.approx(figures.seconds, abs=0.005 + 0.001 * truth["seconds"])
 
@@ -286,7 +288,7 @@ def test_tracker_can_be_used_again(sleep_time: float) -> None:
         check_busiest_window(figures)
 
 
-@pytest.mark.parametrize("load", ["steady 2", "short_children 100 0.02"])
+@pytest.mark.parametrize("load", ["steady 1", "short_children 100 0.02"])
 def test_portable_source_knows_the_cpu(load: str) -> None:
     """Also without the Linux source, CPU time is that of getrusage, within two percent."""
     truth, figures = track_inside(*load.split(), environment=PORTABLE)

@@ -24,8 +24,8 @@ _BASH = shutil.which("bash")
 @pytest.mark.parametrize(
     ("front", "load"),
     [
-        ("run", "steady 2"),
-        ("-e", "steady 2"),
+        ("run", "steady 1"),
+        ("-e", "steady 1"),
         ("run", "pulsed 4"),
         ("-e", "busy_threads 2 1"),
         ("run", "short_children 100 0.02"),
@@ -57,10 +57,10 @@ def test_a_command_of_a_moment_has_not_used_more_than_it_lasted(repeats: int) ->
 
 @pytest.mark.repeats(few=1, soak=10)
 def test_short_spike_is_found_every_time(repeats: int) -> None:
-    """1 GB held for 50 ms, given back right before the end, is in the peak, every time."""
+    """400 MB held for 50 ms, given back right before the end, is in the peak, every time."""
     warm_memory()
     for front in FRONTS * repeats:
-        truth, figures = track_workload(front, "resident", 1000, 0.05, options=("--st", "1.0"))
+        truth, figures = track_workload(front, "resident", 400, 0.05, options=("--st", "1.0"))
         assert truth["peak_bytes"] == pytest.approx(figures.main.ram_bytes, rel=0.01)
         assert truth["peak_bytes"] == pytest.approx(figures.combined.ram_bytes, rel=0.01)
         assert figures.descendants.ram_bytes == 0
@@ -68,10 +68,10 @@ def test_short_spike_is_found_every_time(repeats: int) -> None:
 
 @pytest.mark.repeats(few=1, soak=10)
 def test_spike_of_a_short_lived_child_is_found_every_time(repeats: int) -> None:
-    """1 GB held for 50 ms by a child that is gone at once is in the peak of the whole."""
+    """400 MB held for 50 ms by a child that is gone at once is in the peak of the whole."""
     warm_memory()
     for front in FRONTS * repeats:
-        truth, figures = track_workload(front, "descendant", "child", 1000, 0.05, 0)
+        truth, figures = track_workload(front, "descendant", "child", 400, 0.05, 0)
         assert truth["descendant"]["peak_bytes"] == pytest.approx(figures.descendants.ram_bytes, rel=0.01)
         assert figures.combined.ram_bytes >= figures.descendants.ram_bytes
         assert figures.main.ram_bytes < 100 * MB
@@ -89,7 +89,7 @@ def test_programs_about_to_start_are_not_charged_with_the_memory_of_their_starte
 def test_machine_holds_what_the_job_holds_also_in_a_spike() -> None:
     """The system's peak is at least that of the job, however short it was."""
     warm_memory()
-    for load in ("resident 1000 0.05", "descendant child 1000 0.05"):
+    for load in ("resident 400 0.05", "descendant child 400 0.05"):
         _, figures = track_workload("run", *load.split())
         assert figures.combined.ram_bytes <= figures.system_ram_bytes * 1.02
         assert figures.system_ram_bytes <= figures.capacity_bytes
