@@ -17,11 +17,11 @@ import pytest
 from hypothesis import settings
 
 from covering import Covering
+from marked import marked_processes, samplers_among
 from nvml_simulator import build
 from patience import wait_until
 
 TESTS = Path(__file__).parent
-SAMPLER_NAME = "gpu-tracker-smp"
 # Tests of values, and of files that hold them: they start nothing that could stay.
 PURE_FOLDERS = {"accounts", "analysis", "core", "exports", "live", "recording", "reports"}
 # As much as others may use while a test has the machine for itself, and how long all tests together wait for that.
@@ -33,8 +33,8 @@ IGNORED_IN_THE_BACKGROUND = (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP)
 
 # Inherited by everything the tests start, so that two test runs on one machine, and the workers of one, do not see each
 # other's.
-MARK = f"TEST_SESSION_OF_GPU_TRACKER={os.getpid()}"
-os.environ.__setitem__(*MARK.split("="))
+SESSION = "TEST_SESSION_OF_GPU_TRACKER"
+os.environ[SESSION] = str(os.getpid())
 
 
 # How long an example takes is the machine's affair.
@@ -44,20 +44,7 @@ settings.register_profile("soak", deadline=None, max_examples=1000)
 
 def running_samplers() -> set[int]:
     """Every sampler that these tests have started and that is not a zombie."""
-    pids = set()
-    for name in os.listdir("/proc"):
-        if not name.isdigit():
-            continue
-        try:
-            stat = Path(f"/proc/{name}/stat").read_text()
-            if f"({SAMPLER_NAME})" not in stat or stat.rpartition(")")[2].split()[0] == "Z":
-                continue
-            environment = Path(f"/proc/{name}/environ").read_bytes()
-        except OSError:
-            continue
-        if MARK.encode() in environment.split(b"\0"):
-            pids.add(int(name))
-    return pids
+    return {*samplers_among(marked_processes(SESSION, str(os.getpid())))}
 
 
 @pytest.fixture(autouse=True)

@@ -28,11 +28,9 @@ import gpu_tracker
 from end_to_end.fault_workloads.telling import (
     FIGURES,
     MARK,
-    SAMPLER_NAME,
     UNTRACKED,
-    marked_processes,
-    read_state,
 )
+from marked import marked_processes, read_state, samplers_among
 from patience import wait_until
 
 TESTS = Path(__file__).parent.parent
@@ -74,7 +72,7 @@ class Scene:
 
     def close(self) -> None:
         """Whatever a failed test has left is ended here, one by one."""
-        for pid in marked_processes(self.mark):
+        for pid in marked_processes(MARK, self.mark):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         for process in self._started:
@@ -176,11 +174,11 @@ class Scene:
 
     def processes(self) -> dict[int, str]:
         """Name by pid of all living processes of this scene."""
-        return marked_processes(self.mark)
+        return marked_processes(MARK, self.mark)
 
     def samplers(self) -> list[int]:
         """The samplers among them."""
-        return sorted(pid for pid, name in self.processes().items() if name == SAMPLER_NAME)
+        return samplers_among(self.processes())
 
     def wait_for_sampler(self) -> int:
         """The pid of the only sampler, as soon as it is there."""

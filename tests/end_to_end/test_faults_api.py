@@ -21,7 +21,6 @@ from pathlib import Path
 import pytest
 
 from end_to_end.fault_workloads.endings import CPU_SECONDS
-from end_to_end.fault_workloads.telling import read_state
 from end_to_end.faults import (
     NOBODY,
     PACKAGE_PARENT,
@@ -43,6 +42,7 @@ from end_to_end.faults import (
     wait_for_state,
     workload,
 )
+from marked import read_state
 from nvml_simulator import Code, Simulator
 from patience import wait_until
 

@@ -21,7 +21,6 @@ from pathlib import Path
 
 import pytest
 
-from end_to_end.fault_workloads.telling import read_state
 from end_to_end.faults import (
     COMMAND,
     MEGABYTE,
@@ -43,6 +42,7 @@ from end_to_end.faults import (
     wait_until_attached,
     workload,
 )
+from marked import read_state
 from patience import wait_until
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks at processes through /proc")

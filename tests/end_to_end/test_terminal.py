@@ -20,7 +20,6 @@ from pathlib import Path
 
 import pytest
 
-from end_to_end.fault_workloads.telling import read_state
 from end_to_end.faults import (
     Scene,
     check_ends_once,
@@ -29,6 +28,7 @@ from end_to_end.faults import (
     wait_for_state,
     workload,
 )
+from marked import read_state
 from patience import wait_until
 
 pytestmark = [

@@ -14,11 +14,11 @@ from types import TracebackType
 from typing import Any
 
 from gpu_tracker import Tracker
+from marked import marked_processes, read_state, samplers_among
 
 MARK = "FAULT_MARK"
 FIGURES = "FAULT_FIGURES"
 UNTRACKED = "FAULT_UNTRACKED"
-SAMPLER_NAME = "gpu-tracker-smp"
 
 
 def say(text: str) -> None:
@@ -105,28 +105,9 @@ def tell_figures(tracker: Tracker | NoTracker, **facts: object) -> None:
     )
 
 
-def marked_processes(mark: str) -> dict[int, str]:
-    """Name by pid of every living process whose environment carries the mark."""
-    needle = f"{MARK}={mark}".encode()
-    found = {}
-    for entry in os.listdir("/proc"):
-        if not entry.isdigit():
-            continue
-        try:
-            with open(f"/proc/{entry}/environ", "rb") as file:
-                if needle not in file.read().split(b"\0"):
-                    continue
-            with open(f"/proc/{entry}/comm", encoding="utf-8", errors="replace") as file:
-                found[int(entry)] = file.read().strip()
-        except OSError:
-            continue
-    return found
-
-
 def find_samplers() -> list[int]:
     """The samplers of this test."""
-    processes = marked_processes(os.environ[MARK])
-    return sorted(pid for pid, name in processes.items() if name == SAMPLER_NAME)
+    return samplers_among(marked_processes(MARK, os.environ[MARK]))
 
 
 def signal_sampler(number: int) -> int:
@@ -138,13 +119,3 @@ def signal_sampler(number: int) -> int:
     while read_state(pid) != expected and time.monotonic() < deadline:
         time.sleep(0.005)
     return pid
-
-
-def read_state(pid: int) -> str | None:
-    """R, S, T and so on; None when the process is gone or a zombie."""
-    try:
-        with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
-            state = file.read().rpartition(")")[2].split()[0]
-    except OSError:
-        return None
-    return None if state in "ZX" else state
