@@ -10,6 +10,7 @@ import itertools
 import json
 import os
 import re
+import shlex
 import signal
 import sqlite3
 import subprocess
@@ -21,7 +22,7 @@ from pathlib import Path
 
 import pytest
 
-from end_to_end.fault_workloads.telling import read_state
+from end_to_end.fault_workloads.telling import WITNESS_NAME, read_state
 from end_to_end.faults import (
     COMMAND,
     MEGABYTE,
@@ -176,6 +177,85 @@ def test_a_signal_that_ends_the_job_is_reported(scene: Scene, number: signal.Sig
     assert f"killed by {number.name} ({number.value})" in outcome.stderr
     check_ends_once(scene.directory / "run.jsonl")
     assert scene.report(scene.directory / "run.jsonl")["exit_code"] == -number
+
+
+@pytest.mark.parametrize("name", [*FORWARDED, *UNCOMMON])
+@pytest.mark.parametrize("mode", ["run", "-e"])
+def test_a_signal_for_the_whole_group_reaches_the_job_once(scene: Scene, mode: str, name: str) -> None:
+    """The job has it as a member of the group; forwarded besides, it would come twice."""
+    job = workload("signals", name)
+    command = tracker(*QUIET, *job) if mode == "run" else tracker("--disable-logs", "-e", shlex.join(job))
+    wrapper = scene.start(command, stdin=subprocess.PIPE, preexec_fn=os.setpgrp)
+    assert scene.read_line(wrapper) == "ready"
+    for _ in range(3):
+        os.killpg(wrapper.pid, signal.Signals[name])
+        assert scene.read_line(wrapper) == name
+        time.sleep(0.05)
+    wrapper.send_signal(signal.Signals[name])  # and after that, one for the wrapper alone is still forwarded
+    assert scene.read_line(wrapper) == name
+    outcome = scene.finish(wrapper, "")
+    assert outcome.stdout.splitlines()[0] == "bye"
+    assert outcome.returncode == 5
+    assert "lost sys.stderr" not in outcome.stderr
+
+
+@pytest.mark.repeats(few=10, soak=300)
+def test_timeout_and_schedulers_reach_the_job_once(scene: Scene, repeats: int) -> None:
+    """`timeout` signals its child and then the group, a scheduler each process by its number: that is one signal."""
+    wrapper, job = start_job(scene, QUIET, workload("signals", "SIGTERM", "SIGUSR1", "SIGCONT"))
+    (witness,) = (pid for pid, name in scene.processes().items() if name == WITNESS_NAME)
+    for _ in range(repeats):
+        os.kill(wrapper.pid, signal.SIGTERM)
+        os.killpg(wrapper.pid, signal.SIGTERM)
+        assert scene.read_line(wrapper) == "SIGTERM"
+        time.sleep(0.05)
+        for pid in (wrapper.pid, job, witness):
+            os.kill(pid, signal.SIGUSR1)
+        assert scene.read_line(wrapper) == "SIGUSR1"
+        time.sleep(0.05)
+    assert scene.finish(wrapper, "").stdout == "bye\n"
+
+
+def test_signals_in_quick_succession_are_neither_merged_nor_multiplied(scene: Scene) -> None:
+    """Each is forwarded when the next one comes, not after a wait in which the kernel would merge them."""
+    wrapper, _ = start_job(scene, QUIET, workload("signals", "SIGUSR1"))
+    for _ in range(20):
+        wrapper.send_signal(signal.SIGUSR1)
+        time.sleep(0.005)
+    time.sleep(0.1)
+    assert scene.finish(wrapper, "").stdout.splitlines() == ["SIGUSR1"] * 20 + ["bye"]
+
+
+@pytest.mark.parametrize("is_for_the_group", [False, True])
+def test_a_job_in_a_session_of_its_own_can_still_be_ended(scene: Scene, is_for_the_group: bool) -> None:
+    """`timeout` would reach it by its number, which is ours now: once, and not never."""
+    wrapper, _ = start_job(scene, QUIET, ["setsid", *workload("signals", "SIGTERM")])
+    (os.killpg if is_for_the_group else os.kill)(wrapper.pid, signal.SIGTERM)
+    assert scene.read_line(wrapper) == "SIGTERM"
+    time.sleep(0.1)
+    assert scene.finish(wrapper, "").stdout == "bye\n"
+
+
+def test_without_its_witness_a_signal_for_the_wrapper_is_forwarded(scene: Scene) -> None:
+    """Somebody may kill it: better twice than never."""
+    wrapper, _ = start_job(scene, QUIET, workload("signals", "SIGTERM"))
+    (witness,) = (pid for pid, name in scene.processes().items() if name == WITNESS_NAME)
+    os.kill(witness, signal.SIGKILL)
+    wrapper.terminate()
+    assert scene.read_line(wrapper) == "SIGTERM"
+    assert scene.finish(wrapper, "").stdout == "bye\n"
+
+
+def test_a_witness_that_is_stopped_delays_a_signal_and_loses_none(scene: Scene) -> None:
+    """It is asked for a second, then done without."""
+    wrapper, _ = start_job(scene, QUIET, workload("signals", "SIGTERM"))
+    (witness,) = (pid for pid, name in scene.processes().items() if name == WITNESS_NAME)
+    os.kill(witness, signal.SIGSTOP)
+    wrapper.terminate()
+    assert scene.read_line(wrapper) == "SIGTERM"
+    outcome = scene.finish(wrapper, "")
+    os.kill(witness, signal.SIGCONT)
+    assert (outcome.returncode, outcome.stdout) == (5, "bye\n")
 
 
 def test_a_signal_for_the_whole_group_ends_both_and_is_reported(scene: Scene) -> None:
@@ -916,6 +996,17 @@ def test_a_tracker_of_the_api_inside_a_run_works(scene: Scene) -> None:
 
 
 # ---- Narrow places.
+
+
+@pytest.mark.parametrize("option", ["--foreground", "--verbose"])
+def test_timeout_reaches_the_job_as_without_us(scene: Scene, option: str) -> None:
+    """In the foreground it signals its child alone, else the whole group."""
+    command = ["timeout", option, "1", *tracker(*QUIET), *workload("signals", "SIGTERM")]
+    wrapper = scene.start(command, stdin=subprocess.PIPE)
+    assert scene.read_line(wrapper) == "ready"
+    assert scene.read_line(wrapper) == "SIGTERM"
+    time.sleep(0.2)
+    assert scene.finish(wrapper, "").stdout == "bye\n"
 
 
 def test_under_timeout_the_job_is_ended_and_reported(scene: Scene) -> None:

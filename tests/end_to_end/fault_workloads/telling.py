@@ -19,6 +19,7 @@ MARK = "FAULT_MARK"
 FIGURES = "FAULT_FIGURES"
 UNTRACKED = "FAULT_UNTRACKED"
 SAMPLER_NAME = "gpu-tracker-smp"
+WITNESS_NAME = "gpu-tracker-sig"
 
 
 def say(text: str) -> None:
