@@ -34,6 +34,7 @@ from end_to_end.faults import (
     check_plausible,
     check_said_once,
     fill,
+    lines_of,
     memory_group,
     needs_root,
     nobodys_python,
@@ -587,8 +588,6 @@ REFUSED = {
     "half a core": ["--nec", "0.5"],
     "no GPU": ["--guuids", ""],
     "existing recording": ["--record", "exists.jsonl"],
-    "recording below a file": ["--record", "exists.jsonl/run.jsonl"],
-    "recording nowhere": ["--record", "/proc/nowhere"],
     "overhead above one": ["--max-overhead", "2"],
     "unknown option": ["--no-such-option"],
 }
@@ -641,6 +640,85 @@ def test_an_unwritable_place_is_refused_to_an_ordinary_user(scene: Scene) -> Non
         ]
         outcome = scene.run(as_nobody(command), cwd=directory)
         check_refused(outcome, directory / "marker")
+
+
+# ---- Recordings that cannot be made.
+
+UNRECORDED = {
+    "below a file": "file/run.jsonl",
+    "in a file": "file",
+    "nowhere": "/proc/nowhere",
+    "a name that is too long": "x" * 300,
+    "a path that is too long": "x/" * 3000,
+}
+
+
+@pytest.mark.parametrize("case", UNRECORDED)
+@pytest.mark.parametrize("mode", ["run", "-e"])
+def test_a_recording_that_cannot_be_made_costs_one_sentence(scene: Scene, mode: str, case: str) -> None:
+    """The job is not refused for it."""
+    (scene.directory / "file").write_text("somebody else's")
+    options = ["--record", UNRECORDED[case]]
+    arguments = ["run", *options, "--", "touch", "m"] if mode == "run" else ["-e", "touch m", *options]
+    outcome = scene.run_tracked(*arguments)
+    assert outcome.returncode == 0
+    assert (scene.directory / "m").exists()
+    assert outcome.stderr.count("The run is not recorded.") == 1
+    assert "recording:" not in outcome.stderr
+    assert (scene.directory / "file").read_text() == "somebody else's"
+
+
+def test_an_ordinary_user_in_a_read_only_directory_runs_unrecorded(scene: Scene) -> None:
+    """The default place is the current directory, where not everybody may write."""
+    with public_directory() as directory:
+        place = directory / "place"
+        place.mkdir(mode=0o555)
+        command = [nobodys_python(), "-m", "gpu_tracker", "run", "--", *sh("echo ran; exit 3")]
+        outcome = scene.run(as_nobody(command), cwd=place)
+        assert (outcome.returncode, outcome.stdout) == (3, "ran\n")
+        assert outcome.stderr.count("Permission denied. The run is not recorded.") == 1
+
+
+@needs_root
+def test_a_disk_without_room_for_another_file_costs_one_sentence(scene: Scene) -> None:
+    """The recording cannot even be created, or not even its first line fits."""
+    with small_disk(scene.directory, 1 << 20) as disk:
+        fill(disk)
+        outcome = scene.run_tracked("run", "--record", disk / "runs", "--", *sh("echo ran; exit 3"))
+        assert (outcome.returncode, outcome.stdout) == (3, "ran\n")
+        assert outcome.stderr.count("No space left on device") == 1
+
+
+# ---- Starting together.
+
+
+@pytest.mark.timeout(200)
+def test_64_runs_at_once_make_one_directory_and_64_recordings(scene: Scene) -> None:
+    """Ranks, array tasks and `xargs -P` all start in the same moment."""
+    script = f"seq 64 | xargs -P 64 -I{{}} {COMMAND} run --st 1 --record new/runs -- sh -c 'echo {{}}'"
+    outcome = scene.run(sh(script), stderr=subprocess.DEVNULL)
+    assert outcome.returncode == 0
+    assert sorted(map(int, outcome.stdout.split())) == list(range(1, 65))
+    recordings = list((scene.directory / "new/runs").iterdir())
+    assert len(recordings) == 64
+    for path in recordings:
+        check_ends_once(path)
+
+
+@needs_root
+def test_equal_pids_in_one_second_get_a_recording_each(scene: Scene) -> None:
+    """In containers every job has the same low pid; so have nodes of a cluster, now and then."""
+    one = f"unshare -pf --mount-proc {COMMAND} run --record runs -- true"
+    if scene.run(["unshare", "-pf", "--mount-proc", "true"]).returncode:
+        pytest.skip("cannot make a pid namespace here")
+    outcome = scene.run(sh(f"seq 12 | xargs -P 12 -I{{}} {one}"))
+    assert outcome.returncode == 0, outcome.stderr
+    assert "Traceback" not in outcome.stderr
+    recordings = list((scene.directory / "runs").iterdir())
+    assert len(recordings) == 12
+    assert len({lines_of(path)[0]["header"]["pid"] for path in recordings}) < 12
+    for path in recordings:
+        check_ends_once(path)
 
 
 # ---- Results.
@@ -1026,9 +1104,11 @@ def test_a_deleted_directory_is_good_enough(scene: Scene) -> None:
     job = "sh -c 'echo hello; exit 3'"
     outcome = scene.run(sh(script.format(f"{COMMAND} {' '.join(QUIET)} {job}")))
     assert (outcome.returncode, outcome.stdout) == (3, "hello\n"), outcome.stderr
-    for options in ("-o result", "--record runs"):
-        outcome = scene.run(sh(script.format(f"{COMMAND} run {options} -- {job}")))
-        check_refused(outcome, scene.directory / "marker")
+    outcome = scene.run(sh(script.format(f"{COMMAND} run --record runs -- {job}")))
+    assert (outcome.returncode, outcome.stdout) == (3, "hello\n")
+    assert outcome.stderr.count("The run is not recorded.") == 1
+    outcome = scene.run(sh(script.format(f"{COMMAND} run -o result -- {job}")))
+    check_refused(outcome, scene.directory / "marker")
 
 
 @pytest.mark.parametrize(
