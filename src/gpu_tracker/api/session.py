@@ -15,7 +15,7 @@ from ..core.errors import RecordingError
 from ..core.values import NamedTuple
 from ..instrument.mailbox import MAILBOX_VARIABLE, choose_mailbox, put_inside, remove_mailbox
 from ..recording import writer
-from ..recording.secrets import mask_secrets
+from ..recording.secrets import mask_labels, mask_secrets, mask_text
 from ..sampler.handle.process import READY_SECONDS, SamplerProcess, start_sampler, without_child_signals
 from ..sampler.handle.wire import FINAL, Plan, Start
 
@@ -181,7 +181,7 @@ class Session:
         if place is None:
             return None
         try:
-            path = writer.create(place, self._target.command, self._target.pid)
+            path = writer.create(place, mask_secrets(self._target.command), self._target.pid)
         except RecordingError as error:
             self._say(f"{error} The run is not recorded.")
             return None
@@ -214,8 +214,8 @@ class Session:
             max_overhead=settings.max_overhead,
             full_resolution=settings.full_resolution,
             source=read_process_source(),
-            name=settings.name,
-            labels=settings.labels,
+            name=None if settings.name is None else mask_text(settings.name),
+            labels=mask_labels(settings.labels),
             recording_path=self.recording_path,
             mailbox=self._mailbox,
             tracking=tracking,
