@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping
 
 _SAMPLER_NAME = "gpu-tracker-smp"
+WITNESS_NAME = "gpu-tracker-sig"
 
 
 def marked_processes(variable: str, mark: str) -> dict[int, str]:

@@ -270,6 +270,20 @@ def test_nobody_who_waits_for_all_children_waits_for_the_sampler() -> None:
     assert output == "nobody\n"
 
 
+def test_every_call_in_the_same_second_gets_a_recording(tmp_path: Path) -> None:
+    """Decorated functions in a loop, and trackers inside trackers."""
+
+    @gput.track(record=tmp_path, disable_logs=True, then=lambda _: None)
+    def call(depth: int) -> None:
+        if depth:
+            call(depth - 1)
+
+    for _ in range(3):
+        call(1)
+
+    assert len([load(path) for path in tmp_path.iterdir()]) == 6
+
+
 def test_a_start_that_is_refused_leaves_nothing(tmp_path: Path) -> None:
     """So that the next attempt is not refused for what the first has left."""
     (tmp_path / "run.jsonl").write_text("somebody else's")

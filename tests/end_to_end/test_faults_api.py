@@ -219,6 +219,22 @@ def test_signals_for_the_job_do_not_end_the_sampler(scene: Scene) -> None:
     check_plausible(outcome.figures, outcome.figures["true_cpu_seconds"])
 
 
+def test_a_program_with_a_tracker_gets_each_signal_once(scene: Scene) -> None:
+    """Sent to its whole group, to it alone, and to both."""
+    names = ("SIGINT", "SIGTERM", "SIGHUP", "SIGUSR1")
+    process = scene.start(workload("counted", *names), stdin=subprocess.PIPE, preexec_fn=os.setpgrp)
+    assert scene.read_line(process) == "ready"
+    assert process.stdin is not None
+    for name in names * 3:
+        os.killpg(process.pid, signal.Signals[name])
+        process.stdin.write(f"{name}\n")
+        process.stdin.flush()
+        assert scene.read_line(process) == name
+    outcome = scene.finish(process, "")
+    assert outcome.stdout == f"{sorted((name, 3) for name in names)}\n"
+    assert "lost sys.stderr" not in outcome.stderr
+
+
 def test_a_sampler_that_cannot_start_costs_only_its_own_figures(scene: Scene) -> None:
     """Where no sampler can come up the job runs at once, gets its time and CPU, and hears of it once."""
     outcome = run_both(scene, "stillborn")
@@ -612,13 +628,16 @@ def test_permissions_taken_away_change_nothing(scene: Scene) -> None:
     assert report["ending"] == "stopped"
 
 
-def test_a_recording_that_cannot_be_made_is_refused_at_the_start(scene: Scene) -> None:
-    """A recording that cannot be written is refused by start(), in one sentence, before any work."""
+def test_a_recording_that_cannot_be_made_costs_one_sentence(scene: Scene) -> None:
+    """The program is not refused for it."""
     (scene.directory / "file").write_text("not a directory")
-    outcome = scene.run_workload("stepper", 1, scene.directory / "file" / "run.jsonl")
-    assert outcome.returncode == 1
-    assert outcome.stdout == ""
-    assert "Cannot write a recording to" in outcome.stderr.splitlines()[-1]
+    process = scene.start(
+        workload("stepper", 1, scene.directory / "file" / "run.jsonl"), stdin=subprocess.PIPE
+    )
+    outcome = scene.finish(process, "\n")
+    assert outcome.returncode == 0, outcome.stderr
+    assert outcome.stderr.count("Not a directory. The run is not recorded.") == 1
+    check_plausible(outcome.figures, outcome.figures["true_cpu_seconds"])
 
 
 # ---- Manners.

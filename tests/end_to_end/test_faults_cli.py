@@ -10,6 +10,7 @@ import itertools
 import json
 import os
 import re
+import shlex
 import signal
 import sqlite3
 import subprocess
@@ -32,6 +33,7 @@ from end_to_end.faults import (
     check_plausible,
     check_said_once,
     fill,
+    lines_of,
     memory_group,
     needs_root,
     nobodys_python,
@@ -42,7 +44,7 @@ from end_to_end.faults import (
     wait_until_attached,
     workload,
 )
-from marked import read_state
+from marked import WITNESS_NAME, read_state
 from patience import wait_until
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks at processes through /proc")
@@ -176,6 +178,85 @@ def test_a_signal_that_ends_the_job_is_reported(scene: Scene, number: signal.Sig
     assert f"killed by {number.name} ({number.value})" in outcome.stderr
     check_ends_once(scene.directory / "run.jsonl")
     assert scene.report(scene.directory / "run.jsonl")["exit_code"] == -number
+
+
+@pytest.mark.parametrize("name", [*FORWARDED, *UNCOMMON])
+@pytest.mark.parametrize("mode", ["run", "-e"])
+def test_a_signal_for_the_whole_group_reaches_the_job_once(scene: Scene, mode: str, name: str) -> None:
+    """The job has it as a member of the group; forwarded besides, it would come twice."""
+    job = workload("signals", name)
+    command = tracker(*QUIET, *job) if mode == "run" else tracker("--disable-logs", "-e", shlex.join(job))
+    wrapper = scene.start(command, stdin=subprocess.PIPE, preexec_fn=os.setpgrp)
+    assert scene.read_line(wrapper) == "ready"
+    for _ in range(3):
+        os.killpg(wrapper.pid, signal.Signals[name])
+        assert scene.read_line(wrapper) == name
+        time.sleep(0.05)
+    wrapper.send_signal(signal.Signals[name])  # and after that, one for the wrapper alone is still forwarded
+    assert scene.read_line(wrapper) == name
+    outcome = scene.finish(wrapper, "")
+    assert outcome.stdout.splitlines()[0] == "bye"
+    assert outcome.returncode == 5
+    assert "lost sys.stderr" not in outcome.stderr
+
+
+@pytest.mark.repeats(few=10, soak=300)
+def test_timeout_and_schedulers_reach_the_job_once(scene: Scene, repeats: int) -> None:
+    """`timeout` signals its child and then the group, a scheduler each process by its number: that is one signal."""
+    wrapper, job = start_job(scene, QUIET, workload("signals", "SIGTERM", "SIGUSR1", "SIGCONT"))
+    (witness,) = (pid for pid, name in scene.processes().items() if name == WITNESS_NAME)
+    for _ in range(repeats):
+        os.kill(wrapper.pid, signal.SIGTERM)
+        os.killpg(wrapper.pid, signal.SIGTERM)
+        assert scene.read_line(wrapper) == "SIGTERM"
+        time.sleep(0.05)
+        for pid in (wrapper.pid, job, witness):
+            os.kill(pid, signal.SIGUSR1)
+        assert scene.read_line(wrapper) == "SIGUSR1"
+        time.sleep(0.05)
+    assert scene.finish(wrapper, "").stdout == "bye\n"
+
+
+def test_signals_in_quick_succession_are_neither_merged_nor_multiplied(scene: Scene) -> None:
+    """Each is forwarded when the next one comes, not after a wait in which the kernel would merge them."""
+    wrapper, _ = start_job(scene, QUIET, workload("signals", "SIGUSR1"))
+    for _ in range(20):
+        wrapper.send_signal(signal.SIGUSR1)
+        time.sleep(0.005)
+    time.sleep(0.1)
+    assert scene.finish(wrapper, "").stdout.splitlines() == ["SIGUSR1"] * 20 + ["bye"]
+
+
+@pytest.mark.parametrize("is_for_the_group", [False, True])
+def test_a_job_in_a_session_of_its_own_can_still_be_ended(scene: Scene, is_for_the_group: bool) -> None:
+    """`timeout` would reach it by its number, which is ours now: once, and not never."""
+    wrapper, _ = start_job(scene, QUIET, ["setsid", *workload("signals", "SIGTERM")])
+    (os.killpg if is_for_the_group else os.kill)(wrapper.pid, signal.SIGTERM)
+    assert scene.read_line(wrapper) == "SIGTERM"
+    time.sleep(0.1)
+    assert scene.finish(wrapper, "").stdout == "bye\n"
+
+
+def test_without_its_witness_a_signal_for_the_wrapper_is_forwarded(scene: Scene) -> None:
+    """Somebody may kill it: better twice than never."""
+    wrapper, _ = start_job(scene, QUIET, workload("signals", "SIGTERM"))
+    (witness,) = (pid for pid, name in scene.processes().items() if name == WITNESS_NAME)
+    os.kill(witness, signal.SIGKILL)
+    wrapper.terminate()
+    assert scene.read_line(wrapper) == "SIGTERM"
+    assert scene.finish(wrapper, "").stdout == "bye\n"
+
+
+def test_a_witness_that_is_stopped_delays_a_signal_and_loses_none(scene: Scene) -> None:
+    """It is asked for a second, then done without."""
+    wrapper, _ = start_job(scene, QUIET, workload("signals", "SIGTERM"))
+    (witness,) = (pid for pid, name in scene.processes().items() if name == WITNESS_NAME)
+    os.kill(witness, signal.SIGSTOP)
+    wrapper.terminate()
+    assert scene.read_line(wrapper) == "SIGTERM"
+    outcome = scene.finish(wrapper, "")
+    os.kill(witness, signal.SIGCONT)
+    assert (outcome.returncode, outcome.stdout) == (5, "bye\n")
 
 
 def test_a_signal_for_the_whole_group_ends_both_and_is_reported(scene: Scene) -> None:
@@ -507,8 +588,6 @@ REFUSED = {
     "half a core": ["--nec", "0.5"],
     "no GPU": ["--guuids", ""],
     "existing recording": ["--record", "exists.jsonl"],
-    "recording below a file": ["--record", "exists.jsonl/run.jsonl"],
-    "recording nowhere": ["--record", "/proc/nowhere"],
     "overhead above one": ["--max-overhead", "2"],
     "unknown option": ["--no-such-option"],
 }
@@ -561,6 +640,85 @@ def test_an_unwritable_place_is_refused_to_an_ordinary_user(scene: Scene) -> Non
         ]
         outcome = scene.run(as_nobody(command), cwd=directory)
         check_refused(outcome, directory / "marker")
+
+
+# ---- Recordings that cannot be made.
+
+UNRECORDED = {
+    "below a file": "file/run.jsonl",
+    "in a file": "file",
+    "nowhere": "/proc/nowhere",
+    "a name that is too long": "x" * 300,
+    "a path that is too long": "x/" * 3000,
+}
+
+
+@pytest.mark.parametrize("case", UNRECORDED)
+@pytest.mark.parametrize("mode", ["run", "-e"])
+def test_a_recording_that_cannot_be_made_costs_one_sentence(scene: Scene, mode: str, case: str) -> None:
+    """The job is not refused for it."""
+    (scene.directory / "file").write_text("somebody else's")
+    options = ["--record", UNRECORDED[case]]
+    arguments = ["run", *options, "--", "touch", "m"] if mode == "run" else ["-e", "touch m", *options]
+    outcome = scene.run_tracked(*arguments)
+    assert outcome.returncode == 0
+    assert (scene.directory / "m").exists()
+    assert outcome.stderr.count("The run is not recorded.") == 1
+    assert "recording:" not in outcome.stderr
+    assert (scene.directory / "file").read_text() == "somebody else's"
+
+
+def test_an_ordinary_user_in_a_read_only_directory_runs_unrecorded(scene: Scene) -> None:
+    """The default place is the current directory, where not everybody may write."""
+    with public_directory() as directory:
+        place = directory / "place"
+        place.mkdir(mode=0o555)
+        command = [nobodys_python(), "-m", "gpu_tracker", "run", "--", *sh("echo ran; exit 3")]
+        outcome = scene.run(as_nobody(command), cwd=place)
+        assert (outcome.returncode, outcome.stdout) == (3, "ran\n")
+        assert outcome.stderr.count("Permission denied. The run is not recorded.") == 1
+
+
+@needs_root
+def test_a_disk_without_room_for_another_file_costs_one_sentence(scene: Scene) -> None:
+    """The recording cannot even be created, or not even its first line fits."""
+    with small_disk(scene.directory, 1 << 20) as disk:
+        fill(disk)
+        outcome = scene.run_tracked("run", "--record", disk / "runs", "--", *sh("echo ran; exit 3"))
+        assert (outcome.returncode, outcome.stdout) == (3, "ran\n")
+        assert outcome.stderr.count("No space left on device") == 1
+
+
+# ---- Starting together.
+
+
+@pytest.mark.timeout(200)
+def test_64_runs_at_once_make_one_directory_and_64_recordings(scene: Scene) -> None:
+    """Ranks, array tasks and `xargs -P` all start in the same moment."""
+    script = f"seq 64 | xargs -P 64 -I{{}} {COMMAND} run --st 1 --record new/runs -- sh -c 'echo {{}}'"
+    outcome = scene.run(sh(script), stderr=subprocess.DEVNULL)
+    assert outcome.returncode == 0
+    assert sorted(map(int, outcome.stdout.split())) == list(range(1, 65))
+    recordings = list((scene.directory / "new/runs").iterdir())
+    assert len(recordings) == 64
+    for path in recordings:
+        check_ends_once(path)
+
+
+@needs_root
+def test_equal_pids_in_one_second_get_a_recording_each(scene: Scene) -> None:
+    """In containers every job has the same low pid; so have nodes of a cluster, now and then."""
+    one = f"unshare -pf --mount-proc {COMMAND} run --record runs -- true"
+    if scene.run(["unshare", "-pf", "--mount-proc", "true"]).returncode:
+        pytest.skip("cannot make a pid namespace here")
+    outcome = scene.run(sh(f"seq 12 | xargs -P 12 -I{{}} {one}"))
+    assert outcome.returncode == 0, outcome.stderr
+    assert "Traceback" not in outcome.stderr
+    recordings = list((scene.directory / "runs").iterdir())
+    assert len(recordings) == 12
+    assert len({lines_of(path)[0]["header"]["pid"] for path in recordings}) < 12
+    for path in recordings:
+        check_ends_once(path)
 
 
 # ---- Results.
@@ -918,6 +1076,17 @@ def test_a_tracker_of_the_api_inside_a_run_works(scene: Scene) -> None:
 # ---- Narrow places.
 
 
+@pytest.mark.parametrize("option", ["--foreground", "--verbose"])
+def test_timeout_reaches_the_job_as_without_us(scene: Scene, option: str) -> None:
+    """In the foreground it signals its child alone, else the whole group."""
+    command = ["timeout", option, "1", *tracker(*QUIET), *workload("signals", "SIGTERM")]
+    wrapper = scene.start(command, stdin=subprocess.PIPE)
+    assert scene.read_line(wrapper) == "ready"
+    assert scene.read_line(wrapper) == "SIGTERM"
+    time.sleep(0.2)
+    assert scene.finish(wrapper, "").stdout == "bye\n"
+
+
 def test_under_timeout_the_job_is_ended_and_reported(scene: Scene) -> None:
     """`timeout` around us ends the job in time and gives its own code, and the summary is there."""
     limited = scene.start(["timeout", "60", *tracker(*QUIET, *sh("echo ready; exec sleep 30"))])
@@ -935,9 +1104,11 @@ def test_a_deleted_directory_is_good_enough(scene: Scene) -> None:
     job = "sh -c 'echo hello; exit 3'"
     outcome = scene.run(sh(script.format(f"{COMMAND} {' '.join(QUIET)} {job}")))
     assert (outcome.returncode, outcome.stdout) == (3, "hello\n"), outcome.stderr
-    for options in ("-o result", "--record runs"):
-        outcome = scene.run(sh(script.format(f"{COMMAND} run {options} -- {job}")))
-        check_refused(outcome, scene.directory / "marker")
+    outcome = scene.run(sh(script.format(f"{COMMAND} run --record runs -- {job}")))
+    assert (outcome.returncode, outcome.stdout) == (3, "hello\n")
+    assert outcome.stderr.count("The run is not recorded.") == 1
+    outcome = scene.run(sh(script.format(f"{COMMAND} run -o result -- {job}")))
+    check_refused(outcome, scene.directory / "marker")
 
 
 @pytest.mark.parametrize(

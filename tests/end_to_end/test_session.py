@@ -11,18 +11,14 @@ import pytest
 import gpu_tracker as gput
 from patience import wait_until
 
-SLEEPER = [
-    sys.executable,
-    "-c",
-    "import time; print(1, flush=True); time.sleep(0.6)",
-    "--password",
-    "hunter2",
-    "--token=hunter2",
-]
+SECRETS = ["--password", "hunter2", "--token=hunter2", "--env=DB_PASSWORD=hunter2", "https://me:hunter2@host"]
+MASKED = ("--password", "***", "--token=***", "--env=DB_PASSWORD=***", "https://me:***@host")
+SLEEPER = [sys.executable, "-c", "import time; print(1, flush=True); time.sleep(0.6)", *SECRETS]
 TRACKING = """
 import sys, gpu_tracker as gput
-with gput.Tracker(record=sys.argv[1], disable_logs=True, **{options}): pass
+{begin}(record=sys.argv[1], disable_logs=True, **{options}){end}
 """
+LABELS = {"seed": 7, "site": "a=b", "token": "hunter2"}
 FULL = """
 import sys, gpu_tracker as gput
 tracker = gput.Tracker(disable_logs=True)
@@ -33,21 +29,28 @@ for step in range(3):
 print("done")
 sys.exit(7)
 """
-WAYS = ("run", "-e", "attach", "Tracker", "Tracker(process_id)")
+WAYS = ("run", "-e", "attach", "Tracker", "track", "Tracker(process_id)")
+BLOCK = {"begin": "with gput.Tracker", "end": ": pass"}
+CALL = {"begin": "@gput.track", "end": "\ndef call(): pass\ncall()"}
 
 
 def record(way: str, directory: Path, command_line: str) -> tuple[gput.Recording, str]:
     """Track a command with secrets in it, and return its recording and what was printed about it."""
     target, options = str(directory / "x.jsonl"), ("--record", str(directory / "x.jsonl"), "--disable-logs")
-    labels = ("--name", "night", "--label", "seed=7", "--label", "site=a=b")
+    labels = (
+        "--name",
+        "night",
+        *(word for pair in LABELS.items() for word in ("--label", "{}={}".format(*pair))),
+    )
     if way == "run":
         done = _run([command_line, "run", *options, *labels, "--", *SLEEPER])
     elif way == "-e":
         words = " ".join(f"'{word}'" for word in SLEEPER)
         done = _run([command_line, *options, *labels, "-e", words])
-    elif way == "Tracker":
-        script = TRACKING.format(options='dict(name="night", labels={"seed": 7, "site": "a=b"})')
-        done = _run([sys.executable, "-c", script, target, "--password", "hunter2", "--token=hunter2"])
+    elif way in ("Tracker", "track"):
+        kind = BLOCK if way == "Tracker" else CALL
+        script = TRACKING.format(options=f'dict(name="night", labels={LABELS})', **kind)
+        done = _run([sys.executable, "-c", script, target, *SECRETS])
     else:
         with subprocess.Popen(SLEEPER, stdout=subprocess.PIPE) as job:
             assert job.stdout is not None
@@ -55,9 +58,8 @@ def record(way: str, directory: Path, command_line: str) -> tuple[gput.Recording
             if way == "attach":
                 done = _run([command_line, "attach", *options, *labels, str(job.pid)])
             else:
-                script = TRACKING.format(
-                    options=f'dict(process_id={job.pid}, name="night", labels={{"seed": 7, "site": "a=b"}})'
-                )
+                chosen = f'dict(process_id={job.pid}, name="night", labels={LABELS})'
+                script = TRACKING.format(options=chosen, **BLOCK)
                 done = _run([sys.executable, "-c", script, target])
     return gput.load(target), done.stdout + done.stderr
 
@@ -73,12 +75,13 @@ def test_every_way_masks_secrets_keeps_labels_and_can_be_silent(
     """In the header, and anywhere in the file."""
     recording, printed = record(way, tmp_path, command_line)
 
-    assert recording.header.command[-3:] == ("--password", "***", "--token=***")
+    assert recording.header.command[-len(MASKED) :] == MASKED
+    assert "hunter2" not in printed
     assert b"hunter2" not in (tmp_path / "x.jsonl").read_bytes()
     assert "No GPU" not in printed
     assert (recording.header.identity.name, recording.header.identity.labels) == (
         "night",
-        (("seed", "7"), ("site", "a=b")),
+        (("seed", "7"), ("site", "a=b"), ("token", "***")),
     )
 
 

@@ -28,7 +28,7 @@ from end_to_end.faults import (
     wait_for_state,
     workload,
 )
-from marked import read_state
+from marked import WITNESS_NAME, read_state
 from patience import wait_until
 
 pytestmark = [
@@ -140,7 +140,9 @@ def command(*job: str) -> str:
 def find(scene: Scene, script: str) -> tuple[int, int]:
     """The pids of the wrapper and of the job that runs this workload."""
     found = {}
-    for pid in scene.processes():
+    for pid, name in scene.processes().items():
+        if name == WITNESS_NAME:
+            continue
         arguments = Path(f"/proc/{pid}/cmdline").read_bytes().decode().split("\0")
         if any(argument.endswith(f"{script}.py") for argument in arguments):
             found["wrapper" if "run" in arguments else "job"] = pid

@@ -1,24 +1,195 @@
-"""What looks like a password is masked."""
+"""What looks like a secret is masked, and nothing else."""
 
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from gpu_tracker.recording.secrets import mask_secrets
+from gpu_tracker.recording import secrets
+from gpu_tracker.recording.secret_forms import mask_after
+from gpu_tracker.recording.secrets import mask_labels, mask_secrets, mask_text
+
+# Words of a command, with {} in the place of a secret. A secret that is a word of its own may have any characters,
+# one inside quotes any but those, one in a URL or script none that would end it.
+WORDS = [
+    *(["job", f"--{name}", "{}", "--lr", "1"] for name in ("password", "pass", "passphrase", "pwd", "token")),
+    *(
+        ["job", f"--{name}", "{}"]
+        for name in ("access-key", "private_key", "auth", "bearer", "cookie", "hf-token")
+    ),
+    *(
+        ["job", f"--{name}={{}}"]
+        for name in ("apiKey", "client-secret", "credentials", "db_passwd", "secret")
+    ),
+    *(
+        ["env", f"{name}={{}}", "job"]
+        for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "PGPASSWORD")
+    ),
+    *(["env", f"{name}={{}}", "job"] for name in ("HF_TOKEN", "WANDB_API_KEY", "DB_PASSWORD_2", "MYSQL_PWD")),
+    ["docker", "run", "--env=DB_PASSWORD={}", "image"],
+    ["docker", "run", "-eDB_PASSWORD={}", "image"],
+    ["job", "++db.password={}"],
+    ["job", "password:{}"],
+    ["curl", "-u", "user:{}", "host"],
+    ["curl", "--user=user:{}", "host"],
+]
+QUOTED = [
+    ["sh", "-c", "export DB_PASSWORD='{}'; job"],
+    ["sh", "-c", 'job --token "{}" --lr 1'],
+    ["job", '{{"password": "{}", "lr": 0.1}}'],
+    ["job", '{{"db": {{"apiKey":"{}"}}}}'],
+    ["job", '["--password", "{}"]'],
+]
+HEADERS = [
+    ["curl", "-H", "Authorization: {}", "host"],
+    ["curl", "-H", "Cookie: {}"],
+    ["sh", "-c", "curl -H 'Authorization: {}' host"],
+]
+INSIDE = [
+    ["sh", "-c", "mysql --password {} db"],
+    ["sh", "-c", "mysql --password={} db && DB_TOKEN={} job"],
+    ["sh", "-c", "curl -H 'X-Api-Key: {}' -u me:{} host"],
+    ["job", "Server=x;Password={};Port=1"],
+    ["curl", "https://host/x?token={}&a=1"],
+    ["curl", "--data=token={}&a=1"],
+    ["job", "--config", "db:\n  password: {}\n  host: y"],
+    ["job", "x: key: password: {}"],
+    ["git", "https://user:{}@host/path?q=a@b"],
+    ["git", "https://user:a@{}@host"],
+    ["git", "https://{}@host/path"],
+    ["git", "https://{}:x-oauth-basic@host/path"],
+    ["job", "redis://:{}@host:6379/0"],
+]
+SHAPES = [
+    *("ghp_{}", "gho_{}", "github_pat_{}", "glpat-{}", "sk-{}", "sk-proj-{}", "hf_{}", "xoxb-{}", "npm_{}"),
+    *("AIza{}", "eyJhbGci.eyJzdWIi.{}", "sk_live_{}", "pypi-{}", "ya29.{}", "SG.{}.abcdefghijklmnop"),
+]
+ANYTHING = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=6).filter(
+    lambda text: not text.startswith(("--", "//")) and not text.isdigit() and not text[0].isspace()
+)
+PLAIN = st.text("abcdefghijXYZ0123456789_+%^~.!", min_size=6).filter(lambda text: not text.isdigit())
+LETTERS = st.from_regex(r"[A-Za-z0-9]{30,40}", fullmatch=True)
+# What people really run; more in the first test.
+ORDINARY = """
+python train.py --tokenizer gpt2 --max-tokens 5 --num_tokens=7 --token-limit 4 --password-file /x/y --key-column id
+torchrun --nproc-per-node 4 train.py --lr 1e-4 --pad-token <pad> --data s3://bucket/a:b@c --url https://host:8080/x@y
+docker run -u 1000:1000 image --author me --passes 3 --bypass 1 --compass north --no-auth --user=1000:1000
+python -u train.py trainer.max_epochs=3 model.token_dim=4 ssh://me@host git@github.com:a/b.git postgres://me@host/db
+accelerate launch --config_file c.yaml run.py --model meta-llama/Llama-3.1-8B --eos_token_id 2 --key value --keys a,b
+env TOKENIZERS_PARALLELISM=false CUDA_VISIBLE_DEVICES=0,1 python -m module --output=/a/b:c --time=12:30 --auth-type basic
+mpirun -np 8 ./solver --init_method tcp://10.0.0.1:2345 --special-tokens a,b --hidden_size 4096 task-transformers sk-learn
+job --password --verbose --secret-name x --use hf_transformers {"lr":0.1,"max_tokens":5} a=b=c=d=e=f=g=h=i=j=k=l
+"""
+
+
+def place(words: list[str], secret: str) -> list[str]:
+    """The command with this secret in it."""
+    return [word.format(*[secret] * word.count("{}")) if "{}" in word else word for word in words]
+
+
+def check(words: list[str], secret: str) -> None:
+    """Exactly the secret is masked."""
+    masked = tuple(
+        word.replace("a@***", "***").replace("***:x-oauth-basic", "***:***") for word in place(words, "***")
+    )
+    assert mask_secrets(place(words, secret)) == masked
+
+
+@given(secret=ANYTHING)
+def test_a_secret_in_a_word_of_its_own_is_masked_whole(secret: str) -> None:
+    """Whatever its characters are."""
+    for words in WORDS:
+        check(words, secret)
+
+
+@given(secret=ANYTHING)
+def test_a_quoted_secret_is_masked_with_all_that_is_in_the_quotes(secret: str) -> None:
+    """But the rest is kept."""
+    for letter in "\\\"'":
+        secret = secret.replace(letter, "_")
+    for words in QUOTED:
+        check(words, secret)
+
+
+@given(secret=PLAIN)
+def test_a_header_is_masked_whole(secret: str) -> None:
+    """A scheme and a secret, or several fields."""
+    for text in (secret, f"Bearer {secret}", f"a={secret}; b={secret}"):
+        for words in HEADERS:
+            check(words, text)
+
+
+@given(secret=PLAIN)
+def test_a_secret_inside_other_text_is_masked_without_the_rest(secret: str) -> None:
+    """Scripts, URLs, forms, connection strings, files."""
+    for words in INSIDE:
+        check(words, secret)
+
+
+@given(secret=LETTERS)
+def test_a_well_known_shape_is_masked_wherever_it_is(secret: str) -> None:
+    """Without any name before it."""
+    for word in (shape.format(secret) for shape in SHAPES):
+        masked = mask_secrets(["job", word, f"x={word}", f"({word})", f"note {word}."])
+        assert masked == ("job", "***", "x=***", "(***)", "note ***.")
+
+
+@pytest.mark.parametrize("line", ORDINARY.strip().splitlines())
+def test_ordinary_commands_come_through_unchanged(line: str) -> None:
+    """Also through the forms themselves, without the quick look before them."""
+    words = line.split()
+
+    assert mask_secrets(words) == tuple(words)
+    assert tuple(map(mask_after, ["", *words], words)) == tuple(words)
+
+
+@given(
+    st.lists(
+        st.from_regex(r"(--?)?[a-z]{1,8}([-_=./][a-z0-9]{1,8}){0,3}", fullmatch=True).filter(
+            lambda word: not any(name in word for name in secrets._NAMES)
+        )
+    )
+)
+def test_plain_words_come_through_unchanged(words: list[str]) -> None:
+    """Options, paths and numbers."""
+    assert tuple(map(mask_after, ["", *words], words)) == tuple(words)
+
+
+@pytest.mark.parametrize("words", [*WORDS, *QUOTED, *HEADERS, *INSIDE, *([shape] for shape in SHAPES)])
+def test_the_quick_look_misses_nothing(words: list[str]) -> None:
+    """It only spares work."""
+    assert secrets._may_hold_secrets(" ".join(place(words, "xyzxyzxyz")))
 
 
 @pytest.mark.parametrize(
-    ("command", "masked"),
+    ("text", "masked"),
     [
-        ("python train.py --lr 0.1", "python train.py --lr 0.1"),
-        ("job --token abc --n 3", "job --token *** --n 3"),
-        ("job --api-key=abc", "job --api-key=***"),
-        ("env HF_TOKEN=abc WANDB_API_KEY=def job", "env HF_TOKEN=*** WANDB_API_KEY=*** job"),
-        ("job --password --verbose", "job --password --verbose"),
-        ("pull https://me:abc@host/x", "pull https://me:***@host/x"),
-        ("pull https://host/a:b@c ssh://me@host", "pull https://host/a:b@c ssh://me@host"),
+        ("night run", "night run"),
+        ("token=abc", "token=***"),
+        ('{\\"password\\":\\"abc\\"}', '{\\"password\\":\\"***\\"}'),
+        ('{"password": "abc', '{"password": "***"'),
+        ("Bearer abcdef123456", "Bearer ***"),
+        ("bearer of news", "bearer of news"),
+        ("-----BEGIN RSA PRIVATE KEY-----\nabc\n-----END", "-----BEGIN RSA PRIVATE KEY-----***-----END"),
+        ("AKIAABCDEFGHIJKL1234", "***"),
+        ("password=" * 50_000, "password=***"),
+        ("a=" * 50_000, "a=" * 50_000),
+        ("a" * 100_000 + "key", "a" * 100_000 + "key"),
     ],
 )
-def test_secrets_are_masked_and_nothing_else(command: str, masked: str) -> None:
-    """Values of options and variables with secret names, and passwords in URLs."""
-    assert mask_secrets(command.split()) == tuple(masked.split())
+def test_a_single_text_is_masked_too(text: str, masked: str) -> None:
+    """A name, for example. Hostile ones cost no more time than others."""
+    assert mask_text(text) == masked
+
+
+def test_labels_are_masked_by_their_names_and_values() -> None:
+    """As options would be."""
+    labels = (("seed", "7"), ("api token", "abc"), ("url", "https://me:abc@host"), ("site", "a=b"))
+
+    assert mask_labels(labels) == (
+        ("seed", "7"),
+        ("api token", "***"),
+        ("url", "https://me:***@host"),
+        ("site", "a=b"),
+    )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import time
 from pathlib import Path
 
 import pytest
@@ -124,11 +125,35 @@ def test_a_torn_header_is_followed_by_a_complete_one(path: Path) -> None:
 
 
 def test_a_recording_never_overwrites_another(path: Path) -> None:
-    """And needs a writable directory."""
+    """A file that the user named."""
     with pytest.raises(UsageError, match="already exists"):
         create(str(path), ("job",), 1)
-    with pytest.raises(UsageError, match="Not a directory"):
-        create(str(path / "below"), ("job",), 1)
+
+
+@pytest.mark.parametrize(
+    ("place", "reason"),
+    [
+        ("x.jsonl/below", "Not a directory"),
+        ("x.jsonl/below.jsonl", "Not a directory"),
+        ("y" * 300, "File name too long"),
+        ("y" * 300 + ".jsonl", "File name too long"),
+        ("a\0b", "null"),
+    ],
+)
+def test_a_place_where_nothing_can_be_written_is_named_with_the_reason(
+    path: Path, place: str, reason: str
+) -> None:
+    """The caller says so and goes on."""
+    with pytest.raises(RecordingError, match=reason):
+        create(os.path.join(path.parent, place), ("job",), 1)
+
+
+def test_a_taken_name_gives_the_next(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Equal pids in the same second."""
+    monkeypatch.setattr(time, "strftime", lambda _: "20260131-235959")
+    names = [Path(create(str(tmp_path), ("train.py",), 7)).name for _ in range(3)]
+
+    assert names == [f"20260131-235959-train-7{again}.jsonl" for again in ("", "-2", "-3")]
 
 
 def test_the_caller_keeps_a_line_that_does_not_fit(tmp_path: Path) -> None:

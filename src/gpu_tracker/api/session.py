@@ -11,11 +11,11 @@ import sys
 from _thread import allocate_lock
 
 from ..core.config import read_process_source
-from ..core.errors import UsageError
+from ..core.errors import RecordingError
 from ..core.values import NamedTuple
 from ..instrument.mailbox import MAILBOX_VARIABLE, choose_mailbox, put_inside, remove_mailbox
 from ..recording import writer
-from ..recording.secrets import mask_secrets
+from ..recording.secrets import mask_labels, mask_secrets, mask_text
 from ..sampler.handle.process import READY_SECONDS, SamplerProcess, start_sampler, without_child_signals
 from ..sampler.handle.wire import FINAL, Plan, Start
 
@@ -64,8 +64,6 @@ class Wishes(NamedTuple):
 
     record: str | None = None
     """A file for the recording, or a directory to put one in."""
-    must_record: bool = True
-    """Whether failing to create the recording is an error. It is not if the user did not ask for one."""
     tracking_file: str | None = None
 
 
@@ -183,10 +181,8 @@ class Session:
         if place is None:
             return None
         try:
-            path = writer.create(place, self._target.command, self._target.pid)
-        except UsageError as error:
-            if self._wishes.must_record:
-                raise
+            path = writer.create(place, mask_secrets(self._target.command), self._target.pid)
+        except RecordingError as error:
             self._say(f"{error} The run is not recorded.")
             return None
         self._made.append(path)
@@ -218,8 +214,8 @@ class Session:
             max_overhead=settings.max_overhead,
             full_resolution=settings.full_resolution,
             source=read_process_source(),
-            name=settings.name,
-            labels=settings.labels,
+            name=None if settings.name is None else mask_text(settings.name),
+            labels=mask_labels(settings.labels),
             recording_path=self.recording_path,
             mailbox=self._mailbox,
             tracking=tracking,
@@ -239,6 +235,11 @@ class Session:
                 raise
         if not is_ready:
             self._say("The sampler failed to start; only time and CPU will be reported.")
+        if sampler.refusal:
+            self._say(
+                f"Cannot write a recording to {plan.recording_path}: {sampler.refusal}. The run is not recorded."
+            )
+            self.recording_path, self._plan = None, plan._replace(recording_path=None)
         return is_ready
 
     def _announce(self, mailbox: str) -> None:

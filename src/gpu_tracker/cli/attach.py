@@ -40,7 +40,7 @@ def main(arguments: list[str], sampler: SamplerProcess | None) -> int:
     session = Session(
         other_process(pid),
         find_gpus(settings, sampler),
-        to_wishes(options, DEFAULT_DIRECTORY),
+        to_wishes(options),
         choose_say(settings),
         sampler,
     )

@@ -1,7 +1,7 @@
 """The tracked command: started as a shell would, signalled as if we were not there, and waited for.
 
-The job stays in our process group and session, so the terminal, mpirun and Slurm reach it as usual; signals that
-reach only us are forwarded.
+The job stays in our process group and session, so the terminal, mpirun and Slurm reach it as usual; a signal that
+reached only us is forwarded, one that reached the job too is not.
 """
 
 from __future__ import annotations
@@ -19,6 +19,10 @@ from ..core.values import NamedTuple
 from ..sources import SAMPLER_NAME
 from ..sources.files import read_file, read_text
 from ..sources.platform import find_peak_bytes, read_cpu_clock, read_own_peak_bytes
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from .witness import Witness
 
 NOT_FOUND, NOT_EXECUTABLE = 127, 126
 
@@ -39,6 +43,8 @@ _OUR_OWN = {
 }
 _STAMP = struct.Struct("<qq")  # when it became the job, and the CPU time it had used until then
 _LOCALE = b"LC_CTYPE"
+# `timeout` signals its child and then the group, a scheduler one process after the other: to the job that is one signal.
+_MOMENT_SECONDS = 0.02
 # From linux/prctl.h.
 _SET_PARENT_DEATH_SIGNAL = 1
 _SET_CHILD_SUBREAPER = 36
@@ -69,7 +75,7 @@ class Ending(NamedTuple):
 class Job:
     """A started command."""
 
-    def __init__(self, arguments: list[str]) -> None:
+    def __init__(self, arguments: list[str], witness: Witness) -> None:
         self._libc = ctypes.CDLL(None) if sys.platform == "linux" else None
         if self._libc is not None:
             # Orphans of the job become our children instead of init's.
@@ -86,7 +92,8 @@ class Job:
         self._floor_bytes = read_own_peak_bytes()
         self._adopted_seconds = 0.0
         self._adopted_peak_bytes = 0
-        self._has_been_stopped = False
+        self._witness = witness
+        self._early: set[int] = set()
         self.pid, self.started_nanoseconds, spent_nanoseconds = self._start(arguments)
         self.before = RootFigures(spent_nanoseconds / 1e9, 0.0)
         """What the process had used when it was still a copy of us."""
@@ -94,17 +101,16 @@ class Job:
     def wait(self) -> Ending:
         """Pass signals on until the job has ended."""
         while True:
-            number, is_for_us_only = _wait_for_signal(self._signals)
-            if number == signal.SIGCHLD:
-                ending = self._look_after_children()
-                if ending is not None:
-                    return ending
-            elif is_for_us_only and not self._is_continued_already(number):
-                self._forward(number)
+            number, is_from_kernel = _wait_for_signal(self._signals)
+            if number != signal.SIGCHLD:
+                self._pass_on(number, is_from_kernel)
+            elif (ending := self._look_after_children()) is not None:
+                return ending
 
     def _start(self, arguments: list[str]) -> tuple[int, int, int]:
         """Fork and exec; the pipe closes at the moment of exec, or says why it failed."""
         reading, writing = os.pipe()
+        self._early = set(signal.sigpending())
         pid = os.fork()
         if pid == 0:
             self._become(arguments, writing)
@@ -146,6 +152,40 @@ class Job:
         signal.signal(signal.SIGCHLD, self._child_handler)
         signal.pthread_sigmask(signal.SIG_SETMASK, self._mask)
 
+    def _pass_on(self, number: int, is_from_kernel: bool) -> None:
+        """Forward a signal, unless the job has got it as a member of our group."""
+        while True:
+            is_for_all = self._was_for_all(number, is_from_kernel)
+            is_repeated = not is_for_all and _take(number, _MOMENT_SECONDS)
+            is_for_all = is_for_all or self._was_for_all(number, is_from_kernel)
+            if not is_for_all or not self._has_reached_the_job(is_from_kernel):
+                self._forward(number)
+            if is_for_all or not is_repeated:
+                return
+
+    def _was_for_all(self, number: int, is_from_kernel: bool) -> bool:
+        if number in self._early:  # it came before there was a job
+            self._early.remove(number)
+            self._witness.saw(number)
+            return False
+        if self._witness.is_lost:  # the kernel alone is known to signal whole groups
+            return is_from_kernel and number != signal.SIGHUP
+        is_for_all = self._witness.saw(number)
+        # One that came while we asked may be in the answer.
+        while is_for_all and _take(number, 0):
+            self._witness.saw(number)
+        return is_for_all
+
+    def _has_reached_the_job(self, is_from_kernel: bool) -> bool:
+        """Whether a signal for our group reached the job; one that has left it is out of a terminal's reach too.
+
+        For others it may have been a signal for us besides, so to be safe it counts as one for the job.
+        """
+        try:
+            return is_from_kernel or os.getpgid(self.pid) == os.getpgrp()
+        except ProcessLookupError:
+            return True
+
     def _forward(self, number: int) -> None:
         try:
             os.kill(self.pid, number)
@@ -182,15 +222,7 @@ class Job:
         Where there is no shell with a terminal nobody would wake us then.
         """
         if number != signal.SIGSTOP or _is_in_the_foreground():
-            self._has_been_stopped = True
             os.kill(os.getpid(), signal.SIGSTOP)
-
-    def _is_continued_already(self, number: int) -> bool:
-        """Whether this is the SIGCONT of a shell that has woken the whole group, the job too."""
-        if number != signal.SIGCONT or not self._has_been_stopped:
-            return False
-        self._has_been_stopped = False
-        return not _is_stopped(self.pid)
 
     def _end(self) -> Ending:
         """The job is a zombie: read its clock while it has one, then let it go."""
@@ -216,13 +248,22 @@ class Job:
 
 
 def _wait_for_signal(signals: set[int]) -> tuple[int, bool]:
-    """The next signal, and whether the job has not got it anyway (the terminal signals the whole group)."""
+    """The next signal, and whether it is known to be the kernel's: a key, a hangup, a timer."""
     if hasattr(signal, "sigwaitinfo"):
         info = signal.sigwaitinfo(signals)
-        # When a terminal hangs up, only the leader of its session is told.
-        is_hangup = info.si_signo == signal.SIGHUP and os.getsid(0) == os.getpid()
-        return info.si_signo, info.si_code <= 0 or is_hangup
-    return signal.sigwait(signals), not os.isatty(0)
+        return info.si_signo, info.si_code > 0
+    return signal.sigwait(signals), False
+
+
+def _take(number: int, seconds: float) -> bool:
+    """Take a signal if it comes within that time; whether it came."""
+    if hasattr(signal, "sigtimedwait"):
+        return signal.sigtimedwait({number}, seconds) is not None
+    time.sleep(seconds)
+    if number not in signal.sigpending():
+        return False
+    signal.sigwait({number})
+    return True
 
 
 def _read_stat(pid: int) -> list[bytes]:
@@ -264,13 +305,6 @@ def _find_environment() -> dict[bytes, bytes]:
     if _LOCALE in original:
         environment[_LOCALE] = original[_LOCALE]
     return environment
-
-
-def _is_stopped(pid: int) -> bool:
-    try:
-        return _read_stat(pid)[0] in (b"T", b"t")
-    except (OSError, IndexError):
-        return True
 
 
 def _is_sampler(pid: int) -> bool:

@@ -180,9 +180,9 @@ def to_settings(options: argparse.Namespace) -> Settings:
         raise UsageError(f"{error}") from None
 
 
-def to_wishes(options: argparse.Namespace, default: str | None = None) -> Wishes:
-    """What to keep. The default directory is not an explicit request: failing to record there is no error."""
-    return Wishes(options.record, options.record != default, options.tracking_file)
+def to_wishes(options: argparse.Namespace) -> Wishes:
+    """What to keep."""
+    return Wishes(options.record, options.tracking_file)
 
 
 def _to_float(option: str, text: str) -> float:

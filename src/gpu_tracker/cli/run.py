@@ -45,7 +45,7 @@ def main(arguments: list[str], sampler: SamplerProcess | None) -> int:
     output = Output(options.output)
     if options.frameworks:
         _hook_into_python()
-    tracked = track_command(sampler, command, settings, to_wishes(options, DEFAULT_DIRECTORY))
+    tracked = track_command(sampler, command, settings, to_wishes(options))
     # Whatever happens to the result, the exit code is the job's.
     show(output, tracked.recording, format_name, settings, tracked.recording_path)
     return tracked.ending.exit_code

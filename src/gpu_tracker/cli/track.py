@@ -48,17 +48,22 @@ def track_command(
 ) -> Tracked:
     """Start the command, wait for it, and collect the result."""
     from .job import Job
+    from .witness import Witness
 
     session = Session(
         new_command(command), find_gpus(settings, sampler), wishes, choose_say(settings), sampler
     )
-    session.prepare()
+    witness = Witness()  # while the sampler starts
     try:
-        job = Job(command)
-    except BaseException:
-        session.discard()
-        raise
-    session.begin(Start(job.pid, job.started_nanoseconds, job.before[:2]))
-    ending = job.wait()
+        session.prepare()
+        try:
+            job = Job(command, witness)
+        except BaseException:
+            session.discard()
+            raise
+        session.begin(Start(job.pid, job.started_nanoseconds, job.before[:2]))
+        ending = job.wait()
+    finally:
+        witness.close()
     known = Known(ending.at_nanoseconds, job.before, ending.figures, ending.returncode)
     return Tracked(ending, session.stop(ending.at_nanoseconds, known), session.recording_path)

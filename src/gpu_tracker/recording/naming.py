@@ -133,9 +133,10 @@ _WRAPPERS: Mapping[str, _Launcher] = {
 }
 
 
-def name_recording(command: Sequence[str], pid: int, stamp: str) -> str:
-    """A file name with time, program and pid: `20260131-235959-train-4242.jsonl`."""
-    return f"{stamp}-{name_command(command)}-{pid}{SUFFIX}"
+def name_recording(command: Sequence[str], pid: int, stamp: str, number: int = 1) -> str:
+    """A file name with time, program and pid: `20260131-235959-train-4242.jsonl`; the next is `...-4242-2.jsonl`."""
+    again = f"-{number}" if number > 1 else ""
+    return f"{stamp}-{name_command(command)}-{pid}{again}{SUFFIX}"
 
 
 def name_command(command: Sequence[str]) -> str:

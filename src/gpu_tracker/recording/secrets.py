@@ -1,36 +1,58 @@
-"""Masks what looks like a password in a command, since recordings are shared. Pure."""
+"""Masks what looks like a secret in commands, names and labels, since recordings are shared. Pure."""
 
 from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
-_MASK = "***"
-_SECRET_NAMES = ("password", "passwd", "secret", "token", "api-key", "api_key", "apikey", "credential")
+# In lower case. Text with none of them holds nothing that would be masked.
+_NAMES = ("pass", "pwd", "secret", "token", "credential", "auth", "bearer", "cookie", "jwt", "key")
+_SHAPES = (
+    *(
+        "ghp_",
+        "gho_",
+        "ghu_",
+        "ghs_",
+        "ghr_",
+        "github_pat_",
+        "glpat-",
+        "akia",
+        "asia",
+        "xox",
+        "xapp-",
+        "aiza",
+        "ya29.",
+    ),
+    *("eyj", "npm_", "pypi-", "sg.", "k_live_", "k_test_", "sk-", "hf_"),
+)
+_PLACES = ("://", "-u", "--user", "--proxy-user")
 
 
 def mask_secrets(command: Sequence[str]) -> tuple[str, ...]:
-    """The command, with the values of options and variables that sound secret masked."""
-    masked: list[str] = []
-    hide_next = False
-    for word in command:
-        name, equals, _ = word.partition("=")
-        is_secret = any(part in name.lower() for part in _SECRET_NAMES)
-        if hide_next and not word.startswith("-"):
-            masked.append(_MASK)
-        elif is_secret and equals:
-            masked.append(f"{name}={_MASK}")
-        else:
-            masked.append(_mask_url(word))
-        hide_next = is_secret and not equals and word.startswith("-")
-    return tuple(masked)
+    """The command, with everything that looks secret masked."""
+    if not _may_hold_secrets(" ".join(command)):
+        return tuple(command)
+    from .secret_forms import mask_after
+
+    return tuple(mask_after(before, word) for before, word in zip(("", *command), command, strict=False))
 
 
-def _mask_url(word: str) -> str:
-    """In `https://user:password@host`, mask the password."""
-    scheme, separator, rest = word.partition("://")
-    user, at, host = rest.partition("@")
-    if not separator or not at or ":" not in user or "/" in user:
-        return word
-    return f"{scheme}://{user.partition(':')[0]}:{_MASK}@{host}"
+def mask_text(text: str) -> str:
+    """The same for a single text."""
+    return mask_secrets((text,))[0]
+
+
+def mask_labels(labels: Iterable[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
+    """Labels, each masked as an option with its value would be."""
+    return tuple(
+        (mask_text(name), mask_secrets((f"--{'-'.join(name.split())}", value))[1]) for name, value in labels
+    )
+
+
+def _may_hold_secrets(text: str) -> bool:
+    """Cheap, and never wrong when it says no."""
+    lower = text.lower()
+    if ":" in lower and any(place in lower for place in _PLACES):
+        return True
+    return any(hint in lower for hint in (*_NAMES, *_SHAPES))

@@ -5,10 +5,11 @@ No locks, no renames, no rewriting: on network file systems only appends are rel
 
 from __future__ import annotations
 
+import errno
 import os
 import time
 
-from ..core.errors import UsageError
+from ..core.errors import RecordingError, UsageError
 from ..core.model import Peaks
 from .encode import to_json
 from .schema import (
@@ -38,23 +39,56 @@ if TYPE_CHECKING:
 
 
 def create(place: str, command: Sequence[str], pid: int) -> str:
-    """Create a file that only its owner may read: `place` if it has the suffix, else a new name in that directory."""
-    from .naming import SUFFIX, name_recording  # not needed in the sampler
+    """Create a file that only its owner may read: `place` if it has the suffix, else a new name in that directory.
+
+    UsageError if the user named a file that exists; RecordingError if nothing can be written there.
+    """
+    from .naming import SUFFIX  # not needed in the sampler
 
     path = place
     try:
         path = os.path.abspath(place)
         if not path.endswith(SUFFIX):
-            path = os.path.join(path, name_recording(command, pid, time.strftime("%Y%m%d-%H%M%S")))
-        directory = os.path.dirname(path)
-        if not os.path.isdir(directory):
-            os.makedirs(directory)
-        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_WRONLY, 0o600))
-    except OSError as error:
-        if os.path.lexists(path):
-            raise UsageError(f"{path} already exists.", "A recording never overwrites another.") from None
-        raise UsageError(f"Cannot write a recording to {path}: {error.strerror}.") from None
+            return _create_new_in(path, command, pid)
+        _make_directory(os.path.dirname(path))
+        _create(path)
+    except FileExistsError:
+        raise UsageError(f"{path} already exists.", "A recording never overwrites another.") from None
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise RecordingError(f"Cannot write a recording to {path}: {reason}.") from None
     return path
+
+
+def _create_new_in(directory: str, command: Sequence[str], pid: int) -> str:
+    """The first free name: equal pids and equal seconds happen, in containers and on the nodes of a cluster."""
+    from .naming import name_recording
+
+    _make_directory(directory)
+    stamp = time.strftime("%Y%m%d-%H%M%S")
+    number = 1
+    while True:
+        path = os.path.join(directory, name_recording(command, pid, stamp, number))
+        try:
+            _create(path)
+        except FileExistsError:
+            number += 1
+        else:
+            return path
+
+
+def _make_directory(path: str) -> None:
+    """Somebody else may make it at the same moment."""
+    try:
+        os.makedirs(path, exist_ok=True)
+    except FileExistsError:
+        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR)) from None
+    except RecursionError:  # one for each part of the path
+        raise OSError(errno.ENAMETOOLONG, os.strerror(errno.ENAMETOOLONG)) from None
+
+
+def _create(path: str) -> None:
+    os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_WRONLY, 0o600))
 
 
 class Writer:
@@ -111,5 +145,5 @@ class Writer:
         self._has_torn_line = True
         written = os.write(self._fd, content)
         if written < len(content):
-            raise OSError(28, os.strerror(28))
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         self._has_torn_line = False

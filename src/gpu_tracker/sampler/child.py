@@ -171,11 +171,15 @@ class Service:
         self._owner_pid = plan.owner_pid
         if plan.mailbox is not None and make_mailbox(plan.mailbox) is not None:
             self._mailbox = plan.mailbox
-        path = plan.recording_path
-        fd = _RECORDING if path is None else os.open(path, os.O_APPEND | os.O_WRONLY)
+        fd, refusal = _RECORDING, ""
+        if plan.recording_path is not None:
+            try:
+                fd = os.open(plan.recording_path, os.O_APPEND | os.O_WRONLY)
+            except OSError as error:
+                plan, refusal = plan._replace(recording_path=None), str(error.strerror)
         self._prepared = prepare(plan, fd)
         self._owner_fd = self._watch(self._owner_pid)
-        _send("ready", os.getpid())
+        _send("ready", os.getpid(), refusal)
 
     def _begin(self, start: Start) -> None:
         if self._prepared is None:

@@ -67,5 +67,7 @@ class NotAvailableError(Exception):
 
 # The sampler's name in `ps`, which a zombie keeps after its arguments are gone. At most 15 letters.
 SAMPLER_NAME = "gpu-tracker-smp"
+# The same for the process that shares our group to see its signals.
+WITNESS_NAME = "gpu-tracker-sig"
 # Arguments of processes that belong to the tracker or to Python itself, not to the job.
 IGNORED_ARGUMENTS = ("gpu_tracker.sampler.child", "multiprocessing.resource_tracker")

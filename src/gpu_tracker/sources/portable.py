@@ -6,7 +6,7 @@ import os
 import sys
 
 from ..core.model import MachineReading, ProcessReading, SharingReading
-from . import IGNORED_ARGUMENTS
+from . import IGNORED_ARGUMENTS, WITNESS_NAME
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -141,6 +141,8 @@ def _is_of_the_job(process: psutil.Process) -> bool:
     import psutil
 
     try:
+        if process.name() == WITNESS_NAME:
+            return False
         arguments = " ".join(process.cmdline())
     except psutil.Error:
         return process.pid != os.getpid()

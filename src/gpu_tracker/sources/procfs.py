@@ -12,7 +12,7 @@ import time
 
 from ..core.model import MachineReading, ProcessReading, SharingReading
 from ..core.units import parse_kib_field
-from . import IGNORED_ARGUMENTS
+from . import IGNORED_ARGUMENTS, WITNESS_NAME
 from .files import read_file
 
 TYPE_CHECKING = False
@@ -302,7 +302,8 @@ class ProcessTree:
         at_start = at_start and (is_root or start_tick < self._first_tick)
         # A zombie's time becomes its parent's when it is reaped, and its arguments, which would show
         # whether it belongs to the job, are gone.
-        is_of_the_job = is_root or (state not in _DEAD_STATES and self._is_of_the_job(pid))
+        is_candidate = state not in _DEAD_STATES and name != WITNESS_NAME
+        is_of_the_job = is_root or (is_candidate and self._is_of_the_job(pid))
         if is_of_the_job is None:
             self._undecided.add(pid)
         if not is_of_the_job:

@@ -98,6 +98,8 @@ class SamplerProcess:
         self.pid = 0
         self.is_gone = False
         self.failure = ""
+        self.refusal = ""
+        """Why it cannot write to the file of the recording; it works all the same."""
         self._pidfd: Descriptor | None = None
         self._inbox = Inbox()
         self._unread: list[tuple[str, tuple[Any, ...]]] = []
@@ -127,7 +129,7 @@ class SamplerProcess:
         """Wait until the sampler is ready; whether it is."""
         message = self._receive("ready", time.monotonic() + timeout_seconds)
         if message is not None:
-            (self.pid,) = message
+            self.pid, self.refusal = message
             try:
                 self._pidfd = Descriptor(os.pidfd_open(self.pid))
             except (AttributeError, OSError):
