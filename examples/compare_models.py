@@ -1,4 +1,4 @@
-"""Compare the cost of two models, each on all features and on a compressed set, with four runs of each.
+"""Compare the cost of two models, each on all features and on a compressed set, with five runs of each.
 
 Every run is a separate process, so none inherits another's memory. The kinds take turns, so a machine that gets slower
 affects all of them alike. The last step is the same as
@@ -16,7 +16,7 @@ import tempfile
 import gpu_tracker as gput
 
 KINDS = ("mlp", "mlp-encoded", "boosting", "boosting-encoded")
-REPEATS, ROWS, FEATURES, CODES = 4, 600, 40, 8
+REPEATS, ROWS, FEATURES, CODES = 5, 600, 40, 8
 
 Table = list[list[float]]
 

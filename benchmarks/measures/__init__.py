@@ -8,6 +8,7 @@ from benchmarks.measures import (
     accuracy,
     api,
     command,
+    comparing,
     cost,
     gpus,
     importing,
@@ -35,5 +36,6 @@ MEASURES: tuple[tuple[str, Callable[[Bench], list[Row]]], ...] = (
     (loading.NAME, loading.measure),
     (gpus.NAME, gpus.measure),
     (regions.NAME, regions.measure),
+    (comparing.NAME, comparing.measure),
     (accuracy.NAME, accuracy.measure),
 )

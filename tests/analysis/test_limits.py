@@ -11,8 +11,10 @@ from hypothesis import strategies as st
 from gpu_tracker.analysis.compare import compare
 from gpu_tracker.analysis.limits import (
     Amount,
+    Gate,
     Verdict,
     check_limit,
+    check_limits,
     needs_two_groups,
     parse_amount,
     parse_limit,
@@ -75,6 +77,8 @@ def test_a_limit_is_parsed(text: str, expected: tuple[object, ...]) -> None:
         ("time > 3sx", "is not a valid factor"),
         ("tyme > 3s", "Unknown figure 'tyme' in 'tyme > 3s'. Use time, cpu_time"),
         ("calls > 3", "Unknown figure 'calls'"),
+        ("time > 3s beyond noise", "only a change can be beyond noise"),
+        ("beyond noise", "is not a valid limit"),
         ("regions.time > 3s", "does not name a figure of the region"),
         ("regions.a.tyme > 3s", "Unknown figure 'tyme' in 'regions.a.tyme > 3s'"),
     ],
@@ -191,27 +195,79 @@ def test_any_value_exceeds_a_baseline_of_zero() -> None:
     assert check("time > +10%", values(time=0.0), values(time=0.0)).fired == ()
 
 
-def test_an_unmeasured_figure_never_fails_but_is_reported() -> None:
-    """Whatever the reason."""
+@pytest.mark.parametrize(
+    ("text", "runs", "reason"),
+    [
+        ("energy > 1J", [values(time=1.0)], "1 of 1 runs of a have no 'energy'"),
+        ("time > 1s", [values(time=None)], "not measured in 1 of 1 runs of a"),
+        ("time > 1x", [values(time=None), values(time=1.0)], "not measured in 1 of 1 runs of a"),
+        ("metrics.loss > 1", [values(loss=1.0), values(time=1.0)], "1 of 1 runs of b have no 'loss'"),
+        ("regions.gone.time > 1s", [values(time=1.0)], "no run has the region 'gone'"),
+        ("metrics.gone > 1", [values(time=1.0)], "no run has the metric 'gone'"),
+    ],
+)
+def test_what_a_run_does_not_have_does_not_pass(text: str, runs: list[RunFigures], reason: str) -> None:
+    """Unless that is allowed: a misspelt gate would be open for ever."""
+    comparison = compare([(name, [run]) for name, run in zip("ab", runs, strict=False)])
+    sentence = f"Not checked: {text}: {reason}."
+    refused = check_limits([parse_limit(text)], comparison)
+    allowed = check_limits([parse_limit(text)], comparison, allow_missing=True)
 
-    def unknown(text: str, *runs: RunFigures) -> str:
-        verdict = check(text, *runs)
-        assert verdict.fired == ()
-        (sentence,) = verdict.unknown
-        return sentence
-
-    timed = values(time=1.0)
-    assert unknown("energy > 1J", timed).endswith("was not checked for a: not measured.")
-    assert unknown("time > 1s", values(time=None)).endswith("not measured.")
-    assert unknown("time > 1x", values(time=None), timed).endswith("for b: the baseline has no value.")
-    assert unknown("metrics.loss > 1", values(loss=1.0), timed).endswith("for b: it has no 'loss'.")
+    assert refused == Gate(refused.verdicts, (), (sentence,), ())
+    assert allowed == Gate(refused.verdicts, (), (), (sentence,))
+    assert (refused.exit_code, allowed.exit_code) == (2, 0)
 
 
-@pytest.mark.parametrize("text", ["regions.gone.time > 1s", "metrics.gone > 1"])
-def test_an_unknown_region_or_metric_is_an_error(text: str) -> None:
-    """A typo must not pass as success."""
-    with pytest.raises(ValueError, match=r"cannot be checked: no run has the (region|metric) 'gone'"):
-        check(text, values(time=1.0))
+def test_every_run_of_a_group_must_have_it() -> None:
+    """The others are checked nevertheless."""
+    group = [values(step=2.0), values(step=None), values(time=1.0)]
+    verdict = check_limit(parse_limit("regions.train/step.time > 1s"), compare([("a", group)]))
+
+    assert verdict.fired == ("FAILED regions.train/step.time > 1s: a took 2 s in train/step.",)
+    assert verdict.unknown == (
+        "Not checked: regions.train/step.time > 1s: 1 of 3 runs of a have no 'train/step'.",
+        "Not checked: regions.train/step.time > 1s: not measured in 1 of 3 runs of a.",
+    )
+
+
+@pytest.mark.parametrize("place", [0, 1])
+def test_a_run_that_did_not_succeed_does_not_pass(place: int) -> None:
+    """In any group, unless that is allowed; a broken limit says more. Without limits nothing has to pass."""
+    groups = [[values(time=1.0)], [values(time=1.0)]]
+    groups[place].append(values(time=1.0)._replace(failure="exit code 3"))
+    comparison = compare(list(zip("ab", groups, strict=True)))
+    kept, broken = parse_limit("time > 2s"), parse_limit("time > 0.5s")
+    sentence = f"Not checked: 1 run of {'ab'[place]} did not succeed (exit code 3)."
+
+    assert check_limits([kept], comparison)[1:] == ((), (sentence,), ())
+    assert check_limits([kept], comparison, allow_failed=True)[1:] == ((), (), (sentence,))
+    assert check_limits([kept, broken], comparison).exit_code == 1
+    assert check_limits([], comparison).exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("times", "code"),
+    [
+        ((12.0, 12.1, 12.2, 12.3), 1),
+        ((9.0, 11.9, 12.0, 30.0), 0),  # a tenth above, but within noise
+        ((10.1, 10.2, 10.3, 10.4), 0),
+        ((12.0, 12.1), 2),
+        ((10.0, 10.1), 2),
+    ],
+)
+def test_a_limit_can_ask_for_more_than_noise(times: tuple[float, ...], code: int) -> None:
+    """Too few runs cannot tell."""
+    before = [values(time=time) for time in (10.0, 10.1, 10.2, 10.3)]
+    comparison = compare([("a", before), ("b", [values(time=time) for time in times])])
+    gate = check_limits([parse_limit("time > +5% beyond noise")], comparison)
+
+    assert gate.exit_code == code
+    if code == 1:
+        assert gate.broken == (
+            "FAILED time > +5% beyond noise: b took 12.1 s, 1.197 times the baseline (p = 0.029).",
+        )
+    if code == 2:
+        assert gate.unchecked[0].endswith("too few runs of b or the baseline to tell a change from noise.")
 
 
 @pytest.mark.parametrize("text", ["metrics.loss > 0.5", "metrics.loss < 0.5", "metrics.loss > +10%"])

@@ -29,7 +29,7 @@ def test_a_full_standard_output_is_an_error(
     with open("/dev/full", "w", encoding="ascii") as full:
         finished = ask(command_line, command, path, "-f", format_name, stdout=full)
 
-    assert finished.returncode == 1
+    assert finished.returncode == 3
     assert finished.stderr == "gpu-tracker: Cannot write to standard output: No space left on device.\n"
 
 
@@ -109,7 +109,7 @@ def test_an_export_without_room_leaves_no_file(
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (room, room)),
     )
 
-    assert (finished.returncode, finished.stderr.count("\n")) == (1, 1)
+    assert (finished.returncode, finished.stderr.count("\n")) == (3, 1)
     assert [file.name for file in tmp_path.iterdir()] == ["x.jsonl"]
 
 

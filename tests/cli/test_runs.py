@@ -40,8 +40,8 @@ def ask(tmp_path: Path) -> Ask:
 
 @pytest.fixture
 def runs(tmp_path: Path) -> Path:
-    """Four runs before, four after, with a region and a metric."""
-    for number in range(4):
+    """Five runs before, five after, with a region and a metric."""
+    for number in range(5):
         for name, seconds in (("before", 10.0), ("after", 12.0)):
             write(
                 tmp_path / name / f"{number}.jsonl",
@@ -56,9 +56,8 @@ def runs(tmp_path: Path) -> Path:
 
 def test_groups_are_compared(ask: Ask, runs: Path) -> None:
     """Directories, patterns, lists; with names or without."""
-    done = ask(
-        "compare", "before", "new=after/0.jsonl,after/1.jsonl,after/2.jsonl,after/3.jsonl", "after/*.jsonl"
-    )
+    new = ",".join(f"after/{number}.jsonl" for number in range(5))
+    done = ask("compare", "before", f"new={new}", "after/*.jsonl")
 
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.splitlines()[0].split() == ["before", "new", "*"]
@@ -73,8 +72,8 @@ def test_groups_are_compared(ask: Ask, runs: Path) -> None:
         ("regions.forward.time > +5%", 1, "FAILED regions.forward.time > +5%: after took 6 s in forward"),
         ("time > +30%", 0, ""),
         ("peak_ram > 8GB", 0, ""),
-        ("peak_gpu_ram > +10%", 0, "was not checked for after: not measured"),
-        ("regions.gone.time > 1s", 2, "cannot be checked: no run has the region 'gone'"),
+        ("time > +10% beyond noise", 1, "1.200 times the baseline (p = 0.0079)."),
+        ("regions.gone.time > 1s", 2, "Not checked: regions.gone.time > 1s: no run has the region 'gone'"),
         ("tyme > 1s", 2, "Unknown figure 'tyme' in 'tyme > 1s'"),
     ],
 )
@@ -85,7 +84,66 @@ def test_limits_decide_the_exit_code(ask: Ask, runs: Path, limit: str, code: int
     assert done.returncode == code
     assert words in done.stderr
     assert done.stderr.count("\n") == bool(words)
-    assert bool(done.stdout) == (code != 2)
+    assert bool(done.stdout) == ("Unknown figure" not in words)
+
+
+@pytest.mark.parametrize(
+    ("more", "code"),
+    [
+        ([], 2),
+        (["--allow-failed"], 2),
+        (["--allow-missing"], 2),
+        (["--allow-failed", "--allow-missing"], 0),
+        (["--fail-if", "time > 1s"], 1),
+    ],
+)
+def test_what_could_not_be_checked_does_not_pass(ask: Ask, runs: Path, more: list[str], code: int) -> None:
+    """A run that was killed, and a GPU that nobody measured; a limit that is broken for certain says more."""
+    write(runs / "after" / "killed.jsonl", run(12.0, end=None, regions=(part(1, 6.0, path=("forward",)),)))
+    done = ask("compare", "before", "after", "--fail-if", "peak_gpu_ram > 1GB", *more)
+
+    assert done.returncode == code
+    assert "1 run of after did not succeed (no end: killed, or still running)." in done.stderr
+    assert "Not checked: peak_gpu_ram > 1GB: not measured in 6 of 6 runs of after." in done.stderr
+
+
+@pytest.mark.parametrize(("limit", "code"), [("time > 1h", 3), ("time > 1s", 1), ("energy > 1J", 2)])
+def test_a_full_disk_is_told_from_a_broken_limit(ask: Ask, runs: Path, limit: str, code: int) -> None:
+    """Whose sentence is printed nevertheless."""
+    done = ask("compare", "before", "after", "-o", "/dev/full", "--fail-if", limit)
+
+    assert done.returncode == code
+    assert "No space left on device" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("job", "options", "code", "words"),
+    [
+        ("true", ["--fail-if", "time > 1h"], 0, ""),
+        ("true", ["--fail-if", "time > 0s"], 1, "FAILED time > 0s: sh took"),
+        ("true", ["--fail-if", "time > 0s", "--name", "mine"], 1, "FAILED time > 0s: mine took"),
+        (
+            "true",
+            ["--fail-if", "energy > 1J"],
+            2,
+            "Not checked: energy > 1J: not measured in 1 of 1 runs of sh.",
+        ),
+        ("true", ["--fail-if", "energy > 1J", "--allow-missing"], 0, "Not checked: energy > 1J"),
+        ("true", ["--fail-if", "time > 1h", "-o", "/dev/full"], 3, "No space left on device"),
+        ("true", ["-o", "/dev/full"], 0, "No space left on device"),
+        ("exit 7", ["--fail-if", "time > 0s"], 7, "FAILED time > 0s: sh took"),
+        ("kill -9 $$", ["--fail-if", "time > 1h"], 137, "did not succeed (killed by signal 9)"),
+        ("echo started >&2", ["--fail-if", "time > 2x"], 2, "'time > 2x' needs something to compare with."),
+        ("echo started >&2", ["--fail-if", "tyme > 2s"], 2, "Unknown figure 'tyme'"),
+    ],
+)
+def test_a_job_can_be_checked_at_once(ask: Ask, job: str, options: list[str], code: int, words: str) -> None:
+    """A job that fails keeps its exit code; an invalid limit is refused before it starts."""
+    done = ask("run", "--gpu", "none", "--no-record", *options, "--", "sh", "-c", job)
+
+    assert done.returncode == code
+    assert words in done.stderr
+    assert "started" not in done.stderr
 
 
 def test_a_comparison_goes_to_a_file(ask: Ask, runs: Path, tmp_path: Path) -> None:

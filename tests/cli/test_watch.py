@@ -189,7 +189,7 @@ def test_a_lost_sampler_restores_the_terminal_and_is_told(watch: Callable[..., W
     (sampler,) = running_samplers() - before
     os.kill(sampler, signal.SIGKILL)
 
-    assert window.wait() == 1
+    assert window.wait() == 3
     assert window.seen.rindex("gpu-tracker: The sampler is not available any more") > window.seen.index(LEAVE)
     check_restored(window)
 

@@ -915,7 +915,7 @@ def test_a_report_for_a_full_disk_is_an_error_in_one_sentence(scene: Scene, comm
     outcome = scene.run_tracked(
         command, what, "-o", "/dev/full", *(["--no-record"] if command == "attach" else [])
     )
-    assert outcome.returncode == 1
+    assert outcome.returncode == 3
     assert "No space left on device" in outcome.stderr
     assert "Traceback" not in outcome.stderr
 

@@ -43,7 +43,9 @@ def test_text_shows_medians_ranges_ratios_and_changes() -> None:
 def test_text_says_that_nothing_changed() -> None:
     """With the threshold."""
     assert "no change beyond noise (or above 2 %)" in render_str(side_by_side(repeats(10.0), repeats(10.0)))
-    assert "no difference above 10 % (one run each)" in render_str(side_by_side([run()], [run()]))
+    assert "b against a: cannot tell, too few runs; no difference above 10 %." in render_str(
+        side_by_side([run()], [run()])
+    )
 
 
 def test_one_run_each_is_reported_as_such() -> None:
@@ -51,10 +53,10 @@ def test_one_run_each_is_reported_as_such() -> None:
     alone = render_str(side_by_side([run(10.0)], [run(12.0)]))
     few = render_str(side_by_side([run(10.0), run(10.5)], [run(130.0), run(3700.0)]))
 
-    assert "1.20x !" in alone
-    assert "one run each, more than 10 % apart (!):\n  time +20 % (10 s → 12 s)" in alone
+    assert "1.20x ?" in alone
+    assert "cannot tell, too few runs, but more than 10 % apart (?):\n  time +20 % (10 s → 12 s)" in alone
     assert "note: One run each: differences may be noise. Use 4 or more runs per group." in alone
-    assert "perhaps; more repeats are needed (?):" in few
+    assert "b against a, cannot tell, too few runs, but" in few
     assert "(2 min 10 s to 1 h 01 min 40 s)" in few
 
 
@@ -117,10 +119,13 @@ def test_json_has_every_value() -> None:
     )
     figures = {figure["figure"]: figure for figure in shown["figures"]}
 
-    assert shown["groups"] == [{"name": "a", "runs": 2}, {"name": "b", "runs": 1}]
+    assert shown["groups"] == [
+        {"name": "a", "runs": 2, "failures": []},
+        {"name": "b", "runs": 1, "failures": []},
+    ]
     assert figures["time"]["groups"][0]["values"] == [10.0, 11.0]
     assert figures["peak_ram"]["groups"][1]["median"] == 600 * MB
-    assert figures["peak_ram"]["groups"][1]["verdict"] == "perhaps"
+    assert figures["peak_ram"]["groups"][1]["verdict"] == "cannot tell"
     assert figures["energy"]["groups"][1]["verdict"] == "not known"
     assert shown["limits"][0]["fired"] == ["FAILED time > 1s: b took 12 s."]
 

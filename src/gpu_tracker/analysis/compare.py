@@ -1,9 +1,8 @@
 """Runs, or groups of repeated runs, side by side: what differs, by how much, and whether that is more than noise. Pure.
 
 With repeats, a figure has *changed* if the medians differ by more than `NOTABLE` and by more than its resolution, and a
-rank test gives p ≤ `CHANCE`. If there are too few runs to reach that, it has *perhaps* changed if the groups do not
-overlap and p ≤ `CHANCE_PERHAPS`; more repeats are then asked for. One run each says nothing about noise: only
-differences above `NOTABLE_ALONE` are reported, marked as such.
+permutation test over all figures of all groups gives p ≤ `CHANCE`. With too few runs to reach that, nothing can be
+told; differences above `NOTABLE_IN_FEW` are worth repeating the runs.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ import math
 from ..core.figures import REGION, RUN, TIME
 from ..core.values import NamedTuple
 from .measures import Subject
-from .rank_test import chance_of, least_chance, median, runs_needed
+from .permutation_test import can_show, chances_of, median, runs_needed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,13 +22,11 @@ if TYPE_CHECKING:
     from .measures import RunFigures
 
 NOTABLE = 0.02
-NOTABLE_ALONE = 0.10
-CHANCE = 0.05
-CHANCE_PERHAPS = 0.34
+NOTABLE_IN_FEW = 0.10
+CHANCE = 0.03
 
 CHANGED = "changed"
-PERHAPS = "perhaps"
-ALONE = "one run each"
+CANNOT_TELL = "cannot tell"
 NOISE = "within noise"
 UNKNOWN = "not known"
 APPEARED = "only in this group"
@@ -59,7 +56,10 @@ class Change(NamedTuple):
     share: float | None = None
     """The difference as a share of the absolute value in the baseline."""
     chance: float | None = None
-    """The p value: how likely noise alone is to do this; None with one run each."""
+    """The p value: how likely noise alone makes any figure of the comparison differ as much. None if it was not tested:
+    too few runs, or all of them nearly equal."""
+    is_notable: bool = False
+    """Whether the medians differ by more than the resolution and 2 %; 10 % with too few runs."""
 
 
 class Row(NamedTuple):
@@ -76,6 +76,8 @@ class Group(NamedTuple):
 
     name: str
     runs: int
+    failures: tuple[str, ...] = ()
+    """Why runs did not succeed, one for each that did not: it failed, was killed, has no end or cannot be read."""
 
 
 class Comparison(NamedTuple):
@@ -90,12 +92,18 @@ class Comparison(NamedTuple):
 
 def compare(groups: Sequence[tuple[str, Sequence[RunFigures]]]) -> Comparison:
     """All figures of all groups, including those that only some groups have."""
+    subjects = _list_figures([runs for _, runs in groups])
+    collected = [tuple(_collect(subject, runs) for _, runs in groups) for subject in subjects]
+    chances = [_find_chances(subjects, groups[0][1], runs, len(groups) - 1) for _, runs in groups[1:]]
     rows = []
-    for subject in _list_figures([runs for _, runs in groups]):
-        values = tuple(_collect(subject, runs) for _, runs in groups)
-        rows.append(Row(subject, values, tuple(_judge(subject, values[0], other) for other in values[1:])))
+    for subject, values in zip(subjects, collected, strict=True):
+        changes = (
+            _judge(subject, values[0], other, found.get(subject), CHANCE / len(chances))
+            for other, found in zip(values[1:], chances, strict=True)
+        )
+        rows.append(Row(subject, values, tuple(changes)))
     return Comparison(
-        tuple(Group(name, len(runs)) for name, runs in groups),
+        tuple(Group(name, len(runs), _list_failures(runs)) for name, runs in groups),
         tuple(rows),
         (*_list_broken(groups, rows), *_list_notes(groups)),
     )
@@ -136,30 +144,44 @@ def _collect(subject: Subject, runs: Sequence[RunFigures]) -> Values:
     return Values(len(found), tuple(values), median(values), values[0], values[-1], not_numbers)
 
 
-def _judge(subject: Subject, first: Values, other: Values) -> Change:
+def _find_chances(
+    subjects: Sequence[Subject], first: Sequence[RunFigures], other: Sequence[RunFigures], groups: int
+) -> dict[Subject, float]:
+    """The p values of one group, each for all figures and groups of the comparison."""
+    if not can_show(len(first), len(other), CHANCE / groups):
+        return {}
+    rows = {subject: [_find_number(run, subject) for run in (*first, *other)] for subject in subjects}
+    tested = {subject: row for subject, row in rows.items() if _may_differ(subject, row)}
+    chances = chances_of(list(tested.values()), len(first))
+    return {subject: min(1.0, groups * chance) for subject, chance in zip(tested, chances, strict=True)}
+
+
+def _find_number(run: RunFigures, subject: Subject) -> float | None:
+    value = run.values.get(subject)
+    return value if value is not None and math.isfinite(value) else None
+
+
+def _may_differ(subject: Subject, row: Sequence[float | None]) -> bool:
+    """Whether any division of these runs has a notable difference; where none has, there is nothing to test."""
+    known = [value for value in row if value is not None]
+    least = min(map(abs, known), default=0.0)
+    return bool(known) and max(known) - min(known) > max(subject.figure.resolution, NOTABLE * least)
+
+
+def _judge(subject: Subject, first: Values, other: Values, chance: float | None, needed: float) -> Change:
     if bool(first.runs) != bool(other.runs):
         return Change(APPEARED if other.runs else GONE)
     if first.median is None or other.median is None:
         return Change(UNKNOWN)
     ratio = _find_ratio(other.median, first.median)
     share = _divide(other.median - first.median, abs(first.median))
-    is_alone = len(first.values) == len(other.values) == 1
-    chance = None if is_alone else chance_of(first.values, other.values)
-    difference = abs(other.median - first.median)
-    notable = NOTABLE_ALONE if is_alone else NOTABLE
-    if difference <= max(subject.figure.resolution, notable * abs(first.median)):
-        return Change(NOISE, ratio, share, chance)
-    if chance is None:
-        return Change(ALONE, ratio, share)
-    if chance <= CHANCE:
-        return Change(CHANGED, ratio, share, chance)
-    can_show = least_chance(len(first.values), len(other.values)) <= CHANCE
-    is_perhaps = not can_show and chance <= CHANCE_PERHAPS and _do_not_overlap(first, other)
-    return Change(PERHAPS if is_perhaps else NOISE, ratio, share, chance)
-
-
-def _do_not_overlap(first: Values, other: Values) -> bool:
-    return first.values[-1] < other.values[0] or other.values[-1] < first.values[0]
+    can_tell = can_show(len(first.values), len(other.values), needed)
+    notable = (NOTABLE if can_tell else NOTABLE_IN_FEW) * abs(first.median)
+    is_notable = abs(other.median - first.median) > max(subject.figure.resolution, notable)
+    if not can_tell:
+        return Change(CANNOT_TELL, ratio, share, None, is_notable)
+    has_changed = is_notable and chance is not None and chance <= CHANCE
+    return Change(CHANGED if has_changed else NOISE, ratio, share, chance, is_notable)
 
 
 def _find_ratio(value: float, to: float) -> float | None:
@@ -185,14 +207,7 @@ def _list_broken(groups: Sequence[tuple[str, Sequence[RunFigures]]], rows: Seque
 
 def _list_notes(groups: Sequence[tuple[str, Sequence[RunFigures]]]) -> list[str]:
     """What to know before trusting the figures."""
-    notes = []
-    for name, runs in groups:
-        failed = sum(run.exit_code not in (None, 0) for run in runs)
-        cut = sum(not run.is_complete for run in runs)
-        if failed:
-            notes.append(f"{failed} of {len(runs)} runs of {name} failed (exit code not 0).")
-        if cut:
-            notes.append(f"{cut} of {len(runs)} runs of {name} are incomplete: killed, or still running.")
+    notes = [describe_failures(name, failures) for name, runs in groups if (failures := _list_failures(runs))]
     every_run = [run for _, runs in groups for run in runs]
     if len({run.host for run in every_run}) > 1:
         notes.append("The runs were not all on the same host.")
@@ -201,13 +216,24 @@ def _list_notes(groups: Sequence[tuple[str, Sequence[RunFigures]]]) -> list[str]
     return [*notes, *_list_lacking(groups)]
 
 
+def _list_failures(runs: Sequence[RunFigures]) -> tuple[str, ...]:
+    return tuple(sorted(run.failure for run in runs if run.failure))
+
+
+def describe_failures(name: str, failures: Sequence[str]) -> str:
+    """A sentence about the runs of a group that did not succeed."""
+    runs = "1 run" if len(failures) == 1 else f"{len(failures)} runs"
+    return f"{runs} of {name} did not succeed ({', '.join(dict.fromkeys(failures))})."
+
+
 def _list_lacking(groups: Sequence[tuple[str, Sequence[RunFigures]]]) -> list[str]:
     """Where there are too few repeats to show a change."""
     if len(groups) < 2:
         return []
     (first, of_first), *others = groups
-    lacking = [(name, len(runs)) for name, runs in others if least_chance(len(of_first), len(runs)) > CHANCE]
-    needed = runs_needed(CHANCE)
+    chance = CHANCE / len(others)
+    lacking = [(name, len(runs)) for name, runs in others if not can_show(len(of_first), len(runs), chance)]
+    needed = runs_needed(chance)
     if lacking and all(count == len(of_first) == 1 for _, count in lacking):
         return [f"One run each: differences may be noise. Use {needed} or more runs per group."]
     return [

@@ -12,7 +12,7 @@ from ..core.figures import RUN
 from ..core.moments import parse_moment
 from ..core.values import NamedTuple
 from .measures import overall_values
-from .rank_test import median
+from .permutation_test import median
 from .summary import summarize
 
 TYPE_CHECKING = False

@@ -1,6 +1,6 @@
 """Limits on a comparison: `peak_gpu_ram > +10%`, `time > 1.2x`, `regions.forward.peak_ram > 8GB`. Pure.
 
-A limit states what must *not* be true.
+A limit states what must *not* be true. `time > +5% beyond noise` is true only if the figure has also changed for certain.
 """
 
 from __future__ import annotations
@@ -10,9 +10,12 @@ import re
 
 from ..core.figures import BYTES, JOULES, NUMBER, PERCENT, REGION, RUN, SECONDS, humanize
 from ..core.values import NamedTuple
+from .compare import CANNOT_TELL, CHANGED, describe_failures
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from ..core.figures import Figure
     from .compare import Comparison, Row, Values
 
@@ -42,6 +45,7 @@ _UNITS = {
 _BY_LOWER = {unit.lower(): meaning for unit, meaning in _UNITS.items()}
 _EXPRESSION = re.compile(r"(.*?[^\s<>=])\s*(>=|<=|>|<)\s*([^<>=]+)", re.DOTALL)
 _AMOUNT = re.compile(r"([+-]?)([0-9]+(?:\.[0-9]*)?(?:[eE][+-]?[0-9]+)?|\.[0-9]+)\s*([A-Za-z%]*)")
+_BEYOND_NOISE = re.compile(r"(.*\S)\s+beyond\s+noise\s*", re.DOTALL)
 _EXAMPLE = "Try 'peak_gpu_ram > +10%', 'time > 1.2x' or 'regions.forward.peak_ram > 8GB'."
 
 
@@ -63,6 +67,8 @@ class Limit(NamedTuple):
     operator: str
     amount: Amount
     """In the figure's own unit, or a ratio to the baseline."""
+    is_beyond_noise: bool = False
+    """Whether the change must also be more than noise."""
 
 
 class Verdict(NamedTuple):
@@ -75,9 +81,27 @@ class Verdict(NamedTuple):
     """A sentence for everything that could not be checked."""
 
 
+class Gate(NamedTuple):
+    """The results of all limits together."""
+
+    verdicts: tuple[Verdict, ...]
+    broken: tuple[str, ...]
+    """A sentence for every limit and group that fails it."""
+    unchecked: tuple[str, ...]
+    """A sentence for everything that could not be checked, and so does not pass."""
+    tolerated: tuple[str, ...]
+    """A sentence for what could not be checked and may be so."""
+
+    @property
+    def exit_code(self) -> int:
+        """Whether a limit is broken (1), something could not be checked (2), or all is well (0)."""
+        return 1 if self.broken else 2 if self.unchecked else 0
+
+
 def parse_limit(text: str) -> Limit:
     """Parse a limit. ValueError, with one sentence, if it is not valid."""
-    match = _EXPRESSION.fullmatch(text.strip())
+    noise = _BEYOND_NOISE.fullmatch(text)
+    match = _EXPRESSION.fullmatch((noise[1] if noise else text).strip())
     if match is None:
         raise ValueError(f"{text!r} is not a valid limit. {_EXAMPLE}")
     subject, operator, written = (part.strip() for part in match.groups())
@@ -92,7 +116,12 @@ def parse_limit(text: str) -> Limit:
         )
     if amount.unit not in (RATIO, unit):
         raise ValueError(f"{text!r} is not a valid limit: {subject} is in {unit}, and {written!r} is not.")
-    return Limit(text, "" if figure is None else figure.name, region, metric, operator, amount)
+    if noise and amount.unit != RATIO:
+        raise ValueError(
+            f"{text!r} is not a valid limit: only a change can be beyond noise (try +5% or 1.2x)."
+        )
+    name = "" if figure is None else figure.name
+    return Limit(text, name, region, metric, operator, amount, bool(noise))
 
 
 def parse_amount(text: str) -> Amount:
@@ -107,32 +136,51 @@ def parse_amount(text: str) -> Amount:
     return Amount(value, unit[0])
 
 
-def check_limit(limit: Limit, comparison: Comparison) -> Verdict:
-    """Check a comparison. Unmeasured figures never fail a limit; they are reported.
+def check_limits(
+    limits: Iterable[Limit],
+    comparison: Comparison,
+    *,
+    allow_failed: bool = False,
+    allow_missing: bool = False,
+) -> Gate:
+    """Check all limits. Without any, nothing needs to have succeeded."""
+    verdicts = tuple(check_limit(limit, comparison) for limit in limits)
+    failed = [
+        f"Not checked: {describe_failures(group.name, group.failures)}"
+        for group in comparison.groups
+        if verdicts and group.failures
+    ]
+    missing = [sentence for verdict in verdicts for sentence in verdict.unknown]
+    return Gate(
+        verdicts,
+        tuple(sentence for verdict in verdicts for sentence in verdict.fired),
+        (*(() if allow_failed else failed), *(() if allow_missing else missing)),
+        (*(failed if allow_failed else ()), *(missing if allow_missing else ())),
+    )
 
-    ValueError, with one sentence, if no run has such a region or metric: most likely a typo.
-    """
+
+def check_limit(limit: Limit, comparison: Comparison) -> Verdict:
+    """Check a comparison. What some runs do not have is reported, and the others are checked."""
     rows = [row for row in comparison.rows if _is_meant(limit, row)]
     if not rows:
         kind, name = ("region", limit.region) if limit.region else ("metric", limit.metric)
-        raise ValueError(f"{limit.text!r} cannot be checked: no run has the {kind} {name!r}.")
+        return Verdict(limit, (), (f"Not checked: {limit.text}: no run has the {kind} {name!r}.",))
     # The baseline is not checked, unless it is alone.
     judged = range(1 if len(comparison.groups) > 1 else 0, len(comparison.groups))
     fired, unknown = [], []
     for row in rows:
         for index in judged:
             name, found = comparison.groups[index].name, row.groups[index]
-            value = _value_of(limit, row.groups[0], found)
+            unknown += [
+                f"Not checked: {limit.text}: {reason}."
+                for reason in _list_gaps(limit, row, comparison, index)
+            ]
             if found.not_numbers:
                 # nan compares with nothing, and is never what was wanted.
                 fired.append(f"FAILED {limit.text}: {name} {_describe_broken(row, found)}.")
-            elif value is None:
-                unknown.append(
-                    f"{limit.text!r} was not checked for {name}: {_explain_unknown(limit, row, found)}."
-                )
-            elif _is_true(value, limit):
-                fired.append(f"FAILED {limit.text}: {name} {_describe(limit, row, found, value)}.")
-    return Verdict(limit, tuple(fired), tuple(unknown))
+            elif _is_broken(limit, row, index):
+                fired.append(f"FAILED {limit.text}: {name} {_describe(limit, row, index)}.")
+    return Verdict(limit, tuple(fired), tuple(dict.fromkeys(unknown)))
 
 
 def needs_two_groups(limit: Limit) -> bool:
@@ -189,12 +237,21 @@ def _value_of(limit: Limit, first: Values, found: Values) -> float | None:
     """The value to compare with the limit."""
     if limit.amount.unit != RATIO or found.median is None:
         return found.median
-    if first.median is None:
-        return None
-    if first.median == 0:
-        return 1.0 if found.median == 0 else math.inf
+    return None if first.median is None else _divide(first.median, found.median)
+
+
+def _divide(before: float, after: float) -> float:
+    if before == 0:
+        return 1.0 if after == 0 else math.inf
     # An increase over a negative value is still an increase.
-    return 1 + (found.median - first.median) / abs(first.median)
+    return 1 + (after - before) / abs(before)
+
+
+def _is_broken(limit: Limit, row: Row, index: int) -> bool:
+    value = _value_of(limit, row.groups[0], row.groups[index])
+    if value is None or (limit.is_beyond_noise and row.changes[index - 1].verdict != CHANGED):
+        return False
+    return _is_true(value, limit)
 
 
 def _is_true(value: float, limit: Limit) -> bool:
@@ -204,31 +261,45 @@ def _is_true(value: float, limit: Limit) -> bool:
     return value < bound or (limit.operator == "<=" and value == bound)
 
 
-def _explain_unknown(limit: Limit, row: Row, found: Values) -> str:
-    what = "/".join(row.subject.region) or row.subject.metric
-    if limit.amount.unit == RATIO and found.median is not None:
-        return "the baseline has no value"
-    return "not measured" if found.runs or what is None else f"it has no {what!r}"
+def _list_gaps(limit: Limit, row: Row, comparison: Comparison, index: int) -> list[str]:
+    """What this group, and the baseline of a relative limit, do not have in every run."""
+    gaps = []
+    for position in (0, index) if limit.amount.unit == RATIO else (index,):
+        group, found = comparison.groups[position], row.groups[position]
+        lacking = group.runs - found.runs
+        unmeasured = found.runs - len(found.values) - found.not_numbers
+        what = "/".join(row.subject.region) or row.subject.metric or row.subject.figure.name
+        if lacking:
+            gaps.append(f"{lacking} of {group.runs} runs of {group.name} have no {what!r}")
+        if unmeasured:
+            gaps.append(f"not measured in {unmeasured} of {group.runs} runs of {group.name}")
+    if not gaps and limit.is_beyond_noise and row.changes[index - 1].verdict == CANNOT_TELL:
+        gaps.append(
+            f"too few runs of {comparison.groups[index].name} or the baseline to tell a change from noise"
+        )
+    return gaps
 
 
-def _describe(limit: Limit, row: Row, found: Values, value: float) -> str:
-    figure = row.subject.figure
+def _describe(limit: Limit, row: Row, index: int) -> str:
+    figure, found = row.subject.figure, row.groups[index]
     verb = "used" if figure.unit in (BYTES, JOULES, SECONDS) else "had"
     if figure.name in ("time", "time_per_call"):
         verb = "took"
     if row.subject.metric is not None:
         verb = "ended with"
     where = f" in {'/'.join(row.subject.region)}" if row.subject.region else ""
-    change = ""
-    if limit.amount.unit == RATIO:
-        first = row.groups[0].median or 0.0
-        is_multiple = first > 0 and (found.median or 0.0) >= 0
-        change = (
-            f", {value:.3f} times the baseline"
-            if is_multiple
-            else f", {100 * (value - 1):+.4g} % against the baseline"
-        )
+    change = _describe_ratio(row.groups[0], found) if limit.amount.unit == RATIO else ""
+    if limit.is_beyond_noise:
+        change += f" (p = {row.changes[index - 1].chance:.2g})"
     return f"{verb} {humanize(found.median, figure.unit)}{where}{change}"
+
+
+def _describe_ratio(first: Values, found: Values) -> str:
+    before, after = first.median or 0.0, found.median or 0.0
+    ratio = _divide(before, after)
+    if before > 0 and after >= 0:
+        return f", {ratio:.3f} times the baseline"
+    return f", {100 * (ratio - 1):+.4g} % against the baseline"
 
 
 def _describe_broken(row: Row, found: Values) -> str:

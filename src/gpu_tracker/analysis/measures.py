@@ -12,7 +12,7 @@ from .summary import summarize
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ..core.model import RecordingData
+    from ..core.model import End, RecordingData
     from .regions import Region
     from .summary import Summary
 
@@ -32,13 +32,13 @@ class RunFigures(NamedTuple):
     host: str = ""
     cores: float = 0.0
     ram_bytes: int = 0
-    is_complete: bool = True
-    exit_code: int | None = None
+    failure: str = ""
+    """Why it is no successful run: it failed, was killed or has no end."""
 
 
 def measure(recording: RecordingData) -> RunFigures:
     """The figures of one recording."""
-    header, end = recording.header, recording.end
+    header = recording.header
     values: dict[Subject, float | None] = {}
     whole = overall_values(summarize(recording))
     for figure in RUN:
@@ -54,9 +54,16 @@ def measure(recording: RecordingData) -> RunFigures:
         str(header.host),
         float(header.allocation.cores),
         int(header.allocation.ram_bytes),
-        end is not None,
-        end.exit_code if end else None,
+        _find_failure(recording.end),
     )
+
+
+def _find_failure(end: End | None) -> str:
+    if end is None:
+        return "no end: killed, or still running"
+    if end.exit_code:
+        return f"exit code {end.exit_code}" if end.exit_code > 0 else f"killed by signal {-end.exit_code}"
+    return "" if end.reason in ("exited", "stopped") else str(end.reason)
 
 
 def overall_values(summary: Summary) -> dict[str, float | None]:

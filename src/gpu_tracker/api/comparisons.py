@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from ..analysis.compare import compare as compare_groups
-from ..analysis.limits import check_limit, needs_two_groups, parse_limit
+from ..analysis.limits import check_limits, needs_two_groups, parse_limit
 from ..analysis.measures import measure
 from ..core.errors import WRONG_DATA, RecordingError, UsageError
 from ..recording.find import find_recordings, name_run
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from typing import Any, TypeAlias
 
     from ..analysis.compare import Comparison
-    from ..analysis.limits import Limit, Verdict
+    from ..analysis.limits import Limit
     from ..analysis.measures import RunFigures
 
     Source: TypeAlias = str | os.PathLike[str]
@@ -40,10 +40,14 @@ class ComparisonReport:
 
         return build_plain(self.comparison)
 
-    def check(self, *limits: str) -> list[str]:
-        """A sentence for every limit that is not kept, such as `"peak_ram > +10%"`."""
+    def check(self, *limits: str, allow_failed: bool = False, allow_missing: bool = False) -> list[str]:
+        """A sentence for everything that does not pass limits such as `"peak_ram > +10%"`; empty if all is well.
+
+        Runs that did not succeed and figures that a run does not have do not pass, unless that is allowed.
+        """
         parsed = parse_limits(limits, len(self.comparison.groups))
-        return [text for verdict in check_limits(parsed, self.comparison) for text in verdict.fired]
+        gate = check_limits(parsed, self.comparison, allow_failed=allow_failed, allow_missing=allow_missing)
+        return [*gate.broken, *gate.unchecked]
 
 
 def compare(*groups: Source | Iterable[Source], names: Sequence[str] | None = None) -> ComparisonReport:
@@ -64,9 +68,13 @@ def compare(*groups: Source | Iterable[Source], names: Sequence[str] | None = No
 def load_groups(groups: Sequence[tuple[str, Sequence[str]]]) -> Comparison:
     """Read all recordings, one at a time; only their figures are kept."""
     notes: list[str] = []
-    measured = [(name, _measure_all(paths, notes)) for name, paths in groups]
-    comparison = compare_groups(list(zip(_tell_apart(groups), (runs for _, runs in measured), strict=True)))
-    return comparison._replace(notes=(*notes, *comparison.notes))
+    found = [_measure_all(paths, notes) for _, paths in groups]
+    comparison = compare_groups(list(zip(_tell_apart(groups), (runs for runs, _ in found), strict=True)))
+    with_unreadable = (
+        group._replace(failures=(*group.failures, *["cannot be read"] * unreadable))
+        for group, (_, unreadable) in zip(comparison.groups, found, strict=True)
+    )
+    return comparison._replace(groups=tuple(with_unreadable), notes=(*notes, *comparison.notes))
 
 
 def parse_limits(texts: Iterable[str], group_count: int) -> list[Limit]:
@@ -83,23 +91,16 @@ def parse_limits(texts: Iterable[str], group_count: int) -> list[Limit]:
     return limits
 
 
-def check_limits(limits: Iterable[Limit], comparison: Comparison) -> list[Verdict]:
-    """What came of each. One about something that no run has is the user's to mend."""
-    try:
-        return [check_limit(limit, comparison) for limit in limits]
-    except ValueError as error:
-        raise UsageError(str(error)) from None
-
-
 def _list_paths(group: Source | Iterable[Source]) -> list[str]:
     if isinstance(group, (str, os.PathLike)):
         return [os.fspath(group)]
     return [os.fspath(path) for path in group]
 
 
-def _measure_all(paths: Sequence[str], notes: list[str]) -> list[RunFigures]:
-    """A damaged file in a directory is skipped with a note; one named by the user is an error."""
+def _measure_all(paths: Sequence[str], notes: list[str]) -> tuple[list[RunFigures], int]:
+    """The figures of all runs, and how many cannot be read: in a directory that is a note, otherwise an error."""
     runs = []
+    unreadable = 0
     seen: set[str] = set()
     for given in paths:
         found = find_recordings(given)
@@ -115,10 +116,11 @@ def _measure_all(paths: Sequence[str], notes: list[str]) -> list[RunFigures]:
             except RecordingError as error:
                 if is_named:
                     raise
+                unreadable += 1
                 notes.append(f"Skipped: {error}")
     if not runs:
         raise UsageError(f"There is no recording to read in {', '.join(paths) or 'an empty group'}.")
-    return runs
+    return runs, unreadable
 
 
 def _measure(path: str) -> RunFigures:

@@ -41,6 +41,12 @@ def _run(arguments: list[str]) -> int:
         return error.exit_code
     except KeyboardInterrupt:
         return 130
+    except Exception:  # noqa: BLE001
+        import traceback
+
+        # A defect of ours; 1 and 2 would mean something else.
+        traceback.print_exc()
+        return TrackerError.exit_code
 
 
 def _dispatch(arguments: list[str]) -> int:

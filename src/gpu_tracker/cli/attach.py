@@ -9,7 +9,7 @@ import time
 
 from ..api.session import Session, other_process
 from ..core.config import check_process_id
-from ..core.errors import UsageError
+from ..core.errors import TrackerError, UsageError
 from ..reports.contract import choose_format
 from ..sampler.handle.wire import Start
 from ..sources.processes import exists
@@ -55,7 +55,8 @@ def main(arguments: list[str], sampler: SamplerProcess | None) -> int:
     session.begin(Start(pid, time.monotonic_ns(), None))
     select.select([session.replies_fd, wake_reading], [], [])
     recording = session.stop(time.monotonic_ns(), None)
-    return 0 if show(output, recording, format_name, settings, session.recording_path) else 1
+    is_shown = show(output, recording, format_name, settings, session.recording_path)
+    return 0 if is_shown else TrackerError.exit_code
 
 
 def _find_process(text: str) -> int:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 
-from ..api.comparisons import check_limits, load_groups, parse_limits
+from ..analysis.limits import check_limits
+from ..api.comparisons import load_groups, parse_limits
+from ..core.errors import TrackerError
 from ..recording.find import name_run
 from ..reports.contract import choose_format, render
-from .options import Parser, add_output
-from .output import Output, say
+from .options import Parser, add_limits, add_output
+from .output import Output, say, say_gate
 
 _EPILOG = """\
 A group is a recording, a directory of recordings (repeats of one run), a quoted pattern, or several of these separated
@@ -18,7 +20,9 @@ A limit states what must not happen. It is checked against the median of every g
   --fail-if 'peak_gpu_ram > +10%'  --fail-if 'time > 1.2x'  --fail-if 'regions.forward.time > +5%'
   --fail-if 'peak_ram > 8GB'  --fail-if 'metrics.loss > 0.5'
 Figures: time, cpu_time, mean_cores, peak_ram, peak_gpu_ram, gpu_utilization, energy; for regions also calls, time_per_call.
-Exit code: 1 if a limit is exceeded, 2 for invalid input, else 0. Unmeasured figures never fail a limit; they are reported.
+With 'time > +5% beyond noise', the change must also be marked with * in the table.
+Exit code: 1 if a limit is broken; 2 if something could not be checked (a run that failed, was killed or has no end; a
+figure, region or metric that a run does not have) or the request is invalid; 3 for trouble such as a full disk; else 0.
 """
 
 
@@ -29,12 +33,11 @@ def main(arguments: list[str]) -> int:
     parser.add_argument(
         "groups", metavar="[NAME=]GROUP", nargs="+", help="runs to compare; the first is the baseline"
     )
+    add_limits(parser, "exit with 1 if this holds for any group (repeatable)")
     parser.add_argument(
-        "--fail-if",
-        metavar="LIMIT",
-        action="append",
-        default=[],
-        help="exit with 1 if this holds for any group",
+        "--allow-failed",
+        action="store_true",
+        help="check runs that failed, were killed or have no end like others",
     )
     add_output(parser, "Comparison")
     options = parser.parse_args(arguments)
@@ -42,12 +45,15 @@ def main(arguments: list[str]) -> int:
     limits = parse_limits(options.fail_if, len(options.groups))
     output = Output(options.output)
     comparison = load_groups([_parse_group(text) for text in options.groups])
-    verdicts = check_limits(limits, comparison)
-    output.write(render(comparison._replace(verdicts=tuple(verdicts)), format_name), otherwise=1)
-    for verdict in verdicts:
-        for sentence in (*verdict.unknown, *verdict.fired):
-            say(sentence)
-    return 1 if any(verdict.fired for verdict in verdicts) else 0
+    gate = check_limits(
+        limits, comparison, allow_failed=options.allow_failed, allow_missing=options.allow_missing
+    )
+    try:
+        output.write(render(comparison._replace(verdicts=gate.verdicts), format_name), otherwise=1)
+    except TrackerError as error:
+        say(str(error))
+        return say_gate(gate) or error.exit_code
+    return say_gate(gate)
 
 
 def _parse_group(text: str) -> tuple[str, list[str]]:

@@ -142,6 +142,16 @@ def add_recording(parser: argparse.ArgumentParser, default: str | None) -> None:
     )
 
 
+def add_limits(parser: argparse.ArgumentParser, meaning: str) -> None:
+    """Add the options of a gate."""
+    parser.add_argument("--fail-if", metavar="LIMIT", action="append", default=[], help=meaning)
+    parser.add_argument(
+        "--allow-missing",
+        action="store_true",
+        help="do not fail for figures, regions or metrics that a run does not have",
+    )
+
+
 def add_output(parser: argparse.ArgumentParser, document: str) -> None:
     """Add -o and -f."""
     parser.add_argument(

@@ -8,6 +8,10 @@ import stat
 
 from ..core.errors import TrackerError, UsageError
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ..analysis.limits import Gate
+
 _STREAMS = {1: "standard output", 2: "standard error"}
 
 
@@ -70,6 +74,13 @@ def say(text: str, result: str | bytes = b"") -> None:
         write_all(2, encode(f"gpu-tracker: {neutralize(text)}\n") + encode(result))
     except TrackerError:
         pass  # nowhere left to report it
+
+
+def say_gate(gate: Gate) -> int:
+    """Print what came of limits to standard error; the exit code."""
+    for sentence in (*gate.tolerated, *gate.unchecked, *gate.broken):
+        say(sentence)
+    return gate.exit_code
 
 
 def _is_same(path: str, fd: int) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 
-from ..core.errors import TrackerError, UsageError
+from ..core.errors import NoGpuError, UsageError
 from ..core.observation import list_gpus, list_notes
 from ..core.values import NamedTuple
 from ..live.smi_fields import (
@@ -170,7 +170,7 @@ def _choose(observation: Observation, which: str | None, *, must_exist: bool) ->
     gpus = list_gpus(observation)
     if must_exist and not gpus:
         reasons = [missing.text for vendor in observation.vendors for missing in vendor.missing]
-        raise TrackerError("No GPU found.", " ".join(list_notes(observation) or reasons[:1]))
+        raise NoGpuError("No GPU found.", " ".join(list_notes(observation) or reasons[:1]))
     if which is None:
         return gpus
     wanted = [word.strip() for word in which.split(",")]

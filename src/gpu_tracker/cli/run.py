@@ -8,15 +8,21 @@ import os
 from ..core.errors import TrackerError, UsageError
 from ..reports.build import build
 from ..reports.contract import choose_format, render
-from .options import Parser, add_measuring, add_output, add_recording, to_settings, to_wishes
-from .output import Output, say
+from .options import Parser, add_limits, add_measuring, add_output, add_recording, to_settings, to_wishes
+from .output import Output, say, say_gate
 from .track import DEFAULT_DIRECTORY, track_command
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from ..analysis.limits import Limit
     from ..core.config import Settings
     from ..core.model import RecordingData
     from ..sampler.handle.process import SamplerProcess
+
+_EPILOG = """\
+Exit code: that of the job. With --fail-if, if the job succeeds: 1 if a limit is broken, 2 if something could not be
+checked, 3 if the result could not be written, else 0.
+"""
 
 
 def main(arguments: list[str], sampler: SamplerProcess | None) -> int:
@@ -27,8 +33,12 @@ def main(arguments: list[str], sampler: SamplerProcess | None) -> int:
         description=__doc__,
     )
     add_measuring(parser)
+    parser.epilog = _EPILOG
     add_recording(parser, DEFAULT_DIRECTORY)
     add_output(parser, "Report")
+    add_limits(
+        parser, "exit with 1 if the job succeeds but this holds, such as 'peak_ram > 8GB' (repeatable)"
+    )
     parser.add_argument(
         "--frameworks",
         action="store_true",
@@ -45,10 +55,34 @@ def main(arguments: list[str], sampler: SamplerProcess | None) -> int:
     output = Output(options.output)
     if options.frameworks:
         _hook_into_python()
+    limits = _parse_limits(options.fail_if)
     tracked = track_command(sampler, command, settings, to_wishes(options))
-    # Whatever happens to the result, the exit code is the job's.
-    show(output, tracked.recording, format_name, settings, tracked.recording_path)
-    return tracked.ending.exit_code
+    is_shown = show(output, tracked.recording, format_name, settings, tracked.recording_path)
+    code = tracked.ending.exit_code
+    if not limits:
+        return code  # whatever happens to the result
+    failed = _check(
+        limits, settings.name or os.path.basename(command[0]), tracked.recording, options.allow_missing
+    )
+    return code or failed or (0 if is_shown else TrackerError.exit_code)
+
+
+def _parse_limits(texts: list[str]) -> list[Limit]:
+    if not texts:
+        return []
+    from ..api.comparisons import parse_limits
+
+    return parse_limits(texts, 1)
+
+
+def _check(limits: list[Limit], name: str, recording: RecordingData, allow_missing: bool) -> int:
+    """Check the limits of a single run; the exit code if the job has succeeded."""
+    from ..analysis.compare import compare
+    from ..analysis.limits import check_limits
+    from ..analysis.measures import measure
+
+    comparison = compare([(name, [measure(recording)])])
+    return say_gate(check_limits(limits, comparison, allow_missing=allow_missing))
 
 
 def _hook_into_python() -> None:

@@ -1,8 +1,9 @@
 """The exceptions that a user can act on: a message, a hint, and an exit code.
 
-    TrackerError
-    ├── UsageError       the request makes no sense or cannot be met
-    └── RecordingError   a recording cannot be read
+    TrackerError         trouble, such as a full disk (3)
+    ├── NoGpuError       there is none (1)
+    ├── UsageError       the request makes no sense or cannot be met (2)
+    └── RecordingError   a recording cannot be read (2)
 
 A failure while measuring is not an exception but a note in the recording.
 """
@@ -13,7 +14,7 @@ from __future__ import annotations
 class TrackerError(Exception):
     """Something the user can fix."""
 
-    exit_code = 1
+    exit_code = 3
 
     def __init__(self, message: str, hint: str = "") -> None:
         super().__init__(message)
@@ -22,6 +23,12 @@ class TrackerError(Exception):
     def __str__(self) -> str:
         message = super().__str__()
         return f"{message} {self.hint}" if self.hint else message
+
+
+class NoGpuError(TrackerError):
+    """There is no GPU to query."""
+
+    exit_code = 1
 
 
 class UsageError(TrackerError):

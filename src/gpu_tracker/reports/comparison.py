@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 
 from ..analysis.compare import (
-    ALONE,
     APPEARED,
+    CANNOT_TELL,
     CHANGED,
     GONE,
     NOTABLE,
-    NOTABLE_ALONE,
-    PERHAPS,
+    NOTABLE_IN_FEW,
     list_changes,
 )
 from ..core.figures import humanize
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
     from .contract import View
 
 _NAME_CELLS = 32
-_SIGNS = {CHANGED: " *", PERHAPS: " ?", ALONE: " !"}
+_SIGNS = {CHANGED: " *", CANNOT_TELL: " ?"}
 
 
 def to_text(comparison: Comparison, _view: View | None = None) -> str:
@@ -125,7 +124,7 @@ def _cell(row: Row, values: Values, change: Change | None) -> str:
     text += _format_range(values, row.subject.figure.unit)
     if change is not None:
         text += "" if change.ratio is None else f"  {change.ratio:.2f}x"
-        text += _SIGNS.get(change.verdict, "")
+        text += _SIGNS.get(change.verdict, "") if change.is_notable else ""
     return text
 
 
@@ -144,27 +143,25 @@ def _statements(comparison: Comparison) -> list[str]:
     first = _shorten(comparison.groups[0].name)
     for position, group in enumerate(comparison.groups[1:], start=1):
         name, found = _shorten(group.name), list_changes(comparison, position)
-        changes = [
-            (f"{name} against {first}, beyond noise (*):", found.get(CHANGED, ())),
-            (f"{name} against {first}, perhaps; more repeats are needed (?):", found.get(PERHAPS, ())),
-            (
-                f"{name} against {first}, one run each, more than {100 * NOTABLE_ALONE:.0f} % apart (!):",
-                found.get(ALONE, ()),
-            ),
-        ]
-        for heading, rows in changes:
+        few = [row for row in found.get(CANNOT_TELL, ()) if row.changes[position - 1].is_notable]
+        headings = {
+            "beyond noise (*):": found.get(CHANGED, ()),
+            f"cannot tell, too few runs, but more than {100 * NOTABLE_IN_FEW:.0f} % apart (?):": few,
+        }
+        for heading, rows in headings.items():
             if rows:
-                lines += [heading, *_format_changes(rows, position)]
-        if not any(rows for _, rows in changes):
-            lines.append(f"{name} against {first}: {_describe_no_change(comparison, position)}")
+                lines += [f"{name} against {first}, {heading}", *_format_changes(rows, position)]
+        if not any(headings.values()):
+            is_few = CANNOT_TELL in found
+            lines.append(f"{name} against {first}: {_describe_no_change(is_few)}")
         lines += _list_presence(f"only in {name}", found.get(APPEARED, ()))
         lines += _list_presence(f"not in {name}", found.get(GONE, ()))
     return lines
 
 
-def _describe_no_change(comparison: Comparison, position: int) -> str:
-    if comparison.groups[0].runs == comparison.groups[position].runs == 1:
-        return f"no difference above {100 * NOTABLE_ALONE:.0f} % (one run each)."
+def _describe_no_change(is_few: bool) -> str:
+    if is_few:
+        return f"cannot tell, too few runs; no difference above {100 * NOTABLE_IN_FEW:.0f} %."
     return f"no change beyond noise (or above {100 * NOTABLE:.0f} %)."
 
 
