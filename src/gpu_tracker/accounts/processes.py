@@ -22,7 +22,7 @@ from ..core.model import (
     add_parts,
 )
 from .cpu import CpuLedger
-from .gpus import GpuAccount, GpuMoment
+from .gpus import GpuAccount, GpuMoment, find_peak
 from .recovery import raise_peaks
 from .sharing import NOTHING, Holding, Overlap, find_overlap, hold
 
@@ -182,10 +182,9 @@ class Account:
         )
         by_device = gpus.peaks
         # The high-water mark of one process on one device is a lower bound for all.
-        held = [totals.job_bytes, *(peak.job_bytes for peak in by_device)]
-        most = Parts(*(max(size or 0 for size in sizes) for sizes in zip(*held, strict=True)))
-        self.peaks = self.peaks._replace(gpu_bytes=_larger_parts(self.peaks.gpu_bytes, most))
-        self.peaks = self.peaks._replace(gpus=by_device, gpu_processes=gpus.processes)
+        sizes = ([peak.job_bytes[part] for peak in by_device] for part in range(3))
+        most = Parts(*map(find_peak, self.peaks.gpu_bytes, totals.job_bytes, sizes))
+        self.peaks = self.peaks._replace(gpu_bytes=most, gpus=by_device, gpu_processes=gpus.processes)
         return gpus.describe(readings)
 
     def finish(self, figures: RootFigures) -> None:
@@ -193,6 +192,10 @@ class Account:
         self.peaks = raise_peaks(self.peaks, figures)
         self._interval.raise_high(0, self.peaks.ram.main.total_bytes)
         self._interval.raise_high(2, self.peaks.ram.combined.total_bytes)
+
+    def finish_gpus(self) -> None:
+        """There will be no more readings of the GPUs."""
+        self._gpus.finish()
 
     def discount(self, seconds: float) -> None:
         """Exclude CPU time of another tracker that the root has reaped."""
@@ -396,9 +399,11 @@ class Account:
             self.peaks = self.peaks._replace(threads=threads)
         self._raise_peaks(processes=len(readings))
 
-    def _raise_peaks(self, **candidates: float) -> None:
+    def _raise_peaks(self, **candidates: float | None) -> None:
         grown: dict[str, Any] = {
-            name: value for name, value in candidates.items() if value > getattr(self.peaks, name)
+            name: value
+            for name, value in candidates.items()
+            if value is not None and value > (getattr(self.peaks, name) or -1)
         }
         if grown:
             self.peaks = self.peaks._replace(**grown)

@@ -154,7 +154,7 @@ def _gpu_rows(summary: Summary) -> list[tuple[str, str]]:
         rows += [("", _gpu_busy(gpu))]
         rows += [("", text) for text in (_gpu_energy(gpu, summary.seconds), _gpu_throttling(gpu)) if text]
     if len(shown) > 1 and all(gpu.basis not in (ESTIMATE, UNKNOWN) for gpu in shown):
-        rows.append(("GPUs", f"peak {humanize_bytes(summary.gpu_bytes.combined)} of GPU RAM, all together"))
+        rows.append(("GPUs", f"peak {_size(summary.gpu_bytes.combined)} of GPU RAM, all together"))
     if len(shown) < len(summary.gpus):
         others = ", ".join(str(gpu.gpu.ordinal) for gpu in summary.gpus if gpu not in shown)
         rows.append(("", f"not counted, because the job did not use them: GPU {others}"))

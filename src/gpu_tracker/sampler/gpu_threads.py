@@ -12,7 +12,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ..core.model import Gpu, GpuReadings
+    from ..core.model import Gpu, GpuReadings, GpuShares
     from ..sources import GpuSource
 
 # Energy and memory are counted from a reading before the job begins; a driver that wakes up slowly is not waited for.
@@ -75,7 +75,7 @@ class GpuThreads:
     def take_readings(self) -> list[GpuReadings]:
         """The readings since the last call; earlier ones are dated to the start."""
         readings, self._readings = self._readings, []
-        return [one._replace(at_seconds=self._since_start(one.at_seconds)) for _, one in readings]
+        return [self._date(one) for _, one in readings]
 
     def take_events(self) -> list[Event]:
         """Devices found and notes since the last call."""
@@ -85,6 +85,18 @@ class GpuThreads:
     def say(self, text: str) -> None:
         """Give the user a note."""
         self._events.append((time.monotonic(), "note", text, None))
+
+    def _date(self, readings: GpuReadings) -> GpuReadings:
+        devices = tuple(
+            device if device.shares is None else device._replace(shares=self._date_shares(device.shares))
+            for device in readings.devices
+        )
+        return readings._replace(at_seconds=self._since_start(readings.at_seconds), devices=devices)
+
+    def _date_shares(self, shares: GpuShares) -> GpuShares:
+        """Without those from before the start."""
+        instants = ((at - self._start_seconds, percent) for at, percent in shares.instants)
+        return shares._replace(instants=tuple(instant for instant in instants if instant[0] > 0))
 
     def _since_start(self, at_seconds: float) -> float:
         return max(0.0, at_seconds - self._start_seconds)
