@@ -102,6 +102,69 @@ print(json.dumps([5 << 30, 4 << 30, 6 << 30]))
     assert report["notes"] == []
 
 
+# ---- Drivers that hang.
+
+SLEEP = "import time; time.sleep({seconds})"
+
+
+@pytest.mark.parametrize("function", ["nvmlInit*", "nvmlDeviceGetCount*", "nvmlDeviceGetComputeRunningProcesses*"])
+def test_a_driver_that_hangs_from_the_start_is_said(hardware: Simulator, function: str) -> None:
+    """Everything else is measured, and what the job holds there is not known."""
+    hardware.hang(function)
+    report, _ = track(hardware, "-c", SLEEP.format(seconds=1))
+    summary = report["summary"]
+
+    (note,) = report["notes"]
+    assert note == (
+        "The NVIDIA driver did not answer from the start to the end: GPU figures of that time are missing."
+    )
+    assert summary["gpu_bytes"] == {"main": None, "descendants": None, "combined": None}
+    assert summary["ram"]["combined"]["total_bytes"] > 0
+
+
+@pytest.mark.parametrize(
+    "function", ["nvmlDeviceGetTotalEnergyConsumption", "nvmlDeviceGetMemoryInfo*", "nvmlDeviceGetProcessUtilization"]
+)
+@pytest.mark.parametrize("ends", [True, False])
+def test_a_driver_that_hangs_meanwhile_is_said_with_the_time(hardware: Simulator, function: str, ends: bool) -> None:
+    """From the last reading on, until it answers again or to the end."""
+    job = f"""
+import json, os, time
+from nvml_simulator import Simulator
+began = time.monotonic()
+with Simulator.open() as simulator:
+    simulator.set_process(0, os.getpid(), 1 << 30)
+    time.sleep(1)
+    simulator.hang({function!r})
+    hung = time.monotonic() - began
+    time.sleep(3)
+    if {ends}:
+        simulator.clear_rules()
+        answered = time.monotonic() - began
+        simulator.set_process(0, os.getpid(), 2 << 30)
+        time.sleep(1.5)
+print(json.dumps([hung, answered] if {ends} else [hung]))
+"""
+    report, truth = track(hardware, "-c", job)
+    (note,) = report["notes"]
+    said = [float(word) for word in note.replace("the end", "").split() if word.replace(".", "").isdigit()]
+
+    assert note.startswith("The NVIDIA driver did not answer from ")
+    # The job's own clock starts with its interpreter.
+    assert [later - at for later, at in zip(said, truth, strict=True)] == pytest.approx([0.5] * len(truth), abs=0.9)
+    assert report["summary"]["gpu_bytes"]["combined"] == (2 if ends else 1) << 30
+
+
+def test_a_reading_that_is_missing_at_the_end_is_said(hardware: Simulator) -> None:
+    """A job shorter than a reading: nothing is known of what it held, and no zero is made up."""
+    hardware.delay("nvmlDeviceGetMemoryInfo*", 700)
+    report, _ = track(hardware, "-c", "pass")
+
+    (note,) = report["notes"]
+    assert "did not answer from the start to the end" in note
+    assert report["summary"]["gpu_bytes"]["combined"] is None
+
+
 # ---- The job's own utilization.
 
 # Starts so many workers, and says which.

@@ -102,6 +102,11 @@ class _JobUse:
             self._seconds += self._meter.seconds
             self._meter = None
 
+    def lose(self) -> None:
+        """From now on it is not known."""
+        self.finish()
+        self._was_unknown = True
+
     def total(self) -> tuple[float, float]:
         """The integral, and the time that it covers: none if the job was idle only while it was not there."""
         integral, seconds = self._percent_seconds, self._seconds
@@ -167,6 +172,14 @@ class _Device:
         """There will be no more readings."""
         self._use.finish()
         self.counters = self._with_use(self.counters)
+
+    def lose(self) -> None:
+        """From now on nothing is known."""
+        self._use.lose()
+        self.counters = self._with_use(self.counters)
+        self._was_size_unknown = True
+        job_bytes = Parts(*(self._raise(known, None) for known in self.peaks.job_bytes))
+        self.held, self.peaks = _NOT_KNOWN, self.peaks._replace(job_bytes=job_bytes)
 
     def _raise(self, known: int | None, seen: int | None) -> int | None:
         """The larger one. While the job holds an unknown amount, zero is only what it held before."""
@@ -245,11 +258,13 @@ class GpuAccount:
     def __init__(self, root_pid: int) -> None:
         self._root_pid = root_pid
         self._hidden: set[str] = set()
+        self._vendors: dict[str, str] = {}
         self._devices: dict[str, _Device] = {}
         self._processes: dict[tuple[str, int], GpuProcessPeak] = {}
 
     def add(self, gpu: Gpu) -> None:
         """Add a device."""
+        self._vendors[gpu.uuid] = gpu.vendor
         if not gpu.is_visible:
             self._hidden.add(gpu.uuid)
 
@@ -309,6 +324,12 @@ class GpuAccount:
     def samples(self) -> tuple[GpuSample, ...]:
         """The interval so far, by device."""
         return tuple(device.sample() for device in self._devices.values())
+
+    def lose(self, vendor: str) -> None:
+        """The vendor's driver no longer answers."""
+        for device in self._devices.values():
+            if self._vendors.get(device.uuid) == vendor:
+                device.lose()
 
     def finish(self) -> None:
         """There will be no more readings."""

@@ -180,18 +180,26 @@ class Account:
             gpu_utilization_sum_percent=totals.allowed_percent,
             gpu_with_job_sum_percent=totals.with_job_percent,
         )
-        by_device = gpus.peaks
+        self._take_gpu_peaks(totals.job_bytes)
+        return gpus.describe(readings)
+
+    def _take_gpu_peaks(self, job_bytes: Parts[int | None]) -> None:
+        by_device = self._gpus.peaks
         # The high-water mark of one process on one device is a lower bound for all.
         sizes = ([peak.job_bytes[part] for peak in by_device] for part in range(3))
-        most = Parts(*map(find_peak, self.peaks.gpu_bytes, totals.job_bytes, sizes))
-        self.peaks = self.peaks._replace(gpu_bytes=most, gpus=by_device, gpu_processes=gpus.processes)
-        return gpus.describe(readings)
+        most = Parts(*map(find_peak, self.peaks.gpu_bytes, job_bytes, sizes))
+        self.peaks = self.peaks._replace(gpu_bytes=most, gpus=by_device, gpu_processes=self._gpus.processes)
 
     def finish(self, figures: RootFigures) -> None:
         """Take the peaks that only the root's owner or parent can know."""
         self.peaks = raise_peaks(self.peaks, figures)
         self._interval.raise_high(0, self.peaks.ram.main.total_bytes)
         self._interval.raise_high(2, self.peaks.ram.combined.total_bytes)
+
+    def lose_gpus(self, vendor: str) -> None:
+        """The vendor's driver no longer answers: what the job holds there is not known."""
+        self._gpus.lose(vendor)
+        self._take_gpu_peaks(Parts(None, None, None))
 
     def finish_gpus(self) -> None:
         """There will be no more readings of the GPUs."""

@@ -178,7 +178,7 @@ def _gpu_energy(gpu: GpuSummary, seconds: float) -> str:
     if gpu.energy_joules is None or gpu.mean_watts is None:
         return "" if gpu.max_watts is None else f"peak {gpu.max_watts:.0f} W (whole device)"
     late = seconds - gpu.energy_seconds
-    since = f" (without the first {humanize_seconds(late)})" if late > 0.01 * seconds + 0.05 else ""
+    since = f" (without {humanize_seconds(late)} of the time)" if late > 0.01 * seconds + 0.05 else ""
     return f"{humanize_joules(gpu.energy_joules)}{since}, mean {gpu.mean_watts:.0f} W (whole device)"
 
 
