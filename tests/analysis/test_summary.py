@@ -113,7 +113,7 @@ def test_the_devices_that_count_are_named_used_or_visible() -> None:
     unmet = met._replace(gpus=(peaks._replace(has_job=False),))
     events = (found(gpu(0)), found(gpu(1)), found(gpu(2)._replace(is_visible=False)))
 
-    def expected(peaks: Peaks, named: tuple[str, ...] | None = None) -> tuple[list[bool], float]:
+    def expected(peaks: Peaks, named: tuple[str, ...] | None = None) -> tuple[list[bool], float | None]:
         shown = summarize(
             recording(header=header(gpu_uuids=named), events=events, totals=totals(peaks=peaks))
         )

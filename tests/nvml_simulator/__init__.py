@@ -297,11 +297,12 @@ class Simulator:
         memory_percent: int = 0,
         *,
         foreign: bool = False,
+        lingers: bool = False,
     ) -> None:
         """Put a process on a device, or change what it uses there; None means memory "N/A".
 
         It leaves the device when it ends, unless it is foreign: in another PID namespace, where it
-        cannot be looked up.
+        cannot be looked up; or unless it lingers: drivers have been seen to list the dead.
         """
         target = self._device(device)
         start_ticks = _start_ticks(pid) or 0
@@ -313,6 +314,7 @@ class Simulator:
                 entry.device = device
                 entry.kind = _KINDS.index(kind)
                 entry.foreign = foreign
+                entry.lingers = lingers
                 entry.start_ticks = start_ticks
             entry.used_bytes = used
             entry.sm_percent = sm_percent
@@ -355,6 +357,49 @@ class Simulator:
             entry.timestamp_us = timestamp_us
             ring.written += 1
 
+    @contextlib.contextmanager
+    def sampling(self, hertz: float, *, keeps_every_sample: bool = True) -> Iterator[None]:
+        """Sample as the driver does: at each instant, one of a device's busy processes is named with its percent.
+
+        The processes take turns. While none is busy there is no sample of processes, and zero for the device. A client
+        is given every sample that it has not seen, or only the newest of each process.
+        """
+        self._state.keeps_every_sample = keeps_every_sample
+        is_over = threading.Event()
+        thread = threading.Thread(target=self._sample_repeatedly, args=(1 / hertz, is_over))
+        thread.start()
+        try:
+            yield
+        finally:
+            is_over.set()
+            thread.join()
+
+    def _sample_repeatedly(self, period_seconds: float, is_over: threading.Event) -> None:
+        """A thread that wakes up late makes up for it: every instant has its sample, dated as if in time."""
+        began, began_us = time.monotonic(), _epoch_us()
+        for device in range(self._state.device_count):  # so that no other samples are made up
+            self.push_process_utilization_sample(device, 0, 0, timestamp_us=1)
+        number = 0
+        while not is_over.is_set():
+            number += 1
+            due = number * period_seconds
+            is_over.wait(max(0.0, began + due - time.monotonic()))
+            for device in range(self._state.device_count):
+                self._take_sample(device, number, began_us + int(due * 1e6))
+
+    def _take_sample(self, device: int, number: int, timestamp_us: int) -> None:
+        busy = [
+            entry
+            for entry in self._state.processes
+            if entry.pid and entry.device == device and entry.sm_percent and self._is_listed(entry)
+        ]
+        percent = 0
+        if busy:
+            named = busy[number % len(busy)]
+            percent = named.sm_percent
+            self.push_process_utilization_sample(device, named.pid, percent, timestamp_us=timestamp_us)
+        self.push_sample(device, "gpu_utilization", percent, timestamp_us=timestamp_us)
+
     def push_sample(
         self, device: int, kind: SampleKind, value: int, *, timestamp_us: int | None = None
     ) -> None:
@@ -386,11 +431,15 @@ class Simulator:
         """Delay calls matching a function's name or shell pattern."""
         self._add_rule(function, _ANY_DEVICE, 0, _FOREVER, code=0, latency_ms=milliseconds)
 
+    def hang(self, function: str, device: int = _ANY_DEVICE, after: int = 0, times: int = _FOREVER) -> None:
+        """Let calls matching a function's name or shell pattern not return before the rules are cleared."""
+        self._add_rule(function, device, after, times, code=0, latency_ms=layout.HANGS)
+
     def clear_rules(self) -> None:
-        """Remove all injected errors and latencies."""
+        """Remove all injected errors and latencies; calls that hang go on."""
         with self._writing():
             for rule in self._state.rules:
-                rule.active = False
+                rule.active = 0
 
     # -- calls and clients -----------------------------------------------------------------------
 
@@ -445,10 +494,14 @@ class Simulator:
             if entry.pid == 0:
                 return entry
         for entry in self._state.processes:
-            if not entry.foreign and _start_ticks(entry.pid) != entry.start_ticks:
+            if not self._is_listed(entry):
                 entry.pid = 0
                 return entry
         raise ValueError(f"at most {layout.PROCESS_LIMIT} processes")
+
+    @staticmethod
+    def _is_listed(entry: layout.Process) -> bool:
+        return bool(entry.foreign or entry.lingers or _start_ticks(entry.pid) == entry.start_ticks)
 
     def _account(self, process: layout.Process) -> None:
         record = self._accounting_record(process)
@@ -490,7 +543,7 @@ class Simulator:
             rule.after = after
             rule.times = times
             rule.matches = 0
-            rule.active = True
+            rule.active = 1 + _monotonic_us() % 2**31
 
 
 def _text(text: str, capacity: int) -> bytes:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import ctypes
 from ctypes import c_char, c_int32, c_int64, c_uint32, c_uint64
 
-LAYOUT_VERSION = 1
+LAYOUT_VERSION = 2
 DEVICE_LIMIT = 16
 INSTANCE_LIMIT = 48
 PROCESS_LIMIT = 2048
@@ -19,6 +19,7 @@ CALL_LIMIT = 256
 CLIENT_LIMIT = 256
 NAME_BYTES = 64
 SAMPLE_KINDS = 3
+HANGS = 2**32 - 1
 SAMPLE_LIMIT = 120
 PROCESS_SAMPLE_LIMIT = 72
 
@@ -112,6 +113,7 @@ class Process(ctypes.Structure):
         ("used_bytes", c_uint64),
         ("sm_percent", c_uint32),
         ("memory_percent", c_uint32),
+        ("lingers", c_uint32),
     ]
 
 
@@ -161,6 +163,7 @@ class State(ctypes.Structure):
         ("v3_entry_bytes", c_uint32),
         ("pid_offset", c_int32),
         ("hides_foreign", c_uint32),
+        ("keeps_every_sample", c_uint32),
         ("device_count", c_uint32),
         ("instance_count", c_uint32),
         ("client_count", c_uint32),

@@ -110,6 +110,15 @@ static void wait_ms(uint32_t milliseconds)
         ;
 }
 
+static void wait_for(const struct rule *rule)
+{
+    uint32_t number = __atomic_load_n(&rule->active, __ATOMIC_ACQUIRE);
+    if (rule->latency_ms != HANGS)
+        wait_ms(rule->latency_ms);
+    while (rule->latency_ms == HANGS && __atomic_load_n(&rule->active, __ATOMIC_ACQUIRE) == number)
+        wait_ms(HANG_STEP_MS);
+}
+
 static bool rule_applies(struct rule *rule, const char *function, int device)
 {
     if (!__atomic_load_n(&rule->active, __ATOMIC_ACQUIRE) || fnmatch(rule->function, function, 0) != 0)
@@ -126,7 +135,7 @@ static nvml_return apply_rules(const char *function, int device)
     for (unsigned i = 0; i < RULE_LIMIT; i++) {
         if (!rule_applies(&state->rules[i], function, device))
             continue;
-        wait_ms(state->rules[i].latency_ms);
+        wait_for(&state->rules[i]);
         if (code == SUCCESS)
             code = (nvml_return)state->rules[i].code;
     }
@@ -246,7 +255,7 @@ static unsigned find_processes(const struct device *device, int kind, struct pro
             continue;
         if (!is_on_device(&copy, device) || (kind != ANY_KIND && (int)copy.kind != kind))
             continue;
-        if (copy.foreign || is_running(pid, copy.start_ticks))
+        if (copy.foreign || copy.lingers || is_running(pid, copy.start_ticks))
             found[count++] = copy;
     }
     return count;
@@ -346,7 +355,7 @@ static unsigned derive_process_samples(const struct device *device, uint64_t las
     return written;
 }
 
-/* The newest sample of each pid; pids of dead processes stay until the ring has turned. */
+/* All samples, or the newest of each pid; pids of dead processes stay until the ring has turned. */
 static unsigned recent_process_samples(const struct device *device, uint64_t last_seen_us,
                                        struct nvml_process_utilization *samples)
 {
@@ -357,7 +366,7 @@ static unsigned recent_process_samples(const struct device *device, uint64_t las
         const struct process_sample *entry = &ring->entries[i % PROCESS_SAMPLE_LIMIT];
         if (entry->timestamp_us <= last_seen_us)
             continue;
-        unsigned place = 0;
+        unsigned place = state->keeps_every_sample ? written : 0;
         while (place < written && samples[place].pid != entry->pid)
             place++;
         samples[place] = (struct nvml_process_utilization){

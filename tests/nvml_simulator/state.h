@@ -12,8 +12,10 @@
 
 #include <stdint.h>
 
+#define HANGS UINT32_MAX
+
 enum {
-    LAYOUT_VERSION = 1,
+    LAYOUT_VERSION = 2,
     DEVICE_LIMIT = 16,    /* whole GPUs: their place in the table is their NVML index */
     INSTANCE_LIMIT = 48,  /* MIG instances, behind the whole GPUs in the same table */
     PROCESS_LIMIT = 2048,
@@ -99,6 +101,7 @@ struct process {
     uint64_t used_bytes;
     uint32_t sm_percent;
     uint32_t memory_percent;
+    uint32_t lingers; /* stays in the lists after its end */
 };
 
 struct accounting {
@@ -119,8 +122,8 @@ struct rule {
     int64_t after;
     int64_t times;
     uint64_t matches;
-    uint32_t latency_ms;
-    uint32_t active;
+    uint32_t latency_ms; /* HANGS: until the rule is removed */
+    uint32_t active;     /* zero: free; each new rule has another number */
 };
 
 struct call_count {
@@ -136,6 +139,7 @@ struct state {
     uint32_t v3_entry_bytes; /* 24; drivers 535.43 to 535.86 wrote 32 */
     int32_t pid_offset;      /* how far the reported pids are from those of our own namespace */
     uint32_t hides_foreign;  /* newer drivers skip processes outside the caller's PID namespace */
+    uint32_t keeps_every_sample; /* of process utilization; else the newest of each process */
     uint32_t device_count;
     uint32_t instance_count;
     uint32_t client_count;

@@ -310,7 +310,7 @@ def test_text_shows_how_sure_a_devices_figure_is() -> None:
     assert "job not measured, all processes 3 GB, of 40 GB" in text_of(
         on_one_gpu(job_bytes=Parts(None, None, None))
     )
-    assert "(without the first 6 s)" in text_of(on_one_gpu(energy_seconds=4.0))
+    assert "(without 6 s of the time)" in text_of(on_one_gpu(energy_seconds=4.0))
     assert "peak 300 W (whole device)" in text_of(on_one_gpu(energy_joules=None))
     assert " W " not in text_of(on_one_gpu(energy_joules=None, power_watts=None))
     assert "throttled" not in text_of(on_one_gpu(limited_seconds=(("heat", 0.01),)))

@@ -17,13 +17,14 @@ from ..core.model import (
     Parts,
 )
 from ..core.values import NamedTuple
+from .gpu_shares import ShareMeter
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from typing import TypeVar
 
-    from ..core.model import Gpu, GpuReadings
+    from ..core.model import Gpu, GpuReadings, GpuShares
 
     _Number = TypeVar("_Number", int, float)
 
@@ -33,11 +34,11 @@ _MOST_PROCESSES = 32
 class GpuTotals(NamedTuple):
     """Over all devices, at one reading."""
 
-    job_bytes: Parts[int]
-    system_bytes: int
-    allowed_percent: float
+    job_bytes: Parts[int | None]
+    system_bytes: int | None
+    allowed_percent: float | None
     """Utilization of the devices that the job may use, summed."""
-    with_job_percent: float
+    with_job_percent: float | None
     """Of the devices that list a process of the job."""
 
 
@@ -63,6 +64,58 @@ class _Held(NamedTuple):
 _NOT_KNOWN = _Held(Parts(None, None, None), None)
 
 
+class _JobUse:
+    """The job's own utilization of one device since the start."""
+
+    def __init__(self) -> None:
+        self._percent_seconds = self._seconds = 0.0
+        self._meter: ShareMeter | None = None
+        self._is_unknown = self._was_unknown = False
+
+    def take(
+        self,
+        since_seconds: float,
+        at_seconds: float,
+        shares: GpuShares | None,
+        percent: float | None,
+        *,
+        is_there: bool,
+    ) -> None:
+        """Take the driver's samples or, where it keeps none, the percentage since the last reading."""
+        self._is_unknown = percent is None
+        self._was_unknown |= is_there and percent is None
+        if shares is None:
+            self.finish()
+            if percent is not None:
+                self._percent_seconds += percent * (at_seconds - since_seconds)
+                self._seconds += at_seconds - since_seconds
+            return
+        if self._meter is None:
+            self._meter = ShareMeter(since_seconds)
+        self._meter.take(at_seconds, shares, is_there=is_there)
+
+    def finish(self) -> None:
+        """The driver samples no longer."""
+        if self._meter is not None:
+            self._meter.finish()
+            self._percent_seconds += self._meter.percent_seconds
+            self._seconds += self._meter.seconds
+            self._meter = None
+
+    def lose(self) -> None:
+        """From now on it is not known."""
+        self.finish()
+        self._was_unknown = True
+
+    def total(self) -> tuple[float, float]:
+        """The integral, and the time that it covers: none if the job was idle only while it was not there."""
+        integral, seconds = self._percent_seconds, self._seconds
+        if self._meter is not None:
+            integral, seconds = integral + self._meter.percent_seconds, seconds + self._meter.seconds
+        is_unknown = not integral and (self._is_unknown or self._was_unknown)
+        return integral, 0.0 if is_unknown else seconds
+
+
 class _Device:
     """One device since the start."""
 
@@ -78,6 +131,8 @@ class _Device:
         self._energy_joules = reading.energy_joules
         self.energy_step_joules: float | None = None
         self.span_seconds = 0.0
+        self._use = _JobUse()
+        self._was_size_unknown = False
         self.start_interval()
 
     def start_interval(self) -> None:
@@ -88,9 +143,12 @@ class _Device:
 
     def take(self, at_seconds: float, reading: GpuReading, held: _Held, pids: Iterable[int]) -> None:
         span = self.span_seconds = max(0.0, at_seconds - self.at_seconds)
-        self.counters = self._count(reading, held, span)
+        there = set(pids)
+        self._use.take(self.at_seconds, at_seconds, reading.shares, held.percent, is_there=bool(there))
+        self._was_size_unknown |= bool(there) and held.bytes.combined is None
+        self.counters = self._count(reading, span)
         self.at_seconds, self.reading, self.held = at_seconds, reading, held
-        self.pids.update(pids)
+        self.pids.update(there)
         self._interval_used_bytes = larger(self._interval_used_bytes, reading.used_bytes)
         self._interval_job_bytes = larger(self._interval_job_bytes, held.bytes.combined)
         peaks = self.peaks
@@ -101,7 +159,7 @@ class _Device:
         self.peaks = GpuPeaks(
             uuid=self.uuid,
             used_bytes=larger(peaks.used_bytes, reading.used_bytes),
-            job_bytes=Parts(*map(larger, peaks.job_bytes, held.bytes)),
+            job_bytes=Parts(*map(self._raise, peaks.job_bytes, held.bytes)),
             basis=SAMPLED if is_new_peak else peaks.basis,
             utilization_percent=larger(peaks.utilization_percent, _high(reading)),
             grown_bytes=larger(peaks.grown_bytes, grown),
@@ -109,6 +167,24 @@ class _Device:
             temperature_celsius=larger(peaks.temperature_celsius, reading.temperature_celsius),
             has_job=bool(self.pids),
         )
+
+    def finish(self) -> None:
+        """There will be no more readings."""
+        self._use.finish()
+        self.counters = self._with_use(self.counters)
+
+    def lose(self) -> None:
+        """From now on nothing is known."""
+        self._use.lose()
+        self.counters = self._with_use(self.counters)
+        self._was_size_unknown = True
+        job_bytes = Parts(*(self._raise(known, None) for known in self.peaks.job_bytes))
+        self.held, self.peaks = _NOT_KNOWN, self.peaks._replace(job_bytes=job_bytes)
+
+    def _raise(self, known: int | None, seen: int | None) -> int | None:
+        """The larger one. While the job holds an unknown amount, zero is only what it held before."""
+        most = larger(known, seen)
+        return None if not most and (seen is None or self._was_size_unknown) else most
 
     def take_high_water(self, used_bytes: int, *, is_main: bool) -> None:
         """Take the driver's own peak of one process, which no reading can have missed."""
@@ -147,7 +223,11 @@ class _Device:
             sm_clock_mhz=reading.sm_clock_mhz,
         )
 
-    def _count(self, reading: GpuReading, held: _Held, span_seconds: float) -> GpuCounters:
+    def _with_use(self, counters: GpuCounters) -> GpuCounters:
+        percent_seconds, seconds = self._use.total()
+        return counters._replace(job_percent_seconds=percent_seconds, job_seconds=seconds)
+
+    def _count(self, reading: GpuReading, span_seconds: float) -> GpuCounters:
         counters = self.counters
         energy, energy_seconds = counters.energy_joules, counters.energy_seconds
         if reading.energy_joules is not None:
@@ -158,20 +238,18 @@ class _Device:
             self.energy_step_joules = step
             energy_seconds += span_seconds
             self._energy_joules = reading.energy_joules
-        busy, job = reading.utilization_percent, held.percent
+        busy = reading.utilization_percent
         limited = dict(counters.limited_seconds)
         for reason in reading.limits or ():
             limited[reason] = limited.get(reason, 0.0) + span_seconds
-        return GpuCounters(
-            uuid=self.uuid,
+        counted = counters._replace(
             utilization_percent_seconds=counters.utilization_percent_seconds + (busy or 0.0) * span_seconds,
             utilization_seconds=counters.utilization_seconds + (0.0 if busy is None else span_seconds),
-            job_percent_seconds=counters.job_percent_seconds + (job or 0.0) * span_seconds,
-            job_seconds=counters.job_seconds + (0.0 if job is None else span_seconds),
             energy_joules=energy,
             energy_seconds=energy_seconds,
             limited_seconds=tuple(sorted(limited.items())),
         )
+        return self._with_use(counted)
 
 
 class GpuAccount:
@@ -180,11 +258,13 @@ class GpuAccount:
     def __init__(self, root_pid: int) -> None:
         self._root_pid = root_pid
         self._hidden: set[str] = set()
+        self._vendors: dict[str, str] = {}
         self._devices: dict[str, _Device] = {}
         self._processes: dict[tuple[str, int], GpuProcessPeak] = {}
 
     def add(self, gpu: Gpu) -> None:
         """Add a device."""
+        self._vendors[gpu.uuid] = gpu.vendor
         if not gpu.is_visible:
             self._hidden.add(gpu.uuid)
 
@@ -245,6 +325,17 @@ class GpuAccount:
         """The interval so far, by device."""
         return tuple(device.sample() for device in self._devices.values())
 
+    def lose(self, vendor: str) -> None:
+        """The vendor's driver no longer answers."""
+        for device in self._devices.values():
+            if self._vendors.get(device.uuid) == vendor:
+                device.lose()
+
+    def finish(self) -> None:
+        """There will be no more readings."""
+        for device in self._devices.values():
+            device.finish()
+
     def start_interval(self) -> None:
         """Begin a new interval, after a line was written."""
         for device in self._devices.values():
@@ -265,13 +356,11 @@ class GpuAccount:
 
     def _totals(self) -> GpuTotals:
         devices = self._devices.values()
-        main = sum(device.held.bytes.main or 0 for device in devices)
-        descendants = sum(device.held.bytes.descendants or 0 for device in devices)
         return GpuTotals(
-            Parts(main, descendants, main + descendants),
-            sum(device.reading.used_bytes or 0 for device in devices),
-            sum(_high(device.reading) or 0.0 for device in devices if device.uuid not in self._hidden),
-            sum(_high(device.reading) or 0.0 for device in devices if device.pids),
+            Parts(*(add_known(device.held.bytes[part] for device in devices) for part in range(3))),
+            add_known(device.reading.used_bytes for device in devices),
+            add_known(_high(device.reading) for device in devices if device.uuid not in self._hidden),
+            add_known(_high(device.reading) for device in devices if device.pids),
         )
 
 
@@ -279,8 +368,8 @@ def _add_up(reading: GpuReading, processes: Sequence[GpuProcessReading], root_pi
     """What the job holds on a device: zero without processes, unknown with a process of unknown size."""
     if not reading.lists_processes:
         return _NOT_KNOWN
-    main = _sum_known([process.used_bytes for process in processes if process.pid == root_pid])
-    others = _sum_known([process.used_bytes for process in processes if process.pid != root_pid])
+    main = _add_all([process.used_bytes for process in processes if process.pid == root_pid])
+    others = _add_all([process.used_bytes for process in processes if process.pid != root_pid])
     combined = None if main is None or others is None else main + others
     percent = None
     if reading.measures_processes:
@@ -290,9 +379,24 @@ def _add_up(reading: GpuReading, processes: Sequence[GpuProcessReading], root_pi
     return _Held(Parts(main, others, combined), percent)
 
 
-def _sum_known(sizes: Sequence[int | None]) -> int | None:
+def _add_all(sizes: Sequence[int | None]) -> int | None:
     known = [size for size in sizes if size is not None]
-    return sum(known) if known or not sizes else None
+    return sum(known) if len(known) == len(sizes) else None
+
+
+def find_peak(known: int | None, seen: int | None, by_device: Iterable[int | None]) -> int | None:
+    """The largest figure; zero only if no device's is unknown."""
+    every = list(by_device)
+    most = max((size for size in (known, seen, *every) if size is not None), default=None)
+    return most if most or None not in every else None
+
+
+def add_known(figures: Iterable[_Number | None]) -> _Number | None:
+    """The sum of what is known; zero only if everything is."""
+    every = list(figures)
+    known = [figure for figure in every if figure is not None]
+    total = sum(known[1:], known[0]) if known else None
+    return total if total or len(known) == len(every) else None
 
 
 def _mean(integral: float, seconds: float) -> float | None:

@@ -22,7 +22,7 @@ from ..core.model import (
     add_parts,
 )
 from .cpu import CpuLedger
-from .gpus import GpuAccount, GpuMoment
+from .gpus import GpuAccount, GpuMoment, find_peak
 from .recovery import raise_peaks
 from .sharing import NOTHING, Holding, Overlap, find_overlap, hold
 
@@ -180,19 +180,30 @@ class Account:
             gpu_utilization_sum_percent=totals.allowed_percent,
             gpu_with_job_sum_percent=totals.with_job_percent,
         )
-        by_device = gpus.peaks
-        # The high-water mark of one process on one device is a lower bound for all.
-        held = [totals.job_bytes, *(peak.job_bytes for peak in by_device)]
-        most = Parts(*(max(size or 0 for size in sizes) for sizes in zip(*held, strict=True)))
-        self.peaks = self.peaks._replace(gpu_bytes=_larger_parts(self.peaks.gpu_bytes, most))
-        self.peaks = self.peaks._replace(gpus=by_device, gpu_processes=gpus.processes)
+        self._take_gpu_peaks(totals.job_bytes)
         return gpus.describe(readings)
+
+    def _take_gpu_peaks(self, job_bytes: Parts[int | None]) -> None:
+        by_device = self._gpus.peaks
+        # The high-water mark of one process on one device is a lower bound for all.
+        sizes = ([peak.job_bytes[part] for peak in by_device] for part in range(3))
+        most = Parts(*map(find_peak, self.peaks.gpu_bytes, job_bytes, sizes))
+        self.peaks = self.peaks._replace(gpu_bytes=most, gpus=by_device, gpu_processes=self._gpus.processes)
 
     def finish(self, figures: RootFigures) -> None:
         """Take the peaks that only the root's owner or parent can know."""
         self.peaks = raise_peaks(self.peaks, figures)
         self._interval.raise_high(0, self.peaks.ram.main.total_bytes)
         self._interval.raise_high(2, self.peaks.ram.combined.total_bytes)
+
+    def lose_gpus(self, vendor: str) -> None:
+        """The vendor's driver no longer answers: what the job holds there is not known."""
+        self._gpus.lose(vendor)
+        self._take_gpu_peaks(Parts(None, None, None))
+
+    def finish_gpus(self) -> None:
+        """There will be no more readings of the GPUs."""
+        self._gpus.finish()
 
     def discount(self, seconds: float) -> None:
         """Exclude CPU time of another tracker that the root has reaped."""
@@ -396,9 +407,11 @@ class Account:
             self.peaks = self.peaks._replace(threads=threads)
         self._raise_peaks(processes=len(readings))
 
-    def _raise_peaks(self, **candidates: float) -> None:
+    def _raise_peaks(self, **candidates: float | None) -> None:
         grown: dict[str, Any] = {
-            name: value for name, value in candidates.items() if value > getattr(self.peaks, name)
+            name: value
+            for name, value in candidates.items()
+            if value is not None and value > (getattr(self.peaks, name) or -1)
         }
         if grown:
             self.peaks = self.peaks._replace(**grown)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..accounts.gpus import add_known
 from ..core.model import (
     ESTIMATE,
     UNKNOWN,
@@ -77,11 +78,12 @@ class Summary(NamedTuple):
     machine_ram_bytes: int
     machine_ram_used_bytes: int
     gpus: tuple[GpuSummary, ...]
-    gpu_bytes: Parts[int]
-    system_gpu_bytes: int
-    gpu_capacity_bytes: int
-    gpu_max_sum_percent: float
-    gpu_mean_sum_percent: float
+    gpu_bytes: Parts[int | None]
+    """This and the following: None if not known, as without a GPU."""
+    system_gpu_bytes: int | None
+    gpu_capacity_bytes: int | None
+    gpu_max_sum_percent: float | None
+    gpu_mean_sum_percent: float | None
     gpu_processes: tuple[GpuProcessPeak, ...]
 
 
@@ -119,9 +121,9 @@ def summarize(recording: RecordingData) -> Summary:
         gpus=gpus,
         gpu_bytes=peaks.gpu_bytes,
         system_gpu_bytes=peaks.system_gpu_bytes,
-        gpu_capacity_bytes=sum(gpu.gpu.memory_bytes or 0 for gpu in gpus),
+        gpu_capacity_bytes=add_known(gpu.gpu.memory_bytes for gpu in gpus),
         gpu_max_sum_percent=busiest_sum,
-        gpu_mean_sum_percent=sum((gpu.mean_percent or 0.0 for gpu in gpus if gpu.is_expected), 0.0),
+        gpu_mean_sum_percent=add_known(gpu.mean_percent for gpu in gpus if gpu.is_expected),
         gpu_processes=peaks.gpu_processes,
     )
 

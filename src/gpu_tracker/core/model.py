@@ -97,6 +97,15 @@ class Gpu(NamedTuple):
     """Whether the job's environment lets it use this device."""
 
 
+class GpuShares(NamedTuple):
+    """The job's share of a device at the instants that its driver has sampled since the last reading."""
+
+    instants: tuple[tuple[float, float | None], ...] = ()
+    """Time and percent; zero where others ran, None if invalid."""
+    are_complete: bool = False
+    """Whether the driver is known to return every sample, not only the newest of each process."""
+
+
 class GpuReading(NamedTuple):
     """One device at one instant. None is not reported."""
 
@@ -120,6 +129,8 @@ class GpuReading(NamedTuple):
     """Whether the device lists its processes; if not, a job's memory there is not known."""
     measures_processes: bool = False
     """Whether it reports utilization per process."""
+    shares: GpuShares | None = None
+    """Where the driver samples processes. Elsewhere their utilization is that since the last reading."""
 
 
 class GpuProcessReading(NamedTuple):
@@ -129,7 +140,7 @@ class GpuProcessReading(NamedTuple):
     pid: int
     used_bytes: int | None = None
     utilization_percent: float | None = None
-    """Of the device's compute units, since the last reading."""
+    """Of the device's compute units: since the last reading, or over the driver's samples of about a second."""
     kind: str = "compute"
     """`compute`, `graphics` or `compute+graphics`."""
 
@@ -334,11 +345,11 @@ class Peaks(NamedTuple):
     processes: int = 0
     busiest: Parts[Busiest] = Parts(Busiest(), Busiest(), Busiest())
     system_busiest: Busiest = Busiest()
-    gpu_bytes: Parts[int] = Parts(0, 0, 0)
-    system_gpu_bytes: int = 0
-    gpu_utilization_sum_percent: float = 0.0
+    gpu_bytes: Parts[int | None] = Parts(None, None, None)
+    system_gpu_bytes: int | None = None
+    gpu_utilization_sum_percent: float | None = None
     """Of the devices that the job may use."""
-    gpu_with_job_sum_percent: float = 0.0
+    gpu_with_job_sum_percent: float | None = None
     """Of the devices where it was seen."""
     gpus: tuple[GpuPeaks, ...] = ()
     gpu_processes: tuple[GpuProcessPeak, ...] = ()

@@ -62,9 +62,10 @@ def build_usage(report: Report, settings: Settings) -> ResourceUsage:
         ),
         max_gpu_ram=MaxGPURAM(
             settings.gpu_ram_unit,
-            summary.gpu_capacity_bytes / gpu_ram,
-            summary.system_gpu_bytes / gpu_ram,
-            *(size / gpu_ram for size in summary.gpu_bytes),
+            *(
+                (size or 0) / gpu_ram  # the paper has no word for what is not known
+                for size in (summary.gpu_capacity_bytes, summary.system_gpu_bytes, *summary.gpu_bytes)
+            ),
         ),
         cpu_utilization=CPUUtilization(
             summary.n_cores,
@@ -79,10 +80,11 @@ def build_usage(report: Report, settings: Settings) -> ResourceUsage:
             len(summary.gpus),
             expected_gpus,
             ProcessingUnitPercentages(
-                summary.gpu_max_sum_percent,
-                summary.gpu_max_sum_percent / max(1, expected_gpus),
-                summary.gpu_mean_sum_percent,
-                summary.gpu_mean_sum_percent / max(1, expected_gpus),
+                *(
+                    (percent or 0.0) / units
+                    for percent in (summary.gpu_max_sum_percent, summary.gpu_mean_sum_percent)
+                    for units in (1, max(1, expected_gpus))
+                )
             ),
         ),
         compute_time=ComputeTime(settings.time_unit, summary.seconds / SECONDS_PER_UNIT[settings.time_unit]),

@@ -154,7 +154,7 @@ def _gpu_rows(summary: Summary) -> list[tuple[str, str]]:
         rows += [("", _gpu_busy(gpu))]
         rows += [("", text) for text in (_gpu_energy(gpu, summary.seconds), _gpu_throttling(gpu)) if text]
     if len(shown) > 1 and all(gpu.basis not in (ESTIMATE, UNKNOWN) for gpu in shown):
-        rows.append(("GPUs", f"peak {humanize_bytes(summary.gpu_bytes.combined)} of GPU RAM, all together"))
+        rows.append(("GPUs", f"peak {_size(summary.gpu_bytes.combined)} of GPU RAM, all together"))
     if len(shown) < len(summary.gpus):
         others = ", ".join(str(gpu.gpu.ordinal) for gpu in summary.gpus if gpu not in shown)
         rows.append(("", f"not counted, because the job did not use them: GPU {others}"))
@@ -178,7 +178,7 @@ def _gpu_energy(gpu: GpuSummary, seconds: float) -> str:
     if gpu.energy_joules is None or gpu.mean_watts is None:
         return "" if gpu.max_watts is None else f"peak {gpu.max_watts:.0f} W (whole device)"
     late = seconds - gpu.energy_seconds
-    since = f" (without the first {humanize_seconds(late)})" if late > 0.01 * seconds + 0.05 else ""
+    since = f" (without {humanize_seconds(late)} of the time)" if late > 0.01 * seconds + 0.05 else ""
     return f"{humanize_joules(gpu.energy_joules)}{since}, mean {gpu.mean_watts:.0f} W (whole device)"
 
 

@@ -5,20 +5,24 @@ from __future__ import annotations
 import time
 
 from ..core.model import Event
-from ..core.vendors import NO_GPU, VENDORS
+from ..core.vendors import NO_GPU, VENDORS, name_vendor
 from ..sources.gpu.connect import connect, describe_bug, find_vendors
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ..core.model import Gpu, GpuReadings
+    from ..core.model import Gpu, GpuReadings, GpuShares
     from ..sources import GpuSource
 
 # Energy and memory are counted from a reading before the job begins; a driver that wakes up slowly is not waited for.
 _FIRST_READING_SECONDS = 0.06
-# And to a reading after it has ended, if the driver is fast enough.
-_LAST_READING_SECONDS = 0.02
+# And to a reading after it has ended: nobody notices such a delay. A driver that already hangs is not waited for.
+_LAST_READING_SECONDS = 0.25
+# A reading that takes longer is reported with the time that is missing.
+_SILENCE_SECONDS = 2.0
+# Readings are a little irregular.
+_USUAL_GAPS = 1.5
 
 # When to check whether a job uses a device that does not list it: reading what a process has loaded is not free.
 _FIRST_CHECK_SECONDS = 0.5
@@ -60,13 +64,27 @@ class GpuThreads:
         self._start_seconds = start_seconds
         self._readings = list(dict(self._readings).items())
 
-    def read_now(self) -> None:
-        """Read every device once more, if that takes but a moment."""
+    def read_now(self) -> list[tuple[str, str]]:
+        """Read every device once more, if that takes but a moment; the vendors that do not answer, and a note on each."""
         deadline = time.monotonic() + _LAST_READING_SECONDS
-        for thread in self._vendor_threads:
+        awake = [thread for thread in self._vendor_threads if not thread.is_stuck(_LAST_READING_SECONDS)]
+        for thread in awake:
             thread.wake()
-        for thread in self._vendor_threads:
+        for thread in awake:
             thread.wait_for_reading(deadline)
+        silent = (thread for thread in self._vendor_threads if not thread.has_read())
+        return [
+            (thread.vendor, self._describe_silence(thread, from_seconds, None))
+            for thread in silent
+            if (from_seconds := thread.find_silence(self._start_seconds, self._interval_seconds)) is not None
+        ]
+
+    def _describe_silence(self, thread: _VendorThread, from_seconds: float, until_seconds: float | None) -> str:
+        begin = self._since_start(from_seconds)
+        since = "from the start" if begin == 0 else f"from {begin:.1f} s"
+        until = "the end" if until_seconds is None else f"{self._since_start(until_seconds):.1f} s"
+        label = name_vendor(thread.vendor)
+        return f"The {label} driver did not answer {since} to {until}: GPU figures of that time are missing."
 
     def have_answered(self) -> bool:
         """Whether every driver has been read once, or has no devices."""
@@ -75,7 +93,7 @@ class GpuThreads:
     def take_readings(self) -> list[GpuReadings]:
         """The readings since the last call; earlier ones are dated to the start."""
         readings, self._readings = self._readings, []
-        return [one._replace(at_seconds=self._since_start(one.at_seconds)) for _, one in readings]
+        return [self._date(one) for _, one in readings]
 
     def take_events(self) -> list[Event]:
         """Devices found and notes since the last call."""
@@ -85,6 +103,18 @@ class GpuThreads:
     def say(self, text: str) -> None:
         """Give the user a note."""
         self._events.append((time.monotonic(), "note", text, None))
+
+    def _date(self, readings: GpuReadings) -> GpuReadings:
+        devices = tuple(
+            device if device.shares is None else device._replace(shares=self._date_shares(device.shares))
+            for device in readings.devices
+        )
+        return readings._replace(at_seconds=self._since_start(readings.at_seconds), devices=devices)
+
+    def _date_shares(self, shares: GpuShares) -> GpuShares:
+        """Without those from before the start."""
+        instants = ((at - self._start_seconds, percent) for at, percent in shares.instants)
+        return shares._replace(instants=tuple(instant for instant in instants if instant[0] > 0))
 
     def _since_start(self, at_seconds: float) -> float:
         return max(0.0, at_seconds - self._start_seconds)
@@ -96,6 +126,7 @@ class GpuThreads:
         from ..core.observation import BROKEN
 
         source, name, missing = connect(VENDORS[thread.vendor].sources)
+        self._note_silence(thread)
         if source is None:
             # A source that is there but broken is worth more than one that is absent.
             broken = [reason for reason in missing if reason.kind == BROKEN]
@@ -111,21 +142,30 @@ class GpuThreads:
         attribution = _AttributionCheck(source)
         last_seconds = float("-inf")
         while source.gpus:
-            spent, began = time.thread_time(), time.monotonic()
+            spent = time.thread_time()
             thread.is_due.clear()
+            thread.begin_call()
             readings = source.read(self.pids)
+            self._note_silence(thread)
             # An expensive source repeats its latest readings in between; those count once.
             if readings.at_seconds > last_seconds:
                 self._readings.append((thread.vendor, readings))
                 last_seconds = readings.at_seconds
+                thread.note_new(last_seconds)
             for note in source.take_notes():
                 self.say(note)
-            thread.note_reading(began)
+            thread.note_reading()
             reason = attribution.check(readings, self.pids)
             if reason:
                 self._events.append((time.monotonic(), "unattributed", reason, None))
             spent = time.thread_time() - spent
             thread.is_due.wait(max(self._interval_seconds, spent / self._max_overhead))
+
+    def _note_silence(self, thread: _VendorThread) -> None:
+        """If the call that has just returned was long."""
+        began, now = thread.began_seconds, time.monotonic()
+        if now - max(began, self._start_seconds) > _SILENCE_SECONDS:
+            self.say(self._describe_silence(thread, began, now))
 
     def _add_gpus(self, gpus: tuple[Gpu, ...]) -> None:
         from ..sources.gpu.visible import choose_visible
@@ -147,7 +187,10 @@ class _VendorThread:
         self.vendor = vendor
         self.is_due = threading.Event()
         self._has_read = threading.Event()
-        self._wanted_seconds = self._read_seconds = 0.0
+        self._wanted_seconds = self._read_seconds = self._new_seconds = self._longest_gap_seconds = 0.0
+        self.began_seconds = time.monotonic()
+        """The call that is under way, or the last one."""
+        self._is_calling = True
         self._thread = threading.Thread(target=owner.run_thread, args=(self,), daemon=True)
         self._thread.start()
 
@@ -157,10 +200,37 @@ class _VendorThread:
         self._has_read.clear()
         self.is_due.set()
 
-    def note_reading(self, began_seconds: float) -> None:
-        """A reading that began then is complete."""
-        self._read_seconds = began_seconds
+    def begin_call(self) -> None:
+        """The driver is asked."""
+        self.began_seconds = time.monotonic()
+        self._is_calling = True
+
+    def note_reading(self) -> None:
+        """The reading is complete."""
+        self._is_calling = False
+        self._read_seconds = self.began_seconds
         self._has_read.set()
+
+    def note_new(self, at_seconds: float) -> None:
+        """It is a new one, of that time."""
+        if self._new_seconds:
+            self._longest_gap_seconds = max(self._longest_gap_seconds, at_seconds - self._new_seconds)
+        self._new_seconds = at_seconds
+
+    def is_stuck(self, seconds: float) -> bool:
+        """Whether the driver has been asked so long ago."""
+        return self._is_calling and time.monotonic() - self.began_seconds > seconds
+
+    def has_read(self) -> bool:
+        """Whether a reading after the last `wake` is complete, or there is nothing to read."""
+        return not self._thread.is_alive() or (not self._is_calling and self._read_seconds > self._wanted_seconds)
+
+    def find_silence(self, start_seconds: float, interval_seconds: float) -> float | None:
+        """Since when there is no reading, if that is longer than usual."""
+        last_seconds = max(self._new_seconds, start_seconds)
+        usual = _USUAL_GAPS * max(interval_seconds, self._longest_gap_seconds)
+        is_usual = self._new_seconds > start_seconds and time.monotonic() - last_seconds <= usual
+        return None if is_usual else last_seconds
 
     def has_answered(self) -> bool:
         """Whether it has read its devices, or has none."""
@@ -168,7 +238,7 @@ class _VendorThread:
 
     def wait_for_reading(self, deadline_seconds: float) -> None:
         """Until a reading after the last `wake` is complete, or the thread has ended, or the deadline has passed."""
-        while self._read_seconds <= self._wanted_seconds and self._thread.is_alive():
+        while not self.has_read():
             left = deadline_seconds - time.monotonic()
             if left <= 0:
                 return

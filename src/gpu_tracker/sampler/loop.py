@@ -126,8 +126,12 @@ class Sampler:
     ) -> End:
         """The last reading, the last line, the end."""
         self._read_tree(at_seconds, 0.0, figures)
-        self._gpus.read_now()
+        silences = self._gpus.read_now()
         self._take_gpus()
+        for vendor, text in silences:
+            self._say(at_seconds, text)
+            self._account.lose_gpus(vendor)
+        self._account.finish_gpus()
         self._account.take_machine(self._machine.read())
         is_short = self._account.seconds_in_cpu_interval < self._plan.sleep_seconds / 2
         self._account.close_cpu_interval(is_last=is_short)

@@ -12,8 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from gpu_tracker.sources.gpu import nvml
 from nvml_simulator import Code, Generation, Simulator, build
@@ -384,23 +382,18 @@ time.sleep(0.3)
 
 
 def test_utilization_of_processes_comes_from_the_drivers_ring(hardware: Simulator) -> None:
-    """Old entries, impossible figures and other processes do not count; no entry is zero percent."""
+    """Over the last second, in which a sample without the process counts too; without any sample it is idle."""
     pid, now = os.getpid(), time.time_ns() // 1000 + 10**7
     hardware.set_process(0, pid, MIB)
-    hardware.push_process_utilization_sample(0, pid, 90, timestamp_us=now)
-    code = READ.format(times=1, pids="None").replace(
-        "for _ in range(1):",
-        "source.read(None)\n"
-        f"import sys; sys.path.insert(0, {str(TESTS)!r})\nfrom nvml_simulator import Simulator\n"
-        "with Simulator.open() as hardware:\n"
-        f"    for pid, percent, at in (({pid}, 30, 1), ({pid}, 50, 2), (999999, 80, 3)):\n"
-        f"        hardware.push_process_utilization_sample(0, pid, percent, timestamp_us={now} + at)\n"
-        "for _ in range(1):",
-    )
-    result = run(hardware, "-c", code)
+    for percent, named, at in ((90, pid, 0), (30, pid, 1), (80, 999999, 2), (255, pid, 3)):
+        hardware.push_process_utilization_sample(0, named, percent, timestamp_us=now + 100_000 * at)
+    with hardware.sampling(0.01):
+        busy = read(hardware, times=3)
+    hardware.remove_process(0, pid)
+    hardware.set_process(1, pid, MIB)
     quiet = read(hardware, times=3)
 
-    assert [(p["pid"], p["utilization_percent"]) for p in result["processes"]] == [(pid, 50.0)]
+    assert [(p["pid"], p["utilization_percent"]) for p in busy["processes"]] == [(pid, 30.0)]
     assert [p["utilization_percent"] for p in quiet["processes"]] == [0.0]
 
 
@@ -547,18 +540,3 @@ def test_a_slow_driver_delays_nothing_else(hardware: Simulator) -> None:
 def test_the_drivers_with_the_wide_entries(version: str, is_wide: bool) -> None:
     """By their version."""
     assert nvml.is_wide_entry_driver(version) == is_wide
-
-
-PERCENTS = st.integers(0, 300)
-
-
-@given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 100), PERCENTS)), st.integers(0, 100))
-def test_means_by_process_are_percentages(samples: list[tuple[int, int, int]], since: int) -> None:
-    """Whatever the driver's ring contains."""
-    means, newest = nvml.mean_by_pid(samples, since)
-
-    assert all(mean is None or 0 <= mean <= 100 for mean in means.values())
-    assert newest == max([since, *(at for _, at, _ in samples)])
-    assert {pid for pid, mean in means.items() if mean is not None} == {
-        pid for pid, at, percent in samples if at > since and percent <= 100
-    }

@@ -10,10 +10,12 @@ import time
 from _ctypes import dlopen  # what ctypes calls, without the cost of importing all of it
 
 from ...core.figures import name_device_figure
-from ...core.model import Gpu, GpuHighWater, GpuProcessReading, GpuReading, GpuReadings
+from ...core.model import Gpu, GpuHighWater, GpuProcessReading, GpuReading, GpuReadings, GpuShares
 from .. import NotAvailableError
+from .evidence import has_driver_loaded, is_in_a_container
 from .guard import DENIED, LOST, TROUBLE, UNSUPPORTED, Failure, Guard
 from .nvidia import name_limits, parse_bus_id
+from .process_samples import WINDOW_US, SampleWindow, find_share
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -94,26 +96,6 @@ def merge_processes(
                 used = known[0]
             merged[pid] = (used, kind if kind == known[1] else "compute+graphics")
     return merged
-
-
-def mean_by_pid(
-    samples: Iterable[tuple[int, int, int]], since_us: int
-) -> tuple[dict[int, float | None], int]:
-    """Mean compute utilization by pid, and the newest timestamp.
-
-    The driver's buffer also holds older samples, and sometimes invalid ones: a process with only invalid samples
-    has an unknown utilization.
-    """
-    valid: dict[int, list[int]] = {}
-    newest = since_us
-    for pid, at_us, percent in samples:
-        if at_us <= since_us:
-            continue
-        newest = max(newest, at_us)
-        values = valid.setdefault(pid, [])
-        if percent <= 100:
-            values.append(percent)
-    return {pid: sum(values) / len(values) if values else None for pid, values in valid.items()}, newest
 
 
 # ---- The driver's lists, in one buffer each.
@@ -225,7 +207,7 @@ class _Device:
         self.slow_figures: dict[str, Any] = {}
         """Fields of GpuReading that are not read every time."""
         self.sample_us = -1
-        self.process_us = -1
+        self.samples: SampleWindow | None = None
         self.has_accounting = False
         self.accounted_before: frozenset[int] = frozenset()
         self.job_pids: set[int] = set()
@@ -251,7 +233,9 @@ class NvmlSource:
         self._reads_reserve: bool | None = None
         self._known_pids: set[int] = set()
         self._missing_pids: set[int] = set()
+        self._first_missing_pids: set[int] | None = None
         self._shows_foreign_pids = False
+        self._is_in_a_container = is_in_a_container()
         self._devices = self._open_all()
         self.gpus = tuple(device.gpu for device in self._devices)
         for device in self._devices:
@@ -263,27 +247,26 @@ class NvmlSource:
         devices: list[GpuReading] = []
         processes: list[GpuProcessReading] = []
         high_waters: list[GpuHighWater] = []
-        all_pids: set[int] = set()
-        for device in self._devices:
-            if device.gpu.uuid in self._guard.lost:
-                continue
+        present = [device for device in self._devices if device.gpu.uuid not in self._guard.lost]
+        lists = {device.gpu.uuid: self._read_processes(device) for device in present}
+        self._check_namespace({pid for listed in lists.values() for pid in listed or ()}, pids)
+        for device in present:
+            uuid = device.gpu.uuid
             is_slow_turn = at - device.slow_seconds >= _SLOW_SECONDS
             if is_slow_turn:
                 device.slow_seconds = at
                 device.slow_figures = self._read_slow(device)
-            listed = self._read_processes(device)
-            percents = self._read_process_utilization(device) if listed is not None else None
-            all_pids.update(listed or ())
+            listed = None if self._shows_foreign_pids else lists[uuid]
             if listed is not None and pids is not None:
                 listed = {pid: entry for pid, entry in listed.items() if pid in pids}
                 device.job_pids.update(listed)
+            shares = None if listed is None else self._read_shares(device, pids or frozenset())
             for pid, (used, kind) in (listed or {}).items():
-                percent = None if percents is None else percents.get(pid, 0.0)
-                processes.append(GpuProcessReading(device.gpu.uuid, pid, used, percent, kind))
+                percent = device.samples.percent_of(pid) if device.samples and shares is not None else None
+                processes.append(GpuProcessReading(uuid, pid, used, percent, kind))
             if device.has_accounting and is_slow_turn and pids is not None:
                 high_waters += self._read_accounting(device, pids)
-            devices.append(self._read_device(device, listed is not None, percents is not None))
-        self._check_namespace(all_pids)
+            devices.append(self._read_device(device, shares)._replace(lists_processes=listed is not None))
         return GpuReadings(at, tuple(devices), tuple(processes), tuple(high_waters))
 
     def read_details(self) -> Mapping[str, Mapping[str, float | str]]:
@@ -362,7 +345,7 @@ class NvmlSource:
 
     # ---- Reading.
 
-    def _read_device(self, device: _Device, lists_processes: bool, measures_processes: bool) -> GpuReading:
+    def _read_device(self, device: _Device, shares: GpuShares | None) -> GpuReading:
         guard, uuid, handle = self._guard, device.gpu.uuid, device.handle
         used, reserved = guard.ask(uuid, "used_bytes", self._read_memory, handle) or (None, None)
         busy, memory_busy, high = self._read_utilization(device)
@@ -377,8 +360,8 @@ class NvmlSource:
             reserved,
             memory_busy,
             energy_joules=None if energy is None else energy / 1000,
-            lists_processes=lists_processes,
-            measures_processes=measures_processes,
+            measures_processes=shares is not None,
+            shares=shares,
             **device.slow_figures,
         )
 
@@ -453,8 +436,6 @@ class NvmlSource:
 
     def _read_processes(self, device: _Device) -> dict[int, tuple[int | None, str]] | None:
         """Bytes and kind of each process on the device; None if it does not list them."""
-        if self._shows_foreign_pids:
-            return None
         lists = []
         for kind, word in _KINDS.items():
             what = "lists_processes" if kind == "Compute" else f"list of {kind} processes"
@@ -464,11 +445,12 @@ class NvmlSource:
             lists.append((word, entries or ()))
         return merge_processes(lists)
 
-    def _check_namespace(self, listed: set[int]) -> None:
-        """A listed process that does not exist here is in another PID namespace.
+    def _check_namespace(self, listed: set[int], pids: frozenset[int] | None) -> None:
+        """Whether the driver lists processes by the IDs of another PID namespace; the same ID here is another process.
 
-        The driver then lists the host's process IDs, and the same ID here is another process. Drivers that translate
-        IDs leave such processes out.
+        A listed process that does not exist is no proof: drivers have been seen to list the dead. It is one in a
+        container, or if it has come while we watch, unless the driver lists a process of ours. Drivers that translate
+        IDs leave processes of other namespaces out.
         """
         from ..processes import exists
 
@@ -477,31 +459,63 @@ class NvmlSource:
         self._known_pids |= strangers - gone
         if len(self._known_pids) > 4096:
             self._known_pids.clear()
+        if self._first_missing_pids is None:
+            self._first_missing_pids = gone
         # Missing twice, because a process may end after it was listed.
-        if gone & self._missing_pids:
-            self._shows_foreign_pids = True
-            for device in self._devices:
-                key = (device.gpu.uuid, "lists_processes")
+        suspects = gone & self._missing_pids
+        self._missing_pids = gone
+        if not self._is_in_a_container:
+            suspects -= self._first_missing_pids
+        is_foreign = bool(suspects or self._shows_foreign_pids) and not self._lists_ours(listed, gone, pids)
+        if is_foreign != self._shows_foreign_pids:
+            self._shows_foreign_pids = is_foreign
+            self._note_namespace(is_foreign)
+
+    def _lists_ours(self, listed: set[int], gone: set[int], pids: frozenset[int] | None) -> bool:
+        ours = listed - gone if pids is None else listed & pids
+        return any(not self._is_in_a_container or has_driver_loaded(pid) for pid in ours)
+
+    def _note_namespace(self, is_foreign: bool) -> None:
+        where = "this is a container, and" if self._is_in_a_container else "as in a container,"
+        for device in self._devices:
+            key = (device.gpu.uuid, "lists_processes")
+            self._guard.kinds.pop(key, None)
+            self._guard.reasons.pop(key, None)
+            if is_foreign:
                 self._guard.kinds[key] = DENIED
                 self._guard.reasons[key] = (
-                    "this is a container, and the NVIDIA driver uses the process IDs of the host; "
+                    f"{where} the NVIDIA driver uses the process IDs of the host; "
                     "start it with those (docker run --pid=host)."
                 )
-        self._missing_pids = gone
 
-    def _read_process_utilization(self, device: _Device) -> dict[int, float | None] | None:
-        """Percent by pid since the last reading, without idle processes. None if the device does not report it."""
+    def _read_shares(self, device: _Device, pids: frozenset[int]) -> GpuShares | None:
+        """The shares of these processes since the last reading. None if the device does not report them."""
         if device.is_instance:
             return None
-        # At first the last second only: the driver keeps ten, with timestamps of the wall clock.
-        since = device.process_us if device.process_us >= 0 else int((time.time() - 1) * 1e6)
+        now_us = int(time.time() * 1e6)
+        window = device.samples
+        if window is None:
+            # The driver keeps ten seconds, with timestamps of the wall clock.
+            window = device.samples = SampleWindow(now_us - WINDOW_US)
         samples = self._guard.ask(
-            device.gpu.uuid, "utilization_of_processes", self._lists.process_samples, device.handle, since
+            device.gpu.uuid,
+            "utilization_of_processes",
+            self._lists.process_samples,
+            device.handle,
+            window.newest_us,
         )
         if samples is None:
+            device.samples = None
             return None
-        percents, device.process_us = mean_by_pid(samples, since)
-        return percents
+        now, ours = self._now(), pids | device.job_pids
+        instants = window.take(samples, now_us)
+        return GpuShares(
+            tuple(
+                (now - (now_us - at_us) / 1e6, find_share(named, ours.__contains__))
+                for at_us, named in instants.items()
+            ),
+            window.are_complete,
+        )
 
     def _read_accounting(self, device: _Device, pids: frozenset[int]) -> list[GpuHighWater]:
         """Peak memory of each process of the job by the driver's accounting, including those that have ended.

@@ -1,0 +1,207 @@
+"""What is said about GPUs is true, through the whole tool, on a simulated driver that does what drivers do in the field."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from end_to_end.launch import COMMAND_LINE, TESTS
+from nvml_simulator import Simulator
+
+MIB = 2**20
+BEYOND_PIDS = 2**22 + 1  # no process ever has such a number
+
+
+@pytest.fixture
+def hardware(library: Path, tmp_path: Path) -> Iterator[Simulator]:
+    """Two devices."""
+    with Simulator(library, tmp_path / "state") as simulator:
+        for number in range(2):
+            simulator.add_device(uuid=f"GPU-{number}", memory_reserved_bytes=0)
+        yield simulator
+
+
+def call(hardware: Simulator, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """`gpu-tracker` with this driver."""
+    environment = {**os.environ, **hardware.environment(), "PYTHONPATH": str(TESTS)}
+    command = [COMMAND_LINE, *arguments]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
+
+
+def track(hardware: Simulator, *job: str, sleep: float = 0.2) -> tuple[dict[str, Any], Any]:
+    """The report of a Python program under `gpu-tracker run`, and the truth that it has printed."""
+    report = hardware.path.with_name("report.json")
+    options = ("--no-record", "--sleep-time", str(sleep), "-f", "json", "-o", str(report))
+    done = call(hardware, "run", *options, "--", sys.executable, *job)
+    assert done.returncode == 0, done.stderr
+    return json.loads(report.read_text()), json.loads(done.stdout or "null")
+
+
+# ---- Processes that are not there.
+
+HOLD = """
+import json, os, sys, time
+from nvml_simulator import Simulator
+with Simulator.open() as simulator:
+    for device, size in enumerate(map(int, sys.argv[1:])):
+        simulator.set_process(device, os.getpid(), size)
+    time.sleep(1.5)
+print(json.dumps(sum(map(int, sys.argv[1:]))))
+"""
+
+
+@pytest.mark.parametrize("kind", ["compute", "graphics", "mps"])
+def test_a_dead_process_in_the_drivers_list_costs_only_itself(hardware: Simulator, kind: Any) -> None:
+    """The job's memory is right, nothing is blamed, and every row of a query comes."""
+    hardware.set_process(0, BEYOND_PIDS, 700 * MIB, kind, lingers=True)
+    hardware.set_process(1, BEYOND_PIDS + 1, None, kind, lingers=True)
+    hardware.set_process(1, os.getpid(), 300 * MIB)
+    report, truth = track(hardware, "-c", HOLD, str(2048 * MIB), str(4096 * MIB))
+    fields = "--process-fields=pid,gpu_uuid,used_memory"
+    rows = call(hardware, "query", fields, "--format=csv,noheader,nounits", "-lms", "50", "--count", "3")
+
+    assert report["summary"]["gpu_bytes"] == {"main": truth, "descendants": 0, "combined": truth}
+    assert [gpu["basis"] for gpu in report["summary"]["gpus"]] == ["sampled", "sampled"]
+    assert report["notes"] == []
+    assert (rows.stdout.splitlines(), rows.stderr) == (
+        [
+            f"{BEYOND_PIDS}, GPU-0, 700",
+            f"{os.getpid()}, GPU-1, 300",
+            f"{BEYOND_PIDS + 1}, GPU-1, [N/A]",
+        ]
+        * 3,
+        "",
+    )
+
+
+def test_a_process_that_dies_and_stays_listed_costs_only_itself(hardware: Simulator) -> None:
+    """A worker of the job, in the middle of it."""
+    job = """
+import json, os, subprocess, time
+from nvml_simulator import Simulator
+with Simulator.open() as simulator, subprocess.Popen(["sleep", "600"]) as worker:
+    simulator.set_process(0, os.getpid(), 2 << 30)
+    simulator.set_process(0, worker.pid, 4 << 30, lingers=True)
+    time.sleep(0.7)
+    worker.kill()
+    worker.wait()
+    simulator.set_process(0, os.getpid(), 5 << 30)
+    time.sleep(1.2)
+print(json.dumps([5 << 30, 4 << 30, 6 << 30]))
+"""
+    report, truth = track(hardware, "-c", job)
+
+    assert list(report["summary"]["gpu_bytes"].values()) == truth
+    assert report["notes"] == []
+
+
+# ---- Drivers that hang.
+
+SLEEP = "import time; time.sleep({seconds})"
+
+
+@pytest.mark.parametrize("function", ["nvmlInit*", "nvmlDeviceGetCount*", "nvmlDeviceGetComputeRunningProcesses*"])
+def test_a_driver_that_hangs_from_the_start_is_said(hardware: Simulator, function: str) -> None:
+    """Everything else is measured, and what the job holds there is not known."""
+    hardware.hang(function)
+    report, _ = track(hardware, "-c", SLEEP.format(seconds=1))
+    summary = report["summary"]
+
+    (note,) = report["notes"]
+    assert note == (
+        "The NVIDIA driver did not answer from the start to the end: GPU figures of that time are missing."
+    )
+    assert summary["gpu_bytes"] == {"main": None, "descendants": None, "combined": None}
+    assert summary["ram"]["combined"]["total_bytes"] > 0
+
+
+@pytest.mark.parametrize(
+    "function", ["nvmlDeviceGetTotalEnergyConsumption", "nvmlDeviceGetMemoryInfo*", "nvmlDeviceGetProcessUtilization"]
+)
+@pytest.mark.parametrize("ends", [True, False])
+def test_a_driver_that_hangs_meanwhile_is_said_with_the_time(hardware: Simulator, function: str, ends: bool) -> None:
+    """From the last reading on, until it answers again or to the end."""
+    job = f"""
+import json, os, time
+from nvml_simulator import Simulator
+began = time.monotonic()
+with Simulator.open() as simulator:
+    simulator.set_process(0, os.getpid(), 1 << 30)
+    time.sleep(1)
+    simulator.hang({function!r})
+    hung = time.monotonic() - began
+    time.sleep(3)
+    if {ends}:
+        simulator.clear_rules()
+        answered = time.monotonic() - began
+        simulator.set_process(0, os.getpid(), 2 << 30)
+        time.sleep(1.5)
+print(json.dumps([hung, answered] if {ends} else [hung]))
+"""
+    report, truth = track(hardware, "-c", job)
+    (note,) = report["notes"]
+    said = [float(word) for word in note.replace("the end", "").split() if word.replace(".", "").isdigit()]
+
+    assert note.startswith("The NVIDIA driver did not answer from ")
+    # The job's own clock starts with its interpreter.
+    assert [later - at for later, at in zip(said, truth, strict=True)] == pytest.approx([0.5] * len(truth), abs=0.9)
+    assert report["summary"]["gpu_bytes"]["combined"] == (2 if ends else 1) << 30
+
+
+def test_a_reading_that_is_missing_at_the_end_is_said(hardware: Simulator) -> None:
+    """A job shorter than a reading: nothing is known of what it held, and no zero is made up."""
+    hardware.delay("nvmlDeviceGetMemoryInfo*", 700)
+    report, _ = track(hardware, "-c", "pass")
+
+    (note,) = report["notes"]
+    assert "did not answer from the start to the end" in note
+    assert report["summary"]["gpu_bytes"]["combined"] is None
+
+
+# ---- The job's own utilization.
+
+# Starts so many workers, and says which.
+CREW = "for number in $(seq $0); do sleep 4 & echo $!; done; wait"
+
+
+@pytest.mark.parametrize(
+    ("sleep", "hertz", "workers", "gpus", "keeps_every_sample"),
+    [
+        (0.05, 1, 1, 1, True),
+        (0.05, 10, 3, 2, True),
+        (0.25, 1, 3, 1, False),
+        (1, 3, 1, 2, False),
+        (1, 7, 2, 1, True),
+        (10, 2, 2, 1, True),
+        (10, 10, 3, 2, False),
+    ],
+)
+def test_no_new_sample_is_not_zero_percent(
+    hardware: Simulator, sleep: float, hertz: float, workers: int, gpus: int, keeps_every_sample: bool
+) -> None:
+    """However often we read and the driver samples, and whichever worker each sample names."""
+    report_path = hardware.path.with_name("report.json")
+    options = ("--no-record", "--sleep-time", str(sleep), "-f", "json", "-o", str(report_path))
+    command = [COMMAND_LINE, "run", *options, "--", "sh", "-c", CREW, str(workers * gpus)]
+    with (
+        hardware.sampling(hertz, keeps_every_sample=keeps_every_sample),
+        subprocess.Popen(
+            command, env={**os.environ, **hardware.environment()}, stdout=subprocess.PIPE, text=True
+        ) as job,
+    ):
+        assert job.stdout is not None
+        for number, line in enumerate(job.stdout):
+            hardware.set_process(number % gpus, int(line), MIB, sm_percent=79)
+    report = json.loads(report_path.read_text())
+    used = [gpu for gpu in report["summary"]["gpus"] if gpu["is_expected"]]
+
+    assert (job.returncode, [gpu["gpu"]["ordinal"] for gpu in used]) == (0, list(range(gpus)))
+    assert [gpu["job_mean_percent"] for gpu in used] == pytest.approx([79] * gpus, abs=3)
+    assert report["summary"]["gpu_bytes"]["combined"] == workers * gpus * MIB

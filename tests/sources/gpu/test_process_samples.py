@@ -1,0 +1,52 @@
+"""The driver's samples of processes, whatever its buffer contains."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gpu_tracker.sources.gpu.process_samples import WINDOW_US, SampleWindow, find_share
+
+SAMPLES = st.lists(st.tuples(st.integers(0, 5), st.integers(0, 100), st.integers(0, 300)))
+
+
+@given(SAMPLES, st.integers(0, 100))
+def test_percents_are_percents(samples: list[tuple[int, int, int]], start: int) -> None:
+    """Old samples do not count, and invalid ones are not known."""
+    window = SampleWindow(start)
+    new = window.take(samples, now_us=100)
+    named = {pid for pid, at_us, _ in samples if at_us > start}
+
+    assert window.newest_us == max([start, *(at_us for _, at_us, _ in samples)])
+    assert {pid for pids in new.values() for pid in pids} == named
+    assert all(window.percent_of(pid) == 0 for pid in range(6) if pid not in named)
+    assert all((percent := window.percent_of(pid)) is None or 0 <= percent <= 100 for pid in named)
+
+
+def test_a_process_shares_the_window_with_others() -> None:
+    """Each sample names one; without any sample all are idle."""
+    window = SampleWindow(0)
+    window.take([(7, 1000, 60), (8, 2000, 80), (7, 3000, 20), (9, 4000, 255)], now_us=5000)
+
+    assert [window.percent_of(pid) for pid in (7, 8, 9, 10)] == [20.0, 20.0, None, 0.0]
+    assert window.are_complete  # one process was returned twice
+    assert window.take([(7, 4000, 99)], now_us=5000 + WINDOW_US) == {}
+    assert window.percent_of(7) == 0.0
+
+
+def test_a_driver_that_returns_the_newest_only_is_not_taken_for_complete() -> None:
+    """One sample of each process proves nothing."""
+    window = SampleWindow(0)
+    window.take([(7, 1000, 60), (8, 2000, 80)], now_us=5000)
+
+    assert not window.are_complete
+
+
+def test_the_share_of_our_processes_at_one_instant() -> None:
+    """Zero if others ran, unknown if ours are invalid, at most everything."""
+    ours = {7, 8}.__contains__
+
+    assert find_share({9: 50}, ours) == 0.0
+    assert find_share({7: 60, 8: 70, 9: 50}, ours) == 100.0
+    assert find_share({7: None, 8: 40}, ours) == 40.0
+    assert find_share({7: None}, ours) is None
