@@ -23,6 +23,7 @@ _CLASSES = (
     ("header.identity", "Identity"),
     ("event.gpu", "Gpu"),
     ("region", "RegionTotals"),
+    ("calls", "Call"),
     ("metrics", "MetricRow"),
     ("process", "ProcessTotals"),
     ("framework", "FrameworkMemory"),

@@ -9,6 +9,7 @@ from typing import Any
 from builders import MB, alone, found, gpu, gpu_totals, header, recording, sample, together, totals
 from gpu_tracker.analysis.job import Combined, combine
 from gpu_tracker.core.model import (
+    Call,
     End,
     Event,
     FrameworkMemory,
@@ -53,6 +54,11 @@ REGIONS = (
         energy_joules=12.5,
         first_seconds=0.0,
     ),
+)
+CALLS = (
+    Call(("epoch",), 100, 1, 0.25, 0.75, 100, 6 * MB, "sampled", 17),
+    Call(("epoch",), 100, 2, 0.75, 1.75, 103, 7 * MB, "exact", 2**32 - 1),
+    Call(("epoch", "a/b"), 100, 0, 1.875, None),
 )
 METRICS = (
     MetricRow(0.5, {"loss": 1.5, "lr": 1e-30}, 1, 100),
@@ -202,6 +208,8 @@ def write(path: Path, shown: RecordingData) -> Path:
             writer.write_sample(sample)
         for region in shown.regions:
             writer.write_region(region)
+        for call in shown.calls:
+            writer.write_calls(call.path, [call])
         if shown.metrics:
             writer.write_metrics(shown.metrics)
         for process in shown.processes:
@@ -237,6 +245,9 @@ def make_full(path: Path) -> Path:
         writer.write_metrics(METRICS[:1])
         writer.write_metrics(METRICS[1:])
         writer.write_sample(gpu_sample(2.0))
+        writer.write_calls(("epoch",), [CALLS[0], Call(("epoch",), 100, 0, 0.75, None)])
+        writer.write_calls(("epoch",), [CALLS[1]])
+        writer.write_calls(("epoch", "a/b"), [CALLS[2]])
         for process in PROCESSES:
             writer.write_process(process)
         for memory in (FRAMEWORKS[0]._replace(in_use_bytes=1), *FRAMEWORKS):

@@ -59,15 +59,7 @@ class SharedFileWriter:
     def __init__(self, mailbox: str) -> None:
         self.pid = os.getpid()
         self.path = name_file(mailbox, REGIONS_SUFFIX)
-        fd = os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600)
-        try:
-            _reserve(fd)
-            self.memory = mmap.mmap(fd, FILE_BYTES)
-        except OSError:
-            os.unlink(self.path)
-            raise
-        finally:
-            os.close(fd)
+        self.memory = map_new(self.path, FILE_BYTES, FILE_BYTES)
         self.slots = memoryview(self.memory)[_SLOTS_OFFSET:_RECORDS_OFFSET].cast("i")
         self._n_regions = self._high_water_bytes = 0
         _HEADER.pack_into(self.memory, 0, _MAGIC, self.pid, 0)
@@ -91,12 +83,24 @@ class SharedFileWriter:
             struct.pack_into("<q", self.memory, _HIGH_WATER_OFFSET, high_water_bytes)
 
 
-def _reserve(fd: int) -> None:
+def map_new(path: str, n_bytes: int, n_reserved_bytes: int) -> mmap.mmap:
+    """Create a file and map it; the rest of its room is reserved later. OSError if there is no room."""
+    fd = os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600)
+    try:
+        os.truncate(fd, n_bytes)
+        reserve(fd, 0, n_reserved_bytes)
+        return mmap.mmap(fd, n_bytes)
+    except OSError:
+        os.unlink(path)
+        raise
+    finally:
+        os.close(fd)
+
+
+def reserve(fd: int, offset: int, n_bytes: int) -> None:
     """Take the room now: writing to a mapped page for which there is none later would kill the job with SIGBUS."""
     if hasattr(os, "posix_fallocate"):
-        os.posix_fallocate(fd, 0, FILE_BYTES)
-    else:
-        os.truncate(fd, FILE_BYTES)
+        os.posix_fallocate(fd, offset, n_bytes)
 
 
 def find_numbers_offset(number: int) -> int:

@@ -12,6 +12,7 @@ from ..core.errors import UsageError
 from ..core.model import Peaks
 from .encode import to_json
 from .schema import (
+    encode_calls,
     encode_end,
     encode_event,
     encode_header,
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ..core.model import (
+        Call,
         End,
         Event,
         FrameworkMemory,
@@ -81,6 +83,10 @@ class Writer:
     def write_region(self, region: RegionTotals) -> None:
         """A region so far."""
         self._write("region", encode_known(region))
+
+    def write_calls(self, path: tuple[str, ...], calls: Sequence[Call]) -> None:
+        """Calls of one region."""
+        self._write("calls", encode_calls(path, calls))
 
     def write_metrics(self, rows: Sequence[MetricRow]) -> None:
         """Numbers that the job logged."""

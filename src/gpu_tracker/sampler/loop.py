@@ -182,6 +182,7 @@ class Sampler:
             totals=end.totals,
             regions=tuple(instruments.list_regions()) if instruments else (),
             frameworks=tuple(instruments.list_frameworks()) if instruments else (),
+            calls=tuple(instruments.list_calls()) if instruments else (),
             metric_totals=tuple(instruments.metric_totals.values()) if instruments else (),
         )
 
