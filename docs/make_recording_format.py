@@ -24,6 +24,7 @@ _CLASSES = (
     ("event.gpu", "Gpu"),
     ("region", "RegionTotals"),
     ("calls", "Call"),
+    ("gaps", "RegionGaps"),
     ("metrics", "MetricRow"),
     ("process", "ProcessTotals"),
     ("framework", "FrameworkMemory"),

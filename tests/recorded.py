@@ -21,6 +21,7 @@ from gpu_tracker.core.model import (
     ProcessTotals,
     RamPeak,
     RecordingData,
+    RegionGaps,
     RegionTotals,
     Sample,
     Spread,
@@ -60,6 +61,7 @@ CALLS = (
     Call(("epoch",), 100, 2, 0.75, 1.75, 103, 7 * MB, "exact", 2**32 - 1),
     Call(("epoch", "a/b"), 100, 0, 1.875, None),
 )
+GAPS = RegionGaps(1, 2, 1)
 METRICS = (
     MetricRow(0.5, {"loss": 1.5, "lr": 1e-30}, 1, 100),
     MetricRow(1.5, {"loss": 0.0}, None, 101),
@@ -245,6 +247,8 @@ def make_full(path: Path) -> Path:
         writer.write_metrics(METRICS[:1])
         writer.write_metrics(METRICS[1:])
         writer.write_sample(gpu_sample(2.0))
+        writer.write_gaps(GAPS._replace(long_names=0))
+        writer.write_gaps(GAPS)
         writer.write_calls(("epoch",), [CALLS[0], Call(("epoch",), 100, 0, 0.75, None)])
         writer.write_calls(("epoch",), [CALLS[1]])
         writer.write_calls(("epoch", "a/b"), [CALLS[2]])

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from builders import MB, recording
-from gpu_tracker.analysis.regions import PeakCall, Region, summarize_metrics, summarize_regions
-from gpu_tracker.core.model import Call, MetricRow, RegionTotals
+from gpu_tracker.analysis.regions import PeakCall, Region, describe_gaps, summarize_metrics, summarize_regions
+from gpu_tracker.core.model import Call, MetricRow, RegionGaps, RegionTotals
 from recorded import part
 
 
@@ -91,6 +91,35 @@ def test_a_region_that_was_never_left_has_no_mean() -> None:
     region = summarize(part(1, open_calls=1))
 
     assert (region.calls, region.open_calls, region.mean_seconds, region.std_seconds) == (0, 1, None, None)
+
+
+@pytest.mark.parametrize(
+    ("gaps", "words"),
+    [
+        (RegionGaps(), []),
+        (
+            RegionGaps(long_names=2),
+            ["Names of regions: 2 too long, shortened to the beginning and a digest."],
+        ),
+        (
+            RegionGaps(1, 5, 1),
+            [
+                "Names of regions: 1 too long, shortened to the beginning and a digest; 5 too many, not recorded: "
+                "a process can have 1000 regions, so do not put a changing value into a name."
+            ],
+        ),
+        (
+            RegionGaps(0, 10_000, 3),
+            [
+                "Names of regions: at least 10000 too many in 3 processes, not recorded: "
+                "a process can have 1000 regions, so do not put a changing value into a name."
+            ],
+        ),
+    ],
+)
+def test_what_is_missing_is_said_in_one_sentence(gaps: RegionGaps, words: list[str]) -> None:
+    """If anything is."""
+    assert describe_gaps(gaps) == words
 
 
 def test_shortest_and_longest_may_be_unknown() -> None:

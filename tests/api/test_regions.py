@@ -175,6 +175,37 @@ for number in range(10):
     assert call["end_seconds"] - call["start_seconds"] >= 1
 
 
+def test_names_beyond_the_limits_are_said(tmp_path: Path) -> None:
+    """Two long ones stay two regions, in every process; what is too much is counted."""
+    told = run(
+        tmp_path,
+        """
+truth["long"] = ["batch " + 200 * "x" + end for end in "ab"]
+for number in range(2):
+    pid = number and os.fork()
+    if number == 0 or pid == 0:
+        for name in truth["long"]:
+            with region(name): pass
+    if number and not pid: os._exit(0)
+os.wait()
+for step in range(1500):
+    with region(f"step {step}"): pass
+""",
+    )
+    from gpu_tracker.recording.reader import load
+    from gpu_tracker.reports.build import build
+
+    long = {name: parts for name, parts in told.items() if name.startswith("batch")}
+    notes = [note for note in build(load(str(tmp_path / "run.jsonl"))).notes if "region" in note]
+
+    assert [[part["calls"] for part in parts] for parts in long.values()] == [[1, 1], [1, 1]]
+    assert len(told) == 1000
+    assert notes == [
+        "Names of regions: 2 too long, shortened to the beginning and a digest; 502 too many, not recorded: "
+        "a process can have 1000 regions, so do not put a changing value into a name."
+    ]
+
+
 def test_recursion_is_counted_once(tmp_path: Path) -> None:
     """Three calls, one inside the other: their time is that of the outermost."""
     told = run(

@@ -14,7 +14,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from typing import Any
 
-    from ..core.model import Call, MetricTotals, RecordingData, RegionTotals
+    from ..core.model import Call, MetricTotals, RecordingData, RegionGaps, RegionTotals
+
+
+_MOST_COUNTED = 10_000  # regions that a process refuses
 
 
 class PeakCall(NamedTuple):
@@ -86,6 +89,21 @@ def summarize_regions(recording: RecordingData) -> tuple[Region, ...]:
         calls.setdefault(call.path, []).append(call)
     summaries = [_summarize_region(path, totals, calls.get(path, ())) for path, totals in parts.items()]
     return tuple(sorted(summaries, key=_order))
+
+
+def describe_gaps(gaps: RegionGaps) -> list[str]:
+    """What is missing among the regions, in a sentence."""
+    names = []
+    if gaps.long_names:
+        names.append(f"{gaps.long_names} too long, shortened to the beginning and a digest")
+    if gaps.refused_regions:
+        least = "at least " if gaps.refused_regions >= _MOST_COUNTED else ""
+        where = f" in {gaps.refusing_processes} processes" if gaps.refusing_processes > 1 else ""
+        names.append(
+            f"{least}{gaps.refused_regions} too many{where}, not recorded: a process can have 1000 regions, "
+            "so do not put a changing value into a name"
+        )
+    return [f"Names of regions: {'; '.join(names)}."] if names else []
 
 
 def summarize_metrics(recording: RecordingData) -> tuple[Metric, ...]:

@@ -451,6 +451,16 @@ class Call(NamedTuple):
     """Random, below 2³²: the calls with the smallest are the uniform sample."""
 
 
+class RegionGaps(NamedTuple):
+    """What is missing or changed among the regions. Written again after each change: the last one counts."""
+
+    long_names: int = 0
+    """Names that were shortened, to their begin and a digest."""
+    refused_regions: int = 0
+    """Beyond the first thousand of a process: they are not recorded. Counted up to ten thousand per process."""
+    refusing_processes: int = 0
+
+
 class MetricRow(NamedTuple):
     """Metrics that the job logged at one instant, by name."""
 
@@ -554,6 +564,7 @@ class RecordingData(NamedTuple):
     processes: Sequence[ProcessTotals] = ()
     frameworks: Sequence[FrameworkMemory] = ()
     calls: Sequence[Call] = ()
+    gaps: RegionGaps = RegionGaps()
     metric_totals: Sequence[MetricTotals] = ()
     """Instead of the metrics, where only totals are known."""
 

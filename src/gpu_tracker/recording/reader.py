@@ -12,7 +12,7 @@ from array import array
 from itertools import islice
 
 from ..core.errors import WRONG_DATA, RecordingError
-from ..core.model import Peaks, RecordingData, Totals
+from ..core.model import Peaks, RecordingData, RegionGaps, Totals
 from .damage import Damage
 from .lazy import CallLines, LastLines, MetricLines, SampleLines, decode_sample_line, parse
 from .lines import LineFile, open_descriptor, open_path
@@ -98,6 +98,7 @@ class _Scan:
         self._header: Header | None = None
         self._events: list[Event] = []
         self._end: End | None = None
+        self._gaps = RegionGaps()
         self._regions: dict[bytes | tuple[int, tuple[str, ...]], tuple[int, bytes]] = {}
         self._processes: dict[tuple[int, float], tuple[int, bytes]] = {}
         self._frameworks: dict[tuple[int, str, str], tuple[int, bytes]] = {}
@@ -146,6 +147,10 @@ class _Scan:
             self._regions[data["pid"], tuple(data["path"])] = offset, line
         elif kind == "metrics":
             self._metric_offsets.append(offset)
+        elif kind == "gaps":
+            gaps = RegionGaps(**data)
+            check(gaps)
+            self._gaps = gaps
         elif kind == "calls":
             self._call_offsets.append(offset)
         elif kind == "process":
@@ -179,6 +184,7 @@ class _Scan:
             metrics=MetricLines(self._file, self._metric_offsets, self._damage),
             processes=LastLines(self._processes, decode_process, self._damage),
             frameworks=LastLines(self._frameworks, decode_framework, self._damage),
+            gaps=self._gaps,
             calls=CallLines(self._file, self._call_offsets, self._damage),
         )
 

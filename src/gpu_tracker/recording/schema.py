@@ -10,6 +10,7 @@ object with one of the keys below. A change of a line raises VERSION, and the ol
     {"region": {...}}   all calls so far of one region in one process; the last line for it counts
     {"calls": {...}}    calls of one region in all processes, a column each; the calls of all lines count,
                         but of those not ended only the ones in its last line
+    {"gaps": {...}}     what is missing among the regions; the last line counts
     {"metrics": {...}}  numbers that the job logged, a column each
     {"process": {...}}  one process of the job; the last line for it counts
     {"framework": {...}} memory of a framework in one process on one device; the last line for it counts

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
         Header,
         MetricRow,
         ProcessTotals,
+        RegionGaps,
         RegionTotals,
         Sample,
     )
@@ -87,6 +88,10 @@ class Writer:
     def write_calls(self, path: tuple[str, ...], calls: Sequence[Call]) -> None:
         """Calls of one region."""
         self._write("calls", encode_calls(path, calls))
+
+    def write_gaps(self, gaps: RegionGaps) -> None:
+        """What is missing among the regions so far."""
+        self._write("gaps", gaps._asdict())
 
     def write_metrics(self, rows: Sequence[MetricRow]) -> None:
         """Numbers that the job logged."""

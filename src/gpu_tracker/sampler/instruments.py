@@ -8,6 +8,7 @@ from ..accounts.calls import CallAccount
 from ..accounts.frameworks import FrameworkAccount
 from ..accounts.metrics import tally
 from ..accounts.regions import RegionAccount
+from ..core.model import RegionGaps
 from .mailbox_reader import MailboxReader
 
 TYPE_CHECKING = False
@@ -33,6 +34,7 @@ class Instruments:
         self._mailbox = MailboxReader(mailbox, start_seconds)
         self._regions = RegionAccount()
         self._calls = CallAccount()
+        self._written_gaps = RegionGaps()
         self._calls_read_seconds = 0.0
         self._calls_due_seconds = _CALLS_SECONDS
         self._frameworks = FrameworkAccount()
@@ -77,6 +79,10 @@ class Instruments:
             self._regions_seconds = at_seconds
             for region in self._regions.take_changed(self.list_regions()):
                 writer.write_region(region)
+            gaps = self.read_gaps()
+            if gaps != self._written_gaps:
+                writer.write_gaps(gaps)
+                self._written_gaps = gaps
         if is_last or at_seconds >= self._calls_due_seconds:
             spent += self._write_calls(writer, at_seconds, is_last=is_last)
         return spent
@@ -84,6 +90,10 @@ class Instruments:
     def list_regions(self) -> list[RegionTotals]:
         """All regions of the job so far."""
         return self._regions.combine(self._mailbox.read_all(), self._mailbox.since_start)
+
+    def read_gaps(self) -> RegionGaps:
+        """What is missing among the regions so far."""
+        return self._mailbox.read_gaps()
 
     def list_calls(self) -> list[Call]:
         """The calls that are kept, and all open ones."""

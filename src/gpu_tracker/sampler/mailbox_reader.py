@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from ..accounts.frameworks import FrameworkNote
-from ..core.model import EXACT, SAMPLED, Call, FrameworkReading, MetricRow
+from ..core.model import EXACT, SAMPLED, Call, FrameworkReading, MetricRow, RegionGaps
 from ..instrument.mailbox import (
     FRAMEWORKS_SUFFIX,
     METRICS_BYTES,
@@ -41,6 +41,8 @@ class MailboxReader:
         self._metrics: dict[str, int] = {}
         self._frameworks: dict[str, tuple[int, int] | None] = {}
         self._high_waters_of_ended: dict[int, int] = {}
+        self._gaps = RegionGaps()
+        self._long_names: set[str] = set()
         self._namespace = find_namespace()
 
     def find_new(self) -> None:
@@ -93,6 +95,8 @@ class MailboxReader:
             for number, numbers in reader.read_all().items():
                 ended.append(((reader.pid, reader.find_path(number)), numbers, active.get(number, 0)))
             self._keep_high_water(reader)
+            self._gaps = _add_refused(self._gaps, reader)
+            self._long_names |= reader.long_names
             calls = self._call_readers.pop(name)
             self._calls_of_ended += [*self._read_calls(reader, calls), *self._read_open(reader, calls)]
             reader.close()
@@ -141,6 +145,14 @@ class MailboxReader:
         for number in reader.read_active():
             for start_ns in calls.read_open(number):
                 yield Call(reader.find_path(number), reader.pid, 0, self._seconds(start_ns), None)
+
+    def read_gaps(self) -> RegionGaps:
+        """What is missing among the regions so far."""
+        gaps, names = self._gaps, set(self._long_names)
+        for reader in self._readers.values():
+            gaps = _add_refused(gaps, reader)
+            names |= reader.long_names
+        return gaps._replace(long_names=len(names))
 
     def read_high_waters(self) -> dict[int, int]:
         """By pid, the largest high-water marks that processes kept before resetting them."""
@@ -230,6 +242,14 @@ class MailboxReader:
             os.unlink(f"{self._mailbox}/{name}")
         except OSError:
             pass  # already removed
+
+
+def _add_refused(gaps: RegionGaps, reader: SharedFileReader) -> RegionGaps:
+    refused = reader.read_refused()
+    return gaps._replace(
+        refused_regions=gaps.refused_regions + refused,
+        refusing_processes=gaps.refusing_processes + bool(refused),
+    )
 
 
 def _is_ours(name: str) -> bool:
