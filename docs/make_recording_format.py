@@ -23,6 +23,8 @@ _CLASSES = (
     ("header.identity", "Identity"),
     ("event.gpu", "Gpu"),
     ("region", "RegionTotals"),
+    ("calls", "Call"),
+    ("gaps", "RegionGaps"),
     ("metrics", "MetricRow"),
     ("process", "ProcessTotals"),
     ("framework", "FrameworkMemory"),

@@ -9,6 +9,7 @@ from typing import Any
 from builders import MB, alone, found, gpu, gpu_totals, header, recording, sample, together, totals
 from gpu_tracker.analysis.job import Combined, combine
 from gpu_tracker.core.model import (
+    Call,
     End,
     Event,
     FrameworkMemory,
@@ -20,6 +21,7 @@ from gpu_tracker.core.model import (
     ProcessTotals,
     RamPeak,
     RecordingData,
+    RegionGaps,
     RegionTotals,
     Sample,
     Spread,
@@ -54,6 +56,12 @@ REGIONS = (
         first_seconds=0.0,
     ),
 )
+CALLS = (
+    Call(("epoch",), 100, 1, 0.25, 0.75, 100, 6 * MB, "sampled", 17),
+    Call(("epoch",), 100, 2, 0.75, 1.75, 103, 7 * MB, "exact", 2**32 - 1),
+    Call(("epoch", "a/b"), 100, 0, 1.875, None),
+)
+GAPS = RegionGaps(1, 2, 1)
 METRICS = (
     MetricRow(0.5, {"loss": 1.5, "lr": 1e-30}, 1, 100),
     MetricRow(1.5, {"loss": 0.0}, None, 101),
@@ -202,6 +210,8 @@ def write(path: Path, shown: RecordingData) -> Path:
             writer.write_sample(sample)
         for region in shown.regions:
             writer.write_region(region)
+        for call in shown.calls:
+            writer.write_calls(call.path, [call])
         if shown.metrics:
             writer.write_metrics(shown.metrics)
         for process in shown.processes:
@@ -237,6 +247,11 @@ def make_full(path: Path) -> Path:
         writer.write_metrics(METRICS[:1])
         writer.write_metrics(METRICS[1:])
         writer.write_sample(gpu_sample(2.0))
+        writer.write_gaps(GAPS._replace(long_names=0))
+        writer.write_gaps(GAPS)
+        writer.write_calls(("epoch",), [CALLS[0], Call(("epoch",), 100, 0, 0.75, None)])
+        writer.write_calls(("epoch",), [CALLS[1]])
+        writer.write_calls(("epoch", "a/b"), [CALLS[2]])
         for process in PROCESSES:
             writer.write_process(process)
         for memory in (FRAMEWORKS[0]._replace(in_use_bytes=1), *FRAMEWORKS):

@@ -44,6 +44,20 @@ def test_a_region_has_its_counters_and_its_samples() -> None:
     assert (region.first_seconds, region.last_seconds) == (0.0, 3.0)
 
 
+def test_a_sampled_peak_knows_when_its_call_began() -> None:
+    """Of memory and of GPU memory, each the first of its largest readings."""
+    account = RegionAccount()
+    for start, rss, on_gpu in ((1.0, 100, 7), (2.0, 300, None), (3.0, 300, 9), (4.0, 200, 8)):
+        account.take({KEY: 1}, {100: rss * MB}, lambda _, start=start: start)  # type: ignore[misc]
+        account.take_gpus(GpuMoment(0.5, on_gpu, None, None))
+    (region,) = account.combine([(KEY, COUNTED)], since_start)
+    (exact,) = account.combine([(KEY, COUNTED._replace(peak_ram_bytes=400 * MB))], since_start)
+
+    assert (region.peak_ram_bytes, region.peak_ram_call_seconds) == (300 * MB, 2.0)
+    assert (region.gpu_bytes, region.gpu_bytes_call_seconds) == (9, 3.0)
+    assert (exact.peak_ram_bytes, exact.peak_ram_call_seconds) == (400 * MB, None)
+
+
 def test_the_kernels_high_water_mark_is_exact() -> None:
     """If it rose inside, and is not below what was sampled."""
     account = RegionAccount()

@@ -9,15 +9,59 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from builders import MB, recording
-from gpu_tracker.analysis.regions import Region, summarize_metrics, summarize_regions
-from gpu_tracker.core.model import MetricRow, RegionTotals
+from gpu_tracker.analysis.regions import PeakCall, Region, describe_gaps, summarize_metrics, summarize_regions
+from gpu_tracker.core.model import Call, MetricRow, RegionGaps, RegionTotals
 from recorded import part
 
 
-def summarize(*parts: RegionTotals) -> Region:
+def summarize(*parts: RegionTotals, calls: tuple[Call, ...] = ()) -> Region:
     """The one region that these are parts of."""
-    (region,) = summarize_regions(recording(regions=parts))
+    (region,) = summarize_regions(recording(regions=parts, calls=calls))
     return region
+
+
+def call(number: int, peak: int | None, pid: int = 1, basis: str = "sampled") -> Call:
+    """A call that began at its number and took half a second."""
+    return Call(
+        ("step",), pid, number, float(number), number + 0.5, peak_ram_bytes=peak, peak_ram_basis=basis
+    )
+
+
+def test_the_call_with_the_peak_is_known() -> None:
+    """If the process itself found the peak; it may have seen more than was sampled."""
+    calls = (call(1, 5), call(2, 90, basis="exact"), call(3, None), call(4, 90, pid=2))
+    region = summarize(part(1, 1.0, peak_ram_bytes=80, peak_ram_call_seconds=3.0), part(2, 1.0), calls=calls)
+
+    assert region.peak_ram_call == PeakCall(1, 2.0, 2, 2.5)
+    assert (region.peak_ram_bytes, region.peak_ram_basis) == (90, "exact")
+
+
+def test_the_call_in_which_the_peak_was_sampled_is_known() -> None:
+    """When it began, and more if it is among those that are kept."""
+    calls = (call(1, 5), call(2, 90), Call(("step",), 1, 0, 7.0, None))
+    sampled = part(1, 1.0, peak_ram_bytes=100, gpu_bytes=4)
+    kept = summarize(sampled._replace(peak_ram_call_seconds=1.0, gpu_bytes_call_seconds=2.0), calls=calls)
+    unkept = summarize(sampled._replace(peak_ram_call_seconds=6.0), calls=calls)
+    unended = summarize(sampled._replace(peak_ram_call_seconds=7.0), calls=calls)
+
+    assert (kept.peak_ram_bytes, kept.peak_ram_call) == (100, PeakCall(1, 1.0, 1, 1.5))
+    assert (kept.gpu_bytes, kept.gpu_call) == (4, PeakCall(1, 2.0, 2, 2.5))
+    assert (unkept.peak_ram_call, unkept.gpu_call) == (PeakCall(1, 6.0), None)
+    assert unended.peak_ram_call == PeakCall(1, 7.0)
+
+
+def test_without_calls_no_call_has_the_peak() -> None:
+    """It is not known."""
+    region = summarize(part(1, 1.0, peak_ram_bytes=100))
+
+    assert (region.peak_ram_bytes, region.peak_ram_call, region.gpu_call) == (100, None, None)
+
+
+def test_a_peak_that_no_kept_call_reaches_is_that_of_the_largest_one() -> None:
+    """The kernel's figures differ slightly from each other."""
+    region = summarize(part(1, 1.0, peak_ram_bytes=100), calls=(call(1, 99), call(2, 5)))
+
+    assert (region.peak_ram_bytes, region.peak_ram_call) == (100, PeakCall(1, 1.0, 1, 1.5))
 
 
 @given(st.lists(st.lists(st.floats(0.001, 1000), min_size=1), min_size=1, max_size=5))
@@ -47,6 +91,35 @@ def test_a_region_that_was_never_left_has_no_mean() -> None:
     region = summarize(part(1, open_calls=1))
 
     assert (region.calls, region.open_calls, region.mean_seconds, region.std_seconds) == (0, 1, None, None)
+
+
+@pytest.mark.parametrize(
+    ("gaps", "words"),
+    [
+        (RegionGaps(), []),
+        (
+            RegionGaps(long_names=2),
+            ["Names of regions: 2 too long, shortened to the beginning and a digest."],
+        ),
+        (
+            RegionGaps(1, 5, 1),
+            [
+                "Names of regions: 1 too long, shortened to the beginning and a digest; 5 too many, not recorded: "
+                "a process can have 1000 regions, so do not put a changing value into a name."
+            ],
+        ),
+        (
+            RegionGaps(0, 10_000, 3),
+            [
+                "Names of regions: at least 10000 too many in 3 processes, not recorded: "
+                "a process can have 1000 regions, so do not put a changing value into a name."
+            ],
+        ),
+    ],
+)
+def test_what_is_missing_is_said_in_one_sentence(gaps: RegionGaps, words: list[str]) -> None:
+    """If anything is."""
+    assert describe_gaps(gaps) == words
 
 
 def test_shortest_and_longest_may_be_unknown() -> None:

@@ -53,7 +53,9 @@ def test_what_is_no_recording_is_an_error(tmp_path: Path) -> None:
         gput.load(tmp_path)
 
 
-@pytest.mark.parametrize("table", ["samples", "regions", "metrics", "processes", "frameworks", "gpus"])
+@pytest.mark.parametrize(
+    "table", ["samples", "regions", "calls", "metrics", "processes", "frameworks", "gpus"]
+)
 @pytest.mark.parametrize("library", ["pandas", "polars", "arrow"])
 @pytest.mark.parametrize("make", [make_plain, make_full])
 def test_frames_have_the_same_columns_and_rows(
@@ -94,7 +96,7 @@ def test_polars_and_arrow_keep_null_apart_from_zero(full: gput.Recording) -> Non
 
 def test_a_table_that_does_not_exist_is_refused(full: gput.Recording) -> None:
     """With those that do."""
-    with pytest.raises(UsageError, match="samples, regions, metrics, processes, frameworks, gpus"):
+    with pytest.raises(UsageError, match="samples, regions, calls, metrics, processes, frameworks, gpus"):
         full.to_pandas("steps")
 
 

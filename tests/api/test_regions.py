@@ -31,7 +31,8 @@ if __name__ == "__main__":
         {body}
         truth["cpu"] = time.process_time() - before
     regions = [region._asdict() for region in tracker._recording.regions]
-    print(json.dumps(dict(truth=truth, regions=regions, pid=os.getpid())))
+    calls = [call._asdict() for call in tracker._recording.calls]
+    print(json.dumps(dict(truth=truth, regions=regions, calls=calls, pid=os.getpid())))
 """
 
 
@@ -40,6 +41,7 @@ class Told(dict[str, Any]):
 
     truth: dict[str, Any]
     pid: int
+    calls: list[dict[str, Any]]
 
 
 def run(tmp_path: Path, body: str, definitions: str = "", prefix: tuple[str, ...] = ()) -> Told:
@@ -53,7 +55,7 @@ def run(tmp_path: Path, body: str, definitions: str = "", prefix: tuple[str, ...
     assert (done.returncode, done.stderr) == (0, ""), done.stderr
     output = json.loads(done.stdout)
     told = Told()
-    told.truth, told.pid = output["truth"], output["pid"]
+    told.truth, told.pid, told.calls = output["truth"], output["pid"], output["calls"]
     for region in output["regions"]:
         told.setdefault("/".join(region["path"]), []).append(region)
     return told
@@ -81,6 +83,127 @@ with region("epoch"):
     assert epoch["wall_seconds"] >= wait["wall_seconds"] + work["wall_seconds"]
     assert 0.05 <= wait["shortest_seconds"] <= wait["wall_seconds"] / 5 <= wait["longest_seconds"]
     assert sum(region["own_cpu_seconds"] for (region,) in told.values()) <= told.truth["cpu"] * 1.001
+
+
+def test_single_calls_have_their_times(tmp_path: Path) -> None:
+    """Between the workload's own readings of the clock; open ones and those in which a worker was killed too."""
+    told = run(
+        tmp_path,
+        """
+truth["before"], truth["inside"] = [], []
+for _ in range(5):
+    truth["before"].append(time.monotonic())
+    with region("step"):
+        truth["inside"].append(time.monotonic())
+        time.sleep(0.01)
+worker = os.fork()
+if not worker:
+    for _ in range(3):
+        with region("task"): pass
+    with region("killed"): os.kill(os.getpid(), 9)
+os.waitpid(worker, 0)
+truth["worker"] = worker
+kept_open = region("open")
+kept_open.__enter__()
+""",
+    )
+    steps = [call for call in told.calls if call["path"] == ["step"]]
+    starts = [call["start_seconds"] - steps[0]["start_seconds"] for call in steps]
+    before, inside = told.truth["before"], told.truth["inside"]
+    others = [
+        (call["path"], call["pid"], call["number"], call["end_seconds"] is None)
+        for call in told.calls
+        if call["path"] != ["step"]
+    ]
+
+    assert [call["number"] for call in steps] == [1, 2, 3, 4, 5]
+    assert all(call["end_seconds"] - call["start_seconds"] >= 0.01 for call in steps)
+    assert {call["thread"] for call in steps} == {told.pid}
+    for start, earliest, latest in zip(starts, before, inside, strict=True):
+        assert earliest - inside[0] <= start <= latest - before[0]
+    worker = told.truth["worker"]
+    assert sorted(others) == [
+        (["killed"], worker, 0, True),
+        (["open"], told.pid, 0, True),
+        *((["task"], worker, number, False) for number in (1, 2, 3)),
+    ]
+
+
+def test_the_calls_of_a_busy_region_are_bounded(tmp_path: Path) -> None:
+    """The recording stays small, and knows the longest call and the one with the most memory."""
+    told = run(
+        tmp_path,
+        """
+for number in range(30_000):
+    if number == 23_456: time.sleep(0.02)  # so that memory is read again
+    with region("step"):
+        if number == 12_345: time.sleep(2)
+        if number == 23_456: touch(80_000_000).close(); time.sleep(0.02)
+""",
+    )
+    (step,) = told["step"]
+    longest = max(told.calls, key=lambda call: call["end_seconds"] - call["start_seconds"])
+    largest = max(told.calls, key=lambda call: call["peak_ram_bytes"] or 0)
+
+    assert step["calls"] == 30_000
+    assert 128 <= len(told.calls) <= 160
+    assert longest["number"] == 12_346
+    assert (largest["number"], largest["peak_ram_basis"]) == (23_457, "exact")
+    assert largest["peak_ram_bytes"] >= 80_000_000
+    assert os.path.getsize(tmp_path / "run.jsonl") < 200_000
+
+
+def test_the_report_names_the_call_that_peaked(tmp_path: Path, command_line: str) -> None:
+    """Also where the process's high-water mark is older, so that only the sampler can see the peak."""
+    told = run(
+        tmp_path,
+        """
+touch(300_000_000).close()
+for number in range(10):
+    with region("step"):
+        if number == 6:
+            held = touch(150_000_000); time.sleep(1); held.close()
+""",
+    )
+    del told
+    output = subprocess.check_output([command_line, "report", str(tmp_path / "run.jsonl"), "-f", "json"])
+    (step,) = json.loads(output)["regions"]
+    call = step["peak_ram_call"]
+
+    assert step["peak_ram_bytes"] > 150_000_000
+    assert call["number"] == 7
+    assert call["end_seconds"] - call["start_seconds"] >= 1
+
+
+def test_names_beyond_the_limits_are_said(tmp_path: Path) -> None:
+    """Two long ones stay two regions, in every process; what is too much is counted."""
+    told = run(
+        tmp_path,
+        """
+truth["long"] = ["batch " + 200 * "x" + end for end in "ab"]
+for number in range(2):
+    pid = number and os.fork()
+    if number == 0 or pid == 0:
+        for name in truth["long"]:
+            with region(name): pass
+    if number and not pid: os._exit(0)
+os.wait()
+for step in range(1500):
+    with region(f"step {step}"): pass
+""",
+    )
+    from gpu_tracker.recording.reader import load
+    from gpu_tracker.reports.build import build
+
+    long = {name: parts for name, parts in told.items() if name.startswith("batch")}
+    notes = [note for note in build(load(str(tmp_path / "run.jsonl"))).notes if "region" in note]
+
+    assert [[part["calls"] for part in parts] for parts in long.values()] == [[1, 1], [1, 1]]
+    assert len(told) == 1000
+    assert notes == [
+        "Names of regions: 2 too long, shortened to the beginning and a digest; 502 too many, not recorded: "
+        "a process can have 1000 regions, so do not put a changing value into a name."
+    ]
 
 
 def test_recursion_is_counted_once(tmp_path: Path) -> None:

@@ -46,7 +46,13 @@ def test_one_table_or_all(command_line: str, tmp_path: Path) -> None:
     export(command_line, path, "-o", tmp_path / "all.json")
 
     assert (tmp_path / "r.csv").read_text().startswith('"pid","path","calls"')
-    assert set(json.loads((tmp_path / "all.json").read_text())) >= {"samples", "regions", "metrics", "gpus"}
+    assert set(json.loads((tmp_path / "all.json").read_text())) >= {
+        "samples",
+        "regions",
+        "calls",
+        "metrics",
+        "gpus",
+    }
     assert "samples" not in json.loads((tmp_path / "r.json").read_text())
 
 

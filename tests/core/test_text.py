@@ -5,7 +5,18 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpu_tracker.core.text import BOLD, RED, Span, align, clip, count_cells, neutralize, pad, paint
+from gpu_tracker.core.text import (
+    BOLD,
+    RED,
+    Span,
+    align,
+    clip,
+    count_cells,
+    neutralize,
+    pad,
+    paint,
+    shorten_middle,
+)
 
 
 def test_wide_characters_take_two_cells_and_combining_marks_none() -> None:
@@ -26,10 +37,19 @@ def test_a_text_is_cut_where_it_no_longer_fits() -> None:
     assert clip("abc", 2, "...") == ".."
 
 
+def test_a_name_is_cut_in_the_middle() -> None:
+    """So that names that begin alike stay different."""
+    assert shorten_middle("abcdefgh", 8) == "abcdefgh"
+    assert shorten_middle("abcdefghi", 8) == "abc…fghi"
+    assert shorten_middle("日本語日本語", 7) == "日本…語"
+    assert shorten_middle("a\nb", 3) == "a?b"
+
+
 @given(st.text(), st.integers(0, 40))
 def test_no_text_becomes_too_wide(text: str, cells: int) -> None:
     """Whatever it contains."""
     assert count_cells(clip(neutralize(text), cells)) <= cells
+    assert count_cells(shorten_middle(text, cells)) <= cells
     assert count_cells(paint([Span(text), Span(text, RED)], cells, has_colour=False)) <= cells
 
 

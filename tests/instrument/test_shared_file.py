@@ -86,13 +86,42 @@ def test_the_largest_high_water_mark_stays(mailbox: str) -> None:
 
 
 def test_too_many_regions_are_refused(mailbox: str) -> None:
-    """A name that changes with every call is not a region."""
+    """A name that changes with every call is not a region. Each counts once."""
     writer = SharedFileWriter(mailbox)
+    reader = SharedFileReader(writer.path)
+    before = reader.read_refused()
     numbers = [writer.add_region(0, f"step {step}") for step in range(MOST_REGIONS + 5)]
+    again = [writer.add_region(parent, f"step {MOST_REGIONS}") for parent in (0, 1)]
 
     assert numbers[:3] == [1, 2, 3]
     assert numbers[MOST_REGIONS:] == [0] * 5
+    assert again == [0, 0]
+    assert (before, reader.read_refused()) == (0, 6)
+    reader.close()
     close(writer)
+
+
+def test_long_names_stay_different(mailbox: str) -> None:
+    """Each is its beginning and a digest, the same in every process; a cut character is left out."""
+    names = ["x" * 118, "x" * 119, "x" * 119 + "y", "é" * 60, "é" * 61]
+    found = []
+    for _ in range(2):
+        writer = SharedFileWriter(mailbox)
+        numbers = [writer.add_region(0, name) for name in names]
+        reader = SharedFileReader(writer.path)
+        found.append([reader.find_path(number)[0] for number in numbers])
+        assert reader.long_names == set(found[0][1:])
+        reader.close()
+        close(writer)
+
+    assert found[0] == found[1]
+    assert found[0][0] == names[0]
+    assert len(set(found[0])) == len(names)
+    for name, shown in zip(names[1:], found[0][1:], strict=True):
+        start, _, digest = shown.partition("…")
+        assert name.startswith(start)
+        assert len(digest) == 16
+        assert 117 <= len(shown.encode()) <= 118
 
 
 def test_a_foreign_file_is_not_a_shared_file(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 from gpu_tracker.recording.reader import load
 from gpu_tracker.reports.build import build
 from gpu_tracker.reports.contract import render
-from recorded import FRAMEWORKS, METRICS, PROCESSES, REGIONS, make_full, make_plain
+from recorded import CALLS, FRAMEWORKS, GAPS, METRICS, PROCESSES, REGIONS, make_full, make_plain
 
 GOLDEN = Path(__file__).parent / "golden"
 NAMES = sorted(path.name.removesuffix(".jsonl") for path in GOLDEN.glob("*.jsonl"))
@@ -34,11 +34,13 @@ def test_a_golden_recording_gives_the_same_summary(name: str) -> None:
 
 
 def test_the_full_golden_recording_has_everything() -> None:
-    """Samples, regions, metrics, processes and frameworks."""
+    """Samples, regions, calls, metrics, processes and frameworks."""
     recording = load(str(GOLDEN / "v1-full.jsonl"))
 
     assert [sample.at_seconds for sample in recording.samples] == [0.5, 1.0, 2.0]
     assert tuple(recording.regions) == REGIONS
+    assert tuple(recording.calls) == CALLS
+    assert recording.gaps == GAPS
     assert tuple(recording.metrics) == METRICS
     assert tuple(recording.processes) == PROCESSES
     assert tuple(recording.frameworks) == FRAMEWORKS

@@ -29,6 +29,7 @@ def look_at_everything(path: Path) -> list[str]:
     for part in (
         recording.samples,
         recording.regions,
+        recording.calls,
         recording.metrics,
         recording.processes,
         recording.frameworks,

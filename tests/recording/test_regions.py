@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from gpu_tracker.core.model import MetricRow, ProcessTotals
+from gpu_tracker.core.calls import MOST_SAMPLED
+from gpu_tracker.core.model import Call, MetricRow, ProcessTotals
 from gpu_tracker.recording.reader import load
-from recorded import part, run, write
+from recorded import Made, part, run, write
 
 
 def test_the_last_line_about_a_region_or_a_process_counts(tmp_path: Path) -> None:
@@ -28,6 +29,45 @@ def test_the_last_line_about_a_region_or_a_process_counts(tmp_path: Path) -> Non
     assert tuple(kept.regions) == (last, part(2, 1.0))
     assert tuple(kept.metrics) == rows
     assert tuple(kept.processes) == (old,)
+
+
+def test_calls_of_all_lines_are_kept_within_bounds(tmp_path: Path) -> None:
+    """The same as the sampler keeps; of the open ones those in the last line of their region."""
+    path = tmp_path / "x.jsonl"
+    with Made(path) as writer:
+        for begin in range(0, 3000, 100):
+            calls = [
+                Call(("a",), 1, 1 + at, at, at + 0.5, priority=3000 - at) for at in range(begin, begin + 100)
+            ]
+            writer.write_calls(("a",), [*calls, Call(("a",), 1, 0, begin + 100.5, None)])
+        writer.write_calls(("b",), [Call(("b",), 1, 0, 5.0, None)])
+        writer.write_calls(("b",), [])
+    recording = load(str(path))
+    sampled = [call.number for call in recording.calls if 0 < call.priority <= MOST_SAMPLED]
+
+    assert sampled == list(range(3001 - MOST_SAMPLED, 3001))
+    assert recording.calls[-1] == Call(("a",), 1, 0, 3000.5, None)
+    assert not recording.problems
+
+
+def test_a_damaged_line_of_calls_is_noted(tmp_path: Path) -> None:
+    """Columns of different lengths, wrong types, no path; the others are read."""
+    path = tmp_path / "x.jsonl"
+    call = Call(("a",), 1, 1, 0.0, 1.0)
+    with Made(path) as writer:
+        writer.write_calls(("a",), [call])
+    header, good = path.read_text().splitlines()
+    bad = [
+        good.replace('"pid":[1]', '"pid":[1,2]'),
+        good.replace('"pid":[1]', '"pid":["x"]'),
+        good.replace('"path":["a"]', '"path":[]'),
+        '{"calls":3}',
+    ]
+    path.write_text("\n".join([header, *bad, good]) + "\n")
+    recording = load(str(path))
+
+    assert tuple(recording.calls) == (call,)
+    assert len(recording.problems) == 4
 
 
 def test_regions_with_strange_names_stay_separate(tmp_path: Path) -> None:

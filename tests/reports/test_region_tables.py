@@ -31,6 +31,15 @@ def test_the_biggest_region_comes_first_and_unknown_columns_are_left_out() -> No
     assert table[2].split()[:2] == ["small", "1"]
 
 
+def test_names_that_begin_alike_can_be_told_apart() -> None:
+    """They are cut in the middle."""
+    paths = [("epoch", f"{'block' * 10} {end}") for end in ("forward", "backward")]
+    lines = render_str(build(recording(regions=tuple(part(1, 1.0, path=path) for path in paths))), "text")
+
+    assert "blockblock forward" in lines
+    assert "lockblock backward" in lines
+
+
 def test_many_regions_and_metrics_are_counted() -> None:
     """JSON has all of them."""
     shown = build(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import chain
 
 from ..core.model import EXACT, SAMPLED, RegionTotals
@@ -25,18 +26,38 @@ _TOGETHER = 0
 class _Sampled:
     """Readings taken while a region was open."""
 
-    __slots__ = ("energy_joules", "gpu_bytes", "gpu_percent_seconds", "gpu_seconds", "peak_ram_bytes")
+    __slots__ = (
+        "energy_joules",
+        "gpu_bytes",
+        "gpu_bytes_call_seconds",
+        "gpu_percent_seconds",
+        "gpu_seconds",
+        "peak_ram_bytes",
+        "peak_ram_call_seconds",
+    )
 
     def __init__(self) -> None:
         self.peak_ram_bytes: int | None = None
+        self.peak_ram_call_seconds: float | None = None
         self.gpu_bytes: int | None = None
+        self.gpu_bytes_call_seconds: float | None = None
         self.gpu_percent_seconds = self.gpu_seconds = 0.0
         self.energy_joules: float | None = None
 
+    def take_ram(self, size: int | None, find_start: Callable[[], float | None]) -> None:
+        """Take a reading of memory; if it is the largest, ask when the call began."""
+        if size is not None and (self.peak_ram_bytes is None or size > self.peak_ram_bytes):
+            self.peak_ram_bytes, self.peak_ram_call_seconds = size, find_start()
+
+    def take_gpu(self, size: int | None, find_start: Callable[[], float | None]) -> None:
+        """The same for memory on GPUs."""
+        if size is not None and (self.gpu_bytes is None or size > self.gpu_bytes):
+            self.gpu_bytes, self.gpu_bytes_call_seconds = size, find_start()
+
     def add(self, other: _Sampled) -> None:
         """Add the readings of the same region in another process."""
-        self.peak_ram_bytes = larger(self.peak_ram_bytes, other.peak_ram_bytes)
-        self.gpu_bytes = larger(self.gpu_bytes, other.gpu_bytes)
+        self.take_ram(other.peak_ram_bytes, lambda: other.peak_ram_call_seconds)
+        self.take_gpu(other.gpu_bytes, lambda: other.gpu_bytes_call_seconds)
         self.gpu_percent_seconds += other.gpu_percent_seconds
         self.gpu_seconds += other.gpu_seconds
         if other.energy_joules is not None:
@@ -49,24 +70,34 @@ class RegionAccount:
     def __init__(self) -> None:
         self._sampled: dict[Key, _Sampled] = {}
         self._active: Mapping[Key, int] = {}
+        self._find_start: Callable[[Key], float | None] = lambda _: None
         self._written: dict[Key, RegionTotals] = {}
         self._ended: dict[Key, Numbers] = {}
         self._left_open: dict[Key, int] = {}
 
-    def take(self, active: Mapping[Key, int], rss_bytes: Mapping[int, int]) -> None:
-        """Take one reading of the processes; each region gets the memory of its own process."""
+    def take(
+        self,
+        active: Mapping[Key, int],
+        rss_bytes: Mapping[int, int],
+        find_start: Callable[[Key], float | None] = lambda _: None,
+    ) -> None:
+        """Take one reading of the processes; each region gets the memory of its own process.
+
+        `find_start` tells when the open call of a region began.
+        """
         self._active = active
+        self._find_start = find_start
         for key in active:
             sampled = self._sampled.get(key)
             if sampled is None:
                 sampled = self._sampled[key] = _Sampled()
-            sampled.peak_ram_bytes = larger(sampled.peak_ram_bytes, rss_bytes.get(key[0]))
+            sampled.take_ram(rss_bytes.get(key[0]), partial(find_start, key))
 
     def take_gpus(self, moment: GpuMoment) -> None:
         """Take one reading of the GPUs, for the regions that were open at the last reading of the processes."""
         for key in self._active:
             sampled = self._sampled[key]
-            sampled.gpu_bytes = larger(sampled.gpu_bytes, moment.job_bytes)
+            sampled.take_gpu(moment.job_bytes, partial(self._find_start, key))
             if moment.percent is not None:
                 sampled.gpu_percent_seconds += moment.percent * moment.span_seconds
                 sampled.gpu_seconds += moment.span_seconds
@@ -106,6 +137,7 @@ class RegionAccount:
                 peak = larger(peak, sampled.peak_ram_bytes)
             # The kernel counts pages per core and adds them up later, so its figures differ slightly.
             is_exact = 0 < high_water >= (peak or 0) * _AS_GOOD_AS
+            was_sampled = not is_exact and peak == sampled.peak_ram_bytes
             regions.append(
                 RegionTotals(
                     key[0],
@@ -129,6 +161,8 @@ class RegionAccount:
                     energy_joules=sampled.energy_joules,
                     first_seconds=since_start(numbers.first_ns),
                     last_seconds=since_start(numbers.last_ns),
+                    peak_ram_call_seconds=sampled.peak_ram_call_seconds if was_sampled else None,
+                    gpu_bytes_call_seconds=sampled.gpu_bytes_call_seconds,
                 )
             )
         return regions

@@ -14,7 +14,20 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from typing import Any
 
-    from ..core.model import MetricTotals, RecordingData, RegionTotals
+    from ..core.model import Call, MetricTotals, RecordingData, RegionGaps, RegionTotals
+
+
+_MOST_COUNTED = 10_000  # regions that a process refuses
+
+
+class PeakCall(NamedTuple):
+    """The call of a region that had the peak."""
+
+    pid: int
+    start_seconds: float
+    number: int | None = None
+    """Among the calls in its process, counted from 1 as they end; None if the call is not kept or has not ended."""
+    end_seconds: float | None = None
 
 
 class Region(NamedTuple):
@@ -47,6 +60,9 @@ class Region(NamedTuple):
     """An estimate where several processes were inside at once: the energy is then counted once."""
     first_seconds: float | None
     last_seconds: float | None
+    peak_ram_call: PeakCall | None = None
+    gpu_call: PeakCall | None = None
+    """The call that had the peak of GPU memory."""
 
 
 class Metric(NamedTuple):
@@ -68,8 +84,26 @@ def summarize_regions(recording: RecordingData) -> tuple[Region, ...]:
     parts: dict[tuple[str, ...], list[RegionTotals]] = {}
     for region in recording.regions:
         parts.setdefault(region.path, []).append(region)
-    summaries = [_summarize_region(path, totals) for path, totals in parts.items()]
+    calls: dict[tuple[str, ...], list[Call]] = {}
+    for call in recording.calls:
+        calls.setdefault(call.path, []).append(call)
+    summaries = [_summarize_region(path, totals, calls.get(path, ())) for path, totals in parts.items()]
     return tuple(sorted(summaries, key=_order))
+
+
+def describe_gaps(gaps: RegionGaps) -> list[str]:
+    """What is missing among the regions, in a sentence."""
+    names = []
+    if gaps.long_names:
+        names.append(f"{gaps.long_names} too long, shortened to the beginning and a digest")
+    if gaps.refused_regions:
+        least = "at least " if gaps.refused_regions >= _MOST_COUNTED else ""
+        where = f" in {gaps.refusing_processes} processes" if gaps.refusing_processes > 1 else ""
+        names.append(
+            f"{least}{gaps.refused_regions} too many{where}, not recorded: a process can have 1000 regions, "
+            "so do not put a changing value into a name"
+        )
+    return [f"Names of regions: {'; '.join(names)}."] if names else []
 
 
 def summarize_metrics(recording: RecordingData) -> tuple[Metric, ...]:
@@ -83,7 +117,7 @@ def _order(region: Region) -> tuple[float, tuple[str, ...]]:
     return (math.inf if region.first_seconds is None else region.first_seconds, region.path)
 
 
-def _summarize_region(path: tuple[str, ...], parts: Sequence[RegionTotals]) -> Region:
+def _summarize_region(path: tuple[str, ...], parts: Sequence[RegionTotals], single: Sequence[Call]) -> Region:
     calls = sum(part.calls for part in parts)
     wall = sum(part.wall_seconds for part in parts)
     shortest = _least(part.shortest_seconds for part in parts)
@@ -92,6 +126,8 @@ def _summarize_region(path: tuple[str, ...], parts: Sequence[RegionTotals]) -> R
     largest = max(parts, key=lambda part: (part.peak_ram_bytes or part.exit_ram_bytes or 0, -part.pid))
     gpu_seconds = sum(part.gpu_seconds for part in parts)
     energy, energy_basis = _energy(parts)
+    fullest = max(parts, key=lambda part: (part.gpu_bytes or 0, -part.pid))
+    largest, peak_call = _find_peak(largest, single)
     return Region(
         path,
         # A process forked inside a region did not enter it itself.
@@ -116,7 +152,31 @@ def _summarize_region(path: tuple[str, ...], parts: Sequence[RegionTotals]) -> R
         energy_basis,
         _least(part.first_seconds for part in parts),
         _most(part.last_seconds for part in parts),
+        peak_call,
+        _find_call(fullest.pid, fullest.gpu_bytes_call_seconds, single),
     )
+
+
+def _find_peak(largest: RegionTotals, single: Sequence[Call]) -> tuple[RegionTotals, PeakCall | None]:
+    """The process with the peak, and the call: a process may have seen more in one of its calls than was sampled."""
+    calls = [call for call in single if call.peak_ram_bytes is not None]
+    top = max(calls, key=lambda call: call.peak_ram_bytes or 0, default=None)
+    known = largest.peak_ram_bytes or 0
+    if top is None or ((top.peak_ram_bytes or 0) < known and largest.peak_ram_call_seconds is not None):
+        return largest, _find_call(largest.pid, largest.peak_ram_call_seconds, single)
+    if (top.peak_ram_bytes or 0) > known:
+        largest = largest._replace(peak_ram_bytes=top.peak_ram_bytes, peak_ram_basis=top.peak_ram_basis)
+    return largest, PeakCall(top.pid, top.start_seconds, top.number, top.end_seconds)
+
+
+def _find_call(pid: int, start_seconds: float | None, single: Sequence[Call]) -> PeakCall | None:
+    """The call that began then; what else is known of it, if it is kept."""
+    if start_seconds is None:
+        return None
+    for call in single:
+        if (call.pid, call.start_seconds) == (pid, start_seconds) and call.number:
+            return PeakCall(pid, start_seconds, call.number, call.end_seconds)
+    return PeakCall(pid, start_seconds)
 
 
 def _mean_seconds(wall: float, calls: int, shortest: float | None, longest: float | None) -> float | None:

@@ -11,7 +11,16 @@ import math
 from array import array
 from itertools import islice
 
-from ..core.model import FrameworkMemory, Gpu, GpuCounters, GpuSample, Parts, ProcessTotals, RegionTotals
+from ..core.model import (
+    Call,
+    FrameworkMemory,
+    Gpu,
+    GpuCounters,
+    GpuSample,
+    Parts,
+    ProcessTotals,
+    RegionTotals,
+)
 from ..core.values import NamedTuple
 
 TYPE_CHECKING = False
@@ -164,6 +173,7 @@ def _extend(column: Any, values: Row, kind: str) -> Any:
 TABLES: dict[str, Callable[[RecordingData], Table]] = {
     "samples": _make_samples,
     "regions": _make_plain("regions", RegionTotals),
+    "calls": _make_plain("calls", Call),
     "metrics": _make_metrics,
     "processes": _make_plain("processes", ProcessTotals),
     "frameworks": _make_plain("frameworks", FrameworkMemory),

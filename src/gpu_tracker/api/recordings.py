@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from ..analysis.summary import Summary
     from ..analysis.tables import Table
     from ..core.model import (
+        Call,
         FrameworkMemory,
         Gpu,
         Header,
@@ -61,7 +62,7 @@ def combine(*recordings: str | os.PathLike[str] | Recording) -> Combined:
 class Recording:
     """The recording of one job.
 
-    Header and summary are available at once. `samples`, `regions`, `metrics` and `processes` are sequences of immutable
+    Header and summary are available at once. `samples`, `regions`, `calls`, `metrics` and `processes` are sequences of immutable
     values, read from the file on access, so the file must stay in place. Sizes are in bytes, times in seconds since the
     start; counters count from the start; None is unknown.
     """
@@ -89,6 +90,11 @@ class Recording:
     def regions(self) -> Sequence[RegionTotals]:
         """Regions, one per process and path."""
         return self._values.regions
+
+    @property
+    def calls(self) -> Sequence[Call]:
+        """Single calls of the regions: all while few, then the longest, the largest and a uniform sample."""
+        return self._values.calls
 
     @property
     def metrics(self) -> Sequence[MetricRow]:
@@ -138,7 +144,7 @@ class Recording:
         return self._values.end is not None
 
     def to_pandas(self, table: str = "samples") -> Any:
-        """A table as a `pandas.DataFrame`: "samples", "regions", "metrics", "processes", "frameworks", "gpus"."""
+        """A table as a `pandas.DataFrame`: "samples", "regions", "calls", "metrics", "processes"..."""
         return frames.to_pandas(self._table(table))
 
     def to_polars(self, table: str = "samples") -> Any:

@@ -437,6 +437,39 @@ class RegionTotals(NamedTuple):
     first_seconds: float | None = None
     """First entry, since the start."""
     last_seconds: float | None = None
+    peak_ram_call_seconds: float | None = None
+    """When the call began in which the sampler read this peak; unknown if the process itself found the peak."""
+    gpu_bytes_call_seconds: float | None = None
+    """When the call began in which the largest GPU memory was read."""
+
+
+class Call(NamedTuple):
+    """One call of a region. All are kept while few, then the longest, the largest in memory and a uniform sample."""
+
+    path: tuple[str, ...]
+    pid: int
+    number: int
+    """Among the calls of this region in this process, counted from 1 as they end; 0 if it has not ended."""
+    start_seconds: float
+    end_seconds: float | None
+    """None if it was still open at the last reading, or its process was killed inside."""
+    thread: int = 0
+    """The kernel's number of the thread that ended it; 0 if it has not ended."""
+    peak_ram_bytes: int | None = None
+    """Of the process during the call, as far as known: memory is not read in every short call."""
+    peak_ram_basis: str = SAMPLED
+    priority: int = 0
+    """Random, below 2³²: the calls with the smallest are the uniform sample."""
+
+
+class RegionGaps(NamedTuple):
+    """What is missing or changed among the regions. Written again after each change: the last one counts."""
+
+    long_names: int = 0
+    """Names that were shortened, to their begin and a digest."""
+    refused_regions: int = 0
+    """Beyond the first thousand of a process: they are not recorded. Counted up to ten thousand per process."""
+    refusing_processes: int = 0
 
 
 class MetricRow(NamedTuple):
@@ -541,6 +574,8 @@ class RecordingData(NamedTuple):
     metrics: Sequence[MetricRow] = ()
     processes: Sequence[ProcessTotals] = ()
     frameworks: Sequence[FrameworkMemory] = ()
+    calls: Sequence[Call] = ()
+    gaps: RegionGaps = RegionGaps()
     metric_totals: Sequence[MetricTotals] = ()
     """Instead of the metrics, where only totals are known."""
 

@@ -53,6 +53,15 @@ def shorten(text: str, cells: int) -> str:
     return clip(neutralize(text), cells)
 
 
+def shorten_middle(text: str, cells: int) -> str:
+    """The same, but its begin and its end stay: of names that begin alike, the end tells more."""
+    text = neutralize(text)
+    if count_cells(text) <= cells:
+        return text
+    end = clip(text[::-1], cells // 2, "")[::-1]
+    return clip(text, cells - count_cells(end)) + end
+
+
 def count_of(number: int, noun: str) -> str:
     """`1 device`, `2 devices`."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

@@ -16,11 +16,14 @@ from .mailbox import REGIONS_SUFFIX, name_file
 MOST_REGIONS = 1000
 MOST_SLOTS = 64
 _NAME_BYTES = 118
+_MOST_COUNTED = 10_000  # of the regions that are refused
+_WAS_SHORTENED = 0x8000  # in the length of a name
 _MAGIC = b"gpu-trk2"
 
 _HEADER = struct.Struct("<8sIi")  # magic, pid, number of regions
 _N_REGIONS_OFFSET = 12
 _HIGH_WATER_OFFSET = 16
+_N_REFUSED_OFFSET = 24
 _SLOTS_OFFSET = 64
 _RECORDS_OFFSET = _SLOTS_OFFSET + 4 * MOST_SLOTS
 _RECORD_BYTES = 256
@@ -59,30 +62,34 @@ class SharedFileWriter:
     def __init__(self, mailbox: str) -> None:
         self.pid = os.getpid()
         self.path = name_file(mailbox, REGIONS_SUFFIX)
-        fd = os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600)
-        try:
-            _reserve(fd)
-            self.memory = mmap.mmap(fd, FILE_BYTES)
-        except OSError:
-            os.unlink(self.path)
-            raise
-        finally:
-            os.close(fd)
+        self.memory = map_new(self.path, FILE_BYTES, FILE_BYTES)
         self.slots = memoryview(self.memory)[_SLOTS_OFFSET:_RECORDS_OFFSET].cast("i")
         self._n_regions = self._high_water_bytes = 0
+        self._refused: set[int] = set()
         _HEADER.pack_into(self.memory, 0, _MAGIC, self.pid, 0)
 
     def add_region(self, parent: int, name: str) -> int:
         """The number of a new region (counted from 1), or 0 if there are too many."""
         if self._n_regions >= MOST_REGIONS:
+            self._refuse(hash((parent, name)))
             return 0
-        encoded = name.encode("utf-8", "replace")[:_NAME_BYTES]
+        encoded = name.encode("utf-8", "replace")
+        length = len(encoded)
+        if length > _NAME_BYTES:
+            encoded = _shorten(encoded)
+            length = len(encoded) | _WAS_SHORTENED
         _NAMES.pack_into(
-            self.memory, _RECORDS_OFFSET + self._n_regions * _RECORD_BYTES, parent, len(encoded), encoded
+            self.memory, _RECORDS_OFFSET + self._n_regions * _RECORD_BYTES, parent, length, encoded
         )
         self._n_regions += 1
         struct.pack_into("<i", self.memory, _N_REGIONS_OFFSET, self._n_regions)
         return self._n_regions
+
+    def _refuse(self, region: int) -> None:
+        """Count a region for which there is no room."""
+        if region not in self._refused and len(self._refused) < _MOST_COUNTED:
+            self._refused.add(region)
+            struct.pack_into("<q", self.memory, _N_REFUSED_OFFSET, len(self._refused))
 
     def keep_high_water(self, high_water_bytes: int) -> None:
         """Keep a high-water mark that is about to be reset, if it is the largest so far."""
@@ -91,12 +98,32 @@ class SharedFileWriter:
             struct.pack_into("<q", self.memory, _HIGH_WATER_OFFSET, high_water_bytes)
 
 
-def _reserve(fd: int) -> None:
+def _shorten(encoded: bytes) -> bytes:
+    """A long name as its begin and a digest of all of it, so that two are different, and the same in every process."""
+    from hashlib import blake2b
+
+    end = f"…{blake2b(encoded, digest_size=8).hexdigest()}".encode()
+    return encoded[: _NAME_BYTES - len(end)].decode("utf-8", "ignore").encode() + end
+
+
+def map_new(path: str, n_bytes: int, n_reserved_bytes: int) -> mmap.mmap:
+    """Create a file and map it; the rest of its room is reserved later. OSError if there is no room."""
+    fd = os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600)
+    try:
+        os.truncate(fd, n_bytes)
+        reserve(fd, 0, n_reserved_bytes)
+        return mmap.mmap(fd, n_bytes)
+    except OSError:
+        os.unlink(path)
+        raise
+    finally:
+        os.close(fd)
+
+
+def reserve(fd: int, offset: int, n_bytes: int) -> None:
     """Take the room now: writing to a mapped page for which there is none later would kill the job with SIGBUS."""
     if hasattr(os, "posix_fallocate"):
-        os.posix_fallocate(fd, 0, FILE_BYTES)
-    else:
-        os.truncate(fd, FILE_BYTES)
+        os.posix_fallocate(fd, offset, n_bytes)
 
 
 def find_numbers_offset(number: int) -> int:
@@ -122,6 +149,8 @@ class SharedFileReader:
         self._slots = struct.Struct(f"<{MOST_SLOTS}i")
         self._chains: dict[int, tuple[int, ...]] = {}
         self._paths: dict[int, tuple[str, ...]] = {}
+        self.long_names: set[str] = set()
+        """Those that were shortened, of the paths found so far."""
 
     def read_active(self) -> dict[int, int]:
         """The open regions, including those around them, each with its number of threads."""
@@ -138,6 +167,11 @@ class SharedFileReader:
             number: Numbers(*NUMBERS.unpack_from(self._memory, find_numbers_offset(number)))
             for number in range(1, min(count, MOST_REGIONS) + 1)
         }
+
+    def read_refused(self) -> int:
+        """How many regions were refused because there were too many; counted up to ten thousand."""
+        (n_refused,) = struct.unpack_from("<q", self._memory, _N_REFUSED_OFFSET)
+        return min(max(0, int(n_refused)), _MOST_COUNTED)
 
     def read_high_water(self) -> int:
         """The largest high-water mark kept; 0 if it was never reset."""
@@ -172,4 +206,7 @@ class SharedFileReader:
         parent, length, name = _NAMES.unpack_from(
             self._memory, _RECORDS_OFFSET + (number - 1) * _RECORD_BYTES
         )
-        return parent, name[:length].decode("utf-8", "replace")
+        text = name[: length & ~_WAS_SHORTENED].decode("utf-8", "replace")
+        if length & _WAS_SHORTENED:
+            self.long_names.add(text)
+        return parent, text

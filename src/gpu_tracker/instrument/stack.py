@@ -13,6 +13,7 @@ from _operator import attrgetter  # what operator exports, without importing tha
 from _thread import RLock
 from contextvars import ContextVar
 
+from .call_file import CallFileWriter, RegionCalls
 from .high_water import find_kept_bytes, is_since_start, keep_high_water, read_own_memory, reset_high_water
 from .shared_file import MOST_SLOTS, NUMBERS, Numbers, SharedFileWriter, find_numbers_offset
 
@@ -41,13 +42,16 @@ _get_numbers = attrgetter(*Numbers._fields)
 class _Record:
     """One region of this process: all calls so far."""
 
-    __slots__ = ("inner", "name", "number", "offset", "parent", *Numbers._fields)
+    __slots__ = ("inner", "name", "number", "offset", "parent", "single_calls", *Numbers._fields)
 
-    def __init__(self, name: str, parent: _Record | None, number: int) -> None:
+    def __init__(
+        self, name: str, parent: _Record | None, number: int, single_calls: RegionCalls | None
+    ) -> None:
         self.name = name
         self.parent = parent
         self.number = number
         self.offset = find_numbers_offset(number)
+        self.single_calls = single_calls
         self.inner: dict[str, _Record] = {}
         self.calls = self.exact_calls = 0
         self.wall_ns = self.shortest_ns = self.longest_ns = 0
@@ -74,10 +78,13 @@ class _Frame:
         "inner_cpu_ns",
         "inner_wall_ns",
         "is_open",
+        "is_peak_exact",
         "is_recursion",
         "n_inside",
         "outer",
         "owner",
+        "peak_ram_bytes",
+        "place",
         "record",
         "slot",
         "stack",
@@ -93,7 +100,9 @@ class _Frame:
         self.n_inside = 0
         self.slot = -1
         self.entered_ns = 0
-        self.high_water_bytes = -1
+        self.high_water_bytes = self.peak_ram_bytes = -1
+        self.is_peak_exact = False
+        self.place = -1
         self.cpu_ns = self.inner_cpu_ns = self.inner_wall_ns = 0
 
 
@@ -108,6 +117,7 @@ class RegionStack:
         self._writer = SharedFileWriter(mailbox)
         self._keepers = {mailbox: self._writer}
         self._memory = self._writer.memory
+        self._calls = _open_call_file(self._writer.path)
         self._slots = self._writer.slots
         self._lock = RLock()  # a signal handler may enter a region while its thread is entering another
         self._outermost: dict[str, _Record] = {}
@@ -145,6 +155,8 @@ class RegionStack:
             if frame.slot >= 0:
                 self._slots[frame.slot] = record.number
             frame.entered_ns = now
+            if record.single_calls is not None and not frame.is_recursion:
+                frame.place = record.single_calls.begin(now)
             if not record.first_ns:
                 record.first_ns = now
             if owner.exact_peak:
@@ -152,7 +164,8 @@ class RegionStack:
             elif now > self._ram_due_ns:
                 self._read_ram(now)
             if now - self._ram_ns < _RAM_FRESH_NS:
-                record.entry_ram_bytes, frame.high_water_bytes = self._rss_bytes, self._high_water_bytes
+                record.entry_ram_bytes = frame.peak_ram_bytes = self._rss_bytes
+                frame.high_water_bytes = self._high_water_bytes
         current.set(frame)
 
     def leave(self, frame: _Frame) -> None:
@@ -238,6 +251,10 @@ class RegionStack:
             self._read_ram(now_ns)
         if now_ns - self._ram_ns < _RAM_FRESH_NS:
             self._take_ram(frame)
+        if record.single_calls is not None and not frame.is_recursion:
+            record.single_calls.end(
+                frame.place, frame.entered_ns, now_ns, frame.peak_ram_bytes, frame.is_peak_exact
+            )
         self._publish(record)
 
     def _take_ram(self, frame: _Frame) -> None:
@@ -245,8 +262,11 @@ class RegionStack:
         record = frame.record
         record.exit_ram_bytes, high_water = self._rss_bytes, self._high_water_bytes
         # Without a reading at its begin, the rise may have been before the call.
-        if 0 <= frame.high_water_bytes < high_water > record.peak_ram_bytes:
-            record.peak_ram_bytes = high_water
+        if 0 <= frame.high_water_bytes < high_water:
+            frame.peak_ram_bytes, frame.is_peak_exact = high_water, True
+            record.peak_ram_bytes = max(record.peak_ram_bytes, high_water)
+        elif self._rss_bytes > frame.peak_ram_bytes:
+            frame.peak_ram_bytes = self._rss_bytes
 
     def _begin_exactly(self, frame: _Frame, now_ns: int) -> None:
         """Reset the kernel's high-water mark for this call; if that fails, it has no exact peak."""
@@ -263,10 +283,12 @@ class RegionStack:
         if self._high_water_bytes_now < 0:
             return
         frame.record.exact_calls += 1
+        frame.is_peak_exact = True
         step: _Frame | None = frame
         while step is not None and step.stack is self:
             if step.is_open or step is frame:
                 step.record.inside_ram_bytes = max(step.record.inside_ram_bytes, peak)
+                step.peak_ram_bytes = max(step.peak_ram_bytes, peak)
             step = step.outer
 
     def _keep_high_water(self) -> None:
@@ -313,7 +335,8 @@ class RegionStack:
             number = self._writer.add_region(0 if around is None else around.number, name)
             if not number:
                 return None
-            record = known[name] = _Record(name, around, number)
+            single_calls = None if self._calls is None else self._calls.add_region(number)
+            record = known[name] = _Record(name, around, number, single_calls)
             self._publish(record)
         return record
 
@@ -329,3 +352,10 @@ class RegionStack:
         self._rss_bytes, self._high_water_bytes_now = read_own_memory()
         # As it would be if it had never been reset.
         self._high_water_bytes = max(self._high_water_bytes_now, find_kept_bytes())
+
+
+def _open_call_file(regions_path: str) -> CallFileWriter | None:
+    try:
+        return CallFileWriter(regions_path)
+    except OSError:
+        return None  # the disk is full: only the totals are kept

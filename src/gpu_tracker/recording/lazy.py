@@ -7,21 +7,25 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from itertools import accumulate
 
+from ..core.calls import choose_calls
 from ..core.errors import WRONG_DATA, RecordingError
-from ..core.model import MetricRow, Peaks, Sample
-from .schema import decode_metrics, decode_peaks, decode_sample
+from ..core.model import Call, MetricRow, Peaks, Sample
+from .schema import decode_calls, decode_metrics, decode_path, decode_peaks, decode_sample
 from .validate import check, check_metrics
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from array import array
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from typing import Any, TypeVar, overload
 
     from .damage import Damage
     from .lines import LineFile
 
     _Item = TypeVar("_Item")
+
+
+_MOST_CALLS = 1000
 
 
 def parse(line: bytes) -> tuple[str, dict[str, Any]]:
@@ -169,19 +173,10 @@ class MetricLines(_Lines[MetricRow]):
             yield rows
 
 
-class LastLines(_Lines["_Item"]):
-    """Items whose last line counts, all decoded on first access."""
+class _WholeLines(_Lines["_Item"]):
+    """Items that are all decoded on first access."""
 
-    def __init__(
-        self,
-        lines: dict[Any, tuple[int, bytes]],
-        decode: Callable[[dict[str, Any]], _Item],
-        damage: Damage,
-    ) -> None:
-        self._lines = lines
-        self._decode = decode
-        self._damage = damage
-        self._items: tuple[_Item, ...] | None = None
+    _items: tuple[_Item, ...] | None = None
 
     def __len__(self) -> int:
         return len(self._all())
@@ -194,11 +189,60 @@ class LastLines(_Lines["_Item"]):
 
     def _all(self) -> tuple[_Item, ...]:
         if self._items is None:
-            items = []
-            for offset, line in self._lines.values():
-                try:
-                    items.append(decode_line(line, self._decode))
-                except WRONG_DATA:
-                    self._damage.note(offset)
-            self._items = tuple(items)
+            self._items = tuple(self._decode_all())
         return self._items
+
+    if TYPE_CHECKING:
+
+        def _decode_all(self) -> Iterable[_Item]: ...
+
+
+class LastLines(_WholeLines["_Item"]):
+    """Items whose last line counts."""
+
+    def __init__(
+        self,
+        lines: dict[Any, tuple[int, bytes]],
+        decode: Callable[[dict[str, Any]], _Item],
+        damage: Damage,
+    ) -> None:
+        self._lines = lines
+        self._decode = decode
+        self._damage = damage
+
+    def _decode_all(self) -> Iterator[_Item]:
+        for offset, line in self._lines.values():
+            try:
+                item = decode_line(line, self._decode)
+            except WRONG_DATA:
+                self._damage.note(offset)
+            else:
+                yield item
+
+
+class CallLines(_WholeLines[Call]):
+    """The calls of each region that are kept of those in all lines, by their start; then the open ones."""
+
+    def __init__(self, file: LineFile, offsets: array[int], damage: Damage) -> None:
+        self._file = file
+        self._offsets = offsets
+        self._damage = damage
+
+    def _decode_all(self) -> list[Call]:
+        ended: dict[tuple[str, ...], list[Call]] = {}
+        unended: dict[tuple[str, ...], list[Call]] = {}
+        for offset, line in zip(self._offsets, self._file.read_back(self._offsets), strict=True):
+            try:
+                data = parse(line)[1]
+                path, calls = decode_path(data), decode_calls(data)
+                for call in calls:
+                    check(call)
+            except WRONG_DATA:
+                self._damage.note(offset)
+                continue
+            known = ended.setdefault(path, [])
+            known += [call for call in calls if call.end_seconds is not None]
+            unended[path] = [call for call in calls if call.end_seconds is None]
+            if len(known) > _MOST_CALLS:  # of all processes and times
+                ended[path] = choose_calls(known)
+        return [call for path, calls in ended.items() for call in (*choose_calls(calls), *unended[path])]

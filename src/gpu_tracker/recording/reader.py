@@ -12,9 +12,9 @@ from array import array
 from itertools import islice
 
 from ..core.errors import WRONG_DATA, RecordingError
-from ..core.model import Peaks, RecordingData, Totals
+from ..core.model import Peaks, RecordingData, RegionGaps, Totals
 from .damage import Damage
-from .lazy import LastLines, MetricLines, SampleLines, decode_sample_line, parse
+from .lazy import CallLines, LastLines, MetricLines, SampleLines, decode_sample_line, parse
 from .lines import LineFile, open_descriptor, open_path
 from .schema import (
     VERSION,
@@ -52,7 +52,7 @@ def load(path: str | os.PathLike[str]) -> RecordingData:
 def load_whole(path: str) -> RecordingData:
     """Read a recording without damage, so that an incomplete run is not compared with complete ones."""
     recording = load(path)
-    len(recording.regions)  # decoding them may find damage
+    len(recording.regions), len(recording.calls)  # decoding them may find damage
     refuse_damaged(recording, path)
     return recording
 
@@ -66,7 +66,9 @@ def refuse_damaged(recording: RecordingData, path: str) -> None:
 def load_descriptor(fd: int) -> RecordingData:
     """Read a recording without a name. The descriptor may be closed later, so everything is decoded now."""
     recording = read(LineFile("the recording", lambda: open_descriptor(fd)))
-    return recording._replace(samples=tuple(recording.samples), metrics=tuple(recording.metrics))
+    return recording._replace(
+        samples=tuple(recording.samples), metrics=tuple(recording.metrics), calls=tuple(recording.calls)
+    )
 
 
 def read(file: LineFile) -> RecordingData:
@@ -96,10 +98,12 @@ class _Scan:
         self._header: Header | None = None
         self._events: list[Event] = []
         self._end: End | None = None
+        self._gaps = RegionGaps()
         self._regions: dict[bytes | tuple[int, tuple[str, ...]], tuple[int, bytes]] = {}
         self._processes: dict[tuple[int, float], tuple[int, bytes]] = {}
         self._frameworks: dict[tuple[int, str, str], tuple[int, bytes]] = {}
         self._metric_offsets = array("q")
+        self._call_offsets = array("q")
         self.sample_offsets = array("q")
         self.grown_offsets = array("q")
         self.shapes: dict[bytes, bool] = {}
@@ -143,6 +147,12 @@ class _Scan:
             self._regions[data["pid"], tuple(data["path"])] = offset, line
         elif kind == "metrics":
             self._metric_offsets.append(offset)
+        elif kind == "gaps":
+            gaps = RegionGaps(**data)
+            check(gaps)
+            self._gaps = gaps
+        elif kind == "calls":
+            self._call_offsets.append(offset)
         elif kind == "process":
             self._processes[data["pid"], data["first_seconds"]] = offset, line
         elif kind == "framework":
@@ -174,6 +184,8 @@ class _Scan:
             metrics=MetricLines(self._file, self._metric_offsets, self._damage),
             processes=LastLines(self._processes, decode_process, self._damage),
             frameworks=LastLines(self._frameworks, decode_framework, self._damage),
+            gaps=self._gaps,
+            calls=CallLines(self._file, self._call_offsets, self._damage),
         )
 
     def _totals_so_far(self, samples: SampleLines) -> Totals:

@@ -8,6 +8,9 @@ object with one of the keys below. A change of a line raises VERSION, and the ol
                         previous sample, so that any prefix of the file is a full report
     {"event": {...}}    a device was found, or a note for the user
     {"region": {...}}   all calls so far of one region in one process; the last line for it counts
+    {"calls": {...}}    calls of one region in all processes, a column each; the calls of all lines count,
+                        but of those not ended only the ones in its last line
+    {"gaps": {...}}     what is missing among the regions; the last line counts
     {"metrics": {...}}  numbers that the job logged, a column each
     {"process": {...}}  one process of the job; the last line for it counts
     {"framework": {...}} memory of a framework in one process on one device; the last line for it counts
@@ -19,6 +22,7 @@ from __future__ import annotations
 from ..core.model import (
     Allocation,
     Busiest,
+    Call,
     End,
     Event,
     FrameworkMemory,
@@ -49,6 +53,7 @@ if TYPE_CHECKING:
 VERSION = 1
 
 _NOTHING = Spread(0, 0, 0)
+_CALL_COLUMNS = Call._fields[1:]
 NOT_FINITE = ("nan", "inf", "-inf")
 
 
@@ -120,6 +125,12 @@ def encode_event(event: Event) -> dict[str, Any]:
 def encode_known(value: RegionTotals | ProcessTotals | FrameworkMemory) -> dict[str, Any]:
     """The known fields by name."""
     return {name: _to_lists(field) for name, field in value._asdict().items() if field is not None}
+
+
+def encode_calls(path: tuple[str, ...], calls: Sequence[Call]) -> dict[str, Any]:
+    """Calls of one region, one column per field."""
+    columns = {name: [_to_lists(getattr(call, name)) for call in calls] for name in _CALL_COLUMNS}
+    return {"path": list(path), **columns}
 
 
 def encode_metrics(rows: Sequence[MetricRow]) -> dict[str, Any]:
@@ -251,11 +262,22 @@ def decode_event(data: dict[str, Any]) -> Event:
 
 
 def decode_region(data: dict[str, Any]) -> RegionTotals:
-    """A region. An empty path would mean the whole run, so it is refused."""
+    """A region."""
+    return RegionTotals(**{**data, "path": decode_path(data)})
+
+
+def decode_path(data: dict[str, Any]) -> tuple[str, ...]:
+    """An empty path would mean the whole run, so it is refused."""
     path = tuple(str(name) for name in data["path"])
     if not path:
         raise ValueError(path)
-    return RegionTotals(**{**data, "path": path})
+    return path
+
+
+def decode_calls(data: dict[str, Any]) -> list[Call]:
+    """The calls of one line."""
+    path = decode_path(data)
+    return [Call(path, *row) for row in zip(*(data[name] for name in _CALL_COLUMNS), strict=True)]
 
 
 def decode_metrics(data: dict[str, Any]) -> list[MetricRow]:

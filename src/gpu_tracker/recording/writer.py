@@ -13,6 +13,7 @@ from ..core.errors import RecordingError, UsageError
 from ..core.model import Peaks
 from .encode import to_json
 from .schema import (
+    encode_calls,
     encode_end,
     encode_event,
     encode_header,
@@ -27,12 +28,14 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ..core.model import (
+        Call,
         End,
         Event,
         FrameworkMemory,
         Header,
         MetricRow,
         ProcessTotals,
+        RegionGaps,
         RegionTotals,
         Sample,
     )
@@ -115,6 +118,14 @@ class Writer:
     def write_region(self, region: RegionTotals) -> None:
         """A region so far."""
         self._write("region", encode_known(region))
+
+    def write_calls(self, path: tuple[str, ...], calls: Sequence[Call]) -> None:
+        """Calls of one region."""
+        self._write("calls", encode_calls(path, calls))
+
+    def write_gaps(self, gaps: RegionGaps) -> None:
+        """What is missing among the regions so far."""
+        self._write("gaps", gaps._asdict())
 
     def write_metrics(self, rows: Sequence[MetricRow]) -> None:
         """Numbers that the job logged."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..analysis.frameworks import FrameworkSummary, summarize_frameworks
-from ..analysis.regions import Metric, Region, summarize_metrics, summarize_regions
+from ..analysis.regions import Metric, Region, describe_gaps, summarize_metrics, summarize_regions
 from ..analysis.summary import Summary, summarize
 from ..core.values import NamedTuple
 
@@ -47,6 +47,7 @@ def build(recording: RecordingData) -> Report:
     regions, metrics = summarize_regions(recording), summarize_metrics(recording)
     frameworks = summarize_frameworks(recording)
     notes = [event.text for event in recording.events if event.kind in ("note", "unattributed")]
+    notes.extend(describe_gaps(recording.gaps))
     notes.extend(recording.problems)
     if end is None:
         notes.append(

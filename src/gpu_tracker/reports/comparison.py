@@ -186,10 +186,11 @@ def _format_change(row: Row, position: int) -> str:
 
 
 def _list_presence(where: str, rows: Sequence[Row]) -> list[str]:
-    regions = dict.fromkeys(name_region(row.subject.region) for row in rows if row.subject.region)
-    metrics = dict.fromkeys(_shorten(row.subject.metric) for row in rows if row.subject.metric is not None)
+    paths = dict.fromkeys(row.subject.region for row in rows if row.subject.region)
+    names = dict.fromkeys(row.subject.metric for row in rows if row.subject.metric is not None)
+    regions, metrics = list(map(name_region, paths)), list(map(_shorten, names))
     return [
-        f"{kind} {where}: {', '.join(list(found)[:MOST_ROWS])}{', …' * (len(found) > MOST_ROWS)}"
+        f"{kind} {where}: {', '.join(found[:MOST_ROWS])}{', …' * (len(found) > MOST_ROWS)}"
         for kind, found in (("regions", regions), ("metrics", metrics))
         if found
     ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..core.figures import BYTES, JOULES, NUMBER, PERCENT, SECONDS, humanize
-from ..core.text import align, shorten
+from ..core.text import align, shorten, shorten_middle
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ _NAME_CELLS = 40
 
 def name_region(path: Sequence[str]) -> str:
     """The path of a region in one line, outermost first."""
-    return shorten("/".join(path), _NAME_CELLS)
+    return shorten_middle("/".join(path), _NAME_CELLS)
 
 
 def format_regions(regions: Sequence[Region]) -> list[str]:

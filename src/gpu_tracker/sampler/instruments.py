@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import time
 
+from ..accounts.calls import CallAccount
 from ..accounts.frameworks import FrameworkAccount
 from ..accounts.metrics import tally
 from ..accounts.regions import RegionAccount
+from ..core.model import RegionGaps
 from .mailbox_reader import MailboxReader
 
 TYPE_CHECKING = False
@@ -14,11 +16,15 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ..accounts.gpus import GpuMoment
-    from ..core.model import FrameworkMemory, Gpu, GpuReadings, MetricRow, MetricTotals, RegionTotals
+    from ..core.model import Call, FrameworkMemory, Gpu, GpuReadings, MetricRow, MetricTotals, RegionTotals
     from ..recording.writer import Writer
 
 _REGION_LINES = 200
 _METRICS_PER_LINE = 1000
+# Calls are read rarely: not more often than this, and at most a thousandth of the time is spent on them.
+_CALLS_SECONDS = 1.0
+_CALLS_LINES = 50
+_CALLS_SHARE = 0.001
 
 
 class Instruments:
@@ -27,6 +33,10 @@ class Instruments:
     def __init__(self, mailbox: str, start_seconds: float) -> None:
         self._mailbox = MailboxReader(mailbox, start_seconds)
         self._regions = RegionAccount()
+        self._calls = CallAccount()
+        self._written_gaps = RegionGaps()
+        self._calls_read_seconds = 0.0
+        self._calls_due_seconds = _CALLS_SECONDS
         self._frameworks = FrameworkAccount()
         self._unwritten_metrics: list[MetricRow] = []
         self._regions_seconds = 0.0
@@ -37,11 +47,14 @@ class Instruments:
         self._mailbox.find_new()
         for ended in self._mailbox.take_ended():
             self._regions.retire(*ended)
+        calls = self._mailbox.take_calls_of_ended()
+        self._calls.take(call for call in calls if call.number)
+        self._calls.take_left_open(call for call in calls if not call.number)
         return self._mailbox.read_high_waters()
 
     def take(self, rss_bytes: Mapping[int, int]) -> None:
         """Take the memory of the processes at this reading."""
-        self._regions.take(self._mailbox.read_active(), rss_bytes)
+        self._regions.take(self._mailbox.read_active(), rss_bytes, self._mailbox.find_start)
         for note in self._mailbox.take_framework_notes():
             self._frameworks.take(note)
 
@@ -66,15 +79,46 @@ class Instruments:
             self._regions_seconds = at_seconds
             for region in self._regions.take_changed(self.list_regions()):
                 writer.write_region(region)
+            gaps = self.read_gaps()
+            if gaps != self._written_gaps:
+                writer.write_gaps(gaps)
+                self._written_gaps = gaps
+        if is_last or at_seconds >= self._calls_due_seconds:
+            spent += self._write_calls(writer, at_seconds, is_last=is_last)
         return spent
 
     def list_regions(self) -> list[RegionTotals]:
         """All regions of the job so far."""
         return self._regions.combine(self._mailbox.read_all(), self._mailbox.since_start)
 
+    def read_gaps(self) -> RegionGaps:
+        """What is missing among the regions so far."""
+        return self._mailbox.read_gaps()
+
+    def list_calls(self) -> list[Call]:
+        """The calls that are kept, and all open ones."""
+        self._calls.take(self._mailbox.take_calls())
+        self._calls.take_open(self._mailbox.read_open())
+        return self._calls.list_calls()
+
     def list_frameworks(self) -> list[FrameworkMemory]:
         """Framework memory on the GPUs so far."""
         return self._frameworks.list_memory()
+
+    def _write_calls(self, writer: Writer, at_seconds: float, *, is_last: bool) -> float:
+        """Write the calls kept since the last time. Of open ones only the long: those open then, except at the end."""
+        began = time.process_time()
+        since = at_seconds if is_last else self._calls_read_seconds
+        self._calls.take(self._mailbox.take_calls())
+        self._calls.take_open(call for call in self._mailbox.read_open() if call.start_seconds < since)
+        for path, calls in self._calls.list_changed():
+            writer.write_calls(path, calls)
+            self._calls.note_written(path)
+        spent = time.process_time() - began
+        self._calls_read_seconds = at_seconds
+        wait = max(_CALLS_SECONDS, at_seconds / _CALLS_LINES, spent / _CALLS_SHARE)
+        self._calls_due_seconds = at_seconds + wait
+        return spent
 
     def _write_metrics(self, writer: Writer) -> bool:
         """Write some of what was logged; whether there was any. What fails is written first the next time."""

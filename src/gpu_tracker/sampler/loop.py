@@ -9,7 +9,7 @@ import time
 
 from ..accounts.processes import Account
 from ..accounts.sharing import is_settled, is_torn
-from ..core.model import End, Event, RecordingData, RootFigures
+from ..core.model import End, Event, RecordingData, RegionGaps, RootFigures
 from ..instrument.mailbox import has_word
 from ..recording.writer import Writer
 from ..sources.platform import read_own_peak_bytes
@@ -186,6 +186,8 @@ class Sampler:
             totals=end.totals,
             regions=tuple(instruments.list_regions()) if instruments else (),
             frameworks=tuple(instruments.list_frameworks()) if instruments else (),
+            calls=tuple(instruments.list_calls()) if instruments else (),
+            gaps=instruments.read_gaps() if instruments else RegionGaps(),
             metric_totals=tuple(instruments.metric_totals.values()) if instruments else (),
         )
 

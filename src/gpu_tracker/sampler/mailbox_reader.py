@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from ..accounts.frameworks import FrameworkNote
-from ..core.model import FrameworkReading, MetricRow
+from ..core.model import EXACT, SAMPLED, Call, FrameworkReading, MetricRow, RegionGaps
 from ..instrument.mailbox import (
     FRAMEWORKS_SUFFIX,
     METRICS_BYTES,
@@ -20,6 +20,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from ..instrument.call_file import CallFileReader
     from ..instrument.shared_file import Numbers, SharedFileReader
 
     Key = tuple[int, tuple[str, ...]]
@@ -34,9 +35,14 @@ class MailboxReader:
         self._mailbox = mailbox
         self._start_seconds = start_seconds
         self._readers: dict[str, SharedFileReader] = {}
+        self._call_readers: dict[str, CallFileReader] = {}
+        self._calls_of_ended: list[Call] = []
+        self._active: dict[Key, tuple[str, int]] = {}
         self._metrics: dict[str, int] = {}
         self._frameworks: dict[str, tuple[int, int] | None] = {}
         self._high_waters_of_ended: dict[int, int] = {}
+        self._gaps = RegionGaps()
+        self._long_names: set[str] = set()
         self._namespace = find_namespace()
 
     def find_new(self) -> None:
@@ -53,20 +59,26 @@ class MailboxReader:
             elif name.endswith(FRAMEWORKS_SUFFIX):
                 self._frameworks.setdefault(name, None)
             elif name.endswith(REGIONS_SUFFIX) and name not in self._readers:
+                from ..instrument.call_file import CallFileReader
                 from ..instrument.shared_file import SharedFileReader
 
+                path = f"{self._mailbox}/{name}"
                 try:
-                    self._readers[name] = SharedFileReader(f"{self._mailbox}/{name}")
+                    self._readers[name] = SharedFileReader(path)
                 except (OSError, ValueError):
                     continue  # still being created
+                self._call_readers[name] = CallFileReader(path)
 
     def read_active(self) -> dict[Key, int]:
         """Open regions by pid and path, each with its number of threads."""
-        return {
-            (reader.pid, reader.find_path(number)): threads
-            for reader in self._readers.values()
-            for number, threads in reader.read_active().items()
-        }
+        active = {}
+        self._active = {}
+        for name, reader in self._readers.items():
+            for number, threads in reader.read_active().items():
+                key = reader.pid, reader.find_path(number)
+                active[key] = threads
+                self._active[key] = name, number
+        return active
 
     def read_all(self) -> Iterator[tuple[Key, Numbers]]:
         """The counters of all regions of running processes."""
@@ -83,9 +95,64 @@ class MailboxReader:
             for number, numbers in reader.read_all().items():
                 ended.append(((reader.pid, reader.find_path(number)), numbers, active.get(number, 0)))
             self._keep_high_water(reader)
+            self._gaps = _add_refused(self._gaps, reader)
+            self._long_names |= reader.long_names
+            calls = self._call_readers.pop(name)
+            self._calls_of_ended += [*self._read_calls(reader, calls), *self._read_open(reader, calls)]
             reader.close()
             self._remove(name)
+            self._remove(os.path.basename(calls.path))
         return ended
+
+    def take_calls_of_ended(self) -> list[Call]:
+        """The calls of processes that have ended since the last time; open ones are those it was killed in."""
+        calls, self._calls_of_ended = self._calls_of_ended, []
+        return calls
+
+    def take_calls(self) -> Iterator[Call]:
+        """The kept calls of all regions that have new ones since the last time."""
+        for name, reader in self._readers.items():
+            yield from self._read_calls(reader, self._call_readers[name])
+
+    def read_open(self) -> Iterator[Call]:
+        """The open calls of running processes."""
+        for name, reader in self._readers.items():
+            yield from self._read_open(reader, self._call_readers[name])
+
+    def find_start(self, key: Key) -> float | None:
+        """When the newest open call of a region began, of those `read_active` has found."""
+        name, number = self._active[key]
+        reader = self._call_readers.get(name)
+        return None if reader is None else self.since_start(max(reader.read_open(number), default=0))
+
+    def _read_calls(self, reader: SharedFileReader, calls: CallFileReader) -> Iterator[Call]:
+        for number, kept in calls.take_changed():
+            path = reader.find_path(number)
+            for call in kept:
+                yield Call(
+                    path,
+                    reader.pid,
+                    call.number,
+                    self._seconds(call.start_ns),
+                    self._seconds(call.end_ns),
+                    call.thread,
+                    call.peak_ram_bytes if call.peak_ram_bytes >= 0 else None,
+                    EXACT if call.is_exact else SAMPLED,
+                    call.priority,
+                )
+
+    def _read_open(self, reader: SharedFileReader, calls: CallFileReader) -> Iterator[Call]:
+        for number in reader.read_active():
+            for start_ns in calls.read_open(number):
+                yield Call(reader.find_path(number), reader.pid, 0, self._seconds(start_ns), None)
+
+    def read_gaps(self) -> RegionGaps:
+        """What is missing among the regions so far."""
+        gaps, names = self._gaps, set(self._long_names)
+        for reader in self._readers.values():
+            gaps = _add_refused(gaps, reader)
+            names |= reader.long_names
+        return gaps._replace(long_names=len(names))
 
     def read_high_waters(self) -> dict[int, int]:
         """By pid, the largest high-water marks that processes kept before resetting them."""
@@ -96,7 +163,10 @@ class MailboxReader:
 
     def since_start(self, nanoseconds: int) -> float | None:
         """Seconds since the start, of a time in a shared file."""
-        return max(0.0, nanoseconds / 1e9 - self._start_seconds) if nanoseconds else None
+        return self._seconds(nanoseconds) if nanoseconds else None
+
+    def _seconds(self, nanoseconds: int) -> float:
+        return max(0.0, nanoseconds / 1e9 - self._start_seconds)
 
     def take_metrics(self) -> list[MetricRow]:
         """The metrics logged since the last call."""
@@ -172,6 +242,14 @@ class MailboxReader:
             os.unlink(f"{self._mailbox}/{name}")
         except OSError:
             pass  # already removed
+
+
+def _add_refused(gaps: RegionGaps, reader: SharedFileReader) -> RegionGaps:
+    refused = reader.read_refused()
+    return gaps._replace(
+        refused_regions=gaps.refused_regions + refused,
+        refusing_processes=gaps.refusing_processes + bool(refused),
+    )
 
 
 def _is_ours(name: str) -> bool:
