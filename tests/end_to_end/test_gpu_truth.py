@@ -107,7 +107,9 @@ print(json.dumps([5 << 30, 4 << 30, 6 << 30]))
 SLEEP = "import time; time.sleep({seconds})"
 
 
-@pytest.mark.parametrize("function", ["nvmlInit*", "nvmlDeviceGetCount*", "nvmlDeviceGetComputeRunningProcesses*"])
+@pytest.mark.parametrize(
+    "function", ["nvmlInit*", "nvmlDeviceGetCount*", "nvmlDeviceGetComputeRunningProcesses*"]
+)
 def test_a_driver_that_hangs_from_the_start_is_said(hardware: Simulator, function: str) -> None:
     """Everything else is measured, and what the job holds there is not known."""
     hardware.hang(function)
@@ -123,10 +125,13 @@ def test_a_driver_that_hangs_from_the_start_is_said(hardware: Simulator, functio
 
 
 @pytest.mark.parametrize(
-    "function", ["nvmlDeviceGetTotalEnergyConsumption", "nvmlDeviceGetMemoryInfo*", "nvmlDeviceGetProcessUtilization"]
+    "function",
+    ["nvmlDeviceGetTotalEnergyConsumption", "nvmlDeviceGetMemoryInfo*", "nvmlDeviceGetProcessUtilization"],
 )
 @pytest.mark.parametrize("ends", [True, False])
-def test_a_driver_that_hangs_meanwhile_is_said_with_the_time(hardware: Simulator, function: str, ends: bool) -> None:
+def test_a_driver_that_hangs_meanwhile_is_said_with_the_time(
+    hardware: Simulator, function: str, ends: bool
+) -> None:
     """From the last reading on, until it answers again or to the end."""
     job = f"""
 import json, os, time
@@ -151,7 +156,9 @@ print(json.dumps([hung, answered] if {ends} else [hung]))
 
     assert note.startswith("The NVIDIA driver did not answer from ")
     # The job's own clock starts with its interpreter.
-    assert [later - at for later, at in zip(said, truth, strict=True)] == pytest.approx([0.5] * len(truth), abs=0.9)
+    assert [later - at for later, at in zip(said, truth, strict=True)] == pytest.approx(
+        [0.5] * len(truth), abs=0.9
+    )
     assert report["summary"]["gpu_bytes"]["combined"] == (2 if ends else 1) << 30
 
 

@@ -79,7 +79,9 @@ class GpuThreads:
             if (from_seconds := thread.find_silence(self._start_seconds, self._interval_seconds)) is not None
         ]
 
-    def _describe_silence(self, thread: _VendorThread, from_seconds: float, until_seconds: float | None) -> str:
+    def _describe_silence(
+        self, thread: _VendorThread, from_seconds: float, until_seconds: float | None
+    ) -> str:
         begin = self._since_start(from_seconds)
         since = "from the start" if begin == 0 else f"from {begin:.1f} s"
         until = "the end" if until_seconds is None else f"{self._since_start(until_seconds):.1f} s"
@@ -223,7 +225,9 @@ class _VendorThread:
 
     def has_read(self) -> bool:
         """Whether a reading after the last `wake` is complete, or there is nothing to read."""
-        return not self._thread.is_alive() or (not self._is_calling and self._read_seconds > self._wanted_seconds)
+        return not self._thread.is_alive() or (
+            not self._is_calling and self._read_seconds > self._wanted_seconds
+        )
 
     def find_silence(self, start_seconds: float, interval_seconds: float) -> float | None:
         """Since when there is no reading, if that is longer than usual."""
