@@ -17,7 +17,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -51,20 +51,6 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks at proces
 
 QUIET = ("run", "--no-record", "--st", "0.1", "--")
 RECORDED = ("run", "--record", "run.jsonl", "--st", "0.1", "--")
-
-
-@pytest.fixture
-def scene(tmp_path: Path) -> Iterator[Scene]:
-    """The processes of a test."""
-    with contextlib.closing(Scene(tmp_path)) as scene:
-        yield scene
-
-
-@pytest.fixture(autouse=True)
-def _nothing_is_left_behind(scene: Scene) -> Iterator[None]:
-    """No process of any kind outlives its test by more than two seconds."""
-    yield
-    scene.wait_until_alone()
 
 
 def sh(script: str) -> list[str]:
