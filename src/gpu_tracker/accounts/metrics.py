@@ -39,12 +39,12 @@ def _add(known: MetricTotals | None, name: str, values: list[float], last_second
     sizes = [size for size in (before.minimum, before.maximum) if size is not None]
     is_newer = last_seconds >= before.last_seconds
     return MetricTotals(
-        name,
-        before.logged + len(values),
-        before.not_finite + len(values) - len(finite),
-        before.sum + sum(finite),
-        min([*finite, *sizes], default=None),
-        max([*finite, *sizes], default=None),
-        values[-1] if is_newer else before.last,
-        max(last_seconds, before.last_seconds),
+        name=name,
+        logged=before.logged + len(values),
+        not_finite=before.not_finite + len(values) - len(finite),
+        sum=before.sum + sum(finite),
+        minimum=min([*finite, *sizes], default=None),
+        maximum=max([*finite, *sizes], default=None),
+        last=values[-1] if is_newer else before.last,
+        last_seconds=max(last_seconds, before.last_seconds),
     )

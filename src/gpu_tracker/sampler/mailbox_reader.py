@@ -130,15 +130,15 @@ class MailboxReader:
             path = reader.find_path(number)
             for call in kept:
                 yield Call(
-                    path,
-                    reader.pid,
-                    call.number,
-                    self._seconds(call.start_ns),
-                    self._seconds(call.end_ns),
-                    call.thread,
-                    call.peak_ram_bytes if call.peak_ram_bytes >= 0 else None,
-                    EXACT if call.is_exact else SAMPLED,
-                    call.priority,
+                    path=path,
+                    pid=reader.pid,
+                    number=call.number,
+                    start_seconds=self._seconds(call.start_ns),
+                    end_seconds=self._seconds(call.end_ns),
+                    thread=call.thread,
+                    peak_ram_bytes=call.peak_ram_bytes if call.peak_ram_bytes >= 0 else None,
+                    peak_ram_basis=EXACT if call.is_exact else SAMPLED,
+                    priority=call.priority,
                 )
 
     def _read_open(self, reader: SharedFileReader, calls: CallFileReader) -> Iterator[Call]:
