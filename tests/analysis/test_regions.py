@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from builders import MB, recording
 from gpu_tracker.analysis.regions import PeakCall, Region, describe_gaps, summarize_metrics, summarize_regions
