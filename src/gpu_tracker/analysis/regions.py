@@ -108,8 +108,9 @@ def describe_gaps(gaps: RegionGaps) -> list[str]:
 
 def summarize_metrics(recording: RecordingData) -> tuple[Metric, ...]:
     """Every metric, by name."""
-    known = {totals.name: totals for totals in recording.metric_totals}
+    known: dict[str, MetricTotals] = {}
     tally(known, recording.metrics)
+    known.update((totals.name, totals) for totals in recording.metric_totals)
     return tuple(_summarize_metric(known[name]) for name in sorted(known))
 
 

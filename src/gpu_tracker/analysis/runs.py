@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from ..core.model import RecordingData
 
 _PATIENCE_SECONDS = 10.0
-_MOST_SAMPLES = 10_000
 
 
 class ListedRun(NamedTuple):
@@ -157,5 +156,9 @@ def _meets(run: ListedRun, condition: Condition, describe_ending: Callable[[str,
 
 def _guess_ending(recording: RecordingData, modified_ago_seconds: float) -> str:
     """A line is written every interval; a file that has not grown for two of them has lost its sampler."""
-    interval = max(recording.header.sleep_seconds, recording.totals.at_seconds / _MOST_SAMPLES)
+    times = [
+        recording.samples[index].at_seconds
+        for index in range(max(0, len(recording.samples) - 2), len(recording.samples))
+    ]
+    interval = max(recording.header.sleep_seconds, times[-1] - times[0] if times else 0.0)
     return "running" if modified_ago_seconds < 2 * interval + _PATIENCE_SECONDS else "killed"

@@ -577,7 +577,7 @@ class RecordingData(NamedTuple):
     calls: Sequence[Call] = ()
     gaps: RegionGaps = RegionGaps()
     metric_totals: Sequence[MetricTotals] = ()
-    """Instead of the metrics, where only totals are known."""
+    """Of the metrics that are not all kept; of those, `metrics` has the most telling values."""
 
     @property
     def gpus(self) -> tuple[Gpu, ...]:
