@@ -114,6 +114,17 @@ def test_a_region_that_was_never_left_has_no_mean() -> None:
                 "a process can have 1000 regions, so do not put a changing value into a name."
             ],
         ),
+        (
+            RegionGaps(unfollowed_processes=1),
+            ["Regions of 1 process could not be followed: there was no room for their files."],
+        ),
+        (
+            RegionGaps(1, unfollowed_processes=2),
+            [
+                "Names of regions: 1 too long, shortened to the beginning and a digest.",
+                "Regions of 2 processes could not be followed: there was no room for their files.",
+            ],
+        ),
     ],
 )
 def test_what_is_missing_is_said_in_one_sentence(gaps: RegionGaps, words: list[str]) -> None:

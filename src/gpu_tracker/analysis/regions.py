@@ -92,7 +92,7 @@ def summarize_regions(recording: RecordingData) -> tuple[Region, ...]:
 
 
 def describe_gaps(gaps: RegionGaps) -> list[str]:
-    """What is missing among the regions, in a sentence."""
+    """What is missing among the regions, in a sentence for their names and one for whole processes."""
     names = []
     if gaps.long_names:
         names.append(f"{gaps.long_names} too long, shortened to the beginning and a digest")
@@ -103,7 +103,13 @@ def describe_gaps(gaps: RegionGaps) -> list[str]:
             f"{least}{gaps.refused_regions} too many{where}, not recorded: a process can have 1000 regions, "
             "so do not put a changing value into a name"
         )
-    return [f"Names of regions: {'; '.join(names)}."] if names else []
+    notes = [f"Names of regions: {'; '.join(names)}."] if names else []
+    if gaps.unfollowed_processes:
+        processes = (
+            "1 process" if gaps.unfollowed_processes == 1 else f"{gaps.unfollowed_processes} processes"
+        )
+        notes.append(f"Regions of {processes} could not be followed: there was no room for their files.")
+    return notes
 
 
 def summarize_metrics(recording: RecordingData) -> tuple[Metric, ...]:

@@ -6,6 +6,7 @@ Without a tracker they cost next to nothing.
 from __future__ import annotations
 
 import functools
+from time import monotonic_ns
 
 from ..core.notices import warn_once
 from ..instrument import outbox
@@ -46,6 +47,8 @@ class region:  # noqa: N801 - a word of the public surface, used like a keyword
         self.exact_peak = exact_peak
 
     def __enter__(self) -> Self:
+        if monotonic_ns() > outbox.search_due_ns:
+            outbox.search()
         if outbox.mailboxes is not None:
             stack = outbox.stack or outbox.open_stack()
             if stack is not None:
@@ -95,6 +98,8 @@ class region:  # noqa: N801 - a word of the public surface, used like a keyword
 
 def log(*, step: float | None = None, **values: float) -> None:
     """Record the job's own numbers (loss, accuracy...) on the same time axis as its resource use."""
+    if monotonic_ns() > outbox.search_due_ns:
+        outbox.search()
     if outbox.mailboxes is None:
         return
     numbers = _to_numbers(values if step is None else {**values, _STEP: step})

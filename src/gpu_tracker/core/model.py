@@ -470,6 +470,8 @@ class RegionGaps(NamedTuple):
     refused_regions: int = 0
     """Beyond the first thousand of a process: they are not recorded. Counted up to ten thousand per process."""
     refusing_processes: int = 0
+    unfollowed_processes: int = 0
+    """Processes with regions of which nothing is recorded, for lack of room for their files."""
 
 
 class MetricRow(NamedTuple):

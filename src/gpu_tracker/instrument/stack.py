@@ -100,9 +100,8 @@ class _Frame:
         self.n_inside = 0
         self.slot = -1
         self.entered_ns = 0
-        self.high_water_bytes = self.peak_ram_bytes = -1
+        self.high_water_bytes = self.peak_ram_bytes = self.place = -1
         self.is_peak_exact = False
-        self.place = -1
         self.cpu_ns = self.inner_cpu_ns = self.inner_wall_ns = 0
 
 
@@ -155,8 +154,10 @@ class RegionStack:
             if frame.slot >= 0:
                 self._slots[frame.slot] = record.number
             frame.entered_ns = now
-            if record.single_calls is not None and not frame.is_recursion:
-                frame.place = record.single_calls.begin(now)
+            single = record.single_calls
+            if single is not None and single.free and not frame.is_recursion:
+                frame.place = place = single.free.pop()
+                single.open[place] = now
             if not record.first_ns:
                 record.first_ns = now
             if owner.exact_peak:
@@ -251,10 +252,20 @@ class RegionStack:
             self._read_ram(now_ns)
         if now_ns - self._ram_ns < _RAM_FRESH_NS:
             self._take_ram(frame)
-        if record.single_calls is not None and not frame.is_recursion:
-            record.single_calls.end(
-                frame.place, frame.entered_ns, now_ns, frame.peak_ram_bytes, frame.is_peak_exact
-            )
+        single = record.single_calls
+        if single is not None:
+            place = frame.place
+            if place >= 0:
+                single.open[place] = 0
+                single.free.append(place)
+            if frame.is_recursion:
+                single.due += 1
+            elif (
+                record.calls >= single.due
+                or wall > single.floor_ns
+                or frame.peak_ram_bytes > single.floor_bytes
+            ):
+                single.keep(record.calls, frame.entered_ns, now_ns, frame.peak_ram_bytes, frame.is_peak_exact)
         self._publish(record)
 
     def _take_ram(self, frame: _Frame) -> None:

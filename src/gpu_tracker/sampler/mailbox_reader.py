@@ -11,6 +11,7 @@ from ..instrument.mailbox import (
     METRICS_BYTES,
     METRICS_SUFFIX,
     REGIONS_SUFFIX,
+    UNFOLLOWED_SUFFIX,
     find_namespace,
     find_writer,
 )
@@ -43,6 +44,7 @@ class MailboxReader:
         self._high_waters_of_ended: dict[int, int] = {}
         self._gaps = RegionGaps()
         self._long_names: set[str] = set()
+        self._unfollowed: set[tuple[int, int]] = set()
         self._namespace = find_namespace()
 
     def find_new(self) -> None:
@@ -56,6 +58,8 @@ class MailboxReader:
                 continue
             if name.endswith(METRICS_SUFFIX):
                 self._metrics.setdefault(name, 0)
+            elif name.endswith(UNFOLLOWED_SUFFIX):
+                self._unfollowed.add(find_writer(name))
             elif name.endswith(FRAMEWORKS_SUFFIX):
                 self._frameworks.setdefault(name, None)
             elif name.endswith(REGIONS_SUFFIX) and name not in self._readers:
@@ -152,7 +156,7 @@ class MailboxReader:
         for reader in self._readers.values():
             gaps = _add_refused(gaps, reader)
             names |= reader.long_names
-        return gaps._replace(long_names=len(names))
+        return gaps._replace(long_names=len(names), unfollowed_processes=len(self._unfollowed))
 
     def read_high_waters(self) -> dict[int, int]:
         """By pid, the largest high-water marks that processes kept before resetting them."""
