@@ -102,6 +102,81 @@ print(json.dumps([5 << 30, 4 << 30, 6 << 30]))
     assert report["notes"] == []
 
 
+# ---- What is not known.
+
+UNKNOWN = {"main": None, "descendants": None, "combined": None}
+# Seconds, then what it holds in turn.
+TURNS = """
+import json, os, sys, time
+from nvml_simulator import Simulator
+with Simulator.open() as simulator:
+    time.sleep(0.6)
+    for size in json.loads(sys.argv[1]):
+        simulator.set_process(0, os.getpid(), size)
+        time.sleep(0.8)
+"""
+
+
+def test_memory_that_the_driver_does_not_report_is_never_zero(hardware: Simulator, tmp_path: Path) -> None:
+    """As under WSL: not in a report, nor in any table or list made of it."""
+    folder = tmp_path / "runs"
+    program = (sys.executable, "-c", TURNS, "[null]")
+    assert call(hardware, "run", "--record", str(folder), "--", *program).returncode == 0
+    (recording,) = map(str, folder.glob("*.jsonl"))
+    table = tmp_path / "samples.csv"
+    call(hardware, "export", recording, "-o", str(table))
+    header, *rows = (line.split(",") for line in table.read_text().splitlines())
+    report = json.loads(call(hardware, "report", recording, "-f", "json").stdout)
+    (listed,) = json.loads(call(hardware, "ls", str(folder), "-f", "json").stdout)
+    combined = json.loads(call(hardware, "combine", recording, "-f", "json").stdout)
+    compared = json.loads(call(hardware, "compare", recording, recording, "-f", "json").stdout)
+
+    assert report["summary"]["gpu_bytes"] == UNKNOWN
+    used, other = report["summary"]["gpus"]
+    assert (used["job_bytes"], used["basis"]) == (UNKNOWN, "unknown")
+    assert other["job_bytes"]["combined"] == 0
+    assert [process["used_bytes"] for process in report["summary"]["gpu_processes"]] == [None]
+    assert rows[-1][header.index('"gpu0_job_bytes"')] == ""
+    assert listed["values"]["peak_gpu_ram"] is None
+    assert combined["gpu_bytes"] is None
+    (memory,) = (row for row in compared["figures"] if row["figure"] == "peak_gpu_ram")
+    assert [group["values"] for group in memory["groups"]] == [[], []]
+    assert "job not measured" in call(hardware, "report", recording).stdout
+
+
+def test_memory_that_is_reported_for_a_while_counts(hardware: Simulator) -> None:
+    """Before and after it is not."""
+    report, _ = track(hardware, "-c", TURNS, f"[null, {MIB}, null]")
+
+    assert report["summary"]["gpu_bytes"]["combined"] == MIB
+
+
+@pytest.mark.skipif(
+    os.geteuid() != 0 or subprocess.run(["unshare", "-pf", "true"], check=False).returncode != 0,
+    reason="a PID namespace needs root",
+)
+def test_process_ids_of_the_host_in_a_container(hardware: Simulator, tmp_path: Path) -> None:
+    """What the job holds is not known, and why is said by every command; one dead process is no such sign."""
+    report_path = tmp_path / "report.json"
+    environment = {**os.environ, **hardware.environment(), "PYTHONPATH": str(TESTS)}
+
+    def contain(*arguments: str) -> str:
+        command = ["unshare", "--pid", "--fork", "--mount-proc", COMMAND_LINE, *arguments]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60)
+        return done.stdout + done.stderr
+
+    options = ("--no-record", "-f", "json", "-o", str(report_path))
+    hardware.set_pid_namespace(offset=4_000_000)
+    contain("run", *options, "--", sys.executable, "-c", TURNS, f"[{MIB}]")
+    report = json.loads(report_path.read_text())
+    hardware.set_process(0, BEYOND_PIDS, MIB, foreign=True)
+    diagnosis = contain("doctor")
+
+    assert report["summary"]["gpu_bytes"] == UNKNOWN
+    assert "docker run --pid=host" in diagnosis
+    assert "Everything on this machine can be measured" not in diagnosis
+
+
 # ---- Drivers that hang.
 
 SLEEP = "import time; time.sleep({seconds})"
