@@ -60,7 +60,9 @@ def test_hardware_without_a_driver_is_judged_by_whether_a_job_could_use_it() -> 
     (usable,) = check(absent, nvidia=Signs(("0000:01:00.0",), ("/dev/nvidia0",)))
     (unusable,) = check(absent, nvidia=Signs(("0000:01:00.0",)))
     assert usable.state == FAILED
-    assert usable.text.startswith("/dev/nvidia0 exists, but: No library. In a container, start it with `--gpus all`")
+    assert usable.text.startswith(
+        "/dev/nvidia0 exists, but: No library. In a container, start it with `--gpus all`"
+    )
     assert unusable.state == WARNING
     assert not Diagnosis((unusable,)).is_complete
     assert "0000:01:00.0" in unusable.text

@@ -402,7 +402,9 @@ class NvidiaSmiSource:
             if cell.field in unknown:
                 name, label = cell.figure.name, cell.figure.label
                 self._note_unsupported("", name, f"This {SMI} does not report the {label} of a GPU.")
-        self._note_unsupported("", "energy_joules", f"{SMI} does not report energy; the driver's library does.")
+        self._note_unsupported(
+            "", "energy_joules", f"{SMI} does not report energy; the driver's library does."
+        )
         self._note_unsupported(
             "", "utilization_of_processes", f"{SMI} does not report it; the driver's library does."
         )
