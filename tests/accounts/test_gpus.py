@@ -228,8 +228,8 @@ def test_a_lost_driver_leaves_what_was_known() -> None:
     idle, busy = (GpuReadings(0.0, (GpuReading(f"GPU-{n}"),)) for n in range(2))
     busy = busy._replace(processes=(GpuProcessReading("GPU-1", ROOT, 3 * MB),))
     account = GpuAccount(ROOT)
-    for gpu in (Gpu(0, "GPU-0", "A", None), Gpu(1, "GPU-1", "A", None), Gpu(0, "GPU-2", "B", None, "amd")):
-        account.add(gpu)
+    for one in (Gpu(0, "GPU-0", "A", None), Gpu(1, "GPU-1", "A", None), Gpu(0, "GPU-2", "B", None, "amd")):
+        account.add(one)
     for readings in (idle, busy, GpuReadings(0.0, (GpuReading("GPU-2"),))):
         account.take(readings, {})
     account.lose("nvidia")
