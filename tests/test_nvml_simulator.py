@@ -14,6 +14,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -948,8 +949,7 @@ def test_everybody_on_samples_that_name_one_process(
 
     percents = {job.pid: 80, os.getpid(): 60}
     assert all(sample["smUtil"] == percents[sample["pid"]] for sample in samples)
-    pairs = list(zip(samples, samples[1:], strict=False))
-    assert all(one["pid"] != following["pid"] for one, following in pairs)
+    assert all(one["pid"] != following["pid"] for one, following in pairwise(samples))
     assert all(0 <= ours[pid] <= percent for pid, percent in percents.items())
     assert sum(ours.values()) == pytest.approx(70, abs=10)
     assert all(by_nvitop["processes"][str(pid)][1] in (0, percent) for pid, percent in percents.items())

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -211,16 +212,15 @@ def test_a_driver_that_hangs_meanwhile_is_said_with_the_time(
     job = f"""
 import json, os, time
 from nvml_simulator import Simulator
-began = time.monotonic()
 with Simulator.open() as simulator:
     simulator.set_process(0, os.getpid(), 1 << 30)
     time.sleep(1)
     simulator.hang({function!r})
-    hung = time.monotonic() - began
+    hung = time.time()
     time.sleep(3)
     if {ends}:
         simulator.clear_rules()
-        answered = time.monotonic() - began
+        answered = time.time()
         simulator.set_process(0, os.getpid(), 2 << 30)
         time.sleep(1.5)
 print(json.dumps([hung, answered] if {ends} else [hung]))
@@ -230,10 +230,9 @@ print(json.dumps([hung, answered] if {ends} else [hung]))
     said = [float(word) for word in note.replace("the end", "").split() if word.replace(".", "").isdigit()]
 
     assert note.startswith("The NVIDIA driver did not answer from ")
-    # The job's own clock starts with its interpreter.
-    assert [later - at for later, at in zip(said, truth, strict=True)] == pytest.approx(
-        [0.5] * len(truth), abs=0.9
-    )
+    truth = [at - datetime.fromisoformat(report["header"]["started_at"]).timestamp() for at in truth]
+    # A reading in between, and what a busy machine adds.
+    assert said == pytest.approx(truth, abs=1)
     assert report["summary"]["gpu_bytes"]["combined"] == (2 if ends else 1) << 30
 
 
