@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 
+from ..accounts.gpus import add_known, find_peak
 from ..core.figures import RUN
 from ..core.moments import parse_moment
 from ..core.values import NamedTuple
@@ -131,7 +132,7 @@ def combine(recordings: Sequence[tuple[str, RecordingData]]) -> Combined:
         mean_cores=cpu_seconds / seconds if seconds > 0 else 0.0,
         ram_at_least_bytes=max(host.ram_at_least_bytes for host in hosts),
         ram_at_most_bytes=sum(host.ram_at_most_bytes for host in hosts),
-        gpu_bytes=_add(gpu.job_bytes for gpu in devices),
+        gpu_bytes=add_known(gpu.job_bytes for gpu in devices),
         energy_joules=_add(gpu.energy_joules for gpu in devices),
         hosts=hosts,
         ranks=ranks,
@@ -299,7 +300,7 @@ def _describe_gpus(parts: Sequence[_Part]) -> Iterable[HostGpu]:
             uuid=uuid,
             name=longest.gpu.name,
             ordinal=longest.gpu.ordinal,
-            job_bytes=None if peaks == [None] * len(peaks) else max(summed, *(peak or 0 for peak in peaks)),
+            job_bytes=find_peak(summed or None, None, peaks),
             used_bytes=_most(gpu.used_bytes for _, gpu in views),
             mean_percent=longest.mean_percent,
             energy_joules=_most(gpu.energy_joules for _, gpu in views),
