@@ -316,7 +316,7 @@ def test_a_driver_that_no_longer_answers_leaves_no_zero() -> None:
     for one, held in zip((account, holder), holdings, strict=True):
         one.take(0.0, [process()])
         one.add_gpu(gpu(0))
-        one.take_gpus(gpu_reading(0.0, ("GPU-0", 3000, 10.0), GPU_0=held))
+        one.take_gpus(gpu_readings(0.0, ("GPU-0", 3000, 10.0), GPU_0=held))
         one.lose_gpus("nvidia")
         one.finish_gpus()
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 
-from ..accounts.gpus import add_known, find_peak
+from ..accounts.gpus import find_peak
 from ..core.figures import RUN
 from ..core.moments import parse_moment
 from ..core.values import NamedTuple
