@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _DETAILS_GROWTH_BYTES = _METRICS_GROWTH_BYTES = 4e5
 # All metrics are kept until they have taken this much.
-_MOST_METRICS_BYTES = 4_000_000
+_MOST_METRICS_BYTES = 10_000_000
 _METRICS_PER_LINE = 1000
 # Calls are read rarely: not more often than this, and at most a thousandth of the time is spent on them.
 _CALLS_SECONDS = 1.0
