@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 
 from cli.conftest import MIB, Run
 from nvml_simulator import Code, Simulator
+from sources.gpu.smi_stage import Stage, device
 
 
 def diagnose(run: Run, **environment: str) -> tuple[int, list[dict[str, Any]]]:
@@ -142,3 +144,35 @@ def test_another_process_source_is_named(run: Run) -> None:
 
     assert told["tree"]["text"] == "read through portable"
     assert told["peaks"]["state"] == "warning"
+
+
+def test_without_the_library_nothing_fails_and_the_cure_is_named(run: Run, tmp_path: Path) -> None:
+    """nvidia-smi is read instead; what it does not report is said, and not called measured."""
+    stage = Stage(tmp_path)
+    stage.show(gpus=[device(0)])
+    path = f"{stage.folder}{os.pathsep}{os.environ['PATH']}"
+    done = run("doctor", LD_LIBRARY_PATH="", PATH=path)
+    diagnosis = json.loads(run("doctor", "--json", LD_LIBRARY_PATH="", PATH=path).stdout)
+    by_name = {check["what"]: check for check in diagnosis["checks"]}
+
+    assert (diagnosis["is_fine"], diagnosis["is_complete"], done.returncode) == (True, False, 0)
+    assert (by_name["nvml"]["state"], by_name["energy"]["state"]) == ("warning", "nothing")
+    assert "NVIDIA_DRIVER_CAPABILITIES=compute,utility" in by_name["nvml"]["text"]
+    assert by_name["energy"]["text"] == "nvidia-smi does not report energy; the driver's library does."
+    assert done.stdout.endswith("\nEverything on this machine can be measured except as marked above.\n")
+
+
+@pytest.mark.parametrize("sizes", [(None,), (MIB, None)])
+def test_processes_without_their_memory_are_a_fault(
+    run: Run, hardware: Simulator, occupant: Callable[..., int], sizes: tuple[int | None, ...]
+) -> None:
+    """Even if it is reported for some; a dead process in the list is none."""
+    for size in sizes:
+        hardware.set_process(0, occupant(), size)
+    hardware.set_process(1, 2**22 + 1, MIB, lingers=True)
+    done = run("doctor")
+
+    assert done.returncode == 1
+    assert "not their memory: for MIG instances this requires root" in done.stdout
+    assert "Everything on this machine" not in done.stdout
+    assert "container" not in done.stdout.split("GPUs")[1]

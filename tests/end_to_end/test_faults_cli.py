@@ -392,11 +392,11 @@ def test_killed_all_at_once_they_leave_a_readable_recording(scene: Scene) -> Non
     check_summary(text.stdout, 0.3)
 
 
-@pytest.mark.parametrize("mode", ["run", "-e"])
+@pytest.mark.parametrize(("mode", "inside"), [("run", ""), ("run", "step"), ("-e", "")])
 @needs_root
-def test_a_job_killed_for_its_memory_is_told_so(scene: Scene, mode: str) -> None:
-    """A job killed at its memory limit gives 137, a summary, and a note that names the limit."""
-    with memory_limit(150 * MEGABYTE) as prefix:
+def test_a_job_killed_for_its_memory_is_told_so(scene: Scene, mode: str, inside: str) -> None:
+    """A job killed at its memory limit, or that of the group around its own, gives 137, a summary, and a note on it."""
+    with memory_limit(150 * MEGABYTE, inside) as prefix:
         job = workload("busy", 0.1, 400)
         arguments = [*QUIET, *job] if mode == "run" else ["-e", " ".join(job)]
         outcome = scene.run([*prefix, *tracker(*arguments)])
