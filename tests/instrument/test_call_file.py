@@ -10,13 +10,13 @@ import pytest
 
 from gpu_tracker.core.calls import MOST_LARGEST, MOST_LONGEST, MOST_SAMPLED, NO_PRIORITY
 from gpu_tracker.instrument.call_file import (
+    MOST_OPEN,
     MOST_REGIONS_WITH_CALLS,
     CallFileReader,
     CallFileWriter,
     KeptCall,
     RegionCalls,
 )
-from gpu_tracker.instrument.shared_file import MOST_SLOTS
 
 
 def begin(tmp_path: Path, number: int = 1) -> tuple[CallFileWriter, RegionCalls, CallFileReader]:
@@ -98,13 +98,13 @@ def test_the_sample_is_uniform(tmp_path: Path) -> None:
 def test_open_calls_have_their_start(tmp_path: Path) -> None:
     """As many as threads are followed; more do no harm."""
     _, region, reader = begin(tmp_path)
-    places = [region.begin(100 + number) for number in range(MOST_SLOTS + 2)]
+    places = [region.begin(100 + number) for number in range(MOST_OPEN + 2)]
     everything = reader.read_open(1)
     for place in places[1:]:
         region.end(place, 1, 2, -1, False)
 
-    assert sorted(everything) == list(range(100, 100 + MOST_SLOTS))
-    assert places[MOST_SLOTS:] == [-1, -1]
+    assert sorted(everything) == list(range(100, 100 + MOST_OPEN))
+    assert places[MOST_OPEN:] == [-1, -1]
     assert reader.read_open(1) == [100]
     assert reader.read_open(MOST_REGIONS_WITH_CALLS + 1) == []
 

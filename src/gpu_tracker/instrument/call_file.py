@@ -15,15 +15,16 @@ from math import log, log1p
 from ..core.calls import MOST_LARGEST, MOST_LONGEST, MOST_SAMPLED, NO_PRIORITY
 from ..core.values import NamedTuple
 from .mailbox import CALLS_SUFFIX, REGIONS_SUFFIX
-from .shared_file import MOST_SLOTS, map_new, reserve
+from .shared_file import map_new, reserve
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 MOST_REGIONS_WITH_CALLS = 127
+MOST_OPEN = 64
 _PAGE_BYTES = 8192
-_OPEN = struct.Struct(f"<{MOST_SLOTS}Q")  # when the open calls began, else 0
+_OPEN = struct.Struct(f"<{MOST_OPEN}Q")  # when the open calls began, else 0
 _ENTRY = struct.Struct(
     "<QQQqIIQ"
 )  # number and basis, start, end, peak RAM, priority, thread, all of them xored
@@ -93,7 +94,7 @@ class RegionCalls:
     def __init__(self, page: memoryview, version: memoryview, random: Callable[[], float]) -> None:
         self._entries = page[:_ENTRIES_BYTES]
         self._open = page[_ENTRIES_BYTES : _ENTRIES_BYTES + _OPEN.size].cast("Q")
-        self._free = list(range(MOST_SLOTS - 1, -1, -1))
+        self._free = list(range(MOST_OPEN - 1, -1, -1))
         self._version = version
         self._random = random
         self._count = 0

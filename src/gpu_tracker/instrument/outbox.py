@@ -13,7 +13,7 @@ import sys
 import time
 from _thread import RLock
 
-from . import high_water
+from . import high_water, suspension
 from .mailbox import MAILBOX_VARIABLE, METRICS_BYTES, METRICS_SUFFIX, find_innermost, name_file, put_inside
 from .stack import RegionStack
 
@@ -47,6 +47,7 @@ def close_mailbox(outer: str | None = None) -> None:
     global mailboxes, stack, _metrics, _watch
     _flush()
     mailboxes, stack, _metrics, _watch = outer, None, None, None
+    suspension.forget()
     if outer is None:
         high_water.forget_starts()
         os.environ.pop(MAILBOX_VARIABLE, None)
@@ -155,6 +156,7 @@ def _forget_after_fork() -> None:
     global stack, _metrics, _watch, _opening
     stack, _metrics, _watch, _opening = None, None, None, RLock()
     high_water.forget_after_fork()
+    suspension.forget()
 
 
 def _flush() -> None:
