@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from .core.errors import RecordingError as RecordingError
     from .core.errors import TrackerError as TrackerError
     from .core.errors import UsageError as UsageError
+    from .core.model import Call as Call
+    from .core.model import MetricRow as MetricRow
+    from .core.model import RegionTotals as RegionTotals
     from .core.model import Sample as Sample
     from .core.observation import Device as Device
     from .core.observation import DeviceProcess as DeviceProcess
@@ -34,14 +37,17 @@ if TYPE_CHECKING:
 
 # Public name → the module that has it.
 _MODULES = {
+    "Call": "core.model",
     "Combined": "analysis.job",
     "ComparisonReport": "api.comparisons",
     "Device": "core.observation",
     "DeviceProcess": "core.observation",
     "Metric": "analysis.regions",
+    "MetricRow": "core.model",
     "Recording": "api.recordings",
     "RecordingError": "core.errors",
     "Region": "analysis.regions",
+    "RegionTotals": "core.model",
     "Report": "reports.build",
     "Sample": "core.model",
     "Summary": "analysis.summary",

@@ -188,22 +188,7 @@ def _find_call(owner: region) -> Frame | None:
 
 def _call_steps(owner: region, generator: Generator[Any, Any, Any]) -> Generator[Any, Any, Any]:
     """Run a generator with each step a call of the region; the time between steps is not the region's."""
-    step, given = generator.send, None
-    while True:
-        frame = _enter(owner)
-        try:
-            made = step(given)
-        except StopIteration as end:
-            return end.value
-        finally:
-            _leave(frame)
-        try:
-            step, given = generator.send, (yield made)
-        except GeneratorExit:
-            generator.close()
-            raise
-        except BaseException as error:  # noqa: BLE001 - thrown into us, so it is thrown into it
-            step, given = generator.throw, error
+    return _drive(generator, functools.partial(_enter, owner), _leave)
 
 
 class _Steps:
@@ -216,26 +201,41 @@ class _Steps:
         self._awaited = awaited
 
     def __await__(self) -> Generator[Any, Any, Any]:
-        awaited, frame = self._awaited, _enter(self._owner)
-        step, given = awaited.send, None
+        frame = _enter(self._owner)
         try:
-            while True:
-                before = _resume(frame)
-                try:
-                    made = step(given)
-                except StopIteration as end:
-                    return end.value
-                finally:
-                    _rest(frame, before)
-                try:
-                    step, given = awaited.send, (yield made)
-                except GeneratorExit:
-                    awaited.close()
-                    raise
-                except BaseException as error:  # noqa: BLE001 - thrown into us, so it is thrown into it
-                    step, given = awaited.throw, error
+            return (
+                yield from _drive(
+                    self._awaited, functools.partial(_resume, frame), functools.partial(_rest, frame)
+                )
+            )
         finally:
             _leave(frame)
+
+
+def _drive(
+    driven: Any, begin: Callable[[], Frame | None], end: Callable[[Frame | None], None]
+) -> Generator[Any, Any, Any]:
+    """Run a generator or coroutine; each step begins and ends, also the one that closes it."""
+    step, given = driven.send, None
+    while True:
+        frame = begin()
+        try:
+            made = step(given)
+        except StopIteration as stop:
+            return stop.value
+        finally:
+            end(frame)
+        try:
+            step, given = driven.send, (yield made)
+        except GeneratorExit:
+            frame = begin()
+            try:
+                driven.close()
+            finally:
+                end(frame)
+            raise
+        except BaseException as error:  # noqa: BLE001 - thrown into us, so it is thrown into it
+            step, given = driven.throw, error
 
 
 def _resume(frame: Frame | None) -> Frame | None:
