@@ -458,6 +458,10 @@ def test_trackers_inside_each_other(tmp_path: Path) -> None:
 for _ in range(3):
     with region("around"): burn(0.02)
 with region("before"): pass
+with region("both"):
+    burn(0.1)
+    with gput.Tracker(disable_logs=True): burn(0.1)
+    burn(0.1)
 with gput.Tracker(disable_logs=True) as inner:
     with region("inside"): pass
 truth["inner"] = ["/".join(region.path) for region in inner._recording.regions]
@@ -469,7 +473,10 @@ for _ in range(2):
     (around,) = told["around"]
 
     assert told.truth["inner"] == ["inside"]
-    assert sorted(told) == ["after", "around", "before"]
+    assert sorted(told) == ["after", "around", "before", "both"]
+    (both,) = told["both"]
+    assert (both["calls"], both["open_calls"]) == (1, 0)
+    assert both["cpu_seconds"] == pytest.approx(0.3, abs=0.05)
     assert around["calls"] == 5
     assert around["cpu_seconds"] == pytest.approx(0.1, rel=0.2)
 

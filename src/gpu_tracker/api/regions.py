@@ -75,7 +75,7 @@ class region:  # noqa: N801 - a word of the public surface, used like a keyword
                 frame = current.get()
                 if frame is None or frame.owner is not self or not frame.is_open or frame.can_rest:
                     frame = _find_call(self)
-                if frame is not None and frame.stack is outbox.stack and not frame.stack.is_closed:
+                if frame is not None and not frame.stack.is_closed:
                     frame.stack.leave(frame)
             except Exception:  # noqa: BLE001, S110 - as above
                 pass
@@ -170,7 +170,7 @@ def _enter(owner: region) -> Frame | None:
 def _leave(frame: Frame | None) -> None:
     """End a call, unless its tracker has ended or this is a fork of its process."""
     try:
-        if frame is not None and frame.stack is outbox.stack and not frame.stack.is_closed:
+        if frame is not None and not frame.stack.is_closed:
             frame.stack.leave(frame)
     except Exception:  # noqa: BLE001, S110 - as above
         pass
@@ -178,12 +178,10 @@ def _leave(frame: Frame | None) -> None:
 
 def _find_call(owner: region) -> Frame | None:
     """The call of a region that this code ends: the latest of this context, else the latest of all."""
-    stack, frame = outbox.stack, find_open(current.get())
-    while frame is not None and (
-        frame.owner is not owner or frame.stack is not stack or frame.is_suspended()
-    ):
+    frame = find_open(current.get())
+    while frame is not None and (frame.owner is not owner or frame.stack.is_closed or frame.is_suspended()):
         frame = find_open(frame.below)
-    return frame if frame is not None or stack is None else stack.find_call(owner)
+    return frame if frame is not None or outbox.stack is None else outbox.stack.find_call(owner)
 
 
 def _call_steps(owner: region, generator: Generator[Any, Any, Any]) -> Generator[Any, Any, Any]:

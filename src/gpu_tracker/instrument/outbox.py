@@ -28,6 +28,8 @@ _FRAMEWORKS = ("torch", "jax", "tensorflow")
 mailboxes: str | None = os.environ.get(MAILBOX_VARIABLE) or None
 """Our tracker's, then those of the trackers around it."""
 stack: RegionStack | None = None
+_outer_stacks: dict[str, RegionStack] = {}
+"""The regions of trackers around ours; those that are open there go on."""
 _metrics: MetricsWriter | None = None
 _watch: FrameworkWatch | None = None
 _opening = RLock()
@@ -35,8 +37,11 @@ _opening = RLock()
 
 def open_mailbox(mailbox: str, outer: str | None = None) -> None:
     """Begin a tracker in this process: it and its children report there from now on."""
-    global mailboxes
-    close_mailbox(outer)
+    global mailboxes, stack
+    if outer is not None and stack is not None:
+        _outer_stacks[outer], stack = stack, None
+    _flush()
+    _forget()
     high_water.note_start(mailbox)
     mailboxes = os.environ[MAILBOX_VARIABLE] = put_inside(mailbox, outer)
     _watch_frameworks(mailboxes, was_running_before=True)
@@ -44,15 +49,23 @@ def open_mailbox(mailbox: str, outer: str | None = None) -> None:
 
 def close_mailbox(outer: str | None = None) -> None:
     """End that tracker; a tracker around it, if any, takes over again."""
-    global mailboxes, stack, _metrics, _watch
+    global mailboxes, stack
     _flush()
-    mailboxes, stack, _metrics, _watch = outer, None, None, None
-    suspension.forget()
+    _forget()
+    mailboxes = outer
+    stack = None if outer is None else _outer_stacks.pop(outer, None)
     if outer is None:
         high_water.forget_starts()
         os.environ.pop(MAILBOX_VARIABLE, None)
     else:
         os.environ[MAILBOX_VARIABLE] = outer
+
+
+def _forget() -> None:
+    """Begin without regions and metrics."""
+    global stack, _metrics, _watch
+    stack, _metrics, _watch = None, None, None
+    suspension.forget()
 
 
 def open_stack() -> RegionStack | None:
@@ -153,10 +166,14 @@ def expect_frameworks() -> None:
 
 def _forget_after_fork() -> None:
     """A forked child begins with no regions, metrics or high-water mark."""
-    global stack, _metrics, _watch, _opening
-    stack, _metrics, _watch, _opening = None, None, None, RLock()
+    global _opening
+    for parents in (stack, *_outer_stacks.values()):
+        if parents is not None:
+            parents.is_closed = True
+    _outer_stacks.clear()
+    _forget()
+    _opening = RLock()
     high_water.forget_after_fork()
-    suspension.forget()
 
 
 def _flush() -> None:

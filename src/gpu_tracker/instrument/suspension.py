@@ -23,7 +23,7 @@ _CONTEXTLIB = ("contextlib.py", "<frozen contextlib>")
 EXIT_STACK = "enter_context"
 
 _followed: RegionStack | None = None
-_run: Callable[[Any], None] | None = None  # asyncio's own
+_run: Callable[[Any], None] | None = None  # asyncio's own, once we have taken its place
 
 
 def enter_from(stack: RegionStack, owner: Any, caller: FrameType) -> None:
@@ -58,8 +58,9 @@ def _follow_event_loop(stack: RegionStack) -> bool:
         return False
     from asyncio.events import Handle
 
-    if _run is None:
-        _run = Handle._run  # noqa: SLF001 - there is no other place to listen at
+    # If another tool has put its own there meanwhile, that calls ours.
+    if _run is None or Handle._run is _run:  # noqa: SLF001 - there is no other place to listen at
+        _run = Handle._run  # noqa: SLF001
         Handle._run = _run_followed  # type: ignore[method-assign,assignment] # noqa: SLF001
     _followed = stack
     return _is_ours()
@@ -75,8 +76,7 @@ def _is_ours() -> bool:
 def _run_followed(handle: Any) -> None:
     """Run one callback of the event loop in the region of its context."""
     stack, run = _followed, _run
-    if run is None:
-        return
+    assert run is not None
     if stack is None or stack.is_closed:
         run(handle)
         return
@@ -95,6 +95,9 @@ def _run_followed(handle: Any) -> None:
 
 
 def forget() -> None:
-    """There are no regions any more."""
+    """There are no regions any more: asyncio is as it was."""
     global _followed
     _followed = None
+    events = sys.modules.get("asyncio.events")
+    if events is not None and _run is not None and events.Handle._run is _run_followed:  # noqa: SLF001
+        events.Handle._run = _run  # noqa: SLF001

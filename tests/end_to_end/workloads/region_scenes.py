@@ -219,6 +219,31 @@ def killed() -> None:
     time.sleep(1.0)
 
 
+def killed_threads() -> None:
+    """It dies with one thread working, one waiting, each in its region, and the main thread in none."""
+    is_ready = threading.Barrier(3)
+
+    def work() -> None:
+        with gput.region("work"):
+            is_ready.wait()
+            use("work", 1.0)
+            time.sleep(100)
+
+    def wait() -> None:
+        with gput.region("wait"):
+            is_ready.wait()
+            time.sleep(100)
+
+    for target in (work, wait):
+        threading.Thread(target=target, daemon=True).start()
+    is_ready.wait()
+    while "work" not in used:
+        time.sleep(0.1)
+    burn(0.3)
+    used["wait"] = 0.0
+    time.sleep(1.0)
+
+
 def parallel() -> None:
     """Requests overlap in one context, as callbacks of an event loop do."""
     requests = [gput.region("request", parallel=True) for _ in range(3)]
@@ -260,7 +285,7 @@ def main() -> None:
         globals()[scene]()
         used["process"] = time.process_time() - before
     print(json.dumps(used), flush=True)
-    if scene == "killed":
+    if scene.startswith("killed"):
         os.kill(os.getpid(), signal.SIGKILL)
 
 
