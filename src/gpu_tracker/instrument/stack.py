@@ -193,7 +193,9 @@ class RegionStack:
         self._memory = self._writer.memory
         self._calls = _open_call_file(self._writer.path)
         self._words = self._writer.words
-        self._lock = RLock()  # a signal handler may enter a region while its thread is entering another
+        self._lock = RLock()
+        self._is_busy = self._lock._is_owned  # type: ignore[attr-defined] # noqa: SLF001 - as Condition asks it
+        self._late: list[Frame] = []
         self._outermost: dict[str, _Record] = {}
         self._open: dict[Frame, None] = {}
         self._cpu = CpuShares(self._words)
@@ -207,10 +209,12 @@ class RegionStack:
     def enter(
         self, owner: Region, generator: FrameType | None = None, *, is_untold: bool = False
     ) -> Frame | None:
-        """Begin a call of a region; None if there are too many regions.
+        """Begin a call of a region; None if there are too many regions, or if a signal handler has interrupted us here.
 
         Its code may be that of a generator. It is untold if nobody tells when that code is suspended.
         """
+        if self._is_busy():
+            return None
         below = current.get()
         if below is not None and not below.is_open:
             below = find_open(below)
@@ -266,14 +270,19 @@ class RegionStack:
                 frame.high_water_bytes = self._high_water_bytes
                 self._publish(record)
         current.set(frame)
+        if self._late:
+            self._leave_late()
         return frame
 
     def leave(self, frame: Frame) -> None:
         """End a call of a region, from any thread."""
-        now = monotonic_ns()
+        if self._is_busy():
+            self._late.append(frame)  # a signal handler or the garbage collector has interrupted us here
+            return
         with self._lock:
             if not frame.is_open:
                 return
+            now = monotonic_ns()
             thread = frame.thread
             try:
                 calling = self._local.thread
@@ -311,6 +320,13 @@ class RegionStack:
                 frame.generator = None
         if current.get() is frame:
             current.set(below)
+        if self._late:
+            self._leave_late()
+
+    def _leave_late(self) -> None:
+        """End the calls that could not be ended in the middle of something else."""
+        while self._late:
+            self.leave(self._late.pop())
 
     def rest(self, frame: Frame, before: Frame | None) -> None:
         """The code of a call is suspended; the calling thread is again in the call that it was in before."""
@@ -466,8 +482,7 @@ class RegionStack:
         """Pass the high-water mark on to the calls with exact peaks, and to all trackers."""
         high_water = self._high_water_bytes_now
         keep_high_water(high_water)
-        # A copy, because a signal handler may enter a region meanwhile.
-        for frame, peak in tuple(self._exact_peaks.items()):
+        for frame, peak in self._exact_peaks.items():
             self._exact_peaks[frame] = max(peak, high_water)
         while self._outer_mailboxes:
             mailbox = self._outer_mailboxes.pop()
