@@ -26,6 +26,7 @@ _CLASSES = (
     ("calls", "Call"),
     ("gaps", "RegionGaps"),
     ("metrics", "MetricRow"),
+    ("metric_totals", "MetricTotals"),
     ("process", "ProcessTotals"),
     ("framework", "FrameworkMemory"),
     ("end", "End"),

@@ -10,29 +10,27 @@ from .core.version import __version__
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from .analysis.job import Combined as Combined
-    from .analysis.regions import Metric as Metric
-    from .analysis.regions import Region as Region
+    from .analysis.regions import Metric as Metric, Region as Region
     from .analysis.summary import Summary as Summary
     from .api import tracker as tracker
-    from .api.comparisons import ComparisonReport as ComparisonReport
-    from .api.comparisons import compare as compare
+    from .api.comparisons import ComparisonReport as ComparisonReport, compare as compare
     from .api.devices import gpus as gpus
-    from .api.recordings import Recording as Recording
-    from .api.recordings import combine as combine
-    from .api.recordings import load as load
-    from .api.regions import log as log
-    from .api.regions import region as region
+    from .api.recordings import Recording as Recording, combine as combine, load as load
+    from .api.regions import log as log, region as region
     from .api.track import track as track
     from .api.tracker import Tracker as Tracker
-    from .core.errors import RecordingError as RecordingError
-    from .core.errors import TrackerError as TrackerError
-    from .core.errors import UsageError as UsageError
-    from .core.model import Call as Call
-    from .core.model import MetricRow as MetricRow
-    from .core.model import RegionTotals as RegionTotals
-    from .core.model import Sample as Sample
-    from .core.observation import Device as Device
-    from .core.observation import DeviceProcess as DeviceProcess
+    from .core.errors import (
+        RecordingError as RecordingError,
+        TrackerError as TrackerError,
+        UsageError as UsageError,
+    )
+    from .core.model import (
+        Call as Call,
+        MetricRow as MetricRow,
+        RegionTotals as RegionTotals,
+        Sample as Sample,
+    )
+    from .core.observation import Device as Device, DeviceProcess as DeviceProcess
     from .reports.build import Report as Report
 
 # Public name → the module that has it.

@@ -5,11 +5,10 @@ from __future__ import annotations
 import math
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from gpu_tracker.accounts import metrics as module
-from gpu_tracker.accounts.metrics import tally
+from gpu_tracker.accounts.metrics import tally, thin
 from gpu_tracker.core.model import MetricRow, MetricTotals
 
 ROWS = st.lists(
@@ -44,3 +43,38 @@ def test_batches_of_any_size_give_the_same_totals(rows: list[MetricRow], cut: in
         assert totals.last_seconds == newest
         last = [value for at, value in points if at == newest][-1]
         assert totals.last == pytest.approx(last, rel=0, abs=0, nan_ok=True)
+
+
+@given(ROWS, st.integers(0, 9))
+def test_thinned_in_parts_or_at_once_the_same_is_kept(rows: list[MetricRow], cut: int) -> None:
+    """The smallest, the largest, the last and what is no number, with their moments."""
+    rows = [row._replace(pid=1) for row in rows]
+    kept = thin(rows)
+
+    assert repr(thin([*thin(rows[:cut]), *rows[cut:]])) == repr(kept)
+    for name in "ab":
+        every = [(row.values[name], row.at_seconds) for row in rows if name in row.values]
+        points = [(row.values[name], row.at_seconds) for row in kept if name in row.values]
+        finite = [value for value, _ in every if math.isfinite(value)]
+        found = [value for value, _ in points if math.isfinite(value)]
+        assert len(points) <= 4
+        assert (min(found, default=None), max(found, default=None)) == (
+            min(finite, default=None),
+            max(finite, default=None),
+        )
+        assert repr(points[-1:]) == repr(every[-1:])
+        assert (len(found) < len(points)) == (len(finite) < len(every))
+        assert set(map(repr, points)) <= set(map(repr, every))
+
+
+def test_processes_are_thinned_apart() -> None:
+    """They may log different things under one name; steps and moments stay."""
+    rows = [MetricRow(at, {"loss": at % 7, "lr": 0.1}, at, pid) for at in range(100) for pid in (1, 2)]
+    kept = thin(rows)
+
+    assert {row.pid for row in kept} == {1, 2}
+    assert [(row.at_seconds, row.values, row.step) for row in kept if row.pid == 1] == [
+        (0, {"loss": 0, "lr": 0.1}, 0),
+        (6, {"loss": 6}, 6),
+        (99, {"loss": 1, "lr": 0.1}, 99),
+    ]

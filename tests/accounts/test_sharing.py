@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from builders import MB, ROOT, process
 from gpu_tracker.accounts.sharing import NOTHING, Overlap, find_overlap, hold, is_settled, is_torn

@@ -72,7 +72,7 @@ def test_hosts_are_listed_separately() -> None:
         ("b", 1, 500 * MB),
     ]
     assert (combined.ram_at_least_bytes, combined.ram_at_most_bytes) == (500 * MB, 900 * MB)
-    assert [note[:40] for note in combined.notes] == ["Start times are known to the second, so "]
+    assert [note[:40] for note in combined.notes] == ["Recordings are compared in steps of a se"]
     assert join(rank(seconds=30.0, host="b"), rank(seconds=30.0, host="a")).notes == ()
 
 

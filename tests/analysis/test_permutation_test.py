@@ -7,8 +7,7 @@ import random
 import statistics
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from gpu_tracker.analysis.permutation_test import can_show, chances_of, least_chance, median, runs_needed
 

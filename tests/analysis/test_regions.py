@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from builders import MB, recording
 from gpu_tracker.analysis.regions import PeakCall, Region, describe_gaps, summarize_metrics, summarize_regions
@@ -113,6 +112,17 @@ def test_a_region_that_was_never_left_has_no_mean() -> None:
             [
                 "Names of regions: at least 10000 too many in 3 processes, not recorded: "
                 "a process can have 1000 regions, so do not put a changing value into a name."
+            ],
+        ),
+        (
+            RegionGaps(unfollowed_processes=1),
+            ["Regions of 1 process could not be followed: there was no room for their files."],
+        ),
+        (
+            RegionGaps(1, unfollowed_processes=2),
+            [
+                "Names of regions: 1 too long, shortened to the beginning and a digest.",
+                "Regions of 2 processes could not be followed: there was no room for their files.",
             ],
         ),
     ],

@@ -15,7 +15,7 @@ from gpu_tracker.analysis.runs import (
 )
 from gpu_tracker.core.moments import parse_moment
 from gpu_tracker.reports.report import describe_ending
-from recorded import run
+from recorded import interval, run
 
 LONG_AGO = 1e9
 OLD = ListedRun(
@@ -51,12 +51,12 @@ def test_a_run_is_listed_with_its_figures() -> None:
 
 
 def test_a_run_without_an_end_is_running_while_its_file_grows() -> None:
-    """An interval of a long run may last minutes."""
+    """An interval of a long run may last minutes; the last one shows it."""
     cut = run(end=None)
-    month = run(30 * 86400.0, end=None)
+    month = run(30 * 86400.0, end=None, samples=[interval(at, 100) for at in (1.0, 2.5e6, 2.5e6 + 300)])
 
     assert [list_run("", cut, ago).ending for ago in (1.0, 60.0)] == ["running", "killed"]
-    assert list_run("", month, 500.0).ending == "running"
+    assert [list_run("", month, ago).ending for ago in (500.0, 700.0)] == ["running", "killed"]
     assert list_run("", cut, 1.0).exit_code is None
 
 

@@ -11,7 +11,7 @@ import gpu_tracker as gput
 from builders import gpu
 from gpu_tracker.analysis.tables import make_table
 from gpu_tracker.core.errors import RecordingError, UsageError
-from recorded import FRAMEWORKS, METRICS, PROCESSES, REGIONS, make_full, make_plain
+from recorded import CALLS, FRAMEWORKS, METRICS, PROCESSES, REGIONS, make_full, make_plain
 
 
 @pytest.fixture
@@ -28,13 +28,15 @@ def test_a_recording_shows_its_parts(full: gput.Recording) -> None:
     assert (full.regions, full.metrics) == (full.report.regions, full.report.metrics)
     assert {type(region) for region in full.regions} == {gput.Region}
     assert {type(metric) for metric in full.metrics} == {gput.Metric}
+    assert tuple(full.calls) == CALLS
     assert tuple(full.processes) == PROCESSES
     assert tuple(full.frameworks) == FRAMEWORKS
     assert full.gpus == (gpu(), gpu(1, None))
     assert full.summary.seconds == 10.0
     assert full.report.ending == "exited"
     assert full.is_complete
-    assert (full.notes, full.problems) == ((), ())
+    assert [note.partition(":")[0] for note in full.notes] == ["Names of regions"]
+    assert full.problems == ()
     assert repr(full).endswith("3 samples, complete>")
 
 

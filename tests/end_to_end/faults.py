@@ -18,7 +18,7 @@ import threading
 import time
 import uuid
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
@@ -350,39 +350,3 @@ def nobodys_python() -> str:
         if subprocess.run(command, env=env, capture_output=True).returncode == 0:
             return python
     pytest.skip("an ordinary user cannot run Python here")
-
-
-@contextlib.contextmanager
-def memory_group(limit_bytes: int) -> Iterator[Callable[[], None]]:
-    """A memory cgroup with a limit; gives the function that a process calls to enter it."""
-    group = _make_memory_group(limit_bytes)
-    members = group / "cgroup.procs"
-
-    def enter() -> None:
-        members.write_text(str(os.getpid()))
-
-    try:
-        yield enter
-    finally:
-        wait_until(lambda: not members.read_text(), "the cgroup is empty")
-        group.rmdir()
-
-
-def _make_memory_group(limit_bytes: int) -> Path:
-    """In the first version of cgroups or, where that is not there, in the second."""
-    for root, limit in (
-        (Path("/sys/fs/cgroup/memory"), "memory.limit_in_bytes"),
-        (Path("/sys/fs/cgroup"), "memory.max"),
-    ):
-        group = root / f"gpu-tracker-fault-{uuid.uuid4().hex[:8]}"
-        try:
-            group.mkdir()
-        except OSError:
-            continue
-        try:
-            (group / limit).write_text(str(limit_bytes))
-        except OSError:
-            group.rmdir()
-            continue
-        return group
-    pytest.skip("cannot make a memory cgroup here")

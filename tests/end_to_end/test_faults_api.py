@@ -49,20 +49,6 @@ from patience import wait_until
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks at processes through /proc")
 
 
-@pytest.fixture
-def scene(tmp_path: Path) -> Iterator[Scene]:
-    """The processes of a test."""
-    with contextlib.closing(Scene(tmp_path)) as scene:
-        yield scene
-
-
-@pytest.fixture(autouse=True)
-def _nothing_is_left_behind(scene: Scene) -> Iterator[None]:
-    """No process of any kind outlives its test by more than two seconds."""
-    yield
-    scene.wait_until_alone()
-
-
 def run_both(scene: Scene, name: str, *arguments: object, **options: float) -> Outcome:
     """Run a workload without and with its tracker: nobody outside can tell the difference."""
     untracked, tracked = scene.run_both(name, *arguments, **options)

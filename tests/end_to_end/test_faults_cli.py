@@ -17,11 +17,12 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
+from end_to_end.cgroup import memory_limit
 from end_to_end.faults import (
     COMMAND,
     MEGABYTE,
@@ -34,7 +35,6 @@ from end_to_end.faults import (
     check_said_once,
     fill,
     lines_of,
-    memory_group,
     needs_root,
     nobodys_python,
     public_directory,
@@ -51,20 +51,6 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks at proces
 
 QUIET = ("run", "--no-record", "--st", "0.1", "--")
 RECORDED = ("run", "--record", "run.jsonl", "--st", "0.1", "--")
-
-
-@pytest.fixture
-def scene(tmp_path: Path) -> Iterator[Scene]:
-    """The processes of a test."""
-    with contextlib.closing(Scene(tmp_path)) as scene:
-        yield scene
-
-
-@pytest.fixture(autouse=True)
-def _nothing_is_left_behind(scene: Scene) -> Iterator[None]:
-    """No process of any kind outlives its test by more than two seconds."""
-    yield
-    scene.wait_until_alone()
 
 
 def sh(script: str) -> list[str]:
@@ -410,10 +396,10 @@ def test_killed_all_at_once_they_leave_a_readable_recording(scene: Scene) -> Non
 @needs_root
 def test_a_job_killed_for_its_memory_is_told_so(scene: Scene, mode: str) -> None:
     """A job killed at its memory limit gives 137, a summary, and a note that names the limit."""
-    with memory_group(150 * MEGABYTE) as enter:
+    with memory_limit(150 * MEGABYTE) as prefix:
         job = workload("busy", 0.1, 400)
         arguments = [*QUIET, *job] if mode == "run" else ["-e", " ".join(job)]
-        outcome = scene.run(tracker(*arguments), preexec_fn=enter)
+        outcome = scene.run([*prefix, *tracker(*arguments)])
         assert outcome.returncode == 137, outcome.stderr
         limit = 150 * MEGABYTE // 4096 * 4096 / 1e6
         assert f"memory limit of {limit:.0f} MB was reached" in outcome.stderr

@@ -111,20 +111,6 @@ def set_size(fd: int, lines: int, columns: int) -> None:
 
 
 @pytest.fixture
-def scene(tmp_path: Path) -> Iterator[Scene]:
-    """The processes of a test."""
-    with contextlib.closing(Scene(tmp_path)) as scene:
-        yield scene
-
-
-@pytest.fixture(autouse=True)
-def _nothing_is_left_behind(scene: Scene) -> Iterator[None]:
-    """No process of any kind outlives its test by more than two seconds."""
-    yield
-    scene.wait_until_alone()
-
-
-@pytest.fixture
 def shell(scene: Scene) -> Iterator[Terminal]:
     """An interactive shell with job control."""
     with contextlib.closing(Terminal(scene, SHELL)) as terminal:

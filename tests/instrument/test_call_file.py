@@ -28,10 +28,16 @@ def begin(tmp_path: Path, number: int = 1) -> tuple[CallFileWriter, RegionCalls,
     return writer, region, CallFileReader(path)
 
 
-def call_often(region: RegionCalls, times: int, wall_ns: int = 10) -> None:
-    """Calls that differ in nothing but their start, which is their number."""
-    for number in range(1, times + 1):
-        region.end(region.begin(number), number, number + wall_ns, -1, False)
+def end(region: RegionCalls, number: int, start_ns: int, end_ns: int, peak_ram_bytes: int = -1) -> None:
+    """Keep a call if it is worth it, as the regions of a process do."""
+    if number >= region.due or end_ns - start_ns > region.floor_ns or peak_ram_bytes > region.floor_bytes:
+        region.keep(number, start_ns, end_ns, peak_ram_bytes, peak_ram_bytes == 2**40)
+
+
+def call_often(region: RegionCalls, numbers: range) -> None:
+    """Calls that differ in nothing but their number."""
+    for number in numbers:
+        end(region, number, number, number + 10)
 
 
 def read(reader: CallFileReader) -> list[KeptCall]:
@@ -44,8 +50,8 @@ def test_few_calls_all_come_across(tmp_path: Path) -> None:
     """With their times, memory and thread, once for each change."""
     _, region, reader = begin(tmp_path, number=7)
     before = list(reader.take_changed())
-    region.end(region.begin(5), 5, 9, 2**40, True)
-    region.end(region.begin(10), 10, 30, -1, False)
+    end(region, 1, 5, 9, 2**40)
+    end(region, 2, 10, 30)
     ((number, calls),) = reader.take_changed()
     first, second = sorted(set(calls))
 
@@ -60,12 +66,12 @@ def test_few_calls_all_come_across(tmp_path: Path) -> None:
 def test_of_many_calls_the_longest_the_largest_and_a_sample_are_kept(tmp_path: Path) -> None:
     """The room does not grow."""
     _, region, reader = begin(tmp_path)
-    call_often(region, 20_000)
+    call_often(region, range(1, 20_000))
     for number in range(MOST_LONGEST):
-        region.end(-1, 30_000, 31_000 + number, -1, False)
+        end(region, 20_000 + number, 30_000, 31_000 + number)
     for number in range(MOST_LARGEST):
-        region.end(-1, 40_000, 40_001, 500 + number, False)
-    call_often(region, 20_000)
+        end(region, 20_100 + number, 40_000, 40_001, 500 + number)
+    call_often(region, range(30_000, 50_000))
     calls = read(reader)
 
     assert sum(call.end_ns - call.start_ns >= 1000 for call in calls) == MOST_LONGEST
@@ -86,7 +92,7 @@ def test_the_sample_is_uniform(tmp_path: Path) -> None:
     for number in range(1, 21):
         region = writer.add_region(number)
         assert region is not None
-        call_often(region, n_calls)
+        call_often(region, range(1, n_calls + 1))
     for _, calls in reader.take_changed():
         for call in sorted(set(calls), key=lambda call: call.priority)[:MOST_SAMPLED]:
             shares[(call.number - 1) * 10 // n_calls] += 1
@@ -96,15 +102,16 @@ def test_the_sample_is_uniform(tmp_path: Path) -> None:
 
 
 def test_open_calls_have_their_start(tmp_path: Path) -> None:
-    """As many as threads are followed; more do no harm."""
+    """As many as there is room for."""
     _, region, reader = begin(tmp_path)
-    places = [region.begin(100 + number) for number in range(MOST_OPEN + 2)]
+    for number in range(MOST_OPEN):
+        region.open[region.free.pop()] = 100 + number
     everything = reader.read_open(1)
-    for place in places[1:]:
-        region.end(place, 1, 2, -1, False)
+    for place in range(1, MOST_OPEN):
+        region.open[place] = 0
 
     assert sorted(everything) == list(range(100, 100 + MOST_OPEN))
-    assert places[MOST_OPEN:] == [-1, -1]
+    assert region.free == []
     assert reader.read_open(1) == [100]
     assert reader.read_open(MOST_REGIONS_WITH_CALLS + 1) == []
 
@@ -112,7 +119,7 @@ def test_open_calls_have_their_start(tmp_path: Path) -> None:
 def test_an_entry_read_while_it_is_written_is_left_out(tmp_path: Path) -> None:
     """And so is whatever a process of the job has overwritten."""
     writer, region, reader = begin(tmp_path)
-    call_often(region, 3)
+    call_often(region, range(1, 4))
     writer._memory[8192 + 48 + 8] ^= 1
     ((_, calls),) = reader.take_changed()
 

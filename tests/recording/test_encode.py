@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 import math
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from gpu_tracker.recording.encode import to_json
 

@@ -10,8 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 from builders import header
 from gpu_tracker.core.errors import RecordingError
@@ -215,6 +214,34 @@ def test_anything_but_a_regular_file_is_refused_at_once(tmp_path: Path) -> None:
     ):
         with pytest.raises(RecordingError, match=f"(?i){reason}"):
             load(str(place))
+
+
+@pytest.mark.parametrize("start", [b"", b"valid"])
+def test_a_file_of_20_gigabytes_is_refused_unread(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, start: bytes
+) -> None:
+    """Sparse or not."""
+    path = make_plain(tmp_path / "x.jsonl")
+    if not start:
+        path.write_bytes(b"")
+    os.truncate(path, 20 * 10**9)
+    monkeypatch.setattr(lines, "open", pytest.fail, raising=False)
+
+    with pytest.raises(RecordingError, match=r"it is too large for a recording \(19 GiB, at most 4\)\.$"):
+        load(str(path))
+
+
+def test_of_a_first_line_without_an_end_no_more_is_read(tmp_path: Path) -> None:
+    """It can be no recording."""
+    path = tmp_path / "x.jsonl"
+    path.touch()
+    os.truncate(path, 3 * 10**9)
+    with pytest.raises(RecordingError, match="is not a gpu-tracker recording"):
+        load(str(path))
+    with path.open("rb") as file:
+        every = lines.LineFile("x.jsonl", lambda: file).read_all()
+        next(every)
+        assert file.tell() == lines.LONGEST_LINE_BYTES
 
 
 def test_a_read_error_is_refused(tmp_path: Path) -> None:

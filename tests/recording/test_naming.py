@@ -7,8 +7,7 @@ import shlex
 from pathlib import Path
 
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
+from hypothesis import example, given, strategies as st
 
 from gpu_tracker.recording.naming import _INTERPRETERS, _WRAPPERS, name_command, name_recording
 from gpu_tracker.recording.writer import create

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import math
 import os
 import re
 import time
@@ -10,8 +12,9 @@ from pathlib import Path
 import pytest
 
 from builders import found, gpu, header, totals
+from gpu_tracker.analysis.regions import summarize_metrics
 from gpu_tracker.core.errors import RecordingError, UsageError
-from gpu_tracker.core.model import End, Event
+from gpu_tracker.core.model import End, Event, MetricRow, MetricTotals
 from gpu_tracker.recording.reader import load, load_descriptor, load_whole
 from gpu_tracker.recording.writer import Writer, create
 from recorded import Made, plain_sample
@@ -191,3 +194,49 @@ def test_half_a_line_is_an_error(tmp_path: Path) -> None:
         Writer(writing).write_event(Event(0.0, "note", "x" * 200_000))
     os.close(reading)
     os.close(writing)
+
+
+TOTALS = (
+    MetricTotals("loss", 2_592_000, 3, 1e300, -1e200, 1e299, math.nan, 2_591_999.5),
+    MetricTotals("lr", 2, 2, 0.0, None, None, math.inf, 1.0),
+)
+
+
+def test_totals_of_metrics_outlive_the_numbers_that_were_not_kept(tmp_path: Path) -> None:
+    """The last line counts, and names without one are counted from their points."""
+    with Made(tmp_path / "x.jsonl") as writer:
+        writer.write_metrics([MetricRow(1.0, {"loss": 1.0, "other": 5.0})])
+        writer.write_metric_totals(TOTALS[:1])
+        writer.write_metric_totals(TOTALS)
+    recording = load(tmp_path / "x.jsonl")
+    loss, lr, other = summarize_metrics(recording)
+
+    assert repr(tuple(recording.metric_totals)) == repr(TOTALS)
+    assert (loss.logged, loss.minimum, loss.maximum) == (2_592_000, -1e200, 1e299)
+    assert (lr.logged, lr.minimum) == (2, None)
+    assert (other.logged, other.last) == (1, 5.0)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        [1, 0, 1.0, 1.0, 1.0, 1.0],
+        [1.5, 0, 1.0, 1.0, 1.0, 1.0, 1.0],
+        [1, 0, "much", 1.0, 1.0, 1.0, 1.0],
+        [1, 0, None, 1.0, 1.0, 1.0, 1.0],
+        [1, 0, 1.0, 1.0, 1.0, None, 1.0],
+        [1, 0, 1.0, 1.0, 1.0, 1.0, None],
+        "nonsense",
+    ],
+)
+def test_damaged_totals_of_metrics_are_noted_and_the_points_counted(tmp_path: Path, values: object) -> None:
+    """Like any other damaged line."""
+    path = tmp_path / "x.jsonl"
+    with Made(path) as writer:
+        writer.write_metrics([MetricRow(1.0, {"loss": 1.0})])
+    with path.open("a") as file:
+        file.write(json.dumps({"metric_totals": {"loss": values}}) + "\n")
+    recording = load(path)
+
+    assert [metric.logged for metric in summarize_metrics(recording)] == [1]
+    assert len(recording.problems) == 1

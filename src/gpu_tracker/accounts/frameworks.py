@@ -51,7 +51,15 @@ class _Entry:
         self._earlier_in_use = reading.earlier_peak_in_use_bytes
         self._earlier_held = reading.earlier_peak_held_bytes
         self.memory = FrameworkMemory(
-            pid, reading.framework, reading.device, "", 0.0, 0, 0, SAMPLED, reading.held_bytes
+            pid=pid,
+            framework=reading.framework,
+            device=reading.device,
+            uuid="",
+            at_seconds=0.0,
+            in_use_bytes=0,
+            peak_in_use_bytes=0,
+            peak_in_use_basis=SAMPLED,
+            held_bytes=reading.held_bytes,
         )
 
     def take(self, at_seconds: float, reading: FrameworkReading, *, is_last: bool) -> None:

@@ -1,16 +1,14 @@
-"""Totals of the metrics that a job logs. Pure."""
+"""Totals of the metrics that a job logs, and the points to keep of many. Pure."""
 
 from __future__ import annotations
 
 from itertools import islice
 
-from ..core.model import MetricTotals
+from ..core.model import MetricRow, MetricTotals
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from ..core.model import MetricRow
+    from collections.abc import Iterable, Sequence
 
 _ROWS_AT_ONCE = 10_000
 
@@ -39,12 +37,37 @@ def _add(known: MetricTotals | None, name: str, values: list[float], last_second
     sizes = [size for size in (before.minimum, before.maximum) if size is not None]
     is_newer = last_seconds >= before.last_seconds
     return MetricTotals(
-        name,
-        before.logged + len(values),
-        before.not_finite + len(values) - len(finite),
-        before.sum + sum(finite),
-        min([*finite, *sizes], default=None),
-        max([*finite, *sizes], default=None),
-        values[-1] if is_newer else before.last,
-        max(last_seconds, before.last_seconds),
+        name=name,
+        logged=before.logged + len(values),
+        not_finite=before.not_finite + len(values) - len(finite),
+        sum=before.sum + sum(finite),
+        minimum=min([*finite, *sizes], default=None),
+        maximum=max([*finite, *sizes], default=None),
+        last=values[-1] if is_newer else before.last,
+        last_seconds=max(last_seconds, before.last_seconds),
     )
+
+
+def thin(rows: Sequence[MetricRow]) -> list[MetricRow]:
+    """Of each metric in each process its smallest, largest, last and first not-finite values, with their moments.
+
+    To thin what has been thinned before, together with more, is to thin it all at once.
+    """
+    kept: dict[tuple[int, str], list[int | None]] = {}
+    for index, row in enumerate(rows):
+        for name, value in row.values.items():
+            places = kept.setdefault((row.pid, name), [None, None, None, None])
+            places[0] = index
+            if value - value != 0:
+                places[1] = index if places[1] is None else places[1]
+                continue
+            if places[2] is None or value < rows[places[2]].values[name]:
+                places[2] = index
+            if places[3] is None or value > rows[places[3]].values[name]:
+                places[3] = index
+    names: dict[int, dict[str, float]] = {}
+    for (_, name), places in kept.items():
+        for place in places:
+            if place is not None:
+                names.setdefault(place, {})[name] = rows[place].values[name]
+    return [rows[index]._replace(values=names[index]) for index in sorted(names)]

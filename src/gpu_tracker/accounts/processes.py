@@ -387,13 +387,13 @@ class Account:
         kept = self._reset_high_waters.get(reading.pid, 0)
         peak = max(reading.rss_bytes, reading.peak_rss_bytes or 0, kept)
         return ProcessTotals(
-            reading.pid,
-            reading.parent_pid,
-            reading.name,
-            self._first_seconds[reading.pid],
-            self._at_seconds,
-            reading.cpu_seconds,
-            peak,
+            pid=reading.pid,
+            parent_pid=reading.parent_pid,
+            name=reading.name,
+            first_seconds=self._first_seconds[reading.pid],
+            last_seconds=self._at_seconds,
+            cpu_seconds=reading.cpu_seconds,
+            peak_ram_bytes=peak,
         )
 
     def _take_threads(self, readings: Sequence[ProcessReading]) -> None:

@@ -1,7 +1,7 @@
 """Recordings of several ranks or hosts as one job. Pure.
 
 Memory shared between separately measured trees is not known: their sum is an upper bound, the largest of them a lower
-bound. Start times of different hosts are compared to the second.
+bound. Clocks of different hosts may differ, so times are compared in steps of a second.
 """
 
 from __future__ import annotations
@@ -126,17 +126,17 @@ def combine(recordings: Sequence[tuple[str, RecordingData]]) -> Combined:
     cpu_seconds = sum(host.cpu_seconds for host in hosts)
     devices = [gpu for host in hosts for gpu in host.gpus]
     return Combined(
-        seconds,
-        cpu_seconds,
-        cpu_seconds / seconds if seconds > 0 else 0.0,
-        max(host.ram_at_least_bytes for host in hosts),
-        sum(host.ram_at_most_bytes for host in hosts),
-        _add(gpu.job_bytes for gpu in devices),
-        _add(gpu.energy_joules for gpu in devices),
-        hosts,
-        ranks,
-        tuple(_balance([rank for rank in ranks if not rank.part_of])),
-        tuple(_list_notes(parts, outer, hosts)),
+        seconds=seconds,
+        cpu_seconds=cpu_seconds,
+        mean_cores=cpu_seconds / seconds if seconds > 0 else 0.0,
+        ram_at_least_bytes=max(host.ram_at_least_bytes for host in hosts),
+        ram_at_most_bytes=sum(host.ram_at_most_bytes for host in hosts),
+        gpu_bytes=_add(gpu.job_bytes for gpu in devices),
+        energy_joules=_add(gpu.energy_joules for gpu in devices),
+        hosts=hosts,
+        ranks=ranks,
+        balance=tuple(_balance([rank for rank in ranks if not rank.part_of])),
+        notes=tuple(_list_notes(parts, outer, hosts)),
     )
 
 
@@ -198,7 +198,7 @@ def _is_below(part: _Part, own: ProcessTotals | None, other: _Part, process: Pro
 
 
 def _begins_in(part: _Part, other: _Part, first_seconds: float, last_seconds: float) -> bool:
-    """Whether it began in that time of the other one, given that both are known to the second or the interval."""
+    """Whether it began in that time of the other one, give or take a second and an interval."""
     slack = _STEP_SECONDS + other.recording.header.sleep_seconds
     since = part.begin_seconds - other.begin_seconds
     return first_seconds - slack <= since <= last_seconds + slack
@@ -207,14 +207,14 @@ def _begins_in(part: _Part, other: _Part, first_seconds: float, last_seconds: fl
 def _describe(part: _Part, part_of: str) -> Rank:
     header, end = part.recording.header, part.recording.end
     return Rank(
-        part.name,
-        header.host,
-        header.pid,
-        part.begin_seconds,
-        overall_values(summarize(part.recording)),
-        end.reason if end else "killed",
-        end.exit_code if end else None,
-        part_of,
+        name=part.name,
+        host=header.host,
+        pid=header.pid,
+        begin_seconds=part.begin_seconds,
+        values=overall_values(summarize(part.recording)),
+        ending=end.reason if end else "killed",
+        exit_code=end.exit_code if end else None,
+        part_of=part_of,
     )
 
 
@@ -224,14 +224,14 @@ def _describe_host(name: str, parts: Sequence[_Part]) -> Host:
     summed = max(at_least, _sum_at_once([_list_ram(part) for part in parts]))
     system = max(total.peaks.system_ram_bytes for total in totals)
     return Host(
-        name,
-        len(parts),
-        sum(total.cpu_seconds.combined for total in totals),
-        at_least,
-        summed,
-        max(at_least, min(summed, system)) if system else summed,
-        system,
-        tuple(_describe_gpus(parts)),
+        name=name,
+        ranks=len(parts),
+        cpu_seconds=sum(total.cpu_seconds.combined for total in totals),
+        ram_at_least_bytes=at_least,
+        ram_sum_bytes=summed,
+        ram_at_most_bytes=max(at_least, min(summed, system)) if system else summed,
+        system_ram_bytes=system,
+        gpus=tuple(_describe_gpus(parts)),
     )
 
 
@@ -275,7 +275,7 @@ def _sum_at_once(ranks: Sequence[Sequence[tuple[float, float, int]]]) -> int:
     for intervals in ranks:
         held: dict[int, int] = {}
         for begin, until, most in intervals:
-            # Start times may be in whole seconds, so each may have been up to one second later.
+            # Clocks of hosts may differ, so each may have been up to one second later.
             for number in range(math.floor(begin / step), math.floor((until + 1.0) / step) + 1):
                 held[number] = max(most, held.get(number, 0))
         for number, most in held.items():
@@ -296,13 +296,13 @@ def _describe_gpus(parts: Sequence[_Part]) -> Iterable[HostGpu]:
         summed = _sum_at_once([_list_gpu_ram(part, uuid) for part, _ in views])
         longest = max(views, key=lambda item: item[0].recording.totals.at_seconds)[1]
         yield HostGpu(
-            uuid,
-            longest.gpu.name,
-            longest.gpu.ordinal,
-            None if all(peak is None for peak in peaks) else max(summed, *(peak or 0 for peak in peaks)),
-            max((gpu.used_bytes for _, gpu in views if gpu.used_bytes is not None), default=None),
-            longest.mean_percent,
-            max((gpu.energy_joules for _, gpu in views if gpu.energy_joules is not None), default=None),
+            uuid=uuid,
+            name=longest.gpu.name,
+            ordinal=longest.gpu.ordinal,
+            job_bytes=None if peaks == [None] * len(peaks) else max(summed, *(peak or 0 for peak in peaks)),
+            used_bytes=_most(gpu.used_bytes for _, gpu in views),
+            mean_percent=longest.mean_percent,
+            energy_joules=_most(gpu.energy_joules for _, gpu in views),
         )
 
 
@@ -314,6 +314,10 @@ def _balance(ranks: Sequence[Rank]) -> Iterable[Balance]:
         mean = sum(values) / len(values)
         imbalance = 100 * (max(values) / mean - 1) if mean > 0 else None
         yield Balance(figure, min(values), median(values), max(values), imbalance)
+
+
+def _most(values: Iterable[float | None]) -> Any:
+    return max((value for value in values if value is not None), default=None)
 
 
 def _add(values: Iterable[float | None]) -> Any:
@@ -339,7 +343,9 @@ def _list_notes(parts: Sequence[_Part], outer: dict[str, str], hosts: Sequence[H
     if any(parse_moment(part.recording.header.started_at) is None for part in parts):
         notes.append("Some recordings have no start time; they are taken to have started with the first.")
     if len(parts) > 1 and max(map(_end, parts)) < _SHORT_SECONDS:
-        notes.append("Start times are known to the second, so figures of so short a job are not precise.")
+        notes.append(
+            "Recordings are compared in steps of a second, so figures of so short a job are not precise."
+        )
     latest, earliest_end = max(part.begin_seconds for part in parts), min(_end(part) for part in parts)
     if latest > earliest_end:
         notes.append("These did not all run at the same time.")

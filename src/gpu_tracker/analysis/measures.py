@@ -51,10 +51,10 @@ def measure(recording: RecordingData) -> RunFigures:
         values[Subject(LAST_METRIC, metric=metric.name)] = math.nan if metric.last is None else metric.last
     return RunFigures(
         values,
-        str(header.host),
-        float(header.allocation.cores),
-        int(header.allocation.ram_bytes),
-        _find_failure(recording.end),
+        host=header.host,
+        cores=header.allocation.cores,
+        ram_bytes=header.allocation.ram_bytes,
+        failure=_find_failure(recording.end),
     )
 
 
@@ -73,14 +73,14 @@ def overall_values(summary: Summary) -> dict[str, float | None]:
         "cpu_time": summary.cpu.combined.seconds,
         "mean_cores": summary.cpu.combined.mean_percent / 100,
         "peak_ram": summary.ram.combined.total_bytes or None,
-        "peak_gpu_ram": peak_gpu_bytes(summary),
+        "peak_gpu_ram": _peak_gpu_bytes(summary),
         "gpu_utilization": _gpu_percent(summary),
         "energy": _energy(summary),
     }
     return {name: _known(value) for name, value in values.items()}
 
 
-def peak_gpu_bytes(summary: Summary) -> int | None:
+def _peak_gpu_bytes(summary: Summary) -> int | None:
     """The peak on all devices together; with estimates, the sum of the peaks."""
     known = [gpu for gpu in summary.gpus if gpu.job_bytes.combined is not None]
     if not known:

@@ -94,7 +94,7 @@ def summarize_regions(recording: RecordingData) -> tuple[Region, ...]:
 
 
 def describe_gaps(gaps: RegionGaps) -> list[str]:
-    """What is missing among the regions, in a sentence."""
+    """What is missing among the regions, in a sentence for their names and one for whole processes."""
     names = []
     if gaps.long_names:
         names.append(f"{gaps.long_names} too long, shortened to the beginning and a digest")
@@ -105,13 +105,20 @@ def describe_gaps(gaps: RegionGaps) -> list[str]:
             f"{least}{gaps.refused_regions} too many{where}, not recorded: a process can have 1000 regions, "
             "so do not put a changing value into a name"
         )
-    return [f"Names of regions: {'; '.join(names)}."] if names else []
+    notes = [f"Names of regions: {'; '.join(names)}."] if names else []
+    if gaps.unfollowed_processes:
+        processes = (
+            "1 process" if gaps.unfollowed_processes == 1 else f"{gaps.unfollowed_processes} processes"
+        )
+        notes.append(f"Regions of {processes} could not be followed: there was no room for their files.")
+    return notes
 
 
 def summarize_metrics(recording: RecordingData) -> tuple[Metric, ...]:
     """Every metric, by name."""
-    known = {totals.name: totals for totals in recording.metric_totals}
+    known: dict[str, MetricTotals] = {}
     tally(known, recording.metrics)
+    known.update((totals.name, totals) for totals in recording.metric_totals)
     return tuple(_summarize_metric(known[name]) for name in sorted(known))
 
 
@@ -132,32 +139,34 @@ def _summarize_region(path: tuple[str, ...], parts: Sequence[RegionTotals], sing
     fullest = max(parts, key=lambda part: (part.gpu_bytes or 0, -part.pid))
     largest, peak_call = _find_peak(largest, single)
     return Region(
-        path,
+        path=path,
         # A process forked inside a region did not enter it itself.
-        len({part.pid for part in parts if part.calls or part.open_calls}),
-        calls,
-        sum(part.open_calls for part in parts),
-        wall,
-        mean,
-        shortest,
-        longest,
-        _deviation(sum(part.squared_seconds for part in parts), calls, mean),
-        sum(part.own_wall_seconds for part in parts),
-        sum(part.cpu_seconds for part in parts),
-        sum(part.own_cpu_seconds for part in parts),
-        SHARED if any(part.cpu_basis == SHARED for part in parts) else EXACT,
-        largest.entry_ram_bytes,
-        largest.exit_ram_bytes,
-        largest.peak_ram_bytes,
-        largest.peak_ram_basis,
-        _most(part.gpu_bytes for part in parts),
-        sum(part.gpu_percent_seconds for part in parts) / gpu_seconds if gpu_seconds > 0 else None,
-        energy,
-        energy_basis,
-        _least(part.first_seconds for part in parts),
-        _most(part.last_seconds for part in parts),
-        peak_call,
-        _find_call(fullest.pid, fullest.gpu_bytes_call_seconds, single),
+        processes=len({part.pid for part in parts if part.calls or part.open_calls}),
+        calls=calls,
+        open_calls=sum(part.open_calls for part in parts),
+        wall_seconds=wall,
+        mean_seconds=mean,
+        min_seconds=shortest,
+        max_seconds=longest,
+        std_seconds=_deviation(sum(part.squared_seconds for part in parts), calls, mean),
+        own_wall_seconds=sum(part.own_wall_seconds for part in parts),
+        cpu_seconds=sum(part.cpu_seconds for part in parts),
+        own_cpu_seconds=sum(part.own_cpu_seconds for part in parts),
+        cpu_basis=SHARED if any(part.cpu_basis == SHARED for part in parts) else EXACT,
+        entry_ram_bytes=largest.entry_ram_bytes,
+        exit_ram_bytes=largest.exit_ram_bytes,
+        peak_ram_bytes=largest.peak_ram_bytes,
+        peak_ram_basis=largest.peak_ram_basis,
+        gpu_bytes=_most(part.gpu_bytes for part in parts),
+        gpu_percent=sum(part.gpu_percent_seconds for part in parts) / gpu_seconds
+        if gpu_seconds > 0
+        else None,
+        energy_joules=energy,
+        energy_basis=energy_basis,
+        first_seconds=_least(part.first_seconds for part in parts),
+        last_seconds=_most(part.last_seconds for part in parts),
+        peak_ram_call=peak_call,
+        gpu_call=_find_call(fullest.pid, fullest.gpu_bytes_call_seconds, single),
     )
 
 
@@ -223,13 +232,13 @@ def _end(part: RegionTotals) -> float:
 def _summarize_metric(totals: MetricTotals) -> Metric:
     finite = totals.logged - totals.not_finite
     return Metric(
-        totals.name,
-        totals.logged,
-        totals.last if math.isfinite(totals.last) else None,
-        totals.minimum,
-        totals.maximum,
-        totals.sum / finite if finite and math.isfinite(totals.sum) else None,
-        totals.not_finite,
+        name=totals.name,
+        logged=totals.logged,
+        last=totals.last if math.isfinite(totals.last) else None,
+        minimum=totals.minimum,
+        maximum=totals.maximum,
+        mean=totals.sum / finite if finite and math.isfinite(totals.sum) else None,
+        not_finite=totals.not_finite,
     )
 
 

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from ..core.model import RecordingData
 
 _PATIENCE_SECONDS = 10.0
-_MOST_SAMPLES = 10_000
 
 
 class ListedRun(NamedTuple):
@@ -71,9 +70,9 @@ def list_run(path: str, recording: RecordingData, modified_ago_seconds: float) -
         started_at=header.started_at,
         started_seconds=parse_moment(header.started_at),
         command=header.command,
-        host=str(header.host),
-        ending=str(end.reason) if end else _guess_ending(recording, modified_ago_seconds),
-        exit_code=None if end is None or end.exit_code is None else int(end.exit_code),
+        host=header.host,
+        ending=end.reason if end else _guess_ending(recording, modified_ago_seconds),
+        exit_code=end.exit_code if end else None,
         name=header.identity.name,
         labels=header.identity.labels,
         values=overall_values(summarize(recording)),
@@ -157,5 +156,9 @@ def _meets(run: ListedRun, condition: Condition, describe_ending: Callable[[str,
 
 def _guess_ending(recording: RecordingData, modified_ago_seconds: float) -> str:
     """A line is written every interval; a file that has not grown for two of them has lost its sampler."""
-    interval = max(recording.header.sleep_seconds, recording.totals.at_seconds / _MOST_SAMPLES)
+    times = [
+        recording.samples[index].at_seconds
+        for index in range(max(0, len(recording.samples) - 2), len(recording.samples))
+    ]
+    interval = max(recording.header.sleep_seconds, times[-1] - times[0] if times else 0.0)
     return "running" if modified_ago_seconds < 2 * interval + _PATIENCE_SECONDS else "killed"

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import sys
+from time import monotonic_ns
 
 from ..core.notices import warn_once
 from ..instrument import outbox
@@ -51,8 +52,10 @@ class region:  # noqa: N801 - a word of the public surface, used like a keyword
         self.parallel = parallel
 
     def __enter__(self) -> Self:
-        if outbox.mailboxes is not None:
-            try:
+        try:
+            if monotonic_ns() > outbox.search_due_ns:
+                outbox.search()
+            if outbox.mailboxes is not None:
                 stack = outbox.stack or outbox.open_stack()
                 if stack is not None:
                     caller = sys._getframe(1)  # noqa: SLF001 - it is there in CPython and PyPy
@@ -60,8 +63,8 @@ class region:  # noqa: N801 - a word of the public surface, used like a keyword
                         enter_from(stack, self, caller)
                     else:
                         stack.enter(self)
-            except Exception:  # noqa: BLE001, S110 - whatever happens, the program goes on
-                pass
+        except Exception:  # noqa: BLE001, S110 - whatever happens, the program goes on
+            pass
         return self
 
     def __exit__(
@@ -133,6 +136,8 @@ class region:  # noqa: N801 - a word of the public surface, used like a keyword
 
 def log(*, step: float | None = None, **values: float) -> None:
     """Record the job's own numbers (loss, accuracy...) on the same time axis as its resource use."""
+    if monotonic_ns() > outbox.search_due_ns:
+        outbox.search()
     if outbox.mailboxes is None:
         return
     numbers = _to_numbers(values if step is None else {**values, _STEP: step})
@@ -158,9 +163,11 @@ def _has_flag(function: object, flag: int) -> bool:
 
 def _enter(owner: region) -> Frame | None:
     """Begin a call; None without a tracker. Whatever happens, the program goes on."""
-    if outbox.mailboxes is None:
-        return None
     try:
+        if monotonic_ns() > outbox.search_due_ns:
+            outbox.search()
+        if outbox.mailboxes is None:
+            return None
         stack = outbox.stack or outbox.open_stack()
         return None if stack is None else stack.enter(owner)
     except Exception:  # noqa: BLE001 - a job must not fail because it is tracked

@@ -139,7 +139,7 @@ class Session:
         if self._mailbox is not None and not self._target.is_started_by_us:
             from ..instrument.outbox import close_mailbox
 
-            close_mailbox(self._outer_mailboxes)
+            close_mailbox(self._mailbox, self._outer_mailboxes)
 
     def stop(
         self,

@@ -30,26 +30,12 @@ if TYPE_CHECKING:
     from .session import Target
     from .usage import (
         ComputeTime as ComputeTime,
-    )
-    from .usage import (
         CPUUtilization as CPUUtilization,
-    )
-    from .usage import (
         GPUUtilization as GPUUtilization,
-    )
-    from .usage import (
         MaxGPURAM as MaxGPURAM,
-    )
-    from .usage import (
         MaxRAM as MaxRAM,
-    )
-    from .usage import (
         ProcessingUnitPercentages as ProcessingUnitPercentages,
-    )
-    from .usage import (
         ResourceUsage as ResourceUsage,
-    )
-    from .usage import (
         RSSValues as RSSValues,
     )
 

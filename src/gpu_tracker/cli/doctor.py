@@ -10,7 +10,7 @@ from ..reports.contract import View, choose_format, render
 from ..sampler.handle.client import ObserverClient
 from ..sources.gpu.hardware import find_device_files, find_on_bus
 from .checks import check_allocation, check_namespace, check_processes, check_recording, check_versions
-from .looking import add_looking, check_seconds
+from .observing import add_observing, check_seconds
 from .options import Parser, add_output
 from .output import Output
 
@@ -35,7 +35,7 @@ def main(arguments: list[str]) -> int:
         "--json", dest="format", action="store_const", const="json", help="the same as -f json"
     )
     add_output(parser, "Diagnosis")
-    add_looking(parser)
+    add_observing(parser)
     options = parser.parse_args(arguments)
     format_name = choose_format("Diagnosis", options.format, options.output)
     output = Output(options.output)

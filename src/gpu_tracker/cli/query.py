@@ -21,7 +21,7 @@ from ..live.smi_fields import (
 )
 from ..live.terminal import write
 from ..sampler.handle.client import ObserverClient
-from .looking import add_looking, check_seconds, repeat, say_once
+from .observing import add_observing, check_seconds, repeat, say_once
 from .options import Parser
 
 TYPE_CHECKING = False
@@ -129,7 +129,7 @@ def _make_parser() -> Parser:
     parser.add_argument("-f", "--filename", metavar="FILE", help="write to FILE")
     # Found in recipes beside `-l`; older versions of nvidia-smi took it for "with timestamps".
     parser.add_argument("-t", action="store_true", help=argparse.SUPPRESS)
-    add_looking(parser)
+    add_observing(parser)
     return parser
 
 

@@ -1,4 +1,4 @@
-"""Print the summary of one or more recordings."""
+"""Print the report of one or more recordings."""
 
 from __future__ import annotations
 

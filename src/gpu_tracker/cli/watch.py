@@ -15,7 +15,7 @@ from ..live.lines import build_lines, build_object, head_line, render_object
 from ..live.screen import build_screen
 from ..live.terminal import Screen, has_colour, is_screen, read_size, write
 from ..sampler.handle.client import SETTLE_SECONDS, ObserverClient
-from .looking import add_looking, check_seconds, repeat, say_once
+from .observing import add_observing, check_seconds, repeat, say_once
 from .options import Parser
 
 TYPE_CHECKING = False
@@ -41,7 +41,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument(
         "-n", "--interval", metavar="SECONDS", default="1", help="seconds between readings (default 1)"
     )
-    add_looking(parser)
+    add_observing(parser)
     options = parser.parse_args(arguments)
     interval = check_seconds("--interval", options.interval, least=0.1)
     with ObserverClient(check_seconds("--timeout", options.timeout, least=0.1)) as client:

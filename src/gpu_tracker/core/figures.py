@@ -65,65 +65,57 @@ LAST_METRIC = Figure("last", "last", NUMBER)
 
 # ---- Of a device: the fields of a GpuReading.
 
+
+def _device(
+    name: str,
+    label: str,
+    unit: str,
+    meaning: str,
+    smi: str = "",
+    kind: str = GAUGE,
+    is_essential: bool = False,
+) -> Figure:
+    return Figure(name, label, unit, kind, smi=tuple(smi.split()), meaning=meaning, is_essential=is_essential)
+
+
 DEVICE = (
-    Figure(
-        "reserved_bytes",
-        "reserved memory",
-        BYTES,
-        smi=("memory.reserved",),
-        meaning="reserved by the driver",
+    _device("reserved_bytes", "reserved memory", BYTES, "reserved by the driver", "memory.reserved"),
+    _device(
+        "used_bytes", "memory used", BYTES, "memory used by all processes", "memory.used", is_essential=True
     ),
-    Figure(
-        "used_bytes",
-        "memory used",
-        BYTES,
-        smi=("memory.used",),
-        meaning="memory used by all processes",
-        is_essential=True,
-    ),
-    Figure(
+    _device(
         "utilization_percent",
         "utilization",
         PERCENT,
-        smi=("utilization.gpu",),
-        meaning="share of time in which any kernel ran",
+        "share of time in which any kernel ran",
+        "utilization.gpu",
         is_essential=True,
     ),
-    Figure(
+    _device(
         "memory_utilization_percent",
         "memory utilization",
         PERCENT,
-        smi=("utilization.memory",),
-        meaning="share of time in which memory was accessed",
+        "share of time in which memory was accessed",
+        "utilization.memory",
     ),
-    Figure(
-        "temperature_celsius",
-        "temperature",
-        CELSIUS,
-        smi=("temperature.gpu", "temperature"),
-        meaning="degrees Celsius",
-    ),
-    Figure("power_watts", "power", WATTS, smi=("power.draw",), meaning="current power draw"),
-    Figure(
+    _device("temperature_celsius", "temperature", CELSIUS, CELSIUS, "temperature.gpu temperature"),
+    _device("power_watts", "power", WATTS, "current power draw", "power.draw"),
+    _device(
         "energy_joules",
         "energy",
         JOULES,
-        COUNTER,
-        meaning="joules since the driver was loaded (not in nvidia-smi)",
+        "joules since the driver was loaded (not in nvidia-smi)",
+        kind=COUNTER,
     ),
-    Figure(
-        "sm_clock_mhz",
-        "SM clock",
-        MEGAHERTZ,
-        smi=("clocks.current.sm", "clocks.sm"),
-        meaning="clock of the compute units",
+    _device(
+        "sm_clock_mhz", "SM clock", MEGAHERTZ, "clock of the compute units", "clocks.current.sm clocks.sm"
     ),
-    Figure(
+    _device(
         "memory_clock_mhz",
         "memory clock",
         MEGAHERTZ,
-        smi=("clocks.current.memory", "clocks.mem"),
-        meaning="clock of the memory",
+        "clock of the memory",
+        "clocks.current.memory clocks.mem",
     ),
 )
 _BY_NAME = {figure.name: figure for figure in DEVICE}

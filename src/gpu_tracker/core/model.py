@@ -474,6 +474,8 @@ class RegionGaps(NamedTuple):
     refused_regions: int = 0
     """Beyond the first thousand of a process: they are not recorded. Counted up to ten thousand per process."""
     refusing_processes: int = 0
+    unfollowed_processes: int = 0
+    """Processes with regions of which nothing is recorded, for lack of room for their files."""
 
 
 class MetricRow(NamedTuple):
@@ -581,7 +583,7 @@ class RecordingData(NamedTuple):
     calls: Sequence[Call] = ()
     gaps: RegionGaps = RegionGaps()
     metric_totals: Sequence[MetricTotals] = ()
-    """Instead of the metrics, where only totals are known."""
+    """Of the metrics that are not all kept; of those, `metrics` has the most telling values."""
 
     @property
     def gpus(self) -> tuple[Gpu, ...]:

@@ -11,9 +11,7 @@ from operator import itemgetter
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Generic as Generic
-    from typing import NamedTuple as NamedTuple
-    from typing import TypeVar
+    from typing import Generic as Generic, NamedTuple as NamedTuple, TypeVar
 
     Value = TypeVar("Value")
 else:

@@ -74,75 +74,58 @@ class CallFileWriter:
 
 
 class RegionCalls:
-    """The calls of one region."""
+    """The calls of one region.
+
+    What must be fast is up to the caller: a call takes a place from `free` while it is open, and writes its start to `open` there, then
+    0. It is worth keeping if its number is `due`, or if it is longer or larger than the floors. A call that is never
+    kept, but counted, puts off what is due.
+    """
 
     __slots__ = (
-        "_count",
-        "_due",
         "_entries",
-        "_floor_bytes",
-        "_floor_ns",
-        "_free",
         "_largest",
         "_longest",
-        "_open",
         "_priorities",
         "_random",
         "_version",
+        "due",
+        "floor_bytes",
+        "floor_ns",
+        "free",
+        "open",
     )
 
     def __init__(self, page: memoryview, version: memoryview, random: Callable[[], float]) -> None:
         self._entries = page[:_ENTRIES_BYTES]
-        self._open = page[_ENTRIES_BYTES : _ENTRIES_BYTES + _OPEN.size].cast("Q")
-        self._free = list(range(MOST_OPEN - 1, -1, -1))
+        self.open = page[_ENTRIES_BYTES : _ENTRIES_BYTES + _OPEN.size].cast("Q")
+        self.free = list(range(MOST_OPEN - 1, -1, -1))
         self._version = version
         self._random = random
-        self._count = 0
-        self._due = 1
-        self._floor_ns = self._floor_bytes = -1
+        self.due = 1
+        self.floor_ns = self.floor_bytes = -1
         self._priorities: list[int] = []
         self._longest: list[int] = []
         self._largest: list[int] = []
 
-    def begin(self, now_ns: int) -> int:
-        """Note an open call; returns its place, or -1 if too many are open."""
-        if not self._free:
-            return -1
-        place = self._free.pop()
-        self._open[place] = now_ns
-        return place
-
-    def end(self, place: int, start_ns: int, end_ns: int, peak_ram_bytes: int, is_exact: bool) -> None:
-        """Note the end of a call, and keep it if it is worth it."""
-        if place >= 0:
-            self._open[place] = 0
-            self._free.append(place)
-        self._count += 1
-        if (
-            self._count >= self._due
-            or end_ns - start_ns > self._floor_ns
-            or peak_ram_bytes > self._floor_bytes
-        ):
-            self._keep(start_ns, end_ns, peak_ram_bytes, is_exact)
-
-    def _keep(self, start_ns: int, end_ns: int, peak_ram_bytes: int, is_exact: bool) -> None:
+    def keep(self, number: int, start_ns: int, end_ns: int, peak_ram_bytes: int, is_exact: bool) -> None:
+        """Keep a call for what makes it worth it."""
         places = []
         priority = NO_PRIORITY
-        if self._count >= self._due:
-            priority, place = self._draw()
+        if number >= self.due:
+            priority, place = self._draw(number)
             places.append(place)
-        if end_ns - start_ns > self._floor_ns:
-            place, self._floor_ns = _rank(self._longest, end_ns - start_ns, MOST_LONGEST)
+        if end_ns - start_ns > self.floor_ns:
+            place, self.floor_ns = _rank(self._longest, end_ns - start_ns, MOST_LONGEST)
             places.append(MOST_SAMPLED + place)
-        if peak_ram_bytes > self._floor_bytes:
-            place, self._floor_bytes = _rank(self._largest, peak_ram_bytes, MOST_LARGEST)
+        if peak_ram_bytes > self.floor_bytes:
+            place, self.floor_bytes = _rank(self._largest, peak_ram_bytes, MOST_LARGEST)
             places.append(MOST_SAMPLED + MOST_LONGEST + place)
-        numbers = (2 * self._count + is_exact, start_ns, end_ns, peak_ram_bytes, priority, get_native_id())
+        numbers = (2 * number + is_exact, start_ns, end_ns, peak_ram_bytes, priority, get_native_id())
         for place in places:
             _ENTRY.pack_into(self._entries, place * _ENTRY.size, *numbers, _sum_up(numbers))
         self._version[0] += 1
 
-    def _draw(self) -> tuple[int, int]:
+    def _draw(self, number: int) -> tuple[int, int]:
         """The priority of a sampled call and its place; draws how many are skipped until the next."""
         priorities = self._priorities
         place = len(priorities)
@@ -154,12 +137,12 @@ class RegionCalls:
             place = priorities.index(largest)
             priorities[place] = priority = int(self._random() * largest)
         if len(priorities) < MOST_SAMPLED:
-            self._due = self._count + 1
+            self.due = number + 1
         else:
             # Each call has a smaller priority than the largest kept one with this probability.
             chance = max(priorities) / NO_PRIORITY
             skipped = int(log(1.0 - self._random()) / log1p(-chance)) if 0.0 < chance < 1.0 else _NEVER
-            self._due = self._count + 1 + skipped
+            self.due = number + 1 + skipped
         return priority, place
 
 

@@ -60,15 +60,15 @@ def _read_torch(modules: Mapping[str, Any]) -> Iterator[FrameworkReading]:
             if not held["peak"] and not in_use["peak"]:
                 continue  # never used
             yield FrameworkReading(
-                "PyTorch",
-                f"{name}:{index}",
-                str(getattr(backend.get_device_properties(index), "uuid", "")),
-                in_use["current"],
-                in_use["peak"],
-                held["current"],
-                held["peak"],
-                stats.get("num_alloc_retries", 0),
-                stats.get("num_ooms", 0),
+                framework="PyTorch",
+                device=f"{name}:{index}",
+                uuid=str(getattr(backend.get_device_properties(index), "uuid", "")),
+                in_use_bytes=in_use["current"],
+                peak_in_use_bytes=in_use["peak"],
+                held_bytes=held["current"],
+                peak_held_bytes=held["peak"],
+                flushes=stats.get("num_alloc_retries", 0),
+                failures=stats.get("num_ooms", 0),
             )
 
 
@@ -78,13 +78,13 @@ def _read_jax(modules: Mapping[str, Any]) -> Iterator[FrameworkReading]:
         stats = device.memory_stats()
         if stats:  # None for CPUs
             yield FrameworkReading(
-                "JAX",
-                str(device),
-                "",
-                stats["bytes_in_use"],
-                stats["peak_bytes_in_use"],
-                stats.get("pool_bytes"),
-                stats.get("peak_pool_bytes"),
+                framework="JAX",
+                device=str(device),
+                uuid="",
+                in_use_bytes=stats["bytes_in_use"],
+                peak_in_use_bytes=stats["peak_bytes_in_use"],
+                held_bytes=stats.get("pool_bytes"),
+                peak_held_bytes=stats.get("peak_pool_bytes"),
             )
 
 

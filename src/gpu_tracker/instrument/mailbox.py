@@ -1,9 +1,14 @@
-"""The directory in which processes of the job leave files for the sampler."""
+"""The directory in which processes of the job leave files for the sampler.
+
+The mailboxes of a user are in one private directory, so that a process can find those of the trackers around it.
+"""
 
 from __future__ import annotations
 
 import fcntl
 import os
+import stat
+import time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,20 +20,46 @@ CALLS_SUFFIX = ".calls"
 METRICS_SUFFIX = ".metrics"
 METRICS_BYTES = 4_000_000  # then a new file is begun
 FRAMEWORKS_SUFFIX = ".frameworks"
+UNFOLLOWED_SUFFIX = ".unfollowed"
 UNFINISHED_SUFFIX = ".new"
-_SUFFIXES = (REGIONS_SUFFIX, CALLS_SUFFIX, METRICS_SUFFIX, FRAMEWORKS_SUFFIX, UNFINISHED_SUFFIX)
+_SUFFIXES = (
+    REGIONS_SUFFIX,
+    CALLS_SUFFIX,
+    METRICS_SUFFIX,
+    FRAMEWORKS_SUFFIX,
+    UNFOLLOWED_SUFFIX,
+    UNFINISHED_SUFFIX,
+)
 
 _PREFIX = "gpu-tracker-"
 _NEVER = (0, 0)  # the modification time of an unused mailbox
 _PARENTS = ("/dev/shm", "/tmp", "/var/tmp")  # noqa: S108 - a private directory is created there
+_ATTEMPTS = 20
+
+
+def list_places(environment: Mapping[str, str]) -> list[str]:
+    """The directories in which the mailboxes of this user may be, the usual one first."""
+    parents = dict.fromkeys((*_PARENTS, environment.get("TMPDIR") or _PARENTS[0]))
+    return [f"{parent}/{_PREFIX}{os.geteuid()}" for parent in parents]
 
 
 def choose_mailbox(environment: Mapping[str, str]) -> str | None:
     """A new path in a writable directory; None if there is none."""
-    for parent in (*_PARENTS, environment.get("TMPDIR") or ""):
-        if os.access(parent, os.W_OK | os.X_OK):
-            return f"{parent}/{_PREFIX}{os.getpid()}-{os.urandom(4).hex()}"
+    for place in list_places(environment):
+        is_usable = is_private(place) if os.path.lexists(place) else True
+        if is_usable and os.access(os.path.dirname(place), os.W_OK | os.X_OK):
+            return f"{place}/{os.getpid()}-{find_namespace()}-{time.monotonic_ns():016x}{os.urandom(4).hex()}"
     return None
+
+
+def is_private(place: str) -> bool:
+    """Whether a directory is ours alone: another user may have taken its name."""
+    try:
+        status = os.lstat(place)
+    except OSError:
+        return False
+    is_ours = stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid()
+    return is_ours and not status.st_mode & (stat.S_IRWXG | stat.S_IRWXO)
 
 
 def put_inside(mailbox: str, outer: str | None) -> str:
@@ -63,7 +94,7 @@ def find_writer(name: str) -> tuple[int, int]:
 def make_mailbox(path: str) -> int | None:
     """Create the private directory; returns its lock, which the sampler holds until it ends."""
     try:
-        os.mkdir(f"{path}{UNFINISHED_SUFFIX}", 0o700)
+        _make_directory(f"{path}{UNFINISHED_SUFFIX}")
         lock = os.open(f"{path}{UNFINISHED_SUFFIX}", os.O_RDONLY)
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         os.utime(f"{path}{UNFINISHED_SUFFIX}", _NEVER)
@@ -71,6 +102,44 @@ def make_mailbox(path: str) -> int | None:
     except OSError:
         return None
     return lock
+
+
+def is_alive(path: str) -> bool:
+    """Whether the sampler of a mailbox still runs, and so holds its lock."""
+    try:
+        lock = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError:
+        return True
+    finally:
+        os.close(lock)
+    return False
+
+
+def _make_directory(path: str) -> None:
+    """Create a directory, and the place around it. Another tracker may remove that as long as it is empty."""
+    place = os.path.dirname(path)
+    for attempt in range(_ATTEMPTS):
+        try:
+            os.mkdir(path, 0o700)
+            break
+        except FileNotFoundError:
+            if not _is_place(place) or attempt == _ATTEMPTS - 1:
+                raise
+        try:
+            os.mkdir(place, 0o700)
+        except FileExistsError:
+            pass  # by another tracker
+    if _is_place(place) and not is_private(place):
+        os.rmdir(path)
+        raise PermissionError(place)
+
+
+def _is_place(path: str) -> bool:
+    return os.path.basename(path) == f"{_PREFIX}{os.geteuid()}"
 
 
 def has_word(path: str) -> bool:
@@ -83,31 +152,26 @@ def has_word(path: str) -> bool:
 
 def remove_leftovers(path: str) -> None:
     """Remove mailboxes next to this one whose sampler was killed with its tracker: their locks are free."""
-    parent = os.path.dirname(path)
-    names = os.listdir(parent) if parent in _PARENTS else []
+    place = os.path.dirname(path)
+    try:
+        names = os.listdir(place) if _is_place(place) else []
+    except OSError:
+        return  # it was empty, and is removed
     for name in names:
-        if name.startswith(_PREFIX) and not name.endswith(UNFINISHED_SUFFIX):
-            try:
-                lock = os.open(f"{parent}/{name}", os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
-            except OSError:
-                continue  # another user's
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                # Only the owner can have replaced it.
-                if os.fstat(lock).st_uid == os.geteuid():
-                    remove_mailbox(f"{parent}/{name}")
-            except OSError:
-                pass  # in use
-            finally:
-                os.close(lock)
+        mailbox = f"{place}/{name}"
+        if not name.endswith(UNFINISHED_SUFFIX) and not os.path.islink(mailbox) and not is_alive(mailbox):
+            remove_mailbox(mailbox)
 
 
 def remove_mailbox(path: str) -> None:
-    """Remove a mailbox; only files that were created here are deleted."""
+    """Remove a mailbox, and the place around it if it was the last; only files that were created here are deleted."""
     try:
         for name in os.listdir(path):
             if name.endswith(_SUFFIXES):
                 os.unlink(f"{path}/{name}")
         os.rmdir(path)
+        place = os.path.dirname(path)
+        if _is_place(place):
+            os.rmdir(place)
     except OSError:
         pass  # already removed, or not empty

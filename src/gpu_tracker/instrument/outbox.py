@@ -1,7 +1,8 @@
 """What this process reports to its tracker: its regions, its metrics, its framework memory.
 
 They are written to files in a mailbox that is named in the environment, so this works in every process of the job,
-however it was started. Without a tracker there is no mailbox, and nothing is written.
+however it was started. A process that is older than its tracker searches for it now and then. Without a tracker there is no mailbox,
+and nothing is written.
 """
 
 from __future__ import annotations
@@ -14,7 +15,16 @@ import time
 from _thread import RLock
 
 from . import high_water, suspension
-from .mailbox import MAILBOX_VARIABLE, METRICS_BYTES, METRICS_SUFFIX, find_innermost, name_file, put_inside
+from .mailbox import (
+    MAILBOX_VARIABLE,
+    METRICS_BYTES,
+    METRICS_SUFFIX,
+    UNFOLLOWED_SUFFIX,
+    find_innermost,
+    name_file,
+    put_inside,
+)
+from .search import Search
 from .stack import RegionStack
 
 TYPE_CHECKING = False
@@ -25,6 +35,9 @@ _FIRST_DESCRIPTOR = 512
 # Modules whose GPU memory is read.
 _FRAMEWORKS = ("torch", "jax", "tensorflow")
 
+# Not more often than this, so that it costs less than a thousandth of the time.
+_SEARCH_EVERY_NS = 20_000_000
+
 mailboxes: str | None = os.environ.get(MAILBOX_VARIABLE) or None
 """Our tracker's, then those of the trackers around it."""
 stack: RegionStack | None = None
@@ -33,32 +46,65 @@ _outer_stacks: dict[str, RegionStack] = {}
 _metrics: MetricsWriter | None = None
 _watch: FrameworkWatch | None = None
 _opening = RLock()
+search_due_ns = 0
+"""When to search for trackers again."""
+_search = Search()
+_opened: set[str] = set()
+"""The mailboxes of trackers that run in this process: it knows better than any search."""
+_closed: set[str] = set()
+
+
+def search() -> None:
+    """Find out which trackers there are around this process, which may be older than they are."""
+    global search_due_ns
+    search_due_ns = time.monotonic_ns() + _SEARCH_EVERY_NS
+    if _opened or not _search.has_changed():
+        return
+    with _opening:
+        try:
+            found = _search.find()
+        except OSError:
+            return  # it has changed again, so the next search finds out
+        _closed.intersection_update(found)
+        found = [path for path in found if path not in _closed]
+        known = mailboxes.split(os.pathsep) if mailboxes else []
+        found += [path for path in known if path not in found and path not in _closed and os.path.isdir(path)]
+        if found != known:
+            _turn_to(os.pathsep.join(found) or None)
+
+
+def _turn_to(names: str | None) -> None:
+    """Report to these trackers from now on. Regions that are open for a tracker around go on when it takes over again."""
+    global mailboxes, stack
+    if stack is not None and names is not None and names.endswith(f"{os.pathsep}{mailboxes}"):
+        _outer_stacks[str(mailboxes)], stack = stack, None
+    _flush()
+    _forget()
+    mailboxes = names
+    if names is None:
+        _outer_stacks.clear()
+        os.environ.pop(MAILBOX_VARIABLE, None)
+    else:
+        stack = _outer_stacks.pop(names, None)
+        os.environ[MAILBOX_VARIABLE] = names
 
 
 def open_mailbox(mailbox: str, outer: str | None = None) -> None:
     """Begin a tracker in this process: it and its children report there from now on."""
-    global mailboxes, stack
-    if outer is not None and stack is not None:
-        _outer_stacks[outer], stack = stack, None
-    _flush()
-    _forget()
+    names = put_inside(mailbox, outer)
+    _turn_to(names)
+    _opened.add(mailbox)
     high_water.note_start(mailbox)
-    mailboxes = os.environ[MAILBOX_VARIABLE] = put_inside(mailbox, outer)
-    _watch_frameworks(mailboxes, was_running_before=True)
+    _watch_frameworks(names, was_running_before=True)
 
 
-def close_mailbox(outer: str | None = None) -> None:
+def close_mailbox(mailbox: str, outer: str | None = None) -> None:
     """End that tracker; a tracker around it, if any, takes over again."""
-    global mailboxes, stack
-    _flush()
-    _forget()
-    mailboxes = outer
-    stack = None if outer is None else _outer_stacks.pop(outer, None)
+    _turn_to(outer)
+    _opened.discard(mailbox)
+    _closed.add(mailbox)
     if outer is None:
         high_water.forget_starts()
-        os.environ.pop(MAILBOX_VARIABLE, None)
-    else:
-        os.environ[MAILBOX_VARIABLE] = outer
 
 
 def _forget() -> None:
@@ -76,6 +122,7 @@ def open_stack() -> RegionStack | None:
             try:
                 stack = RegionStack(mailboxes)
             except (OSError, ValueError):
+                _say_unfollowed(mailboxes)
                 mailboxes = None  # the tracker has ended, or the disk is full
             else:
                 _watch_frameworks(mailboxes)
@@ -92,6 +139,14 @@ def open_metrics() -> MetricsWriter | None:
             return None
         _watch_frameworks(mailboxes)
     return _metrics
+
+
+def _say_unfollowed(names: str) -> None:
+    """Leave a file without content, for which there may be room: it says that regions are missing."""
+    try:
+        os.close(os.open(name_file(find_innermost(names), UNFOLLOWED_SUFFIX), os.O_CREAT | os.O_EXCL, 0o600))
+    except OSError:
+        pass  # the tracker has ended
 
 
 class MetricsWriter:
@@ -166,13 +221,14 @@ def expect_frameworks() -> None:
 
 def _forget_after_fork() -> None:
     """A forked child begins with no regions, metrics or high-water mark."""
-    global _opening
+    global _opening, search_due_ns
     for parents in (stack, *_outer_stacks.values()):
         if parents is not None:
             parents.is_closed = True
     _outer_stacks.clear()
     _forget()
-    _opening = RLock()
+    _opening, search_due_ns = RLock(), 0
+    _opened.clear()
     high_water.forget_after_fork()
 
 

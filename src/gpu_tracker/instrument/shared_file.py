@@ -27,9 +27,9 @@ _MAGIC = b"gpu-trk3"
 _HEADER = struct.Struct("<8sIi")  # magic, pid, number of regions
 _N_REGIONS_OFFSET = 12
 _HIGH_WATER_OFFSET = 16
-_N_REFUSED_OFFSET = 24
-_PROCESS_CPU_OFFSET = 32
-_BEGAN_OFFSET = 40
+_PROCESS_CPU_OFFSET = 24
+_BEGAN_OFFSET = 32
+_N_REFUSED_OFFSET = 40
 _THREADS_OFFSET = 64
 _THREAD = struct.Struct(
     "<qqq"

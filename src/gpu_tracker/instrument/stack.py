@@ -252,8 +252,10 @@ class RegionStack:
             else:
                 frame.counted = count_open(now - self._began_ns)
                 words[place] = already + frame.counted
-                if record.single_calls is not None:
-                    frame.place = record.single_calls.begin(now)
+                single = record.single_calls
+                if single is not None and single.free:
+                    frame.place = place = single.free.pop()
+                    single.open[place] = now
             if not record.first_ns:
                 record.first_ns = now
                 self._publish(record)
@@ -419,8 +421,8 @@ class RegionStack:
         record = frame.record
         record.calls += 1
         record.own_wall_ns += frame.own_ns
+        wall = now_ns - frame.entered_ns
         if not frame.is_recursion:  # else it is part of the call around it
-            wall = now_ns - frame.entered_ns
             record.wall_ns += wall
             record.squared_seconds += wall * wall * 1e-18
             record.longest_ns = max(record.longest_ns, wall)
@@ -439,10 +441,20 @@ class RegionStack:
             self._publish(record)
         else:
             TIMES.pack_into(self._memory, record.offset, *_get_times(record))
-        if record.single_calls is not None and not frame.is_recursion:
-            record.single_calls.end(
-                frame.place, frame.entered_ns, now_ns, frame.peak_ram_bytes, frame.is_peak_exact
-            )
+        single = record.single_calls
+        if single is not None:
+            place = frame.place
+            if place >= 0:
+                single.open[place] = 0
+                single.free.append(place)
+            if frame.is_recursion:
+                single.due += 1
+            elif (
+                record.calls >= single.due
+                or wall > single.floor_ns
+                or frame.peak_ram_bytes > single.floor_bytes
+            ):
+                single.keep(record.calls, frame.entered_ns, now_ns, frame.peak_ram_bytes, frame.is_peak_exact)
 
     def _take_ram(self, frame: Frame) -> None:
         """Memory at the end of a call, and its peak if the kernel's high-water mark has risen."""

@@ -130,12 +130,7 @@ GPU_FIELDS = (
     Field("fan.speed", "fan speed", unit="%"),
     _reading("sm_clock_mhz"),
     _reading("memory_clock_mhz"),
-    Field(
-        "clocks.current.graphics",
-        "clock of the graphics units",
-        unit="MHz",
-        aliases=("clocks.gr",),
-    ),
+    Field("clocks.current.graphics", "clock of the graphics units", unit="MHz", aliases=("clocks.gr",)),
     Field("clocks.current.video", "clock of the video units", unit="MHz", aliases=("clocks.video",)),
     Field(
         "clocks.max.graphics", "highest clock of the graphics units", unit="MHz", aliases=("clocks.max.gr",)

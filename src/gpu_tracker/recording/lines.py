@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 LONGEST_LINE_BYTES = 8 * 2**20
 _BUFFER_BYTES = 2**20
 _NONSENSE = b"\xff"
+# A recording takes tens of megabytes, in full resolution perhaps a gigabyte; anything can claim to be larger.
+_LARGEST_BYTES = 4 * 2**30
 
 
 class LineFile:
@@ -34,11 +36,10 @@ class LineFile:
                 length = len(line)
                 if length == LONGEST_LINE_BYTES and not line.endswith(b"\n"):
                     line = _NONSENSE
-                    while rest := file.readline(LONGEST_LINE_BYTES):
-                        length += len(rest)
-                        if rest.endswith(b"\n"):
-                            line += b"\n"
-                            break
+                    if offset == 0:
+                        yield offset, line  # enough to refuse the file
+                    length, has_end = _skip_line(file, offset)
+                    line += b"\n" * has_end
                 yield offset, line
                 offset += length
 
@@ -67,6 +68,26 @@ class LineFile:
         return file
 
 
+def _skip_line(file: BinaryIO, offset: int) -> tuple[int, bool]:
+    """Go to the end of the line that began there: its length, and whether it has an end. Holes are not read."""
+    fd, position = file.fileno(), file.tell()
+    raw_position = os.lseek(fd, 0, os.SEEK_CUR)
+    end = 0
+    while not end:
+        try:
+            position = os.lseek(fd, position, getattr(os, "SEEK_DATA", os.SEEK_SET))
+        except OSError:  # no more data
+            position = os.lseek(fd, 0, os.SEEK_END)
+        block = os.pread(fd, _BUFFER_BYTES, position)
+        end = block.find(b"\n") + 1
+        position += end or len(block)
+        if not block:
+            break
+    os.lseek(fd, raw_position, os.SEEK_SET)  # where the buffer expects it
+    file.seek(position)
+    return position - offset, bool(end)
+
+
 def open_path(path: str) -> BinaryIO:
     """Open a regular file; pipes and devices, which cannot be read twice or never end, are refused."""
     try:
@@ -74,12 +95,17 @@ def open_path(path: str) -> BinaryIO:
         fd = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
     except ValueError as error:  # a null byte in the name
         raise RecordingError(f"Cannot read {path!r}: {error}.") from None
-    mode = os.fstat(fd).st_mode
-    if not stat.S_ISREG(mode):
+    status = os.fstat(fd)
+    if not stat.S_ISREG(status.st_mode) or status.st_size > _LARGEST_BYTES:
         os.close(fd)
-        what = "a directory" if stat.S_ISDIR(mode) else "not a regular file"
-        raise RecordingError(f"Cannot read {path}: it is {what}.")
+        raise RecordingError(f"Cannot read {path}: it is {_explain_refusal(status)}.")
     return open(fd, "rb", buffering=_BUFFER_BYTES)
+
+
+def _explain_refusal(status: os.stat_result) -> str:
+    if stat.S_ISREG(status.st_mode):
+        return f"too large for a recording ({status.st_size / 2**30:.0f} GiB, at most {_LARGEST_BYTES >> 30})"
+    return "a directory" if stat.S_ISDIR(status.st_mode) else "not a regular file"
 
 
 def open_descriptor(fd: int) -> BinaryIO:

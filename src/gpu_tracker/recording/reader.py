@@ -22,16 +22,17 @@ from .schema import (
     decode_event,
     decode_framework,
     decode_header,
+    decode_metric_totals,
     decode_process,
     decode_region,
 )
-from .validate import check
+from .validate import check, check_metric_totals
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from ..core.model import End, Event, Header
+    from ..core.model import End, Event, Header, MetricTotals
 
 _DIGITS = b"0123456789"
 _METRICS = b'{"metrics":'
@@ -104,6 +105,7 @@ class _Scan:
         self._frameworks: dict[tuple[int, str, str], tuple[int, bytes]] = {}
         self._metric_offsets = array("q")
         self._call_offsets = array("q")
+        self._metric_totals: tuple[int, bytes] | None = None
         self.sample_offsets = array("q")
         self.grown_offsets = array("q")
         self.shapes: dict[bytes, bool] = {}
@@ -153,6 +155,8 @@ class _Scan:
             self._gaps = gaps
         elif kind == "calls":
             self._call_offsets.append(offset)
+        elif kind == "metric_totals":
+            self._metric_totals = offset, line
         elif kind == "process":
             self._processes[data["pid"], data["first_seconds"]] = offset, line
         elif kind == "framework":
@@ -182,11 +186,25 @@ class _Scan:
             problems=self._damage,
             regions=LastLines(self._regions, decode_region, self._damage),
             metrics=MetricLines(self._file, self._metric_offsets, self._damage),
+            metric_totals=self._decode_metric_totals(),
             processes=LastLines(self._processes, decode_process, self._damage),
             frameworks=LastLines(self._frameworks, decode_framework, self._damage),
             gaps=self._gaps,
             calls=CallLines(self._file, self._call_offsets, self._damage),
         )
+
+    def _decode_metric_totals(self) -> tuple[MetricTotals, ...]:
+        """Of the last line; none if it is damaged, so that the points are counted instead."""
+        if self._metric_totals is None:
+            return ()
+        offset, line = self._metric_totals
+        try:
+            data = parse(line)[1]
+            check_metric_totals(data)
+            return decode_metric_totals(data)
+        except WRONG_DATA:
+            self._damage.note(offset)
+            return ()
 
     def _totals_so_far(self, samples: SampleLines) -> Totals:
         """The last sample has all counters, and the merged peaks."""

@@ -12,6 +12,7 @@ object with one of the keys below. A change of a line raises VERSION, and the ol
                         but of those not ended only the ones in its last line
     {"gaps": {...}}     what is missing among the regions; the last line counts
     {"metrics": {...}}  numbers that the job logged, a column each
+    {"metric_totals": {...}} all numbers logged so far, by name, once not every one is kept; the last line counts
     {"process": {...}}  one process of the job; the last line for it counts
     {"framework": {...}} memory of a framework in one process on one device; the last line for it counts
     {"end": {...}}      once, last; a file without it was cut off by a kill
@@ -34,6 +35,7 @@ from ..core.model import (
     Header,
     Identity,
     MetricRow,
+    MetricTotals,
     Parts,
     Peaks,
     ProcessTotals,
@@ -47,7 +49,7 @@ from ..core.model import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from typing import Any
 
 VERSION = 1
@@ -142,6 +144,11 @@ def encode_metrics(rows: Sequence[MetricRow]) -> dict[str, Any]:
         "step": [_encode_number(row.step) for row in rows],
         "values": {name: [_encode_number(row.values.get(name)) for row in rows] for name in names},
     }
+
+
+def encode_metric_totals(known: Iterable[MetricTotals]) -> dict[str, Any]:
+    """All metrics so far."""
+    return {totals.name: [_encode_number(value) for value in totals[1:]] for totals in known}
 
 
 def _encode_number(value: float | None) -> float | str | None:
@@ -292,6 +299,23 @@ def decode_metrics(data: dict[str, Any]) -> list[MetricRow]:
         )
         for index, (at, pid, step) in enumerate(zip(data["at"], data["pid"], data["step"], strict=True))
     ]
+
+
+def decode_metric_totals(data: dict[str, Any]) -> tuple[MetricTotals, ...]:
+    """All metrics so far."""
+    return tuple(
+        MetricTotals(
+            name,
+            logged,
+            not_finite,
+            _decode_number(total),
+            None if low is None else _decode_number(low),
+            None if high is None else _decode_number(high),
+            _decode_number(last),
+            last_seconds,
+        )
+        for name, (logged, not_finite, total, low, high, last, last_seconds) in data.items()
+    )
 
 
 def decode_process(data: dict[str, Any]) -> ProcessTotals:

@@ -36,13 +36,25 @@ def check_metrics(data: dict[str, Any]) -> None:
     for name, types in (("at", _TYPES["float"]), ("pid", _TYPES["int"])):
         _check_column(data[name], types, _LARGEST)
     for column in (data["step"], *data["values"].values()):
-        numbers = [value for value in column if type(value) is not str]
-        # Metrics may be of any size, or nan.
-        _check_column(numbers, (float, int, type(None)), _LARGEST_FLOAT)
-        if len(numbers) < len(column) and not all(
-            value in NOT_FINITE for value in column if type(value) is str
-        ):
-            raise ValueError(column)
+        _check_logged(column)
+
+
+def check_metric_totals(data: dict[str, Any]) -> None:
+    """Check the totals of metrics: two counts, sizes that may not exist, the last value and its time."""
+    for logged, not_finite, *sizes, last_seconds in data.values():
+        _check_column([logged, not_finite], _TYPES["int"], _LARGEST)
+        _check_column([last_seconds], _TYPES["float"], _LARGEST)
+        _check_logged(sizes)
+        if sizes[0] is None or sizes[-1] is None:
+            raise ValueError(sizes)
+
+
+def _check_logged(column: list[Any]) -> None:
+    numbers = [value for value in column if type(value) is not str]
+    # Metrics may be of any size, or nan.
+    _check_column(numbers, (float, int, type(None)), _LARGEST_FLOAT)
+    if len(numbers) < len(column) and not all(value in NOT_FINITE for value in column if type(value) is str):
+        raise ValueError(column)
 
 
 def _check_column(column: list[Any], types: tuple[type, ...], largest: float) -> None:

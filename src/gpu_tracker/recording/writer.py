@@ -18,13 +18,14 @@ from .schema import (
     encode_event,
     encode_header,
     encode_known,
+    encode_metric_totals,
     encode_metrics,
     encode_sample,
 )
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from typing import Any
 
     from ..core.model import (
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
         FrameworkMemory,
         Header,
         MetricRow,
+        MetricTotals,
         ProcessTotals,
         RegionGaps,
         RegionTotals,
@@ -101,6 +103,8 @@ class Writer:
         self._fd = fd
         self._written_peaks = Peaks()
         self._has_torn_line = False
+        self.written_bytes = 0
+        """The size of all lines."""
 
     def write_header(self, header: Header) -> None:
         """The first line."""
@@ -133,6 +137,10 @@ class Writer:
 
         self._write("metrics", encode_metrics(rows), lambda line: json.dumps(line, separators=(",", ":")))
 
+    def write_metric_totals(self, known: Iterable[MetricTotals]) -> None:
+        """All metrics so far, once not every number is kept."""
+        self._write("metric_totals", encode_metric_totals(known))
+
     def write_process(self, process: ProcessTotals) -> None:
         """A process that has ended."""
         self._write("process", encode_known(process))
@@ -157,4 +165,5 @@ class Writer:
         written = os.write(self._fd, content)
         if written < len(content):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        self.written_bytes += written
         self._has_torn_line = False

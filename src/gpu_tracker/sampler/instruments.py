@@ -6,10 +6,11 @@ import time
 
 from ..accounts.calls import CallAccount
 from ..accounts.frameworks import FrameworkAccount
-from ..accounts.metrics import tally
+from ..accounts.metrics import tally, thin
 from ..accounts.regions import RegionAccount
 from ..core.model import RegionGaps
 from .mailbox_reader import MailboxReader
+from .pace import Pace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,12 +20,16 @@ if TYPE_CHECKING:
     from ..core.model import Call, FrameworkMemory, Gpu, GpuReadings, MetricRow, MetricTotals, RegionTotals
     from ..recording.writer import Writer
 
-_REGION_LINES = 200
+_DETAILS_GROWTH_BYTES = _METRICS_GROWTH_BYTES = 4e5
+# All metrics are kept until they have taken this much.
+_MOST_METRICS_BYTES = 4_000_000
 _METRICS_PER_LINE = 1000
 # Calls are read rarely: not more often than this, and at most a thousandth of the time is spent on them.
 _CALLS_SECONDS = 1.0
 _CALLS_LINES = 50
 _CALLS_SHARE = 0.001
+# What a job logs between two lines may be more than is read at once; one that never pauses must not keep us.
+_MOST_BATCHES = 100
 
 
 class Instruments:
@@ -39,7 +44,9 @@ class Instruments:
         self._calls_due_seconds = _CALLS_SECONDS
         self._frameworks = FrameworkAccount()
         self._unwritten_metrics: list[MetricRow] = []
-        self._regions_seconds = 0.0
+        self._metrics_bytes = 0
+        self._metrics_pace = Pace(_METRICS_GROWTH_BYTES)
+        self._details_pace = Pace(_DETAILS_GROWTH_BYTES)
         self.metric_totals: dict[str, MetricTotals] = {}
 
     def find_new(self) -> dict[int, int]:
@@ -67,22 +74,22 @@ class Instruments:
         self._regions.take_gpus(moment)
         self._frameworks.take_gpus(readings)
 
-    def write(self, writer: Writer, at_seconds: float, *, is_last: bool) -> float:
-        """Write all metrics, and regions at growing intervals. Returns the CPU time that the metrics took."""
-        for memory in self._frameworks.take_changed():
-            writer.write_framework(memory)
+    def write(self, writer: Writer, at_seconds: float, *, is_last: bool, keep_all: bool = False) -> float:
+        """Write metrics, and regions and frameworks at growing intervals. Returns the CPU time that the metrics took."""
         began = time.process_time()
-        while self._write_metrics(writer) and is_last:
-            pass  # there may be more than is read at once
+        self._write_metrics(writer, at_seconds, is_last=is_last, keep_all=keep_all)
         spent = time.process_time() - began
-        if is_last or at_seconds - self._regions_seconds >= at_seconds / _REGION_LINES:
-            self._regions_seconds = at_seconds
+        if is_last or self._details_pace.is_due(at_seconds):
+            before_bytes = writer.written_bytes
+            for memory in self._frameworks.take_changed():
+                writer.write_framework(memory)
             for region in self._regions.take_changed(self.list_regions()):
                 writer.write_region(region)
             gaps = self.read_gaps()
             if gaps != self._written_gaps:
                 writer.write_gaps(gaps)
                 self._written_gaps = gaps
+            self._details_pace.note(at_seconds, writer.written_bytes - before_bytes)
         if is_last or at_seconds >= self._calls_due_seconds:
             spent += self._write_calls(writer, at_seconds, is_last=is_last)
         return spent
@@ -120,13 +127,32 @@ class Instruments:
         self._calls_due_seconds = at_seconds + wait
         return spent
 
-    def _write_metrics(self, writer: Writer) -> bool:
-        """Write some of what was logged; whether there was any. What fails is written first the next time."""
-        if not self._unwritten_metrics:
-            self._unwritten_metrics = self._mailbox.take_metrics()
-            tally(self.metric_totals, self._unwritten_metrics)
-        has_any = bool(self._unwritten_metrics)
+    def _write_metrics(self, writer: Writer, at_seconds: float, *, is_last: bool, keep_all: bool) -> None:
+        """Write what was logged: all of it while that is little, then the most telling values at growing intervals."""
+        batches = 0
+        while (is_last or batches < _MOST_BATCHES) and (batches == 0 or self._take_metrics()):
+            batches += 1
+            if keep_all or self._metrics_bytes < _MOST_METRICS_BYTES:
+                self._put_metrics(writer)  # at first what could not be written the last time
+            else:
+                self._unwritten_metrics = thin(self._unwritten_metrics)
+        if self._unwritten_metrics and (is_last or self._metrics_pace.is_due(at_seconds)):
+            before_bytes = self._metrics_bytes
+            writer.write_metric_totals(self.metric_totals.values())
+            self._put_metrics(writer)
+            self._metrics_pace.note(at_seconds, self._metrics_bytes - before_bytes)
+
+    def _take_metrics(self) -> bool:
+        """Take some of what was logged; whether there was any."""
+        rows = self._mailbox.take_metrics()
+        tally(self.metric_totals, rows)
+        self._unwritten_metrics += rows
+        return bool(rows)
+
+    def _put_metrics(self, writer: Writer) -> None:
+        """What cannot be written is written first the next time."""
+        before_bytes = writer.written_bytes
         while self._unwritten_metrics:
             writer.write_metrics(self._unwritten_metrics[:_METRICS_PER_LINE])
             del self._unwritten_metrics[:_METRICS_PER_LINE]
-        return has_any
+        self._metrics_bytes += writer.written_bytes - before_bytes

@@ -16,6 +16,7 @@ from ..sources.platform import read_own_peak_bytes
 from .budget import Budget, estimate_sharing_cost
 from .clock import Deadlines
 from .header import make_header
+from .pace import Pace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from .instruments import Instruments
     from .prepare import Prepared
 
-_LINES_PER_RECORDING = 10_000
+_SAMPLES_GROWTH_BYTES = 2e6
 _FIRST_CREDIT_SECONDS = 0.05
 _SPLIT_SHARE = 0.1
 _UNSETTLED_PRICE = 2
@@ -61,6 +62,7 @@ class Sampler:
         self._early_cost_seconds = 0.0
         self._apart_cost_seconds = 0.0
         self._line_seconds = 0.0
+        self._pace = Pace(_SAMPLES_GROWTH_BYTES)
         self.instruments: Instruments | None = None
         """None until a process of the job writes to the mailbox."""
         self._n_processes_written = 0
@@ -105,7 +107,7 @@ class Sampler:
         self._apart_cost_seconds = 0.0
         self.read(now_seconds, late)
         at = now_seconds - self._start_seconds
-        line = max(self._plan.sleep_seconds, at / _LINES_PER_RECORDING)
+        line = max(self._plan.sleep_seconds, self._pace.interval_seconds(at))
         if self._plan.full_resolution or at - self._line_seconds >= line - self._slack():
             self._write_line(at)
         # Reading shared memory has its own budget, and metrics cost what the job logs: neither makes samples rarer.
@@ -293,6 +295,7 @@ class Sampler:
             self._write_events()
             self._write_details(at_seconds)
             sample = self._account.sample()
+            before_bytes = self._writer.written_bytes
             self._writer.write_sample(sample)
         except OSError as error:
             self._note_write_failure(at_seconds, error)
@@ -300,6 +303,7 @@ class Sampler:
         if self._tracking is not None:
             self._write_tracking(at_seconds, self._tracking, sample)
         self._account.start_interval()
+        self._pace.note(at_seconds, self._writer.written_bytes - before_bytes)
         self._line_seconds = at_seconds
 
     def _write_events(self) -> None:
@@ -312,7 +316,9 @@ class Sampler:
         for process in self._account.take_gone():
             self._write_process(process)
         if self.instruments is not None:
-            self._apart_cost_seconds += self.instruments.write(self._writer, at_seconds, is_last=is_last)
+            self._apart_cost_seconds += self.instruments.write(
+                self._writer, at_seconds, is_last=is_last, keep_all=self._plan.full_resolution
+            )
 
     def _write_process(self, process: ProcessTotals) -> None:
         # A build may start a hundred thousand compilers; such a list is of no use.

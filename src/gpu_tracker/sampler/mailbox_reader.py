@@ -12,6 +12,7 @@ from ..instrument.mailbox import (
     METRICS_BYTES,
     METRICS_SUFFIX,
     REGIONS_SUFFIX,
+    UNFOLLOWED_SUFFIX,
     find_namespace,
     find_writer,
 )
@@ -46,6 +47,7 @@ class MailboxReader:
         self._high_waters_of_ended: dict[int, int] = {}
         self._gaps = RegionGaps()
         self._long_names: set[str] = set()
+        self._unfollowed: set[tuple[int, int]] = set()
         self._namespace = find_namespace()
 
     def find_new(self) -> None:
@@ -59,6 +61,8 @@ class MailboxReader:
                 continue
             if name.endswith(METRICS_SUFFIX):
                 self._metrics.setdefault(name, 0)
+            elif name.endswith(UNFOLLOWED_SUFFIX):
+                self._unfollowed.add(find_writer(name))
             elif name.endswith(FRAMEWORKS_SUFFIX):
                 self._frameworks.setdefault(name, None)
             elif name.endswith(REGIONS_SUFFIX) and name not in self._readers:
@@ -140,15 +144,15 @@ class MailboxReader:
             path = reader.find_path(number)
             for call in kept:
                 yield Call(
-                    path,
-                    reader.pid,
-                    call.number,
-                    self._seconds(call.start_ns),
-                    self._seconds(call.end_ns),
-                    call.thread,
-                    call.peak_ram_bytes if call.peak_ram_bytes >= 0 else None,
-                    EXACT if call.is_exact else SAMPLED,
-                    call.priority,
+                    path=path,
+                    pid=reader.pid,
+                    number=call.number,
+                    start_seconds=self._seconds(call.start_ns),
+                    end_seconds=self._seconds(call.end_ns),
+                    thread=call.thread,
+                    peak_ram_bytes=call.peak_ram_bytes if call.peak_ram_bytes >= 0 else None,
+                    peak_ram_basis=EXACT if call.is_exact else SAMPLED,
+                    priority=call.priority,
                 )
 
     def _read_open(self, reader: SharedFileReader, calls: CallFileReader) -> Iterator[Call]:
@@ -162,7 +166,7 @@ class MailboxReader:
         for reader in self._readers.values():
             gaps = _add_refused(gaps, reader)
             names |= reader.long_names
-        return gaps._replace(long_names=len(names))
+        return gaps._replace(long_names=len(names), unfollowed_processes=len(self._unfollowed))
 
     def read_high_waters(self) -> dict[int, int]:
         """By pid, the largest high-water marks that processes kept before resetting them."""

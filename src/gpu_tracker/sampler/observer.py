@@ -122,14 +122,16 @@ class _Vendor:
             readings = _read_settled(source, request.settle_seconds)
             details = source.read_details() if request.wants_details else {}
             return VendorState(
-                self._vendor,
-                name,
-                source.gpus,
-                readings,
-                {uuid: dict(values) for uuid, values in details.items()},
-                tuple(Reason(*key, text, source.kinds.get(key)) for key, text in source.reasons.items()),
-                source.take_notes(),
-                missing,
+                vendor=self._vendor,
+                source=name,
+                gpus=source.gpus,
+                readings=readings,
+                details={uuid: dict(values) for uuid, values in details.items()},
+                reasons=tuple(
+                    Reason(*key, text, source.kinds.get(key)) for key, text in source.reasons.items()
+                ),
+                notes=source.take_notes(),
+                missing=missing,
             )
         except Exception as error:  # noqa: BLE001 - one vendor's bug must not cost the others
             return VendorState(

@@ -106,7 +106,14 @@ def read_allocation(
         ram, ram_source = limit.limit_bytes, "cgroup"
     elif (allocated := parse_slurm_memory(environment)) and allocated < machine_ram:
         ram, ram_source = allocated, "Slurm"
-    return Allocation(machine_cores, cores, cores_source, machine_ram, ram, ram_source), limit
+    return Allocation(
+        machine_cores=machine_cores,
+        cores=cores,
+        cores_source=cores_source,
+        machine_ram_bytes=machine_ram,
+        ram_bytes=ram,
+        ram_source=ram_source,
+    ), limit
 
 
 def read_environment(pid: int, *, proc: str = "/proc") -> dict[str, str]:

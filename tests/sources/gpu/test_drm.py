@@ -10,8 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from gpu_tracker.sources.gpu import drm
 from sources.gpu.fake_devices import MIB, NOBODY, FakeClock, FakeMachine, as_nobody, write_amdgpu, write_xe

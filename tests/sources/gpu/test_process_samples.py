@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from gpu_tracker.sources.gpu.process_samples import WINDOW_US, SampleWindow, find_share
 

@@ -7,8 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
+from hypothesis import example, given, strategies as st
 
 from gpu_tracker.core.model import Gpu
 from gpu_tracker.sources.gpu.visible import choose_visible, parse_ordinals, resolve_gpus

@@ -313,7 +313,17 @@ class NvmlSource:
             pci = self._guard.ask(uuid, "bus", nvml.nvmlDeviceGetPciInfo, handle)
             bus_id = "" if pci is None else parse_bus_id(_text(pci.busId))
         total = int(memory.total) if memory else None
-        return Gpu(index, uuid, name, total, "nvidia", NAME, bus_id, self._driver, parent_uuid)
+        return Gpu(
+            ordinal=index,
+            uuid=uuid,
+            name=name,
+            memory_bytes=total,
+            vendor="nvidia",
+            source=NAME,
+            bus_id=bus_id,
+            driver=self._driver,
+            parent_uuid=parent_uuid,
+        )
 
     def _open_instances(self, index: int, handle: Any, parent_uuid: str) -> list[_Device]:
         """The instances of a device in MIG mode, which replace the whole device."""

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
 
-def add_looking(parser: argparse.ArgumentParser) -> None:
+def add_observing(parser: argparse.ArgumentParser) -> None:
     """Add --timeout."""
     parser.add_argument(
         "--timeout",
