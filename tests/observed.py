@@ -30,6 +30,7 @@ def reading(ordinal: int = 0, **fields: Any) -> GpuReading:
         "sm_clock_mhz": 1410.0,
         "memory_clock_mhz": 1215.0,
         "limits": (),
+        "measures_processes": True,
     }
     return GpuReading(f"GPU-{ordinal}", **{**defaults, **fields})
 

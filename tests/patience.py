@@ -12,16 +12,16 @@ _START_SOMETHING = (sys.executable, "-I", "-S", "-c", "")
 _START_SECONDS = 0.02
 
 
-def polls(seconds: float, pause_seconds: float = 0.01) -> Iterator[None]:
-    """Again and again, for that many seconds on a quiet machine.
+def polls(seconds: float, most_pause_seconds: float = 0.1) -> Iterator[None]:
+    """Again and again, for that many seconds on a quiet machine; ever more rarely, since asking costs something too.
 
     The first half is measured by the clock. The second is as long as it takes to start a number of programs, one after
     the other, that a quiet machine starts in that time: the longer, the less of the machine is ours.
     """
-    half = time.monotonic() + seconds / 2
-    while time.monotonic() < half:
+    began = time.monotonic()
+    while (waited := time.monotonic() - began) < seconds / 2:
         yield
-        time.sleep(pause_seconds)
+        time.sleep(min(0.005 + waited / 10, most_pause_seconds))
     for _ in range(round(seconds / 2 / _START_SECONDS)):
         yield
         subprocess.run(_START_SOMETHING, check=True)

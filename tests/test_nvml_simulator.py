@@ -14,6 +14,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -868,3 +869,115 @@ def test_mig_instances_have_their_own_memory(simulator: Simulator, job: subproce
         (os.getpid(), 2),
     ]
     assert memory["used"] == 15 * MIB
+
+
+# -- what drivers do in the field, by everybody's clients ------------------------------------------
+
+
+def ask_ourselves(simulator: Simulator) -> Any:
+    """The rows of `gpu-tracker query`: pid, bytes, percent."""
+    fields = "--process-fields=pid,used_memory,utilization.sm"
+    return [
+        json.loads(line)
+        for line in run(simulator, "-m", "gpu_tracker", "query", fields, "--format=json").splitlines()
+    ]
+
+
+@needs_gpustat
+@needs_nvitop
+def test_everybody_on_the_dead_and_the_foreign(simulator: Simulator, job: subprocess.Popen[bytes]) -> None:
+    """nvidia-ml-py, nvitop and we list them; gpustat leaves out those whose command it cannot look up."""
+    simulator.add_device(memory_reserved_bytes=0)
+    dead, foreign = 2**22 + 1, 2**22 + 2
+    simulator.set_process(0, job.pid, 300 * MIB)
+    simulator.set_process(0, dead, 200 * MIB, lingers=True)
+    simulator.set_process(0, foreign, 100 * MIB, foreign=True)
+    everyone = {job.pid: 300 * MIB, dead: 200 * MIB, foreign: 100 * MIB}
+    (listed,) = ask(simulator, ["DeviceGetComputeRunningProcesses", 0])
+    (by_gpustat,), (by_nvitop,) = ask_gpustat(simulator), ask_nvitop(simulator)
+
+    assert {one["pid"]: one["usedGpuMemory"] for one in listed} == everyone
+    assert {one["pid"]: one["used_gpu_memory"] for one in ask_ourselves(simulator)} == everyone
+    assert by_gpustat["memory.used"] == 600
+    assert {one["pid"]: one["gpu_memory_usage"] for one in by_gpustat["processes"]} == {job.pid: 300}
+    assert by_nvitop["memory_used"] == 600 * MIB
+    assert {int(pid): held for pid, (held, _) in by_nvitop["processes"].items()} == everyone
+
+
+@needs_gpustat
+@needs_nvitop
+def test_everybody_on_memory_that_turns_unknown_and_back(
+    simulator: Simulator, job: subprocess.Popen[bytes]
+) -> None:
+    """Each has its own word for it: None, N/A, null."""
+    simulator.add_device(memory_reserved_bytes=0)
+    seen = []
+    for size in (300 * MIB, None, 200 * MIB):
+        simulator.set_process(0, job.pid, size)
+        (listed,) = ask(simulator, ["DeviceGetComputeRunningProcesses", 0])
+        (by_gpustat,), (by_nvitop,) = ask_gpustat(simulator), ask_nvitop(simulator)
+        (ours,) = ask_ourselves(simulator)
+        seen.append(
+            (
+                listed[0]["usedGpuMemory"],
+                by_gpustat["processes"][0]["gpu_memory_usage"],
+                by_nvitop["processes"][str(job.pid)][0],
+                ours["used_gpu_memory"],
+            )
+        )
+
+    assert seen == [
+        (300 * MIB, 300, 300 * MIB, 300 * MIB),
+        (None, None, "N/A", None),
+        (200 * MIB, 200, 200 * MIB, 200 * MIB),
+    ]
+
+
+@needs_nvitop
+@pytest.mark.parametrize("hertz", [1, 10])
+def test_everybody_on_samples_that_name_one_process(
+    simulator: Simulator, job: subprocess.Popen[bytes], hertz: int
+) -> None:
+    """nvitop takes each process's newest sample for all of the last second; we share the second among them."""
+    simulator.add_device()
+    simulator.set_process(0, job.pid, MIB, sm_percent=80)
+    simulator.set_process(0, os.getpid(), MIB, sm_percent=60)
+    with simulator.sampling(hertz):
+        (samples,) = wait_for_samples(simulator, 3)
+        ours = {one["pid"]: one["utilization.sm"] for one in ask_ourselves(simulator)}
+        (by_nvitop,) = ask_nvitop(simulator)
+
+    percents = {job.pid: 80, os.getpid(): 60}
+    assert all(sample["smUtil"] == percents[sample["pid"]] for sample in samples)
+    assert all(one["pid"] != following["pid"] for one, following in pairwise(samples))
+    assert all(0 <= ours[pid] <= percent for pid, percent in percents.items())
+    assert sum(ours.values()) == pytest.approx(70, abs=10)
+    assert all(by_nvitop["processes"][str(pid)][1] in (0, percent) for pid, percent in percents.items())
+
+
+def wait_for_samples(simulator: Simulator, count: int) -> Any:
+    """What nvidia-ml-py returns when there are so many samples."""
+    for _ in range(100):
+        answer = ask(simulator, ["DeviceGetProcessUtilization", 0, 1])
+        if isinstance(answer[0], list) and len(answer[0]) >= count:
+            break
+    return answer
+
+
+@pytest.mark.parametrize("function", ["nvmlInit*", "nvmlDeviceGetName", "nvmlDeviceGetMemoryInfo"])
+def test_a_call_hangs_until_it_is_released(simulator: Simulator, function: str) -> None:
+    """At any call, from any time on, for any client."""
+    simulator.add_device()
+    simulator.hang(function)
+    environment = {**os.environ, **simulator.environment()}
+    questions = json.dumps([["DeviceGetName", 0], ["DeviceGetMemoryInfo", 0]])
+    with subprocess.Popen(
+        [sys.executable, "-c", PYNVML_CLIENT, questions], env=environment, stdout=subprocess.PIPE, text=True
+    ) as client:
+        while not any(re.match(function.rstrip("*"), name) for name in simulator.calls()):
+            assert client.poll() is None
+        assert client.poll() is None
+        simulator.clear_rules()
+        name, memory = json.loads(client.communicate(timeout=60)[0])
+
+    assert (name, memory["total"]) == ("NVIDIA Simulated GPU", 40960 * MIB)

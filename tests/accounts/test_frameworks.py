@@ -180,3 +180,33 @@ def test_only_what_has_changed_is_written_again() -> None:
     assert account.take_changed() == []
     account.take(FrameworkNote(2.0, PID, False, (reading(600, 1000),)))
     assert [memory.at_seconds for memory in account.take_changed()] == [2.0]
+
+
+def test_the_fullest_moment_is_the_one_with_the_tensors() -> None:
+    """They are freed, the cache stays: the driver's figure is the same for the rest of the run."""
+    full, freed = reading(7500, 7500), reading(1070, 7500)
+    memory = watch(
+        (1.0, full),
+        driver(1.5, 8000),
+        (2.0, full),
+        driver(2.5, 8000),
+        (3.0, freed),
+        driver(3.5, 8000),
+        (4.0, freed),
+    )
+    at_once = watch((1.0, full), driver(1.5, 8000), (2.0, freed), driver(2.5, 8000), (3.0, freed))
+    late = watch((1.0, full), (2.0, freed), driver(1.5, 8000), (3.0, freed))
+
+    for known in (memory, at_once, late):
+        assert (known.split_in_use_bytes, known.split_held_bytes) == (7500 * MB, 7500 * MB)
+        assert known.split_process_bytes == 8000 * MB
+
+
+def test_the_fullest_moment_without_a_driver_is_the_frameworks_own() -> None:
+    """Tensors and cache at one moment, not the peak of each."""
+    memory = watch((1.0, reading(500, 600)), (2.0, reading(7500, 7500)), (3.0, reading(1070, 7500)))
+    without_cache = watch((1.0, reading(300, None)), (2.0, reading(200, None)))
+
+    assert (memory.split_in_use_bytes, memory.split_held_bytes) == (7500 * MB, 7500 * MB)
+    assert memory.split_process_bytes is None
+    assert (without_cache.split_in_use_bytes, without_cache.split_held_bytes) == (300 * MB, None)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from builders import MB, ROOT, gpu, gpu_readings
-from gpu_tracker.accounts.gpus import GpuAccount, GpuMoment
-from gpu_tracker.core.model import GpuHighWater, GpuProcessReading, GpuReading, GpuReadings
+from gpu_tracker.accounts.gpus import GpuAccount, GpuMoment, add_known, find_peak
+from gpu_tracker.core.model import Gpu, GpuHighWater, GpuProcessReading, GpuReading, GpuReadings, GpuShares
 
 CHILD = 200
 NAMES = {ROOT: "train", CHILD: "worker"}
@@ -193,3 +193,78 @@ def test_a_reading_describes_the_time_since_the_one_before() -> None:
     assert describe(2.0, (10.0, 90.0), 150.0, {ROOT: 7}) == (2.0, 7, 90.0, 50.0)
     assert describe(3.0, (10.0, 90.0), 150.0, {ROOT: None}).job_bytes is None
     assert account.describe(GpuReadings(4.0)) == (0.0, None, None, None)
+
+
+def test_a_zero_from_before_the_job_held_something_unknown_is_unknown() -> None:
+    """The first reading is older than the job's memory; what is known of it later counts."""
+    device = GpuReading("GPU-0", measures_processes=True)
+    before = [GpuReadings(float(at), (device,)) for at in range(2)]
+    there = GpuReadings(2.0, (device,), (GpuProcessReading("GPU-0", CHILD),))
+    after = GpuReadings(3.0, (device,))
+    known = GpuReadings(4.0, (device,), (GpuProcessReading("GPU-0", CHILD, 7 * MB, 50.0),))
+    unknown = account_of(*before, there, after)
+    (peaks,) = unknown.peaks
+    (counters,) = unknown.counters
+
+    assert (peaks.job_bytes.main, peaks.job_bytes.descendants, peaks.job_bytes.combined) == (None, None, None)
+    assert (counters.job_percent_seconds, counters.job_seconds) == (0.0, 0.0)
+    assert account_of(*before, there).samples()[0].job_bytes is None
+    (peaks,) = account_of(*before, there, after, known).peaks
+    assert peaks.job_bytes.combined == 7 * MB
+    assert account_of(*before, after).peaks[0].job_bytes.combined == 0
+
+
+def test_a_device_that_stops_listing_its_processes_has_no_zero() -> None:
+    """Unless it lists them again."""
+    lists, hides = GpuReading("GPU-0"), GpuReading("GPU-0", lists_processes=False)
+    readings = [GpuReadings(float(at), (device,)) for at, device in enumerate((lists, hides, lists))]
+
+    assert account_of(*readings[:2]).peaks[0].job_bytes.combined is None
+    assert account_of(*readings).peaks[0].job_bytes.combined == 0
+
+
+def test_a_lost_driver_leaves_what_was_known() -> None:
+    """Zero becomes unknown, and other vendors are not concerned."""
+    idle, busy = (GpuReadings(0.0, (GpuReading(f"GPU-{n}"),)) for n in range(2))
+    busy = busy._replace(processes=(GpuProcessReading("GPU-1", ROOT, 3 * MB),))
+    account = GpuAccount(ROOT)
+    for one in (Gpu(0, "GPU-0", "A", None), Gpu(1, "GPU-1", "A", None), Gpu(0, "GPU-2", "B", None, "amd")):
+        account.add(one)
+    for readings in (idle, busy, GpuReadings(0.0, (GpuReading("GPU-2"),))):
+        account.take(readings, {})
+    account.lose("nvidia")
+
+    assert [peak.job_bytes.combined for peak in account.peaks] == [None, 3 * MB, 0]
+
+
+def test_a_driver_that_samples_processes_and_one_that_stops_doing_so() -> None:
+    """Steady at 60 %; the percentage over the last second is for display only."""
+    process = GpuProcessReading("GPU-0", ROOT, 1, 99.0)
+    account = GpuAccount(ROOT)
+    for number in range(1, 21):
+        instants = ((number / 4 - 0.1, 60.0),)
+        device = GpuReading("GPU-0", measures_processes=True, shares=GpuShares(instants))
+        account.take(GpuReadings(number / 4, (device,), (process,)), {})
+    waiting = account.counters[0]
+    account.take(GpuReadings(6.0, (GpuReading("GPU-0"),), (process,)), {})
+    account.finish()
+    (counters,) = account.counters
+
+    assert waiting.job_percent_seconds / waiting.job_seconds == pytest.approx(60.0)
+    assert counters.job_percent_seconds / counters.job_seconds == pytest.approx(60.0)
+    assert counters.job_seconds == pytest.approx(4.65)
+
+
+def test_sums_of_what_is_known() -> None:
+    """Zero only if everything is known."""
+    assert [add_known(figures) for figures in ([], [None], [0, None], [0, 0], [1, None], [1, 2])] == [
+        None,
+        None,
+        None,
+        0,
+        1,
+        3,
+    ]
+    assert find_peak(None, 0, [0, 0]) == 0
+    assert find_peak(0, None, [0, None]) is None
+    assert find_peak(2, None, [None]) == 2

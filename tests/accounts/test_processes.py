@@ -309,6 +309,21 @@ def test_a_processs_own_high_water_mark_bounds_the_sums() -> None:
     assert account.peaks.gpu_bytes.main == account.peaks.gpu_bytes.combined == 2500 * MB
 
 
+def test_a_driver_that_no_longer_answers_leaves_no_zero() -> None:
+    """What the job held at last is not known; a peak that was seen is kept."""
+    account, holder = new_account(), new_account()
+    holdings: tuple[dict[int, int | None], ...] = ({}, {ROOT: 700})
+    for one, held in zip((account, holder), holdings, strict=True):
+        one.take(0.0, [process()])
+        one.add_gpu(gpu(0))
+        one.take_gpus(gpu_readings(0.0, ("GPU-0", 3000, 10.0), GPU_0=held))
+        one.lose_gpus("nvidia")
+        one.finish_gpus()
+
+    assert account.peaks.gpu_bytes.combined is None
+    assert holder.peaks.gpu_bytes.combined == 700 * MB
+
+
 def test_processes_are_known_from_first_to_last_reading() -> None:
     """Those that have ended, and those that still run."""
     account = new_account()

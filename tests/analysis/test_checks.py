@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from gpu_tracker.analysis.checks import FAILED, FINE, NOTHING, WARNING, Check, Signs, check_gpus
+from gpu_tracker.analysis.checks import FAILED, FINE, NOTHING, WARNING, Check, Diagnosis, Signs, check_gpus
 from gpu_tracker.core.model import GpuReadings
 from gpu_tracker.core.observation import ABSENT, BROKEN, SLOW, UNSUPPORTED, Missing, Reason, VendorState
 from gpu_tracker.sources.gpu.guard import DENIED, LOST
@@ -29,7 +29,8 @@ def test_a_machine_that_reports_everything_is_fine() -> None:
 
     assert {check.state for check in checks} == {FINE}
     assert checks[0].text == "2 devices read through nvml, driver 550.1"
-    assert len(checks) == 1 + 2 * 9
+    assert len(checks) == 1 + 2 * 10
+    assert Diagnosis(checks).is_complete
 
 
 def test_having_no_gpu_is_fine() -> None:
@@ -58,8 +59,12 @@ def test_hardware_without_a_driver_is_judged_by_whether_a_job_could_use_it() -> 
 
     (usable,) = check(absent, nvidia=Signs(("0000:01:00.0",), ("/dev/nvidia0",)))
     (unusable,) = check(absent, nvidia=Signs(("0000:01:00.0",)))
-    assert (usable.state, usable.text) == (FAILED, "/dev/nvidia0 exists, but: No library.")
+    assert usable.state == FAILED
+    assert usable.text.startswith(
+        "/dev/nvidia0 exists, but: No library. In a container, start it with `--gpus all`"
+    )
     assert unusable.state == WARNING
+    assert not Diagnosis((unusable,)).is_complete
     assert "0000:01:00.0" in unusable.text
 
 
@@ -73,8 +78,36 @@ def test_the_second_best_source_is_fine_but_named() -> None:
         )
     )
 
-    assert states(checks, WARNING, FAILED) == ["nvml"]
+    assert states(checks, WARNING, FAILED) == ["nvml", "other"]
     assert checks[1].text == "No permission. nvidia_smi is used instead."
+    assert "NVIDIA_DRIVER_CAPABILITIES" in checks[2].text
+    assert (Diagnosis(checks).is_fine, Diagnosis(checks).is_complete) == (True, False)
+
+
+def test_a_figure_that_no_device_has_is_one_of_each_device() -> None:
+    """Not a fault of the vendor."""
+    reasons = (
+        Reason("", "energy_joules", "No energy.", UNSUPPORTED),
+        Reason("", "utilization_of_processes", "No shares.", UNSUPPORTED),
+    )
+    checks = check(vendor(reading(energy_joules=None, measures_processes=False), reasons=reasons))
+
+    assert [(one.what, one.text) for one in checks if one.state == NOTHING and one.group != "GPUs"] == [
+        ("energy", "No energy."),
+        ("their utilization", "No shares."),
+    ]
+    assert (Diagnosis(checks).is_fine, Diagnosis(checks).is_complete) == (True, False)
+
+
+@pytest.mark.parametrize(
+    ("reasons", "state"),
+    [((), NOTHING), ((Reason("GPU-0", "utilization_of_processes", "Denied.", DENIED),), FAILED)],
+)
+def test_utilization_by_process_may_be_denied(reasons: tuple[Reason, ...], state: str) -> None:
+    """Without a reason the device has none."""
+    checks = check(vendor(reading(measures_processes=False), reasons=reasons))
+
+    assert [one.state for one in checks if one.what == "their utilization"] == [state]
 
 
 def test_a_driver_without_devices_is_nothing() -> None:
@@ -141,7 +174,8 @@ def test_a_lost_device_is_one_fault(reasons: tuple[Reason, ...]) -> None:
 @pytest.mark.parametrize(
     ("fields", "state"),
     [
-        ({"processes": (process(), process(pid=5, mib=None))}, FINE),
+        ({"processes": (process(),)}, FINE),
+        ({"processes": (process(), process(pid=5, mib=None))}, FAILED),
         ({"processes": (process(mib=None),)}, FAILED),
         ({"lists": False}, FAILED),
         ({"lists": False, "reasons": (Reason("GPU-0", "lists_processes", "No.", UNSUPPORTED),)}, NOTHING),

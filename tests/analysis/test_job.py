@@ -15,8 +15,8 @@ def test_time_is_from_the_first_start_to_the_last_end() -> None:
     """And CPU time is added up."""
     combined = join(rank(5, pid=1), rank(0, pid=2), rank(8, pid=3))
 
-    assert (combined.seconds, combined.cpu_seconds) == (18.0, 30.0)
-    assert combined.mean_cores == pytest.approx(30 / 18)
+    assert (combined.values["time"], combined.values["cpu_time"]) == (18.0, 30.0)
+    assert combined.values["mean_cores"] == pytest.approx(30 / 18)
     assert [part.begin_seconds for part in combined.ranks] == [5.0, 0.0, 8.0]
 
 
@@ -83,17 +83,17 @@ def test_a_device_that_several_ranks_share_is_one_device() -> None:
 
     assert (device.uuid, device.job_bytes, device.used_bytes) == ("GPU-0", 4000 * MB, 3000 * MB)
     assert (device.mean_percent, device.energy_joules) == (50.0, 2500.0)
-    assert (combined.gpu_bytes, combined.energy_joules) == (4000 * MB, 2500.0)
+    assert (combined.values["peak_gpu_ram"], combined.values["energy"]) == (4000 * MB, 2500.0)
 
 
 def test_devices_of_two_hosts_are_different_even_with_one_uuid() -> None:
     """Their energy is added up."""
-    assert join(on_gpu(1, "a"), on_gpu(1, "b")).energy_joules == 5000.0
+    assert join(on_gpu(1, "a"), on_gpu(1, "b")).values["energy"] == 5000.0
 
 
 def test_an_unreported_figure_of_a_device_is_not_known() -> None:
     """And a device that no rank used is left out."""
-    assert join(on_gpu(1, job=None)).gpu_bytes is None
+    assert join(on_gpu(1, job=None)).values["peak_gpu_ram"] is None
     assert join(on_gpu(1, has_job=False)).hosts[0].gpus == ()
 
 
@@ -110,7 +110,7 @@ def test_a_figure_of_zero_has_no_imbalance() -> None:
     """Rather than a division by zero."""
     combined = join(rank(seconds=0.0, samples=()))
 
-    assert combined.mean_cores == 0.0
+    assert combined.values["mean_cores"] is None
     assert combined.balance[0].imbalance_percent is None
 
 
@@ -216,4 +216,17 @@ def test_notes_say_what_weakens_the_figures() -> None:
     assert "Incomplete (killed or still running): 1." in notes
     assert "taken to have started with the first" in notes
     assert "These did not all run at the same time." in notes
-    assert join(undated).seconds == 10.0
+    assert join(undated).values["time"] == 10.0
+
+
+def test_memory_that_was_never_read_is_not_known() -> None:
+    """Not 0."""
+    unread = rank()
+    combined = join(unread._replace(totals=unread.totals._replace(peaks=Peaks()), samples=()))
+    (host,) = combined.hosts
+
+    assert (
+        combined.values["peak_ram"] is combined.values["peak_gpu_ram"] is combined.ram_at_most_bytes is None
+    )
+    assert host[3:7] == (None, None, None, None)
+    assert join(rank()).values["peak_ram"] == join(rank()).ram_at_most_bytes == 500 * MB

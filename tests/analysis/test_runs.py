@@ -80,6 +80,8 @@ def test_an_invalid_start_time_is_not_known() -> None:
         ("time>10s", ["old"]),
         ("time>5", ["old"]),
         ("time < 1min", ["new"]),
+        ("peak_ram>=9GB", ["old"]),
+        ("peak_ram <= 9GB", ["old", "new"]),
         ("peak_ram>2GB", ["old"]),
         ("peak_gpu_ram>1GB", ["new"]),
         ("mean_cores>1.5", ["old"]),

@@ -159,3 +159,15 @@ def test_the_names_are_public() -> None:
     assert gpu_tracker.gpus.__doc__ is not None
     assert gpu_tracker.Device.__name__ == "Device"
     assert dir(gpu_tracker) == sorted(gpu_tracker.__all__)
+
+
+@pytest.mark.parametrize("argument", [-1, 0, float("nan"), float("inf"), True, "0", None])
+def test_a_number_that_is_no_timeout_is_refused(argument: Any) -> None:
+    """One sentence: it is not an index, and no driver is blamed."""
+    with pytest.raises(gpu_tracker.UsageError) as caught:
+        gpu_tracker.gpus(argument)
+
+    assert str(caught.value) == (
+        f"gpus({argument!r}): the argument is how long to wait for a driver, at least 0.1 seconds. "
+        "It returns every GPU: gpus()[0] is the first."
+    )

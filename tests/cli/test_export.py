@@ -194,6 +194,19 @@ def test_a_file_that_is_replaced_keeps_its_permissions(command_line: str, tmp_pa
         assert output.stat().st_mode & 0o777 == mode
 
 
+@pytest.mark.parametrize("suffix", ["csv", "sqlite", "json"])
+@pytest.mark.parametrize("mode", [0o600, 0o640])
+def test_an_export_has_the_readers_of_its_recording(
+    command_line: str, tmp_path: Path, suffix: str, mode: int
+) -> None:
+    """It holds the same."""
+    path, output = make_full(tmp_path / "x.jsonl"), tmp_path / f"y.{suffix}"
+    path.chmod(mode)
+    subprocess.run([command_line, "export", path, "-o", output], check=True)
+
+    assert output.stat().st_mode & 0o777 == mode
+
+
 def test_a_kill_leaves_the_rows_so_far(command_line: str, tmp_path: Path) -> None:
     """The command line is killed, and the job with it."""
     path = tmp_path / "x.csv"

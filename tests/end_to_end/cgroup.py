@@ -16,14 +16,17 @@ _ENTER = 'echo $$ > "$0/cgroup.procs" && exec "$@"'
 
 
 @contextmanager
-def memory_limit(limit_bytes: int) -> Iterator[tuple[str, ...]]:
-    """Words to put before a command, so that it runs in a group of its own with that limit."""
+def memory_limit(limit_bytes: int, inside: str = "") -> Iterator[tuple[str, ...]]:
+    """Words to put before a command, so that it runs in a group of its own with that limit, or in one inside of it."""
     group, file_name = _make_group()
+    groups = [group, group / inside] if inside else [group]
     try:
         (group / file_name).write_text(str(limit_bytes), encoding="ascii")
-        yield ("sh", "-c", _ENTER, str(group))
+        groups[-1].mkdir(exist_ok=True)
+        yield ("sh", "-c", _ENTER, str(groups[-1]))
     finally:
-        wait_until(lambda: _is_removed(group), "the group is empty")
+        for made in reversed(groups):
+            wait_until(lambda made=made: _is_removed(made), "the group is empty")  # type: ignore[misc]
 
 
 def _make_group() -> tuple[Path, str]:

@@ -148,6 +148,20 @@ def test_all_vendors_at_once(machine: FakeMachine, tmp_path: Path) -> None:
 
 
 @needs_namespace
+def test_utilization_that_rocm_does_not_report_is_not_zero(machine: FakeMachine, tmp_path: Path) -> None:
+    """Although the job was not on the card at first, and did nothing then."""
+    job = (
+        "from pathlib import Path\nfrom sources.gpu.fake_devices import FakeMachine\n"
+        f"time.sleep(0.8); FakeMachine(Path({str(tmp_path)!r})).set_kfd_bytes(os.getpid(), {{100: {GIB}}})\n"
+        "time.sleep(0.8)"
+    )
+    _, gpus = track(job, "--gpu", "amd", prefix=inside(machine))
+    (card,) = gpus.values()
+
+    assert (card["job_bytes"]["combined"], card["job_mean_percent"]) == (GIB, None)
+
+
+@needs_namespace
 def test_a_card_that_is_pulled_out_is_lost_and_nothing_else(machine: FakeMachine, tmp_path: Path) -> None:
     """One sentence; the other card and the job's own figures go on."""
     machine.add_amd_card(2, "0000:83:00.0", 200)

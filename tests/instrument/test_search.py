@@ -97,10 +97,12 @@ def test_a_search_knows_whether_anything_has_changed(
     recent = [search.has_changed(), search.has_changed()]
     os.utime(place, (1, 1))
     settled = [search.has_changed(), search.has_changed()]
+    search.forget()
 
     assert before is False
     assert recent == [True, True]
     assert settled == [True, False]
+    assert search.has_changed()
 
 
 @pytest.mark.parametrize("kind", ["open to others", "a link", "a file"])

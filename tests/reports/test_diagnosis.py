@@ -25,8 +25,9 @@ def test_checks_are_grouped_and_aligned() -> None:
         "GPU 0\n"
         "  ! power   Careful?[2J.\n"
         "\n"
-        "Everything on this machine can be measured.\n"
+        "Everything on this machine can be measured except as marked above.\n"
     )
+    assert render_str(Diagnosis(CHECKS[:2])).endswith("\nEverything on this machine can be measured.\n")
 
 
 def test_a_terminal_without_unicode_gets_ascii() -> None:

@@ -42,7 +42,7 @@ def test_unknown_parts_are_left_out() -> None:
 
 def test_without_the_drivers_figures_the_cache_is_from_the_last_reading() -> None:
     """The context stays unknown."""
-    unsplit = FULL._replace(split_process_bytes=None)
+    unsplit = FULL._replace(split_process_bytes=None, split_in_use_bytes=None)
     (summary,) = summarize_frameworks(recording(frameworks=(unsplit,)))
 
     assert (summary.gpu, summary.cached_bytes, summary.context_bytes) == (None, 200 * MB, None)

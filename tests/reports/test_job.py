@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 from builders import MB, render_str
+from gpu_tracker.core.figures import RUN
 from recorded import join, on_gpu, rank
 
 
@@ -42,4 +43,14 @@ def test_json_has_every_figure() -> None:
 
     assert shown["hosts"][0]["ram_sum_bytes"] == 1000 * MB
     assert shown["ranks"][1]["begin_seconds"] == 5.0
-    assert shown["balance"][0]["figure"]["name"] == "time"
+    assert shown["balance"][0]["figure"] == "time"
+
+
+def test_json_has_the_names_of_figures() -> None:
+    """The same for the whole, for each rank and for the balance."""
+    shown = json.loads(render_str(join(on_gpu(1), on_gpu(2)), "json"))
+    names = [figure.name for figure in RUN]
+
+    assert list(shown["values"]) == list(shown["ranks"][0]["values"]) == names
+    assert {balance["figure"] for balance in shown["balance"]} <= set(names)
+    assert shown["values"]["peak_gpu_ram"] == 4000 * MB

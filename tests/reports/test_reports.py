@@ -8,9 +8,20 @@ from typing import Any
 import pytest
 
 from builders import MB, found, gpu, gpu_totals, header, recording, render_str, totals
+from gpu_tracker.analysis.runs import ListedRun, Runs
 from gpu_tracker.core.config import Settings
 from gpu_tracker.core.errors import UsageError
-from gpu_tracker.core.model import Allocation, End, Event, Parts, RamPeak, RecordingData, Totals, add_parts
+from gpu_tracker.core.model import (
+    Allocation,
+    End,
+    Event,
+    Identity,
+    Parts,
+    RamPeak,
+    RecordingData,
+    Totals,
+    add_parts,
+)
 from gpu_tracker.core.vendors import NO_GPU
 from gpu_tracker.reports import paper
 from gpu_tracker.reports.build import Reports, build
@@ -142,12 +153,27 @@ def test_several_reports_are_one_text(format_name: str) -> None:
 
 
 def test_a_format_is_chosen_by_its_name_or_by_that_of_the_file() -> None:
-    """The name counts more; an unknown suffix means text."""
-    assert choose_format("Report", None) == choose_format("Report", None, "x.log") == "text"
+    """The name counts more; a file without a suffix is text, and an unknown one is refused."""
+    for path in (None, "-", "/dev/full", "runs.d/result", ".hidden", "x.txt"):
+        assert choose_format("Report", None, path) == "text"
+    assert choose_format("Report", "text", "x.log") == "text"
+    with pytest.raises(UsageError, match=r"^Unknown format '.csv'. Use .txt or .json, or name it with -f.$"):
+        choose_format("Report", None, "o.csv")
     assert choose_format("Report", None, "X.JSON") == "json"
     assert choose_format("Report", "text", "x.json") == "text"
     with pytest.raises(UsageError, match=r'"png" is not a valid format. Valid values are "json" or "text"'):
         choose_format("Runs", "png")
+
+
+def test_names_and_values_are_an_object_in_json() -> None:
+    """Labels, and what throttled a device; also if there are none."""
+    labelled = header()._replace(identity=Identity(labels=(("lr", "0.1"), ("site", "north"))))
+    shown = json.loads(render_str(build(with_gpus(1)._replace(header=labelled)), "json"))
+    listed = json.loads(render_str(Runs((ListedRun("x", labels=(("lr", "0.1"),)), ListedRun("y"))), "json"))
+
+    assert shown["header"]["identity"]["labels"] == {"lr": "0.1", "site": "north"}
+    assert isinstance(shown["summary"]["gpus"][0]["throttled"], dict)
+    assert [run["labels"] for run in listed] == [{"lr": "0.1"}, {}]
 
 
 def test_json_has_every_figure_by_name() -> None:

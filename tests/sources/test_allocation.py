@@ -168,6 +168,19 @@ def test_oom_kills_are_counted(system: FakeSystem) -> None:
     assert MemoryLimit(str(system.cgroup / "none"), 1).count_oom_kills() == 0
 
 
+def test_oom_kills_of_v1_are_counted_in_the_victims_own_group(system: FakeSystem) -> None:
+    """Up to the group that has the limit, and not above."""
+    system.put(7, "4:memory:/slurm/job_3/step_0/task_0\n0::/\n", V1[1])
+    system.control("memory/slurm/job_3/memory.limit_in_bytes", f"{700 * MIB}\n")
+    groups = ("slurm", "slurm/job_3", "slurm/job_3/step_0", "slurm/job_3/step_0/task_0")
+    for group, kills in zip(groups, (1000, 100, 10, 1), strict=True):
+        system.control(f"memory/{group}/memory.oom_control", f"under_oom 0\noom_kill {kills}\n")
+    limit = find_memory_limit(7, MACHINE, proc=system.proc)
+
+    assert limit is not None
+    assert limit.count_oom_kills() == 111
+
+
 def test_parsers_read_the_kernels_formats() -> None:
     """Several controllers in one tree, a unified tree beside them."""
     assert parse_cgroup_paths("3:cpu,cpuacct:/a:b\n0::/c\n") == {"cpu": "/a:b", "cpuacct": "/a:b", "": "/c"}

@@ -47,7 +47,7 @@ class _Entry:
         self.was_reset = False
         self._unconfirmed: _Split | None = None
         self._before_seconds = self._at_seconds = math.inf  # until the first reading
-        self._before_bytes: int | None = None
+        self._before = reading
         self._earlier_in_use = reading.earlier_peak_in_use_bytes
         self._earlier_held = reading.earlier_peak_held_bytes
         self.memory = FrameworkMemory(
@@ -68,7 +68,7 @@ class _Entry:
             # The user has reset the framework's peaks: from now on they cover the time since.
             self.was_reset = True
             self._earlier_in_use = self._earlier_held = 0
-        self._before_seconds, self._before_bytes = self._at_seconds, last.held_bytes
+        self._before_seconds, self._before = self._at_seconds, last
         self._at_seconds = at_seconds
         self.reading, self.is_last = reading, is_last
         is_peak_ours = reading.peak_in_use_bytes > self._earlier_in_use
@@ -91,26 +91,43 @@ class _Entry:
             flushes=reading.flushes,
             failures=reading.failures,
         )
-        if self._unconfirmed is not None and self._before_bytes == reading.held_bytes:
-            self._accept(self._unconfirmed)
+        if self._unconfirmed is not None and self._is_unchanged():
+            self._accept(self._unconfirmed, max(last.in_use_bytes, reading.in_use_bytes))
         self._unconfirmed = None
+        if self.memory.split_process_bytes is None:
+            self._keep_fullest(reading)
 
     def take_split(self, split: _Split) -> None:
         """Take a reading of the driver; whether the framework held the same throughout may be known only later."""
         if split.at_seconds >= self._at_seconds:
             if self.is_last:
-                self._accept(split)
+                self._accept(split, self.reading.in_use_bytes)
             else:
                 self._unconfirmed = split
-        elif self._before_seconds <= split.at_seconds and self._before_bytes == self.reading.held_bytes:
-            self._accept(split)
+        elif self._before_seconds <= split.at_seconds and self._is_unchanged():
+            self._accept(split, max(self._before.in_use_bytes, self.reading.in_use_bytes))
 
-    def _accept(self, split: _Split) -> None:
-        held = self.reading.held_bytes
-        if split.process_bytes < max(self.memory.split_process_bytes or 0, held or 0):
+    def _is_unchanged(self) -> bool:
+        return self._before.held_bytes == self.reading.held_bytes
+
+    def _keep_fullest(self, reading: FrameworkReading) -> None:
+        """Until the driver lists the process: the reading in which the framework held most, the first of equal ones."""
+        known = self.memory
+        fullest = (known.split_held_bytes or 0, known.split_in_use_bytes or -1)
+        if (reading.held_bytes or 0, reading.in_use_bytes) > fullest:
+            self.memory = known._replace(
+                split_in_use_bytes=reading.in_use_bytes, split_held_bytes=reading.held_bytes
+            )
+
+    def _accept(self, split: _Split, in_use_bytes: int) -> None:
+        """Keep the fullest moment, the first of equal ones; the cache may be full long after the tensors are gone."""
+        held, known = self.reading.held_bytes, self.memory
+        fullest = (known.split_process_bytes or 0, known.split_in_use_bytes or 0)
+        is_fuller = known.split_process_bytes is None or (split.process_bytes, in_use_bytes) > fullest
+        if not is_fuller or split.process_bytes < (held or 0):
             return  # not the peak, or the process is freeing everything
-        self.memory = self.memory._replace(
-            split_in_use_bytes=self.reading.in_use_bytes,
+        self.memory = known._replace(
+            split_in_use_bytes=in_use_bytes,
             split_held_bytes=held,
             split_process_bytes=split.process_bytes,
             split_others_bytes=split.others_bytes,

@@ -215,7 +215,7 @@ class _Device:
         return GpuSample(
             uuid=self.uuid,
             used_bytes=larger(self._interval_used_bytes, reading.used_bytes),
-            job_bytes=larger(self._interval_job_bytes, self.held.bytes.combined),
+            job_bytes=self._raise(self._interval_job_bytes, self.held.bytes.combined),
             utilization_percent=reading.utilization_percent if busy is None else busy,
             job_percent=self.held.percent if job is None else job,
             power_watts=reading.power_watts,

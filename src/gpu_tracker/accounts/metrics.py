@@ -65,9 +65,13 @@ def thin(rows: Sequence[MetricRow]) -> list[MetricRow]:
                 places[2] = index
             if places[3] is None or value > rows[places[3]].values[name]:
                 places[3] = index
-    names: dict[int, dict[str, float]] = {}
+    names: dict[int, set[str]] = {}
     for (_, name), places in kept.items():
         for place in places:
             if place is not None:
-                names.setdefault(place, {})[name] = rows[place].values[name]
-    return [rows[index]._replace(values=names[index]) for index in sorted(names)]
+                names.setdefault(place, set()).add(name)
+    return [_keep(rows[index], names[index]) for index in sorted(names)]
+
+
+def _keep(row: MetricRow, names: set[str]) -> MetricRow:
+    return row._replace(values={name: value for name, value in row.values.items() if name in names})

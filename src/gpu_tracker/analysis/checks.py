@@ -7,13 +7,13 @@ from ..core.observation import ABSENT, UNSUPPORTED, list_gpus
 from ..core.text import count_of
 from ..core.units import humanize_bytes
 from ..core.values import NamedTuple
-from ..core.vendors import name_vendor
+from ..core.vendors import VENDORS, name_vendor
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ..core.observation import Device, Observation, Reason, VendorState
+    from ..core.observation import Device, Missing, Observation, Reason, VendorState
 
 # How a check is judged.
 FINE = "fine"
@@ -22,6 +22,7 @@ WARNING = "warning"  # nothing is lost, but the user should know
 NOTHING = "nothing"  # it does not exist here
 
 _GROUP = "GPUs"
+_DEVICE_GROUP = "GPU "
 # Memory reserved by the driver does not matter here.
 _FIGURES = [figure for figure in DEVICE if figure.name != "reserved_bytes"]
 _UNITS = {PERCENT: "%", WATTS: "W", JOULES: "J"}
@@ -44,8 +45,18 @@ class Diagnosis(NamedTuple):
 
     @property
     def is_fine(self) -> bool:
-        """Whether everything that exists can be measured."""
+        """Whether nothing is broken."""
         return not any(check.state == FAILED for check in self.checks)
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether every figure of everything that exists can be measured, without reservation."""
+        return self.is_fine and not any(map(_is_gap, self.checks))
+
+
+def _is_gap(check: Check) -> bool:
+    """What does not exist is no gap, unless a device lacks it."""
+    return check.state == WARNING or (check.state == NOTHING and check.group.startswith(_DEVICE_GROUP))
 
 
 class Signs(NamedTuple):
@@ -90,19 +101,24 @@ def _check_vendor(vendor: VendorState, signs: Signs) -> list[Check]:
     )
     checks = [Check(_GROUP, label, FINE if vendor.gpus else NOTHING, text)]
     checks += [
-        Check(_GROUP, one.source, WARNING, f"{one.text} {vendor.source} is used instead.")
+        Check(_GROUP, one.source, WARNING, f"{_with_cure(vendor, one)} {vendor.source} is used instead.")
         for one in vendor.missing
-        if one.kind != ABSENT
     ]
     uuids = {gpu.uuid for gpu in vendor.gpus}
+    figures = {figure.name for figure in _FIGURES} if uuids else set()
     checks += [
         Check(_GROUP, reason.uuid or label, NOTHING if reason.kind == UNSUPPORTED else FAILED, reason.text)
         for reason in vendor.reasons
-        if reason.uuid not in uuids
+        if reason.uuid not in uuids and not (reason.uuid == "" and reason.figure in figures)
     ]
     explained = {reason.text for reason in vendor.reasons}
     checks += [Check(_GROUP, label, WARNING, note) for note in vendor.notes if note not in explained]
     return checks
+
+
+def _with_cure(vendor: VendorState, missing: Missing) -> str:
+    cure = VENDORS[vendor.vendor].cure if missing.kind == ABSENT and vendor.vendor in VENDORS else ""
+    return f"{missing.text} {cure}".rstrip()
 
 
 def _explain_missing(vendor: VendorState, label: str, signs: Signs) -> Check:
@@ -110,6 +126,8 @@ def _explain_missing(vendor: VendorState, label: str, signs: Signs) -> Check:
     if failures:
         return Check(_GROUP, label, FAILED, " ".join(failures))
     text = vendor.missing[0].text if vendor.missing else "No source reads these devices."
+    if vendor.missing and (signs.device_files or signs.bus_ids):
+        text = _with_cure(vendor, vendor.missing[0])
     if signs.device_files:
         return Check(_GROUP, label, FAILED, f"{signs.device_files[0]} exists, but: {text}")
     if signs.bus_ids:
@@ -133,12 +151,19 @@ def _check_device(
     for figure in _FIGURES:
         value = getattr(observed.reading, figure.name)
         if value is None:
-            reason = reasons.get((gpu.uuid, figure.name))
+            reason = _find_reason(reasons, gpu.uuid, figure.name)
             checks.append(_explain_gap(group, figure.label, reason, is_essential=figure.is_essential))
         else:
             checks.append(Check(group, figure.label, FINE, _show(value, figure.unit)))
     checks.append(_check_processes(group, observed, reasons))
+    if observed.reading.lists_processes:
+        checks.append(_check_shares(group, observed, reasons))
     return checks
+
+
+def _find_reason(reasons: Mapping[tuple[str, str], Reason], uuid: str, figure: str) -> Reason | None:
+    """Of this device, else of all."""
+    return reasons.get((uuid, figure)) or reasons.get(("", figure))
 
 
 def _check_processes(group: str, observed: Device, reasons: Mapping[tuple[str, str], Reason]) -> Check:
@@ -146,11 +171,24 @@ def _check_processes(group: str, observed: Device, reasons: Mapping[tuple[str, s
     if not observed.reading.lists_processes:
         reason = reasons.get((observed.gpu.uuid, "lists_processes"))
         return _explain_gap(group, "processes", reason, is_essential=True)
-    sizes = [process.reading.used_bytes for process in processes]
-    if sizes and all(size is None for size in sizes):
-        text = f"The driver lists {len(sizes)}, but not their memory."
+    n_unknown = sum(process.reading.used_bytes is None for process in processes)
+    if n_unknown:
+        which = f"of {n_unknown} of them " if n_unknown < len(processes) else ""
+        text = (
+            f"The driver lists {len(processes)}, but {which}not their memory: for MIG instances this requires root, "
+            "and under WSL it never does; run the job on Linux itself to have it measured."
+        )
         return Check(group, "processes", FAILED, text)
     return Check(group, "processes", FINE, f"{len(processes)} running")
+
+
+def _check_shares(group: str, observed: Device, reasons: Mapping[tuple[str, str], Reason]) -> Check:
+    what = "their utilization"
+    if observed.reading.measures_processes:
+        return Check(group, what, FINE, "reported by process")
+    reason = _find_reason(reasons, observed.gpu.uuid, "utilization_of_processes")
+    text = "Not reported by process." if reason is None else reason.text
+    return Check(group, what, NOTHING if reason is None or reason.kind == UNSUPPORTED else FAILED, text)
 
 
 def _explain_gap(group: str, what: str, reason: Reason | None, *, is_essential: bool) -> Check:

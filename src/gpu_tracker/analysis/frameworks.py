@@ -28,8 +28,8 @@ def summarize_frameworks(recording: RecordingData) -> tuple[FrameworkSummary, ..
 
 
 def _summarize(memory: FrameworkMemory, gpu: Gpu | None) -> FrameworkSummary:
-    # At the peak of the process if the driver lists it, else at the last reading.
-    is_split = memory.split_process_bytes is not None
+    # At the fullest moment; a recording may lack that.
+    is_split = memory.split_in_use_bytes is not None
     in_use = memory.split_in_use_bytes if is_split else memory.in_use_bytes
     held = memory.split_held_bytes if is_split else memory.held_bytes
     return FrameworkSummary(

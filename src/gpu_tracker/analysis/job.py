@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 
+from ..accounts.gpus import find_peak
 from ..core.figures import RUN
 from ..core.moments import parse_moment
 from ..core.values import NamedTuple
@@ -77,28 +78,24 @@ class Host(NamedTuple):
     name: str
     ranks: int
     cpu_seconds: float
-    ram_at_least_bytes: int
-    """The largest single tree."""
-    ram_sum_bytes: int
+    ram_at_least_bytes: int | None
+    """The largest single tree. This and the following: None if never read."""
+    ram_sum_bytes: int | None
     """The peak of all trees together, as if they shared nothing."""
-    ram_at_most_bytes: int
+    ram_at_most_bytes: int | None
     """The sum, or the RAM in use on the whole machine if that is less."""
-    system_ram_bytes: int
+    system_ram_bytes: int | None
     gpus: tuple[HostGpu, ...]
 
 
 class Combined(NamedTuple):
     """All recordings as one job."""
 
-    seconds: float
-    """From the first start to the last end."""
-    cpu_seconds: float
-    mean_cores: float
-    ram_at_least_bytes: int
-    ram_at_most_bytes: int
-    gpu_bytes: int | None
-    """The sum of the devices' peaks."""
-    energy_joules: float | None
+    values: dict[str, float | None]
+    """The figures of a whole run, by name. Time is from the first start to the last end, peak GPU RAM the sum of the
+    devices' peaks. Peak RAM is known only if both bounds are equal."""
+    ram_at_least_bytes: int | None
+    ram_at_most_bytes: int | None
     hosts: tuple[Host, ...]
     ranks: tuple[Rank, ...]
     balance: tuple[Balance, ...]
@@ -125,14 +122,22 @@ def combine(recordings: Sequence[tuple[str, RecordingData]]) -> Combined:
     seconds = max(_end(part) for part in parts)
     cpu_seconds = sum(host.cpu_seconds for host in hosts)
     devices = [gpu for host in hosts for gpu in host.gpus]
+    at_least = max((host.ram_at_least_bytes or 0 for host in hosts), default=0) or None
+    at_most = _add(host.ram_at_most_bytes for host in hosts)
+    percents = [gpu.mean_percent for gpu in devices if gpu.mean_percent is not None]
+    values = {
+        "time": seconds,
+        "cpu_time": cpu_seconds,
+        "mean_cores": cpu_seconds / seconds if seconds > 0 else None,
+        "peak_ram": at_most if at_least == at_most else None,
+        "peak_gpu_ram": _add(gpu.job_bytes for gpu in devices),
+        "gpu_utilization": sum(percents) / len(percents) if percents else None,
+        "energy": _add(gpu.energy_joules for gpu in devices),
+    }
     return Combined(
-        seconds=seconds,
-        cpu_seconds=cpu_seconds,
-        mean_cores=cpu_seconds / seconds if seconds > 0 else 0.0,
-        ram_at_least_bytes=max(host.ram_at_least_bytes for host in hosts),
-        ram_at_most_bytes=sum(host.ram_at_most_bytes for host in hosts),
-        gpu_bytes=_add(gpu.job_bytes for gpu in devices),
-        energy_joules=_add(gpu.energy_joules for gpu in devices),
+        values=values,
+        ram_at_least_bytes=at_least,
+        ram_at_most_bytes=at_most,
         hosts=hosts,
         ranks=ranks,
         balance=tuple(_balance([rank for rank in ranks if not rank.part_of])),
@@ -227,10 +232,10 @@ def _describe_host(name: str, parts: Sequence[_Part]) -> Host:
         name=name,
         ranks=len(parts),
         cpu_seconds=sum(total.cpu_seconds.combined for total in totals),
-        ram_at_least_bytes=at_least,
-        ram_sum_bytes=summed,
-        ram_at_most_bytes=max(at_least, min(summed, system)) if system else summed,
-        system_ram_bytes=system,
+        ram_at_least_bytes=at_least or None,
+        ram_sum_bytes=summed or None,
+        ram_at_most_bytes=(max(at_least, min(summed, system)) if system else summed) or None,
+        system_ram_bytes=system or None,
         gpus=tuple(_describe_gpus(parts)),
     )
 
@@ -299,7 +304,7 @@ def _describe_gpus(parts: Sequence[_Part]) -> Iterable[HostGpu]:
             uuid=uuid,
             name=longest.gpu.name,
             ordinal=longest.gpu.ordinal,
-            job_bytes=None if peaks == [None] * len(peaks) else max(summed, *(peak or 0 for peak in peaks)),
+            job_bytes=find_peak(summed or None, None, peaks),
             used_bytes=_most(gpu.used_bytes for _, gpu in views),
             mean_percent=longest.mean_percent,
             energy_joules=_most(gpu.energy_joules for _, gpu in views),

@@ -8,7 +8,7 @@ from ..core.figures import LAST_METRIC, REGION, RUN, Figure
 from ..core.model import ESTIMATE
 from ..core.values import NamedTuple
 from .regions import summarize_metrics, summarize_regions
-from .summary import summarize
+from .summary import percent_of, summarize
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def overall_values(summary: Summary) -> dict[str, float | None]:
     values = {
         "time": summary.seconds,
         "cpu_time": summary.cpu.combined.seconds,
-        "mean_cores": summary.cpu.combined.mean_percent / 100,
+        "mean_cores": _to_cores(summary.cpu.combined.mean_percent),
         "peak_ram": summary.ram.combined.total_bytes or None,
         "peak_gpu_ram": _peak_gpu_bytes(summary),
         "gpu_utilization": _gpu_percent(summary),
@@ -88,6 +88,10 @@ def _peak_gpu_bytes(summary: Summary) -> int | None:
     if any(gpu.basis == ESTIMATE for gpu in known):
         return sum(gpu.job_bytes.combined or 0 for gpu in known)
     return summary.gpu_bytes.combined
+
+
+def _to_cores(percent: float | None) -> float | None:
+    return None if percent is None else percent / 100
 
 
 def _known(value: float | None) -> float | None:
@@ -113,7 +117,7 @@ def _region_values(region: Region) -> dict[str, float | None]:
         "calls": region.calls,
         "time_per_call": region.mean_seconds,
         "cpu_time": region.cpu_seconds if has_time else None,
-        "mean_cores": region.cpu_seconds / region.wall_seconds if region.wall_seconds > 0 else None,
+        "mean_cores": _to_cores(percent_of(region.cpu_seconds, region.wall_seconds, math.inf)),
         "peak_ram": region.peak_ram_bytes,
         "peak_gpu_ram": region.gpu_bytes,
         "gpu_utilization": region.gpu_percent,

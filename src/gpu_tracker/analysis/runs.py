@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import operator as operators
+import re
 
 from ..core.figures import BYTES, NUMBER, RUN, SECONDS
 from ..core.moments import parse_moment
@@ -19,6 +21,8 @@ if TYPE_CHECKING:
     from ..core.model import RecordingData
 
 _PATIENCE_SECONDS = 10.0
+_CONDITION = re.compile(r"([^~<>]*)(~|>=|<=|>|<)(.*)", re.DOTALL)
+_COMPARE = {">": operators.gt, ">=": operators.ge, "<": operators.lt, "<=": operators.le}
 
 
 class ListedRun(NamedTuple):
@@ -81,14 +85,11 @@ def list_run(path: str, recording: RecordingData, modified_ago_seconds: float) -
 
 def parse_condition(text: str) -> Condition:
     """Parse a filter. ValueError, with one sentence, if it is not valid."""
-    index = next((index for index, letter in enumerate(text) if letter in "~<>"), None)
-    field, operator, wanted = (
-        ("", "", "") if index is None else (text[:index], text[index], text[index + 1 :])
-    )
-    field, wanted = field.strip(), wanted.strip()
+    match = _CONDITION.fullmatch(text)
+    field, operator, wanted = (part.strip() for part in match.groups()) if match else ("", "", "")
     if operator == "~" and field in _TEXTS:
         return Condition(field, operator, wanted.lower(), 0.0)
-    if operator in ("<", ">") and field in _NUMBERS:
+    if operator in _COMPARE and field in _NUMBERS:
         amount = parse_amount(wanted)
         unit = _NUMBERS[field].unit
         # A plain number is in cores, percent or seconds, but never in single bytes.
@@ -96,7 +97,7 @@ def parse_condition(text: str) -> Condition:
             raise ValueError(f"{wanted!r} in {text!r} is not in {unit}.")
         return Condition(field, operator, wanted, amount.value)
     raise ValueError(
-        f"{text!r} is not a valid filter. Use FIELD~TEXT with {', '.join(_TEXTS)}, or FIELD>AMOUNT with {', '.join(_NUMBERS)}."
+        f"{text!r} is not a valid filter. Use FIELD~TEXT with {', '.join(_TEXTS)}, or FIELD>AMOUNT (>=, <, <=) with {', '.join(_NUMBERS)}."
     )
 
 
@@ -149,9 +150,7 @@ def _meets(run: ListedRun, condition: Condition, describe_ending: Callable[[str,
         texts = (" ".join(run.command), run.name or "", labels, run.host, ending, run.path)
         return condition.text in texts[_TEXTS.index(condition.field)].lower()
     value = run.values.get(condition.field)
-    if value is None:
-        return False
-    return bool(value > condition.value if condition.operator == ">" else value < condition.value)
+    return value is not None and bool(_COMPARE[condition.operator](value, condition.value))
 
 
 def _guess_ending(recording: RecordingData, modified_ago_seconds: float) -> str:

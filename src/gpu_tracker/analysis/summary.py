@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..accounts.gpus import add_known
+from ..accounts.gpus import add_known, larger
 from ..core.model import (
     ESTIMATE,
     UNKNOWN,
@@ -20,13 +20,16 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ..core.model import RecordingData
 
+_SHORTEST_SECONDS = 1e-3
+
 
 class CpuSummary(NamedTuple):
     """CPU of one part of the tree, in percent of one core: two busy cores are 200."""
 
     seconds: float
-    mean_percent: float
-    max_percent: float
+    mean_percent: float | None
+    """This and the next: None if the run was too short for a rate."""
+    max_percent: float | None
 
 
 class GpuSummary(NamedTuple):
@@ -128,20 +131,21 @@ def summarize(recording: RecordingData) -> Summary:
     )
 
 
-def percent_of(part_seconds: float, whole_seconds: float, cores: int) -> float:
-    """A rate in percent of one core, capped at what the cores can give.
+def percent_of(part_seconds: float, whole_seconds: float, cores: float) -> float | None:
+    """A rate in percent of one core, capped at what the cores can give; None for less than a millisecond.
 
-    CPU time of short-lived children arrives all at once, when they are waited for.
+    CPU time of short-lived children arrives all at once, when they are waited for. In an empty block, reading the clocks
+    takes longer than what they measure.
     """
-    if whole_seconds <= 0:
-        return 0.0
+    if whole_seconds < _SHORTEST_SECONDS:
+        return None
     return min(100.0 * part_seconds / whole_seconds, 100.0 * cores)
 
 
 def _summarize_cpu(cpu_seconds: float, seconds: float, busiest: Busiest, cores: int) -> CpuSummary:
     mean = percent_of(cpu_seconds, seconds, cores)
     most = percent_of(busiest.cpu_seconds, busiest.wall_seconds, cores)
-    return CpuSummary(cpu_seconds, mean, max(mean, most))
+    return CpuSummary(cpu_seconds, mean, larger(mean, most))
 
 
 def _summarize_gpus(recording: RecordingData) -> tuple[GpuSummary, ...]:

@@ -7,7 +7,8 @@ import os
 from ..analysis.compare import compare as compare_groups
 from ..analysis.limits import check_limits, needs_two_groups, parse_limit
 from ..analysis.measures import measure
-from ..core.errors import WRONG_DATA, RecordingError, UsageError
+from ..core.config import check_path
+from ..core.errors import WRONG_DATA, KindError, RecordingError, UsageError
 from ..recording.find import find_recordings, name_run
 from ..recording.reader import load, refuse_damaged
 
@@ -83,6 +84,8 @@ def parse_limits(texts: Iterable[str], group_count: int) -> list[Limit]:
     for text in texts:
         try:
             limit = parse_limit(text)
+        except TypeError:
+            raise KindError(f"{text!r} is not a valid limit. Must be text.") from None
         except ValueError as error:
             raise UsageError(str(error)) from None
         if needs_two_groups(limit) and group_count < 2:
@@ -93,8 +96,11 @@ def parse_limits(texts: Iterable[str], group_count: int) -> list[Limit]:
 
 def _list_paths(group: Source | Iterable[Source]) -> list[str]:
     if isinstance(group, (str, os.PathLike)):
-        return [os.fspath(group)]
-    return [os.fspath(path) for path in group]
+        return [check_path("A group", group)]
+    try:
+        return [check_path("A recording", path) for path in group]
+    except TypeError:
+        raise KindError(f"A group of {group!r} is invalid. Must be a path, or several paths.") from None
 
 
 def _measure_all(paths: Sequence[str], notes: list[str]) -> tuple[list[RunFigures], int]:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+
+from ..core.errors import UsageError
 from ..core.notices import warn_once
 from ..core.observation import list_gpus, list_notes
 from ..sampler.handle.client import DEFAULT_PATIENCE_SECONDS, ObserverClient
@@ -9,6 +12,9 @@ from ..sampler.handle.client import DEFAULT_PATIENCE_SECONDS, ObserverClient
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ..core.observation import Device
+
+
+_LEAST_SECONDS = 0.1
 
 
 def gpus(timeout_seconds: float = DEFAULT_PATIENCE_SECONDS) -> list[Device]:
@@ -24,8 +30,18 @@ def gpus(timeout_seconds: float = DEFAULT_PATIENCE_SECONDS) -> list[Device]:
     program may fork before and after, and a driver that hangs costs `timeout_seconds` and no more.
     The list is empty on a machine without GPUs; `gpu-tracker doctor` shows why one is missing.
     """
+    _check_timeout(timeout_seconds)
     with ObserverClient(timeout_seconds) as client:
         observation = client.observe()
     for text in list_notes(observation):
         warn_once(text)
     return list(list_gpus(observation))
+
+
+def _check_timeout(seconds: object) -> None:
+    is_number = isinstance(seconds, (int, float)) and not isinstance(seconds, bool)
+    if not is_number or not _LEAST_SECONDS <= seconds < math.inf:  # type: ignore[operator]
+        raise UsageError(
+            f"gpus({seconds!r}): the argument is how long to wait for a driver, at least {_LEAST_SECONDS} seconds.",
+            "It returns every GPU: gpus()[0] is the first.",
+        )

@@ -6,6 +6,7 @@ import os
 
 from ..analysis.job import combine as combine_values
 from ..analysis.tables import TABLES, make_table
+from ..core.config import check_path
 from ..core.errors import UsageError
 from ..exports import frames
 from ..recording import reader
@@ -40,7 +41,9 @@ def load(path: str | os.PathLike[str]) -> Recording:
 
     Raises `RecordingError` if the file is not a recording. Damaged lines are skipped and listed in `problems`.
     """
-    place = os.path.abspath(os.fspath(path))  # the program may go elsewhere before it looks at the samples
+    place = os.path.abspath(
+        check_path("A recording", path)
+    )  # the program may go elsewhere before it looks at the samples
     return Recording(reader.load(place), place)
 
 
@@ -54,7 +57,9 @@ def combine(*recordings: str | os.PathLike[str] | Recording) -> Combined:
         if isinstance(one, Recording):
             parts.append((one.path, one._values))  # noqa: SLF001 - our own class
         else:
-            parts += [(path, reader.load_whole(path)) for path in find_recordings(os.fspath(one))]
+            parts += [
+                (path, reader.load_whole(path)) for path in find_recordings(check_path("A recording", one))
+            ]
     if not parts:
         raise UsageError("Nothing to combine.", "Name recordings or directories of recordings.")
     return combine_values(parts)

@@ -11,7 +11,7 @@ import sys
 from _thread import allocate_lock
 
 from ..core.config import read_process_source
-from ..core.errors import RecordingError
+from ..core.errors import RecordingError, StateError
 from ..core.values import NamedTuple
 from ..instrument.mailbox import MAILBOX_VARIABLE, choose_mailbox, put_inside, remove_mailbox
 from ..recording import writer
@@ -282,7 +282,7 @@ class Session:
 
     def _need_plan(self) -> Plan:
         if self._plan is None:
-            raise RuntimeError("Tracking has not started yet.")
+            raise StateError("Tracking has not started yet.")
         return self._plan
 
 

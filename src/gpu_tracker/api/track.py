@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 
+from ..core.errors import KindError
 from .tracker import Tracker
 
 TYPE_CHECKING = False
@@ -33,6 +34,10 @@ def track(function: Any = None, /, *, then: Callable[[Tracker], object] | None =
     tracker; by default the figures are printed.
     """
     finish = then or print
+    if function is not None and not callable(function):
+        raise KindError(
+            f"track() of {function!r} is invalid.", "Decorate a function; options are given by name."
+        )
 
     def decorate(wrapped: Callable[..., Any]) -> Callable[..., Any]:
         Tracker(**options)  # refuse a wrong option here, not at the first call

@@ -6,7 +6,16 @@ import enum
 import os
 import time
 
-from ..core.config import Settings, check, check_gpu_uuids, check_gpu_vendors, check_labels, check_process_id
+from ..core.config import (
+    Settings,
+    check,
+    check_gpu_uuids,
+    check_gpu_vendors,
+    check_labels,
+    check_path,
+    check_process_id,
+)
+from ..core.errors import StateError, UsageError
 from ..core.model import Known, RootFigures
 from ..core.notices import warn_once
 from ..instrument.high_water import find_kept_bytes
@@ -100,8 +109,12 @@ class Tracker:
             )
         )
         self._other_pid = None if process_id is None else _check_exists(check_process_id(process_id))
-        self._record = None if record is None else os.path.abspath(os.fspath(record))
-        self.tracking_file = None if tracking_file is None else _check_tracking_file(os.fspath(tracking_file))
+        self._record = None if record is None else os.path.abspath(check_path("record", record))
+        self.tracking_file = (
+            None
+            if tracking_file is None
+            else _check_tracking_file(check_path("tracking_file", tracking_file))
+        )
         self._settings = resolve_gpus(settings)
         self.n_join_attempts = n_join_attempts
         self.join_timeout = join_timeout
@@ -116,7 +129,7 @@ class Tracker:
     def start(self) -> None:
         """Begin to track, in a process of its own."""
         if self.state is Tracker.State.STARTED:
-            raise RuntimeError("Cannot start tracking when tracking has already started.")
+            raise StateError("Cannot start tracking when tracking has already started.")
         self._recording = None
         wishes = Wishes(self._record, tracking_file=self.tracking_file)
         self._session = session = Session(self._find_target(), self._settings, wishes, self._warn)
@@ -132,10 +145,10 @@ class Tracker:
     def stop(self) -> None:
         """End the tracking; from now on the figures are final."""
         if self.state is Tracker.State.NEW or self._session is None:
-            raise RuntimeError("Cannot stop tracking when tracking has not started yet.")
+            raise StateError("Cannot stop tracking when tracking has not started yet.")
         if self.state is Tracker.State.STOPPED:
-            raise RuntimeError("Cannot stop tracking when tracking has already stopped.")
-        at_nanoseconds = time.monotonic_ns()
+            raise StateError("Cannot stop tracking when tracking has already stopped.")
+        at_nanoseconds, own_cpu_seconds = time.monotonic_ns(), time.process_time()
         if self._session.owner_pid != os.getpid():
             # A forked child left the block: the session is its parent's.
             self.state = Tracker.State.STOPPED
@@ -146,7 +159,8 @@ class Tracker:
             with process.reaping:
                 samplers = process.reaped_cpu_seconds() - self._samplers_seconds
                 after = _read_final_figures(self._before, samplers)
-            known = Known(at_nanoseconds, self._before, after)
+            # What stopping costs is neither in the time nor in the CPU time.
+            known = Known(at_nanoseconds, self._before, after._replace(own_cpu_seconds=own_cpu_seconds))
         self._recording = self._session.stop(
             at_nanoseconds, known, attempts=self.n_join_attempts, timeout_seconds=self.join_timeout
         )
@@ -232,7 +246,7 @@ class Tracker:
     def _need_usage(self) -> ResourceUsage:
         usage = self.resource_usage
         if usage is None:
-            raise RuntimeError("Cannot display the tracker in string or JSON format before tracking starts.")
+            raise StateError("Cannot display the tracker in string or JSON format before tracking starts.")
         return usage
 
 
@@ -276,9 +290,9 @@ def _read_final_figures(before: RootFigures, samplers_seconds: float) -> RootFig
 
 def _check_exists(pid: int) -> int:
     if pid > _LARGEST_PID:
-        raise ValueError(f"{pid} is not a valid process ID: it is too large.")
+        raise UsageError(f"{pid} is not a valid process ID: it is too large.")
     if not exists(pid):
-        raise ValueError(f"There is no process with the ID {pid}.")
+        raise UsageError(f"There is no process with the ID {pid}.")
     return pid
 
 

@@ -8,7 +8,7 @@ from ..analysis.tables import TABLES, make_table
 from ..core.errors import UsageError
 from ..core.units import check_memory_unit, check_time_unit
 from ..exports import find_format
-from ..exports.draft import drafted
+from ..exports.draft import drafted, read_mode
 from ..recording.reader import load
 from ..recording.tracking_file import TrackingFile, check_tracking_name
 from ..recording.tracking_rows import TrackingUnits
@@ -19,6 +19,7 @@ from .output import say
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import argparse
+    from contextlib import AbstractContextManager
 
     from ..core.model import RecordingData
 
@@ -71,7 +72,7 @@ def _write_tables(options: argparse.Namespace) -> RecordingData:
     names = _choose_tables(options.table, writer.NAME, writer.HOLDS_ALL_TABLES)
     recording = load(options.file)
     report = build(recording)
-    with drafted(options.output, may_replace=options.overwrite) as draft:
+    with _drafted(options) as draft:
         writer.write(draft, report, [make_table(recording, name) for name in names])
     return recording
 
@@ -81,7 +82,7 @@ def _write_tracking(options: argparse.Namespace) -> RecordingData:
     check_tracking_name(options.output)
     recording = load(options.file)
     gpus = recording.gpus
-    with drafted(options.output, may_replace=options.overwrite) as draft:
+    with _drafted(options) as draft:
         file = TrackingFile(draft, recording.header, units, options.output)
         try:
             for sample in recording.samples:
@@ -89,6 +90,11 @@ def _write_tracking(options: argparse.Namespace) -> RecordingData:
         finally:
             file.close(gpus)
     return recording
+
+
+def _drafted(options: argparse.Namespace) -> AbstractContextManager[str]:
+    """A new file, for the same readers as the recording: it holds the same."""
+    return drafted(options.output, may_replace=options.overwrite, mode=read_mode(options.file))
 
 
 def _check_units(options: argparse.Namespace) -> TrackingUnits:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 
+from .errors import KindError, UsageError
 from .units import check_memory_unit, check_time_unit
 from .values import NamedTuple
 from .vendors import VENDORS
@@ -48,7 +49,7 @@ def check(settings: Settings) -> Settings:
     read_process_source()
     _check_number("Sleep time", settings.sleep_time)
     if not SHORTEST_SLEEP_SECONDS <= settings.sleep_time < math.inf:
-        raise ValueError(
+        raise UsageError(
             f"Sleep time of {settings.sleep_time} is invalid. "
             f"Must be at least {SHORTEST_SLEEP_SECONDS} seconds."
         )
@@ -57,12 +58,12 @@ def check(settings: Settings) -> Settings:
     check_time_unit(settings.time_unit)
     cores = settings.n_expected_cores
     if cores is not None and not _is_positive(cores):
-        raise ValueError(
+        raise UsageError(
             f"{cores!r} is not a valid number of expected cores. Must be a whole number of at least 1."
         )
     _check_number("max_overhead", settings.max_overhead)
     if not 0 < settings.max_overhead <= 1:
-        raise ValueError(
+        raise UsageError(
             f"max_overhead of {settings.max_overhead} is invalid. "
             "Must be a share of one core, above 0 and at most 1."
         )
@@ -73,14 +74,14 @@ def check_gpu_uuids(gpu_uuids: Iterable[str] | None) -> tuple[str, ...] | None:
     """Each UUID once, sorted."""
     if gpu_uuids is None:
         return None
-    named = (gpu_uuids,) if isinstance(gpu_uuids, str) else tuple(gpu_uuids)
+    named = (gpu_uuids,) if isinstance(gpu_uuids, str) else _list("gpu_uuids", gpu_uuids)
     if not named:
-        raise ValueError(
+        raise UsageError(
             "gpu_uuids is not None but the set is empty. Please provide a set of at least one GPU UUID."
         )
     for uuid in named:
         if not isinstance(uuid, str):
-            raise ValueError(f"GPU UUID of {uuid!r} is not valid. It must be a string.")  # noqa: TRY004
+            raise UsageError(f"GPU UUID of {uuid!r} is not valid. It must be a string.")
     return tuple(sorted(set(named)))
 
 
@@ -88,10 +89,10 @@ def check_gpu_vendors(gpu: str | Iterable[str] | None) -> tuple[str, ...] | None
     """The vendors whose devices are read: one, several, or none."""
     if gpu is None:
         return None
-    chosen = tuple(gpu.split(",")) if isinstance(gpu, str) else tuple(gpu)
+    chosen = tuple(gpu.split(",")) if isinstance(gpu, str) else _list("gpu", gpu)
     for vendor in chosen:
         if vendor not in (*VENDORS, _NO_VENDOR):
-            raise ValueError(
+            raise UsageError(
                 f'"{vendor}" is not a valid GPU vendor. '
                 f"Valid values are {', '.join(sorted(VENDORS))} and {_NO_VENDOR}"
             )
@@ -102,10 +103,12 @@ def check_labels(labels: Mapping[str, object] | None) -> tuple[tuple[str, str], 
     """Names and values as text, in the order given."""
     if labels is None:
         return ()
+    if not hasattr(labels, "items"):
+        raise KindError(f"labels of {labels!r} are invalid. Must be a dictionary of names and values.")
     checked = tuple((str(name), str(value)) for name, value in labels.items())
     for name, value in checked:
         if not name or len(name) > _LONGEST_LABEL or len(value) > _LONGEST_LABEL:
-            raise ValueError(
+            raise UsageError(
                 f"{name[:40]!r} is not a valid label. Names and values have 1 to {_LONGEST_LABEL} characters."
             )
     return checked
@@ -116,8 +119,23 @@ def check_process_id(process_id: int | None) -> int:
     if process_id is None:
         return os.getpid()
     if not _is_positive(process_id):
-        raise ValueError(f"{process_id!r} is not a valid process ID. Must be a positive whole number.")
+        raise UsageError(f"{process_id!r} is not a valid process ID. Must be a positive whole number.")
     return process_id
+
+
+def check_path(what: str, path: object) -> str:
+    """A path as text."""
+    try:
+        return os.fsdecode(path)  # type: ignore[arg-type]
+    except TypeError:
+        raise KindError(f"{what} of {path!r} is invalid. Must be a path.") from None
+
+
+def _list(what: str, values: Iterable[str]) -> tuple[str, ...]:
+    try:
+        return tuple(values)
+    except TypeError:
+        raise KindError(f"{what} of {values!r} is invalid. Must be text, or several texts.") from None
 
 
 def _is_positive(value: object) -> bool:
@@ -126,14 +144,14 @@ def _is_positive(value: object) -> bool:
 
 def _check_number(label: str, value: object) -> None:
     if isinstance(value, bool) or not isinstance(value, (int, float)) or math.isnan(value):
-        raise ValueError(f"{label} of {value!r} is invalid. Must be a number.")
+        raise UsageError(f"{label} of {value!r} is invalid. Must be a number.")
 
 
 def read_process_source() -> str | None:
     """The process source set in the environment, if any."""
     name = os.environ.get(_SOURCE_VARIABLE) or None
     if name is not None and name not in PROCESS_SOURCES:
-        raise ValueError(
+        raise UsageError(
             f"{_SOURCE_VARIABLE}={name} is not a valid process source. "
             f"Valid values are {', '.join(PROCESS_SOURCES)}"
         )

@@ -2,7 +2,9 @@
 
     TrackerError         trouble, such as a full disk (3)
     ├── NoGpuError       there is none (1)
-    ├── UsageError       the request makes no sense or cannot be met (2)
+    ├── UsageError       the request makes no sense or cannot be met (2); a ValueError
+    │   └── KindError    an argument of the wrong type; a TypeError
+    ├── StateError       too early or too late; a RuntimeError
     └── RecordingError   a recording cannot be read (2)
 
 A failure while measuring is not an exception but a note in the recording.
@@ -31,10 +33,18 @@ class NoGpuError(TrackerError):
     exit_code = 1
 
 
-class UsageError(TrackerError):
+class UsageError(TrackerError, ValueError):
     """The request makes no sense or cannot be met."""
 
     exit_code = 2
+
+
+class KindError(UsageError, TypeError):
+    """An argument is of the wrong type."""
+
+
+class StateError(TrackerError, RuntimeError):
+    """The request comes too early or too late."""
 
 
 class RecordingError(TrackerError):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from .errors import UsageError
+
 BYTES_PER_UNIT = {
     "bytes": 1,
     "kilobytes": 10**3,
@@ -21,7 +23,7 @@ _BINARY_UNITS = frozenset(unit for unit in BYTES_PER_UNIT if "bi" in unit)
 def check_memory_unit(unit: object, label: str) -> None:
     """Refuse an unknown unit of memory, and list the known ones."""
     if not isinstance(unit, str) or unit not in BYTES_PER_UNIT:
-        raise ValueError(
+        raise UsageError(
             f'"{unit}" is not a valid {label} unit. Valid values are '
             f"{', '.join(sorted(BYTES_PER_UNIT.keys() - _BINARY_UNITS))} "
             f"(and {', '.join(sorted(_BINARY_UNITS))})"
@@ -31,7 +33,7 @@ def check_memory_unit(unit: object, label: str) -> None:
 def check_time_unit(unit: object) -> None:
     """Refuse an unknown unit of time, and list the known ones."""
     if not isinstance(unit, str) or unit not in SECONDS_PER_UNIT:
-        raise ValueError(
+        raise UsageError(
             f'"{unit}" is not a valid time unit. Valid values are {", ".join(sorted(SECONDS_PER_UNIT))}'
         )
 

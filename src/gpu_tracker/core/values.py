@@ -28,10 +28,12 @@ else:
 
         def __new__(cls, name, bases, body):
             """Make one value class."""
-            fields = tuple(body.get("__annotations__", ()))
+            kinds = body.get("__annotations__", {})
+            fields = tuple(kinds)
             defaults = {field: body.pop(field) for field in fields if field in body}
             for position, field in enumerate(fields):
-                body[field] = property(itemgetter(position))
+                # For help(), which would show itemgetter's own.
+                body[field] = property(itemgetter(position), doc=str(kinds[field]))
             body.update(__slots__=(), _fields=fields, _defaults=defaults)
             return super().__new__(cls, name, bases, body)
 

@@ -20,6 +20,8 @@ class Vendor(NamedTuple):
     """Its number on the PCI bus."""
     device_files: str = ""
     """Prefix of the files in /dev through which a job uses its devices."""
+    cure: str = ""
+    """What to do if there is a device, but no driver."""
     variables: tuple[str, ...] = ()
     """Environment variables that limit a job to some of its devices."""
 
@@ -30,6 +32,10 @@ VENDORS = {
         ("nvml", "nvidia_smi"),
         pci_id="0x10de",
         device_files="nvidia",
+        cure=(
+            "In a container, start it with `--gpus all` and NVIDIA_DRIVER_CAPABILITIES=compute,utility; "
+            "elsewhere install NVIDIA's driver with its libraries."
+        ),
         variables=("CUDA_VISIBLE_DEVICES",),
     ),
     "amd": Vendor(
@@ -38,9 +44,22 @@ VENDORS = {
         root="/sys/class/drm",
         pci_id="0x1002",
         device_files="kfd",
+        cure=(
+            "In a container, start it with `--device=/dev/kfd --device=/dev/dri`; "
+            "elsewhere load the kernel module (`modprobe amdgpu`)."
+        ),
         variables=("ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES"),
     ),
-    "intel": Vendor("Intel", ("intel",), root="/sys/class/drm", pci_id="0x8086"),
+    "intel": Vendor(
+        "Intel",
+        ("intel",),
+        root="/sys/class/drm",
+        pci_id="0x8086",
+        cure=(
+            "In a container, start it with `--device=/dev/dri`; "
+            "elsewhere load the kernel module (`modprobe i915` or `xe`)."
+        ),
+    ),
     "apple": Vendor("Apple", ("apple",), root="/System/Library"),
 }
 

@@ -23,14 +23,17 @@ class _EndedError(BaseException):
 
 
 @contextmanager
-def drafted(path: str, *, may_replace: bool) -> Iterator[str]:
-    """The path of a new empty file beside `path`, which replaces it on success."""
+def drafted(path: str, *, may_replace: bool, mode: int | None = None) -> Iterator[str]:
+    """The path of a new empty file beside `path`, which replaces it on success.
+
+    A file that is replaced keeps its permissions; a new one has this mode, or what the umask leaves.
+    """
     target = os.path.realpath(path)
     # An unpredictable name, so that another user cannot prepare a link there.
     draft = f"{target}.{os.urandom(8).hex()}.tmp"
     with _ended_by_signals():
         try:
-            mode = _create(draft, target, path, may_replace)
+            mode = _create(draft, target, path, may_replace, mode)
             yield draft
             _refuse_existing(target, path, may_replace)
             if mode is not None:
@@ -68,15 +71,21 @@ def _end(number: int, _frame: FrameType | None) -> NoReturn:
     raise _EndedError(number)
 
 
-def _create(draft: str, target: str, path: str, may_replace: bool) -> int | None:
-    """Create the draft; returns the mode of the file that it will replace, if any."""
+def _create(draft: str, target: str, path: str, may_replace: bool, mode: int | None) -> int | None:
+    """Create the draft; returns the mode that it will have: of the file that it replaces, or else as given."""
     try:
         _refuse_existing(target, path, may_replace)
-        mode = stat.S_IMODE(os.stat(target).st_mode) & 0o777 if os.path.exists(target) else None
+        if os.path.exists(target):
+            mode = read_mode(target)
         os.close(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666 if mode is None else 0o600))
     except OSError as error:
         raise UsageError(f"Cannot write to {path}: {error.strerror}.") from None
     return mode
+
+
+def read_mode(path: str) -> int:
+    """Who may read and write a file."""
+    return stat.S_IMODE(os.stat(path).st_mode) & 0o777
 
 
 def _refuse_existing(target: str, path: str, may_replace: bool) -> None:

@@ -64,7 +64,8 @@ def search() -> None:
         try:
             found = _search.find()
         except OSError:
-            return  # it has changed again, so the next search finds out
+            _search.forget()  # it has changed again, or too many files are open
+            return
         _closed.intersection_update(found)
         found = [path for path in found if path not in _closed]
         known = mailboxes.split(os.pathsep) if mailboxes else []

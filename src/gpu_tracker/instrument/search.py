@@ -28,6 +28,10 @@ class Search:
         before, self._seen = self._seen, [_stamp(place) for place in self._places]
         return self._seen != before
 
+    def forget(self) -> None:
+        """Whatever there is, it counts as a change."""
+        self._seen = []
+
     def find(self) -> list[str]:
         """The mailboxes of the trackers around this process, innermost first."""
         here = find_namespace()

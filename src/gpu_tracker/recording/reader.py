@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 from array import array
+from functools import partial
 from itertools import islice
 
 from ..core.errors import WRONG_DATA, RecordingError
@@ -47,7 +48,7 @@ _LINES_AT_ONCE = 1000
 def load(path: str | os.PathLike[str]) -> RecordingData:
     """Read a recording from a file."""
     name = os.fspath(path)
-    return read(LineFile(name, lambda: open_path(name)))
+    return read(LineFile(name, partial(open_path, name)))  # can be pickled
 
 
 def load_whole(path: str) -> RecordingData:

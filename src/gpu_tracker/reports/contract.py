@@ -48,11 +48,18 @@ def list_formats(document: str) -> tuple[str, ...]:
 
 
 def choose_format(document: str, name: str | None, path: str | None = None) -> str:
-    """The named format; without a name, the one that fits the file's suffix, or text."""
+    """The named format; without a name, the one of the file's suffix, or text if it has none."""
     formats = list_formats(document)
     if name is None:
-        known = (form for form in formats if path and path.lower().endswith(_SUFFIXES[form]))
-        return next(known, formats[0])
+        stem, dot, suffix = (path or "").rpartition("/")[2].rpartition(".")
+        if not stem:
+            return formats[0]
+        known = {known: form for form in formats for known in _SUFFIXES[form]}
+        if dot + suffix.lower() not in known:
+            raise UsageError(
+                f"Unknown format {dot + suffix!r}.", f"Use {' or '.join(known)}, or name it with -f."
+            )
+        return known[dot + suffix.lower()]
     if name not in formats:
         valid = " or ".join(f'"{form}"' for form in sorted(formats))
         raise UsageError(f'"{name}" is not a valid format. Valid values are {valid}.')

@@ -19,10 +19,9 @@ _SIGNS = {
     WARNING: ("!", "!", YELLOW),
     NOTHING: ("·", "-", DIM),
 }
-_VERDICTS = {
-    True: "Everything on this machine can be measured.",
-    False: "Something on this machine cannot be measured; see above for what to do.",
-}
+_COMPLETE = "Everything on this machine can be measured."
+_FINE = "Everything on this machine can be measured except as marked above."
+_BROKEN = "Something on this machine cannot be measured; see above for what to do."
 
 
 def to_text(diagnosis: Diagnosis, view: View) -> str:
@@ -39,13 +38,15 @@ def to_text(diagnosis: Diagnosis, view: View) -> str:
         sign = _paint(Span(unicode_sign if view.has_unicode else ascii_sign, style), has_colour)
         what = neutralize(check.what).ljust(width)
         lines.append(f"  {sign} {what}  {neutralize(check.text)}".rstrip())
-    lines += ["", _paint(Span(_VERDICTS[diagnosis.is_fine], BOLD), has_colour)]
+    verdict = _COMPLETE if diagnosis.is_complete else _FINE if diagnosis.is_fine else _BROKEN
+    lines += ["", _paint(Span(verdict, BOLD), has_colour)]
     return "\n".join(lines[1:]) + "\n"
 
 
 def to_json(diagnosis: Diagnosis, _view: View | None = None) -> str:
     """One object: the verdict and every check."""
-    return json.dumps({"is_fine": diagnosis.is_fine, **to_plain(diagnosis)}, indent=1) + "\n"
+    verdict = {"is_fine": diagnosis.is_fine, "is_complete": diagnosis.is_complete}
+    return json.dumps({**verdict, **to_plain(diagnosis)}, indent=1) + "\n"
 
 
 def _paint(span: Span, has_colour: bool) -> str:

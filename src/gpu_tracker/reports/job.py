@@ -30,17 +30,18 @@ def _title(combined: Combined) -> str:
 
 
 def _total_rows(combined: Combined) -> list[tuple[str, str]]:
-    cores = humanize(combined.mean_cores, CORES)
+    values = combined.values
+    cores = humanize(values["mean_cores"], CORES)
     rows = [
-        ("time", f"{humanize(combined.seconds, SECONDS)}, from the first start to the last end"),
-        ("CPU", f"{humanize(combined.cpu_seconds, SECONDS)} of CPU time, {cores} cores on average"),
+        ("time", f"{humanize(values['time'], SECONDS)}, from the first start to the last end"),
+        ("CPU", f"{humanize(values['cpu_time'], SECONDS)} of CPU time, {cores} cores on average"),
     ]
     if len(combined.hosts) > 1:
         rows.append(("RAM", f"upper bound {humanize(combined.ram_at_most_bytes, BYTES)}, all hosts together"))
-    if combined.gpu_bytes is not None:
-        rows.append(("GPU RAM", f"{humanize(combined.gpu_bytes, BYTES)} (sum of the devices' peaks)"))
-    if combined.energy_joules is not None:
-        rows.append(("GPU energy", f"{humanize(combined.energy_joules, JOULES)} (whole devices)"))
+    if values["peak_gpu_ram"] is not None:
+        rows.append(("GPU RAM", f"{humanize(values['peak_gpu_ram'], BYTES)} (sum of the devices' peaks)"))
+    if values["energy"] is not None:
+        rows.append(("GPU energy", f"{humanize(values['energy'], JOULES)} (whole devices)"))
     return rows
 
 

@@ -126,6 +126,5 @@ def _rss(peak: RamPeak, unit_bytes: int) -> RSSValues:
 
 
 def _percentages(cpu: CpuSummary, units: float) -> ProcessingUnitPercentages:
-    return ProcessingUnitPercentages(
-        cpu.max_percent, cpu.max_percent / units, cpu.mean_percent, cpu.mean_percent / units
-    )
+    most, mean = cpu.max_percent or 0.0, cpu.mean_percent or 0.0
+    return ProcessingUnitPercentages(most, most / units, mean, mean / units)

@@ -4,17 +4,27 @@ from __future__ import annotations
 
 import json
 
+from ..core.figures import Figure
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
     from .contract import View
 
+_PAIRS = "tuple[tuple[str, "
+
 
 def to_plain(value: Any) -> Any:
-    """Named values become objects, tuples become lists."""
+    """Named values and pairs of names and values become objects, tuples lists, and a figure its name."""
+    if isinstance(value, Figure):
+        return value.name
     if hasattr(value, "_asdict"):
-        return {name: to_plain(field) for name, field in value._asdict().items()}
+        kinds = type(value).__annotations__
+        return {
+            name: dict(field) if str(kinds[name]).startswith(_PAIRS) else to_plain(field)
+            for name, field in value._asdict().items()
+        }
     if isinstance(value, tuple):
         return [to_plain(item) for item in value]
     return value

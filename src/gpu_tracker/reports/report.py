@@ -85,14 +85,17 @@ def _title(report: Report) -> str:
 def _cpu_rows(summary: Summary) -> list[tuple[str, str]]:
     main, descendants, combined = summary.cpu
     expected = summary.n_expected_cores
-    share = combined.mean_percent / expected if expected > 0 else 0.0
-    in_top = f"; {combined.mean_percent:.0f} % in top" if combined.mean_percent > 100 else ""
+    mean = combined.mean_percent
+    spent = f"{humanize_seconds(combined.seconds)} of CPU time"
+    if mean is None:
+        return [("CPU", f"{spent}; too short for a rate")]
+    share = mean / expected if expected > 0 else 0.0
+    in_top = f"; {mean:.0f} % in top" if mean > 100 else ""
     rows = [
         (
             "CPU",
-            f"{_cores(combined.mean_percent)} of {expected:g} cores on average "
-            f"({share:.0f} %{in_top}), peak {_cores(combined.max_percent)}; "
-            f"{humanize_seconds(combined.seconds)} of CPU time",
+            f"{_cores(mean)} of {expected:g} cores on average "
+            f"({share:.0f} %{in_top}), peak {_cores(combined.max_percent)}; {spent}",
         )
     ]
     if descendants.seconds > 0 or summary.threads.descendants:
@@ -193,5 +196,5 @@ def _size(count: int | None) -> str:
     return "not measured" if count is None else humanize_bytes(count)
 
 
-def _cores(percent: float) -> str:
-    return f"{round(percent / 100, 1 if percent >= 100 else 2):g}"
+def _cores(percent: float | None) -> str:
+    return "-" if percent is None else f"{round(percent / 100, 1 if percent >= 100 else 2):g}"

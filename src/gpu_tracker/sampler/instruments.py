@@ -8,7 +8,7 @@ from ..accounts.calls import CallAccount
 from ..accounts.frameworks import FrameworkAccount
 from ..accounts.metrics import tally, thin
 from ..accounts.regions import RegionAccount
-from ..core.model import RegionGaps
+from ..core.model import EXACT, RegionGaps
 from .mailbox_reader import MailboxReader
 from .pace import Pace
 
@@ -93,6 +93,14 @@ class Instruments:
         if is_last or at_seconds >= self._calls_due_seconds:
             spent += self._write_calls(writer, at_seconds, is_last=is_last)
         return spent
+
+    def find_exact_peaks(self) -> dict[int, int]:
+        """By pid, the largest exact peak of a region: the job's own cannot be smaller."""
+        peaks: dict[int, int] = {}
+        for region in self.list_regions():
+            if region.peak_ram_basis == EXACT:
+                peaks[region.pid] = max(peaks.get(region.pid, 0), region.peak_ram_bytes or 0)
+        return peaks
 
     def list_regions(self) -> list[RegionTotals]:
         """All regions of the job so far."""

@@ -127,7 +127,7 @@ class Sampler:
         self, at_seconds: float, figures: RootFigures | None, reason: str, exit_code: int | None
     ) -> End:
         """The last reading, the last line, the end."""
-        self._read_tree(at_seconds, 0.0, figures)
+        self._read_tree(at_seconds, 0.0, figures, is_last=True)
         silences = self._gpus.read_now()
         self._take_gpus()
         for vendor, text in silences:
@@ -194,7 +194,12 @@ class Sampler:
         )
 
     def _read_tree(
-        self, at_seconds: float, late_seconds: float = 0.0, exact: RootFigures | None = None
+        self,
+        at_seconds: float,
+        late_seconds: float = 0.0,
+        exact: RootFigures | None = None,
+        *,
+        is_last: bool = False,
     ) -> None:
         readings = self._tree.read()
         # Only now: CPU time that was announced before it was reaped cannot be in the readings without being known here.
@@ -202,6 +207,9 @@ class Sampler:
         if discount:
             self.discount(discount)
         reset_high_waters = self._read_mailbox()
+        if is_last and self.instruments is not None:
+            for pid, peak in self.instruments.find_exact_peaks().items():
+                reset_high_waters[pid] = max(peak, reset_high_waters.get(pid, 0))
         # A process that has not run is not read again, so an idle tree gives identical readings.
         if exact is None and readings == self._readings and reset_high_waters == self._reset_high_waters:
             self._is_memory_settled = True

@@ -22,9 +22,11 @@ _NO_LIMIT_BYTES = 1 << 60
 class MemoryLimit:
     """The tightest memory limit of a process, and how much of it is used."""
 
-    def __init__(self, directory: str, limit_bytes: int) -> None:
+    def __init__(self, directory: str, limit_bytes: int, groups: tuple[str, ...] = ()) -> None:
+        """`groups` are the directories from the process's own up to that of the limit."""
         self.directory = directory
         self.limit_bytes = limit_bytes
+        self._groups = groups or (directory,)
 
     def read_used(self) -> int | None:
         """Bytes in use that the kernel cannot reclaim, like MemAvailable for a machine."""
@@ -37,13 +39,21 @@ class MemoryLimit:
         return stat.get("total_rss", 0) + stat.get("total_shmem", 0) + stat.get("total_mapped_file", 0)
 
     def count_oom_kills(self) -> int:
-        """How many processes the kernel has killed to stay below the limit."""
-        for name in ("memory.events", "memory.oom_control"):
-            try:
-                return parse_flat_keyed(read_text(f"{self.directory}/{name}")).get("oom_kill", 0)
-            except (OSError, ValueError):
-                continue
-        return 0
+        """How many processes the kernel has killed to stay below the limit.
+
+        Version 2 counts a kill in the victim's group and in all above it, version 1 in the victim's only.
+        """
+        total = _read_oom_kills(f"{self.directory}/memory.events")
+        if total is None:
+            total = sum(_read_oom_kills(f"{group}/memory.oom_control") or 0 for group in self._groups)
+        return total
+
+
+def _read_oom_kills(path: str) -> int | None:
+    try:
+        return parse_flat_keyed(read_text(path)).get("oom_kill", 0)
+    except (OSError, ValueError):
+        return None
 
 
 # ---- Parsers. Pure.
@@ -128,7 +138,8 @@ def read_environment(pid: int, *, proc: str = "/proc") -> dict[str, str]:
 def find_memory_limit(pid: int, machine_ram_bytes: int, *, proc: str = "/proc") -> MemoryLimit | None:
     """The smallest limit on the process's cgroup path, if below the machine's memory."""
     tightest = None
-    for directory, name in _climb(pid, "memory", ("memory.max", "memory.limit_in_bytes"), proc):
+    steps = _climb(pid, "memory", ("memory.max", "memory.limit_in_bytes"), proc)
+    for number, (directory, name) in enumerate(steps, 1):
         try:
             limit = int(read_text(f"{directory}/{name}"))
         except (OSError, ValueError):  # absent at this level, or "max"
@@ -136,7 +147,8 @@ def find_memory_limit(pid: int, machine_ram_bytes: int, *, proc: str = "/proc") 
         if limit < min(_NO_LIMIT_BYTES, machine_ram_bytes) and (
             tightest is None or limit < tightest.limit_bytes
         ):
-            tightest = MemoryLimit(directory, limit)
+            groups = tuple(group for group, file in steps[:number] if file == name)
+            tightest = MemoryLimit(directory, limit, groups)
     return tightest
 
 

@@ -472,7 +472,10 @@ def test_devices_figures_details_and_processes(stage: Stage) -> None:
         "power.limit": 400.0,
         "clocks_event_reasons.active": "0x0000000000000004",
     }
-    assert reasons == {("", "energy_joules"): "nvidia-smi does not report energy."}
+    assert reasons == {
+        ("", "energy_joules"): "nvidia-smi does not report energy; the driver's library does.",
+        ("", "utilization_of_processes"): "nvidia-smi does not report it; the driver's library does.",
+    }
     assert stage.notes == []
 
 

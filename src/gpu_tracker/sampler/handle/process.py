@@ -13,7 +13,7 @@ import sys
 import time
 from _thread import allocate_lock
 
-from ...core.errors import TrackerError
+from ...core.errors import TrackerError, UsageError
 from ...sources.platform import read_cpu_clock
 from .descriptor import Descriptor, make_pipe, make_unnamed_file
 from .wire import Inbox, pack
@@ -180,7 +180,7 @@ class SamplerProcess:
             return names  # a slow driver is no reason to refuse a job
         uuids, problem = answer
         if problem:
-            raise ValueError(problem)
+            raise UsageError(problem)
         return tuple(uuids)
 
     @property

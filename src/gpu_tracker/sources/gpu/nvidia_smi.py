@@ -401,8 +401,13 @@ class NvidiaSmiSource:
         for cell in CELLS:
             if cell.field in unknown:
                 name, label = cell.figure.name, cell.figure.label
-                guard.reasons["", name] = f"This {SMI} does not report the {label} of a GPU."
-        guard.reasons["", "energy_joules"] = f"{SMI} does not report energy."
+                self._note_unsupported("", name, f"This {SMI} does not report the {label} of a GPU.")
+        self._note_unsupported(
+            "", "energy_joules", f"{SMI} does not report energy; the driver's library does."
+        )
+        self._note_unsupported(
+            "", "utilization_of_processes", f"{SMI} does not report it; the driver's library does."
+        )
         if "memory.reserved" in unknown:
             guard.say(
                 "",
@@ -412,5 +417,9 @@ class NvidiaSmiSource:
         instances = [gpu for gpu in self.gpus if gpu.parent_uuid is not None]
         for gpu in instances:
             text = f"{SMI} does not report figures of MIG instances, only of the whole device."
-            guard.reasons[gpu.uuid, "used_bytes"] = guard.reasons[gpu.uuid, "utilization_percent"] = text
+            self._note_unsupported(gpu.uuid, "used_bytes", text)
+            self._note_unsupported(gpu.uuid, "utilization_percent", text)
             guard.say("", "MIG", text)
+
+    def _note_unsupported(self, uuid: str, figure: str, text: str) -> None:
+        self._guard.reasons[uuid, figure], self._guard.kinds[uuid, figure] = text, UNSUPPORTED

@@ -471,8 +471,8 @@ class NvmlSource:
             self._known_pids.clear()
         if self._first_missing_pids is None:
             self._first_missing_pids = gone
-        # Missing twice, because a process may end after it was listed.
-        suspects = gone & self._missing_pids
+        # Missing twice, because a process may end after it was listed. Who asks about all processes may ask once only.
+        suspects = gone if pids is None and self._is_in_a_container else gone & self._missing_pids
         self._missing_pids = gone
         if not self._is_in_a_container:
             suspects -= self._first_missing_pids
