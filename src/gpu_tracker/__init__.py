@@ -24,20 +24,28 @@ if TYPE_CHECKING:
         TrackerError as TrackerError,
         UsageError as UsageError,
     )
-    from .core.model import Sample as Sample
+    from .core.model import (
+        Call as Call,
+        MetricRow as MetricRow,
+        RegionTotals as RegionTotals,
+        Sample as Sample,
+    )
     from .core.observation import Device as Device, DeviceProcess as DeviceProcess
     from .reports.build import Report as Report
 
 # Public name → the module that has it.
 _MODULES = {
+    "Call": "core.model",
     "Combined": "analysis.job",
     "ComparisonReport": "api.comparisons",
     "Device": "core.observation",
     "DeviceProcess": "core.observation",
     "Metric": "analysis.regions",
+    "MetricRow": "core.model",
     "Recording": "api.recordings",
     "RecordingError": "core.errors",
     "Region": "analysis.regions",
+    "RegionTotals": "core.model",
     "Report": "reports.build",
     "Sample": "core.model",
     "Summary": "analysis.summary",

@@ -13,9 +13,21 @@ from gpu_tracker.instrument.shared_file import Numbers
 KEY = (100, ("epoch", "step"))
 OTHER = (100, ("epoch",))
 COUNTED = Numbers(
-    2, 3 * 10**9, 10**9, 2 * 10**9, 5.0, 10**9, 10**9, 5 * 10**8, 50 * MB, -1, -1, 10**9, 4 * 10**9
+    calls=2,
+    wall_ns=3 * 10**9,
+    shortest_ns=10**9,
+    longest_ns=2 * 10**9,
+    squared_seconds=5.0,
+    own_wall_ns=10**9,
+    last_ns=4 * 10**9,
+    first_ns=10**9,
+    entry_ram_bytes=50 * MB,
+    exit_ram_bytes=-1,
+    peak_ram_bytes=-1,
+    cpu_ns=10**9,
+    own_cpu_ns=5 * 10**8,
 )
-UNCALLED = Numbers(0, 0, 0, 0, 0.0, 0, 0, 0, -1, -1, -1, 0, 0)
+UNCALLED = Numbers(0, 0, 0, 0, 0.0, 0, 0, 0, -1, -1, -1)
 
 
 def since_start(nanoseconds: int) -> float | None:
@@ -99,6 +111,26 @@ def test_a_region_without_samples_has_its_counts() -> None:
     assert (uncalled.shortest_seconds, uncalled.peak_ram_bytes, uncalled.first_seconds) == (None, None, None)
 
 
+def test_an_open_call_counts_up_to_the_last_reading() -> None:
+    """What is left of it by the regions inside is its own."""
+    around = COUNTED._replace(open_calls=1, open_wall_ns=6 * 10**9)
+    inside = COUNTED._replace(wall_ns=4 * 10**9)
+    outer, _ = RegionAccount().combine([(OTHER, around), (KEY, inside)], since_start)
+    busy, _ = RegionAccount().combine([(OTHER, around), (KEY, inside._replace(wall_ns=10**11))], since_start)
+
+    assert (outer.wall_seconds, outer.open_wall_seconds, outer.own_wall_seconds) == (9.0, 6.0, 5.0)
+    assert busy.own_wall_seconds == 1.0
+
+
+def test_cpu_time_that_may_be_others_is_labelled() -> None:
+    """If it is more than a hundredth, and more than ten milliseconds."""
+    shared = [COUNTED._replace(shared_cpu_ns=ns) for ns in (0, 10**7, 2 * 10**7)]
+    short = COUNTED._replace(cpu_ns=2000, shared_cpu_ns=1000)
+    regions = [RegionAccount().combine([(KEY, numbers)], since_start)[0] for numbers in (*shared, short)]
+
+    assert [region.cpu_basis for region in regions] == ["exact", "exact", "shared", "exact"]
+
+
 def test_only_what_has_changed_is_written_again() -> None:
     """The last line of a region counts."""
     account = RegionAccount()
@@ -114,7 +146,21 @@ def test_counts_of_several_files_are_one_region() -> None:
     """After an exec, or for a tracker that was away for a while; in any order."""
     first = COUNTED._replace(exit_ram_bytes=60 * MB, inside_ram_bytes=90 * MB, exact_calls=2)
     second = Numbers(
-        1, 10**9, 10**9, 10**9, 1.0, 10**9, 10**8, 10**8, -1, 80 * MB, -1, 5 * 10**9, 6 * 10**9, 70 * MB, 1
+        calls=1,
+        wall_ns=10**9,
+        shortest_ns=10**9,
+        longest_ns=10**9,
+        squared_seconds=1.0,
+        own_wall_ns=10**9,
+        last_ns=6 * 10**9,
+        first_ns=5 * 10**9,
+        entry_ram_bytes=-1,
+        exit_ram_bytes=80 * MB,
+        peak_ram_bytes=-1,
+        inside_ram_bytes=70 * MB,
+        exact_calls=1,
+        cpu_ns=10**8,
+        own_cpu_ns=10**8,
     )
     both = [RegionAccount().combine(order, since_start) for order in (
         [(KEY, first), (KEY, second), (OTHER, UNCALLED), (OTHER, UNCALLED)],

@@ -24,9 +24,11 @@ def test_a_recording_shows_its_parts(full: gput.Recording) -> None:
     """Header, samples, regions, metrics, processes, frameworks, devices, summary."""
     assert full.header.host == "node1"
     assert len(full.samples) == 3
-    assert tuple(full.regions) == REGIONS
+    assert (tuple(full.region_totals), tuple(full.metric_rows)) == (REGIONS, METRICS)
+    assert (full.regions, full.metrics) == (full.report.regions, full.report.metrics)
+    assert {type(region) for region in full.regions} == {gput.Region}
+    assert {type(metric) for metric in full.metrics} == {gput.Metric}
     assert tuple(full.calls) == CALLS
-    assert tuple(full.metrics) == METRICS
     assert tuple(full.processes) == PROCESSES
     assert tuple(full.frameworks) == FRAMEWORKS
     assert full.gpus == (gpu(), gpu(1, None))

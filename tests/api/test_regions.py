@@ -290,7 +290,7 @@ def count():
 """,
     )
 
-    assert sorted(told) == ["after", "generator", "generator/other"]
+    assert sorted(told) == ["after", "generator", "other"]
     assert all(region["calls"] == 1 and region["open_calls"] == 0 for (region,) in told.values())
 
 
@@ -318,6 +318,7 @@ def test_a_region_that_was_never_left_is_reported_as_such(tmp_path: Path) -> Non
     (region,) = told["open"]
 
     assert (region["calls"], region["open_calls"], region["shortest_seconds"]) == (0, 1, None)
+    assert region["wall_seconds"] >= 0.3
 
 
 @pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
@@ -347,7 +348,7 @@ def load():
     assert [load["cpu_seconds"] for load in loads] == pytest.approx([0.1, 0.1], rel=0.15)
     # They end without any farewell, and still nothing is lost.
     assert [tick["calls"] for tick in told["epoch/tick" if method == "fork" else "tick"]] == [50, 50]
-    assert len(gput.load(tmp_path / "run.jsonl").metrics) == 100
+    assert len(gput.load(tmp_path / "run.jsonl").metric_rows) == 100
 
 
 def test_the_idle_region_is_not_blamed(tmp_path: Path) -> None:
@@ -457,6 +458,10 @@ def test_trackers_inside_each_other(tmp_path: Path) -> None:
 for _ in range(3):
     with region("around"): burn(0.02)
 with region("before"): pass
+with region("both"):
+    burn(0.1)
+    with gput.Tracker(disable_logs=True): burn(0.1)
+    burn(0.1)
 with gput.Tracker(disable_logs=True) as inner:
     with region("inside"): pass
 truth["inner"] = ["/".join(region.path) for region in inner._recording.regions]
@@ -468,7 +473,10 @@ for _ in range(2):
     (around,) = told["around"]
 
     assert told.truth["inner"] == ["inside"]
-    assert sorted(told) == ["after", "around", "before"]
+    assert sorted(told) == ["after", "around", "before", "both"]
+    (both,) = told["both"]
+    assert (both["calls"], both["open_calls"]) == (1, 0)
+    assert both["cpu_seconds"] == pytest.approx(0.3, abs=0.05)
     assert around["calls"] == 5
     assert around["cpu_seconds"] == pytest.approx(0.1, rel=0.2)
 
@@ -486,7 +494,7 @@ def test_a_process_that_goes_on_as_another_program_keeps_what_it_did(tmp_path: P
     subprocess.check_call(
         [sys.executable, "-c", f"{job} subprocess.check_call([sys.executable, '{program}', 'first'])"]
     )
-    regions = {region.path[0]: region for region in gput.load(tmp_path / "x.jsonl").regions}
+    regions = {region.path[0]: region for region in gput.load(tmp_path / "x.jsonl").region_totals}
 
     assert {name: region.calls for name, region in regions.items()} == {"part": 2, "first": 1, "second": 1}
     assert len({region.pid for region in regions.values()}) == 1
@@ -533,7 +541,7 @@ def load(n):
 
     assert told.truth["sent"] == "hello"
     assert (told.truth["thrown"], told.truth["returned"], told.truth["closed"]) == ("no", "done", [3, 3])
-    assert load["calls"] == 3 + 1 + 1 + 1 + 1
+    assert load["calls"] == 3 + 1 + 1 + 1 + 1 + 1
     assert load["cpu_seconds"] == pytest.approx(0.08, rel=0.3)
 
 
@@ -563,7 +571,7 @@ with gput.Tracker(record="x.jsonl", disable_logs=True):
         f"gput.log: {name} is ignored: {kind} is not a number."
         for name, kind in (("loss", "str"), ("lr", "NoneType"), ("step", "str"))
     ]
-    assert [(row.step, row.values) for row in recording.metrics] == [(None, {"accuracy": 0.5})] * 2
+    assert [(row.step, row.values) for row in recording.metric_rows] == [(None, {"accuracy": 0.5})] * 2
     assert [region.path[0] for region in recording.regions] == ["7", "?\n", ""]
 
 
@@ -608,7 +616,7 @@ truth["files"] = len(os.listdir(place))
     assert len({load["pid"] for load in told["load"]}) == 40
     (killed,) = told["killed"]
     assert (killed["calls"], killed["open_calls"]) == (0, 1)
-    assert len(gput.load(tmp_path / "run.jsonl").metrics) == 40
+    assert len(gput.load(tmp_path / "run.jsonl").metric_rows) == 40
 
 
 def test_what_is_logged_without_end_does_not_fill_the_memory(tmp_path: Path) -> None:
@@ -624,7 +632,7 @@ truth["files"] = len(os.listdir(place))
 truth["bytes"] = sum(os.path.getsize(f"{place}/{name}") for name in os.listdir(place))
 """,
     )
-    metrics = gput.load(tmp_path / "run.jsonl").metrics
+    metrics = gput.load(tmp_path / "run.jsonl").metric_rows
 
     assert told.truth["bytes"] <= 8_000_000
     assert told.truth["files"] <= 2

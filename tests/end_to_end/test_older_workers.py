@@ -44,7 +44,7 @@ def test_the_innermost_tracker_has_the_regions_of_older_workers(tmp_path: Path, 
     """While there is none inside, they go to the command line's."""
     path = tmp_path / "x.jsonl"
     (line,) = run(command_line, "run", "--record", str(path), "--disable-logs", "--", *WORKLOAD, "fork", "1")
-    outer = {region.pid: region.calls for region in gput.load(path).regions if region.path == ("task",)}
+    outer = {region.pid: region.calls for region in gput.load(path).region_totals if region.path == ("task",)}
 
     assert line["told"] == line["truth"]
     assert sum(outer.values()) == 60

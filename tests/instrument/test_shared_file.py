@@ -21,12 +21,17 @@ from gpu_tracker.instrument.mailbox import (
     remove_mailbox,
 )
 from gpu_tracker.instrument.shared_file import (
+    CPU,
     FILE_BYTES,
     MOST_REGIONS,
     NUMBERS,
+    OPEN,
+    OWN_CPU,
+    SHARED_CPU,
     Numbers,
     SharedFileReader,
     SharedFileWriter,
+    count_open,
     find_numbers_offset,
 )
 from gpu_tracker.sampler.mailbox_reader import is_over
@@ -47,7 +52,7 @@ def mailbox() -> Iterator[str]:
 
 def close(writer: SharedFileWriter) -> None:
     """Unmap the file."""
-    writer.slots.release()
+    writer.words.release()
     writer.memory.close()
 
 
@@ -56,16 +61,36 @@ def test_regions_and_their_counters_come_across(mailbox: str) -> None:
     writer = SharedFileWriter(mailbox)
     outer = writer.add_region(0, "epoch")
     inner = writer.add_region(outer, "forward é")
-    numbers = Numbers(1, 2, 3, 4, 5.5, 6, 7, 8, -1, 10, 11, 12, 13)
-    NUMBERS.pack_into(writer.memory, find_numbers_offset(inner), *numbers)
-    writer.slots[3] = inner
-    writer.slots[9] = outer
+    finished = (1, 2, 3, 4, 5.5, 6, 7, 8, -1, 10, 11, 12, 13)
+    NUMBERS.pack_into(writer.memory, find_numbers_offset(inner), *finished)
+    for column, value in ((CPU, 14), (OWN_CPU, 15), (SHARED_CPU, 16)):
+        writer.words[column + inner] = value
+    writer.words[OPEN + inner] = count_open(2_000_000) + count_open(5_000_000)
+    writer.words[OPEN + outer] = count_open(1_000_000)
     reader = SharedFileReader(writer.path)
+    read = reader.read_all(writer.began_ns + 10_000_000)
 
     assert reader.pid == os.getpid()
     assert reader.find_path(inner) == ("epoch", "forward é")
-    assert reader.read_all()[inner] == numbers
-    assert reader.read_active() == {inner: 1, outer: 2}
+    assert read[inner] == Numbers(*finished, 14, 15, 16, 2, 13_000_000)
+    assert (read[outer].open_calls, read[outer].open_wall_ns) == (1, 9_000_000)
+    assert reader.read_all(writer.began_ns)[inner].open_wall_ns == 0
+    assert reader.read_active() == {inner: 2, outer: 1}
+    reader.close()
+    close(writer)
+
+
+def test_a_region_that_a_parent_process_is_in_is_read_too(mailbox: str) -> None:
+    """It has no open call of its own; one that was left before the region inside is not read."""
+    writer = SharedFileWriter(mailbox)
+    adopted = writer.add_region(0, "epoch")
+    inner = writer.add_region(adopted, "load")
+    writer.words[OPEN + inner] = count_open(0)
+    reader = SharedFileReader(writer.path)
+
+    assert reader.read_active() == {inner: 1, adopted: 0}
+    NUMBERS.pack_into(writer.memory, find_numbers_offset(adopted), *[1] * 13)
+    assert reader.read_active() == {inner: 1}
     reader.close()
     close(writer)
 
@@ -142,11 +167,11 @@ def test_damaged_files_do_not_hang_the_reader(
     writer = SharedFileWriter(str(tmp_path_factory.mktemp("mailbox")))
     for parent, active in damage:
         writer.add_region(parent, "x")
-        writer.slots[active % len(writer.slots)] = active
+        writer.words[OPEN + 1 + active % MOST_REGIONS] = count_open(active)
     reader = SharedFileReader(writer.path)
-    for number in reader.read_all():
+    for number in reader.read_all(0):
         assert len(reader.find_path(number)) <= MOST_REGIONS
-    assert all(threads > 0 for threads in reader.read_active().values())
+    assert set(reader.read_active()) <= set(range(1, MOST_REGIONS + 1))
     reader.close()
     close(writer)
 

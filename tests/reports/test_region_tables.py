@@ -40,6 +40,20 @@ def test_names_that_begin_alike_can_be_told_apart() -> None:
     assert "lockblock backward" in lines
 
 
+def test_a_figure_shows_how_it_was_obtained() -> None:
+    """A sampled peak is a lower bound; CPU time that may be other code's is approximate."""
+    regions = (
+        part(1, 3.0, path=("exact",), peak_ram_bytes=5 * MB, peak_ram_basis="exact", cpu_seconds=2.0),
+        part(1, 2.0, path=("sampled",), peak_ram_bytes=5 * MB, cpu_seconds=2.0, cpu_basis="shared"),
+        part(1, 1.0, path=("unknown",)),
+    )
+    lines = render_str(build(recording(regions=regions)), "text").splitlines()[-3:]
+
+    assert lines[0].split()[-4:] == ["2", "s", "5", "MB"]
+    assert lines[1].split()[-6:] == ["~", "2", "s", "≥", "5", "MB"]
+    assert lines[2].split()[-1] == "-"
+
+
 def test_many_regions_and_metrics_are_counted() -> None:
     """JSON has all of them."""
     shown = build(

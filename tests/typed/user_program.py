@@ -67,7 +67,7 @@ def show(tracker: gput.Tracker) -> None:
 
 async def use_regions() -> None:
     """A block, also around something that waits."""
-    with gput.region("forward", exact_peak=True) as forward:
+    with gput.region("request", parallel=True), gput.region("forward", exact_peak=True) as forward:
         assert_type(forward, gput.region)
         await asyncio.sleep(0)
     gput.log(step=1, loss=0.5)
@@ -82,6 +82,12 @@ def use_recordings() -> None:
     assert_type(recording.is_complete, bool)
     assert_type(recording.notes, tuple[str, ...])
     assert_type(list(recording.samples), list[gput.Sample])
+    assert_type(recording.regions, tuple[gput.Region, ...])
+    assert_type(recording.regions == recording.report.regions, bool)
+    assert_type(recording.metrics, tuple[gput.Metric, ...])
+    assert_type(list(recording.region_totals), list[gput.RegionTotals])
+    assert_type(list(recording.calls), list[gput.Call])
+    assert_type(list(recording.metric_rows), list[gput.MetricRow])
     assert_type(gput.combine("runs", recording), gput.Combined)
     comparison = gput.compare(
         "runs/a.jsonl", ["runs/b.jsonl", Path("runs/c.jsonl")], names=["before", "after"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from itertools import chain
 
-from ..core.model import EXACT, SAMPLED, RegionTotals
+from ..core.model import EXACT, SAMPLED, SHARED, RegionTotals
 from .gpus import larger
 
 TYPE_CHECKING = False
@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
 
 _AS_GOOD_AS = 0.99
+# CPU time of which no more than this share and amount may be other code's is exact.
+_SHARED_SHARE = 0.01
+_SHARED_NS = 10_000_000
 _MOST_ENDED = 2000
 _TOGETHER = 0
 
@@ -123,7 +126,9 @@ class RegionAccount:
         """All regions: what the processes have counted, and what was sampled meanwhile."""
         nothing = _Sampled()
         regions = []
-        for key, numbers in _add_up(chain(self._ended.items(), counted)).items():
+        known = _add_up(chain(self._ended.items(), counted))
+        inner = _add_up_inner(known)
+        for key, numbers in known.items():
             sampled = self._sampled.get(key, nothing)
             open_calls = self._active.get(key, 0) + self._left_open.get(key, 0)
             sizes = (numbers.entry_ram_bytes, numbers.exit_ram_bytes, numbers.inside_ram_bytes)
@@ -144,13 +149,15 @@ class RegionAccount:
                     path=key[1],
                     calls=numbers.calls,
                     open_calls=open_calls,
-                    wall_seconds=numbers.wall_ns / 1e9,
+                    wall_seconds=(numbers.wall_ns + numbers.open_wall_ns) / 1e9,
+                    open_wall_seconds=numbers.open_wall_ns / 1e9,
                     shortest_seconds=numbers.shortest_ns / 1e9 if numbers.calls else None,
                     longest_seconds=numbers.longest_ns / 1e9 if numbers.calls else None,
                     squared_seconds=numbers.squared_seconds,
-                    own_wall_seconds=numbers.own_wall_ns / 1e9,
+                    own_wall_seconds=_find_own_wall(numbers, inner.get(key, 0)) / 1e9,
                     cpu_seconds=numbers.cpu_ns / 1e9,
                     own_cpu_seconds=numbers.own_cpu_ns / 1e9,
+                    cpu_basis=_find_cpu_basis(numbers),
                     entry_ram_bytes=numbers.entry_ram_bytes if numbers.entry_ram_bytes >= 0 else None,
                     exit_ram_bytes=numbers.exit_ram_bytes if numbers.exit_ram_bytes >= 0 else None,
                     peak_ram_bytes=max(high_water, peak or 0) if is_exact else peak,
@@ -176,6 +183,28 @@ class RegionAccount:
                 self._written[key] = region
                 changed.append(region)
         return changed
+
+
+def _find_cpu_basis(numbers: Numbers) -> str:
+    is_shared = numbers.shared_cpu_ns > max(_SHARED_NS, _SHARED_SHARE * numbers.cpu_ns)
+    return SHARED if is_shared else EXACT
+
+
+def _find_own_wall(numbers: Numbers, inner_ns: int) -> int:
+    """Of finished calls it was counted; of open ones it is what the regions inside leave."""
+    if not numbers.open_wall_ns:
+        return numbers.own_wall_ns
+    whole = numbers.wall_ns + numbers.open_wall_ns
+    return max(numbers.own_wall_ns, whole - inner_ns)
+
+
+def _add_up_inner(known: Mapping[Key, Numbers]) -> dict[Key, int]:
+    """The time of the regions inside each region."""
+    inner: dict[Key, int] = {}
+    for (pid, path), numbers in known.items():
+        around = pid, path[:-1]
+        inner[around] = inner.get(around, 0) + numbers.wall_ns + numbers.open_wall_ns
+    return inner
 
 
 def _add_up(counted: Iterable[tuple[Key, Numbers]]) -> dict[Key, Numbers]:
@@ -207,4 +236,7 @@ def _add(one: Numbers, other: Numbers) -> Numbers:
         first_ns=min(firsts, default=0),
         inside_ram_bytes=max(one.inside_ram_bytes, other.inside_ram_bytes),
         exact_calls=one.exact_calls + other.exact_calls,
+        shared_cpu_ns=one.shared_cpu_ns + other.shared_cpu_ns,
+        open_calls=one.open_calls + other.open_calls,
+        open_wall_ns=one.open_wall_ns + other.open_wall_ns,
     )

@@ -110,8 +110,8 @@ def _energy(summary: Summary) -> float | None:
 
 
 def _region_values(region: Region) -> dict[str, float | None]:
-    """A region that was never left has no time: that of unfinished calls is not known."""
-    has_time = bool(region.calls)
+    """A region in which no process was read has no time."""
+    has_time = bool(region.calls or region.wall_seconds)
     values = {
         "time": region.wall_seconds if has_time else None,
         "calls": region.calls,

@@ -6,7 +6,7 @@ import math
 from itertools import pairwise
 
 from ..accounts.metrics import tally
-from ..core.model import ESTIMATE, EXACT
+from ..core.model import ESTIMATE, EXACT, SHARED
 from ..core.values import NamedTuple
 
 TYPE_CHECKING = False
@@ -37,7 +37,7 @@ class Region(NamedTuple):
     processes: int
     calls: int
     open_calls: int
-    """Entered and never left; their time is in no figure."""
+    """Entered and never left; their time counts up to the last reading, but not in the mean and the extremes."""
     wall_seconds: float
     """Over all calls: two processes inside for a second each make two seconds."""
     mean_seconds: float | None
@@ -47,6 +47,8 @@ class Region(NamedTuple):
     own_wall_seconds: float
     cpu_seconds: float
     own_cpu_seconds: float
+    cpu_basis: str
+    """Shared if part of the CPU time may be other code's."""
     entry_ram_bytes: int | None
     """This and the next two are of the process with the highest peak."""
     exit_ram_bytes: int | None
@@ -127,9 +129,10 @@ def _order(region: Region) -> tuple[float, tuple[str, ...]]:
 def _summarize_region(path: tuple[str, ...], parts: Sequence[RegionTotals], single: Sequence[Call]) -> Region:
     calls = sum(part.calls for part in parts)
     wall = sum(part.wall_seconds for part in parts)
+    finished = wall - sum(part.open_wall_seconds for part in parts)
     shortest = _least(part.shortest_seconds for part in parts)
     longest = _most(part.longest_seconds for part in parts)
-    mean = _mean_seconds(wall, calls, shortest, longest)
+    mean = _mean_seconds(finished, calls, shortest, longest)
     largest = max(parts, key=lambda part: (part.peak_ram_bytes or part.exit_ram_bytes or 0, -part.pid))
     gpu_seconds = sum(part.gpu_seconds for part in parts)
     energy, energy_basis = _energy(parts)
@@ -149,6 +152,7 @@ def _summarize_region(path: tuple[str, ...], parts: Sequence[RegionTotals], sing
         own_wall_seconds=sum(part.own_wall_seconds for part in parts),
         cpu_seconds=sum(part.cpu_seconds for part in parts),
         own_cpu_seconds=sum(part.own_cpu_seconds for part in parts),
+        cpu_basis=SHARED if any(part.cpu_basis == SHARED for part in parts) else EXACT,
         entry_ram_bytes=largest.entry_ram_bytes,
         exit_ram_bytes=largest.exit_ram_bytes,
         peak_ram_bytes=largest.peak_ram_bytes,

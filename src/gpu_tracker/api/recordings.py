@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ..analysis.job import Combined
+    from ..analysis.regions import Metric, Region
     from ..analysis.summary import Summary
     from ..analysis.tables import Table
     from ..core.model import (
@@ -67,9 +68,9 @@ def combine(*recordings: str | os.PathLike[str] | Recording) -> Combined:
 class Recording:
     """The recording of one job.
 
-    Header and summary are available at once. `samples`, `regions`, `calls`, `metrics` and `processes` are sequences of immutable
-    values, read from the file on access, so the file must stay in place. Sizes are in bytes, times in seconds since the
-    start; counters count from the start; None is unknown.
+    Header and summary are available at once. `samples`, `region_totals`, `calls`, `metric_rows` and `processes` are sequences
+    of immutable values, read from the file on access, so the file must stay in place. Sizes are in bytes, times in seconds
+    since the start; counters count from the start; None is unknown.
     """
 
     def __init__(self, values: RecordingData, path: str) -> None:
@@ -92,8 +93,13 @@ class Recording:
         return self._values.samples
 
     @property
-    def regions(self) -> Sequence[RegionTotals]:
-        """Regions, one per process and path."""
+    def regions(self) -> tuple[Region, ...]:
+        """Regions, each over all processes, as the report has them."""
+        return self.report.regions
+
+    @property
+    def region_totals(self) -> Sequence[RegionTotals]:
+        """The same, one per process and path."""
         return self._values.regions
 
     @property
@@ -102,8 +108,13 @@ class Recording:
         return self._values.calls
 
     @property
-    def metrics(self) -> Sequence[MetricRow]:
-        """Numbers that the job logged."""
+    def metrics(self) -> tuple[Metric, ...]:
+        """What the job logged, each metric over the whole run, as the report has it."""
+        return self.report.metrics
+
+    @property
+    def metric_rows(self) -> Sequence[MetricRow]:
+        """The same, one per call of `log`."""
         return self._values.metrics
 
     @property

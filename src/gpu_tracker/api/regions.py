@@ -6,11 +6,13 @@ Without a tracker they cost next to nothing.
 from __future__ import annotations
 
 import functools
+import sys
 from time import monotonic_ns
 
 from ..core.notices import warn_once
 from ..instrument import outbox
-from ..instrument.stack import current
+from ..instrument.stack import current, find_open
+from ..instrument.suspension import ASYNC_GENERATOR, COROUTINE, EXIT_STACK, GENERATOR, SUSPENDABLE, enter_from
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,11 +22,11 @@ if TYPE_CHECKING:
 
     from typing_extensions import Self
 
+    from ..instrument.stack import Frame
+
     _Parameters = ParamSpec("_Parameters")
     _Result = TypeVar("_Result")
 
-# From inspect, which is large to import.
-_COROUTINE, _GENERATOR = 0x80, 0x20
 _STEP = "step"  # no value can be called so: it is a parameter of its own
 
 
@@ -36,23 +38,33 @@ class region:  # noqa: N801 - a word of the public surface, used like a keyword
 
     With `exact_peak` the memory peak is that of the calls themselves, however large the process was before. For that the
     kernel's high-water mark is reset at every call (Linux), so `getrusage` reports the peak since then.
+
+    Nothing is nested in a `parallel` region: calls that overlap, as in an event loop, stand beside each other.
     """
 
-    __slots__ = ("exact_peak", "name")
+    __slots__ = ("exact_peak", "name", "parallel")
 
-    def __init__(self, name: str, *, exact_peak: bool = False) -> None:
+    def __init__(self, name: str, *, exact_peak: bool = False, parallel: bool = False) -> None:
         if callable(name):
             raise TypeError('A region needs a name: @gput.region("name").')
         self.name = str(name)
         self.exact_peak = exact_peak
+        self.parallel = parallel
 
     def __enter__(self) -> Self:
-        if monotonic_ns() > outbox.search_due_ns:
-            outbox.search()
-        if outbox.mailboxes is not None:
-            stack = outbox.stack or outbox.open_stack()
-            if stack is not None:
-                stack.enter(self)
+        try:
+            if monotonic_ns() > outbox.search_due_ns:
+                outbox.search()
+            if outbox.mailboxes is not None:
+                stack = outbox.stack or outbox.open_stack()
+                if stack is not None:
+                    caller = sys._getframe(1)  # noqa: SLF001 - it is there in CPython and PyPy
+                    if caller.f_code.co_flags & SUSPENDABLE or caller.f_code.co_name == EXIT_STACK:
+                        enter_from(stack, self, caller)
+                    else:
+                        stack.enter(self)
+        except Exception:  # noqa: BLE001, S110 - whatever happens, the program goes on
+            pass
         return self
 
     def __exit__(
@@ -61,37 +73,63 @@ class region:  # noqa: N801 - a word of the public surface, used like a keyword
         exception: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        frame = current.get()
-        # A generator that was left in the middle may have put another one on top.
-        while frame is not None and (frame.owner is not self or not frame.is_open):
-            frame = frame.outer
-        if frame is not None and frame.stack is outbox.stack and not frame.stack.is_closed:
-            frame.stack.leave(frame)
+        if outbox.mailboxes is not None:
+            try:
+                frame = current.get()
+                if frame is None or frame.owner is not self or not frame.is_open or frame.can_rest:
+                    frame = _find_call(self)
+                if frame is not None and not frame.stack.is_closed:
+                    frame.stack.leave(frame)
+            except Exception:  # noqa: BLE001, S110 - as above
+                pass
 
     def __call__(self, function: Callable[_Parameters, _Result]) -> Callable[_Parameters, _Result]:
         """Make each call of the function a call of the region."""
-        name, exact_peak = self.name, self.exact_peak
-        if _has_flag(function, _COROUTINE):
+        wrapped: Any = function
+        if _has_flag(function, COROUTINE):
 
             @functools.wraps(function)
             async def call_coroutine(*arguments: Any, **options: Any) -> Any:
-                with region(name, exact_peak=exact_peak):
-                    return await function(*arguments, **options)  # type: ignore[misc]
+                return await _Steps(self, wrapped(*arguments, **options))
 
             return call_coroutine  # type: ignore[return-value]
 
-        if _has_flag(function, _GENERATOR):
+        if _has_flag(function, GENERATOR):
 
             @functools.wraps(function)
             def call_generator(*arguments: Any, **options: Any) -> Any:
-                return _call_steps(region(name, exact_peak=exact_peak), function(*arguments, **options))  # type: ignore[arg-type]
+                return _call_steps(self, wrapped(*arguments, **options))
 
             return call_generator
 
+        if _has_flag(function, ASYNC_GENERATOR):
+
+            @functools.wraps(function)
+            async def call_async_generator(*arguments: Any, **options: Any) -> Any:
+                generator = wrapped(*arguments, **options)
+                step = generator.asend(None)
+                while True:
+                    try:
+                        made = await _Steps(self, step)
+                    except StopAsyncIteration:
+                        return
+                    try:
+                        step = generator.asend((yield made))
+                    except GeneratorExit:
+                        await _Steps(self, generator.aclose())
+                        raise
+                    except BaseException as error:  # noqa: BLE001 - thrown into us, so it is thrown into it
+                        step = generator.athrow(error)
+
+            return call_async_generator
+
         @functools.wraps(function)
         def call(*arguments: _Parameters.args, **options: _Parameters.kwargs) -> _Result:
-            with region(name, exact_peak=exact_peak):
+            frame = _enter(self)
+            try:
                 return function(*arguments, **options)
+            finally:
+                _leave(frame)
 
         return call
 
@@ -123,19 +161,98 @@ def _has_flag(function: object, flag: int) -> bool:
     return bool(getattr(getattr(function, "__code__", None), "co_flags", 0) & flag)
 
 
+def _enter(owner: region) -> Frame | None:
+    """Begin a call; None without a tracker. Whatever happens, the program goes on."""
+    try:
+        if monotonic_ns() > outbox.search_due_ns:
+            outbox.search()
+        if outbox.mailboxes is None:
+            return None
+        stack = outbox.stack or outbox.open_stack()
+        return None if stack is None else stack.enter(owner)
+    except Exception:  # noqa: BLE001 - a job must not fail because it is tracked
+        return None
+
+
+def _leave(frame: Frame | None) -> None:
+    """End a call, unless its tracker has ended or this is a fork of its process."""
+    try:
+        if frame is not None and not frame.stack.is_closed:
+            frame.stack.leave(frame)
+    except Exception:  # noqa: BLE001, S110 - as above
+        pass
+
+
+def _find_call(owner: region) -> Frame | None:
+    """The call of a region that this code ends: the latest of this context, else the latest of all."""
+    frame = find_open(current.get())
+    while frame is not None and (frame.owner is not owner or frame.stack.is_closed or frame.is_suspended()):
+        frame = find_open(frame.below)
+    return frame if frame is not None or outbox.stack is None else outbox.stack.find_call(owner)
+
+
 def _call_steps(owner: region, generator: Generator[Any, Any, Any]) -> Generator[Any, Any, Any]:
     """Run a generator with each step a call of the region; the time between steps is not the region's."""
-    step, given = generator.send, None
-    while True:
-        with owner:
-            try:
-                made = step(given)
-            except StopIteration as end:
-                return end.value
+    return _drive(generator, functools.partial(_enter, owner), _leave)
+
+
+class _Steps:
+    """An awaitable as one call of a region, which is off the clock while it waits."""
+
+    __slots__ = ("_awaited", "_owner")
+
+    def __init__(self, owner: region, awaited: Any) -> None:
+        self._owner = owner
+        self._awaited = awaited
+
+    def __await__(self) -> Generator[Any, Any, Any]:
+        frame = _enter(self._owner)
         try:
-            step, given = generator.send, (yield made)
+            return (
+                yield from _drive(
+                    self._awaited, functools.partial(_resume, frame), functools.partial(_rest, frame)
+                )
+            )
+        finally:
+            _leave(frame)
+
+
+def _drive(
+    driven: Any, begin: Callable[[], Frame | None], end: Callable[[Frame | None], None]
+) -> Generator[Any, Any, Any]:
+    """Run a generator or coroutine; each step begins and ends, also the one that closes it."""
+    step, given = driven.send, None
+    while True:
+        frame = begin()
+        try:
+            made = step(given)
+        except StopIteration as stop:
+            return stop.value
+        finally:
+            end(frame)
+        try:
+            step, given = driven.send, (yield made)
         except GeneratorExit:
-            generator.close()
+            frame = begin()
+            try:
+                driven.close()
+            finally:
+                end(frame)
             raise
         except BaseException as error:  # noqa: BLE001 - thrown into us, so it is thrown into it
-            step, given = generator.throw, error
+            step, given = driven.throw, error
+
+
+def _resume(frame: Frame | None) -> Frame | None:
+    try:
+        return None if frame is None else frame.stack.resume(frame)
+    except Exception:  # noqa: BLE001 - as above
+        return None
+
+
+def _rest(frame: Frame | None, before: Frame | None) -> None:
+    try:
+        if frame is not None:
+            frame.stack.rest(frame, before)
+    except Exception:  # noqa: BLE001, S110 - as above
+        pass

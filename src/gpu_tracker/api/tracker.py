@@ -224,9 +224,9 @@ class Tracker:
         """The file that is being written, or was."""
         return None if self._session is None else self._session.recording_path
 
-    def region(self, name: str, *, exact_peak: bool = False) -> region:
+    def region(self, name: str, *, exact_peak: bool = False, parallel: bool = False) -> region:
         """A named part of what is tracked: a `with` block or a decorator."""
-        return region(name, exact_peak=exact_peak)
+        return region(name, exact_peak=exact_peak, parallel=parallel)
 
     @property
     def notes(self) -> tuple[str, ...]:

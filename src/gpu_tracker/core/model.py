@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 EXACT = "exact"  # a kernel or driver counter, or a kernel high-water mark
 SAMPLED = "sampled"  # the largest of the readings taken
 ESTIMATE = "estimate"  # derived, with the reason in the notes
+SHARED = "shared"  # of a region's CPU time: part of it may be other code's
 UNKNOWN = "unknown"
 
 
@@ -414,6 +415,8 @@ class RegionTotals(NamedTuple):
     open_calls: int = 0
     """Entered and not left yet."""
     wall_seconds: float = 0.0
+    open_wall_seconds: float = 0.0
+    """The part of it that is of open calls, up to the last reading."""
     shortest_seconds: float | None = None
     longest_seconds: float | None = None
     squared_seconds: float = 0.0
@@ -423,6 +426,7 @@ class RegionTotals(NamedTuple):
     cpu_seconds: float = 0.0
     own_cpu_seconds: float = 0.0
     """Without the regions inside; over all regions never more than the process used."""
+    cpu_basis: str = EXACT
     entry_ram_bytes: int | None = None
     """Of the process, at the last entry."""
     exit_ram_bytes: int | None = None

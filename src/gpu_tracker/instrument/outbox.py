@@ -14,7 +14,7 @@ import sys
 import time
 from _thread import RLock
 
-from . import high_water
+from . import high_water, suspension
 from .mailbox import (
     MAILBOX_VARIABLE,
     METRICS_BYTES,
@@ -41,6 +41,8 @@ _SEARCH_EVERY_NS = 20_000_000
 mailboxes: str | None = os.environ.get(MAILBOX_VARIABLE) or None
 """Our tracker's, then those of the trackers around it."""
 stack: RegionStack | None = None
+_outer_stacks: dict[str, RegionStack] = {}
+"""The regions of trackers around ours; those that are open there go on."""
 _metrics: MetricsWriter | None = None
 _watch: FrameworkWatch | None = None
 _opening = RLock()
@@ -73,13 +75,18 @@ def search() -> None:
 
 
 def _turn_to(names: str | None) -> None:
-    """Report to these trackers from now on."""
-    global mailboxes, stack, _metrics, _watch
+    """Report to these trackers from now on. Regions that are open for a tracker around go on when it takes over again."""
+    global mailboxes, stack
+    if stack is not None and names is not None and names.endswith(f"{os.pathsep}{mailboxes}"):
+        _outer_stacks[str(mailboxes)], stack = stack, None
     _flush()
-    mailboxes, stack, _metrics, _watch = names, None, None, None
+    _forget()
+    mailboxes = names
     if names is None:
+        _outer_stacks.clear()
         os.environ.pop(MAILBOX_VARIABLE, None)
     else:
+        stack = _outer_stacks.pop(names, None)
         os.environ[MAILBOX_VARIABLE] = names
 
 
@@ -99,6 +106,13 @@ def close_mailbox(mailbox: str, outer: str | None = None) -> None:
     _closed.add(mailbox)
     if outer is None:
         high_water.forget_starts()
+
+
+def _forget() -> None:
+    """Begin without regions and metrics."""
+    global stack, _metrics, _watch
+    stack, _metrics, _watch = None, None, None
+    suspension.forget()
 
 
 def open_stack() -> RegionStack | None:
@@ -208,8 +222,13 @@ def expect_frameworks() -> None:
 
 def _forget_after_fork() -> None:
     """A forked child begins with no regions, metrics or high-water mark."""
-    global stack, _metrics, _watch, _opening, search_due_ns
-    stack, _metrics, _watch, _opening, search_due_ns = None, None, None, RLock(), 0
+    global _opening, search_due_ns
+    for parents in (stack, *_outer_stacks.values()):
+        if parents is not None:
+            parents.is_closed = True
+    _outer_stacks.clear()
+    _forget()
+    _opening, search_due_ns = RLock(), 0
     _opened.clear()
     high_water.forget_after_fork()
 

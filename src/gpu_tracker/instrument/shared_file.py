@@ -2,6 +2,9 @@
 
 Both map it into memory, so entering a region costs no system call, and a killed process loses nothing. One file
 per process, in the mailbox. Times are nanoseconds of the monotonic clock.
+
+A header, a table of threads, the regions with the counters of their finished calls, and four columns with a number
+per region that change while calls are open: each number there is written at once, so it is never read half-written.
 """
 
 from __future__ import annotations
@@ -9,28 +12,60 @@ from __future__ import annotations
 import mmap
 import os
 import struct
+import time
 
 from ..core.values import NamedTuple
 from .mailbox import REGIONS_SUFFIX, name_file
 
 MOST_REGIONS = 1000
-MOST_SLOTS = 64
+MOST_THREADS = 64
 _NAME_BYTES = 118
 _MOST_COUNTED = 10_000  # of the regions that are refused
 _WAS_SHORTENED = 0x8000  # in the length of a name
-_MAGIC = b"gpu-trk2"
+_MAGIC = b"gpu-trk3"
 
 _HEADER = struct.Struct("<8sIi")  # magic, pid, number of regions
 _N_REGIONS_OFFSET = 12
 _HIGH_WATER_OFFSET = 16
+_PROCESS_CPU_OFFSET = 24
+_BEGAN_OFFSET = 32
 _N_REFUSED_OFFSET = 40
-_SLOTS_OFFSET = 64
-_RECORDS_OFFSET = _SLOTS_OFFSET + 4 * MOST_SLOTS
+_THREADS_OFFSET = 64
+_THREAD = struct.Struct(
+    "<qqq"
+)  # thread id, the region that it is in, its CPU time up to which regions have it
+_RECORDS_OFFSET = _THREADS_OFFSET + (MOST_THREADS + 1) * _THREAD.size
 _RECORD_BYTES = 256
 _NAMES = struct.Struct(f"<iH{_NAME_BYTES}s")  # parent, length of the name, name
 _NUMBERS_OFFSET = 128
-NUMBERS = struct.Struct("<QQQQdQQQqqqQQqQ")
-FILE_BYTES = _RECORDS_OFFSET + MOST_REGIONS * _RECORD_BYTES
+NUMBERS = struct.Struct("<QQQQdQQQqqqqQ")
+TIMES = struct.Struct("<QQQQdQQ")
+"""The first of them, which change at every call."""
+_FIRST_NS = struct.Struct("<Q")
+_FIRST_NS_OFFSET = _NUMBERS_OFFSET + TIMES.size
+_COLUMNS_OFFSET = _RECORDS_OFFSET + MOST_REGIONS * _RECORD_BYTES
+_N_COLUMNS = 4
+FILE_BYTES = _COLUMNS_OFFSET + _N_COLUMNS * MOST_REGIONS * 8
+
+# The file as numbers of eight bytes: where they are. A column is indexed by the number of the region.
+PROCESS_CPU = _PROCESS_CPU_OFFSET // 8
+THREADS, THREAD_WORDS = _THREADS_OFFSET // 8, _THREAD.size // 8
+OPEN, CPU, OWN_CPU, SHARED_CPU = (_COLUMNS_OFFSET // 8 - 1 + n * MOST_REGIONS for n in range(_N_COLUMNS))
+
+# How many calls are open, and the sum of the times of their entries (milliseconds since the file began), in one number.
+_ONE_CALL = 1 << 43
+_NS_PER_MS = 1_000_000
+
+
+def count_open(since_began_ns: int) -> int:
+    """What a call that was entered then adds to the column of open calls."""
+    return _ONE_CALL + since_began_ns // _NS_PER_MS
+
+
+def _split_open(counted: int, since_began_ns: int) -> tuple[int, int]:
+    """How many calls are open, and for how many nanoseconds altogether."""
+    calls, entered_ms = divmod(counted, _ONE_CALL)
+    return calls, max(0, calls * since_began_ns - entered_ms * _NS_PER_MS)
 
 
 class Numbers(NamedTuple):
@@ -42,18 +77,37 @@ class Numbers(NamedTuple):
     longest_ns: int
     squared_seconds: float
     own_wall_ns: int
-    cpu_ns: int
-    own_cpu_ns: int
+    last_ns: int
+    first_ns: int
     entry_ram_bytes: int
     exit_ram_bytes: int
     peak_ram_bytes: int
     """The kernel's high-water mark, if it rose during a call."""
-    first_ns: int
-    last_ns: int
     inside_ram_bytes: int = -1
     """The largest exact peak of the calls of this region and the regions inside."""
     exact_calls: int = 0
     """How many calls of this region have an exact peak."""
+    cpu_ns: int = 0
+    """This and the following are kept in the columns, and include open calls."""
+    own_cpu_ns: int = 0
+    shared_cpu_ns: int = 0
+    """The part of `cpu_ns` that may be other code's."""
+    open_calls: int = 0
+    open_wall_ns: int = 0
+
+
+FINISHED = Numbers._fields[: -_N_COLUMNS - 1]
+"""What is counted when a call ends."""
+FINISHED_TIMES = FINISHED[:7]
+
+
+class ThreadEntry(NamedTuple):
+    """A thread that has used regions, as the process last wrote it."""
+
+    tid: int
+    region: int
+    """0 outside of all regions."""
+    cpu_ns: int
 
 
 class SharedFileWriter:
@@ -63,9 +117,11 @@ class SharedFileWriter:
         self.pid = os.getpid()
         self.path = name_file(mailbox, REGIONS_SUFFIX)
         self.memory = map_new(self.path, FILE_BYTES, FILE_BYTES)
-        self.slots = memoryview(self.memory)[_SLOTS_OFFSET:_RECORDS_OFFSET].cast("i")
+        self.words = memoryview(self.memory).cast("q")
         self._n_regions = self._high_water_bytes = 0
         self._refused: set[int] = set()
+        self.began_ns = time.monotonic_ns()
+        struct.pack_into("<q", self.memory, _BEGAN_OFFSET, self.began_ns)
         _HEADER.pack_into(self.memory, 0, _MAGIC, self.pid, 0)
 
     def add_region(self, parent: int, name: str) -> int:
@@ -146,32 +202,46 @@ class SharedFileReader:
         if magic != _MAGIC:
             self._memory.close()
             raise ValueError(path)
-        self._slots = struct.Struct(f"<{MOST_SLOTS}i")
         self._chains: dict[int, tuple[int, ...]] = {}
         self._paths: dict[int, tuple[str, ...]] = {}
         self.long_names: set[str] = set()
         """Those that were shortened, of the paths found so far."""
 
     def read_active(self) -> dict[int, int]:
-        """The open regions, including those around them, each with its number of threads."""
+        """The open regions, each with its number of calls; those around them that a parent process is in have none."""
         active: dict[int, int] = {}
-        for number in self._slots.unpack_from(self._memory, _SLOTS_OFFSET):
-            for step in self._find_chain(number) if number else ():
-                active[step] = active.get(step, 0) + 1
+        for index, counted in enumerate(self._read_column(OPEN)):
+            if counted >= _ONE_CALL:
+                active[index + 1] = counted // _ONE_CALL
+        for number in tuple(active):
+            for step in self.find_chain(number):
+                if step not in active and not self._was_entered(step):
+                    active[step] = 0
         return active
 
-    def read_all(self) -> dict[int, Numbers]:
+    def read_all(self, now_ns: int) -> dict[int, Numbers]:
         """The counters of every region."""
-        (count,) = struct.unpack_from("<i", self._memory, _N_REGIONS_OFFSET)
+        since_began_ns = now_ns - struct.unpack_from("<q", self._memory, _BEGAN_OFFSET)[0]
+        columns = [self._read_column(column) for column in (CPU, OWN_CPU, SHARED_CPU, OPEN)]
         return {
-            number: Numbers(*NUMBERS.unpack_from(self._memory, find_numbers_offset(number)))
-            for number in range(1, min(count, MOST_REGIONS) + 1)
+            number: Numbers(
+                *NUMBERS.unpack_from(self._memory, find_numbers_offset(number))
+                + counted[:-1]
+                + _split_open(counted[-1], since_began_ns)
+            )
+            for number, counted in enumerate(zip(*columns, strict=True), start=1)
         }
 
     def read_refused(self) -> int:
         """How many regions were refused because there were too many; counted up to ten thousand."""
         (n_refused,) = struct.unpack_from("<q", self._memory, _N_REFUSED_OFFSET)
         return min(max(0, int(n_refused)), _MOST_COUNTED)
+
+    def read_threads(self) -> tuple[int, list[ThreadEntry]]:
+        """The CPU time of the process up to which regions have it, and the threads that have used regions."""
+        process_ns, *_ = struct.unpack_from("<q", self._memory, _PROCESS_CPU_OFFSET)
+        content = self._memory[_THREADS_OFFSET:_RECORDS_OFFSET]
+        return process_ns, [ThreadEntry(*entry) for entry in _THREAD.iter_unpack(content) if entry[0]]
 
     def read_high_water(self) -> int:
         """The largest high-water mark kept; 0 if it was never reset."""
@@ -182,7 +252,7 @@ class SharedFileReader:
         """The names from the outermost region to this one."""
         if number not in self._paths:
             self._paths[number] = tuple(
-                self._read_names(step)[1] for step in reversed(self._find_chain(number))
+                self._read_names(step)[1] for step in reversed(self.find_chain(number))
             )
         return self._paths[number]
 
@@ -190,7 +260,7 @@ class SharedFileReader:
         """Unmap the file."""
         self._memory.close()
 
-    def _find_chain(self, number: int) -> tuple[int, ...]:
+    def find_chain(self, number: int) -> tuple[int, ...]:
         """A region and those around it."""
         chain = self._chains.get(number)
         if chain is None:
@@ -201,6 +271,15 @@ class SharedFileReader:
                 step, _ = self._read_names(step)
             chain = self._chains[number] = tuple(steps)
         return chain
+
+    def _read_column(self, column: int) -> tuple[int, ...]:
+        (count,) = struct.unpack_from("<i", self._memory, _N_REGIONS_OFFSET)
+        n_regions = max(0, min(count, MOST_REGIONS))
+        return struct.unpack_from(f"<{n_regions}q", self._memory, (column + 1) * 8)
+
+    def _was_entered(self, number: int) -> bool:
+        offset = _RECORDS_OFFSET + (number - 1) * _RECORD_BYTES + _FIRST_NS_OFFSET
+        return bool(_FIRST_NS.unpack_from(self._memory, offset)[0])
 
     def _read_names(self, number: int) -> tuple[int, str]:
         parent, length, name = _NAMES.unpack_from(

@@ -1,48 +1,59 @@
 """The regions of this process while they run: which are open, and their counters so far.
 
-Built for inner loops: entering and leaving costs a few microseconds. CPU time of the process between two events belongs
-to the regions that are open then; if several threads are in regions they share it evenly, so all regions together never
-have more than the process used.
+Built for inner loops: entering and leaving costs a few microseconds. Regions are left in any order, in any thread.
 """
 
 from __future__ import annotations
 
 import os
-import time
 from _operator import attrgetter  # what operator exports, without importing that
 from _thread import RLock
 from contextvars import ContextVar
+from time import monotonic_ns
 
 from .call_file import CallFileWriter, RegionCalls
+from .cpu import CPU_EVERY_NS, CpuShares
 from .high_water import find_kept_bytes, is_since_start, keep_high_water, read_own_memory, reset_high_water
-from .shared_file import MOST_SLOTS, NUMBERS, Numbers, SharedFileWriter, find_numbers_offset
+from .shared_file import (
+    FINISHED,
+    FINISHED_TIMES,
+    NUMBERS,
+    OPEN,
+    TIMES,
+    SharedFileWriter,
+    count_open,
+    find_numbers_offset,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from types import FrameType
     from typing import Protocol
+
+    from .cpu import Thread
 
     class Region(Protocol):
         """A region, as the user's object has it."""
 
         name: str
         exact_peak: bool
+        parallel: bool
 
 
-# Reading the CPU clock costs as much as everything else: calls shorter than this share one reading.
-_CPU_EVERY_NS = 10_000
 # Reading memory costs more than the rest together: a hundred times in a row, then not more often than this.
 _RAM_EVERY_NS = 5_000_000
 _RAM_CREDIT_NS = 100 * _RAM_EVERY_NS
 # No notable amount of memory can be allocated in this time.
 _RAM_FRESH_NS = 100_000
 
-_get_numbers = attrgetter(*Numbers._fields)
+_get_numbers = attrgetter(*FINISHED)
+_get_times = attrgetter(*FINISHED_TIMES)
 
 
 class _Record:
-    """One region of this process: all calls so far."""
+    """One region of this process: all finished calls so far."""
 
-    __slots__ = ("inner", "name", "number", "offset", "parent", "single_calls", *Numbers._fields)
+    __slots__ = ("inner", "name", "number", "offset", "parent", "single_calls", *FINISHED)
 
     def __init__(
         self, name: str, parent: _Record | None, number: int, single_calls: RegionCalls | None
@@ -56,7 +67,7 @@ class _Record:
         self.calls = self.exact_calls = 0
         self.wall_ns = self.shortest_ns = self.longest_ns = 0
         self.squared_seconds = 0.0
-        self.own_wall_ns = self.cpu_ns = self.own_cpu_ns = 0
+        self.own_wall_ns = 0
         self.entry_ram_bytes = self.exit_ram_bytes = self.peak_ram_bytes = self.inside_ram_bytes = -1
         self.first_ns = self.last_ns = 0
 
@@ -68,44 +79,108 @@ class _Record:
         return record
 
 
-class _Frame:
-    """An open call of a region."""
+class Frame:
+    """A call of a region. Most attributes are set only when they change: setting them is what making one costs."""
 
     __slots__ = (
-        "cpu_ns",
+        "__dict__",
+        "bare_ns",
+        "below",
+        "counted",
         "entered_ns",
-        "high_water_bytes",
-        "inner_cpu_ns",
-        "inner_wall_ns",
         "is_open",
-        "is_peak_exact",
-        "is_recursion",
         "n_inside",
         "outer",
+        "own_ns",
         "owner",
-        "peak_ram_bytes",
         "place",
         "record",
-        "slot",
         "stack",
+        "thread",
     )
 
-    def __init__(self, owner: Region, stack: RegionStack, record: _Record, outer: _Frame | None) -> None:
+    is_recursion = False
+    can_rest = False
+    """Whether other code may run in the middle of this call: that of a generator or coroutine."""
+    is_resting = False
+    rests_in: Frame | None = None
+    generator: FrameType | None = None
+    is_untold = False
+    """Whether nobody tells when the code is suspended."""
+    is_crowded = False
+    """Whether another parallel call was open at the same time in this context."""
+    high_water_bytes = peak_ram_bytes = -1
+    is_peak_exact = False
+
+    def __init__(
+        self,
+        owner: Region,
+        stack: RegionStack,
+        record: _Record,
+        outer: Frame | None,
+        below: Frame | None,
+        thread: Thread,
+        now_ns: int,
+    ) -> None:
         self.owner = owner
         self.stack = stack
         self.record = record
         self.outer = outer
+        """The call around this one."""
+        self.below = below
+        """The call that was the latest in this context: that one, or one of a generator that is suspended."""
+        self.thread = thread
         self.is_open = True
-        self.is_recursion = False
-        self.n_inside = 0
-        self.slot = -1
-        self.entered_ns = 0
-        self.high_water_bytes = self.peak_ram_bytes = self.place = -1
-        self.is_peak_exact = False
-        self.cpu_ns = self.inner_cpu_ns = self.inner_wall_ns = 0
+        self.entered_ns = self.bare_ns = now_ns
+        self.n_inside = self.own_ns = self.counted = 0
+        self.place = -1
+
+    def is_suspended(self) -> bool:
+        """Whether other code runs in the middle of this call."""
+        return self.is_resting or (self.generator is not None and self.generator.f_back is None)
+
+    def find_beside(self) -> list[Frame]:
+        """This parallel call and those that overlap it."""
+        frames = [self]
+        below = find_open(self.below)
+        while below is not None and below.stack is self.stack:
+            if below.owner.parallel and below.outer is self.outer:
+                frames.append(below)
+            below = find_open(below.below)
+        return frames
 
 
-current: ContextVar[_Frame | None] = ContextVar("gpu_tracker_region", default=None)
+current: ContextVar[Frame | None] = ContextVar("gpu_tracker_region", default=None)
+"""The latest call in this context."""
+
+
+def find_open(frame: Frame | None) -> Frame | None:
+    """The call itself, or the nearest open one below."""
+    while frame is not None and not frame.is_open:
+        frame = frame.below
+    return frame
+
+
+def _find_running(frame: Frame | None) -> Frame | None:
+    """The nearest open call whose code runs now."""
+    while frame is not None and (not frame.is_open or frame.is_suspended()):
+        frame = frame.below
+    return frame
+
+
+def _find_around(outer: Frame | None) -> Frame | None:
+    while outer is not None and not outer.is_open:
+        outer = outer.outer
+    return outer
+
+
+def _is_open_around(record: _Record, outer: Frame | None) -> bool:
+    """Whether a call is inside one of the same region."""
+    while outer is not None:
+        if outer.record is record and outer.is_open:
+            return True
+        outer = outer.outer
+    return False
 
 
 class RegionStack:
@@ -117,49 +192,77 @@ class RegionStack:
         self._keepers = {mailbox: self._writer}
         self._memory = self._writer.memory
         self._calls = _open_call_file(self._writer.path)
-        self._slots = self._writer.slots
-        self._lock = RLock()  # a signal handler may enter a region while its thread is entering another
+        self._words = self._writer.words
+        self._lock = RLock()
+        self._is_busy = self._lock._is_owned  # type: ignore[attr-defined] # noqa: SLF001 - as Condition asks it
+        self._late: list[Frame] = []
         self._outermost: dict[str, _Record] = {}
-        self._free_slots = list(range(MOST_SLOTS - 1, -1, -1))
-        self._innermost: list[_Frame] = []
-        self._cpu_ns = time.process_time_ns()
-        self._cpu_read_ns = 0
+        self._open: dict[Frame, None] = {}
+        self._cpu = CpuShares(self._words)
+        self._local = self._cpu.local
+        self._began_ns = self._writer.began_ns
         self._ram_ns = self._ram_due_ns = 0
         self._rss_bytes = self._high_water_bytes_now = self._high_water_bytes = -1
-        self._exact_peaks: dict[_Frame, int] = {}
+        self._exact_peaks: dict[Frame, int] = {}
         self.is_closed = False
 
-    def enter(self, owner: Region) -> None:
-        """Begin a call of a region."""
-        outer = current.get()
-        while outer is not None and not outer.is_open:
-            outer = outer.outer
+    def enter(
+        self, owner: Region, generator: FrameType | None = None, *, is_untold: bool = False
+    ) -> Frame | None:
+        """Begin a call of a region; None if there are too many regions, or if a signal handler has interrupted us here.
+
+        Its code may be that of a generator. It is untold if nobody tells when that code is suspended.
+        """
+        if self._is_busy():
+            return None
+        below = current.get()
+        if below is not None and not below.is_open:
+            below = find_open(below)
+        outer = below
+        if outer is not None and outer.can_rest:
+            outer = _find_running(outer)
         with self._lock:
-            is_inside = outer is not None and outer.stack is self
-            frame = self._make_frame(owner, outer, is_inside)
-            if frame is None:
-                return
-            now = time.monotonic_ns()
-            self._share_cpu(now)
-            innermost = self._innermost
-            if is_inside:
-                outer.n_inside += 1  # type: ignore[union-attr]
-            if is_inside and innermost[-1] is outer:
-                innermost[-1] = frame
+            if owner.parallel or (outer is not None and (outer.owner.parallel or outer.stack is not self)):
+                outer, record = self._find_beside(owner, outer)
             else:
-                if outer in innermost:
-                    innermost.remove(outer)
-                innermost.append(frame)
-            record = frame.record
-            if frame.slot >= 0:
-                self._slots[frame.slot] = record.number
-            frame.entered_ns = now
-            single = record.single_calls
-            if single is not None and single.free and not frame.is_recursion:
-                frame.place = place = single.free.pop()
-                single.open[place] = now
+                known = self._outermost if outer is None else outer.record.inner
+                record = known.get(owner.name) or self._find(
+                    None if outer is None else outer.record, owner.name
+                )
+            if record is None:
+                return None
+            words = self._words
+            try:
+                thread = self._local.thread
+            except AttributeError:
+                thread = self._cpu.find_thread()
+            now = monotonic_ns()
+            if now - thread.read_ns >= CPU_EVERY_NS:
+                self._cpu.charge(thread, now, self._open)
+            frame = Frame(owner, self, record, outer, below, thread, now)
+            if outer is not None and outer.stack is self:
+                if not outer.n_inside:
+                    outer.own_ns += now - outer.bare_ns
+                outer.n_inside += 1
+            self._open[frame] = None
+            place = OPEN + record.number
+            already = words[place]
+            if already and _is_open_around(record, outer):
+                frame.is_recursion = True
+            else:
+                frame.counted = count_open(now - self._began_ns)
+                words[place] = already + frame.counted
+                single = record.single_calls
+                if single is not None and single.free:
+                    frame.place = place = single.free.pop()
+                    single.open[place] = now
             if not record.first_ns:
                 record.first_ns = now
+                self._publish(record)
+            if generator is not None or is_untold or owner.parallel:
+                self._note_others(frame, generator, is_untold)
+            thread.frame = frame
+            words[thread.region_word] = record.number
             if owner.exact_peak:
                 self._begin_exactly(frame, now)
             elif now > self._ram_due_ns:
@@ -167,84 +270,167 @@ class RegionStack:
             if now - self._ram_ns < _RAM_FRESH_NS:
                 record.entry_ram_bytes = frame.peak_ram_bytes = self._rss_bytes
                 frame.high_water_bytes = self._high_water_bytes
+                self._publish(record)
         current.set(frame)
-
-    def leave(self, frame: _Frame) -> None:
-        """End a call of a region."""
-        now = time.monotonic_ns()
-        outer = frame.outer
-        while outer is not None and not outer.is_open:
-            outer = outer.outer
-        with self._lock:
-            self._share_cpu(now)
-            frame.is_open = False
-            around = outer if outer is not None and outer.stack is self else None
-            innermost = self._innermost
-            if around is None:
-                innermost.remove(frame)
-            else:
-                around.n_inside -= 1
-                if frame.n_inside == 0 and around.n_inside == 0:
-                    innermost[innermost.index(frame)] = around
-                elif frame in innermost:
-                    innermost.remove(frame)
-            if frame.slot >= 0:
-                self._slots[frame.slot] = 0 if around is None else around.record.number
-                if around is None:
-                    self._free_slots.append(frame.slot)
-            self._add_up(frame, now, around)
-        if current.get() is frame:
-            current.set(outer)
-
-    def _make_frame(self, owner: Region, outer: _Frame | None, is_inside: bool) -> _Frame | None:
-        """A new call; None if there are too many regions."""
-        name = owner.name
-        if outer is None:
-            record = self._find(None, name)
-        else:
-            around = outer.record if is_inside else self._adopt(outer.record)
-            record = None if around is None else around.find_namesake(name)
-            if record is not None and is_inside:
-                frame = _Frame(owner, self, record, outer)
-                frame.is_recursion = True
-                frame.slot = outer.slot
-                return frame
-            record = self._find(around, name)
-        if record is None:
-            return None
-        frame = _Frame(owner, self, record, outer)
-        if is_inside:
-            frame.slot = outer.slot  # type: ignore[union-attr]
-        else:
-            frame.slot = self._free_slots.pop() if self._free_slots else -1
+        if self._late:
+            self._leave_late()
         return frame
+
+    def leave(self, frame: Frame) -> None:
+        """End a call of a region, from any thread."""
+        if self._is_busy():
+            self._late.append(frame)  # a signal handler or the garbage collector has interrupted us here
+            return
+        with self._lock:
+            if not frame.is_open:
+                return
+            now = monotonic_ns()
+            thread = frame.thread
+            try:
+                calling = self._local.thread
+            except AttributeError:
+                calling = self._cpu.find_thread()
+            if now - calling.read_ns >= CPU_EVERY_NS:
+                self._cpu.charge(calling, now, self._open)
+            if thread is not calling:
+                self._cpu.charge_other(thread)
+            self._open.pop(frame, None)
+            frame.is_open = False
+            if not frame.n_inside:
+                frame.own_ns += now - frame.bare_ns
+            around = frame.outer
+            if around is not None and not around.is_open:
+                around = _find_around(around)
+            if around is not None and around.stack is self:
+                around.n_inside += frame.n_inside - 1
+                if not around.n_inside:
+                    around.bare_ns = now
+            below = frame.below
+            if below is not None and (below.can_rest or not below.is_open):
+                back, below = _find_running(below), find_open(below)
+            else:
+                back = below
+            if thread.frame is frame:
+                if back is None or back.stack is not self or back.thread is not thread:
+                    thread.frame = None
+                    self._words[thread.region_word] = 0
+                else:
+                    thread.frame = back
+                    self._words[thread.region_word] = back.record.number
+            self._add_up(frame, now)
+            if frame.can_rest:
+                frame.generator = None
+        if current.get() is frame:
+            current.set(below)
+        if self._late:
+            self._leave_late()
+
+    def _leave_late(self) -> None:
+        """End the calls that could not be ended in the middle of something else."""
+        while self._late:
+            self.leave(self._late.pop())
+
+    def rest(self, frame: Frame, before: Frame | None) -> None:
+        """The code of a call is suspended; the calling thread is again in the call that it was in before."""
+        with self._lock:
+            thread = self._cpu.find_thread()
+            self._cpu.charge(thread, monotonic_ns(), self._open)
+            frame.can_rest = frame.is_resting = True
+            frame.rests_in = thread.frame
+            if before is frame:
+                before = self._find_back(frame, thread)
+            self._cpu.switch(thread, before if before is not None and before.is_open else None)
+
+    def resume(self, frame: Frame) -> Frame | None:
+        """The code of a call goes on in the calling thread; returns the call that this was in."""
+        with self._lock:
+            frame.is_resting = False
+            return self._switch(find_open(frame.rests_in or frame))
+
+    def step_into(self, frame: Frame | None) -> Frame | None:
+        """The calling thread goes on with code that is in this call; returns the call that it was in."""
+        frame = find_open(frame)
+        with self._lock:
+            if frame is not None and frame.stack is not self:
+                frame = None
+            return self._switch(frame)
+
+    def find_call(self, owner: Region) -> Frame | None:
+        """The latest open call of a region, wherever it was entered."""
+        for frame in reversed(tuple(self._open)):
+            if frame.owner is owner:
+                return frame
+        return None
+
+    def _switch(self, frame: Frame | None) -> Frame | None:
+        thread = self._cpu.find_thread()
+        before = thread.frame
+        if before is not frame:
+            self._cpu.charge(thread, monotonic_ns(), self._open)
+            self._cpu.switch(thread, frame)
+            if frame is not None:
+                frame.thread = thread
+        return before
+
+    def _find_back(self, frame: Frame, thread: Thread) -> Frame | None:
+        """The call in which a thread goes on after this one."""
+        back = _find_running(frame.below)
+        return back if back is not None and back.stack is self and back.thread is thread else None
+
+    def _find_beside(self, owner: Region, outer: Frame | None) -> tuple[Frame | None, _Record | None]:
+        """The call around a new one and its record: nothing is nested in a parallel region."""
+        while owner.parallel and outer is not None and outer.owner.parallel:
+            outer = outer.outer
+        nesting = outer
+        while nesting is not None and nesting.owner.parallel:
+            nesting = nesting.outer
+        if nesting is None:
+            return outer, self._find(None, owner.name)
+        around = nesting.record if nesting.stack is self else self._adopt(nesting.record)
+        return outer, None if around is None else self._find(around, owner.name)
+
+    def _note_others(self, frame: Frame, generator: FrameType | None, is_untold: bool) -> None:
+        """What else may run while a call is open."""
+        frame.generator, frame.is_untold = generator, is_untold
+        frame.can_rest = generator is not None
+        if frame.owner.parallel:
+            beside = frame.find_beside()
+            for one in beside:
+                one.is_crowded |= len(beside) > 1
+
+    def _promote(self, record: _Record, now_ns: int) -> None:
+        """The outermost call of a region was left before the recursive ones inside: they go on counting."""
+        for frame in self._open:
+            if frame.record is record and frame.is_recursion and not _is_open_around(record, frame.outer):
+                frame.is_recursion = False
+                frame.entered_ns = now_ns
+                frame.counted = count_open(now_ns - self._began_ns)
+                self._words[OPEN + record.number] += frame.counted
 
     def close(self) -> None:
         """No more regions here."""
         with self._lock:
             self.is_closed = True
+            now = monotonic_ns()
+            self._cpu.charge(self._cpu.find_thread(), now, self._open)
             if find_kept_bytes() >= 0:
-                self._read_ram(time.monotonic_ns())
+                self._read_ram(now)
                 self._keep_high_water()
 
-    def _add_up(self, frame: _Frame, now_ns: int, around: _Frame | None) -> None:
+    def _add_up(self, frame: Frame, now_ns: int) -> None:
         record = frame.record
-        wall = now_ns - frame.entered_ns
-        cpu = frame.cpu_ns + frame.inner_cpu_ns
         record.calls += 1
-        record.own_cpu_ns += frame.cpu_ns
-        if wall > frame.inner_wall_ns:
-            record.own_wall_ns += wall - frame.inner_wall_ns
+        record.own_wall_ns += frame.own_ns
+        wall = now_ns - frame.entered_ns
         if not frame.is_recursion:  # else it is part of the call around it
             record.wall_ns += wall
-            record.cpu_ns += cpu
             record.squared_seconds += wall * wall * 1e-18
             record.longest_ns = max(record.longest_ns, wall)
             if wall < record.shortest_ns or not record.shortest_ns:
                 record.shortest_ns = wall
-        if around is not None:
-            around.inner_cpu_ns += cpu
-            around.inner_wall_ns += wall
+            self._words[OPEN + record.number] -= frame.counted
+            if frame.n_inside:
+                self._promote(record, now_ns)
         record.last_ns = now_ns
         if frame in self._exact_peaks:
             self._end_exactly(frame, now_ns)
@@ -252,6 +438,9 @@ class RegionStack:
             self._read_ram(now_ns)
         if now_ns - self._ram_ns < _RAM_FRESH_NS:
             self._take_ram(frame)
+            self._publish(record)
+        else:
+            TIMES.pack_into(self._memory, record.offset, *_get_times(record))
         single = record.single_calls
         if single is not None:
             place = frame.place
@@ -266,9 +455,8 @@ class RegionStack:
                 or frame.peak_ram_bytes > single.floor_bytes
             ):
                 single.keep(record.calls, frame.entered_ns, now_ns, frame.peak_ram_bytes, frame.is_peak_exact)
-        self._publish(record)
 
-    def _take_ram(self, frame: _Frame) -> None:
+    def _take_ram(self, frame: Frame) -> None:
         """Memory at the end of a call, and its peak if the kernel's high-water mark has risen."""
         record = frame.record
         record.exit_ram_bytes, high_water = self._rss_bytes, self._high_water_bytes
@@ -279,14 +467,14 @@ class RegionStack:
         elif self._rss_bytes > frame.peak_ram_bytes:
             frame.peak_ram_bytes = self._rss_bytes
 
-    def _begin_exactly(self, frame: _Frame, now_ns: int) -> None:
+    def _begin_exactly(self, frame: Frame, now_ns: int) -> None:
         """Reset the kernel's high-water mark for this call; if that fails, it has no exact peak."""
         self._read_ram(now_ns)
         self._keep_high_water()
         if self._high_water_bytes_now >= 0 and reset_high_water():
             self._exact_peaks[frame] = self._rss_bytes
 
-    def _end_exactly(self, frame: _Frame, now_ns: int) -> None:
+    def _end_exactly(self, frame: Frame, now_ns: int) -> None:
         """The high-water mark is the peak of this call, and a lower bound for the calls around it."""
         self._read_ram(now_ns)
         self._keep_high_water()
@@ -295,7 +483,7 @@ class RegionStack:
             return
         frame.record.exact_calls += 1
         frame.is_peak_exact = True
-        step: _Frame | None = frame
+        step: Frame | None = frame
         while step is not None and step.stack is self:
             if step.is_open or step is frame:
                 step.record.inside_ram_bytes = max(step.record.inside_ram_bytes, peak)
@@ -306,8 +494,7 @@ class RegionStack:
         """Pass the high-water mark on to the calls with exact peaks, and to all trackers."""
         high_water = self._high_water_bytes_now
         keep_high_water(high_water)
-        # A copy, because a signal handler may enter a region meanwhile.
-        for frame, peak in tuple(self._exact_peaks.items()):
+        for frame, peak in self._exact_peaks.items():
             self._exact_peaks[frame] = max(peak, high_water)
         while self._outer_mailboxes:
             mailbox = self._outer_mailboxes.pop()
@@ -322,26 +509,14 @@ class RegionStack:
     def _publish(self, record: _Record) -> None:
         NUMBERS.pack_into(self._memory, record.offset, *_get_numbers(record))
 
-    def _share_cpu(self, now_ns: int) -> None:
-        """Attribute the CPU time since the last event to the open regions."""
-        if now_ns - self._cpu_read_ns < _CPU_EVERY_NS:
-            return
-        self._cpu_read_ns = now_ns
-        cpu = time.process_time_ns()
-        innermost = self._innermost
-        if innermost:
-            if len(innermost) == 1:
-                innermost[0].cpu_ns += cpu - self._cpu_ns
-            else:
-                share = (cpu - self._cpu_ns) // len(innermost)
-                for frame in innermost:
-                    frame.cpu_ns += share
-        self._cpu_ns = cpu
-
     def _find(self, around: _Record | None, name: str) -> _Record | None:
-        """The record of a region, created if it is new; None if there are too many."""
+        """The record of a region, created if it is new; None if there are too many. Inside itself it is the same."""
         known = self._outermost if around is None else around.inner
         record = known.get(name)
+        if record is None and around is not None:
+            record = around.find_namesake(name)
+            if record is not None:
+                known[name] = record
         if record is None:
             number = self._writer.add_region(0 if around is None else around.number, name)
             if not number:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..core.figures import BYTES, JOULES, NUMBER, PERCENT, SECONDS, humanize
+from ..core.model import EXACT, SHARED
 from ..core.text import align, shorten, shorten_middle
 
 TYPE_CHECKING = False
@@ -13,6 +14,8 @@ if TYPE_CHECKING:
 
 MOST_ROWS = 15
 _NAME_CELLS = 40
+_AT_LEAST = "≥ "
+_ABOUT = "~ "
 
 
 def name_region(path: Sequence[str]) -> str:
@@ -50,12 +53,19 @@ def _region_cells(region: Region) -> tuple[str, ...]:
         f"{region.calls}{unfinished}",
         humanize(region.wall_seconds, SECONDS),
         humanize(region.mean_seconds, SECONDS),
-        humanize(region.cpu_seconds, SECONDS),
-        humanize(region.peak_ram_bytes, BYTES),
+        f"{_ABOUT if region.cpu_basis == SHARED else ''}{humanize(region.cpu_seconds, SECONDS)}",
+        _show_peak(region),
         humanize(region.gpu_bytes, BYTES),
         humanize(region.gpu_percent, PERCENT),
         humanize(region.energy_joules, JOULES),
     )
+
+
+def _show_peak(region: Region) -> str:
+    """A sampled peak is a lower bound."""
+    size = humanize(region.peak_ram_bytes, BYTES)
+    is_bound = region.peak_ram_bytes is not None and region.peak_ram_basis != EXACT
+    return f"{_AT_LEAST}{size}" if is_bound else size
 
 
 def _metric_cells(metric: Metric) -> tuple[str, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 
 from ..accounts.frameworks import FrameworkNote
 from ..core.model import EXACT, SAMPLED, Call, FrameworkReading, MetricRow, RegionGaps
@@ -19,10 +20,11 @@ from ..sources.processes import exists
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from ..instrument.call_file import CallFileReader
     from ..instrument.shared_file import Numbers, SharedFileReader
+    from .open_calls import Clocks
 
     Key = tuple[int, tuple[str, ...]]
 
@@ -39,6 +41,7 @@ class MailboxReader:
         self._call_readers: dict[str, CallFileReader] = {}
         self._calls_of_ended: list[Call] = []
         self._active: dict[Key, tuple[str, int]] = {}
+        self._clocks: dict[str, Clocks] = {}
         self._metrics: dict[str, int] = {}
         self._frameworks: dict[str, tuple[int, int] | None] = {}
         self._high_waters_of_ended: dict[int, int] = {}
@@ -74,20 +77,26 @@ class MailboxReader:
                 self._call_readers[name] = CallFileReader(path)
 
     def read_active(self) -> dict[Key, int]:
-        """Open regions by pid and path, each with its number of threads."""
+        """Open regions by pid and path, each with its number of open calls."""
+        from .open_calls import read_clocks
+
         active = {}
         self._active = {}
+        now_ns = time.monotonic_ns()
         for name, reader in self._readers.items():
-            for number, threads in reader.read_active().items():
+            pid, namespace = find_writer(name)
+            if namespace == self._namespace:
+                self._clocks[name] = read_clocks(pid, now_ns, reader)
+            for number, calls in reader.read_active().items():
                 key = reader.pid, reader.find_path(number)
-                active[key] = threads
+                active[key] = calls
                 self._active[key] = name, number
         return active
 
     def read_all(self) -> Iterator[tuple[Key, Numbers]]:
         """The counters of all regions of running processes."""
-        for reader in self._readers.values():
-            for number, numbers in reader.read_all().items():
+        for name, reader in self._readers.items():
+            for number, numbers in self._read_numbers(name, reader):
                 yield (reader.pid, reader.find_path(number)), numbers
 
     def take_ended(self) -> list[tuple[Key, Numbers, int]]:
@@ -96,7 +105,7 @@ class MailboxReader:
         for name in [name for name in self._readers if is_over(name, self._namespace)]:
             reader = self._readers.pop(name)
             active = reader.read_active()
-            for number, numbers in reader.read_all().items():
+            for number, numbers in self._read_numbers(name, reader):
                 ended.append(((reader.pid, reader.find_path(number)), numbers, active.get(number, 0)))
             self._keep_high_water(reader)
             self._gaps = _add_refused(self._gaps, reader)
@@ -104,6 +113,7 @@ class MailboxReader:
             calls = self._call_readers.pop(name)
             self._calls_of_ended += [*self._read_calls(reader, calls), *self._read_open(reader, calls)]
             reader.close()
+            self._clocks.pop(name, None)
             self._remove(name)
             self._remove(os.path.basename(calls.path))
         return ended
@@ -218,6 +228,12 @@ class MailboxReader:
             self._frameworks[name] = version
             notes.append(FrameworkNote(at_seconds, find_writer(name)[0], is_last, known))
         return notes
+
+    def _read_numbers(self, name: str, reader: SharedFileReader) -> Iterable[tuple[int, Numbers]]:
+        """The counters of a process, with open calls up to the last reading of it."""
+        from .open_calls import Clocks, read_numbers
+
+        return read_numbers(reader, self._clocks.get(name, Clocks(0, 0, {}))).items()
 
     def _parse(self, content: bytes, pid: int) -> list[MetricRow]:
         if not content:

@@ -1,0 +1,103 @@
+"""Which regions can be suspended: those in generators and coroutines. Their code waits while other code runs.
+
+Coroutines under asyncio are followed: its event loop runs one callback after the other, each in its own context. Where
+nobody tells when code is suspended (`with` in a generator, other event loops), the region is untold.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from .stack import RegionStack, current
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import FrameType
+    from typing import Any
+
+# From inspect, which is large to import.
+GENERATOR, COROUTINE, ASYNC_GENERATOR = 0x20, 0x80, 0x200
+SUSPENDABLE = GENERATOR | COROUTINE | ASYNC_GENERATOR
+_CONTEXTLIB = ("contextlib.py", "<frozen contextlib>")
+EXIT_STACK = "enter_context"
+
+_followed: RegionStack | None = None
+_run: Callable[[Any], None] | None = None  # asyncio's own, once we have taken its place
+
+
+def enter_from(stack: RegionStack, owner: Any, caller: FrameType) -> None:
+    """Begin a call of a region in code that may be suspended."""
+    caller = _find_user(caller)
+    flags = caller.f_code.co_flags
+    is_generator = bool(flags & (GENERATOR | ASYNC_GENERATOR))
+    is_untold = is_generator or (bool(flags & COROUTINE) and not _follow_event_loop(stack))
+    stack.enter(owner, caller if is_generator else None, is_untold=is_untold)
+
+
+def _find_user(frame: FrameType) -> FrameType:
+    """Who uses a context manager that contextlib has made from a generator; else the code itself."""
+    while frame.f_back is not None:
+        is_wrapped = frame.f_code.co_flags & SUSPENDABLE and _is_contextlib(frame.f_back)
+        if not is_wrapped and not _is_contextlib(frame):
+            break
+        frame = frame.f_back
+    return frame
+
+
+def _is_contextlib(frame: FrameType) -> bool:
+    return frame.f_code.co_filename.endswith(_CONTEXTLIB)
+
+
+def _follow_event_loop(stack: RegionStack) -> bool:
+    """Follow asyncio from now on; False if another event loop runs the code."""
+    global _followed, _run
+    if _followed is stack:
+        return _is_ours()
+    if "asyncio" not in sys.modules:
+        return False
+    from asyncio.events import Handle
+
+    # If another tool has put its own there meanwhile, that calls ours.
+    if _run is None or Handle._run is _run:  # noqa: SLF001 - there is no other place to listen at
+        _run = Handle._run  # noqa: SLF001
+        Handle._run = _run_followed  # type: ignore[method-assign,assignment] # noqa: SLF001
+    _followed = stack
+    return _is_ours()
+
+
+def _is_ours() -> bool:
+    from asyncio import BaseEventLoop
+    from asyncio.events import _get_running_loop
+
+    return isinstance(_get_running_loop(), BaseEventLoop)
+
+
+def _run_followed(handle: Any) -> None:
+    """Run one callback of the event loop in the region of its context."""
+    stack, run = _followed, _run
+    assert run is not None
+    if stack is None or stack.is_closed:
+        run(handle)
+        return
+    before = None
+    try:
+        before = stack.step_into(handle._context.get(current))  # noqa: SLF001
+    except Exception:  # noqa: BLE001, S110 - whatever happens, the program goes on
+        pass
+    try:
+        run(handle)
+    finally:
+        try:
+            stack.step_into(before)
+        except Exception:  # noqa: BLE001, S110
+            pass
+
+
+def forget() -> None:
+    """There are no regions any more: asyncio is as it was."""
+    global _followed
+    _followed = None
+    events = sys.modules.get("asyncio.events")
+    if events is not None and _run is not None and events.Handle._run is _run_followed:  # noqa: SLF001
+        events.Handle._run = _run  # noqa: SLF001

@@ -1,0 +1,79 @@
+"""The CPU time of calls that are still open, since their process has last counted it."""
+
+from __future__ import annotations
+
+import time
+
+from ..core.values import NamedTuple
+from ..sources.files import read_file
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from ..instrument.shared_file import Numbers, SharedFileReader, ThreadEntry
+
+# Less than this is not worth a look at the threads.
+_NOTABLE_NS = 1_000_000
+_LEAST_WEIGHT_NS = 1_000
+
+
+class Clocks(NamedTuple):
+    """The CPU clocks of a process at one reading."""
+
+    at_ns: int
+    process_ns: int
+    threads: dict[int, int]
+
+
+def read_clocks(pid: int, at_ns: int, reader: SharedFileReader) -> Clocks:
+    """What a process has used by now; the threads only if it has used something since it has counted."""
+    counted_ns, entries = reader.read_threads()
+    try:
+        process_ns = time.clock_gettime_ns((~pid << 3) | 2)
+    except OSError:
+        return Clocks(at_ns, 0, {})
+    if process_ns - counted_ns < _NOTABLE_NS:
+        return Clocks(at_ns, process_ns, {})
+    return Clocks(at_ns, process_ns, {entry.tid: _read_thread(pid, entry) for entry in entries})
+
+
+def read_numbers(reader: SharedFileReader, clocks: Clocks) -> dict[int, Numbers]:
+    """The counters of every region, with what is open counted up to these clocks."""
+    numbers = reader.read_all(clocks.at_ns)
+    counted_ns, entries = reader.read_threads()
+    for region, used_ns, shared_ns in _divide(entries, clocks.process_ns - counted_ns, clocks.threads):
+        for step in reader.find_chain(region):
+            known = numbers.get(step)
+            if known is not None and known.open_calls:
+                own_ns = known.own_cpu_ns + used_ns if step == region else known.own_cpu_ns
+                numbers[step] = known._replace(
+                    cpu_ns=known.cpu_ns + used_ns,
+                    own_cpu_ns=own_ns,
+                    shared_cpu_ns=known.shared_cpu_ns + (shared_ns if step == region else 0),
+                )
+    return numbers
+
+
+def _divide(
+    entries: Iterable[ThreadEntry], process_ns: int, threads: Mapping[int, int]
+) -> list[tuple[int, int, int]]:
+    """The time that a process has not counted yet: a region, its part, and how much of that is shared."""
+    used = [(entry, max(0, threads.get(entry.tid, 0) - entry.cpu_ns)) for entry in entries]
+    inside = [(entry.region, ns) for entry, ns in used if entry.region > 0]
+    helpers_ns = max(0, process_ns - sum(ns for _, ns in used)) if threads else 0
+    whole = sum(ns + _LEAST_WEIGHT_NS for _, ns in inside)
+    parts = [helpers_ns * (ns + _LEAST_WEIGHT_NS) // whole for _, ns in inside]
+    is_shared = len(inside) > 1
+    return [
+        (region, ns + part, part if is_shared else 0)
+        for (region, ns), part in zip(inside, parts, strict=True)
+    ]
+
+
+def _read_thread(pid: int, entry: ThreadEntry) -> int:
+    """The CPU time of a thread; what was counted if it cannot be read."""
+    try:
+        return int(read_file(f"/proc/{pid}/task/{entry.tid}/schedstat").split()[0])
+    except (OSError, ValueError, IndexError):
+        return entry.cpu_ns

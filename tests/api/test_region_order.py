@@ -1,0 +1,240 @@
+"""Regions that are left in another order, place or number than they were entered: never an error, and true figures."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from api.test_regions import Told, run
+
+ENDS = "nothing = (None, None, None)"
+
+
+def check(told: Told, **cpu_seconds: float) -> None:
+    """Each region has been entered and left once, with this CPU time."""
+    assert {path.replace("/", "_") for path in told} == set(cpu_seconds)
+    for path, (region,) in told.items():
+        assert (region["calls"], region["open_calls"]) == (1, 0)
+        assert region["cpu_seconds"] == pytest.approx(cpu_seconds[path.replace("/", "_")], abs=0.02)
+
+
+def test_generators_side_by_side(tmp_path: Path) -> None:
+    """Under zip() the first ends while the second is open; neither is inside the other."""
+    told = run(
+        tmp_path,
+        """
+truth["pairs"] = list(zip(rows("short", 3), rows("long", 5)))
+""",
+        """
+def rows(name, n):
+    with region(name):
+        for row in range(n):
+            with region("step"): pass
+            yield row
+""",
+    )
+
+    assert told.truth["pairs"] == [[0, 0], [1, 1], [2, 2]]
+    assert sorted(told) == ["long", "long/step", "short", "short/step"]
+    assert {path: region["calls"] for path, (region,) in told.items()} == {
+        "short": 1, "short/step": 3, "long": 1, "long/step": 3
+    }  # fmt: skip
+
+
+def test_closed_in_the_order_of_opening(tmp_path: Path) -> None:
+    """What is done after a region was left is not its time."""
+    told = run(
+        tmp_path,
+        """
+first, second, third = region("first"), region("second"), region("third")
+for one in (first, second, third):
+    one.__enter__(); burn(0.1)
+for one in (first, second, third):
+    one.__exit__(*nothing); burn(0.1)
+with region("after"): pass
+""",
+        ENDS,
+    )
+
+    check(told, first=0.3, first_second=0.3, first_second_third=0.3, after=0.0)
+    (first,), (second,) = told["first"], told["first/second"]
+    assert first["own_cpu_seconds"] == pytest.approx(0.1, abs=0.02)
+    assert first["own_wall_seconds"] < first["wall_seconds"] / 2
+    assert second["own_wall_seconds"] < second["wall_seconds"] / 2
+
+
+def test_left_twice_or_without_having_been_entered(tmp_path: Path) -> None:
+    """Nothing happens."""
+    told = run(
+        tmp_path,
+        """
+never = region("never")
+truth["swallows"] = bool(never.__exit__(*nothing))
+with region("around"):
+    twice = region("twice")
+    with twice: burn(0.1)
+    twice.__exit__(*nothing)
+    burn(0.1)
+""",
+        ENDS,
+    )
+
+    assert told.truth["swallows"] is False
+    check(told, around=0.2, around_twice=0.1)
+
+
+def test_left_in_another_thread(tmp_path: Path) -> None:
+    """With the CPU time of the thread that was inside; its next region is not inside."""
+    told = run(
+        tmp_path,
+        """
+moved = region("moved")
+moved.__enter__()
+burn(0.2)
+thread = threading.Thread(target=moved.__exit__, args=nothing)
+thread.start(); thread.join()
+burn(0.2)
+with region("next"): burn(0.1)
+""",
+        ENDS,
+    )
+
+    check(told, moved=0.2, next=0.1)
+
+
+def test_a_task_outlives_the_region_it_was_created_in(tmp_path: Path) -> None:
+    """Its own region is inside by name; the time after the end of the other is not the other's."""
+    told = run(
+        tmp_path,
+        "asyncio.run(main())",
+        """
+async def work():
+    with region("task"):
+        await asyncio.sleep(0.05); burn(0.2)
+    with region("afterwards"): burn(0.1)
+async def main():
+    with region("created"):
+        task = asyncio.create_task(work())
+        await asyncio.sleep(0)
+    await task
+""",
+    )
+
+    check(told, created=0.0, created_task=0.2, afterwards=0.1)
+
+
+def test_a_fork_between_entry_and_exit(tmp_path: Path) -> None:
+    """The child leaves what its parent entered: that is the parent's call alone."""
+    told = run(
+        tmp_path,
+        """
+with region("around"):
+    pid = os.fork()
+    if not pid:
+        with region("inner"): burn(0.1)
+if not pid: os._exit(0)
+truth["status"] = os.waitpid(pid, 0)[1]
+""",
+    )
+
+    assert told.truth["status"] == 0
+    assert {region["pid"]: region["calls"] for region in told["around"]}.pop(told.pid) == 1
+    assert sum(region["calls"] for region in told["around"]) == 1
+    (inner,) = told["around/inner"]
+    assert (inner["calls"], inner["pid"] == told.pid) == (1, False)
+
+
+def test_a_generator_that_the_garbage_collector_ends(tmp_path: Path) -> None:
+    """At any moment, even while another region is being entered."""
+    told = run(
+        tmp_path,
+        """
+import gc
+gc.set_threshold(1)
+for _ in range(2000):
+    rows = count(); next(rows)
+    cycle = [rows]; cycle.append(cycle); del rows, cycle
+    with region("loop"): pass
+gc.collect()
+""",
+        """
+def count():
+    with region("generator"):
+        yield 1
+""",
+    )
+
+    assert {path: (region["calls"], region["open_calls"]) for path, (region,) in told.items()} == {
+        "generator": (2000, 0), "loop": (2000, 0)
+    }  # fmt: skip
+
+
+def test_regions_that_are_left_when_the_interpreter_ends(tmp_path: Path) -> None:
+    """Without a word, and what is open is reported as open."""
+    told = run(
+        tmp_path,
+        """
+pid = os.fork()
+if not pid:
+    keep = count(); next(keep)
+    sys.keep = keep
+    threading.Thread(target=wait, daemon=True).start()
+    sys.exit(0)
+truth["status"] = os.waitpid(pid, 0)[1]
+""",
+        """
+def count():
+    with region("generator"):
+        yield 1
+def wait():
+    with region("daemon"): time.sleep(10)
+""",
+    )
+
+    assert told.truth["status"] == 0
+    assert told["daemon"][0]["open_calls"] == 1
+    assert told["generator"][0]["calls"] + told["generator"][0]["open_calls"] == 1
+
+
+def test_a_recursive_region_whose_outermost_call_ends_first(tmp_path: Path) -> None:
+    """The calls inside go on counting."""
+    told = run(
+        tmp_path,
+        """
+outermost, inside = region("again"), region("again")
+outermost.__enter__(); burn(0.1)
+inside.__enter__(); burn(0.1)
+outermost.__exit__(*nothing); burn(0.1)
+inside.__exit__(*nothing)
+""",
+        ENDS,
+    )
+    (again,) = told["again"]
+
+    assert (again["calls"], again["open_calls"]) == (2, 0)
+    assert again["cpu_seconds"] == pytest.approx(0.3, abs=0.02)
+    assert again["own_cpu_seconds"] == pytest.approx(0.3, abs=0.02)
+    assert again["wall_seconds"] == pytest.approx(again["own_wall_seconds"], rel=0.01)
+
+
+def test_at_the_limit_of_recursion_the_error_is_the_programs(tmp_path: Path) -> None:
+    """Not one deeper inside, in our code."""
+    told = run(
+        tmp_path,
+        """
+def dive(depth):
+    global deepest
+    with region("deep"):
+        deepest = depth
+        dive(depth + 1)
+try: dive(0)
+except RecursionError as error: truth["where"] = error.__traceback__.tb_next.tb_frame.f_code.co_name
+truth["deepest"] = deepest
+with region("after"): pass
+""",
+    )
+
+    assert told.truth["where"] == "dive"
+    assert told["deep"][0]["calls"] > told.truth["deepest"] * 0.9
+    assert told["after"][0]["calls"] == 1
