@@ -9,7 +9,7 @@ import pytest
 from builders import MB, found, gpu, gpu_totals, recording, totals
 from gpu_tracker.analysis.measures import Subject, measure
 from gpu_tracker.core.figures import LAST_METRIC, REGION, RUN, humanize
-from gpu_tracker.core.model import Event, MetricRow, Parts, RecordingData
+from gpu_tracker.core.model import End, Event, MetricRow, Parts, RecordingData
 from recorded import part
 
 
@@ -97,3 +97,20 @@ def test_nan_is_not_known() -> None:
 def test_a_figure_is_shown_in_its_unit(value: float | None, unit: str, text: str) -> None:
     """An unknown one as a dash."""
     assert humanize(value, unit) == text
+
+
+@pytest.mark.parametrize(
+    ("end", "failure"),
+    [
+        (None, "no end: killed, or still running"),
+        (End("exited", 3, totals(), 0.0, 0), "exit code 3"),
+        (End("exited", -9, totals(), 0.0, 0), "killed by signal 9"),
+        (End("abandoned", None, totals(), 0.0, 0), "abandoned"),
+        (End("sampler lost", 0, totals(), 0.0, 0), "sampler lost"),
+        (End("exited", 0, totals(), 0.0, 0), ""),
+        (End("stopped", None, totals(), 0.0, 0), ""),
+    ],
+)
+def test_a_run_that_did_not_succeed_says_why(end: End | None, failure: str) -> None:
+    """It passes no limit."""
+    assert measure(recording(end=end)).failure == failure

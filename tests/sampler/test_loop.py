@@ -18,8 +18,10 @@ from gpu_tracker.recording.writer import create
 from gpu_tracker.reports.build import build
 from gpu_tracker.reports.contract import render
 from gpu_tracker.sampler.handle.wire import Plan, Start
+from gpu_tracker.sampler.instruments import Instruments
 from gpu_tracker.sampler.loop import Sampler
 from gpu_tracker.sampler.prepare import prepare
+from recorded import part
 
 DAY = 86400.0
 
@@ -268,3 +270,17 @@ def test_expensive_readings_do_not_begin_with_short_intervals(
     os.close(run.fd)
 
     assert run.sampler.deadlines.interval_seconds >= 0.25
+
+
+def test_the_job_peaks_at_least_as_high_as_each_of_its_regions(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A region reads the kernel's mark inside the job, where no other reading may have met it."""
+    run.sampler.instruments = Instruments(str(tmp_path), 0.0)
+    regions = [part(ROOT, 1.0, peak_ram_bytes=900 * MB, peak_ram_basis="exact"), part(ROOT, 1.0, path=("b",))]
+    monkeypatch.setattr(run.sampler.instruments, "list_regions", lambda: regions)
+    run.sampler.tick(1.0)
+    peaks = run.sampler.finish(2.0, None, "stopped", None).totals.peaks.ram
+
+    assert (peaks.main.total_bytes, peaks.main.basis) == (900 * MB, "exact")
+    assert peaks.combined.total_bytes == 900 * MB
