@@ -23,6 +23,7 @@ from pathlib import Path
 import pytest
 
 from end_to_end.cgroup import memory_limit
+from end_to_end.fault_workloads.telling import hold
 from end_to_end.faults import (
     COMMAND,
     MEGABYTE,
@@ -368,15 +369,74 @@ def test_a_killed_sampler_costs_only_its_own_figures(scene: Scene, options: Sequ
     check_summary(outcome.stderr, 0.3)
     assert "exit code 6, but its sampler was lost" in outcome.stderr
     assert outcome.stderr.count("The sampler was lost") == 1
+    assert not re.search(r"RAM .*exact", outcome.stderr)
+
+
+@pytest.mark.parametrize("is_recorded", [False, True])
+def test_a_killed_sampler_loses_neither_regions_nor_metrics_nor_peaks(
+    scene: Scene, is_recorded: bool
+) -> None:
+    """What the job's processes have left, and what the kernel tells their parent, is complete; the file gets its end."""
+    options = (
+        ("run", "--record", "run.jsonl", "--") if is_recorded else ("run", "-f", "json", "--no-record", "--")
+    )
+    wrapper, _ = start_job(scene, options, workload("regions"))
+    assert wrapper.stdin is not None
+    truth = {}
+    for number in range(6):
+        if number == 3:
+            os.kill(scene.wait_for_sampler(), signal.SIGKILL)
+            wait_until(lambda: not scene.samplers(), "the sampler is dead")
+        wrapper.stdin.write("\n")
+        wrapper.stdin.flush()
+        truth = json.loads(scene.read_line(wrapper))
+        time.sleep(0.2)
+    outcome = scene.finish(wrapper, "")
+    assert outcome.returncode == 0, outcome.stderr
+    if is_recorded:
+        check_ends_once(scene.directory / "run.jsonl")
+        listed = scene.run_tracked("ls", "run.jsonl").stdout
+        assert "its sampler was lost" in listed, listed
+        report = scene.report(scene.directory / "run.jsonl")
+    else:
+        report = json.loads(outcome.stderr)
+    assert (report["ending"], report["exit_code"]) == ("sampler lost", 0)
+    (region,) = report["regions"]
+    assert region["calls"] == truth["calls"] == 6
+    (metric,) = report["metrics"]
+    assert (metric["name"], metric["logged"]) == ("loss", 6)
+    ram = report["summary"]["ram"]
+    assert ram["main"]["total_bytes"] == pytest.approx(truth["peak_bytes"], rel=0.01)
+    assert ram["combined"]["basis"] == "sampled"
+    notes = [note for note in report["notes"] if "The sampler was lost" in note]
+    assert len(notes) == 1
+    assert re.search(r"nothing was measured from [\d.]+ s to [\d.]+ s", notes[0])
 
 
 def test_a_hanging_sampler_delays_the_result_by_seconds_at_most(scene: Scene) -> None:
     """A sampler that does not answer is given up: the job's code and its time and CPU come all the same."""
     wrapper, _ = start_job(scene, QUIET, workload("busy", 0.3, 20, 6))
+    sampler = scene.wait_for_sampler()
+    hold(sampler)
+    outcome = scene.finish(wrapper, "")
+    os.waitpid(sampler, 0)
+    assert outcome.returncode == 6
+    check_summary(outcome.stderr, 0.3)
+    assert "The sampler did not answer and was killed." in outcome.stderr
+
+
+def test_a_sampler_that_somebody_stopped_is_continued_at_the_end(scene: Scene) -> None:
+    """It has the last figures, and says from when to when it measured nothing."""
+    wrapper, _ = start_job(scene, QUIET, workload("busy", 0.3, 20, 6))
     os.kill(scene.wait_for_sampler(), signal.SIGSTOP)
+    time.sleep(2.5)
     outcome = scene.finish(wrapper, "")
     assert outcome.returncode == 6
     check_summary(outcome.stderr, 0.3)
+    assert "lost" not in outcome.stderr
+    assert re.search(
+        r"Nothing was measured from [\d.]+ s to [\d.]+ s: the sampler did not run", outcome.stderr
+    )
 
 
 def test_killed_all_at_once_they_leave_a_readable_recording(scene: Scene) -> None:

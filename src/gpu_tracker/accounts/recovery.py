@@ -16,33 +16,95 @@ from ..core.model import (
     add_parts,
 )
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from ..core.model import MetricRow, RegionTotals
+
 _NEARLY = 0.8
 
 
 def complete(
-    recording: RecordingData, start_nanoseconds: int, known: Known | None, reason: str = ""
+    recording: RecordingData,
+    start_nanoseconds: int,
+    at_nanoseconds: int,
+    known: Known | None,
+    reason: str = "",
 ) -> RecordingData:
     """Complete the recording of a lost sampler, with the job's whole time and CPU if they are known."""
     lost_seconds = recording.totals.at_seconds
+    end_seconds = (at_nanoseconds - start_nanoseconds) / 1e9
     totals, exit_code, extent = recording.totals, None, "all figures end there"
+    peaks = totals.peaks._replace(ram=Parts(*map(_doubt, totals.peaks.ram)))
     if known is not None:
         before, after, exit_code = known.before, known.after, known.exit_code
         reaped = after.reaped_cpu_seconds - before.reaped_cpu_seconds + after.adopted_cpu_seconds
         totals = totals._replace(
-            at_seconds=(known.at_nanoseconds - start_nanoseconds) / 1e9,
+            at_seconds=end_seconds,
             cpu_seconds=add_parts(
                 after.own_cpu_seconds - before.own_cpu_seconds, max(totals.cpu_seconds.descendants, reaped)
             ),
-            peaks=raise_peaks(totals.peaks, after),
         )
+        peaks = _raise_after_loss(peaks, before, after)
         extent = "time and CPU are complete, memory and GPU figures end there"
     because = f" ({reason})" if reason else ""
-    note = f"The sampler was lost {lost_seconds:.3g} s after the start{because}: {extent}."
+    note = f"The sampler was lost{because}: nothing was measured from {lost_seconds:.3g} s to {end_seconds:.3g} s; {extent}."
+    totals = totals._replace(peaks=peaks)
     return recording._replace(
         events=(*recording.events, Event(lost_seconds, "note", note)),
         totals=totals,
         end=End("sampler lost", exit_code, totals, 0.0, 0),
     )
+
+
+def _doubt(peak: RamPeak) -> RamPeak:
+    """What was exact until the sampler was lost is the largest of its samples for the whole run."""
+    return peak._replace(basis=SAMPLED) if peak.basis == EXACT else peak
+
+
+def _raise_after_loss(peaks: Peaks, before: RootFigures, after: RootFigures) -> Peaks:
+    """The peaks, raised to high-water marks that were read without a sampler."""
+    peaks = raise_peaks(peaks, after)
+    main, descendants, combined = peaks.ram
+    own = after.own_peak_bytes
+    if own is not None and own > (before.own_peak_bytes or 0):
+        main = _raise(main, own, EXACT)
+    largest = after.largest_peak_bytes
+    if largest is not None and largest <= main.total_bytes:  # nobody had more
+        main = main._replace(basis=EXACT)
+    combined = _raise(combined, main.total_bytes, SAMPLED)
+    return peaks._replace(ram=Parts(main, descendants, _doubt(combined)))
+
+
+def merge_regions(
+    recorded: Iterable[RegionTotals], recovered: Iterable[RegionTotals]
+) -> tuple[RegionTotals, ...]:
+    """The counts that processes have left, with the samples that were taken while there was a sampler."""
+    regions = {(region.pid, region.path): region for region in recorded}
+    for region in recovered:
+        known = regions.get((region.pid, region.path), region)
+        if known.calls > region.calls:
+            continue
+        is_exact = region.peak_ram_basis == EXACT or known.peak_ram_bytes is None
+        regions[region.pid, region.path] = region._replace(
+            peak_ram_bytes=region.peak_ram_bytes
+            if is_exact
+            else max(known.peak_ram_bytes or 0, region.peak_ram_bytes or 0),
+            gpu_bytes=known.gpu_bytes,
+            gpu_percent_seconds=known.gpu_percent_seconds,
+            gpu_seconds=known.gpu_seconds,
+            energy_joules=known.energy_joules,
+        )
+    return tuple(regions.values())
+
+
+def skip_known(recorded: Iterable[MetricRow], recovered: Iterable[MetricRow]) -> list[MetricRow]:
+    """The metrics that were not recorded: each process logs its own in order. Recorded times have nine digits."""
+    last_seconds: dict[int, float] = {}
+    for row in recorded:
+        last_seconds[row.pid] = max(row.at_seconds, last_seconds.get(row.pid, -1.0))
+    return [row for row in recovered if float(f"{row.at_seconds:.9g}") > last_seconds.get(row.pid, -1.0)]
 
 
 def raise_peaks(peaks: Peaks, figures: RootFigures) -> Peaks:
