@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from builders import MB, header, totals
-from gpu_tracker.accounts.recovery import complete, merge_regions, raise_peaks, skip_known
+from gpu_tracker.accounts.recovery import complete, doubt_peaks, merge_regions, raise_peaks, skip_known
 from gpu_tracker.core.model import (
     Known,
     MetricRow,
@@ -113,9 +113,25 @@ def test_a_peak_slightly_above_the_roots_is_the_roots() -> None:
 
 
 def test_a_known_peak_changes_nothing() -> None:
-    """Nor does an unknown one."""
-    for known in (None, 400 * MB):
-        assert raise_peaks(totals().peaks, RootFigures(0, 0, 0, known)) == totals().peaks
+    """Nor does the root's own word, whose mark was read while it lived."""
+    for figures in (RootFigures(0, 0, 0, 400 * MB), RootFigures(0, 0, own_peak_bytes=1)):
+        assert raise_peaks(totals().peaks, figures) == totals().peaks
+
+
+def test_what_nobody_confirms_is_not_exact() -> None:
+    """The root has grown after the last reading, or not: its parent knows only of peaks above its own."""
+    for figures in (RootFigures(0, 0), RootFigures(0, 0, 0, 1800 * MB, may_be_a_childs=True)):
+        ram = raise_peaks(totals().peaks, figures).ram
+        assert (ram.main.total_bytes, ram.main.basis) == (500 * MB, "sampled")
+        assert ram.combined.basis == "sampled"
+    assert doubt_peaks(totals().peaks).ram.main.basis == "sampled"
+
+
+def test_a_peak_that_may_be_a_childs_is_exact_only_where_it_hardly_matters_whose() -> None:
+    """Within a hundredth of the root's own high-water mark."""
+    for size, basis in ((503 * MB, "exact"), (600 * MB, "sampled")):
+        peaks = raise_peaks(totals().peaks, RootFigures(0, 0, 0, size, may_be_a_childs=True))
+        assert (peaks.ram.main.total_bytes, peaks.ram.main.basis) == (size, basis)
 
 
 def test_combined_is_never_below_the_largest_part() -> None:

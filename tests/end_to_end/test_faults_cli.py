@@ -452,6 +452,25 @@ def test_killed_all_at_once_they_leave_a_readable_recording(scene: Scene) -> Non
     check_summary(text.stdout, 0.3)
 
 
+@pytest.mark.repeats(few=15, soak=300)
+def test_a_job_of_a_few_milliseconds_has_no_exact_peak_that_is_not_its_own(
+    scene: Scene, repeats: int
+) -> None:
+    """What was read while it started or ended is a sample; its parent knows only of peaks above its own."""
+    script = (
+        "import resource; b'x' * 40_000_000; print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)"
+    )
+    for job in (["true"], [sys.executable, "-S", "-E", "-c", script]):
+        for _ in range(repeats):
+            outcome = scene.run_tracked("run", "--no-record", "-f", "json", "-o", "x.json", "--", *job)
+            ram = json.loads((scene.directory / "x.json").read_text())["summary"]["ram"]["main"]
+            if job == ["true"]:
+                assert ram["basis"] != "exact", ram
+            else:
+                assert ram["basis"] == "exact", ram
+                assert ram["total_bytes"] == pytest.approx(int(outcome.stdout), rel=0.02)
+
+
 @pytest.mark.parametrize("mode", ["run", "-e"])
 @needs_root
 def test_a_job_killed_for_its_memory_is_told_so(scene: Scene, mode: str) -> None:

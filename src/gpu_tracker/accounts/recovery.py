@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from ..core.model import MetricRow, RegionTotals
 
 _NEARLY = 0.8
+_AS_GOOD_AS = 0.99
 
 
 def complete(
@@ -36,7 +37,7 @@ def complete(
     lost_seconds = recording.totals.at_seconds
     end_seconds = (at_nanoseconds - start_nanoseconds) / 1e9
     totals, exit_code, extent = recording.totals, None, "all figures end there"
-    peaks = totals.peaks._replace(ram=Parts(*map(_doubt, totals.peaks.ram)))
+    peaks = doubt_peaks(totals.peaks)
     if known is not None:
         before, after, exit_code = known.before, known.after, known.exit_code
         reaped = after.reaped_cpu_seconds - before.reaped_cpu_seconds + after.adopted_cpu_seconds
@@ -58,11 +59,6 @@ def complete(
     )
 
 
-def _doubt(peak: RamPeak) -> RamPeak:
-    """What was exact until the sampler was lost is the largest of its samples for the whole run."""
-    return peak._replace(basis=SAMPLED) if peak.basis == EXACT else peak
-
-
 def _raise_after_loss(peaks: Peaks, before: RootFigures, after: RootFigures) -> Peaks:
     """The peaks, raised to high-water marks that were read without a sampler."""
     peaks = raise_peaks(peaks, after)
@@ -70,9 +66,6 @@ def _raise_after_loss(peaks: Peaks, before: RootFigures, after: RootFigures) -> 
     own = after.own_peak_bytes
     if own is not None and own > (before.own_peak_bytes or 0):
         main = _raise(main, own, EXACT)
-    largest = after.largest_peak_bytes
-    if largest is not None and largest <= main.total_bytes:  # nobody had more
-        main = main._replace(basis=EXACT)
     combined = _raise(combined, main.total_bytes, SAMPLED)
     return peaks._replace(ram=Parts(main, descendants, _doubt(combined)))
 
@@ -108,18 +101,36 @@ def skip_known(recorded: Iterable[MetricRow], recovered: Iterable[MetricRow]) ->
 
 
 def raise_peaks(peaks: Peaks, figures: RootFigures) -> Peaks:
-    """The peaks, raised to those that only the root's owner or parent can know."""
+    """The peaks, raised to those that only the root's owner or parent can know, and exact only if these say so."""
     main, descendants, combined = peaks.ram
-    if figures.largest_peak_bytes is not None and figures.largest_peak_bytes > main.total_bytes:
-        # The root's own high-water mark was read until the end; a peak far above it that may be a
-        # child's is one.
-        if figures.may_be_a_childs and main.total_bytes < figures.largest_peak_bytes * _NEARLY:
-            descendants = _raise(descendants, figures.largest_peak_bytes, SAMPLED)
-        else:
-            main = _raise(main, figures.largest_peak_bytes, EXACT)
-    largest = max(main, descendants, key=lambda peak: peak.total_bytes)
-    combined = _raise(combined, largest.total_bytes, largest.basis)
+    largest = figures.largest_peak_bytes
+    if largest is None:
+        if figures.own_peak_bytes is None:  # it may have grown after the last reading
+            main, combined = _doubt(main), _doubt(combined)
+    elif largest <= main.total_bytes:  # nobody had more
+        main = main._replace(basis=EXACT)
+    elif figures.may_be_a_childs and main.total_bytes < largest * _NEARLY:
+        # The root's high-water mark was read until about the end, so a peak far above it is a child's.
+        main, combined = _doubt(main), _doubt(combined)
+        descendants = _raise(descendants, largest, SAMPLED)
+    else:
+        is_sure = not figures.may_be_a_childs or main.total_bytes >= largest * _AS_GOOD_AS
+        main = _raise(main, largest, EXACT if is_sure else SAMPLED)
+    if combined.total_bytes == main.total_bytes and not descendants.total_bytes:
+        combined = combined._replace(basis=main.basis)
+    highest = max(main, descendants, key=lambda peak: peak.total_bytes)
+    combined = _raise(combined, highest.total_bytes, SAMPLED if descendants.total_bytes else highest.basis)
     return peaks._replace(ram=Parts(main, descendants, combined))
+
+
+def doubt_peaks(peaks: Peaks) -> Peaks:
+    """The peaks of a process that has ended without telling its last high-water mark."""
+    return peaks._replace(ram=Parts(*map(_doubt, peaks.ram)))
+
+
+def _doubt(peak: RamPeak) -> RamPeak:
+    """What was exact when it was read is the largest of the samples for the whole run."""
+    return peak._replace(basis=SAMPLED) if peak.basis == EXACT else peak
 
 
 def _raise(peak: RamPeak, total_bytes: int, basis: str) -> RamPeak:

@@ -139,7 +139,7 @@ class Sampler:
         self._account.take_machine(self._machine.read())
         is_short = self._account.seconds_in_cpu_interval < self._plan.sleep_seconds / 2
         self._account.close_cpu_interval(is_last=is_short)
-        if figures is not None:
+        if figures is not None or not self.is_root_alive():
             self._account.finish(figures)
         if (
             self._prepared.limit
