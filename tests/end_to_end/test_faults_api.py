@@ -74,7 +74,8 @@ def test_a_job_ends_as_untracked_and_leaves_its_recording(scene: Scene, way: str
     check_ends_once(path)
     report = scene.report(path)
     is_stopped = way in FINISHED and style == "with"
-    assert report["ending"] == ("stopped" if is_stopped else "abandoned")
+    stopped = "interrupted" if way == "SIGINT" else "stopped"
+    assert report["ending"] == (stopped if is_stopped else "abandoned")
     check_report(report, CPU_SECONDS, slack=0.15)
     if is_stopped:
         check_plausible(tracked.figures, CPU_SECONDS, CPU_SECONDS)

@@ -448,7 +448,7 @@ def test_killed_all_at_once_they_leave_a_readable_recording(scene: Scene) -> Non
     scene.finish(wrapper)
     text = scene.run_tracked("report", "run.jsonl")
     assert text.returncode == 0, text.stderr
-    assert ": gpu-tracker was killed; figures up to the last sample\n" in text.stdout
+    assert ": cut off; figures up to the last sample\n" in text.stdout
     check_summary(text.stdout, 0.3)
 
 
@@ -679,7 +679,24 @@ def test_a_wrong_request_is_refused_before_the_job_starts(scene: Scene, mode: st
 
 
 @pytest.mark.parametrize(
-    "arguments", [["run"], ["run", "--"], ["-e", ""], ["-e", "'unclosed"], ["-o", "x"], ["attach"]]
+    "arguments",
+    [
+        *(
+            ["run"],
+            ["run", "--"],
+            ["run", "--", ""],
+            ["-e", ""],
+            ["-e", "''"],
+            ["-e", "'unclosed"],
+            ["-o", "x"],
+            ["attach"],
+        ),
+        *(["run", "--name", name, "--", "touch", "marker"] for name in ("", "x" * 201)),
+        *(
+            ["run", "--label", label, "--", "touch", "marker"]
+            for label in ("=x", "x" * 201 + "=1", "x=" + "1" * 201)
+        ),
+    ],
 )
 def test_a_request_without_a_job_is_refused(scene: Scene, arguments: list[str]) -> None:
     """Without a command there is one sentence and code 2."""
@@ -1025,6 +1042,7 @@ def test_attach_ends_with_an_interrupt_and_leaves_the_process_alone(
     outcome = scene.finish(attached)
     assert outcome.returncode == 0, outcome.stderr
     check_summary(outcome.stderr, 0.0)
+    assert outcome.stderr.splitlines()[0].endswith(": interrupted")
     assert scene.finish(other, "").returncode == 0
 
 

@@ -175,10 +175,8 @@ def test_many_shapes_do_not_fill_the_memory(tmp_path: Path, monkeypatch: pytest.
         {"allocation": []},
         {"allocation": {"machine_cores": "four"}},
         {"sleep_seconds": 10**400},
-        {"n_expected_cores": True},
         {"host": 5},
         {"command": 5},
-        {"unheard": 1},
     ],
     ids=str,
 )

@@ -157,12 +157,16 @@ class Session:
         at_nanoseconds: int,
         known: Known | None,
         *,
+        is_interrupted: bool = False,
         attempts: int = 1,
         timeout_seconds: float = _ANSWER_SECONDS,
     ) -> RecordingData:
         """The final figures: the sampler's, or the best that can be recovered without it."""
+        reason = "exited" if known and known.exit_code is not None else "stopped"
         with self._lock:
-            recording = self._ask_for_the_end(at_nanoseconds, known, attempts, timeout_seconds)
+            recording = self._ask_for_the_end(
+                at_nanoseconds, known, "interrupted" if is_interrupted else reason, attempts, timeout_seconds
+            )
             if recording is None:
                 recovery = self._recover(at_nanoseconds, known)
                 recording = recovery.recording
@@ -266,14 +270,14 @@ class Session:
     # ---- Stopping.
 
     def _ask_for_the_end(
-        self, at_nanoseconds: int, known: Known | None, attempts: int, timeout_seconds: float
+        self, at_nanoseconds: int, known: Known | None, reason: str, attempts: int, timeout_seconds: float
     ) -> RecordingData | None:
         """Wait for the last figures as long as the user allows; then kill the sampler."""
         sampler = self._sampler
         if sampler is None:
             return None
         after, exit_code = (None, None) if known is None else (known.after, known.exit_code)
-        sampler.send("stop", at_nanoseconds, after, exit_code)
+        sampler.send("stop", at_nanoseconds, after, exit_code, reason)
         sampler.wake()
         for attempt in range(max(1, attempts)):
             if attempt:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 import os
+import sys
 import time
 
 from ..core.config import (
@@ -160,6 +161,7 @@ class Tracker:
         self._recording = self._session.stop(
             at_nanoseconds,
             known,
+            is_interrupted=isinstance(sys.exc_info()[1], KeyboardInterrupt),
             attempts=self.n_join_attempts,
             timeout_seconds=self.join_timeout,
         )

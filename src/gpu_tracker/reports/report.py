@@ -16,8 +16,9 @@ if TYPE_CHECKING:
 _ENDINGS = {
     "running": "still running",
     "stopped": "finished",
+    "interrupted": "interrupted",
     "abandoned": "ended without stopping gpu-tracker",
-    "killed": "gpu-tracker was killed",
+    "killed": "cut off",
     "sampler lost": "finished, but its sampler was lost",
 }
 _SIGKILL = 9
