@@ -29,9 +29,9 @@ class Report(NamedTuple):
 
     def __str__(self) -> str:
         """As text."""
-        from .report import to_text
+        from .contract import render
 
-        return to_text(self).rstrip("\n")
+        return str(render(self, "text")).rstrip("\n")
 
 
 class Reports(NamedTuple):
