@@ -17,7 +17,10 @@ from recorded import make_full, make_plain
     ("numbers", "expected"),
     [
         *((text, True) for text in (b"1,2.5,0.25\n", b"0,0.0\n10,100.01\n", b"")),
-        *((text, False) for text in (b"01\n", b"1,007\n", b"1,\n00\n", b".5\n", b"1,5.\n", b"1,.5\n", b"5.,1\n")),
+        *(
+            (text, False)
+            for text in (b"01\n", b"1,007\n", b"1,\n00\n", b".5\n", b"1,5.\n", b"1,.5\n", b"5.,1\n")
+        ),
         *((text, False) for text in (b"1234567890123456\n", b"1.0000000000000001\n")),
     ],
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
+from functools import partial
 from io import BytesIO
 from itertools import accumulate
 
@@ -112,25 +113,24 @@ class SampleLines(_Lines[Sample]):
             for index, line in enumerate(lines):
                 groups.setdefault(shape_of(line), []).append(index)
             # Where devices are found their order changes: those few are read one by one.
-            if any(_has_new_gpus(shape) for shape in groups):
+            if any(map(_has_new_gpus, groups)):
                 rows, peaks = self._read_rows(offsets, lines, peaks, make_row)
                 yield pandas.DataFrame(list(rows.values()))
                 continue
+            decode = partial(_decode_row, peaks=peaks, make_row=make_row)
             uuids = tuple(gpu.uuid for gpu in peaks.gpus)
             frames = []
             for shape, indices in groups.items():
                 some = [lines[index] for index in indices]
                 if (uuids, shape) not in layouts:
-                    layouts[uuids, shape] = learn(
-                        some[0], lambda line: make_row(decode_sample_line(parse(line)[1], peaks))
-                    )
+                    layouts[uuids, shape] = learn(some[0], decode)
                 frame = _read_group(pandas, some, layouts[uuids, shape])
                 if frame is None:
                     where = [offsets[index] for index in indices]
                     rows, _ = self._read_rows(where, some, peaks, make_row)
-                    frame, indices = pandas.DataFrame(list(rows.values())), [indices[at] for at in rows]
-                frame.index = indices
-                frames.append(frame)
+                    frames.append(pandas.DataFrame(list(rows.values()), index=[indices[at] for at in rows]))
+                else:
+                    frames.append(frame.set_axis(indices))
             yield pandas.concat(frames).sort_index() if len(frames) > 1 else frames[0]
 
     def _read_rows(
@@ -182,6 +182,10 @@ class SampleLines(_Lines[Sample]):
                 continue  # noted when the samples are iterated
             known.update(grown)
         return decode_peaks(known, Peaks())
+
+
+def _decode_row(line: bytes, peaks: Peaks, make_row: Callable[[Sample], Sequence[Any]]) -> Sequence[Any]:
+    return make_row(decode_sample_line(parse(line)[1], peaks))
 
 
 def _has_new_gpus(shape: bytes) -> bool:
