@@ -16,6 +16,7 @@ _LONGEST_SECONDS = 2.0
 _MOST_MEGABYTES = 500.0
 _N_COMPARED = 20
 _LONGEST_COMPARISON_SECONDS = 20.0
+_LONGEST_FRAME_SECONDS = 3.0
 _LINEAR = 10.0
 _NEARLY = 1.25
 
@@ -34,6 +35,7 @@ def measure(bench: Bench) -> list[Row]:
     }
     memory = Row(f"the same, peak memory of {largest}", "MB", Goal(high=_MOST_MEGABYTES), 0)
     growth = Row("the same, ten times the samples", "times as long", Goal(high=_LINEAR * _NEARLY), 1)
+    frame = Row(f"`to_pandas()`, {largest} samples", "s", Goal(high=_LONGEST_FRAME_SECONDS), 1)
     comparison = Row(
         f"`compare` of {_N_COMPARED}, {largest} samples each", "s", Goal(high=_LONGEST_COMPARISON_SECONDS), 1
     )
@@ -48,6 +50,9 @@ def measure(bench: Bench) -> list[Row]:
                     seconds[count].add(tool.name, took[count])
                 memory.add(tool.name, truth["peak_bytes"] / 1e6)
                 growth.add(tool.name, took[largest] / took[largest // 10])
+                framed = run_inside(tool, "frame_recording", path)
+                if framed["seconds"] is not None:
+                    frame.add(tool.name, framed["seconds"])
                 compared = run_inside(tool, "compare_recordings", path, _N_COMPARED)
                 comparison.add(tool.name, compared["seconds"])
-    return [*seconds.values(), memory, growth, comparison]
+    return [*seconds.values(), memory, growth, frame, comparison]

@@ -2,9 +2,20 @@
 
 from __future__ import annotations
 
+import pytest
+
 from builders import MB, header, totals
-from gpu_tracker.accounts.recovery import complete, raise_peaks
-from gpu_tracker.core.model import Known, Parts, Peaks, RamPeak, RecordingData, RootFigures
+from gpu_tracker.accounts.recovery import complete, doubt_peaks, merge_regions, raise_peaks, skip_known
+from gpu_tracker.core.model import (
+    Known,
+    MetricRow,
+    Parts,
+    Peaks,
+    RamPeak,
+    RecordingData,
+    RegionTotals,
+    RootFigures,
+)
 
 BEFORE = RootFigures(1.0, 2.0)
 
@@ -13,23 +24,76 @@ def test_a_lost_sampler_costs_no_time_and_no_cpu() -> None:
     """Its last line is completed by the owner's own counters."""
     lost = RecordingData(header(), (), (), None, totals(at_seconds=4.0))
     after = RootFigures(9.0, 5.0, largest_peak_bytes=900 * MB)
-    saved = complete(lost, 5 * 10**9, Known(15 * 10**9, BEFORE, after, 3), "OSError")
+    saved = complete(lost, 5 * 10**9, 15 * 10**9, Known(15 * 10**9, BEFORE, after, 3), "OSError")
 
     assert saved.totals.at_seconds == 10.0
     assert (saved.totals.cpu_seconds.main, saved.totals.cpu_seconds.descendants) == (8.0, 3.0)
     assert saved.totals.peaks.ram.main == RamPeak(900 * MB, 890 * MB, 10 * MB, "exact")
     assert saved.end is not None
     assert (saved.end.reason, saved.end.exit_code) == ("sampler lost", 3)
-    assert "4 s after the start (OSError): time and CPU are complete" in saved.events[-1].text
+    assert saved.events[-1].text == (
+        "The sampler was lost (OSError): nothing was measured from 4 s to 10 s; "
+        "time and CPU are complete, memory and GPU figures end there."
+    )
+
+
+@pytest.mark.parametrize(
+    ("after", "main", "combined"),
+    [
+        # Nobody else had more than what was seen.
+        (RootFigures(9.0, 5.0, largest_peak_bytes=500 * MB), (500, "exact"), (500, "sampled")),
+        # Nothing is known of the rest of the run.
+        (RootFigures(9.0, 5.0), (500, "sampled"), (500, "sampled")),
+        # The root's own mark has risen meanwhile, or has not.
+        (RootFigures(9.0, 5.0, own_peak_bytes=700 * MB), (700, "exact"), (700, "sampled")),
+        (RootFigures(9.0, 5.0, own_peak_bytes=600 * MB), (500, "sampled"), (500, "sampled")),
+    ],
+)
+def test_after_a_loss_only_what_is_known_of_the_whole_run_is_exact(
+    after: RootFigures, main: tuple[int, str], combined: tuple[int, str]
+) -> None:
+    """The recording's own figures were exact until then."""
+    lost = RecordingData(header(), (), (), None, totals(at_seconds=4.0))
+    exact = Parts(*(peak._replace(basis="exact") for peak in lost.totals.peaks.ram))
+    lost = lost._replace(totals=lost.totals._replace(peaks=lost.totals.peaks._replace(ram=exact)))
+    before = BEFORE._replace(own_peak_bytes=600 * MB)
+    saved = complete(lost, 0, 10**10, Known(10**10, before, after)).totals.peaks.ram
+
+    assert (saved.main.total_bytes / MB, saved.main.basis) == main
+    assert (saved.combined.total_bytes / MB, saved.combined.basis) == combined
+
+
+def test_regions_keep_their_samples_and_get_the_counts_that_processes_left() -> None:
+    """Of processes that had ended before, nothing is left but the recording."""
+    ended = RegionTotals(1, ("a",), 5, peak_ram_bytes=9 * MB)
+    sampled = RegionTotals(2, ("a",), 5, peak_ram_bytes=9 * MB, gpu_bytes=7, energy_joules=2.0)
+    counted = RegionTotals(2, ("a",), 8, peak_ram_bytes=4 * MB)
+    exact = RegionTotals(2, ("b",), 8, peak_ram_bytes=4 * MB, peak_ram_basis="exact")
+    merged = merge_regions([ended, sampled], [counted, exact, ended._replace(calls=1)])
+
+    assert merged == (
+        ended,
+        counted._replace(peak_ram_bytes=9 * MB, gpu_bytes=7, energy_joules=2.0),
+        exact,
+    )
+
+
+def test_metrics_that_were_recorded_are_not_counted_again() -> None:
+    """Times are recorded with nine digits."""
+    recorded = [MetricRow(1.0, {"loss": 3.0}, pid=1), MetricRow(1.23456789, {"loss": 2.0}, pid=1)]
+    left = [MetricRow(1.234567890123, {"loss": 2.0}, pid=1), MetricRow(2.0, {"loss": 1.0}, pid=1)]
+    other = MetricRow(0.5, {"loss": 1.0}, pid=2)
+
+    assert skip_known(recorded, [*left, other]) == [left[1], other]
 
 
 def test_of_a_foreign_process_only_what_was_recorded_is_known() -> None:
     """Its counters are not available here."""
     lost = RecordingData(header(), (), (), None, totals(at_seconds=4.0))
-    saved = complete(lost, 0, None)
+    saved = complete(lost, 0, 10**10, None)
 
-    assert saved.totals == lost.totals
-    assert "4 s after the start: all figures end there" in saved.events[-1].text
+    assert saved.totals.at_seconds == 4.0
+    assert "from 4 s to 10 s; all figures end there" in saved.events[-1].text
 
 
 def test_a_peak_above_the_roots_may_be_a_childs() -> None:
@@ -49,9 +113,25 @@ def test_a_peak_slightly_above_the_roots_is_the_roots() -> None:
 
 
 def test_a_known_peak_changes_nothing() -> None:
-    """Nor does an unknown one."""
-    for known in (None, 400 * MB):
-        assert raise_peaks(totals().peaks, RootFigures(0, 0, 0, known)) == totals().peaks
+    """Nor does the root's own word, whose mark was read while it lived."""
+    for figures in (RootFigures(0, 0, 0, 400 * MB), RootFigures(0, 0, own_peak_bytes=1)):
+        assert raise_peaks(totals().peaks, figures) == totals().peaks
+
+
+def test_what_nobody_confirms_is_not_exact() -> None:
+    """The root has grown after the last reading, or not: its parent knows only of peaks above its own."""
+    for figures in (RootFigures(0, 0), RootFigures(0, 0, 0, 1800 * MB, may_be_a_childs=True)):
+        ram = raise_peaks(totals().peaks, figures).ram
+        assert (ram.main.total_bytes, ram.main.basis) == (500 * MB, "sampled")
+        assert ram.combined.basis == "sampled"
+    assert doubt_peaks(totals().peaks).ram.main.basis == "sampled"
+
+
+def test_a_peak_that_may_be_a_childs_is_exact_only_where_it_hardly_matters_whose() -> None:
+    """Within a hundredth of the root's own high-water mark."""
+    for size, basis in ((503 * MB, "exact"), (600 * MB, "sampled")):
+        peaks = raise_peaks(totals().peaks, RootFigures(0, 0, 0, size, may_be_a_childs=True))
+        assert (peaks.ram.main.total_bytes, peaks.ram.main.basis) == (size, basis)
 
 
 def test_combined_is_never_below_the_largest_part() -> None:

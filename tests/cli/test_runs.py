@@ -213,8 +213,8 @@ def test_past_runs_are_listed_newest_first(ask: Ask, tmp_path: Path) -> None:
         "2020-01-01",
         "damaged:",
     ]
-    assert "7 s  exit code 3               500 MB" in done.stdout
-    assert "9 s  gpu-tracker was killed" in done.stdout
+    assert "7 s  exit code 3    500 MB" in done.stdout
+    assert "9 s  cut off" in done.stdout
     assert [row["path"] for row in json.loads(ask("ls", "-f", "json", "--sort", "time").stdout)] == [
         f"gpu-tracker-runs/{name}.jsonl" for name in "cbad"
     ]

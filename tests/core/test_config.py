@@ -112,6 +112,14 @@ def test_vendors_are_chosen_by_name() -> None:
         check_gpu_vendors("voodoo")
 
 
+@pytest.mark.parametrize("name", ["", "n" * 201])
+def test_an_empty_or_long_name_of_a_run_is_refused(name: str) -> None:
+    """In one short sentence."""
+    with pytest.raises(ValueError, match="is not a valid name of a run") as caught:
+        check(Settings(name=name))
+    assert len(str(caught.value)) < 120
+
+
 def test_labels_are_text_in_the_order_given() -> None:
     """Any value that can be written."""
     assert check_labels(None) == ()

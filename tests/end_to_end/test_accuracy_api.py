@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import os
+from datetime import datetime
 from itertools import product
+from pathlib import Path
 
 import pytest
 
+import gpu_tracker as gput
 from end_to_end.cgroup import memory_limit
 from end_to_end.figures import Figures, read_paper_json
 from end_to_end.launch import run, track_inside, warm_memory, workload
+from end_to_end.workloads.clocked import BLOCK_BYTES
 
 MB = 10**6
 PORTABLE = {"GPU_TRACKER_SOURCE": "portable"}
@@ -305,3 +310,21 @@ def test_portable_source_finds_memory_that_is_held() -> None:
     truth, figures = track_inside("descendant", "child", 300, 1, environment=PORTABLE)
     assert truth["descendant"]["peak_bytes"] == pytest.approx(figures.descendants.ram_bytes, rel=0.01)
     check_ram_adds_up(figures)
+
+
+def test_times_in_a_tracking_file_are_those_of_the_wall_clock(tmp_path: Path) -> None:
+    """A row says what was so at its time, to ten milliseconds: no block is in a row before it was taken, or missing after."""
+    path = tmp_path / "x.csv"
+    grown = json.loads(run(workload("clocked", path)))["grown"]
+    with path.open(newline="") as file:
+        rows = list(csv.DictReader(file.readlines()[2:]))
+    seen = [(float(row["timestamp"]), float(row["main_ram"])) for row in rows]
+    base = min(size for _, size in seen)
+    for number, (before, after) in enumerate(grown):
+        threshold = base + (number + 0.5) * BLOCK_BYTES
+        assert all(at > before - 0.01 for at, size in seen if size > threshold)
+        assert all(at < after + 0.01 for at, size in seen if size < threshold)
+    recording = gput.load(f"{path}.jsonl")
+    started = datetime.fromisoformat(recording.header.started_at).timestamp()
+    assert started < grown[0][0]
+    assert seen[0][0] == pytest.approx(started, abs=0.05)

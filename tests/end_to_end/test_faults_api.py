@@ -74,7 +74,8 @@ def test_a_job_ends_as_untracked_and_leaves_its_recording(scene: Scene, way: str
     check_ends_once(path)
     report = scene.report(path)
     is_stopped = way in FINISHED and style == "with"
-    assert report["ending"] == ("stopped" if is_stopped else "abandoned")
+    stopped = "interrupted" if way == "SIGINT" else "stopped"
+    assert report["ending"] == (stopped if is_stopped else "abandoned")
     check_report(report, CPU_SECONDS, slack=0.15)
     if is_stopped:
         check_plausible(tracked.figures, CPU_SECONDS, CPU_SECONDS)
@@ -129,12 +130,11 @@ def test_killed_with_its_sampler_the_job_leaves_a_readable_recording(scene: Scen
 
 @pytest.mark.parametrize("recording", [None, "run.jsonl"])
 @pytest.mark.parametrize("pipe_signal", ["ignored", "default"])
-@pytest.mark.parametrize("number", ["SIGKILL", "SIGSTOP"])
 def test_a_lost_sampler_costs_only_its_own_figures(
-    scene: Scene, number: str, pipe_signal: str, recording: str | None
+    scene: Scene, pipe_signal: str, recording: str | None
 ) -> None:
     """Without its sampler the job goes on, stop() returns, time and CPU are right, and one note says so."""
-    arguments = [number, pipe_signal, *filter(None, [recording])]
+    arguments = ["SIGKILL", pipe_signal, *filter(None, [recording])]
     outcome = scene.run_workload("lost_sampler", *arguments)
     assert outcome.returncode == 0, outcome.stderr
     assert outcome.stdout == "still here\nafter the block\n"
@@ -149,7 +149,43 @@ def test_a_lost_sampler_costs_only_its_own_figures(
     assert "sampler was lost" in outcome.stderr
     assert read_state(figures["sampler"]) is None
     if recording:
-        assert scene.report(scene.directory / recording)["ending"] == "killed"
+        check_ends_once(scene.directory / recording)
+        assert scene.report(scene.directory / recording)["ending"] == "sampler lost"
+
+
+def test_a_program_learns_of_a_lost_sampler_while_it_runs(scene: Scene) -> None:
+    """Its live figures go on with what it knows itself; regions and metrics are complete."""
+    process = scene.start(workload("regions", "tracked", "run.jsonl"), stdin=subprocess.PIPE)
+    assert scene.read_line(process) == "ready"
+    assert process.stdin is not None
+    truth = {}
+    for number in range(4):
+        if number == 2:
+            os.kill(scene.wait_for_sampler(), signal.SIGKILL)
+            wait_until(lambda: not scene.samplers(), "the sampler is dead")
+        process.stdin.write("\n")
+        process.stdin.flush()
+        truth = json.loads(scene.read_line(process))
+    outcome = scene.finish(process, "")
+    assert outcome.returncode == 0, outcome.stderr
+    assert len(outcome.told) == 5
+    for figures in outcome.told[2:]:
+        assert len([note for note in figures["notes"] if "sampler was lost" in note]) == 1
+    assert outcome.told[3]["seconds"] > outcome.told[2]["seconds"] > outcome.told[1]["seconds"]
+    assert outcome.told[3]["main_ram_bytes"] == pytest.approx(truth["peak_bytes"], rel=0.01)
+    report = scene.report(scene.directory / "run.jsonl")
+    assert report["regions"][0]["calls"] == truth["calls"] == 4
+    assert report["metrics"][0]["logged"] == 4
+    assert report["summary"]["ram"]["main"]["basis"] == "exact"
+
+
+def test_a_sampler_that_somebody_stopped_is_continued_by_stop(scene: Scene) -> None:
+    """Nothing is lost."""
+    outcome = scene.run_workload("lost_sampler", "SIGSTOP", "default", "run.jsonl")
+    assert outcome.returncode == 0, outcome.stderr
+    assert not any("lost" in note for note in outcome.figures["notes"])
+    check_plausible(outcome.figures, outcome.figures["true_cpu_seconds"])
+    assert scene.report(scene.directory / "run.jsonl")["ending"] == "stopped"
 
 
 def test_a_lost_sampler_of_another_process_costs_nothing_that_was_measured(scene: Scene) -> None:

@@ -23,6 +23,7 @@ from pathlib import Path
 import pytest
 
 from end_to_end.cgroup import memory_limit
+from end_to_end.fault_workloads.telling import hold
 from end_to_end.faults import (
     COMMAND,
     MEGABYTE,
@@ -368,15 +369,74 @@ def test_a_killed_sampler_costs_only_its_own_figures(scene: Scene, options: Sequ
     check_summary(outcome.stderr, 0.3)
     assert "exit code 6, but its sampler was lost" in outcome.stderr
     assert outcome.stderr.count("The sampler was lost") == 1
+    assert not re.search(r"RAM .*exact", outcome.stderr)
+
+
+@pytest.mark.parametrize("is_recorded", [False, True])
+def test_a_killed_sampler_loses_neither_regions_nor_metrics_nor_peaks(
+    scene: Scene, is_recorded: bool
+) -> None:
+    """What the job's processes have left, and what the kernel tells their parent, is complete; the file gets its end."""
+    options = (
+        ("run", "--record", "run.jsonl", "--") if is_recorded else ("run", "-f", "json", "--no-record", "--")
+    )
+    wrapper, _ = start_job(scene, options, workload("regions"))
+    assert wrapper.stdin is not None
+    truth = {}
+    for number in range(6):
+        if number == 3:
+            os.kill(scene.wait_for_sampler(), signal.SIGKILL)
+            wait_until(lambda: not scene.samplers(), "the sampler is dead")
+        wrapper.stdin.write("\n")
+        wrapper.stdin.flush()
+        truth = json.loads(scene.read_line(wrapper))
+        time.sleep(0.2)
+    outcome = scene.finish(wrapper, "")
+    assert outcome.returncode == 0, outcome.stderr
+    if is_recorded:
+        check_ends_once(scene.directory / "run.jsonl")
+        listed = scene.run_tracked("ls", "run.jsonl").stdout
+        assert "its sampler was lost" in listed, listed
+        report = scene.report(scene.directory / "run.jsonl")
+    else:
+        report = json.loads(outcome.stderr)
+    assert (report["ending"], report["exit_code"]) == ("sampler lost", 0)
+    (region,) = report["regions"]
+    assert region["calls"] == truth["calls"] == 6
+    (metric,) = report["metrics"]
+    assert (metric["name"], metric["logged"]) == ("loss", 6)
+    ram = report["summary"]["ram"]
+    assert ram["main"]["total_bytes"] == pytest.approx(truth["peak_bytes"], rel=0.01)
+    assert ram["combined"]["basis"] == "sampled"
+    notes = [note for note in report["notes"] if "The sampler was lost" in note]
+    assert len(notes) == 1
+    assert re.search(r"nothing was measured from [\d.]+ s to [\d.]+ s", notes[0])
 
 
 def test_a_hanging_sampler_delays_the_result_by_seconds_at_most(scene: Scene) -> None:
     """A sampler that does not answer is given up: the job's code and its time and CPU come all the same."""
     wrapper, _ = start_job(scene, QUIET, workload("busy", 0.3, 20, 6))
+    sampler = scene.wait_for_sampler()
+    hold(sampler)
+    outcome = scene.finish(wrapper, "")
+    os.waitpid(sampler, 0)
+    assert outcome.returncode == 6
+    check_summary(outcome.stderr, 0.3)
+    assert "The sampler did not answer and was killed." in outcome.stderr
+
+
+def test_a_sampler_that_somebody_stopped_is_continued_at_the_end(scene: Scene) -> None:
+    """It has the last figures, and says from when to when it measured nothing."""
+    wrapper, _ = start_job(scene, QUIET, workload("busy", 0.3, 20, 6))
     os.kill(scene.wait_for_sampler(), signal.SIGSTOP)
+    time.sleep(2.5)
     outcome = scene.finish(wrapper, "")
     assert outcome.returncode == 6
     check_summary(outcome.stderr, 0.3)
+    assert "lost" not in outcome.stderr
+    assert re.search(
+        r"Nothing was measured from [\d.]+ s to [\d.]+ s: the sampler did not run", outcome.stderr
+    )
 
 
 def test_killed_all_at_once_they_leave_a_readable_recording(scene: Scene) -> None:
@@ -388,8 +448,27 @@ def test_killed_all_at_once_they_leave_a_readable_recording(scene: Scene) -> Non
     scene.finish(wrapper)
     text = scene.run_tracked("report", "run.jsonl")
     assert text.returncode == 0, text.stderr
-    assert ": gpu-tracker was killed; figures up to the last sample\n" in text.stdout
+    assert ": cut off; figures up to the last sample\n" in text.stdout
     check_summary(text.stdout, 0.3)
+
+
+@pytest.mark.repeats(few=15, soak=300)
+def test_a_job_of_a_few_milliseconds_has_no_exact_peak_that_is_not_its_own(
+    scene: Scene, repeats: int
+) -> None:
+    """What was read while it started or ended is a sample; its parent knows only of peaks above its own."""
+    script = (
+        "import resource; b'x' * 40_000_000; print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)"
+    )
+    for job in (["true"], [sys.executable, "-S", "-E", "-c", script]):
+        for _ in range(repeats):
+            outcome = scene.run_tracked("run", "--no-record", "-f", "json", "-o", "x.json", "--", *job)
+            ram = json.loads((scene.directory / "x.json").read_text())["summary"]["ram"]["main"]
+            if job == ["true"]:
+                assert ram["basis"] != "exact", ram
+            else:
+                assert ram["basis"] == "exact", ram
+                assert ram["total_bytes"] == pytest.approx(int(outcome.stdout), rel=0.02)
 
 
 @pytest.mark.parametrize(("mode", "inside"), [("run", ""), ("run", "step"), ("-e", "")])
@@ -600,7 +679,24 @@ def test_a_wrong_request_is_refused_before_the_job_starts(scene: Scene, mode: st
 
 
 @pytest.mark.parametrize(
-    "arguments", [["run"], ["run", "--"], ["-e", ""], ["-e", "'unclosed"], ["-o", "x"], ["attach"]]
+    "arguments",
+    [
+        *(
+            ["run"],
+            ["run", "--"],
+            ["run", "--", ""],
+            ["-e", ""],
+            ["-e", "''"],
+            ["-e", "'unclosed"],
+            ["-o", "x"],
+            ["attach"],
+        ),
+        *(["run", "--name", name, "--", "touch", "marker"] for name in ("", "x" * 201)),
+        *(
+            ["run", "--label", label, "--", "touch", "marker"]
+            for label in ("=x", "x" * 201 + "=1", "x=" + "1" * 201)
+        ),
+    ],
 )
 def test_a_request_without_a_job_is_refused(scene: Scene, arguments: list[str]) -> None:
     """Without a command there is one sentence and code 2."""
@@ -946,6 +1042,7 @@ def test_attach_ends_with_an_interrupt_and_leaves_the_process_alone(
     outcome = scene.finish(attached)
     assert outcome.returncode == 0, outcome.stderr
     check_summary(outcome.stderr, 0.0)
+    assert outcome.stderr.splitlines()[0].endswith(": interrupted")
     assert scene.finish(other, "").returncode == 0
 
 

@@ -175,10 +175,8 @@ def test_many_shapes_do_not_fill_the_memory(tmp_path: Path, monkeypatch: pytest.
         {"allocation": []},
         {"allocation": {"machine_cores": "four"}},
         {"sleep_seconds": 10**400},
-        {"n_expected_cores": True},
         {"host": 5},
         {"command": 5},
-        {"unheard": 1},
     ],
     ids=str,
 )
@@ -200,6 +198,50 @@ def test_names_may_contain_anything(tmp_path: Path) -> None:
 
     assert recording.header == evil
     assert "\x1b" not in str(build(recording))
+
+
+EVIL = "\x1b[31m\r\n\x9b2J\u202e\x07"
+KEPT = {"kind", "basis", "version", "started_at", "tracker_version"}
+
+
+def spoil(value: object, key: str = "") -> object:
+    """Control characters at the end of every text but those that make a line what it is."""
+    if isinstance(value, dict):
+        return {name: spoil(one, name) for name, one in value.items()}
+    if isinstance(value, list):
+        return [spoil(one, key) for one in value]
+    return value + EVIL if isinstance(value, str) and key not in KEPT else value
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["report", "x"],
+        ["report", "x", "y"],
+        ["compare", "x", "y"],
+        ["combine", "x", "y"],
+        ["ls", "x", "y", "z"],
+    ],
+)
+def test_no_text_of_a_recording_controls_a_terminal(tmp_path: Path, command: list[str]) -> None:
+    """Notes, names, commands, reasons, errors: whatever is printed."""
+    lines = [json.loads(line) for line in make_full(tmp_path / "x.jsonl").read_text().splitlines()]
+    lines.insert(1, {"event": {"at": 0.5, "kind": "note", "text": "Said."}})
+    for name in "xy":
+        spoiled = [{kind: spoil(data, kind) for kind, data in line.items()} for line in lines]
+        (tmp_path / f"{name}{EVIL[-1]}.jsonl").write_text(
+            "".join(json.dumps(line) + "\n" for line in spoiled)
+        )
+    (tmp_path / f"z{EVIL[-1]}.jsonl").write_text("damaged")
+    paths = [f"{tmp_path}/{name}{EVIL[-1]}.jsonl" for name in command[1:]]
+    done = subprocess.run(
+        [sys.executable, "-m", "gpu_tracker", command[0], *paths], capture_output=True, timeout=60
+    )
+
+    printed = (done.stdout + done.stderr).decode()
+    assert ("Said.?[31m" in printed) == (command[0] == "report"), printed
+    assert [letter for letter in printed if not letter.isprintable() and letter != "\n"] == []
+    assert "\n?2J" not in printed
 
 
 def test_anything_but_a_regular_file_is_refused_at_once(tmp_path: Path) -> None:

@@ -255,11 +255,12 @@ def test_text_shows_descendants_and_limits() -> None:
         (End("exited", -99, totals(), 0.1, 1), "killed by signal 99"),
         (End("sampler lost", 3, totals(), 0.1, 0), "exit code 3, but its sampler was lost"),
         (End("stopped", None, totals(), 0.1, 1), "finished"),
+        (End("interrupted", None, totals(), 0.1, 1), "interrupted"),
         (
             End("abandoned", None, totals(), 0.1, 1),
             "ended without stopping gpu-tracker; figures up to the last sample",
         ),
-        (None, "gpu-tracker was killed; figures up to the last sample"),
+        (None, "cut off; figures up to the last sample"),
     ],
 )
 def test_the_first_line_says_how_it_ended(end: End | None, words: str) -> None:
@@ -269,7 +270,7 @@ def test_the_first_line_says_how_it_ended(end: End | None, words: str) -> None:
 
 def test_a_killed_recording_says_so() -> None:
     """And when it was cut off."""
-    assert "The recording was cut off at 10 s: the job or gpu-tracker was killed." in text_of(
+    assert "The recording was cut off at 10 s: gpu-tracker was killed, or the disk was full." in text_of(
         recording(end=None)
     )
 

@@ -23,7 +23,7 @@ from ..core.model import (
 )
 from .cpu import CpuLedger
 from .gpus import GpuAccount, GpuMoment, find_peak
-from .recovery import raise_peaks
+from .recovery import doubt_peaks, raise_peaks
 from .sharing import NOTHING, Holding, Overlap, find_overlap, hold
 
 TYPE_CHECKING = False
@@ -190,9 +190,9 @@ class Account:
         most = Parts(*map(find_peak, self.peaks.gpu_bytes, job_bytes, sizes))
         self.peaks = self.peaks._replace(gpu_bytes=most, gpus=by_device, gpu_processes=self._gpus.processes)
 
-    def finish(self, figures: RootFigures) -> None:
-        """Take the peaks that only the root's owner or parent can know."""
-        self.peaks = raise_peaks(self.peaks, figures)
+    def finish(self, figures: RootFigures | None) -> None:
+        """Take the peaks that only the root's owner or parent can know; None of a root that has ended unseen."""
+        self.peaks = doubt_peaks(self.peaks) if figures is None else raise_peaks(self.peaks, figures)
         self._interval.raise_high(0, self.peaks.ram.main.total_bytes)
         self._interval.raise_high(2, self.peaks.ram.combined.total_bytes)
 

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from .summary import GpuSummary
 
 _STEP_SECONDS = 1.0
+_CLOCK_SECONDS = 0.01
 _MOST_STEPS = 20_000
 _SHORT_SECONDS = 20.0
 _MOST_NAMED = 5
@@ -188,7 +189,7 @@ def _is_same(part: _Part, other: _Part) -> bool:
         return True  # a copy
     # Only the parent learns an exit code, so two recordings with one are of two processes. One that was stopped
     # tracked the process from inside.
-    was_stopped = inner.end is not None and inner.end.reason == "stopped"
+    was_stopped = inner.end is not None and inner.end.reason in ("stopped", "interrupted")
     has_started = around.end is not None and around.end.exit_code is not None
     return was_stopped and has_started and _begins_in(part, other, 0.0, around.totals.at_seconds)
 
@@ -203,8 +204,8 @@ def _is_below(part: _Part, own: ProcessTotals | None, other: _Part, process: Pro
 
 
 def _begins_in(part: _Part, other: _Part, first_seconds: float, last_seconds: float) -> bool:
-    """Whether it began in that time of the other one, give or take a second and an interval."""
-    slack = _STEP_SECONDS + other.recording.header.sleep_seconds
+    """Whether it began in that time of the other one: starts are known to the millisecond, processes to the interval."""
+    slack = _CLOCK_SECONDS + other.recording.header.sleep_seconds
     since = part.begin_seconds - other.begin_seconds
     return first_seconds - slack <= since <= last_seconds + slack
 

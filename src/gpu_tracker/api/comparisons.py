@@ -31,9 +31,9 @@ class ComparisonReport:
         self.comparison = comparison
 
     def __str__(self) -> str:
-        from ..reports.comparison import to_text
+        from ..reports.contract import render
 
-        return to_text(self.comparison).rstrip("\n")
+        return str(render(self.comparison, "text")).rstrip("\n")
 
     def to_json(self) -> dict[str, Any]:
         """Every figure of every group, as a dictionary that JSON can hold."""

@@ -6,14 +6,16 @@ because it cannot be measured.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
+import time
 from _thread import allocate_lock
 
 from ..core.config import read_process_source
 from ..core.errors import RecordingError, StateError
 from ..core.values import NamedTuple
-from ..instrument.mailbox import MAILBOX_VARIABLE, choose_mailbox, put_inside, remove_mailbox
+from ..instrument.mailbox import MAILBOX_VARIABLE, choose_mailbox, hold_mailbox, put_inside, remove_mailbox
 from ..recording import writer
 from ..recording.secrets import mask_labels, mask_secrets, mask_text
 from ..sampler.handle.process import READY_SECONDS, SamplerProcess, start_sampler, without_child_signals
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
 
     from ..core.config import Settings
     from ..core.model import Known, RecordingData
+    from ..sampler.handle.recovery import Recovery
 
 _ANSWER_SECONDS = 10.0
 _LIVE_SECONDS = 2.0
@@ -116,6 +119,9 @@ class Session:
             raise
         if self._mailbox is not None:
             self._announce(self._mailbox)
+            if self._sampler is not None:
+                with contextlib.suppress(OSError):  # there is none, and nothing to hold
+                    self._sampler.hold(hold_mailbox(self._mailbox))
         return is_ready
 
     def begin(self, start: Start) -> None:
@@ -124,15 +130,20 @@ class Session:
         if self._sampler is not None:
             self._sampler.send("begin", start)
 
-    def read_so_far(self) -> RecordingData | None:
-        """The figures now, or the latest known."""
+    def read_so_far(self, find_known: Callable[[int], Known | None]) -> RecordingData | None:
+        """The figures now, or the latest known; without a sampler, what can be recovered and what the caller knows."""
         with self._lock:
             sampler = self._sampler
             if sampler is not None and not sampler.is_gone:
                 answer = sampler.receive("totals", sampler.request("totals"), _LIVE_SECONDS)
                 if answer is not None:
                     (self._latest,) = answer
-            return self._latest
+                    return self._latest
+            if sampler is not None and not sampler.is_gone:
+                return self._latest
+            now = time.monotonic_ns()
+            recording = self._recover(now, find_known(now)).recording
+            return recording._replace(end=recording.end and recording.end._replace(reason="running"))
 
     def close_mailbox(self) -> None:
         """Send this process's regions and metrics to the surrounding tracker again, if there is one."""
@@ -146,16 +157,21 @@ class Session:
         at_nanoseconds: int,
         known: Known | None,
         *,
+        is_interrupted: bool = False,
         attempts: int = 1,
         timeout_seconds: float = _ANSWER_SECONDS,
     ) -> RecordingData:
         """The final figures: the sampler's, or the best that can be recovered without it."""
+        reason = "exited" if known and known.exit_code is not None else "stopped"
         with self._lock:
-            recording = self._ask_for_the_end(at_nanoseconds, known, attempts, timeout_seconds)
+            recording = self._ask_for_the_end(
+                at_nanoseconds, known, "interrupted" if is_interrupted else reason, attempts, timeout_seconds
+            )
             if recording is None:
-                from ..sampler.handle.recovery import recover
-
-                recording = recover(self._sampler, self._need_plan(), self._start, known)
+                recovery = self._recover(at_nanoseconds, known)
+                recording = recovery.recording
+                if self._sampler is None or self._sampler.has_ended():
+                    recovery.write()
             if self._sampler is not None:
                 self._sampler.close()
             self._remove_mailbox()
@@ -254,14 +270,15 @@ class Session:
     # ---- Stopping.
 
     def _ask_for_the_end(
-        self, at_nanoseconds: int, known: Known | None, attempts: int, timeout_seconds: float
+        self, at_nanoseconds: int, known: Known | None, reason: str, attempts: int, timeout_seconds: float
     ) -> RecordingData | None:
         """Wait for the last figures as long as the user allows; then kill the sampler."""
         sampler = self._sampler
         if sampler is None:
             return None
         after, exit_code = (None, None) if known is None else (known.after, known.exit_code)
-        sampler.send("stop", at_nanoseconds, after, exit_code)
+        sampler.send("stop", at_nanoseconds, after, exit_code, reason)
+        sampler.wake()
         for attempt in range(max(1, attempts)):
             if attempt:
                 self._say(f"The sampler has not answered within {timeout_seconds:g} s. Waiting again...")
@@ -275,6 +292,11 @@ class Session:
         self._say("The sampler did not answer and was killed.")
         sampler.kill()
         return None
+
+    def _recover(self, at_nanoseconds: int, known: Known | None) -> Recovery:
+        from ..sampler.handle.recovery import Recovery
+
+        return Recovery(self._sampler, self._need_plan(), self._start, at_nanoseconds, known)
 
     def _remove_mailbox(self) -> None:
         if self._mailbox is not None:

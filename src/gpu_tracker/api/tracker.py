@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 import os
+import sys
 import time
 
 from ..core.config import (
@@ -154,15 +155,15 @@ class Tracker:
             self.state = Tracker.State.STOPPED
             return
         self._session.close_mailbox()
-        known = None
-        if self._other_pid is None:
-            with process.reaping:
-                samplers = process.reaped_cpu_seconds() - self._samplers_seconds
-                after = _read_final_figures(self._before, samplers)
-            # What stopping costs is neither in the time nor in the CPU time.
-            known = Known(at_nanoseconds, self._before, after._replace(own_cpu_seconds=own_cpu_seconds))
+        known = self._find_known(at_nanoseconds)
+        if known is not None:  # what stopping costs is neither in the time nor in the CPU time
+            known = known._replace(after=known.after._replace(own_cpu_seconds=own_cpu_seconds))
         self._recording = self._session.stop(
-            at_nanoseconds, known, attempts=self.n_join_attempts, timeout_seconds=self.join_timeout
+            at_nanoseconds,
+            known,
+            is_interrupted=isinstance(sys.exc_info()[1], KeyboardInterrupt),
+            attempts=self.n_join_attempts,
+            timeout_seconds=self.join_timeout,
         )
         self._session.reap()
         self.state = Tracker.State.STOPPED
@@ -212,7 +213,7 @@ class Tracker:
         """The full report, beyond the paper's result classes."""
         recording = self._recording
         if self.state is Tracker.State.STARTED and self._session is not None:
-            recording = self._session.read_so_far()
+            recording = self._session.read_so_far(self._find_known)
         if recording is None:
             return None
         from ..reports.build import build
@@ -235,6 +236,15 @@ class Tracker:
         return report.notes if report else ()
 
     # ---- Inside.
+
+    def _find_known(self, at_nanoseconds: int) -> Known | None:
+        """What this process knows about itself."""
+        if self._other_pid is not None:
+            return None
+        with process.reaping:
+            samplers = process.reaped_cpu_seconds() - self._samplers_seconds
+            after = _read_final_figures(self._before, samplers)
+        return Known(at_nanoseconds, self._before, after)
 
     def _find_target(self) -> Target:
         return this_process() if self._other_pid is None else other_process(self._other_pid)
@@ -271,16 +281,16 @@ def _read_own_figures() -> RootFigures:
         children.ru_utime + children.ru_stime,
         largest_peak_bytes=find_peak_bytes(children),
         may_be_a_childs=True,
+        own_peak_bytes=max(read_own_peak_bytes(), find_kept_bytes()),
     )
 
 
 def _read_final_figures(before: RootFigures, samplers_seconds: float) -> RootFigures:
     """The same at the end, without other trackers' samplers and old peaks."""
     after = _read_own_figures()
-    own_peak = read_own_peak_bytes()
     # A child starts with the high-water mark of whoever spawned it, so only what is above our own, also
     # before we reset it, and has grown since the start, is a child's.
-    floor = max(own_peak, find_kept_bytes(), before.largest_peak_bytes or 0)
+    floor = max(after.own_peak_bytes or 0, before.largest_peak_bytes or 0)
     largest = after.largest_peak_bytes or 0
     return after._replace(
         reaped_cpu_seconds=after.reaped_cpu_seconds - samplers_seconds,

@@ -53,8 +53,8 @@ def main(arguments: list[str], sampler: SamplerProcess | None) -> int:
         if signal.getsignal(number) is not signal.SIG_IGN:  # nohup, or a job in the background
             signal.signal(number, lambda *_: os.write(wake_writing, b"!") and None)
     session.begin(Start(pid, time.monotonic_ns(), None))
-    select.select([session.replies_fd, wake_reading], [], [])
-    recording = session.stop(time.monotonic_ns(), None)
+    woken, _, _ = select.select([session.replies_fd, wake_reading], [], [])
+    recording = session.stop(time.monotonic_ns(), None, is_interrupted=session.replies_fd not in woken)
     is_shown = show(output, recording, format_name, settings, session.recording_path)
     return 0 if is_shown else TrackerError.exit_code
 

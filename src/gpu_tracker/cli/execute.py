@@ -33,7 +33,7 @@ def main(arguments: list[str], sampler: SamplerProcess | None) -> int:
         command = shlex.split(options.execute)
     except ValueError as error:
         raise UsageError(f"Cannot parse the command: {error}.") from None
-    if not command:
+    if not command or not command[0]:
         raise UsageError("Empty command provided.")
     format_name = choose_format("ResourceUsage", options.format)
     settings = to_settings(options)

@@ -16,7 +16,7 @@ import time
 
 from ..core.model import RootFigures
 from ..core.values import NamedTuple
-from ..sources import SAMPLER_NAME
+from ..sources import SAMPLER_NAME, WITNESS_NAME
 from ..sources.files import read_file, read_text
 from ..sources.platform import find_peak_bytes, read_cpu_clock, read_own_peak_bytes
 
@@ -208,7 +208,7 @@ class Job:
                 self._reap_orphan(change.si_pid)
 
     def _reap_orphan(self, pid: int) -> None:
-        is_of_the_job = not _is_sampler(pid)
+        is_of_the_job = not _is_ours(pid)
         _, _, usage = os.wait4(pid, 0)
         if is_of_the_job:
             self._adopted_seconds += usage.ru_utime + usage.ru_stime
@@ -307,10 +307,10 @@ def _find_environment() -> dict[bytes, bytes]:
     return environment
 
 
-def _is_sampler(pid: int) -> bool:
+def _is_ours(pid: int) -> bool:
     """A sampler of a tracker inside the job is inherited too, but is not the job's work."""
     try:
-        return read_text(f"/proc/{pid}/comm").strip() == SAMPLER_NAME
+        return read_text(f"/proc/{pid}/comm").strip() in (SAMPLER_NAME, WITNESS_NAME)
     except OSError:
         return False
 

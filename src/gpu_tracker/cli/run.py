@@ -48,7 +48,7 @@ def main(arguments: list[str], sampler: SamplerProcess | None) -> int:
     parser.add_argument("command", nargs=argparse.REMAINDER, help="the command and its arguments")
     options = parser.parse_args(arguments)
     command = options.command[1:] if options.command[:1] == ["--"] else options.command
-    if not command:
+    if not command or not command[0]:
         raise UsageError("No command to run.", "Write it after `--`: gpu-tracker run -- command.")
     format_name = choose_format("Report", options.format, options.output)
     settings = to_settings(options)

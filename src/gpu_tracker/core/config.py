@@ -22,6 +22,7 @@ _NO_VENDOR = "none"
 PROCESS_SOURCES = ("procfs", "portable")
 """How processes can be read, the best first."""
 _LONGEST_LABEL = 200
+_LONGEST_QUOTED = 40
 
 
 class Settings(NamedTuple):
@@ -56,6 +57,10 @@ def check(settings: Settings) -> Settings:
     check_memory_unit(settings.ram_unit, "RAM")
     check_memory_unit(settings.gpu_ram_unit, "GPU RAM")
     check_time_unit(settings.time_unit)
+    if settings.name is not None and not 1 <= len(settings.name) <= _LONGEST_LABEL:
+        raise UsageError(
+            f"{_shorten(settings.name)} is not a valid name of a run. It has 1 to {_LONGEST_LABEL} characters."
+        )
     cores = settings.n_expected_cores
     if cores is not None and not _is_positive(cores):
         raise UsageError(
@@ -109,9 +114,14 @@ def check_labels(labels: Mapping[str, object] | None) -> tuple[tuple[str, str], 
     for name, value in checked:
         if not name or len(name) > _LONGEST_LABEL or len(value) > _LONGEST_LABEL:
             raise UsageError(
-                f"{name[:40]!r} is not a valid label. Names and values have 1 to {_LONGEST_LABEL} characters."
+                f"{_shorten(name)} is not a valid label. Its name has 1 to {_LONGEST_LABEL} characters, "
+                f"its value at most {_LONGEST_LABEL}."
             )
     return checked
+
+
+def _shorten(text: str) -> str:
+    return repr(text) if len(text) <= _LONGEST_QUOTED else f"{text[:_LONGEST_QUOTED]!r}..."
 
 
 def check_process_id(process_id: int | None) -> int:

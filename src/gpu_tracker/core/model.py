@@ -198,6 +198,8 @@ class RootFigures(NamedTuple):
     """Largest resident set of any one process among the root and the children waited for."""
     may_be_a_childs: bool = False
     """Whether that process may not have been the root."""
+    own_peak_bytes: int | None = None
+    """The root's own high-water mark, if it is the root that tells."""
 
 
 class Known(NamedTuple):

@@ -28,6 +28,11 @@ def neutralize(text: str) -> str:
     return "".join(letter if letter.isprintable() else "?" for letter in text)
 
 
+def neutralize_lines(text: str) -> str:
+    """The same for a text of several lines."""
+    return "\n".join(map(neutralize, text.split("\n")))
+
+
 def count_cells(text: str) -> int:
     """The width on a screen: some characters take two cells, combining marks none."""
     if text.isascii():

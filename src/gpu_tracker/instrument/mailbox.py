@@ -95,8 +95,7 @@ def make_mailbox(path: str) -> int | None:
     """Create the private directory; returns its lock, which the sampler holds until it ends."""
     try:
         _make_directory(f"{path}{UNFINISHED_SUFFIX}")
-        lock = os.open(f"{path}{UNFINISHED_SUFFIX}", os.O_RDONLY)
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        lock = hold_mailbox(f"{path}{UNFINISHED_SUFFIX}")
         os.utime(f"{path}{UNFINISHED_SUFFIX}", _NEVER)
         os.rename(f"{path}{UNFINISHED_SUFFIX}", path)
     except OSError:
@@ -104,14 +103,21 @@ def make_mailbox(path: str) -> int | None:
     return lock
 
 
+def hold_mailbox(path: str) -> int:
+    """Lock it against removal by others. The tracker holds it too, so that a killed sampler does not cost what is there."""
+    lock = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    fcntl.flock(lock, fcntl.LOCK_SH)
+    return lock
+
+
 def is_alive(path: str) -> bool:
-    """Whether the sampler of a mailbox still runs, and so holds its lock."""
+    """Whether the sampler or the tracker of a mailbox still runs, and so holds its lock."""
     try:
         lock = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     except OSError:
         return False
     try:
-        fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
         return True
     finally:
@@ -151,7 +157,7 @@ def has_word(path: str) -> bool:
 
 
 def remove_leftovers(path: str) -> None:
-    """Remove mailboxes next to this one whose sampler was killed with its tracker: their locks are free."""
+    """Remove mailboxes next to this one whose sampler and tracker were killed: their locks are free."""
     place = os.path.dirname(path)
     try:
         names = os.listdir(place) if _is_place(place) else []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from ..core.errors import WRONG_DATA, RecordingError
-from ..core.model import RecordingData
+from ..core.model import Event, RecordingData
 from .lazy import decode_line, parse
 from .lines import LONGEST_LINE_BYTES, open_path
 from .reader import load, read_header
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from typing import BinaryIO
 
-    from ..core.model import Event, Peaks
+    from ..core.model import Peaks
 
 _CHUNK_BYTES = 2**15
 
@@ -44,7 +44,7 @@ def _read_ends(file: BinaryIO, path: str) -> RecordingData:
     fd = file.fileno()
     head = os.pread(fd, _CHUNK_BYTES, 0)
     first, *lines = head[: head.rindex(b"\n")].split(b"\n")
-    header = read_header(*parse(first), path)
+    header, notes = read_header(*parse(first), path)
     last = _read_last_line(fd)
     if not last.startswith(b'{"end"'):
         raise ValueError(last)
@@ -52,6 +52,7 @@ def _read_ends(file: BinaryIO, path: str) -> RecordingData:
     events = _decode_events(lines)
     if len(head) == _CHUNK_BYTES and _may_lack_events(events, end.totals.peaks):
         events = _decode_events(_walk(file, path))
+    events = (*(Event(0.0, "note", note) for note in notes), *events)
     return RecordingData(header, (), events, end, end.totals)
 
 

@@ -13,16 +13,16 @@ from functools import partial
 from itertools import islice
 
 from ..core.errors import WRONG_DATA, RecordingError
-from ..core.model import Peaks, RecordingData, RegionGaps, Totals
+from ..core.model import Event, Peaks, RecordingData, RegionGaps, Totals
 from .damage import Damage
 from .lazy import CallLines, LastLines, MetricLines, SampleLines, decode_sample_line, parse
 from .lines import LineFile, open_descriptor, open_path
+from .repair import repair_header
 from .schema import (
     VERSION,
     decode_end,
     decode_event,
     decode_framework,
-    decode_header,
     decode_metric_totals,
     decode_process,
     decode_region,
@@ -33,7 +33,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from ..core.model import End, Event, Header, MetricTotals
+    from ..core.model import End, Header, MetricTotals
 
 _DIGITS = b"0123456789"
 _METRICS = b'{"metrics":'
@@ -133,7 +133,8 @@ class _Scan:
 
     def _decode(self, offset: int, line: bytes, kind: str, data: dict[str, Any]) -> None:
         if self._header is None:
-            self._header = read_header(kind, data, self._file.name)
+            self._header, notes = read_header(kind, data, self._file.name)
+            self._events.extend(Event(0.0, "note", note) for note in notes)
         elif kind == "sample":
             decode_sample_line(data, Peaks())  # raises if damaged
             self.sample_offsets.append(offset)
@@ -174,7 +175,7 @@ class _Scan:
         if self._header is None:
             what = "has no complete header" if len(self._damage) else "is empty"
             raise RecordingError(
-                f"{self._file.name} {what}: the job was killed before anything was recorded."
+                f"{self._file.name} {what}: gpu-tracker was killed at the start, or the disk was full."
             )
         samples = SampleLines(self._file, self.sample_offsets, self.grown_offsets, self._damage)
         totals = self._end.totals if self._end else self._totals_so_far(samples)
@@ -229,8 +230,8 @@ class _Scan:
         return readings
 
 
-def read_header(kind: str, data: dict[str, Any], name: str) -> Header:
-    """The checked header; RecordingError if it is of another version."""
+def read_header(kind: str, data: dict[str, Any], name: str) -> tuple[Header, tuple[str, ...]]:
+    """The checked header and what was wrong with it; RecordingError if it is of another version."""
     if kind != "header":
         raise ValueError(kind)
     version = data["version"]
@@ -239,6 +240,4 @@ def read_header(kind: str, data: dict[str, Any], name: str) -> Header:
             f"{name} is a recording of version {version}; this gpu-tracker reads version {VERSION}.",
             "Update gpu-tracker to read it.",
         )
-    header = decode_header(data)
-    check(header)
-    return header
+    return repair_header(data)

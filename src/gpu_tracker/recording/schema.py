@@ -15,7 +15,7 @@ object with one of the keys below. A change of a line raises VERSION, and the ol
     {"metric_totals": {...}} all numbers logged so far, by name, once not every one is kept; the last line counts
     {"process": {...}}  one process of the job; the last line for it counts
     {"framework": {...}} memory of a framework in one process on one device; the last line for it counts
-    {"end": {...}}      once, last; a file without it was cut off by a kill
+    {"end": {...}}      once, last; a file without it was cut off, by a kill or a full disk
 """
 
 from __future__ import annotations

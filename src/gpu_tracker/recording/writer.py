@@ -99,10 +99,10 @@ def _create(path: str) -> None:
 class Writer:
     """Appends lines to a descriptor. The caller keeps a line that cannot be written."""
 
-    def __init__(self, fd: int) -> None:
+    def __init__(self, fd: int, *, may_follow_torn_line: bool = False) -> None:
         self._fd = fd
         self._written_peaks = Peaks()
-        self._has_torn_line = False
+        self._has_torn_line = may_follow_torn_line
         self.written_bytes = 0
         """The size of all lines."""
 

@@ -18,7 +18,7 @@ class Report(NamedTuple):
     header: Header
     summary: Summary
     ending: str
-    """How it ended: running, stopped, exited, abandoned, killed, sampler lost."""
+    """How it ended: running, stopped, interrupted, exited, abandoned, killed, sampler lost."""
     exit_code: int | None
     notes: tuple[str, ...]
     tracker_cpu_seconds: float | None
@@ -29,9 +29,9 @@ class Report(NamedTuple):
 
     def __str__(self) -> str:
         """As text."""
-        from .report import to_text
+        from .contract import render
 
-        return to_text(self).rstrip("\n")
+        return str(render(self, "text")).rstrip("\n")
 
 
 class Reports(NamedTuple):
@@ -51,7 +51,7 @@ def build(recording: RecordingData) -> Report:
     notes.extend(recording.problems)
     if end is None:
         notes.append(
-            f"The recording was cut off at {recording.totals.at_seconds:.3g} s: the job or gpu-tracker was killed."
+            f"The recording was cut off at {recording.totals.at_seconds:.3g} s: gpu-tracker was killed, or the disk was full."
         )
     return Report(
         header=recording.header,

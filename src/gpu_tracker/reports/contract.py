@@ -9,6 +9,7 @@ from __future__ import annotations
 from importlib import import_module
 
 from ..core.errors import UsageError
+from ..core.text import neutralize_lines
 from ..core.values import NamedTuple
 
 TYPE_CHECKING = False
@@ -70,4 +71,7 @@ def render(document: Any, format_name: str, view: View = _PLAIN) -> str | bytes:
     """The document in that format, ending with a newline if it is text."""
     module, _, function = _RENDERERS[type(document).__name__][format_name].partition(".")
     renderer: Callable[[Any, View], str | bytes] = getattr(import_module(f".{module}", __package__), function)
-    return renderer(document, view)
+    rendered = renderer(document, view)
+    # Whatever a recording contains, nothing of it controls a terminal. Colours are ours.
+    is_plain = isinstance(rendered, str) and format_name == "text" and not view.has_colour
+    return neutralize_lines(str(rendered)) if is_plain else rendered

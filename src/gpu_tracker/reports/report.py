@@ -16,8 +16,9 @@ if TYPE_CHECKING:
 _ENDINGS = {
     "running": "still running",
     "stopped": "finished",
+    "interrupted": "interrupted",
     "abandoned": "ended without stopping gpu-tracker",
-    "killed": "gpu-tracker was killed",
+    "killed": "cut off",
     "sampler lost": "finished, but its sampler was lost",
 }
 _SIGKILL = 9
@@ -45,7 +46,8 @@ def to_text(report: Report, _view: View | None = None) -> str:
 
         lines += [*format_regions(report.regions), *format_metrics(report.metrics)]
     lines += [f"note: {note}" for note in report.notes if note != NO_GPU]  # the GPU row says it
-    return "\n  ".join([_title(report), *lines]) + "\n"
+    # Each is one line, whatever the recording contains.
+    return "\n  ".join(map(neutralize, [_title(report), *lines])) + "\n"
 
 
 def join_texts(reports: Reports, view: View | None = None) -> str:
@@ -79,7 +81,7 @@ def _title(report: Report) -> str:
         hint = "; often out of memory"
     elif report.ending in ("abandoned", "killed"):
         hint = "; figures up to the last sample"
-    return f"{neutralize(command)}: {describe_ending(report.ending, report.exit_code)}{hint}"
+    return f"{command}: {describe_ending(report.ending, report.exit_code)}{hint}"
 
 
 def _cpu_rows(summary: Summary) -> list[tuple[str, str]]:
@@ -139,7 +141,7 @@ def _ram_capacity(summary: Summary) -> str:
     percent = f"{100 * summary.ram.combined.total_bytes / capacity:.0f} %" if capacity else ""
     if summary.ram_source == "machine":
         return f"{humanize_bytes(capacity)} ({percent})" if percent else humanize_bytes(capacity)
-    limit = f"{humanize_limit(capacity)} ({neutralize(summary.ram_source)} limit)"
+    limit = f"{humanize_limit(capacity)} ({summary.ram_source} limit)"
     return f"{limit}, {percent}" if percent else limit
 
 
@@ -153,7 +155,7 @@ def _gpu_rows(summary: Summary) -> list[tuple[str, str]]:
     rows = []
     shown = [gpu for gpu in summary.gpus if gpu.is_expected] or list(summary.gpus)
     for gpu in shown:
-        rows += [(f"GPU {gpu.gpu.ordinal}", f"{neutralize(gpu.gpu.name)}: {_gpu_memory(gpu)}")]
+        rows += [(f"GPU {gpu.gpu.ordinal}", f"{gpu.gpu.name}: {_gpu_memory(gpu)}")]
         rows += [("", _gpu_busy(gpu))]
         rows += [("", text) for text in (_gpu_energy(gpu, summary.seconds), _gpu_throttling(gpu)) if text]
     if len(shown) > 1 and all(gpu.basis not in (ESTIMATE, UNKNOWN) for gpu in shown):

@@ -198,8 +198,9 @@ class Service:
         if self._sampler is not None:
             self._sampler.discount(seconds)
 
-    def _stop(self, at_nanoseconds: int, figures: RootFigures | None, exit_code: int | None) -> None:
-        reason = "stopped" if exit_code is None else "exited"
+    def _stop(
+        self, at_nanoseconds: int, figures: RootFigures | None, exit_code: int | None, reason: str
+    ) -> None:
         self._finish(self._need_sampler(), at_nanoseconds / 1e9, figures, reason, exit_code)
 
     def _observe(self, number: int, request: Request) -> None:

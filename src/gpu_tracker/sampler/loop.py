@@ -34,6 +34,8 @@ _FIRST_CREDIT_SECONDS = 0.05
 _SPLIT_SHARE = 0.1
 _UNSETTLED_PRICE = 2
 _MOST_PROCESSES_WRITTEN = 2000
+_GAP_SECONDS = 2.0
+_GAP_INTERVALS = 5
 _COST_MEMORY = 0.9
 _SLOWED_DOWN = 1.5
 # Many jobs are short: the first intervals are short, too, as long as reading is cheap.
@@ -83,8 +85,8 @@ class Sampler:
         )
         before = start.root_cpu_seconds and RootFigures(*start.root_cpu_seconds)
         self._account = Account(start.root_pid, before, self._machine.read(), adopter_pid)
-        self._read_tree(0.0)
         self.deadlines = Deadlines(self._start_seconds, min(self._asked_seconds, _FIRST_INTERVAL_SECONDS))
+        self._read_tree(0.0)
         self._budget = Budget(plan.max_overhead, 0.0, _FIRST_CREDIT_SECONDS)
         self.header = make_header(
             plan, start, prepared.allocation, prepared.source.NAME, prepared.environment
@@ -137,7 +139,7 @@ class Sampler:
         self._account.take_machine(self._machine.read())
         is_short = self._account.seconds_in_cpu_interval < self._plan.sleep_seconds / 2
         self._account.close_cpu_interval(is_last=is_short)
-        if figures is not None:
+        if figures is not None or not self.is_root_alive():
             self._account.finish(figures)
         if (
             self._prepared.limit
@@ -201,6 +203,7 @@ class Sampler:
         *,
         is_last: bool = False,
     ) -> None:
+        self._note_gap(at_seconds)
         readings = self._tree.read()
         # Only now: CPU time that was announced before it was reaped cannot be in the readings without being known here.
         discount = self._hear_discounts()
@@ -223,6 +226,15 @@ class Sampler:
         self._read_seconds = at_seconds
         if self.instruments is not None:
             self.instruments.take(self._account.rss_bytes)
+
+    def _note_gap(self, at_seconds: float) -> None:
+        """Say so if nothing was read for much longer than intended: somebody stopped us, or the machine was too busy."""
+        usual = self.deadlines.interval_seconds
+        if at_seconds - self._read_seconds > max(_GAP_SECONDS, _GAP_INTERVALS * usual):
+            self._say(
+                at_seconds,
+                f"Nothing was measured from {self._read_seconds:.3g} s to {at_seconds:.3g} s: the sampler did not run.",
+            )
 
     def _read_mailbox(self) -> dict[int, int]:
         """The high-water marks that processes have kept; opens the mailbox at its first message."""

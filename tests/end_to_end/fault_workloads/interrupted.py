@@ -10,9 +10,10 @@ from types import FrameType
 from end_to_end.fault_workloads.telling import (
     burn,
     find_samplers,
+    hold,
     make_tracker,
+    release,
     say,
-    signal_sampler,
     tell,
     tell_figures,
 )
@@ -46,13 +47,14 @@ def main(when: str) -> None:
     else:
         tracker.start()
         burn(0.2)
-        sampler = signal_sampler(signal.SIGSTOP)
+        (sampler,) = find_samplers()
+        hold(sampler)
         signal.setitimer(signal.ITIMER_REAL, 0.3)
         try:
             tracker.stop()
         except KeyboardInterrupt:
             is_interrupted = True
-        os.kill(sampler, signal.SIGCONT)
+        release(sampler)
         tracker.stop()
     tell_figures(tracker, is_interrupted=is_interrupted)
     say("after the block")

@@ -6,6 +6,7 @@ file that FAULT_FIGURES names. With FAULT_UNTRACKED set, there is no tracker at 
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
 import signal
@@ -19,6 +20,7 @@ from marked import marked_processes, read_state, samplers_among
 MARK = "FAULT_MARK"
 FIGURES = "FAULT_FIGURES"
 UNTRACKED = "FAULT_UNTRACKED"
+_PTRACE_ATTACH, _PTRACE_DETACH = 16, 17
 
 
 def say(text: str) -> None:
@@ -119,3 +121,15 @@ def signal_sampler(number: int) -> int:
     while read_state(pid) != expected and time.monotonic() < deadline:
         time.sleep(0.005)
     return pid
+
+
+def hold(pid: int) -> None:
+    """Have a process hang where no signal but SIGKILL moves it, as in a driver or on a lost network disk, until `release`."""
+    if ctypes.CDLL(None).ptrace(_PTRACE_ATTACH, pid, None, None):
+        raise PermissionError(f"may not trace process {pid}")
+    os.waitpid(pid, 0)
+
+
+def release(pid: int) -> None:
+    """Let it go on."""
+    ctypes.CDLL(None).ptrace(_PTRACE_DETACH, pid, None, None)

@@ -15,6 +15,7 @@ from _thread import allocate_lock
 
 from ...core.errors import TrackerError, UsageError
 from ...sources.platform import read_cpu_clock
+from ...sources.processes import exists
 from .descriptor import Descriptor, make_pipe, make_unnamed_file
 from .wire import Inbox, pack
 
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 _PACKAGE_PARENT = os.path.abspath(__file__).rsplit(os.sep, 4)[0]
 READY_SECONDS = 20.0
+_END_MILLISECONDS = 1000
 _RECORDING_FD = 3
 # -I -S: no environment, user site or .pth files of the job; the paths are arguments and come after the
 # standard library, so that no file of the job can shadow it.
@@ -139,6 +141,10 @@ class SamplerProcess:
         self.reap_starter()
         return message is not None
 
+    def hold(self, fd: int) -> None:
+        """Keep a descriptor open as long as the pipes; forked workers must not have it either."""
+        self._descriptors.append(Descriptor(fd))
+
     def reap_starter(self) -> None:
         """Reap the short-lived process that started the sampler.
 
@@ -194,15 +200,23 @@ class SamplerProcess:
         return self._unnamed_recording.number
 
     def kill(self) -> None:
-        """Kill it; by descriptor, because its pid may have been reused."""
-        try:
-            if self._pidfd is not None:
-                signal.pidfd_send_signal(self._pidfd.number, signal.SIGKILL)
-            elif self.pid and not self.is_gone:
-                os.kill(self.pid, signal.SIGKILL)
-        except OSError:
-            pass  # already ended
+        """Kill it."""
+        self._signal(signal.SIGKILL)
         self.is_gone = True
+
+    def wake(self) -> None:
+        """Continue it, if somebody has stopped it."""
+        self._signal(signal.SIGCONT)
+
+    def has_ended(self) -> bool:
+        """Whether it writes nothing any more; waits a moment for one that was killed."""
+        if not self.pid:
+            return self.is_gone
+        if self._pidfd is None or self._pidfd.number < 0:
+            return not exists(self.pid)
+        poll = select.poll()
+        poll.register(self._pidfd.number, select.POLLIN)
+        return bool(poll.poll(_END_MILLISECONDS))
 
     def close(self) -> None:
         """Close all descriptors, which also ends the sampler."""
@@ -220,6 +234,16 @@ class SamplerProcess:
         except ChildProcessError:
             return
         _wait_for(self.pid)
+
+    def _signal(self, number: int) -> None:
+        """By descriptor, because its pid may have been reused."""
+        try:
+            if self._pidfd is not None:
+                signal.pidfd_send_signal(self._pidfd.number, number)
+            elif self.pid and not self.is_gone:
+                os.kill(self.pid, number)
+        except OSError:
+            pass  # already ended
 
     def _receive(self, word: str, deadline: float) -> tuple[Any, ...] | None:
         while True:

@@ -6,6 +6,9 @@ import os
 import sys
 import time
 
+from ...core.units import parse_kib_field
+from ..files import read_file
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from resource import struct_rusage
@@ -21,8 +24,15 @@ def find_peak_bytes(usage: struct_rusage) -> int:
 
 def read_own_peak_bytes() -> int:
     """The kernel's peak resident set of this process."""
+    try:
+        peak_bytes = parse_kib_field(read_file("/proc/self/status"), b"\nVmHWM:")
+    except OSError:
+        peak_bytes = None
+    if peak_bytes is not None:
+        return peak_bytes
     import resource
 
+    # This goes on counting from what the process was before it became this program.
     return find_peak_bytes(resource.getrusage(resource.RUSAGE_SELF))
 
 

@@ -1,0 +1,74 @@
+"""Many lines at once give what each of them gives."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import gpu_tracker as gput
+from gpu_tracker.recording import lazy
+from gpu_tracker.recording.columns import is_simple, learn, reduce, shape_of
+from recorded import make_full, make_plain
+
+
+@pytest.mark.parametrize(
+    ("numbers", "expected"),
+    [
+        *((text, True) for text in (b"1,2.5,0.25\n", b"0,0.0\n10,100.01\n", b"")),
+        *(
+            (text, False)
+            for text in (b"01\n", b"1,007\n", b"1,\n00\n", b".5\n", b"1,5.\n", b"1,.5\n", b"5.,1\n")
+        ),
+        *((text, False) for text in (b"1234567890123456\n", b"1.0000000000000001\n")),
+    ],
+)
+def test_only_simple_numbers_are_read_at_once(numbers: bytes, expected: bool) -> None:
+    """Others are read one by one, and damage is found there."""
+    assert is_simple(numbers) == expected
+
+
+def test_a_layout_tells_where_each_value_is() -> None:
+    """Or that it is the same in all lines of the shape."""
+    line = b'{"a":[7,2.5],"b":3}\n'
+    layout = learn(line, lambda marked: (json.loads(marked)["b"], json.loads(marked)["a"][1], 0, None, "x"))
+
+    assert layout is not None
+    assert (layout.n_numbers, layout.places) == (3, (2, 1, None, None, None))
+    assert layout.constants[2:] == (0, None, "x")
+    assert reduce([line, line]) == b"7,2.5,3\n7,2.5,3\n"
+    assert shape_of(line) == shape_of(b'{"a":[70,20.55],"b":31}\n')
+
+
+@pytest.mark.parametrize("line", [b'{"a":-1}', b'{"a":1e5}', b'{"a":1,"b":[]}', b'{"b":1}', b'{"a":"t5"}'])
+def test_what_cannot_be_told_is_read_one_by_one(line: bytes) -> None:
+    """Signs, exponents, empty lists, missing values, numbers in text."""
+    assert learn(line, lambda marked: (json.loads(marked)["a"],)) is None
+
+
+@pytest.mark.parametrize("make", [make_plain, make_full])
+@pytest.mark.parametrize("block", [1, 2, 10_000])
+def test_frames_are_equal_to_rows(
+    tmp_path: Path, make: object, block: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also of a recording with a damaged sample of the right shape, in blocks of any size."""
+    monkeypatch.setattr(lazy, "_BLOCK_LINES", block)
+    path = make(tmp_path / "x.jsonl")  # type: ignore[operator]
+    lines = path.read_bytes().splitlines(keepends=True)
+    last = max(index for index, line in enumerate(lines) if line.startswith(b'{"sample"'))
+    for wrong in (b'"threads":', b'"threads":00', b'"threads":' + b"9" * 40):
+        more = lines[last].replace(b'"threads":', wrong, 1)
+        if wrong == b'"threads":':
+            more = more.replace(b'"threads":1', b'"threads":', 1)
+        path.write_bytes(b"".join([*lines[: last + 1], more, lines[last], *lines[last + 1 :]]))
+        recording = gput.load(path)
+
+        assert recording.to_pandas().equals(_slow(recording))
+        assert len(recording.to_pandas()) == len(tuple(recording.samples))
+
+
+def _slow(recording: gput.Recording) -> object:
+    from gpu_tracker.exports import frames
+
+    return frames.to_pandas(recording._table("samples")._replace(read_frames=None))
