@@ -139,7 +139,7 @@ def test_memory_that_the_driver_does_not_report_is_never_zero(hardware: Simulato
     assert [process["used_bytes"] for process in report["summary"]["gpu_processes"]] == [None]
     assert rows[-1][header.index('"gpu0_job_bytes"')] == ""
     assert listed["values"]["peak_gpu_ram"] is None
-    assert combined["gpu_bytes"] is None
+    assert combined["values"]["peak_gpu_ram"] is None
     (memory,) = (row for row in compared["figures"] if row["figure"] == "peak_gpu_ram")
     assert [group["values"] for group in memory["groups"]] == [[], []]
     assert "job not measured" in call(hardware, "report", recording).stdout

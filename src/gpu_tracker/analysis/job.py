@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 
-from ..accounts.gpus import find_peak
+from ..accounts.gpus import add_known, find_peak
 from ..core.figures import RUN
 from ..core.moments import parse_moment
 from ..core.values import NamedTuple
@@ -131,7 +131,7 @@ def combine(recordings: Sequence[tuple[str, RecordingData]]) -> Combined:
         "cpu_time": cpu_seconds,
         "mean_cores": cpu_seconds / seconds if seconds > 0 else None,
         "peak_ram": at_most if at_least == at_most else None,
-        "peak_gpu_ram": _add(gpu.job_bytes for gpu in devices),
+        "peak_gpu_ram": add_known(gpu.job_bytes for gpu in devices),
         "gpu_utilization": sum(percents) / len(percents) if percents else None,
         "energy": _add(gpu.energy_joules for gpu in devices),
     }
