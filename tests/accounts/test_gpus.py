@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from builders import MB, ROOT, gpu, gpu_readings
-from gpu_tracker.accounts.gpus import GpuAccount, GpuMoment, add_known, find_peak
+from gpu_tracker.accounts.gpus import GpuAccount, GpuMoment
 from gpu_tracker.core.model import Gpu, GpuHighWater, GpuProcessReading, GpuReading, GpuReadings, GpuShares
 
 CHILD = 200
@@ -253,18 +253,3 @@ def test_a_driver_that_samples_processes_and_one_that_stops_doing_so() -> None:
     assert waiting.job_percent_seconds / waiting.job_seconds == pytest.approx(60.0)
     assert counters.job_percent_seconds / counters.job_seconds == pytest.approx(60.0)
     assert counters.job_seconds == pytest.approx(4.65)
-
-
-def test_sums_of_what_is_known() -> None:
-    """Zero only if everything is known."""
-    assert [add_known(figures) for figures in ([], [None], [0, None], [0, 0], [1, None], [1, 2])] == [
-        None,
-        None,
-        None,
-        0,
-        1,
-        3,
-    ]
-    assert find_peak(None, 0, [0, 0]) == 0
-    assert find_peak(0, None, [0, None]) is None
-    assert find_peak(2, None, [None]) == 2

@@ -15,6 +15,8 @@ from ..core.model import (
     GpuReading,
     GpuSample,
     Parts,
+    add_known,
+    larger,
 )
 from ..core.values import NamedTuple
 from .gpu_shares import ShareMeter
@@ -22,11 +24,8 @@ from .gpu_shares import ShareMeter
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
-    from typing import TypeVar
 
     from ..core.model import Gpu, GpuReadings, GpuShares
-
-    _Number = TypeVar("_Number", int, float)
 
 _MOST_PROCESSES = 32
 
@@ -384,31 +383,9 @@ def _add_all(sizes: Sequence[int | None]) -> int | None:
     return sum(known) if len(known) == len(sizes) else None
 
 
-def find_peak(known: int | None, seen: int | None, by_device: Iterable[int | None]) -> int | None:
-    """The largest figure; zero only if no device's is unknown."""
-    every = list(by_device)
-    most = max((size for size in (known, seen, *every) if size is not None), default=None)
-    return most if most or None not in every else None
-
-
-def add_known(figures: Iterable[_Number | None]) -> _Number | None:
-    """The sum of what is known; zero only if everything is."""
-    every = list(figures)
-    known = [figure for figure in every if figure is not None]
-    total = sum(known[1:], known[0]) if known else None
-    return total if total or len(known) == len(every) else None
-
-
 def _mean(integral: float, seconds: float) -> float | None:
     return integral / seconds if seconds > 0 else None
 
 
 def _high(reading: GpuReading) -> float | None:
     return larger(reading.utilization_high_percent, reading.utilization_percent)
-
-
-def larger(known: _Number | None, seen: _Number | None) -> _Number | None:
-    """The larger of two figures, either of which may be unknown."""
-    if known is None or seen is None:
-        return seen if known is None else known
-    return max(known, seen)

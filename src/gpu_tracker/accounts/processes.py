@@ -20,9 +20,10 @@ from ..core.model import (
     Spread,
     Totals,
     add_parts,
+    find_peak,
 )
 from .cpu import CpuLedger
-from .gpus import GpuAccount, GpuMoment, find_peak
+from .gpus import GpuAccount, GpuMoment
 from .recovery import doubt_peaks, raise_peaks
 from .sharing import NOTHING, Holding, Overlap, find_overlap, hold
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from functools import partial
 from itertools import chain
 
-from ..core.model import EXACT, SAMPLED, SHARED, RegionTotals
-from .gpus import larger
+from ..core.model import EXACT, SAMPLED, SHARED, RegionTotals, larger
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import math
 
-from ..accounts.gpus import add_known, find_peak
 from ..core.figures import RUN
+from ..core.model import add_known, find_peak
 from ..core.moments import parse_moment
 from ..core.values import NamedTuple
 from .measures import overall_values

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from itertools import pairwise
 
-from ..accounts.metrics import tally
 from ..core.model import ESTIMATE, EXACT, SHARED
 from ..core.values import NamedTuple
 
@@ -116,6 +115,8 @@ def describe_gaps(gaps: RegionGaps) -> list[str]:
 
 def summarize_metrics(recording: RecordingData) -> tuple[Metric, ...]:
     """Every metric, by name."""
+    from ..accounts.metrics import tally  # most jobs log none
+
     known: dict[str, MetricTotals] = {}
     tally(known, recording.metrics)
     known.update((totals.name, totals) for totals in recording.metric_totals)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from ..accounts.gpus import add_known, larger
 from ..core.model import (
     ESTIMATE,
     UNKNOWN,
@@ -13,6 +12,8 @@ from ..core.model import (
     GpuProcessPeak,
     Parts,
     RamPeak,
+    add_known,
+    larger,
 )
 from ..core.values import NamedTuple
 

@@ -9,7 +9,10 @@ from .values import Generic, NamedTuple, Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
+    from typing import TypeVar
+
+    _Number = TypeVar("_Number", int, float)
 
 # How a number was obtained, best first.
 EXACT = "exact"  # a kernel or driver counter, or a kernel high-water mark
@@ -30,6 +33,31 @@ class Parts(NamedTuple, Generic[Value]):
 def add_parts(main: float, descendants: float) -> Parts[float]:
     """With their sum as the combined figure."""
     return Parts(main, descendants, main + descendants)
+
+
+# ---- Figures that may be unknown.
+
+
+def larger(known: _Number | None, seen: _Number | None) -> _Number | None:
+    """The larger of two figures, either of which may be unknown."""
+    if known is None or seen is None:
+        return seen if known is None else known
+    return max(known, seen)
+
+
+def find_peak(known: int | None, seen: int | None, by_device: Iterable[int | None]) -> int | None:
+    """The largest figure; zero only if no device's is unknown."""
+    every = list(by_device)
+    most = max((size for size in (known, seen, *every) if size is not None), default=None)
+    return most if most or None not in every else None
+
+
+def add_known(figures: Iterable[_Number | None]) -> _Number | None:
+    """The sum of what is known; zero only if everything is."""
+    every = list(figures)
+    known = [figure for figure in every if figure is not None]
+    total = sum(known[1:], known[0]) if known else None
+    return total if total or len(known) == len(every) else None
 
 
 # ---- Readings: what one source said of one subject at one instant.

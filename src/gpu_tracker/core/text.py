@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import unicodedata
-
 from .values import NamedTuple
 
 TYPE_CHECKING = False
@@ -106,6 +104,8 @@ def align(
 
 
 def _cells_of(letter: str) -> int:
+    import unicodedata  # most text is ASCII
+
     if unicodedata.combining(letter) or unicodedata.category(letter) in ("Mn", "Me"):
         return 0
     return 2 if unicodedata.east_asian_width(letter) in _WIDE else 1

@@ -15,7 +15,6 @@ from _thread import allocate_lock
 
 from ...core.errors import TrackerError, UsageError
 from ...sources.platform import read_cpu_clock
-from ...sources.processes import exists
 from .descriptor import Descriptor, make_pipe, make_unnamed_file
 from .wire import Inbox, pack
 
@@ -213,6 +212,8 @@ class SamplerProcess:
         if not self.pid:
             return self.is_gone
         if self._pidfd is None or self._pidfd.number < 0:
+            from ...sources.processes import exists
+
             return not exists(self.pid)
         poll = select.poll()
         poll.register(self._pidfd.number, select.POLLIN)
