@@ -180,6 +180,7 @@ if not pid:
     keep = count(); next(keep)
     sys.keep = keep
     threading.Thread(target=wait, daemon=True).start()
+    is_inside.wait()
     sys.exit(0)
 truth["status"] = os.waitpid(pid, 0)[1]
 """,
@@ -187,8 +188,11 @@ truth["status"] = os.waitpid(pid, 0)[1]
 def count():
     with region("generator"):
         yield 1
+is_inside = threading.Event()
 def wait():
-    with region("daemon"): time.sleep(10)
+    with region("daemon"):
+        is_inside.set()
+        time.sleep(10)
 """,
     )
 

@@ -74,14 +74,16 @@ class region:  # noqa: N801 - a word of the public surface, used like a keyword
         traceback: TracebackType | None,
     ) -> None:
         if outbox.mailboxes is not None:
+            frame = None
             try:
                 frame = current.get()
                 if frame is None or frame.owner is not self or not frame.is_open or frame.can_rest:
                     frame = _find_call(self)
                 if frame is not None and not frame.stack.is_closed:
                     frame.stack.leave(frame)
-            except Exception:  # noqa: BLE001, S110 - as above
-                pass
+            except Exception:  # noqa: BLE001 - as above
+                if frame is not None:
+                    frame.stack.late.append(frame)  # at the limit of recursion: it is ended with the next one
 
     def __call__(self, function: Callable[_Parameters, _Result]) -> Callable[_Parameters, _Result]:
         """Make each call of the function a call of the region."""
@@ -179,8 +181,9 @@ def _leave(frame: Frame | None) -> None:
     try:
         if frame is not None and not frame.stack.is_closed:
             frame.stack.leave(frame)
-    except Exception:  # noqa: BLE001, S110 - as above
-        pass
+    except Exception:  # noqa: BLE001 - as above
+        if frame is not None:
+            frame.stack.late.append(frame)
 
 
 def _find_call(owner: region) -> Frame | None:

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from .stack import Frame
 
 # Reading a CPU clock costs as much as everything else: calls shorter than this share one reading.
-CPU_EVERY_NS = 20_000
+CPU_EVERY_NS = 50_000
 # The time of helpers is asked for less often: all clocks are read for that.
-_HELPERS_EVERY_NS = 50_000
+_HELPERS_EVERY_NS = 200_000
 # What a thread weighs that shares the time of others without having used any.
 _LEAST_WEIGHT_NS = 1_000
 # With more suspended regions than this, nobody can tell for whom a helper works.

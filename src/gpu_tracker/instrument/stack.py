@@ -195,7 +195,7 @@ class RegionStack:
         self._words = self._writer.words
         self._lock = RLock()
         self._is_busy = self._lock._is_owned  # type: ignore[attr-defined] # noqa: SLF001 - as Condition asks it
-        self._late: list[Frame] = []
+        self.late: list[Frame] = []
         self._outermost: dict[str, _Record] = {}
         self._open: dict[Frame, None] = {}
         self._cpu = CpuShares(self._words)
@@ -272,14 +272,14 @@ class RegionStack:
                 frame.high_water_bytes = self._high_water_bytes
                 self._publish(record)
         current.set(frame)
-        if self._late:
+        if self.late:
             self._leave_late()
         return frame
 
     def leave(self, frame: Frame) -> None:
         """End a call of a region, from any thread."""
         if self._is_busy():
-            self._late.append(frame)  # a signal handler or the garbage collector has interrupted us here
+            self.late.append(frame)  # a signal handler or the garbage collector has interrupted us here
             return
         with self._lock:
             if not frame.is_open:
@@ -322,13 +322,16 @@ class RegionStack:
                 frame.generator = None
         if current.get() is frame:
             current.set(below)
-        if self._late:
+        if self.late:
             self._leave_late()
 
     def _leave_late(self) -> None:
         """End the calls that could not be ended in the middle of something else."""
-        while self._late:
-            self.leave(self._late.pop())
+        while self.late:
+            frame = self.late[-1]
+            self.leave(frame)
+            if frame in self.late:
+                self.late.remove(frame)
 
     def rest(self, frame: Frame, before: Frame | None) -> None:
         """The code of a call is suspended; the calling thread is again in the call that it was in before."""
