@@ -73,7 +73,7 @@ def test_an_invalid_start_time_is_not_known() -> None:
     [
         ("command~train", ["old"]),
         ("host~node", ["old", "new"]),
-        ("end ~ killed", ["new"]),
+        ("end ~ cut off", ["new"]),
         ("file~e", ["new", "damaged"]),
         ("end~Exit code 0", ["old"]),
         ("end~exited", []),

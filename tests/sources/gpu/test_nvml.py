@@ -130,7 +130,7 @@ def test_a_device_name_that_does_not_exist_is_refused(hardware: Simulator) -> No
         text=True,
     )
 
-    assert "ValueError: GPU UUID of GPU-7 is not valid. Available UUIDs are: GPU-0, GPU-1" in result.stderr
+    assert "UsageError: GPU UUID of GPU-7 is not valid. Available UUIDs are: GPU-0, GPU-1" in result.stderr
 
 
 def test_an_unsupported_figure_of_one_device_costs_nothing_else(hardware: Simulator) -> None:
