@@ -189,7 +189,7 @@ def _is_same(part: _Part, other: _Part) -> bool:
         return True  # a copy
     # Only the parent learns an exit code, so two recordings with one are of two processes. One that was stopped
     # tracked the process from inside.
-    was_stopped = inner.end is not None and inner.end.reason in ("stopped", "interrupted")
+    was_stopped = inner.end is not None and inner.end.reason in ("stopped", "interrupted", "raised")
     has_started = around.end is not None and around.end.exit_code is not None
     return was_stopped and has_started and _begins_in(part, other, 0.0, around.totals.at_seconds)
 

@@ -157,16 +157,14 @@ class Session:
         at_nanoseconds: int,
         known: Known | None,
         *,
-        is_interrupted: bool = False,
+        reason: str | None = None,
         attempts: int = 1,
         timeout_seconds: float = _ANSWER_SECONDS,
     ) -> RecordingData:
         """The final figures: the sampler's, or the best that can be recovered without it."""
-        reason = "exited" if known and known.exit_code is not None else "stopped"
+        reason = reason or ("exited" if known and known.exit_code is not None else "stopped")
         with self._lock:
-            recording = self._ask_for_the_end(
-                at_nanoseconds, known, "interrupted" if is_interrupted else reason, attempts, timeout_seconds
-            )
+            recording = self._ask_for_the_end(at_nanoseconds, known, reason, attempts, timeout_seconds)
             if recording is None:
                 recovery = self._recover(at_nanoseconds, known)
                 recording = recovery.recording

@@ -123,6 +123,7 @@ class Tracker:
         self._session: Session | None = None
         self._before = RootFigures(0.0, 0.0)
         self._samplers_seconds = 0.0
+        self._error_at_start = 0
         self._recording: RecordingData | None = None
 
     # ---- The paper's surface.
@@ -132,6 +133,7 @@ class Tracker:
         if self.state is Tracker.State.STARTED:
             raise StateError("Cannot start tracking when tracking has already started.")
         self._recording = None
+        self._error_at_start = id(sys.exc_info()[1])
         wishes = Wishes(self._record, tracking_file=self.tracking_file)
         self._session = session = Session(self._find_target(), self._settings, wishes, self._warn)
         session.prepare()
@@ -161,7 +163,7 @@ class Tracker:
         self._recording = self._session.stop(
             at_nanoseconds,
             known,
-            is_interrupted=isinstance(sys.exc_info()[1], KeyboardInterrupt),
+            reason=_name_reason(sys.exc_info()[1], self._error_at_start),
             attempts=self.n_join_attempts,
             timeout_seconds=self.join_timeout,
         )
@@ -296,6 +298,13 @@ def _read_final_figures(before: RootFigures, samplers_seconds: float) -> RootFig
         reaped_cpu_seconds=after.reaped_cpu_seconds - samplers_seconds,
         largest_peak_bytes=largest if largest > floor else None,
     )
+
+
+def _name_reason(error: BaseException | None, error_at_start: int) -> str | None:
+    """Why the tracked part has ended, if an exception ended it; one from before the start did not."""
+    if error is None or id(error) == error_at_start or (isinstance(error, SystemExit) and not error.code):
+        return None
+    return "interrupted" if isinstance(error, KeyboardInterrupt) else "raised"
 
 
 def _check_exists(pid: int) -> int:

@@ -54,7 +54,9 @@ def main(arguments: list[str], sampler: SamplerProcess | None) -> int:
             signal.signal(number, lambda *_: os.write(wake_writing, b"!") and None)
     session.begin(Start(pid, time.monotonic_ns(), None))
     woken, _, _ = select.select([session.replies_fd, wake_reading], [], [])
-    recording = session.stop(time.monotonic_ns(), None, is_interrupted=session.replies_fd not in woken)
+    recording = session.stop(
+        time.monotonic_ns(), None, reason=None if session.replies_fd in woken else "interrupted"
+    )
     is_shown = show(output, recording, format_name, settings, session.recording_path)
     return 0 if is_shown else TrackerError.exit_code
 

@@ -17,6 +17,7 @@ _ENDINGS = {
     "running": "still running",
     "stopped": "finished",
     "interrupted": "interrupted",
+    "raised": "ended by an exception",
     "abandoned": "ended without stopping gpu-tracker",
     "killed": "cut off",
     "sampler lost": "finished, but its sampler was lost",
