@@ -447,7 +447,10 @@ def test_a_process_that_is_not_there_is_refused(scene: Scene) -> None:
     child.wait()
     outcome = scene.run_workload("stepper", 1, "", child.pid)
     assert outcome.returncode == 1
-    assert outcome.stderr.splitlines()[-1] == f"gpu_tracker.core.errors.UsageError: There is no process with the ID {child.pid}."
+    assert (
+        outcome.stderr.splitlines()[-1]
+        == f"gpu_tracker.core.errors.UsageError: There is no process with the ID {child.pid}."
+    )
 
 
 def test_a_process_that_ends_meanwhile_keeps_its_figures(scene: Scene) -> None:

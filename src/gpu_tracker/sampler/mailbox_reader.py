@@ -86,7 +86,9 @@ class MailboxReader:
         for name, reader in self._readers.items():
             pid, namespace = find_writer(name)
             if namespace == self._namespace:
-                self._clocks[name] = read_clocks(pid, now_ns, reader)
+                clocks = read_clocks(pid, now_ns, reader)
+                if clocks is not None:
+                    self._clocks[name] = clocks
             for number, calls in reader.read_active().items():
                 key = reader.pid, reader.find_path(number)
                 active[key] = calls

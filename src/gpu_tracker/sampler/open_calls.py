@@ -6,6 +6,7 @@ import time
 
 from ..core.values import NamedTuple
 from ..sources.files import read_file
+from ..sources.procfs import is_ended
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,16 +27,20 @@ class Clocks(NamedTuple):
     threads: dict[int, int]
 
 
-def read_clocks(pid: int, at_ns: int, reader: SharedFileReader) -> Clocks:
-    """What a process has used by now; the threads only if it has used something since it has counted."""
+def read_clocks(pid: int, at_ns: int, reader: SharedFileReader) -> Clocks | None:
+    """What a process has used by now, the threads only if it has used something since it has counted; None if it has ended.
+
+    The clock of one that nobody has waited for yet still tells what it used, but its threads are gone.
+    """
     counted_ns, entries = reader.read_threads()
     try:
         process_ns = time.clock_gettime_ns((~pid << 3) | 2)
-    except OSError:
-        return Clocks(at_ns, 0, {})
-    if process_ns - counted_ns < _NOTABLE_NS:
-        return Clocks(at_ns, process_ns, {})
-    return Clocks(at_ns, process_ns, {entry.tid: _read_thread(pid, entry) for entry in entries})
+        if process_ns - counted_ns < _NOTABLE_NS:
+            return Clocks(at_ns, process_ns, {})
+        threads = {entry.tid: _read_thread(pid, entry) for entry in entries}
+        return None if is_ended(pid) else Clocks(at_ns, process_ns, threads)
+    except (OSError, ValueError, IndexError):
+        return None
 
 
 def read_numbers(reader: SharedFileReader, clocks: Clocks) -> dict[int, Numbers]:

@@ -119,6 +119,11 @@ def pids_since(previous: int, newest: int, highest: int) -> Iterable[int] | None
 # ---- Reading.
 
 
+def is_ended(pid: int, *, proc: str = "/proc") -> bool:
+    """Whether a process has ended, though nobody may have waited for it yet."""
+    return parse_stat(read_file(f"{proc}/{pid}/stat"))[1] in _DEAD_STATES
+
+
 class _StatusFile:
     """A small file of a process, kept open while descriptors last.
 
