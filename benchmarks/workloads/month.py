@@ -1,4 +1,4 @@
-"""Record a job of thirty days with the real sampler on an artificial clock: month.py FILE GPUS REGIONS METRICS.
+"""Record a job of a month with the real sampler on an artificial clock: month.py FILE GPUS REGIONS METRICS [DAYS].
 
 Each device, region and metric has one peak of a single reading; a metric is logged once per second. Prints the truth.
 """
@@ -31,13 +31,13 @@ from gpu_tracker.sampler.instruments import Instruments
 from gpu_tracker.sampler.loop import Sampler
 from gpu_tracker.sampler.prepare import prepare
 
-SECONDS = 30 * 86400
+DAY = 86400
+MONTH_DAYS = 30
 READINGS_PER_E_FOLD = 3000
 PID = 100
 GB = 10**9
 PEAK_BYTES = 77 * GB
 PEAK_METRIC = 1e6
-PEAK_SECONDS = 20 * 86400
 
 
 class Clock:
@@ -45,6 +45,7 @@ class Clock:
 
     now = 0.0
     number = 0
+    peak_seconds = 0
     is_peak = False
 
     @classmethod
@@ -198,13 +199,14 @@ class Mailbox:
         while self._logged < int(Clock.now):
             self._logged += 1
             noise = self._logged * 7919 % 10007 / 10007
-            value = PEAK_METRIC if self._logged == PEAK_SECONDS else noise
+            value = PEAK_METRIC if self._logged == Clock.peak_seconds else noise
             values = {f"metric {number}": value for number in range(self._metrics)}
             rows.append(MetricRow(self._logged, values, self._logged, PID))
         return rows if self._metrics else []
 
 
-def main(path: str, gpus: int, regions: int, metrics: int) -> None:
+def main(path: str, gpus: int, regions: int, metrics: int, days: int = MONTH_DAYS) -> None:
+    Clock.peak_seconds = days * DAY * 2 // 3
     fd = os.open(path, os.O_CREAT | os.O_TRUNC | os.O_WRONLY | os.O_APPEND, 0o600)
     plan = Plan(
         owner_pid=os.getpid(),
@@ -230,18 +232,18 @@ def main(path: str, gpus: int, regions: int, metrics: int) -> None:
     sampler.instruments = Instruments("", 0.0)
     sampler.instruments._mailbox = mailbox  # noqa: SLF001 - of our own
     has_peaked = False
-    while Clock.now < SECONDS:
+    while Clock.now < days * DAY:
         Clock.now += max(1.0, Clock.now / READINGS_PER_E_FOLD)
         Clock.number += 1
-        Clock.is_peak = not has_peaked and Clock.now > PEAK_SECONDS
+        Clock.is_peak = not has_peaked and Clock.now > Clock.peak_seconds
         has_peaked |= Clock.is_peak
         sampler.tick(Clock.now)
     sampler.finish(Clock.now, RootFigures(0.9 * Clock.now, 0.0), "exited", 0)
     os.close(fd)
     truth = {"bytes": os.path.getsize(path), "readings": Clock.number, "logged": int(Clock.now)}
-    peaks = {"peak_bytes": PEAK_BYTES, "peak_metric": PEAK_METRIC, "peak_seconds": PEAK_SECONDS}
+    peaks = {"peak_bytes": PEAK_BYTES, "peak_metric": PEAK_METRIC, "peak_seconds": Clock.peak_seconds}
     print(json.dumps({**truth, **peaks, "seconds": Clock.now}))
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], *map(int, sys.argv[2:5]))
+    main(sys.argv[1], *map(int, sys.argv[2:]))

@@ -17,10 +17,13 @@ MONTH = Path(__file__).parents[2] / "benchmarks" / "workloads" / "month.py"
 
 @pytest.mark.uncovered
 @pytest.mark.timeout(600)
-def test_a_month_with_gpus_regions_and_metrics_fits_into_forty_megabytes(tmp_path: Path) -> None:
-    """No peak is lost, however short, nor its moment, and all totals are exact."""
+@pytest.mark.repeats(few=3, soak=30)
+def test_a_month_with_gpus_regions_and_metrics_fits_into_forty_megabytes(
+    tmp_path: Path, repeats: int
+) -> None:
+    """No peak is lost, however short, nor its moment, and all totals are exact. It is a month in the soak test, else days."""
     path = tmp_path / "month.jsonl"
-    command = [sys.executable, str(MONTH), str(path), "8", "20", "2"]
+    command = [sys.executable, str(MONTH), str(path), "8", "20", "2", str(repeats)]
     truth = json.loads(subprocess.check_output(command, text=True))
     recording = load(path)
     peaks = recording.totals.peaks
