@@ -59,7 +59,8 @@ class region:  # noqa: N801 - a word of the public surface, used like a keyword
                 stack = outbox.stack or outbox.open_stack()
                 if stack is not None:
                     caller = sys._getframe(1)  # noqa: SLF001 - it is there in CPython and PyPy
-                    if caller.f_code.co_flags & SUSPENDABLE or caller.f_code.co_name == EXIT_STACK:
+                    code = caller.f_code
+                    if code.co_flags & SUSPENDABLE or code.co_name == EXIT_STACK:
                         enter_from(stack, self, caller)
                     else:
                         stack.enter(self)

@@ -428,14 +428,15 @@ class RegionStack:
         if not frame.is_recursion:  # else it is part of the call around it
             record.wall_ns += wall
             record.squared_seconds += wall * wall * 1e-18
-            record.longest_ns = max(record.longest_ns, wall)
+            if wall > record.longest_ns:
+                record.longest_ns = wall
             if wall < record.shortest_ns or not record.shortest_ns:
                 record.shortest_ns = wall
             self._words[OPEN + record.number] -= frame.counted
             if frame.n_inside:
                 self._promote(record, now_ns)
         record.last_ns = now_ns
-        if frame in self._exact_peaks:
+        if self._exact_peaks and frame in self._exact_peaks:
             self._end_exactly(frame, now_ns)
         elif now_ns > self._ram_due_ns:
             self._read_ram(now_ns)
