@@ -428,7 +428,7 @@ class RegionStack:
         if not frame.is_recursion:  # else it is part of the call around it
             record.wall_ns += wall
             record.squared_seconds += wall * wall * 1e-18
-            if wall > record.longest_ns:
+            if wall > record.longest_ns:  # noqa: PLR1730 - calling max costs more
                 record.longest_ns = wall
             if wall < record.shortest_ns or not record.shortest_ns:
                 record.shortest_ns = wall
