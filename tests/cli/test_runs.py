@@ -132,7 +132,7 @@ def test_a_full_disk_is_told_from_a_broken_limit(ask: Ask, runs: Path, limit: st
         ("true", ["--fail-if", "time > 1h", "-o", "/dev/full"], 3, "No space left on device"),
         ("true", ["-o", "/dev/full"], 0, "No space left on device"),
         ("exit 7", ["--fail-if", "time > 0s"], 7, "FAILED time > 0s: sh took"),
-        ("kill -9 $$", ["--fail-if", "time > 1h"], 137, "did not succeed (killed by signal 9)"),
+        ("kill -9 $$", ["--fail-if", "time > 1h"], -9, "did not succeed (killed by signal 9)"),
         ("echo started >&2", ["--fail-if", "time > 2x"], 2, "'time > 2x' needs something to compare with."),
         ("echo started >&2", ["--fail-if", "tyme > 2s"], 2, "Unknown figure 'tyme'"),
     ],

@@ -66,11 +66,6 @@ class Ending(NamedTuple):
     """Negative for a signal, as Python has it."""
     figures: RootFigures
 
-    @property
-    def exit_code(self) -> int:
-        """What a shell reports."""
-        return self.returncode if self.returncode >= 0 else 128 - self.returncode
-
 
 class Job:
     """A started command."""

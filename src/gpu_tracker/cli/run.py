@@ -58,7 +58,7 @@ def main(arguments: list[str], sampler: SamplerProcess | None) -> int:
     limits = _parse_limits(options.fail_if)
     tracked = track_command(sampler, command, settings, to_wishes(options))
     is_shown = show(output, tracked.recording, format_name, settings, tracked.recording_path)
-    code = tracked.ending.exit_code
+    code = tracked.ending.returncode
     if not limits:
         return code  # whatever happens to the result
     failed = _check(
