@@ -1213,3 +1213,13 @@ def test_the_limits_of_a_shell_do_not_keep_the_job_from_running(scene: Scene, li
     outcome = scene.run(sh(f"ulimit {limit}; exec {COMMAND} {' '.join(QUIET)} sh -c 'echo hello; exit 3'"))
     assert (outcome.returncode, outcome.stdout) == (3, "hello\n"), outcome.stderr
     assert "Traceback" not in outcome.stderr
+
+
+@pytest.mark.parametrize("descriptors", range(6, 16))
+def test_a_job_runs_however_few_descriptors_there_are(scene: Scene, descriptors: int) -> None:
+    """What is left of them is for starting the job; without a sampler one sentence says so."""
+    shell = f"ulimit -n {descriptors}; exec {shlex.join(tracker(*QUIET, 'sh', '-c', 'echo ran; exit 3'))}"
+    outcome = scene.run(["bash", "-c", shell])
+    assert (outcome.returncode, outcome.stdout) == (3, "ran\n"), outcome.stderr
+    assert "Traceback" not in outcome.stderr
+    assert outcome.stderr.count("could not be started") <= 1

@@ -94,10 +94,11 @@ def _suggest(name: str) -> str:
 
 
 def _track(name: str, arguments: list[str]) -> int:
+    from ..sampler.handle.descriptor import reserve
     from ..sampler.handle.process import start_sampler
-    from .output import say
 
-    sampler = start_sampler(say)
+    reserve()
+    sampler = start_sampler(lambda _failure: None)  # the session tries again, and says it
     try:
         module = _load(name)
         from .job import CannotStartError

@@ -16,6 +16,7 @@ import time
 
 from ..core.model import RootFigures
 from ..core.values import NamedTuple
+from ..sampler.handle.descriptor import release
 from ..sources import SAMPLER_NAME, WITNESS_NAME
 from ..sources.files import read_file, read_text
 from ..sources.platform import find_peak_bytes, read_cpu_clock, read_own_peak_bytes
@@ -104,6 +105,7 @@ class Job:
 
     def _start(self, arguments: list[str]) -> tuple[int, int, int]:
         """Fork and exec; the pipe closes at the moment of exec, or says why it failed."""
+        release()
         reading, writing = os.pipe()
         self._early = set(signal.sigpending())
         pid = os.fork()
