@@ -771,6 +771,17 @@ def test_a_disk_without_room_for_another_file_costs_one_sentence(scene: Scene) -
         assert outcome.stderr.count("No space left on device") == 1
 
 
+@needs_root
+def test_a_recording_without_a_single_line_is_none(scene: Scene) -> None:
+    """The disk was full from the start: no empty file is left, and none is named."""
+    with small_disk(scene.directory, 1 << 20) as disk:
+        fill(disk)
+        outcome = scene.run_tracked("run", "--record", disk / "run.jsonl", "--", *sh("exit 3"))
+        assert outcome.returncode == 3
+        assert "recording:" not in outcome.stderr
+        assert not (disk / "run.jsonl").exists()
+
+
 # ---- Starting together.
 
 

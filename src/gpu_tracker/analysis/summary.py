@@ -72,7 +72,7 @@ class Summary(NamedTuple):
     threads: Parts[int]
     processes: int
     ram: Parts[RamPeak]
-    ram_ceiling_bytes: int
+    ram_ceiling_bytes: int | None
     """What combined RAM would be if nothing were shared."""
     ram_capacity_bytes: int
     ram_used_bytes: int
@@ -115,8 +115,8 @@ def summarize(recording: RecordingData) -> Summary:
         threads=peaks.threads,
         processes=peaks.processes,
         # A live process holds some memory: zero means that it was never read.
-        ram=peaks.ram if tree_ram else peaks.ram._replace(combined=RamPeak(basis=UNKNOWN)),
-        ram_ceiling_bytes=peaks.ram_ceiling_bytes,
+        ram=peaks.ram if tree_ram else Parts(*[RamPeak(basis=UNKNOWN)] * 3),
+        ram_ceiling_bytes=peaks.ram_ceiling_bytes or None,
         ram_capacity_bytes=allocation.ram_bytes,
         ram_used_bytes=system_ram if limit_ram is None else limit_ram,
         ram_source=allocation.ram_source,
