@@ -84,6 +84,20 @@ def test_utilization_is_weighted_by_time() -> None:
     assert account.peaks[0].utilization_percent == 97.0
 
 
+def test_samples_of_the_driver_count_for_the_time_since_the_one_before() -> None:
+    """However many of them a reading has caught; one from before the first reading counts for nothing."""
+    caught = ((-1.0, 50.0),), ((1.0, 90.0),), ((2.0, 0.0), (3.0, 0.0))
+    account = account_of(
+        *(
+            GpuReadings(at, (GpuReading("GPU-0", utilization_percent=99.0, samples=samples),))
+            for at, samples in zip((0.0, 1.5, 3.5, 3.6), (*caught, ()), strict=True)
+        )
+    )
+    (counters,) = account.counters
+
+    assert (counters.utilization_percent_seconds, counters.utilization_seconds) == (90.0, 3.0)
+
+
 def test_processes_together_cannot_be_busier_than_the_device() -> None:
     """Samples of two processes may overlap."""
     readings = tuple(GpuProcessReading("GPU-0", pid, 1, 80.0) for pid in (ROOT, CHILD))

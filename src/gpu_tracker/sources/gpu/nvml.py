@@ -27,6 +27,7 @@ NAME = "nvml"
 _LIBRARY = "libnvidia-ml.so.1"
 _SLOW_SECONDS = 0.9  # figures that change slowly, or are expensive to read, are read about once a second
 _NOT_AVAILABLE = 2**64 - 1
+_LONGEST_SAMPLE_SECONDS = 2.0  # no driver samples less often
 _MOST_ATTEMPTS = 3
 _KINDS = {"Compute": "compute", "Graphics": "graphics", "MPSCompute": "compute"}
 
@@ -207,6 +208,8 @@ class _Device:
         self.slow_figures: dict[str, Any] = {}
         """Fields of GpuReading that are not read every time."""
         self.sample_us = -1
+        self.sample_seconds = float("-inf")
+        """When the driver last had new samples of its utilization."""
         self.samples: SampleWindow | None = None
         self.has_accounting = False
         self.accounted_before: frozenset[int] = frozenset()
@@ -358,7 +361,11 @@ class NvmlSource:
     def _read_device(self, device: _Device, shares: GpuShares | None) -> GpuReading:
         guard, uuid, handle = self._guard, device.gpu.uuid, device.handle
         used, reserved = guard.ask(uuid, "used_bytes", self._read_memory, handle) or (None, None)
-        busy, memory_busy, high = self._read_utilization(device)
+        busy, memory_busy = self._read_utilization(device)
+        samples = self._read_samples(device)
+        percents = [percent for _, percent in samples or ()]
+        if percents:
+            busy = sum(percents) / len(percents)
         energy = None
         if not device.is_instance:
             energy = guard.ask(uuid, "energy_joules", self._nvml.nvmlDeviceGetTotalEnergyConsumption, handle)
@@ -366,10 +373,11 @@ class NvmlSource:
             uuid,
             used,
             busy,
-            high,
+            max(percents, default=busy),
             reserved,
             memory_busy,
             energy_joules=None if energy is None else energy / 1000,
+            samples=samples,
             measures_processes=shares is not None,
             shares=shares,
             **device.slow_figures,
@@ -396,28 +404,32 @@ class NvmlSource:
             self._guard.say("", "reserved_bytes", text)
         return int(memory.used), None
 
-    def _read_utilization(self, device: _Device) -> tuple[float | None, float | None, float | None]:
-        """Mean since the last reading, that of memory, and the maximum since the last reading."""
+    def _read_utilization(self, device: _Device) -> tuple[float | None, float | None]:
+        """The latest value, and that of memory."""
         if device.is_instance:
-            return None, None, None  # the driver reports it for the whole device only
-        guard, uuid = self._guard, device.gpu.uuid
-        rates = guard.ask(
-            uuid, "utilization_percent", self._nvml.nvmlDeviceGetUtilizationRates, device.handle
+            return None, None  # the driver reports it for the whole device only
+        rates = self._guard.ask(
+            device.gpu.uuid, "utilization_percent", self._nvml.nvmlDeviceGetUtilizationRates, device.handle
         )
-        latest = None if rates is None else float(rates.gpu)
-        memory = None if rates is None else float(rates.memory)
-        since = max(0, device.sample_us)
+        return (None, None) if rates is None else (float(rates.gpu), float(rates.memory))
+
+    def _read_samples(self, device: _Device) -> tuple[tuple[float, float], ...] | None:
+        """Utilization that the driver has sampled since the last reading; None if it keeps no samples."""
+        if device.is_instance:
+            return None
+        since, is_first = max(0, device.sample_us), device.sample_us < 0
         try:
             samples = self._lists.utilization_samples(device.handle, since)
         except self._nvml.NVMLError:
-            samples = []  # the latest value is used instead
-        is_first = device.sample_us < 0
-        fresh = [(at_us, percent) for at_us, percent in samples if at_us > since and percent <= 100]
-        device.sample_us = max([since, *(at_us for at_us, _ in fresh)])
-        if is_first or not fresh:
-            return latest, memory, latest
-        percents = [percent for _, percent in fresh]
-        return sum(percents) / len(percents), memory, max(percents)
+            return None
+        now, now_us = self._now(), time.time() * 1e6
+        fresh = [sample for sample in samples if sample[0] > since and sample[1] <= 100]
+        if fresh:
+            device.sample_us, device.sample_seconds = max(at_us for at_us, _ in fresh), now
+        device.sample_us = max(0, device.sample_us)
+        if now - device.sample_seconds > _LONGEST_SAMPLE_SECONDS:
+            return None
+        return () if is_first else tuple((now - (now_us - at_us) / 1e6, percent) for at_us, percent in fresh)
 
     def _read_slow(self, device: _Device) -> dict[str, Any]:
         if device.is_instance:
