@@ -106,6 +106,18 @@ def test_processes_together_cannot_be_busier_than_the_device() -> None:
     assert account.samples()[0].job_percent == 100.0
 
 
+def test_a_counter_of_energy_that_jumps_adds_nothing() -> None:
+    """No device draws that much; what follows counts from there."""
+    account = account_of(
+        *(
+            GpuReadings(float(at), (GpuReading("GPU-0", energy_joules=value),))
+            for at, value in enumerate((0.0, 400.0, 1e9, 1e9 + 300.0))
+        )
+    )
+
+    assert account.counters[0].energy_joules == 700.0
+
+
 def test_energy_is_the_difference_of_the_counter_even_after_a_reset() -> None:
     """What was counted before a reset is kept; a device without a counter has no energy."""
     joules = (1000.0, 1400.0, None, 100.0, 150.0)

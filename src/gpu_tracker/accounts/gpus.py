@@ -5,6 +5,7 @@ If a device does not list its processes, the job's memory on it is unknown, not 
 
 from __future__ import annotations
 
+from ..core.figures import MOST_WATTS
 from ..core.model import (
     EXACT,
     SAMPLED,
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
     from ..core.model import Gpu, GpuReadings, GpuShares
 
 _MOST_PROCESSES = 32
+# Counters of energy are updated a few times a second, at least.
+_ENERGY_DELAY_SECONDS = 1.0
 
 
 class GpuTotals(NamedTuple):
@@ -129,6 +132,7 @@ class _Device:
         self.peaks = GpuPeaks(reading.uuid)
         self.pids: set[int] = set()
         self._energy_joules = reading.energy_joules
+        self._energy_at_seconds = at_seconds
         self.energy_step_joules: float | None = None
         self.span_seconds = 0.0
         self._utilized_seconds = at_seconds
@@ -244,12 +248,16 @@ class _Device:
         return spans
 
     def _count(self, reading: GpuReading, span_seconds: float, spans: Sequence[Span]) -> GpuCounters:
-        counters = self.counters
+        counters, at_seconds = self.counters, self.at_seconds + span_seconds
         energy, energy_seconds = counters.energy_joules, counters.energy_seconds
         if reading.energy_joules is not None:
             before = self._energy_joules
             # A counter that went back was reset with its device: the sum so far is kept.
             step = 0.0 if before is None else max(0.0, reading.energy_joules - before)
+            # One that jumped was wrong before or is now.
+            if step > MOST_WATTS * (at_seconds - self._energy_at_seconds + _ENERGY_DELAY_SECONDS):
+                step = 0.0
+            self._energy_at_seconds = at_seconds
             energy = (energy or 0.0) + step
             self.energy_step_joules = step
             energy_seconds += span_seconds

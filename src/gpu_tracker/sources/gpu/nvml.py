@@ -9,9 +9,10 @@ from __future__ import annotations
 import time
 from _ctypes import dlopen  # what ctypes calls, without the cost of importing all of it
 
-from ...core.figures import name_device_figure
+from ...core.figures import MOST_BYTES, name_device_figure
 from ...core.model import Gpu, GpuHighWater, GpuProcessReading, GpuReading, GpuReadings, GpuShares
 from .. import NotAvailableError
+from .belief import believe
 from .evidence import has_driver_loaded, is_in_a_container
 from .guard import DENIED, LOST, TROUBLE, UNSUPPORTED, Failure, Guard
 from .nvidia import name_limits, parse_bus_id
@@ -270,7 +271,8 @@ class NvmlSource:
             if device.has_accounting and is_slow_turn and pids is not None:
                 high_waters += self._read_accounting(device, pids)
             devices.append(self._read_device(device, shares)._replace(lists_processes=listed is not None))
-        return GpuReadings(at, tuple(devices), tuple(processes), tuple(high_waters))
+        readings = GpuReadings(at, tuple(devices), tuple(processes), tuple(high_waters))
+        return believe(readings, self.gpus, self._guard)
 
     def read_details(self) -> Mapping[str, Mapping[str, float | str]]:
         """Performance state, fan, limits..."""
@@ -316,6 +318,11 @@ class NvmlSource:
             pci = self._guard.ask(uuid, "bus", nvml.nvmlDeviceGetPciInfo, handle)
             bus_id = "" if pci is None else parse_bus_id(_text(pci.busId))
         total = int(memory.total) if memory else None
+        if total is not None and not 0 < total <= MOST_BYTES:
+            self._guard.say(
+                uuid, "total", f"{label} reports an impossible memory size ({total:g}), which is not used."
+            )
+            total = None
         return Gpu(
             ordinal=index,
             uuid=uuid,
