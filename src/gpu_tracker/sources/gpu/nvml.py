@@ -29,6 +29,8 @@ _LIBRARY = "libnvidia-ml.so.1"
 _SLOW_SECONDS = 0.9  # figures that change slowly, or are expensive to read, are read about once a second
 _NOT_AVAILABLE = 2**64 - 1
 _LONGEST_SAMPLE_SECONDS = 2.0  # no driver samples less often
+_BLIND_SECONDS = 3.0
+_NOTABLE_BYTES = 2**30
 _MOST_ATTEMPTS = 3
 _KINDS = {"Compute": "compute", "Graphics": "graphics", "MPSCompute": "compute"}
 
@@ -212,6 +214,9 @@ class _Device:
         self.sample_seconds = float("-inf")
         """When the driver last had new samples of its utilization."""
         self.samples: SampleWindow | None = None
+        self.has_named = False
+        """Whether a sample has named a process that the device lists."""
+        self.blind_seconds = float("inf")
         self.has_accounting = False
         self.accounted_before: frozenset[int] = frozenset()
         self.job_pids: set[int] = set()
@@ -247,6 +252,8 @@ class NvmlSource:
 
     def read(self, pids: frozenset[int] | None) -> GpuReadings:
         """Read every device, and what these processes use of it."""
+        from ..processes import exists
+
         at = self._now()
         devices: list[GpuReading] = []
         processes: list[GpuProcessReading] = []
@@ -260,17 +267,25 @@ class NvmlSource:
             if is_slow_turn:
                 device.slow_seconds = at
                 device.slow_figures = self._read_slow(device)
+            rates = self._read_utilization(device)
             listed = None if self._shows_foreign_pids else lists[uuid]
+            if listed is not None and self._is_in_a_container and not any(lists.values()):
+                listed = self._doubt_empty_list(device, is_busy=bool(rates[0]))
+            everybody = frozenset(listed or ())
             if listed is not None and pids is not None:
-                listed = {pid: entry for pid, entry in listed.items() if pid in pids}
+                # One that has just ended may still be listed, and still be among those of the job.
+                listed = {pid: entry for pid, entry in listed.items() if pid in pids and exists(pid)}
                 device.job_pids.update(listed)
             shares = None if listed is None else self._read_shares(device, pids or frozenset())
+            if shares is not None and rates[0] and self._is_blind(device, at, everybody):
+                shares = None
             for pid, (used, kind) in (listed or {}).items():
                 percent = device.samples.percent_of(pid) if device.samples and shares is not None else None
                 processes.append(GpuProcessReading(uuid, pid, used, percent, kind))
             if device.has_accounting and is_slow_turn and pids is not None:
                 high_waters += self._read_accounting(device, pids)
-            devices.append(self._read_device(device, shares)._replace(lists_processes=listed is not None))
+            reading = self._read_device(device, rates, shares)
+            devices.append(reading._replace(lists_processes=listed is not None))
         readings = GpuReadings(at, tuple(devices), tuple(processes), tuple(high_waters))
         return believe(readings, self.gpus, self._guard)
 
@@ -365,10 +380,53 @@ class NvmlSource:
 
     # ---- Reading.
 
-    def _read_device(self, device: _Device, shares: GpuShares | None) -> GpuReading:
+    def _doubt_empty_list(
+        self, device: _Device, *, is_busy: bool
+    ) -> dict[int, tuple[int | None, str]] | None:
+        """In a container most drivers list nothing: that says nothing about a device in use."""
+        memory = self._guard.ask(device.gpu.uuid, "used_bytes", self._read_memory, device.handle)
+        if not is_busy and (memory is None or memory[0] < _NOTABLE_BYTES):
+            return {}
+        self._mark(
+            device,
+            "lists_processes",
+            "this is a container, and the NVIDIA driver lists no process in it; "
+            "start it with the process IDs of the host (docker run --pid=host).",
+        )
+        return None
+
+    def _is_blind(self, device: _Device, at_seconds: float, listed: frozenset[int]) -> bool:
+        """Whether a busy device has never named a process that it lists: its samples then say nothing of the job."""
+        figure = "utilization_of_processes"
+        if device.has_named or (device.samples and device.samples.names_any(listed | device.job_pids)):
+            device.has_named = True
+            self._unmark(device, figure)
+            return False
+        text = (
+            f"{self._labels[device.gpu.uuid]} is busy, but the driver names none of the processes that it lists, "
+            "so the job's own utilization is not known (as in a container, or with MPS)."
+        )
+        self._mark(device, figure, text)
+        device.blind_seconds = min(device.blind_seconds, at_seconds)
+        if listed and at_seconds - device.blind_seconds > _BLIND_SECONDS:
+            self._guard.say(device.gpu.uuid, figure, text)
+        return True
+
+    def _mark(self, device: _Device, figure: str, text: str) -> None:
+        key = (device.gpu.uuid, figure)
+        self._guard.kinds[key], self._guard.reasons[key] = DENIED, text
+
+    def _unmark(self, device: _Device, figure: str) -> None:
+        key = (device.gpu.uuid, figure)
+        self._guard.kinds.pop(key, None)
+        self._guard.reasons.pop(key, None)
+
+    def _read_device(
+        self, device: _Device, rates: tuple[float | None, float | None], shares: GpuShares | None
+    ) -> GpuReading:
         guard, uuid, handle = self._guard, device.gpu.uuid, device.handle
         used, reserved = guard.ask(uuid, "used_bytes", self._read_memory, handle) or (None, None)
-        busy, memory_busy = self._read_utilization(device)
+        busy, memory_busy = rates
         samples = self._read_samples(device)
         percents = [percent for _, percent in samples or ()]
         if percents:
@@ -507,14 +565,13 @@ class NvmlSource:
     def _note_namespace(self, is_foreign: bool) -> None:
         where = "this is a container, and" if self._is_in_a_container else "as in a container,"
         for device in self._devices:
-            key = (device.gpu.uuid, "lists_processes")
-            self._guard.kinds.pop(key, None)
-            self._guard.reasons.pop(key, None)
+            self._unmark(device, "lists_processes")
             if is_foreign:
-                self._guard.kinds[key] = DENIED
-                self._guard.reasons[key] = (
+                self._mark(
+                    device,
+                    "lists_processes",
                     f"{where} the NVIDIA driver uses the process IDs of the host; "
-                    "start it with those (docker run --pid=host)."
+                    "start it with those (docker run --pid=host).",
                 )
 
     def _read_shares(self, device: _Device, pids: frozenset[int]) -> GpuShares | None:
