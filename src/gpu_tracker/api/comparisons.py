@@ -72,7 +72,7 @@ def load_groups(groups: Sequence[tuple[str, Sequence[str]]]) -> Comparison:
     found = [_measure_all(paths, notes) for _, paths in groups]
     comparison = compare_groups(list(zip(_tell_apart(groups), (runs for runs, _ in found), strict=True)))
     with_unreadable = (
-        group._replace(failures=(*group.failures, *["cannot be read"] * unreadable))
+        group._replace(unreadable=unreadable)
         for group, (_, unreadable) in zip(comparison.groups, found, strict=True)
     )
     return comparison._replace(groups=tuple(with_unreadable), notes=(*notes, *comparison.notes))
