@@ -7,7 +7,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from functools import partial
 from io import BytesIO
-from itertools import accumulate
+from itertools import accumulate, islice
 
 from ..core.calls import choose_calls
 from ..core.errors import WRONG_DATA, RecordingError
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 _MOST_CALLS = 1000
 _BLOCK_LINES = 10_000
+_MERGED_LINES = 1000
 
 
 def parse(line: bytes) -> tuple[str, dict[str, Any]]:
@@ -174,14 +175,24 @@ class SampleLines(_Lines[Sample]):
     def _merge_peaks(self, offsets: Sequence[int]) -> Peaks:
         """The peaks after the lines at these offsets."""
         known: dict[str, Any] = {}
-        for line in self._file.read_back(offsets):
-            try:
-                grown = parse(line)[1]["peaks"]
-                check(decode_peaks(grown, Peaks()))
-            except WRONG_DATA:
-                continue  # noted when the samples are iterated
-            known.update(grown)
+        lines = self._file.read_back(offsets)
+        while some := list(islice(lines, _MERGED_LINES)):
+            # Lines of one shape have the same fields, so the last of them counts, unless it is damaged.
+            last = {shape_of(line): at for at, line in enumerate(some)}
+            grown = [_decode_grown(some[at]) for at in sorted(last.values())]
+            for fields in grown if None not in grown else map(_decode_grown, some):
+                known.update(fields or {})  # damage is noted when the samples are iterated
         return decode_peaks(known, Peaks())
+
+
+def _decode_grown(line: bytes) -> dict[str, Any] | None:
+    """The checked fields of the peaks in a line; None if they are damaged."""
+    try:
+        grown: dict[str, Any] = parse(line)[1]["peaks"]
+        check(decode_peaks(grown, Peaks()))
+    except WRONG_DATA:
+        return None
+    return grown
 
 
 def _decode_row(line: bytes, peaks: Peaks, make_row: Callable[[Sample], Sequence[Any]]) -> Sequence[Any]:
