@@ -11,6 +11,7 @@ from ..core.config import check_path
 from ..core.errors import WRONG_DATA, KindError, RecordingError, UsageError
 from ..recording.find import find_recordings, name_run
 from ..recording.reader import load, refuse_damaged
+from ..recording.secrets import mask_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -87,7 +88,7 @@ def parse_limits(texts: Iterable[str], group_count: int) -> list[Limit]:
         except TypeError:
             raise KindError(f"{text!r} is not a valid limit. Must be text.") from None
         except ValueError as error:
-            raise UsageError(str(error)) from None
+            raise UsageError(mask_text(str(error))) from None
         if needs_two_groups(limit) and group_count < 2:
             raise UsageError(f"{text!r} needs something to compare with.", "Name a second group.")
         limits.append(limit)
