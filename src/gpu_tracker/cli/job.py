@@ -313,6 +313,9 @@ def _is_ours(pid: int) -> bool:
 
 
 def _explain(number: int, command: str) -> CannotStartError:
+    from ..recording.secrets import mask_text
+
+    command = mask_text(command)
     if number == errno.ENOENT:
         hint = " Leave out the quotes, or use `sh -c`." if " " in command else ""
         return CannotStartError(f'Command not found: "{command}".{hint}', NOT_FOUND)
