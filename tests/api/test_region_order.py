@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -242,3 +244,103 @@ with region("after"): pass
     assert told.truth["where"] == "dive"
     assert told["deep"][0]["calls"] > told.truth["deepest"] * 0.9
     assert told["after"][0]["calls"] == 1
+
+
+TIME_LIMIT = """
+import signal
+class Limit(Exception): pass
+def limit(kind):
+    def handler(*_):
+        truth["raised"] += 1
+        raise kind("over")
+    return handler
+@region("called")
+def call(): sum(range(200))
+def stay():
+    with region("with"): sum(range(200))
+def spread():
+    with region("wide", parallel=True): sum(range(200))
+def measure():
+    with region("exact", exact_peak=True): sum(range(200))
+def log():
+    gput.log(loss=1.0)
+def loop(work, kind):
+    signal.signal(signal.SIGALRM, limit(kind))
+    for n in range(60):
+        before = truth["raised"]
+        try:
+            signal.setitimer(signal.ITIMER_REAL, 0.001 + 0.00001 * n)
+            while truth["raised"] == before:
+                work()
+            truth["lost"].append(kind.__name__)
+        except kind:
+            truth["reached"] += 1
+"""
+
+
+def test_what_a_signal_handler_raises_reaches_the_program(tmp_path: Path) -> None:
+    """A time limit that runs out while a region is entered or left, or a metric is written: never lost."""
+    told = run(
+        tmp_path,
+        """
+truth.update(raised=0, reached=0, lost=[])
+for kind in (TimeoutError, Limit, KeyError):
+    for work in (call, log, stay, spread, measure): loop(work, kind)
+with region("after"): pass
+""",
+        TIME_LIMIT,
+    )
+
+    assert told.truth["lost"] == []
+    assert told.truth["reached"] == told.truth["raised"] == 900
+    assert told["called"][0]["calls"] > 0
+    assert told["called"][0]["open_calls"] == 0
+    # Python itself begins no `__exit__` if a handler raises in that moment.
+    assert sum(region["open_calls"] for (region,) in told.values()) <= told.truth["raised"] / 20
+
+
+def test_our_own_mishaps_stay_ours(tmp_path: Path) -> None:
+    """At the limit of descriptors and of recursion: the program goes on."""
+    told = run(
+        tmp_path,
+        """
+import resource
+with region("before"): gput.log(loss=1.0)
+limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+resource.setrlimit(resource.RLIMIT_NOFILE, (3, limits[1]))
+with region("no descriptor", exact_peak=True): gput.log(loss=1.0)
+resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+def dive():
+    with region("deep"): gput.log(loss=1.0); dive()
+try: dive()
+except RecursionError: truth["ended"] = True
+with region("after"): pass
+""",
+    )
+
+    assert told.truth["ended"]
+    assert {path for path in told if "/" not in path} >= {"deep", "after"}
+    assert told["deep"][0]["open_calls"] == 0
+
+
+def test_left_after_its_tracker_has_stopped(tmp_path: Path) -> None:
+    """It is not around what later trackers see."""
+    script = tmp_path / "program.py"
+    script.write_text("""
+import gpu_tracker as gput
+tracker = gput.Tracker(disable_logs=True)
+tracker.start()
+@gput.region("decorated")
+def stop():
+    tracker.stop()
+with gput.region("around"):
+    stop()
+with gput.region("between"): pass
+with gput.Tracker(disable_logs=True) as later:
+    with gput.region("fresh"): pass
+print(*(region.path for region in later._recording.regions))
+""")
+
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=60)
+
+    assert (done.stdout, done.stderr) == ("('fresh',)\n", "")

@@ -24,6 +24,7 @@ from .mailbox import (
     name_file,
     put_inside,
 )
+from .mishaps import is_ours
 from .search import Search
 from .stack import RegionStack
 
@@ -63,8 +64,10 @@ def search() -> None:
     with _opening:
         try:
             found = _search.find()
-        except OSError:
+        except OSError as error:
             _search.forget()  # it has changed again, or too many files are open
+            if not is_ours(error):
+                raise
             return
         _closed.intersection_update(found)
         found = [path for path in found if path not in _closed]
@@ -122,7 +125,9 @@ def open_stack() -> RegionStack | None:
         if stack is None and mailboxes is not None:
             try:
                 stack = RegionStack(mailboxes)
-            except (OSError, ValueError):
+            except (OSError, ValueError) as error:
+                if not is_ours(error):
+                    raise
                 _say_unfollowed(mailboxes)
                 mailboxes = None  # the tracker has ended, or the disk is full
             else:
@@ -136,7 +141,9 @@ def open_metrics() -> MetricsWriter | None:
     if _metrics is None and mailboxes is not None:
         try:
             _metrics = MetricsWriter(find_innermost(mailboxes))
-        except OSError:
+        except OSError as error:
+            if not is_ours(error):
+                raise
             return None
         _watch_frameworks(mailboxes)
     return _metrics
@@ -172,8 +179,9 @@ class MetricsWriter:
                     self._fd = -1
                     self._fd, self._n_bytes = self._open(), 0
                 self._n_bytes += os.write(self._fd, line)
-            except OSError:
-                pass  # a full disk must not disturb the job
+            except OSError as error:
+                if not is_ours(error):
+                    raise  # else the disk is full: that must not disturb the job
 
     def close(self) -> None:
         """No more rows."""
@@ -246,7 +254,9 @@ def _move_away(fd: int) -> int:
     """Move a descriptor to a large number: a job that closes all descriptors reuses the small ones."""
     try:
         moved = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, _FIRST_DESCRIPTOR)
-    except OSError:
+    except OSError as error:
+        if not is_ours(error):
+            raise
         return fd  # above the limit
     os.close(fd)
     return moved

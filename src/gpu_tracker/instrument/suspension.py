@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 
+from .mishaps import is_ours
 from .stack import RegionStack, current
 
 TYPE_CHECKING = False
@@ -83,15 +84,17 @@ def _run_followed(handle: Any) -> None:
     before = None
     try:
         before = stack.step_into(handle._context.get(current))  # noqa: SLF001
-    except Exception:  # noqa: BLE001, S110 - whatever happens, the program goes on
-        pass
+    except Exception as error:  # whatever happens to us, the program goes on
+        if not is_ours(error):
+            raise
     try:
         run(handle)
     finally:
         try:
             stack.step_into(before)
-        except Exception:  # noqa: BLE001, S110
-            pass
+        except Exception as error:
+            if not is_ours(error):
+                raise
 
 
 def forget() -> None:
