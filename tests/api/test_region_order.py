@@ -344,3 +344,39 @@ print(*(region.path for region in later._recording.regions))
     done = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=60)
 
     assert (done.stdout, done.stderr) == ("('fresh',)\n", "")
+
+
+INTERLEAVED = """
+import threading
+import gpu_tracker as gput
+first, second, third = (gput.Tracker(disable_logs=True) for _ in range(3))
+def work(name):
+    with gput.region(name): pass
+    gput.log(**{name: 1.0})
+first.start(); work("one")
+second.start(); work("two")
+third.start(); work("three")
+def stop(): second.stop(); first.stop()
+THREAD
+for _ in range(5): work("alone")
+third.stop()
+for tracker in (first, second, third):
+    recording = tracker._recording
+    print({region.path[0]: region.calls for region in recording.regions}, {row.name: row.logged for row in recording.metric_totals})
+"""
+
+
+@pytest.mark.parametrize("stopping", ["stop()", "t = threading.Thread(target=stop); t.start(); t.join()"])
+def test_trackers_that_stop_in_the_order_of_their_start(tmp_path: Path, stopping: str) -> None:
+    """The one that still runs goes on taking regions and metrics."""
+    script = tmp_path / "program.py"
+    script.write_text(INTERLEAVED.replace("THREAD", stopping))
+
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=60)
+
+    assert done.stderr == ""
+    assert done.stdout.splitlines() == [
+        "{'one': 1} {'one': 1}",
+        "{'two': 1} {'two': 1}",
+        "{'three': 1, 'alone': 5} {'three': 1, 'alone': 5}",
+    ]
