@@ -380,3 +380,57 @@ def test_trackers_that_stop_in_the_order_of_their_start(tmp_path: Path, stopping
         "{'two': 1} {'two': 1}",
         "{'three': 1, 'alone': 5} {'three': 1, 'alone': 5}",
     ]
+
+
+def test_a_task_that_waits_when_its_loop_stops(tmp_path: Path) -> None:
+    """What the thread does afterwards is not the task's; a loop inside a region goes on being inside."""
+    told = run(
+        tmp_path,
+        """
+loop = asyncio.new_event_loop()
+with region("around"):
+    task = loop.run_until_complete(main())
+    burn(0.1)
+burn(0.3)
+with region("then"): burn(0.1)
+task.cancel()
+loop.run_until_complete(asyncio.gather(task, return_exceptions=True))
+""",
+        """
+async def wait(event):
+    with region("wait"): await event.wait()
+async def main():
+    task = asyncio.create_task(wait(asyncio.Event()))
+    await asyncio.sleep(0.01)
+    return task
+""",
+    )
+
+    (around,), (wait,), (then,) = told["around"], told["around/wait"], told["then"]
+    assert around["own_cpu_seconds"] == pytest.approx(0.1, abs=0.03)
+    assert wait["cpu_seconds"] < 0.03
+    assert then["cpu_seconds"] == pytest.approx(0.1, abs=0.03)
+
+
+def test_a_task_factory(tmp_path: Path) -> None:
+    """An eager one runs the begin of a task inside its creator: what cannot be told is labelled shared."""
+    told = run(
+        tmp_path,
+        "asyncio.run(main())",
+        """
+async def wait(event):
+    with region("wait"):
+        burn(0.05)
+        await event.wait()
+async def main():
+    plain = lambda loop, coroutine, **options: asyncio.Task(coroutine, loop=loop, **options)
+    asyncio.get_running_loop().set_task_factory(getattr(asyncio, "eager_task_factory", plain))
+    event = asyncio.Event()
+    task = asyncio.create_task(wait(event))
+    burn(0.1)
+    event.set()
+    await task
+""",
+    )
+
+    assert told["wait"][0]["cpu_basis"] == "shared"

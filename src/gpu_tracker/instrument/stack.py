@@ -419,6 +419,10 @@ class RegionStack:
                 frame = None
             return self._switch(frame)
 
+    def find_inside(self) -> Frame | None:
+        """The call that the calling thread is in."""
+        return self._cpu.find_thread().frame
+
     def find_call(self, owner: Region) -> Frame | None:
         """The latest open call of a region, wherever it was entered."""
         for frame in reversed(tuple(self._open)):
