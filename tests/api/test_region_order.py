@@ -434,3 +434,37 @@ async def main():
     )
 
     assert told["wait"][0]["cpu_basis"] == "shared"
+
+
+def test_a_decorated_function_stays_what_it_was(tmp_path: Path) -> None:
+    """A generator that `types.coroutine` has made awaitable can be awaited, as one call; a generator function is one."""
+    told = run(
+        tmp_path,
+        """
+asyncio.run(main())
+truth["generator"] = inspect.isgeneratorfunction(count)
+truth["async"] = inspect.isasyncgenfunction(acount)
+truth["items"] = list(count())
+""",
+        """
+import inspect, types
+@region("awaited")
+@types.coroutine
+def pause():
+    yield
+    return 7
+@region("counted")
+def count():
+    yield 1
+    yield 2
+@region("acounted")
+async def acount(): yield 1
+async def main(): truth["made"] = await pause()
+""",
+    )
+
+    assert told.truth["made"] == 7
+    assert told.truth["generator"] is told.truth["async"] is True
+    assert told.truth["items"] == [1, 2]
+    assert told["awaited"][0]["calls"] == 1
+    assert told["counted"][0]["calls"] == 3

@@ -8,12 +8,21 @@ from __future__ import annotations
 import functools
 import sys
 from time import monotonic_ns
+from types import coroutine
 
 from ..core.notices import warn_once
 from ..instrument import outbox
 from ..instrument.mishaps import is_ours
 from ..instrument.stack import current, find_open
-from ..instrument.suspension import ASYNC_GENERATOR, COROUTINE, EXIT_STACK, GENERATOR, SUSPENDABLE, enter_from
+from ..instrument.suspension import (
+    ASYNC_GENERATOR,
+    COROUTINE,
+    EXIT_STACK,
+    GENERATOR,
+    ITERABLE_COROUTINE,
+    SUSPENDABLE,
+    enter_from,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -108,11 +117,23 @@ class region:  # noqa: N801 - a word of the public surface, used like a keyword
 
             return call_coroutine  # type: ignore[return-value]
 
+        if _has_flag(function, ITERABLE_COROUTINE):
+
+            @coroutine
+            @functools.wraps(function)
+            def call_awaitable(*arguments: Any, **options: Any) -> Any:
+                return (yield from _Steps(self, wrapped(*arguments, **options)).__await__())
+
+            return call_awaitable  # type: ignore[return-value]
+
         if _has_flag(function, GENERATOR):
 
             @functools.wraps(function)
             def call_generator(*arguments: Any, **options: Any) -> Any:
-                return _call_steps(self, wrapped(*arguments, **options))
+                # Each step is a call; the time between steps is not the region's.
+                return (
+                    yield from _drive(wrapped(*arguments, **options), functools.partial(_enter, self), _leave)
+                )
 
             return call_generator
 
@@ -236,11 +257,6 @@ def _find_call(owner: region) -> Frame | None:
     while frame is not None and (frame.owner is not owner or frame.is_suspended()):
         frame = find_open(frame.below)
     return frame if frame is not None or outbox.stack is None else outbox.stack.find_call(owner)
-
-
-def _call_steps(owner: region, generator: Generator[Any, Any, Any]) -> Generator[Any, Any, Any]:
-    """Run a generator with each step a call of the region; the time between steps is not the region's."""
-    return _drive(generator, functools.partial(_enter, owner), _leave)
 
 
 class _Steps:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from .stack import Frame
 
 # From inspect, which is large to import.
-GENERATOR, COROUTINE, ASYNC_GENERATOR = 0x20, 0x80, 0x200
+GENERATOR, COROUTINE, ITERABLE_COROUTINE, ASYNC_GENERATOR = 0x20, 0x80, 0x100, 0x200
 SUSPENDABLE = GENERATOR | COROUTINE | ASYNC_GENERATOR
 _CONTEXTLIB = ("contextlib.py", "<frozen contextlib>")
 EXIT_STACK = "enter_context"
