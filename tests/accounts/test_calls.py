@@ -6,8 +6,8 @@ import pytest
 
 from gpu_tracker.accounts import calls as module
 from gpu_tracker.accounts.calls import CallAccount
-from gpu_tracker.core.calls import MOST_SAMPLED
-from gpu_tracker.core.model import Call
+from gpu_tracker.core.calls import MOST_LARGEST, MOST_SAMPLED
+from gpu_tracker.core.model import EXACT, SAMPLED, Call
 
 PATH = ("a",)
 
@@ -77,3 +77,31 @@ def test_the_number_of_regions_is_bounded(monkeypatch: pytest.MonkeyPatch) -> No
     account.take([call(2)])
 
     assert account.list_calls() == [call(1), call(2)]
+
+
+def test_the_largest_reading_is_in_the_row_of_its_call() -> None:
+    """Unless the process knows more, or exactly; and the row is kept among many."""
+    account = CallAccount()
+    account.take_peak(PATH, 1, 3.0, 500)
+    account.take_peak(PATH, 1, 4.0, 600)
+    account.take_peak(PATH, 1, 5.0, 700)
+    exact = call(4)._replace(peak_ram_bytes=590, peak_ram_basis=EXACT)
+    larger = call(5)._replace(peak_ram_bytes=800)
+    others = [call(number, priority=0) for number in range(6, 6 + 2 * MOST_SAMPLED)]
+    account.take([call(3, priority=9), exact, larger, *others])
+
+    known = {one.number: one for one in account.list_calls()}
+    assert (known[3].peak_ram_bytes, known[3].peak_ram_basis) == (500, SAMPLED)
+    assert (known[4], known[5]) == (exact, larger)
+
+
+def test_few_readings_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The largest, of a bounded number of regions."""
+    monkeypatch.setattr(module, "_MOST_PATHS", 1)
+    account = CallAccount()
+    for number in range(MOST_LARGEST + 1):
+        account.take_peak(PATH, 1, float(number), 100 + number)
+    account.take_peak(("b",), 1, 1.0, 100)
+    account.take([call(0), call(1)])
+
+    assert [one.peak_ram_bytes for one in account.list_calls()] == [None, 101]

@@ -59,12 +59,15 @@ def test_a_region_has_its_counters_and_its_samples() -> None:
 def test_a_sampled_peak_knows_when_its_call_began() -> None:
     """Of memory and of GPU memory, each the first of its largest readings."""
     account = RegionAccount()
+    new = []
     for start, rss, on_gpu in ((1.0, 100, 7), (2.0, 300, None), (3.0, 300, 9), (4.0, 200, 8)):
         account.take({KEY: 1}, {100: rss * MB}, lambda _, start=start: start)  # type: ignore[misc]
+        new += account.list_new_peaks()
         account.take_gpus(GpuMoment(0.5, on_gpu, None, None))
     (region,) = account.combine([(KEY, COUNTED)], since_start)
     (exact,) = account.combine([(KEY, COUNTED._replace(peak_ram_bytes=400 * MB))], since_start)
 
+    assert new == [(KEY[1], KEY[0], 1.0, 100 * MB), (KEY[1], KEY[0], 2.0, 300 * MB)]
     assert (region.peak_ram_bytes, region.peak_ram_call_seconds) == (300 * MB, 2.0)
     assert (region.gpu_bytes, region.gpu_bytes_call_seconds) == (9, 3.0)
     assert (exact.peak_ram_bytes, exact.peak_ram_call_seconds) == (400 * MB, None)

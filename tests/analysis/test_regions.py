@@ -85,6 +85,13 @@ def test_a_recursive_region_has_no_mean_below_its_shortest_call() -> None:
     assert (region.mean_seconds, region.std_seconds) == (1.8, 0.0)
 
 
+def test_a_single_call_does_not_deviate() -> None:
+    """Whatever rounding does to its square."""
+    region = summarize(part(1, 0.1, squared_seconds=0.1 * 0.1 + 1e-12))
+
+    assert region.std_seconds == 0.0
+
+
 def test_a_region_that_was_never_left_has_no_mean() -> None:
     """It is unfinished, not an error."""
     region = summarize(part(1, open_calls=1))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -242,3 +244,227 @@ with region("after"): pass
     assert told.truth["where"] == "dive"
     assert told["deep"][0]["calls"] > told.truth["deepest"] * 0.9
     assert told["after"][0]["calls"] == 1
+
+
+TIME_LIMIT = """
+import signal
+class Limit(Exception): pass
+def limit(kind):
+    def handler(*_):
+        truth["raised"] += 1
+        raise kind("over")
+    return handler
+@region("called")
+def call(): sum(range(200))
+def stay():
+    with region("with"): sum(range(200))
+def spread():
+    with region("wide", parallel=True): sum(range(200))
+def measure():
+    with region("exact", exact_peak=True): sum(range(200))
+def log():
+    gput.log(loss=1.0)
+def loop(work, kind):
+    signal.signal(signal.SIGALRM, limit(kind))
+    for n in range(60):
+        before = truth["raised"]
+        try:
+            signal.setitimer(signal.ITIMER_REAL, 0.001 + 0.00001 * n)
+            while truth["raised"] == before:
+                work()
+            truth["lost"].append(kind.__name__)
+        except kind:
+            truth["reached"] += 1
+"""
+
+
+def test_what_a_signal_handler_raises_reaches_the_program(tmp_path: Path) -> None:
+    """A time limit that runs out while a region is entered or left, or a metric is written: never lost."""
+    told = run(
+        tmp_path,
+        """
+truth.update(raised=0, reached=0, lost=[])
+for kind in (TimeoutError, Limit, KeyError):
+    for work in (call, log, stay, spread, measure): loop(work, kind)
+with region("after"): pass
+""",
+        TIME_LIMIT,
+    )
+
+    assert told.truth["lost"] == []
+    assert told.truth["reached"] == told.truth["raised"] == 900
+    assert told["called"][0]["calls"] > 0
+    assert told["called"][0]["open_calls"] == 0
+    # Python itself begins no `__exit__` if a handler raises in that moment.
+    assert sum(region["open_calls"] for (region,) in told.values()) <= told.truth["raised"] / 20
+
+
+def test_our_own_mishaps_stay_ours(tmp_path: Path) -> None:
+    """At the limit of descriptors and of recursion: the program goes on."""
+    told = run(
+        tmp_path,
+        """
+import resource
+with region("before"): gput.log(loss=1.0)
+limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+resource.setrlimit(resource.RLIMIT_NOFILE, (3, limits[1]))
+with region("no descriptor", exact_peak=True): gput.log(loss=1.0)
+resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+def dive():
+    with region("deep"): gput.log(loss=1.0); dive()
+try: dive()
+except RecursionError: truth["ended"] = True
+with region("after"): pass
+""",
+    )
+
+    assert told.truth["ended"]
+    assert {path for path in told if "/" not in path} >= {"deep", "after"}
+    assert told["deep"][0]["open_calls"] == 0
+
+
+def test_left_after_its_tracker_has_stopped(tmp_path: Path) -> None:
+    """It is not around what later trackers see."""
+    script = tmp_path / "program.py"
+    script.write_text("""
+import gpu_tracker as gput
+tracker = gput.Tracker(disable_logs=True)
+tracker.start()
+@gput.region("decorated")
+def stop():
+    tracker.stop()
+with gput.region("around"):
+    stop()
+with gput.region("between"): pass
+with gput.Tracker(disable_logs=True) as later:
+    with gput.region("fresh"): pass
+print(*(region.path for region in later._recording.regions))
+""")
+
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=60)
+
+    assert (done.stdout, done.stderr) == ("('fresh',)\n", "")
+
+
+INTERLEAVED = """
+import threading
+import gpu_tracker as gput
+first, second, third = (gput.Tracker(disable_logs=True) for _ in range(3))
+def work(name):
+    with gput.region(name): pass
+    gput.log(**{name: 1.0})
+first.start(); work("one")
+second.start(); work("two")
+third.start(); work("three")
+def stop(): second.stop(); first.stop()
+THREAD
+for _ in range(5): work("alone")
+third.stop()
+for tracker in (first, second, third):
+    recording = tracker._recording
+    print({region.path[0]: region.calls for region in recording.regions}, {row.name: row.logged for row in recording.metric_totals})
+"""
+
+
+@pytest.mark.parametrize("stopping", ["stop()", "t = threading.Thread(target=stop); t.start(); t.join()"])
+def test_trackers_that_stop_in_the_order_of_their_start(tmp_path: Path, stopping: str) -> None:
+    """The one that still runs goes on taking regions and metrics."""
+    script = tmp_path / "program.py"
+    script.write_text(INTERLEAVED.replace("THREAD", stopping))
+
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=60)
+
+    assert done.stderr == ""
+    assert done.stdout.splitlines() == [
+        "{'one': 1} {'one': 1}",
+        "{'two': 1} {'two': 1}",
+        "{'three': 1, 'alone': 5} {'three': 1, 'alone': 5}",
+    ]
+
+
+def test_a_task_that_waits_when_its_loop_stops(tmp_path: Path) -> None:
+    """What the thread does afterwards is not the task's; a loop inside a region goes on being inside."""
+    told = run(
+        tmp_path,
+        """
+loop = asyncio.new_event_loop()
+with region("around"):
+    task = loop.run_until_complete(main())
+    burn(0.1)
+burn(0.3)
+with region("then"): burn(0.1)
+task.cancel()
+loop.run_until_complete(asyncio.gather(task, return_exceptions=True))
+""",
+        """
+async def wait(event):
+    with region("wait"): await event.wait()
+async def main():
+    task = asyncio.create_task(wait(asyncio.Event()))
+    await asyncio.sleep(0.01)
+    return task
+""",
+    )
+
+    (around,), (wait,), (then,) = told["around"], told["around/wait"], told["then"]
+    assert around["own_cpu_seconds"] == pytest.approx(0.1, abs=0.03)
+    assert wait["cpu_seconds"] < 0.03
+    assert then["cpu_seconds"] == pytest.approx(0.1, abs=0.03)
+
+
+def test_a_task_factory(tmp_path: Path) -> None:
+    """An eager one runs the begin of a task inside its creator: what cannot be told is labelled shared."""
+    told = run(
+        tmp_path,
+        "asyncio.run(main())",
+        """
+async def wait(event):
+    with region("wait"):
+        burn(0.05)
+        await event.wait()
+async def main():
+    plain = lambda loop, coroutine, **options: asyncio.Task(coroutine, loop=loop, **options)
+    asyncio.get_running_loop().set_task_factory(getattr(asyncio, "eager_task_factory", plain))
+    event = asyncio.Event()
+    task = asyncio.create_task(wait(event))
+    burn(0.1)
+    event.set()
+    await task
+""",
+    )
+
+    assert told["wait"][0]["cpu_basis"] == "shared"
+
+
+def test_a_decorated_function_stays_what_it_was(tmp_path: Path) -> None:
+    """A generator that `types.coroutine` has made awaitable can be awaited, as one call; a generator function is one."""
+    told = run(
+        tmp_path,
+        """
+asyncio.run(main())
+truth["generator"] = inspect.isgeneratorfunction(count)
+truth["async"] = inspect.isasyncgenfunction(acount)
+truth["items"] = list(count())
+""",
+        """
+import inspect, types
+@region("awaited")
+@types.coroutine
+def pause():
+    yield
+    return 7
+@region("counted")
+def count():
+    yield 1
+    yield 2
+@region("acounted")
+async def acount(): yield 1
+async def main(): truth["made"] = await pause()
+""",
+    )
+
+    assert told.truth["made"] == 7
+    assert told.truth["generator"] is told.truth["async"] is True
+    assert told.truth["items"] == [1, 2]
+    assert told["awaited"][0]["calls"] == 1
+    assert told["counted"][0]["calls"] == 3

@@ -572,7 +572,7 @@ with gput.Tracker(record="x.jsonl", disable_logs=True):
         for name, kind in (("loss", "str"), ("lr", "NoneType"), ("step", "str"))
     ]
     assert [(row.step, row.values) for row in recording.metric_rows] == [(None, {"accuracy": 0.5})] * 2
-    assert [region.path[0] for region in recording.regions] == ["7", "?\n", ""]
+    assert [region.path[0] for region in recording.regions] == ["7", "\\ud800\n", ""]
 
 
 def test_without_a_tracker_nothing_happens() -> None:
@@ -637,3 +637,36 @@ truth["bytes"] = sum(os.path.getsize(f"{place}/{name}") for name in os.listdir(p
     assert told.truth["bytes"] <= 8_000_000
     assert told.truth["files"] <= 2
     assert [row.step for row in metrics] == list(range(250_000))
+
+
+def test_the_call_that_peaked_says_so_in_its_own_row(tmp_path: Path) -> None:
+    """Also if only the sampler saw its memory."""
+    told = run(
+        tmp_path,
+        """
+for number in range(1, 301):
+    with region("call"):
+        memory = touch(200 << 20) if number == 172 else None
+        time.sleep(0.8 if number == 172 else 0.002)
+        if memory is not None: memory.close()
+""",
+    )
+
+    (region,) = told["call"]
+    largest = max(told.calls, key=lambda call: call["peak_ram_bytes"] or 0)
+    assert largest["number"] == 172
+    assert largest["peak_ram_bytes"] == region["peak_ram_bytes"] > 200 << 20
+
+
+def test_names_that_are_no_text_stay_different(tmp_path: Path) -> None:
+    """As names of files may be."""
+    told = run(
+        tmp_path,
+        """
+for name in (b"part_\\xff", b"part_\\xfe", b"part_?"):
+    with region(os.fsdecode(name)): pass
+""",
+    )
+
+    assert sorted(told) == ["part_?", "part_\\udcfe", "part_\\udcff"]
+    assert {region["calls"] for (region,) in told.values()} == {1}

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from ..core.calls import choose_calls, identify_call
+from ..core.calls import MOST_LARGEST, choose_calls, identify_call
+from ..core.model import EXACT, SAMPLED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,20 +24,29 @@ class CallAccount:
         self._open: dict[Path, list[Call]] = {}
         self._left_open: dict[Path, list[Call]] = {}
         self._written: dict[Path, frozenset[tuple[int, int, float]]] = {}
+        self._peaks: dict[Path, dict[tuple[int, float], int]] = {}
+
+    def take_peak(self, path: Path, pid: int, start_seconds: float, size: int) -> None:
+        """Take a reading of memory, the largest of a region so far, from when the call that began then was open."""
+        if path in self._peaks or len(self._peaks) < _MOST_PATHS:
+            peaks = self._peaks.setdefault(path, {})
+            peaks[pid, start_seconds] = size
+            if len(peaks) > MOST_LARGEST:
+                del peaks[min(peaks, key=lambda key: peaks[key])]
 
     def take(self, calls: Iterable[Call]) -> None:
         """Take ended calls; those known already may be among them."""
-        for path, some in _group(calls).items():
+        for path, some in self._group(calls).items():
             if path in self._kept or len(self._kept) < _MOST_PATHS:
                 self._kept[path] = choose_calls([*self._kept.get(path, ()), *some])
 
     def take_open(self, calls: Iterable[Call]) -> None:
         """Take the calls that are open now, instead of those before."""
-        self._open = _group(calls)
+        self._open = self._group(calls)
 
     def take_left_open(self, calls: Iterable[Call]) -> None:
         """Take the calls in which a process was killed."""
-        for path, some in _group(calls).items():
+        for path, some in self._group(calls).items():
             self._left_open[path] = choose_calls([*self._left_open.get(path, ()), *some])
 
     def list_calls(self) -> list[Call]:
@@ -67,9 +77,16 @@ class CallAccount:
         groups = (self._kept, self._left_open, self._open)
         return [call for group in groups for call in group.get(path, ())]
 
+    def _group(self, calls: Iterable[Call]) -> dict[Path, list[Call]]:
+        groups: dict[Path, list[Call]] = {}
+        for call in calls:
+            groups.setdefault(call.path, []).append(self._complete(call))
+        return groups
 
-def _group(calls: Iterable[Call]) -> dict[Path, list[Call]]:
-    groups: dict[Path, list[Call]] = {}
-    for call in calls:
-        groups.setdefault(call.path, []).append(call)
-    return groups
+    def _complete(self, call: Call) -> Call:
+        """A call with the largest reading taken while it was open, unless its process knows its peak exactly."""
+        size = self._peaks.get(call.path, {}).get((call.pid, call.start_seconds), 0)
+        known = call.peak_ram_bytes
+        if size <= (known or 0) or (known is not None and call.peak_ram_basis == EXACT):
+            return call
+        return call._replace(peak_ram_bytes=size, peak_ram_basis=SAMPLED)

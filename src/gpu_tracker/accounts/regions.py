@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from ..instrument.shared_file import Numbers
     from .gpus import GpuMoment
 
-    Key = tuple[int, tuple[str, ...]]
+    Path = tuple[str, ...]
+    Key = tuple[int, Path]
 
 
 _AS_GOOD_AS = 0.99
@@ -46,10 +47,12 @@ class _Sampled:
         self.gpu_percent_seconds = self.gpu_seconds = 0.0
         self.energy_joules: float | None = None
 
-    def take_ram(self, size: int | None, find_start: Callable[[], float | None]) -> None:
-        """Take a reading of memory; if it is the largest, ask when the call began."""
-        if size is not None and (self.peak_ram_bytes is None or size > self.peak_ram_bytes):
-            self.peak_ram_bytes, self.peak_ram_call_seconds = size, find_start()
+    def take_ram(self, size: int | None, find_start: Callable[[], float | None]) -> bool:
+        """Take a reading of memory; if it is the largest, ask when the call began. Whether it is, and that is known."""
+        if size is None or (self.peak_ram_bytes is not None and size <= self.peak_ram_bytes):
+            return False
+        self.peak_ram_bytes, self.peak_ram_call_seconds = size, find_start()
+        return self.peak_ram_call_seconds is not None
 
     def take_gpu(self, size: int | None, find_start: Callable[[], float | None]) -> None:
         """The same for memory on GPUs."""
@@ -71,6 +74,7 @@ class RegionAccount:
 
     def __init__(self) -> None:
         self._sampled: dict[Key, _Sampled] = {}
+        self._new_peaks: list[tuple[Key, _Sampled]] = []
         self._active: Mapping[Key, int] = {}
         self._find_start: Callable[[Key], float | None] = lambda _: None
         self._written: dict[Key, RegionTotals] = {}
@@ -89,11 +93,20 @@ class RegionAccount:
         """
         self._active = active
         self._find_start = find_start
+        self._new_peaks.clear()
         for key in active:
             sampled = self._sampled.get(key)
             if sampled is None:
                 sampled = self._sampled[key] = _Sampled()
-            sampled.take_ram(rss_bytes.get(key[0]), partial(find_start, key))
+            if sampled.take_ram(rss_bytes.get(key[0]), partial(find_start, key)):
+                self._new_peaks.append((key, sampled))
+
+    def list_new_peaks(self) -> list[tuple[Path, int, float, int]]:
+        """Of each region whose largest memory was read now: path, process, begin of the call, size."""
+        return [
+            (path, pid, sampled.peak_ram_call_seconds or 0.0, sampled.peak_ram_bytes or 0)
+            for (pid, path), sampled in self._new_peaks
+        ]
 
     def take_gpus(self, moment: GpuMoment) -> None:
         """Take one reading of the GPUs, for the regions that were open at the last reading of the processes."""

@@ -206,6 +206,8 @@ def _mean_seconds(wall: float, calls: int, shortest: float | None, longest: floa
 def _deviation(squares: float, calls: int, mean: float | None) -> float | None:
     if mean is None:
         return None
+    if calls == 1:
+        return 0.0
     # Rounding may leave a tiny negative number.
     return math.sqrt(max(0.0, squares / calls - mean * mean))
 

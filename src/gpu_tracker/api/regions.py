@@ -8,11 +8,21 @@ from __future__ import annotations
 import functools
 import sys
 from time import monotonic_ns
+from types import coroutine
 
 from ..core.notices import warn_once
 from ..instrument import outbox
+from ..instrument.mishaps import is_ours
 from ..instrument.stack import current, find_open
-from ..instrument.suspension import ASYNC_GENERATOR, COROUTINE, EXIT_STACK, GENERATOR, SUSPENDABLE, enter_from
+from ..instrument.suspension import (
+    ASYNC_GENERATOR,
+    COROUTINE,
+    EXIT_STACK,
+    GENERATOR,
+    ITERABLE_COROUTINE,
+    SUSPENDABLE,
+    enter_from,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -52,8 +62,9 @@ class region:  # noqa: N801 - a word of the public surface, used like a keyword
         self.parallel = parallel
 
     def __enter__(self) -> Self:
+        now = monotonic_ns()
         try:
-            if monotonic_ns() > outbox.search_due_ns:
+            if now > outbox.search_due_ns:
                 outbox.search()
             if outbox.mailboxes is not None:
                 stack = outbox.stack or outbox.open_stack()
@@ -64,8 +75,11 @@ class region:  # noqa: N801 - a word of the public surface, used like a keyword
                         enter_from(stack, self, caller)
                     else:
                         stack.enter(self)
-        except Exception:  # noqa: BLE001, S110 - whatever happens, the program goes on
-            pass
+        except RecursionError:
+            pass  # whatever happens to us, the program goes on; nothing can be called here
+        except BaseException as error:
+            if not _is_mishap(error, self, now):
+                raise
         return self
 
     def __exit__(
@@ -74,17 +88,23 @@ class region:  # noqa: N801 - a word of the public surface, used like a keyword
         exception: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        if outbox.mailboxes is not None:
-            frame = None
-            try:
-                frame = current.get()
-                if frame is None or frame.owner is not self or not frame.is_open or frame.can_rest:
-                    frame = _find_call(self)
-                if frame is not None and not frame.stack.is_closed:
-                    frame.stack.leave(frame)
-            except Exception:  # noqa: BLE001 - as above
-                if frame is not None:
-                    frame.stack.late.append(frame)  # at the limit of recursion: it is ended with the next one
+        frame = None
+        try:
+            top = current.get()
+            if top is None and outbox.mailboxes is None:
+                return
+            if top is None or top.owner is not self or not top.is_open or top.can_rest:
+                frame = _find_call(self)
+            else:
+                frame = top
+            if frame is not None:
+                frame.stack.leave(frame)
+        except RecursionError:
+            if frame is not None:
+                frame.stack.late.append(frame)  # it is ended with the next one
+        except BaseException as error:
+            if not _is_mishap_of(error, frame or _find_call(self)):
+                raise
 
     def __call__(self, function: Callable[_Parameters, _Result]) -> Callable[_Parameters, _Result]:
         """Make each call of the function a call of the region."""
@@ -97,11 +117,23 @@ class region:  # noqa: N801 - a word of the public surface, used like a keyword
 
             return call_coroutine  # type: ignore[return-value]
 
+        if _has_flag(function, ITERABLE_COROUTINE):
+
+            @coroutine
+            @functools.wraps(function)
+            def call_awaitable(*arguments: Any, **options: Any) -> Any:
+                return (yield from _Steps(self, wrapped(*arguments, **options)).__await__())
+
+            return call_awaitable  # type: ignore[return-value]
+
         if _has_flag(function, GENERATOR):
 
             @functools.wraps(function)
             def call_generator(*arguments: Any, **options: Any) -> Any:
-                return _call_steps(self, wrapped(*arguments, **options))
+                # Each step is a call; the time between steps is not the region's.
+                return (
+                    yield from _drive(wrapped(*arguments, **options), functools.partial(_enter, self), _leave)
+                )
 
             return call_generator
 
@@ -130,23 +162,32 @@ class region:  # noqa: N801 - a word of the public surface, used like a keyword
         def call(*arguments: _Parameters.args, **options: _Parameters.kwargs) -> _Result:
             frame = _enter(self)
             try:
-                return function(*arguments, **options)
-            finally:
-                _leave(frame)
+                try:
+                    return function(*arguments, **options)
+                finally:
+                    _leave(frame)
+            except BaseException:
+                if frame is not None and frame.is_open:
+                    _leave(frame)  # a signal handler has raised when it was about to begin
+                raise
 
         return call
 
 
 def log(*, step: float | None = None, **values: float) -> None:
     """Record the job's own numbers (loss, accuracy...) on the same time axis as its resource use."""
-    if monotonic_ns() > outbox.search_due_ns:
-        outbox.search()
-    if outbox.mailboxes is None:
-        return
-    numbers = _to_numbers(values if step is None else {**values, _STEP: step})
-    metrics = outbox.open_metrics()
-    if metrics is not None:
-        metrics.add(numbers.pop(_STEP, None), numbers)
+    try:
+        if monotonic_ns() > outbox.search_due_ns:
+            outbox.search()
+        if outbox.mailboxes is None:
+            return
+        numbers = _to_numbers(values if step is None else {**values, _STEP: step})
+        metrics = outbox.open_metrics()
+        if metrics is not None:
+            metrics.add(numbers.pop(_STEP, None), numbers)
+    except Exception as error:
+        if not is_ours(error):
+            raise
 
 
 def _to_numbers(values: dict[str, float]) -> dict[str, float]:
@@ -154,7 +195,8 @@ def _to_numbers(values: dict[str, float]) -> dict[str, float]:
     numbers = {}
     for name, value in values.items():
         try:
-            numbers[name] = float(value)
+            # Nothing is called for a float, so no signal handler can raise here what is taken for the value's error.
+            numbers[name] = value if type(value) is float else float(value)
         except Exception:  # noqa: BLE001 - what a tensor or a wrapper raises is its own affair
             warn_once(f"gput.log: {name} is ignored: {type(value).__name__} is not a number.")
     return numbers
@@ -166,38 +208,55 @@ def _has_flag(function: object, flag: int) -> bool:
 
 def _enter(owner: region) -> Frame | None:
     """Begin a call; None without a tracker. Whatever happens, the program goes on."""
+    now = monotonic_ns()
     try:
-        if monotonic_ns() > outbox.search_due_ns:
+        if now > outbox.search_due_ns:
             outbox.search()
         if outbox.mailboxes is None:
             return None
         stack = outbox.stack or outbox.open_stack()
         return None if stack is None else stack.enter(owner)
-    except Exception:  # noqa: BLE001 - a job must not fail because it is tracked
+    except RecursionError:
+        return None
+    except BaseException as error:
+        if not _is_mishap(error, owner, now):
+            raise
         return None
 
 
 def _leave(frame: Frame | None) -> None:
-    """End a call, unless its tracker has ended or this is a fork of its process."""
+    """End a call."""
     try:
-        if frame is not None and not frame.stack.is_closed:
+        if frame is not None:
             frame.stack.leave(frame)
-    except Exception:  # noqa: BLE001 - as above
+    except RecursionError:
         if frame is not None:
             frame.stack.late.append(frame)
+    except BaseException as error:
+        if not _is_mishap_of(error, frame):
+            raise
+
+
+def _is_mishap(error: BaseException, owner: region, since_ns: int) -> bool:
+    """Whether entering has failed by our own fault; if it was begun, it is undone."""
+    if outbox.stack is not None:
+        outbox.stack.abandon(owner, since_ns)
+    return is_ours(error)
+
+
+def _is_mishap_of(error: BaseException, frame: Frame | None) -> bool:
+    """Whether leaving has failed by our own fault; the call is ended all the same."""
+    if frame is not None:
+        frame.stack.end(frame)
+    return is_ours(error)
 
 
 def _find_call(owner: region) -> Frame | None:
     """The call of a region that this code ends: the latest of this context, else the latest of all."""
     frame = find_open(current.get())
-    while frame is not None and (frame.owner is not owner or frame.stack.is_closed or frame.is_suspended()):
+    while frame is not None and (frame.owner is not owner or frame.is_suspended()):
         frame = find_open(frame.below)
     return frame if frame is not None or outbox.stack is None else outbox.stack.find_call(owner)
-
-
-def _call_steps(owner: region, generator: Generator[Any, Any, Any]) -> Generator[Any, Any, Any]:
-    """Run a generator with each step a call of the region; the time between steps is not the region's."""
-    return _drive(generator, functools.partial(_enter, owner), _leave)
 
 
 class _Steps:
@@ -250,7 +309,9 @@ def _drive(
 def _resume(frame: Frame | None) -> Frame | None:
     try:
         return None if frame is None else frame.stack.resume(frame)
-    except Exception:  # noqa: BLE001 - as above
+    except Exception as error:
+        if not is_ours(error):
+            raise
         return None
 
 
@@ -258,5 +319,6 @@ def _rest(frame: Frame | None, before: Frame | None) -> None:
     try:
         if frame is not None:
             frame.stack.rest(frame, before)
-    except Exception:  # noqa: BLE001, S110 - as above
-        pass
+    except Exception as error:
+        if not is_ours(error):
+            raise

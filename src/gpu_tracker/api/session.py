@@ -90,7 +90,6 @@ class Session:
         self._plan: Plan | None = None
         self._start = Start(target.pid, 0, None)
         self._mailbox: str | None = None
-        self._outer_mailboxes = os.environ.get(MAILBOX_VARIABLE)
         self._made: list[str] = []
         self._latest: RecordingData | None = None
         self.recording_path: str | None = None
@@ -150,7 +149,7 @@ class Session:
         if self._mailbox is not None and not self._target.is_started_by_us:
             from ..instrument.outbox import close_mailbox
 
-            close_mailbox(self._mailbox, self._outer_mailboxes)
+            close_mailbox(self._mailbox)
 
     def stop(
         self,
@@ -270,11 +269,11 @@ class Session:
     def _announce(self, mailbox: str) -> None:
         """Direct the regions and metrics of this process, or of the command it starts, to the mailbox."""
         if self._target.is_started_by_us:
-            os.environ[MAILBOX_VARIABLE] = put_inside(mailbox, self._outer_mailboxes)
+            os.environ[MAILBOX_VARIABLE] = put_inside(mailbox, os.environ.get(MAILBOX_VARIABLE) or None)
             return
         from ..instrument.outbox import open_mailbox
 
-        open_mailbox(mailbox, self._outer_mailboxes)
+        open_mailbox(mailbox)
 
     # ---- Stopping.
 

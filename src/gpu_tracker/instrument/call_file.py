@@ -15,6 +15,7 @@ from math import log, log1p
 from ..core.calls import MOST_LARGEST, MOST_LONGEST, MOST_SAMPLED, NO_PRIORITY
 from ..core.values import NamedTuple
 from .mailbox import CALLS_SUFFIX, REGIONS_SUFFIX
+from .mishaps import is_ours
 from .shared_file import map_new, reserve
 
 TYPE_CHECKING = False
@@ -67,7 +68,9 @@ class CallFileWriter:
                 reserve(fd, number * _PAGE_BYTES, _PAGE_BYTES)
             finally:
                 os.close(fd)
-        except OSError:
+        except OSError as error:
+            if not is_ours(error):
+                raise
             return None  # the tracker has ended, or the disk is full
         page = memoryview(self._memory)[number * _PAGE_BYTES : (number + 1) * _PAGE_BYTES]
         return RegionCalls(page, self._versions[number - 1 : number], self._random)

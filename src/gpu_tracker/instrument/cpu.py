@@ -10,6 +10,7 @@ import os
 import time
 from _thread import _local, get_native_id
 
+from .mishaps import is_ours
 from .shared_file import CPU, MOST_THREADS, OWN_CPU, PROCESS_CPU, SHARED_CPU, THREAD_WORDS, THREADS
 
 TYPE_CHECKING = False
@@ -187,5 +188,7 @@ def _read_clock(clock_id: int) -> int:
     """A CPU clock in nanoseconds; -1 if its thread has ended."""
     try:
         return time.clock_gettime_ns(clock_id)
-    except OSError:
+    except OSError as error:
+        if not is_ours(error):
+            raise
         return -1

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 
 from ..core.units import parse_kib_field
+from .mishaps import is_ours
 
 _STATUS_PATH = "/proc/self/status"
 _CLEAR_PATH = "/proc/self/clear_refs"
@@ -27,7 +28,9 @@ def read_own_memory() -> tuple[int, int]:
             status = os.read(fd, 2048)
         finally:
             os.close(fd)
-    except OSError:
+    except OSError as error:
+        if not is_ours(error):
+            raise
         return -1, -1
     sizes = (parse_kib_field(status, field) for field in (b"\nVmRSS:", b"\nVmHWM:"))
     resident, high_water = (-1 if size is None else size for size in sizes)
@@ -42,7 +45,9 @@ def reset_high_water() -> bool:
             os.write(fd, b"5")
         finally:
             os.close(fd)
-    except OSError:
+    except OSError as error:
+        if not is_ours(error):
+            raise
         return False
     _floors.clear()  # from now on the high-water mark is newer than any tracker
     return True

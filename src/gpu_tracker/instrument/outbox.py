@@ -24,6 +24,7 @@ from .mailbox import (
     name_file,
     put_inside,
 )
+from .mishaps import is_ours
 from .search import Search
 from .stack import RegionStack
 
@@ -63,8 +64,10 @@ def search() -> None:
     with _opening:
         try:
             found = _search.find()
-        except OSError:
+        except OSError as error:
             _search.forget()  # it has changed again, or too many files are open
+            if not is_ours(error):
+                raise
             return
         _closed.intersection_update(found)
         found = [path for path in found if path not in _closed]
@@ -90,22 +93,51 @@ def _turn_to(names: str | None) -> None:
         os.environ[MAILBOX_VARIABLE] = names
 
 
-def open_mailbox(mailbox: str, outer: str | None = None) -> None:
+def open_mailbox(mailbox: str) -> None:
     """Begin a tracker in this process: it and its children report there from now on."""
-    names = put_inside(mailbox, outer)
-    _turn_to(names)
-    _opened.add(mailbox)
-    high_water.note_start(mailbox)
-    _watch_frameworks(names, was_running_before=True)
+    with _opening:
+        names = put_inside(mailbox, _list_names())
+        _turn_to(names)
+        _opened.add(mailbox)
+        high_water.note_start(mailbox)
+        _watch_frameworks(names, was_running_before=True)
 
 
-def close_mailbox(mailbox: str, outer: str | None = None) -> None:
-    """End that tracker; a tracker around it, if any, takes over again."""
-    _turn_to(outer)
-    _opened.discard(mailbox)
-    _closed.add(mailbox)
-    if outer is None:
-        high_water.forget_starts()
+def close_mailbox(mailbox: str) -> None:
+    """End that tracker. If it is the innermost, the one around it takes over again; else only its own regions end."""
+    global mailboxes
+    with _opening:
+        before = _list_names()
+        names = _without(mailbox, before)
+        if before is None or find_innermost(before) == mailbox:
+            _turn_to(names)
+        elif names is not None:
+            os.environ[MAILBOX_VARIABLE] = names
+            mailboxes = mailboxes and names
+            _close_outer(mailbox)
+        _opened.discard(mailbox)
+        _closed.add(mailbox)
+        if names is None:
+            high_water.forget_starts()
+
+
+def _list_names() -> str | None:
+    """All mailboxes, also if ours could not be written to."""
+    return mailboxes or os.environ.get(MAILBOX_VARIABLE) or None
+
+
+def _without(mailbox: str, names: str | None) -> str | None:
+    return os.pathsep.join(name for name in (names or "").split(os.pathsep) if name != mailbox) or None
+
+
+def _close_outer(mailbox: str) -> None:
+    """End a tracker around ours: its regions are complete, and those of others around remain."""
+    for names, outer_stack in list(_outer_stacks.items()):
+        del _outer_stacks[names]
+        if find_innermost(names) == mailbox:
+            outer_stack.close()
+        else:
+            _outer_stacks[str(_without(mailbox, names))] = outer_stack
 
 
 def _forget() -> None:
@@ -122,7 +154,9 @@ def open_stack() -> RegionStack | None:
         if stack is None and mailboxes is not None:
             try:
                 stack = RegionStack(mailboxes)
-            except (OSError, ValueError):
+            except (OSError, ValueError) as error:
+                if not is_ours(error):
+                    raise
                 _say_unfollowed(mailboxes)
                 mailboxes = None  # the tracker has ended, or the disk is full
             else:
@@ -136,7 +170,9 @@ def open_metrics() -> MetricsWriter | None:
     if _metrics is None and mailboxes is not None:
         try:
             _metrics = MetricsWriter(find_innermost(mailboxes))
-        except OSError:
+        except OSError as error:
+            if not is_ours(error):
+                raise
             return None
         _watch_frameworks(mailboxes)
     return _metrics
@@ -172,8 +208,9 @@ class MetricsWriter:
                     self._fd = -1
                     self._fd, self._n_bytes = self._open(), 0
                 self._n_bytes += os.write(self._fd, line)
-            except OSError:
-                pass  # a full disk must not disturb the job
+            except OSError as error:
+                if not is_ours(error):
+                    raise  # else the disk is full: that must not disturb the job
 
     def close(self) -> None:
         """No more rows."""
@@ -246,7 +283,9 @@ def _move_away(fd: int) -> int:
     """Move a descriptor to a large number: a job that closes all descriptors reuses the small ones."""
     try:
         moved = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, _FIRST_DESCRIPTOR)
-    except OSError:
+    except OSError as error:
+        if not is_ours(error):
+            raise
         return fd  # above the limit
     os.close(fd)
     return moved

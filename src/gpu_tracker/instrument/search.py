@@ -10,6 +10,7 @@ import os
 import time
 
 from .mailbox import UNFINISHED_SUFFIX, find_namespace, find_writer, is_alive, is_private, list_places
+from .mishaps import is_ours
 
 _MOST_ANCESTORS = 1000
 # Changes closer together than this may have the same time.
@@ -56,7 +57,9 @@ def _stamp(place: str) -> tuple[int, int] | None:
     """What changes with the content of a directory; None if it does not exist."""
     try:
         status = os.stat(place)
-    except OSError:
+    except OSError as error:
+        if not is_ours(error):
+            raise
         return None
     is_settled = time.time_ns() - status.st_mtime_ns > _CLOCK_NS
     return status.st_ino, status.st_mtime_ns if is_settled else -time.monotonic_ns()

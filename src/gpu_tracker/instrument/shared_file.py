@@ -129,7 +129,7 @@ class SharedFileWriter:
         if self._n_regions >= MOST_REGIONS:
             self._refuse(hash((parent, name)))
             return 0
-        encoded = name.encode("utf-8", "replace")
+        encoded = name.encode("utf-8", "backslashreplace")
         length = len(encoded)
         if length > _NAME_BYTES:
             encoded = _shorten(encoded)

@@ -14,6 +14,7 @@ from time import monotonic_ns
 from .call_file import CallFileWriter, RegionCalls
 from .cpu import CPU_EVERY_NS, CpuShares
 from .high_water import find_kept_bytes, is_since_start, keep_high_water, read_own_memory, reset_high_water
+from .mishaps import is_ours
 from .shared_file import (
     FINISHED,
     FINISHED_TIMES,
@@ -161,6 +162,14 @@ def find_open(frame: Frame | None) -> Frame | None:
     return frame
 
 
+def _put_away(frame: Frame) -> None:
+    """End a call that nobody counts any more."""
+    frame.is_open = False
+    frame.generator = None
+    if current.get() is frame:
+        current.set(find_open(frame.below))
+
+
 def _find_running(frame: Frame | None) -> Frame | None:
     """The nearest open call whose code runs now."""
     while frame is not None and (not frame.is_open or frame.is_suspended()):
@@ -221,63 +230,78 @@ class RegionStack:
         outer = below
         if outer is not None and outer.can_rest:
             outer = _find_running(outer)
-        with self._lock:
-            if owner.parallel or (outer is not None and (outer.owner.parallel or outer.stack is not self)):
-                outer, record = self._find_beside(owner, outer)
-            else:
-                known = self._outermost if outer is None else outer.record.inner
-                record = known.get(owner.name) or self._find(
-                    None if outer is None else outer.record, owner.name
-                )
-            if record is None:
-                return None
-            words = self._words
-            try:
-                thread = self._local.thread
-            except AttributeError:
-                thread = self._cpu.find_thread()
-            now = monotonic_ns()
-            if now - thread.read_ns >= CPU_EVERY_NS:
-                self._cpu.charge(thread, now, self._open)
-            frame = Frame(owner, self, record, outer, below, thread, now)
-            if outer is not None and outer.stack is self:
-                if not outer.n_inside:
-                    outer.own_ns += now - outer.bare_ns
-                outer.n_inside += 1
-            self._open[frame] = None
-            place = OPEN + record.number
-            already = words[place]
-            if already and _is_open_around(record, outer):
-                frame.is_recursion = True
-            else:
-                frame.counted = count_open(now - self._began_ns)
-                words[place] = already + frame.counted
-                single = record.single_calls
-                if single is not None and single.free:
-                    frame.place = place = single.free.pop()
-                    single.open[place] = now
-            if not record.first_ns:
-                record.first_ns = now
-                self._publish(record)
-            if generator is not None or is_untold or owner.parallel:
-                self._note_others(frame, generator, is_untold)
-            thread.frame = frame
-            words[thread.region_word] = record.number
-            if owner.exact_peak:
-                self._begin_exactly(frame, now)
-            elif now > self._ram_due_ns:
-                self._read_ram(now)
-            if now - self._ram_ns < _RAM_FRESH_NS:
-                record.entry_ram_bytes = frame.peak_ram_bytes = self._rss_bytes
-                frame.high_water_bytes = self._high_water_bytes
-                self._publish(record)
-        current.set(frame)
+        frame = None
+        try:
+            with self._lock:
+                if owner.parallel or (
+                    outer is not None and (outer.owner.parallel or outer.stack is not self)
+                ):
+                    outer, record = self._find_beside(owner, outer)
+                else:
+                    known = self._outermost if outer is None else outer.record.inner
+                    record = known.get(owner.name) or self._find(
+                        None if outer is None else outer.record, owner.name
+                    )
+                if record is None:
+                    return None
+                words = self._words
+                try:
+                    thread = self._local.thread
+                except AttributeError:
+                    thread = self._cpu.find_thread()
+                now = monotonic_ns()
+                if now - thread.read_ns >= CPU_EVERY_NS:
+                    self._cpu.charge(thread, now, self._open)
+                frame = Frame(owner, self, record, outer, below, thread, now)
+                if outer is not None and outer.stack is self:
+                    if not outer.n_inside:
+                        outer.own_ns += now - outer.bare_ns
+                    outer.n_inside += 1
+                self._open[frame] = None
+                place = OPEN + record.number
+                already = words[place]
+                if already and _is_open_around(record, outer):
+                    frame.is_recursion = True
+                else:
+                    frame.counted = count_open(now - self._began_ns)
+                    words[place] = already + frame.counted
+                    single = record.single_calls
+                    if single is not None and single.free:
+                        frame.place = place = single.free[-1]
+                        del single.free[-1]  # what calls nothing cannot be interrupted
+                        single.open[place] = now
+                if not record.first_ns:
+                    record.first_ns = now
+                    self._publish(record)
+                if generator is not None or is_untold or owner.parallel:
+                    self._note_others(frame, generator, is_untold)
+                thread.frame = frame
+                words[thread.region_word] = record.number
+                if owner.exact_peak:
+                    self._begin_exactly(frame, now)
+                elif now > self._ram_due_ns:
+                    self._read_ram(now)
+                if now - self._ram_ns < _RAM_FRESH_NS:
+                    record.entry_ram_bytes = frame.peak_ram_bytes = self._rss_bytes
+                    frame.high_water_bytes = self._high_water_bytes
+                    self._publish(record)
+            current.set(frame)
+        except BaseException:
+            if frame is not None:
+                self.late.append(frame)
+            raise
         if self.late:
             self._leave_late()
         return frame
 
     def leave(self, frame: Frame) -> None:
-        """End a call of a region, from any thread."""
+        """End a call of a region, from any thread.
+
+        An exception from outside, which interrupts us where something is called, leaves the call open or ends it.
+        """
+        if self.is_closed:
+            _put_away(frame)
+            return
         if self._is_busy():
             self.late.append(frame)  # a signal handler or the garbage collector has interrupted us here
             return
@@ -294,36 +318,73 @@ class RegionStack:
                 self._cpu.charge(calling, now, self._open)
             if thread is not calling:
                 self._cpu.charge_other(thread)
-            self._open.pop(frame, None)
-            frame.is_open = False
-            if not frame.n_inside:
-                frame.own_ns += now - frame.bare_ns
             around = frame.outer
             if around is not None and not around.is_open:
                 around = _find_around(around)
-            if around is not None and around.stack is self:
-                around.n_inside += frame.n_inside - 1
-                if not around.n_inside:
-                    around.bare_ns = now
             below = frame.below
             if below is not None and (below.can_rest or not below.is_open):
                 back, below = _find_running(below), find_open(below)
             else:
                 back = below
+            self._open.pop(frame, None)
+            # From here on nothing is called until it is counted.
+            frame.is_open = False
+            if not frame.n_inside:
+                frame.own_ns += now - frame.bare_ns
+            if around is not None and around.stack is self:
+                around.n_inside += frame.n_inside - 1
+                if not around.n_inside:
+                    around.bare_ns = now
+            words = self._words
             if thread.frame is frame:
                 if back is None or back.stack is not self or back.thread is not thread:
                     thread.frame = None
-                    self._words[thread.region_word] = 0
+                    words[thread.region_word] = 0
                 else:
                     thread.frame = back
-                    self._words[thread.region_word] = back.record.number
-            self._add_up(frame, now)
-            if frame.can_rest:
-                frame.generator = None
+                    words[thread.region_word] = back.record.number
+            record = frame.record
+            record.calls += 1
+            record.own_wall_ns += frame.own_ns
+            record.last_ns = now
+            wall = now - frame.entered_ns
+            if not frame.is_recursion:  # else it is part of the call around it
+                record.wall_ns += wall
+                record.squared_seconds += wall * wall * 1e-18
+                if wall > record.longest_ns:  # noqa: PLR1730 - max() is called
+                    record.longest_ns = wall
+                if wall < record.shortest_ns or not record.shortest_ns:
+                    record.shortest_ns = wall
+                words[OPEN + record.number] -= frame.counted
+            try:
+                if frame.place >= 0:
+                    single = record.single_calls
+                    single.open[frame.place] = 0  # type: ignore[union-attr]
+                    single.free.append(frame.place)  # type: ignore[union-attr]
+                self._complete(frame, now, wall)
+            except BaseException:
+                self._publish(record)
+                raise
         if current.get() is frame:
             current.set(below)
         if self.late:
             self._leave_late()
+
+    def abandon(self, owner: Region, since_ns: int) -> None:
+        """End the calls of a region that this thread has begun since then: it was interrupted at that."""
+        thread = self._cpu.find_thread()
+        for frame in tuple(self._open):
+            if frame.owner is owner and frame.entered_ns >= since_ns and frame.thread is thread:
+                self.end(frame)
+
+    def end(self, frame: Frame) -> None:
+        """End a call whose leaving was interrupted."""
+        self.late.append(frame)
+        try:
+            self._leave_late()
+        except Exception as error:
+            if not is_ours(error):
+                raise
 
     def _leave_late(self) -> None:
         """End the calls that could not be ended in the middle of something else."""
@@ -357,6 +418,10 @@ class RegionStack:
             if frame is not None and frame.stack is not self:
                 frame = None
             return self._switch(frame)
+
+    def find_inside(self) -> Frame | None:
+        """The call that the calling thread is in."""
+        return self._cpu.find_thread().frame
 
     def find_call(self, owner: Region) -> Frame | None:
         """The latest open call of a region, wherever it was entered."""
@@ -412,6 +477,7 @@ class RegionStack:
 
     def close(self) -> None:
         """No more regions here."""
+        self._leave_late()
         with self._lock:
             self.is_closed = True
             now = monotonic_ns()
@@ -420,22 +486,13 @@ class RegionStack:
                 self._read_ram(now)
                 self._keep_high_water()
 
-    def _add_up(self, frame: Frame, now_ns: int) -> None:
+    def _complete(self, frame: Frame, now_ns: int, wall_ns: int) -> None:
+        """What else there is to an ended call: its memory, and whether it is kept as a single call."""
         record = frame.record
-        record.calls += 1
-        record.own_wall_ns += frame.own_ns
-        wall = now_ns - frame.entered_ns
-        if not frame.is_recursion:  # else it is part of the call around it
-            record.wall_ns += wall
-            record.squared_seconds += wall * wall * 1e-18
-            if wall > record.longest_ns:  # noqa: PLR1730 - calling max costs more
-                record.longest_ns = wall
-            if wall < record.shortest_ns or not record.shortest_ns:
-                record.shortest_ns = wall
-            self._words[OPEN + record.number] -= frame.counted
-            if frame.n_inside:
-                self._promote(record, now_ns)
-        record.last_ns = now_ns
+        if frame.can_rest:
+            frame.generator = None
+        if frame.n_inside and not frame.is_recursion:
+            self._promote(record, now_ns)
         if self._exact_peaks and frame in self._exact_peaks:
             self._end_exactly(frame, now_ns)
         elif now_ns > self._ram_due_ns:
@@ -447,15 +504,11 @@ class RegionStack:
             TIMES.pack_into(self._memory, record.offset, *_get_times(record))
         single = record.single_calls
         if single is not None:
-            place = frame.place
-            if place >= 0:
-                single.open[place] = 0
-                single.free.append(place)
             if frame.is_recursion:
                 single.due += 1
             elif (
                 record.calls >= single.due
-                or wall > single.floor_ns
+                or wall_ns > single.floor_ns
                 or frame.peak_ram_bytes > single.floor_bytes
             ):
                 single.keep(record.calls, frame.entered_ns, now_ns, frame.peak_ram_bytes, frame.is_peak_exact)
@@ -504,7 +557,9 @@ class RegionStack:
             mailbox = self._outer_mailboxes.pop()
             try:
                 self._keepers[mailbox] = SharedFileWriter(mailbox)
-            except (OSError, ValueError):
+            except (OSError, ValueError) as error:
+                if not is_ours(error):
+                    raise
                 continue  # that tracker has ended, or the disk is full
         for mailbox, writer in self._keepers.items():
             if is_since_start(mailbox, high_water):
@@ -547,5 +602,7 @@ class RegionStack:
 def _open_call_file(regions_path: str) -> CallFileWriter | None:
     try:
         return CallFileWriter(regions_path)
-    except OSError:
+    except OSError as error:
+        if not is_ours(error):
+            raise
         return None  # the disk is full: only the totals are kept

@@ -7,7 +7,9 @@ nobody tells when code is suspended (`with` in a generator, other event loops), 
 from __future__ import annotations
 
 import sys
+from _thread import _local
 
+from .mishaps import is_ours
 from .stack import RegionStack, current
 
 TYPE_CHECKING = False
@@ -16,12 +18,24 @@ if TYPE_CHECKING:
     from types import FrameType
     from typing import Any
 
+    from .stack import Frame
+
 # From inspect, which is large to import.
-GENERATOR, COROUTINE, ASYNC_GENERATOR = 0x20, 0x80, 0x200
+GENERATOR, COROUTINE, ITERABLE_COROUTINE, ASYNC_GENERATOR = 0x20, 0x80, 0x100, 0x200
 SUSPENDABLE = GENERATOR | COROUTINE | ASYNC_GENERATOR
 _CONTEXTLIB = ("contextlib.py", "<frozen contextlib>")
 EXIT_STACK = "enter_context"
 
+
+class _Callback(_local):
+    """The callback of an event loop that a thread runs."""
+
+    is_followed = False
+    outside: tuple[RegionStack, Frame | None] | None = None
+    """The call that the thread was in before a callback that had begun before it could be followed."""
+
+
+_callback = _Callback()
 _followed: RegionStack | None = None
 _run: Callable[[Any], None] | None = None  # asyncio's own, once we have taken its place
 
@@ -32,6 +46,8 @@ def enter_from(stack: RegionStack, owner: Any, caller: FrameType) -> None:
     flags = caller.f_code.co_flags
     is_generator = bool(flags & (GENERATOR | ASYNC_GENERATOR))
     is_untold = is_generator or (bool(flags & COROUTINE) and not _follow_event_loop(stack))
+    if not is_untold and not _callback.is_followed and _callback.outside is None:
+        _callback.outside = stack, stack.find_inside()
     stack.enter(owner, caller if is_generator else None, is_untold=is_untold)
 
 
@@ -50,7 +66,7 @@ def _is_contextlib(frame: FrameType) -> bool:
 
 
 def _follow_event_loop(stack: RegionStack) -> bool:
-    """Follow asyncio from now on; False if another event loop runs the code."""
+    """Follow asyncio from now on; False if another event loop runs the code, or tasks are not begun by the loop."""
     global _followed, _run
     if _followed is stack:
         return _is_ours()
@@ -70,7 +86,9 @@ def _is_ours() -> bool:
     from asyncio import BaseEventLoop
     from asyncio.events import _get_running_loop
 
-    return isinstance(_get_running_loop(), BaseEventLoop)
+    loop = _get_running_loop()
+    # A task factory may run the begin of a task in the middle of the code that creates it.
+    return isinstance(loop, BaseEventLoop) and loop.get_task_factory() is None
 
 
 def _run_followed(handle: Any) -> None:
@@ -81,17 +99,25 @@ def _run_followed(handle: Any) -> None:
         run(handle)
         return
     before = None
+    was_followed, _callback.is_followed = _callback.is_followed, True
     try:
+        if _callback.outside is not None:
+            (its_stack, frame), _callback.outside = _callback.outside, None
+            if its_stack is stack:
+                stack.step_into(frame)
         before = stack.step_into(handle._context.get(current))  # noqa: SLF001
-    except Exception:  # noqa: BLE001, S110 - whatever happens, the program goes on
-        pass
+    except Exception as error:  # whatever happens to us, the program goes on
+        if not is_ours(error):
+            raise
     try:
         run(handle)
     finally:
+        _callback.is_followed = was_followed
         try:
             stack.step_into(before)
-        except Exception:  # noqa: BLE001, S110
-            pass
+        except Exception as error:
+            if not is_ours(error):
+                raise
 
 
 def forget() -> None:

@@ -62,6 +62,8 @@ class Instruments:
     def take(self, rss_bytes: Mapping[int, int]) -> None:
         """Take the memory of the processes at this reading."""
         self._regions.take(self._mailbox.read_active(), rss_bytes, self._mailbox.find_start)
+        for peak in self._regions.list_new_peaks():
+            self._calls.take_peak(*peak)
         for note in self._mailbox.take_framework_notes():
             self._frameworks.take(note)
 

@@ -1,0 +1,32 @@
+"""Whose an exception is."""
+
+from __future__ import annotations
+
+from gpu_tracker.core.units import parse_kib_field
+from gpu_tracker.instrument import mishaps
+
+
+def _raise(error: BaseException) -> None:
+    raise error
+
+
+def _catch(error: BaseException) -> BaseException:
+    try:
+        _raise(error)
+    except BaseException as caught:
+        return caught
+    raise AssertionError
+
+
+def test_only_what_our_own_code_raises_is_ours() -> None:
+    """The innermost code counts, and other kinds are never ours."""
+    try:
+        parse_kib_field(None, b"\n")  # type: ignore[arg-type]
+    except Exception as error:
+        assert mishaps.is_ours(error)
+    else:
+        raise AssertionError
+
+    assert not mishaps.is_ours(_catch(TimeoutError()))
+    assert not mishaps.is_ours(KeyboardInterrupt())
+    assert not mishaps.is_ours(OSError())
