@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from gpu_tracker.core.units import parse_kib_field
 from gpu_tracker.instrument import mishaps
 
@@ -10,23 +12,14 @@ def _raise(error: BaseException) -> None:
     raise error
 
 
-def _catch(error: BaseException) -> BaseException:
-    try:
-        _raise(error)
-    except BaseException as caught:
-        return caught
-    raise AssertionError
-
-
 def test_only_what_our_own_code_raises_is_ours() -> None:
     """The innermost code counts, and other kinds are never ours."""
-    try:
+    with pytest.raises(AttributeError) as ours:
         parse_kib_field(None, b"\n")  # type: ignore[arg-type]
-    except Exception as error:
-        assert mishaps.is_ours(error)
-    else:
-        raise AssertionError
+    with pytest.raises(TimeoutError) as handlers:
+        _raise(TimeoutError())
 
-    assert not mishaps.is_ours(_catch(TimeoutError()))
+    assert mishaps.is_ours(ours.value)
+    assert not mishaps.is_ours(handlers.value)
     assert not mishaps.is_ours(KeyboardInterrupt())
     assert not mishaps.is_ours(OSError())
