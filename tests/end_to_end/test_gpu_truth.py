@@ -307,3 +307,20 @@ print(json.dumps(60))
     assert gpu["job_bytes"]["combined"] == 2 << 30
     (note,) = report["notes"]
     assert "names none of the processes that it lists" in note
+
+
+def test_memory_that_the_driver_does_not_report_has_a_reason(hardware: Simulator) -> None:
+    """As under WSL."""
+    job = """
+import json, os, time
+from nvml_simulator import Simulator
+with Simulator.open() as simulator:
+    simulator.set_process(0, os.getpid(), None)
+    time.sleep(1.5)
+print(json.dumps(None))
+"""
+    report, truth = track(hardware, "-c", job)
+    (note,) = report["notes"]
+
+    assert report["summary"]["gpu_bytes"]["combined"] is truth
+    assert note.startswith("GPU 0 does not report the memory of the job's processes: ")

@@ -279,6 +279,12 @@ class NvmlSource:
             shares = None if listed is None else self._read_shares(device, pids or frozenset())
             if shares is not None and rates[0] and self._is_blind(device, at, everybody):
                 shares = None
+            if pids is not None and any(used is None for used, _ in (listed or {}).values()):
+                text = (
+                    f"{self._labels[uuid]} does not report the memory of the job's processes: "
+                    "for MIG instances this requires root, and under WSL it is never reported."
+                )
+                self._guard.say(uuid, "process_used_bytes", text)
             for pid, (used, kind) in (listed or {}).items():
                 percent = device.samples.percent_of(pid) if device.samples and shares is not None else None
                 processes.append(GpuProcessReading(uuid, pid, used, percent, kind))
@@ -645,7 +651,8 @@ class NvmlSource:
             return Failure(UNSUPPORTED, f"{label} does not report {figure}.", label, figure)
         if code == nvml.NVML_ERROR_NO_PERMISSION:
             text = label if what == "device" else f"{figure[0].upper()}{figure[1:]} of {label}"
-            return Failure(DENIED, f"{text} requires administrator rights.")
+            verb = "require" if what == "lists_processes" else "requires"
+            return Failure(DENIED, f"{text} {verb} administrator rights.")
         return Failure(TROUBLE, f"{label} could not be read for a while: {_sentence(error)}")
 
 
