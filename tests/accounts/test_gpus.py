@@ -115,7 +115,8 @@ def test_a_counter_of_energy_that_jumps_adds_nothing() -> None:
         )
     )
 
-    assert account.counters[0].energy_joules == 700.0
+    counters = account.counters[0]
+    assert (counters.energy_joules, counters.energy_seconds) == (700.0, 2.0)
 
 
 def test_energy_is_the_difference_of_the_counter_even_after_a_reset() -> None:

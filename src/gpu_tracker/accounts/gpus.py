@@ -254,13 +254,13 @@ class _Device:
             before = self._energy_joules
             # A counter that went back was reset with its device: the sum so far is kept.
             step = 0.0 if before is None else max(0.0, reading.energy_joules - before)
-            # One that jumped was wrong before or is now.
-            if step > MOST_WATTS * (at_seconds - self._energy_at_seconds + _ENERGY_DELAY_SECONDS):
-                step = 0.0
+            # One that jumped was wrong before or is now: that time is not covered.
+            passed = at_seconds - self._energy_at_seconds + _ENERGY_DELAY_SECONDS
+            has_jumped = step > MOST_WATTS * passed
             self._energy_at_seconds = at_seconds
-            energy = (energy or 0.0) + step
-            self.energy_step_joules = step
-            energy_seconds += span_seconds
+            self.energy_step_joules = None if has_jumped else step
+            energy = (energy or 0.0) + (self.energy_step_joules or 0.0)
+            energy_seconds += 0.0 if has_jumped else span_seconds
             self._energy_joules = reading.energy_joules
         busy = [(span.end_seconds - span.start_seconds, span.percent) for span in spans]
         known = [(seconds, percent) for seconds, percent in busy if percent is not None]
