@@ -3,15 +3,29 @@
 from __future__ import annotations
 
 import itertools
+import random
 from collections.abc import Callable
 
 import pytest
 
-from gpu_tracker.accounts.gpu_shares import ShareMeter
+from gpu_tracker.accounts.gpu_shares import ShareMeter, Span
 from gpu_tracker.core.model import GpuShares
 
 HERTZ = (1, 2, 3, 5, 7, 10)
 PERCENT = 79.0
+
+
+class Unmeasured(ShareMeter):
+    """Of a device whose own utilization is not known."""
+
+    def __init__(self) -> None:
+        super().__init__(0.0)
+        self._at_seconds = 0.0
+
+    def read(self, at_seconds: float, shares: GpuShares, *, is_there: bool) -> None:
+        """Take one reading."""
+        self.take([Span(self._at_seconds, at_seconds, None, is_sampled=False)], shares, is_there=is_there)
+        self._at_seconds = at_seconds
 
 
 def measure(
@@ -25,13 +39,13 @@ def measure(
     returns_newest_only: bool = False,
 ) -> float:
     """The mean of a job that is there all the time; a driver that drops samples returns one per reading."""
-    meter = ShareMeter(0.0)
+    meter = Unmeasured()
     samples = [((number + phase) / hertz, number) for number in range(int(seconds * hertz))]
     for number in itertools.count(1):
         before, now = (number - 1) * reading_seconds, min(number * reading_seconds, seconds)
         new = [(at, PERCENT if ours(k) else 0.0) for at, k in samples if before < at <= now and is_busy(at)]
         are_complete = len(new) > 1 and not returns_newest_only
-        meter.take(
+        meter.read(
             now, GpuShares(tuple(new[-1:] if returns_newest_only else new), are_complete), is_there=True
         )
         if now == seconds:
@@ -77,11 +91,11 @@ def test_a_job_with_pauses(hertz: float, returns_newest_only: bool) -> None:
 
 def test_a_late_reading_of_a_driver_that_drops_samples_counts_no_idle_time() -> None:
     """The pause before the last reading was idle; what was dropped since is not known."""
-    meter = ShareMeter(0.0)
+    meter = Unmeasured()
     for number in range(1, 21):
-        meter.take(number / 10, GpuShares(((number / 10 - 0.01, PERCENT),)), is_there=True)
-    meter.take(2.5, GpuShares(), is_there=True)
-    meter.take(4.0, GpuShares(((3.9, PERCENT),)), is_there=True)
+        meter.read(number / 10, GpuShares(((number / 10 - 0.01, PERCENT),)), is_there=True)
+    meter.read(2.5, GpuShares(), is_there=True)
+    meter.read(4.0, GpuShares(((3.9, PERCENT),)), is_there=True)
 
     assert meter.percent_seconds == pytest.approx(PERCENT * (1.99 + 0.1))
     assert meter.seconds == pytest.approx(2.0 + 0.09 + 0.46, abs=0.1)
@@ -89,13 +103,13 @@ def test_a_late_reading_of_a_driver_that_drops_samples_counts_no_idle_time() -> 
 
 def test_before_the_job_is_there_it_is_idle_and_what_it_did_last_is_not_known() -> None:
     """One second elsewhere, one busy, half a second up to its end, one after it."""
-    meter = ShareMeter(0.0)
-    meter.take(0.5, GpuShares(), is_there=False)
-    meter.take(1.0, GpuShares(), is_there=False)
-    meter.take(1.5, GpuShares(((1.5, PERCENT),)), is_there=True)
-    meter.take(2.0, GpuShares(((2.0, PERCENT),)), is_there=True)
-    meter.take(2.5, GpuShares(), is_there=False)
-    meter.take(3.5, GpuShares(), is_there=False)
+    meter = Unmeasured()
+    meter.read(0.5, GpuShares(), is_there=False)
+    meter.read(1.0, GpuShares(), is_there=False)
+    meter.read(1.5, GpuShares(((1.5, PERCENT),)), is_there=True)
+    meter.read(2.0, GpuShares(((2.0, PERCENT),)), is_there=True)
+    meter.read(2.5, GpuShares(), is_there=False)
+    meter.read(3.5, GpuShares(), is_there=False)
 
     assert meter.percent_seconds == pytest.approx(PERCENT)
     assert meter.seconds == pytest.approx(0.5 + 1.0 + 1.0)
@@ -103,9 +117,9 @@ def test_before_the_job_is_there_it_is_idle_and_what_it_did_last_is_not_known() 
 
 def test_an_idle_job_is_idle() -> None:
     """No sample for longer than the slowest driver needs."""
-    meter = ShareMeter(0.0)
+    meter = Unmeasured()
     for number in range(1, 40):
-        meter.take(number / 4, GpuShares(), is_there=True)
+        meter.read(number / 4, GpuShares(), is_there=True)
     meter.finish()
 
     assert (meter.percent_seconds, meter.seconds) == (0.0, 9.75)
@@ -113,12 +127,12 @@ def test_an_idle_job_is_idle() -> None:
 
 def test_samples_of_one_instant_are_added_and_invalid_ones_are_not_known() -> None:
     """Also if the driver dates them a little apart; more than everything is everything."""
-    meter = ShareMeter(0.0)
+    meter = Unmeasured()
     for number in range(1, 9):
         at = number / 2
         pair = ((at, 60.0), (at + 0.01, 70.0)) if number % 2 else ((at, None), (at + 0.01, None))
-        meter.take(at + 0.1, GpuShares(pair), is_there=True)
-    meter.take(4.5, GpuShares(((0.1, 1.0),)), is_there=True)
+        meter.read(at + 0.1, GpuShares(pair), is_there=True)
+    meter.read(4.5, GpuShares(((0.1, 1.0),)), is_there=True)
     meter.finish()
 
     assert meter.percent_seconds / meter.seconds == pytest.approx(100.0)
@@ -127,10 +141,75 @@ def test_samples_of_one_instant_are_added_and_invalid_ones_are_not_known() -> No
 
 def test_one_sample_is_better_than_none() -> None:
     """A short job on a slow driver; the sample waits until the job has ended."""
-    meter = ShareMeter(0.0)
-    meter.take(0.5, GpuShares(((0.4, PERCENT),)), is_there=True)
+    meter = Unmeasured()
+    meter.read(0.5, GpuShares(((0.4, PERCENT),)), is_there=True)
     assert meter.seconds == 0.0
     meter.finish()
 
     assert meter.seconds == 0.4
     assert meter.percent_seconds == pytest.approx(PERCENT * 0.4)
+
+
+def measure_duty(
+    hertz: float,
+    busy_share: float,
+    reading_seconds: float,
+    *,
+    seed: int,
+    returns_newest_only: bool = False,
+    lag_seconds: float = 0.0,
+) -> tuple[float, float]:
+    """The mean of a job that runs in random periods of the driver, and the truth; periods vary by a fifth."""
+    dice = random.Random(seed)
+    times = [(number + 1 + dice.uniform(-0.2, 0.2)) / hertz for number in range(int(60 * hertz))]
+    device = [(at, PERCENT if dice.random() < busy_share else 0.0) for at in times]
+    meter = ShareMeter(0.0)
+    before = end = 0.0
+    for number in range(1, int(61 / reading_seconds)):
+        now = number * reading_seconds
+        spans = []
+        for at, percent in device:
+            if before < at <= now:
+                spans.append(Span(end, at, percent))
+                end = at
+        dated = [(at - lag_seconds, percent) for at, percent in device if percent]
+        new = [(at, percent) for at, percent in dated if before < at <= now]
+        shares = GpuShares(tuple(new[-1:] if returns_newest_only else new), not returns_newest_only)
+        meter.take(spans, shares, is_there=True)
+        before = now
+    meter.finish()
+    truth = sum((at - last) * percent for last, (at, percent) in zip([0.0, *times], device, strict=False))
+    return meter.percent_seconds / meter.seconds, truth / end
+
+
+@pytest.mark.parametrize("hertz", [1, 2, 6, 10])
+@pytest.mark.parametrize("busy_share", [0.1, 0.2, 0.5, 0.9])
+@pytest.mark.parametrize("reading_seconds", [0.1, 0.25, 1.0])
+@pytest.mark.parametrize("returns_newest_only", [False, True])
+def test_a_job_that_is_often_idle(
+    hertz: float, busy_share: float, reading_seconds: float, returns_newest_only: bool
+) -> None:
+    """There is no sample of a process in a period in which it ran nothing; the device has one."""
+    for seed, lag in ((1, 0.0), (2, 0.01)):
+        mean, truth = measure_duty(
+            hertz,
+            busy_share,
+            reading_seconds,
+            seed=seed,
+            returns_newest_only=returns_newest_only,
+            lag_seconds=lag,
+        )
+
+        assert mean == pytest.approx(truth, abs=3)
+
+
+def test_a_job_is_not_busier_than_its_device() -> None:
+    """Where only the latest value of the device is known."""
+    meter = ShareMeter(0.0)
+    for number in range(1, 41):
+        spans = [Span((number - 1) / 4, number / 4, PERCENT if number % 4 == 0 else 0.0, is_sampled=False)]
+        new = ((number / 4 - 0.01, PERCENT),) if number % 4 == 0 else ()
+        meter.take(spans, GpuShares(new, True), is_there=True)
+    meter.finish()
+
+    assert meter.percent_seconds / meter.seconds == pytest.approx(PERCENT / 4, abs=3)

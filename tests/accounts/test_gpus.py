@@ -84,12 +84,38 @@ def test_utilization_is_weighted_by_time() -> None:
     assert account.peaks[0].utilization_percent == 97.0
 
 
+def test_samples_of_the_driver_count_for_the_time_since_the_one_before() -> None:
+    """However many of them a reading has caught; one from before the first reading counts for nothing."""
+    caught = ((-1.0, 50.0),), ((1.0, 90.0),), ((2.0, 0.0), (3.0, 0.0))
+    account = account_of(
+        *(
+            GpuReadings(at, (GpuReading("GPU-0", utilization_percent=99.0, samples=samples),))
+            for at, samples in zip((0.0, 1.5, 3.5, 3.6), (*caught, ()), strict=True)
+        )
+    )
+    (counters,) = account.counters
+
+    assert (counters.utilization_percent_seconds, counters.utilization_seconds) == (90.0, 3.0)
+
+
 def test_processes_together_cannot_be_busier_than_the_device() -> None:
     """Samples of two processes may overlap."""
     readings = tuple(GpuProcessReading("GPU-0", pid, 1, 80.0) for pid in (ROOT, CHILD))
     account = account_of(GpuReadings(0.0, (GpuReading("GPU-0", measures_processes=True),), readings))
 
     assert account.samples()[0].job_percent == 100.0
+
+
+def test_a_counter_of_energy_that_jumps_adds_nothing() -> None:
+    """No device draws that much; what follows counts from there."""
+    account = account_of(
+        *(
+            GpuReadings(float(at), (GpuReading("GPU-0", energy_joules=value),))
+            for at, value in enumerate((0.0, 400.0, 1e9, 1e9 + 300.0))
+        )
+    )
+
+    assert account.counters[0].energy_joules == 700.0
 
 
 def test_energy_is_the_difference_of_the_counter_even_after_a_reset() -> None:

@@ -110,6 +110,25 @@ def test_utilization_by_process_may_be_denied(reasons: tuple[Reason, ...], state
     assert [one.state for one in checks if one.what == "their utilization"] == [state]
 
 
+def test_utilization_of_processes_that_is_not_reported_is_not_fine() -> None:
+    """As with ROCm, whose queues bypass the engines' clocks."""
+    silent = process()._replace(utilization_percent=None)
+    checks = check(vendor(reading(), processes=(silent,)))
+
+    assert [(one.state, one.text) for one in checks if one.what == "their utilization"] == [
+        (NOTHING, "Not reported of 1 of 1.")
+    ]
+
+
+def test_an_instance_lacks_what_is_reported_for_whole_devices() -> None:
+    """That is no fault; without its memory it would be one."""
+    instance = gpu(0)._replace(parent_uuid="GPU-9")
+    checks = check(vendor(reading(utilization_percent=None, used_bytes=None), gpus=(instance,)))
+
+    assert states(checks, NOTHING) == ["utilization"]
+    assert states(checks, FAILED) == ["memory used"]
+
+
 def test_a_driver_without_devices_is_nothing() -> None:
     """A node without cards has the library too."""
     checks = check(vendor())

@@ -94,6 +94,8 @@ def test_devices_of_two_hosts_are_different_even_with_one_uuid() -> None:
 def test_an_unreported_figure_of_a_device_is_not_known() -> None:
     """And a device that no rank used is left out."""
     assert join(on_gpu(1, job=None)).values["peak_gpu_ram"] is None
+    assert join(on_gpu(1), on_gpu(2, job=None)).values["peak_gpu_ram"] is None
+    assert join(on_gpu(1, "a"), on_gpu(1, "b", job=None)).values["peak_gpu_ram"] is None
     assert join(on_gpu(1, has_job=False)).hosts[0].gpus == ()
 
 

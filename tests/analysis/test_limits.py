@@ -236,10 +236,14 @@ def test_a_run_that_did_not_succeed_does_not_pass(place: int) -> None:
     groups[place].append(values(time=1.0)._replace(failure="exit code 3"))
     comparison = compare(list(zip("ab", groups, strict=True)))
     kept, broken = parse_limit("time > 2s"), parse_limit("time > 0.5s")
-    sentence = f"Not checked: 1 run of {'ab'[place]} did not succeed (exit code 3)."
+    why = f": 1 run of {'ab'[place]} did not succeed (exit code 3)."
 
-    assert check_limits([kept], comparison)[1:] == ((), (sentence,), ())
-    assert check_limits([kept], comparison, allow_failed=True)[1:] == ((), (), (sentence,))
+    assert check_limits([kept], comparison)[1:] == ((), (f"Not checked{why}",), ())
+    assert check_limits([kept], comparison, allow_failed=True)[1:] == (
+        (),
+        (),
+        (f"Checked nevertheless{why}",),
+    )
     assert check_limits([kept, broken], comparison).exit_code == 1
     assert check_limits([], comparison).exit_code == 0
 
@@ -269,14 +273,34 @@ def test_a_limit_can_ask_for_more_than_noise(times: tuple[float, ...], code: int
         assert gate.unchecked[0].endswith("too few runs of b or the baseline to tell a change from noise.")
 
 
-@pytest.mark.parametrize("text", ["metrics.loss > 0.5", "metrics.loss < 0.5", "metrics.loss > +10%"])
-def test_a_metric_that_is_nan_fails_every_limit(text: str) -> None:
-    """In either direction, and even in only some runs of a group."""
-    good, bad = values(loss=0.5), values(loss=math.nan)
-    comparison = compare([("a", [good]), ("b", [good, bad])])
-    (fired,) = check_limit(parse_limit(text), comparison).fired
+def test_a_recording_that_cannot_be_read_never_passes() -> None:
+    """There is nothing to check, whatever is allowed."""
+    comparison = compare([("a", [values(time=1.0)])])
+    comparison = comparison._replace(groups=(comparison.groups[0]._replace(unreadable=2),))
+    gate = check_limits([parse_limit("time > 2s")], comparison, allow_failed=True, allow_missing=True)
 
-    assert fired == f"FAILED {text}: b ended with 'loss' as nan or inf in 1 of 2 runs."
+    assert gate.unchecked == ("Not checked: 2 recordings of a cannot be read.",)
+    assert gate.exit_code == 2
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
+@pytest.mark.parametrize("place", [0, 1])
+@pytest.mark.parametrize("n_good", [0, 4])
+@pytest.mark.parametrize("condition", ["> 0.9", "< 0.1", "> +10%", "< -5%", "> 1.2x", "> +5% beyond noise"])
+def test_a_metric_that_is_not_a_number_fails_every_limit(
+    condition: str, n_good: int, place: int, bad: float
+) -> None:
+    """In either direction, in any group, and even in only some of its runs."""
+    groups = [[values(loss=0.5)] * 5, [values(loss=0.5)] * 5]
+    groups[place] = [values(loss=0.5)] * n_good + [values(loss=bad)]
+    text = f"metrics.loss {condition}"
+    gate = check_limits(
+        [parse_limit(text)], compare(list(zip("ab", groups, strict=True))), allow_missing=True
+    )
+
+    found = f"nan or inf in 1 of {n_good + 1} runs"
+    assert gate.broken == (f"FAILED {text}: {'ab'[place]} ended with 'loss' as {found}.",)
+    assert gate.exit_code == 1
 
 
 def test_a_change_of_a_negative_value_is_in_percent() -> None:

@@ -7,7 +7,17 @@ from hypothesis import given, strategies as st
 
 from builders import MB, found, gpu, gpu_totals, header, recording, together, totals
 from gpu_tracker.analysis.summary import percent_of, summarize
-from gpu_tracker.core.model import Allocation, Busiest, Parts, Peaks, RamPeak, Totals, add_parts
+from gpu_tracker.core.model import (
+    Allocation,
+    Busiest,
+    Event,
+    GpuPeaks,
+    Parts,
+    Peaks,
+    RamPeak,
+    Totals,
+    add_parts,
+)
 
 POSITIVE = st.floats(1e-3, 1e6)
 
@@ -91,6 +101,35 @@ def test_a_device_has_what_was_read() -> None:
     assert (second.mean_percent, second.used_bytes) == (None, None)
     assert (summary.gpu_capacity_bytes, summary.gpu_bytes.combined) == (40_000 * MB, 2000 * MB)
     assert (summary.gpu_mean_sum_percent, summary.gpu_max_sum_percent) == (50.0, 90.0)
+
+
+def test_a_total_with_an_unknown_part_is_not_known() -> None:
+    """A worker of known size on one device, one of unknown size on the other; a device that it does not use counts not."""
+    _, first = gpu_totals()
+    second = first._replace(uuid="GPU-1", job_bytes=Parts(0, None, None))
+    events = (found(gpu(0)), found(gpu(1)))
+
+    def total(*gpus: GpuPeaks) -> Parts[int | None]:
+        peaks = totals().peaks._replace(gpus=gpus, gpu_bytes=Parts(0, 2000 * MB, 2000 * MB))
+        return summarize(recording(events=events, totals=totals(peaks=peaks))).gpu_bytes
+
+    assert total(first, second) == Parts(0, None, None)
+    assert total(first, second._replace(has_job=False)) == Parts(0, 2000 * MB, 2000 * MB)
+
+
+def test_of_an_estimate_no_part_is_known() -> None:
+    """The growth of the device's memory may be any process's."""
+    _, peaks = gpu_totals()
+    unseen = peaks._replace(job_bytes=Parts(0, 0, 0), has_job=False, grown_bytes=700 * MB)
+    summary = summarize(
+        recording(
+            events=(found(gpu(0)), Event(1.0, "unattributed", "?")),
+            totals=totals(peaks=totals().peaks._replace(gpus=(unseen,), gpu_bytes=Parts(0, 0, 0))),
+        )
+    )
+
+    assert summary.gpus[0].job_bytes == Parts(None, None, 700 * MB)
+    assert (summary.gpus[0].basis, summary.gpu_bytes) == ("estimate", Parts(None, None, None))
 
 
 def test_a_single_reading_of_a_device_is_its_mean() -> None:

@@ -21,18 +21,22 @@ def read_ending(path: Path) -> str:
     return gput.load(path).report.ending
 
 
+def raise_and_stop(tracker: gput.Tracker, error: BaseException) -> None:
+    """Without a block."""
+    tracker.start()
+    try:
+        raise error
+    finally:
+        tracker.stop()
+
+
 @pytest.mark.parametrize(("error", "ending"), ENDINGS)
 def test_an_exception_is_how_it_ended(tmp_path: Path, error: BaseException, ending: str) -> None:
     """In a block, and with `stop()` on the way out."""
     with pytest.raises(type(error)), gput.Tracker(record=tmp_path / "block.jsonl"):
         raise error
-    tracker = gput.Tracker(record=tmp_path / "finally.jsonl")
-    tracker.start()
     with pytest.raises(type(error)):
-        try:
-            raise error
-        finally:
-            tracker.stop()
+        raise_and_stop(gput.Tracker(record=tmp_path / "finally.jsonl"), error)
 
     assert [read_ending(tmp_path / f"{name}.jsonl") for name in ("block", "finally")] == [ending, ending]
 

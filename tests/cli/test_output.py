@@ -121,3 +121,30 @@ def test_without_a_word_it_helps(command_line: str) -> None:
 
     assert (silent.returncode, silent.stderr) == (0, "")
     assert silent.stdout == asked.stdout
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--", "./--password=hunter2"],
+        ["--", "./https://me:hunter2@host"],
+        ["--fail-if", "password=hunter2", "--", "true"],
+        ["--hf-token", "hunter2", "--", "true"],
+        ["--password=hunter2", "--", "true"],
+    ],
+)
+def test_an_error_repeats_no_secret(command_line: str, tmp_path: Path, arguments: list[str]) -> None:
+    """Logs are shared as recordings are."""
+    result = ask(command_line, "run", "--no-record", "--gpu", "none", *arguments, cwd=tmp_path)
+
+    assert result.returncode in (2, 127)
+    assert "hunter2" not in result.stderr + result.stdout
+    assert "***" in result.stderr or "--hf-token" in result.stderr
+
+
+def test_the_path_of_a_recording_commands_no_terminal(command_line: str, tmp_path: Path) -> None:
+    """It is the user's to choose, but perhaps not the reader's."""
+    result = ask(command_line, "run", "--gpu", "none", "--record", "d\x1b[31m", "--", "true", cwd=tmp_path)
+
+    assert f"  recording: {tmp_path}/d?[31m/" in result.stderr
+    assert "\x1b" not in result.stderr

@@ -100,11 +100,11 @@ def check_refused(outcome: Outcome, marker: Path, code: int = 2) -> None:
 )
 @pytest.mark.parametrize("mode", ["run", "-e"])
 def test_the_exit_code_is_the_jobs(scene: Scene, mode: str, script: str) -> None:
-    """The command line ends with the job's code, or with 128 and the signal as a shell has it."""
-    shell = scene.run(sh(f"sh -c '{script}'; exit $?"))
+    """The command line ends as the job: with its code, or by the same signal."""
+    bare = scene.run(sh(script))
     arguments = [*QUIET, *sh(script)] if mode == "run" else ["-e", f"sh -c '{script}'"]
     outcome = scene.run_tracked(*arguments)
-    assert outcome.returncode == shell.returncode
+    assert outcome.returncode == bare.returncode
     assert "Traceback" not in outcome.stderr
 
 
@@ -161,7 +161,7 @@ def test_a_signal_that_ends_the_job_is_reported(scene: Scene, number: signal.Sig
     wrapper, _ = start_job(scene, RECORDED, sh("ulimit -c 0; echo ready; exec sleep 30"))
     wrapper.send_signal(number)
     outcome = scene.finish(wrapper)
-    assert outcome.returncode == 128 + number
+    assert outcome.returncode == -number
     assert f"killed by {number.name} ({number.value})" in outcome.stderr
     check_ends_once(scene.directory / "run.jsonl")
     assert scene.report(scene.directory / "run.jsonl")["exit_code"] == -number
@@ -251,7 +251,7 @@ def test_a_signal_for_the_whole_group_ends_both_and_is_reported(scene: Scene) ->
     wrapper, _ = start_job(scene, QUIET, sh("echo ready; exec sleep 30"))
     os.killpg(wrapper.pid, signal.SIGTERM)
     outcome = scene.finish(wrapper)
-    assert outcome.returncode == 128 + signal.SIGTERM
+    assert outcome.returncode == -signal.SIGTERM
     check_summary(outcome.stderr, 0.0)
 
 
@@ -347,11 +347,11 @@ def test_killing_the_wrapper_kills_the_job(scene: Scene) -> None:
 
 
 def test_a_killed_job_is_reported(scene: Scene) -> None:
-    """A job that somebody kills gives 137 and a complete summary."""
+    """A job that somebody kills is followed by the wrapper, with a complete summary."""
     wrapper, job = start_job(scene, RECORDED, workload("busy", 0.3, 20))
     os.kill(job, signal.SIGKILL)
     outcome = scene.finish(wrapper)
-    assert outcome.returncode == 137
+    assert outcome.returncode == -signal.SIGKILL
     assert "killed by SIGKILL (9); often out of memory" in outcome.stderr
     check_summary(outcome.stderr, 0.3)
     assert scene.report(scene.directory / "run.jsonl")["exit_code"] == -9
@@ -474,12 +474,12 @@ def test_a_job_of_a_few_milliseconds_has_no_exact_peak_that_is_not_its_own(
 @pytest.mark.parametrize(("mode", "inside"), [("run", ""), ("run", "step"), ("-e", "")])
 @needs_root
 def test_a_job_killed_for_its_memory_is_told_so(scene: Scene, mode: str, inside: str) -> None:
-    """A job killed at its memory limit, or that of the group around its own, gives 137, a summary, and a note on it."""
+    """A job killed at its memory limit, or that of the group around its own, is followed by us, with a summary, and a note on it."""
     with memory_limit(150 * MEGABYTE, inside) as prefix:
         job = workload("busy", 0.1, 400)
         arguments = [*QUIET, *job] if mode == "run" else ["-e", " ".join(job)]
         outcome = scene.run([*prefix, *tracker(*arguments)])
-        assert outcome.returncode == 137, outcome.stderr
+        assert outcome.returncode == -signal.SIGKILL, outcome.stderr
         limit = 150 * MEGABYTE // 4096 * 4096 / 1e6
         assert f"memory limit of {limit:.0f} MB was reached" in outcome.stderr
         check_said_once(outcome.stderr)
@@ -769,6 +769,17 @@ def test_a_disk_without_room_for_another_file_costs_one_sentence(scene: Scene) -
         outcome = scene.run_tracked("run", "--record", disk / "runs", "--", *sh("echo ran; exit 3"))
         assert (outcome.returncode, outcome.stdout) == (3, "ran\n")
         assert outcome.stderr.count("No space left on device") == 1
+
+
+@needs_root
+def test_a_recording_without_a_single_line_is_none(scene: Scene) -> None:
+    """The disk was full from the start: no empty file is left, and none is named."""
+    with small_disk(scene.directory, 1 << 20) as disk:
+        fill(disk)
+        outcome = scene.run_tracked("run", "--record", disk / "run.jsonl", "--", *sh("exit 3"))
+        assert outcome.returncode == 3
+        assert "recording:" not in outcome.stderr
+        assert not (disk / "run.jsonl").exists()
 
 
 # ---- Starting together.
@@ -1213,3 +1224,13 @@ def test_the_limits_of_a_shell_do_not_keep_the_job_from_running(scene: Scene, li
     outcome = scene.run(sh(f"ulimit {limit}; exec {COMMAND} {' '.join(QUIET)} sh -c 'echo hello; exit 3'"))
     assert (outcome.returncode, outcome.stdout) == (3, "hello\n"), outcome.stderr
     assert "Traceback" not in outcome.stderr
+
+
+@pytest.mark.parametrize("descriptors", range(6, 16))
+def test_a_job_runs_however_few_descriptors_there_are(scene: Scene, descriptors: int) -> None:
+    """What is left of them is for starting the job; without a sampler one sentence says so."""
+    shell = f"ulimit -n {descriptors}; exec {shlex.join(tracker(*QUIET, 'sh', '-c', 'echo ran; exit 3'))}"
+    outcome = scene.run(["bash", "-c", shell])
+    assert (outcome.returncode, outcome.stdout) == (3, "ran\n"), outcome.stderr
+    assert "Traceback" not in outcome.stderr
+    assert outcome.stderr.count("could not be started") <= 1

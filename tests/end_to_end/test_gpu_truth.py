@@ -286,3 +286,24 @@ def test_no_new_sample_is_not_zero_percent(
     assert (job.returncode, [gpu["gpu"]["ordinal"] for gpu in used]) == (0, list(range(gpus)))
     assert [gpu["job_mean_percent"] for gpu in used] == pytest.approx([79] * gpus, abs=3)
     assert report["summary"]["gpu_bytes"]["combined"] == workers * gpus * MIB
+
+
+def test_a_busy_device_whose_samples_do_not_name_the_job(hardware: Simulator) -> None:
+    """As with MPS, or by the process IDs of another namespace: zero percent would be made up."""
+    job = """
+import json, os, time
+from nvml_simulator import Simulator
+with Simulator.open() as simulator:
+    simulator.set_process(0, os.getpid(), 2 << 30)
+    simulator.set_utilization(0, 60)
+    time.sleep(5)
+print(json.dumps(60))
+"""
+    report, truth = track(hardware, "-c", job)
+    gpu = report["summary"]["gpus"][0]
+
+    assert gpu["job_mean_percent"] is None
+    assert gpu["mean_percent"] == pytest.approx(truth, abs=15)
+    assert gpu["job_bytes"]["combined"] == 2 << 30
+    (note,) = report["notes"]
+    assert "names none of the processes that it lists" in note

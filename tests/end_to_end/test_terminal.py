@@ -178,6 +178,18 @@ def test_ctrl_c_ends_a_job_that_does_not_expect_it(shell: Terminal) -> None:
     finish(shell, 130)
 
 
+def test_ctrl_c_ends_a_loop_around_the_tracker(shell: Terminal) -> None:
+    """A shell goes on after a program that exits, but not after one that dies of SIGINT."""
+    job = command("sh", "-c", "echo started; exec sleep 30")
+    shell.type(f"for i in 1 2 3; do {job}; echo went on; done\n")
+    shell.expect("\nstarted\n")
+    shell.type(CTRL_C)
+    shell.expect("killed by SIGINT \\(2\\)\n")
+    shell.expect(PROMPT)
+    screen = finish(shell, 130)
+    assert "\nwent on" not in screen
+
+
 @pytest.mark.repeats(few=3, soak=50)
 def test_ctrl_z_stops_both_and_fg_continues_both(shell: Terminal, scene: Scene, repeats: int) -> None:
     """Ctrl-Z stops job and wrapper and gives the prompt back; `fg` continues the job, by one SIGCONT."""

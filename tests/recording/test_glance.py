@@ -92,7 +92,7 @@ def test_a_damaged_end_is_no_end(path: Path, old: bytes, new: bytes) -> None:
     before, end = path.read_bytes().split(b'{"end"')
     assert old in end
     path.write_bytes(before + b'{"end"' + end.replace(old, new, 1))
-    with pytest.raises(RecordingError, match="is damaged: Line 6 of the recording"):
+    with pytest.raises(RecordingError, match=r"is damaged: The line at byte \d+ of the recording"):
         glance(str(path))
 
 
@@ -198,3 +198,38 @@ def _put_before_the_end(path: Path, samples: bytes, event: Event) -> None:
     *lines, end = path.read_bytes().splitlines(keepends=True)
     line = json.dumps({"event": encode_event(event)}).encode()
     path.write_bytes(b"".join((*lines, samples, line, b"\n", end)))
+
+
+def test_a_long_recording_without_an_end_is_not_read_whole(tmp_path: Path) -> None:
+    """Its peaks and devices are found nevertheless, wherever they are."""
+    samples = [interval(n / 100, 5) for n in range(30_000)]
+    samples[12_000:] = [interval(sample.at_seconds, 900) for sample in samples[12_000:]]
+    path = write(tmp_path / "x.jsonl", run(samples=tuple(samples), end=None))
+    lines = path.read_bytes().splitlines(keepends=True)
+    lines.insert(20_000, json.dumps({"event": encode_event(found(gpu()))}, separators=(",", ":")).encode())
+    lines[20_000] += b"\n"
+    path.write_bytes(b"".join(lines))
+    whole, quick = load(str(path)), glance(str(path))
+
+    assert len(quick.samples) < len(whole.samples) == 30_000
+    assert quick.events == whole.events == (found(gpu()),)
+    assert quick.totals.peaks == whole.totals.peaks
+    assert quick.totals.at_seconds == whole.totals.at_seconds
+    assert quick.samples[-1] == whole.samples[-1]
+
+
+@pytest.mark.parametrize("line", [b'{"sample":{}}\n', b"\n", b"nonsense\n"])
+def test_a_file_of_useless_lines_is_not_read_to_its_end(path: Path, line: bytes) -> None:
+    """A few of them are left out, but there may be a billion."""
+    first, rest = path.read_bytes().split(b"\n", 1)
+    path.write_bytes(first + b"\n" + 5000 * line + rest)
+    assert load(str(path)).end is not None
+    path.write_bytes(first + b"\n" + 20_000 * line + rest)
+    read = load(str(path))
+
+    stopped_at = len(first) + 1 + 9999 * len(line)
+    sentence = f"The recording was read only up to byte {stopped_at}: 10000 lines are damaged or empty."
+    assert (read.end, read.problems[0]) == (None, sentence)
+    path.write_bytes(path.read_bytes() + b"{}\n")
+    with pytest.raises(RecordingError, match=sentence):
+        glance(str(path))

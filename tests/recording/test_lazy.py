@@ -3,12 +3,26 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from gpu_tracker.core.errors import RecordingError
+from gpu_tracker.recording import lazy
+from gpu_tracker.recording.lazy import parse
 from gpu_tracker.recording.reader import load
-from recorded import METRICS, PROCESSES, REGIONS, Made, gpu_sample, make_full, make_plain, plain_sample
+from recorded import (
+    METRICS,
+    PROCESSES,
+    REGIONS,
+    Made,
+    gpu_sample,
+    make_full,
+    make_plain,
+    plain_sample,
+    run,
+    write,
+)
 
 
 def test_samples_are_a_sequence(tmp_path: Path) -> None:
@@ -139,3 +153,27 @@ def test_a_growing_recording_is_read_as_far_as_it_goes(tmp_path: Path) -> None:
 
     assert len(before.samples) == len(tuple(before.samples)) == 1
     assert load(str(tmp_path / "x.jsonl")).totals.readings == 20
+
+
+def test_peaks_in_every_sample_are_merged_without_decoding_each(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Lines that differ only in digits have the same fields; a damaged one is left out."""
+    samples = tuple(plain_sample(float(at), 100 * at) for at in range(1, 3001))
+    path = write(tmp_path / "x.jsonl", run(samples=samples, end=None))
+    n_decoded = 0
+
+    def count(line: bytes) -> tuple[str, dict[str, Any]]:
+        nonlocal n_decoded
+        n_decoded += 1
+        return parse(line)
+
+    monkeypatch.setattr(lazy, "parse", count)
+    assert load(str(path)).totals.peaks == samples[-1].peaks
+    assert n_decoded < 100
+
+    content = path.read_bytes()
+    at = content.rindex(b'"peaks":')
+    assert b"300000" in content[at:]
+    path.write_bytes(content[:at] + content[at:].replace(b"300000", b"3" * 30))
+    assert load(str(path)).totals.peaks == samples[-2].peaks

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from gpu_tracker.recording import secrets
-from gpu_tracker.recording.secret_forms import mask_after
+from gpu_tracker.recording.secret_forms import mask_words
 from gpu_tracker.recording.secrets import mask_labels, mask_secrets, mask_text
 
 # Words of a command, with {} in the place of a secret. A secret that is a word of its own may have any characters,
@@ -26,6 +26,11 @@ WORDS = [
         for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "PGPASSWORD")
     ),
     *(["env", f"{name}={{}}", "job"] for name in ("HF_TOKEN", "WANDB_API_KEY", "DB_PASSWORD_2", "MYSQL_PWD")),
+    *(["job", f"--{name}", "{}"] for name in ("wandb-key", "kaggle_key", "license-key", "signature", "otp")),
+    *(["job", f"--{name}={{}}"] for name in ("wandb_key", "pin", "passwort", "mot-de-passe")),
+    ["sshpass", "-p", "{}", "ssh", "-p", "22", "host"],
+    ["/usr/bin/mysql", "-u", "me", "-p{}", "db"],
+    ["smbclient", "-U", "me%{}", "share"],
     ["docker", "run", "--env=DB_PASSWORD={}", "image"],
     ["docker", "run", "-eDB_PASSWORD={}", "image"],
     ["job", "++db.password={}"],
@@ -39,6 +44,7 @@ QUOTED = [
     ["job", '{{"password": "{}", "lr": 0.1}}'],
     ["job", '{{"db": {{"apiKey":"{}"}}}}'],
     ["job", '["--password", "{}"]'],
+    ["python", "-c", "os.environ['HF_TOKEN'] = '{}'; main(3)"],
 ]
 HEADERS = [
     ["curl", "-H", "Authorization: {}", "host"],
@@ -49,6 +55,11 @@ INSIDE = [
     ["sh", "-c", "mysql --password {} db"],
     ["sh", "-c", "mysql --password={} db && DB_TOKEN={} job"],
     ["sh", "-c", "curl -H 'X-Api-Key: {}' -u me:{} host"],
+    ["sh", "-c", "mysql -u me -p{} db; ssh -p 22 host"],
+    ["sh", "-c", "sshpass -p {} ssh -p 22 host"],
+    ["curl", "https://host/x?X-Amz-Date=1&X-Amz-Signature={}&a=1"],
+    ["curl", "https://host/x?X-Goog-Signature={}"],
+    ["curl", "https://host/x?sig={}&se=2"],
     ["job", "Server=x;Password={};Port=1"],
     ["curl", "https://host/x?token={}&a=1"],
     ["curl", "--data=token={}&a=1"],
@@ -62,7 +73,16 @@ INSIDE = [
 ]
 SHAPES = [
     *("ghp_{}", "gho_{}", "github_pat_{}", "glpat-{}", "sk-{}", "sk-proj-{}", "hf_{}", "xoxb-{}", "npm_{}"),
-    *("AIza{}", "eyJhbGci.eyJzdWIi.{}", "sk_live_{}", "pypi-{}", "ya29.{}", "SG.{}.abcdefghijklmnop"),
+    *(
+        "AIza{}",
+        "eyJhbGci.eyJzdWIi.{}",
+        "sk_live_{}",
+        "pypi-{}",
+        "ya29.{}",
+        "r8_{}",
+        "nvapi-{}",
+        "SG.{}.abcdefghijklmnop",
+    ),
 ]
 ANYTHING = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=6).filter(
     lambda text: not text.startswith(("--", "//")) and not text.isdigit() and not text[0].isspace()
@@ -78,6 +98,7 @@ python -u train.py trainer.max_epochs=3 model.token_dim=4 ssh://me@host git@gith
 accelerate launch --config_file c.yaml run.py --model meta-llama/Llama-3.1-8B --eos_token_id 2 --key value --keys a,b
 env TOKENIZERS_PARALLELISM=false CUDA_VISIBLE_DEVICES=0,1 python -m module --output=/a/b:c --time=12:30 --auth-type basic
 mpirun -np 8 ./solver --init_method tcp://10.0.0.1:2345 --special-tokens a,b --hidden_size 4096 task-transformers sk-learn
+python -c print('token:',3) --pin-memory --signature-def x --spin 3 log(signature=infer(x)) ssh -p22 date -u +%Y-%m
 job --password --verbose --secret-name x --use hf_transformers {"lr":0.1,"max_tokens":5} a=b=c=d=e=f=g=h=i=j=k=l
 """
 
@@ -134,13 +155,29 @@ def test_a_well_known_shape_is_masked_wherever_it_is(secret: str) -> None:
         assert masked == ("job", "***", "x=***", "(***)", "note ***.")
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["http", "Authorization:Bearer"],
+        ["curl", "-H", "Authorization:", "Bearer"],
+        ["curl", "--header=Authorization:", "token"],
+    ],
+)
+def test_the_word_after_a_header_without_quotes_is_masked(words: list[str]) -> None:
+    """After its scheme; what follows is kept."""
+    *_, secret, host, option = mask_secrets([*words, "abcdef", "host", "--verbose"])
+
+    assert (secret, host, option) == ("***", "host", "--verbose")
+    assert mask_secrets([*words, "--verbose"])[-1] == "--verbose"
+
+
 @pytest.mark.parametrize("line", ORDINARY.strip().splitlines())
 def test_ordinary_commands_come_through_unchanged(line: str) -> None:
     """Also through the forms themselves, without the quick look before them."""
     words = line.split()
 
     assert mask_secrets(words) == tuple(words)
-    assert tuple(map(mask_after, ["", *words], words)) == tuple(words)
+    assert tuple(mask_words(words)) == tuple(words)
 
 
 @given(
@@ -152,7 +189,7 @@ def test_ordinary_commands_come_through_unchanged(line: str) -> None:
 )
 def test_plain_words_come_through_unchanged(words: list[str]) -> None:
     """Options, paths and numbers."""
-    assert tuple(map(mask_after, ["", *words], words)) == tuple(words)
+    assert tuple(mask_words(words)) == tuple(words)
 
 
 @pytest.mark.parametrize("words", [*WORDS, *QUOTED, *HEADERS, *INSIDE, *([shape] for shape in SHAPES)])
@@ -172,6 +209,7 @@ def test_the_quick_look_misses_nothing(words: list[str]) -> None:
         ("bearer of news", "bearer of news"),
         ("-----BEGIN RSA PRIVATE KEY-----\nabc\n-----END", "-----BEGIN RSA PRIVATE KEY-----***-----END"),
         ("AKIAABCDEFGHIJKL1234", "***"),
+        ("sk_live_abcdefghijklmnopqrstuvwx", "***"),
         ("password=" * 50_000, "password=***"),
         ("a=" * 50_000, "a=" * 50_000),
         ("a" * 100_000 + "key", "a" * 100_000 + "key"),

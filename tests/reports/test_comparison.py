@@ -120,8 +120,8 @@ def test_json_has_every_value() -> None:
     figures = {figure["figure"]: figure for figure in shown["figures"]}
 
     assert shown["groups"] == [
-        {"name": "a", "runs": 2, "failures": []},
-        {"name": "b", "runs": 1, "failures": []},
+        {"name": "a", "runs": 2, "failures": [], "unreadable": 0},
+        {"name": "b", "runs": 1, "failures": [], "unreadable": 0},
     ]
     assert figures["time"]["groups"][0]["values"] == [10.0, 11.0]
     assert figures["peak_ram"]["groups"][1]["median"] == 600 * MB

@@ -305,7 +305,12 @@ def test_a_process_without_a_command_has_its_number() -> None:
 
 def test_a_job_that_ended_before_the_first_sample_has_no_memory_figure() -> None:
     """Not zero."""
-    assert "not measured: the job ended before the first sample" in text_of(recording(totals=Totals(0.001)))
+    short = recording(totals=Totals(0.001))
+    ram = json.loads(render(build(short), "json"))["summary"]["ram"]
+
+    assert "not measured: the job ended before the first sample" in text_of(short)
+    nothing = {"total_bytes": None, "private_bytes": None, "shared_bytes": None, "basis": "unknown"}
+    assert ram == dict.fromkeys(("main", "descendants", "combined"), nothing)
 
 
 def on_one_gpu(**changes: Any) -> RecordingData:

@@ -1,15 +1,21 @@
 """The job's own utilization of a device, from samples that its driver takes a few times a second. Pure.
 
-A sample names what ran at one instant, and stands for the time since the sample before. How often a driver samples has
-to be learned. Time without samples is idle once it is longer than that; until then it is not known.
+A sample names what ran at one instant, and stands for the time since the sample before. A driver has no sample of an
+idle process. While the device is idle, the job is; so time is counted by a clock that stands still meanwhile. How
+often a driver samples has to be learned: busy time without samples is another's once it is longer than that; until
+then it is not known. A job is never busier than its device.
 """
 
 from __future__ import annotations
+
+from bisect import bisect_right
 
 from ..core.values import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from ..core.model import GpuShares
 
 # Samples closer together than this are of one instant: drivers sample at most ten times a second...
@@ -23,12 +29,55 @@ _LAST_DELIVERY_SECONDS = 0.1
 _GAPS_TO_LEARN_FROM = 3
 _GAPS_KEPT = 32
 _LONGEST_LEARNING_SECONDS = 4.0
+_SPANS_KEPT = 256
+
+
+class Span(NamedTuple):
+    """Utilization of a device; None if not known."""
+
+    start_seconds: float
+    end_seconds: float
+    percent: float | None
+    is_sampled: bool = True
+    """If not, it is the latest value at the end."""
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing ran."""
+        return self.is_sampled and self.percent == 0
+
+
+class _BusyClock:
+    """How long the device has been busy, up to each of its samples."""
+
+    def __init__(self, at_seconds: float) -> None:
+        self._times = [at_seconds]
+        self._readings = [at_seconds]
+
+    def take(self, span: Span) -> None:
+        busy = self._readings[-1] + span.end_seconds - self._times[-1]
+        if span.is_idle:
+            busy -= span.end_seconds - span.start_seconds
+        self._times = [*self._times[1 - _SPANS_KEPT :], span.end_seconds]
+        self._readings = [*self._readings[1 - _SPANS_KEPT :], busy]
+
+    def tell(self, at_seconds: float) -> float:
+        """What it showed then; later than the last sample it runs on."""
+        place = bisect_right(self._times, at_seconds)
+        before = max(0, place - 1)
+        told = self._readings[before] + at_seconds - self._times[before]
+        return told if place == len(self._times) else min(told, self._readings[place])
+
+    @property
+    def last_seconds(self) -> float:
+        return self._readings[-1]
 
 
 class _Waiting(NamedTuple):
     """A sample that is not counted yet."""
 
     at_seconds: float
+    """By the clock of the device, as the others."""
     percent: float | None
     before_seconds: float
     """The reading before it came."""
@@ -40,7 +89,10 @@ class ShareMeter:
     """The job's share of one device; times are seconds since the start."""
 
     def __init__(self, at_seconds: float) -> None:
-        self.percent_seconds = 0.0
+        self._clock = _BusyClock(at_seconds)
+        self._is_clocked = False
+        """Whether it is known when the device was idle."""
+        self._percent_seconds = self._most_percent_seconds = 0.0
         self.seconds = 0.0
         """How much time the integral covers."""
         self._settled_seconds = at_seconds
@@ -51,10 +103,23 @@ class ShareMeter:
         self._last_seconds: float | None = None
         self._gaps: list[float] = []
 
-    def take(self, at_seconds: float, shares: GpuShares, *, is_there: bool) -> None:
+    @property
+    def percent_seconds(self) -> float:
+        """The integral."""
+        return min(self._percent_seconds, self._most_percent_seconds)
+
+    def take(self, spans: Iterable[Span], shares: GpuShares, *, is_there: bool) -> None:
         """Take the samples up to a reading, and whether the device then lists a process of the job."""
+        for span in spans:
+            self._clock.take(span)
+            self._is_clocked = span.is_sampled
+            length = span.end_seconds - span.start_seconds
+            self.seconds += length if span.is_idle else 0.0
+            self._most_percent_seconds += length * (100.0 if span.percent is None else span.percent)
+        at_seconds = self._clock.last_seconds
         for instant, percent in shares.instants:
-            self._add(_Waiting(instant, percent, self._read_seconds, at_seconds))
+            sample = _Waiting(self._clock.tell(instant), percent, self._read_seconds, at_seconds)
+            self._add(instant, sample)
         self._are_complete |= shares.are_complete
         has_learned = len(self._gaps) >= _GAPS_TO_LEARN_FROM
         if has_learned or not is_there or at_seconds - self._settled_seconds > _LONGEST_LEARNING_SECONDS:
@@ -78,22 +143,23 @@ class ShareMeter:
         if self._there_seconds - self._settled_seconds > limit:
             self._count_idle(self._there_seconds)
 
-    def _add(self, sample: _Waiting) -> None:
+    def _add(self, at_seconds: float, sample: _Waiting) -> None:
         last = self._last_seconds
-        if last is None or sample.at_seconds - last >= _ONE_INSTANT_SECONDS:
+        if last is None or at_seconds - last >= _ONE_INSTANT_SECONDS:
             if last is not None:
-                self._gaps = [*self._gaps[1 - _GAPS_KEPT :], sample.at_seconds - last]
-            self._last_seconds = sample.at_seconds
+                gap = sample.at_seconds - self._clock.tell(last)
+                self._gaps = [*self._gaps[1 - _GAPS_KEPT :], max(_ONE_INSTANT_SECONDS, gap)]
+            self._last_seconds = at_seconds
             self._waiting.append(sample)
         elif self._waiting and sample.percent is not None:
             same = self._waiting[-1]
             self._waiting[-1] = same._replace(percent=min(100.0, (same.percent or 0.0) + sample.percent))
 
     def _period_seconds(self) -> float:
-        """A gap without idle time in it: most are, if the job is busy at all."""
+        """A gap without idle time in it: most are, if the job is busy at all, or idle time is known."""
         if not self._gaps:
             return _SLOWEST_SECONDS
-        return min(_SLOWEST_SECONDS, sorted(self._gaps)[len(self._gaps) // 4])
+        return min(_SLOWEST_SECONDS, sorted(self._gaps)[len(self._gaps) // (2 if self._is_clocked else 4)])
 
     def _settle(self) -> None:
         """Count the samples that have come."""
@@ -121,8 +187,10 @@ class ShareMeter:
             reach = gap
         else:
             self._count_idle(min(sample.at_seconds - reach, quiet_until))
+            if self._is_clocked:  # nor may busy time of the device be left out, if its idle time is not
+                reach = sample.at_seconds - self._settled_seconds
         if sample.percent is not None:
-            self.percent_seconds += sample.percent * reach
+            self._percent_seconds += sample.percent * reach
             self.seconds += reach
         self._settled_seconds = sample.at_seconds
 

@@ -5,6 +5,7 @@ If a device does not list its processes, the job's memory on it is unknown, not 
 
 from __future__ import annotations
 
+from ..core.figures import MOST_WATTS
 from ..core.model import (
     EXACT,
     SAMPLED,
@@ -19,7 +20,7 @@ from ..core.model import (
     larger,
 )
 from ..core.values import NamedTuple
-from .gpu_shares import ShareMeter
+from .gpu_shares import ShareMeter, Span
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
     from ..core.model import Gpu, GpuReadings, GpuShares
 
 _MOST_PROCESSES = 32
+# Counters of energy are updated a few times a second, at least.
+_ENERGY_DELAY_SECONDS = 1.0
 
 
 class GpuTotals(NamedTuple):
@@ -75,6 +78,7 @@ class _JobUse:
         self,
         since_seconds: float,
         at_seconds: float,
+        spans: Sequence[Span],
         shares: GpuShares | None,
         percent: float | None,
         *,
@@ -91,7 +95,7 @@ class _JobUse:
             return
         if self._meter is None:
             self._meter = ShareMeter(since_seconds)
-        self._meter.take(at_seconds, shares, is_there=is_there)
+        self._meter.take(spans, shares, is_there=is_there)
 
     def finish(self) -> None:
         """The driver samples no longer."""
@@ -128,8 +132,11 @@ class _Device:
         self.peaks = GpuPeaks(reading.uuid)
         self.pids: set[int] = set()
         self._energy_joules = reading.energy_joules
+        self._energy_at_seconds = at_seconds
         self.energy_step_joules: float | None = None
         self.span_seconds = 0.0
+        self._utilized_seconds = at_seconds
+        """Up to here utilization is counted."""
         self._use = _JobUse()
         self._was_size_unknown = False
         self.start_interval()
@@ -143,9 +150,10 @@ class _Device:
     def take(self, at_seconds: float, reading: GpuReading, held: _Held, pids: Iterable[int]) -> None:
         span = self.span_seconds = max(0.0, at_seconds - self.at_seconds)
         there = set(pids)
-        self._use.take(self.at_seconds, at_seconds, reading.shares, held.percent, is_there=bool(there))
+        spans = self._cut(at_seconds, reading)
+        self._use.take(self.at_seconds, at_seconds, spans, reading.shares, held.percent, is_there=bool(there))
         self._was_size_unknown |= bool(there) and held.bytes.combined is None
-        self.counters = self._count(reading, span)
+        self.counters = self._count(reading, span, spans)
         self.at_seconds, self.reading, self.held = at_seconds, reading, held
         self.pids.update(there)
         self._interval_used_bytes = larger(self._interval_used_bytes, reading.used_bytes)
@@ -226,24 +234,43 @@ class _Device:
         percent_seconds, seconds = self._use.total()
         return counters._replace(job_percent_seconds=percent_seconds, job_seconds=seconds)
 
-    def _count(self, reading: GpuReading, span_seconds: float) -> GpuCounters:
-        counters = self.counters
+    def _cut(self, at_seconds: float, reading: GpuReading) -> list[Span]:
+        """The time since the last sample of the device or, where its driver keeps none, since the last reading."""
+        if reading.samples is None:
+            instants: Sequence[tuple[float, float | None]] = [(at_seconds, reading.utilization_percent)]
+        else:
+            instants = reading.samples
+        spans = []
+        for at, percent in instants:
+            if at > self._utilized_seconds:
+                spans.append(Span(self._utilized_seconds, at, percent, reading.samples is not None))
+                self._utilized_seconds = at
+        return spans
+
+    def _count(self, reading: GpuReading, span_seconds: float, spans: Sequence[Span]) -> GpuCounters:
+        counters, at_seconds = self.counters, self.at_seconds + span_seconds
         energy, energy_seconds = counters.energy_joules, counters.energy_seconds
         if reading.energy_joules is not None:
             before = self._energy_joules
             # A counter that went back was reset with its device: the sum so far is kept.
             step = 0.0 if before is None else max(0.0, reading.energy_joules - before)
+            # One that jumped was wrong before or is now.
+            if step > MOST_WATTS * (at_seconds - self._energy_at_seconds + _ENERGY_DELAY_SECONDS):
+                step = 0.0
+            self._energy_at_seconds = at_seconds
             energy = (energy or 0.0) + step
             self.energy_step_joules = step
             energy_seconds += span_seconds
             self._energy_joules = reading.energy_joules
-        busy = reading.utilization_percent
+        busy = [(span.end_seconds - span.start_seconds, span.percent) for span in spans]
+        known = [(seconds, percent) for seconds, percent in busy if percent is not None]
         limited = dict(counters.limited_seconds)
         for reason in reading.limits or ():
             limited[reason] = limited.get(reason, 0.0) + span_seconds
         counted = counters._replace(
-            utilization_percent_seconds=counters.utilization_percent_seconds + (busy or 0.0) * span_seconds,
-            utilization_seconds=counters.utilization_seconds + (0.0 if busy is None else span_seconds),
+            utilization_percent_seconds=counters.utilization_percent_seconds
+            + sum(seconds * percent for seconds, percent in known),
+            utilization_seconds=counters.utilization_seconds + sum(seconds for seconds, _ in known),
             energy_joules=energy,
             energy_seconds=energy_seconds,
             limited_seconds=tuple(sorted(limited.items())),

@@ -25,6 +25,8 @@ _GROUP = "GPUs"
 _DEVICE_GROUP = "GPU "
 # Memory reserved by the driver does not matter here.
 _FIGURES = [figure for figure in DEVICE if figure.name != "reserved_bytes"]
+# What is reported of MIG instances.
+_OF_INSTANCES = frozenset({"used_bytes"})
 _UNITS = {PERCENT: "%", WATTS: "W", JOULES: "J"}
 
 
@@ -150,7 +152,11 @@ def _check_device(
         checks.append(Check(group, "visible", WARNING, text))
     for figure in _FIGURES:
         value = getattr(observed.reading, figure.name)
-        if value is None:
+        if value is None and gpu.parent_uuid is not None and figure.name not in _OF_INSTANCES:
+            checks.append(
+                Check(group, figure.label, NOTHING, "The driver reports it for whole devices only.")
+            )
+        elif value is None:
             reason = _find_reason(reasons, gpu.uuid, figure.name)
             checks.append(_explain_gap(group, figure.label, reason, is_essential=figure.is_essential))
         else:
@@ -185,6 +191,9 @@ def _check_processes(group: str, observed: Device, reasons: Mapping[tuple[str, s
 def _check_shares(group: str, observed: Device, reasons: Mapping[tuple[str, str], Reason]) -> Check:
     what = "their utilization"
     if observed.reading.measures_processes:
+        n_unknown = sum(process.utilization_percent is None for process in observed.processes)
+        if n_unknown:
+            return Check(group, what, NOTHING, f"Not reported of {n_unknown} of {len(observed.processes)}.")
         return Check(group, what, FINE, "reported by process")
     reason = _find_reason(reasons, observed.gpu.uuid, "utilization_of_processes")
     text = "Not reported by process." if reason is None else reason.text

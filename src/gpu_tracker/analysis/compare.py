@@ -77,7 +77,9 @@ class Group(NamedTuple):
     name: str
     runs: int
     failures: tuple[str, ...] = ()
-    """Why runs did not succeed, one for each that did not: it failed, was killed, has no end or cannot be read."""
+    """Why runs did not succeed, one for each that did not: it failed, was killed or has no end."""
+    unreadable: int = 0
+    """How many more recordings of it cannot be read."""
 
 
 class Comparison(NamedTuple):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 
 from ..core.figures import RUN
-from ..core.model import add_known, find_peak
+from ..core.model import find_peak
 from ..core.moments import parse_moment
 from ..core.values import NamedTuple
 from .measures import overall_values
@@ -131,7 +131,7 @@ def combine(recordings: Sequence[tuple[str, RecordingData]]) -> Combined:
         "cpu_time": cpu_seconds,
         "mean_cores": cpu_seconds / seconds if seconds > 0 else None,
         "peak_ram": at_most if at_least == at_most else None,
-        "peak_gpu_ram": add_known(gpu.job_bytes for gpu in devices),
+        "peak_gpu_ram": _add_all([gpu.job_bytes for gpu in devices]),
         "gpu_utilization": sum(percents) / len(percents) if percents else None,
         "energy": _add(gpu.energy_joules for gpu in devices),
     }
@@ -299,13 +299,14 @@ def _describe_gpus(parts: Sequence[_Part]) -> Iterable[HostGpu]:
         if not any(gpu.is_expected for _, gpu in views):
             continue
         peaks = [gpu.job_bytes.combined for _, gpu in views]
+        is_unknown = any(gpu.is_expected and gpu.job_bytes.combined is None for _, gpu in views)
         summed = _sum_at_once([_list_gpu_ram(part, uuid) for part, _ in views])
         longest = max(views, key=lambda item: item[0].recording.totals.at_seconds)[1]
         yield HostGpu(
             uuid=uuid,
             name=longest.gpu.name,
             ordinal=longest.gpu.ordinal,
-            job_bytes=find_peak(summed or None, None, peaks),
+            job_bytes=None if is_unknown else find_peak(summed or None, None, peaks),
             used_bytes=_most(gpu.used_bytes for _, gpu in views),
             mean_percent=longest.mean_percent,
             energy_joules=_most(gpu.energy_joules for _, gpu in views),
@@ -324,6 +325,11 @@ def _balance(ranks: Sequence[Rank]) -> Iterable[Balance]:
 
 def _most(values: Iterable[float | None]) -> Any:
     return max((value for value in values if value is not None), default=None)
+
+
+def _add_all(values: Sequence[int | None]) -> int | None:
+    """The sum if all are known, and there is one."""
+    return None if None in values or not values else _add(values)
 
 
 def _add(values: Iterable[float | None]) -> Any:

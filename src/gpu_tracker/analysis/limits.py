@@ -9,6 +9,7 @@ import math
 import re
 
 from ..core.figures import BYTES, JOULES, NUMBER, PERCENT, REGION, RUN, SECONDS, humanize
+from ..core.text import count_of
 from ..core.values import NamedTuple
 from .compare import CANNOT_TELL, CHANGED, describe_failures
 
@@ -145,16 +146,21 @@ def check_limits(
 ) -> Gate:
     """Check all limits. Without any, nothing needs to have succeeded."""
     verdicts = tuple(check_limit(limit, comparison) for limit in limits)
+    groups = comparison.groups if verdicts else ()
+    lead = "Checked nevertheless" if allow_failed else "Not checked"
     failed = [
-        f"Not checked: {describe_failures(group.name, group.failures)}"
-        for group in comparison.groups
-        if verdicts and group.failures
+        f"{lead}: {describe_failures(group.name, group.failures)}" for group in groups if group.failures
+    ]
+    unreadable = [
+        f"Not checked: {count_of(group.unreadable, 'recording')} of {group.name} cannot be read."
+        for group in groups
+        if group.unreadable
     ]
     missing = [sentence for verdict in verdicts for sentence in verdict.unknown]
     return Gate(
         verdicts,
         tuple(sentence for verdict in verdicts for sentence in verdict.fired),
-        (*(() if allow_failed else failed), *(() if allow_missing else missing)),
+        (*(() if allow_failed else failed), *unreadable, *(() if allow_missing else missing)),
         (*(failed if allow_failed else ()), *(missing if allow_missing else ())),
     )
 
@@ -165,21 +171,21 @@ def check_limit(limit: Limit, comparison: Comparison) -> Verdict:
     if not rows:
         kind, name = ("region", limit.region) if limit.region else ("metric", limit.metric)
         return Verdict(limit, (), (f"Not checked: {limit.text}: no run has the {kind} {name!r}.",))
-    # The baseline is not checked, unless it is alone.
+    # The baseline's amount is not checked, unless it is alone.
     judged = range(1 if len(comparison.groups) > 1 else 0, len(comparison.groups))
     fired, unknown = [], []
     for row in rows:
-        for index in judged:
-            name, found = comparison.groups[index].name, row.groups[index]
-            unknown += [
-                f"Not checked: {limit.text}: {reason}."
-                for reason in _list_gaps(limit, row, comparison, index)
-            ]
+        for index, (group, found) in enumerate(zip(comparison.groups, row.groups, strict=True)):
             if found.not_numbers:
-                # nan compares with nothing, and is never what was wanted.
-                fired.append(f"FAILED {limit.text}: {name} {_describe_broken(row, found)}.")
-            elif _is_broken(limit, row, index):
-                fired.append(f"FAILED {limit.text}: {name} {_describe(limit, row, index)}.")
+                # nan compares with nothing, and is never what was wanted, of the baseline neither.
+                fired.append(f"FAILED {limit.text}: {group.name} {_describe_broken(row, found)}.")
+            elif index in judged and _is_broken(limit, row, index):
+                fired.append(f"FAILED {limit.text}: {group.name} {_describe(limit, row, index)}.")
+        unknown += [
+            f"Not checked: {limit.text}: {reason}."
+            for index in judged
+            for reason in _list_gaps(limit, row, comparison, index)
+        ]
     return Verdict(limit, tuple(fired), tuple(dict.fromkeys(unknown)))
 
 

@@ -19,6 +19,8 @@ from ..core.values import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from ..core.model import RecordingData
 
 _SHORTEST_SECONDS = 1e-3
@@ -72,7 +74,7 @@ class Summary(NamedTuple):
     threads: Parts[int]
     processes: int
     ram: Parts[RamPeak]
-    ram_ceiling_bytes: int
+    ram_ceiling_bytes: int | None
     """What combined RAM would be if nothing were shared."""
     ram_capacity_bytes: int
     ram_used_bytes: int
@@ -115,15 +117,15 @@ def summarize(recording: RecordingData) -> Summary:
         threads=peaks.threads,
         processes=peaks.processes,
         # A live process holds some memory: zero means that it was never read.
-        ram=peaks.ram if tree_ram else peaks.ram._replace(combined=RamPeak(basis=UNKNOWN)),
-        ram_ceiling_bytes=peaks.ram_ceiling_bytes,
+        ram=peaks.ram if tree_ram else Parts(*[RamPeak(basis=UNKNOWN)] * 3),
+        ram_ceiling_bytes=peaks.ram_ceiling_bytes or None,
         ram_capacity_bytes=allocation.ram_bytes,
         ram_used_bytes=system_ram if limit_ram is None else limit_ram,
         ram_source=allocation.ram_source,
         machine_ram_bytes=allocation.machine_ram_bytes,
         machine_ram_used_bytes=system_ram,
         gpus=gpus,
-        gpu_bytes=peaks.gpu_bytes,
+        gpu_bytes=_complete(peaks.gpu_bytes, gpus, peaks.gpus),
         system_gpu_bytes=peaks.system_gpu_bytes,
         gpu_capacity_bytes=add_known(gpu.gpu.memory_bytes for gpu in gpus),
         gpu_max_sum_percent=busiest_sum,
@@ -166,6 +168,16 @@ def _summarize_gpus(recording: RecordingData) -> tuple[GpuSummary, ...]:
     return tuple(summaries)
 
 
+def _complete(
+    known: Parts[int | None], gpus: Sequence[GpuSummary], peaks: Sequence[GpuPeaks]
+) -> Parts[int | None]:
+    """Unknown if it is on a device that the job uses; of estimates no part is known."""
+    if any(gpu.basis == ESTIMATE for gpu in gpus):
+        return Parts(None, None, known.combined or None)
+    used = [peak.job_bytes for peak in peaks if peak.has_job]
+    return Parts(*(None if None in sizes else whole for whole, *sizes in zip(known, *used, strict=True)))
+
+
 def _counts_by_use(recording: RecordingData) -> bool:
     """Whether the devices that count are those the job was seen on."""
     is_named = recording.header.gpu_uuids is not None
@@ -179,7 +191,7 @@ def _summarize_gpu(
     if job.combined is None:
         basis = UNKNOWN
     if is_estimate and not job.combined and gpu.is_visible and peak.grown_bytes is not None:
-        job, basis = job._replace(combined=peak.grown_bytes), ESTIMATE
+        job, basis = Parts(None, None, peak.grown_bytes), ESTIMATE
     mean = _mean(counter.utilization_percent_seconds, counter.utilization_seconds)
     return GpuSummary(
         gpu=gpu,

@@ -11,6 +11,7 @@ from ..core.config import check_path
 from ..core.errors import WRONG_DATA, KindError, RecordingError, UsageError
 from ..recording.find import find_recordings, name_run
 from ..recording.reader import load, refuse_damaged
+from ..recording.secrets import mask_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -72,7 +73,7 @@ def load_groups(groups: Sequence[tuple[str, Sequence[str]]]) -> Comparison:
     found = [_measure_all(paths, notes) for _, paths in groups]
     comparison = compare_groups(list(zip(_tell_apart(groups), (runs for runs, _ in found), strict=True)))
     with_unreadable = (
-        group._replace(failures=(*group.failures, *["cannot be read"] * unreadable))
+        group._replace(unreadable=unreadable)
         for group, (_, unreadable) in zip(comparison.groups, found, strict=True)
     )
     return comparison._replace(groups=tuple(with_unreadable), notes=(*notes, *comparison.notes))
@@ -87,7 +88,7 @@ def parse_limits(texts: Iterable[str], group_count: int) -> list[Limit]:
         except TypeError:
             raise KindError(f"{text!r} is not a valid limit. Must be text.") from None
         except ValueError as error:
-            raise UsageError(str(error)) from None
+            raise UsageError(mask_text(str(error))) from None
         if needs_two_groups(limit) and group_count < 2:
             raise UsageError(f"{text!r} needs something to compare with.", "Name a second group.")
         limits.append(limit)

@@ -172,7 +172,18 @@ class Session:
             if self._sampler is not None:
                 self._sampler.close()
             self._remove_mailbox()
+            self._forget_unwritten_recording()
         return recording
+
+    def _forget_unwritten_recording(self) -> None:
+        """A file that has not got a single line is no recording, and one that was deleted is none any more."""
+        if self.recording_path is not None:
+            try:
+                if not os.stat(self.recording_path).st_size:
+                    os.unlink(self.recording_path)
+                    self.recording_path = None
+            except OSError:
+                self.recording_path = None
 
     def reap(self) -> None:
         """Wait for the sampler's process to end, if it is our child."""

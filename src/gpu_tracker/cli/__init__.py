@@ -30,17 +30,40 @@ def main() -> NoReturn:
         except (AttributeError, OSError):
             continue  # closed by the caller, or its disk is full
     # Everything is written; a tidy exit of the interpreter would only keep the caller waiting.
+    if code < 0:
+        _die_of(-code)
     os._exit(code)
 
 
+def _die_of(number: int) -> NoReturn:
+    """End by the same signal as the job: a shell goes on with its loop or script after a program that exits."""
+    import resource
+    import signal
+
+    _, most = resource.getrlimit(resource.RLIMIT_CORE)
+    resource.setrlimit(
+        resource.RLIMIT_CORE, (0, most)
+    )  # the job has left its core, and ours would overwrite it
+    try:
+        signal.signal(number, signal.SIG_DFL)
+    except (OSError, ValueError):
+        pass  # it cannot be caught, or is no signal of this system
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, [number])
+    os.kill(os.getpid(), number)
+    os._exit(128 + number)  # the first process of a container does not die of it
+
+
 def _run(arguments: list[str]) -> int:
+    """The exit code; negative for the signal that ended the job, or us."""
     try:
         return _dispatch(arguments)
     except TrackerError as error:
         _say(error)
         return error.exit_code
     except KeyboardInterrupt:
-        return 130
+        from signal import SIGINT
+
+        return -SIGINT
     except Exception:  # noqa: BLE001
         import traceback
 
@@ -71,10 +94,11 @@ def _suggest(name: str) -> str:
 
 
 def _track(name: str, arguments: list[str]) -> int:
+    from ..sampler.handle.descriptor import reserve
     from ..sampler.handle.process import start_sampler
-    from .output import say
 
-    sampler = start_sampler(say)
+    reserve()
+    sampler = start_sampler(lambda _failure: None)  # the session tries again, and says it
     try:
         module = _load(name)
         from .job import CannotStartError

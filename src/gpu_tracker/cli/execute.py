@@ -53,7 +53,7 @@ def main(arguments: list[str], sampler: SamplerProcess | None) -> int:
         output.write(content if output.is_file else content + b"\n", otherwise=1)
     except TrackerError as error:
         say(f"{error} The result is:", content + b"\n")
-    return tracked.ending.exit_code
+    return tracked.ending.returncode
 
 
 def make_parser() -> Parser:

@@ -16,6 +16,7 @@ import time
 
 from ..core.model import RootFigures
 from ..core.values import NamedTuple
+from ..sampler.handle.descriptor import release
 from ..sources import SAMPLER_NAME, WITNESS_NAME
 from ..sources.files import read_file, read_text
 from ..sources.platform import find_peak_bytes, read_cpu_clock, read_own_peak_bytes
@@ -66,11 +67,6 @@ class Ending(NamedTuple):
     """Negative for a signal, as Python has it."""
     figures: RootFigures
 
-    @property
-    def exit_code(self) -> int:
-        """What a shell reports."""
-        return self.returncode if self.returncode >= 0 else 128 - self.returncode
-
 
 class Job:
     """A started command."""
@@ -109,6 +105,7 @@ class Job:
 
     def _start(self, arguments: list[str]) -> tuple[int, int, int]:
         """Fork and exec; the pipe closes at the moment of exec, or says why it failed."""
+        release()
         reading, writing = os.pipe()
         self._early = set(signal.sigpending())
         pid = os.fork()
@@ -316,6 +313,9 @@ def _is_ours(pid: int) -> bool:
 
 
 def _explain(number: int, command: str) -> CannotStartError:
+    from ..recording.secrets import mask_text
+
+    command = mask_text(command)
     if number == errno.ENOENT:
         hint = " Leave out the quotes, or use `sh -c`." if " " in command else ""
         return CannotStartError(f'Command not found: "{command}".{hint}', NOT_FOUND)

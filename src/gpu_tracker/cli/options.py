@@ -65,7 +65,10 @@ class Parser(argparse.ArgumentParser):
         super().__init__(prog=prog, description=description, usage=usage, formatter_class=_Formatter)
 
     def error(self, message: str) -> NoReturn:
-        """Raise instead of printing the whole usage."""
+        """Raise instead of printing the whole usage. Misplaced arguments of a job may be secret."""
+        from ..recording.secrets import mask_secrets
+
+        message = " ".join(mask_secrets(message.split(" ")))
         raise UsageError(f"{message[:1].upper()}{message[1:]}.", f"See `{self.prog} --help`.")
 
 

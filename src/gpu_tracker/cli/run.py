@@ -6,6 +6,7 @@ import argparse
 import os
 
 from ..core.errors import TrackerError, UsageError
+from ..core.text import neutralize
 from ..reports.build import build
 from ..reports.contract import choose_format, render
 from .options import Parser, add_limits, add_measuring, add_output, add_recording, to_settings, to_wishes
@@ -58,7 +59,7 @@ def main(arguments: list[str], sampler: SamplerProcess | None) -> int:
     limits = _parse_limits(options.fail_if)
     tracked = track_command(sampler, command, settings, to_wishes(options))
     is_shown = show(output, tracked.recording, format_name, settings, tracked.recording_path)
-    code = tracked.ending.exit_code
+    code = tracked.ending.returncode
     if not limits:
         return code  # whatever happens to the result
     failed = _check(
@@ -102,7 +103,7 @@ def show(
         report = report._replace(notes=())
     text = render(report, format_name)
     if isinstance(text, str) and format_name == "text" and recording_path is not None:
-        text += f"  recording: {recording_path}\n"
+        text += f"  recording: {neutralize(recording_path)}\n"
     try:
         output.write(text, otherwise=2)
     except TrackerError as error:

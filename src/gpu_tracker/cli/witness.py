@@ -11,7 +11,7 @@ import os
 import select
 import signal
 
-from ..sampler.handle.descriptor import make_pipe
+from ..sampler.handle.descriptor import Descriptor, make_pipe
 from ..sources import WITNESS_NAME
 
 _ANSWER_MILLISECONDS = 1000
@@ -23,18 +23,21 @@ class Witness:
 
     def __init__(self) -> None:
         self._seen: set[int] = set()
-        theirs_in, self._questions = make_pipe()
-        self._answers, theirs_out = make_pipe()
+        self._pipes: list[Descriptor] = []
+        self.is_lost = False
         mask = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
         try:
-            self._start(theirs_in.number, theirs_out.number)
-            self.is_lost = False
+            self._pipes += make_pipe()
+            self._pipes += make_pipe()
+            self._start()
         except OSError:
-            self.is_lost = True  # the user may have no more processes
+            self.is_lost = True  # the user may have no more processes or descriptors
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, mask)
-        theirs_in.close()
-        theirs_out.close()
+        for theirs in self._pipes[::3]:
+            theirs.close()
+        if self.is_lost:
+            self.close()
 
     def saw(self, number: int) -> bool:
         """Whether it has got this signal since it last said so."""
@@ -47,13 +50,14 @@ class Witness:
 
     def close(self) -> None:
         """End it, and wait until it has ended."""
-        self._questions.close()
         if not self.is_lost:
+            self._pipes[1].close()
             self._read()
         self.is_lost = True
-        self._answers.close()
+        for pipe in self._pipes:
+            pipe.close()
 
-    def _start(self, questions: int, answers: int) -> None:
+    def _start(self) -> None:
         """As an orphan: the job's parent has one child, and waits for no other."""
         starter = os.fork()
         if starter:
@@ -63,15 +67,16 @@ class Witness:
         try:
             _take_name()
             if not os.fork():
-                self._questions.close()
-                self._answers.close()
-                _testify(questions, answers)
+                theirs_in, ours_out, ours_in, theirs_out = self._pipes
+                ours_out.close()
+                ours_in.close()
+                _testify(theirs_in.number, theirs_out.number)
         finally:
             os._exit(0)
 
     def _ask(self) -> None:
         try:
-            os.write(self._questions.number, _QUESTION)
+            os.write(self._pipes[1].number, _QUESTION)
         except OSError:
             self.is_lost = True
             return
@@ -82,8 +87,9 @@ class Witness:
     def _read(self) -> bytes:
         """An answer is short: it comes whole, or not at all."""
         poll = select.poll()
-        poll.register(self._answers.number, select.POLLIN)
-        return os.read(self._answers.number, 256) if poll.poll(_ANSWER_MILLISECONDS) else b""
+        answers = self._pipes[2].number
+        poll.register(answers, select.POLLIN)
+        return os.read(answers, 256) if poll.poll(_ANSWER_MILLISECONDS) else b""
 
 
 def _testify(questions: int, answers: int) -> None:

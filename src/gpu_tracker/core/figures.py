@@ -41,6 +41,9 @@ class Figure(NamedTuple):
     meaning: str = ""
     is_essential: bool = False
     """Whether `doctor` fails if a device does not report it."""
+    least: float = 0.0
+    most: float = float("inf")
+    """No device is beyond these: a driver that says so is wrong."""
 
 
 # ---- Of a run or a region.
@@ -65,6 +68,18 @@ LAST_METRIC = Figure("last", "last", NUMBER)
 
 # ---- Of a device: the fields of a GpuReading.
 
+MOST_BYTES = 2.0**50
+MOST_WATTS = 10_000.0
+_YEARS_IN_SECONDS = 20 * 366 * 86400
+_BOUNDS = {
+    BYTES: (0.0, MOST_BYTES),
+    PERCENT: (0.0, 100.0),
+    CELSIUS: (-100.0, 200.0),
+    WATTS: (0.0, MOST_WATTS),
+    JOULES: (0.0, MOST_WATTS * _YEARS_IN_SECONDS),
+    MEGAHERTZ: (0.0, 100_000.0),
+}
+
 
 def _device(
     name: str,
@@ -75,7 +90,18 @@ def _device(
     kind: str = GAUGE,
     is_essential: bool = False,
 ) -> Figure:
-    return Figure(name, label, unit, kind, smi=tuple(smi.split()), meaning=meaning, is_essential=is_essential)
+    least, most = _BOUNDS.get(unit, (0.0, float("inf")))
+    return Figure(
+        name,
+        label,
+        unit,
+        kind,
+        smi=tuple(smi.split()),
+        meaning=meaning,
+        is_essential=is_essential,
+        least=least,
+        most=most,
+    )
 
 
 DEVICE = (
@@ -125,13 +151,19 @@ _OTHER_WORDS = {
     "limits": "throttling reasons",
     "lists_processes": "processes",
     "utilization_of_processes": "utilization by process",
-    "process_used_bytes": "memory of each process",
+    "process_used_bytes": "memory of a process",
 }
 
 
 def find_device_figure(name: str) -> Figure:
     """The figure of that name."""
     return _BY_NAME[name]
+
+
+def is_possible(name: str, value: float) -> bool:
+    """Whether a device can have that value."""
+    figure = _BY_NAME[name]
+    return figure.least <= value <= figure.most
 
 
 def name_device_figure(name: str) -> str:

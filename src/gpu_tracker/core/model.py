@@ -154,6 +154,8 @@ class GpuReading(NamedTuple):
     memory_clock_mhz: float | None = None
     limits: tuple[str, ...] | None = None
     """What throttles the clocks: power, heat..."""
+    samples: tuple[tuple[float, float], ...] | None = None
+    """Time and percent that the driver has sampled since the last reading; None if it keeps no samples."""
     lists_processes: bool = True
     """Whether the device lists its processes; if not, a job's memory there is not known."""
     measures_processes: bool = False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import count
 
 from ..core.errors import WRONG_DATA
 from ..core.values import NamedTuple
@@ -14,10 +15,10 @@ if TYPE_CHECKING:
 
 _NUMBER = re.compile(rb"\d+(?:\.\d+)?")
 _SIGN_OR_EXPONENT = re.compile(rb"-|\d[eE]")
-# What is not a number of JSON, with every other digit as 1; and more digits than any parser reads exactly.
-_NOT_JSON = (b",00", b",01", b"\n00", b"\n01", b",.", b".,", b"\n.", b".\n")
+# What is not a number of JSON, with every other digit as 1 and commas between lines; and more digits than any parser reads exactly.
+_NOT_JSON = (b",00", b",01", b",.", b".,")
 _TOO_LONG = b"1" * 16
-_ALL_ONES = bytes.maketrans(b"23456789", b"1" * 8)
+_ALL_ONES = bytes.maketrans(b"23456789\n", b"1" * 8 + b",")
 _ONLY_ONES = bytes.maketrans(b"0.", b"11")
 _KEPT = b"0123456789.,\n"
 _DROPPED = bytes(letter for letter in range(256) if letter not in _KEPT)
@@ -28,9 +29,10 @@ _FIRST_MARK = 10**6
 class Layout(NamedTuple):
     """Where the values of a row are in the lines of one shape."""
 
-    n_numbers: int
+    fields: tuple[bool, ...]
+    """For each field of a reduced line whether it holds a number; of a text nothing remains."""
     places: tuple[int | None, ...]
-    """For each column the position of its number; None for a value that is the same in all lines."""
+    """For each column the field of its number; None for a value that is the same in all lines."""
     constants: tuple[Any, ...]
 
 
@@ -41,21 +43,20 @@ def shape_of(line: bytes) -> bytes:
 
 def learn(line: bytes, make_row: Callable[[bytes], Sequence[Any]]) -> Layout | None:
     """The layout of a line, found by putting marks in the place of its numbers; None if it cannot be told."""
-    n_numbers = 0
-
-    def mark(match: re.Match[bytes]) -> bytes:
-        nonlocal n_numbers
-        n_numbers += 1
-        return b"%d%s" % (_FIRST_MARK + n_numbers - 1, b".5" if b"." in match[0] else b"")
-
+    marks = count(_FIRST_MARK)
+    marked = _NUMBER.sub(lambda match: b"%d%s" % (next(marks), b".5" if b"." in match[0] else b""), line)
     try:
-        row = make_row(_NUMBER.sub(mark, line))
+        row = make_row(marked)
     except WRONG_DATA:
         return None
     has_text = any(isinstance(value, str) and any(map(str.isdigit, value)) for value in row)
-    if has_text or _SIGN_OR_EXPONENT.search(line) or reduce([line]).count(b",") + 1 != n_numbers:
-        return None
-    return Layout(n_numbers, tuple(map(_find_place, row)), tuple(row))
+    fields = reduce([marked]).strip().split(b",")
+    places = {number: at for at, number in enumerate(fields) if number}
+    if has_text or _SIGN_OR_EXPONENT.search(line) or len(places) != next(marks) - _FIRST_MARK:
+        return None  # the numbers of a text may have become one
+    by_mark = dict(zip(count(_FIRST_MARK), places.values(), strict=False))
+    found = (by_mark[int(value)] if _is_marked(value) else None for value in row)
+    return Layout(tuple(map(bool, fields)), tuple(found), tuple(row))
 
 
 def reduce(lines: list[bytes]) -> bytes:
@@ -65,10 +66,9 @@ def reduce(lines: list[bytes]) -> bytes:
 
 def is_simple(numbers: bytes) -> bool:
     """Whether all numbers are valid in JSON and read exactly by any parser."""
-    ones = b"\n" + numbers.translate(_ALL_ONES)  # searching for bytes is much faster than for a pattern
+    ones = b"," + numbers.translate(_ALL_ONES)  # searching for bytes is much faster than for a pattern
     return not any(wrong in ones for wrong in _NOT_JSON) and _TOO_LONG not in ones.translate(_ONLY_ONES)
 
 
-def _find_place(value: Any) -> int | None:
-    is_marked = isinstance(value, (int, float)) and value >= _FIRST_MARK
-    return int(value) - _FIRST_MARK if is_marked else None
+def _is_marked(value: Any) -> bool:
+    return isinstance(value, (int, float)) and value >= _FIRST_MARK

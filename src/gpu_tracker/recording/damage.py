@@ -19,6 +19,7 @@ class Damage(Sequence[str]):
         self._numbers_by_offset: dict[int, int | None] = {}
         self._n_uncounted = 0
         self._last_offset = -1
+        self._stopped: tuple[str, ...] = ()
 
     def note(self, offset: int, number: int | None = None) -> None:
         """Note that the line at this offset was left out; its number may not be known."""
@@ -28,8 +29,13 @@ class Damage(Sequence[str]):
             self._n_uncounted += 1
         self._last_offset = max(self._last_offset, offset)
 
+    def stop(self, offset: int, n_useless: int) -> None:
+        """Note that the file was not read beyond this offset."""
+        why = f"{n_useless} lines are damaged or empty"
+        self._stopped = (f"The recording was read only up to byte {offset}: {why}.",)
+
     def __len__(self) -> int:
-        return min(len(self._numbers_by_offset), _MOST_SENTENCES + 1)
+        return min(len(self._numbers_by_offset), _MOST_SENTENCES + 1) + len(self._stopped)
 
     if TYPE_CHECKING:
 
@@ -44,7 +50,7 @@ class Damage(Sequence[str]):
         sentences = [f"{_name(*line)} of the recording is damaged and was left out." for line in first]
         if n_more:
             sentences.append(f"{n_more} more lines are damaged too.")
-        return tuple(sentences)[index]
+        return (*self._stopped, *sentences)[index]
 
 
 def _name(offset: int, number: int | None) -> str:

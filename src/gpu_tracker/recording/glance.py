@@ -1,14 +1,17 @@
-"""Reads only the first and last lines of a recording: enough to list a thousand of them quickly."""
+"""Reads only the first and last lines of a recording, or what else its totals need: quick enough to list a thousand."""
 
 from __future__ import annotations
 
 import os
+from functools import partial
+from io import BytesIO
 
 from ..core.errors import WRONG_DATA, RecordingError
 from ..core.model import Event, RecordingData
+from .columns import shape_of
 from .lazy import decode_line, parse
-from .lines import LONGEST_LINE_BYTES, open_path
-from .reader import load, read_header
+from .lines import LONGEST_LINE_BYTES, LineFile, open_path
+from .reader import read, read_header
 from .schema import decode_end, decode_event
 
 TYPE_CHECKING = False
@@ -19,20 +22,22 @@ if TYPE_CHECKING:
     from ..core.model import Peaks
 
 _CHUNK_BYTES = 2**15
+_BLOCK_BYTES = 2**20
+_PEAKS = b',"peaks":{'
+_EVENT = b'{"event":{'
+_MARKS = (_PEAKS, _EVENT)
 
 
 def glance(path: str) -> RecordingData:
-    """A recording without its samples: header, devices and totals. One without a proper end is read in full."""
+    """A recording with few of its samples or none: header, devices and totals, whose readings are not all counted."""
     try:
         with open_path(path) as file:
             try:
                 return _read_ends(file, path)
             except WRONG_DATA:
-                for _ in _walk(file, path):
-                    pass  # raises if a line is too long, which the reader would read to its end
+                recording = read(LineFile(path, partial(open_path, path)), _read_marked(file, path))
     except OSError as error:
         raise RecordingError(f"Cannot read {path}: {error.strerror or error}.") from None
-    recording = load(path)
     if recording.end is None and len(recording.problems):
         # The damaged line may have been the end, or may have held the peaks.
         raise RecordingError(f"{path} is damaged: {recording.problems[0]}")
@@ -51,7 +56,7 @@ def _read_ends(file: BinaryIO, path: str) -> RecordingData:
     end = decode_line(last, decode_end)
     events = _decode_events(lines)
     if len(head) == _CHUNK_BYTES and _may_lack_events(events, end.totals.peaks):
-        events = _decode_events(_walk(file, path))
+        events = _decode_events(line for _, line in _read_marked(file, path))
     events = (*(Event(0.0, "note", note) for note in notes), *events)
     return RecordingData(header, (), events, end, end.totals)
 
@@ -82,10 +87,42 @@ def _read_last_line(fd: int) -> bytes:
     return b""
 
 
-def _walk(file: BinaryIO, path: str) -> Iterator[bytes]:
-    """All lines; raises if one is too long to be valid, as in a sparse file."""
+def _read_marked(file: BinaryIO, path: str) -> Iterator[tuple[int, bytes]]:
+    """All lines at both ends, and in between the events and the last samples with peaks, each with its offset.
+
+    Raises if a line is too long to be valid, as in a sparse file.
+    """
+    size, offset = os.fstat(file.fileno()).st_size, 0
     file.seek(0)
-    while line := file.readline(LONGEST_LINE_BYTES):
-        if len(line) == LONGEST_LINE_BYTES and not line.endswith(b"\n"):
-            raise RecordingError(f"{path} is damaged: a line is longer than {len(line) >> 20} MiB.")
-        yield line
+    while block := file.read(_BLOCK_BYTES):
+        if not block.endswith(b"\n"):
+            rest = file.readline(LONGEST_LINE_BYTES)
+            if len(rest) == LONGEST_LINE_BYTES and not rest.endswith(b"\n"):
+                raise RecordingError(f"{path} is damaged: a line is longer than {len(rest) >> 20} MiB.")
+            block += rest
+        if offset == 0 or offset + len(block) >= size - _BLOCK_BYTES:
+            yield from _split(block, offset)
+        elif any(mark in block for mark in _MARKS):
+            yield from _choose_marked(block, offset)
+        offset += len(block)
+
+
+def _split(block: bytes, offset: int) -> Iterator[tuple[int, bytes]]:
+    for line in BytesIO(block):
+        yield offset, line
+        offset += len(line)
+
+
+def _choose_marked(block: bytes, offset: int) -> Iterator[tuple[int, bytes]]:
+    """Events, and of the samples with the same peaks the last, in order."""
+    lines = block.split(b"\n")
+    # All at once, since every line may have peaks.
+    last = dict(zip(shape_of(block).split(b"\n"), range(len(lines)), strict=True))
+    chosen = {at for shape, at in last.items() if _PEAKS in shape}
+    if _EVENT in block:
+        chosen.update(at for at, line in enumerate(lines) if line.startswith(_EVENT))
+    before = 0
+    for at in sorted(chosen):
+        offset += sum(map(len, lines[before:at])) + at - before
+        before = at
+        yield offset, lines[at] + b"\n"

@@ -7,7 +7,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from functools import partial
 from io import BytesIO
-from itertools import accumulate
+from itertools import accumulate, islice
 
 from ..core.calls import choose_calls
 from ..core.errors import WRONG_DATA, RecordingError
@@ -30,7 +30,8 @@ if TYPE_CHECKING:
 
 
 _MOST_CALLS = 1000
-_BLOCK_LINES = 10_000
+_BLOCK_LINES = 50_000
+_MERGED_LINES = 1000
 
 
 def parse(line: bytes) -> tuple[str, dict[str, Any]]:
@@ -108,10 +109,8 @@ class SampleLines(_Lines[Sample]):
         layouts: dict[tuple[tuple[str, ...], bytes], Layout | None] = {}
         for start in range(0, len(self._offsets), _BLOCK_LINES):
             offsets = self._offsets[start : start + _BLOCK_LINES]
-            lines = list(self._file.read_back(offsets))
-            groups: dict[bytes, list[int]] = {}
-            for index, line in enumerate(lines):
-                groups.setdefault(shape_of(line), []).append(index)
+            lines = self._file.read_together(offsets)
+            groups = _group(lines)
             # Where devices are found their order changes: those few are read one by one.
             if any(map(_has_new_gpus, groups)):
                 rows, peaks = self._read_rows(offsets, lines, peaks, make_row)
@@ -121,7 +120,7 @@ class SampleLines(_Lines[Sample]):
             uuids = tuple(gpu.uuid for gpu in peaks.gpus)
             frames = []
             for shape, indices in groups.items():
-                some = [lines[index] for index in indices]
+                some = lines if len(indices) == len(lines) else [lines[index] for index in indices]
                 if (uuids, shape) not in layouts:
                     layouts[uuids, shape] = learn(some[0], decode)
                 frame = _read_group(pandas, some, layouts[uuids, shape])
@@ -130,7 +129,7 @@ class SampleLines(_Lines[Sample]):
                     rows, _ = self._read_rows(where, some, peaks, make_row)
                     frames.append(pandas.DataFrame(list(rows.values()), index=[indices[at] for at in rows]))
                 else:
-                    frames.append(frame.set_axis(indices))
+                    frames.append(frame if some is lines else frame.set_axis(indices))
             yield pandas.concat(frames).sort_index() if len(frames) > 1 else frames[0]
 
     def _read_rows(
@@ -174,18 +173,39 @@ class SampleLines(_Lines[Sample]):
     def _merge_peaks(self, offsets: Sequence[int]) -> Peaks:
         """The peaks after the lines at these offsets."""
         known: dict[str, Any] = {}
-        for line in self._file.read_back(offsets):
-            try:
-                grown = parse(line)[1]["peaks"]
-                check(decode_peaks(grown, Peaks()))
-            except WRONG_DATA:
-                continue  # noted when the samples are iterated
-            known.update(grown)
+        lines = self._file.read_back(offsets)
+        while some := list(islice(lines, _MERGED_LINES)):
+            # Lines of one shape have the same fields, so the last of them counts, unless it is damaged.
+            last = {shape_of(line): at for at, line in enumerate(some)}
+            grown = [_decode_grown(some[at]) for at in sorted(last.values())]
+            for fields in grown if None not in grown else map(_decode_grown, some):
+                known.update(fields or {})  # damage is noted when the samples are iterated
         return decode_peaks(known, Peaks())
+
+
+def _decode_grown(line: bytes) -> dict[str, Any] | None:
+    """The checked fields of the peaks in a line; None if they are damaged."""
+    try:
+        grown: dict[str, Any] = parse(line)[1]["peaks"]
+        check(decode_peaks(grown, Peaks()))
+    except WRONG_DATA:
+        return None
+    return grown
 
 
 def _decode_row(line: bytes, peaks: Peaks, make_row: Callable[[Sample], Sequence[Any]]) -> Sequence[Any]:
     return make_row(decode_sample_line(parse(line)[1], peaks))
+
+
+def _group(lines: list[bytes]) -> dict[bytes, Sequence[int]]:
+    """The positions of the lines of each shape."""
+    shapes = shape_of(b"".join(lines)).split(b"\n")[: len(lines)]
+    if len(set(shapes)) == 1:
+        return {shapes[0]: range(len(lines))}
+    groups: dict[bytes, list[int]] = {}
+    for index, shape in enumerate(shapes):
+        groups.setdefault(shape, []).append(index)
+    return {**groups}
 
 
 def _has_new_gpus(shape: bytes) -> bool:
@@ -201,7 +221,9 @@ def _read_group(pandas: Any, lines: list[bytes], layout: Layout | None) -> Any:
     if not is_simple(numbers):
         return None
     read = pandas.read_csv(BytesIO(numbers), header=None, dtype="float64", skip_blank_lines=False)
-    if read.shape != (len(lines), layout.n_numbers) or read.isna().any(axis=None):
+    if read.shape != (len(lines), len(layout.fields)) or list(read.count()) != [
+        has_number * len(lines) for has_number in layout.fields
+    ]:
         return None
     columns = zip(layout.places, layout.constants, strict=True)
     return pandas.DataFrame(

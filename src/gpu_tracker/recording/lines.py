@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import os
 import stat
+from io import BytesIO
 
 from ..core.errors import RecordingError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from typing import BinaryIO
 
 # Valid lines are far shorter; a longer one is skipped without being held in memory.
 LONGEST_LINE_BYTES = 8 * 2**20
 _BUFFER_BYTES = 2**20
+_MOST_BYTES_AT_ONCE = 64 * 2**20
 _NONSENSE = b"\xff"
 # A recording takes tens of megabytes, in full resolution perhaps a gigabyte; anything can claim to be larger.
 _LARGEST_BYTES = 4 * 2**30
@@ -53,6 +55,17 @@ class LineFile:
                 line = file.readline(LONGEST_LINE_BYTES)
                 position = offset + len(line)
                 yield line
+
+    def read_together(self, offsets: Sequence[int]) -> list[bytes]:
+        """The same, at once if they follow each other."""
+        n_bytes = offsets[-1] - offsets[0]
+        if n_bytes <= _MOST_BYTES_AT_ONCE:
+            with self._open() as file:
+                file.seek(offsets[0])
+                lines = BytesIO(file.read(n_bytes)).readlines()
+                if len(lines) == len(offsets) - 1:
+                    return [*lines, file.readline(LONGEST_LINE_BYTES)]
+        return list(self.read_back(offsets))
 
     def _open(self) -> BinaryIO:
         try:

@@ -31,6 +31,7 @@ from .validate import check, check_metric_totals
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from typing import Any
 
     from ..core.model import End, Header, MetricTotals
@@ -43,6 +44,8 @@ _READINGS = re.compile(rb'"readings":\s*(\d{1,18})')
 # A valid file has a few dozen shapes; one with a new shape in every line must not fill the memory.
 _MOST_SHAPES = 10_000
 _LINES_AT_ONCE = 1000
+# Damaged or empty lines, after which a file is not read further: there may be a billion of them.
+_MOST_USELESS = 10_000
 
 
 def load(path: str | os.PathLike[str]) -> RecordingData:
@@ -73,15 +76,17 @@ def load_descriptor(fd: int) -> RecordingData:
     )
 
 
-def read(file: LineFile) -> RecordingData:
-    """Read all lines. The last one may be torn; any other damaged line is noted."""
+def read(file: LineFile, some: Iterable[tuple[int, bytes]] | None = None) -> RecordingData:
+    """Read all lines, or some of them. The last one may be torn; any other damaged line is noted."""
     scan = _Scan(file)
     shapes = scan.shapes
     try:
-        for number, (offset, line) in enumerate(file.read_all(), start=1):
+        for number, (offset, line) in enumerate(some or file.read_all(), start=1):
             has_peaks = shapes.get(line.translate(None, _DIGITS))
             if has_peaks is None:
-                scan.take(number, offset, line)
+                scan.take(None if some else number, offset, line)
+                if scan.is_hopeless:
+                    break
                 continue
             scan.sample_offsets.append(offset)
             if has_peaks:
@@ -107,14 +112,21 @@ class _Scan:
         self._metric_offsets = array("q")
         self._call_offsets = array("q")
         self._metric_totals: tuple[int, bytes] | None = None
+        self._n_useless = 0
         self.sample_offsets = array("q")
         self.grown_offsets = array("q")
         self.shapes: dict[bytes, bool] = {}
         """Sample lines without their digits → whether such a line has peaks."""
 
-    def take(self, number: int, offset: int, line: bytes) -> None:
+    @property
+    def is_hopeless(self) -> bool:
+        """Whether so many lines were useless that reading on is, too."""
+        return self._n_useless >= _MOST_USELESS
+
+    def take(self, number: int | None, offset: int, line: bytes) -> None:
         """Any line but a sample of a known shape."""
         if not line.strip():
+            self._note_useless(offset)
             return
         try:
             if self._header is not None and line.startswith(_METRICS) and line.endswith(b"}}\n"):
@@ -130,6 +142,12 @@ class _Scan:
                 raise RecordingError(f"{self._file.name} is not a gpu-tracker recording.") from None
             if line.endswith(b"\n"):
                 self._damage.note(offset, number)
+                self._note_useless(offset)
+
+    def _note_useless(self, offset: int) -> None:
+        self._n_useless += 1
+        if self.is_hopeless:
+            self._damage.stop(offset, self._n_useless)
 
     def _decode(self, offset: int, line: bytes, kind: str, data: dict[str, Any]) -> None:
         if self._header is None:

@@ -7,6 +7,10 @@ from __future__ import annotations
 
 import re
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
 MASK = "***"
 
 # ---- Names. They are compared in lower case with dashes between their parts: `dbPassword_2` is `db-password`.
@@ -19,15 +23,24 @@ _TAIL = re.compile(
 )
 _SECRET_NAME = re.compile(
     r"(?:^|-)(?:pass|sshpass|pwd|auth|authorization|bearer|cookies?|jwt)$"
-    r"|(?:password|passwd|passphrase|passcode|secrets?|credentials?|token|apikey)$"
-    r"|(?:^|-)(?:api|access|private|secret|auth|account|signing|encryption|master|service)-?key(?:-id)?$"
+    r"|(?:password|passwd|passphrase|passcode|passwort|kennwort|mot-de-passe|secrets?|credentials?|token|apikey)$"
+    r"|^x-(?:amz|goog)-signature$"
+    r"|(?:^|-)(?:api|access|private|secret|auth|account|signing|encryption|master|service|licen[cs]e|wandb|kaggle)"
+    r"-?key(?:-id)?$"
 )
+# Of an option they name a secret; in a program they may be anything.
+_SECRET_OPTION = re.compile(r"(?:^|-)(?:signature|otp|pin)$")
 # Switches, and the tokens of language models.
 _OTHER_NAME = re.compile(
     r"^(?:no|skip|disable|without)-"
     r"|(?:^|-)(?:pad|padding|eos|bos|unk|mask|sep|cls|image|video|audio|start|end|stop|special|first|last|next|per|max|"
     r"min|num|n|blank|prefix|suffix|trigger|placeholder|control)-?token$"
 )
+
+
+def is_secret_option(name: str) -> bool:
+    """Whether the value of the option with this name is secret."""
+    return is_secret_name(name) or bool(_SECRET_OPTION.search(name.lower()))
 
 
 def is_secret_name(name: str) -> bool:
@@ -46,16 +59,42 @@ _ASSIGNMENT = re.compile(rf"([+\-]{{0,2}})({_NAME})(=|:(?!//)\s*)(.*)", re.DOTAL
 _MOST_ASSIGNMENTS = 8
 _NEXT_FIELD = re.compile(r"[&;]\s*[\w.\-]+=")
 _USER_OPTION = re.compile(r"-u|-U|--user|--proxy-user")
-_USER = re.compile(r"(?!\d+:\d+$)([^:]*):(?!//).+", re.DOTALL)
+_USER = re.compile(r"(?!\d+:\d+$)([^:%]*:(?!//)|[\w.\-\\/]+%).+", re.DOTALL)
+_HEADER_START = re.compile(
+    r"(?i)(?:.*[=\s])?(?:proxy-)?authorization:\s*(?:bearer|basic|token|digest)?", re.DOTALL
+)
+_SCHEME_WORD = re.compile(r"(?i)bearer|basic|token|digest")
+_MYSQL = re.compile(r"(?:.*/)?(?:mysql|mariadb)[\w\-]*", re.DOTALL)
+_SSHPASS = re.compile(r"(?:.*/)?sshpass", re.DOTALL)
+
+
+def mask_words(command: Sequence[str]) -> Iterator[str]:
+    """All words of a command, each by what comes before it."""
+    before, tool, is_header = "", "", False
+    for word in command:
+        is_scheme = bool(_SCHEME_WORD.fullmatch(word))
+        if is_header and not is_scheme and not _LONG_OPTION.fullmatch(word):
+            yield MASK
+        elif tool and before == "-p" and _SSHPASS.fullmatch(tool):
+            yield MASK
+            tool = ""  # what follows is another command, with a port perhaps
+        elif tool and word.startswith("-p") and len(word) > len("-p"):
+            yield f"-p{MASK}"
+            tool = ""
+        else:
+            yield mask_after(before, word)
+        is_header = bool(_HEADER_START.fullmatch(word)) or (is_header and is_scheme)
+        tool = word if _MYSQL.fullmatch(word) or _SSHPASS.fullmatch(word) else tool
+        before = word
 
 
 def mask_after(before: str, word: str) -> str:
     """A word of a command, given the one before it."""
     option = _OPTION.fullmatch(before)
-    if option and is_secret_name(option[2]) and not _LONG_OPTION.fullmatch(word):
+    if option and is_secret_option(option[2]) and not _LONG_OPTION.fullmatch(word):
         return MASK
     if _USER_OPTION.fullmatch(before) and (user := _USER.fullmatch(word)):
-        return f"{user[1]}:{MASK}"
+        return f"{user[1]}{MASK}"
     return mask_text(word)
 
 
@@ -67,12 +106,12 @@ def mask_text(text: str) -> str:
         if not assignment:
             break
         lead, name, sign, value = assignment.groups()
-        if is_secret_name(name):
+        if is_secret_name(name) or (lead == "--" and is_secret_option(name)):
             # A form or a connection string goes on after the value.
             rest = None if lead or sign != "=" or name.isupper() else _NEXT_FIELD.search(value)
             return f"{done}{lead}{name}{sign}{MASK}{mask_inside(value[rest.start() :]) if rest else ''}"
         if _USER_OPTION.fullmatch(lead + name) and (user := _USER.fullmatch(value)):
-            return f"{done}{lead}{name}{sign}{user[1]}:{MASK}"
+            return f"{done}{lead}{name}{sign}{user[1]}{MASK}"
         if sign != "=":
             break
         done, text = f"{done}{lead}{name}=", value
@@ -85,11 +124,11 @@ _QUOTED = r"""\\"(?:(?!\\").)*\\"|"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'"""
 _SCHEME = r"(?:bearer|basic|token|digest)\s+"
 
 
-def _mask_named(pattern: re.Pattern[str], text: str) -> str:
+def _mask_named(pattern: re.Pattern[str], is_secret: Callable[[str], bool], text: str) -> str:
     """Mask the values after secret names, but for their quotes; what follows another name may be a secret one."""
     done, at = [], 0
     while match := pattern.search(text, at):
-        if not is_secret_name(match["name"]):
+        if not is_secret(match["name"]) or _is_whole_text(match):
             done.append(text[at : match.end("name")])
             at = match.end("name")
             continue
@@ -97,6 +136,13 @@ def _mask_named(pattern: re.Pattern[str], text: str) -> str:
         done.append(f"{text[at : match.start('value')]}{quote}{MASK}{quote}")
         at = match.end()
     return "".join(done) + text[at:]
+
+
+def _is_whole_text(match: re.Match[str]) -> bool:
+    """Whether the quote after the name is the end of a text, as in `print("token:", 3)`, not the start of a value."""
+    before, quote = match.string[max(0, match.start() - 1) : match.start()], match["value"][0]
+    between = match.string[match.end("name") : match.start("value")]
+    return quote in ("'", '"') and before == quote and quote not in between
 
 
 def _mask_url(match: re.Match[str]) -> str:
@@ -110,7 +156,7 @@ def _mask_url(match: re.Match[str]) -> str:
 _HEADER = re.compile(r"(?i)\b((?:proxy-)?authorization|(?:set-)?cookie)(\s*:\s*)[^\n\"']+")
 """Ends with its line or quote, whatever is in it."""
 _FIELD = re.compile(
-    rf"(?is)(?<![\w.\-])-*(?P<name>{_NAME})(?:\\?[\"']\s*,\s*(?=\\?[\"'])|\\?[\"']?\s*(?:=|:(?!//))\s*)"
+    rf"(?is)(?<![\w.\-])-*(?P<name>{_NAME})(?:\\?[\"']\s*,\s*(?=\\?[\"'])|\\?[\"']\s*\]\s*=(?!=)\s*|\\?[\"']?\s*(?:=|:(?!//))\s*)"
     rf"(?P<value>{_QUOTED}|\\?[\"'][^\n]*|(?:{_SCHEME})?[^\s&;,\"'}}\])|]+)"
 )
 """Of JSON, a form or a connection string; an assignment in a script."""
@@ -120,6 +166,11 @@ _OPTION_INSIDE = re.compile(
 """Of a command in a script."""
 _BEARER = re.compile(r"(?i)\b(bearer\s+)(?=\S*\d|\S{16})[^\s\"']+")
 _USER_INSIDE = re.compile(r"(\s-u\s+[^\s:]+:)(?!\d+(?:\s|$)|//)[^\s\"']+")
+_QUERY = re.compile(r"(?i)([?&](?:sig|signature)=)[^\s&#\"']+")
+_SSHPASS_INSIDE = re.compile(rf"(?s)(\bsshpass\s+-p\s*)(?:{_QUOTED}|[^\s\"';&|)]+)")
+_MYSQL_INSIDE = re.compile(
+    rf"(?s)(\b(?:mysql|mariadb)[\w\-]*\s(?:[^\n;|&]{{0,200}}?\s)?-p)(?:{_QUOTED}|[^\s\"';&|)]+)"
+)
 _URL = re.compile(
     r"(?<![A-Za-z0-9+.\-])(?P<scheme>[A-Za-z][A-Za-z0-9+.\-]*)://(?P<user>[^\s/?#\"'@:]*)"
     r"(?:(?P<colon>:)(?P<password>(?!\d+(?:[/?#]|$))(?:[^\s/?#\"']*(?=@)|[^\s\"'@]*)))?@"
@@ -129,7 +180,8 @@ _SHAPE = re.compile(
     r"(?<![A-Za-z0-9])(?:gh[opsur]_[A-Za-z0-9]{16,}|github_pat_\w{16,}|glpat-[\w\-]{16,}|(?:AKIA|ASIA)[A-Z0-9]{12,}"
     r"|xox[a-z]-[A-Za-z0-9\-]{10,}|xapp-[A-Za-z0-9\-]{10,}|AIza[\w\-]{30,}|ya29\.[\w\-]{20,}"
     r"|eyJ[\w\-]{4,}\.[\w\-]{4,}(?:\.[\w\-]*)?|npm_[A-Za-z0-9]{30,}|pypi-[\w\-]{30,}|SG\.[\w\-]{16,}\.[\w\-]{16,}"
-    r"|(?:[rsp]k_(?:live|test)_|sk-|hf_)(?:[\w\-]{30,}|(?=[\w\-]*[0-9A-Z])[\w\-]{16,}))"
+    r"|[rsp]k_(?:live|test)_\w{16,}|r8_[A-Za-z0-9]{30,}|nvapi-[\w\-]{20,}"
+    r"|(?:sk-|hf_)(?:[\w\-]{30,}|(?=[\w\-]*[0-9A-Z])[\w\-]{16,}))"
 )
 _PRIVATE_KEY = re.compile(r"(?s)(-----BEGIN [A-Z ]*PRIVATE KEY-----).*?(?=-----END|\Z)")
 
@@ -137,8 +189,8 @@ _PRIVATE_KEY = re.compile(r"(?s)(-----BEGIN [A-Z ]*PRIVATE KEY-----).*?(?=-----E
 def mask_inside(text: str) -> str:
     """All forms, one after the other."""
     text = _HEADER.sub(rf"\1\2{MASK}", text)
-    for pattern in (_FIELD, _OPTION_INSIDE):
-        text = _mask_named(pattern, text)
-    for pattern in (_BEARER, _USER_INSIDE, _PRIVATE_KEY):
+    for named, is_secret in ((_FIELD, is_secret_name), (_OPTION_INSIDE, is_secret_option)):
+        text = _mask_named(named, is_secret, text)
+    for pattern in (_BEARER, _USER_INSIDE, _PRIVATE_KEY, _QUERY, _SSHPASS_INSIDE, _MYSQL_INSIDE):
         text = pattern.sub(rf"\1{MASK}", text)
     return _SHAPE.sub(MASK, _URL.sub(_mask_url, text))

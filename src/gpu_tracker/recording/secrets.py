@@ -7,7 +7,19 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 # In lower case. Text with none of them holds nothing that would be masked.
-_NAMES = ("pass", "pwd", "secret", "token", "credential", "auth", "bearer", "cookie", "jwt", "key")
+_NAMES = (
+    "pass",
+    "pwd",
+    "secret",
+    "token",
+    "credential",
+    "auth",
+    "bearer",
+    "cookie",
+    "jwt",
+    "key",
+    "signature",
+)
 _SHAPES = (
     *(
         "ghp_",
@@ -24,8 +36,9 @@ _SHAPES = (
         "aiza",
         "ya29.",
     ),
-    *("eyj", "npm_", "pypi-", "sg.", "k_live_", "k_test_", "sk-", "hf_"),
+    *("eyj", "npm_", "pypi-", "sg.", "k_live_", "k_test_", "sk-", "hf_", "r8_", "nvapi-"),
 )
+_OTHERS = ("kennwort", "-otp", "-pin", "sig=", "mysql", "mariadb")
 _PLACES = ("://", "-u", "--user", "--proxy-user")
 
 
@@ -33,9 +46,9 @@ def mask_secrets(command: Sequence[str]) -> tuple[str, ...]:
     """The command, with everything that looks secret masked."""
     if not _may_hold_secrets(" ".join(command)):
         return tuple(command)
-    from .secret_forms import mask_after
+    from .secret_forms import mask_words
 
-    return tuple(mask_after(before, word) for before, word in zip(("", *command), command, strict=False))
+    return tuple(mask_words(command))
 
 
 def mask_text(text: str) -> str:
@@ -53,6 +66,6 @@ def mask_labels(labels: Iterable[tuple[str, str]]) -> tuple[tuple[str, str], ...
 def _may_hold_secrets(text: str) -> bool:
     """Cheap, and never wrong when it says no."""
     lower = text.lower()
-    if ":" in lower and any(place in lower for place in _PLACES):
+    if (":" in lower or "%" in lower) and any(place in lower for place in _PLACES):
         return True
-    return any(hint in lower for hint in (*_NAMES, *_SHAPES))
+    return any(hint in lower for hint in (*_NAMES, *_SHAPES, *_OTHERS))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 from ..core.figures import Figure
+from ..core.model import UNKNOWN, RamPeak
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,9 +17,11 @@ _PAIRS = "tuple[tuple[str, "
 
 
 def to_plain(value: Any) -> Any:
-    """Named values and pairs of names and values become objects, tuples lists, and a figure its name."""
+    """Named values and pairs of names and values become objects, tuples lists, a figure its name, what is unknown null."""
     if isinstance(value, Figure):
         return value.name
+    if isinstance(value, RamPeak) and value.basis == UNKNOWN:
+        return {**dict.fromkeys(value._fields), "basis": UNKNOWN}
     if hasattr(value, "_asdict"):
         kinds = type(value).__annotations__
         return {

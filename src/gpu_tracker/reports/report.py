@@ -121,7 +121,7 @@ def _ram_rows(summary: Summary) -> list[tuple[str, str]]:
     peak = humanize_bytes(combined.total_bytes)
     rows = [("RAM", f"peak {peak} of {_ram_capacity(summary)}, {combined.basis}")]
     if combined.basis == ESTIMATE:
-        ceiling = humanize_bytes(summary.ram_ceiling_bytes)
+        ceiling = _size(summary.ram_ceiling_bytes)
         rows.append(("", f"shared memory could not be read in time; upper bound {ceiling}"))
     if descendants.total_bytes:
         rows.append(

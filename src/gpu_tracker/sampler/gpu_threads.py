@@ -10,10 +10,13 @@ from ..sources.gpu.connect import connect, describe_bug, find_vendors
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
+    from typing import TypeVar
 
-    from ..core.model import Gpu, GpuReadings, GpuShares
+    from ..core.model import Gpu, GpuReading, GpuReadings
     from ..sources import GpuSource
+
+    T = TypeVar("T", float, float | None)
 
 # Energy and memory are counted from a reading before the job begins; a driver that wakes up slowly is not waited for.
 _FIRST_READING_SECONDS = 0.06
@@ -107,16 +110,20 @@ class GpuThreads:
         self._events.append((time.monotonic(), "note", text, None))
 
     def _date(self, readings: GpuReadings) -> GpuReadings:
-        devices = tuple(
-            device if device.shares is None else device._replace(shares=self._date_shares(device.shares))
-            for device in readings.devices
-        )
+        devices = tuple(map(self._date_device, readings.devices))
         return readings._replace(at_seconds=self._since_start(readings.at_seconds), devices=devices)
 
-    def _date_shares(self, shares: GpuShares) -> GpuShares:
+    def _date_device(self, device: GpuReading) -> GpuReading:
+        shares = device.shares
+        return device._replace(
+            samples=None if device.samples is None else self._date_samples(device.samples),
+            shares=shares and shares._replace(instants=self._date_samples(shares.instants)),
+        )
+
+    def _date_samples(self, samples: Iterable[tuple[float, T]]) -> tuple[tuple[float, T], ...]:
         """Without those from before the start."""
-        instants = ((at - self._start_seconds, percent) for at, percent in shares.instants)
-        return shares._replace(instants=tuple(instant for instant in instants if instant[0] > 0))
+        dated = ((at - self._start_seconds, percent) for at, percent in samples)
+        return tuple(sample for sample in dated if sample[0] > 0)
 
     def _since_start(self, at_seconds: float) -> float:
         return max(0.0, at_seconds - self._start_seconds)

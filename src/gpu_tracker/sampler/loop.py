@@ -368,7 +368,7 @@ class Sampler:
             self._has_write_failed = True
             self._say(
                 at_seconds,
-                f"The recording could not be written for a while: {error.strerror}. The totals are complete.",
+                f"At {at_seconds:.3g} s the recording could not be written: {error.strerror}. The totals are complete.",
             )
 
     def _say(self, at_seconds: float, text: str) -> None:

@@ -316,17 +316,21 @@ def test_in_a_container_the_pids_of_rocm_are_not_ours(machine: FakeMachine, cloc
     assert source.take_notes() == ()
 
     machine.set_kfd_bytes(10, {100: 6 * MIB})
+    (hidden,) = read(source).values()
+    assert (hidden.lists_processes, hidden.measures_processes) == (False, False)
+    assert source.kinds[hidden.uuid, "lists_processes"] == "denied"
     machine.set_process(10, {5: write_amdgpu(7, vram_kib=1024)})
     clock.seconds += 1
 
     assert [process.used_bytes for process in read_processes(source, 10)] == [MIB]
-    read_processes(source, 10)
+    (shown,) = read(source, frozenset({10})).values()
+    assert shown.lists_processes
     (note,) = source.take_notes()
     assert "--pid=host" in note
 
 
-def test_invalid_and_unreadable_values_of_rocm_are_left_out(machine: FakeMachine, clock: FakeClock) -> None:
-    """Processes may end while they are read."""
+def test_invalid_and_unreadable_values_of_rocm_are_not_known(machine: FakeMachine, clock: FakeClock) -> None:
+    """A process that uses another card only is not listed."""
     machine.add_amd_card(gpu_id=100)
     machine.set_kfd_bytes(10, {100: "garbage"})
     machine.set_kfd_bytes(11, {100: Path(GIVES_EIO)})
@@ -334,7 +338,10 @@ def test_invalid_and_unreadable_values_of_rocm_are_left_out(machine: FakeMachine
     write_files(machine.sys / "class/kfd/kfd/proc", {"notes": "not a process"})
     write_files(machine.sys / "class/kfd/kfd/topology/nodes", {"9/gpu_id": 9, "8/gpu_id": "x"})
 
-    assert read_processes(amd.connect(clock, machine.roots)) == ()
+    processes = read_processes(amd.connect(clock, machine.roots))
+
+    assert [(process.pid, process.used_bytes) for process in processes] == [(10, None), (11, None)]
+    assert [process.utilization_percent for process in processes] == [None, None]
 
 
 # ---- Trouble.

@@ -328,11 +328,11 @@ def test_a_whole_training_is_reported_exactly(hardware: Simulator) -> None:
 truth, began = 0.0, time.monotonic()
 for step, percent in enumerate([20, 100, 60, 20]):
     if step == 1:
-        hardware.set_process(0, os.getpid(), 2000 * MIB)
+        hardware.set_process(0, os.getpid(), 2000 * MIB, sm_percent=20)
         worker = subprocess.Popen(["sleep", "60"])
         hardware.set_process(1, worker.pid, 700 * MIB)
     if step == 3:
-        hardware.set_process(0, os.getpid(), 100 * MIB)
+        hardware.set_process(0, os.getpid(), 100 * MIB, sm_percent=20)
         worker.kill(); worker.wait()
     hardware.set_utilization(0, percent)
     step_began = time.monotonic()

@@ -29,6 +29,8 @@ def test_a_process_shares_the_window_with_others() -> None:
 
     assert [window.percent_of(pid) for pid in (7, 8, 9, 10)] == [20.0, 20.0, None, 0.0]
     assert window.are_complete  # one process was returned twice
+    assert window.names_any({9, 10})
+    assert not window.names_any({10})
     assert window.take([(7, 4000, 99)], now_us=5000 + WINDOW_US) == {}
     assert window.percent_of(7) == 0.0
 

@@ -10,6 +10,9 @@ import fcntl
 import os
 
 _FIRST_BEYOND_STANDARD = 3
+_NEEDED_FOR_A_JOB = 3
+
+_reserved: list[int] = []
 
 
 class Descriptor:
@@ -32,6 +35,23 @@ class Descriptor:
         number, self._fd = self.number, -1
         if number >= 0:
             os.close(number)
+
+
+def reserve() -> None:
+    """Keep a few for starting the job: where they are scarce, measuring comes second."""
+    try:
+        while len(_reserved) <= _NEEDED_FOR_A_JOB:
+            _reserved.append(os.open(os.devnull, os.O_RDONLY))
+    except OSError:
+        pass  # there are no more
+    if _reserved:
+        os.close(_reserved.pop())  # to read our own modules
+
+
+def release() -> None:
+    """Give them back."""
+    while _reserved:
+        os.close(_reserved.pop())
 
 
 def make_pipe() -> tuple[Descriptor, Descriptor]:

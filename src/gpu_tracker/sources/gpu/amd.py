@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import os
 
-from ...core.model import GpuProcessReading, GpuReadings
+from ...core.model import GpuProcessReading, GpuReading, GpuReadings
 from ..files import read_file
+from .belief import believe
 from .cards import CardSource
 from .drm import add_device_bytes, find_share, name_kind
 from .evidence import is_in_a_container
+from .guard import DENIED
 from .sysfs import (
     find_gauges,
     parse_bytes,
@@ -29,13 +31,17 @@ from .sysfs import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from .. import Roots
     from .drm import ClientReading
-    from .sysfs import Candidates, Card, Gauge
+    from .sysfs import Candidates, Card, Device, Gauge
 
 NAME = "amd"
+_HIDDEN = (
+    "ROCm lists processes by their IDs on the host, not in this container, so its list is not used. "
+    "If the job's memory on an AMD GPU is missing, start the container with `--pid=host`."
+)
 
 
 # ---- Parsers: bytes of a file → a value, or None if they are invalid. Pure.
@@ -111,13 +117,35 @@ class AmdSource(CardSource):
         computing = self._kfd.read(pids)
         processes = tuple(
             self._describe_process(
-                uuids[bus_id], pid, clients.get((bus_id, pid), []), computing.get((bus_id, pid))
+                uuids[bus_id], pid, clients.get((bus_id, pid), []), computing.get((bus_id, pid), 0)
             )
             for bus_id, pid in sorted(clients.keys() | computing.keys())
             if bus_id in uuids
         )
         self._note_hidden()
-        return GpuReadings(self._now(), devices, processes)
+        readings = GpuReadings(self._now(), self._without_lists(devices, awake, processes), processes)
+        return believe(readings, self.gpus, self._panel.guard)
+
+    def _without_lists(
+        self,
+        readings: tuple[GpuReading, ...],
+        awake: Sequence[Device],
+        processes: tuple[GpuProcessReading, ...],
+    ) -> tuple[GpuReading, ...]:
+        """Without ROCm's list, only what the job holds through DRM is known, if anything."""
+        if not self._kfd.is_hidden_by_container:
+            return readings
+        known = {process.uuid for process in processes if process.used_bytes}
+        hidden = {device.gpu.uuid for device in awake if self._kfd.is_on(device.gpu.bus_id)} - known
+        for uuid in hidden:
+            self._panel.guard.reasons[uuid, "lists_processes"] = _HIDDEN
+            self._panel.guard.kinds[uuid, "lists_processes"] = DENIED
+        return tuple(
+            reading._replace(lists_processes=False, measures_processes=False)
+            if reading.uuid in hidden
+            else reading
+            for reading in readings
+        )
 
     def _identify(self, card: Card) -> tuple[str | None, str, int | None]:
         files = f"{card.path}/device"
@@ -181,22 +209,17 @@ class AmdSource(CardSource):
         return GpuProcessReading(
             uuid,
             pid,
-            max(drawing_bytes, computing_bytes or 0),
-            percent if percent or not computing_bytes else None,
+            None if computing_bytes is None else max(drawing_bytes, computing_bytes),
+            percent if percent or computing_bytes == 0 else None,
             name_kind(
-                (engine for client in clients for engine in client.engines), computes=bool(computing_bytes)
+                (engine for client in clients for engine in client.engines), computes=computing_bytes != 0
             ),
         )
 
     def _note_hidden(self) -> None:
         self._note_denied()
         if self._kfd.is_hidden_by_container:
-            self._panel.guard.say(
-                "",
-                "kfd",
-                "ROCm lists processes by their IDs on the host, not in this container, so its list is not used. "
-                "If the job's memory on an AMD GPU is missing, start the container with `--pid=host`.",
-            )
+            self._panel.guard.say("", "kfd", _HIDDEN)
 
 
 class _Kfd:
@@ -208,9 +231,13 @@ class _Kfd:
         self._is_nested = is_in_a_container(roots.proc)
         self.is_hidden_by_container = False
 
-    def read(self, pids: frozenset[int] | None) -> dict[tuple[str, int], int]:
-        """Bytes by bus id and pid, without zeros: KFD lists every process on every card."""
-        held: dict[tuple[str, int], int] = {}
+    def is_on(self, bus_id: str) -> bool:
+        """Whether ROCm can use this card."""
+        return bus_id in self._bus_ids.values()
+
+    def read(self, pids: frozenset[int] | None) -> dict[tuple[str, int], int | None]:
+        """Bytes by bus id and pid, without zeros: KFD lists every process on every card. None if unreadable."""
+        held: dict[tuple[str, int], int | None] = {}
         if not self._bus_ids:
             return held
         try:
@@ -225,10 +252,13 @@ class _Kfd:
             for gpu_id, bus_id in self._bus_ids.items():
                 try:
                     size = parse_bytes(read_file(f"{self._directory}/{pid}/vram_{gpu_id}"))
-                except OSError:
+                except (FileNotFoundError, ProcessLookupError):
                     continue  # it has ended, or does not use this card
-                if size:
-                    held[bus_id, pid] = held.get((bus_id, pid), 0) + size
+                except OSError:
+                    size = None
+                if size != 0:
+                    known = held.get((bus_id, pid), 0)
+                    held[bus_id, pid] = None if size is None or known is None else known + size
         return held
 
 

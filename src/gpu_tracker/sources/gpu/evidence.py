@@ -38,8 +38,8 @@ def why_not_listed(reasons: Mapping[tuple[str, str], str], proc: str = "/proc") 
             return reason
     if is_in_a_container(proc):
         return (
-            "this is a container, and the driver uses the process IDs of the host; "
-            "start it with those (docker run --pid=host)."
+            "this is a container, and the driver lists no process in it; "
+            "start it with the process IDs of the host (docker run --pid=host)."
         )
     return (
         "the driver lists none of its processes (as under WSL, or where this requires administrator rights)."

@@ -9,9 +9,10 @@ from __future__ import annotations
 import time
 from _ctypes import dlopen  # what ctypes calls, without the cost of importing all of it
 
-from ...core.figures import name_device_figure
+from ...core.figures import MOST_BYTES, name_device_figure
 from ...core.model import Gpu, GpuHighWater, GpuProcessReading, GpuReading, GpuReadings, GpuShares
 from .. import NotAvailableError
+from .belief import believe
 from .evidence import has_driver_loaded, is_in_a_container
 from .guard import DENIED, LOST, TROUBLE, UNSUPPORTED, Failure, Guard
 from .nvidia import name_limits, parse_bus_id
@@ -27,6 +28,9 @@ NAME = "nvml"
 _LIBRARY = "libnvidia-ml.so.1"
 _SLOW_SECONDS = 0.9  # figures that change slowly, or are expensive to read, are read about once a second
 _NOT_AVAILABLE = 2**64 - 1
+_LONGEST_SAMPLE_SECONDS = 2.0  # no driver samples less often
+_BLIND_SECONDS = 3.0
+_NOTABLE_BYTES = 2**30
 _MOST_ATTEMPTS = 3
 _KINDS = {"Compute": "compute", "Graphics": "graphics", "MPSCompute": "compute"}
 
@@ -207,7 +211,12 @@ class _Device:
         self.slow_figures: dict[str, Any] = {}
         """Fields of GpuReading that are not read every time."""
         self.sample_us = -1
+        self.sample_seconds = float("-inf")
+        """When the driver last had new samples of its utilization."""
         self.samples: SampleWindow | None = None
+        self.has_named = False
+        """Whether a sample has named a process that the device lists."""
+        self.blind_seconds = float("inf")
         self.has_accounting = False
         self.accounted_before: frozenset[int] = frozenset()
         self.job_pids: set[int] = set()
@@ -243,6 +252,8 @@ class NvmlSource:
 
     def read(self, pids: frozenset[int] | None) -> GpuReadings:
         """Read every device, and what these processes use of it."""
+        from ..processes import exists
+
         at = self._now()
         devices: list[GpuReading] = []
         processes: list[GpuProcessReading] = []
@@ -256,18 +267,27 @@ class NvmlSource:
             if is_slow_turn:
                 device.slow_seconds = at
                 device.slow_figures = self._read_slow(device)
+            rates = self._read_utilization(device)
             listed = None if self._shows_foreign_pids else lists[uuid]
+            if listed is not None and self._is_in_a_container and not any(lists.values()):
+                listed = self._doubt_empty_list(device, is_busy=bool(rates[0]))
+            everybody = frozenset(listed or ())
             if listed is not None and pids is not None:
-                listed = {pid: entry for pid, entry in listed.items() if pid in pids}
+                # One that has just ended may still be listed, and still be among those of the job.
+                listed = {pid: entry for pid, entry in listed.items() if pid in pids and exists(pid)}
                 device.job_pids.update(listed)
             shares = None if listed is None else self._read_shares(device, pids or frozenset())
+            if shares is not None and rates[0] and self._is_blind(device, at, everybody):
+                shares = None
             for pid, (used, kind) in (listed or {}).items():
                 percent = device.samples.percent_of(pid) if device.samples and shares is not None else None
                 processes.append(GpuProcessReading(uuid, pid, used, percent, kind))
             if device.has_accounting and is_slow_turn and pids is not None:
                 high_waters += self._read_accounting(device, pids)
-            devices.append(self._read_device(device, shares)._replace(lists_processes=listed is not None))
-        return GpuReadings(at, tuple(devices), tuple(processes), tuple(high_waters))
+            reading = self._read_device(device, rates, shares)
+            devices.append(reading._replace(lists_processes=listed is not None))
+        readings = GpuReadings(at, tuple(devices), tuple(processes), tuple(high_waters))
+        return believe(readings, self.gpus, self._guard)
 
     def read_details(self) -> Mapping[str, Mapping[str, float | str]]:
         """Performance state, fan, limits..."""
@@ -313,6 +333,11 @@ class NvmlSource:
             pci = self._guard.ask(uuid, "bus", nvml.nvmlDeviceGetPciInfo, handle)
             bus_id = "" if pci is None else parse_bus_id(_text(pci.busId))
         total = int(memory.total) if memory else None
+        if total is not None and not 0 < total <= MOST_BYTES:
+            self._guard.say(
+                uuid, "total", f"{label} reports an impossible memory size ({total:g}), which is not used."
+            )
+            total = None
         return Gpu(
             ordinal=index,
             uuid=uuid,
@@ -355,10 +380,57 @@ class NvmlSource:
 
     # ---- Reading.
 
-    def _read_device(self, device: _Device, shares: GpuShares | None) -> GpuReading:
+    def _doubt_empty_list(
+        self, device: _Device, *, is_busy: bool
+    ) -> dict[int, tuple[int | None, str]] | None:
+        """In a container most drivers list nothing: that says nothing about a device in use."""
+        memory = self._guard.ask(device.gpu.uuid, "used_bytes", self._read_memory, device.handle)
+        if not is_busy and (memory is None or memory[0] < _NOTABLE_BYTES):
+            return {}
+        self._mark(
+            device,
+            "lists_processes",
+            "this is a container, and the NVIDIA driver lists no process in it; "
+            "start it with the process IDs of the host (docker run --pid=host).",
+        )
+        return None
+
+    def _is_blind(self, device: _Device, at_seconds: float, listed: frozenset[int]) -> bool:
+        """Whether a busy device has never named a process that it lists: its samples then say nothing of the job."""
+        figure = "utilization_of_processes"
+        if device.has_named or (device.samples and device.samples.names_any(listed | device.job_pids)):
+            device.has_named = True
+            self._unmark(device, figure)
+            return False
+        text = (
+            f"{self._labels[device.gpu.uuid]} is busy, but the driver names none of the processes that it lists, "
+            "so the job's own utilization is not known (as in a container, or with MPS)."
+        )
+        self._mark(device, figure, text)
+        device.blind_seconds = min(device.blind_seconds, at_seconds)
+        if listed and at_seconds - device.blind_seconds > _BLIND_SECONDS:
+            self._guard.say(device.gpu.uuid, figure, text)
+        return True
+
+    def _mark(self, device: _Device, figure: str, text: str) -> None:
+        key = (device.gpu.uuid, figure)
+        self._guard.kinds[key], self._guard.reasons[key] = DENIED, text
+
+    def _unmark(self, device: _Device, figure: str) -> None:
+        key = (device.gpu.uuid, figure)
+        self._guard.kinds.pop(key, None)
+        self._guard.reasons.pop(key, None)
+
+    def _read_device(
+        self, device: _Device, rates: tuple[float | None, float | None], shares: GpuShares | None
+    ) -> GpuReading:
         guard, uuid, handle = self._guard, device.gpu.uuid, device.handle
         used, reserved = guard.ask(uuid, "used_bytes", self._read_memory, handle) or (None, None)
-        busy, memory_busy, high = self._read_utilization(device)
+        busy, memory_busy = rates
+        samples = self._read_samples(device)
+        percents = [percent for _, percent in samples or ()]
+        if percents:
+            busy = sum(percents) / len(percents)
         energy = None
         if not device.is_instance:
             energy = guard.ask(uuid, "energy_joules", self._nvml.nvmlDeviceGetTotalEnergyConsumption, handle)
@@ -366,10 +438,11 @@ class NvmlSource:
             uuid,
             used,
             busy,
-            high,
+            max(percents, default=busy),
             reserved,
             memory_busy,
             energy_joules=None if energy is None else energy / 1000,
+            samples=samples,
             measures_processes=shares is not None,
             shares=shares,
             **device.slow_figures,
@@ -396,28 +469,32 @@ class NvmlSource:
             self._guard.say("", "reserved_bytes", text)
         return int(memory.used), None
 
-    def _read_utilization(self, device: _Device) -> tuple[float | None, float | None, float | None]:
-        """Mean since the last reading, that of memory, and the maximum since the last reading."""
+    def _read_utilization(self, device: _Device) -> tuple[float | None, float | None]:
+        """The latest value, and that of memory."""
         if device.is_instance:
-            return None, None, None  # the driver reports it for the whole device only
-        guard, uuid = self._guard, device.gpu.uuid
-        rates = guard.ask(
-            uuid, "utilization_percent", self._nvml.nvmlDeviceGetUtilizationRates, device.handle
+            return None, None  # the driver reports it for the whole device only
+        rates = self._guard.ask(
+            device.gpu.uuid, "utilization_percent", self._nvml.nvmlDeviceGetUtilizationRates, device.handle
         )
-        latest = None if rates is None else float(rates.gpu)
-        memory = None if rates is None else float(rates.memory)
-        since = max(0, device.sample_us)
+        return (None, None) if rates is None else (float(rates.gpu), float(rates.memory))
+
+    def _read_samples(self, device: _Device) -> tuple[tuple[float, float], ...] | None:
+        """Utilization that the driver has sampled since the last reading; None if it keeps no samples."""
+        if device.is_instance:
+            return None
+        since, is_first = max(0, device.sample_us), device.sample_us < 0
         try:
             samples = self._lists.utilization_samples(device.handle, since)
         except self._nvml.NVMLError:
-            samples = []  # the latest value is used instead
-        is_first = device.sample_us < 0
-        fresh = [(at_us, percent) for at_us, percent in samples if at_us > since and percent <= 100]
-        device.sample_us = max([since, *(at_us for at_us, _ in fresh)])
-        if is_first or not fresh:
-            return latest, memory, latest
-        percents = [percent for _, percent in fresh]
-        return sum(percents) / len(percents), memory, max(percents)
+            return None
+        now, now_us = self._now(), time.time() * 1e6
+        fresh = [sample for sample in samples if sample[0] > since and sample[1] <= 100]
+        if fresh:
+            device.sample_us, device.sample_seconds = max(at_us for at_us, _ in fresh), now
+        device.sample_us = max(0, device.sample_us)
+        if now - device.sample_seconds > _LONGEST_SAMPLE_SECONDS:
+            return None
+        return () if is_first else tuple((now - (now_us - at_us) / 1e6, percent) for at_us, percent in fresh)
 
     def _read_slow(self, device: _Device) -> dict[str, Any]:
         if device.is_instance:
@@ -488,14 +565,13 @@ class NvmlSource:
     def _note_namespace(self, is_foreign: bool) -> None:
         where = "this is a container, and" if self._is_in_a_container else "as in a container,"
         for device in self._devices:
-            key = (device.gpu.uuid, "lists_processes")
-            self._guard.kinds.pop(key, None)
-            self._guard.reasons.pop(key, None)
+            self._unmark(device, "lists_processes")
             if is_foreign:
-                self._guard.kinds[key] = DENIED
-                self._guard.reasons[key] = (
+                self._mark(
+                    device,
+                    "lists_processes",
                     f"{where} the NVIDIA driver uses the process IDs of the host; "
-                    "start it with those (docker run --pid=host)."
+                    "start it with those (docker run --pid=host).",
                 )
 
     def _read_shares(self, device: _Device, pids: frozenset[int]) -> GpuShares | None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Container, Iterable, Mapping
 
 # About a second is shown; the slowest drivers sample once in that time.
 WINDOW_US = 1_500_000
@@ -35,6 +35,10 @@ class SampleWindow:
         known = {**self._instants, **new}
         self._instants = {at_us: named for at_us, named in known.items() if at_us > now_us - WINDOW_US}
         return new
+
+    def names_any(self, pids: Container[int]) -> bool:
+        """Whether one of these was seen to run."""
+        return any(pid in pids for named in self._instants.values() for pid in named)
 
     def percent_of(self, pid: int) -> float | None:
         """Mean over the window: zero without any sample, None with invalid ones only."""

@@ -6,7 +6,7 @@ the text decides: a line is either a row of the requested table, or prose.
 
 from __future__ import annotations
 
-from ...core.figures import Figure, find_device_figure
+from ...core.figures import Figure, find_device_figure, is_possible
 from ...core.model import Gpu, GpuProcessReading, GpuReading
 from ...core.values import NamedTuple
 from .guard import DENIED, LOST, TROUBLE, UNSUPPORTED, Failure
@@ -24,12 +24,10 @@ THROTTLE_FIELD = "clocks_event_reasons.active"
 
 
 class Cell(NamedTuple):
-    """One figure of a device in a table, and its valid range."""
+    """One figure of a device in a table."""
 
     figure: Figure
     is_in_mib: bool = False
-    lowest: float = 0.0
-    highest: float = 1e9
 
     @property
     def field(self) -> str:
@@ -40,12 +38,12 @@ class Cell(NamedTuple):
 CELLS = (
     Cell(find_device_figure("used_bytes"), is_in_mib=True),
     Cell(find_device_figure("reserved_bytes"), is_in_mib=True),
-    Cell(find_device_figure("utilization_percent"), highest=100),
-    Cell(find_device_figure("memory_utilization_percent"), highest=100),
-    Cell(find_device_figure("power_watts"), highest=1e5),
-    Cell(find_device_figure("temperature_celsius"), lowest=-100, highest=1000),
-    Cell(find_device_figure("sm_clock_mhz"), highest=1e5),
-    Cell(find_device_figure("memory_clock_mhz"), highest=1e5),
+    Cell(find_device_figure("utilization_percent")),
+    Cell(find_device_figure("memory_utilization_percent")),
+    Cell(find_device_figure("power_watts")),
+    Cell(find_device_figure("temperature_celsius")),
+    Cell(find_device_figure("sm_clock_mhz")),
+    Cell(find_device_figure("memory_clock_mhz")),
 )
 _DETAIL_FIELDS = ("pstate", "fan.speed", "power.limit", THROTTLE_FIELD)
 DEVICE_FIELDS = (
@@ -174,7 +172,7 @@ def parse_reading(row: Mapping[str, str], uuid: str) -> Reading:
             continue
         text = row[cell.field]
         number = parse_number(text)
-        if number is None or not cell.lowest <= number <= cell.highest:
+        if number is None or not is_possible(cell.figure.name, number * (MIB if cell.is_in_mib else 1)):
             refusals.append((cell.figure, text))
         else:
             known[cell.figure.name] = int(number * MIB) if cell.is_in_mib else number
