@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from gpu_tracker.core.units import parse_kib_field
 from gpu_tracker.instrument import mishaps
 
@@ -20,13 +22,10 @@ def _catch(error: BaseException) -> BaseException:
 
 def test_only_what_our_own_code_raises_is_ours() -> None:
     """The innermost code counts, and other kinds are never ours."""
-    try:
+    with pytest.raises((AttributeError, TypeError)) as failed:
         parse_kib_field(None, b"\n")  # type: ignore[arg-type]
-    except Exception as error:
-        assert mishaps.is_ours(error)
-    else:
-        raise AssertionError
 
+    assert mishaps.is_ours(failed.value)
     assert not mishaps.is_ours(_catch(TimeoutError()))
     assert not mishaps.is_ours(KeyboardInterrupt())
     assert not mishaps.is_ours(OSError())
