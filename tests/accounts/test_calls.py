@@ -85,14 +85,17 @@ def test_the_largest_reading_is_in_the_row_of_its_call() -> None:
     account.take_peak(PATH, 1, 3.0, 500)
     account.take_peak(PATH, 1, 4.0, 600)
     account.take_peak(PATH, 1, 5.0, 700)
+    account.take_peak(PATH, 1, 2.0, 1001)
     exact = call(4)._replace(peak_ram_bytes=590, peak_ram_basis=EXACT)
     larger = call(5)._replace(peak_ram_bytes=800)
+    rounded = call(2)._replace(peak_ram_bytes=1000, peak_ram_basis=EXACT)
     others = [call(number, priority=0) for number in range(6, 6 + 2 * MOST_SAMPLED)]
-    account.take([call(3, priority=9), exact, larger, *others])
+    account.take([rounded, call(3, priority=9), exact, larger, *others])
 
     known = {one.number: one for one in account.list_calls()}
     assert (known[3].peak_ram_bytes, known[3].peak_ram_basis) == (500, SAMPLED)
     assert (known[4], known[5]) == (exact, larger)
+    assert known[2] == rounded._replace(peak_ram_bytes=1001)
 
 
 def test_few_readings_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:

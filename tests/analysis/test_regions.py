@@ -126,6 +126,14 @@ def test_a_region_that_was_never_left_has_no_mean() -> None:
             ["Regions of 1 process could not be followed: there was no room for their files."],
         ),
         (
+            RegionGaps(lost_metrics=3),
+            ["Metrics of 3 calls of log could not be recorded: there was no room for them."],
+        ),
+        (
+            RegionGaps(lost_metrics=1),
+            ["Metrics of 1 call of log could not be recorded: there was no room for them."],
+        ),
+        (
             RegionGaps(1, unfollowed_processes=2),
             [
                 "Names of regions: 1 too long, shortened to the beginning and a digest.",

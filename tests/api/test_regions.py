@@ -670,3 +670,25 @@ for name in (b"part_\\xff", b"part_\\xfe", b"part_?"):
 
     assert sorted(told) == ["part_?", "part_\\udcfe", "part_\\udcff"]
     assert {region["calls"] for (region,) in told.values()} == {1}
+
+
+def test_metrics_for_which_there_is_no_room_are_counted(tmp_path: Path) -> None:
+    """What is there is whole, and a note says how many are not."""
+    run(
+        tmp_path,
+        """
+import resource
+limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+resource.setrlimit(resource.RLIMIT_FSIZE, (300, limits[1]))
+for number in range(100): gput.log(loss=number)
+resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+""",
+    )
+    recording = gput.load(tmp_path / "run.jsonl")
+
+    (loss,) = recording.metrics
+    assert loss.maximum == loss.logged - 1 < 99
+    assert (
+        f"Metrics of {100 - loss.logged} calls of log could not be recorded: there was no room for them."
+        in recording.notes
+    )

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from ..core.calls import MOST_LARGEST, choose_calls, identify_call
-from ..core.model import EXACT, SAMPLED
+from ..core.model import EXACT
+from .regions import AS_GOOD_AS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -84,9 +85,8 @@ class CallAccount:
         return groups
 
     def _complete(self, call: Call) -> Call:
-        """A call with the largest reading taken while it was open, unless its process knows its peak exactly."""
+        """A call with the largest reading taken while it was open, unless its process knows better."""
         size = self._peaks.get(call.path, {}).get((call.pid, call.start_seconds), 0)
-        known = call.peak_ram_bytes
-        if size <= (known or 0) or (known is not None and call.peak_ram_basis == EXACT):
-            return call
-        return call._replace(peak_ram_bytes=size, peak_ram_basis=SAMPLED)
+        known = call.peak_ram_bytes or 0
+        is_other = call.peak_ram_basis == EXACT and known < size * AS_GOOD_AS
+        return call if size <= known or is_other else call._replace(peak_ram_bytes=size)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     Key = tuple[int, Path]
 
 
-_AS_GOOD_AS = 0.99
+AS_GOOD_AS = 0.99
 # CPU time of which no more than this share and amount may be other code's is exact.
 _SHARED_SHARE = 0.01
 _SHARED_NS = 10_000_000
@@ -153,7 +153,7 @@ class RegionAccount:
             else:
                 peak = larger(peak, sampled.peak_ram_bytes)
             # The kernel counts pages per core and adds them up later, so its figures differ slightly.
-            is_exact = 0 < high_water >= (peak or 0) * _AS_GOOD_AS
+            is_exact = 0 < high_water >= (peak or 0) * AS_GOOD_AS
             was_sampled = not is_exact and peak == sampled.peak_ram_bytes
             regions.append(
                 RegionTotals(

@@ -179,7 +179,7 @@ def log(*, step: float | None = None, **values: float) -> None:
     try:
         if monotonic_ns() > outbox.search_due_ns:
             outbox.search()
-        if outbox.mailboxes is None:
+        if outbox.mailboxes is None and outbox.given_up is None:
             return
         numbers = _to_numbers(values if step is None else {**values, _STEP: step})
         metrics = outbox.open_metrics()

@@ -508,6 +508,8 @@ class RegionGaps(NamedTuple):
     refusing_processes: int = 0
     unfollowed_processes: int = 0
     """Processes with regions of which nothing is recorded, for lack of room for their files."""
+    lost_metrics: int = 0
+    """Rows of metrics that could not be written, for lack of room."""
 
 
 class MetricRow(NamedTuple):

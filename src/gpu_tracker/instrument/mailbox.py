@@ -21,6 +21,9 @@ METRICS_SUFFIX = ".metrics"
 METRICS_BYTES = 4_000_000  # then a new file is begun
 FRAMEWORKS_SUFFIX = ".frameworks"
 UNFOLLOWED_SUFFIX = ".unfollowed"
+LOST_SUFFIX = (
+    ".lost"  # its size, for which no room is needed, is how many rows of metrics could not be written
+)
 UNFINISHED_SUFFIX = ".new"
 _SUFFIXES = (
     REGIONS_SUFFIX,
@@ -28,6 +31,7 @@ _SUFFIXES = (
     METRICS_SUFFIX,
     FRAMEWORKS_SUFFIX,
     UNFOLLOWED_SUFFIX,
+    LOST_SUFFIX,
     UNFINISHED_SUFFIX,
 )
 

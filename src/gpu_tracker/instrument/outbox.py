@@ -16,6 +16,7 @@ from _thread import RLock
 
 from . import high_water, suspension
 from .mailbox import (
+    LOST_SUFFIX,
     MAILBOX_VARIABLE,
     METRICS_BYTES,
     METRICS_SUFFIX,
@@ -41,10 +42,14 @@ _SEARCH_EVERY_NS = 20_000_000
 
 mailboxes: str | None = os.environ.get(MAILBOX_VARIABLE) or None
 """Our tracker's, then those of the trackers around it."""
+given_up: str | None = None
+"""The same, if there was no room for regions; there may be for metrics."""
 stack: RegionStack | None = None
 _outer_stacks: dict[str, RegionStack] = {}
 """The regions of trackers around ours; those that are open there go on."""
 _metrics: MetricsWriter | None = None
+_lost: tuple[str, int] | None = None
+"""The file that says how many rows of metrics could not be written, and that number."""
 _watch: FrameworkWatch | None = None
 _opening = RLock()
 search_due_ns = 0
@@ -79,12 +84,12 @@ def search() -> None:
 
 def _turn_to(names: str | None) -> None:
     """Report to these trackers from now on. Regions that are open for a tracker around go on when it takes over again."""
-    global mailboxes, stack
+    global mailboxes, given_up, stack
     if stack is not None and names is not None and names.endswith(f"{os.pathsep}{mailboxes}"):
         _outer_stacks[str(mailboxes)], stack = stack, None
     _flush()
     _forget()
-    mailboxes = names
+    mailboxes, given_up = names, None
     if names is None:
         _outer_stacks.clear()
         os.environ.pop(MAILBOX_VARIABLE, None)
@@ -142,14 +147,14 @@ def _close_outer(mailbox: str) -> None:
 
 def _forget() -> None:
     """Begin without regions and metrics."""
-    global stack, _metrics, _watch
-    stack, _metrics, _watch = None, None, None
+    global stack, _metrics, _lost, _watch
+    stack, _metrics, _lost, _watch = None, None, None, None
     suspension.forget()
 
 
 def open_stack() -> RegionStack | None:
     """The regions of this process; None without a tracker."""
-    global stack, mailboxes
+    global stack, mailboxes, given_up
     with _opening:
         if stack is None and mailboxes is not None:
             try:
@@ -158,7 +163,7 @@ def open_stack() -> RegionStack | None:
                 if not is_ours(error):
                     raise
                 _say_unfollowed(mailboxes)
-                mailboxes = None  # the tracker has ended, or the disk is full
+                mailboxes, given_up = None, mailboxes  # the tracker has ended, or the disk is full
             else:
                 _watch_frameworks(mailboxes)
         return stack
@@ -167,15 +172,33 @@ def open_stack() -> RegionStack | None:
 def open_metrics() -> MetricsWriter | None:
     """The writer of this process's metrics; None without a tracker."""
     global _metrics
-    if _metrics is None and mailboxes is not None:
+    names = mailboxes or given_up
+    if _metrics is None and names is not None:
         try:
-            _metrics = MetricsWriter(find_innermost(mailboxes))
+            _metrics = MetricsWriter(find_innermost(names))
         except OSError as error:
             if not is_ours(error):
                 raise
+            _count_lost(find_innermost(names))
             return None
-        _watch_frameworks(mailboxes)
+        _watch_frameworks(names)
     return _metrics
+
+
+def _count_lost(mailbox: str) -> None:
+    """Count a row of metrics for which there is no room."""
+    global _lost
+    path, count = _lost or (name_file(mailbox, LOST_SUFFIX), 0)
+    _lost = path, count + 1
+    try:
+        fd = os.open(path, os.O_CREAT | os.O_WRONLY | os.O_NOFOLLOW, 0o600)
+        try:
+            os.ftruncate(fd, count + 1)
+        finally:
+            os.close(fd)
+    except OSError as error:
+        if not is_ours(error):
+            raise  # else the tracker has ended
 
 
 def _say_unfollowed(names: str) -> None:
@@ -207,10 +230,14 @@ class MetricsWriter:
                     os.close(self._fd)
                     self._fd = -1
                     self._fd, self._n_bytes = self._open(), 0
-                self._n_bytes += os.write(self._fd, line)
+                if os.write(self._fd, line) < len(line):
+                    os.ftruncate(self._fd, self._n_bytes)
+                    raise OSError
+                self._n_bytes += len(line)
             except OSError as error:
                 if not is_ours(error):
-                    raise  # else the disk is full: that must not disturb the job
+                    raise
+                _count_lost(self._mailbox)  # a full disk must not disturb the job
 
     def close(self) -> None:
         """No more rows."""

@@ -9,6 +9,7 @@ from ..accounts.frameworks import FrameworkNote
 from ..core.model import EXACT, SAMPLED, Call, FrameworkReading, MetricRow, RegionGaps
 from ..instrument.mailbox import (
     FRAMEWORKS_SUFFIX,
+    LOST_SUFFIX,
     METRICS_BYTES,
     METRICS_SUFFIX,
     REGIONS_SUFFIX,
@@ -48,6 +49,7 @@ class MailboxReader:
         self._gaps = RegionGaps()
         self._long_names: set[str] = set()
         self._unfollowed: set[tuple[int, int]] = set()
+        self._lost_metrics: dict[str, int] = {}
         self._namespace = find_namespace()
 
     def find_new(self) -> None:
@@ -63,6 +65,8 @@ class MailboxReader:
                 self._metrics.setdefault(name, 0)
             elif name.endswith(UNFOLLOWED_SUFFIX):
                 self._unfollowed.add(find_writer(name))
+            elif name.endswith(LOST_SUFFIX):
+                self._lost_metrics[name] = _read_size(f"{self._mailbox}/{name}")
             elif name.endswith(FRAMEWORKS_SUFFIX):
                 self._frameworks.setdefault(name, None)
             elif name.endswith(REGIONS_SUFFIX) and name not in self._readers:
@@ -168,7 +172,11 @@ class MailboxReader:
         for reader in self._readers.values():
             gaps = _add_refused(gaps, reader)
             names |= reader.long_names
-        return gaps._replace(long_names=len(names), unfollowed_processes=len(self._unfollowed))
+        return gaps._replace(
+            long_names=len(names),
+            unfollowed_processes=len(self._unfollowed),
+            lost_metrics=sum(self._lost_metrics.values()),
+        )
 
     def read_high_waters(self) -> dict[int, int]:
         """By pid, the largest high-water marks that processes kept before resetting them."""
@@ -272,6 +280,13 @@ def _add_refused(gaps: RegionGaps, reader: SharedFileReader) -> RegionGaps:
         refused_regions=gaps.refused_regions + refused,
         refusing_processes=gaps.refusing_processes + bool(refused),
     )
+
+
+def _read_size(path: str) -> int:
+    try:
+        return os.stat(path, follow_symlinks=False).st_size
+    except OSError:
+        return 0
 
 
 def _is_ours(name: str) -> bool:
