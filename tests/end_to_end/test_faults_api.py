@@ -74,7 +74,7 @@ def test_a_job_ends_as_untracked_and_leaves_its_recording(scene: Scene, way: str
     check_ends_once(path)
     report = scene.report(path)
     is_stopped = way in FINISHED and style == "with"
-    stopped = "interrupted" if way == "SIGINT" else "stopped"
+    stopped = {"SIGINT": "interrupted", "exit": "raised", "raise": "raised"}.get(way, "stopped")
     assert report["ending"] == (stopped if is_stopped else "abandoned")
     check_report(report, CPU_SECONDS, slack=0.15)
     if is_stopped:

@@ -6,7 +6,6 @@ because it cannot be measured.
 
 from __future__ import annotations
 
-import contextlib
 import os
 import sys
 import time
@@ -119,8 +118,10 @@ class Session:
         if self._mailbox is not None:
             self._announce(self._mailbox)
             if self._sampler is not None:
-                with contextlib.suppress(OSError):  # there is none, and nothing to hold
+                try:
                     self._sampler.hold(hold_mailbox(self._mailbox))
+                except OSError:
+                    pass  # there is none, and nothing to hold
         return is_ready
 
     def begin(self, start: Start) -> None:

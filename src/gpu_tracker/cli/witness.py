@@ -6,7 +6,6 @@ kernel signals the youngest member of a group first, so it has every signal that
 
 from __future__ import annotations
 
-import contextlib
 import os
 import select
 import signal
@@ -61,8 +60,10 @@ class Witness:
         """As an orphan: the job's parent has one child, and waits for no other."""
         starter = os.fork()
         if starter:
-            with contextlib.suppress(ChildProcessError):  # our parent ignores its children, and so do we
+            try:
                 os.waitpid(starter, 0)
+            except ChildProcessError:
+                pass  # our parent ignores its children, and so do we
             return
         try:
             _take_name()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import time
 from _thread import _local, get_native_id
+from _weakref import ref
 
 from .mishaps import is_ours
 from .shared_file import CPU, MOST_THREADS, OWN_CPU, PROCESS_CPU, SHARED_CPU, THREAD_WORDS, THREADS
@@ -50,12 +51,15 @@ class _Farewell:
     __slots__ = ("_shares", "_thread")
 
     def __init__(self, shares: CpuShares, thread: Thread) -> None:
-        self._shares = shares
+        # Not a cycle: with the last region everything is to be closed at once.
+        self._shares = ref(shares)
         self._thread = thread
 
     def __del__(self) -> None:
         try:
-            self._shares.forget(self._thread)
+            shares = self._shares()
+            if shares is not None:
+                shares.forget(self._thread)
         except Exception:  # noqa: BLE001, S110 - the interpreter may be ending
             pass
 

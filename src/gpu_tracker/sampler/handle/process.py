@@ -5,7 +5,6 @@ Nothing here raises because the sampler is slow, stopped or dead; return values 
 
 from __future__ import annotations
 
-import contextlib
 import os
 import select
 import signal
@@ -20,7 +19,7 @@ from .wire import Inbox, pack
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
     from typing import Any
 
 _PACKAGE_PARENT = os.path.abspath(__file__).rsplit(os.sep, 4)[0]
@@ -58,22 +57,22 @@ def reaped_cpu_seconds() -> float:
     return _reaped_cpu_seconds
 
 
-@contextlib.contextmanager
-def without_child_signals() -> Iterator[None]:
+class without_child_signals:  # noqa: N801 - used like a keyword
     """Hide samplers started in this context from the program's own SIGCHLD handler.
 
-    A signal mask would not do: it applies to one thread, and the kernel would choose another.
+    A signal mask would not do: it applies to one thread, and the kernel would choose another. A class, because
+    importing contextlib costs more.
     """
-    handler = signal.getsignal(signal.SIGCHLD)
-    if not callable(handler) or not _set_child_handler(signal.SIG_DFL):
-        yield
-        return
-    try:
-        yield
-    finally:
-        _set_child_handler(handler)
-        if _has_ended_children():
-            os.kill(os.getpid(), signal.SIGCHLD)  # a child of the program has ended meanwhile
+
+    def __enter__(self) -> None:
+        handler = signal.getsignal(signal.SIGCHLD)
+        self._handler = handler if callable(handler) and _set_child_handler(signal.SIG_DFL) else None
+
+    def __exit__(self, *_: object) -> None:
+        if self._handler is not None:
+            _set_child_handler(self._handler)
+            if _has_ended_children():
+                os.kill(os.getpid(), signal.SIGCHLD)  # a child of the program has ended meanwhile
 
 
 def _set_child_handler(handler: Any) -> bool:

@@ -408,13 +408,15 @@ class NvmlSource:
             device.has_named = True
             self._unmark(device, figure)
             return False
+        if not listed:
+            return False  # there is nobody to name
         text = (
             f"{self._labels[device.gpu.uuid]} is busy, but the driver names none of the processes that it lists, "
             "so the job's own utilization is not known (as in a container, or with MPS)."
         )
         self._mark(device, figure, text)
         device.blind_seconds = min(device.blind_seconds, at_seconds)
-        if listed and at_seconds - device.blind_seconds > _BLIND_SECONDS:
+        if at_seconds - device.blind_seconds > _BLIND_SECONDS:
             self._guard.say(device.gpu.uuid, figure, text)
         return True
 
