@@ -139,6 +139,7 @@ def test_a_recording_never_overwrites_another(path: Path) -> None:
         ("x.jsonl/below", "Not a directory"),
         ("x.jsonl/below.jsonl", "Not a directory"),
         ("y" * 300, "File name too long"),
+        ("y/" * 2000, "File name too long"),
         ("y" * 300 + ".jsonl", "File name too long"),
         ("a\0b", "null"),
     ],
