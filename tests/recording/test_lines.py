@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
+from gpu_tracker.recording import lines
 from gpu_tracker.recording.lines import LineFile
 
 
-def test_lines_are_read_together_or_one_by_one(tmp_path: Path) -> None:
-    """Those that follow each other, and those with others in between."""
+def test_lines_are_read_together_or_one_by_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those that follow each other; those with others in between; and those that are too much at once."""
     path = tmp_path / "x"
     path.write_bytes(b"one\ntwo\nthree\n")
     file = LineFile("x", lambda: path.open("rb"))
 
     assert file.read_together([0, 4, 8]) == [b"one\n", b"two\n", b"three\n"]
     assert file.read_together([0, 8]) == [b"one\n", b"three\n"]
+    monkeypatch.setattr(lines, "_MOST_BYTES_AT_ONCE", 1)
+    assert file.read_together([0, 4, 8]) == [b"one\n", b"two\n", b"three\n"]
