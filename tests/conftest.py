@@ -18,7 +18,7 @@ from hypothesis import settings
 
 from covering import Covering
 from marked import marked_processes, samplers_among
-from nvml_simulator import build
+from nvml_simulator import Simulator, build
 from patience import wait_until
 
 TESTS = Path(__file__).parent
@@ -163,6 +163,15 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
     if shutil.which("cc") is None:
         pytest.skip("needs a C compiler")
     return build(tmp_path_factory.mktemp("nvml"))
+
+
+@pytest.fixture
+def hardware(library: Path, tmp_path: Path) -> Iterator[Simulator]:
+    """Two devices of 40 GiB; folders and files that need other ones have their own."""
+    with Simulator(library, tmp_path / "state") as simulator:
+        for number in range(2):
+            simulator.add_device(uuid=f"GPU-{number}", memory_reserved_bytes=0)
+        yield simulator
 
 
 @pytest.fixture(scope="session")

@@ -7,7 +7,6 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -19,15 +18,6 @@ from nvml_simulator import Simulator
 
 MIB = 2**20
 BEYOND_PIDS = 2**22 + 1  # no process ever has such a number
-
-
-@pytest.fixture
-def hardware(library: Path, tmp_path: Path) -> Iterator[Simulator]:
-    """Two devices."""
-    with Simulator(library, tmp_path / "state") as simulator:
-        for number in range(2):
-            simulator.add_device(uuid=f"GPU-{number}", memory_reserved_bytes=0)
-        yield simulator
 
 
 def call(hardware: Simulator, *arguments: str) -> subprocess.CompletedProcess[str]:

@@ -7,7 +7,6 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -198,13 +197,10 @@ def _load_stand_in() -> Any:
 
 
 @pytest.fixture
-def hardware(library: Path, tmp_path: Path) -> Iterator[Simulator]:
-    """Two devices of 40 GiB; another process holds some of the first."""
-    with Simulator(library, tmp_path / "state") as simulator:
-        for number in range(2):
-            simulator.add_device(uuid=f"GPU-{number}", memory_reserved_bytes=0)
-        simulator.set_process(0, 1, 2000 * MIB)
-        yield simulator
+def hardware(hardware: Simulator) -> Simulator:
+    """Another process holds some of the first device."""
+    hardware.set_process(0, 1, 2000 * MIB)
+    return hardware
 
 
 PRELUDE = f"""

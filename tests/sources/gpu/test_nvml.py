@@ -7,7 +7,6 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -47,15 +46,6 @@ with Simulator.open() as hardware:
         processes=[[p.pid, p.used_bytes, p.basis] for p in tracker.report.summary.gpu_processes],
         truth=globals().get("truth"), readings=tracker.report.summary.readings, text=render(tracker.report, "text"))))
 """
-
-
-@pytest.fixture
-def hardware(library: Path, tmp_path: Path) -> Iterator[Simulator]:
-    """Two devices of 40 GiB."""
-    with Simulator(library, tmp_path / "state") as simulator:
-        for number in range(2):
-            simulator.add_device(uuid=f"GPU-{number}", memory_reserved_bytes=0)
-        yield simulator
 
 
 def run(hardware: Simulator, *arguments: str) -> Any:
