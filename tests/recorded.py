@@ -27,7 +27,8 @@ from gpu_tracker.core.model import (
     Spread,
     add_parts,
 )
-from gpu_tracker.recording.writer import Writer, create
+from gpu_tracker.recording.create import create
+from gpu_tracker.recording.writer import Writer
 
 REGIONS = (
     RegionTotals(

@@ -43,6 +43,25 @@ OPTIONAL = {
     "polars": "exports",
     "pyarrow": "exports",
 }
+# What takes long to import: a job waits for the command line and for the sampler to start.
+SLOW = {
+    *(
+        "argparse",
+        "collections",
+        "contextlib",
+        "ctypes",
+        "dataclasses",
+        "enum",
+        "functools",
+        "importlib",
+        "inspect",
+    ),
+    *("json", "pathlib", "re", "shutil", "signal", "subprocess", "tempfile", "threading", "typing"),
+}
+STARTS = {
+    "command line": "sys.argv[1:] = ['run', '--', 'true']; from gpu_tracker.cli import main; main()",
+    "sampler": "import gpu_tracker.sampler.child",
+}
 # The hook is no part of the house: the job's own Python reads it, and finds the package by its name.
 FILES = sorted(
     path.relative_to(PACKAGE).as_posix() for path in PACKAGE.rglob("*.py") if path.parent.name != "hook"
@@ -126,3 +145,17 @@ def test_importing_and_tracking_loads_nothing_of_others() -> None:
     )
 
     assert subprocess.check_output([sys.executable, "-I", "-c", code], text=True).strip() == "[]"
+
+
+@pytest.mark.parametrize("start", STARTS.values(), ids=STARTS)
+def test_nothing_slow_is_imported_at_the_start(start: str, tmp_path: Path) -> None:
+    """From the first module to the last, as the interpreter itself reports them."""
+    code = f"import sys; sys.path.append({str(PACKAGE.parent)!r}); {start}"
+    command = [sys.executable, "-I", "-S", "-X", "importtime", "-c", code]
+    told = subprocess.run(command, capture_output=True, text=True, check=True, cwd=tmp_path).stderr
+    imported = {
+        line.rpartition("|")[2].strip() for line in told.splitlines() if line.startswith("import time:")
+    }
+
+    assert "gpu_tracker.core" in imported
+    assert not imported & SLOW

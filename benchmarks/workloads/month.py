@@ -221,7 +221,7 @@ def main(path: str, gpus: int, regions: int, metrics: int, days: int = MONTH_DAY
         has_our_environment=True,
         max_overhead=1.0,
         full_resolution=False,
-        source="",
+        sources=("procfs",),
         recording_path=path,
     )
     source = types.ModuleType("artificial")

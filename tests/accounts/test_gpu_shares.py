@@ -8,7 +8,8 @@ from collections.abc import Callable
 
 import pytest
 
-from gpu_tracker.accounts.gpu_shares import ShareMeter, Span
+from gpu_tracker.accounts.gpu_shares import ShareMeter
+from gpu_tracker.accounts.gpus import Span
 from gpu_tracker.core.model import GpuShares
 
 HERTZ = (1, 2, 3, 5, 7, 10)

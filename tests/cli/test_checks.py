@@ -35,7 +35,7 @@ def test_a_kernel_that_tells_less_is_a_warning(tmp_path: Path) -> None:
 
 def test_processes_that_nobody_can_read_are_a_fault(monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither of the sources works."""
-    monkeypatch.setattr(checks, "PROCESS_SOURCES", ("nowhere",))
+    monkeypatch.setattr(checks, "list_process_sources", lambda: ("nowhere",))
     (check,) = checks.check_processes()
 
     assert check.state == FAILED

@@ -15,7 +15,7 @@ from gpu_tracker.core.config import (
     check_gpu_vendors,
     check_labels,
     check_process_id,
-    read_process_source,
+    list_process_sources,
 )
 
 
@@ -95,12 +95,12 @@ def test_no_process_id_means_this_process() -> None:
 def test_the_environment_may_choose_the_process_source(monkeypatch: pytest.MonkeyPatch) -> None:
     """For kernels whose /proc is not reliable."""
     monkeypatch.delenv("GPU_TRACKER_SOURCE", raising=False)
-    assert read_process_source() is None
+    assert list_process_sources() == ("procfs", "portable")
     monkeypatch.setenv("GPU_TRACKER_SOURCE", "portable")
-    assert read_process_source() == "portable"
+    assert list_process_sources() == ("portable",)
     monkeypatch.setenv("GPU_TRACKER_SOURCE", "tarot")
     with pytest.raises(ValueError, match="GPU_TRACKER_SOURCE=tarot is not a valid process source"):
-        read_process_source()
+        list_process_sources()
 
 
 def test_vendors_are_chosen_by_name() -> None:

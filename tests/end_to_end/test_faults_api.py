@@ -865,7 +865,7 @@ def test_only_the_monotonic_clock_is_used_for_measuring() -> None:
     assert found <= {
         ("sampler/header.py", "time"),
         ("instrument/search.py", "time_ns"),
-        ("recording/writer.py", "strftime"),
+        ("recording/create.py", "strftime"),
         ("cli/ls.py", "time"),
         ("sampler/observer.py", "time"),
         ("sources/gpu/nvml.py", "time"),

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from hypothesis import example, given, strategies as st
 
+from gpu_tracker.recording.create import create
 from gpu_tracker.recording.naming import _INTERPRETERS, _WRAPPERS, name_command, name_recording
-from gpu_tracker.recording.writer import create
 
 LAUNCHERS = [*_INTERPRETERS, *_WRAPPERS]
 OPTIONS = sorted(

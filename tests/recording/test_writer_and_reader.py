@@ -15,8 +15,9 @@ from builders import found, gpu, header, totals
 from gpu_tracker.analysis.regions import summarize_metrics
 from gpu_tracker.core.errors import RecordingError, UsageError
 from gpu_tracker.core.model import End, Event, MetricRow, MetricTotals
+from gpu_tracker.recording.create import create
 from gpu_tracker.recording.reader import load, load_descriptor, load_whole
-from gpu_tracker.recording.writer import Writer, create
+from gpu_tracker.recording.writer import Writer
 from recorded import Made, plain_sample
 
 

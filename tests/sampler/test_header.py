@@ -25,7 +25,7 @@ PLAN = Plan(
     gpu_vendors=None,
     max_overhead=0.01,
     full_resolution=False,
-    source=None,
+    sources=(),
     name="baseline",
     labels=(("seed", "7"),),
 )

@@ -13,8 +13,8 @@ import pytest
 
 from builders import MB, ROOT, process
 from gpu_tracker.core.model import MachineReading, ProcessReading, RootFigures, SharingReading
+from gpu_tracker.recording.create import create
 from gpu_tracker.recording.reader import load
-from gpu_tracker.recording.writer import create
 from gpu_tracker.reports.build import build
 from gpu_tracker.reports.contract import render
 from gpu_tracker.sampler.handle.wire import Plan, Start
@@ -99,7 +99,7 @@ class Run:
             "has_our_environment": True,
             "max_overhead": 1.0,
             "full_resolution": False,
-            "source": "made_up",
+            "sources": ("made_up",),
             "recording_path": self.path,
         }
         plan = Plan(**{**defaults, **options})  # type: ignore[arg-type]

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from ..core.model import GpuShares
+    from .gpus import Span
 
 # Samples closer together than this are of one instant: drivers sample at most ten times a second...
 _ONE_INSTANT_SECONDS = 0.04
@@ -30,21 +31,6 @@ _GAPS_TO_LEARN_FROM = 3
 _GAPS_KEPT = 32
 _LONGEST_LEARNING_SECONDS = 4.0
 _SPANS_KEPT = 256
-
-
-class Span(NamedTuple):
-    """Utilization of a device; None if not known."""
-
-    start_seconds: float
-    end_seconds: float
-    percent: float | None
-    is_sampled: bool = True
-    """If not, it is the latest value at the end."""
-
-    @property
-    def is_idle(self) -> bool:
-        """Whether nothing ran."""
-        return self.is_sampled and self.percent == 0
 
 
 class _BusyClock:

@@ -20,17 +20,32 @@ from ..core.model import (
     larger,
 )
 from ..core.values import NamedTuple
-from .gpu_shares import ShareMeter, Span
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from ..core.model import Gpu, GpuReadings, GpuShares
+    from .gpu_shares import ShareMeter
 
 _MOST_PROCESSES = 32
 # Counters of energy are updated a few times a second, at least.
 _ENERGY_DELAY_SECONDS = 1.0
+
+
+class Span(NamedTuple):
+    """Utilization of a device; None if not known."""
+
+    start_seconds: float
+    end_seconds: float
+    percent: float | None
+    is_sampled: bool = True
+    """If not, it is the latest value at the end."""
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing ran."""
+        return self.is_sampled and self.percent == 0
 
 
 class GpuTotals(NamedTuple):
@@ -94,6 +109,8 @@ class _JobUse:
                 self._seconds += at_seconds - since_seconds
             return
         if self._meter is None:
+            from .gpu_shares import ShareMeter
+
             self._meter = ShareMeter(since_seconds)
         self._meter.take(spans, shares, is_there=is_there)
 

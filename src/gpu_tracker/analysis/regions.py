@@ -118,10 +118,11 @@ def describe_gaps(gaps: RegionGaps) -> list[str]:
 
 def summarize_metrics(recording: RecordingData) -> tuple[Metric, ...]:
     """Every metric, by name."""
-    from ..accounts.metrics import tally  # most jobs log none
-
     known: dict[str, MetricTotals] = {}
-    tally(known, recording.metrics)
+    if recording.metrics:  # most jobs log none
+        from ..accounts.metrics import tally
+
+        tally(known, recording.metrics)
     known.update((totals.name, totals) for totals in recording.metric_totals)
     return tuple(_summarize_metric(known[name]) for name in sorted(known))
 

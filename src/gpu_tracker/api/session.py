@@ -11,11 +11,10 @@ import sys
 import time
 from _thread import allocate_lock
 
-from ..core.config import read_process_source
+from ..core.config import list_process_sources
 from ..core.errors import RecordingError, StateError
 from ..core.values import NamedTuple
 from ..instrument.mailbox import MAILBOX_VARIABLE, choose_mailbox, hold_mailbox, put_inside, remove_mailbox
-from ..recording import writer
 from ..recording.secrets import mask_labels, mask_secrets, mask_text
 from ..sampler.handle.process import READY_SECONDS, SamplerProcess, start_sampler, without_child_signals
 from ..sampler.handle.wire import FINAL, Plan, Start
@@ -103,16 +102,26 @@ class Session:
         """Becomes readable when the tracked process has ended; -1 without a sampler."""
         return -1 if self._sampler is None else self._sampler.replies_fd
 
-    def prepare(self) -> bool:
-        """Create the files and get a sampler ready; whether there is one. Leaves nothing behind if it raises."""
+    def prepare(self) -> None:
+        """Create the files and tell a sampler what to do. Leaves nothing behind if it raises."""
         try:
             tracking = self._make_tracking_file()
             self.recording_path = self._make_recording()
             if self._target.is_ours:
                 self._mailbox = choose_mailbox(os.environ)
             self._plan = self._make_plan(tracking)
-            is_ready = self._prepare_sampler(self._plan)
+            self._sampler = self._sampler or start_sampler(self._say)
+            if self._sampler is not None:
+                self._sampler.send("prepare", self._plan)
         except BaseException:
+            self.discard()
+            raise
+
+    def wait_until_ready(self) -> bool:
+        """Wait for the sampler; whether there is one. Leaves nothing behind if it raises."""
+        try:
+            is_ready = self._sampler is not None and self._wait_for(self._sampler)
+        except BaseException:  # Ctrl-C, most likely
             self.discard()
             raise
         if self._mailbox is not None:
@@ -193,6 +202,8 @@ class Session:
 
     def discard(self) -> None:
         """Nothing was tracked: remove the empty files, which would be in the way of the next attempt."""
+        if self._sampler is not None:
+            self._sampler.close()
         self._remove_mailbox()
         for path in self._made:
             if os.path.exists(path):
@@ -205,8 +216,10 @@ class Session:
         place = self._wishes.record
         if place is None:
             return None
+        from ..recording.create import create
+
         try:
-            path = writer.create(place, mask_secrets(self._target.command), self._target.pid)
+            path = create(place, mask_secrets(self._target.command), self._target.pid)
         except RecordingError as error:
             self._say(f"{error} The run is not recorded.")
             return None
@@ -238,7 +251,7 @@ class Session:
             gpu_vendors=settings.gpu_vendors,
             max_overhead=settings.max_overhead,
             full_resolution=settings.full_resolution,
-            source=read_process_source(),
+            sources=list_process_sources(),
             name=None if settings.name is None else mask_text(settings.name),
             labels=mask_labels(settings.labels),
             recording_path=self.recording_path,
@@ -246,25 +259,15 @@ class Session:
             tracking=tracking,
         )
 
-    def _prepare_sampler(self, plan: Plan) -> bool:
-        with without_child_signals():
-            sampler = self._sampler = self._sampler or start_sampler(self._say)
-            if sampler is None:
-                return False
-            try:
-                sampler.send("prepare", plan)
-                sampler.reap_starter()
-                is_ready = sampler.wait_until_ready(READY_SECONDS)
-            except BaseException:  # Ctrl-C, most likely
-                sampler.close()
-                raise
+    def _wait_for(self, sampler: SamplerProcess) -> bool:
+        is_ready = sampler.wait_until_ready(READY_SECONDS)
         if not is_ready:
             self._say("The sampler failed to start; only time and CPU will be reported.")
         if sampler.refusal:
             self._say(
-                f"Cannot write a recording to {plan.recording_path}: {sampler.refusal}. The run is not recorded."
+                f"Cannot write a recording to {self.recording_path}: {sampler.refusal}. The run is not recorded."
             )
-            self.recording_path, self._plan = None, plan._replace(recording_path=None)
+            self.recording_path, self._plan = None, self._need_plan()._replace(recording_path=None)
         return is_ready
 
     def _announce(self, mailbox: str) -> None:

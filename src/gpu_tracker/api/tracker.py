@@ -136,7 +136,9 @@ class Tracker:
         self._error_at_start = id(sys.exc_info()[1])
         wishes = Wishes(self._record, tracking_file=self.tracking_file)
         self._session = session = Session(self._find_target(), self._settings, wishes, self._warn)
-        session.prepare()
+        with process.without_child_signals():
+            session.prepare()
+            session.wait_until_ready()
         is_ours = self._other_pid is None
         pid = os.getpid() if self._other_pid is None else self._other_pid
         with process.reaping:

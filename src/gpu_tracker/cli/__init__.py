@@ -6,15 +6,16 @@ that was started before their options were parsed: it starts up while we import 
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 
+from ..core import load_module
 from ..core.errors import TrackerError, UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from types import ModuleType
-    from typing import NoReturn
+    from typing import Any, NoReturn
 
 COMMANDS = ("run", "attach", "report", "export", "compare", "ls", "combine", "watch", "query", "doctor")
 _TRACKING = ("run", "attach")
@@ -97,17 +98,11 @@ def _track(name: str, arguments: list[str]) -> int:
     from ..sampler.handle.descriptor import reserve
     from ..sampler.handle.process import start_sampler
 
+    gc.disable()  # we import and wait, and leave no garbage behind
     reserve()
     sampler = start_sampler(lambda _failure: None)  # the session tries again, and says it
     try:
-        module = _load(name)
-        from .job import CannotStartError
-
-        try:
-            return int(module.main(arguments, sampler))
-        except CannotStartError as error:
-            _say(error)
-            return error.exit_code
+        return int(_load(name).main(arguments, sampler))
     finally:
         if sampler is not None and not sampler.is_gone:
             sampler.close()
@@ -137,7 +132,5 @@ def _say(error: Exception) -> None:
     say(str(error))
 
 
-def _load(name: str) -> ModuleType:
-    from importlib import import_module
-
-    return import_module(f".{name}", __name__)
+def _load(name: str) -> Any:
+    return load_module(f"{__name__}.{name}")

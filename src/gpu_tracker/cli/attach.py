@@ -44,7 +44,8 @@ def main(arguments: list[str], sampler: SamplerProcess | None) -> int:
         choose_say(settings),
         sampler,
     )
-    if not session.prepare():
+    session.prepare()
+    if not session.wait_until_ready():
         session.discard()
         raise UsageError("The sampler failed to start.")
     # An interrupt is the normal end: it must not raise in the middle of something.

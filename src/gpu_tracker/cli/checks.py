@@ -8,7 +8,7 @@ import time
 from importlib import import_module
 
 from ..analysis.checks import FAILED, FINE, NOTHING, WARNING, Check
-from ..core.config import PROCESS_SOURCES, read_process_source
+from ..core.config import PROCESS_SOURCES, list_process_sources
 from ..core.units import humanize_bytes
 from ..core.version import DISTRIBUTION, __version__
 from ..sources.allocation import read_allocation
@@ -66,8 +66,8 @@ def _check_namesake() -> list[Check]:
 
 def check_processes(proc: str = "/proc") -> list[Check]:
     """The process source that a job would be read with, and how exact its figures are."""
-    name = read_process_source() or next(filter(_can_read_self, PROCESS_SOURCES), None)
-    if name is None or not _can_read_self(name):
+    name = next(filter(_can_read_self, list_process_sources()), None)
+    if name is None:
         text = f"Neither {' nor '.join(PROCESS_SOURCES)} can read processes here; mount /proc."
         return [Check("processes", "tree", FAILED, text)]
     if name != "procfs":

@@ -6,24 +6,21 @@ reached only us is forwarded, one that reached the job too is not.
 
 from __future__ import annotations
 
-import ctypes
 import errno
 import os
-import signal
-import struct
 import sys
 import time
+from _ctypes import call_function, dlopen, dlsym  # what ctypes calls, without the cost of importing all of it
 
+from ..core import signal
+from ..core.errors import TrackerError
 from ..core.model import RootFigures
 from ..core.values import NamedTuple
 from ..sampler.handle.descriptor import release
 from ..sources import SAMPLER_NAME, WITNESS_NAME
 from ..sources.files import read_file, read_text
 from ..sources.platform import find_peak_bytes, read_cpu_clock, read_own_peak_bytes
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from .witness import Witness
+from .witness import Witness
 
 NOT_FOUND, NOT_EXECUTABLE = 127, 126
 
@@ -42,7 +39,6 @@ _OUR_OWN = {
     signal.SIGPIPE,
     signal.SIGXFSZ,
 }
-_STAMP = struct.Struct("<qq")  # when it became the job, and the CPU time it had used until then
 _LOCALE = b"LC_CTYPE"
 # `timeout` signals its child and then the group, a scheduler one process after the other: to the job that is one signal.
 _MOMENT_SECONDS = 0.02
@@ -51,7 +47,7 @@ _SET_PARENT_DEATH_SIGNAL = 1
 _SET_CHILD_SUBREAPER = 36
 
 
-class CannotStartError(Exception):
+class CannotStartError(TrackerError):
     """The command cannot be run; a shell would give this exit code."""
 
     def __init__(self, message: str, exit_code: int) -> None:
@@ -69,13 +65,20 @@ class Ending(NamedTuple):
 
 
 class Job:
-    """A started command."""
+    """A command: about to be started, then running, then ended."""
 
-    def __init__(self, arguments: list[str], witness: Witness) -> None:
-        self._libc = ctypes.CDLL(None) if sys.platform == "linux" else None
-        if self._libc is not None:
-            # Orphans of the job become our children instead of init's.
-            self._libc.prctl(_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    def __init__(self, arguments: list[str]) -> None:
+        self._arguments = arguments
+        self._witness = Witness()
+        self._early: set[int] = set()
+        self._adopted_seconds = 0.0
+        self._adopted_peak_bytes = 0
+
+    def start(self) -> None:
+        """Start it. CannotStartError if that is not possible."""
+        self._witness.reap_starter()
+        # Orphans of the job become our children instead of init's.
+        _control_process(_SET_CHILD_SUBREAPER, 1)
         # A job may run under a parent that ignores SIGCHLD; then nothing could be waited for.
         self._child_handler = signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         # What was ignored when we were started (nohup) stays ignored, by the job too.
@@ -86,11 +89,7 @@ class Job:
         }
         self._mask = signal.pthread_sigmask(signal.SIG_BLOCK, self._signals)
         self._floor_bytes = read_own_peak_bytes()
-        self._adopted_seconds = 0.0
-        self._adopted_peak_bytes = 0
-        self._witness = witness
-        self._early: set[int] = set()
-        self.pid, self.started_nanoseconds, spent_nanoseconds = self._start(arguments)
+        self.pid, self.started_nanoseconds, spent_nanoseconds = self._start()
         self.before = RootFigures(spent_nanoseconds / 1e9, 0.0)
         """What the process had used when it was still a copy of us."""
 
@@ -101,38 +100,46 @@ class Job:
             if number != signal.SIGCHLD:
                 self._pass_on(number, is_from_kernel)
             elif (ending := self._look_after_children()) is not None:
+                self._witness.dismiss()
                 return ending
 
-    def _start(self, arguments: list[str]) -> tuple[int, int, int]:
-        """Fork and exec; the pipe closes at the moment of exec, or says why it failed."""
+    def close(self) -> None:
+        """Leave no process behind."""
+        self._witness.close()
+
+    def _start(self) -> tuple[int, int, int]:
+        """Fork and exec; when it became the job, and the CPU time it had used until then.
+
+        The pipe closes at the moment of exec, or says why it failed.
+        """
         release()
         reading, writing = os.pipe()
         self._early = set(signal.sigpending())
         pid = os.fork()
         if pid == 0:
-            self._become(arguments, writing)
+            self._become(self._arguments, writing)
         os.close(writing)
         with os.fdopen(reading, "rb") as pipe:
             message = pipe.read()
-        stamp, problem = message[: _STAMP.size], message[_STAMP.size :]
+        stamp, _, problem = message.partition(b"\n")
         if problem:
             os.waitpid(pid, 0)
             self._restore_signals()
-            raise _explain(int(problem), arguments[0])
-        started_nanoseconds, spent_nanoseconds = _STAMP.unpack(stamp)
+            self.close()
+            raise _explain(int(problem), self._arguments[0])
+        started_nanoseconds, spent_nanoseconds = map(int, stamp.split())
         return pid, started_nanoseconds, spent_nanoseconds
 
     def _become(self, arguments: list[str], pipe: int) -> None:
         """In the child. Never returns."""
         try:
-            if self._libc is not None:
-                # Who kills us with SIGKILL means the job: untracked, it would have hit it.
-                self._libc.prctl(_SET_PARENT_DEATH_SIGNAL, signal.SIGKILL, 0, 0, 0)
+            # Who kills us with SIGKILL means the job: untracked, it would have hit it.
+            _control_process(_SET_PARENT_DEATH_SIGNAL, signal.SIGKILL)
             environment = _find_environment()
             self._restore_signals()
             for name in ("SIGPIPE", "SIGXFSZ"):  # Python ignores these; the job must not
                 signal.signal(getattr(signal, name), signal.SIG_DFL)
-            os.write(pipe, _STAMP.pack(time.monotonic_ns(), time.process_time_ns()))
+            os.write(pipe, b"%d %d\n" % (time.monotonic_ns(), time.process_time_ns()))
             try:
                 os.execvpe(arguments[0], arguments, environment)
             except OSError as error:
@@ -242,6 +249,11 @@ class Job:
                 has_waited_for_children or self._adopted_peak_bytes == peak,
             ),
         )
+
+
+def _control_process(option: int, value: int) -> None:
+    if sys.platform == "linux":
+        call_function(dlsym(dlopen(None, 0), "prctl"), (option, value, 0, 0, 0))  # type: ignore[arg-type]
 
 
 def _wait_for_signal(signals: set[int]) -> tuple[int, bool]:

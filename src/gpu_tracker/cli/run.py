@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 
+from ..api.session import Wishes
+from ..core.config import Settings, check
 from ..core.errors import TrackerError, UsageError
 from ..core.text import neutralize
-from ..reports.build import build
+from ..core.values import NamedTuple
 from ..reports.contract import choose_format, render
-from .options import Parser, add_limits, add_measuring, add_output, add_recording, to_settings, to_wishes
 from .output import Output, say, say_gate
 from .track import DEFAULT_DIRECTORY, track_command
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from ..analysis.limits import Limit
-    from ..core.config import Settings
     from ..core.model import RecordingData
     from ..sampler.handle.process import SamplerProcess
 
@@ -26,8 +27,50 @@ checked, 3 if the result could not be written, else 0.
 """
 
 
+class Request(NamedTuple):
+    """What to run, and what to do with the result."""
+
+    command: list[str]
+    settings: Settings
+    wishes: Wishes = Wishes(DEFAULT_DIRECTORY)
+    output: str | None = None
+    format_name: str = "text"
+    limits: tuple[Limit, ...] = ()
+    allow_missing: bool = False
+    frameworks: bool = False
+
+
 def main(arguments: list[str], sampler: SamplerProcess | None) -> int:
     """The summary goes to standard error; standard output belongs to the job."""
+    request = parse(arguments)
+    command, settings = request.command, request.settings
+    output = Output(request.output)
+    if request.frameworks:
+        _hook_into_python()
+    tracked = track_command(sampler, command, settings, request.wishes)
+    is_shown = show(output, tracked.recording, request.format_name, settings, tracked.recording_path)
+    code = tracked.ending.returncode
+    if not request.limits:
+        return code  # whatever happens to the result
+    name = settings.name or os.path.basename(command[0])
+    failed = _check(request.limits, name, tracked.recording, request.allow_missing)
+    return code or failed or (0 if is_shown else TrackerError.exit_code)
+
+
+def parse(arguments: list[str]) -> Request:
+    """What the arguments ask for. Most jobs need no option, and importing argparse takes as long as starting Python."""
+    first = arguments[0] if arguments else ""
+    if first.startswith("-") and first != "--":
+        return parse_options(arguments)
+    return Request(_find_command(arguments), check(Settings()))
+
+
+def parse_options(arguments: list[str]) -> Request:
+    """The same, with options."""
+    import argparse
+
+    from .options import Parser, add_limits, add_measuring, add_output, add_recording, to_settings, to_wishes
+
     parser = Parser(
         prog="gpu-tracker run",
         usage="gpu-tracker run [options] -- command [arguments...]",
@@ -48,35 +91,34 @@ def main(arguments: list[str], sampler: SamplerProcess | None) -> int:
     )
     parser.add_argument("command", nargs=argparse.REMAINDER, help="the command and its arguments")
     options = parser.parse_args(arguments)
-    command = options.command[1:] if options.command[:1] == ["--"] else options.command
+    return Request(
+        _find_command(options.command),
+        format_name=choose_format("Report", options.format, options.output),
+        settings=to_settings(options),
+        wishes=to_wishes(options),
+        output=options.output,
+        limits=_parse_limits(options.fail_if),
+        allow_missing=options.allow_missing,
+        frameworks=options.frameworks,
+    )
+
+
+def _find_command(words: list[str]) -> list[str]:
+    command = words[1:] if words[:1] == ["--"] else words
     if not command or not command[0]:
         raise UsageError("No command to run.", "Write it after `--`: gpu-tracker run -- command.")
-    format_name = choose_format("Report", options.format, options.output)
-    settings = to_settings(options)
-    output = Output(options.output)
-    if options.frameworks:
-        _hook_into_python()
-    limits = _parse_limits(options.fail_if)
-    tracked = track_command(sampler, command, settings, to_wishes(options))
-    is_shown = show(output, tracked.recording, format_name, settings, tracked.recording_path)
-    code = tracked.ending.returncode
-    if not limits:
-        return code  # whatever happens to the result
-    failed = _check(
-        limits, settings.name or os.path.basename(command[0]), tracked.recording, options.allow_missing
-    )
-    return code or failed or (0 if is_shown else TrackerError.exit_code)
+    return command
 
 
-def _parse_limits(texts: list[str]) -> list[Limit]:
+def _parse_limits(texts: list[str]) -> tuple[Limit, ...]:
     if not texts:
-        return []
+        return ()
     from ..api.comparisons import parse_limits
 
-    return parse_limits(texts, 1)
+    return tuple(parse_limits(texts, 1))
 
 
-def _check(limits: list[Limit], name: str, recording: RecordingData, allow_missing: bool) -> int:
+def _check(limits: Sequence[Limit], name: str, recording: RecordingData, allow_missing: bool) -> int:
     """Check the limits of a single run; the exit code if the job has succeeded."""
     from ..analysis.compare import compare
     from ..analysis.limits import check_limits
@@ -98,6 +140,8 @@ def show(
     output: Output, recording: RecordingData, format_name: str, settings: Settings, recording_path: str | None
 ) -> bool:
     """Write the result where it was asked for (True), or else where it can be seen: it must not be lost."""
+    from ..reports.build import build
+
     report = build(recording)
     if settings.disable_logs and format_name == "text":
         report = report._replace(notes=())

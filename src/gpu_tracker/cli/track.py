@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from ..api.session import Session, new_command, resolve_gpus
 from ..core.errors import UsageError
-from ..core.model import Known
 from ..core.values import NamedTuple
 from ..sampler.handle.wire import Start
 from .output import say
@@ -47,23 +46,25 @@ def track_command(
     sampler: SamplerProcess | None, command: list[str], settings: Settings, wishes: Wishes
 ) -> Tracked:
     """Start the command, wait for it, and collect the result."""
-    from .job import Job
-    from .witness import Witness
-
     session = Session(
         new_command(command), find_gpus(settings, sampler), wishes, choose_say(settings), sampler
     )
-    witness = Witness()  # while the sampler starts
+    session.prepare()
     try:
-        session.prepare()
-        try:
-            job = Job(command, witness)
-        except BaseException:
-            session.discard()
-            raise
-        session.begin(Start(job.pid, job.started_nanoseconds, job.before[:2]))
-        ending = job.wait()
-    finally:
-        witness.close()
+        # What is needed from now on is imported while the sampler starts.
+        from ..core.model import Known
+        from ..reports import build, report  # noqa: F401
+        from .job import Job
+
+        job = Job(command)
+        session.wait_until_ready()
+        job.start()
+    except BaseException:
+        session.discard()
+        raise
+    session.begin(Start(job.pid, job.started_nanoseconds, job.before[:2]))
+    ending = job.wait()
     known = Known(ending.at_nanoseconds, job.before, ending.figures, ending.returncode)
-    return Tracked(ending, session.stop(ending.at_nanoseconds, known), session.recording_path)
+    recording = session.stop(ending.at_nanoseconds, known)
+    job.close()
+    return Tracked(ending, recording, session.recording_path)

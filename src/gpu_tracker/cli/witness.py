@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import os
 import select
-import signal
 
+from ..core import signal
 from ..sampler.handle.descriptor import Descriptor, make_pipe
 from ..sources import WITNESS_NAME
+from ..sources.platform import take_name
 
 _ANSWER_MILLISECONDS = 1000
 _QUESTION = b"?"
@@ -23,12 +24,13 @@ class Witness:
     def __init__(self) -> None:
         self._seen: set[int] = set()
         self._pipes: list[Descriptor] = []
+        self._starter_pid = 0
         self.is_lost = False
         mask = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
         try:
             self._pipes += make_pipe()
             self._pipes += make_pipe()
-            self._start()
+            self._starter_pid = self._start()
         except OSError:
             self.is_lost = True  # the user may have no more processes or descriptors
         finally:
@@ -37,6 +39,16 @@ class Witness:
             theirs.close()
         if self.is_lost:
             self.close()
+
+    def reap_starter(self) -> None:
+        """Wait until it is an orphan: the job's parent has one child, and waits for no other."""
+        starter_pid, self._starter_pid = self._starter_pid, 0
+        if not starter_pid:
+            return
+        try:
+            os.waitpid(starter_pid, 0)
+        except ChildProcessError:
+            pass  # our parent ignores its children, and so do we
 
     def saw(self, number: int) -> bool:
         """Whether it has got this signal since it last said so."""
@@ -47,26 +59,26 @@ class Witness:
         self._seen.remove(number)
         return True
 
-    def close(self) -> None:
-        """End it, and wait until it has ended."""
+    def dismiss(self) -> None:
+        """It may end."""
         if not self.is_lost:
             self._pipes[1].close()
+
+    def close(self) -> None:
+        """End it, and wait until it has ended."""
+        self.dismiss()
+        if not self.is_lost:
             self._read()
         self.is_lost = True
         for pipe in self._pipes:
             pipe.close()
 
-    def _start(self) -> None:
-        """As an orphan: the job's parent has one child, and waits for no other."""
+    def _start(self) -> int:
         starter = os.fork()
         if starter:
-            try:
-                os.waitpid(starter, 0)
-            except ChildProcessError:
-                pass  # our parent ignores its children, and so do we
-            return
+            return starter
         try:
-            _take_name()
+            take_name(WITNESS_NAME)
             if not os.fork():
                 theirs_in, ours_out, ours_in, theirs_out = self._pipes
                 ours_out.close()
@@ -109,11 +121,3 @@ def _take_pending() -> set[int]:
             signal.sigwait({number})
         numbers |= pending
     return numbers
-
-
-def _take_name() -> None:
-    try:
-        with open("/proc/self/comm", "w", encoding="ascii") as file:
-            file.write(WITNESS_NAME)
-    except OSError:
-        pass  # there is no such file on this system

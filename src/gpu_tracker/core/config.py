@@ -47,7 +47,7 @@ class Settings(NamedTuple):
 
 def check(settings: Settings) -> Settings:
     """The same settings, or a ValueError that says what is wrong with them."""
-    read_process_source()
+    list_process_sources()
     _check_number("Sleep time", settings.sleep_time)
     if not SHORTEST_SLEEP_SECONDS <= settings.sleep_time < math.inf:
         raise UsageError(
@@ -157,12 +157,14 @@ def _check_number(label: str, value: object) -> None:
         raise UsageError(f"{label} of {value!r} is invalid. Must be a number.")
 
 
-def read_process_source() -> str | None:
-    """The process source set in the environment, if any."""
-    name = os.environ.get(_SOURCE_VARIABLE) or None
-    if name is not None and name not in PROCESS_SOURCES:
+def list_process_sources() -> tuple[str, ...]:
+    """The process sources to try, the best first; only one if the environment names it."""
+    name = os.environ.get(_SOURCE_VARIABLE)
+    if not name:
+        return PROCESS_SOURCES
+    if name not in PROCESS_SOURCES:
         raise UsageError(
             f"{_SOURCE_VARIABLE}={name} is not a valid process source. "
             f"Valid values are {', '.join(PROCESS_SOURCES)}"
         )
-    return name
+    return (name,)

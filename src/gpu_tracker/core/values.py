@@ -7,14 +7,20 @@ run time a value class is a tuple with names, defaults and the methods written i
 
 from __future__ import annotations
 
-from operator import itemgetter
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Generic as Generic, NamedTuple as NamedTuple, TypeVar
 
     Value = TypeVar("Value")
 else:
+    try:
+        from _collections import _tuplegetter as _make_getter
+    except ImportError:
+        from operator import itemgetter
+
+        def _make_getter(position, doc):
+            return property(itemgetter(position), doc=doc)
+
     Value = None
 
     class Generic:
@@ -32,8 +38,7 @@ else:
             fields = tuple(kinds)
             defaults = {field: body.pop(field) for field in fields if field in body}
             for position, field in enumerate(fields):
-                # For help(), which would show itemgetter's own.
-                body[field] = property(itemgetter(position), doc=str(kinds[field]))
+                body[field] = _make_getter(position, str(kinds[field]))  # with a text for help()
             body.update(__slots__=(), _fields=fields, _defaults=defaults)
             return super().__new__(cls, name, bases, body)
 

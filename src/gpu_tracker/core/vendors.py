@@ -14,6 +14,8 @@ class Vendor(NamedTuple):
     """Its name as it spells it."""
     sources: tuple[str, ...]
     """The modules of `sources/gpu` that can read its devices, the best first."""
+    quick_check: str = ""
+    """A small module there that says whether its sources are worth loading."""
     root: str = "/"
     """Without this directory there can be no device, and no module is loaded."""
     pci_id: str = ""
@@ -30,6 +32,7 @@ VENDORS = {
     "nvidia": Vendor(
         "NVIDIA",
         ("nvml", "nvidia_smi"),
+        quick_check="nvidia",
         pci_id="0x10de",
         device_files="nvidia",
         cure=(

@@ -7,9 +7,7 @@ from __future__ import annotations
 
 import errno
 import os
-import time
 
-from ..core.errors import RecordingError, UsageError
 from ..core.model import Peaks
 from .encode import to_json
 from .schema import (
@@ -41,59 +39,6 @@ if TYPE_CHECKING:
         RegionTotals,
         Sample,
     )
-
-
-def create(place: str, command: Sequence[str], pid: int) -> str:
-    """Create a file that only its owner may read: `place` if it has the suffix, else a new name in that directory.
-
-    UsageError if the user named a file that exists; RecordingError if nothing can be written there.
-    """
-    from .naming import SUFFIX  # not needed in the sampler
-
-    path = place
-    try:
-        path = os.path.abspath(place)
-        if not path.endswith(SUFFIX):
-            return _create_new_in(path, command, pid)
-        _make_directory(os.path.dirname(path))
-        _create(path)
-    except FileExistsError:
-        raise UsageError(f"{path} already exists.", "A recording never overwrites another.") from None
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise RecordingError(f"Cannot write a recording to {path}: {reason}.") from None
-    return path
-
-
-def _create_new_in(directory: str, command: Sequence[str], pid: int) -> str:
-    """The first free name: equal pids and equal seconds happen, in containers and on the nodes of a cluster."""
-    from .naming import name_recording
-
-    _make_directory(directory)
-    stamp = time.strftime("%Y%m%d-%H%M%S")
-    number = 1
-    while True:
-        path = os.path.join(directory, name_recording(command, pid, stamp, number))
-        try:
-            _create(path)
-        except FileExistsError:
-            number += 1
-        else:
-            return path
-
-
-def _make_directory(path: str) -> None:
-    """Somebody else may make it at the same moment."""
-    try:
-        os.makedirs(path, exist_ok=True)
-    except FileExistsError:
-        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR)) from None
-    except RecursionError:  # one for each part of the path
-        raise OSError(errno.ENAMETOOLONG, os.strerror(errno.ENAMETOOLONG)) from None
-
-
-def _create(path: str) -> None:
-    os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_WRONLY, 0o600))
 
 
 class Writer:

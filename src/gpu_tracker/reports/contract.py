@@ -6,8 +6,7 @@ names the format, or the suffix of the output file decides.
 
 from __future__ import annotations
 
-from importlib import import_module
-
+from ..core import load_module
 from ..core.errors import UsageError
 from ..core.text import neutralize_lines
 from ..core.values import NamedTuple
@@ -70,7 +69,7 @@ def choose_format(document: str, name: str | None, path: str | None = None) -> s
 def render(document: Any, format_name: str, view: View = _PLAIN) -> str | bytes:
     """The document in that format, ending with a newline if it is text."""
     module, _, function = _RENDERERS[type(document).__name__][format_name].partition(".")
-    renderer: Callable[[Any, View], str | bytes] = getattr(import_module(f".{module}", __package__), function)
+    renderer: Callable[[Any, View], str | bytes] = getattr(load_module(f"{__package__}.{module}"), function)
     rendered = renderer(document, view)
     # Whatever a recording contains, nothing of it controls a terminal. Colours are ours.
     is_plain = isinstance(rendered, str) and format_name == "text" and not view.has_colour

@@ -5,13 +5,14 @@ It is started by exec, never by forking the tracked program, whose memory it wou
 
 from __future__ import annotations
 
+import gc
 import os
 import select
 import time
 
 from ..instrument.mailbox import make_mailbox, remove_leftovers, remove_mailbox
 from ..sources import SAMPLER_NAME
-from ..sources.platform import open_exit
+from ..sources.platform import open_exit, take_name
 from .handle.wire import FINAL, Inbox, pack
 from .loop import Sampler
 from .prepare import prepare
@@ -32,10 +33,12 @@ _UNTIL_AN_EVENT = None
 
 def main() -> None:
     """Close inherited descriptors, then serve until told to stop or until the owner has ended."""
+    gc.freeze()  # what was imported stays
+    gc.enable()
     os.chdir("/")
     _close_what_was_inherited()
     _allow_many_descriptors()
-    _take_name()
+    take_name(SAMPLER_NAME)
     service = Service()
     try:
         service.run()
@@ -55,14 +58,6 @@ def _allow_many_descriptors() -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     except (OSError, ValueError):
         pass  # processes beyond the limit are read without keeping files open
-
-
-def _take_name() -> None:
-    try:
-        with open("/proc/self/comm", "w", encoding="ascii") as file:
-            file.write(SAMPLER_NAME)
-    except OSError:
-        pass  # the name is only for `ps` and other trackers
 
 
 def _close_what_was_inherited() -> None:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from importlib import import_module
 
-from ..core.config import PROCESS_SOURCES
+from .. import sources
+from ..core import load_module
 from ..core.values import NamedTuple
 from ..sources.allocation import read_allocation, read_environment
 from .gpu_threads import GpuThreads
@@ -63,8 +63,8 @@ def prepare(plan: Plan, recording_fd: int) -> Prepared:
 
 def _connect(plan: Plan, limit: MemoryLimit | None) -> tuple[ModuleType, MachineSource]:
     """The first process source that works here, tried on ourselves."""
-    for name in (plan.source,) if plan.source else PROCESS_SOURCES:
-        module = import_module(f"..sources.{name}", __package__)
+    for name in plan.sources:
+        module = load_module(f"{sources.__name__}.{name}")
         try:
             machine: MachineSource = module.Machine(limit.read_used if limit else None)
             machine.read()

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import os
 import select
-import signal
 import sys
 import time
 from _thread import allocate_lock
 
+from ...core import signal
 from ...core.errors import TrackerError, UsageError
 from ...sources.platform import read_cpu_clock
 from .descriptor import Descriptor, make_pipe, make_unnamed_file
@@ -30,7 +30,7 @@ _RECORDING_FD = 3
 # standard library, so that no file of the job can shadow it.
 # It first becomes an orphan: a program that waits for all its children must not wait for the sampler.
 _BOOT = (
-    "import posix; posix.fork() and posix._exit(0); import sys; sys.path += sys.argv[1:]; "
+    "import gc, posix, sys; gc.disable(); posix.fork() and posix._exit(0); sys.path += sys.argv[1:]; "
     "from gpu_tracker.sampler.child import main; main()"
 )
 # Keyboard and terminal signals are meant for the job, and so is a SIGTERM to the process group: the sampler
@@ -127,6 +127,7 @@ class SamplerProcess:
 
     def wait_until_ready(self, timeout_seconds: float) -> bool:
         """Wait until the sampler is ready; whether it is."""
+        self.reap_starter()
         message = self._receive("ready", time.monotonic() + timeout_seconds)
         if message is not None:
             self.pid, self.refusal = message
@@ -136,7 +137,6 @@ class SamplerProcess:
                 self._pidfd = None  # the pid is used instead
             else:
                 self._descriptors.append(self._pidfd)
-        self.reap_starter()
         return message is not None
 
     def hold(self, fd: int) -> None:

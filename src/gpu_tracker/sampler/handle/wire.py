@@ -8,8 +8,8 @@ that begins with the name of its class. Pure.
 from __future__ import annotations
 
 import marshal
-from importlib import import_module
 
+from ...core import load_module
 from ...core.values import NamedTuple
 
 TYPE_CHECKING = False
@@ -52,8 +52,8 @@ class Plan(NamedTuple):
     """The vendors whose devices to read; None: all."""
     max_overhead: float
     full_resolution: bool
-    source: str | None
-    """The process source to use; None: the best one."""
+    sources: tuple[str, ...]
+    """The process sources to try, the best first."""
     name: str | None = None
     """The user's name for the run."""
     labels: tuple[tuple[str, str], ...] = ()
@@ -130,5 +130,5 @@ def _name_class(kind: type) -> str:
 def _find_class(name: str) -> Any:
     if name not in _classes:
         module, _, kind = name.partition(":")
-        _classes[name] = getattr(import_module(module), kind)
+        _classes[name] = getattr(load_module(module), kind)
     return _classes[name]

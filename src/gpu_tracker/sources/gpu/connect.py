@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import os
 import time
-from importlib import import_module
 
+from ...core import load_module
 from ...core.vendors import VENDORS
 from .. import NotAvailableError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from typing import Any
 
     from ...core.model import Gpu
     from ...core.observation import Missing
@@ -34,7 +35,7 @@ def connect(names: Iterable[str]) -> tuple[GpuSource | None, str, tuple[Missing,
     missing: list[Missing] = []
     for name in names:
         try:
-            module = import_module(f".{name}", __package__)
+            module = _load(name)
             reason = module.why_absent()
             if reason is None:
                 source: GpuSource = module.connect(time.monotonic)
@@ -64,6 +65,11 @@ def describe_bug(name: str, error: Exception) -> str:
 
 
 def _may_have_devices(vendor: Vendor) -> bool:
-    return os.path.isdir(vendor.root) and any(
-        import_module(f".{name}", __package__).why_absent() is None for name in vendor.sources
+    is_worth_a_look = os.path.isdir(vendor.root) and (
+        not vendor.quick_check or _load(vendor.quick_check).may_have_devices()
     )
+    return is_worth_a_look and any(_load(name).why_absent() is None for name in vendor.sources)
+
+
+def _load(name: str) -> Any:
+    return load_module(f"{__package__}.{name}")

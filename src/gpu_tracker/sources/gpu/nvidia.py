@@ -3,13 +3,29 @@
 from __future__ import annotations
 
 import os
+from _ctypes import dlopen  # what ctypes calls, without the cost of importing all of it
 
+LIBRARY = "libnvidia-ml.so.1"
 SMI = "nvidia-smi"
 _OTHER_FOLDERS = ("/usr/lib/wsl/lib",)  # WSL's, often not on the PATH
 # The driver's throttle bits and their causes. Idleness and user-set clocks are not throttling.
 _LIMITS = ((0x04 | 0x80, "power"), (0x20 | 0x40, "heat"), (0x08, "hardware"))
 _HARDWARE_LIMIT_ALONE = 0x08
 _HARDWARE_LIMIT_EXPLAINED = 0x40 | 0x80
+
+
+def may_have_devices() -> bool:
+    """Whether there is anything to ask for them."""
+    return has_library() or find_smi() is not None
+
+
+def has_library() -> bool:
+    """Whether the driver's library can be loaded."""
+    try:
+        dlopen(LIBRARY, 0)
+    except OSError:
+        return False
+    return True
 
 
 def find_smi() -> str | None:

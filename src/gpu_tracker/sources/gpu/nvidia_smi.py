@@ -58,7 +58,7 @@ _PROBED_AT_ONCE = 8
 
 
 def why_absent() -> str | None:
-    """A reason not to try, or None. Cheap, because most machines have no such program."""
+    """A reason not to try, or None."""
     if find_smi() is None:
         return f"No NVIDIA GPU was measured: {SMI}, which comes with NVIDIA's driver, is not on the PATH."
     if not hasattr(os, "posix_spawn"):

@@ -7,7 +7,6 @@ each: with hundreds of processes, an object per entry would cost more than the d
 from __future__ import annotations
 
 import time
-from _ctypes import dlopen  # what ctypes calls, without the cost of importing all of it
 
 from ...core.figures import MOST_BYTES, name_device_figure
 from ...core.model import Gpu, GpuHighWater, GpuProcessReading, GpuReading, GpuReadings, GpuShares
@@ -15,7 +14,7 @@ from .. import NotAvailableError
 from .belief import believe
 from .evidence import has_driver_loaded, is_in_a_container
 from .guard import DENIED, LOST, TROUBLE, UNSUPPORTED, Failure, Guard
-from .nvidia import name_limits, parse_bus_id
+from .nvidia import LIBRARY, has_library, name_limits, parse_bus_id
 from .process_samples import WINDOW_US, SampleWindow, find_share
 
 TYPE_CHECKING = False
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
 
 NAME = "nvml"
 
-_LIBRARY = "libnvidia-ml.so.1"
 _SLOW_SECONDS = 0.9  # figures that change slowly, or are expensive to read, are read about once a second
 _NOT_AVAILABLE = 2**64 - 1
 _LONGEST_SAMPLE_SECONDS = 2.0  # no driver samples less often
@@ -36,12 +34,10 @@ _KINDS = {"Compute": "compute", "Graphics": "graphics", "MPSCompute": "compute"}
 
 
 def why_absent() -> str | None:
-    """A reason not to try, or None. Cheap, because most machines have no such driver."""
-    try:
-        dlopen(_LIBRARY, 0)
-    except OSError:
-        return f"No NVIDIA GPU was measured: this machine has no NVIDIA driver library ({_LIBRARY})."
-    return None
+    """A reason not to try, or None."""
+    if has_library():
+        return None
+    return f"No NVIDIA GPU was measured: this machine has no NVIDIA driver library ({LIBRARY})."
 
 
 def connect(now: Callable[[], float]) -> NvmlSource:

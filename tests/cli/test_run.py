@@ -1,0 +1,42 @@
+"""The arguments of `run`."""
+
+from __future__ import annotations
+
+import pytest
+
+from gpu_tracker.cli.run import parse, parse_options
+from gpu_tracker.core.errors import UsageError
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["true"],
+        ["--", "true"],
+        ["--", "--", "true"],
+        ["job", "--name", "of the job", "--", "-f", "json"],
+        ["--", "-o", "odd"],
+        ["", "true"],
+        ["--", ""],
+        ["--"],
+        [],
+    ],
+)
+def test_without_options_the_defaults_apply(arguments: list[str]) -> None:
+    """They are taken without argparse, which would give the same."""
+    try:
+        expected = parse_options(arguments)
+    except UsageError as error:
+        with pytest.raises(UsageError, match=str(error)):
+            parse(arguments)
+    else:
+        assert parse(arguments) == expected
+
+
+def test_options_end_where_the_command_begins() -> None:
+    """What follows is the job's own."""
+    request = parse(["--name", "mine", "--no-record", "job", "--name", "its"])
+
+    assert request.command == ["job", "--name", "its"]
+    assert request.settings.name == "mine"
+    assert request.wishes.record is None
