@@ -206,6 +206,10 @@ class Account:
         """There will be no more readings of the GPUs."""
         self._gpus.finish()
 
+    def list_gpu_gaps(self) -> tuple[str, ...]:
+        """What is missing in the totals of the GPUs, a sentence each."""
+        return self._gpus.list_gaps()
+
     def discount(self, seconds: float) -> None:
         """Exclude CPU time of another tracker that the root has reaped."""
         self._ledger.discount_seconds += seconds

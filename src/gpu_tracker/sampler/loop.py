@@ -136,6 +136,8 @@ class Sampler:
             self._say(at_seconds, text)
             self._account.lose_gpus(vendor)
         self._account.finish_gpus()
+        for text in self._account.list_gpu_gaps():
+            self._say(at_seconds, text)
         self._account.take_machine(self._machine.read())
         is_short = self._account.seconds_in_cpu_interval < self._plan.sleep_seconds / 2
         self._account.close_cpu_interval(is_last=is_short)
