@@ -46,6 +46,8 @@ class GpuSummary(NamedTuple):
     """How the job's combined bytes were obtained."""
     mean_percent: float | None
     max_percent: float | None
+    utilization_basis: str
+    """Sampled by the driver, or an estimate from its latest values: what changes faster than we read is hit or missed."""
     job_mean_percent: float | None
     """Of the job's own processes, where the driver reports them."""
     energy_joules: float | None
@@ -200,7 +202,11 @@ def _summarize_gpu(
         basis=basis,
         mean_percent=peak.utilization_percent if mean is None else mean,
         max_percent=peak.utilization_percent,
-        job_mean_percent=_mean(counter.job_percent_seconds, counter.job_seconds),
+        utilization_basis=UNKNOWN if peak.utilization_percent is None else peak.utilization_basis,
+        # A job that is not listed, but uses the device, is not idle.
+        job_mean_percent=None
+        if basis == ESTIMATE
+        else _mean(counter.job_percent_seconds, counter.job_seconds),
         energy_joules=counter.energy_joules,
         energy_seconds=counter.energy_seconds,
         mean_watts=_mean(counter.energy_joules, counter.energy_seconds),
