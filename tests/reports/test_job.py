@@ -28,6 +28,16 @@ def test_text_shows_totals_hosts_balance_and_ranks() -> None:
     )
 
 
+def test_text_shows_that_utilization_is_an_estimate() -> None:
+    """Where the driver keeps no samples."""
+    polled = on_gpu(1)
+    peaks = polled.totals.peaks
+    gpus = tuple(one._replace(utilization_basis="estimate") for one in peaks.gpus)
+    polled = polled._replace(totals=polled.totals._replace(peaks=peaks._replace(gpus=gpus)))
+
+    assert ", 50 % busy (estimate), 2500 J" in render_str(join(polled))
+
+
 def test_many_ranks_are_counted_and_those_in_others_are_marked() -> None:
     """A job without GPUs says nothing about them."""
     text = render_str(join(*(rank(pid=number // 2) for number in range(70))))
