@@ -134,13 +134,11 @@ def test_a_counter_of_energy_that_jumps_is_said_with_the_time_that_is_missing() 
     )
 
 
-@pytest.mark.parametrize(
-    ("samples", "basis"), [(None, "estimate"), ((), "sampled"), (((1.0, 40.0),), "sampled")]
-)
-def test_utilization_without_samples_of_the_driver_is_an_estimate(
-    samples: tuple[tuple[float, float], ...] | None, basis: str
+@pytest.mark.parametrize(("samples", "polled"), [(None, ("GPU-0",)), ((), ()), (((1.0, 40.0),), ())])
+def test_utilization_without_samples_of_the_driver_is_polled(
+    samples: tuple[tuple[float, float], ...] | None, polled: tuple[str, ...]
 ) -> None:
-    """From then on; what is not reported at all is none."""
+    """Said once; what is not reported at all is not."""
     reading = GpuReading("GPU-0", utilization_percent=40.0, samples=samples)
     account = account_of(
         GpuReadings(0.0, (GpuReading("GPU-0"),)),
@@ -149,7 +147,7 @@ def test_utilization_without_samples_of_the_driver_is_an_estimate(
         GpuReadings(2.0, (GpuReading("GPU-0", utilization_percent=40.0, samples=((2.0, 40.0),)),)),
     )
 
-    assert account.peaks[0].utilization_basis == basis
+    assert (account.take_polled(), account.take_polled()) == (polled, ())
 
 
 def test_energy_is_the_difference_of_the_counter_even_after_a_reset() -> None:

@@ -6,6 +6,7 @@ import json
 
 from builders import MB, render_str
 from gpu_tracker.core.figures import RUN
+from gpu_tracker.core.model import Event
 from recorded import join, on_gpu, rank
 
 
@@ -30,10 +31,8 @@ def test_text_shows_totals_hosts_balance_and_ranks() -> None:
 
 def test_text_shows_that_utilization_is_an_estimate() -> None:
     """Where the driver keeps no samples."""
-    polled = on_gpu(1)
-    peaks = polled.totals.peaks
-    gpus = tuple(one._replace(utilization_basis="estimate") for one in peaks.gpus)
-    polled = polled._replace(totals=polled.totals._replace(peaks=peaks._replace(gpus=gpus)))
+    rank_on_gpu = on_gpu(1)
+    polled = rank_on_gpu._replace(events=(*rank_on_gpu.events, Event(1.0, "polled", "GPU-0")))
 
     assert ", 50 % busy (estimate), 2500 J" in render_str(join(polled))
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from ..core.figures import MOST_WATTS
 from ..core.model import (
-    ESTIMATE,
     EXACT,
     SAMPLED,
     GpuCounters,
@@ -139,6 +138,8 @@ class _Device:
         self.energy_step_joules: float | None = None
         self.energy_gap_seconds = 0.0
         """How much time is left out, because the counter has jumped."""
+        self.is_polled = False
+        """Whether utilization is its latest value at each reading, because its driver keeps no samples."""
         self.span_seconds = 0.0
         self._utilized_seconds = at_seconds
         """Up to here utilization is counted."""
@@ -158,6 +159,8 @@ class _Device:
         spans = self._cut(at_seconds, reading)
         self._use.take(self.at_seconds, at_seconds, spans, reading.shares, held.percent, is_there=bool(there))
         self._was_size_unknown |= bool(there) and held.bytes.combined is None
+        for one in spans:
+            self.is_polled |= not one.is_sampled and one.percent is not None
         self.counters = self._count(reading, span, spans)
         self.at_seconds, self.reading, self.held = at_seconds, reading, held
         self.pids.update(there)
@@ -178,7 +181,6 @@ class _Device:
             power_watts=larger(peaks.power_watts, reading.power_watts),
             temperature_celsius=larger(peaks.temperature_celsius, reading.temperature_celsius),
             has_job=bool(self.pids),
-            utilization_basis=ESTIMATE if any(map(_is_polled, spans)) else peaks.utilization_basis,
         )
 
     def finish(self) -> None:
@@ -295,6 +297,7 @@ class GpuAccount:
         self._gpus: dict[str, Gpu] = {}
         self._devices: dict[str, _Device] = {}
         self._processes: dict[tuple[str, int], GpuProcessPeak] = {}
+        self._polled: set[str] = set()
 
     def add(self, gpu: Gpu) -> None:
         """Add a device."""
@@ -369,6 +372,13 @@ class GpuAccount:
         for device in self._devices.values():
             device.finish()
 
+    def take_polled(self) -> tuple[str, ...]:
+        """The devices whose utilization turned out to be polled since the last call."""
+        polled = [uuid for uuid, device in self._devices.items() if device.is_polled]
+        new = tuple(uuid for uuid in polled if uuid not in self._polled)
+        self._polled.update(new)
+        return new
+
     def list_gaps(self) -> tuple[str, ...]:
         """What is missing in the totals, a sentence each."""
         gaps = {uuid: device.energy_gap_seconds for uuid, device in self._devices.items()}
@@ -424,10 +434,6 @@ def _add_up(reading: GpuReading, processes: Sequence[GpuProcessReading], root_pi
         known = [value for value in percents if value is not None]
         percent = min(100.0, sum(known, 0.0)) if len(known) == len(percents) else None
     return _Held(Parts(main, others, combined), percent)
-
-
-def _is_polled(span: Span) -> bool:
-    return not span.is_sampled and span.percent is not None
 
 
 def _add_all(sizes: Sequence[int | None]) -> int | None:

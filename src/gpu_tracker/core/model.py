@@ -354,8 +354,6 @@ class GpuPeaks(NamedTuple):
     temperature_celsius: float | None = None
     has_job: bool = False
     """Whether a process of the job was ever seen there."""
-    utilization_basis: str = SAMPLED
-    """By the driver's own samples or, if it keeps none, an estimate from its latest value at each reading."""
 
 
 class GpuProcessPeak(NamedTuple):
