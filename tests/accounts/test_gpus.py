@@ -119,6 +119,37 @@ def test_a_counter_of_energy_that_jumps_adds_nothing() -> None:
     assert (counters.energy_joules, counters.energy_seconds) == (700.0, 2.0)
 
 
+def test_a_counter_of_energy_that_jumps_is_said_with_the_time_that_is_missing() -> None:
+    """Once, for all its jumps; a device whose counter is sound is not named."""
+    account = GpuAccount(ROOT)
+    for ordinal in range(2):
+        account.add(Gpu(ordinal, f"GPU-{ordinal}", "A", None))
+    account.add(Gpu(2, "GPU-2", "never read", None))
+    for at, value in enumerate((100.0, 2e9, 2e9 + 50, 9e9)):
+        sound = GpuReading("GPU-1", energy_joules=10.0 * at)
+        account.take(GpuReadings(float(at), (GpuReading("GPU-0", energy_joules=value), sound)), NAMES)
+
+    assert account.list_gaps() == (
+        "The energy counter of NVIDIA GPU 0 jumped by more than any device draws: its energy is without 2 s of the time.",
+    )
+
+
+@pytest.mark.parametrize(("samples", "polled"), [(None, ("GPU-0",)), ((), ()), (((1.0, 40.0),), ())])
+def test_utilization_without_samples_of_the_driver_is_polled(
+    samples: tuple[tuple[float, float], ...] | None, polled: tuple[str, ...]
+) -> None:
+    """Said once; what is not reported at all is not."""
+    reading = GpuReading("GPU-0", utilization_percent=40.0, samples=samples)
+    account = account_of(
+        GpuReadings(0.0, (GpuReading("GPU-0"),)),
+        GpuReadings(0.5, (GpuReading("GPU-0"),)),
+        GpuReadings(1.0, (reading,)),
+        GpuReadings(2.0, (GpuReading("GPU-0", utilization_percent=40.0, samples=((2.0, 40.0),)),)),
+    )
+
+    assert (account.take_polled(), account.take_polled()) == (polled, ())
+
+
 def test_energy_is_the_difference_of_the_counter_even_after_a_reset() -> None:
     """What was counted before a reset is kept; a device without a counter has no energy."""
     joules = (1000.0, 1400.0, None, 100.0, 150.0)

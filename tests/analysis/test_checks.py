@@ -8,7 +8,16 @@ import pytest
 
 from gpu_tracker.analysis.checks import FAILED, FINE, NOTHING, WARNING, Check, Diagnosis, Signs, check_gpus
 from gpu_tracker.core.model import GpuReadings
-from gpu_tracker.core.observation import ABSENT, BROKEN, SLOW, UNSUPPORTED, Missing, Reason, VendorState
+from gpu_tracker.core.observation import (
+    ABSENT,
+    BROKEN,
+    REQUESTED,
+    SLOW,
+    UNSUPPORTED,
+    Missing,
+    Reason,
+    VendorState,
+)
 from gpu_tracker.sources.gpu.guard import DENIED, LOST
 from observed import gpu, observation, process, reading, vendor
 
@@ -66,6 +75,24 @@ def test_hardware_without_a_driver_is_judged_by_whether_a_job_could_use_it() -> 
     assert unusable.state == WARNING
     assert not Diagnosis((unusable,)).is_complete
     assert "0000:01:00.0" in unusable.text
+
+
+def test_devices_that_are_asked_for_are_a_warning_with_the_cure() -> None:
+    """Without evidence that they exist it is no failure: images ask for devices whether there are any or not."""
+    asked = VendorState("nvidia", missing=(Missing("nvml", REQUESTED, "Do this."),))
+
+    assert check(asked) == (Check("GPUs", "NVIDIA", WARNING, "Do this."),)
+    (usable,) = check(asked, nvidia=Signs((), ("/dev/nvidia0",)))
+    assert (usable.state, usable.text) == (FAILED, "/dev/nvidia0 exists, but: Do this.")
+
+
+def test_a_process_that_is_listed_but_not_found_is_a_warning() -> None:
+    """It has ended, or belongs to another namespace: which is not known."""
+    checks = check(vendor(reading(0), processes=(process(0, 4242, 5), process(0, 7, 5))))
+
+    assert [(one.state, one.text) for one in checks if one.what == "processes"] == [
+        (WARNING, "1 of 2 listed cannot be found here: ended, or of another PID namespace.")
+    ]
 
 
 def test_the_second_best_source_is_fine_but_named() -> None:

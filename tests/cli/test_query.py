@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from cli.conftest import COMMAND, MIB, Run
+from gpu_tracker.core.vendors import VENDORS, explain_request
 from nvml_simulator import Code, Simulator
 
 RECIPE = (
@@ -178,6 +179,27 @@ def test_a_machine_without_gpus_says_why(run: Run) -> None:
 
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.startswith("gpu-tracker: No GPU found.")
+
+
+@pytest.mark.parametrize("command", ["query", "run", "doctor", "gpus"])
+def test_devices_that_a_container_asks_for_come_with_the_cure(run: Run, command: str) -> None:
+    """Without NVIDIA's container runtime: the same sentence from every command, once."""
+    variables = {"LD_LIBRARY_PATH": "", "NVIDIA_VISIBLE_DEVICES": "all"}
+    cure = explain_request(VENDORS["nvidia"], variables)
+    assert cure is not None
+    if command == "gpus":
+        done = subprocess.run(
+            [sys.executable, "-c", "import gpu_tracker; print(gpu_tracker.gpus())"],
+            env={**os.environ, **variables},
+            capture_output=True,
+            text=True,
+        )
+    else:
+        done = run(command, *(("--no-record", "true") if command == "run" else ()), **variables)
+    shown = " ".join((done.stdout + done.stderr).split())
+
+    assert shown.count(cure) == 1
+    assert "No GPU found; `gpu-tracker doctor`" not in shown
 
 
 def test_a_driver_that_hangs_does_not_hang_the_user(run: Run, hardware: Simulator) -> None:

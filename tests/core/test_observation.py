@@ -7,6 +7,7 @@ from gpu_tracker.core.observation import (
     ABSENT,
     BROKEN,
     UNSUPPORTED,
+    DeviceProcess,
     Holder,
     Missing,
     Reason,
@@ -109,3 +110,17 @@ def test_a_device_has_its_figures_by_name() -> None:
         user.reading.utilization_percent,
         "compute",
     )
+
+
+def test_a_name_from_a_driver_cannot_control_a_terminal() -> None:
+    """Printed as itself, or within a list; nor can the command line of a process."""
+    evil = "A100\x1b[2J\x9b\u202e\n"
+    seen = observation(
+        vendor(reading(0), gpus=(gpu(0)._replace(name=evil, uuid=evil),), processes=(process(0, 9, 10),))
+    )
+    (device,) = list_gpus(seen)
+    holder = Holder(9, evil, (evil, evil))
+    texts = [repr(device), str(device), str([device]), str(DeviceProcess(process(0, 9), holder))]
+
+    assert all(map(str.isprintable, texts))
+    assert repr(device) == "<Device 0: A100?[2J??? (A100?[2J???)>"

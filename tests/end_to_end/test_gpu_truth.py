@@ -73,6 +73,31 @@ def test_a_dead_process_in_the_drivers_list_costs_only_itself(hardware: Simulato
     )
 
 
+def test_a_dead_process_alone_in_the_list_of_a_busy_device_costs_only_itself(hardware: Simulator) -> None:
+    """It has come and gone while we watch, or was there before; there is no container to blame, and nobody to name."""
+    job = """
+import json, time
+from nvml_simulator import Simulator
+with Simulator.open() as simulator:
+    time.sleep(0.5)
+    simulator.set_process(0, 2**22 + 2, 700 << 20, lingers=True)
+    time.sleep(4)
+print(json.dumps(0))
+"""
+    hardware.set_process(1, BEYOND_PIDS, 700 * MIB, lingers=True)
+    for device in range(2):
+        hardware.set_utilization(device, 50)
+    report, truth = track(hardware, "-c", job)
+    hardware.remove_process(0, BEYOND_PIDS + 1)
+    diagnosis = call(hardware, "doctor")
+
+    assert [gpu["job_bytes"]["combined"] for gpu in report["summary"]["gpus"]] == [truth, truth]
+    assert [gpu["job_mean_percent"] for gpu in report["summary"]["gpus"]] == [truth, truth]
+    assert report["notes"] == []
+    assert (diagnosis.returncode, "in a container" in diagnosis.stdout) == (0, False)
+    assert "1 of 1 listed cannot be found here: ended, or of another PID namespace." in diagnosis.stdout
+
+
 def test_a_process_that_dies_and_stays_listed_costs_only_itself(hardware: Simulator) -> None:
     """A worker of the job, in the middle of it."""
     job = """
@@ -100,7 +125,9 @@ UNKNOWN = {"main": None, "descendants": None, "combined": None}
 # Seconds, then what it holds in turn.
 TURNS = """
 import json, os, sys, time
+from end_to_end.workloads.on_gpu import load_driver
 from nvml_simulator import Simulator
+driver = load_driver()
 with Simulator.open() as simulator:
     time.sleep(0.6)
     for size in json.loads(sys.argv[1]):
@@ -167,6 +194,55 @@ def test_process_ids_of_the_host_in_a_container(hardware: Simulator, tmp_path: P
     assert report["summary"]["gpu_bytes"] == UNKNOWN
     assert "docker run --pid=host" in diagnosis
     assert "Everything on this machine can be measured" not in diagnosis
+
+
+# ---- Counters that are wrong.
+
+
+def test_energy_that_jumps_is_left_out_and_said(hardware: Simulator) -> None:
+    """Once, with the time that is missing."""
+    job = """
+import json, os, time
+from nvml_simulator import Simulator
+with Simulator.open() as simulator:
+    simulator.set_process(0, os.getpid(), 1 << 20)
+    time.sleep(1)
+    simulator.set_energy_joules(0, 1e9, integrates=True)
+    time.sleep(1)
+    simulator.set_energy_joules(0, 3e9, integrates=True)
+    time.sleep(1)
+"""
+    report, _ = track(hardware, "-c", job)
+    gpu = report["summary"]["gpus"][0]
+    (note,) = report["notes"]
+    start = "The energy counter of NVIDIA GPU 0 jumped by more than any device draws: its energy is without "
+
+    assert note.startswith(start)
+    assert note.endswith(" of the time.")
+    missing = report["summary"]["seconds"] - gpu["energy_seconds"]
+    assert 0 < missing < 2
+    assert gpu["mean_watts"] == pytest.approx(50, abs=10)
+
+
+def test_utilization_without_the_drivers_samples_is_an_estimate(hardware: Simulator) -> None:
+    """In the report and in its text; with them it is not."""
+    job = """
+import os, time
+from nvml_simulator import Simulator
+with Simulator.open() as simulator:
+    simulator.set_process(0, os.getpid(), 1 << 20, sm_percent=40)
+    time.sleep(1.5)
+"""
+    polled, _ = track(hardware, "-c", job)
+    text = call(hardware, "run", "--no-record", "--", sys.executable, "-c", job).stderr
+    with hardware.sampling(7):
+        sampled, _ = track(hardware, "-c", job)
+
+    assert [one["summary"]["gpus"][0]["utilization_basis"] for one in (polled, sampled)] == [
+        "estimate",
+        "sampled",
+    ]
+    assert " % busy on average (estimate" in text
 
 
 # ---- Drivers that hang.

@@ -6,6 +6,7 @@ import json
 
 from builders import MB, render_str
 from gpu_tracker.core.figures import RUN
+from gpu_tracker.core.model import Event
 from recorded import join, on_gpu, rank
 
 
@@ -26,6 +27,14 @@ def test_text_shows_totals_hosts_balance_and_ranks() -> None:
     assert (
         "note: Memory shared between recordings is not known: the sum of their RAM is an upper bound" in text
     )
+
+
+def test_text_shows_that_utilization_is_an_estimate() -> None:
+    """Where the driver keeps no samples."""
+    rank_on_gpu = on_gpu(1)
+    polled = rank_on_gpu._replace(events=(*rank_on_gpu.events, Event(1.0, "polled", "GPU-0")))
+
+    assert ", 50 % busy (estimate), 2500 J" in render_str(join(polled))
 
 
 def test_many_ranks_are_counted_and_those_in_others_are_marked() -> None:

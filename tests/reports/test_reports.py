@@ -337,7 +337,10 @@ def test_text_shows_what_a_device_did() -> None:
 
 
 def test_text_shows_how_sure_a_devices_figure_is() -> None:
-    """Exact, not measured, or without the beginning."""
+    """Exact, an estimate, not measured, or without the beginning."""
+    polled = on_one_gpu()
+    polled = polled._replace(events=(*polled.events, Event(1.0, "polled", "GPU-0")))
+    assert "50 % busy on average (estimate, job 40 %), peak 90 %" in text_of(polled)
     assert "job 2 GB (exact), all processes 3 GB, of 40 GB" in text_of(on_one_gpu(basis="exact"))
     assert "job not measured, all processes 3 GB, of 40 GB" in text_of(
         on_one_gpu(job_bytes=Parts(None, None, None))

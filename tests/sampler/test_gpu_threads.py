@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import itertools
+import random
+from collections.abc import Iterator
+
 import pytest
 
-from gpu_tracker.core.model import Gpu, GpuReadings
+from gpu_tracker.core.model import Gpu, GpuReading, GpuReadings
 from gpu_tracker.sampler import gpu_threads
+from gpu_tracker.sampler.gpu_threads import choose_pause
 
 
 class RareSource:
     """Gives a new reading every third time, and has no devices after nine."""
+
+    poll_seconds = float("inf")
 
     def __init__(self) -> None:
         self.gpus: tuple[Gpu, ...] = (Gpu(0, "GPU-a", "A", None),)
@@ -31,8 +38,40 @@ class RareSource:
 
 def test_a_repeated_reading_counts_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """An old reading must not be attributed to a region that began since."""
-    monkeypatch.setattr(gpu_threads, "connect", lambda _: (RareSource(), "rare", ()))
+    monkeypatch.setattr(gpu_threads, "connect", lambda *_: (RareSource(), "rare", ()))
     watch = gpu_threads.GpuThreads(0.001, 1.0, ("nvidia",), (), {})
     watch._vendor_threads[0]._thread.join()
 
     assert len(watch.take_readings()) == 3
+
+
+def find_mean(pauses: Iterator[float], period_seconds: float, duty: float, seconds: float) -> float:
+    """What polling with these pauses makes of a job that is busy for a part of each period."""
+    at = busy = 0.0
+    while at < seconds:
+        pause = next(pauses)
+        at += pause
+        busy += pause if at % period_seconds < duty * period_seconds else 0.0
+    return busy / at
+
+
+@pytest.mark.parametrize("period_seconds", [0.05, 0.1, 0.125, 0.2, 0.25, 0.5, 1.0])
+def test_a_job_that_alternates_in_step_with_us_is_met_in_every_phase(period_seconds: float) -> None:
+    """Where the driver keeps no samples: three of ten seconds busy are 30 %, however fast the job alternates."""
+    luck = random.Random(0)
+    polled = GpuReadings(0.0, (GpuReading("GPU-a", utilization_percent=1.0),))
+    pauses = (choose_pause(polled, 0.25, 0.1, luck.random()) for _ in itertools.count())
+
+    assert find_mean(pauses, period_seconds, 0.3, 2000) == pytest.approx(0.3, abs=0.02)
+
+
+def test_a_driver_with_samples_is_read_as_often_as_asked() -> None:
+    """As is one without utilization. Without samples it is read more often, if that is cheap."""
+    sampled = GpuReading("GPU-a", utilization_percent=1.0, samples=())
+    instance = GpuReading("GPU-b")
+    polled = GpuReading("GPU-c", utilization_percent=1.0)
+
+    assert choose_pause(GpuReadings(0.0, (sampled, instance)), 0.25, 0.1, 0.9) == 0.25
+    assert choose_pause(GpuReadings(0.0, (sampled, polled)), 0.25, 0.1, 0.5) == 0.1
+    assert choose_pause(GpuReadings(0.0, (polled,)), 0.25, float("inf"), 1.0) == 0.375
+    assert choose_pause(GpuReadings(0.0, (polled,)), 0.05, 0.1, 0.0) == 0.025

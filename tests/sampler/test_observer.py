@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from gpu_tracker.core.model import Gpu, GpuProcessReading, GpuReading, GpuReadings
-from gpu_tracker.core.observation import ABSENT, BROKEN, SLOW
+from gpu_tracker.core.observation import ABSENT, BROKEN, REQUESTED, SLOW, Missing
 from gpu_tracker.core.vendors import VENDORS, Vendor
 from gpu_tracker.sampler.handle.wire import Request
 from gpu_tracker.sampler.observer import Observer
@@ -27,6 +27,7 @@ class Fake:
 
     reasons: dict[tuple[str, str], str]
     kinds: dict[tuple[str, str], str]
+    poll_seconds = float("inf")
 
     def __init__(self, *percents: float | None, pid: int = 0) -> None:
         self.gpus = (Gpu(0, "uuid", "name", None),)
@@ -215,3 +216,27 @@ def test_every_vendor_has_a_source_to_try() -> None:
     assert [vendor.vendor for vendor in observation.vendors] == list(VENDORS)
     assert observation.machine.cpu_seconds > 0
     assert 0 < observation.machine.ram_used_bytes < observation.machine.ram_total_bytes
+
+
+def test_what_no_device_can_do_is_not_believed_whoever_says_so() -> None:
+    """The value is left out, with a note; whichever source it comes from."""
+    install("fake_boaster", Fake(250.0))
+    (vendor,) = observe(Observer(named(x=("fake_boaster",)))).vendors
+
+    assert vendor.readings.devices[0].utilization_percent is None
+    assert vendor.notes == ("GPU 0 reports an impossible utilization (250), which is not used.",)
+
+
+def test_devices_that_are_asked_for_but_absent_come_with_the_cure(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In one sentence; if a source is broken, its own reason is better."""
+    vendor = Vendor("X", ("fake_absent", "fake_other"), cure="Plug it in.", request="X_DEVICES")
+    install("fake_absent", None, absent="No such thing.")
+    install("fake_other", None, absent="Nor that.")
+    monkeypatch.setenv("X_DEVICES", "all")
+    (absent,) = observe(Observer({"x": vendor})).vendors
+    install("fake_other", OSError("on fire"))
+    (broken,) = observe(Observer({"x": vendor})).vendors
+
+    cure = "X_DEVICES is set, but there is no X driver here: plug it in."
+    assert absent.missing == (Missing("fake_absent", REQUESTED, cure),)
+    assert [missing.kind for missing in broken.missing] == [ABSENT, BROKEN]

@@ -19,7 +19,9 @@ from ..core.model import (
     add_known,
     larger,
 )
+from ..core.units import humanize_seconds
 from ..core.values import NamedTuple
+from ..core.vendors import name_vendor
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -151,6 +153,10 @@ class _Device:
         self._energy_joules = reading.energy_joules
         self._energy_at_seconds = at_seconds
         self.energy_step_joules: float | None = None
+        self.energy_gap_seconds = 0.0
+        """How much time is left out, because the counter has jumped."""
+        self.is_polled = False
+        """Whether utilization is its latest value at each reading, because its driver keeps no samples."""
         self.span_seconds = 0.0
         self._utilized_seconds = at_seconds
         """Up to here utilization is counted."""
@@ -170,6 +176,8 @@ class _Device:
         spans = self._cut(at_seconds, reading)
         self._use.take(self.at_seconds, at_seconds, spans, reading.shares, held.percent, is_there=bool(there))
         self._was_size_unknown |= bool(there) and held.bytes.combined is None
+        for one in spans:
+            self.is_polled |= not one.is_sampled and one.percent is not None
         self.counters = self._count(reading, span, spans)
         self.at_seconds, self.reading, self.held = at_seconds, reading, held
         self.pids.update(there)
@@ -277,7 +285,10 @@ class _Device:
             self._energy_at_seconds = at_seconds
             self.energy_step_joules = None if has_jumped else step
             energy = (energy or 0.0) + (self.energy_step_joules or 0.0)
-            energy_seconds += 0.0 if has_jumped else span_seconds
+            if has_jumped:
+                self.energy_gap_seconds += span_seconds
+            else:
+                energy_seconds += span_seconds
             self._energy_joules = reading.energy_joules
         busy = [(span.end_seconds - span.start_seconds, span.percent) for span in spans]
         known = [(seconds, percent) for seconds, percent in busy if percent is not None]
@@ -300,16 +311,14 @@ class GpuAccount:
 
     def __init__(self, root_pid: int) -> None:
         self._root_pid = root_pid
-        self._hidden: set[str] = set()
-        self._vendors: dict[str, str] = {}
+        self._gpus: dict[str, Gpu] = {}
         self._devices: dict[str, _Device] = {}
         self._processes: dict[tuple[str, int], GpuProcessPeak] = {}
+        self._polled: set[str] = set()
 
     def add(self, gpu: Gpu) -> None:
         """Add a device."""
-        self._vendors[gpu.uuid] = gpu.vendor
-        if not gpu.is_visible:
-            self._hidden.add(gpu.uuid)
+        self._gpus[gpu.uuid] = gpu
 
     def take(self, readings: GpuReadings, names: Mapping[int, str]) -> GpuTotals:
         """Take one reading, with the processes of the job."""
@@ -336,7 +345,7 @@ class GpuAccount:
         """The time up to these readings, which must have just been taken."""
         seen = [self._devices[reading.uuid] for reading in readings.devices]
         used = [device for device in seen if device.pids] or [
-            device for device in seen if device.uuid not in self._hidden
+            device for device in seen if self._is_visible(device)
         ]
         held = [device.held.bytes.combined for device in self._devices.values()]
         percents = [value for device in used if (value := device.reading.utilization_percent) is not None]
@@ -371,13 +380,31 @@ class GpuAccount:
     def lose(self, vendor: str) -> None:
         """The vendor's driver no longer answers."""
         for device in self._devices.values():
-            if self._vendors.get(device.uuid) == vendor:
+            gpu = self._gpus.get(device.uuid)
+            if gpu is not None and gpu.vendor == vendor:
                 device.lose()
 
     def finish(self) -> None:
         """There will be no more readings."""
         for device in self._devices.values():
             device.finish()
+
+    def take_polled(self) -> tuple[str, ...]:
+        """The devices whose utilization turned out to be polled since the last call."""
+        polled = [uuid for uuid, device in self._devices.items() if device.is_polled]
+        new = tuple(uuid for uuid in polled if uuid not in self._polled)
+        self._polled.update(new)
+        return new
+
+    def list_gaps(self) -> tuple[str, ...]:
+        """What is missing in the totals, a sentence each."""
+        gaps = {uuid: device.energy_gap_seconds for uuid, device in self._devices.items()}
+        return tuple(
+            f"The energy counter of {name_vendor(gpu.vendor)} GPU {gpu.ordinal} jumped by more than any device draws: "
+            f"its energy is without {humanize_seconds(gaps[uuid])} of the time."
+            for uuid, gpu in self._gpus.items()
+            if gaps.get(uuid)
+        )
 
     def start_interval(self) -> None:
         """Begin a new interval, after a line was written."""
@@ -397,12 +424,16 @@ class GpuAccount:
         if len(self._processes) > 2 * _MOST_PROCESSES:
             self._processes = {(peak.uuid, peak.pid): peak for peak in self.processes}
 
+    def _is_visible(self, device: _Device) -> bool:
+        gpu = self._gpus.get(device.uuid)
+        return gpu is None or gpu.is_visible
+
     def _totals(self) -> GpuTotals:
         devices = self._devices.values()
         return GpuTotals(
             Parts(*(add_known(device.held.bytes[part] for device in devices) for part in range(3))),
             add_known(device.reading.used_bytes for device in devices),
-            add_known(_high(device.reading) for device in devices if device.uuid not in self._hidden),
+            add_known(_high(device.reading) for device in devices if self._is_visible(device)),
             add_known(_high(device.reading) for device in devices if device.pids),
         )
 

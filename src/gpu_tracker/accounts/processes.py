@@ -206,6 +206,14 @@ class Account:
         """There will be no more readings of the GPUs."""
         self._gpus.finish()
 
+    def take_polled_gpus(self) -> tuple[str, ...]:
+        """The devices whose utilization turned out to be polled since the last call."""
+        return self._gpus.take_polled()
+
+    def list_gpu_gaps(self) -> tuple[str, ...]:
+        """What is missing in the totals of the GPUs, a sentence each."""
+        return self._gpus.list_gaps()
+
     def discount(self, seconds: float) -> None:
         """Exclude CPU time of another tracker that the root has reaped."""
         self._ledger.discount_seconds += seconds

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..core.figures import BYTES, DEVICE, JOULES, PERCENT, WATTS
-from ..core.observation import ABSENT, UNSUPPORTED, list_gpus
+from ..core.observation import ABSENT, REQUESTED, UNSUPPORTED, list_gpus
 from ..core.text import count_of
 from ..core.units import humanize_bytes
 from ..core.values import NamedTuple
@@ -124,7 +124,7 @@ def _with_cure(vendor: VendorState, missing: Missing) -> str:
 
 
 def _explain_missing(vendor: VendorState, label: str, signs: Signs) -> Check:
-    failures = [missing.text for missing in vendor.missing if missing.kind != ABSENT]
+    failures = [missing.text for missing in vendor.missing if missing.kind not in (ABSENT, REQUESTED)]
     if failures:
         return Check(_GROUP, label, FAILED, " ".join(failures))
     text = vendor.missing[0].text if vendor.missing else "No source reads these devices."
@@ -135,7 +135,8 @@ def _explain_missing(vendor: VendorState, label: str, signs: Signs) -> Check:
     if signs.bus_ids:
         where = ", ".join(signs.bus_ids)
         return Check(_GROUP, label, WARNING, f"A device is on the bus ({where}), but: {text}")
-    return Check(_GROUP, label, NOTHING, text)
+    is_requested = any(missing.kind == REQUESTED for missing in vendor.missing)
+    return Check(_GROUP, label, WARNING if is_requested else NOTHING, text)
 
 
 def _check_device(
@@ -185,6 +186,12 @@ def _check_processes(group: str, observed: Device, reasons: Mapping[tuple[str, s
             "and under WSL it never does; run the job on Linux itself to have it measured."
         )
         return Check(group, "processes", FAILED, text)
+    n_absent = sum(process.holder.user is None for process in processes)
+    if n_absent:
+        text = (
+            f"{n_absent} of {len(processes)} listed cannot be found here: ended, or of another PID namespace."
+        )
+        return Check(group, "processes", WARNING, text)
     return Check(group, "processes", FINE, f"{len(processes)} running")
 
 

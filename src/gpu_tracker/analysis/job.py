@@ -70,6 +70,7 @@ class HostGpu(NamedTuple):
     used_bytes: int | None
     mean_percent: float | None
     """From the longest recording."""
+    utilization_basis: str
     energy_joules: float | None
 
 
@@ -309,6 +310,7 @@ def _describe_gpus(parts: Sequence[_Part]) -> Iterable[HostGpu]:
             job_bytes=None if is_unknown else find_peak(summed or None, None, peaks),
             used_bytes=_most(gpu.used_bytes for _, gpu in views),
             mean_percent=longest.mean_percent,
+            utilization_basis=longest.utilization_basis,
             energy_joules=_most(gpu.energy_joules for _, gpu in views),
         )
 

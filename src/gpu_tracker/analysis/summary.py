@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ..core.model import (
     ESTIMATE,
+    SAMPLED,
     UNKNOWN,
     Busiest,
     Gpu,
@@ -46,6 +47,8 @@ class GpuSummary(NamedTuple):
     """How the job's combined bytes were obtained."""
     mean_percent: float | None
     max_percent: float | None
+    utilization_basis: str
+    """Sampled by the driver, or an estimate from its latest values: what changes faster than we read is hit or missed."""
     job_mean_percent: float | None
     """Of the job's own processes, where the driver reports them."""
     energy_joules: float | None
@@ -155,6 +158,7 @@ def _summarize_gpus(recording: RecordingData) -> tuple[GpuSummary, ...]:
     peaks = {gpu.uuid: gpu for gpu in recording.totals.peaks.gpus}
     counters = {gpu.uuid: gpu for gpu in recording.totals.gpu_counters}
     is_estimate = any(event.kind == "unattributed" for event in recording.events)
+    polled = {event.text for event in recording.events if event.kind == "polled"}
     named, by_use = recording.header.gpu_uuids, _counts_by_use(recording)
     summaries = []
     # Drivers answer in any order; reports always use the same one.
@@ -164,7 +168,10 @@ def _summarize_gpus(recording: RecordingData) -> tuple[GpuSummary, ...]:
         if named is not None:
             is_expected = gpu.uuid in named
         counter = counters.get(gpu.uuid, GpuCounters(gpu.uuid))
-        summaries.append(_summarize_gpu(gpu, peak, counter, is_estimate, is_expected))
+        summary = _summarize_gpu(gpu, peak, counter, is_estimate, is_expected)
+        if gpu.uuid in polled:
+            summary = summary._replace(utilization_basis=ESTIMATE)
+        summaries.append(summary)
     return tuple(summaries)
 
 
@@ -200,7 +207,11 @@ def _summarize_gpu(
         basis=basis,
         mean_percent=peak.utilization_percent if mean is None else mean,
         max_percent=peak.utilization_percent,
-        job_mean_percent=_mean(counter.job_percent_seconds, counter.job_seconds),
+        utilization_basis=UNKNOWN if peak.utilization_percent is None else SAMPLED,
+        # A job that is not listed, but uses the device, is not idle.
+        job_mean_percent=None
+        if basis == ESTIMATE
+        else _mean(counter.job_percent_seconds, counter.job_seconds),
         energy_joules=counter.energy_joules,
         energy_seconds=counter.energy_seconds,
         mean_watts=_mean(counter.energy_joules, counter.energy_seconds),

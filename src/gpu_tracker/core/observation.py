@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .model import Gpu, GpuProcessReading, GpuReading, GpuReadings
+from .text import neutralize
 from .values import NamedTuple
 
 TYPE_CHECKING = False
@@ -11,6 +12,7 @@ if TYPE_CHECKING:
 
 # Why a source does not answer.
 ABSENT = "absent"  # this machine has nothing for it to read
+REQUESTED = "requested"  # the same, but the environment asks for devices
 BROKEN = "broken"  # there is something, but it cannot be read
 SLOW = "slow"  # it has not answered yet
 
@@ -149,7 +151,7 @@ class Device:
         """Figure → why it is not known, in one sentence."""
 
     def __repr__(self) -> str:
-        return f"<Device {self.index}: {self.name} ({self.uuid})>"
+        return neutralize(f"<Device {self.index}: {self.name} ({self.uuid})>")
 
     @property
     def index(self) -> int:

@@ -4,6 +4,12 @@ from __future__ import annotations
 
 from .values import NamedTuple
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+# Values by which a container asks for no device.
+_NO_REQUEST = ("", "none", "void")
 NO_GPU = "No GPU found; `gpu-tracker doctor` shows where it looked."
 
 
@@ -26,6 +32,8 @@ class Vendor(NamedTuple):
     """What to do if there is a device, but no driver."""
     variables: tuple[str, ...] = ()
     """Environment variables that limit a job to some of its devices."""
+    request: str = ""
+    """The environment variable by which a container asks for its devices."""
 
 
 VENDORS = {
@@ -40,6 +48,7 @@ VENDORS = {
             "elsewhere install NVIDIA's driver with its libraries."
         ),
         variables=("CUDA_VISIBLE_DEVICES",),
+        request="NVIDIA_VISIBLE_DEVICES",
     ),
     "amd": Vendor(
         "AMD",
@@ -71,3 +80,11 @@ def name_vendor(vendor: str) -> str:
     """The vendor's name as it spells it."""
     known = VENDORS.get(vendor)
     return vendor if known is None else known.label
+
+
+def explain_request(vendor: Vendor, environment: Mapping[str, str]) -> str | None:
+    """What to do if the environment asks for devices and no driver is there; None if it does not ask."""
+    if environment.get(vendor.request, "").strip() in _NO_REQUEST:
+        return None
+    cure = f"{vendor.cure[0].lower()}{vendor.cure[1:]}"
+    return f"{vendor.request} is set, but there is no {vendor.label} driver here: {cure}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..core.figures import BYTES, CORES, JOULES, PERCENT, RUN, SECONDS, humanize
+from ..core.model import ESTIMATE
 from ..core.text import align, count_of, neutralize, shorten
 from .report import describe_ending
 
@@ -55,9 +56,10 @@ def _host_lines(host: Host) -> list[str]:
 
 
 def _gpu_text(gpu: HostGpu) -> str:
+    certainty = " (estimate)" if gpu.utilization_basis == ESTIMATE else ""
     return (
         f"{_clean(gpu.name)}: job {humanize(gpu.job_bytes, BYTES)}, all processes {humanize(gpu.used_bytes, BYTES)}, "
-        f"{humanize(gpu.mean_percent, PERCENT)} busy, {humanize(gpu.energy_joules, JOULES)}"
+        f"{humanize(gpu.mean_percent, PERCENT)} busy{certainty}, {humanize(gpu.energy_joules, JOULES)}"
     )
 
 

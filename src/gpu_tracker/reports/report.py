@@ -176,8 +176,10 @@ def _gpu_memory(gpu: GpuSummary) -> str:
 def _gpu_busy(gpu: GpuSummary) -> str:
     if gpu.mean_percent is None or gpu.max_percent is None:
         return "utilization not measured"
-    job = "" if gpu.job_mean_percent is None else f" (job {gpu.job_mean_percent:.0f} %)"
-    return f"{gpu.mean_percent:.0f} % busy on average{job}, peak {gpu.max_percent:.0f} %"
+    remarks = ["estimate"] if gpu.utilization_basis == ESTIMATE else []
+    remarks += [] if gpu.job_mean_percent is None else [f"job {gpu.job_mean_percent:.0f} %"]
+    remark = f" ({', '.join(remarks)})" if remarks else ""
+    return f"{gpu.mean_percent:.0f} % busy on average{remark}, peak {gpu.max_percent:.0f} %"
 
 
 def _gpu_energy(gpu: GpuSummary, seconds: float) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 
 from ..core.model import Event
@@ -34,6 +35,18 @@ _NOTABLE_BYTES = 32 * 2**20
 _MOST_PROCESSES_CHECKED = 8
 
 
+def choose_pause(readings: GpuReadings, interval_seconds: float, poll_seconds: float, luck: float) -> float:
+    """How long to wait after these readings, given a random number between 0 and 1.
+
+    What a driver keeps no samples of is read at irregular intervals: a job that alternates regularly would otherwise be
+    met in the same phase every time. And it is read more often, if that is cheap.
+    """
+    is_polled = any(
+        device.samples is None and device.utilization_percent is not None for device in readings.devices
+    )
+    return min(interval_seconds, poll_seconds) * (0.5 + luck) if is_polled else interval_seconds
+
+
 class GpuThreads:
     """Reads every GPU in the background; the readings are fetched from here."""
 
@@ -55,7 +68,7 @@ class GpuThreads:
         # Lists are swapped, not locked: appending and swapping are atomic in the interpreter.
         self._readings: list[tuple[str, GpuReadings]] = []
         self._events: list[tuple[float, str, str, Gpu | None]] = []
-        found = find_vendors() if vendors is None else vendors
+        found = find_vendors(environment) if vendors is None else vendors
         if vendors is None and not found:
             self.say(NO_GPU)
         self._vendor_threads = [_VendorThread(self, vendor) for vendor in found]
@@ -132,14 +145,14 @@ class GpuThreads:
 
     def run_thread(self, thread: _VendorThread) -> None:
         """The work of one vendor's thread."""
-        from ..core.observation import BROKEN
+        from ..core.observation import ABSENT
 
-        source, name, missing = connect(VENDORS[thread.vendor].sources)
+        source, name, missing = connect(VENDORS[thread.vendor], self._environment)
         self._note_silence(thread)
         if source is None:
             # A source that is there but broken is worth more than one that is absent.
-            broken = [reason for reason in missing if reason.kind == BROKEN]
-            self.say((broken or missing)[0].text)
+            notable = [reason for reason in missing if reason.kind != ABSENT]
+            self.say((notable or missing)[0].text)
             return
         try:
             self._add_gpus(source.gpus)
@@ -168,7 +181,10 @@ class GpuThreads:
             if reason:
                 self._events.append((time.monotonic(), "unattributed", reason, None))
             spent = time.thread_time() - spent
-            thread.is_due.wait(max(self._interval_seconds, spent / self._max_overhead))
+            pause = choose_pause(
+                readings, self._interval_seconds, source.poll_seconds, os.urandom(1)[0] / 255
+            )
+            thread.is_due.wait(max(pause, spent / self._max_overhead))
 
     def _note_silence(self, thread: _VendorThread) -> None:
         """If the call that has just returned was long."""

@@ -136,6 +136,8 @@ class Sampler:
             self._say(at_seconds, text)
             self._account.lose_gpus(vendor)
         self._account.finish_gpus()
+        for text in self._account.list_gpu_gaps():
+            self._say(at_seconds, text)
         self._account.take_machine(self._machine.read())
         is_short = self._account.seconds_in_cpu_interval < self._plan.sleep_seconds / 2
         self._account.close_cpu_interval(is_last=is_short)
@@ -260,6 +262,8 @@ class Sampler:
                     self.instruments.add_gpu(event.gpu)
         for readings in self._gpus.take_readings():
             moment = self._account.take_gpus(readings)
+            for uuid in self._account.take_polled_gpus():
+                self._say(readings.at_seconds, uuid, "polled")
             if self.instruments is not None:
                 self.instruments.take_gpus(readings, moment)
 
@@ -371,8 +375,8 @@ class Sampler:
                 f"At {at_seconds:.3g} s the recording could not be written: {error.strerror}. The totals are complete.",
             )
 
-    def _say(self, at_seconds: float, text: str) -> None:
-        event = Event(at_seconds, "note", text)
+    def _say(self, at_seconds: float, text: str, kind: str = "note") -> None:
+        event = Event(at_seconds, kind, text)
         self.events.append(event)
         self._unwritten_events.append(event)
 

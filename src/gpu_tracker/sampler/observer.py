@@ -42,7 +42,7 @@ class Observer:
     """Takes observations; sources stay open in between."""
 
     def __init__(self, vendors: Mapping[str, Vendor] = VENDORS) -> None:
-        self._vendors = [_Vendor(name, vendor.sources) for name, vendor in vendors.items()]
+        self._vendors = [_Vendor(name, vendor) for name, vendor in vendors.items()]
         self._machine = _find_machine()
         self._cores = os.cpu_count() or 1
         self._ram_total_bytes = _read_ram_total()
@@ -68,9 +68,9 @@ class Observer:
 class _Vendor:
     """The handle of a vendor's thread."""
 
-    def __init__(self, vendor: str, names: tuple[str, ...]) -> None:
+    def __init__(self, name: str, vendor: Vendor) -> None:
+        self._name = name
         self._vendor = vendor
-        self._names = names
         self._requests: SimpleQueue[Request] = SimpleQueue()
         self._states: SimpleQueue[VendorState] = SimpleQueue()
         self._is_asked = False
@@ -92,10 +92,10 @@ class _Vendor:
             self._is_late = True
             # Always the same words, because a note is shown once.
             text = (
-                f"The {name_vendor(self._vendor)} driver has not answered within {patience_seconds:g} s. "
+                f"The {name_vendor(self._name)} driver has not answered within {patience_seconds:g} s. "
                 "If it hangs, reset the device or restart the machine."
             )
-            return VendorState(self._vendor, missing=(Missing(self._names[0], SLOW, text),))
+            return VendorState(self._name, missing=(Missing(self._vendor.sources[0], SLOW, text),))
         self._is_asked = self._is_late = False
         return state
 
@@ -108,7 +108,7 @@ class _Vendor:
     def _work(self) -> None:
         """In the thread: connect once, then read on request."""
         request = self._requests.get()
-        source, name, missing = connect(self._names)
+        source, name, missing = connect(self._vendor, os.environ)
         while True:
             self._states.put(self._read(source, name, missing, request))
             request = self._requests.get()._replace(settle_seconds=0.0)
@@ -117,12 +117,12 @@ class _Vendor:
         self, source: GpuSource | None, name: str, missing: tuple[Missing, ...], request: Request
     ) -> VendorState:
         if source is None:
-            return VendorState(self._vendor, missing=missing)
+            return VendorState(self._name, missing=missing)
         try:
             readings = _read_settled(source, request.settle_seconds)
             details = source.read_details() if request.wants_details else {}
             return VendorState(
-                vendor=self._vendor,
+                vendor=self._name,
                 source=name,
                 gpus=source.gpus,
                 readings=readings,
@@ -135,7 +135,7 @@ class _Vendor:
             )
         except Exception as error:  # noqa: BLE001 - one vendor's bug must not cost the others
             return VendorState(
-                self._vendor, missing=(*missing, Missing(name, BROKEN, describe_bug(name, error)))
+                self._name, missing=(*missing, Missing(name, BROKEN, describe_bug(name, error)))
             )
 
 

@@ -40,6 +40,8 @@ if TYPE_CHECKING:
         has a label instead."""
         kinds: Mapping[tuple[str, str], str]
         """The same keys → a kind of `guard`: an unsupported figure is not a fault, a denied one is."""
+        poll_seconds: float
+        """How often utilization without samples of the driver is worth reading: often, if that costs little."""
 
         def read(self, pids: frozenset[int] | None) -> GpuReadings:
             """Read every device, and what these processes use of it (None: all processes)."""

@@ -39,6 +39,14 @@ def exists(pid: int) -> bool:
     return True
 
 
+def list_pids(proc: str = "/proc") -> frozenset[int]:
+    """All processes in our PID namespace."""
+    try:
+        return frozenset(int(name) for name in os.listdir(proc) if name.isdecimal())
+    except OSError:
+        return frozenset()
+
+
 def read_command(pid: int, *, proc: str = "/proc") -> tuple[str, ...] | None:
     """Its arguments, or its name if it has none; None if this user may not read them."""
     return read_holder(pid, proc=proc).command

@@ -13,6 +13,7 @@ from hypothesis import given, strategies as st
 from gpu_tracker.core.model import Gpu, GpuReading
 from gpu_tracker.sources import NotAvailableError
 from gpu_tracker.sources.gpu import apple
+from gpu_tracker.sources.gpu.belief import BelievedSource
 from sources.gpu.fake_devices import FakeClock
 
 M1: dict[str, Any] = {
@@ -69,6 +70,17 @@ def test_only_a_mac_has_one() -> None:
     """The reason is a sentence."""
     assert apple.why_absent(platform="linux") == "No Apple GPU was measured: this is not a Mac."
     assert apple.why_absent(platform="darwin") is None
+
+
+def test_memory_that_no_mac_has_is_not_believed(registry: FakeRegistry, clock: FakeClock) -> None:
+    """The other figures stay."""
+    registry.show(
+        {**M1, "PerformanceStatistics": {"Device Utilization %": 37, "In use system memory": 2**60}}
+    )
+    source = BelievedSource(apple.connect(clock))
+
+    assert source.read(None).devices == (GpuReading(UUID, utilization_percent=37.0, lists_processes=False),)
+    assert any("impossible memory used" in note for note in source.take_notes())
 
 
 def test_a_gpu_is_described_and_read(registry: FakeRegistry, clock: FakeClock) -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
 
 from builders import MB, gpu
-from gpu_tracker.core.model import GpuHighWater, GpuProcessReading, GpuReading, GpuReadings
-from gpu_tracker.sources.gpu.belief import believe
+from gpu_tracker.core.model import Gpu, GpuHighWater, GpuProcessReading, GpuReading, GpuReadings
+from gpu_tracker.sources.gpu.belief import BelievedSource, believe
 from gpu_tracker.sources.gpu.guard import Guard
 
 GPU = gpu(0)._replace(memory_bytes=1000 * MB)
@@ -70,3 +71,54 @@ def test_a_process_cannot_hold_more_than_its_device_has() -> None:
     assert [process.used_bytes for process in believed.processes] == [None, 900 * MB, 2**44, None]
     assert [peak.pid for peak in believed.high_waters] == [2]
     assert len(guard.take_notes()) == 2
+
+
+class Boaster:
+    """A source that reports too much, and counts how often it is closed."""
+
+    reasons: Mapping[tuple[str, str], str] = {("GPU-0", "power_watts"): "None."}
+    kinds: Mapping[tuple[str, str], str] = {}
+    poll_seconds = 0.1
+
+    def __init__(self) -> None:
+        self.gpus: tuple[Gpu, ...] = (
+            GPU,
+            gpu(1)._replace(memory_bytes=2**60),
+            gpu(2)._replace(memory_bytes=None),
+        )
+        self.closed = 0
+
+    def read(self, pids: frozenset[int] | None) -> GpuReadings:
+        """More degrees than a device can stand."""
+        return GpuReadings(0.0, (GpuReading("GPU-0", temperature_celsius=4000.0),))
+
+    def read_details(self) -> Mapping[str, Mapping[str, float | str]]:
+        """One."""
+        return {"GPU-0": {"pstate": "P0"}}
+
+    def take_notes(self) -> tuple[str, ...]:
+        """One."""
+        return ("Its own note.",)
+
+    def close(self) -> None:
+        """Count."""
+        self.closed += 1
+
+
+def test_a_source_is_believed_in_all_but_what_cannot_be() -> None:
+    """Sizes of devices and readings are left out, with a note; everything else is the source's own."""
+    boaster = Boaster()
+    source = BelievedSource(boaster)
+    (reading,) = source.read(None).devices
+    source.close()
+
+    assert [one.memory_bytes for one in source.gpus] == [1000 * MB, None, None]
+    assert reading == GpuReading("GPU-0")
+    assert (source.reasons, source.kinds, source.poll_seconds) == (boaster.reasons, boaster.kinds, 0.1)
+    assert source.read_details() == boaster.read_details()
+    assert source.take_notes() == (
+        "Its own note.",
+        f"GPU 1 reports an impossible memory size ({2.0**60:g}), which is not used.",
+        "GPU 0 reports an impossible temperature (4000), which is not used.",
+    )
+    assert boaster.closed == 1

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from gpu_tracker.sources.gpu.evidence import has_driver_loaded, is_in_a_container, why_not_listed
+from sources.gpu.fake_devices import as_nobody, public_directory
 
 
 def show(root: Path, maps: bytes, namespace: str = "pid:[4026531836]") -> str:
@@ -32,6 +33,18 @@ def test_a_driver_leaves_traces(tmp_path: Path, line: bytes, is_user: bool) -> N
     """Its library or its device files are mapped."""
     assert has_driver_loaded(42, show(tmp_path, b"0-1 r--p 0 0 0 [heap]\n" + line)) == is_user
     assert not has_driver_loaded(43, str(tmp_path))
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can change the user")
+def test_what_may_not_be_read_is_as_the_caller_says() -> None:
+    """Nobody may read what another user's process has mapped."""
+    with public_directory() as directory:
+        proc = show(directory, b"")
+        (directory / "42" / "maps").chmod(0o600)
+        with as_nobody():
+            answers = [has_driver_loaded(42, proc, if_denied=answer) for answer in (True, False)]
+
+    assert answers == [True, False]
 
 
 def test_the_reason_is_the_drivers_own_or_the_likeliest(tmp_path: Path) -> None:

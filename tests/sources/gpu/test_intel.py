@@ -11,6 +11,7 @@ from hypothesis import given, strategies as st
 from gpu_tracker.core.model import Gpu, GpuProcessReading, GpuReading
 from gpu_tracker.sources import NotAvailableError
 from gpu_tracker.sources.gpu import intel
+from gpu_tracker.sources.gpu.belief import BelievedSource
 from sources.gpu.fake_devices import (
     GIB,
     GIVES_EINVAL,
@@ -84,7 +85,9 @@ def test_figures_come_from_files_where_there_are_files(machine: FakeMachine, clo
     inside, card = source.read(None).devices
 
     assert first.devices[1].power_watts is None
-    assert inside == GpuReading(INSIDE, 0, 0.0, sm_clock_mhz=350.0, measures_processes=True)
+    assert inside == GpuReading(
+        INSIDE, 0, 0.0, sm_clock_mhz=350.0, samples=((clock.seconds, 0.0),), measures_processes=True
+    )
     assert card == GpuReading(
         CARD,
         3 * GIB,
@@ -93,6 +96,7 @@ def test_figures_come_from_files_where_there_are_files(machine: FakeMachine, clo
         energy_joules=350.0,
         temperature_celsius=51.0,
         sm_clock_mhz=2050.0,
+        samples=((clock.seconds, 0.0),),
         measures_processes=True,
     )
     assert source.take_notes() == ()
@@ -100,6 +104,21 @@ def test_figures_come_from_files_where_there_are_files(machine: FakeMachine, clo
         (INSIDE, name) for name in ("power_watts", "energy_joules", "temperature_celsius")
     }
     source.close()
+
+
+def test_what_no_card_can_do_is_not_believed(machine: FakeMachine, clock: FakeClock) -> None:
+    """Heat beyond any sensor, and more memory than the card has."""
+    files = {"hwmon/hwmon5/temp2_input": 4_000_000, "tile0/vram0/used_bytes": 2**50}
+    write_files(machine.find_device("0000:03:00.0"), files)
+    source = BelievedSource(intel.connect(clock, machine.roots))
+    _, card = source.read(None).devices
+
+    assert (card.temperature_celsius, card.used_bytes) == (None, None)
+    assert (card.sm_clock_mhz, card.energy_joules) == (2050.0, 50.0)
+    assert [note.partition(" (")[0] for note in source.take_notes()] == [
+        "GPU 1 reports an impossible memory used",
+        "GPU 1 reports an impossible temperature",
+    ]
 
 
 def test_an_energy_counter_that_goes_back_is_no_power(machine: FakeMachine, clock: FakeClock) -> None:

@@ -11,7 +11,6 @@ import os
 
 from ...core.model import GpuProcessReading, GpuReading, GpuReadings
 from ..files import read_file
-from .belief import believe
 from .cards import CardSource
 from .drm import add_device_bytes, find_share, name_kind
 from .evidence import is_in_a_container
@@ -123,8 +122,7 @@ class AmdSource(CardSource):
             if bus_id in uuids
         )
         self._note_hidden()
-        readings = GpuReadings(self._now(), self._without_lists(devices, awake, processes), processes)
-        return believe(readings, self.gpus, self._panel.guard)
+        return GpuReadings(self._now(), self._without_lists(devices, awake, processes), processes)
 
     def _without_lists(
         self,

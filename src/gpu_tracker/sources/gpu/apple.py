@@ -74,6 +74,8 @@ def connect(
 class AppleSource:
     """Every GPU that the registry lists."""
 
+    poll_seconds = float("inf")
+
     def __init__(
         self,
         now: Callable[[], float],
@@ -90,9 +92,9 @@ class AppleSource:
             for ordinal, accelerator in enumerate(accelerators)
         )
         self._guard = Guard(now, _RegistryError, _explain)
-        self.reasons: dict[tuple[str, str], str] = self._guard.reasons
-        self.kinds: dict[tuple[str, str], str] = self._guard.kinds
-        self.reasons["", "lists_processes"] = _NO_PROCESSES
+        self.reasons: Mapping[tuple[str, str], str] = self._guard.reasons
+        self.kinds: Mapping[tuple[str, str], str] = self._guard.kinds
+        self._guard.reasons["", "lists_processes"] = _NO_PROCESSES
         self._guard.say("", "lists_processes", _NO_PROCESSES)
 
     def read(self, pids: frozenset[int] | None) -> GpuReadings:  # noqa: ARG002 - as all sources
@@ -129,7 +131,7 @@ class AppleSource:
         ):
             if value is None and (uuid, figure) not in self.reasons:
                 text = f"Apple GPU {uuid[6:]} does not report {words}: the registry has no such figure."
-                self.reasons[uuid, figure] = text
+                self._guard.reasons[uuid, figure] = text
                 self._guard.say(uuid, figure, text)
         return GpuReading(uuid, used, percent, lists_processes=False)
 

@@ -3,30 +3,66 @@
 from __future__ import annotations
 
 from ...core.figures import DEVICE, MOST_BYTES, is_possible, name_device_figure
+from .guard import Notes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from typing import Any
 
     from ...core.model import Gpu, GpuReadings
-    from .guard import Guard
+    from .. import GpuSource
 
 # Sizes are rounded, and a reserve may be counted in one and not in the other.
 _SLACK = 1.1
 
 
-def believe(readings: GpuReadings, gpus: Sequence[Gpu], guard: Guard) -> GpuReadings:
+class BelievedSource:
+    """A source, without what cannot be. The devices of every vendor are read through this."""
+
+    def __init__(self, source: GpuSource) -> None:
+        self._source = source
+        self._notes = Notes()
+        self.gpus = tuple(believe_size(gpu, self._notes) for gpu in source.gpus)
+        self.reasons, self.kinds = source.reasons, source.kinds
+        self.poll_seconds = source.poll_seconds
+
+    def read(self, pids: frozenset[int] | None) -> GpuReadings:
+        """Read every device, and what these processes use of it."""
+        return believe(self._source.read(pids), self.gpus, self._notes)
+
+    def read_details(self) -> Mapping[str, Mapping[str, float | str]]:
+        """Less common figures, as they are reported."""
+        return self._source.read_details()
+
+    def take_notes(self) -> tuple[str, ...]:
+        """Sentences for the user since the last call."""
+        return (*self._source.take_notes(), *self._notes.take_notes())
+
+    def close(self) -> None:
+        """Release all resources."""
+        self._source.close()
+
+
+def believe_size(gpu: Gpu, notes: Notes) -> Gpu:
+    """The device without a memory size that cannot be."""
+    if gpu.memory_bytes is None or 0 < gpu.memory_bytes <= MOST_BYTES:
+        return gpu
+    notes.say(gpu.uuid, "memory_bytes", _describe(gpu, "memory_bytes", gpu.memory_bytes))
+    return gpu._replace(memory_bytes=None)
+
+
+def believe(readings: GpuReadings, gpus: Sequence[Gpu], notes: Notes) -> GpuReadings:
     """The readings without what cannot be; each figure of a device is noted once."""
-    sizes = {gpu.uuid: _SLACK * gpu.memory_bytes if gpu.memory_bytes else MOST_BYTES for gpu in gpus}
-    labels = {gpu.uuid: f"GPU {gpu.ordinal}" for gpu in gpus}
+    by_uuid = {gpu.uuid: gpu for gpu in gpus}
 
     def check(uuid: str, figure: str, value: float | None) -> bool:
+        gpu = by_uuid[uuid]
+        most_bytes = _SLACK * gpu.memory_bytes if gpu.memory_bytes else MOST_BYTES
         is_size = figure.endswith("_bytes")
-        if value is None or (0 <= value <= sizes[uuid] if is_size else is_possible(figure, value)):
+        if value is None or (0 <= value <= most_bytes if is_size else is_possible(figure, value)):
             return True
-        text = f"{labels[uuid]} reports an impossible {name_device_figure(figure)} ({value:g}), which is not used."
-        guard.say(uuid, f"impossible {figure}", text)
+        notes.say(uuid, f"impossible {figure}", _describe(gpu, figure, value))
         return False
 
     devices = []
@@ -37,7 +73,7 @@ def believe(readings: GpuReadings, gpus: Sequence[Gpu], guard: Guard) -> GpuRead
             if not check(reading.uuid, figure.name, getattr(reading, figure.name))
         }
         if "utilization_percent" in wrong:
-            wrong["utilization_high_percent"] = None
+            wrong.update(utilization_high_percent=None, samples=None)
         devices.append(reading._replace(**wrong) if wrong else reading)
     processes = tuple(
         process
@@ -49,3 +85,7 @@ def believe(readings: GpuReadings, gpus: Sequence[Gpu], guard: Guard) -> GpuRead
         peak for peak in readings.high_waters if check(peak.uuid, "process_used_bytes", peak.used_bytes)
     )
     return readings._replace(devices=tuple(devices), processes=processes, high_waters=high_waters)
+
+
+def _describe(gpu: Gpu, figure: str, value: float) -> str:
+    return f"GPU {gpu.ordinal} reports an impossible {name_device_figure(figure)} ({value:g}), which is not used."

@@ -26,6 +26,7 @@ class CardSource:
     label: str
     vendor_id: bytes
     drivers: frozenset[str]
+    poll_seconds = float("inf")
 
     def __init__(self, now: Callable[[], float], roots: Roots) -> None:
         self._now = now

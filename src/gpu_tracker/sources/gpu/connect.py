@@ -6,12 +6,12 @@ import os
 import time
 
 from ...core import load_module
-from ...core.vendors import VENDORS
+from ...core.vendors import VENDORS, explain_request
 from .. import NotAvailableError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
     from typing import Any
 
     from ...core.model import Gpu
@@ -20,39 +20,49 @@ if TYPE_CHECKING:
     from .. import GpuSource
 
 
-def find_vendors() -> list[str]:
-    """The vendors that may have devices here.
+def find_vendors(environment: Mapping[str, str]) -> list[str]:
+    """The vendors that may have devices here, or whose devices are asked for.
 
     This runs at every start, often on machines without a GPU, so it must cost almost nothing.
     """
-    return [name for name, vendor in VENDORS.items() if _may_have_devices(vendor)]
+    return [
+        name
+        for name, vendor in VENDORS.items()
+        if _may_have_devices(vendor) or explain_request(vendor, environment)
+    ]
 
 
-def connect(names: Iterable[str]) -> tuple[GpuSource | None, str, tuple[Missing, ...]]:
+def connect(
+    vendor: Vendor, environment: Mapping[str, str]
+) -> tuple[GpuSource | None, str, tuple[Missing, ...]]:
     """The first source that works, its name, and why those before it do not."""
-    from ...core.observation import ABSENT, BROKEN, Missing
+    from ...core.observation import ABSENT, BROKEN, REQUESTED, Missing
+    from .belief import BelievedSource
 
     missing: list[Missing] = []
-    for name in names:
+    for name in vendor.sources:
         try:
             module = _load(name)
             reason = module.why_absent()
             if reason is None:
                 source: GpuSource = module.connect(time.monotonic)
-                return source, name, tuple(missing)
+                return BelievedSource(source), name, tuple(missing)
             missing.append(Missing(name, ABSENT, reason))
         except NotAvailableError as error:
             missing.append(Missing(name, BROKEN, str(error)))
         except Exception as error:  # noqa: BLE001 - one vendor's bug must not cost the others
             missing.append(Missing(name, BROKEN, describe_bug(name, error)))
+    request = explain_request(vendor, environment)
+    if request and all(one.kind == ABSENT for one in missing):
+        missing = [Missing(vendor.sources[0], REQUESTED, request)]
     return None, "", tuple(missing)
 
 
 def list_gpus(vendors: Iterable[str] | None) -> list[Gpu]:
     """Every device that can be read."""
     gpus: list[Gpu] = []
-    for vendor in find_vendors() if vendors is None else vendors:
-        source, _, _ = connect(VENDORS[vendor].sources)
+    for vendor in find_vendors({}) if vendors is None else vendors:
+        source, _, _ = connect(VENDORS[vendor], {})
         if source is not None:
             gpus.extend(source.gpus)
             source.close()

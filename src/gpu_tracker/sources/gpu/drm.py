@@ -10,6 +10,7 @@ import os
 
 from ...core.values import NamedTuple
 from ..files import read_file
+from ..processes import list_pids
 from .sysfs import parse_bytes, parse_words
 
 TYPE_CHECKING = False
@@ -243,7 +244,7 @@ class Clients:
 
         Clients of a sleeping card are left out: some drivers would wake it.
         """
-        in_reach = self._list_pids() if pids is None or of_all else pids
+        in_reach = list_pids(self._proc) if pids is None or of_all else pids
         for gone in self._processes.keys() - in_reach:
             del self._processes[gone]
         clients: dict[tuple[str, int], Client] = {}
@@ -270,12 +271,6 @@ class Clients:
                 ClientReading(client.bus_id, meter.owner_pid, client.memory_bytes, worked, meter.shares)
             )
         return tuple(readings)
-
-    def _list_pids(self) -> frozenset[int]:
-        try:
-            return frozenset(int(name) for name in os.listdir(self._proc) if name.isdecimal())
-        except OSError:
-            return frozenset()
 
     def _read_process(
         self, pid: int, asleep: frozenset[str], *, is_asked_for: bool

@@ -14,11 +14,13 @@ _TRACES = (b"/libcuda.so", b"/dev/nvidia", b"/dev/kfd", b"/dev/dxg")
 _FIRST_PID_NAMESPACE = "pid:[4026531836]"
 
 
-def has_driver_loaded(pid: int, proc: str = "/proc") -> bool:
-    """Whether it has mapped a file that only GPU programs map."""
+def has_driver_loaded(pid: int, proc: str = "/proc", *, if_denied: bool = False) -> bool:
+    """Whether it has mapped a file that only GPU programs map; the given answer if this user may not know."""
     try:
         with open(f"{proc}/{pid}/maps", "rb") as file:
             return any(trace in line for line in file for trace in _TRACES)
+    except PermissionError:
+        return if_denied
     except OSError:
         return False
 
@@ -42,5 +44,6 @@ def why_not_listed(reasons: Mapping[tuple[str, str], str], proc: str = "/proc") 
             "start it with the process IDs of the host (docker run --pid=host)."
         )
     return (
-        "the driver lists none of its processes (as under WSL, or where this requires administrator rights)."
+        "the driver lists none of its processes "
+        "(as with MPS, under WSL, or where this requires administrator rights)."
     )

@@ -30,7 +30,26 @@ class Failure(NamedTuple):
     """With a label, several unsupported figures are listed in one sentence."""
 
 
-class Guard:
+class Notes:
+    """Sentences for the user, each given once."""
+
+    def __init__(self) -> None:
+        self._said: set[tuple[str, str]] = set()
+        self._notes: list[str] = []
+
+    def say(self, device: str, what: str, text: str) -> None:
+        """Give the user a note, once."""
+        if (device, what) not in self._said:
+            self._said.add((device, what))
+            self._notes.append(text)
+
+    def take_notes(self) -> tuple[str, ...]:
+        """Sentences for the user since the last call."""
+        notes, self._notes = self._notes, []
+        return tuple(notes)
+
+
+class Guard(Notes):
     """Queries the devices of one source, and remembers which queries not to repeat.
 
     `explain` turns an exception into a Failure, given the device and the figure.
@@ -42,12 +61,11 @@ class Guard:
         errors: type[Exception] | tuple[type[Exception], ...],
         explain: Callable[[Exception, str, str], Failure],
     ) -> None:
+        super().__init__()
         self._now = now
         self._errors = errors
         self._explain = explain
         self._pauses: dict[tuple[str, str], tuple[float, float]] = {}
-        self._said: set[tuple[str, str]] = set()
-        self._notes: list[str] = []
         self._unsupported: dict[str, list[str]] = {}
         self.lost: set[str] = set()
         self.reasons: dict[tuple[str, str], str] = {}
@@ -100,19 +118,11 @@ class Guard:
         else:
             self.say(device, TROUBLE if is_whole else what, failure.text)
 
-    def say(self, device: str, what: str, text: str) -> None:
-        """Give the user a note, once."""
-        if (device, what) not in self._said:
-            self._said.add((device, what))
-            self._notes.append(text)
-
     def take_notes(self) -> tuple[str, ...]:
         """Sentences for the user since the last call."""
-        notes, self._notes = self._notes, []
         unsupported, self._unsupported = self._unsupported, {}
-        for label, figures in unsupported.items():
-            notes.append(f"{label} does not report {_enumerate(figures)}.")
-        return tuple(notes)
+        lists = (f"{label} does not report {_enumerate(figures)}." for label, figures in unsupported.items())
+        return (*super().take_notes(), *lists)
 
 
 def _enumerate(words: list[str]) -> str:

@@ -110,7 +110,10 @@ class IntelSource(CardSource):
 
     def _complete(self, device: Device, reading: GpuReading, clients: list[ClientReading]) -> GpuReading:
         """Fill in figures without a file: utilization and memory from the clients, power from the energy."""
-        reading = reading._replace(utilization_percent=find_share(clients) if clients else 0.0)
+        percent = find_share(clients) if clients else 0.0
+        # The kernel counts the time that engines are busy, so it is the mean since the last reading.
+        samples = None if percent is None else ((self._now(), percent),)
+        reading = reading._replace(utilization_percent=percent, samples=samples)
         if not device.gauges.get("used_bytes"):
             reading = reading._replace(used_bytes=_add_bytes(clients))
         if reading.power_watts is None:

@@ -203,6 +203,8 @@ class _Results(NamedTuple):
 class NvidiaSmiSource:
     """Every NVIDIA device that nvidia-smi lists."""
 
+    poll_seconds = float("inf")
+
     def __init__(self, program: _Program, now: Callable[[], float]) -> None:
         self._program = program
         self._now = now

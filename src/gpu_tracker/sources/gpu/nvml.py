@@ -6,12 +6,12 @@ each: with hundreds of processes, an object per entry would cost more than the d
 
 from __future__ import annotations
 
+import os
 import time
 
-from ...core.figures import MOST_BYTES, name_device_figure
+from ...core.figures import name_device_figure
 from ...core.model import Gpu, GpuHighWater, GpuProcessReading, GpuReading, GpuReadings, GpuShares
 from .. import NotAvailableError
-from .belief import believe
 from .evidence import has_driver_loaded, is_in_a_container
 from .guard import DENIED, LOST, TROUBLE, UNSUPPORTED, Failure, Guard
 from .nvidia import LIBRARY, has_library, name_limits, parse_bus_id
@@ -210,8 +210,10 @@ class _Device:
         self.sample_seconds = float("-inf")
         """When the driver last had new samples of its utilization."""
         self.samples: SampleWindow | None = None
-        self.has_named = False
-        """Whether a sample has named a process that the device lists."""
+        self.has_named: set[bool] = set()
+        """Whether a sample has named a process that the device lists: one of MPS, or any other."""
+        self.mps_pids: frozenset[int] = frozenset()
+        """Clients of MPS, which work through a server."""
         self.blind_seconds = float("inf")
         self.has_accounting = False
         self.accounted_before: frozenset[int] = frozenset()
@@ -224,6 +226,9 @@ class _Device:
 
 class NvmlSource:
     """Every NVIDIA device that can be opened. Each call is guarded on its own."""
+
+    # Without samples, utilization is that of the driver's latest period, which is no shorter.
+    poll_seconds = 0.1
 
     def __init__(self, pynvml: Any, now: Callable[[], float]) -> None:
         self._nvml = pynvml
@@ -240,7 +245,11 @@ class NvmlSource:
         self._missing_pids: set[int] = set()
         self._first_missing_pids: set[int] | None = None
         self._shows_foreign_pids = False
+        self._doubt: tuple[frozenset[int], frozenset[int] | None] | None = None
+        self._doubt_seconds = float("-inf")
         self._is_in_a_container = is_in_a_container()
+        self._is_list_trusted = not self._is_in_a_container
+        """Whether a list without processes means that there are none."""
         self._devices = self._open_all()
         self.gpus = tuple(device.gpu for device in self._devices)
         for device in self._devices:
@@ -256,7 +265,7 @@ class NvmlSource:
         high_waters: list[GpuHighWater] = []
         present = [device for device in self._devices if device.gpu.uuid not in self._guard.lost]
         lists = {device.gpu.uuid: self._read_processes(device) for device in present}
-        self._check_namespace({pid for listed in lists.values() for pid in listed or ()}, pids)
+        self._check_namespace({pid for listed in lists.values() for pid in listed or ()}, pids, at)
         for device in present:
             uuid = device.gpu.uuid
             is_slow_turn = at - device.slow_seconds >= _SLOW_SECONDS
@@ -265,9 +274,9 @@ class NvmlSource:
                 device.slow_figures = self._read_slow(device)
             rates = self._read_utilization(device)
             listed = None if self._shows_foreign_pids else lists[uuid]
-            if listed is not None and self._is_in_a_container and not any(lists.values()):
+            if listed is not None and not self._is_list_trusted and not any(lists.values()):
                 listed = self._doubt_empty_list(device, is_busy=bool(rates[0]))
-            everybody = frozenset(listed or ())
+            everybody = frozenset(listed or ())  # the dead among them, too
             if listed is not None and pids is not None:
                 # One that has just ended may still be listed, and still be among those of the job.
                 listed = {pid: entry for pid, entry in listed.items() if pid in pids and exists(pid)}
@@ -288,8 +297,7 @@ class NvmlSource:
                 high_waters += self._read_accounting(device, pids)
             reading = self._read_device(device, rates, shares)
             devices.append(reading._replace(lists_processes=listed is not None))
-        readings = GpuReadings(at, tuple(devices), tuple(processes), tuple(high_waters))
-        return believe(readings, self.gpus, self._guard)
+        return GpuReadings(at, tuple(devices), tuple(processes), tuple(high_waters))
 
     def read_details(self) -> Mapping[str, Mapping[str, float | str]]:
         """Performance state, fan, limits..."""
@@ -334,17 +342,11 @@ class NvmlSource:
         if parent_uuid is None:
             pci = self._guard.ask(uuid, "bus", nvml.nvmlDeviceGetPciInfo, handle)
             bus_id = "" if pci is None else parse_bus_id(_text(pci.busId))
-        total = int(memory.total) if memory else None
-        if total is not None and not 0 < total <= MOST_BYTES:
-            self._guard.say(
-                uuid, "total", f"{label} reports an impossible memory size ({total:g}), which is not used."
-            )
-            total = None
         return Gpu(
             ordinal=index,
             uuid=uuid,
             name=name,
-            memory_bytes=total,
+            memory_bytes=int(memory.total) if memory else None,
             vendor="nvidia",
             source=NAME,
             bus_id=bus_id,
@@ -399,16 +401,22 @@ class NvmlSource:
 
     def _is_blind(self, device: _Device, at_seconds: float, listed: frozenset[int]) -> bool:
         """Whether a busy device has never named a process that it lists: its samples then say nothing of the job."""
+        from ..processes import exists
+
         figure = "utilization_of_processes"
-        if device.has_named or (device.samples and device.samples.names_any(listed | device.job_pids)):
-            device.has_named = True
+        # A sample that names the server of MPS says nothing of its clients.
+        is_mps = not device.job_pids.isdisjoint(device.mps_pids)
+        peers = device.mps_pids if is_mps else listed | device.job_pids
+        if is_mps in device.has_named or (device.samples and device.samples.names_any(peers)):
+            device.has_named.add(is_mps)
             self._unmark(device, figure)
             return False
-        if not listed:
+        if not any(map(exists, listed)):
             return False  # there is nobody to name
+        where = "in a container, or " if self._is_in_a_container else ""
         text = (
             f"{self._labels[device.gpu.uuid]} is busy, but the driver names none of the processes that it lists, "
-            "so the job's own utilization is not known (as in a container, or with MPS)."
+            f"so the job's own utilization is not known (as {where}with MPS)."
         )
         self._mark(device, figure, text)
         device.blind_seconds = min(device.blind_seconds, at_seconds)
@@ -533,15 +541,17 @@ class NvmlSource:
             entries = self._guard.ask(device.gpu.uuid, what, self._lists.processes, kind, device.handle)
             if entries is None and kind == "Compute":
                 return None
+            if kind == "MPSCompute":
+                device.mps_pids = frozenset(pid for pid, _ in entries or ())
             lists.append((word, entries or ()))
         return merge_processes(lists)
 
-    def _check_namespace(self, listed: set[int], pids: frozenset[int] | None) -> None:
+    def _check_namespace(self, listed: set[int], pids: frozenset[int] | None, at_seconds: float) -> None:
         """Whether the driver lists processes by the IDs of another PID namespace; the same ID here is another process.
 
-        A listed process that does not exist is no proof: drivers have been seen to list the dead. It is one in a
-        container, or if it has come while we watch, unless the driver lists a process of ours. Drivers that translate
-        IDs leave processes of other namespaces out.
+        A listed process that does not exist is no proof: drivers have been seen to list the dead. It is one if it is
+        in a container or has come while we watch, and a process of ours uses the driver without being listed. Drivers
+        that translate IDs leave processes of other namespaces out.
         """
         from ..processes import exists
 
@@ -557,7 +567,14 @@ class NvmlSource:
         self._missing_pids = gone
         if not self._is_in_a_container:
             suspects -= self._first_missing_pids
-        is_foreign = bool(suspects or self._shows_foreign_pids) and not self._lists_ours(listed, gone, pids)
+        is_doubted = bool(suspects or self._shows_foreign_pids)
+        if is_doubted or not self._is_list_trusted:
+            lists_ours = self._lists_ours(listed, gone, pids)
+            self._is_list_trusted |= lists_ours
+            is_doubted &= not lists_ours
+        is_foreign = is_doubted and (
+            self._shows_foreign_pids or self._is_one_of_us_missing(listed - gone, gone, pids, at_seconds)
+        )
         if is_foreign != self._shows_foreign_pids:
             self._shows_foreign_pids = is_foreign
             self._note_namespace(is_foreign)
@@ -566,17 +583,40 @@ class NvmlSource:
         ours = listed - gone if pids is None else listed & pids
         return any(not self._is_in_a_container or has_driver_loaded(pid) for pid in ours)
 
+    def _is_one_of_us_missing(
+        self, alive: set[int], gone: set[int], pids: frozenset[int] | None, at_seconds: float
+    ) -> bool:
+        """Whether a process of ours uses the driver, but is not listed as such. What it has loaded is not read each time."""
+        from ..processes import list_pids
+
+        if pids is None and self._is_in_a_container:
+            return True  # all processes are asked for, also those that cannot be seen from here
+        doubt = (frozenset(gone), pids)
+        if doubt == self._doubt and at_seconds - self._doubt_seconds < _SLOW_SECONDS:
+            return False
+        self._doubt, self._doubt_seconds = doubt, at_seconds
+        ours = list_pids() - {os.getpid()} if pids is None else pids
+        # One that is listed without the driver has the same ID as another by chance. And of the job, what may not be
+        # read counts: zero bytes must not be made up.
+        return not alive.isdisjoint(ours) or any(
+            has_driver_loaded(pid, if_denied=pids is not None) for pid in ours
+        )
+
     def _note_namespace(self, is_foreign: bool) -> None:
-        where = "this is a container, and" if self._is_in_a_container else "as in a container,"
+        if self._is_in_a_container:
+            text = (
+                "this is a container, and the NVIDIA driver lists processes that do not exist in it; "
+                "start it with the process IDs of the host (docker run --pid=host)."
+            )
+        else:
+            text = (
+                "the NVIDIA driver lists process IDs that do not exist here, "
+                "as in a container without those of the host (docker run --pid=host)."
+            )
         for device in self._devices:
             self._unmark(device, "lists_processes")
             if is_foreign:
-                self._mark(
-                    device,
-                    "lists_processes",
-                    f"{where} the NVIDIA driver uses the process IDs of the host; "
-                    "start it with those (docker run --pid=host).",
-                )
+                self._mark(device, "lists_processes", text)
 
     def _read_shares(self, device: _Device, pids: frozenset[int]) -> GpuShares | None:
         """The shares of these processes since the last reading. None if the device does not report them."""

@@ -1,0 +1,238 @@
+"""Containers and MPS, as they are reported from the field: what is said of memory and utilization is the simulator's truth."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from end_to_end.launch import COMMAND_LINE, TESTS
+from nvml_simulator import Simulator
+
+MIB = 2**20
+BEYOND_PIDS = 2**22 + 1  # no process ever has such a number
+ON_GPU = TESTS / "end_to_end" / "workloads" / "on_gpu.py"
+CONTAINER = ("unshare", "--pid", "--fork", "--mount-proc")
+
+needs_container = pytest.mark.skipif(
+    os.geteuid() != 0 or subprocess.run(["unshare", "-pf", "true"], check=False).returncode != 0,
+    reason="a PID namespace needs root",
+)
+
+# Starts programs at once, waits for all of them, and passes on what they print.
+CREW = """
+import subprocess, sys
+words = [line.split() for line in sys.argv[1:]]
+for worker in [subprocess.Popen([sys.executable, *word]) for word in words]:
+    worker.wait()
+"""
+# The same figures, through the Python interface.
+TRACKED = """
+import json, subprocess, sys
+import gpu_tracker as gput
+with gput.Tracker(sleep_time=0.2) as tracker:
+    subprocess.run([sys.executable, "-c", *sys.argv[1:]], check=True, stdout=subprocess.DEVNULL)
+gpu = tracker.report.summary.gpus[0]
+print(json.dumps({
+    "bytes": tracker.report.summary.gpu_bytes._asdict(), "basis": gpu.basis,
+    "job": gpu.job_mean_percent, "notes": list(tracker.notes),
+}))
+"""
+
+
+class Scene:
+    """Commands on the simulated driver, in a container or not."""
+
+    def __init__(self, hardware: Simulator, folder: Path, prefix: tuple[str, ...] = ()) -> None:
+        self.hardware = hardware
+        self._report = folder / "report.json"
+        self._prefix = prefix
+
+    def call(self, *command: str) -> subprocess.CompletedProcess[str]:
+        """Run it to its end."""
+        environment = {**os.environ, **self.hardware.environment(), "PYTHONPATH": str(TESTS)}
+        return subprocess.run(
+            [*self._prefix, *command], env=environment, capture_output=True, text=True, timeout=120
+        )
+
+    def track(self, *jobs: str) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+        """The report of a program that starts all of these, and what they have printed."""
+        options = ("--no-record", "--sleep-time", "0.2", "-f", "json", "-o", str(self._report))
+        done = self.call(COMMAND_LINE, "run", *options, "--", sys.executable, "-c", CREW, *jobs)
+        assert done.returncode == 0, done.stderr
+        report: dict[str, Any] = json.loads(self._report.read_text())
+        return report, [json.loads(line) for line in done.stdout.splitlines()]
+
+    def track_by_api(self, *jobs: str) -> dict[str, Any]:
+        """The same figures from a Tracker."""
+        done = self.call(sys.executable, "-c", TRACKED, CREW, *jobs)
+        assert done.returncode == 0, done.stderr
+        figures: dict[str, Any] = json.loads(done.stdout)
+        return figures
+
+
+def hold(seconds: float, mib: int, percent: int | str = 0, kind: str = "compute") -> str:
+    """A process on the first device."""
+    return f"{ON_GPU} {seconds} {mib} {percent} {kind}"
+
+
+def unite(spans: Sequence[tuple[float, float]]) -> float:
+    """How long at least one of these lasted."""
+    total, until = 0.0, float("-inf")
+    for began, ended in sorted(spans):
+        total += max(0.0, ended - max(began, until))
+        until = max(until, ended)
+    return total
+
+
+# ---- A container whose process IDs are translated.
+
+
+@needs_container
+def test_a_container_with_translated_process_ids(hardware: Simulator, tmp_path: Path) -> None:
+    """The job's memory and utilization are its own; what other containers hold is only in the total."""
+    hardware.set_pid_namespace(hides_foreign=True)
+    hardware.set_process(0, BEYOND_PIDS, 3000 * MIB, sm_percent=0, foreign=True)
+    scene = Scene(hardware, tmp_path, CONTAINER)
+    jobs = (hold(2.5, 800), hold(2.5, 300))
+    report, _ = scene.track(*jobs)
+    gpu = report["summary"]["gpus"][0]
+
+    assert report["summary"]["gpu_bytes"] == {"main": 0, "descendants": 1100 * MIB, "combined": 1100 * MIB}
+    assert (gpu["used_bytes"], gpu["basis"], report["notes"]) == (4100 * MIB, "sampled", [])
+    assert scene.track_by_api(*jobs) == {
+        "bytes": {"main": 0, "descendants": 1100 * MIB, "combined": 1100 * MIB},
+        "basis": "sampled",
+        "job": pytest.approx(0),
+        "notes": [],
+    }
+
+
+@needs_container
+@pytest.mark.parametrize("kind", ["compute", "mps"])
+def test_a_dead_process_in_a_container_costs_only_itself(
+    hardware: Simulator, tmp_path: Path, kind: Any
+) -> None:
+    """It is the only one that the driver lists, until the job comes; a job without GPU holds nothing."""
+    hardware.set_process(0, BEYOND_PIDS, 700 * MIB, kind, lingers=True)
+    hardware.set_utilization(0, 50)
+    scene = Scene(hardware, tmp_path, CONTAINER)
+    idle, _ = scene.track("-c pass")
+    busy, _ = scene.track(hold(2, 800))
+
+    assert [gpu["job_bytes"]["combined"] for gpu in idle["summary"]["gpus"]] == [0, 0]
+    assert idle["notes"] == []
+    assert busy["summary"]["gpu_bytes"]["combined"] == 800 * MIB
+    assert busy["summary"]["gpus"][0]["basis"] == "sampled"
+    assert [note for note in busy["notes"] if "--pid=host" in note] == []
+
+
+# ---- A container in which the driver shows the host's process IDs.
+
+
+@needs_container
+def test_a_container_that_shows_process_ids_of_the_host(hardware: Simulator, tmp_path: Path) -> None:
+    """What the job holds is estimated by what has grown, its utilization is not known, and every command names the cure."""
+    hardware.set_pid_namespace(offset=4_000_000)
+    hardware.set_process(0, BEYOND_PIDS - 4_000_000, 3000 * MIB, foreign=True)
+    scene = Scene(hardware, tmp_path, CONTAINER)
+    job = (
+        f"{TESTS / 'end_to_end' / 'workloads' / 'sleeper.py'} 1",
+        hold(4, 800, 60),
+    )
+    report, _ = scene.track(*job)
+    gpu = report["summary"]["gpus"][0]
+    figures = scene.track_by_api(*job)
+
+    assert (gpu["basis"], gpu["job_mean_percent"]) == ("estimate", None)
+    assert gpu["job_bytes"]["combined"] == 800 * MIB
+    (note,) = report["notes"]
+    assert "docker run --pid=host" in note
+    assert (figures["basis"], figures["job"]) == ("estimate", None)
+    (note,) = figures["notes"]
+    assert "docker run --pid=host" in note
+
+
+# ---- MPS.
+
+
+def test_clients_of_mps_hold_their_own_memory_and_not_the_servers(
+    hardware: Simulator, tmp_path: Path
+) -> None:
+    """The server is nobody's; if the driver names only the server, the clients' share is not known."""
+    with subprocess.Popen(["sleep", "600"]) as server:
+        try:
+            hardware.set_process(0, server.pid, 2000 * MIB, sm_percent=60)
+            with hardware.sampling(7):
+                scene = Scene(hardware, tmp_path)
+                jobs = (hold(5, 500, 0, "mps"), hold(5, 250, 0, "mps"))
+                report, _ = scene.track(*jobs)
+                figures = scene.track_by_api(*jobs)
+        finally:
+            server.kill()
+    gpu = report["summary"]["gpus"][0]
+
+    assert report["summary"]["gpu_bytes"]["combined"] == 750 * MIB
+    assert (gpu["used_bytes"], gpu["basis"]) == (2750 * MIB, "sampled")
+    assert gpu["mean_percent"] == pytest.approx(60, abs=3)
+    assert gpu["job_mean_percent"] is None
+    (note,) = report["notes"]
+    assert "MPS" in note
+    assert "container" not in note
+    assert (figures["bytes"]["combined"], figures["job"]) == (750 * MIB, None)
+
+
+def test_a_server_of_mps_that_holds_everything_for_its_clients(hardware: Simulator, tmp_path: Path) -> None:
+    """As before Volta: the clients are not listed. What has grown is an estimate, and nothing says 0 %."""
+    with subprocess.Popen(["sleep", "600"]) as server:
+        try:
+            hardware.set_process(0, server.pid, 100 * MIB, sm_percent=60)
+            with hardware.sampling(7):
+                scene = Scene(hardware, tmp_path)
+                grow = (
+                    "import time\n"
+                    "from nvml_simulator import Simulator\n"
+                    "from end_to_end.workloads.on_gpu import load_driver\n"
+                    "driver = load_driver(); time.sleep(1)\n"
+                    "with Simulator.open() as simulator:\n"
+                    f"    simulator.set_process(0, {server.pid}, 600 << 20, sm_percent=60); time.sleep(3)"
+                )
+                client = tmp_path / "client.py"
+                client.write_text(grow)
+                report, _ = scene.track(str(client))
+        finally:
+            server.kill()
+    gpu = report["summary"]["gpus"][0]
+
+    assert (gpu["job_bytes"]["combined"], gpu["basis"]) == (500 * MIB, "estimate")
+    assert gpu["job_mean_percent"] is None
+    (note,) = report["notes"]
+    assert "MPS" in note
+
+
+# ---- Workers that are busy in turn.
+
+
+def test_three_workers_that_are_busy_at_random(hardware: Simulator, tmp_path: Path) -> None:
+    """Each sample names one of those that are busy at that instant."""
+    scene = Scene(hardware, tmp_path)
+    jobs = tuple(hold(7, mib, "random") for mib in (100, 200, 400))
+    with hardware.sampling(10):
+        report, told = scene.track(*jobs)
+        figures = scene.track_by_api(*jobs)
+    gpu = report["summary"]["gpus"][0]
+    busy = unite([(began, ended) for worker in told for began, ended in worker["busy"]])
+    truth = 80 * busy / report["summary"]["seconds"]
+
+    assert report["summary"]["gpu_bytes"] == {"main": 0, "descendants": 700 * MIB, "combined": 700 * MIB}
+    # A sample every tenth of a second, and some thirty changes.
+    assert gpu["mean_percent"] == pytest.approx(truth, abs=5)
+    assert gpu["job_mean_percent"] == pytest.approx(truth, abs=5)
+    assert (gpu["utilization_basis"], report["notes"]) == ("sampled", [])
+    assert (figures["bytes"]["combined"], figures["notes"]) == (700 * MIB, [])
