@@ -11,6 +11,7 @@ import time
 from _thread import _local, get_native_id
 from _weakref import ref
 
+from .crowds import find_crowd
 from .mishaps import is_ours
 from .shared_file import CPU, MOST_THREADS, OWN_CPU, PROCESS_CPU, SHARED_CPU, THREAD_WORDS, THREADS
 
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from .stack import Frame
 
 # Reading a CPU clock costs as much as everything else: calls shorter than this share one reading.
-CPU_EVERY_NS = 50_000
+_CPU_EVERY_NS = 50_000
 # The time of helpers is asked for less often: all clocks are read for that.
 _HELPERS_EVERY_NS = 200_000
 # What a thread weighs that shares the time of others without having used any.
@@ -33,7 +34,7 @@ _MOST_WAITING = 16
 class Thread:
     """A thread that has been in a region."""
 
-    __slots__ = ("clock_id", "cpu_ns", "frame", "read_ns", "recent_ns", "region_word", "slot", "tid")
+    __slots__ = ("clock_id", "cpu_ns", "due_ns", "frame", "recent_ns", "region_word", "slot", "tid")
 
     def __init__(self, tid: int, slot: int) -> None:
         self.tid = tid
@@ -42,7 +43,7 @@ class Thread:
         self.region_word = THREADS + slot * THREAD_WORDS + 1
         self.frame: Frame | None = None
         self.cpu_ns = _read_clock(self.clock_id)
-        self.read_ns = self.recent_ns = 0
+        self.due_ns = self.recent_ns = 0
 
 
 class _Farewell:
@@ -89,7 +90,7 @@ class CpuShares:
 
     def charge(self, thread: Thread, now_ns: int, waiting: Collection[Frame]) -> None:
         """Give the time since the last event to the region that the calling thread is in."""
-        thread.read_ns = now_ns
+        thread.due_ns = now_ns + _CPU_EVERY_NS
         self._take(thread, time.thread_time_ns())
         if now_ns >= self._due_ns:
             self._due_ns = now_ns + _HELPERS_EVERY_NS * len(self._known)
@@ -139,9 +140,8 @@ class CpuShares:
             return
         thread.recent_ns += used
         if frame.is_crowded:
-            beside = frame.find_beside()
-            for one in beside:
-                self._give(one, used // len(beside), is_shared=False)
+            for one, part in find_crowd(frame).divide(used):
+                self._give(one, part, is_shared=False)
         else:
             self._give(frame, used, is_shared=frame.is_untold)
 
@@ -180,7 +180,7 @@ class CpuShares:
                 words[CPU + step.record.number] += cpu_ns
                 if step.is_crowded:
                     words[SHARED_CPU + step.record.number] += cpu_ns
-            step = step.outer
+            step = step.find_next()
 
 
 def _find_few(waiting: Collection[Frame]) -> list[Frame]:
