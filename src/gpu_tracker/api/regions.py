@@ -12,17 +12,11 @@ from types import coroutine
 
 from ..core.notices import warn_once
 from ..instrument import outbox
+from ..instrument.code_flags import ASYNC_GENERATOR, COROUTINE, GENERATOR, ITERABLE_COROUTINE, SUSPENDABLE
 from ..instrument.mishaps import is_ours
 from ..instrument.stack import current, find_open
-from ..instrument.suspension import (
-    ASYNC_GENERATOR,
-    COROUTINE,
-    EXIT_STACK,
-    GENERATOR,
-    ITERABLE_COROUTINE,
-    SUSPENDABLE,
-    enter_from,
-)
+from ..instrument.suspension import EXIT_STACK, enter_from
+from ..instrument.tasks import find_task
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -327,7 +321,7 @@ def _resume(frame: Frame | None) -> Frame | None:
 def _rest(frame: Frame | None, before: Frame | None) -> None:
     try:
         if frame is not None:
-            frame.stack.rest(frame, before)
+            frame.stack.rest(frame, before, find_task())
     except Exception as error:
         if not is_ours(error):
             raise

@@ -11,7 +11,7 @@ from _thread import RLock
 from contextvars import ContextVar
 from time import monotonic_ns
 
-from . import crowds
+from . import crowds, yields
 from .call_file import CallFileWriter, RegionCalls
 from .cpu import CpuShares
 from .high_water import find_kept_bytes, is_since_start, keep_high_water, read_own_memory, reset_high_water
@@ -27,6 +27,7 @@ from .shared_file import (
     count_open,
     find_numbers_offset,
 )
+from .tasks import find_task
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -107,6 +108,7 @@ class Frame:
     )
 
     is_resting = False
+    rests_in_task = 0
     rests_in: Frame | None = None
     generator: FrameType | None = None
     is_untold = False
@@ -152,6 +154,10 @@ class Frame:
         """Whether other code runs in the middle of this call."""
         return self.is_resting or (self.generator is not None and self.generator.f_back is None)
 
+    def is_around(self) -> bool:
+        """Whether the code that runs now is inside this call: its own, or that of a task which was created inside."""
+        return not self.is_suspended() or self.rests_in_task not in (0, find_task())
+
     def find_next(self) -> Frame | None:
         """The next call around this one, without those that do not count because they are recursive."""
         return self.counted_in if self.is_recursion and self.is_open else self.outer
@@ -171,7 +177,9 @@ def find_open(frame: Frame | None) -> Frame | None:
 def _put_away(frame: Frame) -> None:
     """End a call that nobody counts any more."""
     frame.is_open = False
-    frame.generator = None
+    if frame.generator is not None:
+        yields.remove(frame, frame.generator)
+        frame.generator = None
     if current.get() is frame:
         current.set(find_open(frame.below))
 
@@ -179,6 +187,19 @@ def _put_away(frame: Frame) -> None:
 def _find_running(frame: Frame | None) -> Frame | None:
     """The nearest open call whose code runs now."""
     while frame is not None and (not frame.is_open or frame.is_suspended()):
+        frame = frame.below
+    return frame
+
+
+def _find_back_from(frame: Frame, back: Frame | None) -> Frame | None:
+    """The call that a thread goes back to when it leaves one whose code may have gone on elsewhere than it began."""
+    before = frame if frame.generator is None else yields.find_before(frame, frame.generator)
+    return back if before is frame else _find_running(before)
+
+
+def _find_enclosing(frame: Frame | None) -> Frame | None:
+    """The nearest open call that the code that runs now is inside."""
+    while frame is not None and not (frame.is_open and frame.is_around()):
         frame = frame.below
     return frame
 
@@ -237,7 +258,7 @@ class RegionStack:
             below = find_open(below)
         outer = below
         if outer is not None and outer.can_rest:
-            outer = _find_running(outer)
+            outer = _find_enclosing(outer)
         frame = None
         lock = self._lock
         try:
@@ -348,6 +369,8 @@ class RegionStack:
                 below = frame.below = find_open(below)
             else:
                 back = below
+            if frame.can_rest:
+                back = _find_back_from(frame, back)
             del self._open[frame]
             # From here on nothing is called until it is counted.
             frame.is_open = False
@@ -455,13 +478,13 @@ class RegionStack:
             if frame in self.late:
                 self.late.remove(frame)
 
-    def rest(self, frame: Frame, before: Frame | None) -> None:
-        """The code of a call is suspended; the calling thread is again in the call that it was in before."""
+    def rest(self, frame: Frame, before: Frame | None, task: int = 0) -> None:
+        """The code of a call is suspended, with its task; the calling thread is again in the call that it was in before."""
         with self._lock:
             thread = self._cpu.find_thread()
             self._cpu.charge(thread, monotonic_ns(), self._open)
             frame.can_rest = frame.is_resting = True
-            frame.rests_in = thread.frame
+            frame.rests_in, frame.rests_in_task = thread.frame, task
             if before is frame:
                 before = self._find_back(frame, thread)
             self._cpu.switch(thread, before if before is not None and before.is_open else None)
@@ -469,7 +492,7 @@ class RegionStack:
     def resume(self, frame: Frame) -> Frame | None:
         """The code of a call goes on in the calling thread; returns the call that this was in."""
         with self._lock:
-            frame.is_resting = False
+            frame.is_resting, frame.rests_in_task = False, 0
             return self._switch(find_open(frame.rests_in or frame))
 
     def step_into(self, frame: Frame | None) -> Frame | None:
@@ -526,7 +549,9 @@ class RegionStack:
     def _note_others(self, frame: Frame, generator: FrameType | None, is_untold: bool) -> None:
         """What else may run while a call is open."""
         frame.generator, frame.is_untold = generator, is_untold
-        frame.can_rest = generator is not None
+        if generator is not None:
+            frame.can_rest = True
+            yields.add(frame, generator)
         if frame.owner.parallel:
             self._parallel.setdefault(frame.owner, {})[frame] = None
             crowds.join(frame)
@@ -571,7 +596,9 @@ class RegionStack:
 
     def _complete(self, frame: Frame, now_ns: int) -> None:
         """What else there may be to an ended call: recursive ones inside, and its memory."""
-        frame.generator = None
+        if frame.generator is not None:
+            yields.remove(frame, frame.generator)
+            frame.generator = None
         if frame.owner.parallel:
             self._forget_parallel(frame)
         if frame.n_inside and frame.record.n_recursive and not frame.is_recursion:
