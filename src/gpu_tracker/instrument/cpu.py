@@ -13,7 +13,16 @@ from _weakref import ref
 
 from .crowds import find_crowd
 from .mishaps import is_ours
-from .shared_file import CPU, MOST_THREADS, OWN_CPU, PROCESS_CPU, SHARED_CPU, THREAD_WORDS, THREADS
+from .shared_file import (
+    CPU,
+    MOST_THREADS,
+    OWN_CPU,
+    PROCESS_CPU,
+    SHARED_CPU,
+    THREAD_WORDS,
+    THREADS,
+    count_open,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,7 +43,17 @@ _MOST_WAITING = 16
 class Thread:
     """A thread that has been in a region."""
 
-    __slots__ = ("clock_id", "cpu_ns", "due_ns", "frame", "recent_ns", "region_word", "slot", "tid")
+    __slots__ = (
+        "clock_id",
+        "counted",
+        "cpu_ns",
+        "due_ns",
+        "frame",
+        "recent_ns",
+        "region_word",
+        "slot",
+        "tid",
+    )
 
     def __init__(self, tid: int, slot: int) -> None:
         self.tid = tid
@@ -44,6 +63,8 @@ class Thread:
         self.frame: Frame | None = None
         self.cpu_ns = _read_clock(self.clock_id)
         self.due_ns = self.recent_ns = 0
+        self.counted = 0
+        """What a call adds to the column of open calls if it is entered before the clock is due again."""
 
 
 class _Farewell:
@@ -68,8 +89,9 @@ class _Farewell:
 class CpuShares:
     """The CPU time of this process by region. Not thread-safe: the caller holds a lock, except where it says so."""
 
-    def __init__(self, words: memoryview) -> None:
+    def __init__(self, words: memoryview, began_ns: int) -> None:
         self._words = words
+        self._began_ns = began_ns
         self._free = list(range(MOST_THREADS - 1, -1, -1))
         self._known: list[Thread] = []
         self.local = _local()
@@ -91,6 +113,7 @@ class CpuShares:
     def charge(self, thread: Thread, now_ns: int, waiting: Collection[Frame]) -> None:
         """Give the time since the last event to the region that the calling thread is in."""
         thread.due_ns = now_ns + _CPU_EVERY_NS
+        thread.counted = count_open(now_ns - self._began_ns)
         self._take(thread, time.thread_time_ns())
         if now_ns >= self._due_ns:
             self._due_ns = now_ns + _HELPERS_EVERY_NS * len(self._known)

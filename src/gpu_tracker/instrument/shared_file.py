@@ -53,19 +53,19 @@ THREADS, THREAD_WORDS = _THREADS_OFFSET // 8, _THREAD.size // 8
 OPEN, CPU, OWN_CPU, SHARED_CPU = (_COLUMNS_OFFSET // 8 - 1 + n * MOST_REGIONS for n in range(_N_COLUMNS))
 
 # How many calls are open, and the sum of the times of their entries (milliseconds since the file began), in one number.
-ONE_CALL = 1 << 43
-NS_PER_MS = 1_000_000
+_ONE_CALL = 1 << 43
+_NS_PER_MS = 1_000_000
 
 
 def count_open(since_began_ns: int) -> int:
     """What a call that was entered then adds to the column of open calls."""
-    return ONE_CALL + since_began_ns // NS_PER_MS
+    return _ONE_CALL + since_began_ns // _NS_PER_MS
 
 
 def _split_open(counted: int, since_began_ns: int) -> tuple[int, int]:
     """How many calls are open, and for how many nanoseconds altogether."""
-    calls, entered_ms = divmod(counted, ONE_CALL)
-    return calls, max(0, calls * since_began_ns - entered_ms * NS_PER_MS)
+    calls, entered_ms = divmod(counted, _ONE_CALL)
+    return calls, max(0, calls * since_began_ns - entered_ms * _NS_PER_MS)
 
 
 class Numbers(NamedTuple):
@@ -210,8 +210,8 @@ class SharedFileReader:
         """The open regions, each with its number of calls; those around them that a parent process is in have none."""
         active: dict[int, int] = {}
         for index, counted in enumerate(self._read_column(OPEN)):
-            if counted >= ONE_CALL:
-                active[index + 1] = counted // ONE_CALL
+            if counted >= _ONE_CALL:
+                active[index + 1] = counted // _ONE_CALL
         for number in tuple(active):
             for step in self.find_chain(number):
                 if step not in active and not self._was_entered(step):

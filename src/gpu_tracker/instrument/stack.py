@@ -18,9 +18,7 @@ from .high_water import find_kept_bytes, is_since_start, keep_high_water, read_o
 from .mishaps import is_ours
 from .shared_file import (
     FINISHED,
-    NS_PER_MS,
     NUMBERS,
-    ONE_CALL,
     OPEN,
     TIMES,
     SharedFileWriter,
@@ -236,9 +234,9 @@ class RegionStack:
         self._open: dict[Frame, None] = {}
         self._parallel: dict[Region, dict[Frame, None]] = {}
         """Of the open calls, the parallel ones."""
-        self._cpu = CpuShares(self._words)
-        self._local = self._cpu.local
         self._began_ns = self._writer.began_ns
+        self._cpu = CpuShares(self._words, self._began_ns)
+        self._local = self._cpu.local
         self._ram_due_ns = self._ram_stale_ns = 0
         self._rss_bytes = self._high_water_bytes_now = self._high_water_bytes = -1
         self._exact_peaks: dict[Frame, int] = {}
@@ -292,8 +290,7 @@ class RegionStack:
             if already and _is_open_around(record, outer):
                 self._note_recursion(frame)
             else:
-                # As count_open has it.
-                frame.counted = counted = ONE_CALL + (now - self._began_ns) // NS_PER_MS
+                frame.counted = counted = thread.counted
                 words[place] = already + counted
                 single = record.single_calls
                 if single is not None:
