@@ -300,7 +300,8 @@ other.join()
     assert told.truth["reached"] == told.truth["raised"] == 900
     assert told["called"][0]["calls"] > 0
     assert told["called"][0]["open_calls"] == 0
-    assert told["after"][0]["calls"] == 2
+    afterwards = [region["calls"] for path, (region,) in told.items() if path.split("/")[-1] == "after"]
+    assert sum(afterwards) == 2  # one of them may be inside a region that has stayed open
     # Python itself begins no `__exit__` if a handler raises in that moment.
     assert sum(region["open_calls"] for (region,) in told.values()) <= told.truth["raised"] / 20
 
