@@ -6,23 +6,17 @@ Without a tracker they cost next to nothing.
 from __future__ import annotations
 
 import functools
-import sys
+from sys import _getframe  # it is there in CPython and PyPy
 from time import monotonic_ns
 from types import coroutine
 
 from ..core.notices import warn_once
 from ..instrument import outbox
+from ..instrument.code_flags import ASYNC_GENERATOR, COROUTINE, GENERATOR, ITERABLE_COROUTINE, SUSPENDABLE
 from ..instrument.mishaps import is_ours
 from ..instrument.stack import current, find_open
-from ..instrument.suspension import (
-    ASYNC_GENERATOR,
-    COROUTINE,
-    EXIT_STACK,
-    GENERATOR,
-    ITERABLE_COROUTINE,
-    SUSPENDABLE,
-    enter_from,
-)
+from ..instrument.suspension import EXIT_STACK, enter_from
+from ..instrument.tasks import find_task
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -55,9 +49,7 @@ class region:  # noqa: N801 - a word of the public surface, used like a keyword
     __slots__ = ("exact_peak", "name", "parallel")
 
     def __init__(self, name: str, *, exact_peak: bool = False, parallel: bool = False) -> None:
-        if callable(name):
-            raise TypeError('A region needs a name: @gput.region("name").')
-        self.name = str(name)
+        self.name = name if type(name) is str else _to_name(name)
         self.exact_peak = exact_peak
         self.parallel = parallel
 
@@ -69,7 +61,7 @@ class region:  # noqa: N801 - a word of the public surface, used like a keyword
             if outbox.mailboxes is not None:
                 stack = outbox.stack or outbox.open_stack()
                 if stack is not None:
-                    caller = sys._getframe(1)  # noqa: SLF001 - it is there in CPython and PyPy
+                    caller = _getframe(1)
                     code = caller.f_code
                     if code.co_flags & SUSPENDABLE or code.co_name == EXIT_STACK:
                         enter_from(stack, self, caller)
@@ -202,6 +194,12 @@ def _to_numbers(values: dict[str, float]) -> dict[str, float]:
     return numbers
 
 
+def _to_name(name: object) -> str:
+    if callable(name):
+        raise TypeError('A region needs a name: @gput.region("name").')
+    return str(name)
+
+
 def _has_flag(function: object, flag: int) -> bool:
     return bool(getattr(getattr(function, "__code__", None), "co_flags", 0) & flag)
 
@@ -253,10 +251,15 @@ def _is_mishap_of(error: BaseException, frame: Frame | None) -> bool:
 
 def _find_call(owner: region) -> Frame | None:
     """The call of a region that this code ends: the latest of this context, else the latest of all."""
+    stack = outbox.stack
+    if owner.parallel and stack is not None:
+        frame = stack.find_only_call(owner)
+        if frame is not None:
+            return frame
     frame = find_open(current.get())
     while frame is not None and (frame.owner is not owner or frame.is_suspended()):
         frame = find_open(frame.below)
-    return frame if frame is not None or outbox.stack is None else outbox.stack.find_call(owner)
+    return frame if frame is not None or stack is None else stack.find_call(owner)
 
 
 class _Steps:
@@ -318,7 +321,7 @@ def _resume(frame: Frame | None) -> Frame | None:
 def _rest(frame: Frame | None, before: Frame | None) -> None:
     try:
         if frame is not None:
-            frame.stack.rest(frame, before)
+            frame.stack.rest(frame, before, find_task())
     except Exception as error:
         if not is_ours(error):
             raise

@@ -79,8 +79,8 @@ class CallFileWriter:
 class RegionCalls:
     """The calls of one region.
 
-    What must be fast is up to the caller: a call takes a place from `free` while it is open, and writes its start to `open` there, then
-    0. It is worth keeping if its number is `due`, or if it is longer or larger than the floors. A call that is never
+    What must be fast is up to the caller: while a call is open, its place is 0 if it began as the only one, else one from `free`; there it
+    writes its start to `open`, then 0. It is worth keeping if its number is `due`, or if it is longer or larger than the floors. A call that is never
     kept, but counted, puts off what is due.
     """
 
@@ -101,7 +101,7 @@ class RegionCalls:
     def __init__(self, page: memoryview, version: memoryview, random: Callable[[], float]) -> None:
         self._entries = page[:_ENTRIES_BYTES]
         self.open = page[_ENTRIES_BYTES : _ENTRIES_BYTES + _OPEN.size].cast("Q")
-        self.free = list(range(MOST_OPEN - 1, -1, -1))
+        self.free = list(range(MOST_OPEN - 1, 0, -1))
         self._version = version
         self._random = random
         self.due = 1

@@ -11,8 +11,18 @@ import time
 from _thread import _local, get_native_id
 from _weakref import ref
 
+from .crowds import find_crowd
 from .mishaps import is_ours
-from .shared_file import CPU, MOST_THREADS, OWN_CPU, PROCESS_CPU, SHARED_CPU, THREAD_WORDS, THREADS
+from .shared_file import (
+    CPU,
+    MOST_THREADS,
+    OWN_CPU,
+    PROCESS_CPU,
+    SHARED_CPU,
+    THREAD_WORDS,
+    THREADS,
+    count_open,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,7 +31,7 @@ if TYPE_CHECKING:
     from .stack import Frame
 
 # Reading a CPU clock costs as much as everything else: calls shorter than this share one reading.
-CPU_EVERY_NS = 50_000
+_CPU_EVERY_NS = 50_000
 # The time of helpers is asked for less often: all clocks are read for that.
 _HELPERS_EVERY_NS = 200_000
 # What a thread weighs that shares the time of others without having used any.
@@ -33,7 +43,17 @@ _MOST_WAITING = 16
 class Thread:
     """A thread that has been in a region."""
 
-    __slots__ = ("clock_id", "cpu_ns", "frame", "read_ns", "recent_ns", "region_word", "slot", "tid")
+    __slots__ = (
+        "clock_id",
+        "counted",
+        "cpu_ns",
+        "due_ns",
+        "frame",
+        "recent_ns",
+        "region_word",
+        "slot",
+        "tid",
+    )
 
     def __init__(self, tid: int, slot: int) -> None:
         self.tid = tid
@@ -42,7 +62,9 @@ class Thread:
         self.region_word = THREADS + slot * THREAD_WORDS + 1
         self.frame: Frame | None = None
         self.cpu_ns = _read_clock(self.clock_id)
-        self.read_ns = self.recent_ns = 0
+        self.due_ns = self.recent_ns = 0
+        self.counted = 0
+        """What a call adds to the column of open calls if it is entered before the clock is due again."""
 
 
 class _Farewell:
@@ -67,8 +89,9 @@ class _Farewell:
 class CpuShares:
     """The CPU time of this process by region. Not thread-safe: the caller holds a lock, except where it says so."""
 
-    def __init__(self, words: memoryview) -> None:
+    def __init__(self, words: memoryview, began_ns: int) -> None:
         self._words = words
+        self._began_ns = began_ns
         self._free = list(range(MOST_THREADS - 1, -1, -1))
         self._known: list[Thread] = []
         self.local = _local()
@@ -89,7 +112,8 @@ class CpuShares:
 
     def charge(self, thread: Thread, now_ns: int, waiting: Collection[Frame]) -> None:
         """Give the time since the last event to the region that the calling thread is in."""
-        thread.read_ns = now_ns
+        thread.due_ns = now_ns + _CPU_EVERY_NS
+        thread.counted = count_open(now_ns - self._began_ns)
         self._take(thread, time.thread_time_ns())
         if now_ns >= self._due_ns:
             self._due_ns = now_ns + _HELPERS_EVERY_NS * len(self._known)
@@ -139,9 +163,8 @@ class CpuShares:
             return
         thread.recent_ns += used
         if frame.is_crowded:
-            beside = frame.find_beside()
-            for one in beside:
-                self._give(one, used // len(beside), is_shared=False)
+            for one, part in find_crowd(frame).divide(used):
+                self._give(one, part, is_shared=False)
         else:
             self._give(frame, used, is_shared=frame.is_untold)
 
@@ -180,7 +203,7 @@ class CpuShares:
                 words[CPU + step.record.number] += cpu_ns
                 if step.is_crowded:
                     words[SHARED_CPU + step.record.number] += cpu_ns
-            step = step.outer
+            step = step.find_next()
 
 
 def _find_few(waiting: Collection[Frame]) -> list[Frame]:

@@ -98,7 +98,6 @@ class Numbers(NamedTuple):
 
 FINISHED = Numbers._fields[: -_N_COLUMNS - 1]
 """What is counted when a call ends."""
-FINISHED_TIMES = FINISHED[:7]
 
 
 class ThreadEntry(NamedTuple):

@@ -11,13 +11,13 @@ from _thread import RLock
 from contextvars import ContextVar
 from time import monotonic_ns
 
+from . import crowds, yields
 from .call_file import CallFileWriter, RegionCalls
-from .cpu import CPU_EVERY_NS, CpuShares
+from .cpu import CpuShares
 from .high_water import find_kept_bytes, is_since_start, keep_high_water, read_own_memory, reset_high_water
 from .mishaps import is_ours
 from .shared_file import (
     FINISHED,
-    FINISHED_TIMES,
     NUMBERS,
     OPEN,
     TIMES,
@@ -25,6 +25,7 @@ from .shared_file import (
     count_open,
     find_numbers_offset,
 )
+from .tasks import find_task
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from typing import Protocol
 
     from .cpu import Thread
+    from .crowds import Crowd
 
     class Region(Protocol):
         """A region, as the user's object has it."""
@@ -48,23 +50,24 @@ _RAM_CREDIT_NS = 100 * _RAM_EVERY_NS
 _RAM_FRESH_NS = 100_000
 
 _get_numbers = attrgetter(*FINISHED)
-_get_times = attrgetter(*FINISHED_TIMES)
 
 
-class _Record:
+class Record:
     """One region of this process: all finished calls so far."""
 
-    __slots__ = ("inner", "name", "number", "offset", "parent", "single_calls", *FINISHED)
+    __slots__ = ("inner", "n_recursive", "name", "number", "offset", "parent", "single_calls", *FINISHED)
 
     def __init__(
-        self, name: str, parent: _Record | None, number: int, single_calls: RegionCalls | None
+        self, name: str, parent: Record | None, number: int, single_calls: RegionCalls | None
     ) -> None:
         self.name = name
         self.parent = parent
         self.number = number
         self.offset = find_numbers_offset(number)
         self.single_calls = single_calls
-        self.inner: dict[str, _Record] = {}
+        self.inner: dict[str, Record] = {}
+        self.n_recursive = 0
+        """The open calls that are inside another one."""
         self.calls = self.exact_calls = 0
         self.wall_ns = self.shortest_ns = self.longest_ns = 0
         self.squared_seconds = 0.0
@@ -72,52 +75,57 @@ class _Record:
         self.entry_ram_bytes = self.exit_ram_bytes = self.peak_ram_bytes = self.inside_ram_bytes = -1
         self.first_ns = self.last_ns = 0
 
-    def find_namesake(self, name: str) -> _Record | None:
+    def find_namesake(self, name: str) -> Record | None:
         """This region or one around it with this name."""
-        record: _Record | None = self
+        record: Record | None = self
         while record is not None and record.name != name:
             record = record.parent
         return record
 
 
 class Frame:
-    """A call of a region. Most attributes are set only when they change: setting them is what making one costs."""
+    """A call of a region. Attributes that are seldom read are set only when they change: that is what making one costs."""
 
     __slots__ = (
         "__dict__",
-        "bare_ns",
         "below",
+        "can_rest",
         "counted",
         "entered_ns",
         "is_open",
+        "is_recursion",
         "n_inside",
         "outer",
         "own_ns",
         "owner",
+        "peak_ram_bytes",
         "place",
         "record",
         "stack",
         "thread",
     )
 
-    is_recursion = False
-    can_rest = False
-    """Whether other code may run in the middle of this call: that of a generator or coroutine."""
     is_resting = False
+    rests_in_task = 0
     rests_in: Frame | None = None
     generator: FrameType | None = None
     is_untold = False
     """Whether nobody tells when the code is suspended."""
     is_crowded = False
     """Whether another parallel call was open at the same time in this context."""
-    high_water_bytes = peak_ram_bytes = -1
+    crowd: Crowd | None = None
+    crowds: dict[Crowd, None]
+    """Those that a parallel call is in: its own, and those of calls above it."""
+    counted_in: Frame | None = None
+    """Of a recursive call: the nearest one around it that is none."""
+    high_water_bytes = -1
     is_peak_exact = False
 
     def __init__(
         self,
         owner: Region,
         stack: RegionStack,
-        record: _Record,
+        record: Record,
         outer: Frame | None,
         below: Frame | None,
         thread: Thread,
@@ -132,23 +140,25 @@ class Frame:
         """The call that was the latest in this context: that one, or one of a generator that is suspended."""
         self.thread = thread
         self.is_open = True
-        self.entered_ns = self.bare_ns = now_ns
-        self.n_inside = self.own_ns = self.counted = 0
-        self.place = -1
+        self.is_recursion = self.can_rest = False
+        """It can rest if other code may run in the middle of it: that of a generator or coroutine."""
+        self.entered_ns = now_ns
+        self.own_ns = -now_ns
+        """Outside of the calls inside; while there are none, less the time since which it is so."""
+        self.n_inside = self.counted = 0
+        self.place = self.peak_ram_bytes = -1
 
     def is_suspended(self) -> bool:
         """Whether other code runs in the middle of this call."""
         return self.is_resting or (self.generator is not None and self.generator.f_back is None)
 
-    def find_beside(self) -> list[Frame]:
-        """This parallel call and those that overlap it."""
-        frames = [self]
-        below = find_open(self.below)
-        while below is not None and below.stack is self.stack:
-            if below.owner.parallel and below.outer is self.outer:
-                frames.append(below)
-            below = find_open(below.below)
-        return frames
+    def is_around(self) -> bool:
+        """Whether the code that runs now is inside this call: its own, or that of a task which was created inside."""
+        return not self.is_suspended() or self.rests_in_task not in (0, find_task())
+
+    def find_next(self) -> Frame | None:
+        """The next call around this one, without those that do not count because they are recursive."""
+        return self.counted_in if self.is_recursion and self.is_open else self.outer
 
 
 current: ContextVar[Frame | None] = ContextVar("gpu_tracker_region", default=None)
@@ -165,7 +175,9 @@ def find_open(frame: Frame | None) -> Frame | None:
 def _put_away(frame: Frame) -> None:
     """End a call that nobody counts any more."""
     frame.is_open = False
-    frame.generator = None
+    if frame.generator is not None:
+        yields.remove(frame, frame.generator)
+        frame.generator = None
     if current.get() is frame:
         current.set(find_open(frame.below))
 
@@ -177,18 +189,31 @@ def _find_running(frame: Frame | None) -> Frame | None:
     return frame
 
 
+def _find_back_from(frame: Frame, back: Frame | None) -> Frame | None:
+    """The call that a thread goes back to when it leaves one whose code may have gone on elsewhere than it began."""
+    before = frame if frame.generator is None else yields.find_before(frame, frame.generator)
+    return back if before is frame else _find_running(before)
+
+
+def _find_enclosing(frame: Frame | None) -> Frame | None:
+    """The nearest open call that the code that runs now is inside."""
+    while frame is not None and not (frame.is_open and frame.is_around()):
+        frame = frame.below
+    return frame
+
+
 def _find_around(outer: Frame | None) -> Frame | None:
     while outer is not None and not outer.is_open:
         outer = outer.outer
     return outer
 
 
-def _is_open_around(record: _Record, outer: Frame | None) -> bool:
+def _is_open_around(record: Record, outer: Frame | None) -> bool:
     """Whether a call is inside one of the same region."""
     while outer is not None:
         if outer.record is record and outer.is_open:
             return True
-        outer = outer.outer
+        outer = outer.find_next()
     return False
 
 
@@ -205,12 +230,14 @@ class RegionStack:
         self._lock = RLock()
         self._is_busy = self._lock._is_owned  # type: ignore[attr-defined] # noqa: SLF001 - as Condition asks it
         self.late: list[Frame] = []
-        self._outermost: dict[str, _Record] = {}
+        self._outermost: dict[str, Record] = {}
         self._open: dict[Frame, None] = {}
-        self._cpu = CpuShares(self._words)
-        self._local = self._cpu.local
+        self._parallel: dict[Region, dict[Frame, None]] = {}
+        """Of the open calls, the parallel ones."""
         self._began_ns = self._writer.began_ns
-        self._ram_ns = self._ram_due_ns = 0
+        self._cpu = CpuShares(self._words, self._began_ns)
+        self._local = self._cpu.local
+        self._ram_due_ns = self._ram_stale_ns = 0
         self._rss_bytes = self._high_water_bytes_now = self._high_water_bytes = -1
         self._exact_peaks: dict[Frame, int] = {}
         self.is_closed = False
@@ -229,64 +256,73 @@ class RegionStack:
             below = find_open(below)
         outer = below
         if outer is not None and outer.can_rest:
-            outer = _find_running(outer)
+            outer = _find_enclosing(outer)
         frame = None
+        lock = self._lock
         try:
-            with self._lock:
-                if owner.parallel or (
-                    outer is not None and (outer.owner.parallel or outer.stack is not self)
-                ):
-                    outer, record = self._find_beside(owner, outer)
-                else:
-                    known = self._outermost if outer is None else outer.record.inner
-                    record = known.get(owner.name) or self._find(
-                        None if outer is None else outer.record, owner.name
-                    )
-                if record is None:
-                    return None
-                words = self._words
-                try:
-                    thread = self._local.thread
-                except AttributeError:
-                    thread = self._cpu.find_thread()
-                now = monotonic_ns()
-                if now - thread.read_ns >= CPU_EVERY_NS:
-                    self._cpu.charge(thread, now, self._open)
-                frame = Frame(owner, self, record, outer, below, thread, now)
-                if outer is not None and outer.stack is self:
-                    if not outer.n_inside:
-                        outer.own_ns += now - outer.bare_ns
-                    outer.n_inside += 1
-                self._open[frame] = None
-                place = OPEN + record.number
-                already = words[place]
-                if already and _is_open_around(record, outer):
-                    frame.is_recursion = True
-                else:
-                    frame.counted = count_open(now - self._began_ns)
-                    words[place] = already + frame.counted
-                    single = record.single_calls
-                    if single is not None and single.free:
+            lock.acquire()  # not `with`, which costs three times as much
+            if owner.parallel or (outer is not None and (outer.owner.parallel or outer.stack is not self)):
+                outer, record = self._find_beside(owner, outer)
+            else:
+                known = self._outermost if outer is None else outer.record.inner
+                record = known.get(owner.name) or self._find(
+                    None if outer is None else outer.record, owner.name
+                )
+            if record is None:
+                lock.release()
+                return None
+            words = self._words
+            try:
+                thread = self._local.thread
+            except AttributeError:
+                thread = self._cpu.find_thread()
+            now = monotonic_ns()
+            if now >= thread.due_ns:
+                self._cpu.charge(thread, now, self._open)
+            frame = Frame(owner, self, record, outer, below, thread, now)
+            self._open[frame] = None
+            if outer is not None and outer.stack is self:
+                if not outer.n_inside:
+                    outer.own_ns += now
+                outer.n_inside += 1
+            place = OPEN + record.number
+            already = words[place]
+            if already and _is_open_around(record, outer):
+                self._note_recursion(frame)
+            else:
+                frame.counted = counted = thread.counted
+                words[place] = already + counted
+                single = record.single_calls
+                if single is not None:
+                    if not already:
+                        frame.place = 0
+                        single.open[0] = now
+                    elif single.free:
                         frame.place = place = single.free[-1]
                         del single.free[-1]  # what calls nothing cannot be interrupted
                         single.open[place] = now
-                if not record.first_ns:
-                    record.first_ns = now
-                    self._publish(record)
-                if generator is not None or is_untold or owner.parallel:
-                    self._note_others(frame, generator, is_untold)
-                thread.frame = frame
-                words[thread.region_word] = record.number
-                if owner.exact_peak:
-                    self._begin_exactly(frame, now)
-                elif now > self._ram_due_ns:
-                    self._read_ram(now)
-                if now - self._ram_ns < _RAM_FRESH_NS:
-                    record.entry_ram_bytes = frame.peak_ram_bytes = self._rss_bytes
-                    frame.high_water_bytes = self._high_water_bytes
-                    self._publish(record)
+            if not record.first_ns:
+                record.first_ns = now
+                self._publish(record)
+            if generator is not None or is_untold or owner.parallel:
+                self._note_others(frame, generator, is_untold)
+            thread.frame = frame
+            words[thread.region_word] = record.number
+            if owner.exact_peak:
+                self._begin_exactly(frame, now)
+            elif now > self._ram_due_ns:
+                self._read_ram(now)
+            if now < self._ram_stale_ns:
+                record.entry_ram_bytes = frame.peak_ram_bytes = self._rss_bytes
+                frame.high_water_bytes = self._high_water_bytes
+                self._publish(record)
+            lock.release()
             current.set(frame)
         except BaseException:
+            try:
+                lock.release()
+            except RuntimeError:
+                pass  # it was not taken yet, or given back already
             if frame is not None:
                 self.late.append(frame)
             raise
@@ -305,8 +341,11 @@ class RegionStack:
         if self._is_busy():
             self.late.append(frame)  # a signal handler or the garbage collector has interrupted us here
             return
-        with self._lock:
+        lock = self._lock
+        try:
+            lock.acquire()
             if not frame.is_open:
+                lock.release()
                 return
             now = monotonic_ns()
             thread = frame.thread
@@ -314,27 +353,31 @@ class RegionStack:
                 calling = self._local.thread
             except AttributeError:
                 calling = self._cpu.find_thread()
-            if now - calling.read_ns >= CPU_EVERY_NS:
+            if now >= calling.due_ns:
                 self._cpu.charge(calling, now, self._open)
             if thread is not calling:
                 self._cpu.charge_other(thread)
             around = frame.outer
             if around is not None and not around.is_open:
-                around = _find_around(around)
+                around = frame.outer = _find_around(around)  # else ended calls would keep each other
             below = frame.below
             if below is not None and (below.can_rest or not below.is_open):
-                back, below = _find_running(below), find_open(below)
+                back = _find_running(below)
+                below = frame.below = find_open(below)
             else:
                 back = below
-            self._open.pop(frame, None)
+            if frame.can_rest:
+                back = _find_back_from(frame, back)
+            del self._open[frame]
             # From here on nothing is called until it is counted.
             frame.is_open = False
-            if not frame.n_inside:
-                frame.own_ns += now - frame.bare_ns
+            n_inside = frame.n_inside
+            if not n_inside:
+                frame.own_ns += now
             if around is not None and around.stack is self:
-                around.n_inside += frame.n_inside - 1
+                around.n_inside += n_inside - 1
                 if not around.n_inside:
-                    around.bare_ns = now
+                    around.own_ns -= now
             words = self._words
             if thread.frame is frame:
                 if back is None or back.stack is not self or back.thread is not thread:
@@ -344,27 +387,65 @@ class RegionStack:
                     thread.frame = back
                     words[thread.region_word] = back.record.number
             record = frame.record
-            record.calls += 1
+            record.calls = calls = record.calls + 1
             record.own_wall_ns += frame.own_ns
             record.last_ns = now
             wall = now - frame.entered_ns
+            single = record.single_calls
+            place = frame.place
             if not frame.is_recursion:  # else it is part of the call around it
                 record.wall_ns += wall
-                record.squared_seconds += wall * wall * 1e-18
+                seconds = wall * 1e-9
+                record.squared_seconds += seconds * seconds
                 if wall > record.longest_ns:  # noqa: PLR1730 - max() is called
                     record.longest_ns = wall
                 if wall < record.shortest_ns or not record.shortest_ns:
                     record.shortest_ns = wall
                 words[OPEN + record.number] -= frame.counted
+                if place >= 0:
+                    single.open[place] = 0  # type: ignore[union-attr]
+            else:
+                record.n_recursive -= 1
+                frame.counted_in = None
             try:
-                if frame.place >= 0:
-                    single = record.single_calls
-                    single.open[frame.place] = 0  # type: ignore[union-attr]
-                    single.free.append(frame.place)  # type: ignore[union-attr]
-                self._complete(frame, now, wall)
+                if place > 0:
+                    single.free.append(place)  # type: ignore[union-attr]
+                if (
+                    n_inside
+                    or frame.can_rest
+                    or now > self._ram_due_ns
+                    or now < self._ram_stale_ns
+                    or self._exact_peaks
+                    or self._parallel
+                ):
+                    self._complete(frame, now)
+                TIMES.pack_into(
+                    self._memory,
+                    record.offset,
+                    calls,
+                    record.wall_ns,
+                    record.shortest_ns,
+                    record.longest_ns,
+                    record.squared_seconds,
+                    record.own_wall_ns,
+                    now,
+                )
+                if single is not None:
+                    peak = frame.peak_ram_bytes
+                    if frame.is_recursion:
+                        single.due += 1
+                    elif calls >= single.due or wall > single.floor_ns or peak > single.floor_bytes:
+                        single.keep(calls, frame.entered_ns, now, peak, frame.is_peak_exact)
             except BaseException:
                 self._publish(record)
                 raise
+            lock.release()
+        except BaseException:
+            try:
+                lock.release()
+            except RuntimeError:
+                pass
+            raise
         if current.get() is frame:
             current.set(below)
         if self.late:
@@ -394,13 +475,13 @@ class RegionStack:
             if frame in self.late:
                 self.late.remove(frame)
 
-    def rest(self, frame: Frame, before: Frame | None) -> None:
-        """The code of a call is suspended; the calling thread is again in the call that it was in before."""
+    def rest(self, frame: Frame, before: Frame | None, task: int = 0) -> None:
+        """The code of a call is suspended, with its task; the calling thread is again in the call that it was in before."""
         with self._lock:
             thread = self._cpu.find_thread()
             self._cpu.charge(thread, monotonic_ns(), self._open)
             frame.can_rest = frame.is_resting = True
-            frame.rests_in = thread.frame
+            frame.rests_in, frame.rests_in_task = thread.frame, task
             if before is frame:
                 before = self._find_back(frame, thread)
             self._cpu.switch(thread, before if before is not None and before.is_open else None)
@@ -408,7 +489,7 @@ class RegionStack:
     def resume(self, frame: Frame) -> Frame | None:
         """The code of a call goes on in the calling thread; returns the call that this was in."""
         with self._lock:
-            frame.is_resting = False
+            frame.is_resting, frame.rests_in_task = False, 0
             return self._switch(find_open(frame.rests_in or frame))
 
     def step_into(self, frame: Frame | None) -> Frame | None:
@@ -430,6 +511,11 @@ class RegionStack:
                 return frame
         return None
 
+    def find_only_call(self, owner: Region) -> Frame | None:
+        """The open call of a parallel region, if there is but one."""
+        calls = self._parallel.get(owner, ())
+        return next(iter(calls)) if len(calls) == 1 else None
+
     def _switch(self, frame: Frame | None) -> Frame | None:
         thread = self._cpu.find_thread()
         before = thread.frame
@@ -445,7 +531,7 @@ class RegionStack:
         back = _find_running(frame.below)
         return back if back is not None and back.stack is self and back.thread is thread else None
 
-    def _find_beside(self, owner: Region, outer: Frame | None) -> tuple[Frame | None, _Record | None]:
+    def _find_beside(self, owner: Region, outer: Frame | None) -> tuple[Frame | None, Record | None]:
         """The call around a new one and its record: nothing is nested in a parallel region."""
         while owner.parallel and outer is not None and outer.owner.parallel:
             outer = outer.outer
@@ -460,20 +546,39 @@ class RegionStack:
     def _note_others(self, frame: Frame, generator: FrameType | None, is_untold: bool) -> None:
         """What else may run while a call is open."""
         frame.generator, frame.is_untold = generator, is_untold
-        frame.can_rest = generator is not None
+        if generator is not None:
+            frame.can_rest = True
+            yields.add(frame, generator)
         if frame.owner.parallel:
-            beside = frame.find_beside()
-            for one in beside:
-                one.is_crowded |= len(beside) > 1
+            self._parallel.setdefault(frame.owner, {})[frame] = None
+            crowds.join(frame)
 
-    def _promote(self, record: _Record, now_ns: int) -> None:
+    def _note_recursion(self, frame: Frame) -> None:
+        frame.is_recursion = True
+        frame.record.n_recursive += 1
+        around = _find_around(frame.outer)
+        frame.counted_in = around.counted_in if around is not None and around.is_recursion else around
+
+    def _forget_parallel(self, frame: Frame) -> None:
+        calls = self._parallel.get(frame.owner, {})
+        calls.pop(frame, None)
+        if not calls:
+            self._parallel.pop(frame.owner, None)
+        crowds.leave(frame)
+
+    def _promote(self, now_ns: int) -> None:
         """The outermost call of a region was left before the recursive ones inside: they go on counting."""
-        for frame in self._open:
-            if frame.record is record and frame.is_recursion and not _is_open_around(record, frame.outer):
-                frame.is_recursion = False
+        recursive = [frame for frame in self._open if frame.is_recursion]
+        for frame in recursive:
+            frame.record.n_recursive -= 1
+            frame.is_recursion, frame.counted_in = False, None
+        for frame in recursive:  # in the order of their begin, so that those around come first
+            if _is_open_around(frame.record, frame.outer):
+                self._note_recursion(frame)
+            else:
                 frame.entered_ns = now_ns
                 frame.counted = count_open(now_ns - self._began_ns)
-                self._words[OPEN + record.number] += frame.counted
+                self._words[OPEN + frame.record.number] += frame.counted
 
     def close(self) -> None:
         """No more regions here."""
@@ -486,32 +591,22 @@ class RegionStack:
                 self._read_ram(now)
                 self._keep_high_water()
 
-    def _complete(self, frame: Frame, now_ns: int, wall_ns: int) -> None:
-        """What else there is to an ended call: its memory, and whether it is kept as a single call."""
-        record = frame.record
-        if frame.can_rest:
+    def _complete(self, frame: Frame, now_ns: int) -> None:
+        """What else there may be to an ended call: recursive ones inside, and its memory."""
+        if frame.generator is not None:
+            yields.remove(frame, frame.generator)
             frame.generator = None
-        if frame.n_inside and not frame.is_recursion:
-            self._promote(record, now_ns)
-        if self._exact_peaks and frame in self._exact_peaks:
+        if frame.owner.parallel:
+            self._forget_parallel(frame)
+        if frame.n_inside and frame.record.n_recursive and not frame.is_recursion:
+            self._promote(now_ns)
+        if frame in self._exact_peaks:
             self._end_exactly(frame, now_ns)
         elif now_ns > self._ram_due_ns:
             self._read_ram(now_ns)
-        if now_ns - self._ram_ns < _RAM_FRESH_NS:
+        if now_ns < self._ram_stale_ns:
             self._take_ram(frame)
-            self._publish(record)
-        else:
-            TIMES.pack_into(self._memory, record.offset, *_get_times(record))
-        single = record.single_calls
-        if single is not None:
-            if frame.is_recursion:
-                single.due += 1
-            elif (
-                record.calls >= single.due
-                or wall_ns > single.floor_ns
-                or frame.peak_ram_bytes > single.floor_bytes
-            ):
-                single.keep(record.calls, frame.entered_ns, now_ns, frame.peak_ram_bytes, frame.is_peak_exact)
+            self._publish(frame.record)
 
     def _take_ram(self, frame: Frame) -> None:
         """Memory at the end of a call, and its peak if the kernel's high-water mark has risen."""
@@ -545,7 +640,7 @@ class RegionStack:
             if step.is_open or step is frame:
                 step.record.inside_ram_bytes = max(step.record.inside_ram_bytes, peak)
                 step.peak_ram_bytes = max(step.peak_ram_bytes, peak)
-            step = step.outer
+            step = step.find_next()
 
     def _keep_high_water(self) -> None:
         """Pass the high-water mark on to the calls with exact peaks, and to all trackers."""
@@ -565,10 +660,10 @@ class RegionStack:
             if is_since_start(mailbox, high_water):
                 writer.keep_high_water(high_water)
 
-    def _publish(self, record: _Record) -> None:
+    def _publish(self, record: Record) -> None:
         NUMBERS.pack_into(self._memory, record.offset, *_get_numbers(record))
 
-    def _find(self, around: _Record | None, name: str) -> _Record | None:
+    def _find(self, around: Record | None, name: str) -> Record | None:
         """The record of a region, created if it is new; None if there are too many. Inside itself it is the same."""
         known = self._outermost if around is None else around.inner
         record = known.get(name)
@@ -581,18 +676,18 @@ class RegionStack:
             if not number:
                 return None
             single_calls = None if self._calls is None else self._calls.add_region(number)
-            record = known[name] = _Record(name, around, number, single_calls)
+            record = known[name] = Record(name, around, number, single_calls)
             self._publish(record)
         return record
 
-    def _adopt(self, record: _Record) -> _Record | None:
+    def _adopt(self, record: Record) -> Record | None:
         """The record of a region that was open when this process was forked."""
         around = None if record.parent is None else self._adopt(record.parent)
         return self._find(around, record.name)
 
     def _read_ram(self, now_ns: int) -> None:
         """Read resident memory and the kernel's high-water mark; -1 if they cannot be read."""
-        self._ram_ns = now_ns
+        self._ram_stale_ns = now_ns + _RAM_FRESH_NS
         self._ram_due_ns = max(self._ram_due_ns, now_ns - _RAM_CREDIT_NS) + _RAM_EVERY_NS
         self._rss_bytes, self._high_water_bytes_now = read_own_memory()
         # As it would be if it had never been reset.

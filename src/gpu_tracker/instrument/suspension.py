@@ -1,7 +1,7 @@
 """Which regions can be suspended: those in generators and coroutines. Their code waits while other code runs.
 
-Coroutines under asyncio are followed: its event loop runs one callback after the other, each in its own context. Where
-nobody tells when code is suspended (`with` in a generator, other event loops), the region is untold.
+Coroutines under asyncio are followed: its event loop runs one callback after the other, each in its own context. Others
+(`with` in a generator, other event loops) are followed where Python tells when code is suspended, else they are untold.
 """
 
 from __future__ import annotations
@@ -9,6 +9,8 @@ from __future__ import annotations
 import sys
 from _thread import _local
 
+from . import yields
+from .code_flags import ASYNC_GENERATOR, COROUTINE, GENERATOR, SUSPENDABLE
 from .mishaps import is_ours
 from .stack import RegionStack, current
 
@@ -20,9 +22,6 @@ if TYPE_CHECKING:
 
     from .stack import Frame
 
-# From inspect, which is large to import.
-GENERATOR, COROUTINE, ITERABLE_COROUTINE, ASYNC_GENERATOR = 0x20, 0x80, 0x100, 0x200
-SUSPENDABLE = GENERATOR | COROUTINE | ASYNC_GENERATOR
 _CONTEXTLIB = ("contextlib.py", "<frozen contextlib>")
 EXIT_STACK = "enter_context"
 
@@ -48,7 +47,8 @@ def enter_from(stack: RegionStack, owner: Any, caller: FrameType) -> None:
     is_untold = is_generator or (bool(flags & COROUTINE) and not _follow_event_loop(stack))
     if not is_untold and not _callback.is_followed and _callback.outside is None:
         _callback.outside = stack, stack.find_inside()
-    stack.enter(owner, caller if is_generator else None, is_untold=is_untold)
+    is_told = is_untold and yields.follow(caller.f_code)
+    stack.enter(owner, caller if is_generator or is_told else None, is_untold=is_untold and not is_told)
 
 
 def _find_user(frame: FrameType) -> FrameType:
@@ -124,6 +124,7 @@ def forget() -> None:
     """There are no regions any more: asyncio is as it was."""
     global _followed
     _followed = None
+    yields.forget()
     events = sys.modules.get("asyncio.events")
     if events is not None and _run is not None and events.Handle._run is _run_followed:  # noqa: SLF001
         events.Handle._run = _run  # noqa: SLF001

@@ -161,7 +161,7 @@ def async_generator() -> None:
 
 
 def generator() -> None:
-    """A `with` in a generator: nobody tells when it is suspended."""
+    """A `with` in a generator: before Python 3.12, nobody tells when it is suspended."""
 
     def rows() -> Iterator[int]:
         with gput.region("rows"):
