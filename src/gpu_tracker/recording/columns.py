@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import re
 from itertools import count
 
 from ..core.errors import WRONG_DATA
 from ..core.values import NamedTuple
+from .validate import LARGEST
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,6 +26,7 @@ _KEPT = b"0123456789.,\n"
 _DROPPED = bytes(letter for letter in range(256) if letter not in _KEPT)
 _DIGITS = b"0123456789"
 _FIRST_MARK = 10**6
+_TEXT = -1
 
 
 class Layout(NamedTuple):
@@ -62,6 +65,23 @@ def learn(line: bytes, make_row: Callable[[bytes], Sequence[Any]]) -> Layout | N
 def reduce(lines: list[bytes]) -> bytes:
     """The numbers of lines as CSV."""
     return b"".join(lines).translate(None, _DROPPED)
+
+
+def read_numbers(lines: list[bytes], layout: Layout) -> list[float] | None:
+    """All fields of lines of one layout, a text as -1; None if they are not as it says, or not valid."""
+    filled = reduce(lines).replace(b"\n", b",")
+    for _ in range(2):  # every other one at a time
+        filled = filled.replace(b",,", b",-1,")
+    try:
+        numbers: list[float] = json.loads(b"[%b]" % filled[:-1])
+    except ValueError:
+        return None
+    n_lines, width = len(lines), len(layout.fields)
+    texts = [at for at, has_number in enumerate(layout.fields) if not has_number]
+    are_texts = all(numbers[at::width].count(_TEXT) == n_lines for at in texts)
+    if len(numbers) != n_lines * width or numbers.count(_TEXT) != n_lines * len(texts) or not are_texts:
+        return None
+    return numbers if max(numbers) <= LARGEST else None
 
 
 def is_simple(numbers: bytes) -> bool:
