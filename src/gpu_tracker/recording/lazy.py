@@ -12,7 +12,7 @@ from itertools import accumulate, islice
 from ..core.calls import choose_calls
 from ..core.errors import WRONG_DATA, RecordingError
 from ..core.model import Call, Event, MetricRow, Peaks, Sample
-from .columns import is_simple, learn, reduce, shape_of
+from .columns import is_short, is_simple, learn, reduce, shape_of
 from .schema import decode_calls, decode_event, decode_metrics, decode_path, decode_peaks, decode_sample
 from .validate import check, check_all, check_metrics
 
@@ -256,6 +256,12 @@ def _has_new_gpus(shape: bytes) -> bool:
     return at >= 0 and shape.find(b'"gpus":', at) >= 0
 
 
+def _read_exactly(pandas: Any) -> dict[str, str]:
+    """The option that older versions need to read many digits exactly; newer ones warn of it."""
+    major, minor = map(int, pandas.__version__.split(".")[:2])
+    return {"float_precision": "round_trip"} if (major, minor) < (3, 1) else {}
+
+
 def _read_group(pandas: Any, lines: list[bytes], layout: Layout | None) -> Any:
     """A frame of lines of one layout; None if they must be read one by one."""
     if layout is None:
@@ -263,7 +269,13 @@ def _read_group(pandas: Any, lines: list[bytes], layout: Layout | None) -> Any:
     numbers = reduce(lines)
     if not is_simple(numbers):
         return None
-    read = pandas.read_csv(BytesIO(numbers), header=None, dtype="float64", skip_blank_lines=False)
+    read = pandas.read_csv(
+        BytesIO(numbers),
+        header=None,
+        dtype="float64",
+        skip_blank_lines=False,
+        **({} if is_short(numbers) else _read_exactly(pandas)),
+    )
     if read.shape != (len(lines), len(layout.fields)) or list(read.count()) != [
         has_number * len(lines) for has_number in layout.fields
     ]:
