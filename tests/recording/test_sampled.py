@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from array import array
 from pathlib import Path
@@ -146,3 +147,27 @@ def test_the_columns_of_a_file_are_explained(tmp_path: Path) -> None:
     assert columns.machine_cores[2] == 3.0
     assert columns.gpus["GPU-1"].power_watts[1:] == array("d", [250.5, 250.5])
     assert list(columns.gpus["GPU-1"].throttled_seconds) == ["heat"]
+
+
+def test_a_damaged_line_with_new_devices_names_none(tmp_path: Path) -> None:
+    """Those known before it stay in their order."""
+    path = make_full(tmp_path / "x.jsonl")
+    lines = path.read_bytes().splitlines(keepends=True)
+    at = next(index for index, line in enumerate(lines) if b'"peaks"' in line and b'[["GPU-' in line)
+    wrong = re.sub(rb'(?<="threads":)\d+', b"9" * 30, lines[at]).replace(b"GPU-1", b"GPU-2")
+    path.write_bytes(b"".join([*lines[: at + 1], wrong, *lines[at + 1 :]]))
+
+    check(path)
+    assert set(load_columns(str(path)).gpus) == {"GPU-1"}
+
+
+def test_a_file_that_was_cut_after_loading_is_read_as_far_as_it_goes(tmp_path: Path) -> None:
+    """What is missing is damaged."""
+    path = make_plain(tmp_path / "x.jsonl")
+    recording = load(str(path))
+    assert isinstance(recording.samples, SampleLines)
+    content = path.read_bytes()
+    os.truncate(path, content.index(b'{"sample":{"at":2'))
+
+    assert read_figures(recording.samples)[Key("at")] == array("d", [1.0])
+    assert len(recording.problems) == 2

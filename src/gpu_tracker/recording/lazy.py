@@ -243,6 +243,7 @@ def decode_row(line: bytes, peaks: Peaks, make_row: Callable[[Sample], _Row]) ->
 def group(lines: list[bytes]) -> dict[bytes, Sequence[int]]:
     """The positions of the lines of each shape."""
     shapes = shape_of(b"".join(lines)).split(b"\n")[: len(lines)]
+    shapes += [b""] * (len(lines) - len(shapes))  # of a file that was cut
     if len(set(shapes)) == 1:
         return {shapes[0]: range(len(lines))}
     groups: dict[bytes, list[int]] = {}
