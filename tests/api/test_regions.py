@@ -692,3 +692,22 @@ resource.setrlimit(resource.RLIMIT_FSIZE, limits)
         f"Metrics of {100 - loss.logged} calls of log could not be recorded: there was no room for them."
         in recording.notes
     )
+
+
+def test_secrets_in_the_names_of_regions_and_metrics_are_masked(tmp_path: Path) -> None:
+    """They may quote an address or a command. Names that are equal then are one region, with all calls."""
+    told = run(
+        tmp_path,
+        """
+for secret in ("abcdef1", "abcdef2"):
+    with region(f"GET https://me:{secret}@host/x"), region("parse"): pass
+    gput.log(**{f"curl --token {secret}": 1.0, "loss": 0.5})
+""",
+    )
+
+    (get,) = told["GET https://me:***@host/x"]
+    assert get["calls"] == 2
+    assert told["GET https://me:***@host/x/parse"][0]["calls"] == 2
+    written = (tmp_path / "run.jsonl").read_text()
+    assert "abcdef" not in written
+    assert "curl --token ***" in written

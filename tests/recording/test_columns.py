@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 import gpu_tracker as gput
+from gpu_tracker.core.model import Parts, Spread
 from gpu_tracker.recording import lazy
-from gpu_tracker.recording.columns import is_simple, learn, reduce, shape_of
+from gpu_tracker.recording.columns import is_short, is_simple, learn, reduce, shape_of
 from recorded import make_full, make_plain, plain_sample, run, write
 
 
@@ -21,12 +22,41 @@ from recorded import make_full, make_plain, plain_sample, run, write
             (text, False)
             for text in (b"01\n", b"1,007\n", b"1,\n00\n", b".5\n", b"1,5.\n", b"1,.5\n", b"5.,1\n")
         ),
-        *((text, False) for text in (b"1234567890123456\n", b"1.0000000000000001\n")),
+        *((text, False) for text in (b"1234567890123456\n", b"1,1000000000000000.5\n")),
+        *((text, True) for text in (b"123456789012345\n", b"1.0000000000000001\n", b"333333333.33333331\n")),
     ],
 )
 def test_only_simple_numbers_are_read_at_once(numbers: bytes, expected: bool) -> None:
     """Others are read one by one, and damage is found there."""
     assert is_simple(numbers) == expected
+
+
+@pytest.mark.parametrize(
+    ("numbers", "expected"), [(b"1,12345678901234\n5\n", True), (b"1,333333333.3333333\n", False)]
+)
+def test_numbers_with_many_digits_need_a_slower_parser(numbers: bytes, expected: bool) -> None:
+    """Fast ones round them wrongly."""
+    assert is_short(numbers) == expected
+
+
+def test_numbers_with_many_digits_are_read_at_once_and_exactly(tmp_path: Path, decoded: list[bytes]) -> None:
+    """One of them does not send all lines of its block the slow way."""
+    samples = tuple(
+        plain_sample(float(at))._replace(system_cpu_seconds=at / 3, ram_bytes=spread(at))
+        for at in range(1, 1001)
+    )
+    recording = gput.load(write(tmp_path / "x.jsonl", run(samples=samples)))
+    expected = _slow(recording)
+    decoded.clear()
+
+    assert recording.to_pandas().equals(expected)
+    assert len(decoded) < 100
+
+
+def spread(at: int) -> Parts[Spread]:
+    """Memory with a mean of many digits."""
+    held = Spread(1, 10**9 / 3 + at / 7, 10**9)
+    return Parts(held, held, held)
 
 
 def test_a_layout_tells_where_each_value_is() -> None:

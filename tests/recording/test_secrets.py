@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from hypothesis import given, strategies as st
 
@@ -31,6 +33,13 @@ WORDS = [
     ["sshpass", "-p", "{}", "ssh", "-p", "22", "host"],
     ["/usr/bin/mysql", "-u", "me", "-p{}", "db"],
     ["smbclient", "-U", "me%{}", "share"],
+    *(["nice", tool, "x", "-p{}", "archive"] for tool in ("7z", "/usr/bin/7za", "unrar", "mariadb-dump")),
+    *([tool, "-u", "me", "-p", "{}", "db"] for tool in ("mongosh", "mongodump", "cqlsh", "rabbitmqadmin")),
+    ["sshpass", "-p{}", "ssh", "-p22", "host"],
+    ["docker", "login", "-u", "me", "-p", "{}", "host"],
+    ["redis-cli", "-h", "host", "-a", "{}", "ping"],
+    ["ldapsearch", "-x", "-w", "{}", "-b", "dc=x"],
+    ["sqlcmd", "-S", "host", "-P", "{}"],
     ["docker", "run", "--env=DB_PASSWORD={}", "image"],
     ["docker", "run", "-eDB_PASSWORD={}", "image"],
     ["job", "++db.password={}"],
@@ -52,6 +61,16 @@ HEADERS = [
     ["sh", "-c", "curl -H 'Authorization: {}' host"],
 ]
 INSIDE = [
+    ["sh", "-c", "7z a -p{} x.7z y && cc -pthread x.c"],
+    ["sh", "-c", "mongosh -u me -p {} db; job -p 8080"],
+    ["sh", "-c", "docker login -u me -p {} host && docker run -p 8080:80 image"],
+    ["sh", "-c", "redis-cli -a {} ping"],
+    ["job", "--dsn", "me/{}@db"],
+    ["job", "--dsn=me/{}@host:1521/db"],
+    ["sqlldr", "userid=me/{}@db"],
+    ["job", "--connect", "me:{}@host/db"],
+    ["env", "APP_DSN=me:{}@tcp(127.0.0.1:3306)/db", "job"],
+    ["job", "--db", "me:{}@tcp(127.0.0.1:3306)/db"],
     ["sh", "-c", "mysql --password {} db"],
     ["sh", "-c", "mysql --password={} db && DB_TOKEN={} job"],
     ["sh", "-c", "curl -H 'X-Api-Key: {}' -u me:{} host"],
@@ -88,6 +107,14 @@ ANYTHING = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_si
     lambda text: not text.startswith(("--", "//")) and not text.isdigit() and not text[0].isspace()
 )
 PLAIN = st.text("abcdefghijXYZ0123456789_+%^~.!", min_size=6).filter(lambda text: not text.isdigit())
+KEYS = [
+    ["job", "--key", "{}", "--lr", "1"],
+    ["job", "--storage-key={}"],
+    ["env", "APP_KEY={}", "job"],
+]
+RANDOM = st.uuids().map(str) | st.from_regex(r"[0-9a-f]{16,40}", fullmatch=True).filter(
+    lambda text: bool(re.search("[0-9][a-f].*[0-9]", text))
+)
 LETTERS = st.from_regex(r"[A-Za-z0-9]{30,40}", fullmatch=True)
 # What people really run; more in the first test.
 ORDINARY = """
@@ -99,6 +126,10 @@ accelerate launch --config_file c.yaml run.py --model meta-llama/Llama-3.1-8B --
 env TOKENIZERS_PARALLELISM=false CUDA_VISIBLE_DEVICES=0,1 python -m module --output=/a/b:c --time=12:30 --auth-type basic
 mpirun -np 8 ./solver --init_method tcp://10.0.0.1:2345 --special-tokens a,b --hidden_size 4096 task-transformers sk-learn
 python -c print('token:',3) --pin-memory --signature-def x --spin 3 log(signature=infer(x)) ssh -p22 date -u +%Y-%m
+cc -pthread -pipe x.c -lmysqlclient && ssh -p 2222 host && nc -p8080 && docker run -p 8080:80 -p127.0.0.1:1:1 image
+job --key name.txt --key /home/me/.ssh/id_rsa --key=validation_loss_epoch_12 --key resnet50v2 --key validationLossEpoch12
+job --connect host:5432 --connection me@host --dsn sqlite:///x.db --image org/name@v2 --connect org/name --db me/x@y
+cp -a x y && grep -w word && mkdir -p /a/b && tar -P x && python -m zip -p x && cp -p mongo.txt y && ldd -w x
 job --password --verbose --secret-name x --use hf_transformers {"lr":0.1,"max_tokens":5} a=b=c=d=e=f=g=h=i=j=k=l
 """
 
@@ -147,6 +178,13 @@ def test_a_secret_inside_other_text_is_masked_without_the_rest(secret: str) -> N
         check(words, secret)
 
 
+@given(secret=RANDOM)
+def test_a_key_that_looks_random_is_masked(secret: str) -> None:
+    """Any other may be the name of a column or a file."""
+    for words in KEYS:
+        check(words, secret)
+
+
 @given(secret=LETTERS)
 def test_a_well_known_shape_is_masked_wherever_it_is(secret: str) -> None:
     """Without any name before it."""
@@ -192,7 +230,7 @@ def test_plain_words_come_through_unchanged(words: list[str]) -> None:
     assert tuple(mask_words(words)) == tuple(words)
 
 
-@pytest.mark.parametrize("words", [*WORDS, *QUOTED, *HEADERS, *INSIDE, *([shape] for shape in SHAPES)])
+@pytest.mark.parametrize("words", [*WORDS, *QUOTED, *HEADERS, *INSIDE, *KEYS, *([shape] for shape in SHAPES)])
 def test_the_quick_look_misses_nothing(words: list[str]) -> None:
     """It only spares work."""
     assert secrets._may_hold_secrets(" ".join(place(words, "xyzxyzxyz")))

@@ -198,6 +198,14 @@ def test_half_a_line_is_an_error(tmp_path: Path) -> None:
     os.close(writing)
 
 
+def test_secrets_in_notes_are_masked(tmp_path: Path) -> None:
+    """They may quote what failed."""
+    with Made(tmp_path / "x.jsonl") as writer:
+        writer.write_event(Event(1.0, "note", "Cannot run curl -u me:abcdef host."))
+
+    assert load(str(tmp_path / "x.jsonl")).events[0].text == "Cannot run curl -u me:*** host."
+
+
 TOTALS = (
     MetricTotals("loss", 2_592_000, 3, 1e300, -1e200, 1e299, math.nan, 2_591_999.5),
     MetricTotals("lr", 2, 2, 0.0, None, None, math.inf, 1.0),

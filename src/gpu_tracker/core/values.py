@@ -59,6 +59,9 @@ else:
                     raise TypeError(f"{cls.__name__} takes {', '.join(fields)}, once each")
             return tuple.__new__(cls, values)
 
+        _make = classmethod(tuple.__new__)
+        """A value of all its fields, in their order; half the time of a call."""
+
         def __repr__(self):
             shown = (f"{field}={value!r}" for field, value in self._asdict().items())
             return f"{type(self).__name__}({', '.join(shown)})"

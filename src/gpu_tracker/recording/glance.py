@@ -9,10 +9,10 @@ from io import BytesIO
 from ..core.errors import WRONG_DATA, RecordingError
 from ..core.model import Event, RecordingData
 from .columns import shape_of
-from .lazy import decode_line, parse
+from .lazy import decode_events, decode_line, parse
 from .lines import LONGEST_LINE_BYTES, LineFile, open_path
 from .reader import read, read_header
-from .schema import decode_end, decode_event
+from .schema import decode_end
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def _read_ends(file: BinaryIO, path: str) -> RecordingData:
 
 
 def _decode_events(lines: Iterable[bytes]) -> tuple[Event, ...]:
-    return tuple(decode_line(line, decode_event) for line in lines if line.startswith(b'{"event"'))
+    return tuple(decode_events([line for line in lines if line.startswith(b'{"event"')]))
 
 
 def _may_lack_events(events: tuple[Event, ...], peaks: Peaks) -> bool:

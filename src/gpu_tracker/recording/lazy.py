@@ -11,10 +11,10 @@ from itertools import accumulate, islice
 
 from ..core.calls import choose_calls
 from ..core.errors import WRONG_DATA, RecordingError
-from ..core.model import Call, MetricRow, Peaks, Sample
-from .columns import is_simple, learn, reduce, shape_of
-from .schema import decode_calls, decode_metrics, decode_path, decode_peaks, decode_sample
-from .validate import check, check_metrics
+from ..core.model import Call, Event, MetricRow, Peaks, Sample
+from .columns import is_short, is_simple, learn, reduce, shape_of
+from .schema import decode_calls, decode_event, decode_metrics, decode_path, decode_peaks, decode_sample
+from .validate import check, check_all, check_metrics
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from .lines import LineFile
 
     _Item = TypeVar("_Item")
+    _Row = TypeVar("_Row")
 
 
 _MOST_CALLS = 1000
@@ -36,7 +37,14 @@ _MERGED_LINES = 1000
 
 def parse(line: bytes) -> tuple[str, dict[str, Any]]:
     """The kind of a line, and its data."""
-    ((kind, data),) = _decoder.decode(line.decode()).items()
+    text = line.decode()
+    try:
+        found, end = _scan(text, 0)
+    except StopIteration:
+        end = 0
+    if text[end:] != "\n":  # white space around the value, or damage
+        found = _decoder.decode(text)
+    ((kind, data),) = found.items()
     return kind, data
 
 
@@ -45,6 +53,13 @@ def decode_line(line: bytes, decode: Callable[[dict[str, Any]], _Item]) -> _Item
     value = decode(parse(line)[1])
     check(value)
     return value
+
+
+def decode_events(lines: Iterable[bytes]) -> list[Event]:
+    """The checked events of lines."""
+    events = [decode_event(data) for _, data in map(parse, lines)]
+    check_all(events)
+    return events
 
 
 def decode_sample_line(data: dict[str, Any], peaks_before: Peaks) -> Sample:
@@ -59,6 +74,7 @@ def _refuse(word: str) -> float:
 
 
 _decoder = json.JSONDecoder(parse_constant=_refuse)
+_scan: Callable[[str, int], tuple[Any, int]] = _decoder.scan_once  # type: ignore[attr-defined]
 
 
 class _Lines(Sequence["_Item"]):
@@ -110,13 +126,13 @@ class SampleLines(_Lines[Sample]):
         for start in range(0, len(self._offsets), _BLOCK_LINES):
             offsets = self._offsets[start : start + _BLOCK_LINES]
             lines = self._file.read_together(offsets)
-            groups = _group(lines)
+            groups = group(lines)
             # Where devices are found their order changes: those few are read one by one.
             if any(map(_has_new_gpus, groups)):
-                rows, peaks = self._read_rows(offsets, lines, peaks, make_row)
+                rows, peaks = self.read_rows(offsets, lines, peaks, make_row)
                 yield pandas.DataFrame(list(rows.values()))
                 continue
-            decode = partial(_decode_row, peaks=peaks, make_row=make_row)
+            decode = partial(decode_row, peaks=peaks, make_row=make_row)
             uuids = tuple(gpu.uuid for gpu in peaks.gpus)
             frames = []
             for shape, indices in groups.items():
@@ -126,19 +142,34 @@ class SampleLines(_Lines[Sample]):
                 frame = _read_group(pandas, some, layouts[uuids, shape])
                 if frame is None:
                     where = [offsets[index] for index in indices]
-                    rows, _ = self._read_rows(where, some, peaks, make_row)
+                    rows, _ = self.read_rows(where, some, peaks, make_row)
                     frames.append(pandas.DataFrame(list(rows.values()), index=[indices[at] for at in rows]))
                 else:
                     frames.append(frame if some is lines else frame.set_axis(indices))
             yield pandas.concat(frames).sort_index() if len(frames) > 1 else frames[0]
 
-    def _read_rows(
+    def read_blocks(self, n_lines: int) -> Iterator[tuple[Peaks, Sequence[int], list[bytes]]]:
+        """All lines with their offsets, some at a time, and peaks that name their devices in order."""
+        peaks = Peaks()
+        for start in range(0, len(self._offsets), n_lines):
+            offsets = self._offsets[start : start + n_lines]
+            lines = self._file.read_together(offsets)
+            first = 0
+            for index, line in enumerate(lines):
+                found = _find_devices(line, peaks)
+                if found is not None:
+                    if index > first:
+                        yield peaks, offsets[first:index], lines[first:index]
+                    peaks, first = found, index
+            yield peaks, offsets[first:], lines[first:]
+
+    def read_rows(
         self,
         offsets: Sequence[int],
         lines: list[bytes],
         peaks: Peaks,
-        make_row: Callable[[Sample], Sequence[Any]],
-    ) -> tuple[dict[int, Sequence[Any]], Peaks]:
+        make_row: Callable[[Sample], _Row],
+    ) -> tuple[dict[int, _Row], Peaks]:
         """The rows of undamaged lines by their position, and the peaks after them."""
         rows = {}
         for index, (offset, line) in enumerate(zip(offsets, lines, strict=True)):
@@ -193,13 +224,26 @@ def _decode_grown(line: bytes) -> dict[str, Any] | None:
     return grown
 
 
-def _decode_row(line: bytes, peaks: Peaks, make_row: Callable[[Sample], Sequence[Any]]) -> Sequence[Any]:
+def _find_devices(line: bytes, known: Peaks) -> Peaks | None:
+    """The peaks in a line with other devices than were known."""
+    if not _has_new_gpus(line):
+        return None
+    try:
+        peaks = decode_sample_line(parse(line)[1], known).peaks
+    except WRONG_DATA:  # noted when the line is read
+        return None
+    return None if [gpu.uuid for gpu in peaks.gpus] == [gpu.uuid for gpu in known.gpus] else peaks
+
+
+def decode_row(line: bytes, peaks: Peaks, make_row: Callable[[Sample], _Row]) -> _Row:
+    """What `make_row` gives for the checked sample of a line."""
     return make_row(decode_sample_line(parse(line)[1], peaks))
 
 
-def _group(lines: list[bytes]) -> dict[bytes, Sequence[int]]:
+def group(lines: list[bytes]) -> dict[bytes, Sequence[int]]:
     """The positions of the lines of each shape."""
     shapes = shape_of(b"".join(lines)).split(b"\n")[: len(lines)]
+    shapes += [b""] * (len(lines) - len(shapes))  # of a file that was cut
     if len(set(shapes)) == 1:
         return {shapes[0]: range(len(lines))}
     groups: dict[bytes, list[int]] = {}
@@ -213,6 +257,12 @@ def _has_new_gpus(shape: bytes) -> bool:
     return at >= 0 and shape.find(b'"gpus":', at) >= 0
 
 
+def _read_exactly(pandas: Any) -> dict[str, str]:
+    """The option that older versions need to read many digits exactly; newer ones warn of it."""
+    major, minor = map(int, pandas.__version__.split(".")[:2])
+    return {"float_precision": "round_trip"} if (major, minor) < (3, 1) else {}
+
+
 def _read_group(pandas: Any, lines: list[bytes], layout: Layout | None) -> Any:
     """A frame of lines of one layout; None if they must be read one by one."""
     if layout is None:
@@ -220,7 +270,13 @@ def _read_group(pandas: Any, lines: list[bytes], layout: Layout | None) -> Any:
     numbers = reduce(lines)
     if not is_simple(numbers):
         return None
-    read = pandas.read_csv(BytesIO(numbers), header=None, dtype="float64", skip_blank_lines=False)
+    read = pandas.read_csv(
+        BytesIO(numbers),
+        header=None,
+        dtype="float64",
+        skip_blank_lines=False,
+        **({} if is_short(numbers) else _read_exactly(pandas)),
+    )
     if read.shape != (len(lines), len(layout.fields)) or list(read.count()) != [
         has_number * len(lines) for has_number in layout.fields
     ]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
-from io import BytesIO
+from itertools import repeat
 
 from ..core.errors import RecordingError
 
@@ -57,14 +57,16 @@ class LineFile:
                 yield line
 
     def read_together(self, offsets: Sequence[int]) -> list[bytes]:
-        """The same, at once if they follow each other."""
-        n_bytes = offsets[-1] - offsets[0]
+        """The same, at once if they are close together."""
+        first, n_bytes = offsets[0], offsets[-1] - offsets[0]
         if n_bytes <= _MOST_BYTES_AT_ONCE:
             with self._open() as file:
-                file.seek(offsets[0])
-                lines = BytesIO(file.read(n_bytes)).readlines()
-                if len(lines) == len(offsets) - 1:
-                    return [*lines, file.readline(LONGEST_LINE_BYTES)]
+                file.seek(first)
+                content, last = file.read(n_bytes), file.readline(LONGEST_LINE_BYTES)
+            starts = [offset - first for offset in offsets[:-1]]
+            ends = list(map(content.find, repeat(b"\n"), starts))
+            if -1 not in ends:
+                return [*(content[start : end + 1] for start, end in zip(starts, ends, strict=True)), last]
         return list(self.read_back(offsets))
 
     def _open(self) -> BinaryIO:

@@ -15,13 +15,12 @@ from itertools import islice
 from ..core.errors import WRONG_DATA, RecordingError
 from ..core.model import Event, Peaks, RecordingData, RegionGaps, Totals
 from .damage import Damage
-from .lazy import CallLines, LastLines, MetricLines, SampleLines, decode_sample_line, parse
+from .lazy import CallLines, LastLines, MetricLines, SampleLines, decode_events, decode_sample_line, parse
 from .lines import LineFile, open_descriptor, open_path
 from .repair import repair_header
 from .schema import (
     VERSION,
     decode_end,
-    decode_event,
     decode_framework,
     decode_metric_totals,
     decode_process,
@@ -37,6 +36,7 @@ if TYPE_CHECKING:
     from ..core.model import End, Header, MetricTotals
 
 _DIGITS = b"0123456789"
+_EVENT = b'{"event":{'
 _METRICS = b'{"metrics":'
 _REGION = b'{"region":{"pid":'
 _REGION_KEY_END = b',"calls":'
@@ -82,7 +82,7 @@ def read(file: LineFile, some: Iterable[tuple[int, bytes]] | None = None) -> Rec
     shapes = scan.shapes
     try:
         for number, (offset, line) in enumerate(some or file.read_all(), start=1):
-            has_peaks = shapes.get(line.translate(None, _DIGITS))
+            has_peaks = None if line.startswith(_EVENT) else shapes.get(line.translate(None, _DIGITS))
             if has_peaks is None:
                 scan.take(None if some else number, offset, line)
                 if scan.is_hopeless:
@@ -104,6 +104,8 @@ class _Scan:
         self._damage = Damage()
         self._header: Header | None = None
         self._events: list[Event] = []
+        self._waiting: list[tuple[int | None, int, bytes]] = []
+        """Events that are not decoded yet: number, offset and line."""
         self._end: End | None = None
         self._gaps = RegionGaps()
         self._regions: dict[bytes | tuple[int, tuple[str, ...]], tuple[int, bytes]] = {}
@@ -125,9 +127,25 @@ class _Scan:
 
     def take(self, number: int | None, offset: int, line: bytes) -> None:
         """Any line but a sample of a known shape."""
-        if not line.strip():
+        if self._header is not None and line.startswith(_EVENT):
+            self._waiting.append((number, offset, line))
+            if len(self._waiting) == _LINES_AT_ONCE:
+                self._take_waiting()
+        elif line.strip():
+            self._take_alone(number, offset, line)
+        else:
             self._note_useless(offset)
-            return
+
+    def _take_waiting(self) -> None:
+        """Decode the events that wait together, or one by one if any is damaged: there may be a million."""
+        waiting, self._waiting = self._waiting, []
+        try:
+            self._events += decode_events([line for *_, line in waiting])
+        except WRONG_DATA:
+            for one in waiting:
+                self._take_alone(*one)
+
+    def _take_alone(self, number: int | None, offset: int, line: bytes) -> None:
         try:
             if self._header is not None and line.startswith(_METRICS) and line.endswith(b"}}\n"):
                 self._metric_offsets.append(offset)
@@ -162,9 +180,8 @@ class _Scan:
             if line.endswith(b"\n") and len(self.shapes) < _MOST_SHAPES:
                 self.shapes[line.translate(None, _DIGITS)] = has_peaks
         elif kind == "event":
-            event = decode_event(data)
-            check(event)
-            self._events.append(event)
+            self._take_waiting()
+            self._events += decode_events([line])
         elif kind == "region":
             self._regions[data["pid"], tuple(data["path"])] = offset, line
         elif kind == "metrics":
@@ -190,6 +207,7 @@ class _Scan:
 
     def finish(self) -> RecordingData:
         """Everything that was found."""
+        self._take_waiting()
         if self._header is None:
             what = "has no complete header" if len(self._damage) else "is empty"
             raise RecordingError(

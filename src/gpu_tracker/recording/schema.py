@@ -265,7 +265,7 @@ _PEAKS: dict[str, Callable[[Any], Any]] = {
 def decode_event(data: dict[str, Any]) -> Event:
     """An event."""
     gpu = data.get("gpu")
-    return Event(data["at"], data["kind"], data.get("text", ""), None if gpu is None else Gpu(**gpu))
+    return Event._make((data["at"], data["kind"], data.get("text", ""), None if gpu is None else Gpu(**gpu)))
 
 
 def decode_region(data: dict[str, Any]) -> RegionTotals:

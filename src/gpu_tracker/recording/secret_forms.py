@@ -30,6 +30,15 @@ _SECRET_NAME = re.compile(
 )
 # Of an option they name a secret; in a program they may be anything.
 _SECRET_OPTION = re.compile(r"(?:^|-)(?:signature|otp|pin)$")
+# Of these names only a value that looks random is secret: `--key user_id` and `--key id_rsa` tell nothing.
+_KEY_NAME = re.compile(r"(?:^|-)key$")
+_RANDOM = re.compile(
+    r"(?=[A-Za-z+/]*\d[\dA-Za-z+/]*\d)(?=[A-Za-z\d+/]*\d[A-Za-z])[A-Za-z\d+/]{16,}={0,2}"
+    r"|[\da-fA-F]{8}(?:-[\da-fA-F]{4}){3}-[\da-fA-F]{12}"
+)
+# Names of connection strings, which may hold `user/password@place` without a scheme.
+_CONNECTION_NAME = re.compile(r"(?:^|-)(?:dsn|connect|connection|connection-string|userid)$")
+_CONNECTION = re.compile(r"([\w$#.\-]+[/:])(?!/)[^@\s]+(@\S+)")
 # Switches, and the tokens of language models.
 _OTHER_NAME = re.compile(
     r"^(?:no|skip|disable|without)-"
@@ -45,9 +54,23 @@ def is_secret_option(name: str) -> bool:
 
 def is_secret_name(name: str) -> bool:
     """Whether what has this name is secret."""
-    plain = _NOT_LETTERS.sub("-", _PART_START.sub("-", name).lower()).strip("-")
-    plain = _TAIL.sub("", plain)
+    plain = _simplify(name)
     return bool(_SECRET_NAME.search(plain)) and not _OTHER_NAME.search(plain)
+
+
+def mask_value(name: str, value: str) -> str | None:
+    """The value that has this name, masked by what both look like; None if it is not secret."""
+    plain = _simplify(name)
+    if _KEY_NAME.search(plain) and _RANDOM.fullmatch(value.strip("\"'")):
+        return MASK
+    if _CONNECTION_NAME.search(plain) and (connection := _CONNECTION.fullmatch(value)):
+        return f"{connection[1]}{MASK}{connection[2]}"
+    return None
+
+
+def _simplify(name: str) -> str:
+    plain = _NOT_LETTERS.sub("-", _PART_START.sub("-", name).lower()).strip("-")
+    return _TAIL.sub("", plain)
 
 
 # ---- Words.
@@ -64,27 +87,48 @@ _HEADER_START = re.compile(
     r"(?i)(?:.*[=\s])?(?:proxy-)?authorization:\s*(?:bearer|basic|token|digest)?", re.DOTALL
 )
 _SCHEME_WORD = re.compile(r"(?i)bearer|basic|token|digest")
-_MYSQL = re.compile(r"(?:.*/)?(?:mysql|mariadb)[\w\-]*", re.DOTALL)
-_SSHPASS = re.compile(r"(?:.*/)?sshpass", re.DOTALL)
+# Programs with a short option for the password, which elsewhere is a port or a path. Of the first ones it must be one word
+# with its value: alone it asks for the password.
+_TOOLS = (
+    (r"(?:mysql|mariadb)[\w\-]*|7z[arz]?|(?:un)?rar", "-p", r""),
+    (r"sshpass|mongo(?:sh|dump|restore|export|import)?|cqlsh|rabbitmqadmin", "-p", r"\s*"),
+    (r"(?:docker|podman|nerdctl|buildah|skopeo|oc|az)\s+login", "-p", r"\s*"),
+    (r"redis-cli", "-a", r"\s*"),
+    (r"ldap(?:search|add|modify|delete|passwd|whoami)", "-w", r"\s*"),
+    (r"sqlcmd|bcp", "-P", r"\s*"),
+)
+_TOOL_WORDS = tuple(
+    (re.compile(rf"(?:.*/)?(?:{program})", re.DOTALL), option, bool(between))
+    for program, option, between in _TOOLS
+)
+
+
+def _find_tool(before: str, word: str) -> tuple[str, bool] | None:
+    """The option for the password of a program, and whether the password may be the next word."""
+    for program, option, may_be_apart in _TOOL_WORDS:
+        if program.fullmatch(word) or program.fullmatch(f"{before} {word}"):
+            return option, may_be_apart
+    return None
 
 
 def mask_words(command: Sequence[str]) -> Iterator[str]:
     """All words of a command, each by what comes before it."""
-    before, tool, is_header = "", "", False
+    before, is_header = "", False
+    tool: tuple[str, bool] | None = None
     for word in command:
         is_scheme = bool(_SCHEME_WORD.fullmatch(word))
         if is_header and not is_scheme and not _LONG_OPTION.fullmatch(word):
             yield MASK
-        elif tool and before == "-p" and _SSHPASS.fullmatch(tool):
+        elif tool and tool[1] and before == tool[0]:
             yield MASK
-            tool = ""  # what follows is another command, with a port perhaps
-        elif tool and word.startswith("-p") and len(word) > len("-p"):
-            yield f"-p{MASK}"
-            tool = ""
+            tool = None  # what follows is another command, with a port perhaps
+        elif tool and word.startswith(tool[0]) and len(word) > len(tool[0]):
+            yield f"{tool[0]}{MASK}"
+            tool = None
         else:
             yield mask_after(before, word)
         is_header = bool(_HEADER_START.fullmatch(word)) or (is_header and is_scheme)
-        tool = word if _MYSQL.fullmatch(word) or _SSHPASS.fullmatch(word) else tool
+        tool = _find_tool(before, word) or tool
         before = word
 
 
@@ -95,7 +139,7 @@ def mask_after(before: str, word: str) -> str:
         return MASK
     if _USER_OPTION.fullmatch(before) and (user := _USER.fullmatch(word)):
         return f"{user[1]}{MASK}"
-    return mask_text(word)
+    return (option and mask_value(option[2], word)) or mask_text(word)
 
 
 def mask_text(text: str) -> str:
@@ -112,6 +156,8 @@ def mask_text(text: str) -> str:
             return f"{done}{lead}{name}{sign}{MASK}{mask_inside(value[rest.start() :]) if rest else ''}"
         if _USER_OPTION.fullmatch(lead + name) and (user := _USER.fullmatch(value)):
             return f"{done}{lead}{name}{sign}{user[1]}{MASK}"
+        if masked := mask_value(name, value):
+            return f"{done}{lead}{name}{sign}{masked}"
         if sign != "=":
             break
         done, text = f"{done}{lead}{name}=", value
@@ -167,10 +213,13 @@ _OPTION_INSIDE = re.compile(
 _BEARER = re.compile(r"(?i)\b(bearer\s+)(?=\S*\d|\S{16})[^\s\"']+")
 _USER_INSIDE = re.compile(r"(\s-u\s+[^\s:]+:)(?!\d+(?:\s|$)|//)[^\s\"']+")
 _QUERY = re.compile(r"(?i)([?&](?:sig|signature)=)[^\s&#\"']+")
-_SSHPASS_INSIDE = re.compile(rf"(?s)(\bsshpass\s+-p\s*)(?:{_QUOTED}|[^\s\"';&|)]+)")
-_MYSQL_INSIDE = re.compile(
-    rf"(?s)(\b(?:mysql|mariadb)[\w\-]*\s(?:[^\n;|&]{{0,200}}?\s)?-p)(?:{_QUOTED}|[^\s\"';&|)]+)"
+_TOOLS_INSIDE = tuple(
+    re.compile(
+        rf"(?s)((?<![\w.\-])(?:{program})\s(?:[^\n;|&]{{0,200}}?\s)??{option}{between})(?:{_QUOTED}|[^\s\"';&|)]+)"
+    )
+    for program, option, between in _TOOLS
 )
+_TCP = re.compile(r"((?<![\w.\-])[\w.\-]+:)[^@\s:]+(?=@(?:tcp|unix)\()")
 _URL = re.compile(
     r"(?<![A-Za-z0-9+.\-])(?P<scheme>[A-Za-z][A-Za-z0-9+.\-]*)://(?P<user>[^\s/?#\"'@:]*)"
     r"(?:(?P<colon>:)(?P<password>(?!\d+(?:[/?#]|$))(?:[^\s/?#\"']*(?=@)|[^\s\"'@]*)))?@"
@@ -191,6 +240,6 @@ def mask_inside(text: str) -> str:
     text = _HEADER.sub(rf"\1\2{MASK}", text)
     for named, is_secret in ((_FIELD, is_secret_name), (_OPTION_INSIDE, is_secret_option)):
         text = _mask_named(named, is_secret, text)
-    for pattern in (_BEARER, _USER_INSIDE, _PRIVATE_KEY, _QUERY, _SSHPASS_INSIDE, _MYSQL_INSIDE):
+    for pattern in (_BEARER, _USER_INSIDE, _PRIVATE_KEY, _QUERY, _TCP, *_TOOLS_INSIDE):
         text = pattern.sub(rf"\1{MASK}", text)
     return _SHAPE.sub(MASK, _URL.sub(_mask_url, text))

@@ -38,7 +38,22 @@ _SHAPES = (
     ),
     *("eyj", "npm_", "pypi-", "sg.", "k_live_", "k_test_", "sk-", "hf_", "r8_", "nvapi-"),
 )
-_OTHERS = ("kennwort", "-otp", "-pin", "sig=", "mysql", "mariadb")
+_OTHERS = ("kennwort", "-otp", "-pin", "sig=", "dsn", "connect", "userid", "@tcp(", "@unix(")
+# Programs with a short option for the password.
+_TOOLS = (
+    "mysql",
+    "mariadb",
+    "7z",
+    "rar",
+    "mongo",
+    "cqlsh",
+    "rabbitmq",
+    "login",
+    "redis-cli",
+    "ldap",
+    "sqlcmd",
+    "bcp",
+)
 _PLACES = ("://", "-u", "--user", "--proxy-user")
 
 
@@ -68,4 +83,5 @@ def _may_hold_secrets(text: str) -> bool:
     lower = text.lower()
     if (":" in lower or "%" in lower) and any(place in lower for place in _PLACES):
         return True
-    return any(hint in lower for hint in (*_NAMES, *_SHAPES, *_OTHERS))
+    hints = (*_NAMES, *_SHAPES, *_OTHERS, *(_TOOLS if " -" in lower else ()))
+    return any(hint in lower for hint in hints)

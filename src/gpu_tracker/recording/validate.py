@@ -6,13 +6,13 @@ from .schema import NOT_FINITE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from typing import Any, TypeAlias
 
     Rule: TypeAlias = tuple[type, ...] | Callable[[Any], object]
 
 # The largest kernel counter. Anything above could overflow in later arithmetic.
-_LARGEST = 2**63 - 1
+LARGEST = 2**63 - 1
 _LARGEST_FLOAT = 1.7976931348623157e308
 _TYPES: dict[str, tuple[type, ...]] = {
     "int": (int,),
@@ -31,10 +31,24 @@ def check(value: Any, n_fields: int | None = None) -> None:
         _check_field(field, rule)
 
 
+def check_all(values: Sequence[Any]) -> None:
+    """The same for all fields of many values of one class, a field at a time: that is faster."""
+    if not values:
+        return
+    kind = type(values[0])
+    rules = _rules.get(kind) or _learn(kind)
+    for column, rule in zip(zip(*values, strict=True), rules, strict=True):
+        if isinstance(rule, tuple):
+            _check_column(column, rule, LARGEST)
+        else:
+            for field in column:
+                rule(field)
+
+
 def check_metrics(data: dict[str, Any]) -> None:
     """Check the columns of a line of metrics, all rows at once: there may be a million."""
     for name, types in (("at", _TYPES["float"]), ("pid", _TYPES["int"])):
-        _check_column(data[name], types, _LARGEST)
+        _check_column(data[name], types, LARGEST)
     for column in (data["step"], *data["values"].values()):
         _check_logged(column)
 
@@ -42,8 +56,8 @@ def check_metrics(data: dict[str, Any]) -> None:
 def check_metric_totals(data: dict[str, Any]) -> None:
     """Check the totals of metrics: two counts, sizes that may not exist, the last value and its time."""
     for logged, not_finite, *sizes, last_seconds in data.values():
-        _check_column([logged, not_finite], _TYPES["int"], _LARGEST)
-        _check_column([last_seconds], _TYPES["float"], _LARGEST)
+        _check_column([logged, not_finite], _TYPES["int"], LARGEST)
+        _check_column([last_seconds], _TYPES["float"], LARGEST)
         _check_logged(sizes)
         if sizes[0] is None or sizes[-1] is None:
             raise ValueError(sizes)
@@ -57,11 +71,12 @@ def _check_logged(column: list[Any]) -> None:
         raise ValueError(column)
 
 
-def _check_column(column: list[Any], types: tuple[type, ...], largest: float) -> None:
+def _check_column(column: Sequence[Any], types: tuple[type, ...], largest: float) -> None:
     found = set(map(type, column))
     if not found.issubset(types):
         raise ValueError(found)
-    numbers = [value for value in column if value is not None] if type(None) in found else column
+    is_plain = found.issubset(_TYPES["float"])
+    numbers = column if is_plain else [value for value in column if type(value) in _TYPES["float"]]
     if numbers and not -largest <= min(numbers) <= max(numbers) <= largest:
         raise ValueError(max(numbers))
 
@@ -71,19 +86,21 @@ def _check_field(field: Any, rule: Rule) -> None:
         rule(field)
         return
     found = type(field)
-    if found not in rule or (found in _TYPES["float"] and not -_LARGEST <= field <= _LARGEST):
+    if found not in rule or (found in _TYPES["float"] and not -LARGEST <= field <= LARGEST):
         raise ValueError(field)
 
 
 def _check_value(part: Any) -> None:
     """A value class, a tuple of them, or a tuple of strings."""
+    if part is None:
+        return
     if hasattr(part, "_fields"):
         check(part)
     elif type(part) is tuple:
         for one in part:
             if type(one) is not str:
                 _check_value(one)
-    elif part is not None:
+    else:
         raise ValueError(part)
 
 

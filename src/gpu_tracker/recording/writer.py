@@ -20,6 +20,7 @@ from .schema import (
     encode_metrics,
     encode_sample,
 )
+from .secrets import mask_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -62,7 +63,7 @@ class Writer:
 
     def write_event(self, event: Event) -> None:
         """Something at one instant."""
-        self._write("event", encode_event(event))
+        self._write("event", encode_event(event._replace(text=mask_text(event.text))))
 
     def write_region(self, region: RegionTotals) -> None:
         """A region so far."""

@@ -17,6 +17,7 @@ from ..instrument.mailbox import (
     find_namespace,
     find_writer,
 )
+from ..recording.secrets import mask_text
 from ..sources.processes import exists
 
 TYPE_CHECKING = False
@@ -48,6 +49,7 @@ class MailboxReader:
         self._high_waters_of_ended: dict[int, int] = {}
         self._gaps = RegionGaps()
         self._long_names: set[str] = set()
+        self._masked: dict[str, str] = {}
         self._unfollowed: set[tuple[int, int]] = set()
         self._lost_metrics: dict[str, int] = {}
         self._namespace = find_namespace()
@@ -84,7 +86,7 @@ class MailboxReader:
         """Open regions by pid and path, each with its number of open calls."""
         from .open_calls import read_clocks
 
-        active = {}
+        active: dict[Key, int] = {}
         self._active = {}
         now_ns = time.monotonic_ns()
         for name, reader in self._readers.items():
@@ -94,8 +96,8 @@ class MailboxReader:
                 if clocks is not None:
                     self._clocks[name] = clocks
             for number, calls in reader.read_active().items():
-                key = reader.pid, reader.find_path(number)
-                active[key] = calls
+                key = reader.pid, self._find_path(reader, number)
+                active[key] = active.get(key, 0) + calls  # names may be equal once they are masked
                 self._active[key] = name, number
         return active
 
@@ -103,7 +105,7 @@ class MailboxReader:
         """The counters of all regions of running processes."""
         for name, reader in self._readers.items():
             for number, numbers in self._read_numbers(name, reader):
-                yield (reader.pid, reader.find_path(number)), numbers
+                yield (reader.pid, self._find_path(reader, number)), numbers
 
     def take_ended(self) -> list[tuple[Key, Numbers, int]]:
         """The regions of processes that have ended since the last call, each with its counters and open calls."""
@@ -112,7 +114,7 @@ class MailboxReader:
             reader = self._readers.pop(name)
             active = reader.read_active()
             for number, numbers in self._read_numbers(name, reader):
-                ended.append(((reader.pid, reader.find_path(number)), numbers, active.get(number, 0)))
+                ended.append(((reader.pid, self._find_path(reader, number)), numbers, active.get(number, 0)))
             self._keep_high_water(reader)
             self._gaps = _add_refused(self._gaps, reader)
             self._long_names |= reader.long_names
@@ -147,7 +149,7 @@ class MailboxReader:
 
     def _read_calls(self, reader: SharedFileReader, calls: CallFileReader) -> Iterator[Call]:
         for number, kept in calls.take_changed():
-            path = reader.find_path(number)
+            path = self._find_path(reader, number)
             for call in kept:
                 yield Call(
                     path=path,
@@ -164,7 +166,7 @@ class MailboxReader:
     def _read_open(self, reader: SharedFileReader, calls: CallFileReader) -> Iterator[Call]:
         for number in reader.read_active():
             for start_ns in calls.read_open(number):
-                yield Call(reader.find_path(number), reader.pid, 0, self._seconds(start_ns), None)
+                yield Call(self._find_path(reader, number), reader.pid, 0, self._seconds(start_ns), None)
 
     def read_gaps(self) -> RegionGaps:
         """What is missing among the regions so far."""
@@ -245,6 +247,19 @@ class MailboxReader:
 
         return read_numbers(reader, self._clocks.get(name, Clocks(0, 0, {}))).items()
 
+    def _find_path(self, reader: SharedFileReader, number: int) -> tuple[str, ...]:
+        return tuple(map(self._mask, reader.find_path(number)))
+
+    def _mask_names(self, values: dict[str, float]) -> dict[str, float]:
+        return {self._mask(name): value for name, value in values.items()}
+
+    def _mask(self, name: str) -> str:
+        """The name of a region or metric, which may quote a command or an address with a secret."""
+        masked = self._masked.get(name)
+        if masked is None:
+            masked = self._masked[name] = mask_text(name)
+        return masked
+
     def _parse(self, content: bytes, pid: int) -> list[MetricRow]:
         if not content:
             return []
@@ -253,9 +268,10 @@ class MailboxReader:
         try:
             rows = json.loads(b"[" + content[:-1].replace(b"\n", b",") + b"]")
             return [
-                MetricRow(self.since_start(at_ns) or 0.0, values, step, pid) for at_ns, step, values in rows
+                MetricRow(self.since_start(at_ns) or 0.0, self._mask_names(values), step, pid)
+                for at_ns, step, values in rows
             ]
-        except (ValueError, TypeError):
+        except (ValueError, TypeError, AttributeError):
             # Damaged by a process of the job: parse line by line.
             lines = content.splitlines(keepends=True)
             return [row for line in lines for row in self._parse(line, pid)] if len(lines) > 1 else []

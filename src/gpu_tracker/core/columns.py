@@ -1,0 +1,60 @@
+"""The sampled figures of a recording as columns, one row per interval: what charts and findings need. Pure.
+
+All columns of a recording have the same length. An unknown value is nan, never 0.
+"""
+
+from __future__ import annotations
+
+from .values import NamedTuple
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from array import array
+    from collections.abc import Mapping
+    from typing import TypeAlias
+
+    from .model import Parts
+
+    Column: TypeAlias = array[float]
+
+
+class RamColumns(NamedTuple):
+    """Memory of a part of the tree in bytes."""
+
+    low: Column
+    mean: Column
+    high: Column
+    """Including the kernel's high-water marks."""
+
+
+class GpuColumns(NamedTuple):
+    """One device."""
+
+    used_bytes: Column
+    job_bytes: Column
+    utilization_percent: Column
+    job_percent: Column
+    power_watts: Column
+    temperature_celsius: Column
+    sm_clock_mhz: Column
+    throttled_seconds: Mapping[str, Column]
+    """By reason, in each interval. Reasons may overlap."""
+
+
+class SampleColumns(NamedTuple):
+    """Each row is an interval, in the order of time."""
+
+    start_seconds: Column
+    """The end of the interval before. Rates are over all the time since."""
+    read_since_seconds: Column
+    """Later than that if the sampler was stopped: what readings show is known only since then."""
+    end_seconds: Column
+    cpu_cores: Parts[Column]
+    """How many cores were busy."""
+    machine_cores: Column
+    ram_bytes: Parts[RamColumns]
+    machine_ram_bytes: Column
+    threads: Column
+    processes: Column
+    gpus: Mapping[str, GpuColumns]
+    """By UUID."""

@@ -1,0 +1,85 @@
+"""Events are read many at a time, and as carefully as one by one."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from types import FrameType
+
+import pytest
+
+from builders import found, gpu
+from gpu_tracker.core.model import Event
+from gpu_tracker.recording import reader
+from gpu_tracker.recording.reader import load
+from recorded import Made, make_plain, run, write
+
+NOTES = tuple(Event(float(at), "note", f"Note {at}.") for at in range(2500))
+
+
+def test_all_events_are_read_in_order(tmp_path: Path) -> None:
+    """Of either kind, however many there are."""
+    events = (found(gpu()), *NOTES, found(gpu(1)))
+
+    assert load(str(write(tmp_path / "x.jsonl", run(events=events)))).events == events
+
+
+@pytest.mark.parametrize("together", [1, 7, 1000])
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        b'{"event":{"at":1,"kind":5}}',
+        b'{"event":{"at":' + b"9" * 30 + b',"kind":"note"}}',
+        b'{"event":{"at":}}',
+    ],
+)
+def test_a_damaged_event_is_left_out_alone(
+    tmp_path: Path, together: int, wrong: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the number of its line; a torn one at the end is no damage."""
+    monkeypatch.setattr(reader, "_LINES_AT_ONCE", together)
+    path = write(tmp_path / "x.jsonl", run(events=NOTES[:20], end=None))
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join([*lines[:11], wrong, b"\n", *lines[11:], b'{"event":{"at":2']))
+    recording = load(str(path))
+
+    assert recording.events == NOTES[:20]
+    assert list(recording.problems) == ["Line 12 of the recording is damaged and was left out."]
+
+
+def test_events_in_another_spelling_keep_their_place(tmp_path: Path) -> None:
+    """Any JSON will do, with white space anywhere."""
+    path = write(tmp_path / "x.jsonl", run(events=NOTES[:3]))
+    path.write_bytes(path.read_bytes().replace(b'{"event":{"at":1.0', b'  { "event" : { "at": 1.0'))
+
+    assert load(str(path)).events == NOTES[:3]
+
+
+def test_a_file_full_of_damaged_events_is_not_read_to_its_end(tmp_path: Path) -> None:
+    """There may be a billion of them."""
+    path = make_plain(tmp_path / "x.jsonl")
+    with path.open("ab") as file:
+        file.writelines([b'{"event":{}}\n'] * 20_000)
+
+    assert "was read only up to byte" in load(str(path)).problems[0]
+
+
+def test_an_event_costs_few_calls(tmp_path: Path) -> None:
+    """A million of them must not take long."""
+    with Made(tmp_path / "x.jsonl") as writer:
+        for event in NOTES:
+            writer.write_event(event)
+    n_calls = 0
+
+    def count(_frame: FrameType, kind: str, _argument: object) -> None:
+        nonlocal n_calls
+        n_calls += kind == "call"
+
+    before = sys.getprofile()
+    sys.setprofile(count)
+    try:
+        load(str(tmp_path / "x.jsonl"))
+    finally:
+        sys.setprofile(before)
+
+    assert n_calls < 8 * len(NOTES)
