@@ -41,6 +41,14 @@ def test_it_says_which_run_this_is() -> None:
     assert made.identity.rank is None
 
 
+def test_what_a_scheduler_would_never_say_is_masked() -> None:
+    """Anybody can set its variables."""
+    spoiled = {"SLURM_JOB_ID": "password=hunter22"}
+    made = header.make_header(PLAN, Start(42, time.monotonic_ns(), None), ALLOCATION, "procfs", spoiled)
+
+    assert made.identity.job == "password=***"
+
+
 def test_it_began_when_the_job_began() -> None:
     """Not when the header was made."""
     an_hour_ago = time.monotonic_ns() - 3600 * 10**9

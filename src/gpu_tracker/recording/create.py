@@ -8,6 +8,7 @@ import time
 
 from ..core.errors import RecordingError, UsageError
 from .naming import SUFFIX, name_recording
+from .secrets import mask_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ def create(place: str, command: Sequence[str], pid: int) -> str:
         raise UsageError(f"{path} already exists.", "A recording never overwrites another.") from None
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
-        raise RecordingError(f"Cannot write a recording to {path}: {reason}.") from None
+        raise RecordingError(f"Cannot write a recording to {mask_text(path)}: {reason}.") from None
     return path
 
 

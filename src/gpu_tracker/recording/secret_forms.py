@@ -22,16 +22,16 @@ _TAIL = re.compile(
     r"(?:-(?:\d+|prod|production|staging|dev|test|ci|main|default|base|value|old|new|read|write)|\d)+$"
 )
 _SECRET_NAME = re.compile(
-    r"(?:^|-)(?:pass|sshpass|pwd|auth|authorization|bearer|cookies?|jwt)$"
-    r"|(?:password|passwd|passphrase|passcode|passwort|kennwort|mot-de-passe|secrets?|credentials?|token|apikey)$"
+    r"(?:^|-)(?:(?:ssh|pg|user)?pass|pwd?|auth|authorization|bearer|cookies?|jwt)$"
+    r"|(?:passwords?|passwds?|passphrases?|passcode|passwort|kennwort|mot-de-passe|secrets?|credentials?|token|apikeys?)$"
     r"|^x-(?:amz|goog)-signature$"
     r"|(?:^|-)(?:api|access|private|secret|auth|account|signing|encryption|master|service|licen[cs]e|wandb|kaggle)"
-    r"-?key(?:-id)?$"
+    r"-?keys?(?:-id)?$"
 )
 # Of an option they name a secret; in a program they may be anything.
 _SECRET_OPTION = re.compile(r"(?:^|-)(?:signature|otp|pin)$")
 # Of these names only a value that looks random is secret: `--key user_id` and `--key id_rsa` tell nothing.
-_KEY_NAME = re.compile(r"(?:^|-)key$")
+_KEY_NAME = re.compile(r"(?:^|-)(?:keys?|tokens|pat)$")
 _RANDOM = re.compile(
     r"(?=[A-Za-z+/]*\d[\dA-Za-z+/]*\d)(?=[A-Za-z\d+/]*\d[A-Za-z])[A-Za-z\d+/]{16,}={0,2}"
     r"|[\da-fA-F]{8}(?:-[\da-fA-F]{4}){3}-[\da-fA-F]{12}"
@@ -97,6 +97,8 @@ _TOOLS = (
     (r"ldap(?:search|add|modify|delete|passwd|whoami)", "-w", r"\s*"),
     (r"sqlcmd|bcp", "-P", r"\s*"),
 )
+_ORACLE = r"sqlplus|sqlldr|expdp|impdp"
+_ORACLE_TOOL = re.compile(rf"(?:.*/)?(?:{_ORACLE})", re.DOTALL)
 _TOOL_WORDS = tuple(
     (re.compile(rf"(?:.*/)?(?:{program})", re.DOTALL), option, bool(between))
     for program, option, between in _TOOLS
@@ -139,6 +141,8 @@ def mask_after(before: str, word: str) -> str:
         return MASK
     if _USER_OPTION.fullmatch(before) and (user := _USER.fullmatch(word)):
         return f"{user[1]}{MASK}"
+    if _ORACLE_TOOL.fullmatch(before) and (connection := _CONNECTION.fullmatch(word)):
+        return f"{connection[1]}{MASK}{connection[2]}"
     return (option and mask_value(option[2], word)) or mask_text(word)
 
 
@@ -219,6 +223,11 @@ _TOOLS_INSIDE = tuple(
     )
     for program, option, between in _TOOLS
 )
+_ORACLE_LOGIN = re.compile(rf"((?:(?<![\w.\-])(?:{_ORACLE})\s+|\bjdbc:oracle:thin:)[\w$#]+/)[^@\s\"']+(?=@)")
+_WEBHOOK = re.compile(
+    r"(?i)(https://(?:hooks\.slack\.com/services|discord(?:app)?\.com/api/webhooks|\w+\.webhook\.office\.com)/)[^\s\"']+"
+)
+"""Who has the address may write."""
 _TCP = re.compile(r"((?<![\w.\-])[\w.\-]+:)[^@\s:]+(?=@(?:tcp|unix)\()")
 _URL = re.compile(
     r"(?<![A-Za-z0-9+.\-])(?P<scheme>[A-Za-z][A-Za-z0-9+.\-]*)://(?P<user>[^\s/?#\"'@:]*)"
@@ -240,6 +249,15 @@ def mask_inside(text: str) -> str:
     text = _HEADER.sub(rf"\1\2{MASK}", text)
     for named, is_secret in ((_FIELD, is_secret_name), (_OPTION_INSIDE, is_secret_option)):
         text = _mask_named(named, is_secret, text)
-    for pattern in (_BEARER, _USER_INSIDE, _PRIVATE_KEY, _QUERY, _TCP, *_TOOLS_INSIDE):
+    for pattern in (
+        _BEARER,
+        _USER_INSIDE,
+        _PRIVATE_KEY,
+        _QUERY,
+        _TCP,
+        _ORACLE_LOGIN,
+        _WEBHOOK,
+        *_TOOLS_INSIDE,
+    ):
         text = pattern.sub(rf"\1{MASK}", text)
     return _SHAPE.sub(MASK, _URL.sub(_mask_url, text))

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 # In lower case. Text with none of them holds nothing that would be masked.
 _NAMES = (
     "pass",
-    "pwd",
+    "pw",
     "secret",
     "token",
     "credential",
@@ -38,7 +38,20 @@ _SHAPES = (
     ),
     *("eyj", "npm_", "pypi-", "sg.", "k_live_", "k_test_", "sk-", "hf_", "r8_", "nvapi-"),
 )
-_OTHERS = ("kennwort", "-otp", "-pin", "sig=", "dsn", "connect", "userid", "@tcp(", "@unix(")
+_OTHERS = (
+    "kennwort",
+    "-otp",
+    "-pin",
+    "sig=",
+    "dsn",
+    "connect",
+    "userid",
+    "@tcp(",
+    "@unix(",
+    "jdbc:",
+    "-pat",
+    "pat=",
+)
 # Programs with a short option for the password.
 _TOOLS = (
     "mysql",
@@ -54,6 +67,7 @@ _TOOLS = (
     "sqlcmd",
     "bcp",
 )
+_LOADERS = ("sqlplus", "sqlldr", "expdp", "impdp")
 _PLACES = ("://", "-u", "--user", "--proxy-user")
 
 
@@ -83,5 +97,5 @@ def _may_hold_secrets(text: str) -> bool:
     lower = text.lower()
     if (":" in lower or "%" in lower) and any(place in lower for place in _PLACES):
         return True
-    hints = (*_NAMES, *_SHAPES, *_OTHERS, *(_TOOLS if " -" in lower else ()))
+    hints = (*_NAMES, *_SHAPES, *_OTHERS, *_LOADERS, *(_TOOLS if " -" in lower else ()))
     return any(hint in lower for hint in hints)

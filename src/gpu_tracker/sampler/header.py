@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import time
 
-from ..core.model import Header
+from ..core.model import Header, Identity
 from ..core.moments import stamp_moment
 from ..core.version import __version__
 from ..recording.schema import VERSION
+from ..recording.secrets import mask_text
 from ..sources.files import read_file
 from ..sources.identity import find_identity
 
@@ -26,7 +27,11 @@ def make_header(
     plan: Plan, start: Start, allocation: Allocation, source: str, environment: Mapping[str, str]
 ) -> Header:
     """The header of a job that has just begun."""
-    identity = find_identity(environment)
+    found = find_identity(environment)._asdict()
+    # Anybody can set these variables, to anything.
+    identity = Identity(
+        **{name: mask_text(text) if isinstance(text, str) else text for name, text in found.items()}
+    )
     return Header(
         version=VERSION,
         tracker_version=__version__,
