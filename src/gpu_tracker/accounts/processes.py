@@ -18,12 +18,17 @@ from ..core.model import (
     RootFigures,
     Sample,
     Spread,
+    Stalls,
     Totals,
+    TreeCounters,
     add_parts,
     find_peak,
+    subtract_stalls,
 )
+from .counters import CounterAccount, raise_counters
 from .cpu import CpuLedger
 from .gpus import GpuAccount, GpuMoment
+from .peak_moments import RAM, PeakMoments
 from .recovery import doubt_peaks, raise_peaks
 from .sharing import NOTHING, Holding, Overlap, find_overlap, hold
 
@@ -32,10 +37,18 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
 
-    from ..core.model import Gpu, GpuReadings, MachineReading, ProcessReading, SharingReading
+    from ..core.model import (
+        Gpu,
+        GpuReadings,
+        MachineReading,
+        ProcessActivity,
+        ProcessReading,
+        SharingReading,
+    )
 
 # Below this factor, unread sharing does not matter.
 _NOTABLE = 1.02
+_NO_SPIKES: Mapping[int, int] = {}
 
 
 class _Interval:
@@ -96,7 +109,13 @@ class Account:
         self._interval = _Interval()
         self._cpu_interval_start = Totals()
         self._has_cpu_interval = False
-        self._gpus = GpuAccount(root_pid)
+        self.moments = PeakMoments()
+        """Who held what at the peaks."""
+        self._gpus = GpuAccount(root_pid, self.moments)
+        self._activity = CounterAccount()
+        self._exact_counters = TreeCounters()
+        self._stalls_at_start: Stalls | None = None
+        self._stalls = Stalls()
         self._names: dict[int, str] = {}
         self._last_readings: dict[int, ProcessReading] = {}
         self._first_seconds: dict[int, float] = {}
@@ -168,6 +187,12 @@ class Account:
                 limit_ram_bytes=max(self.peaks.limit_ram_bytes or 0, machine.limit_used_bytes)
             )
 
+    def take_activity(self, activities: Sequence[ProcessActivity], stalls: Stalls) -> None:
+        """Take what the processes have done, and how long the machine kept them waiting."""
+        self._activity.feed(activities)
+        self._stalls_at_start = self._stalls_at_start or stalls
+        self._stalls = subtract_stalls(stalls, self._stalls_at_start)
+
     def add_gpu(self, gpu: Gpu) -> None:
         """Add a device."""
         self._gpus.add(gpu)
@@ -193,9 +218,12 @@ class Account:
 
     def finish(self, figures: RootFigures | None) -> None:
         """Take the peaks that only the root's owner or parent can know; None of a root that has ended unseen."""
-        self.peaks = doubt_peaks(self.peaks) if figures is None else raise_peaks(self.peaks, figures)
-        self._interval.raise_high(0, self.peaks.ram.main.total_bytes)
-        self._interval.raise_high(2, self.peaks.ram.combined.total_bytes)
+        if figures is None:
+            self.peaks = doubt_peaks(self.peaks)
+        else:
+            # When that was is not known, so it is in no sample.
+            self.peaks = raise_peaks(self.peaks, figures)
+            self._exact_counters = figures.counters
 
     def lose_gpus(self, vendor: str) -> None:
         """The vendor's driver no longer answers: what the job holds there is not known."""
@@ -271,6 +299,8 @@ class Account:
             readings=self._n_readings,
             gpu_counters=self._gpus.counters,
             peaks=self.peaks,
+            counters=raise_counters(self._activity.counters, self._exact_counters),
+            stalls=self._stalls,
         )
 
     def sample(self) -> Sample:
@@ -289,6 +319,8 @@ class Account:
             gpus=self._gpus.samples(),
             gpu_counters=totals.gpu_counters,
             peaks=self.peaks,
+            counters=totals.counters,
+            stalls=totals.stalls,
         )
 
     def start_interval(self) -> None:
@@ -318,13 +350,13 @@ class Account:
             spike = self._new_spike(root)
             if spike is not None:
                 self._raise_main(spike, EXACT)
-                self._raise_combined(self._beside(root.pid, spike), self._combined)
+                self._raise_combined(self._beside(root.pid, spike), self._combined, {root.pid: spike})
         self._raise_ram("descendants", held_by_others.unique_bytes, held_by_others.shared_bytes, SAMPLED)
         for reading in others:
             spike = self._new_spike(reading)
             if spike is not None:
                 self._raise_ram("descendants", spike, held_by_others.shared_bytes, SAMPLED)
-                self._raise_combined(self._beside(reading.pid, spike), self._combined)
+                self._raise_combined(self._beside(reading.pid, spike), self._combined, {reading.pid: spike})
         self._raise_combined(self._combined.unique_bytes, self._combined)
         self._raise_peaks(ram_ceiling_bytes=self._combined.ceiling_bytes)
 
@@ -334,7 +366,7 @@ class Account:
             self._raise_main(high_water, EXACT)
         else:
             self._raise_ram("descendants", high_water, self.peaks.ram.descendants.shared_bytes, SAMPLED)
-        self._raise_combined(combined, self._combined)
+        self._raise_combined(combined, self._combined, {pid: high_water})
 
     def _new_spike(self, reading: ProcessReading) -> int | None:
         """The kernel's high-water mark, if it has risen since the last reading and since the start."""
@@ -355,7 +387,8 @@ class Account:
         self._raise_ram("main", total, self._main_shared_bytes, basis)
         self._interval.raise_high(0, total)
 
-    def _raise_combined(self, total: int, holding: Holding) -> None:
+    def _raise_combined(self, total: int, holding: Holding, spikes: Mapping[int, int] = _NO_SPIKES) -> None:
+        """`spikes` are sizes of processes at the peak, where they differ from what was read now."""
         basis = SAMPLED
         if self.pids <= {self._root_pid} and total == self.peaks.ram.main.total_bytes:
             basis = self.peaks.ram.main.basis
@@ -363,6 +396,10 @@ class Account:
             basis = ESTIMATE
         self._raise_ram("combined", total, holding.shared_bytes, basis)
         self._interval.raise_high(2, total)
+        if self.moments.is_new(RAM, total):
+            sizes = {**self.rss_bytes, **spikes}
+            held = [(pid, self._names.get(pid, ""), size) for pid, size in sizes.items()]
+            self.moments.take(RAM, self._at_seconds, total, held)
 
     def _raise_ram(self, part: str, total: int, shared: int, basis: str) -> None:
         peak: RamPeak = getattr(self.peaks.ram, part)
@@ -411,6 +448,7 @@ class Account:
         self._threads = total
         self._interval.threads = max(self._interval.threads, total)
         self._interval.processes = max(self._interval.processes, len(readings))
+        self._raise_peaks(virtual_bytes=max((reading.virtual_bytes for reading in readings), default=0))
         threads = _larger_parts(self.peaks.threads, Parts(main, total - main, total))
         if threads != self.peaks.threads:
             self.peaks = self.peaks._replace(threads=threads)

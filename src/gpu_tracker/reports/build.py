@@ -9,7 +9,7 @@ from ..core.values import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ..core.model import Header, RecordingData
+    from ..core.model import Header, PeakMoment, RecordingData
 
 
 class Report(NamedTuple):
@@ -26,6 +26,8 @@ class Report(NamedTuple):
     regions: tuple[Region, ...] = ()
     metrics: tuple[Metric, ...] = ()
     frameworks: tuple[FrameworkSummary, ...] = ()
+    peaks: tuple[PeakMoment, ...] = ()
+    """Who held what at the peaks of the job and of each device."""
 
     def __str__(self) -> str:
         """As text."""
@@ -45,7 +47,7 @@ def build(recording: RecordingData) -> Report:
     end = recording.end
     # Reading these may find damage, so they come before the notes.
     regions, metrics = summarize_regions(recording), summarize_metrics(recording)
-    frameworks = summarize_frameworks(recording)
+    frameworks, peaks = summarize_frameworks(recording), tuple(recording.peak_moments)
     notes = [event.text for event in recording.events if event.kind in ("note", "unattributed")]
     notes.extend(describe_gaps(recording.gaps))
     notes.extend(recording.problems)
@@ -64,4 +66,5 @@ def build(recording: RecordingData) -> Report:
         regions=regions,
         metrics=metrics,
         frameworks=frameworks,
+        peaks=peaks,
     )
