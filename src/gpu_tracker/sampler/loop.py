@@ -226,9 +226,6 @@ class Sampler:
         if discount:
             self.discount(discount)
         reset_high_waters = self._read_mailbox()
-        if is_last and self.instruments is not None:
-            for pid, peak in self.instruments.find_exact_peaks().items():
-                reset_high_waters[pid] = max(peak, reset_high_waters.get(pid, 0))
         # A process that has not run is not read again, so an idle tree gives identical readings.
         if exact is None and readings == self._readings and reset_high_waters == self._reset_high_waters:
             self._is_memory_settled = True
@@ -242,6 +239,8 @@ class Sampler:
         self._read_seconds = at_seconds
         if self.instruments is not None:
             self.instruments.take(self._account.rss_bytes)
+            if is_last:
+                self._account.take_earlier_peaks(self.instruments.find_exact_peaks())
 
     def _read_activity(self, at_seconds: float) -> None:
         if self._activity is None:

@@ -19,7 +19,7 @@ _BLOCK_BYTES = 512
 
 def work(path: str, n_bytes: str, n_threads: str, cpu_seconds: str) -> Truth:
     """The same amount by this process and by a child."""
-    before = _count()
+    before, before_waiting = _count(), _read_waiting()
     _write(f"{path}.own", int(n_bytes))
     pid = os.fork()
     if pid == 0:
@@ -27,7 +27,6 @@ def work(path: str, n_bytes: str, n_threads: str, cpu_seconds: str) -> Truth:
         os._exit(0)
     os.waitpid(pid, 0)
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
-    before_waiting = _read_waiting()
     have_burned, may_end = threading.Barrier(int(n_threads) + 1), threading.Event()
     threads = [
         threading.Thread(target=_crowd, args=(float(cpu_seconds), have_burned, may_end))
@@ -36,8 +35,8 @@ def work(path: str, n_bytes: str, n_threads: str, cpu_seconds: str) -> Truth:
     for thread in threads:
         thread.start()
     have_burned.wait()
-    waited = _read_waiting() - before_waiting
     time.sleep(1.5)  # so that a reading meets the threads before they end
+    waited = _read_waiting() - before_waiting
     may_end.set()
     for thread in threads:
         thread.join()
