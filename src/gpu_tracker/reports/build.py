@@ -9,6 +9,7 @@ from ..core.values import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from ..analysis.findings.finding import Finding
     from ..core.model import Header, PeakMoment, RecordingData
 
 
@@ -28,6 +29,8 @@ class Report(NamedTuple):
     frameworks: tuple[FrameworkSummary, ...] = ()
     peaks: tuple[PeakMoment, ...] = ()
     """Who held what at the peaks of the job and of each device."""
+    findings: tuple[Finding, ...] = ()
+    """Worst first."""
 
     def __str__(self) -> str:
         """As text."""
