@@ -10,6 +10,7 @@ from ..core.values import NamedTuple
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ..analysis.findings.finding import Finding
+    from ..core.columns import SampleColumns
     from ..core.model import Header, PeakMoment, RecordingData
 
 
@@ -31,6 +32,8 @@ class Report(NamedTuple):
     """Who held what at the peaks of the job and of each device."""
     findings: tuple[Finding, ...] = ()
     """Worst first."""
+    columns: SampleColumns | None = None
+    """The samples, for charts. Not in JSON: `export` has them."""
 
     def __str__(self) -> str:
         """As text."""
@@ -45,8 +48,8 @@ class Reports(NamedTuple):
     reports: tuple[Report, ...]
 
 
-def build(recording: RecordingData) -> Report:
-    """Everything that is reported about a recording."""
+def build(recording: RecordingData, columns: SampleColumns | None = None) -> Report:
+    """Everything that is reported about a recording; `columns` are its samples."""
     end = recording.end
     # Reading these may find damage, so they come before the notes.
     regions, metrics = summarize_regions(recording), summarize_metrics(recording)
@@ -70,4 +73,5 @@ def build(recording: RecordingData) -> Report:
         metrics=metrics,
         frameworks=frameworks,
         peaks=peaks,
+        columns=columns,
     )
