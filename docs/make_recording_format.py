@@ -28,6 +28,8 @@ _CLASSES = (
     ("metrics", "MetricRow"),
     ("metric_totals", "MetricTotals"),
     ("process", "ProcessTotals"),
+    ("peak", "PeakMoment"),
+    ("peak.processes", "PeakProcess"),
     ("framework", "FrameworkMemory"),
     ("end", "End"),
     ("end.totals", "Totals"),
@@ -36,6 +38,8 @@ _CLASSES = (
     ("peaks.gpu_processes", "GpuProcessPeak"),
     ("gpus", "GpuSample"),
     ("gpu_counters", "GpuCounters"),
+    ("counters", "TreeCounters"),
+    ("stalls", "Stalls"),
 )
 
 

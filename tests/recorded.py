@@ -17,6 +17,8 @@ from gpu_tracker.core.model import (
     Header,
     MetricRow,
     Parts,
+    PeakMoment,
+    PeakProcess,
     Peaks,
     ProcessTotals,
     RamPeak,
@@ -25,6 +27,8 @@ from gpu_tracker.core.model import (
     RegionTotals,
     Sample,
     Spread,
+    Stalls,
+    TreeCounters,
     add_parts,
 )
 from gpu_tracker.recording.create import create
@@ -73,6 +77,17 @@ FRAMEWORKS = (
                     800 * MB, 1000 * MB, 1400 * MB, 200 * MB, 38_400 * MB),
     FrameworkMemory(101, "JAX", "cuda:1", "", 9.5, 0, 5, "sampled"),
 )  # fmt: skip
+PEAK_MOMENTS = (
+    PeakMoment(
+        "ram",
+        1.5,
+        500 * MB,
+        2,
+        (PeakProcess(100, "python", 300 * MB), PeakProcess(101, 'a "b"\n', 200 * MB)),
+        (("epoch", "a/b"),),
+    ),
+    PeakMoment("GPU-1", 2.0, 3000 * MB, 1, (PeakProcess(100, "python", 3000 * MB),)),
+)
 PROCESSES = (
     ProcessTotals(100, 1, "python", 0.0, 10.0, 9.5, 500 * MB),
     ProcessTotals(101, 100, 'a "b"\n', 1.0, 2.0, 0.0, 0),
@@ -133,6 +148,8 @@ def gpu_sample(at: float) -> Sample:
         ),
         gpu_counters=(counters,),
         peaks=Peaks(ram=together(RamPeak(6, 6, 0)), gpus=(peak,)),
+        counters=TreeCounters(4096, 8192, 3, 1000, 0.25),
+        stalls=Stalls(cpu_seconds=1.5, io_seconds=0.5),
     )
 
 
@@ -219,6 +236,8 @@ def write(path: Path, shown: RecordingData) -> Path:
             writer.write_process(process)
         for memory in shown.frameworks:
             writer.write_framework(memory)
+        for moment in shown.peak_moments:
+            writer.write_peak_moment(moment)
         if shown.end is not None:
             writer.write_end(shown.end)
     return path
@@ -257,6 +276,13 @@ def make_full(path: Path) -> Path:
             writer.write_process(process)
         for memory in (FRAMEWORKS[0]._replace(in_use_bytes=1), *FRAMEWORKS):
             writer.write_framework(memory)
-        summed = totals(gpu_counters=(counters,), peaks=totals().peaks._replace(gpus=(peak,)))
+        for moment in (PEAK_MOMENTS[0]._replace(size_bytes=1), *PEAK_MOMENTS):
+            writer.write_peak_moment(moment)
+        summed = totals(
+            gpu_counters=(counters,),
+            peaks=totals().peaks._replace(gpus=(peak,)),
+            counters=TreeCounters(4096, 8192, 3, 1000, 0.25),
+            stalls=Stalls(cpu_seconds=1.5, io_seconds=0.5, throttled_seconds=0.125),
+        )
         writer.write_end(End("exited", 1, summed, 0.1, 9))
     return path

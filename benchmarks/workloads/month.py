@@ -21,9 +21,11 @@ from gpu_tracker.core.model import (
     GpuReadings,
     MachineReading,
     MetricRow,
+    ProcessActivity,
     ProcessReading,
     RegionGaps,
     RootFigures,
+    Stalls,
 )
 from gpu_tracker.instrument.shared_file import Numbers
 from gpu_tracker.sampler.handle.wire import Plan, Start
@@ -77,6 +79,20 @@ class Machine:
 
     def read(self) -> MachineReading:
         return MachineReading(1.1 * Clock.now, 100 * GB + Clock.noise(1) * 10**6)
+
+
+class Activity:
+    """A job that reads and writes all the time."""
+
+    def __init__(self, _pid: int) -> None:
+        pass
+
+    def read(self, _readings: object) -> tuple[ProcessActivity, ...]:
+        done = int(Clock.now)
+        return (ProcessActivity(PID, False, 10**8 * done, 10**6 * done, done, 900 * done, 0.01 * Clock.now),)
+
+    def read_stalls(self) -> Stalls:
+        return Stalls(*(0.001 * place * Clock.now for place in range(1, 6)))
 
 
 class Gpus:
@@ -225,7 +241,9 @@ def main(path: str, gpus: int, regions: int, metrics: int, days: int = MONTH_DAY
         recording_path=path,
     )
     source = types.ModuleType("artificial")
-    source.NAME, source.ProcessTree = "artificial", Tree  # type: ignore[attr-defined]
+    artificial = {"NAME": "artificial", "ProcessTree": Tree, "open_activity": Activity}
+    for name, value in artificial.items():
+        setattr(source, name, value)
     made_up: Any = {"source": source, "machine": Machine(), "gpus": Gpus(gpus)}
     sampler = Sampler(prepare(plan, fd)._replace(**made_up), Start(PID, 0, (0.0, 0.0)))
     mailbox: Any = Mailbox(regions, metrics)

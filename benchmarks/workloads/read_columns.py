@@ -6,12 +6,13 @@ import json
 import sys
 import time
 
-from gpu_tracker.recording.sampled import load_columns
+from gpu_tracker.recording.reader import load
+from gpu_tracker.recording.sampled import read_columns
 
 
 def main(path: str) -> None:
     began = time.process_time()
-    rows = len(load_columns(path).end_seconds)
+    rows = len(read_columns(load(path)).end_seconds)
     print(json.dumps({"cpu_seconds": time.process_time() - began, "rows": rows}))
 
 

@@ -6,7 +6,16 @@ import pytest
 
 from builders import MB, ROOT, gpu, gpu_readings, machine, process
 from gpu_tracker.accounts.processes import Account
-from gpu_tracker.core.model import GpuHighWater, RamPeak, RootFigures, SharingReading, Spread
+from gpu_tracker.core.model import (
+    GpuHighWater,
+    PeakProcess,
+    RamPeak,
+    RootFigures,
+    SharingReading,
+    Spread,
+    Stalls,
+    TreeCounters,
+)
 
 CHILD = 101
 
@@ -256,16 +265,71 @@ def test_a_line_that_could_not_be_written_loses_nothing() -> None:
 
 
 def test_exact_figures_end_the_account() -> None:
-    """The kernel's final time and memory."""
+    """The kernel's final time and memory. When the peak was is not known, so no sample shows it."""
     account = new_account()
     account.take(0.0, [process(rss=100)])
-    figures = RootFigures(2.0, 1.0, largest_peak_bytes=400 * MB)
+    figures = RootFigures(2.0, 1.0, largest_peak_bytes=400 * MB, counters=TreeCounters(major_faults=7))
     account.take(1.0, [], exact_root=figures)
     account.finish(figures)
 
     totals = account.totals()
     assert (totals.cpu_seconds.main, totals.cpu_seconds.descendants, totals.readings) == (2.0, 1.0, 2)
-    assert totals.peaks.ram.main.total_bytes == account.sample().ram_bytes.main.high == 400 * MB
+    assert totals.peaks.ram.main.total_bytes == 400 * MB
+    assert account.sample().ram_bytes.main.high == 100 * MB
+    assert totals.counters == TreeCounters(major_faults=7)
+
+
+def test_the_last_sample_is_that_of_its_own_interval() -> None:
+    """A peak in the middle of the run does not return at its end."""
+    account = new_account()
+    account.take(0.0, [process(rss=900)])
+    account.start_interval()
+    account.take(1.0, [process(rss=100)])
+    account.finish(RootFigures(2.0, 1.0, largest_peak_bytes=900 * MB))
+
+    assert account.sample().ram_bytes.main == Spread(100 * MB, 100 * MB, 100 * MB)
+    assert account.sample().ram_bytes.combined.high == 100 * MB
+
+
+def test_a_new_peak_says_who_held_it() -> None:
+    """The eight largest processes; the one that spiked between two readings with its spike."""
+    account = new_account()
+    family = [process(rss=300), *(process(ROOT + n, ROOT, rss=10 * n, name=f"w{n}") for n in range(1, 10))]
+    account.take(1.0, family)
+    account.moments.add_regions([("epoch",), ("epoch", "eval"), ("other",)])
+    (moment,) = account.moments.list_unwritten()
+
+    assert (moment.subject, moment.at_seconds, moment.n_processes) == ("ram", 1.0, 10)
+    assert moment.size_bytes == account.peaks.ram.combined.total_bytes
+    assert [held.name for held in moment.processes] == ["job", "w9", "w8", "w7", "w6", "w5", "w4", "w3"]
+    assert moment.regions == (("epoch", "eval"), ("other",))
+
+    account.moments.note_written(moment)
+    account.take(2.0, [family[0], process(ROOT + 1, ROOT, rss=1, peak=700, name="w1")])
+    account.moments.add_regions([])
+    (moment,) = account.moments.list_unwritten()
+    assert (moment.at_seconds, moment.size_bytes, moment.regions) == (2.0, 1000 * MB, ())
+    assert moment.processes[0] == PeakProcess(ROOT + 1, "w1", 700 * MB)
+
+
+def test_a_peak_that_is_hardly_higher_is_the_same() -> None:
+    """Else every reading of a growing job would be written."""
+    account = new_account()
+    for at, rss in enumerate((1000, 1009, 1011)):
+        account.take(float(at), [process(rss=rss)])
+        account.moments.add_regions([])
+
+    (moment,) = account.moments.list_latest()
+    assert (moment.at_seconds, moment.size_bytes) == (2.0, 1011 * MB)
+
+
+def test_stalls_count_from_their_first_reading() -> None:
+    """The kernel counts since the machine was started."""
+    account = new_account()
+    account.take_activity([], Stalls(cpu_seconds=100.0, io_seconds=5.0))
+    account.take_activity([], Stalls(cpu_seconds=101.5, io_seconds=None))
+
+    assert account.totals().stalls == Stalls(cpu_seconds=1.5)
 
 
 def test_the_start_cost_of_another_tracker_is_not_the_jobs() -> None:

@@ -7,13 +7,13 @@ from typing import Any
 
 from builders import gpu_totals, sample
 from gpu_tracker.core.columns import SampleColumns
-from gpu_tracker.core.model import GpuSample, Parts, Sample, Spread, add_parts
+from gpu_tracker.core.model import GpuSample, Sample, add_parts
 from gpu_tracker.recording.figures import explain, list_figures, transpose
 
 
-def columns_of(*samples: Sample, is_closed: bool = False) -> SampleColumns:
+def columns_of(*samples: Sample) -> SampleColumns:
     """The columns of these samples."""
-    return explain(transpose(map(list_figures, samples)), is_closed=is_closed)
+    return explain(transpose(map(list_figures, samples)))
 
 
 def throttled(at: float, *reasons: tuple[str, float]) -> Sample:
@@ -66,24 +66,6 @@ def test_readings_of_a_stopped_sampler_say_nothing_of_the_gap() -> None:
     assert shown(columns.start_seconds) == [0.0, 1.0, 60.0]
 
 
-def test_the_peak_of_the_run_in_the_closing_line_is_not_of_its_interval() -> None:
-    """Only what its readings can have shown counts; in other lines high-water marks do."""
-    held = Spread(10, 20, 500)
-    closing = sample(2.0, readings=3, ram_bytes=Parts(held, Spread(0, 0, 0), held))
-
-    assert columns_of(sample(1.0), closing, is_closed=True).ram_bytes.combined.high[-1] == 10 + 3 * 10
-    assert columns_of(sample(1.0), closing).ram_bytes.combined.high[-1] == 500
-    assert columns_of(closing, sample(3.0), is_closed=True).ram_bytes.main.high[0] == 500
-
-
-def test_a_closing_line_without_a_peak_is_kept() -> None:
-    """Its largest reading is real."""
-    held = Spread(10, 20, 25)
-    closing = sample(2.0, readings=3, ram_bytes=Parts(held, Spread(0, 0, 0), held))
-
-    assert columns_of(closing, is_closed=True).ram_bytes.main.high[-1] == 25
-
-
 def test_throttling_is_told_for_each_interval_by_reason() -> None:
     """A reason that was not seen yet is 0 where the device was read, and unknown where it was not."""
     columns = columns_of(
@@ -100,7 +82,7 @@ def test_throttling_is_told_for_each_interval_by_reason() -> None:
 
 def test_a_recording_without_samples_has_empty_columns() -> None:
     """As if cut off at the start."""
-    columns = columns_of(is_closed=True)
+    columns = columns_of()
 
     assert not columns.end_seconds
     assert not columns.ram_bytes.main.high

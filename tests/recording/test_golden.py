@@ -7,10 +7,21 @@ from pathlib import Path
 
 import pytest
 
+from gpu_tracker.core.model import Stalls, TreeCounters
 from gpu_tracker.recording.reader import load
 from gpu_tracker.reports.build import build
 from gpu_tracker.reports.contract import render
-from recorded import CALLS, FRAMEWORKS, GAPS, METRICS, PROCESSES, REGIONS, make_full, make_plain
+from recorded import (
+    CALLS,
+    FRAMEWORKS,
+    GAPS,
+    METRICS,
+    PEAK_MOMENTS,
+    PROCESSES,
+    REGIONS,
+    make_full,
+    make_plain,
+)
 
 GOLDEN = Path(__file__).parent / "golden"
 NAMES = sorted(path.name.removesuffix(".jsonl") for path in GOLDEN.glob("*.jsonl"))
@@ -44,6 +55,11 @@ def test_the_full_golden_recording_has_everything() -> None:
     assert tuple(recording.metrics) == METRICS
     assert tuple(recording.processes) == PROCESSES
     assert tuple(recording.frameworks) == FRAMEWORKS
+    assert tuple(recording.peak_moments) == PEAK_MOMENTS
+    assert recording.samples[2].counters == TreeCounters(4096, 8192, 3, 1000, 0.25)
+    assert recording.samples[2].stalls == Stalls(cpu_seconds=1.5, io_seconds=0.5)
+    assert recording.totals.counters == recording.samples[2].counters
+    assert recording.totals.stalls.throttled_seconds == 0.125
     assert not recording.problems
 
 

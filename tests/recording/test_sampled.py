@@ -18,7 +18,7 @@ from gpu_tracker.recording import sampled
 from gpu_tracker.recording.figures import Key, known, list_figures
 from gpu_tracker.recording.lazy import SampleLines
 from gpu_tracker.recording.reader import load
-from gpu_tracker.recording.sampled import load_columns, read_figures
+from gpu_tracker.recording.sampled import read_columns, read_figures
 from recorded import gpu_sample, make_full, make_plain, run, write
 
 SIZES: st.SearchStrategy[Any] = st.none() | st.integers(0, 2**40)
@@ -140,7 +140,7 @@ def test_no_sample_is_made_for_most_lines(tmp_path: Path, decoded: list[bytes]) 
 
 def test_the_columns_of_a_file_are_explained(tmp_path: Path) -> None:
     """Rates of the CPU, memory, devices by UUID."""
-    columns = load_columns(str(make_full(tmp_path / "x.jsonl")))
+    columns = read_columns(load(str(make_full(tmp_path / "x.jsonl"))))
 
     assert columns.end_seconds == array("d", [0.5, 1.0, 2.0])
     assert columns.start_seconds == array("d", [0.0, 0.5, 1.0])
@@ -158,7 +158,7 @@ def test_a_damaged_line_with_new_devices_names_none(tmp_path: Path) -> None:
     path.write_bytes(b"".join([*lines[: at + 1], wrong, *lines[at + 1 :]]))
 
     check(path)
-    assert set(load_columns(str(path)).gpus) == {"GPU-1"}
+    assert set(read_columns(load(str(path))).gpus) == {"GPU-1"}
 
 
 def test_a_file_that_was_cut_after_loading_is_read_as_far_as_it_goes(tmp_path: Path) -> None:

@@ -6,13 +6,22 @@ import os
 import sys
 import time
 import types
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
 from builders import MB, ROOT, process
-from gpu_tracker.core.model import MachineReading, ProcessReading, RootFigures, SharingReading
+from gpu_tracker.core.model import (
+    MachineReading,
+    PeakProcess,
+    ProcessActivity,
+    ProcessReading,
+    RootFigures,
+    SharingReading,
+    Stalls,
+    TreeCounters,
+)
 from gpu_tracker.recording.create import create
 from gpu_tracker.recording.reader import load
 from gpu_tracker.reports.build import build
@@ -68,12 +77,30 @@ class MadeUp:
             """As given."""
             return MachineReading(MadeUp.cpu_seconds, 2000 * MB)
 
+    class Activity:
+        """What processes do besides computing."""
+
+        def read(self, readings: Sequence[ProcessReading]) -> tuple[ProcessActivity, ...]:
+            """A megabyte is read per page fault."""
+            return tuple(
+                ProcessActivity(reading.pid, read_bytes=reading.page_faults * MB) for reading in readings
+            )
+
+        def read_stalls(self) -> Stalls:
+            """As long as the machine computes."""
+            return Stalls(cpu_seconds=MadeUp.cpu_seconds)
+
+    @staticmethod
+    def open_activity(_pid: int) -> Activity:
+        """Of any process."""
+        return MadeUp.Activity()
+
 
 @pytest.fixture(autouse=True)
 def _made_up_source(monkeypatch: pytest.MonkeyPatch) -> None:
     """Register it under a name, like any other source."""
     module = types.ModuleType("gpu_tracker.sources.made_up")
-    for name in ("NAME", "ProcessTree", "Machine"):
+    for name in ("NAME", "ProcessTree", "Machine", "open_activity"):
         setattr(module, name, getattr(MadeUp, name))
     monkeypatch.setitem(sys.modules, "gpu_tracker.sources.made_up", module)
     monkeypatch.setattr(MadeUp, "readings", (process(),))
@@ -284,3 +311,33 @@ def test_the_job_peaks_at_least_as_high_as_each_of_its_regions(
 
     assert (peaks.main.total_bytes, peaks.main.basis) == (900 * MB, "exact")
     assert peaks.combined.total_bytes == 900 * MB
+
+
+def test_what_the_job_does_besides_computing_is_read_once_a_second(run: Run) -> None:
+    """Short jobs are spared it."""
+    for at in (0.5, 1.0, 1.5, 2.0):
+        MadeUp.readings, MadeUp.cpu_seconds = (process(page_faults=round(10 * at)),), at
+        run.sampler.tick(at)
+    MadeUp.readings, MadeUp.cpu_seconds = (process(page_faults=90),), 3.0
+    totals = run.sampler.finish(3.0, None, "stopped", None).totals
+
+    known = {sample.at_seconds: sample.counters.read_bytes for sample in load(run.path).samples}
+    assert known == {0.0: None, 1.0: 10 * MB, 2.0: 20 * MB, 3.0: 90 * MB}
+    assert totals.counters == TreeCounters(read_bytes=90 * MB)
+    assert totals.stalls == Stalls(cpu_seconds=2.0)
+
+
+def test_a_peak_is_written_with_who_held_it(run: Run) -> None:
+    """At its own time, however long the job goes on."""
+    MadeUp.readings = (process(rss=900), process(ROOT + 1, ROOT, rss=100, name="worker"))
+    run.sampler.tick(1.0)
+    MadeUp.readings = (process(rss=10),)
+    run.sampler.tick(2.0)
+    run.sampler.finish(3.0, None, "stopped", None)
+    (moment,) = load(run.path).peak_moments
+
+    assert (moment.subject, moment.at_seconds, moment.size_bytes) == ("ram", 1.0, 1000 * MB)
+    assert moment.processes == (
+        PeakProcess(ROOT, "job", 900 * MB),
+        PeakProcess(ROOT + 1, "worker", 100 * MB),
+    )

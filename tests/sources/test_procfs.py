@@ -50,17 +50,17 @@ def read(tree: procfs.ProcessTree) -> dict[int, ProcessReading]:
 
 def test_a_name_may_contain_blanks_and_parentheses() -> None:
     """Fields are counted from the last parenthesis."""
-    name, state, parent, flags, cpu, reaped, threads, started, faults = procfs.parse_stat(STAT)
+    name, state, parent, flags, cpu, reaped, threads, started, faults, major = procfs.parse_stat(STAT)
 
     assert (name, state, parent, threads, started) == ("a b) (c)", b"S", 2543, 7, 81107)
     assert flags & 0x40
-    assert faults == 2893
+    assert (faults, major) == (2893, 20)
     assert (cpu, reaped) == (980 / TICKS, 5 / TICKS)
 
 
 def test_memory_is_in_bytes() -> None:
     """Resident, and how much of it is files and shared memory."""
-    assert procfs.parse_statm(b"4175 3375 1500 1 0 900 0\n") == (3375 * PAGE, 1500 * PAGE)
+    assert procfs.parse_statm(b"4175 3375 1500 1 0 900 0\n") == (3375 * PAGE, 1500 * PAGE, 4175 * PAGE)
     assert parse_kib_field(b"VmPeak:\t  9 kB\nVmHWM:\t   12 kB\n", b"VmHWM:") == 12 * 1024
     assert parse_kib_field(b"Name:\tzombie\n", b"VmHWM:") is None
 

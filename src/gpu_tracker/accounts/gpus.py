@@ -22,6 +22,7 @@ from ..core.model import (
 from ..core.units import humanize_seconds
 from ..core.values import NamedTuple
 from ..core.vendors import name_vendor
+from .peak_moments import PeakMoments
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -309,9 +310,10 @@ class _Device:
 class GpuAccount:
     """The running totals of the job on all devices, of all vendors."""
 
-    def __init__(self, root_pid: int) -> None:
+    def __init__(self, root_pid: int, moments: PeakMoments | None = None) -> None:
         self._root_pid = root_pid
         self._gpus: dict[str, Gpu] = {}
+        self._moments = moments or PeakMoments()
         self._devices: dict[str, _Device] = {}
         self._processes: dict[tuple[str, int], GpuProcessPeak] = {}
         self._polled: set[str] = set()
@@ -333,6 +335,12 @@ class GpuAccount:
             there = processes.get(reading.uuid, [])
             held = _add_up(reading, there, self._root_pid)
             device.take(readings.at_seconds, reading, held, [process.pid for process in there])
+            job_bytes = held.bytes.combined or 0
+            if self._moments.is_new(reading.uuid, job_bytes):
+                parts = [
+                    (process.pid, names.get(process.pid, ""), process.used_bytes or 0) for process in there
+                ]
+                self._moments.take(reading.uuid, readings.at_seconds, job_bytes, parts)
         for high_water in readings.high_waters:
             device = self._devices.get(high_water.uuid)
             if device is not None:

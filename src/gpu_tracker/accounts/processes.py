@@ -18,12 +18,17 @@ from ..core.model import (
     RootFigures,
     Sample,
     Spread,
+    Stalls,
     Totals,
+    TreeCounters,
     add_parts,
     find_peak,
+    subtract_stalls,
 )
+from .counters import CounterAccount, raise_counters
 from .cpu import CpuLedger
 from .gpus import GpuAccount, GpuMoment
+from .peak_moments import RAM, PeakMoments
 from .recovery import doubt_peaks, raise_peaks
 from .sharing import NOTHING, Holding, Overlap, find_overlap, hold
 
@@ -32,10 +37,18 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
 
-    from ..core.model import Gpu, GpuReadings, MachineReading, ProcessReading, SharingReading
+    from ..core.model import (
+        Gpu,
+        GpuReadings,
+        MachineReading,
+        ProcessActivity,
+        ProcessReading,
+        SharingReading,
+    )
 
 # Below this factor, unread sharing does not matter.
 _NOTABLE = 1.02
+_NO_SPIKES: Mapping[int, int] = {}
 
 
 class _Interval:
@@ -96,7 +109,13 @@ class Account:
         self._interval = _Interval()
         self._cpu_interval_start = Totals()
         self._has_cpu_interval = False
-        self._gpus = GpuAccount(root_pid)
+        self.moments = PeakMoments()
+        """Who held what at the peaks."""
+        self._gpus = GpuAccount(root_pid, self.moments)
+        self._activity = CounterAccount()
+        self._exact_counters = TreeCounters()
+        self._stalls_at_start: Stalls | None = None
+        self._stalls = Stalls()
         self._names: dict[int, str] = {}
         self._last_readings: dict[int, ProcessReading] = {}
         self._first_seconds: dict[int, float] = {}
@@ -115,26 +134,19 @@ class Account:
         """Take one reading of the tree, and the high-water marks that processes kept before resetting them."""
         self._at_seconds = at_seconds
         self._n_readings += 1
-        known = self._reset_high_waters
-        risen = {
-            pid: high_water
-            for pid, high_water in (reset_high_waters or {}).items()
-            if high_water > known.get(pid, 0)
-        }
-        known.update(risen)
-        unseen = {pid for pid, high_water in risen.items() if high_water > self._high_waters.get(pid, 0)}
+        risen = self._find_risen(reset_high_waters or {})
         self._ledger.feed(readings, exact_root)
         self._note_processes(readings)
         self.pids = frozenset(reading.pid for reading in readings)
         self._names = {reading.pid: reading.name for reading in readings}
         self._take_memory(readings)
-        for pid, high_water in risen.items():
-            # A high-water mark already seen is older; the others may have held less then.
-            self._take_reset_high_water(
-                pid, high_water, self._beside(pid, high_water) if pid in unseen else high_water
-            )
+        self._take_risen(risen, is_now=True)
         self._take_threads(readings)
         self._interval.late_seconds = max(self._interval.late_seconds, late_seconds)
+
+    def take_earlier_peaks(self, high_waters: Mapping[int, int]) -> None:
+        """Take high-water marks that processes kept at any time since the start."""
+        self._take_risen(self._find_risen(high_waters), is_now=False)
 
     def take_again(self, at_seconds: float, late_seconds: float = 0.0) -> None:
         """Take a reading identical to the last one."""
@@ -168,6 +180,12 @@ class Account:
                 limit_ram_bytes=max(self.peaks.limit_ram_bytes or 0, machine.limit_used_bytes)
             )
 
+    def take_activity(self, activities: Sequence[ProcessActivity], stalls: Stalls) -> None:
+        """Take what the processes have done, and how long the machine kept them waiting."""
+        self._activity.feed(activities)
+        self._stalls_at_start = self._stalls_at_start or stalls
+        self._stalls = subtract_stalls(stalls, self._stalls_at_start)
+
     def add_gpu(self, gpu: Gpu) -> None:
         """Add a device."""
         self._gpus.add(gpu)
@@ -193,9 +211,12 @@ class Account:
 
     def finish(self, figures: RootFigures | None) -> None:
         """Take the peaks that only the root's owner or parent can know; None of a root that has ended unseen."""
-        self.peaks = doubt_peaks(self.peaks) if figures is None else raise_peaks(self.peaks, figures)
-        self._interval.raise_high(0, self.peaks.ram.main.total_bytes)
-        self._interval.raise_high(2, self.peaks.ram.combined.total_bytes)
+        if figures is None:
+            self.peaks = doubt_peaks(self.peaks)
+        else:
+            # When that was is not known, so it is in no sample.
+            self.peaks = raise_peaks(self.peaks, figures)
+            self._exact_counters = figures.counters
 
     def lose_gpus(self, vendor: str) -> None:
         """The vendor's driver no longer answers: what the job holds there is not known."""
@@ -271,6 +292,8 @@ class Account:
             readings=self._n_readings,
             gpu_counters=self._gpus.counters,
             peaks=self.peaks,
+            counters=raise_counters(self._activity.counters, self._exact_counters),
+            stalls=self._stalls,
         )
 
     def sample(self) -> Sample:
@@ -289,6 +312,8 @@ class Account:
             gpus=self._gpus.samples(),
             gpu_counters=totals.gpu_counters,
             peaks=self.peaks,
+            counters=totals.counters,
+            stalls=totals.stalls,
         )
 
     def start_interval(self) -> None:
@@ -305,12 +330,14 @@ class Account:
         self._combined_before, self._rss_bytes_before = self._combined, self.rss_bytes
         self.rss_bytes = {reading.pid: reading.rss_bytes for reading in readings}
         self._combined = hold(readings, self._overlaps, is_whole_tree=True)
-        self._held = (
-            root.rss_bytes if root else 0,
-            held_by_others.unique_bytes,
-            self._combined.unique_bytes,
-        )
-        if is_new_reading:
+        if readings:
+            self._held = (
+                root.rss_bytes if root else 0,
+                held_by_others.unique_bytes,
+                self._combined.unique_bytes,
+            )
+        # What nobody holds any more was held until the end.
+        if is_new_reading and (readings or not self._interval.n_readings):
             self._interval.add(self._held)
         if root is not None:
             self._main_shared_bytes = hold([root], self._overlaps).shared_bytes
@@ -318,23 +345,39 @@ class Account:
             spike = self._new_spike(root)
             if spike is not None:
                 self._raise_main(spike, EXACT)
-                self._raise_combined(self._beside(root.pid, spike), self._combined)
+                self._raise_combined(self._beside(root.pid, spike), self._combined, {root.pid: spike})
         self._raise_ram("descendants", held_by_others.unique_bytes, held_by_others.shared_bytes, SAMPLED)
         for reading in others:
             spike = self._new_spike(reading)
             if spike is not None:
                 self._raise_ram("descendants", spike, held_by_others.shared_bytes, SAMPLED)
-                self._raise_combined(self._beside(reading.pid, spike), self._combined)
+                self._raise_combined(self._beside(reading.pid, spike), self._combined, {reading.pid: spike})
         self._raise_combined(self._combined.unique_bytes, self._combined)
         self._raise_peaks(ram_ceiling_bytes=self._combined.ceiling_bytes)
 
-    def _take_reset_high_water(self, pid: int, high_water: int, combined: int) -> None:
-        """Take a high-water mark that a process kept; it may have ended since."""
-        if pid == self._root_pid:
-            self._raise_main(high_water, EXACT)
-        else:
-            self._raise_ram("descendants", high_water, self.peaks.ram.descendants.shared_bytes, SAMPLED)
-        self._raise_combined(combined, self._combined)
+    def _find_risen(self, high_waters: Mapping[int, int]) -> dict[int, tuple[int, bool]]:
+        """The marks that are higher than those kept before, and whether no reading has met them either."""
+        known = self._reset_high_waters
+        risen = {
+            pid: (high_water, high_water > self._high_waters.get(pid, 0))
+            for pid, high_water in high_waters.items()
+            if high_water > known.get(pid, 0)
+        }
+        known.update({pid: high_water for pid, (high_water, _) in risen.items()})
+        return risen
+
+    def _take_risen(self, risen: Mapping[int, tuple[int, bool]], *, is_now: bool) -> None:
+        """Take the marks that processes kept; they may have ended since.
+
+        A mark that a reading has met is older than this interval; the others may have held less then.
+        """
+        for pid, (high_water, is_new) in risen.items():
+            if pid == self._root_pid:
+                self._raise_main(high_water, EXACT, is_now=is_now and is_new)
+            else:
+                self._raise_ram("descendants", high_water, self.peaks.ram.descendants.shared_bytes, SAMPLED)
+            combined = self._beside(pid, high_water) if is_new else high_water
+            self._raise_combined(combined, self._combined, {pid: high_water}, is_now=is_now and is_new)
 
     def _new_spike(self, reading: ProcessReading) -> int | None:
         """The kernel's high-water mark, if it has risen since the last reading and since the start."""
@@ -351,18 +394,32 @@ class Account:
         then = self._combined_before.unique_bytes - self._rss_bytes_before.get(pid, 0)
         return spike + max(0, min(now, then))
 
-    def _raise_main(self, total: int, basis: str) -> None:
+    def _raise_main(self, total: int, basis: str, *, is_now: bool = True) -> None:
         self._raise_ram("main", total, self._main_shared_bytes, basis)
-        self._interval.raise_high(0, total)
+        if is_now:
+            self._interval.raise_high(0, total)
 
-    def _raise_combined(self, total: int, holding: Holding) -> None:
+    def _raise_combined(
+        self,
+        total: int,
+        holding: Holding,
+        spikes: Mapping[int, int] = _NO_SPIKES,
+        *,
+        is_now: bool = True,
+    ) -> None:
+        """`spikes` are sizes of processes at the peak, where they differ from what was read now."""
         basis = SAMPLED
         if self.pids <= {self._root_pid} and total == self.peaks.ram.main.total_bytes:
             basis = self.peaks.ram.main.basis
         elif holding.ceiling_bytes > total * _NOTABLE and not self.pids <= self._overlaps.keys():
             basis = ESTIMATE
         self._raise_ram("combined", total, holding.shared_bytes, basis)
-        self._interval.raise_high(2, total)
+        if is_now:
+            self._interval.raise_high(2, total)
+        if self.moments.is_new(RAM, total):
+            sizes = {**self.rss_bytes, **spikes}
+            held = [(pid, self._names.get(pid, ""), size) for pid, size in sizes.items()]
+            self.moments.take(RAM, self._at_seconds, total, held)
 
     def _raise_ram(self, part: str, total: int, shared: int, basis: str) -> None:
         peak: RamPeak = getattr(self.peaks.ram, part)
@@ -411,6 +468,7 @@ class Account:
         self._threads = total
         self._interval.threads = max(self._interval.threads, total)
         self._interval.processes = max(self._interval.processes, len(readings))
+        self._raise_peaks(virtual_bytes=max((reading.virtual_bytes for reading in readings), default=0))
         threads = _larger_parts(self.peaks.threads, Parts(main, total - main, total))
         if threads != self.peaks.threads:
             self.peaks = self.peaks._replace(threads=threads)

@@ -108,6 +108,10 @@ class RegionAccount:
             for (pid, path), sampled in self._new_peaks
         ]
 
+    def list_open(self) -> list[Path]:
+        """The paths of the regions that were open at the last reading."""
+        return [path for _, path in self._active]
+
     def take_gpus(self, moment: GpuMoment) -> None:
         """Take one reading of the GPUs, for the regions that were open at the last reading of the processes."""
         for key in self._active:

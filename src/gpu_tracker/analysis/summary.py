@@ -13,6 +13,8 @@ from ..core.model import (
     GpuProcessPeak,
     Parts,
     RamPeak,
+    Stalls,
+    TreeCounters,
     add_known,
     larger,
 )
@@ -94,6 +96,10 @@ class Summary(NamedTuple):
     gpu_max_sum_percent: float | None
     gpu_mean_sum_percent: float | None
     gpu_processes: tuple[GpuProcessPeak, ...]
+    counters: TreeCounters = TreeCounters()
+    """What the job read and wrote, and how long it waited for a core."""
+    stalls: Stalls = Stalls()
+    """How long the machine kept anything waiting."""
 
 
 def summarize(recording: RecordingData) -> Summary:
@@ -134,6 +140,8 @@ def summarize(recording: RecordingData) -> Summary:
         gpu_max_sum_percent=busiest_sum,
         gpu_mean_sum_percent=add_known(gpu.mean_percent for gpu in gpus if gpu.is_expected),
         gpu_processes=peaks.gpu_processes,
+        counters=totals.counters,
+        stalls=totals.stalls,
     )
 
 

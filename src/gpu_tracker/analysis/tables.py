@@ -20,6 +20,8 @@ from ..core.model import (
     Parts,
     ProcessTotals,
     RegionTotals,
+    Stalls,
+    TreeCounters,
 )
 from ..core.values import NamedTuple
 
@@ -43,6 +45,8 @@ SAMPLE_COLUMNS = (
     ("system_ram_bytes", "integer"),
     ("threads", "integer"),
     ("processes", "integer"),
+    *((name, "real" if name == "waiting_seconds" else "integer") for name in TreeCounters._fields),
+    *((f"stalled_{name}", "real") for name in Stalls._fields),
 )
 
 
@@ -107,6 +111,8 @@ def _sample_row(sample: Sample, uuids: tuple[str, ...]) -> Row:
         *(main, descendants, sample.system_cpu_seconds),
         *(value for spread in sample.ram_bytes for value in spread),
         *(sample.system_ram_bytes, sample.threads, sample.processes),
+        *sample.counters,
+        *sample.stalls,
     ]
     if uuids:
         gpus = {gpu.uuid: gpu for gpu in sample.gpus}

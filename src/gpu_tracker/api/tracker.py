@@ -17,12 +17,12 @@ from ..core.config import (
     check_process_id,
 )
 from ..core.errors import StateError, UsageError
-from ..core.model import Known, RootFigures
+from ..core.model import Known, RootFigures, subtract_counters
 from ..core.notices import warn_once
 from ..instrument.high_water import find_kept_bytes
 from ..sampler.handle import process
 from ..sampler.handle.wire import Start
-from ..sources.platform import find_peak_bytes, read_own_peak_bytes
+from ..sources.platform import find_counters, find_peak_bytes, read_own_peak_bytes
 from ..sources.processes import exists
 from .regions import region
 from .session import Session, Wishes, other_process, resolve_gpus, this_process
@@ -279,13 +279,14 @@ def _read_own_figures() -> RootFigures:
     """This process's own counters, finer than they can be read from outside."""
     import resource
 
-    children = resource.getrusage(resource.RUSAGE_CHILDREN)
+    own, children = resource.getrusage(resource.RUSAGE_SELF), resource.getrusage(resource.RUSAGE_CHILDREN)
     return RootFigures(
         time.process_time(),
         children.ru_utime + children.ru_stime,
         largest_peak_bytes=find_peak_bytes(children),
         may_be_a_childs=True,
         own_peak_bytes=max(read_own_peak_bytes(), find_kept_bytes()),
+        counters=find_counters(own, children),
     )
 
 
@@ -299,6 +300,7 @@ def _read_final_figures(before: RootFigures, samplers_seconds: float) -> RootFig
     return after._replace(
         reaped_cpu_seconds=after.reaped_cpu_seconds - samplers_seconds,
         largest_peak_bytes=largest if largest > floor else None,
+        counters=subtract_counters(after.counters, before.counters),
     )
 
 

@@ -14,12 +14,12 @@ from _ctypes import call_function, dlopen, dlsym  # what ctypes calls, without t
 
 from ..core import signal
 from ..core.errors import TrackerError
-from ..core.model import RootFigures
+from ..core.model import RootFigures, TreeCounters, add_counters
 from ..core.values import NamedTuple
 from ..sampler.handle.descriptor import release
 from ..sources import SAMPLER_NAME, WITNESS_NAME
 from ..sources.files import read_file, read_text
-from ..sources.platform import find_peak_bytes, read_cpu_clock, read_own_peak_bytes
+from ..sources.platform import find_counters, find_peak_bytes, read_cpu_clock, read_own_peak_bytes
 from .witness import Witness
 
 NOT_FOUND, NOT_EXECUTABLE = 127, 126
@@ -72,6 +72,7 @@ class Job:
         self._witness = Witness()
         self._early: set[int] = set()
         self._adopted_seconds = 0.0
+        self._adopted_counters: TreeCounters | None = None
         self._adopted_peak_bytes = 0
 
     def start(self) -> None:
@@ -216,6 +217,7 @@ class Job:
         _, _, usage = os.wait4(pid, 0)
         if is_of_the_job:
             self._adopted_seconds += usage.ru_utime + usage.ru_stime
+            self._adopted_counters = add_counters(self._adopted_counters, find_counters(usage))
             peak = find_peak_bytes(usage)
             self._adopted_peak_bytes = max(self._adopted_peak_bytes, peak)
 
@@ -247,6 +249,7 @@ class Job:
                 # A process starts with the high-water mark of whoever forked it.
                 peak if peak > self._floor_bytes else None,
                 has_waited_for_children or self._adopted_peak_bytes == peak,
+                counters=add_counters(self._adopted_counters, find_counters(usage)),
             ),
         )
 

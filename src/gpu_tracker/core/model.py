@@ -9,10 +9,11 @@ from .values import Generic, NamedTuple, Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-    from typing import TypeVar
+    from collections.abc import Callable, Iterable, Sequence
+    from typing import Any, TypeAlias, TypeVar
 
     _Number = TypeVar("_Number", int, float)
+    Path: TypeAlias = tuple[str, ...]
 
 # How a number was obtained, best first.
 EXACT = "exact"  # a kernel or driver counter, or a kernel high-water mark
@@ -83,6 +84,25 @@ class ProcessReading(NamedTuple):
     was_running_at_start: bool = False
     page_faults: int = 0
     """How often the process has touched a page that it did not have yet, or had to copy."""
+    major_faults: int = 0
+    """Page faults that had to wait for storage, its own and those of the children it has waited for."""
+    virtual_bytes: int = 0
+    """The size of its address space."""
+
+
+class ProcessActivity(NamedTuple):
+    """What one process has done so far. None is not known."""
+
+    pid: int
+    was_running_at_start: bool = False
+    read_bytes: int | None = None
+    """From storage. This and the next two include the children that it has waited for."""
+    written_bytes: int | None = None
+    major_faults: int | None = None
+    switches: int | None = None
+    """How often one of its threads was put on a core."""
+    waiting_seconds: float | None = None
+    """How long its threads could have run, but waited for a core."""
 
 
 class SharingReading(NamedTuple):
@@ -103,6 +123,19 @@ class MachineReading(NamedTuple):
     ram_used_bytes: int
     limit_used_bytes: int | None = None
     """Memory used under the job's own limit, where it has one."""
+
+
+class Stalls(NamedTuple):
+    """How long anything on the machine waited for a resource: counters of the kernel. None is not known."""
+
+    cpu_seconds: float | None = None
+    memory_seconds: float | None = None
+    io_seconds: float | None = None
+    memory_full_seconds: float | None = None
+    """In which nothing else could run either."""
+    io_full_seconds: float | None = None
+    throttled_seconds: float | None = None
+    """How long the job's own group was stopped, because it had used up its CPU quota."""
 
 
 class Gpu(NamedTuple):
@@ -217,6 +250,39 @@ class FrameworkReading(NamedTuple):
     earlier_peak_held_bytes: int = 0
 
 
+class TreeCounters(NamedTuple):
+    """What the job has done since the start, ended processes included. None is not known."""
+
+    read_bytes: int | None = None
+    """From storage: what came out of the page cache is not counted."""
+    written_bytes: int | None = None
+    major_faults: int | None = None
+    """Page faults that had to wait for storage."""
+    switches: int | None = None
+    """How often a thread was put on a core."""
+    waiting_seconds: float | None = None
+    """How long threads could have run, but waited for a core; summed over all threads."""
+
+
+def add_counters(one: TreeCounters | None, other: TreeCounters) -> TreeCounters:
+    """Their sum; unknown if a part of it is."""
+    return other if one is None else TreeCounters(*_map_known(lambda a, b: a + b, one, other))
+
+
+def subtract_counters(after: TreeCounters, before: TreeCounters) -> TreeCounters:
+    """What was added in between."""
+    return TreeCounters(*_map_known(lambda a, b: max(0, a - b), after, before))
+
+
+def subtract_stalls(after: Stalls, before: Stalls) -> Stalls:
+    """What was added in between."""
+    return Stalls(*_map_known(lambda a, b: max(0.0, a - b), after, before))
+
+
+def _map_known(combine: Callable[[Any, Any], Any], one: Iterable[Any], other: Iterable[Any]) -> Iterable[Any]:
+    return [None if a is None or b is None else combine(a, b) for a, b in zip(one, other, strict=True)]
+
+
 class RootFigures(NamedTuple):
     """Exact figures of the root, from the process itself or its parent."""
 
@@ -230,6 +296,8 @@ class RootFigures(NamedTuple):
     """Whether that process may not have been the root."""
     own_peak_bytes: int | None = None
     """The root's own high-water mark, if it is the root that tells."""
+    counters: TreeCounters = TreeCounters()
+    """Of the root and the children waited for."""
 
 
 class Known(NamedTuple):
@@ -253,6 +321,14 @@ class Allocation(NamedTuple):
     machine_ram_bytes: int
     ram_bytes: int
     ram_source: str
+    address_space_bytes: int | None = None
+    """What one process may map at most, if that is limited (`ulimit -v`)."""
+    time_limit_seconds: float | None = None
+    """Of the whole job, as its scheduler granted it."""
+    ends_at_seconds: float | None = None
+    """When the scheduler will end the job: seconds since 1970."""
+    granted_gpus: int | None = None
+    """How many devices the scheduler has given to the job on this machine."""
 
 
 class Identity(NamedTuple):
@@ -376,6 +452,8 @@ class Peaks(NamedTuple):
     limit_ram_bytes: int | None = None
     threads: Parts[int] = Parts(0, 0, 0)
     processes: int = 0
+    virtual_bytes: int = 0
+    """The largest address space of one process."""
     busiest: Parts[Busiest] = Parts(Busiest(), Busiest(), Busiest())
     system_busiest: Busiest = Busiest()
     gpu_bytes: Parts[int | None] = Parts(None, None, None)
@@ -424,6 +502,32 @@ class Sample(NamedTuple):
     gpu_counters: tuple[GpuCounters, ...] = ()
     peaks: Peaks = Peaks()
     """At the end of the interval."""
+    counters: TreeCounters = TreeCounters()
+    """This and the next: since the start, read about once a second."""
+    stalls: Stalls = Stalls()
+
+
+class PeakProcess(NamedTuple):
+    """One process at the moment of a peak."""
+
+    pid: int
+    name: str
+    size_bytes: int
+    """Its resident memory, or what it held on the device. Shared pages count in each process that maps them."""
+
+
+class PeakMoment(NamedTuple):
+    """Who held what when a peak was read. Written again when the peak has grown: the last one counts."""
+
+    subject: str
+    """`ram` for the whole job, or the UUID of a device."""
+    at_seconds: float
+    size_bytes: int
+    n_processes: int
+    processes: tuple[PeakProcess, ...] = ()
+    """The largest ones, at most eight."""
+    regions: tuple[Path, ...] = ()
+    """The paths of regions that were open, innermost ones only."""
 
 
 class Event(NamedTuple):
@@ -588,6 +692,8 @@ class Totals(NamedTuple):
     readings: int = 0
     gpu_counters: tuple[GpuCounters, ...] = ()
     peaks: Peaks = Peaks()
+    counters: TreeCounters = TreeCounters()
+    stalls: Stalls = Stalls()
 
 
 class End(NamedTuple):
@@ -616,6 +722,7 @@ class RecordingData(NamedTuple):
     frameworks: Sequence[FrameworkMemory] = ()
     calls: Sequence[Call] = ()
     gaps: RegionGaps = RegionGaps()
+    peak_moments: Sequence[PeakMoment] = ()
     metric_totals: Sequence[MetricTotals] = ()
     """Of the metrics that are not all kept; of those, `metrics` has the most telling values."""
 

@@ -81,6 +81,12 @@ def _three_digits(number: float) -> str:
     return f"{number:.3g}" if abs(number) >= 0.01 else f"{number:.4f}"
 
 
+def parse_count(text: str | None, most_digits: int = 15) -> int | None:
+    """A whole number from a variable or a file; None for anything else."""
+    is_number = text is not None and text.isascii() and text.isdecimal() and len(text) <= most_digits
+    return int(text) if text is not None and is_number else None
+
+
 def parse_kib_field(text: bytes, field: bytes) -> int | None:
     """Bytes of a `Field:   123 kB` line; None if there is none (as for a zombie)."""
     start = text.find(field)

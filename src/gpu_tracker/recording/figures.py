@@ -69,8 +69,8 @@ def known(value: float | None) -> float:
     return nan if value is None else value
 
 
-def explain(written: Mapping[Key, Column], *, is_closed: bool) -> SampleColumns:
-    """The columns of a recording, given the figures of its samples; the last one closes a finished recording."""
+def explain(written: Mapping[Key, Column]) -> SampleColumns:
+    """The columns of a recording, given the figures of its samples."""
     columns = _sort_by_time(written)
     at = columns.get(Key("at"), array("d"))
     start = array("d", [min([0.0, *at[:1]]), *at])[: len(at)]
@@ -84,7 +84,7 @@ def explain(written: Mapping[Key, Column], *, is_closed: bool) -> SampleColumns:
         end_seconds=at,
         cpu_cores=Parts(main, descendants, array("d", map(sum, zip(main, descendants, strict=True)))),
         machine_cores=machine,
-        ram_bytes=Parts(*(_ram_of(columns, part, is_closed=is_closed) for part in Parts._fields)),
+        ram_bytes=Parts(*(_ram_of(columns, part) for part in Parts._fields)),
         machine_ram_bytes=columns.get(Key("machine_ram"), at),
         threads=columns.get(Key("threads"), at),
         processes=columns.get(Key("processes"), at),
@@ -122,14 +122,9 @@ def _find_known(start: Column, end: Column, late: Column) -> Column:
     return array("d", (min(first + (by if by > _GAP_SECONDS else 0.0), last) for first, last, by in rows))
 
 
-def _ram_of(columns: Mapping[Key, Column], part: str, *, is_closed: bool) -> RamColumns:
+def _ram_of(columns: Mapping[Key, Column], part: str) -> RamColumns:
     empty = array("d")
-    low, mean, high = (columns.get(Key(f"{part}_ram_{name}"), empty) for name in ("low", "mean", "high"))
-    if is_closed and high:
-        # The closing line has the peak of the whole run, which may be of any moment: what its readings can have shown.
-        shown = low[-1] + columns[Key("readings")][-1] * (mean[-1] - low[-1])
-        high = high[:-1] + array("d", [min(high[-1], max(shown, mean[-1]))])
-    return RamColumns(low, mean, high)
+    return RamColumns(*(columns.get(Key(f"{part}_ram_{name}"), empty) for name in ("low", "mean", "high")))
 
 
 def _gpu_of(columns: Mapping[Key, Column], uuid: str) -> GpuColumns:

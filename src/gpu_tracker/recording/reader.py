@@ -23,6 +23,7 @@ from .schema import (
     decode_end,
     decode_framework,
     decode_metric_totals,
+    decode_peak_moment,
     decode_process,
     decode_region,
 )
@@ -111,6 +112,7 @@ class _Scan:
         self._regions: dict[bytes | tuple[int, tuple[str, ...]], tuple[int, bytes]] = {}
         self._processes: dict[tuple[int, float], tuple[int, bytes]] = {}
         self._frameworks: dict[tuple[int, str, str], tuple[int, bytes]] = {}
+        self._peak_moments: dict[str, tuple[int, bytes]] = {}
         self._metric_offsets = array("q")
         self._call_offsets = array("q")
         self._metric_totals: tuple[int, bytes] | None = None
@@ -198,6 +200,8 @@ class _Scan:
             self._processes[data["pid"], data["first_seconds"]] = offset, line
         elif kind == "framework":
             self._frameworks[data["pid"], data["framework"], data["device"]] = offset, line
+        elif kind == "peak":
+            self._peak_moments[data["subject"]] = offset, line
         elif kind == "end":
             end = decode_end(data)
             check(end)
@@ -228,6 +232,7 @@ class _Scan:
             processes=LastLines(self._processes, decode_process, self._damage),
             frameworks=LastLines(self._frameworks, decode_framework, self._damage),
             gaps=self._gaps,
+            peak_moments=LastLines(self._peak_moments, decode_peak_moment, self._damage),
             calls=CallLines(self._file, self._call_offsets, self._damage),
         )
 
@@ -256,6 +261,8 @@ class _Scan:
             readings=self._count_readings(),
             gpu_counters=last.gpu_counters,
             peaks=last.peaks,
+            counters=last.counters,
+            stalls=last.stalls,
         )
 
     def _count_readings(self) -> int:

@@ -13,14 +13,13 @@ from ..core.values import NamedTuple
 from .columns import learn, read_numbers
 from .figures import explain, known, list_figures, transpose
 from .lazy import SampleLines, decode_row, group
-from .reader import load
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from ..core.columns import Column, SampleColumns
-    from ..core.model import Peaks
+    from ..core.model import Peaks, RecordingData
     from .columns import Layout
     from .figures import Key
 
@@ -42,11 +41,12 @@ class _Part(NamedTuple):
     columns: Mapping[Key, Sequence[float]]
 
 
-def load_columns(path: str) -> SampleColumns:
-    """The columns of a file. Damaged lines are left out, as `load` leaves them out."""
-    recording = load(path)
-    assert isinstance(recording.samples, SampleLines)  # of a file they are
-    return explain(read_figures(recording.samples), is_closed=recording.end is not None)
+def read_columns(recording: RecordingData) -> SampleColumns:
+    """The columns of a recording, from a file or not. Damaged lines are left out, as `load` leaves them out."""
+    samples = recording.samples
+    if isinstance(samples, SampleLines):
+        return explain(read_figures(samples))
+    return explain(transpose(map(list_figures, samples)))
 
 
 def read_figures(samples: SampleLines) -> dict[Key, Column]:

@@ -14,6 +14,7 @@ object with one of the keys below. A change of a line raises VERSION, and the ol
     {"metrics": {...}}  numbers that the job logged, a column each
     {"metric_totals": {...}} all numbers logged so far, by name, once not every one is kept; the last line counts
     {"process": {...}}  one process of the job; the last line for it counts
+    {"peak": {...}}     who held what when a peak of the job or a device was read; the last line for it counts
     {"framework": {...}} memory of a framework in one process on one device; the last line for it counts
     {"end": {...}}      once, last; a file without it was cut off, by a kill or a full disk
 """
@@ -37,13 +38,17 @@ from ..core.model import (
     MetricRow,
     MetricTotals,
     Parts,
+    PeakMoment,
+    PeakProcess,
     Peaks,
     ProcessTotals,
     RamPeak,
     RegionTotals,
     Sample,
     Spread,
+    Stalls,
     Totals,
+    TreeCounters,
     add_parts,
 )
 
@@ -69,10 +74,14 @@ def encode_header(header: Header) -> dict[str, Any]:
     return {
         **header._asdict(),
         "command": list(header.command),
-        "allocation": header.allocation._asdict(),
+        "allocation": _drop_unknown(header.allocation._asdict()),
         "gpu_uuids": None if header.gpu_uuids is None else list(header.gpu_uuids),
         "identity": {**known, **({"labels": dict(identity.labels)} if identity.labels else {})},
     }
+
+
+def _drop_unknown(data: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in data.items() if value is not None}
 
 
 def encode_sample(sample: Sample, written_peaks: Peaks) -> dict[str, Any]:
@@ -95,6 +104,9 @@ def encode_sample(sample: Sample, written_peaks: Peaks) -> dict[str, Any]:
         # Without UUIDs: in the order of `peaks.gpus`.
         line["gpus"] = [_encode_gpu_sample(gpu) for gpu in sample.gpus]
         line["gpu_counters"] = [_to_lists(gpu[1:]) for gpu in sample.gpu_counters]
+    for name, counters in (("counters", sample.counters), ("stalls", sample.stalls)):
+        if known := _drop_last_unknown(_to_lists(counters)):
+            line[name] = known
     peaks = encode_peaks(sample.peaks, written_peaks)
     if peaks:
         line["peaks"] = peaks
@@ -124,9 +136,9 @@ def encode_event(event: Event) -> dict[str, Any]:
     return line
 
 
-def encode_known(value: RegionTotals | ProcessTotals | FrameworkMemory) -> dict[str, Any]:
+def encode_known(value: RegionTotals | ProcessTotals | FrameworkMemory | PeakMoment) -> dict[str, Any]:
     """The known fields by name."""
-    return {name: _to_lists(field) for name, field in value._asdict().items() if field is not None}
+    return _drop_unknown({name: _to_lists(field) for name, field in value._asdict().items()})
 
 
 def encode_calls(path: tuple[str, ...], calls: Sequence[Call]) -> dict[str, Any]:
@@ -168,6 +180,8 @@ def encode_totals(totals: Totals) -> dict[str, Any]:
         **totals._asdict(),
         "cpu_seconds": list(totals.cpu_seconds),
         "gpu_counters": _to_lists(totals.gpu_counters),
+        "counters": _drop_last_unknown(_to_lists(totals.counters)),
+        "stalls": _drop_last_unknown(_to_lists(totals.stalls)),
         "peaks": encode_peaks(totals.peaks, Peaks()),
     }
 
@@ -182,8 +196,12 @@ def _encode_spread(spread: Spread) -> Any:
 
 
 def _encode_gpu_sample(sample: GpuSample) -> list[Any]:
-    """Without unknown values at the end."""
-    values = [round(value, 2) if isinstance(value, float) else value for value in sample[1:]]
+    return _drop_last_unknown(
+        [round(value, 2) if isinstance(value, float) else value for value in sample[1:]]
+    )
+
+
+def _drop_last_unknown(values: list[Any]) -> list[Any]:
     while values and values[-1] is None:
         values.pop()
     return values
@@ -235,6 +253,8 @@ def decode_sample(data: dict[str, Any], peaks_before: Peaks) -> Sample:
         ),
         gpu_counters=_decode_counters([uuid, *values] for uuid, values in counters),
         peaks=peaks,
+        counters=TreeCounters(*data.get("counters", ())),
+        stalls=Stalls(*data.get("stalls", ())),
     )
 
 
@@ -323,6 +343,12 @@ def decode_process(data: dict[str, Any]) -> ProcessTotals:
     return ProcessTotals(**data)
 
 
+def decode_peak_moment(data: dict[str, Any]) -> PeakMoment:
+    """Who held what at a peak."""
+    processes = tuple(PeakProcess(*process) for process in data["processes"])
+    return PeakMoment(**{**data, "processes": processes, "regions": tuple(map(tuple, data["regions"]))})
+
+
 def decode_framework(data: dict[str, Any]) -> FrameworkMemory:
     """Memory of a framework."""
     return FrameworkMemory(**data)
@@ -335,6 +361,8 @@ def decode_totals(data: dict[str, Any]) -> Totals:
             **data,
             "cpu_seconds": Parts(*data["cpu_seconds"]),
             "gpu_counters": _decode_counters(data["gpu_counters"]),
+            "counters": TreeCounters(*data.get("counters", ())),
+            "stalls": Stalls(*data.get("stalls", ())),
             "peaks": decode_peaks(data["peaks"], Peaks()),
         }
     )

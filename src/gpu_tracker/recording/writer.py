@@ -35,6 +35,7 @@ if TYPE_CHECKING:
         Header,
         MetricRow,
         MetricTotals,
+        PeakMoment,
         ProcessTotals,
         RegionGaps,
         RegionTotals,
@@ -90,6 +91,10 @@ class Writer:
     def write_process(self, process: ProcessTotals) -> None:
         """A process that has ended."""
         self._write("process", encode_known(process))
+
+    def write_peak_moment(self, moment: PeakMoment) -> None:
+        """Who held what at a peak."""
+        self._write("peak", encode_known(moment))
 
     def write_framework(self, memory: FrameworkMemory) -> None:
         """Memory of a framework on a device."""

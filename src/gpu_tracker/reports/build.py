@@ -9,7 +9,9 @@ from ..core.values import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ..core.model import Header, RecordingData
+    from ..analysis.findings.finding import Finding
+    from ..core.columns import SampleColumns
+    from ..core.model import Header, PeakMoment, RecordingData
 
 
 class Report(NamedTuple):
@@ -26,6 +28,12 @@ class Report(NamedTuple):
     regions: tuple[Region, ...] = ()
     metrics: tuple[Metric, ...] = ()
     frameworks: tuple[FrameworkSummary, ...] = ()
+    peaks: tuple[PeakMoment, ...] = ()
+    """Who held what at the peaks of the job and of each device."""
+    findings: tuple[Finding, ...] = ()
+    """Worst first."""
+    columns: SampleColumns | None = None
+    """The samples, for charts. Not in JSON: `export` has them."""
 
     def __str__(self) -> str:
         """As text."""
@@ -40,12 +48,12 @@ class Reports(NamedTuple):
     reports: tuple[Report, ...]
 
 
-def build(recording: RecordingData) -> Report:
-    """Everything that is reported about a recording."""
+def build(recording: RecordingData, columns: SampleColumns | None = None) -> Report:
+    """Everything that is reported about a recording; `columns` are its samples."""
     end = recording.end
     # Reading these may find damage, so they come before the notes.
     regions, metrics = summarize_regions(recording), summarize_metrics(recording)
-    frameworks = summarize_frameworks(recording)
+    frameworks, peaks = summarize_frameworks(recording), tuple(recording.peak_moments)
     notes = [event.text for event in recording.events if event.kind in ("note", "unattributed")]
     notes.extend(describe_gaps(recording.gaps))
     notes.extend(recording.problems)
@@ -64,4 +72,6 @@ def build(recording: RecordingData) -> Report:
         regions=regions,
         metrics=metrics,
         frameworks=frameworks,
+        peaks=peaks,
+        columns=columns,
     )

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from .contract import View
 
 _PAIRS = "tuple[tuple[str, "
+_SAMPLES = "SampleColumns"
 
 
 def to_plain(value: Any) -> Any:
@@ -27,6 +28,7 @@ def to_plain(value: Any) -> Any:
         return {
             name: dict(field) if str(kinds[name]).startswith(_PAIRS) else to_plain(field)
             for name, field in value._asdict().items()
+            if not str(kinds[name]).startswith(_SAMPLES)
         }
     if isinstance(value, tuple):
         return [to_plain(item) for item in value]

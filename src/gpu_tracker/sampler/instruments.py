@@ -112,6 +112,10 @@ class Instruments:
         """What is missing among the regions so far."""
         return self._mailbox.read_gaps()
 
+    def list_open(self) -> list[tuple[str, ...]]:
+        """The paths of the regions that were open at the last reading."""
+        return self._regions.list_open()
+
     def list_calls(self) -> list[Call]:
         """The calls that are kept, and all open ones."""
         self._calls.take(self._mailbox.take_calls())

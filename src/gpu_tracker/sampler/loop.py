@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from ..core.model import ProcessReading, ProcessTotals, Sample
     from ..recording.tracking_file import TrackingFile
-    from ..sources import ProcessTreeSource
+    from ..sources import ActivitySource, ProcessTreeSource
     from .handle.wire import Start
     from .instruments import Instruments
     from .prepare import Prepared
@@ -42,6 +42,8 @@ _SLOWED_DOWN = 1.5
 _FIRST_INTERVAL_SECONDS = 0.01
 _EARLY_GROWTH = 0.25
 _EARLY_COST_SECONDS = 0.02
+# What processes do besides computing is dearer to read, and changes less.
+_ACTIVITY_SECONDS = 1.0
 
 
 class Sampler:
@@ -67,6 +69,9 @@ class Sampler:
         self._pace = Pace(_SAMPLES_GROWTH_BYTES)
         self.instruments: Instruments | None = None
         """None until a process of the job writes to the mailbox."""
+        self._activity: ActivitySource | None = None
+        """None until the job has lasted for a second."""
+        self._activity_due_seconds = _ACTIVITY_SECONDS
         self._n_processes_written = 0
         self._has_tracking_failed = False
         self._have_gpus_answered = False
@@ -97,6 +102,8 @@ class Sampler:
         self._take_gpus()
         # From here on a kill leaves a readable recording.
         self._write_line(0.0)
+        if not plan.starts_the_job:  # it has done something before
+            self._read_activity(0.0)
 
     def is_root_alive(self) -> bool:
         """Whether the root still runs."""
@@ -120,7 +127,10 @@ class Sampler:
         at = now_seconds - self._start_seconds
         self._read_tree(at, late_seconds)
         self._take_gpus()
+        self._note_open_regions()
         self._read_sharing_if_worth_it(at)
+        if at >= self._activity_due_seconds - self._slack():
+            self._read_activity(at)
         if self._account.seconds_in_cpu_interval >= self._plan.sleep_seconds - self._slack():
             self._account.take_machine(self._machine.read())
             self._account.close_cpu_interval()
@@ -130,6 +140,8 @@ class Sampler:
     ) -> End:
         """The last reading, the last line, the end."""
         self._read_tree(at_seconds, 0.0, figures, is_last=True)
+        if self._activity is not None:
+            self._read_activity(at_seconds)
         silences = self._gpus.read_now()
         self._take_gpus()
         for vendor, text in silences:
@@ -138,6 +150,7 @@ class Sampler:
         self._account.finish_gpus()
         for text in self._account.list_gpu_gaps():
             self._say(at_seconds, text)
+        self._note_open_regions()
         self._account.take_machine(self._machine.read())
         is_short = self._account.seconds_in_cpu_interval < self._plan.sleep_seconds / 2
         self._account.close_cpu_interval(is_last=is_short)
@@ -194,6 +207,7 @@ class Sampler:
             frameworks=tuple(instruments.list_frameworks()) if instruments else (),
             calls=tuple(instruments.list_calls()) if instruments else (),
             gaps=instruments.read_gaps() if instruments else RegionGaps(),
+            peak_moments=self._account.moments.list_latest(),
             metric_totals=tuple(instruments.metric_totals.values()) if instruments else (),
         )
 
@@ -212,9 +226,6 @@ class Sampler:
         if discount:
             self.discount(discount)
         reset_high_waters = self._read_mailbox()
-        if is_last and self.instruments is not None:
-            for pid, peak in self.instruments.find_exact_peaks().items():
-                reset_high_waters[pid] = max(peak, reset_high_waters.get(pid, 0))
         # A process that has not run is not read again, so an idle tree gives identical readings.
         if exact is None and readings == self._readings and reset_high_waters == self._reset_high_waters:
             self._is_memory_settled = True
@@ -228,6 +239,19 @@ class Sampler:
         self._read_seconds = at_seconds
         if self.instruments is not None:
             self.instruments.take(self._account.rss_bytes)
+            if is_last:
+                self._account.take_earlier_peaks(self.instruments.find_exact_peaks())
+
+    def _read_activity(self, at_seconds: float) -> None:
+        if self._activity is None:
+            self._activity = self._prepared.source.open_activity(self._plan.example_pid)
+        activity: ActivitySource = self._activity
+        self._account.take_activity(activity.read(self._readings), activity.read_stalls())
+        self._activity_due_seconds = at_seconds + max(_ACTIVITY_SECONDS, self.deadlines.interval_seconds)
+
+    def _note_open_regions(self) -> None:
+        """They were open at the peaks of this reading."""
+        self._account.moments.add_regions(self.instruments.list_open() if self.instruments else ())
 
     def _note_gap(self, at_seconds: float) -> None:
         """Say so if nothing was read for much longer than intended: somebody stopped us, or the machine was too busy."""
@@ -339,6 +363,9 @@ class Sampler:
         """Ended processes, and what processes report; the last line of each counts."""
         for process in self._account.take_gone():
             self._write_process(process)
+        for moment in self._account.moments.list_unwritten():
+            self._writer.write_peak_moment(moment)
+            self._account.moments.note_written(moment)
         if self.instruments is not None:
             self._apart_cost_seconds += self.instruments.write(
                 self._writer, at_seconds, is_last=is_last, keep_all=self._plan.full_resolution

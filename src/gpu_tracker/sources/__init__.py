@@ -1,6 +1,6 @@
 """MEASURE. One file per interface; adding a vendor is one file and one row in a table.
 
-A process source has a `NAME`, a `ProcessTree` and a `Machine`; a GPU source a `NAME`, `why_absent()` and `connect()`.
+A process source has a `NAME`, a `ProcessTree`, a `Machine` and `open_activity()`; a GPU source a `NAME`, `why_absent()` and `connect()`.
 Sources are imported where they are used: one that is not needed must not cost start-up time.
 """
 
@@ -10,10 +10,18 @@ from ..core.values import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from typing import Protocol
 
-    from ..core.model import Gpu, GpuReadings, MachineReading, ProcessReading, SharingReading
+    from ..core.model import (
+        Gpu,
+        GpuReadings,
+        MachineReading,
+        ProcessActivity,
+        ProcessReading,
+        SharingReading,
+        Stalls,
+    )
 
     class ProcessTreeSource(Protocol):
         """A process and all its descendants."""
@@ -24,6 +32,12 @@ if TYPE_CHECKING:
         def read(self) -> tuple[ProcessReading, ...]: ...
         def read_sharing(self, pid: int) -> SharingReading | None: ...
         def close(self) -> None: ...
+
+    class ActivitySource(Protocol):
+        """What processes do besides computing, and what keeps them waiting."""
+
+        def read(self, readings: Sequence[ProcessReading]) -> tuple[ProcessActivity, ...]: ...
+        def read_stalls(self) -> Stalls: ...
 
     class MachineSource(Protocol):
         """The whole machine."""

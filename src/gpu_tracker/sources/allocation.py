@@ -6,8 +6,10 @@ On a shared node usage is relative to the allocation: 3 of 4 allocated cores are
 from __future__ import annotations
 
 import os
+import resource
 
 from ..core.model import Allocation
+from ..core.units import parse_count
 from .files import read_text
 
 TYPE_CHECKING = False
@@ -47,6 +49,24 @@ class MemoryLimit:
         if total is None:
             total = sum(_read_oom_kills(f"{group}/memory.oom_control") or 0 for group in self._groups)
         return total
+
+
+class CpuQuota:
+    """The tightest CPU quota of a process."""
+
+    def __init__(self, directory: str, cores: float) -> None:
+        self._directory = directory
+        self.cores = cores
+
+    def read_throttled_seconds(self) -> float | None:
+        """How long the group was stopped, because it had used up its quota."""
+        try:
+            stat = parse_flat_keyed(read_text(f"{self._directory}/cpu.stat"))
+        except (OSError, ValueError):
+            return None
+        if "throttled_usec" in stat:  # v2
+            return stat["throttled_usec"] / 1e6
+        return stat["throttled_time"] / 1e9 if "throttled_time" in stat else None
 
 
 def _read_oom_kills(path: str) -> int | None:
@@ -100,6 +120,19 @@ def parse_slurm_memory(environment: Mapping[str, str]) -> int | None:
     return None
 
 
+def parse_time_limit(environment: Mapping[str, str]) -> tuple[float | None, float | None]:
+    """The time limit of the job, and when it ends, by Slurm's variables."""
+    end, start = (parse_count(environment.get(f"SLURM_JOB_{name}_TIME")) for name in ("END", "START"))
+    if end is None:
+        return None, None
+    return None if start is None or end <= start else float(end - start), float(end)
+
+
+def parse_granted_gpus(environment: Mapping[str, str]) -> int | None:
+    """How many devices the scheduler has given to the job on this machine."""
+    return parse_count(environment.get("SLURM_GPUS_ON_NODE"))
+
+
 # ---- Reading.
 
 
@@ -116,6 +149,7 @@ def read_allocation(
         ram, ram_source = limit.limit_bytes, "cgroup"
     elif (allocated := parse_slurm_memory(environment)) and allocated < machine_ram:
         ram, ram_source = allocated, "Slurm"
+    time_limit, ends_at = parse_time_limit(environment)
     return Allocation(
         machine_cores=machine_cores,
         cores=cores,
@@ -123,6 +157,10 @@ def read_allocation(
         machine_ram_bytes=machine_ram,
         ram_bytes=ram,
         ram_source=ram_source,
+        address_space_bytes=_read_address_space(pid),
+        time_limit_seconds=time_limit,
+        ends_at_seconds=ends_at,
+        granted_gpus=parse_granted_gpus(environment),
     ), limit
 
 
@@ -159,7 +197,7 @@ def _read_cores(pid: int, environment: Mapping[str, str], machine_cores: int, pr
         # gives; otherwise the affinity is right.
         (_read_slurm_cores(environment), "Slurm"),
         (_read_affinity(pid, environment), "affinity"),
-        (_read_cgroup_quota(pid, proc), "cgroup"),
+        (quota.cores if (quota := find_cpu_quota(pid, proc=proc)) else None, "cgroup"),
     ):
         if candidate is not None and candidate < cores:
             cores, source = candidate, candidate_source
@@ -183,8 +221,17 @@ def _read_affinity(pid: int, environment: Mapping[str, str]) -> float | None:
         return None
 
 
-def _read_cgroup_quota(pid: int, proc: str) -> float | None:
-    tightest: float | None = None
+def _read_address_space(pid: int) -> int | None:
+    try:
+        most, _ = resource.prlimit(pid, resource.RLIMIT_AS)
+    except (AttributeError, OSError):
+        return None
+    return None if most == resource.RLIM_INFINITY else most
+
+
+def find_cpu_quota(pid: int, *, proc: str = "/proc") -> CpuQuota | None:
+    """The smallest quota on the process's cgroup path."""
+    tightest: CpuQuota | None = None
     for directory, name in _climb(pid, "cpu", ("cpu.max", "cpu.cfs_quota_us"), proc):
         try:
             if name == "cpu.max":
@@ -195,7 +242,8 @@ def _read_cgroup_quota(pid: int, proc: str) -> float | None:
         except (OSError, ValueError):  # absent at this level, or "max"
             continue
         if quota > 0 and period > 0:
-            tightest = quota / period if tightest is None else min(tightest, quota / period)
+            cores = quota / period
+            tightest = CpuQuota(directory, cores) if tightest is None or cores < tightest.cores else tightest
     return tightest
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..core.model import Identity
+from ..core.units import parse_count
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ _RANKS = (
     ("PMI_RANK", "MPI_LOCALRANKID", "PMI_SIZE"),
     ("SLURM_PROCID", "SLURM_LOCALID", "SLURM_NTASKS"),
 )
+_MOST_DIGITS = 9
 # `RANK` is a common name; it is torchrun's only if this is set, too.
 _TORCHRUN = "TORCHELASTIC_RUN_ID"
 
@@ -50,11 +52,8 @@ def _find(environment: Mapping[str, str], field: str) -> str | None:
 
 def _find_ranks(environment: Mapping[str, str]) -> tuple[int | None, int | None, int | None]:
     for rank, local_rank, size in _RANKS:
-        number = _parse(environment.get(rank))
+        number = parse_count(environment.get(rank), _MOST_DIGITS)
         if number is not None and (rank != "RANK" or _TORCHRUN in environment):
-            return number, _parse(environment.get(local_rank)), _parse(environment.get(size))
+            on_machine, in_all = environment.get(local_rank), environment.get(size)
+            return number, parse_count(on_machine, _MOST_DIGITS), parse_count(in_all, _MOST_DIGITS)
     return None, None, None
-
-
-def _parse(text: str | None) -> int | None:
-    return int(text) if text is not None and text.isascii() and text.isdecimal() and len(text) < 10 else None

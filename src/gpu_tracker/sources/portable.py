@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import sys
 
-from ..core.model import MachineReading, ProcessReading, SharingReading
+from ..core.model import MachineReading, ProcessActivity, ProcessReading, SharingReading, Stalls
 from . import IGNORED_ARGUMENTS, WITNESS_NAME
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     import psutil
 
@@ -135,6 +135,39 @@ class Machine:
             memory.total - memory.available,
             self._read_limit_used() if self._read_limit_used else None,
         )
+
+
+class Activity:
+    """I/O and context switches, where the system reports them."""
+
+    def read(self, readings: Sequence[ProcessReading]) -> tuple[ProcessActivity, ...]:
+        """Read the processes of the latest reading of the tree."""
+        return tuple(map(_read_activity, readings))
+
+    def read_stalls(self) -> Stalls:
+        """Only Linux counts them."""
+        return Stalls()
+
+
+def open_activity(_pid: int) -> Activity:
+    """What the processes of a tree do besides computing."""
+    return Activity()
+
+
+def _read_activity(reading: ProcessReading) -> ProcessActivity:
+    import psutil
+
+    activity = ProcessActivity(reading.pid, reading.was_running_at_start)
+    try:
+        process = psutil.Process(reading.pid)
+        activity = activity._replace(switches=sum(process.num_ctx_switches()))
+        # Not on macOS.
+        io = process.io_counters() if hasattr(process, "io_counters") else None
+    except psutil.Error:
+        return activity
+    return (
+        activity if io is None else activity._replace(read_bytes=io.read_bytes, written_bytes=io.write_bytes)
+    )
 
 
 def _is_of_the_job(process: psutil.Process) -> bool:

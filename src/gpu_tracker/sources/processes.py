@@ -19,7 +19,7 @@ def read_holder(pid: int, *, proc: str = "/proc") -> Holder:
     directory = f"{proc}/{pid}"
     try:
         _, _, _, _, cpu_seconds, *_ = parse_stat(read_file(f"{directory}/stat"))
-        rss_bytes, _ = parse_statm(read_file(f"{directory}/statm"))
+        rss_bytes, *_ = parse_statm(read_file(f"{directory}/statm"))
         user = name_user(os.stat(directory).st_uid)
     except (OSError, ValueError, IndexError):
         return Holder(pid)

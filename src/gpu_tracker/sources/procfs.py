@@ -18,6 +18,11 @@ from .files import read_file
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
+    from typing import TypeAlias
+
+    from .activity import Activity
+
+    Stat: TypeAlias = tuple[str, bytes, int, int, float, float, int, int, int, int]
 
 NAME = "procfs"
 
@@ -36,8 +41,10 @@ _IGNORED_ARGUMENTS = tuple(argument.encode() for argument in IGNORED_ARGUMENTS)
 # ---- Parsers: bytes of a file → a value. Pure.
 
 
-def parse_stat(text: bytes) -> tuple[str, bytes, int, int, float, float, int, int, int]:
-    """Name, state, parent, flags, own CPU, reaped CPU, threads, start tick and page faults of `/proc/PID/stat`.
+def parse_stat(text: bytes) -> Stat:
+    """Name, state, parent, flags, own CPU, reaped CPU, threads, start tick, page faults and major faults of `/proc/PID/stat`.
+
+    Major faults include those of children that were waited for.
 
     A name may contain spaces and parentheses, so the fields are counted from the last parenthesis.
     """
@@ -53,13 +60,14 @@ def parse_stat(text: bytes) -> tuple[str, bytes, int, int, float, float, int, in
         int(fields[17]),
         int(fields[19]),
         int(fields[7]) + int(fields[9]),
+        int(fields[9]) + int(fields[10]),
     )
 
 
-def parse_statm(text: bytes) -> tuple[int, int]:
-    """Resident bytes, and how many of them are files and shared memory."""
-    _, resident, shared, *_ = text.split(maxsplit=3)
-    return int(resident) * _PAGE_BYTES, int(shared) * _PAGE_BYTES
+def parse_statm(text: bytes) -> tuple[int, int, int]:
+    """Resident bytes, how many of them are files and shared memory, and the size of the address space."""
+    size, resident, shared, *_ = text.split(maxsplit=3)
+    return int(resident) * _PAGE_BYTES, int(shared) * _PAGE_BYTES, int(size) * _PAGE_BYTES
 
 
 def parse_sizes(status: bytes) -> tuple[int, int | None, int] | None:
@@ -287,22 +295,16 @@ class ProcessTree:
                     del strangers[pid]
                     joined = self._admit(pid, stat, at_start=at_start) or joined
 
-    def _try_stat(self, pid: int) -> tuple[str, bytes, int, int, float, float, int, int, int] | None:
+    def _try_stat(self, pid: int) -> Stat | None:
         try:
             return parse_stat(read_file(f"{self._proc}/{pid}/stat"))
         except (OSError, ValueError, IndexError):
             return None
 
-    def _admit(
-        self,
-        pid: int,
-        stat: tuple[str, bytes, int, int, float, float, int, int, int] | None,
-        *,
-        at_start: bool,
-    ) -> bool:
+    def _admit(self, pid: int, stat: Stat | None, *, at_start: bool) -> bool:
         if stat is None:
             return False
-        name, state, parent, flags, cpu, reaped, threads, start_tick, _ = stat
+        name, state, parent, flags, cpu, reaped, threads, start_tick, *_ = stat
         is_root = pid == self.root_pid
         at_start = at_start and (is_root or start_tick < self._first_tick)
         # A zombie's time becomes its parent's when it is reaped, and its arguments, which would show
@@ -354,7 +356,9 @@ class ProcessTree:
             clock = -1  # ended, or in another pid namespace: the files decide
         if clock == member.clock_nanoseconds and clock >= 0:
             return
-        name, state, parent, flags, cpu, reaped, threads, start_tick, faults = parse_stat(member.stat.read())
+        name, state, parent, flags, cpu, reaped, threads, start_tick, faults, major_faults = parse_stat(
+            member.stat.read()
+        )
         if start_tick != member.start_tick:
             raise ProcessLookupError(member.reading.pid)  # the pid was reused
         old = member.reading
@@ -372,7 +376,7 @@ class ProcessTree:
         )
         member.was_read = True
         member.clock_nanoseconds = clock
-        rss, file = (0, 0) if member.is_zombie else parse_statm(member.statm.read())
+        rss, file, virtual = (0, 0, 0) if member.is_zombie else parse_statm(member.statm.read())
         member.reading = ProcessReading(
             old.pid,
             parent,
@@ -386,6 +390,8 @@ class ProcessTree:
             old.peak_rss_bytes,
             old.was_running_at_start,
             faults,
+            major_faults,
+            virtual,
         )
 
     def _read_due_peaks(self) -> None:
@@ -425,6 +431,15 @@ class Machine:
             parse_memory_used(read_file(f"{self._proc}/meminfo")),
             self._read_limit_used() if self._read_limit_used else None,
         )
+
+
+def open_activity(pid: int) -> Activity:
+    """What the processes of a tree do besides computing. Imported only for jobs that last."""
+    from .activity import Activity
+    from .allocation import find_cpu_quota
+
+    quota = find_cpu_quota(pid)
+    return Activity(quota.read_throttled_seconds if quota else None)
 
 
 def parse_group_leader(status: bytes) -> int:

@@ -6,6 +6,7 @@ import os
 import sys
 import time
 
+from ...core.model import TreeCounters
 from ...core.units import parse_kib_field
 from ..files import read_file
 
@@ -15,11 +16,23 @@ if TYPE_CHECKING:
 
 _MAXRSS_BYTES = 1 if sys.platform == "darwin" else 1024
 _CPU_CLOCK_OF_A_PROCESS = 2
+_BLOCK_BYTES = 512
 
 
 def find_peak_bytes(usage: struct_rusage) -> int:
     """The peak resident set of a resource usage."""
     return usage.ru_maxrss * _MAXRSS_BYTES
+
+
+def find_counters(*usages: struct_rusage) -> TreeCounters:
+    """I/O, faults and switches of resource usages together. Only Linux counts bytes, in blocks of one size."""
+    is_linux = sys.platform == "linux"
+    return TreeCounters(
+        read_bytes=sum(usage.ru_inblock for usage in usages) * _BLOCK_BYTES if is_linux else None,
+        written_bytes=sum(usage.ru_oublock for usage in usages) * _BLOCK_BYTES if is_linux else None,
+        major_faults=sum(usage.ru_majflt for usage in usages),
+        switches=sum(usage.ru_nvcsw + usage.ru_nivcsw for usage in usages),
+    )
 
 
 def read_own_peak_bytes() -> int:
