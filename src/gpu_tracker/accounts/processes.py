@@ -9,6 +9,7 @@ from __future__ import annotations
 from ..core.model import (
     ESTIMATE,
     EXACT,
+    RAM,
     SAMPLED,
     Busiest,
     Parts,
@@ -28,7 +29,7 @@ from ..core.model import (
 from .counters import CounterAccount, raise_counters
 from .cpu import CpuLedger
 from .gpus import GpuAccount, GpuMoment
-from .peak_moments import RAM, PeakMoments
+from .peak_moments import PeakMoments
 from .recovery import doubt_peaks, raise_peaks
 from .sharing import NOTHING, Holding, Overlap, find_overlap, hold
 

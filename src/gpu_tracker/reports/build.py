@@ -9,9 +9,10 @@ from ..core.values import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from ..analysis.charts import Logged
     from ..analysis.findings.finding import Finding
     from ..core.columns import SampleColumns
-    from ..core.model import Header, PeakMoment, RecordingData
+    from ..core.model import Call, Header, PeakMoment, RecordingData
 
 
 class Report(NamedTuple):
@@ -33,7 +34,11 @@ class Report(NamedTuple):
     findings: tuple[Finding, ...] = ()
     """Worst first."""
     columns: SampleColumns | None = None
-    """The samples, for charts. Not in JSON: `export` has them."""
+    """The samples, for charts. This and the next two are not in JSON: `export` has them."""
+    logged: tuple[Logged, ...] = ()
+    """The metrics over time."""
+    calls: tuple[Call, ...] = ()
+    """Single calls of regions."""
 
     def __str__(self) -> str:
         """As text."""
@@ -74,4 +79,12 @@ def build(recording: RecordingData, columns: SampleColumns | None = None) -> Rep
         frameworks=frameworks,
         peaks=peaks,
         columns=columns,
+        logged=() if columns is None else _collect_logged(recording),
+        calls=() if columns is None else tuple(recording.calls),
     )
+
+
+def _collect_logged(recording: RecordingData) -> tuple[Logged, ...]:
+    from ..analysis.charts import collect_logged  # only for charts
+
+    return collect_logged(recording.metrics)
