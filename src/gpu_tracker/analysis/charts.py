@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 LINES, HEAT = "lines", "heat"
 # More lines than this cannot be told apart.
 _MOST_LINES = 4
+_MOST_OVERLAID = 8
+_MOST_STRIPS = 64
+_OF_THE_JOB = ("cpu", "ram")
 _MOST_METRICS = 12
 _MOST_LANES = 10
 _MOST_CALLS_PER_LANE = 400
@@ -121,6 +124,57 @@ def make_lanes(
         spans.setdefault(call.path, []).append((call.start_seconds, max(call.start_seconds, end)))
     longest = sorted(spans, key=lambda path: -sum(end - start for start, end in spans[path]))[:_MOST_LANES]
     return tuple(_make_lane(path, spans[path], totals.get(path, 0)) for path in sorted(longest))
+
+
+class Run(NamedTuple):
+    """One of several runs in one picture."""
+
+    name: str
+    charts: tuple[Chart, ...]
+    begin_seconds: float = 0.0
+    """Since the first of them began."""
+
+
+def overlay(runs: Sequence[Run]) -> tuple[Chart, ...]:
+    """The charts of several runs on one time axis: lines while few enough to be told apart, else a strip for each."""
+    families = dict.fromkeys(chart.name for run in runs for chart in run.charts)
+    return tuple(
+        _overlay_family([(run, chart) for run in runs for chart in run.charts if chart.name == name])
+        for name in families
+    )
+
+
+def _overlay_family(found: Sequence[tuple[Run, Chart]]) -> Chart:
+    lines = [
+        _shift(line, run.begin_seconds)._replace(label=_name_line(run, chart, line))
+        for run, chart in found
+        for line in _choose_lines(chart)
+    ]
+    first = found[0][1]
+    capacities = {(chart.capacity, chart.capacity_label) for _, chart in found}
+    capacity, label = capacities.pop() if len(capacities) == 1 else (None, "")
+    kind = HEAT if first.kind == HEAT or len(lines) > _MOST_OVERLAID else LINES
+    return first._replace(
+        lines=tuple(lines[:_MOST_STRIPS]), kind=kind, capacity=capacity, capacity_label=label, peak=None
+    )
+
+
+def _choose_lines(chart: Chart) -> Sequence[Line]:
+    """Of the job, without the machine around it or a part of it; of every device."""
+    return chart.lines[:1] if chart.name in _OF_THE_JOB else chart.lines
+
+
+def _name_line(run: Run, chart: Chart, line: Line) -> str:
+    return f"{run.name} {line.label}" if len(_choose_lines(chart)) > 1 else run.name
+
+
+def _shift(line: Line, seconds: float) -> Line:
+    if not seconds:
+        return line
+    return line._replace(
+        start=array("d", (moment + seconds for moment in line.start)),
+        end=array("d", (moment + seconds for moment in line.end)),
+    )
 
 
 def _make_lane(path: tuple[str, ...], spans: list[tuple[float, float]], total: int) -> Lane:

@@ -9,7 +9,9 @@ from ..core.values import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ..analysis.charts import Logged
+    import os
+
+    from ..analysis.charts import Chart, Logged
     from ..analysis.findings.finding import Finding
     from ..core.columns import SampleColumns
     from ..core.model import Call, Header, PeakMoment, RecordingData
@@ -45,6 +47,21 @@ class Report(NamedTuple):
         from .contract import render
 
         return str(render(self, "text")).rstrip("\n")
+
+    def list_charts(self) -> tuple[Chart, ...]:
+        """What can be drawn of the run; nothing without its samples."""
+        if self.columns is None:
+            return ()
+        from ..analysis.charts import make_charts
+
+        peaks = {moment.subject: (moment.at_seconds, float(moment.size_bytes)) for moment in self.peaks}
+        return make_charts(self.summary, self.columns, peaks, self.logged)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write it to a file in the format of its suffix: a page (`.html`), a text, JSON."""
+        from ..api.saving import save
+
+        save(self, path)
 
 
 class Reports(NamedTuple):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...analysis.charts import make_charts, make_lanes
+from ...analysis.charts import make_lanes
 from ...analysis.series import bin_column, cut_time, make_bins
 from ...core.figures import NUMBER
 from .pack import COARSE, FINE, Packer
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
-    from ...analysis.charts import Chart, Line
+    from ...analysis.charts import Chart, Lane, Line
     from ...core.columns import Column
     from ..build import Report
 
@@ -21,14 +21,19 @@ MOST_VALUES = 900_000
 _VALUES_PER_BIN = 3
 
 
-def draw(report: Report, most_values: int = MOST_VALUES) -> tuple[dict[str, Any], str]:
-    """Everything that the script needs, and the packed columns."""
-    charts = list_charts(report)
-    packer = Packer()
-    drawn = [_draw_chart(chart, packer) for chart in thin(charts, most_values)]
+def draw(report: Report) -> tuple[dict[str, Any], str]:
+    """Everything that the script needs for one run, and the packed columns."""
     calls = {region.path: region.calls + region.open_calls for region in report.regions}
     seconds = report.summary.seconds
-    lanes = make_lanes(report.calls, calls, seconds)
+    return draw_charts(report.list_charts(), seconds, make_lanes(report.calls, calls, seconds))
+
+
+def draw_charts(
+    charts: Sequence[Chart], seconds: float, lanes: Sequence[Lane] = (), most_values: int = MOST_VALUES
+) -> tuple[dict[str, Any], str]:
+    """The same for any charts."""
+    packer = Packer()
+    drawn = [_draw_chart(chart, packer) for chart in thin(charts, most_values)]
     data = {
         "seconds": seconds,
         "charts": drawn,
@@ -39,14 +44,6 @@ def draw(report: Report, most_values: int = MOST_VALUES) -> tuple[dict[str, Any]
         "columns": packer.columns,
     }
     return data, packer.pack()
-
-
-def list_charts(report: Report) -> tuple[Chart, ...]:
-    """The charts of a report; none without samples."""
-    if report.columns is None:
-        return ()
-    peaks = {moment.subject: (moment.at_seconds, float(moment.size_bytes)) for moment in report.peaks}
-    return make_charts(report.summary, report.columns, peaks, report.logged)
 
 
 def thin(charts: Sequence[Chart], most_values: int) -> list[Chart]:
