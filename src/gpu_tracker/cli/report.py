@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from ..api.pictures import report_on
 from ..recording.reader import load
-from ..recording.sampled import read_columns
-from ..reports.build import Reports, build
+from ..reports.build import Reports
 from ..reports.contract import choose_format, render
 from .options import Parser, add_output
 from .output import Output
@@ -19,8 +19,7 @@ def main(arguments: list[str]) -> int:
     kind = "Report" if len(options.files) == 1 else "Reports"
     format_name = choose_format(kind, options.format, options.output)
     output = Output(options.output)
-    recordings = map(load, options.files)
-    reports = tuple(build(recording, read_columns(recording)) for recording in recordings)
+    reports = tuple(report_on(load(path)) for path in options.files)
     document = reports[0] if len(reports) == 1 else Reports(reports)
     output.write(render(document, format_name), otherwise=1)
     return 0

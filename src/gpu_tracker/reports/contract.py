@@ -17,17 +17,29 @@ if TYPE_CHECKING:
     from typing import Any
 
 # Format → suffixes of its files.
-_SUFFIXES = {"text": (".txt",), "json": (".json",), "html": (".html", ".htm")}
+_SUFFIXES = {"text": (".txt",), "json": (".json",), "html": (".html",)}
 # Document → format → module and function.
 _RENDERERS = {
     "Report": {"text": "report.to_text", "json": "plain.to_json", "html": "html.page.to_html"},
-    "Reports": {"text": "report.join_texts", "json": "plain.items_to_json"},
-    "Comparison": {"text": "comparison.to_text", "json": "comparison.to_json"},
-    "Combined": {"text": "job.to_text", "json": "plain.to_json"},
+    "Reports": {
+        "text": "report.join_texts",
+        "json": "plain.items_to_json",
+        "html": "html.several.show_reports",
+    },
+    "Comparison": {
+        "text": "comparison.to_text",
+        "json": "comparison.to_json",
+        "html": "html.several.show_comparison",
+    },
+    "Combined": {"text": "job.to_text", "json": "plain.to_json", "html": "html.several.show_job"},
     "Runs": {"text": "runs.to_text", "json": "plain.items_to_json"},
     "Diagnosis": {"text": "diagnosis.to_text", "json": "diagnosis.to_json"},
     "ResourceUsage": {"text": "paper.to_text", "json": "paper.to_json"},
 }
+
+
+# Formats that draw, so that the document needs its charts.
+WITH_CHARTS = frozenset({"html"})
 
 
 class View(NamedTuple):

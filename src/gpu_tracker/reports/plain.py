@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 _PAIRS = "tuple[tuple[str, "
 # They are for charts; `export` has them for programs.
-_SAMPLES = ("SampleColumns | None", "tuple[Logged, ...]", "tuple[Call, ...]")
+_SAMPLES = ("SampleColumns | None", "tuple[Logged, ...]", "tuple[Call, ...]", "tuple[Chart, ...]")
 
 
 def to_plain(value: Any) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from html import escape
 
 from ...core.figures import BYTES, COUNT, JOULES, NUMBER, PERCENT, SECONDS, humanize
-from ...core.model import EXACT, SHARED, UNKNOWN
+from ...core.model import EXACT, SAMPLED, SHARED, UNKNOWN
 from ...core.text import count_of, neutralize
 from ...core.units import format_cores, humanize_bytes, humanize_joules, humanize_limit, humanize_seconds
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ...analysis.summary import GpuSummary, Summary
     from ...core.model import PeakMoment
 
-_MOST_TILES = 8
+_MOST_TILES = 4
 _MOST_ROWS = 50
 _MOST_NOTES = 12
 _BASIS = {
@@ -65,10 +65,23 @@ def _bar(share: float) -> str:
 def tiles(summary: Summary) -> str:
     """Time, CPU, RAM, devices."""
     shown = [gpu for gpu in summary.gpus if gpu.is_expected] or list(summary.gpus)
-    made = [_time_tile(summary), _cpu_tile(summary), _ram_tile(summary), *map(_gpu_tile, shown[:_MOST_TILES])]
-    left = len(shown) - _MOST_TILES
-    more = f'<p class="more">and {left} more devices in the table below</p>' if left > 0 else ""
-    return f'<div class="tiles">{"".join(made)}</div>{more}'
+    gpus = list(map(_gpu_tile, shown)) if len(shown) <= _MOST_TILES else [_gpus_tile(summary, shown)]
+    made = [_time_tile(summary), _cpu_tile(summary), _ram_tile(summary), *gpus]
+    return f'<div class="tiles">{"".join(made)}</div>'
+
+
+def _gpus_tile(summary: Summary, gpus: Sequence[GpuSummary]) -> str:
+    """Many devices as one; the table has each."""
+    size, capacity = summary.gpu_bytes.combined, summary.gpu_capacity_bytes
+    busy = [gpu.mean_percent for gpu in gpus if gpu.mean_percent is not None]
+    between = f"{min(busy):.0f} to {max(busy):.0f} % busy" if busy else "utilization not measured"
+    return tile(
+        f"{len(gpus)} GPUs · {gpus[0].gpu.name}",
+        "not measured" if size is None else f"{humanize_bytes(size)} in all",
+        size / capacity if size is not None and capacity else None,
+        f"peak memory, job {basis(SAMPLED)}",
+        text(between),
+    )
 
 
 def _time_tile(summary: Summary) -> str:
@@ -288,7 +301,7 @@ def devices(found: Sequence[GpuSummary]) -> str:
 
 def frameworks(found: Sequence[FrameworkSummary]) -> str:
     """A stacked bar of GPU memory at the fullest moment of each process."""
-    return "".join(_framework(summary) for summary in found[:_MOST_TILES])
+    return "".join(_framework(summary) for summary in found[:_MOST_ROWS])
 
 
 def _framework(summary: FrameworkSummary) -> str:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 COARSE, FINE = 0xFFF, 0xFFFF
+_MOST = 0xFFFFFFFF
 
 
 class Packed(NamedTuple):
@@ -48,7 +49,7 @@ class Packer:
     def add_times(self, seconds: Sequence[float]) -> int:
         """Add moments, to the millisecond; the number of the column."""
         moments = [round(1000 * moment) for moment in seconds]
-        steps = array("I", (max(0, after - before) for before, after in pairwise([0, *moments])))
+        steps = array("I", (min(max(0, after - before), _MOST) for before, after in pairwise([0, *moments])))
         self._planes.append(_split_bytes(steps))
         self.columns.append({"rows": len(moments)})
         return len(self.columns) - 1

@@ -28,7 +28,7 @@ _MOST_PEAKS = 5
 def to_html(report: Report, _view: View | None = None) -> str:
     """The whole page."""
     data, packed = draw(report)
-    return assemble(_title(report), _body(report, data), data, packed)
+    return assemble(title_run(report), _body(report, data), data, packed)
 
 
 def assemble(title: str, body: str, data: dict[str, Any], packed: str) -> str:
@@ -59,7 +59,8 @@ def _read_asset(name: str) -> str:
         return file.read()
 
 
-def _title(report: Report) -> str:
+def title_run(report: Report) -> str:
+    """The name of a run, or its command."""
     identity = report.header.identity
     return identity.name or " ".join(report.header.command) or f"process {report.header.pid}"
 
@@ -69,22 +70,23 @@ def _body(report: Report, data: dict[str, Any]) -> str:
         _head(report),
         "<main>",
         fragments.tiles(report.summary),
-        _section("What was found", _findings(report)),
-        _section("Over time", _charts(report, data)),
-        _section(
+        section("What was found", _findings(report)),
+        section("Over time", _charts(report, data)),
+        section(
             "Regions", fragments.regions(report.regions, report.summary.seconds) if report.regions else ""
         ),
-        _section("Metrics", fragments.metrics(report.metrics) if report.metrics else ""),
-        _section("Devices", _devices(report)),
-        _section("How sure is each figure", _facts(report)),
-        _section("Notes", fragments.notes(report.notes)),
+        section("Metrics", fragments.metrics(report.metrics) if report.metrics else ""),
+        section("Devices", _devices(report)),
+        section("How sure is each figure", _facts(report)),
+        section("Notes", fragments.notes(report.notes)),
         "</main>",
         _foot(report),
     ]
     return "".join(sections)
 
 
-def _section(title: str, content: str) -> str:
+def section(title: str, content: str) -> str:
+    """A part of the page; nothing without content."""
     return f"<section><h2>{title}</h2>{content}</section>" if content else ""
 
 
@@ -104,7 +106,9 @@ def _head(report: Report) -> str:
         )
     )
     named = f'<p class="command">{fragments.text(command)}</p>' if header.identity.name else ""
-    return f"<header><h1>{fragments.text(_title(report))}</h1>{named}<p>{fragments.text(line)}</p></header>"
+    return (
+        f"<header><h1>{fragments.text(title_run(report))}</h1>{named}<p>{fragments.text(line)}</p></header>"
+    )
 
 
 def _findings(report: Report) -> str:
@@ -116,10 +120,14 @@ def _findings(report: Report) -> str:
 def _charts(report: Report, data: dict[str, Any]) -> str:
     if not data["charts"]:
         return ""
+    return chart_frame() + _peaks(report)
+
+
+def chart_frame() -> str:
+    """Where the script draws."""
     return (
         '<div id="range" role="status" aria-live="polite"></div><div id="charts"></div>'
         "<noscript><p>The charts need JavaScript; this page fetches nothing.</p></noscript>"
-        f"{_peaks(report)}"
     )
 
 

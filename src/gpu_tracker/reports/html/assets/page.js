@@ -223,7 +223,7 @@
   }
 
   const css = name => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
-  const PALETTE = ["--blue", "--orange", "--green", "--red"];
+  const PALETTE = ["--blue", "--orange", "--green", "--red", "--violet", "--brown", "--teal", "--grey"];
   const plotWidth = () => Math.max(FEWEST_PIXELS, box.clientWidth);
 
   // ---- Lines.
