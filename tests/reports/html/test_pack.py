@@ -59,5 +59,5 @@ def test_other_processors_write_the_same(monkeypatch: pytest.MonkeyPatch) -> Non
     _, little = quantize(array("d", [0.0, 1.0, 4.0]), COARSE)
     swapped = array("H", [0, 1024, 4094])
     swapped.byteswap()
-    monkeypatch.setattr(pack, "byteorder", "big")
+    monkeypatch.setattr(pack, "_IS_BIG_ENDIAN", True)
     assert pack._split_bytes(swapped) == little

@@ -172,7 +172,7 @@ def test_many_devices_are_one_tile() -> None:
     events = tuple(found(gpu(number)) for number in range(6))
     page = to_html(report_on(recording(events=events, totals=summed)))
     assert "6 GPUs · " in page
-    assert page.count('<section class="tile">') == 4
+    assert page.count('<section class="tile"') == 4
     nothing = to_html(report_on(recording(events=events)))
     assert "utilization not measured" in nothing
 

@@ -48,9 +48,7 @@ def tile(label: str, value: str, share: float | None, *lines: str) -> str:
     """One answer with its capacity bar; the lines are HTML."""
     bar = "" if share is None else _bar(share)
     rest = "".join(f"<p>{line}</p>" for line in lines if line)
-    return (
-        f'<section class="tile"><h3>{text(label)}</h3><p class="value">{text(value)}</p>{bar}{rest}</section>'
-    )
+    return f'<section class="tile" aria-label="{text(label)}"><p class="label">{text(label)}</p><p class="value">{text(value)}</p>{bar}{rest}</section>'
 
 
 def _bar(share: float) -> str:

@@ -11,7 +11,6 @@ from array import array
 from base64 import b64encode
 from itertools import pairwise
 from math import isfinite
-from sys import byteorder
 
 from ...core.values import NamedTuple
 
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
 
 COARSE, FINE = 0xFFF, 0xFFFF
 _MOST = 0xFFFFFFFF
+_IS_BIG_ENDIAN = array("H", [1]).tobytes()[0] == 0
 
 
 class Packed(NamedTuple):
@@ -72,7 +72,7 @@ def quantize(values: Sequence[float], levels: int) -> tuple[Packed, bytes]:
 
 def _split_bytes(numbers: array[int]) -> bytes:
     """All lowest bytes first, then the next ones."""
-    if byteorder == "big":
+    if _IS_BIG_ENDIAN:
         numbers.byteswap()
     content, size = numbers.tobytes(), numbers.itemsize
     return b"".join(content[place::size] for place in range(size))

@@ -174,7 +174,7 @@
 
   const whole = [0, Math.max(page.seconds, ...charts.flatMap(chart => chart.lines.map(line => line.end.at(-1) ?? 0)), 1e-3)];
   let range = whole;
-  const views = [];
+  const views = [], peaks = {};
 
   function setRange(from, to) {
     const least = (whole[1] - whole[0]) / 1e6;
@@ -229,7 +229,7 @@
   // ---- Lines.
 
   function figure(title, legend, note, label) {
-    return element("figure", {class: "chart", role: "group", "aria-label": label},
+    return element("figure", {class: "chart", "aria-label": label},
       element("figcaption", {}, element("strong", {}, title), element("span", {class: "legend"}, ...legend, element("span", {}, note))));
   }
 
@@ -301,7 +301,10 @@
         plot?.destroy();
         plot = new uPlot(options(), data(), frame);
         plot.over.addEventListener("dblclick", () => setRange(...whole));
-        if (chart.peak) plot.over.addEventListener("click", event => openPeak(plot, chart, event));
+        if (chart.peak) {
+          plot.over.addEventListener("click", event => openPeak(plot, chart, event));
+          peaks[chart.name] = () => placeOfPeak(plot, chart);
+        }
       },
     });
   }
@@ -344,10 +347,14 @@
     ctx.restore();
   }
 
-  function openPeak(plot, chart, event) {
-    const [at, size] = chart.peak;
+  function placeOfPeak(plot, chart) {
     const area = plot.over.getBoundingClientRect();
-    const far = Math.hypot(event.clientX - area.left - plot.valToPos(at, "x"), event.clientY - area.top - plot.valToPos(size, "y"));
+    return [area.left + plot.valToPos(chart.peak[0], "x"), area.top + plot.valToPos(chart.peak[1], "y")];
+  }
+
+  function openPeak(plot, chart, event) {
+    const [x, y] = placeOfPeak(plot, chart);
+    const far = Math.hypot(event.clientX - x, event.clientY - y);
     const details = document.getElementById(`peak-${chart.name}`);
     if (far < 16 && details) { details.open = true; details.querySelector("summary").focus(); }
   }
@@ -452,7 +459,7 @@
   let width = box.clientWidth;
   new ResizeObserver(() => { if (box.clientWidth !== width) { width = box.clientWidth; build(); } }).observe(box);
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", build);
-  window.gpuTrackerPage = {setRange, summarize: (chart, line, from, to) => {
+  window.gpuTrackerPage = {setRange, range: () => range, findPeak: name => peaks[name]?.(), summarize: (chart, line, from, to) => {
     const found = charts.find(one => one.name === chart)?.lines.find(one => one.label === line);
     return found ? summarize(found, from, to) : null;
   }};
