@@ -19,7 +19,7 @@ PARALLEL = --numprocesses=$(WORKERS) --dist=worksteal
 # Every worker loads the tests, and every workload its modules: compiling them each time would take half a minute.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help demo test soak test-all test-oldest test-here check bench clean
+.PHONY: help demo test soak test-all test-oldest test-here check bench gallery clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
@@ -57,6 +57,9 @@ check: $(PACKAGE) $(TOOLS)  ## ruff, mypy --strict
 
 bench: $(PACKAGE)  ## cost and accuracy, beside other tools; about ten minutes
 	$(BIN)/python benchmarks/run.py
+
+gallery: $(PACKAGE) $(VENV)/.browser  ## the pictures of docs/gallery.md, of real runs
+	$(BIN)/python docs/make_gallery.py $(VENV)/browser
 
 # Tests run on what users get: the wheel. A new pip writes a faster start script.
 $(PACKAGE): $(SOURCE)

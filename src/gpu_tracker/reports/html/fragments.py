@@ -361,6 +361,18 @@ def _known(size: int, how: str) -> int | None:
     return None if how == UNKNOWN else size
 
 
+def statements(lines: Sequence[str]) -> str:
+    """Sentences, each with the indented ones below it."""
+    made = []
+    for line in lines[:_MOST_ROWS]:
+        tag = "li" if line.startswith(" ") else "p"
+        made.append(f"<{tag}>{text(line.strip())}</{tag}>")
+    html = "".join(made).replace("</p><li>", "</p><ul><li>").replace("</li><p>", "</li></ul><p>")
+    return (html + "</ul>" if html.endswith("</li>") else html) + _count_rest(
+        len(lines) - _MOST_ROWS, "lines"
+    )
+
+
 def notes(found: Sequence[str]) -> str:
     """Sentences for the reader."""
     items = "".join(f"<li>{text(note)}</li>" for note in found[:_MOST_NOTES])

@@ -31,7 +31,7 @@ def show_comparison(comparison: Comparison, _view: View | None = None) -> str:
     """What changed in words, the runs over time, then all figures side by side."""
     names = [group.name for group in comparison.groups]
     heading = ["figure", *(f"{group.name} ({count_of(group.runs, 'run')})" for group in comparison.groups)]
-    statements = fragments.notes(list_statements(comparison)) if len(names) > 1 else ""
+    statements = fragments.statements(list_statements(comparison)) if len(names) > 1 else ""
     return _show(
         f"{' against '.join(names[:2])}{' and others' * (len(names) > 2)}",
         comparison.charts,

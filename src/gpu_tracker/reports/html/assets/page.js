@@ -4,7 +4,7 @@
   const page = JSON.parse(document.getElementById("data").textContent);
   const box = document.getElementById("charts");
   const status = document.getElementById("range");
-  const GUTTER = 62, RIGHT = 14, HEIGHT = 132, STRIP = 18, FEWEST_PIXELS = 200, MOST_SAID = 3;
+  const GUTTER = 62, RIGHT = 14, HEIGHT = 132, STRIP = 18, FEWEST_PIXELS = 200, MOST_SAID = 3, FEW_POINTS = 25;
 
   // ---- Columns.
 
@@ -87,20 +87,23 @@
   }
 
   function rawPoints(line, first, last) {
-    const points = {x: [], mean: [], low: [], high: []};
+    const points = noPoints();
     for (let row = first; row < last; row++) {
       if (row > first && line.start[row] - line.end[row - 1] > 1e-3 && line.start[row] < line.end[row]) {
-        push(points, line.end[row - 1], null, null, null);  // nothing was measured
+        push(points, line.end[row - 1], line.start[row], null, null, null);  // nothing was measured
       }
       const known = !Number.isNaN(line.mean[row]);
-      push(points, (line.start[row] + line.end[row]) / 2, known ? line.mean[row] : null,
+      push(points, line.start[row], line.end[row], known ? line.mean[row] : null,
         known ? line.low[row] : null, known ? line.high[row] : null);
     }
     return points;
   }
 
-  function push(points, x, mean, low, high) {
-    points.x.push(x); points.mean.push(mean); points.low.push(low); points.high.push(high);
+  const noPoints = () => ({x: [], from: [], to: [], mean: [], low: [], high: []});
+
+  function push(points, from, to, mean, low, high) {
+    points.x.push((from + to) / 2); points.from.push(from); points.to.push(to);
+    points.mean.push(mean); points.low.push(low); points.high.push(high);
   }
 
   function binPoints(line, from, to, count) {
@@ -123,11 +126,11 @@
         if (line.high[row] > high[bin]) high[bin] = line.high[row];
       }
     }
-    const points = {x: [], mean: [], low: [], high: []};
+    const points = noPoints(), isOfInstants = line.start[first] === line.end[first];
     for (let bin = 0; bin < count; bin++) {
-      const x = from + (bin + 0.5) * width;
-      if (seconds[bin]) push(points, x, sum[bin] / seconds[bin], low[bin], high[bin]);
-      else push(points, x, null, null, null);
+      const edge = from + bin * width, known = seconds[bin] > 0;
+      if (!known && isOfInstants) continue;  // between two of them nothing is missing
+      push(points, edge, edge + width, known ? sum[bin] / seconds[bin] : null, known ? low[bin] : null, known ? high[bin] : null);
     }
     return points;
   }
@@ -265,7 +268,8 @@
       const series = [{}], bands = [];
       chart.lines.forEach((line, number) => {
         const colour = css(PALETTE[number]);
-        series.push({label: line.label, stroke: colour, width: 1.5, points: {show: false}, spanGaps: false});
+        const isAlone = (plot, index, first, last) => last - first < FEW_POINTS;
+        series.push({label: line.label, stroke: colour, width: 1.5, points: {show: isAlone, size: 4}, spanGaps: false});
         if (number < 2) {
           series.push({stroke: "transparent", points: {show: false}}, {stroke: "transparent", points: {show: false}});
           bands.push({series: [series.length - 1, series.length - 2], fill: colour + "2e"});
@@ -404,11 +408,10 @@
     drawStrips(chart.title, chart.lines.map(line => line.label), note, describe(chart), (context, number, x, y, width) => {
       const points = binPoints(chart.lines[number], ...range, Math.floor(width));
       const scale = width / (range[1] - range[0]);
-      points.x.forEach((at, index) => {
-        if (points.mean[index] === null) return;
-        const left = Math.max(range[0], index ? (points.x[index - 1] + at) / 2 : range[0]);
-        const right = index + 1 < points.x.length ? (at + points.x[index + 1]) / 2 : range[1];
-        context.fillStyle = mix(points.mean[index] / top);
+      points.mean.forEach((value, index) => {
+        if (value === null) return;
+        const left = Math.max(range[0], points.from[index]), right = Math.min(range[1], points.to[index]);
+        context.fillStyle = mix(value / top);
         context.fillRect(x + (left - range[0]) * scale, y, Math.max(1, (right - left) * scale + 0.5), STRIP);
       });
       context.strokeStyle = css("--rule");
