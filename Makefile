@@ -10,15 +10,16 @@ SOURCE := $(shell find src -name '*.py') pyproject.toml
 WITH   ?=
 FRAMEWORKS := $(if $(filter frameworks,$(WITH)),$(VENV)/.frameworks)
 REAL_TOOLS := $(if $(filter tools,$(WITH)),$(VENV)/.real-tools)
+BROWSER := $(if $(filter browser,$(WITH)),$(VENV)/.browser)
 
 # Most tests wait for processes, so there can be more workers than cores.
 WORKERS ?= 4
-PYTEST = REAL_GPU_TOOLS=$(abspath $(VENV))/real-tools $(BIN)/pytest
+PYTEST = REAL_GPU_TOOLS=$(abspath $(VENV))/real-tools REAL_BROWSER=$(abspath $(VENV))/browser $(BIN)/pytest
 PARALLEL = --numprocesses=$(WORKERS) --dist=worksteal
 # Every worker loads the tests, and every workload its modules: compiling them each time would take half a minute.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help demo test soak test-all test-oldest test-here check bench clean
+.PHONY: help demo test soak test-all test-oldest test-here check bench gallery clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
@@ -26,7 +27,7 @@ help:  ## this list
 demo: $(PACKAGE)  ## track a small training run, print its summary and where the recording is
 	$(BIN)/gpu-tracker run --record gpu-tracker-runs -- $(BIN)/python examples/train.py
 
-test: check $(FRAMEWORKS) $(REAL_TOOLS)  ## everything; WITH="frameworks tools" adds PyTorch, JAX, TensorFlow, rocm-smi, gputop
+test: check $(FRAMEWORKS) $(REAL_TOOLS) $(BROWSER)  ## everything; WITH="frameworks tools browser" adds PyTorch, JAX, TensorFlow, rocm-smi, gputop, Chromium
 	$(BIN)/coverage erase
 	$(PYTEST) -m serial --coverage
 	$(PYTEST) -m "not serial" $(PARALLEL) --coverage
@@ -57,6 +58,9 @@ check: $(PACKAGE) $(TOOLS)  ## ruff, mypy --strict
 bench: $(PACKAGE)  ## cost and accuracy, beside other tools; about ten minutes
 	$(BIN)/python benchmarks/run.py
 
+gallery: $(PACKAGE) $(VENV)/.browser  ## the pictures of docs/gallery.md, of real runs
+	$(BIN)/python docs/make_gallery.py $(VENV)/browser
+
 # Tests run on what users get: the wheel. A new pip writes a faster start script.
 $(PACKAGE): $(SOURCE)
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -76,6 +80,9 @@ $(VENV)/.frameworks: | $(TOOLS)
 
 $(VENV)/.real-tools: | $(TOOLS)
 	-sh tests/tools/fetch_real_tools.sh $(VENV)/real-tools >/dev/null && touch $@
+
+$(VENV)/.browser: | $(TOOLS)
+	-$(BIN)/python -m pip install --quiet --group browser && sh tests/tools/install_browser.sh $(VENV)/browser >/dev/null && touch $@
 
 clean:  ## back to a fresh clone
 	rm -rf .venv .venv-* build dist .coverage* .mypy_cache .ruff_cache .pytest_cache .hypothesis

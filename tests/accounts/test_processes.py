@@ -291,6 +291,19 @@ def test_the_last_sample_is_that_of_its_own_interval() -> None:
     assert account.sample().ram_bytes.combined.high == 100 * MB
 
 
+def test_a_job_holds_its_memory_until_it_ends() -> None:
+    """One that is ending holds nothing any more, and one that has ended is not listed: no chart falls to zero."""
+    account = new_account()
+    account.take(0.0, [process(rss=900)])
+    account.take(1.0, [process(rss=0)])
+    account.take(2.0, [])
+    assert account.sample().ram_bytes.combined == Spread(900 * MB, 900 * MB, 900 * MB)
+
+    account.start_interval()
+    account.take(3.0, [])
+    assert account.sample().ram_bytes.combined == Spread(900 * MB, 900 * MB, 900 * MB)
+
+
 def test_a_new_peak_says_who_held_it() -> None:
     """The eight largest processes; the one that spiked between two readings with its spike."""
     account = new_account()

@@ -143,7 +143,7 @@ def test_every_format_shows_every_recording(format_name: str, shown: RecordingDa
     assert render_str(build(shown), format_name).endswith("\n")
 
 
-@pytest.mark.parametrize("format_name", list_formats("Report"))
+@pytest.mark.parametrize("format_name", ["text", "json"])
 def test_several_reports_are_one_text(format_name: str) -> None:
     """One after the other, or in a list."""
     report = build(recording())
@@ -152,12 +152,23 @@ def test_several_reports_are_one_text(format_name: str) -> None:
     assert two == f"{one}\n{one}" if format_name == "text" else json.loads(two) == [json.loads(one)] * 2
 
 
+def test_several_reports_are_one_page() -> None:
+    """With a row for each."""
+    report = build(recording())
+    page = render_str(Reports((report, report)), "html")
+
+    assert "<h1>2 runs</h1>" in page
+    assert page.count('<th scope="row">python train.py</th>') == 2
+
+
 def test_a_format_is_chosen_by_its_name_or_by_that_of_the_file() -> None:
     """The name counts more; a file without a suffix is text, and an unknown one is refused."""
     for path in (None, "-", "/dev/full", "runs.d/result", ".hidden", "x.txt"):
         assert choose_format("Report", None, path) == "text"
     assert choose_format("Report", "text", "x.log") == "text"
-    with pytest.raises(UsageError, match=r"^Unknown format '.csv'. Use .txt or .json, or name it with -f.$"):
+    with pytest.raises(
+        UsageError, match=r"^Unknown format '.csv'. Use .txt or .json or .html, or name it with -f.$"
+    ):
         choose_format("Report", None, "o.csv")
     assert choose_format("Report", None, "X.JSON") == "json"
     assert choose_format("Report", "text", "x.json") == "text"

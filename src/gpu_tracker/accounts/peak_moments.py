@@ -8,7 +8,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-RAM = "ram"
 _MOST_PROCESSES = 8
 _MOST_REGIONS = 8
 # A peak that is only a little higher is the same peak.

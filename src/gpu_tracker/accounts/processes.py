@@ -9,6 +9,7 @@ from __future__ import annotations
 from ..core.model import (
     ESTIMATE,
     EXACT,
+    RAM,
     SAMPLED,
     Busiest,
     Parts,
@@ -28,7 +29,7 @@ from ..core.model import (
 from .counters import CounterAccount, raise_counters
 from .cpu import CpuLedger
 from .gpus import GpuAccount, GpuMoment
-from .peak_moments import RAM, PeakMoments
+from .peak_moments import PeakMoments
 from .recovery import doubt_peaks, raise_peaks
 from .sharing import NOTHING, Holding, Overlap, find_overlap, hold
 
@@ -330,14 +331,16 @@ class Account:
         self._combined_before, self._rss_bytes_before = self._combined, self.rss_bytes
         self.rss_bytes = {reading.pid: reading.rss_bytes for reading in readings}
         self._combined = hold(readings, self._overlaps, is_whole_tree=True)
-        if readings:
+        # A process that is ending has given its memory back, but may still be listed.
+        is_alive = self._combined.unique_bytes > 0
+        if is_alive:
             self._held = (
                 root.rss_bytes if root else 0,
                 held_by_others.unique_bytes,
                 self._combined.unique_bytes,
             )
         # What nobody holds any more was held until the end.
-        if is_new_reading and (readings or not self._interval.n_readings):
+        if is_new_reading and (is_alive or not self._interval.n_readings):
             self._interval.add(self._held)
         if root is not None:
             self._main_shared_bytes = hold([root], self._overlaps).shared_bytes

@@ -18,6 +18,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from .charts import Chart
     from .limits import Verdict
     from .measures import RunFigures
 
@@ -90,6 +91,8 @@ class Comparison(NamedTuple):
     notes: tuple[str, ...]
     verdicts: tuple[Verdict, ...] = ()
     """The results of the limits it was checked against."""
+    charts: tuple[Chart, ...] = ()
+    """The runs over time, on one axis; only where they are drawn."""
 
 
 def compare(groups: Sequence[tuple[str, Sequence[RunFigures]]]) -> Comparison:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from ..core.figures import Figure
     from ..core.model import ProcessTotals, RecordingData, Sample
+    from .charts import Chart
     from .summary import GpuSummary
 
 _STEP_SECONDS = 1.0
@@ -102,6 +103,8 @@ class Combined(NamedTuple):
     ranks: tuple[Rank, ...]
     balance: tuple[Balance, ...]
     notes: tuple[str, ...]
+    charts: tuple[Chart, ...] = ()
+    """The ranks over time, on one axis; only where they are drawn."""
 
 
 class _Part(NamedTuple):

@@ -79,6 +79,18 @@ def load_groups(groups: Sequence[tuple[str, Sequence[str]]]) -> Comparison:
     return comparison._replace(groups=tuple(with_unreadable), notes=(*notes, *comparison.notes))
 
 
+def list_runs(comparison: Comparison, groups: Sequence[tuple[str, Sequence[str]]]) -> list[tuple[str, str]]:
+    """Every run with its path, named after its group: `before`, `before 2`."""
+    named = []
+    for group, (_, paths) in zip(comparison.groups, groups, strict=True):
+        found = [path for given in paths for path in find_recordings(given)]
+        named += [
+            (group.name if number == 1 else f"{group.name} {number}", path)
+            for number, path in enumerate(dict.fromkeys(found), start=1)
+        ]
+    return named
+
+
 def parse_limits(texts: Iterable[str], group_count: int) -> list[Limit]:
     """The limits that the texts mean. One that makes no sense is the user's to mend."""
     limits = []

@@ -6,7 +6,7 @@ from ..analysis.job import combine
 from ..core.errors import WRONG_DATA, RecordingError, UsageError
 from ..recording.find import find_recordings, name_run
 from ..recording.reader import load_whole
-from ..reports.contract import choose_format, render
+from ..reports.contract import WITH_CHARTS, choose_format, render
 from .options import Parser, add_output
 from .output import Output
 
@@ -24,7 +24,12 @@ def main(arguments: list[str]) -> int:
         raise UsageError(f"There is no recording in {', '.join(options.files)}.")
     recordings = [(name, load_whole(path)) for name, path in zip(_name_all(paths), paths, strict=True)]
     try:
-        text = render(combine(recordings), format_name)
+        combined = combine(recordings)
+        if format_name in WITH_CHARTS:
+            from ..api.pictures import draw_ranks
+
+            combined = combined._replace(charts=draw_ranks(recordings))
+        text = render(combined, format_name)
     except WRONG_DATA:
         raise RecordingError("A recording is damaged: it contains invalid numbers.") from None
     output.write(text, otherwise=1)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 
 from ..analysis.limits import check_limits
-from ..api.comparisons import load_groups, parse_limits
+from ..api.comparisons import list_runs, load_groups, parse_limits
 from ..core.errors import TrackerError
 from ..recording.find import name_run
-from ..reports.contract import choose_format, render
+from ..reports.contract import WITH_CHARTS, choose_format, render
 from .options import Parser, add_limits, add_output
 from .output import Output, say, say_gate
 
@@ -44,7 +44,12 @@ def main(arguments: list[str]) -> int:
     format_name = choose_format("Comparison", options.format, options.output)
     limits = parse_limits(options.fail_if, len(options.groups))
     output = Output(options.output)
-    comparison = load_groups([_parse_group(text) for text in options.groups])
+    groups = [_parse_group(text) for text in options.groups]
+    comparison = load_groups(groups)
+    if format_name in WITH_CHARTS:
+        from ..api.pictures import draw_runs
+
+        comparison = comparison._replace(charts=draw_runs(list_runs(comparison, groups)))
     gate = check_limits(
         limits, comparison, allow_failed=options.allow_failed, allow_missing=options.allow_missing
     )

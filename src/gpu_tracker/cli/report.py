@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from ..api.pictures import report_on
 from ..recording.reader import load
-from ..reports.build import Reports, build
+from ..reports.build import Reports
 from ..reports.contract import choose_format, render
 from .options import Parser, add_output
 from .output import Output
@@ -15,9 +16,10 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("files", metavar="FILE", nargs="+", help="a recording (.jsonl)")
     add_output(parser, "Reports")
     options = parser.parse_args(arguments)
-    format_name = choose_format("Reports", options.format, options.output)
+    kind = "Report" if len(options.files) == 1 else "Reports"
+    format_name = choose_format(kind, options.format, options.output)
     output = Output(options.output)
-    reports = tuple(build(load(path)) for path in options.files)
+    reports = tuple(report_on(load(path)) for path in options.files)
     document = reports[0] if len(reports) == 1 else Reports(reports)
     output.write(render(document, format_name), otherwise=1)
     return 0

@@ -41,6 +41,16 @@ class GpuColumns(NamedTuple):
     """By reason, in each interval. Reasons may overlap."""
 
 
+class StallColumns(NamedTuple):
+    """The share of the time in which something on the machine waited, from 0 to 1."""
+
+    cpu: Column
+    memory: Column
+    io: Column
+    throttled: Column
+    """In which the job's own group was stopped by its CPU quota."""
+
+
 class SampleColumns(NamedTuple):
     """Each row is an interval, in the order of time."""
 
@@ -58,3 +68,9 @@ class SampleColumns(NamedTuple):
     processes: Column
     gpus: Mapping[str, GpuColumns]
     """By UUID."""
+    read_bytes_per_second: Column
+    """This and the following are read about once a second."""
+    written_bytes_per_second: Column
+    waiting_threads: Column
+    """How many threads waited for a core."""
+    stalled: StallColumns

@@ -8,9 +8,10 @@ from __future__ import annotations
 from .units import humanize_bytes, humanize_joules, humanize_seconds
 from .values import NamedTuple
 
-SECONDS, BYTES, PERCENT, JOULES, CORES, COUNT, NUMBER, WATTS, CELSIUS, MEGAHERTZ, TEXT = (
+SECONDS, BYTES, RATE, PERCENT, JOULES, CORES, COUNT, NUMBER, WATTS, CELSIUS, MEGAHERTZ, TEXT = (
     "seconds",
     "bytes",
+    "bytes per second",
     "percent",
     "joules",
     "cores",
@@ -180,8 +181,12 @@ def humanize(value: float | None, unit: str) -> str:
         return humanize_seconds(value)
     if unit == BYTES:
         return humanize_bytes(value)
+    if unit == RATE:
+        return f"{humanize_bytes(value)}/s"
     if unit == JOULES:
         return humanize_joules(value)
     if unit == PERCENT:
         return f"{value:.0f} %"
+    if unit == COUNT:
+        return f"{value:,.0f}"
     return f"{value:.3g}" if unit == CORES else f"{value:.6g}"

@@ -516,11 +516,14 @@ class PeakProcess(NamedTuple):
     """Its resident memory, or what it held on the device. Shared pages count in each process that maps them."""
 
 
+RAM = "ram"
+
+
 class PeakMoment(NamedTuple):
     """Who held what when a peak was read. Written again when the peak has grown: the last one counts."""
 
     subject: str
-    """`ram` for the whole job, or the UUID of a device."""
+    """`ram` for the memory of the whole job, or the UUID of a device."""
     at_seconds: float
     size_bytes: int
     n_processes: int

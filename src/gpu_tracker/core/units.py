@@ -61,6 +61,11 @@ def humanize_joules(joules: float) -> str:
     return f"{_three_digits(joules / 3.6e3)} Wh" if joules < 3.6e6 else f"{_three_digits(joules / 3.6e6)} kWh"
 
 
+def format_cores(percent: float) -> str:
+    """Percent of one core as cores: 642 becomes 6.4."""
+    return f"{round(percent / 100, 1 if percent >= 100 else 2):g}"
+
+
 def humanize_seconds(seconds: float) -> str:
     """Seconds below two minutes, then minutes, hours and days with their remainder."""
     if seconds < 119.5:

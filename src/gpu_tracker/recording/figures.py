@@ -7,7 +7,7 @@ from itertools import chain
 from math import isnan, nan
 from operator import le
 
-from ..core.columns import GpuColumns, RamColumns, SampleColumns
+from ..core.columns import GpuColumns, RamColumns, SampleColumns, StallColumns
 from ..core.model import GpuSample, Parts
 from ..core.values import NamedTuple
 
@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 # A sampler that was stopped for longer has left a gap of which its next reading says nothing.
 _GAP_SECONDS = 2.0
 _GPU_GAUGES = GpuSample._fields[1:]
+_COUNTERS = ("read_bytes", "written_bytes", "waiting_seconds")
+# Counters that are read once a second stand still in between.
+_COUNTER_SECONDS = 1.5
 
 
 class Key(NamedTuple):
@@ -44,6 +47,10 @@ def list_figures(sample: Sample) -> dict[Key, float | None]:
         Key("machine_ram"): sample.system_ram_bytes,
         Key("threads"): sample.threads,
         Key("processes"): sample.processes,
+    }
+    figures |= {Key(name): getattr(sample.counters, name) for name in _COUNTERS}
+    figures |= {
+        Key(f"stalled_{name}"): getattr(sample.stalls, f"{name}_seconds") for name in StallColumns._fields
     }
     for part, spread in zip(Parts._fields, sample.ram_bytes, strict=True):
         figures |= {Key(f"{part}_ram_{name}"): value for name, value in spread._asdict().items()}
@@ -89,6 +96,12 @@ def explain(written: Mapping[Key, Column]) -> SampleColumns:
         threads=columns.get(Key("threads"), at),
         processes=columns.get(Key("processes"), at),
         gpus={uuid: _gpu_of(columns, uuid) for uuid in dict.fromkeys(key.uuid for key in columns) if uuid},
+        read_bytes_per_second=_find_slow_rates(columns, "read_bytes", start, at),
+        written_bytes_per_second=_find_slow_rates(columns, "written_bytes", start, at),
+        waiting_threads=_find_slow_rates(columns, "waiting_seconds", start, at),
+        stalled=StallColumns(
+            *(_find_slow_rates(columns, f"stalled_{name}", start, at) for name in StallColumns._fields)
+        ),
     )
 
 
@@ -105,6 +118,28 @@ def _find_rates(counter: Column, start: Column, end: Column) -> Column:
     """Growth per second; nan where a counter was corrected downwards or no time has passed."""
     intervals = zip(_find_growth(counter), start, end, strict=True)
     return array("d", (grown / (last - first) if last > first else nan for grown, first, last in intervals))
+
+
+def _find_slow_rates(columns: Mapping[Key, Column], name: str, start: Column, end: Column) -> Column:
+    """Growth per second of a counter that is read once a second, however short the intervals are.
+
+    Growth is of the time since the counter was read before: at most of the last second or so, else of its interval.
+    """
+    counter = columns.get(Key(name))
+    if counter is None or all(map(isnan, counter)):
+        return array("d", [nan]) * len(end)
+    rates, before, first = array("d"), nan, 0
+    for row, value in enumerate(counter):
+        rates.append(nan if isnan(value) or isnan(before) else 0.0)
+        if value != before:
+            while end[row] - start[first] > _COUNTER_SECONDS and first < row:
+                first += 1
+            seconds = end[row] - start[first]
+            if value > before and seconds > 0:
+                for earlier in range(first, row + 1):
+                    rates[earlier] = (value - before) / seconds
+            before, first = value, row + 1
+    return rates
 
 
 def _find_growth(counter: Iterable[float]) -> Column:

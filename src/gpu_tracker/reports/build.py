@@ -9,9 +9,12 @@ from ..core.values import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import os
+
+    from ..analysis.charts import Chart, Logged
     from ..analysis.findings.finding import Finding
     from ..core.columns import SampleColumns
-    from ..core.model import Header, PeakMoment, RecordingData
+    from ..core.model import Call, Header, PeakMoment, RecordingData
 
 
 class Report(NamedTuple):
@@ -33,13 +36,32 @@ class Report(NamedTuple):
     findings: tuple[Finding, ...] = ()
     """Worst first."""
     columns: SampleColumns | None = None
-    """The samples, for charts. Not in JSON: `export` has them."""
+    """The samples, for charts. This and the next two are not in JSON: `export` has them."""
+    logged: tuple[Logged, ...] = ()
+    """The metrics over time."""
+    calls: tuple[Call, ...] = ()
+    """Single calls of regions."""
 
     def __str__(self) -> str:
         """As text."""
         from .contract import render
 
         return str(render(self, "text")).rstrip("\n")
+
+    def list_charts(self) -> tuple[Chart, ...]:
+        """What can be drawn of the run; nothing without its samples."""
+        if self.columns is None:
+            return ()
+        from ..analysis.charts import make_charts
+
+        peaks = {moment.subject: (moment.at_seconds, float(moment.size_bytes)) for moment in self.peaks}
+        return make_charts(self.summary, self.columns, peaks, self.logged)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write it to a file in the format of its suffix: a page (`.html`), a text, JSON."""
+        from ..api.saving import save
+
+        save(self, path)
 
 
 class Reports(NamedTuple):
@@ -74,4 +96,12 @@ def build(recording: RecordingData, columns: SampleColumns | None = None) -> Rep
         frameworks=frameworks,
         peaks=peaks,
         columns=columns,
+        logged=() if columns is None else _collect_logged(recording),
+        calls=() if columns is None else tuple(recording.calls),
     )
+
+
+def _collect_logged(recording: RecordingData) -> tuple[Logged, ...]:
+    from ..analysis.charts import collect_logged  # only for charts
+
+    return collect_logged(recording.metrics)

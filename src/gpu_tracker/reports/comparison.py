@@ -45,12 +45,12 @@ def to_text(comparison: Comparison, _view: View | None = None) -> str:
             presence = map(_presence, row.groups, comparison.groups)
             rows.append([name_region(path), *presence])
         region = path
-        rows.append([_label(row), *_cells(row)])
+        rows.append([label_row(row), *format_cells(row)])
     lines = align(rows, frozenset(range(len(rows[0]))))
     if len(regions) > MOST_ROWS:
         lines.append(f"and {len(regions) - MOST_ROWS} more regions (-f json has all)")
     if len(comparison.groups) > 1:
-        lines += ["", *_statements(comparison)]
+        lines += ["", *list_statements(comparison)]
     lines += [f"note: {neutralize(note)}" for note in comparison.notes]
     return "\n".join(lines) + "\n"
 
@@ -107,13 +107,15 @@ def _presence(values: Values, group: Group) -> str:
     return "" if values.runs == group.runs else f"in {values.runs} of {group.runs} runs"
 
 
-def _label(row: Row) -> str:
+def label_row(row: Row) -> str:
+    """Which figure it is."""
     if row.subject.metric is not None:
         return f"last {_shorten(row.subject.metric)}"
     return f"  {row.subject.figure.label}" if row.subject.region else row.subject.figure.label
 
 
-def _cells(row: Row) -> list[str]:
+def format_cells(row: Row) -> list[str]:
+    """One figure in every group."""
     cells = [_cell(row, row.groups[0], None)]
     cells += [_cell(row, values, change) for values, change in zip(row.groups[1:], row.changes, strict=True)]
     return cells
@@ -138,7 +140,8 @@ def _format_range(values: Values, unit: str) -> str:
     return f" ({number if is_same_unit else low} to {high})"
 
 
-def _statements(comparison: Comparison) -> list[str]:
+def list_statements(comparison: Comparison) -> list[str]:
+    """What changed, in words."""
     lines: list[str] = []
     first = _shorten(comparison.groups[0].name)
     for position, group in enumerate(comparison.groups[1:], start=1):
@@ -179,7 +182,7 @@ def _format_change(row: Row, position: int) -> str:
     if not row.subject.region:
         what = row.subject.figure.label
     if row.subject.metric is not None:
-        what = _label(row)
+        what = label_row(row)
     percent = "" if change.share is None else f" {100 * change.share:+.0f} %"
     chance = "" if change.chance is None else f", p = {change.chance:.2g}"
     return f"  {what}{percent} ({before} → {after}{chance})"

@@ -17,17 +17,29 @@ if TYPE_CHECKING:
     from typing import Any
 
 # Format → suffixes of its files.
-_SUFFIXES = {"text": (".txt",), "json": (".json",)}
+_SUFFIXES = {"text": (".txt",), "json": (".json",), "html": (".html",)}
 # Document → format → module and function.
 _RENDERERS = {
-    "Report": {"text": "report.to_text", "json": "plain.to_json"},
-    "Reports": {"text": "report.join_texts", "json": "plain.items_to_json"},
-    "Comparison": {"text": "comparison.to_text", "json": "comparison.to_json"},
-    "Combined": {"text": "job.to_text", "json": "plain.to_json"},
+    "Report": {"text": "report.to_text", "json": "plain.to_json", "html": "html.page.to_html"},
+    "Reports": {
+        "text": "report.join_texts",
+        "json": "plain.items_to_json",
+        "html": "html.several.show_reports",
+    },
+    "Comparison": {
+        "text": "comparison.to_text",
+        "json": "comparison.to_json",
+        "html": "html.several.show_comparison",
+    },
+    "Combined": {"text": "job.to_text", "json": "plain.to_json", "html": "html.several.show_job"},
     "Runs": {"text": "runs.to_text", "json": "plain.items_to_json"},
     "Diagnosis": {"text": "diagnosis.to_text", "json": "diagnosis.to_json"},
     "ResourceUsage": {"text": "paper.to_text", "json": "paper.to_json"},
 }
+
+
+# Formats that draw, so that the document needs its charts.
+WITH_CHARTS = frozenset({"html"})
 
 
 class View(NamedTuple):
@@ -68,7 +80,7 @@ def choose_format(document: str, name: str | None, path: str | None = None) -> s
 
 def render(document: Any, format_name: str, view: View = _PLAIN) -> str | bytes:
     """The document in that format, ending with a newline if it is text."""
-    module, _, function = _RENDERERS[type(document).__name__][format_name].partition(".")
+    module, _, function = _RENDERERS[type(document).__name__][format_name].rpartition(".")
     renderer: Callable[[Any, View], str | bytes] = getattr(load_module(f"{__package__}.{module}"), function)
     rendered = renderer(document, view)
     # Whatever a recording contains, nothing of it controls a terminal. Colours are ours.

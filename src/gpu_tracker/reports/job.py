@@ -18,7 +18,7 @@ _NAME_CELLS = 40
 
 def to_text(combined: Combined, _view: View | None = None) -> str:
     """Totals, hosts with their devices, balance between ranks, the ranks, and the notes."""
-    lines = [_title(combined), *(f"  {line}" for line in align(_total_rows(combined), frozenset({0, 1})))]
+    lines = [title_job(combined), *(f"  {line}" for line in align(_total_rows(combined), frozenset({0, 1})))]
     for host in combined.hosts:
         lines += [f"{_clean(host.name)}: {count_of(host.ranks, 'recording')}", *_host_lines(host)]
     lines += ["", *_balance_lines(combined), "", *_rank_lines(combined)]
@@ -26,7 +26,8 @@ def to_text(combined: Combined, _view: View | None = None) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _title(combined: Combined) -> str:
+def title_job(combined: Combined) -> str:
+    """How much it is made of."""
     return f"{count_of(len(combined.ranks), 'recording')} on {count_of(len(combined.hosts), 'host')}"
 
 
@@ -47,12 +48,25 @@ def _total_rows(combined: Combined) -> list[tuple[str, str]]:
 
 
 def _host_lines(host: Host) -> list[str]:
-    most, least = humanize(host.ram_at_most_bytes, BYTES), humanize(host.ram_at_least_bytes, BYTES)
-    system = humanize(host.system_ram_bytes, BYTES)
-    ram = most if most == least else f"between {least} and {most}"
-    rows = [("RAM", f"peak {ram}; {system} in use on the machine")]
+    rows = [
+        ("RAM", f"peak {_ram_text(host)}; {humanize(host.system_ram_bytes, BYTES)} in use on the machine")
+    ]
     rows += [(f"GPU {gpu.ordinal}", _gpu_text(gpu)) for gpu in host.gpus]
     return [f"  {line}" for line in align(rows, frozenset({0, 1}))]
+
+
+def describe_host(host: Host) -> tuple[str, str, str]:
+    """Its recordings, peak memory and devices, in a few words each."""
+    return (
+        str(host.ranks),
+        _ram_text(host),
+        "; ".join(f"GPU {gpu.ordinal} {_gpu_text(gpu)}" for gpu in host.gpus) or "-",
+    )
+
+
+def _ram_text(host: Host) -> str:
+    most, least = humanize(host.ram_at_most_bytes, BYTES), humanize(host.ram_at_least_bytes, BYTES)
+    return most if most == least else f"between {least} and {most}"
 
 
 def _gpu_text(gpu: HostGpu) -> str:

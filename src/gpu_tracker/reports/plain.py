@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from .contract import View
 
 _PAIRS = "tuple[tuple[str, "
-_SAMPLES = "SampleColumns"
+# They are for charts; `export` has them for programs.
+_SAMPLES = ("SampleColumns | None", "tuple[Logged, ...]", "tuple[Call, ...]", "tuple[Chart, ...]")
 
 
 def to_plain(value: Any) -> Any:
@@ -28,7 +29,7 @@ def to_plain(value: Any) -> Any:
         return {
             name: dict(field) if str(kinds[name]).startswith(_PAIRS) else to_plain(field)
             for name, field in value._asdict().items()
-            if not str(kinds[name]).startswith(_SAMPLES)
+            if str(kinds[name]) not in _SAMPLES
         }
     if isinstance(value, tuple):
         return [to_plain(item) for item in value]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..core.model import ESTIMATE, SAMPLED, UNKNOWN
 from ..core.text import neutralize
-from ..core.units import humanize_bytes, humanize_joules, humanize_limit, humanize_seconds
+from ..core.units import format_cores, humanize_bytes, humanize_joules, humanize_limit, humanize_seconds
 from ..core.vendors import NO_GPU
 
 TYPE_CHECKING = False
@@ -202,4 +202,4 @@ def _size(count: int | None) -> str:
 
 
 def _cores(percent: float | None) -> str:
-    return "-" if percent is None else f"{round(percent / 100, 1 if percent >= 100 else 2):g}"
+    return "-" if percent is None else format_cores(percent)
