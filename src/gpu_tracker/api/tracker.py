@@ -160,12 +160,17 @@ class Tracker:
             return
         self._session.close_mailbox()
         known = self._find_known(at_nanoseconds)
+        error = sys.exc_info()[1]
+        reason = _name_reason(error, self._error_at_start)
         if known is not None:  # what stopping costs is neither in the time nor in the CPU time
-            known = known._replace(after=known.after._replace(own_cpu_seconds=own_cpu_seconds))
+            known = known._replace(
+                after=known.after._replace(own_cpu_seconds=own_cpu_seconds),
+                exception=None if reason is None else type(error).__name__,
+            )
         self._recording = self._session.stop(
             at_nanoseconds,
             known,
-            reason=_name_reason(sys.exc_info()[1], self._error_at_start),
+            reason=reason,
             attempts=self.n_join_attempts,
             timeout_seconds=self.join_timeout,
         )
