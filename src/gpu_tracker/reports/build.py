@@ -12,6 +12,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ..analysis.findings.finding import Finding
     from ..analysis.findings.judge import Changes
+    from ..analysis.findings.rule import Rule
     from ..core.columns import SampleColumns
     from ..core.model import Header, PeakMoment, RecordingData
 
@@ -94,14 +95,9 @@ def is_worth_judging(recording: RecordingData) -> bool:
 
 
 def _judge(report: Report, recording: RecordingData, changes: Changes | None) -> Report:
-    """With its findings. Most jobs are short and end well: nothing is imported for them."""
-    if is_worth_judging(recording):
-        from ..analysis.findings import table as known
-    elif has_failed(report.ending, report.exit_code) or any(
-        event.kind == "oom" for event in recording.events
-    ):
-        from ..analysis.findings import ending as known
-    else:
+    """The report with its findings."""
+    rules = _find_rules(report, recording)
+    if not rules:
         return report
     from ..analysis.findings.facts import Reported, derive
     from ..analysis.findings.judge import Changes, find_start_share, judge
@@ -109,5 +105,18 @@ def _judge(report: Report, recording: RecordingData, changes: Changes | None) ->
     changes = changes or Changes()
     reported = Reported(report.summary, report.regions, report.metrics, report.frameworks)
     facts = derive(recording, reported, report.columns, find_start_share(changes))
-    findings, unjudged = judge(facts, known.RULES, changes)
+    findings, unjudged = judge(facts, rules, changes)
     return report._replace(findings=findings, unjudged=unjudged)
+
+
+def _find_rules(report: Report, recording: RecordingData) -> tuple[Rule, ...]:
+    """Most jobs are short and end well: nothing is imported for them."""
+    if is_worth_judging(recording):
+        from ..analysis.findings import table
+
+        return table.RULES
+    if has_failed(report.ending, report.exit_code) or any(event.kind == "oom" for event in recording.events):
+        from ..analysis.findings import ending
+
+        return ending.RULES
+    return ()

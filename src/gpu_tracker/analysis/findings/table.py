@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...core.errors import UsageError
-from . import ending
+from . import cpu, ending, gpu, gpu_memory, memory, metrics, timing
 from .judge import Changes
 from .rule import COMMON
 
@@ -13,7 +13,17 @@ if TYPE_CHECKING:
 
     from .rule import Rule
 
-RULES: tuple[Rule, ...] = (*ending.RULES,)
+_SUBJECTS = (gpu, gpu_memory, memory, cpu, timing, metrics, ending)
+
+
+def _find_order(rule: Rule) -> tuple[int, str]:
+    """15b comes after 15."""
+    return int(rule.number.rstrip("b")), rule.number
+
+
+RULES: tuple[Rule, ...] = tuple(
+    sorted((rule for subject in _SUBJECTS for rule in subject.RULES), key=_find_order)
+)
 
 
 def find_rule(name: str) -> Rule:
