@@ -125,6 +125,7 @@ class Tracker:
         self._samplers_seconds = 0.0
         self._error_at_start = 0
         self._recording: RecordingData | None = None
+        self._report: Report | None = None
 
     # ---- The paper's surface.
 
@@ -132,7 +133,7 @@ class Tracker:
         """Begin to track, in a process of its own."""
         if self.state is Tracker.State.STARTED:
             raise StateError("Cannot start tracking when tracking has already started.")
-        self._recording = None
+        self._recording = self._report = None
         self._error_at_start = id(sys.exc_info()[1])
         wishes = Wishes(self._record, tracking_file=self.tracking_file)
         self._session = session = Session(self._find_target(), self._settings, wishes, self._warn)
@@ -220,14 +221,16 @@ class Tracker:
     @property
     def report(self) -> Report | None:
         """The full report, beyond the paper's result classes."""
-        recording = self._recording
-        if self.state is Tracker.State.STARTED and self._session is not None:
-            recording = self._session.read_so_far(self._find_known)
-        if recording is None:
-            return None
         from ..reports.build import build
 
-        return build(recording)
+        if self.state is Tracker.State.STARTED and self._session is not None:
+            recording = self._session.read_so_far(self._find_known)
+            return None if recording is None else build(recording)
+        if self._report is None and self._recording is not None:
+            from .findings import build_judged, find_changes
+
+            self._report = build_judged(self._recording, self.recording_path, find_changes(self._warn))
+        return self._report
 
     @property
     def recording_path(self) -> str | None:

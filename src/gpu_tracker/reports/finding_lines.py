@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..analysis.findings.finding import CERTAIN
+from ..analysis.findings.finding import CERTAIN, NOTE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,4 +22,5 @@ def format_findings(findings: Sequence[Finding]) -> list[str]:
 
 def _format(finding: Finding) -> str:
     sure = "" if finding.confidence == CERTAIN else f" ({finding.confidence})"
-    return f"{finding.severity}: {finding.sentence}{sure} {finding.advice}".rstrip() + f" [{finding.rule}]"
+    label = "hint" if finding.severity == NOTE else finding.severity  # notes are about the measurement
+    return f"{label}: {finding.sentence}{sure} {finding.advice}".rstrip() + f" [{finding.rule}]"

@@ -72,6 +72,8 @@ COMMON = (
 def say_too_few(spans: Spans[Any], limits: Limits) -> str:
     """Why that is not enough to judge, or nothing if it is."""
     known, least = len(spans.values), limits["least_intervals"]
+    if not known:
+        return "there are no samples of it"
     return "" if known >= least else f"{count_of(known, 'interval')} after the start; {least:g} are needed"
 
 
