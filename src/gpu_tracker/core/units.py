@@ -77,7 +77,7 @@ def humanize_seconds(seconds: float) -> str:
 
 def write_clock(seconds: float) -> str:
     """A moment of a run: `3:12` or `26:03:12`."""
-    minutes, whole_seconds = divmod(int(seconds), 60)
+    minutes, whole_seconds = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02d}:{whole_seconds:02d}" if hours else f"{minutes}:{whole_seconds:02d}"
 

@@ -32,7 +32,7 @@ def judge_death(facts: Facts, limits: Limits) -> Answer:
 def _explain_oom(facts: Facts, _limits: Limits) -> Found | None:
     if not facts.has_oom:
         return None
-    peak, limit = facts.summary.ram_used_bytes, facts.allocation.ram_bytes
+    peak, limit = facts.limit_used_bytes, facts.allocation.ram_bytes
     is_dead = facts.has_failed
     victim = "The kernel killed it" if is_dead else "The kernel killed a process of the job"
     return Found(
@@ -88,7 +88,7 @@ def _explain_memory(facts: Facts, limits: Limits) -> Found | None:
         return None
     summary = facts.summary
     for used, limit, whose in (
-        (summary.ram_used_bytes, summary.ram_capacity_bytes, "its memory"),
+        (facts.limit_used_bytes, summary.ram_capacity_bytes, "its memory"),
         (summary.machine_ram_used_bytes, summary.machine_ram_bytes, "the machine's memory"),
     ):
         if limit > 0 and 100 * used >= limits["memory_percent"] * limit:

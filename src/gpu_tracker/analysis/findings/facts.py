@@ -85,6 +85,8 @@ class Facts(NamedTuple):
     """The class of the exception that ended it."""
     has_oom: bool = False
     """The kernel has killed a process for its memory."""
+    limit_used_bytes: int = 0
+    """The most that was used under the job's own limit, by its neighbours in the same group, too."""
     virtual_bytes: int = 0
     """The largest address space of one process."""
     ended_at_seconds: float | None = None
@@ -166,6 +168,9 @@ def derive(
         exit_code=end.exit_code if end else None,
         exception=raised[-1] if raised else None,
         has_oom=any(event.kind == "oom" for event in recording.events),
+        limit_used_bytes=max(
+            recording.totals.peaks.limit_ram_bytes or 0, reported.summary.ram.combined.total_bytes
+        ),
         virtual_bytes=recording.totals.peaks.virtual_bytes,
         ended_at_seconds=None if started is None else started + reported.summary.seconds,
         calls=recording.calls,
