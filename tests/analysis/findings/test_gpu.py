@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from gpu_tracker.analysis.findings.facts import Facts, GpuFacts, Reported
@@ -37,7 +39,7 @@ def test_a_device_that_was_never_used_is_named(granted: int | None, severity: st
 
 
 @pytest.mark.parametrize("fields", [{"step": 2.99}, {"header": {"gpu_uuids": ("GPU-0",)}}])
-def test_a_short_run_and_a_device_that_was_not_named_are_fine(fields: dict[str, object]) -> None:
+def test_a_short_run_and_a_device_that_was_not_named_are_fine(fields: dict[str, Any]) -> None:
     """It takes five minutes, and a device that counts."""
     run = made_run(Device(), Device(1, has_job=False, job=0), **{"step": 4.0, **fields})
 

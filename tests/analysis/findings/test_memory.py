@@ -10,7 +10,6 @@ from gpu_tracker.analysis.findings.memory import round_up
 from gpu_tracker.core.model import PeakMoment, PeakProcess, ProcessTotals, Spread
 from made_runs import GB, find, made_run, repeat, why_not
 
-
 # ---- 16. ram-tight.
 
 
