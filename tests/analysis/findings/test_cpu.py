@@ -150,6 +150,9 @@ def test_a_job_that_hardly_waits_does_not_suffer() -> None:
     unsure = find(busy_machine(waiting=None), "crowded-machine")
 
     assert why_not(busy_machine(waiting=100.0), "crowded-machine") == "the job hardly waited for a core"
+    asleep = busy_machine(waiting=4.9, cores=0.01)
+    assert why_not(asleep, "crowded-machine") == "the job hardly waited for a core"
+    assert find(busy_machine(waiting=5.1, cores=0.01), "crowded-machine") is not None
     assert "are needed" in str(why_not(busy_machine(n=20), "crowded-machine"))
     assert unsure is not None
     assert unsure.confidence == "possible"

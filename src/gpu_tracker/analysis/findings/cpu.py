@@ -131,7 +131,10 @@ def judge_crowded(facts: Facts, limits: Limits) -> Answer:
     if share < limits["time_share"]:
         return None
     waiting, spent = facts.summary.counters.waiting_seconds, facts.summary.cpu.combined.seconds
-    if waiting is not None and waiting < limits["waiting_share"] * (waiting + spent):
+    if waiting is not None and (
+        waiting < limits["waiting_share"] * (waiting + spent)
+        or waiting < limits["run_share"] * facts.summary.seconds
+    ):
         return "the job hardly waited for a core"
     return Found(
         f"Others took {others:.1f} of the machine's {machine} cores; all were busy for {100 * share:.0f} % of the time.",
@@ -225,6 +228,7 @@ RULES = (
             Threshold("job_percent", 70, OWN),
             Threshold("time_share", 0.5, OWN),
             Threshold("waiting_share", 0.1, OWN),
+            Threshold("run_share", 0.05, OWN),
         ),
         "a job that hardly waited for a core",
         WARNING,
