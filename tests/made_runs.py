@@ -115,6 +115,8 @@ def made_run(
         for number, (one, other, all_spent) in enumerate(zip(*spent, strict=True))
     ]
     last = samples[-1]
+    gpu_peaks = Peaks(gpus=tuple(peaks for _, peaks in counted))  # lines name devices by them
+    samples = [sample._replace(peaks=gpu_peaks) for sample in samples]
     most = int(peak if peak is not None else max(a + b for a, b in zip(own_ram, their_ram, strict=True)))
     totals = Totals(
         at_seconds=last.at_seconds,
