@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -38,6 +39,19 @@ def test_a_report_is_judged_by_the_changed_rules(run: Run, tmp_path: Path) -> No
 
     assert "serious: GPU 0 was busy for 5 % of the time." in run("report", "x.jsonl").stdout
     assert "serious: GPU 0" not in run("report", "x.jsonl", "--rules", "rules.ini").stdout
+
+
+def test_devices_that_python_left_alone_are_named(run: Run, tmp_path: Path) -> None:
+    """Measured, judged by a changed threshold, and printed."""
+    (tmp_path / "rules.ini").write_text("[gpu-unused]\nleast_seconds = 0.1\n")
+    sleep = "import time; time.sleep(2)"
+
+    fast = ("--st", "0.01", "--max-overhead", "1")
+
+    done = run("run", *fast, "--rules", "rules.ini", "--", sys.executable, "-c", sleep)
+
+    assert "hint: GPU 0, 1 were there for " in done.stderr
+    assert " s and never used. (possible) Can the program use it" in done.stderr
 
 
 @pytest.mark.parametrize("command", [("run", "--no-record"), ("attach", "--no-record")])

@@ -10,6 +10,8 @@ if TYPE_CHECKING:
 
     from ..core.model import PeakMoment, PeakProcess
 
+RAM = "ram"
+"""The subject of the peak of the whole job; others are the UUIDs of devices."""
 _MOST_GROUPS = 4
 # Sizes that differ by less are one size.
 _ALIKE = 1.2

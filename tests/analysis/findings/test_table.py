@@ -261,6 +261,16 @@ def test_no_recording_breaks_a_rule(run: RecordingData, has_columns: bool) -> No
     assert said <= asked
 
 
+def test_a_rule_that_meets_impossible_numbers_says_so() -> None:
+    """The others go on."""
+    run = made_run(exit_code=-9, given={"time_limit_seconds": float("inf"), "ends_at_seconds": 0.0})
+
+    report = judge(run)
+
+    assert dict(report.unjudged)["killed-why"] == "the recording has numbers that no run can have"
+    assert [finding.rule for finding in report.findings] == ["cpu-percent"]
+
+
 @pytest.mark.parametrize("n_samples", [0, 1, 3])
 def test_hardly_any_samples_are_not_judged(n_samples: int) -> None:
     """Nor do they raise."""

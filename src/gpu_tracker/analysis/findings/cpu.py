@@ -246,7 +246,7 @@ RULES = (
         NOTE,
         "642 % of CPU, as top shows it, is 6.4 of the 16 cores it may use (40 %).",
         "That is how several cores look: each counts 100 %.",
-        "nothing: it is how the number is made",
+        "never: it is how the number is made",
         judge_percent,
     ),
 )

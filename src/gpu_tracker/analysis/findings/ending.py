@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from ...core.units import humanize_bytes, humanize_limit, humanize_seconds
-from ..peaks import list_holders, list_places
-from .facts import RAM
+from ..peaks import RAM, list_holders, list_places
 from .finding import CERTAIN, LIKELY, POSSIBLE, SERIOUS, WARNING
 from .rule import OWN, Found, Rule, Threshold
 

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from ..regions import Metric, Region
     from ..summary import GpuSummary, Summary
 
-RAM = "ram"
 _DATA_WAIT = ("data_wait", "data-wait", "wait_for_data", "waiting_for_data")
 _STEP = ("step", "train_step", "training_step", "batch")
 

@@ -8,9 +8,8 @@ from statistics import median
 
 from ...core.units import humanize_bytes, humanize_limit, humanize_seconds
 from ...core.values import NamedTuple
-from ..peaks import explain_peak
+from ..peaks import RAM, explain_peak
 from ..series import bin_column, cut_time, make_bins
-from .facts import RAM
 from .finding import LIKELY, NOTE, POSSIBLE, SERIOUS, WARNING
 from .rule import OWN, Found, Rule, Threshold, say_too_few
 from .spans import count_seconds, find_quantile, find_slope

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from itertools import accumulate, combinations
+from bisect import bisect_left
+from itertools import accumulate, combinations, compress
 from math import isfinite
+from operator import lt, mul, sub
 from statistics import median
 
 from ...core.values import Generic, NamedTuple, Value
@@ -25,12 +27,16 @@ class Spans(NamedTuple, Generic[Value]):
 
 def find_known(start: Column, end: Column, values: Column) -> Spans[float]:
     """The intervals in which a figure is known, and which took some time."""
+    if all(map(isfinite, values)) and all(map(lt, start, end)):
+        return Spans(start, end, values)
     rows = [row for row in zip(start, end, values, strict=True) if isfinite(row[2]) and row[1] > row[0]]
     return _from_rows(rows)
 
 
 def join(one: Spans[float], other: Spans[float]) -> Spans[tuple[float, float]]:
     """Two figures of the same intervals, where both are known."""
+    if one.end == other.end:
+        return Spans(one.start, one.end, list(zip(one.values, other.values, strict=True)))
     known = dict(zip(other.end, other.values, strict=True))
     rows = [(first, last, (value, known[last])) for first, last, value in _rows(one) if last in known]
     return _from_rows(rows)
@@ -38,12 +44,14 @@ def join(one: Spans[float], other: Spans[float]) -> Spans[tuple[float, float]]:
 
 def skip_until(spans: Spans[float], seconds: float) -> Spans[float]:
     """The intervals that began then or later."""
-    return _from_rows([row for row in _rows(spans) if row[0] >= seconds])
+    first = bisect_left(spans.start, seconds)
+    return Spans(spans.start[first:], spans.end[first:], spans.values[first:])
 
 
-def count_seconds(spans: Spans[Value], holds: Callable[[Value], bool] = lambda _value: True) -> float:
-    """How long something held."""
-    return sum(last - first for first, last, value in _rows(spans) if holds(value))
+def count_seconds(spans: Spans[Value], holds: Callable[[Value], bool] | None = None) -> float:
+    """For how long something held, or is known."""
+    lengths: Iterator[float] = map(sub, spans.end, spans.start)
+    return sum(lengths if holds is None else compress(lengths, map(holds, spans.values)))
 
 
 def find_share(spans: Spans[Value], holds: Callable[[Value], bool]) -> float:
@@ -53,18 +61,15 @@ def find_share(spans: Spans[Value], holds: Callable[[Value], bool]) -> float:
 
 def find_mean(spans: Spans[float]) -> float:
     """Over the known time."""
-    return sum(value * (last - first) for first, last, value in _rows(spans)) / count_seconds(spans)
+    weighed: Iterator[float] = map(mul, spans.values, map(sub, spans.end, spans.start))
+    return sum(weighed) / count_seconds(spans)
 
 
 def find_quantile(spans: Spans[float], share: float) -> float:
     """The figure was at most this for that share of the known time."""
-    ordered = sorted((value, last - first) for first, last, value in _rows(spans))
-    passed = accumulate(seconds for _, seconds in ordered)
-    wanted = share * count_seconds(spans)
-    return next(
-        (value for (value, _), seconds in zip(ordered, passed, strict=True) if seconds >= wanted),
-        ordered[-1][0],
-    )
+    order = sorted(range(len(spans.values)), key=spans.values.__getitem__)
+    passed = list(accumulate(spans.end[row] - spans.start[row] for row in order))
+    return spans.values[order[min(bisect_left(passed, share * passed[-1]), len(order) - 1)]]
 
 
 def find_longest(spans: Spans[Value], holds: Callable[[Value], bool]) -> tuple[float, float] | None:

@@ -261,7 +261,7 @@ RULES = (
         NOTE,
         "A call of epoch takes 0.8 s, an interval 1 s: peaks of such calls may be missed.",
         "Sample more often (--st 0.1), or mark the region with exact_peak=True.",
-        "nothing: it is how the number is made",
+        "never: it is how the number is made",
         judge_coarse,
     ),
 )
