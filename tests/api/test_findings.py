@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 import gpu_tracker as gput
-from gpu_tracker.api.findings import RULES_VARIABLE, build_judged, find_changes, read_changes
+from gpu_tracker.api.findings import build_judged, find_changes, read_changes
+from gpu_tracker.core.config import RULES_VARIABLE
 from gpu_tracker.core.errors import UsageError
 from made_runs import Device, made_run
 from recorded import write
@@ -92,7 +93,7 @@ def test_a_tracker_judges_by_the_samples_in_its_file(tmp_path: Path) -> None:
     assert report is tracker.report
     assert report.findings == loaded.findings
     assert report.unjudged == loaded.unjudged
-    assert report.columns is not None
+    assert report.columns is None
     assert "there are no samples of it" not in dict(report.unjudged).values()
 
 

@@ -137,7 +137,10 @@ class Recording:
     def report(self) -> Report:
         """The full report: summary, how it ended, notes."""
         if self._report is None:
-            self._report = build_loaded(self._values, find_changes(warn_once))
+            report = build_loaded(self._values, find_changes(warn_once))
+            self._report = report._replace(
+                columns=None
+            )  # reports are compared and pickled; `samples` has them
         return self._report
 
     @property

@@ -229,7 +229,8 @@ class Tracker:
         if self._report is None and self._recording is not None:
             from .findings import build_judged, find_changes
 
-            self._report = build_judged(self._recording, self.recording_path, find_changes(self._warn))
+            report = build_judged(self._recording, self.recording_path, find_changes(self._warn))
+            self._report = report._replace(columns=None)  # they would stay in the user's process
         return self._report
 
     @property

@@ -540,8 +540,9 @@ class PeakMoment(NamedTuple):
 class Event(NamedTuple):
     """Something that happened at one instant: a device found, a note to the user.
 
-    Kinds are `gpu`, `note`, `unattributed` (a note: memory could not be attributed to processes), `oom` (a note: the kernel has
-    killed a process for its memory) and `exception` (the class of the one that ended the tracked part).
+    Kinds are `gpu`, `note`, `unattributed` (a note: memory could not be attributed to processes), `polled` (the UUID of a
+    device that keeps no samples), `oom` (a note: the kernel has killed a process for its memory) and `exception` (the class of
+    the one that ended the tracked part).
     """
 
     at_seconds: float

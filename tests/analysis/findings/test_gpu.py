@@ -10,7 +10,7 @@ from gpu_tracker.analysis.findings.facts import Facts, GpuFacts, Reported
 from gpu_tracker.analysis.findings.gpu import judge_ineffective
 from gpu_tracker.analysis.findings.rule import Found
 from gpu_tracker.analysis.summary import summarize
-from gpu_tracker.core.model import Call, FrameworkMemory, RegionTotals
+from gpu_tracker.core.model import Call, Event, FrameworkMemory, RegionTotals
 from made_runs import GB, Device, find, judge, made_run, why_not
 
 
@@ -181,6 +181,15 @@ def test_the_worst_device_speaks_for_the_others() -> None:
     assert finding is not None
     assert finding.sentence == "GPU 1 was busy for 5 % of the time. Also on GPU 0, 2."
     assert finding.severity == "serious"
+
+
+def test_utilization_that_is_an_estimate_makes_a_finding_less_sure() -> None:
+    """A driver that keeps no samples tells its latest value only."""
+    polled = made_run(Device(busy=5), events=[Event(0.0, "polled", "GPU-0")])
+
+    findings = [find(run, "gpu-low") for run in (made_run(Device(busy=5)), polled)]
+
+    assert [finding and finding.confidence for finding in findings] == ["likely", "possible"]
 
 
 def test_utilization_that_is_not_measured_is_not_low() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ...core.model import ESTIMATE
 from ...core.units import humanize_bytes, humanize_seconds, write_clock
 from .finding import CERTAIN, LIKELY, NOTE, POSSIBLE, SERIOUS, WARNING
 from .gpu_memory import find_pool
@@ -30,7 +31,7 @@ def judge_unused(facts: Facts, limits: Limits) -> Answer:
     idle = [gpu for gpu in facts.gpus if _is_offered(gpu, facts) and not gpu.has_job]
     if not idle:
         return None if facts.gpus else "there is no GPU"
-    if any(gpu.summary.job_bytes.combined is None or gpu.summary.basis == "estimate" for gpu in idle):
+    if any(gpu.summary.job_bytes.combined is None or gpu.summary.basis == ESTIMATE for gpu in idle):
         return "the processes on a GPU are not known"
     is_granted = facts.allocation.granted_gpus is not None or facts.header.gpu_uuids is not None
     if not is_granted and not facts.used_gpus and not _is_python(facts):
@@ -132,7 +133,7 @@ def _judge_low(gpu: GpuFacts, limits: Limits) -> Answer:
     return Found(
         f"GPU {gpu.ordinal} was busy for {mean:.0f} % of the time.",
         SERIOUS if mean <= limits["serious_percent"] else NOTE,
-        LIKELY,
+        POSSIBLE if gpu.summary.utilization_basis == ESTIMATE else LIKELY,
         (("mean_percent", mean),),
     )
 
