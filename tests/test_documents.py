@@ -8,6 +8,8 @@ import sys
 from importlib import import_module
 from pathlib import Path
 
+import pytest
+
 import gpu_tracker
 from gpu_tracker import __version__
 
@@ -15,11 +17,10 @@ PROJECT = Path(__file__).parents[1]
 DOCS = PROJECT / "docs"
 
 
-def test_the_description_of_the_recording_is_that_of_the_code() -> None:
-    """If this fails: python docs/make_recording_format.py."""
-    script = DOCS / "make_recording_format.py"
-
-    assert subprocess.run([sys.executable, script, "--check"]).returncode == 0
+@pytest.mark.parametrize("script", ["make_recording_format.py", "make_findings.py"])
+def test_a_document_made_from_the_code_is_that_of_the_code(script: str) -> None:
+    """If this fails: python docs/make_recording_format.py, or docs/make_findings.py."""
+    assert subprocess.run([sys.executable, DOCS / script, "--check"]).returncode == 0
 
 
 def test_the_front_page_reads_the_same_anywhere() -> None:

@@ -37,6 +37,17 @@ def test_a_lost_sampler_costs_no_time_and_no_cpu() -> None:
     )
 
 
+@pytest.mark.parametrize(("exception", "kinds"), [("MemoryError", ["note", "exception"]), (None, ["note"])])
+def test_what_ended_the_program_is_known_without_a_sampler(exception: str | None, kinds: list[str]) -> None:
+    """The owner has seen it."""
+    lost = RecordingData(header(), (), (), None, totals(at_seconds=4.0))
+
+    saved = complete(lost, 0, 10**10, Known(10**10, BEFORE, BEFORE, exception=exception))
+
+    assert [event.kind for event in saved.events] == kinds
+    assert exception is None or saved.events[-1].text == exception
+
+
 @pytest.mark.parametrize(
     ("after", "main", "combined"),
     [

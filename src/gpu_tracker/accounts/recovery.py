@@ -49,11 +49,16 @@ def complete(
         )
         peaks = _raise_after_loss(peaks, before, after)
         extent = "time and CPU are complete, memory and GPU figures end there"
+    raised = (
+        ()
+        if known is None or known.exception is None
+        else (Event(end_seconds, "exception", known.exception),)
+    )
     because = f" ({reason})" if reason else ""
     note = f"The sampler was lost{because}: nothing was measured from {lost_seconds:.3g} s to {end_seconds:.3g} s; {extent}."
     totals = totals._replace(peaks=peaks)
     return recording._replace(
-        events=(*recording.events, Event(lost_seconds, "note", note)),
+        events=(*recording.events, Event(lost_seconds, "note", note), *raised),
         totals=totals,
         end=End("sampler lost", exit_code, totals, 0.0, 0),
     )

@@ -6,8 +6,7 @@ from ..analysis.charts import Run, overlay
 from ..core.errors import RecordingError
 from ..core.moments import parse_moment
 from ..recording.reader import load
-from ..recording.sampled import read_columns
-from ..reports.build import build
+from .reporting import report_on
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,15 +14,9 @@ if TYPE_CHECKING:
 
     from ..analysis.charts import Chart
     from ..core.model import RecordingData
-    from ..reports.build import Report
 
 # More would be neither readable nor quick.
 _MOST_RUNS = 64
-
-
-def report_on(recording: RecordingData) -> Report:
-    """A report with everything that can be shown of a recording."""
-    return build(recording, read_columns(recording))
 
 
 def draw_runs(named: Iterable[tuple[str, str]]) -> tuple[Chart, ...]:

@@ -8,10 +8,11 @@ from ..analysis.job import combine as combine_values
 from ..analysis.tables import TABLES, make_table
 from ..core.config import check_path
 from ..core.errors import UsageError
+from ..core.notices import warn_once
 from ..exports import frames
 from ..recording import reader
 from ..recording.find import find_recordings
-from ..reports.build import build
+from .reporting import find_changes, report_on
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -136,7 +137,10 @@ class Recording:
     def report(self) -> Report:
         """The full report: summary, how it ended, notes."""
         if self._report is None:
-            self._report = build(self._values)
+            report = report_on(self._values, find_changes(warn_once))
+            self._report = report._replace(
+                columns=None
+            )  # reports are compared and pickled; `samples` has them
         return self._report
 
     @property

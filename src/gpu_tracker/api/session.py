@@ -288,8 +288,8 @@ class Session:
         sampler = self._sampler
         if sampler is None:
             return None
-        after, exit_code = (None, None) if known is None else (known.after, known.exit_code)
-        sampler.send("stop", at_nanoseconds, after, exit_code, reason)
+        after, exit_code, exception = (None, None, None) if known is None else known[2:]
+        sampler.send("stop", at_nanoseconds, after, exit_code, reason, exception)
         sampler.wake()
         for attempt in range(max(1, attempts)):
             if attempt:

@@ -125,6 +125,7 @@ class Tracker:
         self._samplers_seconds = 0.0
         self._error_at_start = 0
         self._recording: RecordingData | None = None
+        self._report: Report | None = None
 
     # ---- The paper's surface.
 
@@ -132,7 +133,7 @@ class Tracker:
         """Begin to track, in a process of its own."""
         if self.state is Tracker.State.STARTED:
             raise StateError("Cannot start tracking when tracking has already started.")
-        self._recording = None
+        self._recording = self._report = None
         self._error_at_start = id(sys.exc_info()[1])
         wishes = Wishes(self._record, tracking_file=self.tracking_file)
         self._session = session = Session(self._find_target(), self._settings, wishes, self._warn)
@@ -160,12 +161,17 @@ class Tracker:
             return
         self._session.close_mailbox()
         known = self._find_known(at_nanoseconds)
+        error = sys.exc_info()[1]
+        reason = _name_reason(error, self._error_at_start)
         if known is not None:  # what stopping costs is neither in the time nor in the CPU time
-            known = known._replace(after=known.after._replace(own_cpu_seconds=own_cpu_seconds))
+            known = known._replace(
+                after=known.after._replace(own_cpu_seconds=own_cpu_seconds),
+                exception=None if reason is None else type(error).__name__,
+            )
         self._recording = self._session.stop(
             at_nanoseconds,
             known,
-            reason=_name_reason(sys.exc_info()[1], self._error_at_start),
+            reason=reason,
             attempts=self.n_join_attempts,
             timeout_seconds=self.join_timeout,
         )
@@ -215,14 +221,17 @@ class Tracker:
     @property
     def report(self) -> Report | None:
         """The full report, beyond the paper's result classes."""
-        recording = self._recording
-        if self.state is Tracker.State.STARTED and self._session is not None:
-            recording = self._session.read_so_far(self._find_known)
-        if recording is None:
-            return None
         from ..reports.build import build
 
-        return build(recording)
+        if self.state is Tracker.State.STARTED and self._session is not None:
+            recording = self._session.read_so_far(self._find_known)
+            return None if recording is None else build(recording)
+        if self._report is None and self._recording is not None:
+            from .reporting import build_judged, find_changes
+
+            report = build_judged(self._recording, self.recording_path, find_changes(self._warn))
+            self._report = report._replace(columns=None)  # they would stay in the user's process
+        return self._report
 
     @property
     def recording_path(self) -> str | None:

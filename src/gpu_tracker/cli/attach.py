@@ -13,9 +13,9 @@ from ..core.errors import TrackerError, UsageError
 from ..reports.contract import choose_format
 from ..sampler.handle.wire import Start
 from ..sources.processes import exists
-from .options import Parser, add_measuring, add_output, add_recording, to_settings, to_wishes
+from .options import Parser, add_measuring, add_output, add_recording, add_rules, to_settings, to_wishes
 from .output import Output
-from .run import show
+from .run import read_rules, show
 from .track import DEFAULT_DIRECTORY, choose_say, find_gpus
 
 TYPE_CHECKING = False
@@ -32,9 +32,11 @@ def main(arguments: list[str], sampler: SamplerProcess | None) -> int:
     add_measuring(parser)
     add_recording(parser, DEFAULT_DIRECTORY)
     add_output(parser, "Report")
+    add_rules(parser)
     options = parser.parse_args(arguments)
     format_name = choose_format("Report", options.format, options.output)
     settings = to_settings(options)
+    changes = read_rules(options.rules)
     pid = _find_process(options.pid)
     output = Output(options.output)
     session = Session(
@@ -58,7 +60,7 @@ def main(arguments: list[str], sampler: SamplerProcess | None) -> int:
     recording = session.stop(
         time.monotonic_ns(), None, reason=None if session.replies_fd in woken else "interrupted"
     )
-    is_shown = show(output, recording, format_name, settings, session.recording_path)
+    is_shown = show(output, recording, format_name, settings, session.recording_path, changes)
     return 0 if is_shown else TrackerError.exit_code
 
 

@@ -167,6 +167,16 @@ def add_output(parser: argparse.ArgumentParser, document: str) -> None:
     parser.add_argument("-f", "--format", help=f"one of {formats} (default text)")
 
 
+def add_rules(parser: argparse.ArgumentParser) -> None:
+    """Add --rules."""
+    parser.add_argument(
+        "--rules",
+        metavar="FILE",
+        help="thresholds of findings to change, and rules to switch off (`gpu-tracker explain RULE` shows how; "
+        "default: the file that GPU_TRACKER_RULES names)",
+    )
+
+
 def to_settings(options: argparse.Namespace) -> Settings:
     """The settings, checked."""
     uuids = getattr(options, "gpu_uuids", None)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from ..api.pictures import report_on
+from ..api.reporting import read_changes, report_on
 from ..recording.reader import load
 from ..reports.build import Reports
 from ..reports.contract import choose_format, render
-from .options import Parser, add_output
+from .options import Parser, add_output, add_rules
 from .output import Output
 
 
@@ -15,11 +15,13 @@ def main(arguments: list[str]) -> int:
     parser = Parser(prog="gpu-tracker report", description=__doc__)
     parser.add_argument("files", metavar="FILE", nargs="+", help="a recording (.jsonl)")
     add_output(parser, "Reports")
+    add_rules(parser)
     options = parser.parse_args(arguments)
     kind = "Report" if len(options.files) == 1 else "Reports"
     format_name = choose_format(kind, options.format, options.output)
     output = Output(options.output)
-    reports = tuple(report_on(load(path)) for path in options.files)
+    changes = read_changes(options.rules)
+    reports = tuple(report_on(load(path), changes) for path in options.files)
     document = reports[0] if len(reports) == 1 else Reports(reports)
     output.write(render(document, format_name), otherwise=1)
     return 0

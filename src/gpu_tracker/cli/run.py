@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from ..api.session import Wishes
-from ..core.config import Settings, check
+from ..core.config import RULES_VARIABLE, Settings, check
 from ..core.errors import TrackerError, UsageError
 from ..core.text import neutralize
 from ..core.values import NamedTuple
@@ -17,6 +17,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from ..analysis.findings.judge import Changes
     from ..analysis.limits import Limit
     from ..core.model import RecordingData
     from ..sampler.handle.process import SamplerProcess
@@ -38,6 +39,8 @@ class Request(NamedTuple):
     limits: tuple[Limit, ...] = ()
     allow_missing: bool = False
     frameworks: bool = False
+    changes: Changes | None = None
+    """Of the rules by which the run is judged."""
 
 
 def main(arguments: list[str], sampler: SamplerProcess | None) -> int:
@@ -48,7 +51,9 @@ def main(arguments: list[str], sampler: SamplerProcess | None) -> int:
     if request.frameworks:
         _hook_into_python()
     tracked = track_command(sampler, command, settings, request.wishes)
-    is_shown = show(output, tracked.recording, request.format_name, settings, tracked.recording_path)
+    is_shown = show(
+        output, tracked.recording, request.format_name, settings, tracked.recording_path, request.changes
+    )
     code = tracked.ending.returncode
     if not request.limits:
         return code  # whatever happens to the result
@@ -62,14 +67,23 @@ def parse(arguments: list[str]) -> Request:
     first = arguments[0] if arguments else ""
     if first.startswith("-") and first != "--":
         return parse_options(arguments)
-    return Request(_find_command(arguments), check(Settings()))
+    return Request(_find_command(arguments), check(Settings()), changes=read_rules(None))
 
 
 def parse_options(arguments: list[str]) -> Request:
     """The same, with options."""
     import argparse
 
-    from .options import Parser, add_limits, add_measuring, add_output, add_recording, to_settings, to_wishes
+    from .options import (
+        Parser,
+        add_limits,
+        add_measuring,
+        add_output,
+        add_recording,
+        add_rules,
+        to_settings,
+        to_wishes,
+    )
 
     parser = Parser(
         prog="gpu-tracker run",
@@ -80,6 +94,7 @@ def parse_options(arguments: list[str]) -> Request:
     parser.epilog = _EPILOG
     add_recording(parser, DEFAULT_DIRECTORY)
     add_output(parser, "Report")
+    add_rules(parser)
     add_limits(
         parser, "exit with 1 if the job succeeds but this holds, such as 'peak_ram > 8GB' (repeatable)"
     )
@@ -100,6 +115,7 @@ def parse_options(arguments: list[str]) -> Request:
         limits=_parse_limits(options.fail_if),
         allow_missing=options.allow_missing,
         frameworks=options.frameworks,
+        changes=read_rules(options.rules),
     )
 
 
@@ -108,6 +124,15 @@ def _find_command(words: list[str]) -> list[str]:
     if not command or not command[0]:
         raise UsageError("No command to run.", "Write it after `--`: gpu-tracker run -- command.")
     return command
+
+
+def read_rules(path: str | None) -> Changes | None:
+    """The changes of the rules, before anything starts. Hardly anybody has any."""
+    if path is None and RULES_VARIABLE not in os.environ:
+        return None
+    from ..api.reporting import read_changes
+
+    return read_changes(path)
 
 
 def _parse_limits(texts: list[str]) -> tuple[Limit, ...]:
@@ -137,12 +162,17 @@ def _hook_into_python() -> None:
 
 
 def show(
-    output: Output, recording: RecordingData, format_name: str, settings: Settings, recording_path: str | None
+    output: Output,
+    recording: RecordingData,
+    format_name: str,
+    settings: Settings,
+    recording_path: str | None,
+    changes: Changes | None,
 ) -> bool:
     """Write the result where it was asked for (True), or else where it can be seen: it must not be lost."""
-    from ..reports.build import build
+    from ..api.reporting import build_judged
 
-    report = build(recording)
+    report = build_judged(recording, recording_path, changes)
     if settings.disable_logs and format_name == "text":
         report = report._replace(notes=())
     text = render(report, format_name)

@@ -18,6 +18,8 @@ SHORTEST_SLEEP_SECONDS = 0.01
 DEFAULT_MAX_OVERHEAD = 0.01
 # How processes are read ("procfs" or "portable"), for kernels whose /proc is not reliable.
 _SOURCE_VARIABLE = "GPU_TRACKER_SOURCE"
+# A file that changes the rules of findings.
+RULES_VARIABLE = "GPU_TRACKER_RULES"
 _NO_VENDOR = "none"
 PROCESS_SOURCES = ("procfs", "portable")
 """How processes can be read, the best first."""

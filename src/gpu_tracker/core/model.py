@@ -157,6 +157,11 @@ class Gpu(NamedTuple):
     """The physical device that this is an instance of."""
     is_visible: bool = True
     """Whether the job's environment lets it use this device."""
+    power_limit_watts: float | None = None
+    """What the driver lets it draw at most."""
+    top_sm_clock_mhz: float | None = None
+    slowdown_celsius: float | None = None
+    """From this temperature on it slows itself down."""
 
 
 class GpuShares(NamedTuple):
@@ -307,6 +312,8 @@ class Known(NamedTuple):
     before: RootFigures
     after: RootFigures
     exit_code: int | None = None
+    exception: str | None = None
+    """The class of the exception that ended the tracked part."""
 
 
 # ---- What a recording keeps.
@@ -534,7 +541,12 @@ class PeakMoment(NamedTuple):
 
 
 class Event(NamedTuple):
-    """Something that happened at one instant: a device found, a note to the user."""
+    """Something that happened at one instant: a device found, a note to the user.
+
+    Kinds are `gpu`, `note`, `unattributed` (a note: memory could not be attributed to processes), `polled` (the UUID of a
+    device that keeps no samples), `oom` (a note: the kernel has killed a process for its memory) and `exception` (the class of
+    the one that ended the tracked part).
+    """
 
     at_seconds: float
     kind: str

@@ -80,6 +80,13 @@ def humanize_seconds(seconds: float) -> str:
     return f"{minutes} min {whole_seconds:02d} s"
 
 
+def write_clock(seconds: float) -> str:
+    """A moment of a run: `3:12` or `26:03:12`."""
+    minutes, whole_seconds = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{whole_seconds:02d}" if hours else f"{minutes}:{whole_seconds:02d}"
+
+
 def _three_digits(number: float) -> str:
     if abs(number) >= 100 or number == 0:
         return f"{number:.0f}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..analysis.endings import has_failed
 from ..analysis.frameworks import FrameworkSummary, summarize_frameworks
 from ..analysis.regions import Metric, Region, describe_gaps, summarize_metrics, summarize_regions
 from ..analysis.summary import Summary, summarize
@@ -13,8 +14,14 @@ if TYPE_CHECKING:
 
     from ..analysis.charts import Chart, Logged
     from ..analysis.findings.finding import Finding
+    from ..analysis.findings.judge import Changes
+    from ..analysis.findings.rule import Rule
     from ..core.columns import SampleColumns
     from ..core.model import Call, Header, PeakMoment, RecordingData
+
+
+_NOTES = ("note", "unattributed", "oom")
+_FEWEST_READINGS = 30
 
 
 class Report(NamedTuple):
@@ -35,6 +42,8 @@ class Report(NamedTuple):
     """Who held what at the peaks of the job and of each device."""
     findings: tuple[Finding, ...] = ()
     """Worst first."""
+    unjudged: tuple[tuple[str, str], ...] = ()
+    """The rules that could not judge this run, and why; none if it was too short for all of them."""
     columns: SampleColumns | None = None
     """The samples, for charts. This and the next two are not in JSON: `export` has them."""
     logged: tuple[Logged, ...] = ()
@@ -70,20 +79,22 @@ class Reports(NamedTuple):
     reports: tuple[Report, ...]
 
 
-def build(recording: RecordingData, columns: SampleColumns | None = None) -> Report:
-    """Everything that is reported about a recording; `columns` are its samples."""
+def build(
+    recording: RecordingData, columns: SampleColumns | None = None, changes: Changes | None = None
+) -> Report:
+    """Everything that is reported about a recording; `columns` are its samples, `changes` those of the rules."""
     end = recording.end
     # Reading these may find damage, so they come before the notes.
     regions, metrics = summarize_regions(recording), summarize_metrics(recording)
     frameworks, peaks = summarize_frameworks(recording), tuple(recording.peak_moments)
-    notes = [event.text for event in recording.events if event.kind in ("note", "unattributed")]
+    notes = [event.text for event in recording.events if event.kind in _NOTES]
     notes.extend(describe_gaps(recording.gaps))
     notes.extend(recording.problems)
     if end is None:
         notes.append(
             f"The recording was cut off at {recording.totals.at_seconds:.3g} s: gpu-tracker was killed, or the disk was full."
         )
-    return Report(
+    report = Report(
         header=recording.header,
         summary=summarize(recording),
         ending=end.reason if end else "killed",
@@ -99,6 +110,40 @@ def build(recording: RecordingData, columns: SampleColumns | None = None) -> Rep
         logged=() if columns is None else _collect_logged(recording),
         calls=() if columns is None else tuple(recording.calls),
     )
+    return _judge(report, recording, changes)
+
+
+def is_worth_judging(recording: RecordingData) -> bool:
+    """Whether it has enough readings for more than the question why it died."""
+    return recording.totals.readings >= _FEWEST_READINGS
+
+
+def _judge(report: Report, recording: RecordingData, changes: Changes | None) -> Report:
+    """The report with its findings."""
+    rules = _find_rules(report, recording)
+    if not rules:
+        return report
+    from ..analysis.findings.facts import Reported, derive
+    from ..analysis.findings.judge import Changes, find_start_share, judge
+
+    changes = changes or Changes()
+    reported = Reported(report.summary, report.regions, report.metrics, report.frameworks)
+    facts = derive(recording, reported, report.columns, find_start_share(changes))
+    findings, unjudged = judge(facts, rules, changes)
+    return report._replace(findings=findings, unjudged=unjudged)
+
+
+def _find_rules(report: Report, recording: RecordingData) -> tuple[Rule, ...]:
+    """Most jobs are short and end well: nothing is imported for them."""
+    if is_worth_judging(recording):
+        from ..analysis.findings import table
+
+        return table.RULES
+    if has_failed(report.ending, report.exit_code) or any(event.kind == "oom" for event in recording.events):
+        from ..analysis.findings import ending
+
+        return ending.RULES
+    return ()
 
 
 def _collect_logged(recording: RecordingData) -> tuple[Logged, ...]:

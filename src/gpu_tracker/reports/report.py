@@ -46,6 +46,10 @@ def to_text(report: Report, _view: View | None = None) -> str:
         from .region_tables import format_metrics, format_regions
 
         lines += [*format_regions(report.regions), *format_metrics(report.metrics)]
+    if report.findings or any(moment.n_processes > 1 or moment.regions for moment in report.peaks):
+        from .finding_lines import format_findings, format_peaks
+
+        lines += [*format_peaks(report), *format_findings(report.findings)]
     lines += [f"note: {note}" for note in report.notes if note != NO_GPU]  # the GPU row says it
     # Each is one line, whatever the recording contains.
     return "\n  ".join(map(neutralize, [_title(report), *lines])) + "\n"

@@ -194,9 +194,14 @@ class Service:
             self._sampler.discount(seconds)
 
     def _stop(
-        self, at_nanoseconds: int, figures: RootFigures | None, exit_code: int | None, reason: str
+        self,
+        at_nanoseconds: int,
+        figures: RootFigures | None,
+        exit_code: int | None,
+        reason: str,
+        exception: str | None,
     ) -> None:
-        self._finish(self._need_sampler(), at_nanoseconds / 1e9, figures, reason, exit_code)
+        self._finish(self._need_sampler(), at_nanoseconds / 1e9, figures, reason, exit_code, exception)
 
     def _observe(self, number: int, request: Request) -> None:
         """For live views; a sampler that tracks a job is never asked this."""
@@ -248,11 +253,12 @@ class Service:
         figures: RootFigures | None,
         reason: str,
         exit_code: int | None,
+        exception: str | None = None,
     ) -> None:
         self._is_over = True
         at = (self._ended_seconds or now_seconds) if figures is None else now_seconds
         started = self._start_nanoseconds / 1e9
-        end = sampler.finish(max(0.0, at - started), figures, reason, exit_code)
+        end = sampler.finish(max(0.0, at - started), figures, reason, exit_code, exception)
         _send("totals", FINAL, sampler.describe(end))
 
     def _need_sampler(self) -> Sampler:

@@ -136,7 +136,12 @@ class Sampler:
             self._account.close_cpu_interval()
 
     def finish(
-        self, at_seconds: float, figures: RootFigures | None, reason: str, exit_code: int | None
+        self,
+        at_seconds: float,
+        figures: RootFigures | None,
+        reason: str,
+        exit_code: int | None,
+        exception: str | None = None,
     ) -> End:
         """The last reading, the last line, the end."""
         self._read_tree(at_seconds, 0.0, figures, is_last=True)
@@ -164,7 +169,10 @@ class Sampler:
                 at_seconds,
                 "Out of memory: the kernel killed a process because the memory limit of "
                 f"{self._prepared.limit.limit_bytes / 1e6:.0f} MB was reached.",
+                "oom",
             )
+        if exception is not None:
+            self._say(at_seconds, exception, "exception")
         if self._plan.recording_path and self._writer.is_deleted():
             self._say(at_seconds, "The recording was deleted while it was being written.")
         self._write_line(at_seconds)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from ...core.values import NamedTuple
 
 # Worst first.
-SERIOUS, WARNING, NOTE = "serious", "warning", "note"
+SEVERITIES = SERIOUS, WARNING, NOTE = "serious", "warning", "note"
 # Surest first.
-CERTAIN, LIKELY, POSSIBLE = "certain", "likely", "possible"
+CONFIDENCES = CERTAIN, LIKELY, POSSIBLE = "certain", "likely", "possible"
 
 
 class Finding(NamedTuple):

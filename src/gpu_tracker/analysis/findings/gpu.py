@@ -1,0 +1,556 @@
+"""Whether the devices had work: unused, idle, waiting, unbalanced, slowed down. Pure."""
+
+from __future__ import annotations
+
+from ...core.model import ESTIMATE
+from ...core.units import humanize_bytes, humanize_seconds, write_clock
+from .finding import CERTAIN, LIKELY, NOTE, POSSIBLE, SERIOUS, WARNING
+from .gpu_memory import find_pool
+from .rule import OWN, Found, Rule, Threshold, judge_gpus, say_too_few
+from .spans import find_longest, find_quantile, find_share, join
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from .facts import Facts, GpuFacts
+    from .rule import Answer, Limits
+
+_JOBSTATS = "jobstats, Princeton"
+_SMDEBUG = "SageMaker Debugger"
+_NVIDIA = "NVIDIA's documentation"
+# What explains by its name that a device waits.
+_QUIET_REGIONS = ("eval", "valid", "save", "checkpoint", "wait", "load")
+
+
+# ---- 1. Unused.
+
+
+def judge_unused(facts: Facts, limits: Limits) -> Answer:
+    """Devices that the job may use, and on which it was never seen."""
+    if facts.summary.seconds < limits["least_seconds"]:
+        return f"the run was shorter than {humanize_seconds(limits['least_seconds'])}"
+    idle = [gpu for gpu in facts.gpus if _is_offered(gpu, facts) and not gpu.has_job]
+    if not idle:
+        return None if facts.gpus else "there is no GPU"
+    if any(gpu.summary.job_bytes.combined is None or gpu.summary.basis == ESTIMATE for gpu in idle):
+        return "the processes on a GPU are not known"
+    is_granted = facts.allocation.granted_gpus is not None or facts.header.gpu_uuids is not None
+    if not is_granted and not facts.used_gpus and not _is_python(facts):
+        return "nobody gave a GPU to this job"
+    names = ", ".join(str(gpu.ordinal) for gpu in idle)
+    verb = "was" if len(idle) == 1 else "were"
+    return Found(
+        f"GPU {names} {verb} there for {humanize_seconds(facts.summary.seconds)} and never used.",
+        WARNING if is_granted else NOTE,
+        CERTAIN if is_granted else POSSIBLE,
+        (("unused_gpus", len(idle)), ("seconds", facts.summary.seconds)),
+    )
+
+
+def _is_offered(gpu: GpuFacts, facts: Facts) -> bool:
+    named = facts.header.gpu_uuids
+    return gpu.summary.gpu.is_visible if named is None else gpu.summary.gpu.uuid in named
+
+
+def _is_python(facts: Facts) -> bool:
+    """Programs in Python are those that forget to move a model to the GPU."""
+    words = [word.rpartition("/")[2] for word in facts.header.command[:2]]
+    return any(word.startswith("python") or word.endswith(".py") for word in words)
+
+
+# ---- 2. Idle.
+
+
+def judge_idle(facts: Facts, limits: Limits) -> Answer:
+    """The longest time in which a device held memory of the job and did nothing."""
+    return judge_gpus(facts, lambda gpu: _judge_idle(gpu, facts, limits))
+
+
+def _judge_idle(gpu: GpuFacts, facts: Facts, limits: Limits) -> Answer:
+    stretch = find_idle(gpu, limits)
+    if stretch is None:
+        return None if gpu.memory_bytes and gpu.job_bytes.values else "the job's memory there is not known"
+    start, end = stretch
+    if end - start < limits["least_seconds"]:
+        return None
+    held = max(
+        held
+        for held, last in zip(gpu.job_bytes.values, gpu.job_bytes.end, strict=True)
+        if start < last <= end
+    )
+    region = _name_quiet_region(facts, start, end)
+    where = f", in {region}" if region else ""
+    return Found(
+        f"GPU {gpu.ordinal} held {humanize_bytes(held)} and did nothing from {write_clock(start)} to {write_clock(end)}{where}.",
+        SERIOUS if end - start >= limits["serious_seconds"] and not region else WARNING,
+        LIKELY,
+        (("idle_seconds", end - start), ("held_bytes", held)),
+        start,
+        end,
+    )
+
+
+def find_idle(gpu: GpuFacts, limits: Limits) -> tuple[float, float] | None:
+    """From when to when it was idle while it held the job's memory."""
+    least = limits["held_percent"] / 100 * gpu.memory_bytes
+    both = join(gpu.busy_ever_percent, gpu.job_bytes)
+    if not gpu.memory_bytes:
+        return None
+    return find_longest(both, lambda pair: pair[0] < limits["idle_percent"] and pair[1] > least)
+
+
+def _name_quiet_region(facts: Facts, start: float, end: float) -> str:
+    """A call that took at least half of that time, and says by its name that the device waits."""
+    for call in facts.calls:
+        last = facts.summary.seconds if call.end_seconds is None else call.end_seconds
+        overlap = min(end, last) - max(start, call.start_seconds)
+        name = "/".join(call.path)
+        if 2 * overlap >= end - start and any(word in name for word in _QUIET_REGIONS):
+            return name
+    return ""
+
+
+# ---- 3. Low.
+
+
+def judge_low(facts: Facts, limits: Limits) -> Answer:
+    """The mean utilization of the report."""
+    return judge_gpus(facts, lambda gpu: _judge_low(gpu, limits))
+
+
+def _judge_low(gpu: GpuFacts, limits: Limits) -> Answer:
+    mean = gpu.mean_percent
+    if mean is None:
+        return "utilization was not measured"
+    if mean >= limits["note_percent"]:
+        return None
+    if too_few := say_too_few(gpu.busy_percent, limits):
+        return too_few
+    if not gpu.is_busy_own and gpu.is_shared:
+        return "others use the device, and utilization is that of all"
+    held = gpu.summary.job_bytes.combined or 0
+    if gpu.memory_bytes and 100 * held >= limits["server_percent"] * gpu.memory_bytes:
+        return "its memory is filled, as by a server that waits for requests"
+    return Found(
+        f"GPU {gpu.ordinal} was busy for {mean:.0f} % of the time.",
+        SERIOUS if mean <= limits["serious_percent"] else NOTE,
+        POSSIBLE if gpu.summary.utilization_basis == ESTIMATE else LIKELY,
+        (("mean_percent", mean),),
+    )
+
+
+# ---- 5. The CPU holds it up.
+
+
+def judge_cpu_bound(facts: Facts, limits: Limits) -> Answer:
+    """A device that waits while cores are busy."""
+    if facts.interval_seconds is not None and facts.interval_seconds > limits["longest_interval"]:
+        return f"intervals of {humanize_seconds(facts.interval_seconds)} are too long to see it"
+    if facts.data_wait_share is not None:
+        return "waiting-for-data says more"
+    return judge_gpus(facts, lambda gpu: _judge_cpu_bound(gpu, facts, limits))
+
+
+def _judge_cpu_bound(gpu: GpuFacts, facts: Facts, limits: Limits) -> Answer:
+    both = join(gpu.busy_percent, facts.cores.combined)
+    if too_few := say_too_few(both, limits):
+        return too_few
+    most = limits["cpu_percent"] / 100 * facts.summary.n_expected_cores
+    share = find_share(both, lambda pair: pair[0] < limits["gpu_percent"] and pair[1] > most)
+    middle = find_quantile(gpu.busy_percent, 0.5)
+    cores = find_quantile(facts.cores.combined, 0.5)
+    evidence = (("share", share), ("gpu_median_percent", middle), ("median_cores", cores))
+    if share > limits["time_share"]:
+        return Found(
+            f"GPU {gpu.ordinal} waited while all cores were busy for {100 * share:.0f} % of the time.",
+            WARNING,
+            LIKELY,
+            evidence,
+        )
+    if middle < limits["soft_gpu_percent"] and cores >= limits["soft_cores"]:
+        return Found(
+            f"GPU {gpu.ordinal} was less than {limits['soft_gpu_percent']:g} % busy for half of the time "
+            f"(median {middle:.0f} %), while {cores:.1f} cores worked.",
+            NOTE,
+            POSSIBLE,
+            evidence,
+        )
+    return None
+
+
+# ---- 6. Fluctuating.
+
+
+def judge_fluctuating(facts: Facts, limits: Limits) -> Answer:
+    """Full and empty in turn."""
+    if facts.interval_seconds is not None and facts.interval_seconds > limits["longest_interval"]:
+        return f"intervals of {humanize_seconds(facts.interval_seconds)} are too long to see it"
+    if facts.data_wait_share is not None:
+        return "waiting-for-data says more"
+    return judge_gpus(facts, lambda gpu: _judge_fluctuating(gpu, limits))
+
+
+def _judge_fluctuating(gpu: GpuFacts, limits: Limits) -> Answer:
+    if too_few := say_too_few(gpu.busy_percent, limits):
+        return too_few
+    low, high = find_quantile(gpu.busy_percent, 0.05), find_quantile(gpu.busy_percent, 0.95)
+    if high < limits["high_percent"] or low >= limits["low_percent"]:
+        return None
+    idle = find_longest(gpu.busy_percent, lambda percent: percent < limits["low_percent"])
+    if idle is not None and idle[1] - idle[0] >= limits["stretch_seconds"]:
+        return "one long idle time explains it"
+    return Found(
+        f"GPU {gpu.ordinal} alternates between {high:.0f} % and {low:.0f} % busy.",
+        NOTE,
+        LIKELY,
+        (("p5_percent", low), ("p95_percent", high)),
+    )
+
+
+# ---- 7. Unbalanced.
+
+
+def judge_imbalance(facts: Facts, limits: Limits) -> Answer:
+    """Devices of the job that have different loads."""
+    means = [(gpu.mean_percent, gpu) for gpu in facts.used_gpus if gpu.mean_percent is not None]
+    if len(means) < 2:
+        return "the job used fewer than two GPUs"
+    for _, gpu in means:
+        if too_few := say_too_few(gpu.busy_percent, limits):
+            return too_few
+    (least, lazy), (most, keen) = min(means, key=_by_percent), max(means, key=_by_percent)
+    if most < limits["least_percent"]:
+        return "none of them was busy"
+    if least / most >= limits["ratio"] and most - least < limits["points"]:
+        return None
+    return Found(
+        f"GPU {lazy.ordinal} was {least:.0f} % busy, GPU {keen.ordinal} {most:.0f} %.",
+        NOTE,
+        POSSIBLE,
+        (("least_percent", least), ("most_percent", most)),
+    )
+
+
+def _by_percent(pair: tuple[float, GpuFacts]) -> float:
+    return pair[0]
+
+
+# ---- 8. Room.
+
+
+def judge_room(facts: Facts, limits: Limits) -> Answer:
+    """Nothing is full: neither cores, nor devices, nor their memory."""
+    if too_few := say_too_few(facts.cores.combined, limits):
+        return too_few
+    cores = 100 * find_quantile(facts.cores.combined, 0.95) / (facts.summary.n_expected_cores or 1)
+    return judge_gpus(facts, lambda gpu: _judge_room(gpu, cores, limits))
+
+
+def _judge_room(gpu: GpuFacts, cores_percent: float, limits: Limits) -> Answer:
+    if too_few := say_too_few(gpu.busy_percent, limits):
+        return too_few
+    if not gpu.memory_bytes or not gpu.used_bytes.values:
+        return "its memory is not known"
+    if find_pool(gpu, limits["pool_percent"], limits["pool_seconds"]) is not None:
+        return "the framework took its memory in advance"
+    busy = find_quantile(gpu.busy_percent, 0.95)
+    memory = 100 * find_quantile(gpu.used_bytes, 0.95) / gpu.memory_bytes
+    if (
+        max(cores_percent, busy, memory) >= limits["percent"]
+        or (gpu.mean_percent or 0) < limits["least_percent"]
+    ):
+        return None
+    return Found(
+        f"GPU {gpu.ordinal} has room: memory {memory:.0f} %, busy {busy:.0f} %, cores {cores_percent:.0f} % "
+        "(exceeded for 5 % of the time).",
+        NOTE,
+        POSSIBLE,
+        (("memory_percent", memory), ("busy_percent", busy), ("cores_percent", cores_percent)),
+    )
+
+
+# ---- 14. Throttled.
+
+
+def judge_throttled(facts: Facts, limits: Limits) -> Answer:
+    """What held the clocks down, and for how long, as in the report."""
+    return judge_gpus(facts, lambda gpu: _judge_throttled(gpu, limits))
+
+
+def _judge_throttled(gpu: GpuFacts, limits: Limits) -> Answer:
+    shares = {reason: 100 * share for reason, share in gpu.summary.throttled}
+    heat = gpu.summary.max_celsius
+    at_most = "" if heat is None else f" (up to {heat:.0f} °C)"
+    for reason, name, severity, words in (
+        (
+            "hardware",
+            "hardware_percent",
+            SERIOUS,
+            f"The hardware slowed GPU {{}} down for {{:.0f}} % of the time{at_most}.",
+        ),
+        ("heat", "heat_percent", WARNING, f"Heat slowed GPU {{}} down for {{:.0f}} % of the time{at_most}."),
+        (
+            "power",
+            "power_percent",
+            NOTE,
+            "The power limit held the clocks of GPU {} down for {:.0f} % of the time.",
+        ),
+    ):
+        percent = shares.get(reason, 0.0)
+        if percent > limits[name]:
+            return Found(words.format(gpu.ordinal, percent), severity, CERTAIN, (("percent", percent),))
+    return None if gpu.summary.throttled or gpu.busy_percent.values else "throttling was not measured"
+
+
+# ---- 15. Busy, but cool.
+
+
+def judge_cool(facts: Facts, limits: Limits) -> Answer:
+    """Busy by its utilization, but not by its power."""
+    return judge_gpus(facts, lambda gpu: _judge_cool(gpu, limits))
+
+
+def _judge_cool(gpu: GpuFacts, limits: Limits) -> Answer:
+    limit, watts, mean = gpu.summary.gpu.power_limit_watts, gpu.summary.mean_watts, gpu.summary.mean_percent
+    if not limit or watts is None or mean is None:
+        return "power, or its limit, was not measured"
+    if gpu.summary.gpu.parent_uuid is not None:
+        return "a part of a device has no power of its own"
+    if too_few := say_too_few(gpu.busy_percent, limits):
+        return too_few
+    percent = 100 * watts / limit
+    if mean < limits["busy_percent"] or percent >= limits["power_percent"]:
+        return None
+    return Found(
+        f"GPU {gpu.ordinal} was {mean:.0f} % busy at {percent:.0f} % of its power.",
+        NOTE,
+        POSSIBLE,
+        (("busy_percent", mean), ("power_percent", percent)),
+    )
+
+
+# ---- 15b. Few multiprocessors.
+
+
+def judge_ineffective(facts: Facts, limits: Limits) -> Answer:
+    """Busy, but with few of its multiprocessors."""
+    return judge_gpus(facts, lambda gpu: _judge_ineffective(gpu, limits))
+
+
+def _judge_ineffective(gpu: GpuFacts, limits: Limits) -> Answer:
+    active, mean = gpu.sm_percent, gpu.mean_percent
+    if active is None or mean is None:
+        return "the activity of multiprocessors was not measured"
+    if mean < limits["busy_percent"] or active >= limits["active_percent"]:
+        return None
+    return Found(
+        f"GPU {gpu.ordinal} was {mean:.0f} % busy, but only {active:.0f} % of its multiprocessors had work.",
+        WARNING,
+        LIKELY,
+        (("busy_percent", mean), ("active_percent", active)),
+    )
+
+
+# ---- 33. Too big.
+
+
+def judge_too_big(facts: Facts, limits: Limits) -> Answer:
+    """A large device for little work."""
+    if facts.summary.seconds < limits["least_seconds"]:
+        return f"the run was shorter than {humanize_seconds(limits['least_seconds'])}"
+    cores = (facts.summary.cpu.combined.mean_percent or 0) / 100
+    return judge_gpus(facts, lambda gpu: _judge_too_big(gpu, cores, limits))
+
+
+def _judge_too_big(gpu: GpuFacts, cores: float, limits: Limits) -> Answer:
+    mean, held = gpu.mean_percent, gpu.summary.job_bytes.combined
+    if mean is None or held is None:
+        return "utilization or memory was not measured"
+    if too_few := say_too_few(gpu.busy_percent, limits):
+        return too_few
+    if gpu.summary.gpu.parent_uuid is not None:
+        return "it is a part of a device already"
+    is_small = mean < limits["percent"] and held < limits["held_bytes"] and cores <= limits["cores"]
+    if not is_small or gpu.memory_bytes < limits["large_bytes"]:
+        return None
+    return Found(
+        f"GPU {gpu.ordinal} ({humanize_bytes(gpu.memory_bytes)}) was {mean:.0f} % busy, with {humanize_bytes(held)}.",
+        NOTE,
+        POSSIBLE,
+        (("mean_percent", mean), ("held_bytes", held), ("cores", cores)),
+    )
+
+
+RULES = (
+    Rule(
+        "1",
+        "gpu-unused",
+        "devices that the job may use, and the processes on them",
+        (Threshold("least_seconds", 300, _JOBSTATS),),
+        "the processes on the device are not known; without a scheduler, programs that are not in Python and use no GPU at all",
+        WARNING,
+        "GPU 1 was there for 3 h and never used.",
+        "Can the program use it (is the model on the device)? If not, ask for fewer.",
+        "another tool shows a process of the job there",
+        judge_unused,
+    ),
+    Rule(
+        "2",
+        "gpu-idle-stretch",
+        "utilization of a device, and the memory that the job holds there",
+        (
+            Threshold("least_seconds", 900, OWN),
+            Threshold("serious_seconds", 3600, "Job Defense Shield warns after 60 minutes"),
+            Threshold("idle_percent", 2, OWN),
+            Threshold("held_percent", 5, OWN),
+        ),
+        "an open region whose name says why (eval, save, wait...) is named instead, and it is never serious then",
+        SERIOUS,
+        "GPU 0 held 18 GB and did nothing from 2:10:00 to 2:57:00.",
+        "Free the device while it is not needed, or do that work in another job.",
+        "the program waits on purpose, as a server does",
+        judge_idle,
+    ),
+    Rule(
+        "3",
+        "gpu-low",
+        "mean utilization of a device, of the job alone where the driver reports it",
+        (
+            Threshold("serious_percent", 15, _JOBSTATS),
+            Threshold("note_percent", 25, _JOBSTATS),
+            Threshold("server_percent", 90, "Job Defense Shield excludes jobs that fill the memory"),
+        ),
+        "memory filled on purpose (a server); others on the device, if the driver does not tell them apart",
+        SERIOUS,
+        "GPU 0 was busy for 12 % of the time.",
+        "Look at what it waits for: data, transfers, the CPU; or use a smaller device.",
+        "a profiler shows kernels running most of the time",
+        judge_low,
+    ),
+    Rule(
+        "5",
+        "cpu-holds-gpu",
+        "utilization of a device and busy cores in the same intervals",
+        (
+            Threshold("gpu_percent", 10, _SMDEBUG),
+            Threshold("cpu_percent", 90, _SMDEBUG),
+            Threshold("time_share", 0.5, _SMDEBUG),
+            Threshold("soft_gpu_percent", 50, "PyTorch Kineto"),
+            Threshold("soft_cores", 0.9, OWN),
+            Threshold("longest_interval", 30, OWN),
+        ),
+        "long intervals; a region data_wait, which says more",
+        WARNING,
+        "GPU 0 waited while all cores were busy for 61 % of the time.",
+        "Probably the input pipeline: more workers, less work per item. Mark a region data_wait to be sure.",
+        "the time in a region data_wait is small",
+        judge_cpu_bound,
+    ),
+    Rule(
+        "6",
+        "gpu-fluctuates",
+        "utilization of a device in every interval",
+        (
+            Threshold("high_percent", 70, _SMDEBUG),
+            Threshold("low_percent", 10, _SMDEBUG),
+            Threshold("longest_interval", 5, OWN),
+            Threshold("stretch_seconds", 900, OWN),
+        ),
+        "long intervals; one long idle time; a region data_wait, which says more",
+        NOTE,
+        "GPU 0 alternates between 97 % and 0 % busy.",
+        "Let loading, evaluation or saving overlap with computing.",
+        "the program alternates on purpose, as with an optimizer on the CPU",
+        judge_fluctuating,
+    ),
+    Rule(
+        "7",
+        "gpu-imbalance",
+        "mean utilization of the devices that the job used",
+        (
+            Threshold("ratio", 0.6, "our choice; SageMaker Debugger takes 0.5"),
+            Threshold("points", 25, OWN),
+            Threshold("least_percent", 25, OWN),
+        ),
+        "fewer than two devices; none of them busy. Stages of a pipeline may differ by design",
+        NOTE,
+        "GPU 1 was 31 % busy, GPU 0 88 %.",
+        "Divide the work evenly, or ask for fewer devices.",
+        "the stages of a pipeline are meant to differ",
+        judge_imbalance,
+    ),
+    Rule(
+        "8",
+        "room-for-batch",
+        "what cores, utilization and memory of a device were below for 95 % of the time",
+        (
+            Threshold("percent", 70, _SMDEBUG),
+            Threshold("least_percent", 15, _JOBSTATS),
+            Threshold("pool_percent", 70, OWN),
+            Threshold("pool_seconds", 30, OWN),
+        ),
+        "memory taken in advance by the framework; a device that is hardly used (gpu-low says so)",
+        NOTE,
+        "GPU 0 has room: memory 31 %, busy 42 %, cores 20 % (exceeded for 5 % of the time).",
+        "A larger batch may be faster.",
+        "a larger batch is not faster, or learns worse",
+        judge_room,
+    ),
+    Rule(
+        "14",
+        "clocks-held-down",
+        "how long the driver throttled the clocks, by reason",
+        (
+            Threshold("hardware_percent", 1, _NVIDIA),
+            Threshold("heat_percent", 10, "gpuprof"),
+            Threshold("power_percent", 50, OWN),
+        ),
+        "power alone is normal at full load, so it is only a note; idle clocks do not count",
+        SERIOUS,
+        "Heat slowed GPU 0 down for 23 % of the time (up to 87 °C).",
+        "Check cooling and power of the machine, or tell its administrator.",
+        "the clocks that the driver reports stay at their top",
+        judge_throttled,
+    ),
+    Rule(
+        "15",
+        "busy-but-cool",
+        "utilization, power and power limit of a device",
+        (Threshold("busy_percent", 90, OWN), Threshold("power_percent", 50, OWN)),
+        "instances of a device; the power limit is not reported",
+        NOTE,
+        "GPU 0 was 98 % busy at 38 % of its power.",
+        "Kernels are small or wait for memory: larger batches, fused kernels, lower precision.",
+        "a profiler shows full multiprocessors; video coders draw little power, too",
+        judge_cool,
+    ),
+    Rule(
+        "15b",
+        "sm-ineffective",
+        "utilization, and activity of the multiprocessors (not measured yet)",
+        (Threshold("active_percent", 50, _NVIDIA), Threshold("busy_percent", 80, OWN)),
+        "before Hopper it is not measured",
+        WARNING,
+        "GPU 0 was 98 % busy, but only 31 % of its multiprocessors had work.",
+        "Give each kernel more work: larger batches, fused kernels.",
+        "a profiler shows full multiprocessors",
+        judge_ineffective,
+    ),
+    Rule(
+        "33",
+        "gpu-too-big",
+        "mean utilization, memory of the job and busy cores",
+        (
+            Threshold("percent", 15, _JOBSTATS),
+            Threshold("held_bytes", 10e9, _JOBSTATS),
+            Threshold("cores", 2, _JOBSTATS),
+            Threshold("large_bytes", 20e9, OWN),
+            Threshold("least_seconds", 300, _JOBSTATS),
+        ),
+        "instances of a device, and small devices; one run says little",
+        NOTE,
+        "GPU 0 (80 GB) was 6 % busy, with 3.1 GB.",
+        "A smaller GPU, or an instance of one (MIG), would do.",
+        "other runs of the same program need more",
+        judge_too_big,
+    ),
+)

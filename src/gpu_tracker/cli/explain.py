@@ -1,0 +1,26 @@
+"""List the rules that judge a run, or explain one of them."""
+
+from __future__ import annotations
+
+from ..analysis.findings.judge import Changes, find_limits
+from ..analysis.findings.table import RULES, find_rule
+from ..api.reporting import read_changes
+from ..reports.explanation import explain_rule, list_rules
+from .options import Parser, add_rules
+from .output import Output
+
+
+def main(arguments: list[str]) -> int:
+    """The result goes to standard output."""
+    parser = Parser(prog="gpu-tracker explain", description=__doc__)
+    parser.add_argument("rule", metavar="RULE", nargs="?", help="the rule to explain, such as gpu-low")
+    add_rules(parser)
+    options = parser.parse_args(arguments)
+    changes = read_changes(options.rules) or Changes()
+    if options.rule is None:
+        text = list_rules(RULES, changes)
+    else:
+        rule = find_rule(options.rule)
+        text = explain_rule(rule, find_limits(rule, changes), is_off=rule.name in changes.off)
+    Output(None).write(text, otherwise=1)
+    return 0

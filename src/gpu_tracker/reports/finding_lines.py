@@ -1,0 +1,40 @@
+"""Findings as lines of text: the worst first, and not too many."""
+
+from __future__ import annotations
+
+from ..analysis.findings.finding import CERTAIN, NOTE
+from ..analysis.peaks import RAM, explain_peak
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ..analysis.findings.finding import Finding
+    from .build import Report
+
+_MOST_SHOWN = 5
+
+
+def format_findings(findings: Sequence[Finding]) -> list[str]:
+    """One line each: how bad, what, how sure, what to do, and the rule to ask about."""
+    lines = list(map(_format, findings[:_MOST_SHOWN]))
+    hidden = len(findings) - _MOST_SHOWN
+    return [*lines, f"and {hidden} more, in `-f json`"] if hidden > 0 else lines
+
+
+def format_peaks(report: Report) -> list[str]:
+    """Who held the peaks, and where: for the whole job, and for each device, if more than the main process did."""
+    names = {gpu.gpu.uuid: f"GPU {gpu.gpu.ordinal}" for gpu in report.summary.gpus} | {RAM: "RAM"}
+    told = [moment for moment in report.peaks if moment.n_processes > 1 or moment.regions]
+    pid = report.header.pid
+    return [
+        f"peak of {names[moment.subject]}: {explain_peak(moment, pid)}"
+        for moment in told
+        if moment.subject in names
+    ]
+
+
+def _format(finding: Finding) -> str:
+    sure = "" if finding.confidence == CERTAIN else f" ({finding.confidence})"
+    label = "hint" if finding.severity == NOTE else finding.severity  # notes are about the measurement
+    return f"{label}: {finding.sentence}{sure} {finding.advice}".rstrip() + f" [{finding.rule}]"

@@ -1,0 +1,179 @@
+"""Why a run died: what is certain, what is likely, and what nobody can know."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from gpu_tracker.core.model import Event, PeakMoment, PeakProcess
+from made_runs import GB, find, judge, made_run, why_not
+
+NOON = 1769860800.0  # 2026-01-31T12:00:00+00:00, when made runs begin
+OOM = Event(99.0, "oom", "Out of memory.")
+MOMENT = PeakMoment(
+    "ram",
+    99.0,
+    60 * GB,
+    5,
+    (PeakProcess(100, "python", 20 * GB), *(PeakProcess(number, "worker", 10 * GB) for number in range(4))),
+    (("eval",),),
+)
+
+
+def died(**fields: Any) -> Any:
+    """The finding about a run that was killed by SIGKILL, unless said otherwise."""
+    finding = find(made_run(**{"exit_code": -9, "ram": 10 * GB, **fields}), "killed-why")
+    assert finding is not None
+    return finding
+
+
+# ---- Certain.
+
+
+def test_a_kill_that_the_kernel_counted_is_certain() -> None:
+    """With who was alive at the peak."""
+    finding = died(events=[OOM], ram=60 * GB, limit_used=63 * GB, moments=[MOMENT])
+
+    assert (finding.severity, finding.confidence) == ("serious", "certain")
+    assert finding.sentence == (
+        "The kernel killed it for its memory: 63 GB of 64 GB. At the peak: 4 × worker 10 GB, main 20 GB; in eval."
+    )
+
+
+def test_a_job_may_survive_a_killed_process() -> None:
+    """It is told all the same."""
+    finding = died(exit_code=0, events=[OOM])
+
+    assert finding.sentence.startswith("The kernel killed a process of the job for its memory: ")
+
+
+@pytest.mark.parametrize("name", ["MemoryError", "_ArrayMemoryError"])
+def test_a_memory_error_is_certain(name: str) -> None:
+    """The exception says so itself, with the limit that refused it."""
+    error = Event(99.0, "exception", name)
+    limited = {"address_space_bytes": 2**30}
+
+    free = died(exit_code=None, reason="raised", events=[error])
+    bound = died(exit_code=None, reason="raised", events=[error], given=limited, moments=[MOMENT])
+
+    assert free.confidence == bound.confidence == "certain"
+    assert free.sentence == f"An allocation of memory was refused ({name}). Peak 10 GB of 64 GB (16 %)."
+    assert "its address space is limited to 1 GiB" in bound.sentence
+    assert "ulimit" in bound.advice
+
+
+def test_a_gpu_that_ran_out_of_memory_says_so() -> None:
+    """PyTorch's exception."""
+    error = Event(99.0, "exception", "OutOfMemoryError")
+
+    finding = died(exit_code=None, reason="raised", events=[error])
+
+    assert finding.sentence == "The memory of a GPU ran out (OutOfMemoryError)."
+    assert finding.confidence == "certain"
+
+
+# ---- Likely.
+
+
+@pytest.mark.parametrize("code", [-9, 137])
+def test_sigkill_at_the_limit_is_likely_memory(code: int) -> None:
+    """Also in a shell, which passes the signal on as 137."""
+    finding = died(exit_code=code, ram=60.8 * GB)
+
+    assert finding.confidence == "likely"
+    assert finding.sentence == (
+        "Probably killed for its memory: SIGKILL at 95 % of its memory (60.8 GB of 64 GB)."
+    )
+
+
+def test_a_full_machine_kills_too() -> None:
+    """Whatever the job itself used."""
+    finding = died(given={"machine_ram_bytes": 104 * GB})
+
+    assert finding.sentence == (
+        "Probably killed for its memory: SIGKILL at 96 % of the machine's memory (100 GB of 104 GB)."
+    )
+
+
+def test_an_address_space_that_is_nearly_used_up_is_likely_the_reason() -> None:
+    """If the program failed."""
+    limit = {"address_space_bytes": 2 * GB}
+
+    finding = died(exit_code=1, virtual=int(1.9 * GB), given=limit)
+
+    assert finding.confidence == "likely"
+    assert finding.sentence == (
+        "Probably an allocation was refused: a process had mapped 1.9 GB of the 2 GB that it may (`ulimit -v`)."
+    )
+    below = made_run(exit_code=1, virtual=int(1.89 * GB), given=limit)
+    assert find(below, "killed-why") is None
+    assert find(made_run(virtual=int(1.9 * GB), given=limit), "killed-why") is None
+
+
+@pytest.mark.parametrize(("code", "name"), [(-15, "SIGTERM"), (-9, "SIGKILL"), (143, "SIGTERM")])
+def test_a_signal_at_the_time_limit_is_likely_the_schedulers(code: int, name: str) -> None:
+    """Within five seconds of the end that it had told."""
+    given = {"time_limit_seconds": 3600.0, "ends_at_seconds": NOON + 105}
+
+    finding = died(exit_code=code, given=given)
+
+    assert finding.confidence == "likely"
+    assert finding.sentence == f"The time limit of 1 h 00 min 00 s was reached, and the job got {name}."
+
+
+def test_a_time_limit_of_unknown_length_is_one_too() -> None:
+    """But not one that is far away, or without a signal."""
+    near, far = {"ends_at_seconds": NOON + 100}, {"ends_at_seconds": NOON + 106}
+
+    assert died(given=near).sentence == "The time limit was reached, and the job got SIGKILL."
+    assert died(given=far).confidence == "possible"
+    assert find(made_run(exit_code=1, given=near), "killed-why") is None
+
+
+# ---- Unknown.
+
+
+def test_137_alone_proves_nothing() -> None:
+    """A shell, or the program itself."""
+    finding = died(exit_code=137)
+
+    assert (finding.severity, finding.confidence) == ("warning", "possible")
+    assert finding.sentence == (
+        "It exited with 137: in a shell, a process was killed by SIGKILL, or it chose the number itself. "
+        "Nothing shows that memory ran out: peak 10 GB of 64 GB (16 %)."
+    )
+
+
+def test_a_signal_from_anybody_is_not_explained() -> None:
+    """Memory just below the threshold included."""
+    finding = died(ram=60.7 * GB)
+
+    assert finding.confidence == "possible"
+    assert finding.sentence.startswith("Killed by SIGKILL; who sent it is not known.")
+    assert died(exit_code=-15, ram=0).sentence.endswith("ran out: peak not measured.")
+    assert died(given={"ram_bytes": 0}).confidence == "possible"
+
+
+@pytest.mark.parametrize(
+    ("fields", "reason"),
+    [
+        ({"exit_code": 0}, "it ended as it should"),
+        ({"exit_code": 1}, "nothing is known that would explain it better than its own output"),
+        ({"exit_code": -11}, "nothing is known that would explain it better than its own output"),
+        (
+            {"exit_code": None, "reason": "raised"},
+            "nothing is known that would explain it better than its own output",
+        ),
+    ],
+)
+def test_an_end_that_explains_itself_is_left_alone(fields: dict[str, Any], reason: str) -> None:
+    """The program has said why, or nothing went wrong."""
+    assert why_not(made_run(**fields), "killed-why") == reason
+
+
+def test_a_recording_without_an_end_is_not_explained() -> None:
+    """gpu-tracker itself was killed, and has seen nothing."""
+    run = made_run()._replace(end=None)
+
+    assert dict(judge(run).unjudged)["killed-why"].startswith("nothing is known")
