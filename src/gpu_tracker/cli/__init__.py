@@ -17,7 +17,19 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, NoReturn
 
-COMMANDS = ("run", "attach", "report", "export", "compare", "ls", "combine", "watch", "query", "doctor")
+COMMANDS = (
+    "run",
+    "attach",
+    "report",
+    "export",
+    "compare",
+    "size",
+    "ls",
+    "combine",
+    "watch",
+    "query",
+    "doctor",
+)
 _TRACKING = ("run", "attach")
 _HELP = ("-h", "--help", "-v", "--version")
 

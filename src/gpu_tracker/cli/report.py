@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from ..recording.reader import load
+from ..recording.sampled import read_columns
 from ..reports.build import Reports, build
 from ..reports.contract import choose_format, render
 from .options import Parser, add_output
 from .output import Output
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ..reports.build import Report
 
 
 def main(arguments: list[str]) -> int:
@@ -17,7 +22,12 @@ def main(arguments: list[str]) -> int:
     options = parser.parse_args(arguments)
     format_name = choose_format("Reports", options.format, options.output)
     output = Output(options.output)
-    reports = tuple(build(load(path)) for path in options.files)
+    reports = tuple(_build(path) for path in options.files)
     document = reports[0] if len(reports) == 1 else Reports(reports)
     output.write(render(document, format_name), otherwise=1)
     return 0
+
+
+def _build(path: str) -> Report:
+    recording = load(path)
+    return build(recording, read_columns(recording))

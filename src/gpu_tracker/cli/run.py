@@ -6,7 +6,7 @@ import os
 
 from ..api.session import Wishes
 from ..core.config import Settings, check
-from ..core.errors import TrackerError, UsageError
+from ..core.errors import WRONG_DATA, TrackerError, UsageError
 from ..core.text import neutralize
 from ..core.values import NamedTuple
 from ..reports.contract import choose_format, render
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ..analysis.limits import Limit
+    from ..core.columns import SampleColumns
     from ..core.model import RecordingData
     from ..sampler.handle.process import SamplerProcess
 
@@ -142,7 +143,7 @@ def show(
     """Write the result where it was asked for (True), or else where it can be seen: it must not be lost."""
     from ..reports.build import build
 
-    report = build(recording)
+    report = build(recording, _read_columns(recording_path))
     if settings.disable_logs and format_name == "text":
         report = report._replace(notes=())
     text = render(report, format_name)
@@ -154,3 +155,16 @@ def show(
         say(f"{error} The result is:", text)
         return False
     return True
+
+
+def _read_columns(path: str | None) -> SampleColumns | None:
+    """The samples, if they were recorded and are still there: the totals do not need them."""
+    if path is None:
+        return None
+    from ..recording.reader import load
+    from ..recording.sampled import read_columns
+
+    try:
+        return read_columns(load(path))
+    except (TrackerError, OSError, *WRONG_DATA):
+        return None

@@ -450,6 +450,8 @@ class Peaks(NamedTuple):
     """Upper bound of combined RAM, as if nothing were shared."""
     system_ram_bytes: int = 0
     limit_ram_bytes: int | None = None
+    limit_held_bytes: int | None = None
+    """What the memory limit counts and the kernel cannot reclaim: anonymous, shared and kernel memory."""
     threads: Parts[int] = Parts(0, 0, 0)
     processes: int = 0
     virtual_bytes: int = 0

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+# How the note begins that the kernel has killed a process of the job for lack of memory.
+OUT_OF_MEMORY = "Out of memory:"
+
 _said: set[str] = set()
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ..analysis.frameworks import FrameworkSummary, summarize_frameworks
 from ..analysis.regions import Metric, Region, describe_gaps, summarize_metrics, summarize_regions
+from ..analysis.sizing import Sizing, advise, find_need
 from ..analysis.summary import Summary, summarize
 from ..core.values import NamedTuple
 
@@ -32,6 +33,8 @@ class Report(NamedTuple):
     """Who held what at the peaks of the job and of each device."""
     findings: tuple[Finding, ...] = ()
     """Worst first."""
+    sizing: Sizing | None = None
+    """What to ask for the next time."""
     columns: SampleColumns | None = None
     """The samples, for charts. Not in JSON: `export` has them."""
 
@@ -73,5 +76,6 @@ def build(recording: RecordingData, columns: SampleColumns | None = None) -> Rep
         metrics=metrics,
         frameworks=frameworks,
         peaks=peaks,
+        sizing=advise([find_need(recording, columns)]),
         columns=columns,
     )

@@ -6,6 +6,7 @@ from ..core.model import ESTIMATE, SAMPLED, UNKNOWN
 from ..core.text import neutralize
 from ..core.units import humanize_bytes, humanize_joules, humanize_limit, humanize_seconds
 from ..core.vendors import NO_GPU
+from .sizing_lines import format_next_time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -46,6 +47,7 @@ def to_text(report: Report, _view: View | None = None) -> str:
         from .region_tables import format_metrics, format_regions
 
         lines += [*format_regions(report.regions), *format_metrics(report.metrics)]
+    lines += format_next_time(report.sizing)
     lines += [f"note: {note}" for note in report.notes if note != NO_GPU]  # the GPU row says it
     # Each is one line, whatever the recording contains.
     return "\n  ".join(map(neutralize, [_title(report), *lines])) + "\n"

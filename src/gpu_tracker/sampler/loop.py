@@ -10,6 +10,7 @@ import time
 from ..accounts.processes import Account
 from ..accounts.sharing import is_settled, is_torn
 from ..core.model import End, Event, RecordingData, RegionGaps, RootFigures
+from ..core.notices import OUT_OF_MEMORY
 from ..instrument.mailbox import has_word
 from ..recording.writer import Writer
 from ..sources.platform import read_own_peak_bytes
@@ -156,14 +157,14 @@ class Sampler:
         self._account.close_cpu_interval(is_last=is_short)
         if figures is not None or not self.is_root_alive():
             self._account.finish(figures)
-        if (
-            self._prepared.limit
-            and self._prepared.limit.count_oom_kills() > self._prepared.oom_kills_at_start
-        ):
+        limit = self._prepared.limit
+        if limit is not None:
+            self._account.cap_limit_held(limit.read_peak())
+        if limit is not None and limit.count_oom_kills() > self._prepared.oom_kills_at_start:
             self._say(
                 at_seconds,
-                "Out of memory: the kernel killed a process because the memory limit of "
-                f"{self._prepared.limit.limit_bytes / 1e6:.0f} MB was reached.",
+                f"{OUT_OF_MEMORY} the kernel killed a process because the memory limit of "
+                f"{limit.limit_bytes / 1e6:.0f} MB was reached.",
             )
         if self._plan.recording_path and self._writer.is_deleted():
             self._say(at_seconds, "The recording was deleted while it was being written.")
@@ -235,6 +236,8 @@ class Sampler:
             self._is_memory_settled = is_settled(self._readings, readings, elapsed)
             self._readings, self._reset_high_waters = readings, reset_high_waters
             self._account.take(at_seconds, readings, late_seconds, exact, reset_high_waters)
+            if self._prepared.limit is not None:
+                self._account.take_limit_held(self._prepared.limit.read_held())
             self._gpus.pids = self._account.pids
         self._read_seconds = at_seconds
         if self.instruments is not None:

@@ -1,0 +1,53 @@
+"""The document of `gpu-tracker size`: what to ask for, in every form, and why. Pure."""
+
+from __future__ import annotations
+
+from ..core.text import neutralize
+from ..core.values import NamedTuple
+from .plain import to_json as plain_to_json, to_plain
+from .sizing_lines import FORMS, format_basis, format_spike, format_used
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from ..analysis.sizing import Sizing
+    from .contract import View
+
+
+class SizingReport(NamedTuple):
+    """Advice for the next request."""
+
+    sizing: Sizing
+    forms: tuple[str, ...] = tuple(FORMS)
+    """Which forms to show."""
+
+
+def to_text(report: SizingReport, _view: View | None = None) -> str:
+    """The request in each form, then what it is made of."""
+    sizing = report.sizing
+    if len(report.forms) == 1:  # to paste
+        return FORMS[report.forms[0]](sizing) + "\n"
+    lines = [f"next time ({format_basis(sizing)}, confidence {sizing.confidence}):"]
+    for form in report.forms:
+        lines += _indent(form, FORMS[form](sizing))
+    used = "; ".join(f"{label} {text}" for label, text in format_used(sizing))
+    lines += [f"  used: {used}"] if used else ["  nothing was measured"]
+    if sizing.spike is not None:
+        lines.append(f"  spike: {format_spike(sizing.spike)}")
+    lines += [f"  note: {note}" for note in sizing.notes]
+    return "\n".join(map(neutralize, lines)) + "\n"
+
+
+def to_json(report: SizingReport, _view: View | None = None) -> str:
+    """All figures in base units, and the requests."""
+    plain: dict[str, Any] = {
+        **to_plain(report.sizing),
+        "requests": {form: FORMS[form](report.sizing) for form in report.forms},
+    }
+    return plain_to_json(plain)
+
+
+def _indent(form: str, text: str) -> list[str]:
+    first, *rest = text.split("\n")
+    return [f"  {form:<10}  {first}", *(f"{'':14}{line}" for line in rest)]
