@@ -39,6 +39,7 @@ _SPARE_CORES = 0.1
 _KERNEL_BYTES_PER_PROCESS = 128 * _KIB
 _KERNEL_BYTES_PER_THREAD = 32 * _KIB
 _STARVED_SHARE = 0.25
+_WAITED_SHARE = 0.1
 _THROTTLED_SHARE = 0.05
 _SPIKE_FACTOR = 1.5
 _SPIKE_SHARE = 0.01
@@ -190,7 +191,8 @@ def _percentile(values: Sequence[float], starts: Sequence[float], ends: Sequence
 def _has_starved(summary: Summary) -> bool:
     waited, throttled = summary.counters.waiting_seconds or 0.0, summary.stalls.throttled_seconds or 0.0
     used = summary.cpu.combined.seconds
-    return waited > _STARVED_SHARE * used > 0 or throttled > _THROTTLED_SHARE * summary.seconds > 0
+    is_waiting = waited > max(_STARVED_SHARE * used, _WAITED_SHARE * summary.seconds)
+    return is_waiting or throttled > _THROTTLED_SHARE * summary.seconds > 0
 
 
 def _count_gpus(summary: Summary) -> int | None:
