@@ -40,6 +40,7 @@ _CLASSES = (
     ("gpu_counters", "GpuCounters"),
     ("counters", "TreeCounters"),
     ("stalls", "Stalls"),
+    ("energy", "MachineEnergy"),
 )
 
 

@@ -19,7 +19,7 @@ def test_text_shows_totals_hosts_balance_and_ranks() -> None:
     )
     assert "RAM         upper bound 1.5 GB, all hosts together" in text
     assert "GPU RAM     6 GB (sum of the devices' peaks)" in text
-    assert "GPU energy  5000 J (whole devices)" in text
+    assert "GPU energy  5000 J (by the drivers' meters, whole devices)" in text
     assert "node1: 2 recordings\n  RAM    peak between 500 MB and 1 GB; 2 GB in use on the machine" in text
     assert "GPU 0  Simulated A100: job 4 GB, all processes 3 GB, 50 % busy, 2500 J" in text
     assert "node2: 1 recording\n  RAM    peak 500 MB" in text

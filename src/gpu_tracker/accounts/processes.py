@@ -28,6 +28,7 @@ from ..core.model import (
 )
 from .counters import CounterAccount, raise_counters
 from .cpu import CpuLedger
+from .energy import EnergyAccount
 from .gpus import GpuAccount, GpuMoment
 from .peak_moments import RAM, PeakMoments
 from .recovery import doubt_peaks, raise_peaks
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ..core.model import (
+        EnergyReading,
         Gpu,
         GpuReadings,
         MachineReading,
@@ -119,6 +121,7 @@ class Account:
         self._exact_counters = TreeCounters()
         self._stalls_at_start: Stalls | None = None
         self._stalls = Stalls()
+        self._energy = EnergyAccount()
         self._names: dict[int, str] = {}
         self._last_readings: dict[int, ProcessReading] = {}
         self._first_seconds: dict[int, float] = {}
@@ -205,6 +208,10 @@ class Account:
         self._activity.feed(activities)
         self._stalls_at_start = self._stalls_at_start or stalls
         self._stalls = subtract_stalls(stalls, self._stalls_at_start)
+
+    def take_energy(self, at_seconds: float, readings: Sequence[EnergyReading]) -> None:
+        """Take the meters of the whole machine."""
+        self._energy.take(at_seconds, readings)
 
     def add_gpu(self, gpu: Gpu) -> None:
         """Add a device."""
@@ -315,6 +322,7 @@ class Account:
             peaks=self.peaks,
             counters=raise_counters(self._activity.counters, self._exact_counters),
             stalls=self._stalls,
+            energy=self._energy.energy,
         )
 
     def sample(self) -> Sample:
@@ -335,6 +343,7 @@ class Account:
             peaks=self.peaks,
             counters=totals.counters,
             stalls=totals.stalls,
+            energy=totals.energy,
         )
 
     def start_interval(self) -> None:

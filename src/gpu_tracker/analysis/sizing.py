@@ -45,7 +45,7 @@ _SPIKE_FACTOR = 1.5
 _SPIKE_SHARE = 0.01
 _NEAR_PEAK = 0.8
 _SAME_NEED = 1.1
-_NOTABLE_REST = 1.25
+_NOTABLE_SHARE = 0.4
 # A size is a multiple of the largest step that is at most an eighth of it.
 _STEPS_PER_SIZE = 8
 _BYTE_STEPS = (
@@ -153,7 +153,8 @@ def _find_memory(summary: Summary, held_bytes: int | None) -> tuple[int | None, 
     """What a limit would count, and how much of it is not resident in the processes."""
     resident = summary.ram.combined
     if held_bytes:
-        return held_bytes, max(0, held_bytes - (summary.ram_ceiling_bytes or resident.total_bytes))
+        in_processes = max(summary.ram_ceiling_bytes or 0, resident.total_bytes)
+        return held_bytes, max(0, held_bytes - in_processes)
     if resident.basis == UNKNOWN:
         return None, 0
     kernel = (
@@ -340,7 +341,7 @@ def _explain(needs: Sequence[Need], largest: Need | None) -> Iterable[str]:
         yield "A run was killed for lack of memory: how much it needs is not known."
     if any(need.has_starved for need in needs):
         yield "The job waited for cores that it did not get: it may use more than it could show."
-    if largest and largest.memory_bytes and largest.outside_bytes * _NOTABLE_REST > largest.memory_bytes / 2:
+    if largest and largest.memory_bytes and largest.outside_bytes > _NOTABLE_SHARE * largest.memory_bytes:
         yield (
             "Much of the memory is not in the job's processes: files in /dev/shm, kernel memory, "
             "or other processes under the same limit."

@@ -136,6 +136,18 @@ def check_recording(directory: str = DEFAULT_DIRECTORY) -> list[Check]:
     return [Check("recording", directory, WARNING, text)]
 
 
+def check_energy(sys: str = "/sys") -> list[Check]:
+    """Whether the energy of the processors can be read."""
+    from ..sources import NotAvailableError
+    from ..sources.rapl import connect
+
+    try:
+        meters = connect(sys=sys).read()
+    except NotAvailableError as error:
+        return [Check("energy", "processors", NOTHING, str(error))]
+    return [_fine("energy", "processors", f"{len(meters)} meters (RAPL), for the whole machine")]
+
+
 def _fine(group: str, what: str, text: str) -> Check:
     return Check(group, what, FINE, text)
 

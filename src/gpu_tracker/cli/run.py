@@ -17,6 +17,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from ..analysis.energy import CarbonFactor
     from ..analysis.limits import Limit
     from ..core.columns import SampleColumns
     from ..core.model import RecordingData
@@ -39,6 +40,7 @@ class Request(NamedTuple):
     limits: tuple[Limit, ...] = ()
     allow_missing: bool = False
     frameworks: bool = False
+    factor: CarbonFactor | None = None
 
 
 def main(arguments: list[str], sampler: SamplerProcess | None) -> int:
@@ -49,7 +51,9 @@ def main(arguments: list[str], sampler: SamplerProcess | None) -> int:
     if request.frameworks:
         _hook_into_python()
     tracked = track_command(sampler, command, settings, request.wishes)
-    is_shown = show(output, tracked.recording, request.format_name, settings, tracked.recording_path)
+    is_shown = show(
+        output, tracked.recording, request.format_name, settings, tracked.recording_path, request.factor
+    )
     code = tracked.ending.returncode
     if not request.limits:
         return code  # whatever happens to the result
@@ -70,7 +74,17 @@ def parse_options(arguments: list[str]) -> Request:
     """The same, with options."""
     import argparse
 
-    from .options import Parser, add_limits, add_measuring, add_output, add_recording, to_settings, to_wishes
+    from .options import (
+        Parser,
+        add_carbon,
+        add_limits,
+        add_measuring,
+        add_output,
+        add_recording,
+        to_factor,
+        to_settings,
+        to_wishes,
+    )
 
     parser = Parser(
         prog="gpu-tracker run",
@@ -80,6 +94,7 @@ def parse_options(arguments: list[str]) -> Request:
     add_measuring(parser)
     parser.epilog = _EPILOG
     add_recording(parser, DEFAULT_DIRECTORY)
+    add_carbon(parser)
     add_output(parser, "Report")
     add_limits(
         parser, "exit with 1 if the job succeeds but this holds, such as 'peak_ram > 8GB' (repeatable)"
@@ -101,6 +116,7 @@ def parse_options(arguments: list[str]) -> Request:
         limits=_parse_limits(options.fail_if),
         allow_missing=options.allow_missing,
         frameworks=options.frameworks,
+        factor=to_factor(options),
     )
 
 
@@ -138,12 +154,17 @@ def _hook_into_python() -> None:
 
 
 def show(
-    output: Output, recording: RecordingData, format_name: str, settings: Settings, recording_path: str | None
+    output: Output,
+    recording: RecordingData,
+    format_name: str,
+    settings: Settings,
+    recording_path: str | None,
+    factor: CarbonFactor | None = None,
 ) -> bool:
     """Write the result where it was asked for (True), or else where it can be seen: it must not be lost."""
     from ..reports.build import build
 
-    report = build(recording, _read_columns(recording_path))
+    report = build(recording, _read_columns(recording_path), factor)
     if settings.disable_logs and format_name == "text":
         report = report._replace(notes=())
     text = render(report, format_name)

@@ -75,6 +75,11 @@ def humanize_seconds(seconds: float) -> str:
     return f"{minutes} min {whole_seconds:02d} s"
 
 
+def humanize_number(number: float) -> str:
+    """Three significant digits."""
+    return f"{number:.3g}" if abs(number) < 999.5 else f"{number:.0f}"
+
+
 def _three_digits(number: float) -> str:
     if abs(number) >= 100 or number == 0:
         return f"{number:.0f}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..analysis.energy import Carbon, CarbonFactor, Energy, estimate_carbon, summarize_energy
 from ..analysis.frameworks import FrameworkSummary, summarize_frameworks
 from ..analysis.regions import Metric, Region, describe_gaps, summarize_metrics, summarize_regions
 from ..analysis.sizing import Sizing, advise, find_need
@@ -35,6 +36,9 @@ class Report(NamedTuple):
     """Worst first."""
     sizing: Sizing | None = None
     """What to ask for the next time."""
+    energy: Energy | None = None
+    carbon: Carbon | None = None
+    """With a factor that the user has stated."""
     columns: SampleColumns | None = None
     """The samples, for charts. Not in JSON: `export` has them."""
 
@@ -51,9 +55,13 @@ class Reports(NamedTuple):
     reports: tuple[Report, ...]
 
 
-def build(recording: RecordingData, columns: SampleColumns | None = None) -> Report:
+def build(
+    recording: RecordingData,
+    columns: SampleColumns | None = None,
+    factor: CarbonFactor | None = None,
+) -> Report:
     """Everything that is reported about a recording; `columns` are its samples."""
-    end = recording.end
+    end, energy = recording.end, summarize_energy(recording)
     # Reading these may find damage, so they come before the notes.
     regions, metrics = summarize_regions(recording), summarize_metrics(recording)
     frameworks, peaks = summarize_frameworks(recording), tuple(recording.peak_moments)
@@ -76,6 +84,8 @@ def build(recording: RecordingData, columns: SampleColumns | None = None) -> Rep
         metrics=metrics,
         frameworks=frameworks,
         peaks=peaks,
+        energy=energy,
+        carbon=estimate_carbon(energy.total_joules, factor),
         sizing=advise([find_need(recording, columns)]),
         columns=columns,
     )

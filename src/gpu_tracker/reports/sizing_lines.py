@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from ..core.text import count_of
-from ..core.units import humanize_limit, humanize_seconds
+from ..core.units import humanize_bytes, humanize_limit, humanize_number, humanize_seconds
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from ..analysis.prices import Choice
     from ..analysis.sizing import Amount, Sizing, Spike
 
 _KIB = 2**10
@@ -110,21 +111,14 @@ def format_size(size_bytes: int, units: str | tuple[str, ...]) -> str:
 def format_used(sizing: Sizing) -> Iterator[tuple[str, str]]:
     """What the advice is made of: label and text."""
     for label, amount, show in (
-        ("memory", sizing.memory_bytes, humanize_limit_of),
+        ("memory", sizing.memory_bytes, humanize_bytes),
         ("cores", sizing.cores, lambda cores: f"{cores:.3g}"),
         ("GPUs", sizing.gpus, lambda gpus: f"{gpus:g}"),
-        ("GPU memory", sizing.gpu_memory_bytes, humanize_limit_of),
+        ("GPU memory", sizing.gpu_memory_bytes, humanize_bytes),
         ("time", sizing.time_seconds, humanize_seconds),
     ):
         if amount is not None:
             yield label, _format_use(amount, show, is_single=sizing.runs == 1)
-
-
-def humanize_limit_of(size: float) -> str:
-    """Sizes that were used are not whole units."""
-    from ..core.units import humanize_bytes
-
-    return humanize_bytes(size)
 
 
 def _format_use(amount: Amount, show: Callable[[float], str], *, is_single: bool) -> str:
@@ -141,9 +135,22 @@ def format_spike(spike: Spike) -> str:
     where += [] if spike.at_seconds is None else [f"at {humanize_seconds(spike.at_seconds)}"]
     place = f" ({', '.join(where)})" if where else ""
     return (
-        f"the peak of {humanize_limit_of(spike.peak_bytes)} is a short spike{place}; for 95 % of the time "
-        f"{humanize_limit_of(spike.usual_bytes)} is enough: without it, ask for {humanize_limit_of(spike.saved_bytes)} less"
+        f"the peak of {humanize_bytes(spike.peak_bytes)} is a short spike{place}; for 95 % of the time "
+        f"{humanize_bytes(spike.usual_bytes)} is enough: without it, ask for {humanize_bytes(spike.saved_bytes)} less"
     )
+
+
+def format_choice(choice: Choice) -> str:
+    """The cheapest machine, and what a run costs there."""
+    if choice.machine is None:
+        return f"none of {choice.machines} in the price table is large enough"
+    name, price = choice.machine.name, choice.machine.price_per_hour
+    cost = (
+        ""
+        if choice.cost is None
+        else f", {humanize_number(choice.cost)} for a run that takes as long as here"
+    )
+    return f"{name} at {price:g} an hour{cost} (cheapest of {choice.fitting} that fit, of {choice.machines})"
 
 
 def _list_amounts(sizing: Sizing) -> list[Amount]:

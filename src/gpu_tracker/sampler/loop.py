@@ -9,7 +9,7 @@ import time
 
 from ..accounts.processes import Account
 from ..accounts.sharing import is_settled, is_torn
-from ..core.model import End, Event, RecordingData, RegionGaps, RootFigures
+from ..core.model import UNMETERED, End, Event, RecordingData, RegionGaps, RootFigures
 from ..core.notices import OUT_OF_MEMORY
 from ..instrument.mailbox import has_word
 from ..recording.writer import Writer
@@ -93,6 +93,7 @@ class Sampler:
         self._account = Account(start.root_pid, before, self._machine.read(), adopter_pid)
         self.deadlines = Deadlines(self._start_seconds, min(self._asked_seconds, _FIRST_INTERVAL_SECONDS))
         self._read_tree(0.0)
+        self._read_energy(0.0)
         self._budget = Budget(plan.max_overhead, 0.0, _FIRST_CREDIT_SECONDS)
         self.header = make_header(
             plan, start, prepared.allocation, prepared.source.NAME, prepared.environment
@@ -101,6 +102,8 @@ class Sampler:
         self._gpus.begin(self._start_seconds)
         self._gpus.pids = self._account.pids
         self._take_gpus()
+        if prepared.energy is None:
+            self._say(0.0, prepared.energy_reason, UNMETERED)
         # From here on a kill leaves a readable recording.
         self._write_line(0.0)
         if not plan.starts_the_job:  # it has done something before
@@ -132,6 +135,7 @@ class Sampler:
         self._read_sharing_if_worth_it(at)
         if at >= self._activity_due_seconds - self._slack():
             self._read_activity(at)
+            self._read_energy(at)
         if self._account.seconds_in_cpu_interval >= self._plan.sleep_seconds - self._slack():
             self._account.take_machine(self._machine.read())
             self._account.close_cpu_interval()
@@ -143,6 +147,7 @@ class Sampler:
         self._read_tree(at_seconds, 0.0, figures, is_last=True)
         if self._activity is not None:
             self._read_activity(at_seconds)
+        self._read_energy(at_seconds)
         silences = self._gpus.read_now()
         self._take_gpus()
         for vendor, text in silences:
@@ -251,6 +256,11 @@ class Sampler:
         activity: ActivitySource = self._activity
         self._account.take_activity(activity.read(self._readings), activity.read_stalls())
         self._activity_due_seconds = at_seconds + max(_ACTIVITY_SECONDS, self.deadlines.interval_seconds)
+
+    def _read_energy(self, at_seconds: float) -> None:
+        """The meters of the whole machine."""
+        if self._prepared.energy is not None:
+            self._account.take_energy(at_seconds, self._prepared.energy.read())
 
     def _note_open_regions(self) -> None:
         """They were open at the peaks of this reading."""
