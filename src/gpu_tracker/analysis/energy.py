@@ -59,9 +59,10 @@ class CarbonFactor(NamedTuple):
 class Carbon(NamedTuple):
     """The carbon dioxide of one or more runs."""
 
-    kilowatt_hours: float
     factor: CarbonFactor
-    grams: float
+    kilowatt_hours: float | None
+    """This and the next: None if no energy was measured."""
+    grams: float | None
     formula: str
 
 
@@ -93,11 +94,13 @@ def add_joules(*parts: float | None) -> float | None:
 
 
 def estimate_carbon(joules: float | None, factor: CarbonFactor | None) -> Carbon | None:
-    """The carbon dioxide of that much energy; None without a factor or without energy."""
-    if factor is None or joules is None:
+    """The carbon dioxide of that much energy; None without a factor."""
+    if factor is None:
         return None
+    if joules is None:
+        return Carbon(factor, None, None, "not known: no energy was measured")
     kilowatt_hours = joules / _JOULES_PER_KILOWATT_HOUR
     grams = kilowatt_hours * factor.pue * factor.grams_per_kilowatt_hour
     pue = "" if factor.pue == 1 else f" x {factor.pue:g} (PUE)"
     formula = f"{humanize_number(kilowatt_hours)} kWh{pue} x {factor.grams_per_kilowatt_hour:g} g/kWh"
-    return Carbon(kilowatt_hours, factor, grams, formula)
+    return Carbon(factor, kilowatt_hours, grams, f"{humanize_number(grams)} g = {formula}")

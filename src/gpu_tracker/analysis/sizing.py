@@ -91,6 +91,11 @@ class Need(NamedTuple):
     gpu_bytes: int | None = None
     """On the device where it held most."""
     spike: Spike | None = None
+    job: str | None = None
+    rank: int | None = None
+    """Of a process in a parallel job."""
+    has_samples: bool = True
+    """Whether cores are those of its intervals, not of the busiest one."""
 
 
 class Amount(NamedTuple):
@@ -146,6 +151,9 @@ def find_need(recording: RecordingData, columns: SampleColumns | None = None) ->
         gpu_vendor=used[0].gpu.vendor if used else "",
         gpu_bytes=max((gpu.job_bytes.combined or 0 for gpu in used), default=None),
         spike=None if columns is None else _find_spike(summary, columns, recording.peak_moments, memory),
+        job=recording.header.identity.job,
+        rank=recording.header.identity.rank,
+        has_samples=columns is not None,
     )
 
 
@@ -341,6 +349,10 @@ def _explain(needs: Sequence[Need], largest: Need | None) -> Iterable[str]:
         yield "A run was killed for lack of memory: how much it needs is not known."
     if any(need.has_starved for need in needs):
         yield "The job waited for cores that it did not get: it may use more than it could show."
+    if not all(need.has_samples for need in needs):
+        yield "Cores are those of the busiest interval: the samples were not read."
+    if len({need.rank for need in needs}) > 1 and len({need.job for need in needs}) == 1:
+        yield "These are ranks of one job: this is the request for one of them."
     if largest and largest.memory_bytes and largest.outside_bytes > _NOTABLE_SHARE * largest.memory_bytes:
         yield (
             "Much of the memory is not in the job's processes: files in /dev/shm, kernel memory, "

@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 
 from ..analysis.job import combine as combine_values
+from ..analysis.sizing import advise, find_need
 from ..analysis.tables import TABLES, make_table
 from ..core.config import check_path
 from ..core.errors import UsageError
 from ..exports import frames
 from ..recording import reader
 from ..recording.find import find_recordings
+from ..recording.sampled import read_columns
 from ..reports.build import build
 
 TYPE_CHECKING = False
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
 
     from ..analysis.job import Combined
     from ..analysis.regions import Metric, Region
+    from ..analysis.sizing import Sizing
     from ..analysis.summary import Summary
     from ..analysis.tables import Table
     from ..core.model import (
@@ -138,6 +141,11 @@ class Recording:
         if self._report is None:
             self._report = build(self._values)
         return self._report
+
+    @property
+    def sizing(self) -> Sizing:
+        """What to ask for the next time, from all samples."""
+        return advise([find_need(self._values, read_columns(self._values))])
 
     @property
     def summary(self) -> Summary:

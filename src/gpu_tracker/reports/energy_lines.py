@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..core.text import count_of
-from ..core.units import humanize_joules, humanize_number
+from ..core.units import humanize_joules
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -11,8 +11,8 @@ if TYPE_CHECKING:
 
 
 def format_energy(energy: Energy | None, carbon: Carbon | None = None) -> list[tuple[str, str]]:
-    """Label and text; nothing if nothing was metered."""
-    if energy is None or energy.total_joules is None:
+    """Label and text; nothing if nothing was metered, unless carbon dioxide was asked for."""
+    if energy is None or (energy.total_joules is None and carbon is None):
         return []
     rows = [("energy", "; ".join([*_list_gpus(energy), *_list_machine(energy)]))]
     return [*rows, *format_carbon(carbon)]
@@ -20,12 +20,7 @@ def format_energy(energy: Energy | None, carbon: Carbon | None = None) -> list[t
 
 def format_carbon(carbon: Carbon | None) -> list[tuple[str, str]]:
     """With the formula, so that anybody can check it."""
-    return [] if carbon is None else [("CO2", f"{humanize_number(carbon.grams)} g = {carbon.formula}")]
-
-
-def explain_no_carbon(energy: Energy) -> str:
-    """Why there is no figure although one was asked for."""
-    return f"no energy was measured: no GPU reports it. {energy.cpu_reason}".rstrip()
+    return [] if carbon is None else [("CO2", carbon.formula)]
 
 
 def _list_gpus(energy: Energy) -> list[str]:

@@ -6,7 +6,14 @@ from ..core.text import neutralize
 from ..core.values import NamedTuple
 from .energy_lines import format_energy
 from .plain import to_json as plain_to_json, to_plain
-from .sizing_lines import FORMS, format_basis, format_choice, format_spike, format_used
+from .sizing_lines import (
+    FORMS,
+    format_basis,
+    format_choice,
+    format_kubernetes_line,
+    format_spike,
+    format_used,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,6 +23,9 @@ if TYPE_CHECKING:
     from ..analysis.prices import Choice
     from ..analysis.sizing import Sizing
     from .contract import View
+
+# Where all forms are shown.
+_SHORT = {"kubernetes": format_kubernetes_line}
 
 
 class SizingReport(NamedTuple):
@@ -37,8 +47,7 @@ def to_text(report: SizingReport, _view: View | None = None) -> str:
     if len(report.forms) == 1:  # to paste
         return FORMS[report.forms[0]](sizing) + "\n"
     lines = [f"next time ({format_basis(sizing)}, confidence {sizing.confidence}):"]
-    for form in report.forms:
-        lines += _indent(form, FORMS[form](sizing))
+    lines += [f"  {form:<10}  {_SHORT.get(form, FORMS[form])(sizing)}" for form in report.forms]
     used = "; ".join(f"{label} {text}" for label, text in format_used(sizing))
     lines += [f"  used: {used}"] if used else ["  nothing was measured"]
     if sizing.spike is not None:
@@ -60,8 +69,3 @@ def to_json(report: SizingReport, _view: View | None = None) -> str:
         "requests": {form: FORMS[form](report.sizing) for form in report.forms},
     }
     return plain_to_json(plain)
-
-
-def _indent(form: str, text: str) -> list[str]:
-    first, *rest = text.split("\n")
-    return [f"  {form:<10}  {first}", *(f"{'':14}{line}" for line in rest)]

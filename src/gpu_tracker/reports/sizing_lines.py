@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..core.text import count_of
-from ..core.units import humanize_bytes, humanize_limit, humanize_number, humanize_seconds
+from ..core.units import humanize_bytes, humanize_limit, humanize_seconds
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from ..analysis.sizing import Amount, Sizing, Spike
 
 _KIB = 2**10
+_CENT = 0.01
 _KUBERNETES_GPUS = {"nvidia": "nvidia.com/gpu", "amd": "amd.com/gpu", "intel": "gpu.intel.com/i915"}
 
 
@@ -60,6 +61,17 @@ def format_pbs(sizing: Sizing) -> str:
 
 def format_kubernetes(sizing: Sizing) -> str:
     """The resources of a container, in YAML."""
+    inner = [f"    {amount}" for amount in _list_resources(sizing)]
+    return "\n".join(["resources:", "  requests:", *inner, "  limits:", *inner])
+
+
+def format_kubernetes_line(sizing: Sizing) -> str:
+    """The same in one line."""
+    amounts = f"{{{', '.join(_list_resources(sizing))}}}"
+    return f"resources: {{requests: {amounts}, limits: {amounts}}}"
+
+
+def _list_resources(sizing: Sizing) -> list[str]:
     amounts = []
     if sizing.cores is not None:
         amounts.append(f'cpu: "{sizing.cores.advised}"')
@@ -68,8 +80,7 @@ def format_kubernetes(sizing: Sizing) -> str:
     if (gpus := _some(sizing.gpus)) is not None:
         name = _KUBERNETES_GPUS.get(sizing.gpu_vendor, _KUBERNETES_GPUS["nvidia"])
         amounts.append(f"{name}: {gpus.advised}")
-    inner = [f"    {amount}" for amount in amounts]
-    return "\n".join(["resources:", "  requests:", *inner, "  limits:", *inner])
+    return amounts
 
 
 def format_words(sizing: Sizing) -> str:
@@ -144,13 +155,11 @@ def format_choice(choice: Choice) -> str:
     """The cheapest machine, and what a run costs there."""
     if choice.machine is None:
         return f"none of {choice.machines} in the price table is large enough"
-    name, price = choice.machine.name, choice.machine.price_per_hour
-    cost = (
-        ""
-        if choice.cost is None
-        else f", {humanize_number(choice.cost)} for a run that takes as long as here"
-    )
-    return f"{name} at {price:g} an hour{cost} (cheapest of {choice.fitting} that fit, of {choice.machines})"
+    words = [f"{choice.machine.name} at {choice.machine.price_per_hour:g} an hour"]
+    if choice.cost is not None:
+        cost = f"{choice.cost:.2f}" if choice.cost >= _CENT else "less than 0.01"
+        words.append(f"{cost} for a run that takes as long as here")
+    return f"{', '.join(words)} (cheapest of {choice.fitting} that fit, of {choice.machines})"
 
 
 def _list_amounts(sizing: Sizing) -> list[Amount]:
