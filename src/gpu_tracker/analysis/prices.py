@@ -48,8 +48,7 @@ class Choice(NamedTuple):
 
 def parse_prices(lines: Sequence[str]) -> tuple[Machine, ...]:
     """The rows of a CSV file with these columns. ValueError, with one sentence, if it is not valid."""
-    rows = [(number, row) for number, row in enumerate(csv.reader(lines), 1) if any(map(str.strip, row))]
-    wanted = ", ".join(COLUMNS)
+    rows, wanted = _split(lines), ", ".join(COLUMNS)
     if not rows:
         raise ValueError(f"it is empty; its first line must be: {wanted}")
     names = [name.strip().lower() for name in rows[0][1]]
@@ -59,6 +58,14 @@ def parse_prices(lines: Sequence[str]) -> tuple[Machine, ...]:
     if len(rows) == 1:
         raise ValueError("it lists no machine")
     return tuple(_parse_row(number, row, names) for number, row in rows[1:])
+
+
+def _split(lines: Sequence[str]) -> list[tuple[int, list[str]]]:
+    """The rows that are not empty, with their numbers."""
+    try:
+        return [(number, row) for number, row in enumerate(csv.reader(lines), 1) if any(map(str.strip, row))]
+    except csv.Error as error:
+        raise ValueError(str(error)) from None
 
 
 def _parse_row(number: int, row: Sequence[str], names: Sequence[str]) -> Machine:

@@ -9,6 +9,8 @@ from importlib import import_module
 
 from ..analysis.checks import FAILED, FINE, NOTHING, WARNING, Check
 from ..core.config import PROCESS_SOURCES, list_process_sources
+from ..core.config import PROCESS_SOURCES, read_process_source
+from ..core.text import count_of
 from ..core.units import humanize_bytes
 from ..core.version import DISTRIBUTION, __version__
 from ..sources.allocation import read_allocation
@@ -145,7 +147,7 @@ def check_energy(sys: str = "/sys") -> list[Check]:
         meters = connect(sys=sys).read()
     except NotAvailableError as error:
         return [Check("energy", "processors", NOTHING, str(error))]
-    return [_fine("energy", "processors", f"{len(meters)} meters (RAPL), for the whole machine")]
+    return [_fine("energy", "processors", f"{count_of(len(meters), 'meter')} (RAPL), for the whole machine")]
 
 
 def _fine(group: str, what: str, text: str) -> Check:

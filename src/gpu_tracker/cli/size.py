@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-
 from ..analysis.energy import estimate_carbon, summarize_energy
 from ..analysis.prices import COLUMNS, choose_machine, parse_prices
 from ..analysis.sizing import advise, find_need
@@ -79,5 +77,5 @@ def _read_prices(path: str | None) -> tuple[Machine, ...]:
             return parse_prices(file.readlines())
     except OSError as error:
         raise UsageError(f"Cannot read {path}: {error.strerror}.") from None
-    except (ValueError, csv.Error) as error:
+    except ValueError as error:
         raise UsageError(f"{path} is not a table of prices: {error}.") from None

@@ -180,16 +180,18 @@ def _decode_number(value: float | str) -> float:
 
 
 def encode_totals(totals: Totals) -> dict[str, Any]:
-    """Everything since the start."""
-    return {
+    """Everything since the start; energy only where the machine has meters."""
+    energy = _drop_last_unknown(_to_lists(totals.energy))
+    line = {
         **totals._asdict(),
         "cpu_seconds": list(totals.cpu_seconds),
         "gpu_counters": _to_lists(totals.gpu_counters),
         "counters": _drop_last_unknown(_to_lists(totals.counters)),
         "stalls": _drop_last_unknown(_to_lists(totals.stalls)),
-        "energy": _drop_last_unknown(_to_lists(totals.energy)),
+        "energy": energy,
         "peaks": encode_peaks(totals.peaks, Peaks()),
     }
+    return line if energy else {name: value for name, value in line.items() if name != "energy"}
 
 
 def encode_end(end: End) -> dict[str, Any]:
