@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 
-from builders import MB, render_str
+from builders import MB, render_str, totals
 from gpu_tracker.core.figures import RUN
-from gpu_tracker.core.model import Event
+from gpu_tracker.core.model import Event, MachineEnergy
 from recorded import join, on_gpu, rank
 
 
@@ -63,3 +63,10 @@ def test_json_has_the_names_of_figures() -> None:
     assert list(shown["values"]) == list(shown["ranks"][0]["values"]) == names
     assert {balance["figure"] for balance in shown["balance"]} <= set(names)
     assert shown["values"]["peak_gpu_ram"] == 4000 * MB
+
+
+def test_energy_of_processors_is_that_of_whole_machines() -> None:
+    """Where they have meters."""
+    text = render_str(join(rank(totals=totals(energy=MachineEnergy(500.0)))))
+
+    assert "CPU energy  500 J (by RAPL, whole machines)" in text

@@ -93,6 +93,18 @@ def test_everything_is_shown_compactly() -> None:
     ]
 
 
+def test_only_what_is_known_has_a_line() -> None:
+    """No spike, no prices, no energy."""
+    assert [line.split()[0] for line in show(TRAINING).splitlines()] == [
+        "next",
+        "slurm",
+        "pbs",
+        "kubernetes",
+        "words",
+        "used:",
+    ]
+
+
 def test_nothing_measured_is_said() -> None:
     """And a table in which no machine fits."""
     text = show(Need(0.0), choice=Choice(None, None, 0, 3))

@@ -9,7 +9,6 @@ from importlib import import_module
 
 from ..analysis.checks import FAILED, FINE, NOTHING, WARNING, Check
 from ..core.config import PROCESS_SOURCES, list_process_sources
-from ..core.config import PROCESS_SOURCES, read_process_source
 from ..core.text import count_of
 from ..core.units import humanize_bytes
 from ..core.version import DISTRIBUTION, __version__
