@@ -135,7 +135,8 @@ class Sizing(NamedTuple):
 def find_need(recording: RecordingData, columns: SampleColumns | None = None) -> Need:
     """What a recording says; `columns` are its samples, without which the busiest interval counts for cores."""
     summary, peaks = summarize(recording), recording.totals.peaks
-    memory, outside = _find_memory(summary, peaks.limit_held_bytes)
+    tracker_bytes = recording.end.tracker_ram_bytes if recording.end else 0
+    memory, outside = _find_memory(summary, peaks.limit_held_bytes, tracker_bytes)
     gpus = _count_gpus(summary)
     used = [gpu for gpu in summary.gpus if gpu.job_bytes.combined]
     return Need(
@@ -157,8 +158,8 @@ def find_need(recording: RecordingData, columns: SampleColumns | None = None) ->
     )
 
 
-def _find_memory(summary: Summary, held_bytes: int | None) -> tuple[int | None, int]:
-    """What a limit would count, and how much of it is not resident in the processes."""
+def _find_memory(summary: Summary, held_bytes: int | None, tracker_bytes: int) -> tuple[int | None, int]:
+    """What a limit would count, the tracker included, and how much of it is not resident in the job's processes."""
     resident = summary.ram.combined
     if held_bytes:
         in_processes = max(summary.ram_ceiling_bytes or 0, resident.total_bytes)
@@ -168,7 +169,7 @@ def _find_memory(summary: Summary, held_bytes: int | None) -> tuple[int | None, 
     kernel = (
         summary.processes * _KERNEL_BYTES_PER_PROCESS + summary.threads.combined * _KERNEL_BYTES_PER_THREAD
     )
-    return resident.total_bytes + kernel, 0
+    return resident.total_bytes + kernel + tracker_bytes, 0
 
 
 def _find_cores(summary: Summary, columns: SampleColumns | None, allowed: float) -> float | None:
