@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import json
-import os
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from end_to_end.launch import COMMAND_LINE, TESTS
-from end_to_end.test_gpus import needs_namespace
+from end_to_end.launch import COMMAND_LINE
+from end_to_end.test_gpus import ENTER, needs_namespace, track
 from nvml_simulator import Simulator, build
 
-ENTER = 'mount --bind "$1" /sys && shift && exec "$@"'
 RANGE_MICROJOULES = 65_532_610_987
 
 
@@ -29,23 +24,6 @@ def hardware(tmp_path: Path) -> Iterator[Simulator]:
         yield simulator
 
 
-def track(
-    job: str, *options: str, prefix: tuple[str, ...] = (), environment: dict[str, str] | None = None
-) -> dict[str, Any]:
-    """The report of a Python job under `gpu-tracker run`."""
-    command = [sys.executable, "-c", f"import os, sys, time; sys.path.insert(0, {str(TESTS)!r})\n{job}"]
-    done = subprocess.run(
-        [*prefix, COMMAND_LINE, "run", "--no-record", "-f", "json", "-o", "-", *options, "--", *command],
-        env={**os.environ, **(environment or {})},
-        capture_output=True,
-        text=True,
-        timeout=100,
-    )
-    assert (done.returncode, done.stderr) == (0, ""), done.stderr
-    report: dict[str, Any] = json.loads(done.stdout)
-    return report
-
-
 def test_a_device_is_metered_by_its_driver(hardware: Simulator) -> None:
     """For the run and for its region, and in grams if a factor is stated."""
     job = (
@@ -54,7 +32,7 @@ def test_a_device_is_metered_by_its_driver(hardware: Simulator) -> None:
         "with gput.region('step'):\n"
         "    time.sleep(1.0); devices.set_energy_joules(0, 4_600.0); time.sleep(1.0)\n"
     )
-    report = track(job, "--carbon", "381", environment=hardware.environment())
+    report, _ = track(job, "--carbon", "381", environment=hardware.environment())
     energy, carbon = report["energy"], report["carbon"]
 
     assert [(device["uuid"], device["joules"]) for device in energy["gpus"]] == [("GPU-a", 3_600.0)]
@@ -84,7 +62,7 @@ def test_processors_are_metered_for_the_whole_machine(tmp_path: Path) -> None:
         f"open({str(memory)!r}, 'w').write('{12 * 10**6}'); time.sleep(1.5)"
     )
     inside = ("unshare", "--mount", "sh", "-c", ENTER, "sh", str(tmp_path))
-    energy = track(job, "--gpu", "none", prefix=inside)["energy"]
+    energy = track(job, "--gpu", "none", prefix=inside)[0]["energy"]
 
     assert (energy["cpu_joules"], energy["memory_joules"]) == (pytest.approx(100.0), pytest.approx(7.0))
     assert energy["total_joules"] == pytest.approx(107.0)
@@ -97,7 +75,7 @@ def test_meters_that_cannot_be_read_are_said(tmp_path: Path) -> None:
     """With what an administrator can do; in the report and by the doctor."""
     add_meter(tmp_path, "intel-rapl:0", "package-0", 5).unlink()
     inside = ("unshare", "--mount", "sh", "-c", ENTER, "sh", str(tmp_path))
-    energy = track("time.sleep(0.1)", "--gpu", "none", prefix=inside)["energy"]
+    energy = track("time.sleep(0.1)", "--gpu", "none", prefix=inside)[0]["energy"]
     doctor = subprocess.run([*inside, COMMAND_LINE, "doctor"], capture_output=True, text=True, timeout=100)
 
     assert "is for root only. An administrator can allow it (chmod a+r)." in energy["cpu_reason"]

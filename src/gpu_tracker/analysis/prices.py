@@ -14,11 +14,12 @@ from .limits import parse_amount
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from .sizing import Amount, Sizing
 
 COLUMNS = ("name", "cores", "ram", "gpus", "gpu_ram", "price per hour")
+_MAY_BE_EMPTY = ("gpus", "gpu_ram")
 _GIGABYTE = 10**9
 _SECONDS_PER_HOUR = 3600
 
@@ -91,31 +92,33 @@ def _parse_name(cells: Mapping[str, str]) -> str:
     return cells["name"]
 
 
-def _parse_number(cells: Mapping[str, str], column: str) -> float:
-    """An empty cell of a machine without GPUs is 0; a price is always stated."""
+def _parse_cell(cells: Mapping[str, str], column: str, parse: Callable[[str], float], what: str) -> float:
+    """Machines without GPUs leave their cells empty; everything else is always stated."""
     text = cells[column]
-    if not text and column == "gpus":
+    if not text and column in _MAY_BE_EMPTY:
         return 0.0
     try:
-        value = float(text)
+        value = parse(text)
     except ValueError:
         value = math.nan
-    if not math.isfinite(value) or value < 0:
-        raise ValueError(f"{column} {text!r} is not a number from 0 up")
+    if not 0 <= value < math.inf:
+        raise ValueError(f"{column} {text!r} is not {what}")
     return value
 
 
+def _parse_number(cells: Mapping[str, str], column: str) -> float:
+    return _parse_cell(cells, column, float, "a number from 0 up")
+
+
 def _parse_size(cells: Mapping[str, str], column: str) -> float:
+    return _parse_cell(cells, column, _to_bytes, "a size (try 64GB)")
+
+
+def _to_bytes(text: str) -> float:
     """Gigabytes, unless it says otherwise."""
-    text = cells[column]
-    if not text and column == "gpu_ram":
-        return 0.0
-    try:
-        amount = parse_amount(text)
-    except ValueError:
-        amount = None
-    if amount is None or amount.unit not in (BYTES, NUMBER) or amount.value < 0:
-        raise ValueError(f"{column} {text!r} is not a size (try 64GB)")
+    amount = parse_amount(text)
+    if amount.unit not in (BYTES, NUMBER):
+        raise ValueError(text)
     return amount.value * (_GIGABYTE if amount.unit == NUMBER else 1)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 
-from ..analysis.energy import CarbonFactor
 from ..api.session import Wishes
 from ..core.config import (
     DEFAULT_MAX_OVERHEAD,
@@ -21,6 +20,8 @@ from ..reports.contract import list_formats
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import NoReturn
+
+    from ..analysis.energy import CarbonFactor
 
 
 HELP_COLUMNS = 80
@@ -181,6 +182,8 @@ def to_factor(options: argparse.Namespace) -> CarbonFactor | None:
         raise UsageError(f"--carbon: {options.carbon} g/kWh is not between 0 and {_MOST_GRAMS}.")
     if not 1 <= pue <= _MOST_PUE:
         raise UsageError(f"--pue: {options.pue} is not between 1 and {_MOST_PUE}.")
+    from ..analysis.energy import CarbonFactor  # seldom asked for
+
     return CarbonFactor(grams, pue)
 
 
