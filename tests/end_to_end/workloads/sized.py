@@ -16,7 +16,7 @@ from pathlib import Path
 from end_to_end.workloads.stage import Truth, perform
 from end_to_end.workloads.truth import MB, burn, touch
 
-_SECONDS = 0.7
+_SECONDS = 0.5
 _PAGE_BYTES = 4096
 
 
