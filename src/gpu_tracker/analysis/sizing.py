@@ -33,6 +33,8 @@ _MANY_RUNS = 5
 _TIME_MARGIN = 0.3
 _LEAST_BYTES_AFTER_OOM = 100 * 10**6
 _USUAL_SHARE = 0.95
+# Of fewer intervals, 95 % of the time needs as much as the busiest one.
+_MANY_INTERVALS = 20
 # Fewer cores than the intervals needed slow the job by less than this part of a core.
 _SPARE_CORES = 0.1
 # What the kernel keeps for a process and for a thread, where no limit counts it.
@@ -132,6 +134,11 @@ class Sizing(NamedTuple):
 # ---- What one run needed.
 
 
+def needs_samples(recording: RecordingData) -> bool:
+    """Whether the samples of a recording say more than its totals."""
+    return recording.totals.at_seconds >= _MANY_INTERVALS * recording.header.sleep_seconds
+
+
 def find_need(recording: RecordingData, columns: SampleColumns | None = None) -> Need:
     """What a recording says; `columns` are its samples, without which the busiest interval counts for cores."""
     summary, peaks = summarize(recording), recording.totals.peaks
@@ -154,7 +161,7 @@ def find_need(recording: RecordingData, columns: SampleColumns | None = None) ->
         spike=None if columns is None else _find_spike(summary, columns, recording.peak_moments, memory),
         job=recording.header.identity.job,
         rank=recording.header.identity.rank,
-        has_samples=columns is not None,
+        has_samples=columns is not None or not needs_samples(recording),
     )
 
 

@@ -164,7 +164,7 @@ def show(
     """Write the result where it was asked for (True), or else where it can be seen: it must not be lost."""
     from ..reports.build import build
 
-    report = build(recording, _read_columns(recording_path), factor)
+    report = build(recording, _read_columns(recording, recording_path), factor)
     if settings.disable_logs and format_name == "text":
         report = report._replace(notes=())
     text = render(report, format_name)
@@ -178,9 +178,11 @@ def show(
     return True
 
 
-def _read_columns(path: str | None) -> SampleColumns | None:
-    """The samples, if they were recorded and are still there: the totals do not need them."""
-    if path is None:
+def _read_columns(recording: RecordingData, path: str | None) -> SampleColumns | None:
+    """The samples, if there are enough to matter, and they can still be read: the totals do not need them."""
+    from ..analysis.sizing import needs_samples
+
+    if path is None or not needs_samples(recording):
         return None
     from ..recording.reader import load
     from ..recording.sampled import read_columns
