@@ -11,6 +11,7 @@ import subprocess
 import tempfile
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from end_to_end.workloads.stage import Truth, perform
@@ -114,19 +115,28 @@ KINDS = (
 )
 
 
-def _fork_all(number: int, hold: object) -> None:
-    """Children that hold something at the same time; one that is killed fails the job."""
-    pids = [_fork(hold) for _ in range(number)]
+def _fork_all(number: int, hold: Callable[[], object]) -> None:
+    """Children that all hold something at the same time; one that is killed fails the job."""
+    ready, tell = os.pipe()
+    wait, release = os.pipe()
+    pids = [_fork(hold, tell, wait, release) for _ in range(number)]
+    os.close(tell)
+    n_ready = len(Path(f"/dev/fd/{ready}").read_bytes())  # until each has told, or is dead
+    time.sleep(_SECONDS)
+    os.close(release)
     endings = [os.waitpid(pid, 0)[1] for pid in pids]
-    if any(endings):
+    if n_ready < number or any(endings):
         raise SystemExit(f"a child was killed: {endings}")
 
 
-def _fork(hold: object) -> int:
+def _fork(hold: Callable[[], object], tell: int, wait: int, release: int) -> int:
     pid = os.fork()
     if pid == 0:
-        held = hold() if callable(hold) else None
-        time.sleep(_SECONDS)
+        os.close(release)
+        held = hold()
+        os.write(tell, b".")
+        os.close(tell)
+        os.read(wait, 1)
         os._exit(int(held is None))
     return pid
 
