@@ -41,7 +41,6 @@ _SPARE_CORES = 0.1
 _KERNEL_BYTES_PER_PROCESS = 128 * _KIB
 _KERNEL_BYTES_PER_THREAD = 32 * _KIB
 _STARVED_SHARE = 0.25
-_WAITED_SHARE = 0.1
 _THROTTLED_SHARE = 0.05
 _SPIKE_FACTOR = 1.5
 _SPIKE_SHARE = 0.01
@@ -144,7 +143,7 @@ def find_need(recording: RecordingData, columns: SampleColumns | None = None) ->
     summary, peaks = summarize(recording), recording.totals.peaks
     tracker_bytes = recording.end.tracker_ram_bytes if recording.end else 0
     memory, outside = _find_memory(summary, peaks.limit_held_bytes, tracker_bytes)
-    gpus = _count_gpus(summary)
+    cores = _find_cores(summary, columns, recording.header.allocation.cores)
     used = [gpu for gpu in summary.gpus if gpu.job_bytes.combined]
     return Need(
         seconds=summary.seconds,
@@ -153,9 +152,9 @@ def find_need(recording: RecordingData, columns: SampleColumns | None = None) ->
         limit_bytes=None if summary.ram_source == "machine" else summary.ram_capacity_bytes,
         memory_bytes=memory,
         outside_bytes=outside,
-        cores=_find_cores(summary, columns, recording.header.allocation.cores),
-        has_starved=_has_starved(summary),
-        gpus=gpus,
+        cores=cores,
+        has_starved=_has_starved(summary, cores),
+        gpus=_count_gpus(summary),
         gpu_vendor=used[0].gpu.vendor if used else "",
         gpu_bytes=max((gpu.job_bytes.combined or 0 for gpu in used), default=None),
         spike=None if columns is None else _find_spike(summary, columns, recording.peak_moments, memory),
@@ -205,11 +204,15 @@ def _percentile(values: Sequence[float], starts: Sequence[float], ends: Sequence
     return rows[-1][0] if rows else None  # rounding
 
 
-def _has_starved(summary: Summary) -> bool:
+def _has_starved(summary: Summary, cores: float | None) -> bool:
+    """Whether it was stopped by a quota, or would have used more cores than are advised, had it not waited."""
     waited, throttled = summary.counters.waiting_seconds or 0.0, summary.stalls.throttled_seconds or 0.0
-    used = summary.cpu.combined.seconds
-    is_waiting = waited > max(_STARVED_SHARE * used, _WAITED_SHARE * summary.seconds)
-    return is_waiting or throttled > _THROTTLED_SHARE * summary.seconds > 0
+    if throttled > _THROTTLED_SHARE * summary.seconds > 0:
+        return True
+    if cores is None or summary.seconds <= 0 or waited <= _STARVED_SHARE * summary.cpu.combined.seconds:
+        return False
+    wanted = cores + waited / summary.seconds
+    return math.isfinite(wanted) and _size_cores(wanted, 0) > _size_cores(cores, 0)
 
 
 def _count_gpus(summary: Summary) -> int | None:
