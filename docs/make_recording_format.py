@@ -39,6 +39,7 @@ _CLASSES = (
     ("gpu_counters", "GpuCounters"),
     ("counters", "TreeCounters"),
     ("stalls", "Stalls"),
+    ("energy", "MachineEnergy"),
 )
 
 

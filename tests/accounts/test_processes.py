@@ -7,7 +7,10 @@ import pytest
 from builders import MB, ROOT, gpu, gpu_readings, machine, process
 from gpu_tracker.accounts.processes import Account
 from gpu_tracker.core.model import (
+    PROCESSOR_METER,
+    EnergyReading,
     GpuHighWater,
+    MachineEnergy,
     PeakProcess,
     RamPeak,
     RootFigures,
@@ -415,3 +418,47 @@ def test_processes_are_known_from_first_to_last_reading() -> None:
     assert (root.pid, root.first_seconds, root.last_seconds, root.peak_ram_bytes) == (ROOT, 0.0, 3.0, 30 * MB)
     assert account.take_gone() == []
     assert account.rss_bytes == {ROOT: 30 * MB}
+
+
+def test_what_a_limit_counts_is_raised_by_spikes_that_no_reading_met() -> None:
+    """Mapped files are not in it; what high-water marks have seen between two readings is."""
+    account = new_account()
+    account.take(0.0, [process(rss=500, file=400, peak=500)])
+    account.take_limit_held(120 * MB)
+    assert account.peaks.limit_held_bytes == 120 * MB
+
+    account.take(1.0, [process(rss=500, file=400, peak=800)])
+    account.take_limit_held(110 * MB)
+    assert account.peaks.limit_held_bytes == 420 * MB
+
+    account.take(2.0, [process(rss=700, file=600, peak=800)])
+    account.take_limit_held(None)
+    assert account.peaks.limit_held_bytes == 220 * MB
+
+    account.finish(RootFigures(0.0, 0.0, largest_peak_bytes=900 * MB))
+    assert account.peaks.limit_held_bytes == 320 * MB
+
+
+def test_a_limit_has_never_counted_more_than_its_own_peak() -> None:
+    """Without a limit there is nothing to count."""
+    account = new_account()
+    account.take(0.0, [process(rss=500)])
+    account.cap_limit_held(1)
+    account.finish(None)
+    assert account.peaks.limit_held_bytes is None
+
+    account.take_limit_held(600 * MB)
+    account.cap_limit_held(None)
+    account.cap_limit_held(700 * MB)
+    assert account.peaks.limit_held_bytes == 600 * MB
+    account.cap_limit_held(550 * MB)
+    assert account.peaks.limit_held_bytes == 550 * MB
+
+
+def test_the_energy_of_the_machine_is_in_samples_and_totals() -> None:
+    """Since the first reading."""
+    account = new_account()
+    account.take_energy(0.0, [EnergyReading("0", PROCESSOR_METER, 5.0)])
+    account.take_energy(1.0, [EnergyReading("0", PROCESSOR_METER, 8.0)])
+
+    assert account.totals().energy == account.sample().energy == MachineEnergy(3.0, None, 1.0)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from builders import MB, together, totals
-from gpu_tracker.core.model import End, Peaks, ProcessTotals, RamPeak
+from gpu_tracker.core.model import End, MachineEnergy, Peaks, ProcessTotals, RamPeak
 from recorded import interval, join, on_gpu, rank, run
 
 
@@ -232,3 +232,18 @@ def test_memory_that_was_never_read_is_not_known() -> None:
     )
     assert host[3:7] == (None, None, None, None)
     assert join(rank()).values["peak_ram"] == join(rank()).ram_at_most_bytes == 500 * MB
+
+
+def test_the_meters_of_a_host_are_counted_once() -> None:
+    """All ranks on it have read the same ones; hosts add up."""
+    first, second = (totals(energy=MachineEnergy(joules, 50.0)) for joules in (100.0, 120.0))
+    combined = join(
+        rank(pid=1, totals=first),
+        rank(pid=2, totals=second),
+        rank(host="node2", totals=first),
+        rank(host="node3"),
+    )
+
+    assert [host.machine_joules for host in combined.hosts] == [170.0, 150.0, None]
+    assert combined.machine_joules == 320.0
+    assert combined.carbon is None

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gpu_tracker.analysis.checks import FAILED, FINE, WARNING
+from gpu_tracker.analysis.checks import FAILED, FINE, NOTHING, WARNING
 from gpu_tracker.cli import checks
 from gpu_tracker.sources.allocation import MemoryLimit, read_allocation
 
@@ -83,3 +83,16 @@ def test_it_is_installed_under_a_name_of_its_own() -> None:
 
     assert installed.version == __version__
     assert scripts == dict.fromkeys(("gpu-tracker", "gput"), "gpu_tracker.cli:main")
+
+
+def test_meters_of_energy_are_named_or_missed(tmp_path: Path) -> None:
+    """A machine without them is in order."""
+    (missing,) = checks.check_energy(str(tmp_path))
+    zone = tmp_path / "class/powercap/intel-rapl:0"
+    zone.mkdir(parents=True)
+    (zone / "name").write_text("package-0\n")
+    (zone / "energy_uj").write_text("5\n")
+    (there,) = checks.check_energy(str(tmp_path))
+
+    assert (missing.state, "RAPL" in missing.text) == (NOTHING, True)
+    assert (there.state, there.text) == (FINE, "1 meter (RAPL), for the whole machine")

@@ -14,7 +14,7 @@ import pytest
 from builders import found, gpu, header, totals
 from gpu_tracker.analysis.regions import summarize_metrics
 from gpu_tracker.core.errors import RecordingError, UsageError
-from gpu_tracker.core.model import End, Event, MetricRow, MetricTotals
+from gpu_tracker.core.model import End, Event, MachineEnergy, MetricRow, MetricTotals, Peaks
 from gpu_tracker.recording.create import create
 from gpu_tracker.recording.reader import load, load_descriptor, load_whole
 from gpu_tracker.recording.writer import Writer
@@ -250,3 +250,18 @@ def test_damaged_totals_of_metrics_are_noted_and_the_points_counted(tmp_path: Pa
 
     assert [metric.logged for metric in summarize_metrics(recording)] == [1]
     assert len(recording.problems) == 1
+
+
+def test_energy_and_what_a_limit_counts_survive(tmp_path: Path) -> None:
+    """In the end, and without one in the last sample."""
+    file = tmp_path / "x.jsonl"
+    energy, peaks = MachineEnergy(12.5, None, 3.0), Peaks(limit_held_bytes=7)
+    with Made(file) as writer:
+        writer.write_sample(plain_sample(1.0)._replace(energy=energy, peaks=peaks))
+        assert load(str(file)).totals.energy == energy
+        assert load(str(file)).totals.peaks.limit_held_bytes == 7
+        writer.write_end(End("exited", 0, totals(energy=energy, peaks=peaks), 0.1, 9))
+    recording = load(str(file))
+
+    assert recording.totals.energy == recording.samples[0].energy == energy
+    assert recording.totals.peaks.limit_held_bytes == 7

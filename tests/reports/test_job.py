@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 
-from builders import MB, render_str
+from builders import MB, render_str, totals
 from gpu_tracker.core.figures import RUN
-from gpu_tracker.core.model import Event
+from gpu_tracker.core.model import Event, MachineEnergy
 from recorded import join, on_gpu, rank
 
 
@@ -19,7 +19,7 @@ def test_text_shows_totals_hosts_balance_and_ranks() -> None:
     )
     assert "RAM         upper bound 1.5 GB, all hosts together" in text
     assert "GPU RAM     6 GB (sum of the devices' peaks)" in text
-    assert "GPU energy  5000 J (whole devices)" in text
+    assert "GPU energy  5000 J (by the drivers' meters, whole devices)" in text
     assert "node1: 2 recordings\n  RAM    peak between 500 MB and 1 GB; 2 GB in use on the machine" in text
     assert "GPU 0  Simulated A100: job 4 GB, all processes 3 GB, 50 % busy, 2500 J" in text
     assert "node2: 1 recording\n  RAM    peak 500 MB" in text
@@ -63,3 +63,10 @@ def test_json_has_the_names_of_figures() -> None:
     assert list(shown["values"]) == list(shown["ranks"][0]["values"]) == names
     assert {balance["figure"] for balance in shown["balance"]} <= set(names)
     assert shown["values"]["peak_gpu_ram"] == 4000 * MB
+
+
+def test_energy_of_processors_is_that_of_whole_machines() -> None:
+    """Where they have meters."""
+    text = render_str(join(rank(totals=totals(energy=MachineEnergy(500.0)))))
+
+    assert "CPU energy  500 J (by RAPL, whole machines)" in text

@@ -158,6 +158,31 @@ def test_what_is_used_under_a_limit(system: FakeSystem) -> None:
     assert MemoryLimit(str(system.cgroup / "none"), 1).read_used() is None
 
 
+def test_what_a_limit_counts_without_its_caches(system: FakeSystem) -> None:
+    """Anonymous, shared and kernel memory: usage without files, and without what the kernel can drop of its own."""
+    system.control("v2/memory.stat", "anon 100\nactive_file 300\ninactive_file 200\nslab_reclaimable 50\n")
+    system.control("v2/memory.current", "700\n")
+    system.control("v2/memory.peak", "900\n")
+    system.control("v1/memory.stat", "active_file 7\ntotal_active_file 300\ntotal_inactive_file 200\n")
+    system.control("v1/memory.usage_in_bytes", "640\n")
+    system.control("v1/memory.max_usage_in_bytes", "800\n")
+    system.control("torn/memory.stat", "anon 1\nactive_file 900\n")
+    system.control("torn/memory.current", "700\n")
+    system.control("half/memory.stat", "anon 1\n")
+    limits = {
+        name: MemoryLimit(str(system.cgroup / name), 1) for name in ("v2", "v1", "torn", "half", "none")
+    }
+
+    assert {name: limit.read_held() for name, limit in limits.items()} == {
+        "v2": 150,
+        "v1": 140,
+        "torn": 0,
+        "half": None,
+        "none": None,
+    }
+    assert [limits[name].read_peak() for name in ("v2", "v1", "none")] == [900, 800, None]
+
+
 def test_oom_kills_are_counted(system: FakeSystem) -> None:
     """In both cgroup versions."""
     system.control("v2/memory.events", "low 0\noom 3\noom_kill 2\n")

@@ -24,10 +24,12 @@ from ..core.model import (
     TreeCounters,
     add_parts,
     find_peak,
+    larger,
     subtract_stalls,
 )
 from .counters import CounterAccount, raise_counters
 from .cpu import CpuLedger
+from .energy import EnergyAccount
 from .gpus import GpuAccount, GpuMoment
 from .peak_moments import PeakMoments
 from .recovery import doubt_peaks, raise_peaks
@@ -39,6 +41,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ..core.model import (
+        EnergyReading,
         Gpu,
         GpuReadings,
         MachineReading,
@@ -103,6 +106,8 @@ class Account:
         self.pids: frozenset[int] = frozenset()
         self._combined = self._combined_before = NOTHING
         self._held = (0, 0, 0)
+        self._largest_read_bytes = 0
+        self._limit_held_bytes: int | None = None
         self._threads = 0
         self._main_shared_bytes = 0
         self.rss_bytes: dict[int, int] = {}
@@ -117,6 +122,7 @@ class Account:
         self._exact_counters = TreeCounters()
         self._stalls_at_start: Stalls | None = None
         self._stalls = Stalls()
+        self._energy = EnergyAccount()
         self._names: dict[int, str] = {}
         self._last_readings: dict[int, ProcessReading] = {}
         self._first_seconds: dict[int, float] = {}
@@ -181,11 +187,32 @@ class Account:
                 limit_ram_bytes=max(self.peaks.limit_ram_bytes or 0, machine.limit_used_bytes)
             )
 
+    def take_limit_held(self, held_bytes: int | None) -> None:
+        """Take what the memory limit counts, read together with the tree."""
+        self._limit_held_bytes = larger(self._limit_held_bytes, held_bytes)
+        self._raise_limit_held()
+
+    def cap_limit_held(self, peak_bytes: int | None) -> None:
+        """It never was more than the limit's own peak."""
+        held = self.peaks.limit_held_bytes
+        if held is not None and peak_bytes is not None:
+            self.peaks = self.peaks._replace(limit_held_bytes=min(held, peak_bytes))
+
+    def _raise_limit_held(self) -> None:
+        """What only high-water marks have seen of the processes was held besides, between two readings."""
+        if self._limit_held_bytes is not None:
+            unread = max(0, self.peaks.ram.combined.total_bytes - self._largest_read_bytes)
+            self.peaks = self.peaks._replace(limit_held_bytes=self._limit_held_bytes + unread)
+
     def take_activity(self, activities: Sequence[ProcessActivity], stalls: Stalls) -> None:
         """Take what the processes have done, and how long the machine kept them waiting."""
         self._activity.feed(activities)
         self._stalls_at_start = self._stalls_at_start or stalls
         self._stalls = subtract_stalls(stalls, self._stalls_at_start)
+
+    def take_energy(self, at_seconds: float, readings: Sequence[EnergyReading]) -> None:
+        """Take the meters of the whole machine."""
+        self._energy.take(at_seconds, readings)
 
     def add_gpu(self, gpu: Gpu) -> None:
         """Add a device."""
@@ -218,6 +245,7 @@ class Account:
             # When that was is not known, so it is in no sample.
             self.peaks = raise_peaks(self.peaks, figures)
             self._exact_counters = figures.counters
+        self._raise_limit_held()
 
     def lose_gpus(self, vendor: str) -> None:
         """The vendor's driver no longer answers: what the job holds there is not known."""
@@ -295,6 +323,7 @@ class Account:
             peaks=self.peaks,
             counters=raise_counters(self._activity.counters, self._exact_counters),
             stalls=self._stalls,
+            energy=self._energy.energy,
         )
 
     def sample(self) -> Sample:
@@ -315,6 +344,7 @@ class Account:
             peaks=self.peaks,
             counters=totals.counters,
             stalls=totals.stalls,
+            energy=totals.energy,
         )
 
     def start_interval(self) -> None:
@@ -339,6 +369,7 @@ class Account:
                 held_by_others.unique_bytes,
                 self._combined.unique_bytes,
             )
+        self._largest_read_bytes = max(self._largest_read_bytes, self._combined.unique_bytes)
         # What nobody holds any more was held until the end.
         if is_new_reading and (is_alive or not self._interval.n_readings):
             self._interval.add(self._held)

@@ -12,6 +12,7 @@ from ..core.figures import RUN
 from ..core.model import find_peak
 from ..core.moments import parse_moment
 from ..core.values import NamedTuple
+from .energy import add_joules, estimate_carbon
 from .measures import overall_values
 from .permutation_test import median
 from .summary import summarize
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from ..core.figures import Figure
     from ..core.model import ProcessTotals, RecordingData, Sample
     from .charts import Chart
+    from .energy import Carbon, CarbonFactor
     from .summary import GpuSummary
 
 _STEP_SECONDS = 1.0
@@ -89,6 +91,8 @@ class Host(NamedTuple):
     """The sum, or the RAM in use on the whole machine if that is less."""
     system_ram_bytes: int | None
     gpus: tuple[HostGpu, ...]
+    machine_joules: float | None = None
+    """Energy of all its processors and their memory, by its own meters; None if not measured."""
 
 
 class Combined(NamedTuple):
@@ -105,6 +109,10 @@ class Combined(NamedTuple):
     notes: tuple[str, ...]
     charts: tuple[Chart, ...] = ()
     """The ranks over time, on one axis; only where they are drawn."""
+    machine_joules: float | None = None
+    """Energy of the processors and memory of all hosts, as a whole."""
+    carbon: Carbon | None = None
+    """Of the energy of GPUs, processors and memory, with a factor that the user has stated."""
 
 
 class _Part(NamedTuple):
@@ -113,7 +121,7 @@ class _Part(NamedTuple):
     begin_seconds: float
 
 
-def combine(recordings: Sequence[tuple[str, RecordingData]]) -> Combined:
+def combine(recordings: Sequence[tuple[str, RecordingData]], factor: CarbonFactor | None = None) -> Combined:
     """Named recordings of one job as a whole."""
     parts = _align(recordings)
     outer = _find_outer(parts)
@@ -139,6 +147,7 @@ def combine(recordings: Sequence[tuple[str, RecordingData]]) -> Combined:
         "gpu_utilization": sum(percents) / len(percents) if percents else None,
         "energy": _add(gpu.energy_joules for gpu in devices),
     }
+    machine_joules = add_joules(*(host.machine_joules for host in hosts))
     return Combined(
         values=values,
         ram_at_least_bytes=at_least,
@@ -147,6 +156,8 @@ def combine(recordings: Sequence[tuple[str, RecordingData]]) -> Combined:
         ranks=ranks,
         balance=tuple(_balance([rank for rank in ranks if not rank.part_of])),
         notes=tuple(_list_notes(parts, outer, hosts)),
+        machine_joules=machine_joules,
+        carbon=estimate_carbon(add_joules(values["energy"], machine_joules), factor),
     )
 
 
@@ -242,6 +253,8 @@ def _describe_host(name: str, parts: Sequence[_Part]) -> Host:
         ram_at_most_bytes=(max(at_least, min(summed, system)) if system else summed) or None,
         system_ram_bytes=system or None,
         gpus=tuple(_describe_gpus(parts)),
+        # Each rank has read the same meters.
+        machine_joules=_most(add_joules(*total.energy[:2]) for total in totals),
     )
 
 

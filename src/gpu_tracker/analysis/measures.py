@@ -54,11 +54,12 @@ def measure(recording: RecordingData) -> RunFigures:
         host=header.host,
         cores=header.allocation.cores,
         ram_bytes=header.allocation.ram_bytes,
-        failure=_find_failure(recording.end),
+        failure=find_failure(recording.end),
     )
 
 
-def _find_failure(end: End | None) -> str:
+def find_failure(end: End | None) -> str:
+    """Why a run is no successful one; empty if it is."""
     if end is None:
         return "no end: killed, or still running"
     if end.exit_code:

@@ -17,6 +17,7 @@ from ..core.model import (
     Gpu,
     GpuCounters,
     GpuSample,
+    MachineEnergy,
     Parts,
     ProcessTotals,
     RegionTotals,
@@ -47,6 +48,7 @@ SAMPLE_COLUMNS = (
     ("processes", "integer"),
     *((name, "real" if name == "waiting_seconds" else "integer") for name in TreeCounters._fields),
     *((f"stalled_{name}", "real") for name in Stalls._fields),
+    *((f"metered_{name}", "real") for name in MachineEnergy._fields),
 )
 
 
@@ -113,6 +115,7 @@ def _sample_row(sample: Sample, uuids: tuple[str, ...]) -> Row:
         *(sample.system_ram_bytes, sample.threads, sample.processes),
         *sample.counters,
         *sample.stalls,
+        *sample.energy,
     ]
     if uuids:
         gpus = {gpu.uuid: gpu for gpu in sample.gpus}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from ..analysis.job import combine as combine_values
+from ..analysis.sizing import advise, find_need
 from ..analysis.tables import TABLES, make_table
 from ..core.config import check_path
 from ..core.errors import UsageError
@@ -12,6 +13,8 @@ from ..core.notices import warn_once
 from ..exports import frames
 from ..recording import reader
 from ..recording.find import find_recordings
+from ..recording.sampled import read_columns
+from ..reports.build import Choices
 from .reporting import find_changes, report_on
 
 TYPE_CHECKING = False
@@ -21,6 +24,7 @@ if TYPE_CHECKING:
 
     from ..analysis.job import Combined
     from ..analysis.regions import Metric, Region
+    from ..analysis.sizing import Sizing
     from ..analysis.summary import Summary
     from ..analysis.tables import Table
     from ..core.model import (
@@ -137,11 +141,16 @@ class Recording:
     def report(self) -> Report:
         """The full report: summary, how it ended, notes."""
         if self._report is None:
-            report = report_on(self._values, find_changes(warn_once))
+            report = report_on(self._values, Choices(find_changes(warn_once)))
             self._report = report._replace(
                 columns=None
             )  # reports are compared and pickled; `samples` has them
         return self._report
+
+    @property
+    def sizing(self) -> Sizing:
+        """What to ask for the next time, from all samples."""
+        return advise([find_need(self._values, read_columns(self._values))])
 
     @property
     def summary(self) -> Summary:

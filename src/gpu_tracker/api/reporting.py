@@ -6,7 +6,7 @@ import os
 
 from ..core.config import RULES_VARIABLE
 from ..core.errors import RecordingError, TrackerError, UsageError
-from ..reports.build import build, is_worth_judging
+from ..reports.build import NO_CHOICES, Choices, build, is_worth_judging
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,25 +17,25 @@ if TYPE_CHECKING:
     from ..reports.build import Report
 
 
-def build_judged(recording: RecordingData, path: str | None, changes: Changes | None) -> Report:
+def build_judged(recording: RecordingData, path: str | None, choices: Choices) -> Report:
     """The report of a run that has just ended, with what only its file has if that is worth reading."""
     if path is None or not is_worth_judging(recording):
-        return build(recording, changes=changes)
+        return build(recording, choices=choices)
     from ..recording.reader import load
 
     try:
         kept = load(path)
     except RecordingError:  # deleted meanwhile
-        return build(recording, changes=changes)
+        return build(recording, choices=choices)
     whole = recording._replace(samples=kept.samples, metrics=kept.metrics, processes=kept.processes)
-    return report_on(whole, changes)
+    return report_on(whole, choices)
 
 
-def report_on(recording: RecordingData, changes: Changes | None = None) -> Report:
+def report_on(recording: RecordingData, choices: Choices = NO_CHOICES) -> Report:
     """The report of a recording that has its samples: for findings and charts."""
     from ..recording.sampled import read_columns
 
-    return build(recording, read_columns(recording), changes)
+    return build(recording, read_columns(recording), choices)
 
 
 def read_changes(path: str | None = None) -> Changes | None:

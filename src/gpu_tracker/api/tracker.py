@@ -221,7 +221,7 @@ class Tracker:
     @property
     def report(self) -> Report | None:
         """The full report, beyond the paper's result classes."""
-        from ..reports.build import build
+        from ..reports.build import Choices, build
 
         if self.state is Tracker.State.STARTED and self._session is not None:
             recording = self._session.read_so_far(self._find_known)
@@ -229,7 +229,7 @@ class Tracker:
         if self._report is None and self._recording is not None:
             from .reporting import build_judged, find_changes
 
-            report = build_judged(self._recording, self.recording_path, find_changes(self._warn))
+            report = build_judged(self._recording, self.recording_path, Choices(find_changes(self._warn)))
             self._report = report._replace(columns=None)  # they would stay in the user's process
         return self._report
 

@@ -23,6 +23,7 @@ COMMANDS = (
     "report",
     "export",
     "compare",
+    "size",
     "ls",
     "combine",
     "watch",

@@ -10,6 +10,7 @@ import time
 from ..api.session import Session, other_process
 from ..core.config import check_process_id
 from ..core.errors import TrackerError, UsageError
+from ..reports.build import Choices
 from ..reports.contract import choose_format
 from ..sampler.handle.wire import Start
 from ..sources.processes import exists
@@ -36,7 +37,7 @@ def main(arguments: list[str], sampler: SamplerProcess | None) -> int:
     options = parser.parse_args(arguments)
     format_name = choose_format("Report", options.format, options.output)
     settings = to_settings(options)
-    changes = read_rules(options.rules)
+    choices = Choices(read_rules(options.rules))
     pid = _find_process(options.pid)
     output = Output(options.output)
     session = Session(
@@ -60,7 +61,7 @@ def main(arguments: list[str], sampler: SamplerProcess | None) -> int:
     recording = session.stop(
         time.monotonic_ns(), None, reason=None if session.replies_fd in woken else "interrupted"
     )
-    is_shown = show(output, recording, format_name, settings, session.recording_path, changes)
+    is_shown = show(output, recording, format_name, settings, session.recording_path, choices)
     return 0 if is_shown else TrackerError.exit_code
 
 

@@ -9,6 +9,7 @@ from importlib import import_module
 
 from ..analysis.checks import FAILED, FINE, NOTHING, WARNING, Check
 from ..core.config import PROCESS_SOURCES, list_process_sources
+from ..core.text import count_of
 from ..core.units import humanize_bytes
 from ..core.version import DISTRIBUTION, __version__
 from ..sources.allocation import read_allocation
@@ -134,6 +135,18 @@ def check_recording(directory: str = DEFAULT_DIRECTORY) -> list[Check]:
         return [_fine("recording", directory, f"writable ({os.path.abspath(directory)})")]
     text = f"{os.path.abspath(path)} is not writable; `--record DIR` puts recordings elsewhere"
     return [Check("recording", directory, WARNING, text)]
+
+
+def check_energy(sys: str = "/sys") -> list[Check]:
+    """Whether the energy of the processors can be read."""
+    from ..sources import NotAvailableError
+    from ..sources.rapl import connect
+
+    try:
+        meters = connect(sys=sys).read()
+    except NotAvailableError as error:
+        return [Check("energy", "processors", NOTHING, str(error))]
+    return [_fine("energy", "processors", f"{count_of(len(meters), 'meter')} (RAPL), for the whole machine")]
 
 
 def _fine(group: str, what: str, text: str) -> Check:

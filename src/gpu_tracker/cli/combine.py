@@ -7,7 +7,7 @@ from ..core.errors import WRONG_DATA, RecordingError, UsageError
 from ..recording.find import find_recordings, name_run
 from ..recording.reader import load_whole
 from ..reports.contract import WITH_CHARTS, choose_format, render
-from .options import Parser, add_output
+from .options import Parser, add_carbon, add_output, to_factor
 from .output import Output
 
 
@@ -15,16 +15,18 @@ def main(arguments: list[str]) -> int:
     """The result goes to standard output."""
     parser = Parser(prog="gpu-tracker combine", description=__doc__)
     parser.add_argument("files", metavar="FILE", nargs="+", help="recordings, or directories of them")
+    add_carbon(parser)
     add_output(parser, "Combined")
     options = parser.parse_args(arguments)
     format_name = choose_format("Combined", options.format, options.output)
+    factor = to_factor(options)
     output = Output(options.output)
     paths = list(dict.fromkeys(found for path in options.files for found in find_recordings(path)))
     if not paths:
         raise UsageError(f"There is no recording in {', '.join(options.files)}.")
     recordings = [(name, load_whole(path)) for name, path in zip(_name_all(paths), paths, strict=True)]
     try:
-        combined = combine(recordings)
+        combined = combine(recordings, factor)
         if format_name in WITH_CHARTS:
             from ..api.pictures import draw_ranks
 

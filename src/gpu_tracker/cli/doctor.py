@@ -9,7 +9,14 @@ from ..live.terminal import has_colour, has_unicode
 from ..reports.contract import View, choose_format, render
 from ..sampler.handle.client import ObserverClient
 from ..sources.gpu.hardware import find_device_files, find_on_bus
-from .checks import check_allocation, check_namespace, check_processes, check_recording, check_versions
+from .checks import (
+    check_allocation,
+    check_energy,
+    check_namespace,
+    check_processes,
+    check_recording,
+    check_versions,
+)
 from .observing import add_observing, check_seconds
 from .options import Parser, add_output
 from .output import Output
@@ -49,6 +56,7 @@ def main(arguments: list[str]) -> int:
             *check_namespace(),
             *check_allocation(os.environ),
             *check_recording(),
+            *check_energy(),
             *check_gpus(observation, _find_signs(vendor.vendor for vendor in observation.vendors)),
         )
     )

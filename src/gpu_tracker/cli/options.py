@@ -21,9 +21,13 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import NoReturn
 
+    from ..analysis.energy import CarbonFactor
+
 
 HELP_COLUMNS = 80
 _NO_BREAK = "\xa0"
+# Beyond these somebody has mistaken the unit.
+_MOST_GRAMS, _MOST_PUE = 5000, 10
 
 
 class _Formatter(argparse.RawDescriptionHelpFormatter):
@@ -153,6 +157,34 @@ def add_limits(parser: argparse.ArgumentParser, meaning: str) -> None:
         action="store_true",
         help="do not fail for figures, regions or metrics that a run does not have",
     )
+
+
+def add_carbon(parser: argparse.ArgumentParser) -> None:
+    """Add the options that turn energy into carbon dioxide."""
+    parser.add_argument(
+        "--carbon", metavar="G", help="grams of CO2 per kWh of electricity: also show the CO2 of the run"
+    )
+    parser.add_argument(
+        "--pue",
+        metavar="N",
+        help="power usage effectiveness of the building, with --carbon (default 1.0: not counted)",
+    )
+
+
+def to_factor(options: argparse.Namespace) -> CarbonFactor | None:
+    """What the user states about the electricity, checked."""
+    if options.carbon is None:
+        if options.pue is not None:
+            raise UsageError("--pue needs --carbon.", "State the grams of CO2 per kWh, such as --carbon 381.")
+        return None
+    grams, pue = _to_float("--carbon", options.carbon), _to_float("--pue", options.pue or "1")
+    if not 0 <= grams <= _MOST_GRAMS:
+        raise UsageError(f"--carbon: {options.carbon} g/kWh is not between 0 and {_MOST_GRAMS}.")
+    if not 1 <= pue <= _MOST_PUE:
+        raise UsageError(f"--pue: {options.pue} is not between 1 and {_MOST_PUE}.")
+    from ..analysis.energy import CarbonFactor  # seldom asked for
+
+    return CarbonFactor(grams, pue)
 
 
 def add_output(parser: argparse.ArgumentParser, document: str) -> None:

@@ -9,6 +9,7 @@ from ..core.config import RULES_VARIABLE, Settings, check
 from ..core.errors import TrackerError, UsageError
 from ..core.text import neutralize
 from ..core.values import NamedTuple
+from ..reports.build import Choices
 from ..reports.contract import choose_format, render
 from .output import Output, say, say_gate
 from .track import DEFAULT_DIRECTORY, track_command
@@ -39,8 +40,7 @@ class Request(NamedTuple):
     limits: tuple[Limit, ...] = ()
     allow_missing: bool = False
     frameworks: bool = False
-    changes: Changes | None = None
-    """Of the rules by which the run is judged."""
+    choices: Choices = Choices()
 
 
 def main(arguments: list[str], sampler: SamplerProcess | None) -> int:
@@ -52,7 +52,7 @@ def main(arguments: list[str], sampler: SamplerProcess | None) -> int:
         _hook_into_python()
     tracked = track_command(sampler, command, settings, request.wishes)
     is_shown = show(
-        output, tracked.recording, request.format_name, settings, tracked.recording_path, request.changes
+        output, tracked.recording, request.format_name, settings, tracked.recording_path, request.choices
     )
     code = tracked.ending.returncode
     if not request.limits:
@@ -76,11 +76,13 @@ def parse_options(arguments: list[str]) -> Request:
 
     from .options import (
         Parser,
+        add_carbon,
         add_limits,
         add_measuring,
         add_output,
         add_recording,
         add_rules,
+        to_factor,
         to_settings,
         to_wishes,
     )
@@ -93,6 +95,7 @@ def parse_options(arguments: list[str]) -> Request:
     add_measuring(parser)
     parser.epilog = _EPILOG
     add_recording(parser, DEFAULT_DIRECTORY)
+    add_carbon(parser)
     add_output(parser, "Report")
     add_rules(parser)
     add_limits(
@@ -115,7 +118,7 @@ def parse_options(arguments: list[str]) -> Request:
         limits=_parse_limits(options.fail_if),
         allow_missing=options.allow_missing,
         frameworks=options.frameworks,
-        changes=read_rules(options.rules),
+        choices=Choices(read_rules(options.rules), to_factor(options)),
     )
 
 
@@ -167,12 +170,12 @@ def show(
     format_name: str,
     settings: Settings,
     recording_path: str | None,
-    changes: Changes | None,
+    choices: Choices,
 ) -> bool:
     """Write the result where it was asked for (True), or else where it can be seen: it must not be lost."""
     from ..api.reporting import build_judged
 
-    report = build_judged(recording, recording_path, changes)
+    report = build_judged(recording, recording_path, choices)
     if settings.disable_logs and format_name == "text":
         report = report._replace(notes=())
     text = render(report, format_name)

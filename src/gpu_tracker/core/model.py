@@ -22,6 +22,11 @@ ESTIMATE = "estimate"  # derived, with the reason in the notes
 SHARED = "shared"  # of a region's CPU time: part of it may be other code's
 UNKNOWN = "unknown"
 
+# What a meter of energy meters.
+PROCESSOR_METER, MEMORY_METER = "processor", "memory"
+# The kind of event that says why the energy of processors is not measured.
+UNMETERED = "unmetered"
+
 
 class Parts(NamedTuple, Generic[Value]):
     """One figure of the tracked process, of all its descendants, and of both together."""
@@ -136,6 +141,29 @@ class Stalls(NamedTuple):
     io_full_seconds: float | None = None
     throttled_seconds: float | None = None
     """How long the job's own group was stopped, because it had used up its CPU quota."""
+
+
+class EnergyReading(NamedTuple):
+    """One meter of the machine."""
+
+    zone: str
+    """The kernel's name of the meter."""
+    kind: str
+    """What it meters: a processor or its memory."""
+    joules: float
+    """A counter."""
+    range_joules: float | None = None
+    """Where it begins again at 0."""
+
+
+class MachineEnergy(NamedTuple):
+    """Energy of the whole machine since the start, by its own meters. None is not measured."""
+
+    processors_joules: float | None = None
+    memory_joules: float | None = None
+    """Where it is metered separately."""
+    seconds: float | None = None
+    """The time that this covers."""
 
 
 class Gpu(NamedTuple):
@@ -457,6 +485,8 @@ class Peaks(NamedTuple):
     """Upper bound of combined RAM, as if nothing were shared."""
     system_ram_bytes: int = 0
     limit_ram_bytes: int | None = None
+    limit_held_bytes: int | None = None
+    """What the memory limit counts and the kernel cannot reclaim: anonymous, shared and kernel memory."""
     threads: Parts[int] = Parts(0, 0, 0)
     processes: int = 0
     virtual_bytes: int = 0
@@ -510,8 +540,9 @@ class Sample(NamedTuple):
     peaks: Peaks = Peaks()
     """At the end of the interval."""
     counters: TreeCounters = TreeCounters()
-    """This and the next: since the start, read about once a second."""
+    """This and the following: since the start, read about once a second."""
     stalls: Stalls = Stalls()
+    energy: MachineEnergy = MachineEnergy()
 
 
 class PeakProcess(NamedTuple):
@@ -709,6 +740,7 @@ class Totals(NamedTuple):
     peaks: Peaks = Peaks()
     counters: TreeCounters = TreeCounters()
     stalls: Stalls = Stalls()
+    energy: MachineEnergy = MachineEnergy()
 
 
 class End(NamedTuple):

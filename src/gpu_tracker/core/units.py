@@ -87,6 +87,11 @@ def write_clock(seconds: float) -> str:
     return f"{hours}:{minutes:02d}:{whole_seconds:02d}" if hours else f"{minutes}:{whole_seconds:02d}"
 
 
+def humanize_number(number: float) -> str:
+    """Three significant digits."""
+    return f"{number:.3g}" if abs(number) < 999.5 else f"{number:.0f}"
+
+
 def _three_digits(number: float) -> str:
     if abs(number) >= 100 or number == 0:
         return f"{number:.0f}"

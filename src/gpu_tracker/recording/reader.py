@@ -263,6 +263,7 @@ class _Scan:
             peaks=last.peaks,
             counters=last.counters,
             stalls=last.stalls,
+            energy=last.energy,
         )
 
     def _count_readings(self) -> int:

@@ -35,6 +35,7 @@ from ..core.model import (
     GpuSample,
     Header,
     Identity,
+    MachineEnergy,
     MetricRow,
     MetricTotals,
     Parts,
@@ -104,7 +105,11 @@ def encode_sample(sample: Sample, written_peaks: Peaks) -> dict[str, Any]:
         # Without UUIDs: in the order of `peaks.gpus`.
         line["gpus"] = [_encode_gpu_sample(gpu) for gpu in sample.gpus]
         line["gpu_counters"] = [_to_lists(gpu[1:]) for gpu in sample.gpu_counters]
-    for name, counters in (("counters", sample.counters), ("stalls", sample.stalls)):
+    for name, counters in (
+        ("counters", sample.counters),
+        ("stalls", sample.stalls),
+        ("energy", sample.energy),
+    ):
         if known := _drop_last_unknown(_to_lists(counters)):
             line[name] = known
     peaks = encode_peaks(sample.peaks, written_peaks)
@@ -175,15 +180,18 @@ def _decode_number(value: float | str) -> float:
 
 
 def encode_totals(totals: Totals) -> dict[str, Any]:
-    """Everything since the start."""
-    return {
+    """Everything since the start; energy only where the machine has meters."""
+    energy = _drop_last_unknown(_to_lists(totals.energy))
+    line = {
         **totals._asdict(),
         "cpu_seconds": list(totals.cpu_seconds),
         "gpu_counters": _to_lists(totals.gpu_counters),
         "counters": _drop_last_unknown(_to_lists(totals.counters)),
         "stalls": _drop_last_unknown(_to_lists(totals.stalls)),
+        "energy": energy,
         "peaks": encode_peaks(totals.peaks, Peaks()),
     }
+    return line if energy else {name: value for name, value in line.items() if name != "energy"}
 
 
 def encode_end(end: End) -> dict[str, Any]:
@@ -255,6 +263,7 @@ def decode_sample(data: dict[str, Any], peaks_before: Peaks) -> Sample:
         peaks=peaks,
         counters=TreeCounters(*data.get("counters", ())),
         stalls=Stalls(*data.get("stalls", ())),
+        energy=MachineEnergy(*data.get("energy", ())),
     )
 
 
@@ -363,6 +372,7 @@ def decode_totals(data: dict[str, Any]) -> Totals:
             "gpu_counters": _decode_counters(data["gpu_counters"]),
             "counters": TreeCounters(*data.get("counters", ())),
             "stalls": Stalls(*data.get("stalls", ())),
+            "energy": MachineEnergy(*data.get("energy", ())),
             "peaks": decode_peaks(data["peaks"], Peaks()),
         }
     )

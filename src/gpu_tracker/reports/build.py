@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from ..analysis.endings import has_failed
+from ..analysis.energy import Carbon, CarbonFactor, Energy, estimate_carbon, summarize_energy
 from ..analysis.frameworks import FrameworkSummary, summarize_frameworks
 from ..analysis.regions import Metric, Region, describe_gaps, summarize_metrics, summarize_regions
+from ..analysis.sizing import Sizing, advise, find_need
 from ..analysis.summary import Summary, summarize
 from ..core.values import NamedTuple
 
@@ -22,6 +24,18 @@ if TYPE_CHECKING:
 
 _NOTES = ("note", "unattributed", "oom")
 _FEWEST_READINGS = 30
+
+
+class Choices(NamedTuple):
+    """What the user chose for a report."""
+
+    changes: Changes | None = None
+    """Of the rules by which a run is judged."""
+    factor: CarbonFactor | None = None
+    """Carbon dioxide per energy."""
+
+
+NO_CHOICES = Choices()
 
 
 class Report(NamedTuple):
@@ -44,6 +58,11 @@ class Report(NamedTuple):
     """Worst first."""
     unjudged: tuple[tuple[str, str], ...] = ()
     """The rules that could not judge this run, and why; none if it was too short for all of them."""
+    sizing: Sizing | None = None
+    """What to ask for the next time."""
+    energy: Energy | None = None
+    carbon: Carbon | None = None
+    """With a factor that the user has stated."""
     columns: SampleColumns | None = None
     """The samples, for charts. This and the next two are not in JSON: `export` has them."""
     logged: tuple[Logged, ...] = ()
@@ -80,10 +99,10 @@ class Reports(NamedTuple):
 
 
 def build(
-    recording: RecordingData, columns: SampleColumns | None = None, changes: Changes | None = None
+    recording: RecordingData, columns: SampleColumns | None = None, choices: Choices = NO_CHOICES
 ) -> Report:
-    """Everything that is reported about a recording; `columns` are its samples, `changes` those of the rules."""
-    end = recording.end
+    """Everything that is reported about a recording; `columns` are its samples."""
+    end, energy = recording.end, summarize_energy(recording)
     # Reading these may find damage, so they come before the notes.
     regions, metrics = summarize_regions(recording), summarize_metrics(recording)
     frameworks, peaks = summarize_frameworks(recording), tuple(recording.peak_moments)
@@ -106,11 +125,14 @@ def build(
         metrics=metrics,
         frameworks=frameworks,
         peaks=peaks,
+        energy=energy,
+        carbon=estimate_carbon(energy.total_joules, choices.factor),
+        sizing=advise([find_need(recording, columns)]),
         columns=columns,
         logged=() if columns is None else _collect_logged(recording),
         calls=() if columns is None else tuple(recording.calls),
     )
-    return _judge(report, recording, changes)
+    return _judge(report, recording, choices.changes)
 
 
 def is_worth_judging(recording: RecordingData) -> bool:

@@ -34,6 +34,7 @@ _RENDERERS = {
     "Combined": {"text": "job.to_text", "json": "plain.to_json", "html": "html.several.show_job"},
     "Runs": {"text": "runs.to_text", "json": "plain.items_to_json"},
     "Diagnosis": {"text": "diagnosis.to_text", "json": "diagnosis.to_json"},
+    "SizingReport": {"text": "sizing.to_text", "json": "sizing.to_json"},
     "ResourceUsage": {"text": "paper.to_text", "json": "paper.to_json"},
 }
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from ..core.figures import BYTES, CORES, JOULES, PERCENT, RUN, SECONDS, humanize
 from ..core.model import ESTIMATE
 from ..core.text import align, count_of, neutralize, shorten
+from .energy_lines import format_carbon
 from .report import describe_ending
 
 TYPE_CHECKING = False
@@ -43,8 +44,12 @@ def _total_rows(combined: Combined) -> list[tuple[str, str]]:
     if values["peak_gpu_ram"] is not None:
         rows.append(("GPU RAM", f"{humanize(values['peak_gpu_ram'], BYTES)} (sum of the devices' peaks)"))
     if values["energy"] is not None:
-        rows.append(("GPU energy", f"{humanize(values['energy'], JOULES)} (whole devices)"))
-    return rows
+        rows.append(
+            ("GPU energy", f"{humanize(values['energy'], JOULES)} (by the drivers' meters, whole devices)")
+        )
+    if combined.machine_joules is not None:
+        rows.append(("CPU energy", f"{humanize(combined.machine_joules, JOULES)} (by RAPL, whole machines)"))
+    return [*rows, *format_carbon(combined.carbon)]
 
 
 def _host_lines(host: Host) -> list[str]:

@@ -6,6 +6,8 @@ from ..core.model import ESTIMATE, SAMPLED, UNKNOWN
 from ..core.text import neutralize
 from ..core.units import format_cores, humanize_bytes, humanize_joules, humanize_limit, humanize_seconds
 from ..core.vendors import NO_GPU
+from .energy_lines import format_energy
+from .sizing_lines import format_next_time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,6 +35,7 @@ def to_text(report: Report, _view: View | None = None) -> str:
         *_ram_rows(report.summary),
         *(_gpu_rows(report.summary) if report.summary.gpus else [("GPU", _explain_no_gpu(report))]),
     ]
+    rows += format_energy(report.energy, report.carbon)
     if report.frameworks:
         from .framework_lines import format_frameworks
 
@@ -42,6 +45,7 @@ def to_text(report: Report, _view: View | None = None) -> str:
     if report.tracker_cpu_seconds is not None and report.tracker_ram_bytes:
         ram = humanize_bytes(report.tracker_ram_bytes)
         lines.append(f"tracker's own cost: {report.tracker_cpu_seconds:.2f} s CPU, {ram} (excluded)")
+    lines += format_next_time(report.sizing)
     if report.regions or report.metrics:
         from .region_tables import format_metrics, format_regions
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 
-from ..core.model import Header, Identity
+from ..core.model import Header
 from ..core.moments import stamp_moment
 from ..core.version import __version__
 from ..recording.schema import VERSION
@@ -16,6 +16,7 @@ from ..sources.identity import find_identity
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from typing import Any
 
     from ..core.model import Allocation
     from .handle.wire import Plan, Start
@@ -27,11 +28,10 @@ def make_header(
     plan: Plan, start: Start, allocation: Allocation, source: str, environment: Mapping[str, str]
 ) -> Header:
     """The header of a job that has just begun."""
-    found = find_identity(environment)._asdict()
+    identity = find_identity(environment)
     # Anybody can set these variables, to anything.
-    identity = Identity(
-        **{name: mask_text(text) if isinstance(text, str) else text for name, text in found.items()}
-    )
+    said: Any = {name: mask_text(text) for name, text in identity._asdict().items() if isinstance(text, str)}
+    identity = identity._replace(**said)
     return Header(
         version=VERSION,
         tracker_version=__version__,

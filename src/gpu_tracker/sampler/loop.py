@@ -9,7 +9,7 @@ import time
 
 from ..accounts.processes import Account
 from ..accounts.sharing import is_settled, is_torn
-from ..core.model import End, Event, RecordingData, RegionGaps, RootFigures
+from ..core.model import UNMETERED, End, Event, RecordingData, RegionGaps, RootFigures
 from ..instrument.mailbox import has_word
 from ..recording.writer import Writer
 from ..sources.platform import read_own_peak_bytes
@@ -92,6 +92,7 @@ class Sampler:
         self._account = Account(start.root_pid, before, self._machine.read(), adopter_pid)
         self.deadlines = Deadlines(self._start_seconds, min(self._asked_seconds, _FIRST_INTERVAL_SECONDS))
         self._read_tree(0.0)
+        self._read_energy(0.0)
         self._budget = Budget(plan.max_overhead, 0.0, _FIRST_CREDIT_SECONDS)
         self.header = make_header(
             plan, start, prepared.allocation, prepared.source.NAME, prepared.environment
@@ -100,6 +101,8 @@ class Sampler:
         self._gpus.begin(self._start_seconds)
         self._gpus.pids = self._account.pids
         self._take_gpus()
+        if prepared.energy is None:
+            self._say(0.0, prepared.energy_reason, UNMETERED)
         # From here on a kill leaves a readable recording.
         self._write_line(0.0)
         if not plan.starts_the_job:  # it has done something before
@@ -131,6 +134,7 @@ class Sampler:
         self._read_sharing_if_worth_it(at)
         if at >= self._activity_due_seconds - self._slack():
             self._read_activity(at)
+            self._read_energy(at)
         if self._account.seconds_in_cpu_interval >= self._plan.sleep_seconds - self._slack():
             self._account.take_machine(self._machine.read())
             self._account.close_cpu_interval()
@@ -147,6 +151,7 @@ class Sampler:
         self._read_tree(at_seconds, 0.0, figures, is_last=True)
         if self._activity is not None:
             self._read_activity(at_seconds)
+        self._read_energy(at_seconds)
         silences = self._gpus.read_now()
         self._take_gpus()
         for vendor, text in silences:
@@ -161,14 +166,14 @@ class Sampler:
         self._account.close_cpu_interval(is_last=is_short)
         if figures is not None or not self.is_root_alive():
             self._account.finish(figures)
-        if (
-            self._prepared.limit
-            and self._prepared.limit.count_oom_kills() > self._prepared.oom_kills_at_start
-        ):
+        limit = self._prepared.limit
+        if limit is not None:
+            self._account.cap_limit_held(limit.read_peak())
+        if limit is not None and limit.count_oom_kills() > self._prepared.oom_kills_at_start:
             self._say(
                 at_seconds,
                 "Out of memory: the kernel killed a process because the memory limit of "
-                f"{self._prepared.limit.limit_bytes / 1e6:.0f} MB was reached.",
+                f"{limit.limit_bytes / 1e6:.0f} MB was reached.",
                 "oom",
             )
         if exception is not None:
@@ -243,6 +248,8 @@ class Sampler:
             self._is_memory_settled = is_settled(self._readings, readings, elapsed)
             self._readings, self._reset_high_waters = readings, reset_high_waters
             self._account.take(at_seconds, readings, late_seconds, exact, reset_high_waters)
+            if self._prepared.limit is not None:
+                self._account.take_limit_held(self._prepared.limit.read_held())
             self._gpus.pids = self._account.pids
         self._read_seconds = at_seconds
         if self.instruments is not None:
@@ -256,6 +263,11 @@ class Sampler:
         activity: ActivitySource = self._activity
         self._account.take_activity(activity.read(self._readings), activity.read_stalls())
         self._activity_due_seconds = at_seconds + max(_ACTIVITY_SECONDS, self.deadlines.interval_seconds)
+
+    def _read_energy(self, at_seconds: float) -> None:
+        """The meters of the whole machine."""
+        if self._prepared.energy is not None:
+            self._account.take_energy(at_seconds, self._prepared.energy.read())
 
     def _note_open_regions(self) -> None:
         """They were open at the peaks of this reading."""

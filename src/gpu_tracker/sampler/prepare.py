@@ -7,6 +7,7 @@ import os
 from .. import sources
 from ..core import load_module
 from ..core.values import NamedTuple
+from ..sources import NotAvailableError
 from ..sources.allocation import read_allocation, read_environment
 from .gpu_threads import GpuThreads
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from types import ModuleType
 
     from ..core.model import Allocation
-    from ..sources import MachineSource, ProcessTreeSource
+    from ..sources import EnergySource, MachineSource, ProcessTreeSource
     from ..sources.allocation import MemoryLimit
     from .handle.wire import Plan
 
@@ -39,6 +40,10 @@ class Prepared(NamedTuple):
     interval_seconds: float
     """Between two readings, if they cost little."""
     gpus: GpuThreads
+    energy: EnergySource | None = None
+    """The meters of the whole machine."""
+    energy_reason: str = ""
+    """Why there are none."""
 
 
 def prepare(plan: Plan, recording_fd: int) -> Prepared:
@@ -47,6 +52,7 @@ def prepare(plan: Plan, recording_fd: int) -> Prepared:
     allocation, limit = read_allocation(plan.example_pid, os.environ)
     source, machine = _connect(plan, limit)
     interval_seconds = min(plan.sleep_seconds, _READING_SECONDS)
+    energy, energy_reason = _connect_energy()
     return Prepared(
         plan=plan,
         recording_fd=recording_fd,
@@ -58,6 +64,8 @@ def prepare(plan: Plan, recording_fd: int) -> Prepared:
         machine=machine,
         interval_seconds=interval_seconds,
         gpus=GpuThreads(interval_seconds, plan.max_overhead, plan.gpu_vendors, plan.gpu_uuids, environment),
+        energy=energy,
+        energy_reason=energy_reason,
     )
 
 
@@ -76,3 +84,12 @@ def _connect(plan: Plan, limit: MemoryLimit | None) -> tuple[ModuleType, Machine
         if is_readable:
             return module, machine
     raise OSError(f"no process source works on this {os.uname().sysname}")
+
+
+def _connect_energy() -> tuple[EnergySource | None, str]:
+    from ..sources.rapl import connect
+
+    try:
+        return connect(), ""
+    except NotAvailableError as error:
+        return None, str(error)

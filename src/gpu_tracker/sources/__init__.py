@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from typing import Protocol
 
     from ..core.model import (
+        EnergyReading,
         Gpu,
         GpuReadings,
         MachineReading,
@@ -38,6 +39,11 @@ if TYPE_CHECKING:
 
         def read(self, readings: Sequence[ProcessReading]) -> tuple[ProcessActivity, ...]: ...
         def read_stalls(self) -> Stalls: ...
+
+    class EnergySource(Protocol):
+        """The energy meters of the whole machine."""
+
+        def read(self) -> tuple[EnergyReading, ...]: ...
 
     class MachineSource(Protocol):
         """The whole machine."""

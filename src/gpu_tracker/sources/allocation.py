@@ -40,6 +40,30 @@ class MemoryLimit:
             return stat["anon"] + stat.get("shmem", 0) + stat.get("file_mapped", 0)
         return stat.get("total_rss", 0) + stat.get("total_shmem", 0) + stat.get("total_mapped_file", 0)
 
+    def read_held(self) -> int | None:
+        """Bytes that the limit counts, without the page cache and kernel caches, which give way before it is reached."""
+        try:
+            stat = parse_flat_keyed(read_text(f"{self.directory}/memory.stat"))
+            used = self._read_first("memory.current", "memory.usage_in_bytes")
+        except (OSError, ValueError):
+            return None
+        prefix = "" if "anon" in stat else "total_"
+        names = (f"{prefix}active_file", f"{prefix}inactive_file", "slab_reclaimable")
+        return None if used is None else max(0, used - sum(stat.get(name, 0) for name in names))
+
+    def read_peak(self) -> int | None:
+        """The most that the limit has ever counted, with all caches."""
+        return self._read_first("memory.peak", "memory.max_usage_in_bytes")
+
+    def _read_first(self, *names: str) -> int | None:
+        """The first of these files that can be read: version 2, then version 1."""
+        for name in names:
+            try:
+                return int(read_text(f"{self.directory}/{name}"))
+            except (OSError, ValueError):
+                continue
+        return None
+
     def count_oom_kills(self) -> int:
         """How many processes the kernel has killed to stay below the limit.
 

@@ -1,0 +1,182 @@
+"""What to ask for the next time, in the words of schedulers and of people. Pure."""
+
+from __future__ import annotations
+
+from ..core.text import count_of
+from ..core.units import humanize_bytes, humanize_limit, humanize_seconds
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from ..analysis.prices import Choice
+    from ..analysis.sizing import Amount, Sizing, Spike
+
+_KIB = 2**10
+_CENT = 0.01
+_KUBERNETES_GPUS = {"nvidia": "nvidia.com/gpu", "amd": "amd.com/gpu", "intel": "gpu.intel.com/i915"}
+
+
+def format_next_time(sizing: Sizing | None) -> list[str]:
+    """One line for a report; none if nothing is known."""
+    request = "" if sizing is None else format_slurm(sizing)
+    if sizing is None or not request:
+        return []
+    is_at_least = any(amount.is_at_least for amount in _list_amounts(sizing))
+    lead = "next time, at least: " if is_at_least else "next time: "
+    return [f"{lead}{request} ({format_basis(sizing)})"]
+
+
+def format_basis(sizing: Sizing) -> str:
+    """From how many runs, and with which margin."""
+    return f"from {count_of(sizing.runs, 'run')}, margin {sizing.margin_percent:.0f} %"
+
+
+def format_slurm(sizing: Sizing) -> str:
+    """Options of sbatch and srun."""
+    return " ".join(
+        option + format_amount(amount.advised)
+        for option, amount, format_amount in (
+            ("--mem=", sizing.memory_bytes, lambda size: format_size(size, "KMGT")),
+            ("--cpus-per-task=", sizing.cores, str),
+            ("--gpus=", _some(sizing.gpus), str),
+            ("--time=", sizing.time_seconds, _format_slurm_time),
+        )
+        if amount is not None
+    )
+
+
+def format_pbs(sizing: Sizing) -> str:
+    """Options of qsub."""
+    chunks = ["select=1"]
+    if sizing.cores is not None:
+        chunks.append(f"ncpus={sizing.cores.advised}")
+    if sizing.memory_bytes is not None:
+        chunks.append(f"mem={format_size(sizing.memory_bytes.advised, ('kb', 'mb', 'gb', 'tb'))}")
+    if (gpus := _some(sizing.gpus)) is not None:
+        chunks.append(f"ngpus={gpus.advised}")
+    time = sizing.time_seconds
+    return f"-l {':'.join(chunks)}" + (f" -l walltime={_format_clock(time.advised)}" if time else "")
+
+
+def format_kubernetes(sizing: Sizing) -> str:
+    """The resources of a container, in YAML."""
+    inner = [f"    {amount}" for amount in _list_resources(sizing)]
+    return "\n".join(["resources:", "  requests:", *inner, "  limits:", *inner])
+
+
+def format_kubernetes_line(sizing: Sizing) -> str:
+    """The same in one line."""
+    amounts = f"{{{', '.join(_list_resources(sizing))}}}"
+    return f"resources: {{requests: {amounts}, limits: {amounts}}}"
+
+
+def _list_resources(sizing: Sizing) -> list[str]:
+    amounts = []
+    if sizing.cores is not None:
+        amounts.append(f'cpu: "{sizing.cores.advised}"')
+    if sizing.memory_bytes is not None:
+        amounts.append(f"memory: {format_size(sizing.memory_bytes.advised, ('Ki', 'Mi', 'Gi', 'Ti'))}")
+    if (gpus := _some(sizing.gpus)) is not None:
+        name = _KUBERNETES_GPUS.get(sizing.gpu_vendor, _KUBERNETES_GPUS["nvidia"])
+        amounts.append(f"{name}: {gpus.advised}")
+    return amounts
+
+
+def format_words(sizing: Sizing) -> str:
+    """In plain words."""
+    words = [
+        f"{'at least ' if amount.is_at_least else ''}{format_amount(amount.advised)} {what}"
+        for amount, format_amount, what in (
+            (sizing.memory_bytes, humanize_limit, "of memory"),
+            (sizing.cores, lambda n: count_of(n, "core"), ""),
+            (sizing.gpus, _count_gpus, ""),
+            (sizing.time_seconds, humanize_seconds, ""),
+        )
+        if amount is not None
+    ]
+    return ", ".join(word.strip() for word in words)
+
+
+def _count_gpus(number: int) -> str:
+    return count_of(number, "GPU") if number else "no GPU"
+
+
+# The name of a form → how it is written.
+FORMS: dict[str, Callable[[Sizing], str]] = {
+    "slurm": format_slurm,
+    "pbs": format_pbs,
+    "kubernetes": format_kubernetes,
+    "words": format_words,
+}
+
+
+def format_size(size_bytes: int, units: str | tuple[str, ...]) -> str:
+    """A whole number of the largest binary unit that gives one."""
+    count, unit = size_bytes // _KIB, 0
+    while count and count % _KIB == 0 and unit + 1 < len(units):
+        count, unit = count // _KIB, unit + 1
+    return f"{count}{units[unit]}"
+
+
+def format_used(sizing: Sizing) -> Iterator[tuple[str, str]]:
+    """What the advice is made of: label and text."""
+    for label, amount, show in (
+        ("memory", sizing.memory_bytes, humanize_bytes),
+        ("cores", sizing.cores, lambda cores: f"{cores:.3g}"),
+        ("GPUs", sizing.gpus, lambda gpus: f"{gpus:g}"),
+        ("GPU memory", sizing.gpu_memory_bytes, humanize_bytes),
+        ("time", sizing.time_seconds, humanize_seconds),
+    ):
+        if amount is not None:
+            yield label, _format_use(amount, show, is_single=sizing.runs == 1)
+
+
+def _format_use(amount: Amount, show: Callable[[float], str], *, is_single: bool) -> str:
+    at_least = "at least " if amount.is_at_least else ""
+    if is_single:
+        return f"{at_least}{show(amount.used)}"
+    return f"{at_least}{show(amount.used)} (smallest run {show(amount.least_used)})"
+
+
+def format_spike(spike: Spike) -> str:
+    """What removing it would save, and where it was."""
+    where = [f"in {'/'.join(spike.region)}"] if spike.region else []
+    where += [f"by {spike.process}"] if spike.process else []
+    where += [] if spike.at_seconds is None else [f"at {humanize_seconds(spike.at_seconds)}"]
+    place = f" ({', '.join(where)})" if where else ""
+    return (
+        f"the peak of {humanize_bytes(spike.peak_bytes)} is a short spike{place}; for 95 % of the time "
+        f"{humanize_bytes(spike.usual_bytes)} is enough: without it, ask for {humanize_bytes(spike.saved_bytes)} less"
+    )
+
+
+def format_choice(choice: Choice) -> str:
+    """The cheapest machine, and what a run costs there."""
+    if choice.machine is None:
+        return f"none of {choice.machines} in the price table is large enough"
+    words = [f"{choice.machine.name} at {choice.machine.price_per_hour:g} an hour"]
+    if choice.cost is not None:
+        cost = f"{choice.cost:.2f}" if choice.cost >= _CENT else "less than 0.01"
+        words.append(f"{cost} for a run that takes as long as here")
+    return f"{', '.join(words)} (cheapest of {choice.fitting} that fit, of {choice.machines})"
+
+
+def _list_amounts(sizing: Sizing) -> list[Amount]:
+    amounts = (sizing.memory_bytes, sizing.cores, sizing.gpus, sizing.time_seconds)
+    return [amount for amount in amounts if amount is not None]
+
+
+def _some(gpus: Amount | None) -> Amount | None:
+    """A request for no device is left out."""
+    return gpus if gpus is not None and gpus.advised else None
+
+
+def _format_slurm_time(seconds: int) -> str:
+    days, rest = divmod(seconds, 86400)
+    return f"{days}-{_format_clock(rest)}" if days else _format_clock(rest)
+
+
+def _format_clock(seconds: int) -> str:
+    minutes, seconds = divmod(seconds, 60)
+    return f"{minutes // 60:02d}:{minutes % 60:02d}:{seconds:02d}"

@@ -1,0 +1,481 @@
+"""What to ask for the next time, from what runs used."""
+
+from __future__ import annotations
+
+import math
+from array import array
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from hypothesis import given, strategies as st
+
+from builders import MB, alone, found, gpu, gpu_totals, header, recording, together, totals
+from gpu_tracker.analysis.sizing import HIGH, LOW, MEDIUM, Need, advise, find_need, round_up
+from gpu_tracker.core.columns import RamColumns, SampleColumns
+from gpu_tracker.core.model import (
+    Allocation,
+    Busiest,
+    End,
+    Event,
+    GpuPeaks,
+    Identity,
+    Parts,
+    PeakMoment,
+    PeakProcess,
+    Peaks,
+    RamPeak,
+    Stalls,
+    Totals,
+    TreeCounters,
+    add_parts,
+)
+
+GB = 10**9
+MIB, GIB = 2**20, 2**30
+HOUR = 3600.0
+
+
+def used(**fields: Any) -> Need:
+    """A run of an hour that used one core and a gigabyte."""
+    return Need(**{"seconds": HOUR, "memory_bytes": GB, "cores": 1.0, **fields})
+
+
+def columns(
+    cores: Sequence[float],
+    ram: Sequence[float] | None = None,
+    high: Sequence[float] | None = None,
+    low: Sequence[float] | None = None,
+    step: float = 1.0,
+) -> SampleColumns:
+    """Intervals of equal length."""
+    number = len(cores)
+    mean = array("d", ram or [5.0] * number)
+    held = RamColumns(array("d", low or mean), mean, array("d", high or mean))
+    busy, nothing = array("d", cores), array("d", [0.0] * number)
+    return SampleColumns(
+        start_seconds=array("d", (step * at for at in range(number))),
+        read_since_seconds=array("d", (step * at for at in range(number))),
+        end_seconds=array("d", (step * (at + 1) for at in range(number))),
+        cpu_cores=Parts(busy, nothing, busy),
+        machine_cores=busy,
+        ram_bytes=Parts(held, held, held),
+        machine_ram_bytes=mean,
+        threads=nothing,
+        processes=nothing,
+        gpus={},
+    )
+
+
+# ---- Memory.
+
+
+@pytest.mark.parametrize(
+    ("used_bytes", "advised"),
+    [
+        (10 * MIB, 12 * MIB),
+        (99 * MIB, 120 * MIB),
+        (3 * GIB, 3700 * MIB),
+        (11 * GIB, 14 * GIB),
+        (40 * GIB, 50 * GIB),
+        (100 * GIB, 120 * GIB),
+        (1000 * GIB, 1200 * GIB),
+    ],
+)
+def test_memory_is_the_peak_and_a_fifth_in_round_numbers(used_bytes: int, advised: int) -> None:
+    """The larger, the rounder."""
+    amount = advise([used(memory_bytes=used_bytes)]).memory_bytes
+
+    assert amount is not None
+    assert (amount.advised, amount.used, amount.is_at_least) == (advised, used_bytes, False)
+
+
+def test_many_runs_need_a_smaller_margin() -> None:
+    """Five are many; the largest counts, and the spread is told."""
+    sizing = advise([used(memory_bytes=size * GIB) for size in (90, 95, 100, 98, 97)])
+
+    assert sizing.margin_percent == pytest.approx(15)
+    assert sizing.memory_bytes is not None
+    assert sizing.memory_bytes[:3] == (120 * GIB, 100 * GIB, 90 * GIB)
+    assert sizing.confidence == MEDIUM
+    assert advise([used()] * 5).confidence == HIGH
+    assert advise([used()] * 2).confidence == MEDIUM
+    assert advise([used()]).confidence == LOW
+
+
+def test_a_run_that_did_not_finish_gives_a_lower_bound() -> None:
+    """Unless one that did finish needs more."""
+    failed = used(memory_bytes=2 * GB, failure="exit code 1")
+    alone_ = advise([failed])
+    beside_larger = advise([failed, used(memory_bytes=3 * GB)])
+    beside_smaller = advise([failed, used()])
+
+    assert alone_.memory_bytes is not None
+    assert alone_.memory_bytes.is_at_least
+    assert (alone_.runs, alone_.finished_runs, alone_.confidence) == (1, 0, LOW)
+    assert alone_.notes == ("Lower bounds only, where a run did not finish (exit code 1).",)
+    assert beside_larger.memory_bytes is not None
+    assert not beside_larger.memory_bytes.is_at_least
+    assert beside_smaller.memory_bytes is not None
+    assert beside_smaller.memory_bytes.is_at_least
+    assert beside_smaller.cores is not None
+    assert not beside_smaller.cores.is_at_least
+
+
+@pytest.mark.parametrize(("limit", "least"), [(200 * MB, 300 * MB), (2 * GB, 2.4 * GB)])
+def test_after_running_out_of_memory_more_than_the_limit_is_needed(limit: int, least: float) -> None:
+    """By a fifth, or by 100 MB."""
+    killed = used(
+        memory_bytes=limit - MB, limit_bytes=limit, ran_out_of_memory=True, failure="killed by signal 9"
+    )
+    sizing = advise([killed])
+
+    assert sizing.memory_bytes is not None
+    assert least <= sizing.memory_bytes.advised <= 1.125 * least
+    assert sizing.memory_bytes.is_at_least
+    assert "A run was killed for lack of memory: how much it needs is not known." in sizing.notes
+
+
+def test_what_a_limit_has_counted_is_what_the_next_one_will_count() -> None:
+    """Not mapped files, which the kernel gives back, but files in shared memory and kernel memory."""
+    peaks = Peaks(ram=alone(RamPeak(900 * MB, 0, 0)), limit_held_bytes=400 * MB)
+    files = find_need(recording(totals=totals(peaks=peaks)))
+    peaks = Peaks(ram=alone(RamPeak(20 * MB, 0, 0)), ram_ceiling_bytes=30 * MB, limit_held_bytes=400 * MB)
+    shared = find_need(recording(totals=totals(peaks=peaks)))
+
+    assert (files.memory_bytes, files.outside_bytes) == (400 * MB, 0)
+    assert (shared.memory_bytes, shared.outside_bytes) == (400 * MB, 370 * MB)
+    assert any("/dev/shm" in note for note in advise([shared]).notes)
+    assert not any("/dev/shm" in note for note in advise([files]).notes)
+
+
+def test_without_a_limit_the_kernels_share_and_ours_are_added() -> None:
+    """A little for every process and thread, and for the tracker, which the next limit will count as well."""
+    peaks = Peaks(ram=alone(RamPeak(500 * MB, 0, 0)), processes=100, threads=Parts(1, 99, 100))
+    need = find_need(recording(totals=totals(peaks=peaks)))
+
+    assert need.memory_bytes is not None
+    assert 519 * MB < need.memory_bytes < 529 * MB
+    assert need.limit_bytes is None
+    cut_off = find_need(recording(totals=totals(peaks=peaks), end=None))
+    assert cut_off.memory_bytes == need.memory_bytes - 9 * MB
+
+
+def test_a_limit_and_its_end_are_found_in_the_recording() -> None:
+    """By the note that the sampler leaves."""
+    allocation = Allocation(4, 4.0, "machine", 16 * GB, 2 * GB, "cgroup")
+    killed = recording(
+        header=header(allocation=allocation, identity=Identity(job="7", rank=3)),
+        events=(Event(9.0, "note", "Out of memory: the kernel killed a process."),),
+        end=End("exited", -9, totals(), 0.0, 0),
+    )
+    need = find_need(killed)
+
+    assert need.ran_out_of_memory
+    assert need.limit_bytes == 2 * GB
+    assert need.failure == "killed by signal 9"
+    assert (need.job, need.rank) == ("7", 3)
+
+
+def test_a_run_that_was_never_read_says_nothing_about_memory() -> None:
+    """Unknown is not 0."""
+    need = find_need(recording(totals=totals(peaks=Peaks())))
+    sizing = advise([need])
+
+    assert need.memory_bytes is None
+    assert sizing.memory_bytes is None
+    assert sizing.confidence == LOW
+
+
+# ---- Spikes.
+
+
+def spiky(**fields: Any) -> tuple[Any, SampleColumns]:
+    """A run of 1000 s that needs 100 MB, but once 300 MB for a moment."""
+    peaks = Peaks(ram=alone(RamPeak(300 * MB, 0, 0)))
+    ram = [100.0 * MB] * 1000
+    high = [*ram[:500], 300.0 * MB, *ram[501:]]
+    made = recording(totals=totals(at_seconds=1000.0, peaks=peaks), **fields)
+    return made, columns([1.0] * 1000, ram, fields.get("high", high), [99.0 * MB] * 1000)
+
+
+def test_a_spike_is_named_with_what_it_costs() -> None:
+    """The request is still that of the peak."""
+    moment = PeakMoment("ram", 500.5, 299 * MB, 2, (PeakProcess(7, "eval", 290 * MB),), (("epoch", "eval"),))
+    made, samples = spiky(peak_moments=(PeakMoment("GPU-0", 1.0, 1, 1), moment))
+    sizing = advise([find_need(made, samples)])
+
+    assert sizing.spike is not None
+    assert sizing.spike.peak_bytes == 300 * MB
+    assert sizing.spike.usual_bytes == 100 * MB
+    assert sizing.spike.saved_bytes == pytest.approx(240 * MB, rel=0.1)
+    assert sizing.spike[3:] == (500.5, "eval", ("epoch", "eval"))
+    assert sizing.memory_bytes is not None
+    assert sizing.memory_bytes.advised >= 360 * MB
+
+
+def test_a_spike_that_no_reading_has_met_has_no_place() -> None:
+    """Only the kernel has seen it, at an unknown time."""
+    made, samples = spiky(peak_moments=(PeakMoment("ram", 3.0, 100 * MB, 1),))
+    spike = find_need(made, samples).spike
+
+    assert spike is not None
+    assert spike[3:] == (None, "", ())
+
+
+def test_a_peak_that_lasts_is_no_spike() -> None:
+    """Nor is one that is hardly higher than the rest, nor one without samples."""
+    peaks = Peaks(ram=alone(RamPeak(300 * MB, 0, 0)))
+    made = recording(totals=totals(at_seconds=100.0, peaks=peaks))
+    long = columns([1.0] * 100, [*[100.0 * MB] * 97, *[300.0 * MB] * 3])
+    flat = columns([1.0] * 100, [290.0 * MB] * 100)
+
+    assert find_need(made, long).spike is None
+    assert find_need(made, flat).spike is None
+    assert find_need(made).spike is None
+
+
+# ---- Cores.
+
+
+def test_cores_are_those_of_nearly_all_intervals() -> None:
+    """Not of the single busiest one."""
+    busy = [*[5.2] * 97, *[16.0] * 3]
+    made = recording(header=header(allocation=Allocation(16, 16.0, "machine", GB, GB, "machine")))
+    sizing = advise([find_need(made, columns(busy))])
+
+    assert sizing.cores is not None
+    assert sizing.cores[:2] == (6, 5.2)
+    assert sizing.notes == ()
+
+
+def test_intervals_count_by_their_length_and_only_if_known() -> None:
+    """What is not a number is no core."""
+    assert find_need(recording(), columns([math.nan, 2.0])).cores == 2.0
+    nothing = recording(totals=totals(at_seconds=0.0, peaks=Peaks()))
+    assert find_need(nothing, columns([math.nan])).cores is None
+    assert find_need(nothing, columns([])).cores is None
+
+
+def test_nobody_uses_more_cores_than_there_are() -> None:
+    """Time of ended children arrives at once."""
+    assert find_need(recording(), columns([9.0] * 20)).cores == 4.0
+
+
+def test_without_samples_the_busiest_interval_counts() -> None:
+    """And that is said, unless the run was too short to tell a difference."""
+    peaks = totals().peaks._replace(busiest=Parts(Busiest(), Busiest(), Busiest(2.5, 1.0)))
+    short, long = (
+        advise([find_need(recording(totals=totals(peaks=peaks, at_seconds=seconds)))])
+        for seconds in (19.0, 20.0)
+    )
+
+    assert short.cores is not None
+    assert long.cores is not None
+    assert short.cores.advised == long.cores.advised == 3
+    assert long.notes == ("Cores are those of the busiest interval: the samples were not read.",)
+    assert short.notes == ()
+
+
+@pytest.mark.parametrize(
+    ("cores", "gpus", "advised"), [(0.2, None, 1), (1.05, 0, 1), (1.2, None, 2), (0.5, 4, 4), (6.0, 4, 6)]
+)
+def test_each_gpu_keeps_a_core(cores: float, gpus: int | None, advised: int) -> None:
+    """A tenth of a core more than there is does not matter."""
+    amount = advise([used(cores=cores, gpus=gpus)]).cores
+
+    assert amount is not None
+    assert amount.advised == advised
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"counters": TreeCounters(waiting_seconds=9.0)},
+        {"stalls": Stalls(throttled_seconds=2.0)},
+    ],
+)
+def test_a_job_that_waited_for_cores_may_need_more(fields: dict[str, Any]) -> None:
+    """Its use is a lower bound."""
+    sizing = advise([find_need(recording(totals=totals(**fields)), columns([1.0]))])
+
+    assert sizing.cores is not None
+    assert sizing.cores.is_at_least
+    assert sizing.notes == (
+        "The job waited for cores that it did not get: it may use more than it could show.",
+    )
+
+
+@pytest.mark.parametrize(
+    ("cores", "waited", "throttled"), [(1.0, 1.0, 0.1), (0.2, 5.0, None), (3.5, 2.6, None)]
+)
+def test_a_little_waiting_does_not_matter(cores: float, waited: float, throttled: float | None) -> None:
+    """Nor does much of it, if even without it the job would have used no more than is advised."""
+    counted = totals(
+        counters=TreeCounters(waiting_seconds=waited),
+        stalls=Stalls(throttled_seconds=throttled),
+        peaks=Peaks(),
+    )
+
+    assert not find_need(recording(totals=counted), columns([cores])).has_starved
+
+
+# ---- GPUs and time.
+
+
+def test_only_gpus_that_were_used_are_asked_for() -> None:
+    """With what the job held on one of them."""
+    counter, peak = gpu_totals()
+    idle = GpuPeaks("GPU-1", used_bytes=0, job_bytes=Parts(0, 0, 0))
+    made = recording(
+        events=(found(gpu(0)), found(gpu(1))),
+        totals=totals(
+            gpu_counters=(counter,),
+            peaks=totals().peaks._replace(gpus=(peak, idle), gpu_bytes=Parts(0, 0, 2000 * MB)),
+        ),
+    )
+    sizing = advise([find_need(made)])
+
+    assert sizing.gpus is not None
+    assert sizing.gpus.advised == 1
+    assert sizing.gpu_vendor == "nvidia"
+    assert sizing.gpu_memory_bytes is not None
+    assert sizing.gpu_memory_bytes.used == 2000 * MB
+
+
+def test_unknown_gpus_are_not_asked_for() -> None:
+    """No device, or one that does not say who uses it."""
+    peaks = totals().peaks._replace(gpus=(GpuPeaks("GPU-0", has_job=True),))
+    silent = recording(events=(found(gpu()),), totals=totals(peaks=peaks))
+
+    assert find_need(recording()).gpus is None
+    assert find_need(silent).gpus is None
+    assert advise([find_need(recording())]).gpus is None
+
+
+@pytest.mark.parametrize(
+    ("seconds", "advised"), [(1.0, 2), (20.0, 26), (600.0, 780), (3600.0, 4800), (7200.0, 9900)]
+)
+def test_time_has_a_margin_of_three_tenths(seconds: float, advised: int) -> None:
+    """In quarters of an hour where it is long."""
+    amount = advise([used(seconds=seconds)]).time_seconds
+
+    assert amount is not None
+    assert amount.advised == advised
+
+
+def test_ranks_of_one_job_are_no_repeats_of_it() -> None:
+    """What one of them needs is not what all need."""
+    note = "These are ranks of one job: this is the request for one of them."
+
+    assert note in advise([used(job="7", rank=0), used(job="7", rank=1)]).notes
+    assert note not in advise([used(job="7", rank=0), used(job="8", rank=0)]).notes
+
+
+def test_nothing_gives_no_advice() -> None:
+    """Of no run nothing is known."""
+    sizing = advise([])
+
+    assert (sizing.memory_bytes, sizing.cores, sizing.gpus, sizing.time_seconds) == (None,) * 4
+    assert advise([Need(seconds=0.0)]).time_seconds is None
+
+
+# ---- What always holds.
+
+sizes = st.integers(1, 2**62)
+runs = st.builds(
+    used,
+    memory_bytes=st.none() | sizes,
+    limit_bytes=st.none() | sizes,
+    ran_out_of_memory=st.booleans(),
+    failure=st.sampled_from(["", "exit code 1"]),
+    cores=st.none() | st.floats(0, 1e6),
+    gpus=st.none() | st.integers(0, 100),
+    gpu_bytes=st.none() | sizes,
+    seconds=st.floats(0, 1e9),
+)
+
+
+@given(st.lists(runs, min_size=1, max_size=8))
+def test_advice_is_never_below_the_need(needs: list[Need]) -> None:
+    """Of any run, whatever the others used."""
+    sizing = advise(needs)
+
+    for need in needs:
+        for amount, value, spare in (
+            (sizing.memory_bytes, need.memory_bytes, 0),
+            (sizing.cores, need.cores, 0.1),
+            (sizing.gpus, need.gpus, 0),
+            (sizing.gpu_memory_bytes, need.gpu_bytes, 0),
+            (sizing.time_seconds, need.seconds or None, 0),
+        ):
+            assert value is None or (amount is not None and amount.advised >= value - spare)
+
+
+@given(sizes, sizes)
+def test_more_use_is_never_less_advice(one: int, other: int) -> None:
+    """And it is at most 1.35 times the need."""
+    less, more = (
+        amount
+        for size in sorted((one, other))
+        if (amount := advise([used(memory_bytes=size)]).memory_bytes) is not None
+    )
+
+    assert less.advised <= more.advised
+    assert all(
+        amount.advised <= max(1.35 * amount.used, 1024) or amount.used < 8192 for amount in (less, more)
+    )
+
+
+@given(st.floats(1, 1e12), st.floats(1, 1e12))
+def test_rounding_keeps_the_order(one: float, other: float) -> None:
+    """And never takes anything away."""
+    steps = (1, 5, 10, 100)
+    small, large = sorted((one, other))
+
+    assert small <= round_up(small, steps) <= round_up(large, steps)
+
+
+numbers = st.integers(-(2**63), 2**63 - 1)
+floats = st.floats(allow_nan=True, allow_infinity=True)
+
+
+@given(
+    seconds=floats,
+    cpu=floats,
+    ram=numbers,
+    held=st.none() | numbers,
+    busiest=st.tuples(floats, floats),
+    processes=numbers,
+    waiting=st.none() | floats,
+    values=st.lists(floats, max_size=5),
+    code=st.none() | numbers,
+)
+def test_no_recording_is_too_strange(
+    seconds: float,
+    cpu: float,
+    ram: int,
+    held: int | None,
+    busiest: tuple[float, float],
+    processes: int,
+    waiting: float | None,
+    values: list[float],
+    code: int | None,
+) -> None:
+    """A file may come from anywhere."""
+    peaks = Peaks(
+        ram=together(RamPeak(ram, 0, 0)),
+        limit_held_bytes=held,
+        busiest=Parts(Busiest(), Busiest(), Busiest(*busiest)),
+        processes=processes,
+    )
+    made = Totals(
+        at_seconds=seconds,
+        cpu_seconds=add_parts(cpu, 0.0),
+        peaks=peaks,
+        counters=TreeCounters(waiting_seconds=waiting),
+    )
+    strange = recording(totals=made, end=End("exited", code, made, 0.0, 0))
+    samples = columns(values, values or None)
+
+    assert advise([find_need(strange, samples), find_need(strange)]).runs == 2

@@ -1,0 +1,124 @@
+"""`size`, and carbon dioxide, from the command line."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from cli.conftest import COMMAND
+from gpu_tracker import load
+from gpu_tracker.analysis.prices import COLUMNS
+from recorded import interval, on_gpu, run, write
+
+Ask = Callable[..., "subprocess.CompletedProcess[str]"]
+HEAD = ",".join(COLUMNS)
+
+
+@pytest.fixture
+def ask(tmp_path: Path) -> Ask:
+    """Run `gpu-tracker` in a directory with two runs and a table of prices."""
+    write(tmp_path / "runs/a.jsonl", run(600.0, samples=(interval(300.0, 400), interval(600.0, 500))))
+    write(tmp_path / "runs/b.jsonl", run(900.0, samples=(interval(900.0, 300),)))
+    write(tmp_path / "gpu.jsonl", on_gpu(1))
+    (tmp_path / "prices.csv").write_text(f"{HEAD}\nsmall,2,4,,,0.4\nlarge,64,512,8,80,30\n")
+
+    def ask_command(*arguments: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [COMMAND, *arguments], cwd=tmp_path, capture_output=True, text=True, timeout=200, env=os.environ
+        )
+
+    return ask_command
+
+
+def test_several_runs_give_one_request(ask: Ask) -> None:
+    """The largest of each counts; a directory is all its recordings."""
+    done = ask("size", "runs", "--prices", "prices.csv")
+
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith(
+        "next time (from 2 runs, margin 20 %, confidence medium):\n  slurm       --mem=600M "
+    )
+    assert "--time=00:20:00" in done.stdout
+    assert "machine: small at 0.4 an hour, 0.10 for a run" in done.stdout
+
+
+def test_one_form_can_be_pasted(ask: Ask) -> None:
+    """Into a command line."""
+    assert ask("size", "runs/a.jsonl", "--for", "slurm").stdout == (
+        "--mem=600M --cpus-per-task=1 --time=00:13:00\n"
+    )
+
+
+def test_json_and_python_say_the_same(ask: Ask, tmp_path: Path) -> None:
+    """From the same samples."""
+    shown = json.loads(ask("size", "runs/a.jsonl", "-f", "json").stdout)
+    recording = load(tmp_path / "runs/a.jsonl")
+
+    assert recording.sizing.memory_bytes is not None
+    assert shown["memory_bytes"]["advised"] == recording.sizing.memory_bytes.advised
+    assert recording.report.sizing is not None
+    assert recording.report.sizing.memory_bytes == recording.sizing.memory_bytes
+    reported = json.loads(ask("report", "runs/a.jsonl", "-f", "json").stdout)
+    assert reported["sizing"]["cores"] == shown["cores"]
+
+
+@pytest.mark.parametrize(
+    ("table", "reason"),
+    [
+        (b"", "it is empty; its first line must be: name, cores, ram, gpus, gpu_ram, price per hour."),
+        (b"\xff\xfe", "'utf-8' codec can't decode"),
+        (f"{HEAD}\na,x,1,1,1,1\n".encode(), "line 2: cores 'x' is not a number from 0 up."),
+    ],
+)
+def test_a_bad_table_is_refused_in_one_sentence(ask: Ask, tmp_path: Path, table: bytes, reason: str) -> None:
+    """With the place of the mistake."""
+    (tmp_path / "bad.csv").write_bytes(table)
+    done = ask("size", "runs", "--prices", "bad.csv")
+
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+    assert f"bad.csv is not a table of prices: {reason}" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["size"], "required"),
+        (["size", "none*"], "There is no recording in none*."),
+        (["size", "runs", "--for", "lsf"], "Unknown form 'lsf'. Use one of: slurm, pbs, kubernetes, words."),
+        (["size", "runs", "--prices", "none.csv"], "Cannot read none.csv: No such file or directory."),
+        (["size", "runs", "--carbon", "green"], "--carbon: 'green' is not a number."),
+        (["size", "runs", "--carbon", "nan"], "--carbon: nan g/kWh is not between 0 and 5000."),
+        (["report", "gpu.jsonl", "--carbon", "-5"], "--carbon: -5 g/kWh is not between 0 and 5000."),
+        (["combine", "gpu.jsonl", "--carbon", "381", "--pue", "0.5"], "--pue: 0.5 is not between 1 and 10."),
+        (["run", "--pue", "1.2", "--", "true"], "--pue needs --carbon."),
+    ],
+)
+def test_nonsense_is_refused_in_one_line(ask: Ask, arguments: list[str], words: str) -> None:
+    """Before anything is started."""
+    done = ask(*arguments)
+
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+    assert words in done.stderr
+
+
+@pytest.mark.parametrize("command", ["report", "combine"])
+def test_carbon_dioxide_is_shown_with_its_formula(ask: Ask, command: str) -> None:
+    """Only if a factor is stated."""
+    text = ask(command, "gpu.jsonl", "--carbon", "381", "--pue", "1.2").stdout
+
+    assert "0.318 g = 0.000694 kWh x 1.2 (PUE) x 381 g/kWh" in text
+    assert "CO2" not in ask(command, "gpu.jsonl").stdout
+    shown = json.loads(ask(command, "gpu.jsonl", "--carbon", "381", "-f", "json").stdout)
+    assert shown["carbon"]["factor"] == {"grams_per_kilowatt_hour": 381.0, "pue": 1.0}
+
+
+def test_the_request_can_show_what_a_run_emits(ask: Ask) -> None:
+    """The run with the most energy."""
+    text = ask("size", "gpu.jsonl", "runs", "--carbon", "381").stdout
+
+    assert "  CO2: 0.265 g = 0.000694 kWh x 381 g/kWh\n" in text

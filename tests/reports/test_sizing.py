@@ -1,0 +1,174 @@
+"""Advice in the words of schedulers and of people."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from builders import MB, recording, render_str
+from gpu_tracker.analysis.energy import CarbonFactor, Energy, estimate_carbon
+from gpu_tracker.analysis.prices import Choice, Machine
+from gpu_tracker.analysis.sizing import Need, Spike, advise
+from gpu_tracker.reports.build import build
+from gpu_tracker.reports.sizing import SizingReport
+from gpu_tracker.reports.sizing_lines import format_next_time, format_size, format_spike
+
+GIB = 2**30
+TRAINING = Need(7200.0, memory_bytes=11 * GIB, cores=5.2, gpus=2, gpu_bytes=10 * GIB)
+NOTHING = Energy((), None, None, None, None, "For root only.", None)
+
+
+def show(*needs: Need, form: str | None = None, **fields: Any) -> str:
+    """The text of the advice."""
+    report = SizingReport(advise(needs), **fields)
+    return render_str(report if form is None else report._replace(forms=(form,)))
+
+
+@pytest.mark.parametrize(
+    ("form", "text"),
+    [
+        ("slurm", "--mem=14G --cpus-per-task=6 --gpus=2 --time=02:45:00\n"),
+        ("pbs", "-l select=1:ncpus=6:mem=14gb:ngpus=2 -l walltime=02:45:00\n"),
+        (
+            "kubernetes",
+            "resources:\n"
+            '  requests:\n    cpu: "6"\n    memory: 14Gi\n    nvidia.com/gpu: 2\n'
+            '  limits:\n    cpu: "6"\n    memory: 14Gi\n    nvidia.com/gpu: 2\n',
+        ),
+        ("words", "14 GiB of memory, 6 cores, 2 GPUs, 2 h 45 min 00 s\n"),
+    ],
+)
+def test_one_form_is_ready_to_paste(form: str, text: str) -> None:
+    """Nothing else is printed."""
+    assert show(TRAINING, form=form) == text
+
+
+@pytest.mark.parametrize(
+    ("form", "text"),
+    [
+        ("slurm", "\n"),
+        ("pbs", "-l select=1\n"),
+        ("kubernetes", "resources:\n  requests:\n  limits:\n"),
+        ("words", "\n"),
+    ],
+)
+def test_what_is_not_known_is_not_asked_for(form: str, text: str) -> None:
+    """Not even with 0."""
+    assert show(Need(0.0), form=form) == text
+
+
+def test_unused_gpus_are_named_in_words_only() -> None:
+    """Schedulers are not asked for none."""
+    need = Need(60.0, memory_bytes=GIB, cores=1.0, gpus=0)
+
+    assert show(need, form="words") == "1.27 GiB of memory, 1 core, no GPU, 80 s\n"
+    assert "gpu" not in show(need, form="slurm")
+
+
+def test_everything_is_shown_compactly() -> None:
+    """A line for each form, then what it is made of."""
+    spike = Spike(30 * 10**9, 18 * 10**9, 14 * 10**9, 3.0, "eval", ("epoch", "eval"))
+    choice = Choice(Machine("a10", 8, 64e9, 2, 24e9, 3.5), 7.0, 2, 5)
+    carbon = estimate_carbon(None, CarbonFactor(381.0))
+    needs = (TRAINING._replace(spike=spike), TRAINING._replace(memory_bytes=10 * GIB, failure="exit code 1"))
+    text = show(*needs, choice=choice, energy=NOTHING, carbon=carbon)
+
+    assert text.splitlines() == [
+        "next time (from 2 runs, margin 20 %, confidence low):",
+        "  slurm       --mem=14G --cpus-per-task=6 --gpus=2 --time=02:45:00",
+        "  pbs         -l select=1:ncpus=6:mem=14gb:ngpus=2 -l walltime=02:45:00",
+        '  kubernetes  resources: {requests: {cpu: "6", memory: 14Gi, nvidia.com/gpu: 2}, '
+        'limits: {cpu: "6", memory: 14Gi, nvidia.com/gpu: 2}}',
+        "  words       14 GiB of memory, 6 cores, 2 GPUs, 2 h 45 min 00 s",
+        "  used: memory 11.8 GB (smallest run 10.7 GB); cores 5.2 (smallest run 5.2); GPUs 2 (smallest run 2); "
+        "GPU memory 10.7 GB (smallest run 10.7 GB); time 2 h 00 min 00 s (smallest run 2 h 00 min 00 s)",
+        "  spike: the peak of 30 GB is a short spike (in epoch/eval, by eval, at 3 s); for 95 % of the time 18 GB is "
+        "enough: without it, ask for 14 GB less",
+        "  machine: a10 at 3.5 an hour, 7.00 for a run that takes as long as here (cheapest of 2 that fit, of 5)",
+        "  energy: GPUs not measured; CPU not measured (For root only)",
+        "  CO2: not known: no energy was measured",
+        "  note: Lower bounds only, where a run did not finish (exit code 1).",
+    ]
+
+
+def test_only_what_is_known_has_a_line() -> None:
+    """No spike, no prices, no energy."""
+    assert [line.split()[0] for line in show(TRAINING).splitlines()] == [
+        "next",
+        "slurm",
+        "pbs",
+        "kubernetes",
+        "words",
+        "used:",
+    ]
+
+
+def test_nothing_measured_is_said() -> None:
+    """And a table in which no machine fits."""
+    text = show(Need(0.0), choice=Choice(None, None, 0, 3))
+
+    assert "  nothing was measured\n  machine: none of 3 in the price table is large enough\n" in text
+    cheap = Machine("free", 1, 1, 0, 0, 0.001)
+    assert "less than 0.01 for a run" in show(Need(1.0), choice=Choice(cheap, 0.0001, 1, 1))
+    assert "machine: free at 0.001 an hour (cheapest of 1" in show(
+        Need(0.0), choice=Choice(cheap, None, 1, 1)
+    )
+
+
+def test_a_spike_of_unknown_place_is_only_named() -> None:
+    """There are no empty brackets."""
+    text = format_spike(Spike(3 * MB, MB, 2 * MB, None, "", ()))
+
+    assert text.startswith("the peak of 3 MB is a short spike; for 95 %")
+
+
+def test_the_line_of_a_report_says_what_it_is_from() -> None:
+    """At least, if it may be more; none without a figure."""
+    certain = advise([TRAINING])
+    failed = advise([TRAINING._replace(failure="exit code 1")])
+
+    assert format_next_time(certain) == [
+        "next time: --mem=14G --cpus-per-task=6 --gpus=2 --time=02:45:00 (from 1 run, margin 20 %)"
+    ]
+    assert format_next_time(failed)[0].startswith("next time, at least: --mem=14G")
+    assert format_next_time(advise([])) == []
+    assert format_next_time(None) == []
+
+
+@pytest.mark.parametrize(
+    ("size", "text"), [(1024, "1K"), (1500 * 2**20, "1500M"), (3 * 2**30, "3G"), (2**50, "1024T"), (0, "0K")]
+)
+def test_sizes_are_whole_numbers_of_binary_units(size: int, text: str) -> None:
+    """As schedulers take them."""
+    assert format_size(size, "KMGT") == text
+
+
+def test_a_long_time_has_days() -> None:
+    """As Slurm writes them."""
+    assert "--time=2-14:30:00" in show(Need(48 * 3600.0), form="slurm")
+    assert "walltime=62:30:00" in show(Need(48 * 3600.0), form="pbs")
+
+
+def test_json_has_amounts_in_base_units_and_the_requests() -> None:
+    """What is unknown is null."""
+    shown = json.loads(render_str(SizingReport(advise([TRAINING._replace(gpus=None)])), "json"))
+
+    assert shown["memory_bytes"] == {
+        "advised": 14 * GIB,
+        "used": 11 * GIB,
+        "least_used": 11 * GIB,
+        "is_at_least": False,
+    }
+    assert shown["gpus"] is None
+    assert shown["requests"]["slurm"] == "--mem=14G --cpus-per-task=6 --time=02:45:00"
+    assert shown["machine"] is shown["energy"] is shown["carbon"] is None
+
+
+def test_a_report_has_the_advice() -> None:
+    """In text and in JSON."""
+    report = build(recording())
+
+    assert "  next time: --mem=" in render_str(report)
+    assert json.loads(render_str(report, "json"))["sizing"]["time_seconds"]["advised"] == 13
