@@ -12,7 +12,7 @@ from hypothesis import given, strategies as st
 
 from builders import MB, alone, found, gpu, gpu_totals, header, recording, together, totals
 from gpu_tracker.analysis.sizing import HIGH, LOW, MEDIUM, Need, advise, find_need, round_up
-from gpu_tracker.core.columns import RamColumns, SampleColumns
+from gpu_tracker.core.columns import RamColumns, SampleColumns, StallColumns
 from gpu_tracker.core.model import (
     Allocation,
     Busiest,
@@ -64,6 +64,10 @@ def columns(
         threads=nothing,
         processes=nothing,
         gpus={},
+        read_bytes_per_second=nothing,
+        written_bytes_per_second=nothing,
+        waiting_threads=nothing,
+        stalled=StallColumns(nothing, nothing, nothing, nothing),
     )
 
 

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import math
 
-from ..accounts.peak_moments import RAM
-from ..core.model import ESTIMATE, UNKNOWN
+from ..core.model import ESTIMATE, RAM, UNKNOWN
 from ..core.values import NamedTuple
 from .measures import find_failure
 from .summary import summarize

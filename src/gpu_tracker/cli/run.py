@@ -67,7 +67,7 @@ def parse(arguments: list[str]) -> Request:
     first = arguments[0] if arguments else ""
     if first.startswith("-") and first != "--":
         return parse_options(arguments)
-    return Request(_find_command(arguments), check(Settings()), changes=read_rules(None))
+    return Request(_find_command(arguments), check(Settings()), choices=Choices(read_rules(None)))
 
 
 def parse_options(arguments: list[str]) -> Request:

@@ -12,6 +12,7 @@ import gpu_tracker as gput
 from gpu_tracker.api.reporting import build_judged, find_changes, read_changes
 from gpu_tracker.core.config import RULES_VARIABLE
 from gpu_tracker.core.errors import UsageError
+from gpu_tracker.reports.build import NO_CHOICES
 from made_runs import Device, made_run
 from recorded import write
 
@@ -101,9 +102,9 @@ def test_a_file_that_is_gone_costs_its_samples(tmp_path: Path) -> None:
     """What the totals tell is still judged."""
     run = made_run(Device(), ram=63_000_000_000)
     path = write(tmp_path / "x.jsonl", run)
-    with_file = build_judged(run._replace(samples=()), str(path), None)
+    with_file = build_judged(run._replace(samples=()), str(path), NO_CHOICES)
     path.unlink()
-    without = build_judged(run._replace(samples=()), str(path), None)
+    without = build_judged(run._replace(samples=()), str(path), NO_CHOICES)
 
     assert with_file.columns is not None
     assert without.columns is None
