@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from functools import cached_property
 
 from ..analysis.job import combine as combine_values
 from ..analysis.tables import TABLES, make_table
@@ -12,6 +13,7 @@ from ..exports import frames
 from ..recording import reader
 from ..recording.find import find_recordings
 from ..reports.build import build
+from .reporting import build_whole
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -75,7 +77,6 @@ class Recording:
 
     def __init__(self, values: RecordingData, path: str) -> None:
         self._values = values
-        self._report: Report | None = None
         self.path = path
 
     def __repr__(self) -> str:
@@ -95,7 +96,7 @@ class Recording:
     @property
     def regions(self) -> tuple[Region, ...]:
         """Regions, each over all processes, as the report has them."""
-        return self.report.regions
+        return self._figures.regions
 
     @property
     def region_totals(self) -> Sequence[RegionTotals]:
@@ -110,7 +111,7 @@ class Recording:
     @property
     def metrics(self) -> tuple[Metric, ...]:
         """What the job logged, each metric over the whole run, as the report has it."""
-        return self.report.metrics
+        return self._figures.metrics
 
     @property
     def metric_rows(self) -> Sequence[MetricRow]:
@@ -132,22 +133,25 @@ class Recording:
         """The devices that were found."""
         return self._values.gpus
 
-    @property
+    @cached_property
     def report(self) -> Report:
-        """The full report: summary, how it ended, notes."""
-        if self._report is None:
-            self._report = build(self._values)
-        return self._report
+        """The full report: summary, how it ended, notes, and the samples for charts."""
+        return build_whole(self._values)
+
+    @cached_property
+    def _figures(self) -> Report:
+        """The same without the samples, which take longer to read than everything else."""
+        return build(self._values)
 
     @property
     def summary(self) -> Summary:
         """The whole recording in figures."""
-        return self.report.summary
+        return self._figures.summary
 
     @property
     def notes(self) -> tuple[str, ...]:
         """What could not be measured or went wrong, one sentence each."""
-        return self.report.notes
+        return self._figures.notes
 
     @property
     def problems(self) -> tuple[str, ...]:
@@ -158,6 +162,10 @@ class Recording:
     def is_complete(self) -> bool:
         """Whether it has its closing line, rather than being cut off by a kill."""
         return self._values.end is not None
+
+    def plot(self, charts: Sequence[str] | None = None) -> Any:
+        """A `matplotlib.figure.Figure` of the charts: cpu, ram, gpu_busy, gpu_ram, power, metrics, regions; or all."""
+        return self.report.plot(charts)
 
     def to_pandas(self, table: str = "samples") -> Any:
         """A table as a `pandas.DataFrame`: "samples", "regions", "calls", "metrics", "processes"..."""

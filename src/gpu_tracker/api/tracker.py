@@ -125,6 +125,7 @@ class Tracker:
         self._samplers_seconds = 0.0
         self._error_at_start = 0
         self._recording: RecordingData | None = None
+        self._report: Report | None = None
 
     # ---- The paper's surface.
 
@@ -132,7 +133,7 @@ class Tracker:
         """Begin to track, in a process of its own."""
         if self.state is Tracker.State.STARTED:
             raise StateError("Cannot start tracking when tracking has already started.")
-        self._recording = None
+        self._recording = self._report = None
         self._error_at_start = id(sys.exc_info()[1])
         wishes = Wishes(self._record, tracking_file=self.tracking_file)
         self._session = session = Session(self._find_target(), self._settings, wishes, self._warn)
@@ -189,7 +190,7 @@ class Tracker:
     @property
     def resource_usage(self) -> ResourceUsage | None:
         """The usage so far; after `stop()`, of the whole run. None before `start()`."""
-        report = self.report
+        report = self._build_without_samples()
         if report is None:
             return None
         from ..reports.paper import build_usage
@@ -214,15 +215,14 @@ class Tracker:
 
     @property
     def report(self) -> Report | None:
-        """The full report, beyond the paper's result classes."""
-        recording = self._recording
-        if self.state is Tracker.State.STARTED and self._session is not None:
-            recording = self._session.read_so_far(self._find_known)
-        if recording is None:
-            return None
-        from ..reports.build import build
+        """The full report, beyond the paper's result classes. After `stop()` it has the samples, for charts."""
+        if self._recording is None or self._session is None:
+            return self._build_without_samples()
+        if self._report is None:
+            from .reporting import build_with_samples
 
-        return build(recording)
+            self._report = build_with_samples(self._session, self._recording)
+        return self._report
 
     @property
     def recording_path(self) -> str | None:
@@ -236,10 +236,21 @@ class Tracker:
     @property
     def notes(self) -> tuple[str, ...]:
         """What could not be measured or went wrong, one sentence each."""
-        report = self.report
+        report = self._build_without_samples()
         return report.notes if report else ()
 
     # ---- Inside.
+
+    def _build_without_samples(self) -> Report | None:
+        """Cheap enough to be asked for again and again while the job runs."""
+        recording = self._recording
+        if self.state is Tracker.State.STARTED and self._session is not None:
+            recording = self._session.read_so_far(self._find_known)
+        if recording is None:
+            return None
+        from ..reports.build import build
+
+        return build(recording)
 
     def _find_known(self, at_nanoseconds: int) -> Known | None:
         """What this process knows about itself."""

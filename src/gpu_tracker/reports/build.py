@@ -3,15 +3,28 @@
 from __future__ import annotations
 
 from ..analysis.frameworks import FrameworkSummary, summarize_frameworks
-from ..analysis.regions import Metric, Region, describe_gaps, summarize_metrics, summarize_regions
+from ..analysis.regions import (
+    Metric,
+    Region,
+    describe_gaps,
+    find_outside_seconds,
+    summarize_metrics,
+    summarize_regions,
+)
 from ..analysis.summary import Summary, summarize
 from ..core.values import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
     from ..analysis.findings.finding import Finding
     from ..core.columns import SampleColumns
-    from ..core.model import Header, PeakMoment, RecordingData
+    from ..core.model import Call, Header, MetricRow, PeakMoment, RecordingData
+
+
+_COLUMNS = 80
 
 
 class Report(NamedTuple):
@@ -33,13 +46,28 @@ class Report(NamedTuple):
     findings: tuple[Finding, ...] = ()
     """Worst first."""
     columns: SampleColumns | None = None
-    """The samples, for charts. Not in JSON: `export` has them."""
+    """The samples, for charts. Not in JSON, nor are the next two: `export` has them."""
+    calls: tuple[Call, ...] = ()
+    metric_rows: tuple[MetricRow, ...] = ()
+    """These two only where there are samples."""
+    outside_seconds: float | None = None
+    """How long the job was in none of its regions; None if that is not known."""
+
+    def plot(self, charts: Sequence[str] | None = None) -> Any:
+        """A `matplotlib.figure.Figure` of the charts: cpu, ram, gpu_busy, gpu_ram, power, metrics, regions; or all."""
+        from .plot import draw
+
+        return draw(self, charts)
+
+    def __repr__(self) -> str:
+        """Short: there may be a million samples."""
+        return f"<Report {' '.join(self.header.command)!r}: {self.summary.seconds:.3g} s, {self.ending}>"
 
     def __str__(self) -> str:
-        """As text."""
-        from .contract import render
+        """As text, for 80 columns."""
+        from .contract import View, render
 
-        return str(render(self, "text")).rstrip("\n")
+        return str(render(self, "text", View(columns=_COLUMNS))).rstrip("\n")
 
 
 class Reports(NamedTuple):
@@ -74,4 +102,7 @@ def build(recording: RecordingData, columns: SampleColumns | None = None) -> Rep
         frameworks=frameworks,
         peaks=peaks,
         columns=columns,
+        calls=() if columns is None else tuple(recording.calls),
+        metric_rows=() if columns is None else tuple(recording.metrics),
+        outside_seconds=find_outside_seconds(recording),
     )

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from .contract import View
 
 _PAIRS = "tuple[tuple[str, "
-_SAMPLES = "SampleColumns"
+_SAMPLES = ("SampleColumns | None", "tuple[Call, ...]", "tuple[MetricRow, ...]")
 
 
 def to_plain(value: Any) -> Any:
@@ -28,7 +28,7 @@ def to_plain(value: Any) -> Any:
         return {
             name: dict(field) if str(kinds[name]).startswith(_PAIRS) else to_plain(field)
             for name, field in value._asdict().items()
-            if not str(kinds[name]).startswith(_SAMPLES)
+            if str(kinds[name]) not in _SAMPLES
         }
     if isinstance(value, tuple):
         return [to_plain(item) for item in value]
