@@ -9,7 +9,7 @@ from ..core.config import Settings, check
 from ..core.errors import TrackerError, UsageError
 from ..core.text import neutralize
 from ..core.values import NamedTuple
-from ..reports.contract import choose_format, render
+from ..reports.contract import choose_format, list_formats, render
 from .output import Output, say, say_gate
 from .track import DEFAULT_DIRECTORY, track_command
 
@@ -18,13 +18,18 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ..analysis.limits import Limit
+    from ..api.session import Session
     from ..core.model import RecordingData
+    from ..reports.build import Report
     from ..sampler.handle.process import SamplerProcess
 
 _EPILOG = """\
 Exit code: that of the job. With --fail-if, if the job succeeds: 1 if a limit is broken, 2 if something could not be
 checked, 3 if the result could not be written, else 0.
 """
+
+
+_WITHOUT_CHARTS = {"text", "json"}
 
 
 class Request(NamedTuple):
@@ -38,6 +43,10 @@ class Request(NamedTuple):
     limits: tuple[Limit, ...] = ()
     allow_missing: bool = False
     frameworks: bool = False
+    reports: tuple[str, ...] = ()
+    """More files for the report."""
+    summary: str | None = None
+    """A file to append it to, as Markdown."""
 
 
 def main(arguments: list[str], sampler: SamplerProcess | None) -> int:
@@ -45,10 +54,11 @@ def main(arguments: list[str], sampler: SamplerProcess | None) -> int:
     request = parse(arguments)
     command, settings = request.command, request.settings
     output = Output(request.output)
+    extras = _find_extras(request)
     if request.frameworks:
         _hook_into_python()
     tracked = track_command(sampler, command, settings, request.wishes)
-    is_shown = show(output, tracked.recording, request.format_name, settings, tracked.recording_path)
+    is_shown = show(output, tracked.session, tracked.recording, request.format_name, settings, extras)
     code = tracked.ending.returncode
     if not request.limits:
         return code  # whatever happens to the result
@@ -80,6 +90,18 @@ def parse_options(arguments: list[str]) -> Request:
     parser.epilog = _EPILOG
     add_recording(parser, DEFAULT_DIRECTORY)
     add_output(parser, "Report")
+    parser.add_argument(
+        "--report",
+        metavar="FILE",
+        action="append",
+        default=[],
+        help="also write the report to FILE; its suffix is the format (repeatable)",
+    )
+    parser.add_argument(
+        "--summary",
+        metavar="FILE",
+        help='also append the report to FILE as Markdown, such as "$GITHUB_STEP_SUMMARY"',
+    )
     add_limits(
         parser, "exit with 1 if the job succeeds but this holds, such as 'peak_ram > 8GB' (repeatable)"
     )
@@ -100,7 +122,16 @@ def parse_options(arguments: list[str]) -> Request:
         limits=_parse_limits(options.fail_if),
         allow_missing=options.allow_missing,
         frameworks=options.frameworks,
+        reports=tuple(options.report),
+        summary=options.summary,
     )
+
+
+def _find_extras(request: Request) -> list[Extra]:
+    extras = [Extra(Output(path), choose_format("Report", None, path)) for path in request.reports]
+    if request.summary is not None:
+        extras.append(Extra(Output(request.summary), "markdown", is_appended=True))
+    return extras
 
 
 def _find_command(words: list[str]) -> list[str]:
@@ -136,21 +167,62 @@ def _hook_into_python() -> None:
     os.environ["PYTHONPATH"] = f"{hook}{os.pathsep}{known}" if known else hook
 
 
+class Extra(NamedTuple):
+    """One more place for the report."""
+
+    output: Output
+    format_name: str
+    is_appended: bool = False
+
+
 def show(
-    output: Output, recording: RecordingData, format_name: str, settings: Settings, recording_path: str | None
+    output: Output,
+    session: Session,
+    recording: RecordingData,
+    format_name: str,
+    settings: Settings,
+    extras: Sequence[Extra] = (),
 ) -> bool:
     """Write the result where it was asked for (True), or else where it can be seen: it must not be lost."""
-    from ..reports.build import build
+    formats = {format_name, *(extra.format_name for extra in extras)}
+    from ..api.reporting import build_with_samples
 
-    report = build(recording)
+    report = build_with_samples(session, recording, is_short_too=not formats <= _WITHOUT_CHARTS)
+    n_written = sum(_write_extra(extra, report) for extra in extras)
     if settings.disable_logs and format_name == "text":
         report = report._replace(notes=())
-    text = render(report, format_name)
-    if isinstance(text, str) and format_name == "text" and recording_path is not None:
-        text += f"  recording: {neutralize(recording_path)}\n"
+    text = render(report, format_name, output.find_view(2))
+    if isinstance(text, str) and format_name == "text" and session.recording_path is not None:
+        text += _say_where(session.recording_path, has_samples=report.columns is not None)
     try:
         output.write(text, otherwise=2)
     except TrackerError as error:
         say(f"{error} The result is:", text)
         return False
+    return n_written == len(extras)
+
+
+def _write_extra(extra: Extra, report: Report) -> bool:
+    """Whether it could be written; if not, the recording still has it all."""
+    try:
+        content = render(report, extra.format_name)
+        (extra.output.append if extra.is_appended else extra.output.write)(content, otherwise=2)
+    except TrackerError as error:
+        say(str(error))
+        return False
     return True
+
+
+def _say_where(path: str, *, has_samples: bool) -> str:
+    """The recording, and how to see more of it."""
+    page = "html" if "html" in list_formats("Report") else "svg"
+    # Without a name, `report` takes the newest of this directory.
+    file = "" if os.path.dirname(path) == os.path.abspath(DEFAULT_DIRECTORY) else f"{_quote(path)} "
+    charts = f"  charts: gpu-tracker report {neutralize(file)}-o report.{page}\n" if has_samples else ""
+    return f"{charts}  recording: {neutralize(path)}\n"
+
+
+def _quote(path: str) -> str:
+    from shlex import quote
+
+    return quote(path)
