@@ -86,6 +86,7 @@ def test_words_are_left_aligned_and_numbers_right_aligned() -> None:
 def test_lines_are_broken_between_words() -> None:
     """A number stays with its unit, and a word that is too long stays whole."""
     assert wrap("  peak 30 GB of 32 GiB", 14, 4) == ["  peak 30 GB", "    of 32 GiB"]
+    assert wrap("  peak 30 GB, 7 × main", 11, 4) == ["  peak", "    30 GB,", "    7 ×", "    main"]
     assert wrap("a verylongword b", 5, 2) == ["a", "  verylongword", "  b"]
     assert wrap("日本 語", 5, 0) == ["日本", "語"]
     assert wrap("as it is", None) == ["as it is"]
