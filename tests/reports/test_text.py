@@ -67,11 +67,12 @@ def test_a_terminal_without_unicode_gets_ascii() -> None:
 
 
 def test_a_short_run_has_no_pictures() -> None:
-    """Four samples are the fewest that show anything."""
+    """Four samples are the fewest that show anything, and a second the shortest time."""
     few = make_rich(samples=make_rich().samples[:3])
-    text = render_str(build(few, read_columns(few)))
+    brief = recording(samples=[sample(at / 10) for at in range(1, 10)], totals=totals(at_seconds=0.9))
 
-    assert not re.search("[▁-█]", text)
+    for shown in (few, brief):
+        assert not re.search("[▁-█]", render_str(build(shown, read_columns(shown))))
 
 
 def test_a_line_that_is_flat_near_zero_looks_so() -> None:

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from ..core.errors import RecordingError
-from ..reports.build import build
+from ..reports.build import SHORTEST_SECONDS, build
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ..core.model import RecordingData
     from ..reports.build import Report
     from .session import Session
-
-# Of a shorter run there is nothing to see over time, and reading it would take longer than the run.
-_SHORTEST_SECONDS = 1.0
 
 
 def build_whole(recording: RecordingData) -> Report:
@@ -27,6 +24,6 @@ def build_whole(recording: RecordingData) -> Report:
 
 def build_with_samples(session: Session, recording: RecordingData, *, is_short_too: bool = False) -> Report:
     """The report of a session that has stopped."""
-    if recording.totals.at_seconds < _SHORTEST_SECONDS and not is_short_too:
+    if recording.totals.at_seconds < SHORTEST_SECONDS and not is_short_too:
         return build(recording)
     return build_whole(session.read_samples(recording))

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 
 _COLUMNS = 80
+# Of a shorter run there is nothing to see over time, and reading it would take longer than the run.
+SHORTEST_SECONDS = 1.0
 
 
 class Report(NamedTuple):

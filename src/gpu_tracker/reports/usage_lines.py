@@ -9,6 +9,7 @@ from ..core.model import ESTIMATE, SAMPLED, UNKNOWN
 from ..core.text import align, count_of, shorten
 from ..core.units import humanize_bytes, humanize_joules, humanize_limit, humanize_seconds
 from ..core.vendors import NO_GPU
+from .build import SHORTEST_SECONDS
 from .rows import LINE_CELLS, Picture, Row
 
 TYPE_CHECKING = False
@@ -46,7 +47,8 @@ def list_usage(report: Report, line_cells: int = LINE_CELLS) -> list[Row]:
 
 def _draw_pictures(report: Report, cells: int) -> Pictures:
     """By the name of the chart and of its line."""
-    if report.columns is None or len(report.columns.end_seconds) < _FEWEST_SAMPLES:
+    is_short = report.summary.seconds < SHORTEST_SECONDS
+    if report.columns is None or is_short or len(report.columns.end_seconds) < _FEWEST_SAMPLES:
         return {}
     from .charts import list_charts
 
