@@ -42,6 +42,7 @@ OPTIONAL = {
     "pandas": "exports",
     "polars": "exports",
     "pyarrow": "exports",
+    "matplotlib": "reports",
 }
 # What takes long to import: a job waits for the command line and for the sampler to start.
 SLOW = {

@@ -170,7 +170,7 @@ def test_a_limit_and_its_end_are_found_in_the_recording() -> None:
     allocation = Allocation(4, 4.0, "machine", 16 * GB, 2 * GB, "cgroup")
     killed = recording(
         header=header(allocation=allocation, identity=Identity(job="7", rank=3)),
-        events=(Event(9.0, "note", "Out of memory: the kernel killed a process."),),
+        events=(Event(9.0, "oom", "Out of memory: the kernel killed a process."),),
         end=End("exited", -9, totals(), 0.0, 0),
     )
     need = find_need(killed)

@@ -30,11 +30,13 @@ def test_a_recording_can_be_pickled(path: Path, copied: Callable[[Any], Any]) ->
         for name in ("samples", "regions", "calls", "metrics", "processes", "frameworks"):
             assert tuple(getattr(again, name)) == tuple(copied(getattr(recording, name)))
             assert tuple(getattr(again, name)) == tuple(getattr(recording, name)), name
-        assert (again.header, again.report, again.path) == (
+        assert (again.header, again.report._replace(columns=None), again.path) == (
             recording.header,
-            recording.report,
+            recording.report._replace(columns=None),
             recording.path,
         )
+        # Not known is nan, which is not equal to itself.
+        assert repr(again.report.columns) == repr(recording.report.columns)
 
 
 TRACKERS: list[dict[str, Any]] = [

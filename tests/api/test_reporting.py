@@ -1,127 +1,93 @@
-"""What a user may change of the rules, and what a tracker finds with the file that it has written."""
+"""Reports with their samples: of a session that has stopped, with a file or without."""
 
 from __future__ import annotations
 
+import os
 import time
-import warnings
 from pathlib import Path
 
 import pytest
 
 import gpu_tracker as gput
-from gpu_tracker.api.reporting import build_judged, find_changes, read_changes
-from gpu_tracker.core.config import RULES_VARIABLE
-from gpu_tracker.core.errors import UsageError
-from gpu_tracker.reports.build import NO_CHOICES
-from made_runs import Device, made_run
-from recorded import write
+from gpu_tracker.api.reporting import report_on
+from gpu_tracker.recording.reader import load, load_bytes
+from recorded import make_full
 
 
-def write_rules(path: Path, text: str) -> str:
-    """A file of changes."""
-    path.write_text(text, encoding="utf-8")
-    return str(path)
+def work(seconds: float = 1.3) -> None:
+    """Use a core for a while."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        sum(range(9999))
 
 
-def test_a_file_changes_thresholds_and_switches_rules_off(tmp_path: Path) -> None:
-    """Sections are rules."""
-    path = write_rules(tmp_path / "rules.ini", "[gpu-low]\nnote_percent = 20\n[tail]\noff = true\n")
+@pytest.mark.parametrize("record", [None, "x.jsonl"])
+def test_a_tracker_that_has_stopped_knows_its_samples(tmp_path: Path, record: str | None) -> None:
+    """Its metrics too; while it runs, a report must cost little and has none."""
+    place = None if record is None else tmp_path / record
+    with gput.Tracker(sleep_time=0.1, gpu="none", record=place, disable_logs=True) as tracker:
+        gput.log(loss=0.5)
+        work()
+        running = tracker.report
+    report = tracker.report
 
-    changes = read_changes(path)
-
-    assert changes is not None
-    assert changes.thresholds["gpu-low"] == {"note_percent": 20.0}
-    assert changes.off == {"tail"}
-
-
-def test_the_environment_may_name_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without one nothing is read; a named file counts more."""
-    assert read_changes() is None
-    monkeypatch.setenv(RULES_VARIABLE, write_rules(tmp_path / "a", "[tail]\noff = true\n"))
-    named = write_rules(tmp_path / "b", "[gpu-low]\noff = true\n")
-
-    assert (read_changes() or pytest.fail("nothing")).off == {"tail"}
-    assert (read_changes(named) or pytest.fail("nothing")).off == {"gpu-low"}
-
-
-@pytest.mark.parametrize(
-    ("content", "problem"),
-    [
-        (b"[gpu-lo]\n", "No rule is called 'gpu-lo'. Did you mean 'gpu-low'?"),
-        (b"note_percent = 3\n", "Cannot understand the rules in"),
-        (b"[tail]\n[tail]\n", "already exists"),
-        (b"\xff\xfe", "Cannot understand the rules in"),
-    ],
-)
-def test_a_wrong_file_is_refused_in_a_sentence(tmp_path: Path, content: bytes, problem: str) -> None:
-    """That names it."""
-    path = tmp_path / "rules.ini"
-    path.write_bytes(content)
-
-    with pytest.raises(UsageError) as caught:
-        read_changes(str(path))
-
-    assert problem in str(caught.value)
-    assert str(path) in str(caught.value)
-    assert "\n" not in str(caught.value)
-
-
-def test_a_file_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
-    """It may be missing."""
-    with pytest.raises(UsageError, match=r"Cannot read the rules in .*: No such file or directory\."):
-        read_changes(str(tmp_path / "none"))
-
-
-def test_a_program_does_not_fail_because_of_the_rules(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It is told, and the rules are as they are."""
-    said: list[str] = []
-    monkeypatch.setenv(RULES_VARIABLE, str(tmp_path / "none"))
-
-    assert find_changes(said.append) is None
-    assert said[0].startswith("Cannot read the rules")
-
-
-def test_a_tracker_judges_by_the_samples_in_its_file(tmp_path: Path) -> None:
-    """The same as somebody who loads it later."""
-    with gput.Tracker(0.01, record=tmp_path / "x.jsonl", disable_logs=True) as tracker:
-        while (tracker.report or pytest.fail("nothing")).summary.readings < 60:
-            time.sleep(0.02)
-
-    report, loaded = tracker.report, gput.load(tmp_path / "x.jsonl").report
+    assert running is not None
+    assert running.columns is None
     assert report is not None
     assert report is tracker.report
-    assert report.findings == loaded.findings
-    assert report.unjudged == loaded.unjudged
+    assert report.columns is not None
+    assert len(report.columns.end_seconds) > 3
+    assert [(one.name, list(one.values)) for one in report.logged] == [("loss", [0.5])]
+    assert "░" in str(report) or "█" in str(report)
+
+
+def test_a_short_run_is_not_read_back(tmp_path: Path) -> None:
+    """There is nothing to see over time."""
+    with gput.Tracker(gpu="none", record=tmp_path / "x.jsonl", disable_logs=True) as tracker:
+        pass
+    report = tracker.report
+
+    assert report is not None
     assert report.columns is None
-    assert "there are no samples of it" not in dict(report.unjudged).values()
 
 
-def test_a_file_that_is_gone_costs_its_samples(tmp_path: Path) -> None:
-    """What the totals tell is still judged."""
-    run = made_run(Device(), ram=63_000_000_000)
-    path = write(tmp_path / "x.jsonl", run)
-    with_file = build_judged(run._replace(samples=()), str(path), NO_CHOICES)
+def test_a_recording_that_has_gone_costs_only_the_samples(tmp_path: Path) -> None:
+    """Removed after the end, or damaged."""
+    for damage in (os.unlink, lambda path: Path(path).write_bytes(b"")):
+        path = tmp_path / "x.jsonl"
+        path.unlink(missing_ok=True)
+        with gput.Tracker(sleep_time=0.1, gpu="none", record=path, disable_logs=True) as tracker:
+            work()
+        damage(str(path))
+        report = tracker.report
+
+        assert report is not None
+        assert report.summary.seconds > 1
+        assert report.columns is None or not len(report.columns.end_seconds)
+
+
+def test_a_loaded_recording_that_has_gone_is_reported_without_samples(tmp_path: Path) -> None:
+    """What was read before is still known."""
+    path = make_full(tmp_path / "x.jsonl")
+    recording = load(str(path))
     path.unlink()
-    without = build_judged(run._replace(samples=()), str(path), NO_CHOICES)
 
-    assert with_file.columns is not None
-    assert without.columns is None
-    assert [finding.rule for finding in without.findings] == ["ram-tight", "cpu-percent"]
-    assert dict(without.unjudged)["room-for-batch"] == "there are no samples of it"
+    assert report_on(recording._replace(calls=(), metrics=())).columns is None
 
 
-def test_a_loaded_recording_says_once_that_the_rules_are_wrong(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """And is judged by the usual ones."""
-    path = write(tmp_path / "x.jsonl", made_run(ram=63_000_000_000))
-    monkeypatch.setenv(RULES_VARIABLE, str(tmp_path / "none"))
+def test_bytes_are_read_like_a_file(tmp_path: Path) -> None:
+    """A recording that never had a name."""
+    path = make_full(tmp_path / "x.jsonl")
+    from_bytes, from_file = load_bytes(path.read_bytes()), load(str(path))
 
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        report = gput.load(path).report
+    assert tuple(from_bytes.samples) == tuple(from_file.samples)
+    assert tuple(from_bytes.calls) == tuple(from_file.calls)
+    assert (from_bytes.header, from_bytes.end) == (from_file.header, from_file.end)
 
-    assert report.findings[0].rule == "ram-tight"
-    assert len(caught) <= 1
+
+def test_a_recording_can_be_plotted(tmp_path: Path) -> None:
+    """As its report can."""
+    pytest.importorskip("matplotlib")
+    figure = gput.load(make_full(tmp_path / "x.jsonl")).plot(["cpu"])
+
+    assert [axes.get_title("left") for axes in figure.axes] == ["CPU, cores in use"]

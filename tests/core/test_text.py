@@ -6,15 +6,21 @@ from hypothesis import given, strategies as st
 
 from gpu_tracker.core.text import (
     BOLD,
+    GREEN,
+    PLAIN,
     RED,
+    YELLOW,
     Span,
     align,
+    choose_style,
     clip,
     count_cells,
     neutralize,
     pad,
     paint,
     shorten_middle,
+    to_ascii,
+    wrap,
 )
 
 
@@ -75,3 +81,30 @@ def test_numbers_are_padded_on_the_left() -> None:
 def test_words_are_left_aligned_and_numbers_right_aligned() -> None:
     """Without trailing spaces."""
     assert align([("a", "10", "x"), ("long", "9", "")], frozenset({0, 2})) == ["a     10  x", "long   9"]
+
+
+def test_lines_are_broken_between_words() -> None:
+    """A number stays with its unit, and a word that is too long stays whole."""
+    assert wrap("  peak 30 GB of 32 GiB", 14, 4) == ["  peak 30 GB", "    of 32 GiB"]
+    assert wrap("  peak 30 GB, 7 × main", 11, 4) == ["  peak", "    30 GB,", "    7 ×", "    main"]
+    assert wrap("a verylongword b", 5, 2) == ["a", "  verylongword", "  b"]
+    assert wrap("日本 語", 5, 0) == ["日本", "語"]
+    assert wrap("as it is", None) == ["as it is"]
+    assert wrap("as it is", 8) == ["as it is"]
+    assert wrap("two  gaps here", 10) == ["two  gaps", "here"]
+
+
+@given(st.text(st.sampled_from("ab 1%s"), max_size=60), st.integers(1, 30), st.integers(0, 4))
+def test_wrapping_keeps_every_word(text: str, columns: int, hanging: int) -> None:
+    """In their order."""
+    assert " ".join(wrap(text, columns, hanging)).split() == text.split()
+
+
+def test_ascii_keeps_the_meaning_of_signs() -> None:
+    """Other letters become question marks."""
+    assert to_ascii("≥ 7 × a… ä") == ">= 7 x a... ?"
+
+
+def test_a_load_has_a_colour() -> None:
+    """None for nothing."""
+    assert [choose_style(load) for load in (None, 0, 1, 30, 80)] == [PLAIN, PLAIN, GREEN, YELLOW, RED]

@@ -940,12 +940,13 @@ def test_a_killed_wrapper_leaves_no_draft(scene: Scene) -> None:
 
 
 def test_a_report_is_what_the_run_printed(scene: Scene) -> None:
-    """`gpu-tracker report` prints what the run itself printed, to the letter."""
-    wrapper, _ = start_job(scene, RECORDED, workload("busy", 0.3, 30, 3))
+    """`gpu-tracker report` prints what the run itself printed, to the letter; only the run says where more is."""
+    wrapper, _ = start_job(scene, RECORDED, workload("busy", 1.2, 30, 3))
     outcome = scene.finish(wrapper, "")
-    printed, _, last = outcome.stderr.rstrip("\n").rpartition("\n")
+    *printed, charts, last = outcome.stderr.splitlines()
     assert last == f"  recording: {scene.directory / 'run.jsonl'}"
-    assert scene.run_tracked("report", "run.jsonl").stdout == f"{printed}\n"
+    assert charts.startswith(f"  charts: gpu-tracker report {scene.directory / 'run.jsonl'} -o report.")
+    assert scene.run_tracked("report", "run.jsonl").stdout.splitlines() == printed
 
 
 @pytest.mark.uncovered

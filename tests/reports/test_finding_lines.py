@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from builders import render_str
 from gpu_tracker.analysis.findings.finding import Finding
-from gpu_tracker.core.model import PeakMoment, PeakProcess
-from gpu_tracker.reports.finding_lines import format_findings, format_peaks
+from gpu_tracker.reports.finding_lines import format_findings
 from made_runs import GB, Device, judge, made_run
 
 
@@ -29,22 +28,6 @@ def test_at_most_five_are_shown() -> None:
     assert len(lines) == 6
     assert lines[-1] == "and 2 more, in `-f json`"
     assert len(format_findings(findings[:5])) == 5
-
-
-def test_peaks_that_several_processes_held_are_explained() -> None:
-    """Or that had a region open; the main process alone needs no words, and an unknown device has no name."""
-    parts = (PeakProcess(100, "python", 2 * GB), PeakProcess(101, "worker", GB))
-    shared = PeakMoment("ram", 5.0, 3 * GB, 2, parts)
-    inside = PeakMoment("GPU-0", 6.0, 2 * GB, 1, parts[:1], (("eval",),))
-    alone = PeakMoment("GPU-1", 6.0, 2 * GB, 1, parts[:1])
-    foreign = shared._replace(subject="GPU-x")
-
-    report = judge(made_run(Device(), Device(1), moments=[shared, inside, alone, foreign]))
-
-    assert format_peaks(report) == [
-        "peak of RAM: 3 GB at 0:05: main 2 GB, worker 1 GB",
-        "peak of GPU 0: 2 GB at 0:06: main 2 GB; in eval",
-    ]
 
 
 def test_the_report_shows_them() -> None:

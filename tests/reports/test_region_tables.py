@@ -7,6 +7,7 @@ import json
 from builders import MB, recording, render_str
 from gpu_tracker.core.model import MetricRow
 from gpu_tracker.reports.build import build
+from gpu_tracker.reports.region_tables import format_metrics, format_regions
 from recorded import part
 
 
@@ -23,11 +24,25 @@ def test_the_biggest_region_comes_first_and_unknown_columns_are_left_out() -> No
     small = part(1, 1.0, path=("small",), peak_ram_bytes=5 * MB)
     big = part(1, 2.0, 4.0, path=("train", "big"), open_calls=1, cpu_seconds=3.0)
     lines = render_str(build(recording(regions=(small, big))), "text").splitlines()
-    table = lines[-3:]
+    table = lines[-5:-1]
 
     assert table[0].split("  ")[1:2] == ["region"]
     assert "GPU busy" not in table[0]
-    assert table[1].split() == ["train/big", "2", "(+1", "unfinished)", "6", "s", "3", "s", "3", "s", "-"]
+    assert table[1].split() == [
+        "train/big",
+        "2",
+        "(+1",
+        "unfinished)",
+        "6",
+        "s",
+        "60",
+        "%",
+        "3",
+        "s",
+        "3",
+        "s",
+        "-",
+    ]
     assert table[2].split()[:2] == ["small", "1"]
 
 
@@ -47,7 +62,7 @@ def test_a_figure_shows_how_it_was_obtained() -> None:
         part(1, 2.0, path=("sampled",), peak_ram_bytes=5 * MB, cpu_seconds=2.0, cpu_basis="shared"),
         part(1, 1.0, path=("unknown",)),
     )
-    lines = render_str(build(recording(regions=regions)), "text").splitlines()[-3:]
+    lines = render_str(build(recording(regions=regions)), "text").splitlines()[-5:-2]
 
     assert lines[0].split()[-4:] == ["2", "s", "5", "MB"]
     assert lines[1].split()[-6:] == ["~", "2", "s", "≥", "5", "MB"]
@@ -76,4 +91,29 @@ def test_metrics_show_their_last_value() -> None:
     rows = tuple(MetricRow(float(n), {"loss": 1 / (n + 1)}) for n in range(4))
     text = render_str(build(recording(metrics=rows)), "text")
 
-    assert text.splitlines()[-1].split() == ["loss", "4", "0.25", "0.25", "0.520833", "1"]
+    assert text.splitlines()[-2].split() == ["loss", "4", "0.25", "0.25", "0.520833", "1"]
+
+
+def test_the_time_outside_of_regions_is_shown() -> None:
+    """With its share of the run; unknown where calls of several processes may have overlapped."""
+    inside = (part(1, 6.0, path=("epoch",)), part(1, 4.0, path=("epoch", "step")))
+    others = part(2, 1.0, path=("epoch",))
+
+    assert (
+        "  outside regions          4 s   40 %"
+        in render_str(build(recording(regions=inside)), "text").splitlines()
+    )
+    assert "outside" not in render_str(build(recording(regions=(*inside, others))), "text")
+    assert "outside" not in render_str(build(recording(regions=(part(1, 6.0, 7.0),))), "text")
+
+
+def test_a_narrow_screen_shows_fewer_columns_and_rows() -> None:
+    """Names, times and shares stay."""
+    regions = tuple(part(1, 0.5, path=(f"region {n}",), cpu_seconds=1.0, peak_ram_bytes=MB) for n in range(9))
+    report = build(recording(regions=regions, metrics=(MetricRow(1.0, {"loss": 0.1}),)))
+    tables = format_regions(report, 48)
+
+    assert tables[0].split() == ["region", "calls", "time", "share", "peak", "RAM"]
+    assert tables[-1] == "and 1 more regions (the JSON report has all)"
+    assert format_regions(report, 10)[0].split() == ["region", "time", "share"]
+    assert format_metrics(report.metrics, 20)[0].split() == ["metric", "logged", "last"]

@@ -25,7 +25,7 @@ from gpu_tracker.core.model import (
 from gpu_tracker.core.vendors import NO_GPU
 from gpu_tracker.reports import paper
 from gpu_tracker.reports.build import Reports, build
-from gpu_tracker.reports.contract import choose_format, list_formats, render
+from gpu_tracker.reports.contract import View, choose_format, list_formats, render
 
 PAPER_TEXT = """\
 Max RAM:
@@ -138,18 +138,23 @@ def test_both_spellings_of_descendants_can_be_read() -> None:
     [recording(), recording(totals=Totals(), end=None), with_gpus(1), with_gpus(3)],
     ids=["plain", "killed", "gpu", "gpus"],
 )
-def test_every_format_shows_every_recording(format_name: str, shown: RecordingData) -> None:
-    """Finished or not, with GPUs or without; and ends with a newline."""
-    assert render_str(build(shown), format_name).endswith("\n")
+def test_every_format_shows_every_recording(plotting: None, format_name: str, shown: RecordingData) -> None:
+    """Finished or not, with GPUs or without; text ends with a newline, and pictures are what they claim to be."""
+    content = render(build(shown), format_name)
+
+    if isinstance(content, str):
+        assert content.endswith("\n")
+    else:
+        assert content.startswith({"png": b"\x89PNG\r\n", "pdf": b"%PDF-"}[format_name])
 
 
-@pytest.mark.parametrize("format_name", ["text", "json"])
+@pytest.mark.parametrize("format_name", ["text", "json", "markdown"])
 def test_several_reports_are_one_text(format_name: str) -> None:
     """One after the other, or in a list."""
     report = build(recording())
     one, two = render_str(report, format_name), render_str(Reports((report, report)), format_name)
 
-    assert two == f"{one}\n{one}" if format_name == "text" else json.loads(two) == [json.loads(one)] * 2
+    assert two == f"{one}\n{one}" if format_name != "json" else json.loads(two) == [json.loads(one)] * 2
 
 
 def test_several_reports_are_one_page() -> None:
@@ -166,13 +171,13 @@ def test_a_format_is_chosen_by_its_name_or_by_that_of_the_file() -> None:
     for path in (None, "-", "/dev/full", "runs.d/result", ".hidden", "x.txt"):
         assert choose_format("Report", None, path) == "text"
     assert choose_format("Report", "text", "x.log") == "text"
-    with pytest.raises(
-        UsageError, match=r"^Unknown format '.csv'. Use .txt or .json or .html, or name it with -f.$"
-    ):
+    with pytest.raises(UsageError, match=r"^Unknown format '.csv'. Use .txt or .json or .md or "):
         choose_format("Report", None, "o.csv")
     assert choose_format("Report", None, "X.JSON") == "json"
     assert choose_format("Report", "text", "x.json") == "text"
-    with pytest.raises(UsageError, match=r'"png" is not a valid format. Valid values are "json" or "text"'):
+    with pytest.raises(
+        UsageError, match=r'"png" is not a valid format. Valid values are "json" or "markdown"'
+    ):
         choose_format("Runs", "png")
 
 
@@ -295,10 +300,11 @@ def test_notes_are_said_once() -> None:
 
 
 def test_a_printed_report_is_the_text_format() -> None:
-    """Without the last newline."""
+    """For 80 columns, without the last newline; what a shell shows of it is short."""
     report = build(recording())
 
-    assert f"{report}\n" == render(report, "text")
+    assert f"{report}\n" == render(report, "text", View(columns=80))
+    assert repr(report) == "<Report 'python train.py': 10 s, exited>"
 
 
 def test_control_characters_in_a_command_are_replaced() -> None:

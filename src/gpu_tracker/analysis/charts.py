@@ -10,6 +10,7 @@ from math import isnan
 
 from ..core.figures import BYTES, CORES, NUMBER, PERCENT, RATE, WATTS
 from ..core.model import RAM
+from ..core.units import humanize_bytes, humanize_limit
 from ..core.values import NamedTuple
 
 TYPE_CHECKING = False
@@ -21,6 +22,19 @@ if TYPE_CHECKING:
     from .summary import GpuSummary, Summary
 
 LINES, HEAT = "lines", "heat"
+TITLES = {
+    "cpu": "CPU, cores in use",
+    "ram": "RAM of the job",
+    "gpu_busy": "GPU busy",
+    "gpu_ram": "GPU memory",
+    "power": "Power of the devices",
+    "io": "Storage, per second",
+    "metrics": "Metrics",
+    "regions": "Regions",
+}
+NAMES = tuple(TITLES)
+"""As in `report.plot(["cpu"])`; of `metrics` and `regions` there may be several charts."""
+_METRIC = "metric:"
 # More lines than this cannot be told apart.
 _MOST_LINES = 4
 _MOST_OVERLAID = 8
@@ -55,8 +69,9 @@ class Chart(NamedTuple):
     lines: tuple[Line, ...]
     kind: str = LINES
     capacity: float | None = None
-    """What there is at most, and how to say it."""
+    """What there is at most."""
     capacity_label: str = ""
+    """The same in words."""
     peak: tuple[float, float] | None = None
     """When the largest value was, and how large."""
     note: str = ""
@@ -108,10 +123,15 @@ def make_charts(
         charts += [
             _chart_busy(gpus, columns),
             _chart_gpu_ram(gpus, columns),
-            _chart_gpus("power", "Power of the devices", WATTS, gpus, columns, "power_watts"),
+            _chart_gpus("power", TITLES["power"], WATTS, gpus, columns, "power_watts"),
         ]
     charts += [_chart_io(columns), *map(_chart_metric, logged[:_MOST_METRICS])]
     return tuple(chart for chart in charts if any(map(_is_known, chart.lines)))
+
+
+def of_metric(chart: Chart) -> bool:
+    """Whether it shows what the job logged."""
+    return chart.name.startswith(_METRIC)
 
 
 def make_lanes(
@@ -189,7 +209,7 @@ def _chart_cpu(summary: Summary, columns: SampleColumns) -> Chart:
     allowed = summary.n_expected_cores
     return Chart(
         name="cpu",
-        title="CPU, cores in use",
+        title=TITLES["cpu"],
         unit=CORES,
         lines=tuple(lines),
         capacity=allowed,
@@ -215,7 +235,7 @@ def _chart_ram(summary: Summary, columns: SampleColumns, peak: tuple[float, floa
         lines.append(Line("main process", columns.read_since_seconds, columns.end_seconds, main.mean))
     return Chart(
         name="ram",
-        title="RAM of the job",
+        title=TITLES["ram"],
         unit=BYTES,
         lines=tuple(lines),
         capacity=float(summary.ram_capacity_bytes) or None,
@@ -225,12 +245,15 @@ def _chart_ram(summary: Summary, columns: SampleColumns, peak: tuple[float, floa
 
 
 def _name_limit(summary: Summary) -> str:
-    return "of the machine" if summary.ram_source == "machine" else f"{summary.ram_source} limit"
+    size = summary.ram_capacity_bytes
+    if summary.ram_source == "machine":
+        return f"{humanize_bytes(size)} of the machine"
+    return f"{humanize_limit(size)} ({summary.ram_source} limit)"
 
 
 def _chart_busy(gpus: Sequence[GpuSummary], columns: SampleColumns) -> Chart:
     lines = [_line(_name(gpu), columns, columns.gpus[gpu.gpu.uuid].utilization_percent) for gpu in gpus]
-    return Chart("gpu_busy", "GPU busy", PERCENT, tuple(lines), HEAT, 100.0)
+    return Chart("gpu_busy", TITLES["gpu_busy"], PERCENT, tuple(lines), HEAT, 100.0)
 
 
 def _chart_gpu_ram(gpus: Sequence[GpuSummary], columns: SampleColumns) -> Chart:
@@ -238,11 +261,11 @@ def _chart_gpu_ram(gpus: Sequence[GpuSummary], columns: SampleColumns) -> Chart:
     size = max((size for size in sizes if size is not None), default=None)
     is_job = any(_is_known_column(columns.gpus[gpu.gpu.uuid].job_bytes) for gpu in gpus)
     name, whose = ("job_bytes", "the job") if is_job else ("used_bytes", "all processes")
-    chart = _chart_gpus("gpu_ram", f"GPU memory held by {whose}", BYTES, gpus, columns, name)
+    chart = _chart_gpus("gpu_ram", f"{TITLES['gpu_ram']} held by {whose}", BYTES, gpus, columns, name)
+    if size is None:
+        return chart
     each = " each" if len(gpus) > 1 else ""
-    return chart._replace(
-        capacity=None if size is None else float(size), capacity_label=f"on the device{each}"
-    )
+    return chart._replace(capacity=float(size), capacity_label=f"{humanize_bytes(size)}{each}")
 
 
 def _chart_gpus(
@@ -257,9 +280,7 @@ def _chart_io(columns: SampleColumns) -> Chart:
         _line("read", columns, columns.read_bytes_per_second),
         _line("written", columns, columns.written_bytes_per_second),
     ]
-    return Chart(
-        "io", "Storage, per second", RATE, tuple(line for line in lines if any(map(_is_above, line.mean)))
-    )
+    return Chart("io", TITLES["io"], RATE, tuple(line for line in lines if any(map(_is_above, line.mean))))
 
 
 def _is_above(value: float) -> bool:
@@ -269,7 +290,7 @@ def _is_above(value: float) -> bool:
 def _chart_metric(logged: Logged) -> Chart:
     line = Line(logged.name, logged.at_seconds, logged.at_seconds, logged.values)
     note = f"{logged.not_finite} values were not finite" if logged.not_finite else ""
-    return Chart(f"metric:{logged.name}", logged.name, NUMBER, (line,), note=note)
+    return Chart(f"{_METRIC}{logged.name}", logged.name, NUMBER, (line,), note=note)
 
 
 def _pick(gpu: GpuColumns, field: str) -> Column:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..core.text import shorten, shorten_middle
 from ..core.units import humanize_bytes, write_clock
 
 TYPE_CHECKING = False
@@ -10,8 +11,7 @@ if TYPE_CHECKING:
 
     from ..core.model import PeakMoment, PeakProcess
 
-RAM = "ram"
-"""The subject of the peak of the whole job; others are the UUIDs of devices."""
+_NAME_CELLS, _REGION_CELLS = 24, 40
 _MOST_GROUPS = 4
 # Sizes that differ by less are one size.
 _ALIKE = 1.2
@@ -30,7 +30,9 @@ def list_holders(moment: PeakMoment, main_pid: int) -> str:
     """Who held it, processes of one name together, the largest part first."""
     groups: dict[str, list[PeakProcess]] = {}
     for process in moment.processes:
-        groups.setdefault("main" if process.pid == main_pid else process.name or "?", []).append(process)
+        groups.setdefault(
+            "main" if process.pid == main_pid else shorten(process.name, _NAME_CELLS) or "?", []
+        ).append(process)
     largest = sorted(groups.items(), key=lambda group: -sum(process.size_bytes for process in group[1]))
     shown = largest[:_MOST_GROUPS]
     words = [_describe_group(name, processes) for name, processes in shown]
@@ -40,7 +42,7 @@ def list_holders(moment: PeakMoment, main_pid: int) -> str:
 
 def list_places(moment: PeakMoment) -> str:
     """The regions that were open."""
-    return ", ".join("/".join(path) for path in moment.regions)
+    return ", ".join(shorten_middle("/".join(path), _REGION_CELLS) for path in moment.regions)
 
 
 def _describe_group(name: str, processes: Sequence[PeakProcess]) -> str:

@@ -92,6 +92,15 @@ def summarize_regions(recording: RecordingData) -> tuple[Region, ...]:
     return tuple(sorted(summaries, key=_order))
 
 
+def find_outside_seconds(recording: RecordingData) -> float | None:
+    """How long the job was in none of its regions. None without regions, and where calls may have overlapped."""
+    outermost = [region for region in recording.regions if len(region.path) == 1]
+    inside = sum(region.wall_seconds for region in outermost)
+    outside = recording.totals.at_seconds - inside
+    is_known = len({region.pid for region in outermost}) == 1 and outside >= 0
+    return outside if is_known else None
+
+
 def describe_gaps(gaps: RegionGaps) -> list[str]:
     """What is missing among the regions, in a sentence for their names and one for whole processes."""
     names = []

@@ -145,6 +145,11 @@ def summarize(recording: RecordingData) -> Summary:
     )
 
 
+def list_counted(summary: Summary) -> list[GpuSummary]:
+    """The devices whose utilization counts; all if none does."""
+    return [gpu for gpu in summary.gpus if gpu.is_expected] or list(summary.gpus)
+
+
 def percent_of(part_seconds: float, whole_seconds: float, cores: float) -> float | None:
     """A rate in percent of one core, capped at what the cores can give; None for less than a millisecond.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from functools import cached_property
 
 from ..analysis.job import combine as combine_values
 from ..analysis.sizing import advise, find_need
@@ -14,7 +15,7 @@ from ..exports import frames
 from ..recording import reader
 from ..recording.find import find_recordings
 from ..recording.sampled import read_columns
-from ..reports.build import Choices
+from ..reports.build import Choices, build
 from .reporting import find_changes, report_on
 
 TYPE_CHECKING = False
@@ -80,7 +81,6 @@ class Recording:
 
     def __init__(self, values: RecordingData, path: str) -> None:
         self._values = values
-        self._report: Report | None = None
         self.path = path
 
     def __repr__(self) -> str:
@@ -100,7 +100,7 @@ class Recording:
     @property
     def regions(self) -> tuple[Region, ...]:
         """Regions, each over all processes, as the report has them."""
-        return self.report.regions
+        return self._figures.regions
 
     @property
     def region_totals(self) -> Sequence[RegionTotals]:
@@ -115,7 +115,7 @@ class Recording:
     @property
     def metrics(self) -> tuple[Metric, ...]:
         """What the job logged, each metric over the whole run, as the report has it."""
-        return self.report.metrics
+        return self._figures.metrics
 
     @property
     def metric_rows(self) -> Sequence[MetricRow]:
@@ -137,15 +137,15 @@ class Recording:
         """The devices that were found."""
         return self._values.gpus
 
-    @property
+    @cached_property
     def report(self) -> Report:
-        """The full report: summary, how it ended, notes."""
-        if self._report is None:
-            report = report_on(self._values, Choices(find_changes(warn_once)))
-            self._report = report._replace(
-                columns=None
-            )  # reports are compared and pickled; `samples` has them
-        return self._report
+        """The full report: summary, how it ended, notes, and the samples for charts."""
+        return report_on(self._values, Choices(find_changes(warn_once)))
+
+    @cached_property
+    def _figures(self) -> Report:
+        """The same without the samples, which take longer to read than everything else."""
+        return build(self._values)
 
     @property
     def sizing(self) -> Sizing:
@@ -155,12 +155,12 @@ class Recording:
     @property
     def summary(self) -> Summary:
         """The whole recording in figures."""
-        return self.report.summary
+        return self._figures.summary
 
     @property
     def notes(self) -> tuple[str, ...]:
         """What could not be measured or went wrong, one sentence each."""
-        return self.report.notes
+        return self._figures.notes
 
     @property
     def problems(self) -> tuple[str, ...]:
@@ -171,6 +171,10 @@ class Recording:
     def is_complete(self) -> bool:
         """Whether it has its closing line, rather than being cut off by a kill."""
         return self._values.end is not None
+
+    def plot(self, charts: Sequence[str] | None = None) -> Any:
+        """A `matplotlib.figure.Figure` of the charts: cpu, ram, gpu_busy, gpu_ram, power, metrics, regions; or all."""
+        return self.report.plot(charts)
 
     def to_pandas(self, table: str = "samples") -> Any:
         """A table as a `pandas.DataFrame`: "samples", "regions", "calls", "metrics", "processes"..."""

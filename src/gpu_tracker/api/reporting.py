@@ -1,4 +1,4 @@
-"""What findings need besides the totals: the samples in the file of a recording, and the user's changes of the rules."""
+"""Reports with the samples of their recording, for charts and findings; and the user's changes of the rules."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 
 from ..core.config import RULES_VARIABLE
 from ..core.errors import RecordingError, TrackerError, UsageError
-from ..reports.build import NO_CHOICES, Choices, build, is_worth_judging
+from ..reports.build import NO_CHOICES, SHORTEST_SECONDS, Choices, build, is_worth_judging
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,27 +15,27 @@ if TYPE_CHECKING:
     from ..analysis.findings.judge import Changes
     from ..core.model import RecordingData
     from ..reports.build import Report
-
-
-def build_judged(recording: RecordingData, path: str | None, choices: Choices) -> Report:
-    """The report of a run that has just ended, with what only its file has if that is worth reading."""
-    if path is None or not is_worth_judging(recording):
-        return build(recording, choices=choices)
-    from ..recording.reader import load
-
-    try:
-        kept = load(path)
-    except RecordingError:  # deleted meanwhile
-        return build(recording, choices=choices)
-    whole = recording._replace(samples=kept.samples, metrics=kept.metrics, processes=kept.processes)
-    return report_on(whole, choices)
+    from .session import Session
 
 
 def report_on(recording: RecordingData, choices: Choices = NO_CHOICES) -> Report:
-    """The report of a recording that has its samples: for findings and charts."""
+    """The report of a recording that has its samples."""
     from ..recording.sampled import read_columns
 
-    return build(recording, read_columns(recording), choices)
+    try:
+        return build(recording, read_columns(recording), choices)
+    except RecordingError:  # the file has gone since
+        return build(recording, choices=choices)
+
+
+def report_session(
+    session: Session, recording: RecordingData, choices: Choices, *, is_short_too: bool = False
+) -> Report:
+    """The report of a session that has stopped; its samples are read only if there is something to see in them."""
+    is_worth_reading = recording.totals.at_seconds >= SHORTEST_SECONDS or is_worth_judging(recording)
+    if not is_worth_reading and not is_short_too:
+        return build(recording, choices=choices)
+    return report_on(session.read_samples(recording), choices)
 
 
 def read_changes(path: str | None = None) -> Changes | None:

@@ -90,6 +90,7 @@ class Session:
         self._mailbox: str | None = None
         self._made: list[str] = []
         self._latest: RecordingData | None = None
+        self._written: bytes | None = None
         self.recording_path: str | None = None
 
     @property
@@ -180,10 +181,40 @@ class Session:
                 if self._sampler is None or self._sampler.has_ended():
                     recovery.write()
             if self._sampler is not None:
+                self._written = self._keep_written(self._sampler)
                 self._sampler.close()
             self._remove_mailbox()
             self._forget_unwritten_recording()
         return recording
+
+    def read_samples(self, recording: RecordingData) -> RecordingData:
+        """The recording that `stop` gave, with what the sampler has only written: samples and metrics."""
+        from ..recording.reader import load, load_bytes
+
+        if recording.samples:
+            return recording  # what was recovered has them
+        try:
+            if self._written:
+                written = load_bytes(self._written)
+            elif self.recording_path is not None:
+                written = load(self.recording_path)
+            else:
+                return recording
+        except RecordingError:
+            return recording
+        return recording._replace(
+            samples=written.samples, metrics=written.metrics, processes=written.processes
+        )
+
+    def _keep_written(self, sampler: SamplerProcess) -> bytes | None:
+        """A recording without a name, before its descriptor is closed; to decode it would keep the program waiting."""
+        if self.recording_path is not None:
+            return None
+        fd = sampler.unnamed_recording_fd
+        try:
+            return os.pread(fd, os.fstat(fd).st_size, 0)
+        except OSError:
+            return None  # the program has closed our descriptors
 
     def _forget_unwritten_recording(self) -> None:
         """A file that has not got a single line is no recording, and one that was deleted is none any more."""

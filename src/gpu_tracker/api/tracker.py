@@ -195,7 +195,7 @@ class Tracker:
     @property
     def resource_usage(self) -> ResourceUsage | None:
         """The usage so far; after `stop()`, of the whole run. None before `start()`."""
-        report = self.report
+        report = self._build_without_samples()
         if report is None:
             return None
         from ..reports.paper import build_usage
@@ -220,17 +220,15 @@ class Tracker:
 
     @property
     def report(self) -> Report | None:
-        """The full report, beyond the paper's result classes."""
-        from ..reports.build import Choices, build
+        """The full report, beyond the paper's result classes. After `stop()` it has the samples, for charts."""
+        if self._recording is None or self._session is None:
+            return self._build_without_samples()
+        if self._report is None:
+            from ..reports.build import Choices
+            from .reporting import find_changes, report_session
 
-        if self.state is Tracker.State.STARTED and self._session is not None:
-            recording = self._session.read_so_far(self._find_known)
-            return None if recording is None else build(recording)
-        if self._report is None and self._recording is not None:
-            from .reporting import build_judged, find_changes
-
-            report = build_judged(self._recording, self.recording_path, Choices(find_changes(self._warn)))
-            self._report = report._replace(columns=None)  # they would stay in the user's process
+            choices = Choices(find_changes(self._warn))
+            self._report = report_session(self._session, self._recording, choices)
         return self._report
 
     @property
@@ -245,10 +243,21 @@ class Tracker:
     @property
     def notes(self) -> tuple[str, ...]:
         """What could not be measured or went wrong, one sentence each."""
-        report = self.report
+        report = self._build_without_samples()
         return report.notes if report else ()
 
     # ---- Inside.
+
+    def _build_without_samples(self) -> Report | None:
+        """Cheap enough to be asked for again and again while the job runs."""
+        recording = self._recording
+        if self.state is Tracker.State.STARTED and self._session is not None:
+            recording = self._session.read_so_far(self._find_known)
+        if recording is None:
+            return None
+        from ..reports.build import build
+
+        return build(recording)
 
     def _find_known(self, at_nanoseconds: int) -> Known | None:
         """What this process knows about itself."""

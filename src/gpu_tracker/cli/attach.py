@@ -61,7 +61,7 @@ def main(arguments: list[str], sampler: SamplerProcess | None) -> int:
     recording = session.stop(
         time.monotonic_ns(), None, reason=None if session.replies_fd in woken else "interrupted"
     )
-    is_shown = show(output, recording, format_name, settings, session.recording_path, choices)
+    is_shown = show(output, session, recording, format_name, settings, choices=choices)
     return 0 if is_shown else TrackerError.exit_code
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from ..analysis.checks import Diagnosis, Signs, check_gpus
-from ..live.terminal import has_colour, has_unicode
+from ..live.abilities import has_colour, has_unicode
 from ..reports.contract import View, choose_format, render
 from ..sampler.handle.client import ObserverClient
 from ..sources.gpu.hardware import find_device_files, find_on_bus

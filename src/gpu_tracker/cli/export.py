@@ -1,13 +1,14 @@
-"""Write a recording as CSV, Parquet, SQLite or JSON, for other programs."""
+"""Write a recording as CSV, Parquet, SQLite, JSON or a trace, for other programs."""
 
 from __future__ import annotations
 
 import os
 
 from ..analysis.tables import TABLES, make_table
+from ..api.reporting import report_on
 from ..core.errors import UsageError
 from ..core.units import check_memory_unit, check_time_unit
-from ..exports import find_format
+from ..exports import FORMATS, find_format
 from ..exports.draft import drafted, read_mode
 from ..recording.reader import load
 from ..recording.tracking_file import TrackingFile, check_tracking_name
@@ -36,8 +37,9 @@ def main(arguments: list[str]) -> int:
         "--output",
         metavar="FILE",
         required=True,
-        help="output file; its suffix is the format: .csv, .parquet, .sqlite, .json",
+        help="output file; its suffix is the format: .csv, .parquet, .sqlite, .json, .trace.json",
     )
+    parser.add_argument("-f", "--format", help=f"one of {', '.join(FORMATS)} (default: by the suffix)")
     parser.add_argument(
         "--table",
         help=f"one of {', '.join(TABLES)}, or {_ALL} "
@@ -68,10 +70,10 @@ def main(arguments: list[str]) -> int:
 
 
 def _write_tables(options: argparse.Namespace) -> RecordingData:
-    writer = find_format(options.output)
+    writer = find_format(options.output, options.format)
     names = _choose_tables(options.table, writer.NAME, writer.HOLDS_ALL_TABLES)
     recording = load(options.file)
-    report = build(recording)
+    report = (report_on if writer.NEEDS_SAMPLES else build)(recording)
     with _drafted(options) as draft:
         writer.write(draft, report, [make_table(recording, name) for name in names])
     return recording

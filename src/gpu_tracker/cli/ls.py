@@ -7,7 +7,7 @@ import time
 
 from ..analysis.runs import SORTS, ListedRun, Runs, choose, list_run, parse_age, parse_condition, sort_runs
 from ..core.errors import WRONG_DATA, RecordingError, UsageError
-from ..live.terminal import is_screen, read_size
+from ..live.abilities import is_screen, read_size
 from ..recording.find import find_recordings
 from ..recording.glance import glance
 from ..reports.contract import View, choose_format, render

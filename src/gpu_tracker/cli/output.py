@@ -7,6 +7,7 @@ import os
 import stat
 
 from ..core.errors import TrackerError, UsageError
+from ..reports.contract import View
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -39,6 +40,15 @@ class Output:
         """Whether the user named a file."""
         return self._path is not None
 
+    def find_view(self, otherwise: int) -> View:
+        """What the destination can show; `otherwise` is the descriptor to use where the user named nothing."""
+        from ..live.abilities import has_colour, has_unicode, is_screen, read_size
+
+        fd = otherwise if self._fd is None else self._fd
+        if (self._path is not None and self._fd is None) or not is_screen(fd):
+            return View(has_unicode=self._path is not None or has_unicode())
+        return View(read_size(fd)[0], has_unicode(), has_colour(fd))
+
     def write(self, text: str | bytes, otherwise: int) -> None:
         """Write it; `otherwise` is the descriptor to use where the user named nothing."""
         content = encode(text)
@@ -51,6 +61,17 @@ class Output:
                     device.write(content)
             else:
                 _replace(self._path, content)
+        except OSError as error:
+            raise TrackerError(f"Cannot write to {self._path}: {error.strerror}.") from None
+
+    def append(self, text: str | bytes, otherwise: int) -> None:
+        """Write it after what is there."""
+        if self._path is None or self._fd is not None:
+            self.write(text, otherwise)
+            return
+        try:
+            with open(self._path, "ab") as file:
+                file.write(encode(text))
         except OSError as error:
             raise TrackerError(f"Cannot write to {self._path}: {error.strerror}.") from None
 

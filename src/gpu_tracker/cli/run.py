@@ -9,8 +9,8 @@ from ..core.config import RULES_VARIABLE, Settings, check
 from ..core.errors import TrackerError, UsageError
 from ..core.text import neutralize
 from ..core.values import NamedTuple
-from ..reports.build import Choices
-from ..reports.contract import choose_format, render
+from ..reports.build import NO_CHOICES, Choices
+from ..reports.contract import choose_format, list_formats, render
 from .output import Output, say, say_gate
 from .track import DEFAULT_DIRECTORY, track_command
 
@@ -20,13 +20,18 @@ if TYPE_CHECKING:
 
     from ..analysis.findings.judge import Changes
     from ..analysis.limits import Limit
+    from ..api.session import Session
     from ..core.model import RecordingData
+    from ..reports.build import Report
     from ..sampler.handle.process import SamplerProcess
 
 _EPILOG = """\
 Exit code: that of the job. With --fail-if, if the job succeeds: 1 if a limit is broken, 2 if something could not be
 checked, 3 if the result could not be written, else 0.
 """
+
+
+_WITHOUT_CHARTS = {"text", "json"}
 
 
 class Request(NamedTuple):
@@ -41,6 +46,10 @@ class Request(NamedTuple):
     allow_missing: bool = False
     frameworks: bool = False
     choices: Choices = Choices()
+    reports: tuple[str, ...] = ()
+    """More files for the report."""
+    summary: str | None = None
+    """A file to append it to, as Markdown."""
 
 
 def main(arguments: list[str], sampler: SamplerProcess | None) -> int:
@@ -48,11 +57,12 @@ def main(arguments: list[str], sampler: SamplerProcess | None) -> int:
     request = parse(arguments)
     command, settings = request.command, request.settings
     output = Output(request.output)
+    extras = _find_extras(request)
     if request.frameworks:
         _hook_into_python()
     tracked = track_command(sampler, command, settings, request.wishes)
     is_shown = show(
-        output, tracked.recording, request.format_name, settings, tracked.recording_path, request.choices
+        output, tracked.session, tracked.recording, request.format_name, settings, extras, request.choices
     )
     code = tracked.ending.returncode
     if not request.limits:
@@ -98,6 +108,18 @@ def parse_options(arguments: list[str]) -> Request:
     add_carbon(parser)
     add_output(parser, "Report")
     add_rules(parser)
+    parser.add_argument(
+        "--report",
+        metavar="FILE",
+        action="append",
+        default=[],
+        help="also write the report to FILE; its suffix is the format (repeatable)",
+    )
+    parser.add_argument(
+        "--summary",
+        metavar="FILE",
+        help='also append the report to FILE as Markdown, such as "$GITHUB_STEP_SUMMARY"',
+    )
     add_limits(
         parser, "exit with 1 if the job succeeds but this holds, such as 'peak_ram > 8GB' (repeatable)"
     )
@@ -119,7 +141,16 @@ def parse_options(arguments: list[str]) -> Request:
         allow_missing=options.allow_missing,
         frameworks=options.frameworks,
         choices=Choices(read_rules(options.rules), to_factor(options)),
+        reports=tuple(options.report),
+        summary=options.summary,
     )
+
+
+def _find_extras(request: Request) -> list[Extra]:
+    extras = [Extra(Output(path), choose_format("Report", None, path)) for path in request.reports]
+    if request.summary is not None:
+        extras.append(Extra(Output(request.summary), "markdown", is_appended=True))
+    return extras
 
 
 def _find_command(words: list[str]) -> list[str]:
@@ -164,26 +195,63 @@ def _hook_into_python() -> None:
     os.environ["PYTHONPATH"] = f"{hook}{os.pathsep}{known}" if known else hook
 
 
+class Extra(NamedTuple):
+    """One more place for the report."""
+
+    output: Output
+    format_name: str
+    is_appended: bool = False
+
+
 def show(
     output: Output,
+    session: Session,
     recording: RecordingData,
     format_name: str,
     settings: Settings,
-    recording_path: str | None,
-    choices: Choices,
+    extras: Sequence[Extra] = (),
+    choices: Choices = NO_CHOICES,
 ) -> bool:
     """Write the result where it was asked for (True), or else where it can be seen: it must not be lost."""
-    from ..api.reporting import build_judged
+    formats = {format_name, *(extra.format_name for extra in extras)}
+    from ..api.reporting import report_session
 
-    report = build_judged(recording, recording_path, choices)
+    report = report_session(session, recording, choices, is_short_too=not formats <= _WITHOUT_CHARTS)
+    n_written = sum(_write_extra(extra, report) for extra in extras)
     if settings.disable_logs and format_name == "text":
         report = report._replace(notes=())
-    text = render(report, format_name)
-    if isinstance(text, str) and format_name == "text" and recording_path is not None:
-        text += f"  recording: {neutralize(recording_path)}\n"
+    text = render(report, format_name, output.find_view(2))
+    if isinstance(text, str) and format_name == "text" and session.recording_path is not None:
+        text += _say_where(session.recording_path, has_samples=report.columns is not None)
     try:
         output.write(text, otherwise=2)
     except TrackerError as error:
         say(f"{error} The result is:", text)
         return False
+    return n_written == len(extras)
+
+
+def _write_extra(extra: Extra, report: Report) -> bool:
+    """Whether it could be written; if not, the recording still has it all."""
+    try:
+        content = render(report, extra.format_name)
+        (extra.output.append if extra.is_appended else extra.output.write)(content, otherwise=2)
+    except TrackerError as error:
+        say(str(error))
+        return False
     return True
+
+
+def _say_where(path: str, *, has_samples: bool) -> str:
+    """The recording, and how to see more of it."""
+    page = "html" if "html" in list_formats("Report") else "svg"
+    # Without a name, `report` takes the newest of this directory.
+    file = "" if os.path.dirname(path) == os.path.abspath(DEFAULT_DIRECTORY) else f"{_quote(path)} "
+    charts = f"  charts: gpu-tracker report {neutralize(file)}-o report.{page}\n" if has_samples else ""
+    return f"{charts}  recording: {neutralize(path)}\n"
+
+
+def _quote(path: str) -> str:
+    from shlex import quote
+
+    return quote(path)

@@ -26,7 +26,7 @@ class Tracked(NamedTuple):
 
     ending: Ending
     recording: RecordingData
-    recording_path: str | None
+    session: Session
 
 
 def choose_say(settings: Settings) -> Callable[[str], None]:
@@ -53,7 +53,8 @@ def track_command(
     try:
         # What is needed from now on is imported while the sampler starts.
         from ..core.model import Known
-        from ..reports import build, report  # noqa: F401
+        from ..live import abilities  # noqa: F401
+        from ..reports import build, report, usage_lines  # noqa: F401
         from .job import Job
 
         job = Job(command)
@@ -67,4 +68,4 @@ def track_command(
     known = Known(ending.at_nanoseconds, job.before, ending.figures, ending.returncode)
     recording = session.stop(ending.at_nanoseconds, known)
     job.close()
-    return Tracked(ending, recording, session.recording_path)
+    return Tracked(ending, recording, session)

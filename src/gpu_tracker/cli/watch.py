@@ -11,9 +11,10 @@ from ..core.moments import write_moment
 from ..core.observation import list_notes
 from ..core.text import Span, count_cells, paint
 from ..core.version import __version__
+from ..live.abilities import has_colour, is_screen, read_size
 from ..live.lines import build_lines, build_object, head_line, render_object
 from ..live.screen import build_screen
-from ..live.terminal import Screen, has_colour, is_screen, read_size, write
+from ..live.terminal import Screen, write
 from ..sampler.handle.client import SETTLE_SECONDS, ObserverClient
 from .observing import add_observing, check_seconds, repeat, say_once
 from .options import Parser

@@ -12,6 +12,13 @@ if TYPE_CHECKING:
 PLAIN, BOLD, DIM, RED, GREEN, YELLOW = "", "1", "2", "31", "32", "33"
 
 _WIDE = ("W", "F")
+_UNITS = frozenset(
+    ["%", "×", "B", "kB", "MB", "GB", "TB", "MiB", "GiB", "s", "min", "h", "d", "J", "Wh", "kWh", "W"]
+)
+# From here on the colour of a load changes.
+_HIGH_PERCENT = 80
+_MIDDLE_PERCENT = 30
+_ASCII = str.maketrans({"…": "...", "≥": ">=", "×": "x", "°": " deg "})
 
 
 class Span(NamedTuple):
@@ -40,6 +47,8 @@ def count_cells(text: str) -> int:
 
 def clip(text: str, cells: int, ellipsis: str = "…") -> str:
     """The text, cut with an ellipsis if it does not fit."""
+    if text.isascii() and len(text) <= cells:
+        return text
     most = cells - len(ellipsis)
     used = cut = 0
     for index, letter in enumerate(text):
@@ -74,6 +83,50 @@ def pad(text: str, cells: int, *, is_number: bool = False) -> str:
     """Pad with spaces: numbers to the right, words to the left."""
     spaces = " " * (cells - count_cells(text))
     return spaces + text if is_number else text + spaces
+
+
+def wrap(text: str, columns: int | None, hanging: int = 0) -> list[str]:
+    """Lines of at most that many cells, broken between words; all but the first are indented. A longer word stays whole."""
+    if columns is None or count_cells(text) <= columns:
+        return [text]
+    margin = text[: len(text) - len(text.lstrip(" "))]
+    first, *words = _split(text.lstrip(" "))
+    lines = [margin + first]
+    for word in words:
+        if count_cells(lines[-1]) + 1 + count_cells(word) <= columns:
+            lines[-1] += f" {word}"
+        else:
+            lines.append(" " * hanging + word)
+    return [line.rstrip(" ") for line in lines]
+
+
+def _split(text: str) -> list[str]:
+    """Words; a number stays with its unit."""
+    words: list[str] = []
+    for word in text.split(" "):
+        if words and words[-1][-1:].isdigit() and _is_unit(word):
+            words[-1] += f" {word}"
+        else:
+            words.append(word)
+    return words
+
+
+def _is_unit(word: str) -> bool:
+    return word.rstrip(".,:;)") in _UNITS
+
+
+def to_ascii(text: str) -> str:
+    """The text for a terminal that has nothing else."""
+    return text.translate(_ASCII).encode("ascii", "replace").decode()
+
+
+def choose_style(percent: float | None) -> str:
+    """The colour of a load."""
+    if percent is None or percent < 1:
+        return PLAIN
+    if percent < _MIDDLE_PERCENT:
+        return GREEN
+    return YELLOW if percent < _HIGH_PERCENT else RED
 
 
 def paint(spans: Iterable[Span], cells: int, *, has_colour: bool, ellipsis: str = "…") -> str:

@@ -1,7 +1,7 @@
 """SHOW. A recording as a file for other programs.
 
-A format is a module with `NAME`, `SUFFIXES`, `HOLDS_ALL_TABLES` and `write(path, report, tables)`. A new one is one
-file and one name here.
+A format is a module with `NAME`, `SUFFIXES`, `HOLDS_ALL_TABLES`, `NEEDS_SAMPLES` (in the report) and
+`write(path, report, tables)`. A new one is one file and one name here.
 """
 
 from __future__ import annotations
@@ -15,11 +15,16 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import ModuleType
 
-FORMATS = ("csv", "parquet", "sqlite", "json")
+# In this order: a name that ends with `.trace.json` also ends with `.json`.
+FORMATS = ("csv", "parquet", "sqlite", "trace", "json")
 
 
-def find_format(path: str) -> ModuleType:
-    """The format for a file's suffix."""
+def find_format(path: str, wanted: str | None = None) -> ModuleType:
+    """The format of that name; without a name, the one of the file's suffix."""
+    if wanted is not None:
+        if wanted not in FORMATS:
+            raise UsageError(f'"{wanted}" is not a valid format. Valid values are {", ".join(FORMATS)}.')
+        return import_module(f".{wanted}", __name__)
     suffixes: list[str] = []
     for name in FORMATS:
         module = import_module(f".{name}", __name__)

@@ -1,4 +1,8 @@
-"""One table, with names in the first line. Text is always quoted; an unknown value is empty, without quotes."""
+"""One table, with names in the first line. Text is always quoted; an unknown value is empty, without quotes.
+
+A spreadsheet would calculate text that looks like a formula: it gets an apostrophe in front, and so does text with one,
+so that the first apostrophe is always ours.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +17,8 @@ if TYPE_CHECKING:
 NAME = "csv"
 SUFFIXES = (".csv",)
 HOLDS_ALL_TABLES = False
+NEEDS_SAMPLES = False
+_FORMULAS = ("=", "+", "-", "@", "\t", "\r", "'")
 
 
 def write(path: str, _report: Report, tables: Sequence[Table]) -> None:
@@ -27,7 +33,11 @@ def _write_field(value: Any) -> str:
     """Unlike the standard writer, keep empty text distinct from an unknown value."""
     if value is None:
         return ""
-    return _quote(value) if isinstance(value, str) else repr(value)
+    return _quote(_defuse(value)) if isinstance(value, str) else repr(value)
+
+
+def _defuse(text: str) -> str:
+    return f"'{text}" if text.startswith(_FORMULAS) else text
 
 
 def _quote(text: str) -> str:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 NAME = "json"
 SUFFIXES = (".json",)
 HOLDS_ALL_TABLES = True
+NEEDS_SAMPLES = False
 
 
 def write(path: str, report: Report, tables: Sequence[Table]) -> None:

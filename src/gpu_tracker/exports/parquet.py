@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 NAME = "parquet"
 SUFFIXES = (".parquet",)
 HOLDS_ALL_TABLES = False
+NEEDS_SAMPLES = False
 
 
 def write(path: str, report: Report, tables: Sequence[Table]) -> None:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 NAME = "sqlite"
 SUFFIXES = (".sqlite", ".sqlite3", ".db")
 HOLDS_ALL_TABLES = True
+NEEDS_SAMPLES = False
 
 
 def write(path: str, report: Report, tables: Sequence[Table]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..analysis.rates import busy_cores_by_pid, busy_percent
 from ..core.observation import list_gpus, list_notes
-from ..core.text import BOLD, DIM, GREEN, PLAIN, RED, YELLOW, Span, count_cells, neutralize, pad, shorten
+from ..core.text import BOLD, DIM, PLAIN, YELLOW, Span, choose_style, count_cells, neutralize, pad, shorten
 from ..core.units import humanize_bytes
 from ..core.values import NamedTuple
 from ..core.vendors import NO_GPU
@@ -18,9 +18,6 @@ if TYPE_CHECKING:
 
 _LONGEST_NAME_CELLS = 30
 _LONGEST_USER_CELLS = 12
-# From here on the colour changes.
-_HIGH_PERCENT = 80
-_MIDDLE_PERCENT = 30
 
 
 class Column(NamedTuple):
@@ -85,9 +82,9 @@ def _machine_line(before: Observation | None, now: Observation) -> tuple[Span, .
     ram_percent = None if used is None or not total else 100 * used / total
     return (
         Span("CPU "),
-        Span(_percent(cpu_percent), _level(cpu_percent)),
+        Span(_percent(cpu_percent), choose_style(cpu_percent)),
         Span(f" of {machine.cores} cores   RAM "),
-        Span(_percent(ram_percent), _level(ram_percent)),
+        Span(_percent(ram_percent), choose_style(ram_percent)),
         Span(f" of {_size(total)}, {_size(used)} used"),
     )
 
@@ -99,8 +96,8 @@ def _gpu_cells(observed: Device) -> list[Span]:
     return [
         Span(str(gpu.ordinal), BOLD),
         Span(f"{format_mib(used)} / {format_mib(total)}"),
-        Span(_percent(memory_percent), _level(memory_percent)),
-        Span(_percent(reading.utilization_percent), _level(reading.utilization_percent)),
+        Span(_percent(memory_percent), choose_style(memory_percent)),
+        Span(_percent(reading.utilization_percent), choose_style(reading.utilization_percent)),
         Span(format_number(reading.temperature_celsius, " C")),
         Span(format_number(reading.power_watts, " W")),
         Span(shorten(gpu.name, _LONGEST_NAME_CELLS), PLAIN if gpu.is_visible else DIM),
@@ -115,7 +112,7 @@ def _process_cells(observed: Device, process: DeviceProcess, cores: Mapping[int,
         Span(str(reading.pid)),
         Span(shorten(holder.user or UNKNOWN, _LONGEST_USER_CELLS)),
         Span(format_mib(reading.used_bytes)),
-        Span(_percent(reading.utilization_percent), _level(reading.utilization_percent)),
+        Span(_percent(reading.utilization_percent), choose_style(reading.utilization_percent)),
         Span(_percent(None if busy is None else 100 * busy)),
         Span(_size(holder.rss_bytes)),
         Span(neutralize(holder.command_line or UNKNOWN)),
@@ -142,11 +139,3 @@ def _size(count: int | None) -> str:
 
 def _percent(value: float | None) -> str:
     return format_number(value, " %")
-
-
-def _level(percent: float | None) -> str:
-    if percent is None or percent < 1:
-        return PLAIN
-    if percent < _MIDDLE_PERCENT:
-        return GREEN
-    return YELLOW if percent < _HIGH_PERCENT else RED

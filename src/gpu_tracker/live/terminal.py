@@ -1,14 +1,13 @@
-"""The terminal: what it can show, and a full screen that is always restored."""
+"""The terminal: text on it, and a full screen that is always restored."""
 
 from __future__ import annotations
 
 import os
 import select
 import signal
-import sys
-import termios
 
 from ..core.values import NamedTuple
+from .abilities import get_encoding, has_unicode, read_size
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,41 +17,11 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 _IN, _OUT = 0, 1
-_WIDTH_OF_A_PIPE = 160
 # The alternate screen, without cursor or wrapping: a line that is too long is cut.
 _ENTER = "\x1b[?1049h\x1b[?25l\x1b[?7l"
 _LEAVE = "\x1b[?7h\x1b[?25h\x1b[?1049l"
 _HOME, _CLEAR_LINE, _CLEAR_BELOW = "\x1b[H", "\x1b[K", "\x1b[J"
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGTSTP, signal.SIGWINCH)
-
-
-def is_screen() -> bool:
-    """Whether standard output is a terminal that supports drawing."""
-    return os.isatty(_OUT) and os.environ.get("TERM", "dumb") != "dumb"
-
-
-def has_colour() -> bool:
-    """Whether colours are wanted and possible."""
-    return is_screen() and not os.environ.get("NO_COLOR")
-
-
-def get_encoding() -> str:
-    """The encoding of standard output."""
-    return getattr(sys.stdout, "encoding", None) or "utf-8"
-
-
-def has_unicode() -> bool:
-    """Whether standard output takes any character."""
-    return get_encoding().lower().replace("-", "").startswith("utf")
-
-
-def read_size() -> tuple[int, int]:
-    """Columns and rows."""
-    try:
-        columns, rows = os.get_terminal_size(_OUT)
-    except OSError:
-        columns, rows = 0, 0
-    return columns or _read_number("COLUMNS") or _WIDTH_OF_A_PIPE, rows or _read_number("LINES") or 24
 
 
 def write(text: str, fd: int = _OUT) -> bool:
@@ -154,6 +123,7 @@ class Screen:
 
     def _show(self) -> None:
         if os.isatty(_IN):
+            import termios
             import tty
 
             self._settings = termios.tcgetattr(_IN)
@@ -166,6 +136,8 @@ class Screen:
             self._is_shown = False
             write(_LEAVE)
         if self._settings is not None:
+            import termios
+
             try:
                 termios.tcsetattr(_IN, termios.TCSADRAIN, self._settings)
             except termios.error:
@@ -175,8 +147,3 @@ class Screen:
 
 def _do_nothing(*_: object) -> None:
     """The signal's number arrives through the pipe."""
-
-
-def _read_number(variable: str) -> int:
-    text = os.environ.get(variable, "")
-    return int(text) if text.isdecimal() else 0

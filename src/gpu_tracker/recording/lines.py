@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+from io import BytesIO
 from itertools import repeat
 
 from ..core.errors import RecordingError
@@ -81,6 +82,16 @@ class LineFile:
             file.close()
             raise RecordingError(f"{self.name} was replaced by another file after it was loaded.")
         return file
+
+
+class LineBytes(LineFile):
+    """The same of a file that has been read into memory."""
+
+    def __init__(self, name: str, content: bytes) -> None:
+        super().__init__(name, lambda: BytesIO(content))
+
+    def _open(self) -> BinaryIO:
+        return self._open_file()
 
 
 def _skip_line(file: BinaryIO, offset: int) -> tuple[int, bool]:

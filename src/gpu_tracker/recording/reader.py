@@ -16,7 +16,7 @@ from ..core.errors import WRONG_DATA, RecordingError
 from ..core.model import Event, Peaks, RecordingData, RegionGaps, Totals
 from .damage import Damage
 from .lazy import CallLines, LastLines, MetricLines, SampleLines, decode_events, decode_sample_line, parse
-from .lines import LineFile, open_descriptor, open_path
+from .lines import LineBytes, LineFile, open_descriptor, open_path
 from .repair import repair_header
 from .schema import (
     VERSION,
@@ -67,6 +67,11 @@ def refuse_damaged(recording: RecordingData, path: str) -> None:
     """RecordingError if damage has been found so far."""
     if len(recording.problems):
         raise RecordingError(f"{path} is damaged: {recording.problems[0]}")
+
+
+def load_bytes(content: bytes) -> RecordingData:
+    """Read a recording that was never in a file of its own."""
+    return read(LineBytes("the recording", content))
 
 
 def load_descriptor(fd: int) -> RecordingData:

@@ -5,7 +5,14 @@ from __future__ import annotations
 from ..analysis.endings import has_failed
 from ..analysis.energy import Carbon, CarbonFactor, Energy, estimate_carbon, summarize_energy
 from ..analysis.frameworks import FrameworkSummary, summarize_frameworks
-from ..analysis.regions import Metric, Region, describe_gaps, summarize_metrics, summarize_regions
+from ..analysis.regions import (
+    Metric,
+    Region,
+    describe_gaps,
+    find_outside_seconds,
+    summarize_metrics,
+    summarize_regions,
+)
 from ..analysis.sizing import Sizing, advise, find_need
 from ..analysis.summary import Summary, summarize
 from ..core.values import NamedTuple
@@ -13,6 +20,8 @@ from ..core.values import NamedTuple
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import os
+    from collections.abc import Sequence
+    from typing import Any
 
     from ..analysis.charts import Chart, Logged
     from ..analysis.findings.finding import Finding
@@ -24,6 +33,9 @@ if TYPE_CHECKING:
 
 _NOTES = ("note", "unattributed", "oom")
 _FEWEST_READINGS = 30
+_COLUMNS = 80
+# Of a shorter run there is nothing to see over time, and reading it would take longer than the run.
+SHORTEST_SECONDS = 1.0
 
 
 class Choices(NamedTuple):
@@ -69,12 +81,24 @@ class Report(NamedTuple):
     """The metrics over time."""
     calls: tuple[Call, ...] = ()
     """Single calls of regions."""
+    outside_seconds: float | None = None
+    """How long the job was in none of its regions; None if that is not known."""
+
+    def plot(self, charts: Sequence[str] | None = None) -> Any:
+        """A `matplotlib.figure.Figure` of the charts: cpu, ram, gpu_busy, gpu_ram, power, metrics, regions; or all."""
+        from .plot import draw
+
+        return draw(self, charts)
+
+    def __repr__(self) -> str:
+        """Short: there may be a million samples."""
+        return f"<Report {' '.join(self.header.command)!r}: {self.summary.seconds:.3g} s, {self.ending}>"
 
     def __str__(self) -> str:
-        """As text."""
-        from .contract import render
+        """As text, for 80 columns."""
+        from .contract import View, render
 
-        return str(render(self, "text")).rstrip("\n")
+        return str(render(self, "text", View(columns=_COLUMNS))).rstrip("\n")
 
     def list_charts(self) -> tuple[Chart, ...]:
         """What can be drawn of the run; nothing without its samples."""
@@ -131,6 +155,7 @@ def build(
         columns=columns,
         logged=() if columns is None else _collect_logged(recording),
         calls=() if columns is None else tuple(recording.calls),
+        outside_seconds=find_outside_seconds(recording),
     )
     return _judge(report, recording, choices.changes)
 

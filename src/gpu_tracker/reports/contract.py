@@ -17,22 +17,45 @@ if TYPE_CHECKING:
     from typing import Any
 
 # Format → suffixes of its files.
-_SUFFIXES = {"text": (".txt",), "json": (".json",), "html": (".html",)}
+_SUFFIXES = {
+    "text": (".txt",),
+    "json": (".json",),
+    "markdown": (".md",),
+    "html": (".html",),
+    "svg": (".svg",),
+    "png": (".png",),
+    "pdf": (".pdf",),
+}
 # Document → format → module and function.
 _RENDERERS = {
-    "Report": {"text": "report.to_text", "json": "plain.to_json", "html": "html.page.to_html"},
+    "Report": {
+        "text": "report.to_text",
+        "json": "plain.to_json",
+        "markdown": "markdown.to_markdown",
+        "html": "html.page.to_html",
+        "svg": "svg.to_svg",
+        "png": "plot.to_png",
+        "pdf": "plot.to_pdf",
+    },
     "Reports": {
         "text": "report.join_texts",
         "json": "plain.items_to_json",
+        "markdown": "markdown.join_markdown",
         "html": "html.several.show_reports",
     },
     "Comparison": {
         "text": "comparison.to_text",
         "json": "comparison.to_json",
+        "markdown": "markdown.compare_to_markdown",
         "html": "html.several.show_comparison",
     },
-    "Combined": {"text": "job.to_text", "json": "plain.to_json", "html": "html.several.show_job"},
-    "Runs": {"text": "runs.to_text", "json": "plain.items_to_json"},
+    "Combined": {
+        "text": "job.to_text",
+        "json": "plain.to_json",
+        "markdown": "markdown.combine_to_markdown",
+        "html": "html.several.show_job",
+    },
+    "Runs": {"text": "runs.to_text", "json": "plain.items_to_json", "markdown": "markdown.list_to_markdown"},
     "Diagnosis": {"text": "diagnosis.to_text", "json": "diagnosis.to_json"},
     "SizingReport": {"text": "sizing.to_text", "json": "sizing.to_json"},
     "ResourceUsage": {"text": "paper.to_text", "json": "paper.to_json"},
@@ -53,6 +76,7 @@ class View(NamedTuple):
 
 
 _PLAIN = View()
+_PLOTTED = ("png", "pdf")
 
 
 def list_formats(document: str) -> tuple[str, ...]:
@@ -61,7 +85,19 @@ def list_formats(document: str) -> tuple[str, ...]:
 
 
 def choose_format(document: str, name: str | None, path: str | None = None) -> str:
-    """The named format; without a name, the one of the file's suffix, or text if it has none."""
+    """The named format; without a name, the one of the file's suffix, or text if it has none.
+
+    Raises `TrackerError` if it needs a package that is missing: better before a long job than after it.
+    """
+    chosen = _choose_format(document, name, path)
+    if chosen in _PLOTTED:
+        from .plot import need_matplotlib
+
+        need_matplotlib()
+    return chosen
+
+
+def _choose_format(document: str, name: str | None, path: str | None) -> str:
     formats = list_formats(document)
     if name is None:
         stem, dot, suffix = (path or "").rpartition("/")[2].rpartition(".")

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from ..analysis.findings.finding import CERTAIN, NOTE
-from ..analysis.peaks import RAM, explain_peak
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ..analysis.findings.finding import Finding
-    from .build import Report
 
 _MOST_SHOWN = 5
 
@@ -20,18 +18,6 @@ def format_findings(findings: Sequence[Finding]) -> list[str]:
     lines = list(map(_format, findings[:_MOST_SHOWN]))
     hidden = len(findings) - _MOST_SHOWN
     return [*lines, f"and {hidden} more, in `-f json`"] if hidden > 0 else lines
-
-
-def format_peaks(report: Report) -> list[str]:
-    """Who held the peaks, and where: for the whole job, and for each device, if more than the main process did."""
-    names = {gpu.gpu.uuid: f"GPU {gpu.gpu.ordinal}" for gpu in report.summary.gpus} | {RAM: "RAM"}
-    told = [moment for moment in report.peaks if moment.n_processes > 1 or moment.regions]
-    pid = report.header.pid
-    return [
-        f"peak of {names[moment.subject]}: {explain_peak(moment, pid)}"
-        for moment in told
-        if moment.subject in names
-    ]
 
 
 def _format(finding: Finding) -> str:

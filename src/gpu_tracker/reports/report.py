@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
-from ..core.model import ESTIMATE, SAMPLED, UNKNOWN
-from ..core.text import neutralize
-from ..core.units import format_cores, humanize_bytes, humanize_joules, humanize_limit, humanize_seconds
+from ..core.text import (
+    BOLD,
+    RED,
+    YELLOW,
+    Span,
+    count_cells,
+    neutralize,
+    paint,
+    to_ascii,
+    wrap,
+)
+from ..core.units import humanize_bytes, humanize_seconds
 from ..core.vendors import NO_GPU
 from .energy_lines import format_energy
+from .rows import Row, count_line_cells, lay_out, lay_out_rows
 from .sizing_lines import format_next_time
+from .usage_lines import list_usage
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ..analysis.summary import GpuSummary, Summary
     from .build import Report, Reports
     from .contract import View
 
@@ -25,41 +35,38 @@ _ENDINGS = {
     "sampler lost": "finished, but its sampler was lost",
 }
 _SIGKILL = 9
+_MARGIN = "  "
+_STYLES = {"serious": RED, "warning": YELLOW}
 
 
-def to_text(report: Report, _view: View | None = None) -> str:
-    """A few aligned lines and the notes, ending with a newline."""
-    rows = [
-        ("time", humanize_seconds(report.summary.seconds)),
-        *_cpu_rows(report.summary),
-        *_ram_rows(report.summary),
-        *(_gpu_rows(report.summary) if report.summary.gpus else [("GPU", _explain_no_gpu(report))]),
-    ]
-    rows += format_energy(report.energy, report.carbon)
+def to_text(report: Report, view: View) -> str:
+    """What was used, what was found, where the time went, and the notes; ends with a newline."""
+    rows = [Row("time", _describe_time(report)), *list_usage(report, count_line_cells(view))]
     if report.frameworks:
         from .framework_lines import format_frameworks
 
-        rows.extend(format_frameworks(report.frameworks))
-    width = max(len(label) for label, _ in rows)
-    lines = [f"{label:<{width}}  {text}" for label, text in rows]
-    if report.tracker_cpu_seconds is not None and report.tracker_ram_bytes:
-        ram = humanize_bytes(report.tracker_ram_bytes)
-        lines.append(f"tracker's own cost: {report.tracker_cpu_seconds:.2f} s CPU, {ram} (excluded)")
-    lines += format_next_time(report.sizing)
+        rows += [Row(*row) for row in format_frameworks(report.frameworks)]
+    rows += [Row(*row) for row in format_energy(report.energy, report.carbon)]
+    lines = [_paint_title(report, view), *lay_out_rows(rows, view)]
+    if report.findings:
+        from .finding_lines import format_findings
+
+        lines += [line for text in format_findings(report.findings) for line in _lay_out_finding(text, view)]
+    lines += [line for text in format_next_time(report.sizing) for line in lay_out(text, view)]
     if report.regions or report.metrics:
         from .region_tables import format_metrics, format_regions
 
-        lines += [*format_regions(report.regions), *format_metrics(report.metrics)]
-    if report.findings or any(moment.n_processes > 1 or moment.regions for moment in report.peaks):
-        from .finding_lines import format_findings, format_peaks
+        room = None if view.columns is None else view.columns - len(_MARGIN)
+        tables = [*format_regions(report, room), *format_metrics(report.metrics, room)]
+        lines += [_MARGIN + neutralize(line) for line in tables]
+    # The row of the GPU says that there is none.
+    notes = [f"note: {note}" for note in report.notes if note != NO_GPU]
+    lines += [line for text in (*_describe_cost(report), *notes) for line in lay_out(text, view)]
+    text = "\n".join(lines) + "\n"
+    return text if view.has_unicode else to_ascii(text)
 
-        lines += [*format_peaks(report), *format_findings(report.findings)]
-    lines += [f"note: {note}" for note in report.notes if note != NO_GPU]  # the GPU row says it
-    # Each is one line, whatever the recording contains.
-    return "\n  ".join(map(neutralize, [_title(report), *lines])) + "\n"
 
-
-def join_texts(reports: Reports, view: View | None = None) -> str:
+def join_texts(reports: Reports, view: View) -> str:
     """Several reports, with an empty line between."""
     return "\n".join(to_text(report, view) for report in reports.reports)
 
@@ -81,133 +88,42 @@ def _name_signal(number: int) -> str:
         return f"signal {number}"
 
 
-def _title(report: Report) -> str:
+def describe_title(report: Report) -> str:
+    """What ran and how it ended, in one line."""
     command = " ".join(report.header.command) or f"process {report.header.pid}"
     if len(command) > 60:
         command = command[:57] + "..."
     hint = ""
-    if report.exit_code == -_SIGKILL:
+    if report.exit_code == -_SIGKILL and not report.findings:  # they say how sure that is
         hint = "; often out of memory"
     elif report.ending in ("abandoned", "killed"):
         hint = "; figures up to the last sample"
     return f"{command}: {describe_ending(report.ending, report.exit_code)}{hint}"
 
 
-def _cpu_rows(summary: Summary) -> list[tuple[str, str]]:
-    main, descendants, combined = summary.cpu
-    expected = summary.n_expected_cores
-    mean = combined.mean_percent
-    spent = f"{humanize_seconds(combined.seconds)} of CPU time"
-    if mean is None:
-        return [("CPU", f"{spent}; too short for a rate")]
-    share = mean / expected if expected > 0 else 0.0
-    in_top = f"; {mean:.0f} % in top" if mean > 100 else ""
-    rows = [
-        (
-            "CPU",
-            f"{_cores(mean)} of {expected:g} cores on average "
-            f"({share:.0f} %{in_top}), peak {_cores(combined.max_percent)}; {spent}",
-        )
-    ]
-    if descendants.seconds > 0 or summary.threads.descendants:
-        rows.append(
-            (
-                "",
-                f"main {_cores(main.mean_percent)}, descendants {_cores(descendants.mean_percent)} cores; "
-                f"up to {summary.processes} processes, {summary.threads.combined} threads",
-            )
-        )
-    if expected != summary.n_cores:
-        rows.append(("", f"the machine has {summary.n_cores} cores"))
-    return rows
+def _paint_title(report: Report, view: View) -> str:
+    lines = wrap(neutralize(describe_title(report)), view.columns, 2 * len(_MARGIN))
+    return "\n".join(_paint(line, BOLD, view) for line in lines)
 
 
-def _ram_rows(summary: Summary) -> list[tuple[str, str]]:
-    main, descendants, combined = summary.ram
-    if combined.basis == UNKNOWN:
-        return [("RAM", "not measured: the job ended before the first sample")]
-    peak = humanize_bytes(combined.total_bytes)
-    rows = [("RAM", f"peak {peak} of {_ram_capacity(summary)}, {combined.basis}")]
-    if combined.basis == ESTIMATE:
-        ceiling = _size(summary.ram_ceiling_bytes)
-        rows.append(("", f"shared memory could not be read in time; upper bound {ceiling}"))
-    if descendants.total_bytes:
-        rows.append(
-            (
-                "",
-                f"main {humanize_bytes(main.total_bytes)}, descendants {humanize_bytes(descendants.total_bytes)} "
-                "(peaks at different times; they need not add up)",
-            )
-        )
-    if summary.machine_ram_bytes != summary.ram_capacity_bytes:
-        machine, used = summary.machine_ram_bytes, summary.machine_ram_used_bytes
-        rows.append(("", f"the machine has {humanize_bytes(machine)}, peak use {humanize_bytes(used)}"))
-    return rows
+def _paint(text: str, style: str, view: View) -> str:
+    return paint((Span(text, style),), count_cells(text), has_colour=view.has_colour)
 
 
-def _ram_capacity(summary: Summary) -> str:
-    capacity = summary.ram_capacity_bytes
-    percent = f"{100 * summary.ram.combined.total_bytes / capacity:.0f} %" if capacity else ""
-    if summary.ram_source == "machine":
-        return f"{humanize_bytes(capacity)} ({percent})" if percent else humanize_bytes(capacity)
-    limit = f"{humanize_limit(capacity)} ({summary.ram_source} limit)"
-    return f"{limit}, {percent}" if percent else limit
+def _describe_time(report: Report) -> str:
+    started = report.header.started_at[:16].replace("T", " ")
+    return f"{humanize_seconds(report.summary.seconds)}, from {started} on {report.header.host}"
 
 
-def _explain_no_gpu(report: Report) -> str:
-    """Without that note GPUs were not read, or could not be."""
-    is_none = NO_GPU in report.notes
-    return "none found (`gpu-tracker doctor` shows where it looked)" if is_none else "not measured"
+def _describe_cost(report: Report) -> list[str]:
+    if report.tracker_cpu_seconds is None or not report.tracker_ram_bytes:
+        return []
+    ram = humanize_bytes(report.tracker_ram_bytes)
+    return [f"tracker's own cost: {report.tracker_cpu_seconds:.2f} s CPU, {ram} (excluded)"]
 
 
-def _gpu_rows(summary: Summary) -> list[tuple[str, str]]:
-    rows = []
-    shown = [gpu for gpu in summary.gpus if gpu.is_expected] or list(summary.gpus)
-    for gpu in shown:
-        rows += [(f"GPU {gpu.gpu.ordinal}", f"{gpu.gpu.name}: {_gpu_memory(gpu)}")]
-        rows += [("", _gpu_busy(gpu))]
-        rows += [("", text) for text in (_gpu_energy(gpu, summary.seconds), _gpu_throttling(gpu)) if text]
-    if len(shown) > 1 and all(gpu.basis not in (ESTIMATE, UNKNOWN) for gpu in shown):
-        rows.append(("GPUs", f"peak {_size(summary.gpu_bytes.combined)} of GPU RAM, all together"))
-    if len(shown) < len(summary.gpus):
-        others = ", ".join(str(gpu.gpu.ordinal) for gpu in summary.gpus if gpu not in shown)
-        rows.append(("", f"not counted, because the job did not use them: GPU {others}"))
-    return rows
-
-
-def _gpu_memory(gpu: GpuSummary) -> str:
-    certainty = "" if gpu.basis in (SAMPLED, UNKNOWN) else f" ({gpu.basis})"
-    total = "" if gpu.gpu.memory_bytes is None else f", of {humanize_bytes(gpu.gpu.memory_bytes)}"
-    return f"job {_size(gpu.job_bytes.combined)}{certainty}, all processes {_size(gpu.used_bytes)}{total}"
-
-
-def _gpu_busy(gpu: GpuSummary) -> str:
-    if gpu.mean_percent is None or gpu.max_percent is None:
-        return "utilization not measured"
-    remarks = ["estimate"] if gpu.utilization_basis == ESTIMATE else []
-    remarks += [] if gpu.job_mean_percent is None else [f"job {gpu.job_mean_percent:.0f} %"]
-    remark = f" ({', '.join(remarks)})" if remarks else ""
-    return f"{gpu.mean_percent:.0f} % busy on average{remark}, peak {gpu.max_percent:.0f} %"
-
-
-def _gpu_energy(gpu: GpuSummary, seconds: float) -> str:
-    if gpu.energy_joules is None or gpu.mean_watts is None:
-        return "" if gpu.max_watts is None else f"peak {gpu.max_watts:.0f} W (whole device)"
-    late = seconds - gpu.energy_seconds
-    since = f" (without {humanize_seconds(late)} of the time)" if late > 0.01 * seconds + 0.05 else ""
-    return f"{humanize_joules(gpu.energy_joules)}{since}, mean {gpu.mean_watts:.0f} W (whole device)"
-
-
-def _gpu_throttling(gpu: GpuSummary) -> str:
-    shares = [
-        f"{reason} for {100 * share:.0f} % of the time" for reason, share in gpu.throttled if share > 0.01
-    ]
-    return f"throttled by {', '.join(shares)}" if shares else ""
-
-
-def _size(count: int | None) -> str:
-    return "not measured" if count is None else humanize_bytes(count)
-
-
-def _cores(percent: float | None) -> str:
-    return "-" if percent is None else format_cores(percent)
+def _lay_out_finding(text: str, view: View) -> list[str]:
+    """The word before the sentence says what its colour says."""
+    first, *others = lay_out(text, view)
+    word = text.partition(":")[0]
+    return [first.replace(word, _paint(word, _STYLES[word], view), 1) if word in _STYLES else first, *others]

@@ -30,7 +30,7 @@ from gpu_tracker.core.model import (
 )
 from gpu_tracker.recording.reader import load
 from gpu_tracker.recording.sampled import read_columns
-from gpu_tracker.reports.build import build
+from gpu_tracker.reports.build import Choices, build
 from gpu_tracker.reports.contract import render
 from made_runs import GB, Device, find, judge, made_run, repeat
 from recorded import make_full, run as make_run, write
@@ -100,8 +100,8 @@ def test_a_threshold_can_be_changed() -> None:
     patient = parse_changes({"all": {"least_intervals": "96"}})
 
     assert find(low, "gpu-low") is not None
-    assert "gpu-low" not in [finding.rule for finding in judge(low, changes=strict).findings]
-    reasons = dict(judge(low, changes=patient).unjudged)
+    assert "gpu-low" not in [finding.rule for finding in judge(low, choices=Choices(strict)).findings]
+    reasons = dict(judge(low, choices=Choices(patient)).unjudged)
     assert reasons["gpu-low"] == "95 intervals after the start; 96 are needed"
 
 
@@ -109,7 +109,7 @@ def test_the_start_can_be_longer() -> None:
     """Half of the run, say."""
     changes = parse_changes({"all": {"start_share": "0.8"}})
 
-    reasons = dict(judge(made_run(Device(busy=5)), changes=changes).unjudged)
+    reasons = dict(judge(made_run(Device(busy=5)), choices=Choices(changes)).unjudged)
 
     assert reasons["gpu-low"] == "20 intervals after the start; 30 are needed"
 
@@ -117,7 +117,7 @@ def test_the_start_can_be_longer() -> None:
 def test_a_rule_can_be_switched_off() -> None:
     """Then it says so."""
     changes = parse_changes({"gpu-low": {"off": "true"}, "tail": {"off": "false"}})
-    report = judge(made_run(Device(busy=5)), changes=changes)
+    report = judge(made_run(Device(busy=5)), choices=Choices(changes))
 
     assert changes == Changes({"gpu-low": {}, "tail": {}}, frozenset({"gpu-low"}))
     assert dict(report.unjudged)["gpu-low"] == "switched off"

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from ...core.model import RAM
 from ...core.units import humanize_bytes, humanize_limit, humanize_seconds
-from ..peaks import RAM, list_holders, list_places
+from ..peaks import list_holders, list_places
 from .finding import CERTAIN, LIKELY, POSSIBLE, SERIOUS, WARNING
 from .rule import OWN, Found, Rule, Threshold
 

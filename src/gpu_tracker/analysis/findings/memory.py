@@ -6,9 +6,10 @@ from itertools import pairwise
 from math import isnan
 from statistics import median
 
+from ...core.model import RAM
 from ...core.units import humanize_bytes, humanize_limit, humanize_seconds
 from ...core.values import NamedTuple
-from ..peaks import RAM, explain_peak
+from ..peaks import explain_peak
 from ..series import bin_column, cut_time, make_bins
 from .finding import LIKELY, NOTE, POSSIBLE, SERIOUS, WARNING
 from .rule import OWN, Found, Rule, Threshold, say_too_few

@@ -251,8 +251,7 @@
     const top = Math.max(...chart.lines.map(line => summarize(line, ...whole)?.high ?? 0), chart.peak?.[1] ?? 0);
     const showsCapacity = chart.capacity && top > 0.25 * chart.capacity;
     if (showsCapacity) legend.push(element("i", {class: "dash", style: "border-color:var(--red)"}));
-    const capacity = chart.capacity ? `${say(chart.capacity, chart.unit)} ${chart.capacityLabel}`.replace(/^([\d.]+ cores) \1/, "$1") : "";
-    const note = [capacity, chart.note].filter(Boolean).join(" · ");
+    const note = [chart.capacityLabel, chart.note].filter(Boolean).join(" · ");
     const frame = figure(chart.title, legend, note, describe(chart));
     box.append(frame);
     let plot = null;

@@ -1,0 +1,162 @@
+"""What a report shows over time, for every format that draws: one chart per kind of figure. Pure.
+
+All charts of a report have the same time axis, in bins of equal length: samples are dense at the start of a long run and
+sparse at its end.
+"""
+
+from __future__ import annotations
+
+from array import array
+from math import isnan
+
+from ..analysis.charts import HEAT, NAMES, TITLES, of_metric
+from ..analysis.series import Binned, bin_column, cut_time, make_bins
+from ..core.errors import UsageError
+from ..core.figures import NUMBER, PERCENT
+from ..core.values import NamedTuple
+from .region_tables import name_region
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ..analysis.charts import Chart as Figure, Line as Figures
+    from .build import Report
+
+# What does not reach this share of its capacity is drawn without it.
+_SMALLEST_SHARE = 0.2
+_MOST_REGIONS = 6
+_NOT_MEASURED = "not measured"
+_NO_SAMPLES = "no samples were recorded"
+
+
+class Line(NamedTuple):
+    """One figure over time."""
+
+    name: str
+    values: Binned
+
+
+class Mark(NamedTuple):
+    """A point of a line that is worth its number."""
+
+    seconds: float
+    value: float
+
+
+class Chart(NamedTuple):
+    """Figures that share an axis from 0."""
+
+    name: str
+    """As in `plot(["cpu", "gpu_ram"])`."""
+    title: str
+    unit: str
+    lines: tuple[Line, ...] = ()
+    capacity: float | None = None
+    capacity_name: str = ""
+    problem: str = ""
+    """Why there is nothing to draw."""
+    has_strips: bool = False
+    """Each line is a strip from light to dark: many lines across each other are unreadable."""
+    marks: tuple[Mark, ...] = ()
+
+    @property
+    def top(self) -> float:
+        """The end of the axis, or what the darkest part of a strip stands for."""
+        return max(self._most, self.capacity or 0.0) if self.shows_capacity else self._most
+
+    @property
+    def shows_capacity(self) -> bool:
+        """Whether the axis reaches up to it: what is far below would be a flat line."""
+        is_near = self.has_strips or self._most >= _SMALLEST_SHARE * (self.capacity or 0.0)
+        return self.capacity is not None and is_near
+
+    @property
+    def _most(self) -> float:
+        values = (value for line in self.lines for value in line.values.high if not isnan(value))
+        return max((*values, 0.0))
+
+    @property
+    def bottom(self) -> float:
+        """The begin of the axis: 0, but for a metric that is below."""
+        values = (value for line in self.lines for value in line.values.low if not isnan(value))
+        return min((*values, 0.0))
+
+
+def _find_peak(lines: Sequence[Line]) -> tuple[Mark, ...]:
+    """The first of the highest points of the first line."""
+    values = lines[0].values
+    known = [index for index, value in enumerate(values.high) if not isnan(value)]
+    index = max(known, key=values.high.__getitem__)
+    return (Mark(values.high_seconds[index], values.high[index]),)
+
+
+def list_charts(report: Report, n_bins: int, names: Sequence[str] | None = None) -> tuple[Chart, ...]:
+    """The charts of those names, or all that this run has something for."""
+    for name in names or ():
+        if name not in NAMES:
+            raise UsageError(f'"{name}" is not a chart. Charts are {", ".join(NAMES)}.')
+    edges = cut_time(0.0, max(report.summary.seconds, 1e-3), n_bins)
+    found: dict[str, list[Chart]] = {name: [] for name in names or NAMES}
+    for figure in report.list_charts():
+        kind = "metrics" if of_metric(figure) else figure.name
+        if kind in found:
+            found[kind].append(_draw(figure, kind, edges))
+    if "regions" in found:
+        found["regions"] += _draw_regions(report, edges)
+    for name in names or ("cpu", "ram"):
+        found[name] = found[name] or [Chart(name, TITLES[name], NUMBER, problem=_explain(report))]
+    return tuple(chart for charts in found.values() for chart in charts)
+
+
+def _explain(report: Report) -> str:
+    columns = report.columns
+    return _NOT_MEASURED if columns is not None and len(columns.end_seconds) else _NO_SAMPLES
+
+
+def _draw(figure: Figure, kind: str, edges: list[float]) -> Chart:
+    lines = tuple(Line(line.label, _bin(line, edges)) for line in figure.lines)
+    has_strips = figure.kind == HEAT
+    marks = () if has_strips else _find_peak(lines)
+    if of_metric(figure):
+        last = figure.lines[0]
+        marks = (Mark(last.end[-1], last.mean[-1]),)
+    return Chart(
+        kind,
+        figure.title,
+        figure.unit,
+        lines,
+        figure.capacity,
+        figure.capacity_label,
+        has_strips=has_strips,
+        marks=marks,
+    )
+
+
+def _bin(line: Figures, edges: list[float]) -> Binned:
+    return bin_column(make_bins(edges, line.start, line.end), line.end, line.mean, line.low, line.high)
+
+
+def _draw_regions(report: Report, edges: list[float]) -> list[Chart]:
+    longest = sorted(report.regions, key=lambda region: -region.wall_seconds)[:_MOST_REGIONS]
+    shown = [region.path for region in report.regions if region in longest]
+    lines = [Line(name_region(path), _cover(report, path, edges)) for path in shown]
+    if not any(any(line.values.mean) for line in lines):
+        return []
+    return [Chart("regions", TITLES["regions"], PERCENT, tuple(lines), 100.0, has_strips=True)]
+
+
+def _cover(report: Report, path: tuple[str, ...], edges: list[float]) -> Binned:
+    """In how much of each bin the job was inside a region."""
+    length = edges[1] - edges[0]
+    inside = [0.0] * (len(edges) - 1)
+    for call in report.calls:
+        if call.path == path:
+            end = edges[-1] if call.end_seconds is None else call.end_seconds
+            first = max(0, min(int(call.start_seconds / length), len(inside) - 1))
+            for index in range(first, len(inside)):
+                if edges[index] >= end:
+                    break
+                inside[index] += max(0.0, min(end, edges[index + 1]) - max(call.start_seconds, edges[index]))
+    share = array("d", (min(100.0, 100.0 * seconds / length) for seconds in inside))
+    return Binned(share, share, share, array("d", edges[1:]), array("d", [length]) * len(share))
