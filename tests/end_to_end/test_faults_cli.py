@@ -129,9 +129,13 @@ def test_a_command_that_cannot_run_gives_the_shells_code(
 FORWARDED = ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2", "SIGTSTP", "SIGCONT")
 # What batch systems and supervisors send besides: nobody lists all that a job may have a handler for.
 UNCOMMON = ("SIGALRM", "SIGXCPU", "SIGWINCH", "SIGURG", "SIGPWR", "SIGRTMIN")
+# What a fault of its own would raise in a process; `timeout -s ABRT` asks a job for its stack.
+FAULTS = ("SIGABRT", "SIGSEGV", "SIGBUS", "SIGFPE", "SIGILL", "SIGTRAP", "SIGSYS")
+# What Python ignores.
+IGNORED = ("SIGPIPE", "SIGXFSZ")
 
 
-@pytest.mark.parametrize("name", [*FORWARDED, *UNCOMMON])
+@pytest.mark.parametrize("name", [*FORWARDED, *UNCOMMON, *FAULTS, *IGNORED])
 def test_a_signal_for_the_wrapper_reaches_the_job_once(scene: Scene, name: str) -> None:
     """Whoever signals the wrapper means the job: it gets the signal once, goes on, and is reported."""
     wrapper, _ = start_job(scene, QUIET, workload("signals", name))
@@ -154,7 +158,7 @@ def test_several_signals_come_through_in_their_order(scene: Scene) -> None:
 
 
 @pytest.mark.parametrize(
-    "number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1]
+    "number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGABRT]
 )
 def test_a_signal_that_ends_the_job_is_reported(scene: Scene, number: signal.Signals) -> None:
     """A job that dies of a forwarded signal gives 128 and its number, a summary and a complete recording."""
@@ -167,7 +171,7 @@ def test_a_signal_that_ends_the_job_is_reported(scene: Scene, number: signal.Sig
     assert scene.report(scene.directory / "run.jsonl")["exit_code"] == -number
 
 
-@pytest.mark.parametrize("name", [*FORWARDED, *UNCOMMON])
+@pytest.mark.parametrize("name", [*FORWARDED, *UNCOMMON, *FAULTS, *IGNORED])
 @pytest.mark.parametrize("mode", ["run", "-e"])
 def test_a_signal_for_the_whole_group_reaches_the_job_once(scene: Scene, mode: str, name: str) -> None:
     """The job has it as a member of the group; forwarded besides, it would come twice."""
@@ -279,6 +283,23 @@ def test_nohup_holds_for_wrapper_and_job(scene: Scene) -> None:
     time.sleep(0.2)
     outcome = scene.finish(wrapper, "")
     assert (outcome.returncode, outcome.stdout) == (5, "bye\n")
+
+
+@pytest.mark.parametrize(("ignore", "name"), [("nohup", "SIGHUP"), ("trap '' INT", "SIGINT")])
+@pytest.mark.parametrize("is_for_the_group", [False, True])
+def test_what_we_inherited_as_ignored_reaches_a_job_that_handles_it(
+    scene: Scene, ignore: str, name: str, is_for_the_group: bool
+) -> None:
+    """A shell starts its background jobs so; one that saves its state on Ctrl-C gets it as often as without us."""
+    words = shlex.join(tracker(*QUIET, *workload("signals", name)))
+    script = f"exec nohup {words}" if ignore == "nohup" else f"{ignore}; exec {words}"
+    wrapper = scene.start(sh(script), stdin=subprocess.PIPE, preexec_fn=os.setpgrp)
+    assert scene.read_line(wrapper) == "ready"
+    for _ in range(2):
+        (os.killpg if is_for_the_group else os.kill)(wrapper.pid, signal.Signals[name])
+        assert scene.read_line(wrapper) == name
+        time.sleep(0.05)
+    assert scene.finish(wrapper, "").stdout == "bye\n"
 
 
 def test_a_suspended_wrapper_suspends_the_job_and_both_continue(scene: Scene) -> None:

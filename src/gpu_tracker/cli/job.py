@@ -24,21 +24,9 @@ from .witness import Witness
 
 NOT_FOUND, NOT_EXECUTABLE = 127, 126
 
-# Not passed on: what cannot be caught, what a fault of our own would raise, and what is about our own children.
-_OUR_OWN = {
-    signal.SIGKILL,
-    signal.SIGSTOP,
-    signal.SIGCHLD,
-    signal.SIGSEGV,
-    signal.SIGBUS,
-    signal.SIGFPE,
-    signal.SIGILL,
-    signal.SIGTRAP,
-    signal.SIGABRT,
-    signal.SIGSYS,
-    signal.SIGPIPE,
-    signal.SIGXFSZ,
-}
+# They cannot be caught. Everything else is blocked and waited for: a fault of our own ends us all the same, and what we
+# inherited as ignored (nohup) is for the job to ignore, or not.
+_NOT_FOR_US = {signal.SIGKILL, signal.SIGSTOP}
 _LOCALE = b"LC_CTYPE"
 # `timeout` signals its child and then the group, a scheduler one process after the other: to the job that is one signal.
 _MOMENT_SECONDS = 0.02
@@ -81,12 +69,7 @@ class Job:
         _control_process(_SET_CHILD_SUBREAPER, 1)
         # A job may run under a parent that ignores SIGCHLD; then nothing could be waited for.
         self._child_handler = signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-        # What was ignored when we were started (nohup) stays ignored, by the job too.
-        self._signals: set[int] = {signal.SIGCHLD} | {
-            number
-            for number in signal.valid_signals() - _OUR_OWN
-            if signal.getsignal(number) is not signal.SIG_IGN
-        }
+        self._signals: set[int] = signal.valid_signals() - _NOT_FOR_US
         self._mask = signal.pthread_sigmask(signal.SIG_BLOCK, self._signals)
         self._floor_bytes = read_own_peak_bytes()
         self.pid, self.started_nanoseconds, spent_nanoseconds = self._start()
@@ -136,10 +119,12 @@ class Job:
             # Who kills us with SIGKILL means the job: untracked, it would have hit it.
             _control_process(_SET_PARENT_DEATH_SIGNAL, signal.SIGKILL)
             environment = _find_environment()
-            self._restore_signals()
-            for name in ("SIGPIPE", "SIGXFSZ"):  # Python ignores these; the job must not
-                signal.signal(getattr(signal, name), signal.SIG_DFL)
+            for number in (signal.SIGPIPE, signal.SIGXFSZ):  # Python ignores these; the job must not
+                signal.signal(number, signal.SIG_DFL)
+            if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:  # no handler of ours may run in the job
+                signal.signal(signal.SIGINT, signal.SIG_DFL)
             os.write(pipe, b"%d %d\n" % (time.monotonic_ns(), time.process_time_ns()))
+            self._restore_signals()  # what has come meanwhile may end the job here
             try:
                 os.execvpe(arguments[0], arguments, environment)
             except OSError as error:
