@@ -259,6 +259,25 @@ def test_a_signal_for_the_whole_group_ends_both_and_is_reported(scene: Scene) ->
     check_summary(outcome.stderr, 0.0)
 
 
+@pytest.mark.repeats(few=12, soak=300)
+@pytest.mark.parametrize("is_for_the_group", [False, True])
+def test_an_interrupt_while_we_start_ends_everything_without_a_word(
+    scene: Scene, is_for_the_group: bool, repeats: int
+) -> None:
+    """Whenever it comes: no job goes on, no traceback is printed, and only a job that ran leaves a recording."""
+    for number in range(repeats):
+        wrapper = scene.start(
+            tracker("run", "--record", f"{number}.jsonl", "--", "sleep", "60"), preexec_fn=os.setpgrp
+        )
+        wait_until(lambda: children_of(wrapper.pid), "our first line has run")  # noqa: B023
+        time.sleep(number % 12 / 250)
+        (os.killpg if is_for_the_group else os.kill)(wrapper.pid, signal.SIGINT)
+        outcome = scene.finish(wrapper)
+        assert outcome.returncode == -signal.SIGINT
+        assert not outcome.stderr or outcome.stderr.startswith("sleep 60: killed by SIGINT (2)"), outcome
+        assert (scene.directory / f"{number}.jsonl").exists() == bool(outcome.stderr)
+
+
 def test_a_job_that_ignores_sigterm_runs_on(scene: Scene) -> None:
     """Neither the wrapper nor the job ends of a SIGTERM that the job ignores."""
     wrapper, job = start_job(scene, QUIET, workload("signals", "-SIGTERM"))
@@ -1245,6 +1264,27 @@ def test_the_limits_of_a_shell_do_not_keep_the_job_from_running(scene: Scene, li
     outcome = scene.run(sh(f"ulimit {limit}; exec {COMMAND} {' '.join(QUIET)} sh -c 'echo hello; exit 3'"))
     assert (outcome.returncode, outcome.stdout) == (3, "hello\n"), outcome.stderr
     assert "Traceback" not in outcome.stderr
+
+
+@pytest.mark.parametrize("mode", ["run", "-e"])
+def test_a_job_runs_even_if_no_process_can_be_started_for_it(mode: str) -> None:
+    """It takes our place, untracked, and one sentence says so: no recording, and no trace of us in its environment."""
+    python = nobodys_python()
+    job = [
+        python,
+        "-I",
+        "-S",
+        "-c",
+        "import os, sys; print('GPU_TRACKER_MAILBOX' in os.environ); sys.exit(5)",
+    ]
+    arguments = ["run", "--", *job] if mode == "run" else ["--record", "runs", "-e", shlex.join(job)]
+    with public_directory() as directory, contextlib.closing(Scene(directory)) as scene:
+        limited = ["prlimit", "--nproc=1:1", python, "-m", "gpu_tracker", *arguments]
+        outcome = scene.run(as_nobody(limited))
+        assert (outcome.returncode, outcome.stdout) == (5, "False\n")
+        (sentence,) = outcome.stderr.splitlines()
+        assert "The command runs untracked" in sentence
+        assert not list(directory.rglob("*.jsonl"))
 
 
 @pytest.mark.parametrize("descriptors", range(6, 16))
