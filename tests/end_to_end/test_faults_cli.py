@@ -1079,6 +1079,22 @@ def test_attach_follows_a_process_to_its_end(scene: Scene) -> None:
     check_ends_once(scene.directory / "run.jsonl")
 
 
+@pytest.mark.parametrize(("script", "code"), [("read x; exit 3", 3), ("read x; kill -9 $$", -9)])
+def test_attach_records_how_the_process_ended(scene: Scene, script: str, code: int) -> None:
+    """A run that failed passes no gate, whoever started it."""
+    other = scene.start(sh(script), stdin=subprocess.PIPE)
+    attached = scene.start(tracker("attach", other.pid, "--st", "0.1", "--record", "run.jsonl"))
+    wait_until_attached(attached)
+    assert other.stdin is not None
+    other.stdin.close()  # its parent, which we are, reads its exit code only after the tracker
+    outcome = scene.finish(attached)
+    assert (outcome.returncode, other.wait()) == (0, code)
+    report = scene.report(scene.directory / "run.jsonl")
+    assert (report["ending"], report["exit_code"]) == ("ended", code)
+    gate = scene.run_tracked("compare", "run.jsonl", "--fail-if", "time > 1h")
+    assert gate.returncode == 2, gate.stderr
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_attach_ends_with_an_interrupt_and_leaves_the_process_alone(
     scene: Scene, number: signal.Signals

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 _ENDINGS = {
     "running": "still running",
     "stopped": "finished",
+    "ended": "ended, exit code not known",
     "interrupted": "interrupted",
     "raised": "ended by an exception",
     "abandoned": "ended without stopping gpu-tracker",
