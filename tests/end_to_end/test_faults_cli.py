@@ -511,6 +511,19 @@ def test_a_job_of_a_few_milliseconds_has_no_exact_peak_that_is_not_its_own(
                 assert ram["total_bytes"] == pytest.approx(int(outcome.stdout), rel=0.02)
 
 
+@needs_root
+def test_a_job_killed_in_a_group_that_it_entered_itself_is_told_so(scene: Scene) -> None:
+    """As a batch script does that starts each of its steps in a group of its own."""
+    with memory_limit(150 * MEGABYTE) as prefix:
+        job = sh(f"sleep 1; exec {shlex.join(workload('busy', 0.1, 400))}")
+        outcome = scene.run_tracked(*QUIET, *prefix, *job)
+        assert outcome.returncode == -signal.SIGKILL, outcome.stderr
+        limit = 150 * MEGABYTE // 4096 * 4096 / 1e6
+        assert f"memory limit of {limit:.0f} MB was reached" in outcome.stderr
+        check_said_once(outcome.stderr)
+        scene.wait_until_alone()
+
+
 @pytest.mark.parametrize(("mode", "inside"), [("run", ""), ("run", "step"), ("-e", "")])
 @needs_root
 def test_a_job_killed_for_its_memory_is_told_so(scene: Scene, mode: str, inside: str) -> None:
