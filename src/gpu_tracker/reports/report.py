@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 _ENDINGS = {
     "running": "still running",
     "stopped": "finished",
+    "ended": "ended, exit code not known",
     "interrupted": "interrupted",
     "raised": "ended by an exception",
     "abandoned": "ended without stopping gpu-tracker",
@@ -23,6 +24,7 @@ _ENDINGS = {
     "sampler lost": "finished, but its sampler was lost",
 }
 _SIGKILL = 9
+_MOST_NOTES = 25
 
 
 def to_text(report: Report, _view: View | None = None) -> str:
@@ -46,7 +48,10 @@ def to_text(report: Report, _view: View | None = None) -> str:
         from .region_tables import format_metrics, format_regions
 
         lines += [*format_regions(report.regions), *format_metrics(report.metrics)]
-    lines += [f"note: {note}" for note in report.notes if note != NO_GPU]  # the GPU row says it
+    notes = [note for note in report.notes if note != NO_GPU]  # the GPU row says it
+    lines += [f"note: {note}" for note in notes[:_MOST_NOTES]]
+    if len(notes) > _MOST_NOTES:
+        lines.append(f"and {len(notes) - _MOST_NOTES} more notes (the JSON report has all)")
     # Each is one line, whatever the recording contains.
     return "\n  ".join(map(neutralize, [_title(report), *lines])) + "\n"
 

@@ -36,6 +36,7 @@ _UNSETTLED_PRICE = 2
 _MOST_PROCESSES_WRITTEN = 2000
 _GAP_SECONDS = 2.0
 _GAP_INTERVALS = 5
+_GROUPS_SECONDS = 1.0
 _COST_MEMORY = 0.9
 _SLOWED_DOWN = 1.5
 # Many jobs are short: the first intervals are short, too, as long as reading is cheap.
@@ -73,6 +74,7 @@ class Sampler:
         self._readings: tuple[ProcessReading, ...] = ()
         self._read_seconds = 0.0
         self._is_memory_settled = False
+        self._groups_due_seconds = 0.0
         self._reset_high_waters: dict[int, int] = {}
         self._readings_with_sharing: tuple[ProcessReading, ...] | None = None
         self._start_seconds = start.at_nanoseconds / 1e9
@@ -121,6 +123,7 @@ class Sampler:
         self._read_tree(at, late_seconds)
         self._take_gpus()
         self._read_sharing_if_worth_it(at)
+        self._look_at_groups(at)
         if self._account.seconds_in_cpu_interval >= self._plan.sleep_seconds - self._slack():
             self._account.take_machine(self._machine.read())
             self._account.close_cpu_interval()
@@ -143,14 +146,11 @@ class Sampler:
         self._account.close_cpu_interval(is_last=is_short)
         if figures is not None or not self.is_root_alive():
             self._account.finish(figures)
-        if (
-            self._prepared.limit
-            and self._prepared.limit.count_oom_kills() > self._prepared.oom_kills_at_start
-        ):
+        if (limit := self._prepared.oom.find_reached()) is not None:
             self._say(
                 at_seconds,
                 "Out of memory: the kernel killed a process because the memory limit of "
-                f"{self._prepared.limit.limit_bytes / 1e6:.0f} MB was reached.",
+                f"{limit.limit_bytes / 1e6:.0f} MB was reached.",
             )
         if self._plan.recording_path and self._writer.is_deleted():
             self._say(at_seconds, "The recording was deleted while it was being written.")
@@ -296,6 +296,16 @@ class Sampler:
         spent = time.process_time() - spent
         self._apart_cost_seconds += spent
         self._budget.spend(spent)
+
+    def _look_at_groups(self, at_seconds: float) -> None:
+        """The root may enter a group with a memory limit, and the largest process is who would be killed in it."""
+        if at_seconds < self._groups_due_seconds:
+            return
+        if at_seconds > _GROUPS_SECONDS:  # before that at every reading: many jobs are short
+            self._groups_due_seconds = at_seconds + _GROUPS_SECONDS
+        largest = max(self._readings, key=lambda reading: reading.rss_bytes, default=None)
+        for pid in {self._tree.root_pid, largest.pid if largest else self._tree.root_pid}:
+            self._prepared.oom.look_at(pid)
 
     def _open_tracking_file(self) -> TrackingFile | None:
         """Imported only if needed, to keep the sampler's start fast."""

@@ -7,7 +7,7 @@ import os
 from .. import sources
 from ..core import load_module
 from ..core.values import NamedTuple
-from ..sources.allocation import read_allocation, read_environment
+from ..sources.allocation import OomWatch, read_allocation, read_environment
 from .gpu_threads import GpuThreads
 
 TYPE_CHECKING = False
@@ -32,8 +32,7 @@ class Prepared(NamedTuple):
     environment: Mapping[str, str]
     """The job's environment, as far as it can be read."""
     allocation: Allocation
-    limit: MemoryLimit | None
-    oom_kills_at_start: int
+    oom: OomWatch
     source: ModuleType
     machine: MachineSource
     interval_seconds: float
@@ -52,8 +51,7 @@ def prepare(plan: Plan, recording_fd: int) -> Prepared:
         recording_fd=recording_fd,
         environment=environment,
         allocation=allocation,
-        limit=limit,
-        oom_kills_at_start=limit.count_oom_kills() if limit else 0,
+        oom=OomWatch(limit, allocation.machine_ram_bytes),
         source=source,
         machine=machine,
         interval_seconds=interval_seconds,
