@@ -9,10 +9,11 @@ from __future__ import annotations
 import os
 import sys
 import time
-from _thread import allocate_lock, start_new_thread
+from _thread import RLock, allocate_lock, start_new_thread
 from contextlib import suppress
 
 from ..core.model import FrameworkReading
+from .locks import replace_if_lost
 from .mailbox import FRAMEWORKS_SUFFIX, UNFINISHED_SUFFIX, name_file
 
 TYPE_CHECKING = False
@@ -119,7 +120,7 @@ class FrameworkWatch:
         self._path = name_file(mailbox, FRAMEWORKS_SUFFIX)
         before = read_frameworks(sys.modules) if was_running_before else []
         self._peaks_before = {(one.framework, one.device): one for one in before}
-        self._writing = allocate_lock()
+        self._writing = RLock()
         self._is_open = True
         self._waiting = allocate_lock()
         self._waiting.acquire()
@@ -142,7 +143,7 @@ class FrameworkWatch:
             self._write(is_last=False)
 
     def _write(self, *, is_last: bool) -> None:
-        with self._writing:
+        with replace_if_lost(self._writing):
             readings = [self._compare(reading) for reading in read_frameworks(sys.modules)]
             if not readings or not self._is_open:
                 return

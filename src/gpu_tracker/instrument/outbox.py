@@ -15,6 +15,7 @@ import time
 from _thread import RLock
 
 from . import high_water, suspension
+from .locks import replace_if_lost
 from .mailbox import (
     LOST_SUFFIX,
     MAILBOX_VARIABLE,
@@ -66,7 +67,7 @@ def search() -> None:
     search_due_ns = time.monotonic_ns() + _SEARCH_EVERY_NS
     if _opened or not _search.has_changed():
         return
-    with _opening:
+    with replace_if_lost(_opening):
         try:
             found = _search.find()
         except OSError as error:
@@ -100,7 +101,7 @@ def _turn_to(names: str | None) -> None:
 
 def open_mailbox(mailbox: str) -> None:
     """Begin a tracker in this process: it and its children report there from now on."""
-    with _opening:
+    with replace_if_lost(_opening):
         names = put_inside(mailbox, _list_names())
         _turn_to(names)
         _opened.add(mailbox)
@@ -111,7 +112,7 @@ def open_mailbox(mailbox: str) -> None:
 def close_mailbox(mailbox: str) -> None:
     """End that tracker. If it is the innermost, the one around it takes over again; else only its own regions end."""
     global mailboxes
-    with _opening:
+    with replace_if_lost(_opening):
         before = _list_names()
         names = _without(mailbox, before)
         if before is None or find_innermost(before) == mailbox:
@@ -155,7 +156,7 @@ def _forget() -> None:
 def open_stack() -> RegionStack | None:
     """The regions of this process; None without a tracker."""
     global stack, mailboxes, given_up
-    with _opening:
+    with replace_if_lost(_opening):
         if stack is None and mailboxes is not None:
             try:
                 stack = RegionStack(mailboxes)
@@ -224,7 +225,7 @@ class MetricsWriter:
     def add(self, step: float | None, values: dict[str, float]) -> None:
         """Write one row immediately, so that a kill loses nothing."""
         line = f"{self._encode((time.monotonic_ns(), step, values))}\n".encode()
-        with self._lock:
+        with replace_if_lost(self._lock):
             try:
                 if self._n_bytes >= METRICS_BYTES:
                     os.close(self._fd)
@@ -241,7 +242,7 @@ class MetricsWriter:
 
     def close(self) -> None:
         """No more rows."""
-        with self._lock:
+        with replace_if_lost(self._lock):
             fd, self._fd = self._fd, -1
             try:
                 os.close(fd)
