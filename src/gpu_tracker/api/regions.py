@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     _Parameters = ParamSpec("_Parameters")
     _Result = TypeVar("_Result")
 
+_EXHAUSTED = MemoryError, SystemError  # Python may lose an error for which it has no memory
 _STEP = "step"  # no value can be called so: it is a parameter of its own
 
 
@@ -177,6 +178,8 @@ def log(*, step: float | None = None, **values: float) -> None:
         metrics = outbox.open_metrics()
         if metrics is not None:
             metrics.add(numbers.pop(_STEP, None), numbers)
+    except _EXHAUSTED:
+        pass  # no signal handler raises these
     except Exception as error:
         if not is_ours(error):
             raise
@@ -237,15 +240,21 @@ def _leave(frame: Frame | None) -> None:
 
 def _is_mishap(error: BaseException, owner: region, since_ns: int) -> bool:
     """Whether entering has failed by our own fault; if it was begun, it is undone."""
-    if outbox.stack is not None:
-        outbox.stack.abandon(owner, since_ns)
+    try:
+        if outbox.stack is not None:
+            outbox.stack.abandon(owner, since_ns)
+    except _EXHAUSTED:
+        pass
     return is_ours(error)
 
 
 def _is_mishap_of(error: BaseException, frame: Frame | None) -> bool:
     """Whether leaving has failed by our own fault; the call is ended all the same."""
-    if frame is not None:
-        frame.stack.end(frame)
+    try:
+        if frame is not None:
+            frame.stack.end(frame)
+    except _EXHAUSTED:
+        pass
     return is_ours(error)
 
 

@@ -160,7 +160,7 @@ def open_stack() -> RegionStack | None:
         if stack is None and mailboxes is not None:
             try:
                 stack = RegionStack(mailboxes)
-            except (OSError, ValueError) as error:
+            except (OSError, ValueError, MemoryError) as error:
                 if not is_ours(error):
                     raise
                 _say_unfollowed(mailboxes)
@@ -177,9 +177,9 @@ def open_metrics() -> MetricsWriter | None:
     if _metrics is None and names is not None:
         try:
             _metrics = MetricsWriter(find_innermost(names))
-        except OSError as error:
-            if not is_ours(error):
-                raise
+        except (OSError, ImportError, MemoryError, SystemError) as error:
+            if isinstance(error, OSError) and not is_ours(error):
+                raise  # no signal handler raises one of the others
             _count_lost(find_innermost(names))
             return None
         _watch_frameworks(names)
