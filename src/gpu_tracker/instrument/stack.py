@@ -11,7 +11,7 @@ from _thread import RLock
 from contextvars import ContextVar
 from time import monotonic_ns
 
-from . import crowds, yields
+from . import crowds, greenlets, yields
 from .call_file import CallFileWriter, RegionCalls
 from .cpu import CpuShares
 from .high_water import find_kept_bytes, is_since_start, keep_high_water, read_own_memory, reset_high_water
@@ -282,6 +282,7 @@ class RegionStack:
             now = monotonic_ns()
             if now >= thread.due_ns:
                 self._cpu.charge(thread, now, self._open)
+                greenlets.follow(self, current.get)
             frame = Frame(owner, self, record, outer, below, thread, now)
             self._open[frame] = None
             if outer is not None and outer.stack is self:
