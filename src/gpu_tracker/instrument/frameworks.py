@@ -14,7 +14,7 @@ from contextlib import suppress
 
 from ..core.model import FrameworkReading
 from .locks import replace_if_lost
-from .mailbox import FRAMEWORKS_SUFFIX, UNFINISHED_SUFFIX, name_file
+from .mailbox import FRAMEWORKS_SUFFIX, UNFINISHED_SUFFIX, check_size, name_file
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -151,6 +151,7 @@ class FrameworkWatch:
 
             text = json.dumps([time.monotonic_ns(), is_last, readings])
             try:
+                check_size(len(text))
                 with open(f"{self._path}{UNFINISHED_SUFFIX}", "w", encoding="ascii") as file:
                     file.write(text)
                 os.rename(file.name, self._path)

@@ -8,12 +8,14 @@ and nothing is written.
 from __future__ import annotations
 
 import atexit
+import errno
 import fcntl
 import os
 import sys
 import time
 from _thread import RLock
 
+from ..core.notices import is_new, warn_once
 from . import high_water, suspension
 from .locks import replace_if_lost
 from .mailbox import (
@@ -22,6 +24,7 @@ from .mailbox import (
     METRICS_BYTES,
     METRICS_SUFFIX,
     UNFOLLOWED_SUFFIX,
+    check_size,
     find_innermost,
     name_file,
     put_inside,
@@ -37,6 +40,8 @@ if TYPE_CHECKING:
 _FIRST_DESCRIPTOR = 512
 # Modules whose GPU memory is read.
 _FRAMEWORKS = ("torch", "jax", "tensorflow")
+
+_NEVER_WRITABLE = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOENT)
 
 # Not more often than this, so that it costs less than a thousandth of the time.
 _SEARCH_EVERY_NS = 20_000_000
@@ -78,9 +83,18 @@ def search() -> None:
         _closed.intersection_update(found)
         found = [path for path in found if path not in _closed]
         known = mailboxes.split(os.pathsep) if mailboxes else []
-        found += [path for path in known if path not in found and path not in _closed and os.path.isdir(path)]
+        found += [path for path in known if path not in found and path not in _closed and _is_there(path)]
         if found != known:
             _turn_to(os.pathsep.join(found) or None)
+
+
+def _is_there(mailbox: str) -> bool:
+    """Whether its tracker may still run: another user cannot tell."""
+    try:
+        os.stat(mailbox)
+    except OSError as error:
+        return isinstance(error, PermissionError)
+    return True
 
 
 def _turn_to(names: str | None) -> None:
@@ -163,8 +177,8 @@ def open_stack() -> RegionStack | None:
             except (OSError, ValueError, MemoryError) as error:
                 if not is_ours(error):
                     raise
-                _say_unfollowed(mailboxes)
-                mailboxes, given_up = None, mailboxes  # the tracker has ended, or the disk is full
+                given_up, mailboxes = mailboxes, None  # the tracker has ended, or the disk is full
+                _say_unfollowed(given_up)
             else:
                 _watch_frameworks(mailboxes)
         return stack
@@ -187,27 +201,41 @@ def open_metrics() -> MetricsWriter | None:
 
 
 def _count_lost(mailbox: str) -> None:
-    """Count a row of metrics for which there is no room."""
+    """Count a row of metrics for which there is no room. No descriptor is needed for that: there may be none."""
     global _lost
     path, count = _lost or (name_file(mailbox, LOST_SUFFIX), 0)
     _lost = path, count + 1
     try:
-        fd = os.open(path, os.O_CREAT | os.O_WRONLY | os.O_NOFOLLOW, 0o600)
-        try:
-            os.ftruncate(fd, count + 1)
-        finally:
-            os.close(fd)
+        if not count:
+            os.mknod(path, 0o600)
+        check_size(count + 1)
+        os.truncate(path, count + 1)
     except OSError as error:
         if not is_ours(error):
-            raise  # else the tracker has ended
+            raise
+        _say_unreachable(mailbox, error)
 
 
 def _say_unfollowed(names: str) -> None:
-    """Leave a file without content, for which there may be room: it says that regions are missing."""
+    """Leave a file without content, for which there may be room, and no descriptor is needed: it says that regions are missing."""
+    mailbox = find_innermost(names)
     try:
-        os.close(os.open(name_file(find_innermost(names), UNFOLLOWED_SUFFIX), os.O_CREAT | os.O_EXCL, 0o600))
-    except OSError:
-        pass  # the tracker has ended
+        os.mknod(name_file(mailbox, UNFOLLOWED_SUFFIX), 0o600)
+    except OSError as error:
+        _say_unreachable(mailbox, error)
+
+
+def _say_unreachable(mailbox: str, error: OSError) -> None:
+    """Tell the user what the tracker cannot know: this process is another user's, or has another root."""
+    has_ended = isinstance(error, FileNotFoundError) and os.path.isdir(
+        os.path.dirname(os.path.dirname(mailbox))
+    )
+    text = f"Regions and metrics of process {os.getpid()} are not recorded: {error.strerror}: {mailbox}"
+    if error.errno in _NEVER_WRITABLE and not has_ended and not warn_once(text) and is_new(text):
+        try:
+            sys.stderr.write(f"gpu_tracker: {text}\n")
+        except (OSError, ValueError, AttributeError):
+            pass  # there is none
 
 
 class MetricsWriter:
@@ -231,6 +259,7 @@ class MetricsWriter:
                     os.close(self._fd)
                     self._fd = -1
                     self._fd, self._n_bytes = self._open(), 0
+                check_size(self._n_bytes + len(line))
                 if os.write(self._fd, line) < len(line):
                     os.ftruncate(self._fd, self._n_bytes)
                     raise OSError
