@@ -5,6 +5,8 @@ Public names only. They are loaded when first used, so that importing the packag
 
 from __future__ import annotations
 
+from sys import is_finalizing as _is_finalizing
+
 from .core.version import __version__
 
 TYPE_CHECKING = False
@@ -63,6 +65,8 @@ _MODULES = {
     "track": "api.track",
 }
 
+_HARMLESS = ("log", "region")  # they must never end a program
+
 __all__ = [*_MODULES, "__version__"]  # noqa: PLE0604 - its keys are strings
 
 
@@ -100,11 +104,13 @@ def __getattr__(name: str) -> object:
         return __import__(f"{__name__}.api.tracker", fromlist=(name,))
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if _is_finalizing() and name in _HARMLESS:
+        return _Idle  # a thread that was stopped may have been loading it
     try:
         value: object = getattr(__import__(f"{__name__}.{_MODULES[name]}", fromlist=(name,)), name)
     except (ImportError, OSError, MemoryError, RecursionError) as error:
         # No descriptor, no memory, another root: a region must not end the program. The next use tries again.
-        if name not in ("log", "region") or isinstance(error, TimeoutError):
+        if name not in _HARMLESS or isinstance(error, TimeoutError):
             raise
         _say_unfollowed()
         return _Idle

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from sys import is_finalizing
+
 _said: set[str] = set()
 
 
@@ -15,6 +17,8 @@ def is_new(text: str) -> bool:
 
 def warn_once(text: str) -> bool:
     """Through the program's own logging, which it may silence. Whether that could be loaded."""
+    if is_finalizing():
+        return False  # a thread that was stopped may have been loading it
     try:
         import logging
     except (OSError, ImportError):

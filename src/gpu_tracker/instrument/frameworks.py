@@ -145,7 +145,7 @@ class FrameworkWatch:
     def _write(self, *, is_last: bool) -> None:
         with replace_if_lost(self._writing):
             readings = [self._compare(reading) for reading in read_frameworks(sys.modules)]
-            if not readings or not self._is_open:
+            if not readings or not self._is_open or sys.is_finalizing():
                 return
             import json
 

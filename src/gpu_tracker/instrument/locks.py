@@ -1,7 +1,8 @@
 """Locks that nobody waits for in vain.
 
 When the interpreter ends, it stops the threads that still run wherever they are; what they hold is never given back. Objects
-that are deleted after that may still use regions.
+that are deleted after that may still use regions. For the same reason no module is loaded then: a thread may have been
+stopped in the middle of that, and its lock is Python's own.
 """
 
 from __future__ import annotations

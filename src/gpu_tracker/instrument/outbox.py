@@ -189,6 +189,9 @@ def open_metrics() -> MetricsWriter | None:
     global _metrics
     names = mailboxes or given_up
     if _metrics is None and names is not None:
+        if sys.is_finalizing():
+            _count_lost(find_innermost(names))
+            return None
         try:
             _metrics = MetricsWriter(find_innermost(names))
         except (OSError, ImportError, MemoryError, SystemError) as error:
@@ -289,7 +292,11 @@ def _watch_frameworks(
 ) -> None:
     """Start watching, if a framework is loaded."""
     global _watch
-    if _watch is None and (is_being_imported or any(name in sys.modules for name in _FRAMEWORKS)):
+    if (
+        _watch is None
+        and not sys.is_finalizing()
+        and (is_being_imported or any(name in sys.modules for name in _FRAMEWORKS))
+    ):
         from .frameworks import FrameworkWatch, is_worth_watching
 
         if is_being_imported or is_worth_watching(sys.modules):

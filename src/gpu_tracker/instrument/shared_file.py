@@ -12,6 +12,7 @@ from __future__ import annotations
 import mmap
 import os
 import struct
+import sys
 import time
 
 from ..core.values import NamedTuple
@@ -125,11 +126,11 @@ class SharedFileWriter:
 
     def add_region(self, parent: int, name: str) -> int:
         """The number of a new region (counted from 1), or 0 if there are too many."""
-        if self._n_regions >= MOST_REGIONS:
-            self._refuse(hash((parent, name)))
-            return 0
         encoded = name.encode("utf-8", "backslashreplace")
         length = len(encoded)
+        if self._n_regions >= MOST_REGIONS or (length > _NAME_BYTES and sys.is_finalizing()):
+            self._refuse(hash((parent, name)))
+            return 0
         if length > _NAME_BYTES:
             encoded = _shorten(encoded)
             length = len(encoded) | _WAS_SHORTENED
