@@ -109,7 +109,7 @@ def describe_gaps(gaps: RegionGaps) -> list[str]:
         processes = (
             "1 process" if gaps.unfollowed_processes == 1 else f"{gaps.unfollowed_processes} processes"
         )
-        notes.append(f"Regions of {processes} could not be followed: there was no room for their files.")
+        notes.append(f"Regions of {processes} could not be followed: their files could not be created.")
     if gaps.lost_metrics:
         calls = "1 call" if gaps.lost_metrics == 1 else f"{gaps.lost_metrics} calls"
         notes.append(f"Metrics of {calls} of log could not be recorded: there was no room for them.")

@@ -165,8 +165,9 @@ class Service:
 
     def _prepare(self, plan: Plan) -> None:
         self._owner_pid = plan.owner_pid
-        if plan.mailbox is not None and make_mailbox(plan.mailbox) is not None:
-            self._mailbox = plan.mailbox
+        if plan.mailbox is not None and make_mailbox(plan.mailbox) is None:
+            plan = plan._replace(mailbox=None)
+        self._mailbox = plan.mailbox
         fd, refusal = _RECORDING, ""
         if plan.recording_path is not None:
             try:

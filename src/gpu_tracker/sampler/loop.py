@@ -97,6 +97,8 @@ class Sampler:
         self._gpus.begin(self._start_seconds)
         self._gpus.pids = self._account.pids
         self._take_gpus()
+        if plan.mailbox is None and plan.has_our_environment:
+            self._say(0.0, "Regions and metrics cannot be followed: no directory for them could be created.")
         # From here on a kill leaves a readable recording.
         self._write_line(0.0)
 
