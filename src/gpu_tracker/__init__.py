@@ -5,10 +5,14 @@ Public names only. They are loaded when first used, so that importing the packag
 
 from __future__ import annotations
 
+from sys import is_finalizing as _is_finalizing
+
 from .core.version import __version__
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing_extensions import Self
+
     from .analysis.job import Combined as Combined
     from .analysis.regions import Metric as Metric, Region as Region
     from .analysis.summary import Summary as Summary
@@ -61,17 +65,55 @@ _MODULES = {
     "track": "api.track",
 }
 
+_HARMLESS = ("log", "region")  # they must never end a program
+
 __all__ = [*_MODULES, "__version__"]  # noqa: PLE0604 - its keys are strings
 
 
-def __getattr__(name: str) -> object:
-    from importlib import import_module
+class _Idle:
+    """A region where the real one cannot be loaded: it does nothing. Called without a name, it is `log`."""
 
+    def __init__(self, name: str = "", **_: object) -> None:
+        self.name = name
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def __call__(self, function: object) -> object:
+        return function
+
+
+def _say_unfollowed() -> None:
+    """What `instrument.outbox` leaves in the mailbox, with nothing loaded and no descriptor."""
+    import os
+
+    mailbox = os.environ.get("GPU_TRACKER_MAILBOX", "").partition(os.pathsep)[0]
+    try:
+        writer = f"{os.getpid()}-{os.stat('/proc/self/ns/pid').st_ino}"
+        os.mknod(f"{mailbox}/{writer}-{0:08x}.unfollowed", 0o600)
+    except OSError:
+        pass  # it is there already, or there is no tracker
+
+
+def __getattr__(name: str) -> object:
+    # Not importlib: what is loaded already needs no descriptor.
     if name == "tracker":  # where the paper's classes are
-        return import_module(".api.tracker", __name__)
+        return __import__(f"{__name__}.api.tracker", fromlist=(name,))
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value: object = getattr(import_module(f".{_MODULES[name]}", __name__), name)
+    if _is_finalizing() and name in _HARMLESS:
+        return _Idle  # a thread that was stopped may have been loading it
+    try:
+        value: object = getattr(__import__(f"{__name__}.{_MODULES[name]}", fromlist=(name,)), name)
+    except (ImportError, OSError, MemoryError, RecursionError) as error:
+        # No descriptor, no memory, another root: a region must not end the program. The next use tries again.
+        if name not in _HARMLESS or isinstance(error, TimeoutError):
+            raise
+        _say_unfollowed()
+        return _Idle
     globals()[name] = value  # from now on it is found at once
     return value
 

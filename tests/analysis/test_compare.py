@@ -21,7 +21,7 @@ from gpu_tracker.analysis.compare import (
     compare,
     list_changes,
 )
-from gpu_tracker.analysis.measures import RunFigures, Subject
+from gpu_tracker.analysis.measures import UNKNOWN_OUTCOME, RunFigures, Subject
 from gpu_tracker.core.figures import LAST_METRIC, REGION, RUN
 
 TIME, RAM = RUN[0], RUN[3]
@@ -173,8 +173,10 @@ def test_notes_say_what_weakens_a_comparison() -> None:
     cut = plain._replace(failure="no end")
     one_each = " ".join(compare([("a", [plain]), ("b", [failed])]).notes)
     few = " ".join(compare([("a", [plain, plain]), ("b", [cut, failed])]).notes)
+    unknown = " ".join(compare([("a", [plain._replace(failure=UNKNOWN_OUTCOME)])]).notes)
 
     assert "1 run of b did not succeed (exit code 1)." in one_each
+    assert "1 run of a may have failed (exit code not known)." in unknown
     assert "same host" in one_each
     assert "same cores and RAM" in one_each
     assert "One run each: differences may be noise. Use 4 or more runs per group." in one_each

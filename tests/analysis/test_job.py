@@ -148,12 +148,13 @@ def test_ranks_with_the_same_pid_in_their_containers_are_all_counted() -> None:
 
 
 def test_a_tracker_inside_a_tracked_job_is_counted_once() -> None:
-    """If it was stopped. One that was killed, or began after the job, may be of any process."""
+    """If it was stopped, or saw the process end. One that was killed, or began after the job, may be of any process."""
     job = rank(0, 500, 10.0, pid=7)
     inside, later = (rank(start, pid=7, end=End("stopped", None, totals(), 0.0, 0)) for start in (2, 40))
-    combined = join(inside, job, later, rank(2, 300, 5.0, pid=7, end=None))
+    attached = rank(3, pid=7, end=End("ended", 0, totals(), 0.0, 0))
+    combined = join(inside, job, later, rank(2, 300, 5.0, pid=7, end=None), attached)
 
-    assert [part.part_of for part in combined.ranks] == ["1", "", "", ""]
+    assert [part.part_of for part in combined.ranks] == ["1", "", "", "", "1"]
 
 
 def test_a_process_with_the_same_pid_is_a_worker_only_if_time_and_parent_fit() -> None:

@@ -109,6 +109,9 @@ def test_a_figure_is_shown_in_its_unit(value: float | None, unit: str, text: str
         (End("sampler lost", 0, totals(), 0.0, 0), "sampler lost"),
         (End("exited", 0, totals(), 0.0, 0), ""),
         (End("stopped", None, totals(), 0.0, 0), ""),
+        (End("ended", 0, totals(), 0.0, 0), ""),
+        (End("ended", 3, totals(), 0.0, 0), "exit code 3"),
+        (End("ended", None, totals(), 0.0, 0), "exit code not known"),
     ],
 )
 def test_a_run_that_did_not_succeed_says_why(end: End | None, failure: str) -> None:

@@ -123,7 +123,7 @@ def test_a_region_that_was_never_left_has_no_mean() -> None:
         ),
         (
             RegionGaps(unfollowed_processes=1),
-            ["Regions of 1 process could not be followed: there was no room for their files."],
+            ["Regions of 1 process could not be followed: their files could not be created."],
         ),
         (
             RegionGaps(lost_metrics=3),
@@ -137,7 +137,7 @@ def test_a_region_that_was_never_left_has_no_mean() -> None:
             RegionGaps(1, unfollowed_processes=2),
             [
                 "Names of regions: 1 too long, shortened to the beginning and a digest.",
-                "Regions of 2 processes could not be followed: there was no room for their files.",
+                "Regions of 2 processes could not be followed: their files could not be created.",
             ],
         ),
     ],

@@ -37,3 +37,12 @@ def test_a_program_without_a_free_descriptor_is_left_alone(monkeypatch: pytest.M
     notices.warn_once("one")
 
     assert notices._said == set()
+
+
+def test_nothing_is_loaded_to_warn_once_the_interpreter_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A thread that was stopped may have been loading it."""
+    monkeypatch.setattr(notices, "_said", set())
+    monkeypatch.setattr(notices, "is_finalizing", lambda: True)
+
+    assert not notices.warn_once("late")
+    assert notices._said == set()

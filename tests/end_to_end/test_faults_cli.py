@@ -129,9 +129,13 @@ def test_a_command_that_cannot_run_gives_the_shells_code(
 FORWARDED = ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2", "SIGTSTP", "SIGCONT")
 # What batch systems and supervisors send besides: nobody lists all that a job may have a handler for.
 UNCOMMON = ("SIGALRM", "SIGXCPU", "SIGWINCH", "SIGURG", "SIGPWR", "SIGRTMIN")
+# What a fault of its own would raise in a process; `timeout -s ABRT` asks a job for its stack.
+FAULTS = ("SIGABRT", "SIGSEGV", "SIGBUS", "SIGFPE", "SIGILL", "SIGTRAP", "SIGSYS")
+# What Python ignores.
+IGNORED = ("SIGPIPE", "SIGXFSZ")
 
 
-@pytest.mark.parametrize("name", [*FORWARDED, *UNCOMMON])
+@pytest.mark.parametrize("name", [*FORWARDED, *UNCOMMON, *FAULTS, *IGNORED])
 def test_a_signal_for_the_wrapper_reaches_the_job_once(scene: Scene, name: str) -> None:
     """Whoever signals the wrapper means the job: it gets the signal once, goes on, and is reported."""
     wrapper, _ = start_job(scene, QUIET, workload("signals", name))
@@ -154,7 +158,7 @@ def test_several_signals_come_through_in_their_order(scene: Scene) -> None:
 
 
 @pytest.mark.parametrize(
-    "number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1]
+    "number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGABRT]
 )
 def test_a_signal_that_ends_the_job_is_reported(scene: Scene, number: signal.Signals) -> None:
     """A job that dies of a forwarded signal gives 128 and its number, a summary and a complete recording."""
@@ -167,7 +171,7 @@ def test_a_signal_that_ends_the_job_is_reported(scene: Scene, number: signal.Sig
     assert scene.report(scene.directory / "run.jsonl")["exit_code"] == -number
 
 
-@pytest.mark.parametrize("name", [*FORWARDED, *UNCOMMON])
+@pytest.mark.parametrize("name", [*FORWARDED, *UNCOMMON, *FAULTS, *IGNORED])
 @pytest.mark.parametrize("mode", ["run", "-e"])
 def test_a_signal_for_the_whole_group_reaches_the_job_once(scene: Scene, mode: str, name: str) -> None:
     """The job has it as a member of the group; forwarded besides, it would come twice."""
@@ -255,6 +259,25 @@ def test_a_signal_for_the_whole_group_ends_both_and_is_reported(scene: Scene) ->
     check_summary(outcome.stderr, 0.0)
 
 
+@pytest.mark.repeats(few=12, soak=300)
+@pytest.mark.parametrize("is_for_the_group", [False, True])
+def test_an_interrupt_while_we_start_ends_everything_without_a_word(
+    scene: Scene, is_for_the_group: bool, repeats: int
+) -> None:
+    """Whenever it comes: no job goes on, no traceback is printed, and only a job that ran leaves a recording."""
+    for number in range(repeats):
+        wrapper = scene.start(
+            tracker("run", "--record", f"{number}.jsonl", "--", "sleep", "60"), preexec_fn=os.setpgrp
+        )
+        wait_until(lambda: children_of(wrapper.pid), "our first line has run")  # noqa: B023
+        time.sleep(number % 12 / 250)
+        (os.killpg if is_for_the_group else os.kill)(wrapper.pid, signal.SIGINT)
+        outcome = scene.finish(wrapper)
+        assert outcome.returncode == -signal.SIGINT
+        assert not outcome.stderr or outcome.stderr.startswith("sleep 60: killed by SIGINT (2)"), outcome
+        assert (scene.directory / f"{number}.jsonl").exists() == bool(outcome.stderr)
+
+
 def test_a_job_that_ignores_sigterm_runs_on(scene: Scene) -> None:
     """Neither the wrapper nor the job ends of a SIGTERM that the job ignores."""
     wrapper, job = start_job(scene, QUIET, workload("signals", "-SIGTERM"))
@@ -279,6 +302,23 @@ def test_nohup_holds_for_wrapper_and_job(scene: Scene) -> None:
     time.sleep(0.2)
     outcome = scene.finish(wrapper, "")
     assert (outcome.returncode, outcome.stdout) == (5, "bye\n")
+
+
+@pytest.mark.parametrize(("ignore", "name"), [("nohup", "SIGHUP"), ("trap '' INT", "SIGINT")])
+@pytest.mark.parametrize("is_for_the_group", [False, True])
+def test_what_we_inherited_as_ignored_reaches_a_job_that_handles_it(
+    scene: Scene, ignore: str, name: str, is_for_the_group: bool
+) -> None:
+    """A shell starts its background jobs so; one that saves its state on Ctrl-C gets it as often as without us."""
+    words = shlex.join(tracker(*QUIET, *workload("signals", name)))
+    script = f"exec nohup {words}" if ignore == "nohup" else f"{ignore}; exec {words}"
+    wrapper = scene.start(sh(script), stdin=subprocess.PIPE, preexec_fn=os.setpgrp)
+    assert scene.read_line(wrapper) == "ready"
+    for _ in range(2):
+        (os.killpg if is_for_the_group else os.kill)(wrapper.pid, signal.Signals[name])
+        assert scene.read_line(wrapper) == name
+        time.sleep(0.05)
+    assert scene.finish(wrapper, "").stdout == "bye\n"
 
 
 def test_a_suspended_wrapper_suspends_the_job_and_both_continue(scene: Scene) -> None:
@@ -469,6 +509,19 @@ def test_a_job_of_a_few_milliseconds_has_no_exact_peak_that_is_not_its_own(
             else:
                 assert ram["basis"] == "exact", ram
                 assert ram["total_bytes"] == pytest.approx(int(outcome.stdout), rel=0.02)
+
+
+@needs_root
+def test_a_job_killed_in_a_group_that_it_entered_itself_is_told_so(scene: Scene) -> None:
+    """As a batch script does that starts each of its steps in a group of its own."""
+    with memory_limit(150 * MEGABYTE) as prefix:
+        job = sh(f"sleep 1; exec {shlex.join(workload('busy', 0.1, 400))}")
+        outcome = scene.run_tracked(*QUIET, *prefix, *job)
+        assert outcome.returncode == -signal.SIGKILL, outcome.stderr
+        limit = 150 * MEGABYTE // 4096 * 4096 / 1e6
+        assert f"memory limit of {limit:.0f} MB was reached" in outcome.stderr
+        check_said_once(outcome.stderr)
+        scene.wait_until_alone()
 
 
 @pytest.mark.parametrize(("mode", "inside"), [("run", ""), ("run", "step"), ("-e", "")])
@@ -1040,6 +1093,22 @@ def test_attach_follows_a_process_to_its_end(scene: Scene) -> None:
     check_ends_once(scene.directory / "run.jsonl")
 
 
+@pytest.mark.parametrize(("script", "code"), [("read x; exit 3", 3), ("read x; kill -9 $$", -9)])
+def test_attach_records_how_the_process_ended(scene: Scene, script: str, code: int) -> None:
+    """A run that failed passes no gate, whoever started it."""
+    other = scene.start(sh(script), stdin=subprocess.PIPE)
+    attached = scene.start(tracker("attach", other.pid, "--st", "0.1", "--record", "run.jsonl"))
+    wait_until_attached(attached)
+    assert other.stdin is not None
+    other.stdin.close()  # its parent, which we are, reads its exit code only after the tracker
+    outcome = scene.finish(attached)
+    assert (outcome.returncode, other.wait()) == (0, code)
+    report = scene.report(scene.directory / "run.jsonl")
+    assert (report["ending"], report["exit_code"]) == ("ended", code)
+    gate = scene.run_tracked("compare", "run.jsonl", "--fail-if", "time > 1h")
+    assert gate.returncode == 2, gate.stderr
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_attach_ends_with_an_interrupt_and_leaves_the_process_alone(
     scene: Scene, number: signal.Signals
@@ -1225,6 +1294,27 @@ def test_the_limits_of_a_shell_do_not_keep_the_job_from_running(scene: Scene, li
     outcome = scene.run(sh(f"ulimit {limit}; exec {COMMAND} {' '.join(QUIET)} sh -c 'echo hello; exit 3'"))
     assert (outcome.returncode, outcome.stdout) == (3, "hello\n"), outcome.stderr
     assert "Traceback" not in outcome.stderr
+
+
+@pytest.mark.parametrize("mode", ["run", "-e"])
+def test_a_job_runs_even_if_no_process_can_be_started_for_it(mode: str) -> None:
+    """It takes our place, untracked, and one sentence says so: no recording, and no trace of us in its environment."""
+    python = nobodys_python()
+    job = [
+        python,
+        "-I",
+        "-S",
+        "-c",
+        "import os, sys; print('GPU_TRACKER_MAILBOX' in os.environ); sys.exit(5)",
+    ]
+    arguments = ["run", "--", *job] if mode == "run" else ["--record", "runs", "-e", shlex.join(job)]
+    with public_directory() as directory, contextlib.closing(Scene(directory)) as scene:
+        limited = ["prlimit", "--nproc=1:1", python, "-m", "gpu_tracker", *arguments]
+        outcome = scene.run(as_nobody(limited))
+        assert (outcome.returncode, outcome.stdout) == (5, "False\n")
+        (sentence,) = outcome.stderr.splitlines()
+        assert "The command runs untracked" in sentence
+        assert not list(directory.rglob("*.jsonl"))
 
 
 @pytest.mark.parametrize("descriptors", range(6, 16))

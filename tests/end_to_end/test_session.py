@@ -126,4 +126,4 @@ def test_a_full_shared_memory_costs_the_regions_and_never_the_job(
     )
 
     assert (done.returncode, done.stdout) == (7, "done\n"), done.stderr
-    assert "Regions of 1 process could not be followed: there was no room for their files." in done.stderr
+    assert "Regions of 1 process could not be followed: their files could not be created." in done.stderr

@@ -12,14 +12,15 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
-from builders import header
+from builders import header, render_str
 from gpu_tracker.core.errors import RecordingError
-from gpu_tracker.recording import damage, lines, reader
+from gpu_tracker.core.model import MetricRow
+from gpu_tracker.recording import damage, lazy, lines, reader
 from gpu_tracker.recording.reader import load
 from gpu_tracker.recording.schema import encode_header
 from gpu_tracker.reports.build import build
 from gpu_tracker.reports.contract import list_formats, render
-from recorded import Made, make_full, make_plain, plain_sample
+from recorded import Made, make_full, make_plain, part as make_part, plain_sample
 
 
 def look_at_everything(path: Path) -> list[str]:
@@ -340,3 +341,64 @@ def test_a_damaged_header_alone_is_an_error(tmp_path: Path) -> None:
     path.write_bytes(b'{"header":{"version":1,\n')
     with pytest.raises(RecordingError, match="has no complete header"):
         load(str(path))
+
+
+@pytest.mark.parametrize("kind", ["regions", "calls", "processes", "frameworks", "events"])
+def test_of_too_many_lines_the_first_are_kept_and_the_rest_counted(
+    tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Time and memory are bounded, and one sentence says so."""
+    lines = {
+        "regions": lambda number: b'{"region":{"pid":%d,"path":["r"],"calls":1}}\n' % number,
+        "calls": lambda number: b'{"calls":{"path":["r%d"]}}\n' % number,
+        "processes": lambda number: b'{"process":{"pid":%d,"first_seconds":1.0}}\n' % number,
+        "frameworks": lambda number: b'{"framework":{"pid":%d,"framework":"f","device":"d"}}\n' % number,
+        "events": lambda number: b'{"event":{"at":%d,"kind":"note","text":""}}\n' % number,
+    }
+    some = [lines[kind](number) for number in range(100, 200)]
+    monkeypatch.setitem(reader._ROOM_BYTES, kind, 30 * len(some[0]))
+    path = make_plain(tmp_path / "x.jsonl")
+    first, _, _ = path.read_bytes().partition(b"\n")
+    path.write_bytes(b"\n".join([first, b"".join(some)]))
+
+    assert load(str(path)).problems[0] == f"70 more lines about {kind} were left out: there are too many."
+
+
+def test_the_last_line_of_a_region_is_kept_however_often_it_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A month of a run is no reason to leave anything out."""
+    monkeypatch.setitem(reader._ROOM_BYTES, "regions", 2000)
+    with Made(tmp_path / "x.jsonl") as writer:
+        for number in range(100):
+            writer.write_region(make_part(1, *[1.0] * number))
+    recording = load(str(tmp_path / "x.jsonl"))
+
+    assert [region.calls for region in recording.regions] == [99]
+    assert not recording.problems
+
+
+def test_names_of_metrics_are_read_up_to_a_number(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A job that puts a changing value into a name must not fill the memory of whoever reads it; others are read on."""
+    monkeypatch.setattr(lazy, "_MOST_METRICS", 3)
+    with Made(tmp_path / "x.jsonl") as writer:
+        for number in range(9):
+            writer.write_metrics([MetricRow(float(number), {f"m{number}": 1.0, "m0": 2.0})])
+    recording = load(str(tmp_path / "x.jsonl"))
+
+    assert [metric.name for metric in build(recording).metrics] == ["m0", "m1", "m2"]
+    assert [row.values for row in recording.metrics][-2:] == [{"m0": 2.0}, {"m0": 2.0}]
+    assert list(recording.problems) == ["Only the first 3 metrics of the recording were read."]
+
+
+def test_a_report_shows_some_of_many_notes(tmp_path: Path) -> None:
+    """And how many there are besides."""
+    path = make_plain(tmp_path / "x.jsonl")
+    with path.open("ab") as file:
+        file.writelines(b'{"event":{"at":1,"kind":"note","text":"n%d"}}\n' % number for number in range(1000))
+    report = build(load(str(path)))
+    text = render_str(report)
+
+    assert len(report.notes) >= 1000
+    assert text.count("note: ") == 25
+    assert f"and {len(report.notes) - 25} more notes (the JSON report has all)" in text

@@ -271,6 +271,8 @@ def test_text_shows_descendants_and_limits() -> None:
         (End("exited", -99, totals(), 0.1, 1), "killed by signal 99"),
         (End("sampler lost", 3, totals(), 0.1, 0), "exit code 3, but its sampler was lost"),
         (End("stopped", None, totals(), 0.1, 1), "finished"),
+        (End("ended", None, totals(), 0.1, 1), "ended, exit code not known"),
+        (End("ended", 3, totals(), 0.1, 1), "exit code 3"),
         (End("interrupted", None, totals(), 0.1, 1), "interrupted"),
         (
             End("abandoned", None, totals(), 0.1, 1),

@@ -9,6 +9,7 @@ import pytest
 
 from gpu_tracker.sources.allocation import (
     MemoryLimit,
+    OomWatch,
     find_memory_limit,
     parse_cgroup_mounts,
     parse_cgroup_paths,
@@ -223,3 +224,39 @@ def test_the_real_machine_can_be_read() -> None:
 
     assert 0 < allocation.cores <= allocation.machine_cores
     assert 0 < allocation.ram_bytes <= allocation.machine_ram_bytes
+
+
+def test_a_kill_in_a_group_that_the_job_has_entered_is_found(system: FakeSystem) -> None:
+    """Kills before it was seen there were of others; one that has ended is in no group."""
+    mounts = "cgroup ROOT/memory cgroup rw,memory 0 0\n"
+    system.put(7, "4:memory:/\n", mounts)
+    system.control("memory/step/memory.limit_in_bytes", str(MIB))
+    system.control("memory/step/memory.oom_control", "oom_kill 3\n")
+    watch = OomWatch(None, MACHINE, proc=system.proc)
+    watch.look_at(7)
+    watch.look_at(8)
+    system.put(7, "4:memory:/step\n", mounts)
+    watch.look_at(7)
+    assert watch.find_reached() is None
+    system.control("memory/step/memory.oom_control", "oom_kill 4\n")
+    watch.look_at(7)
+    reached = watch.find_reached()
+
+    assert reached is not None
+    assert reached.limit_bytes == MIB
+
+
+def test_groups_are_looked_at_up_to_a_number(system: FakeSystem) -> None:
+    """A job that makes one for each of its tasks must not make the sampler grow."""
+    watch = OomWatch(None, MACHINE, proc=system.proc)
+    for number in range(101):
+        system.put(7, f"4:memory:/{number}\n", "cgroup ROOT/memory cgroup rw,memory 0 0\n")
+        system.control(f"memory/{number}/memory.limit_in_bytes", str(MIB + 4096 * number))
+        watch.look_at(7)
+    system.control("memory/100/memory.oom_control", "oom_kill 1\n")
+    assert watch.find_reached() is None
+    system.control("memory/99/memory.oom_control", "oom_kill 1\n")
+    reached = watch.find_reached()
+
+    assert reached is not None
+    assert reached.limit_bytes == MIB + 4096 * 99

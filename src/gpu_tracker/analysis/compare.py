@@ -11,7 +11,7 @@ import math
 
 from ..core.figures import REGION, RUN, TIME
 from ..core.values import NamedTuple
-from .measures import Subject
+from .measures import UNKNOWN_OUTCOME, Subject
 from .permutation_test import can_show, chances_of, median, runs_needed
 
 TYPE_CHECKING = False
@@ -78,7 +78,7 @@ class Group(NamedTuple):
     name: str
     runs: int
     failures: tuple[str, ...] = ()
-    """Why runs did not succeed, one for each that did not: it failed, was killed or has no end."""
+    """Why runs did not succeed, one for each that did not: it failed, was killed, has no end or nobody knows."""
     unreadable: int = 0
     """How many more recordings of it cannot be read."""
 
@@ -228,7 +228,8 @@ def _list_failures(runs: Sequence[RunFigures]) -> tuple[str, ...]:
 def describe_failures(name: str, failures: Sequence[str]) -> str:
     """A sentence about the runs of a group that did not succeed."""
     runs = "1 run" if len(failures) == 1 else f"{len(failures)} runs"
-    return f"{runs} of {name} did not succeed ({', '.join(dict.fromkeys(failures))})."
+    what = "may have failed" if set(failures) == {UNKNOWN_OUTCOME} else "did not succeed"
+    return f"{runs} of {name} {what} ({', '.join(dict.fromkeys(failures))})."
 
 
 def _list_lacking(groups: Sequence[tuple[str, Sequence[RunFigures]]]) -> list[str]:

@@ -33,6 +33,8 @@ _CLOCK_SECONDS = 0.01
 _MOST_STEPS = 20_000
 _SHORT_SECONDS = 20.0
 _MOST_NAMED = 5
+# Endings that a tracker in the process, or one that was attached to it, writes.
+_NOT_THE_PARENTS = ("stopped", "ended", "interrupted", "raised")
 
 
 class Rank(NamedTuple):
@@ -202,9 +204,8 @@ def _is_same(part: _Part, other: _Part) -> bool:
         return False
     if (inner.header, inner.totals) == (around.header, around.totals):
         return True  # a copy
-    # Only the parent learns an exit code, so two recordings with one are of two processes. One that was stopped
-    # tracked the process from inside.
-    was_stopped = inner.end is not None and inner.end.reason in ("stopped", "interrupted", "raised")
+    # Two recordings by parents are of two processes.
+    was_stopped = inner.end is not None and inner.end.reason in _NOT_THE_PARENTS
     has_started = around.end is not None and around.end.exit_code is not None
     return was_stopped and has_started and _begins_in(part, other, 0.0, around.totals.at_seconds)
 

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from .regions import Region
     from .summary import Summary
 
+UNKNOWN_OUTCOME = "exit code not known"
+
 
 class Subject(NamedTuple):
     """What a number is about: the whole run, a region (by path), or the last value of a metric (by name)."""
@@ -33,7 +35,7 @@ class RunFigures(NamedTuple):
     cores: float = 0.0
     ram_bytes: int = 0
     failure: str = ""
-    """Why it is no successful run: it failed, was killed or has no end."""
+    """Why it is no successful run: it failed, was killed, has no end or nobody knows."""
 
 
 def measure(recording: RecordingData) -> RunFigures:
@@ -64,6 +66,8 @@ def find_failure(end: End | None) -> str:
         return "no end: killed, or still running"
     if end.exit_code:
         return f"exit code {end.exit_code}" if end.exit_code > 0 else f"killed by signal {-end.exit_code}"
+    if end.reason == "ended":
+        return UNKNOWN_OUTCOME if end.exit_code is None else ""
     return "" if end.reason in ("exited", "stopped") else str(end.reason)
 
 

@@ -118,7 +118,7 @@ def describe_gaps(gaps: RegionGaps) -> list[str]:
         processes = (
             "1 process" if gaps.unfollowed_processes == 1 else f"{gaps.unfollowed_processes} processes"
         )
-        notes.append(f"Regions of {processes} could not be followed: there was no room for their files.")
+        notes.append(f"Regions of {processes} could not be followed: their files could not be created.")
     if gaps.lost_metrics:
         calls = "1 call" if gaps.lost_metrics == 1 else f"{gaps.lost_metrics} calls"
         notes.append(f"Metrics of {calls} of log could not be recorded: there was no room for them.")
@@ -128,7 +128,7 @@ def describe_gaps(gaps: RegionGaps) -> list[str]:
 def summarize_metrics(recording: RecordingData) -> tuple[Metric, ...]:
     """Every metric, by name."""
     known: dict[str, MetricTotals] = {}
-    if recording.metrics:  # most jobs log none
+    if any(True for _ in recording.metrics):  # most jobs log none; counting them would read all
         from ..accounts.metrics import tally
 
         tally(known, recording.metrics)

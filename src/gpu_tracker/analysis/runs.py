@@ -37,7 +37,7 @@ class ListedRun(NamedTuple):
     command: tuple[str, ...] = ()
     host: str = ""
     ending: str = ""
-    """Running, stopped, interrupted, raised, exited, abandoned, killed, sampler lost, damaged."""
+    """As in a report, or damaged."""
     exit_code: int | None = None
     name: str | None = None
     labels: tuple[tuple[str, str], ...] = ()

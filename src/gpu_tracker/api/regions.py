@@ -6,7 +6,11 @@ Without a tracker they cost next to nothing.
 from __future__ import annotations
 
 import functools
-from sys import _getframe  # it is there in CPython and PyPy
+from sys import (
+    _getframe,  # it is there in CPython and PyPy
+    get_asyncgen_hooks,
+    set_asyncgen_hooks,
+)
 from time import monotonic_ns
 from types import coroutine
 
@@ -31,6 +35,7 @@ if TYPE_CHECKING:
     _Parameters = ParamSpec("_Parameters")
     _Result = TypeVar("_Result")
 
+_EXHAUSTED = MemoryError, SystemError  # Python may lose an error for which it has no memory
 _STEP = "step"  # no value can be called so: it is a parameter of its own
 
 
@@ -101,6 +106,9 @@ class region:  # noqa: N801 - a word of the public surface, used like a keyword
     def __call__(self, function: Callable[_Parameters, _Result]) -> Callable[_Parameters, _Result]:
         """Make each call of the function a call of the region."""
         wrapped: Any = function
+        if isinstance(wrapped, classmethod | staticmethod):
+            return type(wrapped)(self(wrapped.__func__))  # type: ignore[return-value]
+        _check(wrapped)
         if _has_flag(function, COROUTINE):
 
             @functools.wraps(function)
@@ -134,7 +142,7 @@ class region:  # noqa: N801 - a word of the public surface, used like a keyword
             @functools.wraps(function)
             async def call_async_generator(*arguments: Any, **options: Any) -> Any:
                 generator = wrapped(*arguments, **options)
-                step = generator.asend(None)
+                step = _begin_hidden(generator)
                 while True:
                     try:
                         made = await _Steps(self, step)
@@ -146,7 +154,7 @@ class region:  # noqa: N801 - a word of the public surface, used like a keyword
                         await _Steps(self, generator.aclose())
                         raise
                     except BaseException as error:  # noqa: BLE001 - thrown into us, so it is thrown into it
-                        step = generator.athrow(error)
+                        step = _throw(generator, error)
 
             return call_async_generator
 
@@ -177,6 +185,8 @@ def log(*, step: float | None = None, **values: float) -> None:
         metrics = outbox.open_metrics()
         if metrics is not None:
             metrics.add(numbers.pop(_STEP, None), numbers)
+    except _EXHAUSTED:
+        pass  # no signal handler raises these
     except Exception as error:
         if not is_ours(error):
             raise
@@ -197,7 +207,19 @@ def _to_numbers(values: dict[str, float]) -> dict[str, float]:
 def _to_name(name: object) -> str:
     if callable(name):
         raise TypeError('A region needs a name: @gput.region("name").')
-    return str(name)
+    try:
+        return str.__str__(name) if isinstance(name, str) else str(name)  # of no class of the program
+    except Exception as error:
+        raise TypeError(f"The name of a region must be a string, not {type(name).__name__}.") from error
+
+
+def _check(function: object) -> None:
+    """Refuse what cannot be called as a function, where it is decorated."""
+    if isinstance(function, type):
+        raise TypeError(f"A region cannot decorate the class {function.__name__}: decorate its methods.")
+    if not callable(function):
+        kind = type(function).__name__
+        raise TypeError(f"A region decorates functions, not a {kind}: put @gput.region(...) below @{kind}.")
 
 
 def _has_flag(function: object, flag: int) -> bool:
@@ -237,15 +259,21 @@ def _leave(frame: Frame | None) -> None:
 
 def _is_mishap(error: BaseException, owner: region, since_ns: int) -> bool:
     """Whether entering has failed by our own fault; if it was begun, it is undone."""
-    if outbox.stack is not None:
-        outbox.stack.abandon(owner, since_ns)
+    try:
+        if outbox.stack is not None:
+            outbox.stack.abandon(owner, since_ns)
+    except _EXHAUSTED:
+        pass
     return is_ours(error)
 
 
 def _is_mishap_of(error: BaseException, frame: Frame | None) -> bool:
     """Whether leaving has failed by our own fault; the call is ended all the same."""
-    if frame is not None:
-        frame.stack.end(frame)
+    try:
+        if frame is not None:
+            frame.stack.end(frame)
+    except _EXHAUSTED:
+        pass
     return is_ours(error)
 
 
@@ -260,6 +288,24 @@ def _find_call(owner: region) -> Frame | None:
     while frame is not None and (frame.owner is not owner or frame.is_suspended()):
         frame = find_open(frame.below)
     return frame if frame is not None or stack is None else stack.find_call(owner)
+
+
+def _begin_hidden(generator: Any) -> Any:
+    """The first step of an async generator that the event loop does not close: the one around it does."""
+    hooks = get_asyncgen_hooks()
+    set_asyncgen_hooks(None, None)
+    try:
+        return generator.asend(None)
+    finally:
+        set_asyncgen_hooks(*hooks)
+
+
+async def _throw(generator: Any, error: BaseException) -> Any:
+    """Throw into an async generator. Nothing keeps the error: it would keep our code, and that the function's arguments."""
+    try:
+        return await generator.athrow(error)
+    finally:
+        del error
 
 
 class _Steps:
@@ -295,6 +341,7 @@ def _drive(
         except StopIteration as stop:
             return stop.value
         finally:
+            given = None  # an error would keep this code, and that the function's arguments
             end(frame)
         try:
             step, given = driven.send, (yield made)

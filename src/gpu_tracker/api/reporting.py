@@ -62,7 +62,7 @@ def read_changes(path: str | None = None) -> Changes | None:
         raise UsageError(f"{path}: {error}") from None
 
 
-def find_changes(warn: Callable[[str], None]) -> Changes | None:
+def find_changes(warn: Callable[[str], object]) -> Changes | None:
     """The changes in the file that the environment names; a program must not fail because they are wrong."""
     try:
         return read_changes()

@@ -88,7 +88,10 @@ class Session:
         self._plan: Plan | None = None
         self._start = Start(target.pid, 0, None)
         self._mailbox: str | None = None
+        self._outer_mailboxes: str | None = None
+        """What the environment said before ours was announced in it."""
         self._made: list[str] = []
+        self._failures: list[str] = []
         self._latest: RecordingData | None = None
         self._written: bytes | None = None
         self.recording_path: str | None = None
@@ -111,7 +114,7 @@ class Session:
             if self._target.is_ours:
                 self._mailbox = choose_mailbox(os.environ)
             self._plan = self._make_plan(tracking)
-            self._sampler = self._sampler or start_sampler(self._say)
+            self._sampler = self._sampler or start_sampler(self._failures.append)
             if self._sampler is not None:
                 self._sampler.send("prepare", self._plan)
         except BaseException:
@@ -137,6 +140,8 @@ class Session:
     def begin(self, start: Start) -> None:
         """The job begins."""
         self._start = start
+        for failure in self._failures:
+            self._say(failure)  # only now is it sure what is reported without a sampler
         if self._sampler is not None:
             self._sampler.send("begin", start)
 
@@ -236,6 +241,10 @@ class Session:
         if self._sampler is not None:
             self._sampler.close()
         self._remove_mailbox()
+        if self._outer_mailboxes:
+            os.environ[MAILBOX_VARIABLE] = self._outer_mailboxes
+        elif self._outer_mailboxes is not None:
+            os.environ.pop(MAILBOX_VARIABLE, None)
         for path in self._made:
             if os.path.exists(path):
                 os.unlink(path)
@@ -293,7 +302,7 @@ class Session:
     def _wait_for(self, sampler: SamplerProcess) -> bool:
         is_ready = sampler.wait_until_ready(READY_SECONDS)
         if not is_ready:
-            self._say("The sampler failed to start; only time and CPU will be reported.")
+            self._failures.append("The sampler failed to start; only time and CPU will be reported.")
         if sampler.refusal:
             self._say(
                 f"Cannot write a recording to {self.recording_path}: {sampler.refusal}. The run is not recorded."
@@ -304,7 +313,8 @@ class Session:
     def _announce(self, mailbox: str) -> None:
         """Direct the regions and metrics of this process, or of the command it starts, to the mailbox."""
         if self._target.is_started_by_us:
-            os.environ[MAILBOX_VARIABLE] = put_inside(mailbox, os.environ.get(MAILBOX_VARIABLE) or None)
+            self._outer_mailboxes = os.environ.get(MAILBOX_VARIABLE, "")
+            os.environ[MAILBOX_VARIABLE] = put_inside(mailbox, self._outer_mailboxes or None)
             return
         from ..instrument.outbox import open_mailbox
 

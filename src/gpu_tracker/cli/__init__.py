@@ -10,8 +10,9 @@ import gc
 import os
 import sys
 
-from ..core import load_module
+from ..core import load_module, signal
 from ..core.errors import TrackerError, UsageError
+from .interrupts import allow_interrupts, note_interrupts
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ _HELP = ("-h", "--help", "-v", "--version")
 
 def main() -> NoReturn:
     """Entry point of `gpu-tracker`."""
+    note_interrupts()
     code = _run(sys.argv[1:])
     for stream in (sys.stdout, sys.stderr):
         try:
@@ -52,7 +54,6 @@ def main() -> NoReturn:
 def _die_of(number: int) -> NoReturn:
     """End by the same signal as the job: a shell goes on with its loop or script after a program that exits."""
     import resource
-    import signal
 
     _, most = resource.getrlimit(resource.RLIMIT_CORE)
     resource.setrlimit(
@@ -75,9 +76,8 @@ def _run(arguments: list[str]) -> int:
         _say(error)
         return error.exit_code
     except KeyboardInterrupt:
-        from signal import SIGINT
-
-        return -SIGINT
+        note_interrupts()  # an impatient second one changes nothing
+        return -signal.SIGINT
     except Exception:  # noqa: BLE001
         import traceback
 
@@ -92,7 +92,9 @@ def _dispatch(arguments: list[str]) -> int:
     if name in COMMANDS:
         if name in _TRACKING:
             return _track(name, arguments[1:])
-        return int(_load(name).main(arguments[1:]))
+        command = _load(name)
+        allow_interrupts()
+        return int(command.main(arguments[1:]))
     if not name.startswith("-"):
         raise UsageError(f"Unknown command {name!r}.", _suggest(name))
     if any(word in arguments for word in _HELP):
@@ -135,6 +137,7 @@ def _show_help(arguments: list[str]) -> int:
             summary, HELP_COLUMNS, initial_indent=f"  {name:<8} ", subsequent_indent=" " * 11
         )
     parser.epilog = "\n".join(lines)
+    allow_interrupts()
     parser.parse_args(arguments)
     return 0
 

@@ -14,6 +14,7 @@ from ..reports.build import Choices
 from ..reports.contract import choose_format
 from ..sampler.handle.wire import Start
 from ..sources.processes import exists
+from .interrupts import interruptible, raise_interrupts
 from .options import Parser, add_measuring, add_output, add_recording, add_rules, to_settings, to_wishes
 from .output import Output
 from .run import read_rules, show
@@ -40,22 +41,24 @@ def main(arguments: list[str], sampler: SamplerProcess | None) -> int:
     choices = Choices(read_rules(options.rules))
     pid = _find_process(options.pid)
     output = Output(options.output)
-    session = Session(
-        other_process(pid),
-        find_gpus(settings, sampler),
-        to_wishes(options),
-        choose_say(settings),
-        sampler,
-    )
+    with interruptible():
+        settings = find_gpus(settings, sampler)
+    session = Session(other_process(pid), settings, to_wishes(options), choose_say(settings), sampler)
     session.prepare()
-    if not session.wait_until_ready():
-        session.discard()
-        raise UsageError("The sampler failed to start.")
-    # An interrupt is the normal end: it must not raise in the middle of something.
     wake_reading, wake_writing = os.pipe()
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        if signal.getsignal(number) is not signal.SIG_IGN:  # nohup, or a job in the background
-            signal.signal(number, lambda *_: os.write(wake_writing, b"!") and None)
+    try:
+        with interruptible():
+            is_ready = session.wait_until_ready()
+        if not is_ready:
+            raise UsageError("The sampler failed to start.")
+        # An interrupt is the normal end: it must not raise in the middle of something.
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            if signal.getsignal(number) is not signal.SIG_IGN:  # nohup, or a job in the background
+                signal.signal(number, lambda *_: os.write(wake_writing, b"!") and None)
+        raise_interrupts()
+    except BaseException:
+        session.discard()
+        raise
     session.begin(Start(pid, time.monotonic_ns(), None))
     woken, _, _ = select.select([session.replies_fd, wake_reading], [], [])
     recording = session.stop(

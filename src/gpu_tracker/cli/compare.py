@@ -21,8 +21,8 @@ A limit states what must not happen. It is checked against the median of every g
   --fail-if 'peak_ram > 8GB'  --fail-if 'metrics.loss > 0.5'
 Figures: time, cpu_time, mean_cores, peak_ram, peak_gpu_ram, gpu_utilization, energy; for regions also calls, time_per_call.
 With 'time > +5% beyond noise', the change must also be marked with * in the table.
-Exit code: 1 if a limit is broken; 2 if something could not be checked (a run that failed, was killed or has no end; a
-figure, region or metric that a run does not have) or the request is invalid; 3 for trouble such as a full disk; else 0.
+Exit code: 1 if a limit is broken; 2 if something could not be checked (a run that failed, was killed, has no end, or whose exit
+code is not known; a figure, region or metric that a run does not have) or the request is invalid; 3 for trouble such as a full disk; else 0.
 """
 
 
@@ -37,7 +37,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument(
         "--allow-failed",
         action="store_true",
-        help="check runs that failed, were killed or have no end like others",
+        help="check runs that failed, were killed, or have no end or no known exit code like others",
     )
     add_output(parser, "Comparison")
     options = parser.parse_args(arguments)

@@ -20,25 +20,18 @@ from ..sampler.handle.descriptor import release
 from ..sources import SAMPLER_NAME, WITNESS_NAME
 from ..sources.files import read_file, read_text
 from ..sources.platform import find_counters, find_peak_bytes, read_cpu_clock, read_own_peak_bytes
+from .interrupts import raise_interrupts
 from .witness import Witness
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import NoReturn
 
 NOT_FOUND, NOT_EXECUTABLE = 127, 126
 
-# Not passed on: what cannot be caught, what a fault of our own would raise, and what is about our own children.
-_OUR_OWN = {
-    signal.SIGKILL,
-    signal.SIGSTOP,
-    signal.SIGCHLD,
-    signal.SIGSEGV,
-    signal.SIGBUS,
-    signal.SIGFPE,
-    signal.SIGILL,
-    signal.SIGTRAP,
-    signal.SIGABRT,
-    signal.SIGSYS,
-    signal.SIGPIPE,
-    signal.SIGXFSZ,
-}
+# Everything else is blocked and waited for: a fault of our own ends us all the same, and what we
+# inherited as ignored (nohup) is for the job to ignore, or not.
+_UNCATCHABLE = {signal.SIGKILL, signal.SIGSTOP}
 _LOCALE = b"LC_CTYPE"
 # `timeout` signals its child and then the group, a scheduler one process after the other: to the job that is one signal.
 _MOMENT_SECONDS = 0.02
@@ -53,6 +46,10 @@ class CannotStartError(TrackerError):
     def __init__(self, message: str, exit_code: int) -> None:
         super().__init__(message)
         self.exit_code = exit_code
+
+
+class NoProcessError(Exception):
+    """There can be no process for the job besides this one, which can still become it."""
 
 
 class Ending(NamedTuple):
@@ -76,23 +73,27 @@ class Job:
         self._adopted_peak_bytes = 0
 
     def start(self) -> None:
-        """Start it. CannotStartError if that is not possible."""
+        """Start it. CannotStartError if that is not possible, NoProcessError if only `replace_us` is."""
         self._witness.reap_starter()
         # Orphans of the job become our children instead of init's.
         _control_process(_SET_CHILD_SUBREAPER, 1)
         # A job may run under a parent that ignores SIGCHLD; then nothing could be waited for.
         self._child_handler = signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-        # What was ignored when we were started (nohup) stays ignored, by the job too.
-        self._signals: set[int] = {signal.SIGCHLD} | {
-            number
-            for number in signal.valid_signals() - _OUR_OWN
-            if signal.getsignal(number) is not signal.SIG_IGN
-        }
+        self._signals: set[int] = {number for number in signal.valid_signals() if number not in _UNCATCHABLE}
         self._mask = signal.pthread_sigmask(signal.SIG_BLOCK, self._signals)
+        raise_interrupts()  # later ones are the job's
         self._floor_bytes = read_own_peak_bytes()
         self.pid, self.started_nanoseconds, spent_nanoseconds = self._start()
         self.before = RootFigures(spent_nanoseconds / 1e9, 0.0)
         """What the process had used when it was still a copy of us."""
+
+    def replace_us(self) -> NoReturn:
+        """Become the job, with nobody left to watch it. CannotStartError if that is not possible."""
+        _control_process(_SET_CHILD_SUBREAPER, 0)
+        try:
+            self._exec(_find_environment())
+        except OSError as error:
+            raise _explain(error.errno or errno.EIO, self._arguments[0]) from None
 
     def wait(self) -> Ending:
         """Pass signals on until the job has ended."""
@@ -114,11 +115,14 @@ class Job:
         The pipe closes at the moment of exec, or says why it failed.
         """
         release()
-        reading, writing = os.pipe()
         self._early = set(signal.sigpending())
-        pid = os.fork()
+        try:
+            reading, writing = os.pipe()
+            pid = os.fork()
+        except OSError as error:
+            raise NoProcessError(error.strerror) from None
         if pid == 0:
-            self._become(self._arguments, writing)
+            self._become(writing)
         os.close(writing)
         with os.fdopen(reading, "rb") as pipe:
             message = pipe.read()
@@ -131,27 +135,32 @@ class Job:
         started_nanoseconds, spent_nanoseconds = map(int, stamp.split())
         return pid, started_nanoseconds, spent_nanoseconds
 
-    def _become(self, arguments: list[str], pipe: int) -> None:
+    def _become(self, pipe: int) -> None:
         """In the child. Never returns."""
         try:
             # Who kills us with SIGKILL means the job: untracked, it would have hit it.
             _control_process(_SET_PARENT_DEATH_SIGNAL, signal.SIGKILL)
             environment = _find_environment()
-            self._restore_signals()
-            for name in ("SIGPIPE", "SIGXFSZ"):  # Python ignores these; the job must not
-                signal.signal(getattr(signal, name), signal.SIG_DFL)
             os.write(pipe, b"%d %d\n" % (time.monotonic_ns(), time.process_time_ns()))
-            try:
-                os.execvpe(arguments[0], arguments, environment)
-            except OSError as error:
-                if error.errno != errno.ENOEXEC:
-                    raise
-                # A script without its first line: any shell would run it, so do we.
-                os.execve("/bin/sh", ["sh", *arguments], environment)
+            self._exec(environment)
         except OSError as error:
             os.write(pipe, str(error.errno).encode())
         finally:
             os._exit(NOT_FOUND)
+
+    def _exec(self, environment: dict[bytes, bytes]) -> NoReturn:
+        for number in (signal.SIGPIPE, signal.SIGXFSZ):  # Python ignores these; the job must not
+            signal.signal(number, signal.SIG_DFL)
+        if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:  # no handler of ours may run in the job
+            signal.signal(signal.SIGINT, signal.SIG_DFL)
+        self._restore_signals()  # what has come meanwhile may end the job here
+        try:
+            os.execvpe(self._arguments[0], self._arguments, environment)
+        except OSError as error:
+            if error.errno != errno.ENOEXEC:
+                raise
+            # A script without its first line: any shell would run it, so do we.
+            os.execve("/bin/sh", ["sh", *self._arguments], environment)
 
     def _restore_signals(self) -> None:
         signal.signal(signal.SIGCHLD, self._child_handler)

@@ -6,6 +6,7 @@ from ..api.session import Session, new_command, resolve_gpus
 from ..core.errors import UsageError
 from ..core.values import NamedTuple
 from ..sampler.handle.wire import Start
+from .interrupts import interruptible
 from .output import say
 
 TYPE_CHECKING = False
@@ -46,20 +47,27 @@ def track_command(
     sampler: SamplerProcess | None, command: list[str], settings: Settings, wishes: Wishes
 ) -> Tracked:
     """Start the command, wait for it, and collect the result."""
-    session = Session(
-        new_command(command), find_gpus(settings, sampler), wishes, choose_say(settings), sampler
-    )
+    with interruptible():
+        settings = find_gpus(settings, sampler)
+    session = Session(new_command(command), settings, wishes, choose_say(settings), sampler)
     session.prepare()
     try:
         # What is needed from now on is imported while the sampler starts.
         from ..core.model import Known
         from ..live import abilities  # noqa: F401
         from ..reports import build, report, usage_lines  # noqa: F401
-        from .job import Job
+        from .job import Job, NoProcessError
 
         job = Job(command)
-        session.wait_until_ready()
-        job.start()
+        with interruptible():
+            session.wait_until_ready()
+        try:
+            job.start()
+        except NoProcessError as error:
+            session.discard()
+            job.close()
+            say(f"The command runs untracked: no process can be started for it ({error}).")
+            job.replace_us()
     except BaseException:
         session.discard()
         raise

@@ -11,6 +11,7 @@ import select
 
 from ..core import signal
 from ..sampler.handle.descriptor import Descriptor, make_pipe
+from ..sampler.handle.process import write_quietly
 from ..sources import WITNESS_NAME
 from ..sources.platform import take_name
 
@@ -88,10 +89,8 @@ class Witness:
             os._exit(0)
 
     def _ask(self) -> None:
-        try:
-            os.write(self._pipes[1].number, _QUESTION)
-        except OSError:
-            self.is_lost = True
+        self.is_lost = not write_quietly(self._pipes[1].number, _QUESTION)
+        if self.is_lost:
             return
         answer = self._read()
         self.is_lost = not answer

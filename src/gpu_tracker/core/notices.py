@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from sys import is_finalizing
+
 _said: set[str] = set()
 
 
@@ -13,11 +15,14 @@ def is_new(text: str) -> bool:
     return True
 
 
-def warn_once(text: str) -> None:
-    """Through the program's own logging, which it may silence."""
+def warn_once(text: str) -> bool:
+    """Through the program's own logging, which it may silence. Whether that could be loaded."""
+    if is_finalizing():
+        return False  # a thread that was stopped may have been loading it
     try:
         import logging
-    except OSError:
-        return  # no free file descriptor to import with
+    except (OSError, ImportError):
+        return False  # no free file descriptor to import with, or another root
     if is_new(text):
         logging.getLogger("gpu_tracker").warning("%s", text)
+    return True

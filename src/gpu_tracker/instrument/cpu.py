@@ -192,18 +192,24 @@ class CpuShares:
             self._give(frame, part, is_shared=len(among) > 1)
 
     def _give(self, frame: Frame, cpu_ns: int, *, is_shared: bool) -> None:
-        """Give time to a region and those around it."""
+        """Give time to a region and those around it.
+
+        From the outermost in, its own time last: a signal handler that raises in between leaves no part larger than the whole.
+        """
         words = self._words
-        words[OWN_CPU + frame.record.number] += cpu_ns
-        if is_shared:
-            words[SHARED_CPU + frame.record.number] += cpu_ns
+        counted = []
         step: Frame | None = frame
         while step is not None and step.stack is frame.stack:
             if step.is_open and not step.is_recursion:
-                words[CPU + step.record.number] += cpu_ns
-                if step.is_crowded:
-                    words[SHARED_CPU + step.record.number] += cpu_ns
+                counted.append(step)
             step = step.find_next()
+        for step in reversed(counted):
+            words[CPU + step.record.number] += cpu_ns
+            if step.is_crowded:
+                words[SHARED_CPU + step.record.number] += cpu_ns
+        words[OWN_CPU + frame.record.number] += cpu_ns
+        if is_shared:
+            words[SHARED_CPU + frame.record.number] += cpu_ns
 
 
 def _find_few(waiting: Collection[Frame]) -> list[Frame]:

@@ -9,11 +9,12 @@ from __future__ import annotations
 import os
 import sys
 import time
-from _thread import allocate_lock, start_new_thread
+from _thread import RLock, allocate_lock, start_new_thread
 from contextlib import suppress
 
 from ..core.model import FrameworkReading
-from .mailbox import FRAMEWORKS_SUFFIX, UNFINISHED_SUFFIX, name_file
+from .locks import replace_if_lost
+from .mailbox import FRAMEWORKS_SUFFIX, UNFINISHED_SUFFIX, check_size, name_file
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -119,7 +120,7 @@ class FrameworkWatch:
         self._path = name_file(mailbox, FRAMEWORKS_SUFFIX)
         before = read_frameworks(sys.modules) if was_running_before else []
         self._peaks_before = {(one.framework, one.device): one for one in before}
-        self._writing = allocate_lock()
+        self._writing = RLock()
         self._is_open = True
         self._waiting = allocate_lock()
         self._waiting.acquire()
@@ -142,14 +143,15 @@ class FrameworkWatch:
             self._write(is_last=False)
 
     def _write(self, *, is_last: bool) -> None:
-        with self._writing:
+        with replace_if_lost(self._writing):
             readings = [self._compare(reading) for reading in read_frameworks(sys.modules)]
-            if not readings or not self._is_open:
+            if not readings or not self._is_open or sys.is_finalizing():
                 return
             import json
 
             text = json.dumps([time.monotonic_ns(), is_last, readings])
             try:
+                check_size(len(text))
                 with open(f"{self._path}{UNFINISHED_SUFFIX}", "w", encoding="ascii") as file:
                     file.write(text)
                 os.rename(file.name, self._path)

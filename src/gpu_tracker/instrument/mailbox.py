@@ -5,8 +5,10 @@ The mailboxes of a user are in one private directory, so that a process can find
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
+import resource
 import stat
 import time
 
@@ -50,18 +52,39 @@ def list_places(environment: Mapping[str, str]) -> list[str]:
 def choose_mailbox(environment: Mapping[str, str]) -> str | None:
     """A new path in a writable directory; None if there is none."""
     for place in list_places(environment):
-        is_usable = is_private(place) if os.path.lexists(place) else True
-        if is_usable and os.access(os.path.dirname(place), os.W_OK | os.X_OK):
+        if _is_usable(place):
             return f"{place}/{os.getpid()}-{find_namespace()}-{time.monotonic_ns():016x}{os.urandom(4).hex()}"
     return None
+
+
+def _is_usable(place: str) -> bool:
+    """Whether mailboxes can be made there. Other trackers may create and remove it at any moment."""
+    try:
+        status = os.lstat(place)
+    except OSError:
+        return _can_make(f"{place}-{os.urandom(4).hex()}")
+    return _is_private(status) and (os.access(place, os.W_OK | os.X_OK) or not os.path.lexists(place))
+
+
+def _can_make(path: str) -> bool:
+    """Whether a directory can be created; tried, because rights do not tell whether there is room for one."""
+    try:
+        os.mkdir(path, 0o700)
+        os.rmdir(path)
+    except OSError:
+        return False
+    return True
 
 
 def is_private(place: str) -> bool:
     """Whether a directory is ours alone: another user may have taken its name."""
     try:
-        status = os.lstat(place)
+        return _is_private(os.lstat(place))
     except OSError:
         return False
+
+
+def _is_private(status: os.stat_result) -> bool:
     is_ours = stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid()
     return is_ours and not status.st_mode & (stat.S_IRWXG | stat.S_IRWXO)
 
@@ -79,6 +102,13 @@ def find_innermost(mailboxes: str) -> str:
 def name_file(mailbox: str, suffix: str) -> str:
     """A new file, named after the process that writes it and its pid namespace."""
     return f"{mailbox}/{os.getpid()}-{find_namespace()}-{os.urandom(4).hex()}{suffix}"
+
+
+def check_size(n_bytes: int) -> None:
+    """OSError if this process may not write a file of that size: trying to could kill it (SIGXFSZ)."""
+    most_bytes, _ = resource.getrlimit(resource.RLIMIT_FSIZE)
+    if 0 <= most_bytes < n_bytes:
+        raise OSError(errno.EFBIG, os.strerror(errno.EFBIG))
 
 
 def find_namespace() -> int:

@@ -14,6 +14,7 @@ _OUR_KINDS = (
     RuntimeError,
     ImportError,
     MemoryError,
+    SystemError,
     BufferError,
     struct.error,
 )

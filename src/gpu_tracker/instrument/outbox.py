@@ -8,19 +8,23 @@ and nothing is written.
 from __future__ import annotations
 
 import atexit
+import errno
 import fcntl
 import os
 import sys
 import time
 from _thread import RLock
 
+from ..core.notices import is_new, warn_once
 from . import high_water, suspension
+from .locks import replace_if_lost
 from .mailbox import (
     LOST_SUFFIX,
     MAILBOX_VARIABLE,
     METRICS_BYTES,
     METRICS_SUFFIX,
     UNFOLLOWED_SUFFIX,
+    check_size,
     find_innermost,
     name_file,
     put_inside,
@@ -36,6 +40,8 @@ if TYPE_CHECKING:
 _FIRST_DESCRIPTOR = 512
 # Modules whose GPU memory is read.
 _FRAMEWORKS = ("torch", "jax", "tensorflow")
+
+_NEVER_WRITABLE = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOENT)
 
 # Not more often than this, so that it costs less than a thousandth of the time.
 _SEARCH_EVERY_NS = 20_000_000
@@ -66,7 +72,7 @@ def search() -> None:
     search_due_ns = time.monotonic_ns() + _SEARCH_EVERY_NS
     if _opened or not _search.has_changed():
         return
-    with _opening:
+    with replace_if_lost(_opening):
         try:
             found = _search.find()
         except OSError as error:
@@ -77,9 +83,18 @@ def search() -> None:
         _closed.intersection_update(found)
         found = [path for path in found if path not in _closed]
         known = mailboxes.split(os.pathsep) if mailboxes else []
-        found += [path for path in known if path not in found and path not in _closed and os.path.isdir(path)]
+        found += [path for path in known if path not in found and path not in _closed and _is_there(path)]
         if found != known:
             _turn_to(os.pathsep.join(found) or None)
+
+
+def _is_there(mailbox: str) -> bool:
+    """Whether its tracker may still run: another user cannot tell."""
+    try:
+        os.stat(mailbox)
+    except OSError as error:
+        return isinstance(error, PermissionError)
+    return True
 
 
 def _turn_to(names: str | None) -> None:
@@ -100,7 +115,7 @@ def _turn_to(names: str | None) -> None:
 
 def open_mailbox(mailbox: str) -> None:
     """Begin a tracker in this process: it and its children report there from now on."""
-    with _opening:
+    with replace_if_lost(_opening):
         names = put_inside(mailbox, _list_names())
         _turn_to(names)
         _opened.add(mailbox)
@@ -111,7 +126,7 @@ def open_mailbox(mailbox: str) -> None:
 def close_mailbox(mailbox: str) -> None:
     """End that tracker. If it is the innermost, the one around it takes over again; else only its own regions end."""
     global mailboxes
-    with _opening:
+    with replace_if_lost(_opening):
         before = _list_names()
         names = _without(mailbox, before)
         if before is None or find_innermost(before) == mailbox:
@@ -155,15 +170,15 @@ def _forget() -> None:
 def open_stack() -> RegionStack | None:
     """The regions of this process; None without a tracker."""
     global stack, mailboxes, given_up
-    with _opening:
+    with replace_if_lost(_opening):
         if stack is None and mailboxes is not None:
             try:
                 stack = RegionStack(mailboxes)
-            except (OSError, ValueError) as error:
+            except (OSError, ValueError, MemoryError) as error:
                 if not is_ours(error):
                     raise
-                _say_unfollowed(mailboxes)
-                mailboxes, given_up = None, mailboxes  # the tracker has ended, or the disk is full
+                given_up, mailboxes = mailboxes, None  # the tracker has ended, or the disk is full
+                _say_unfollowed(given_up)
             else:
                 _watch_frameworks(mailboxes)
         return stack
@@ -174,11 +189,14 @@ def open_metrics() -> MetricsWriter | None:
     global _metrics
     names = mailboxes or given_up
     if _metrics is None and names is not None:
+        if sys.is_finalizing():
+            _count_lost(find_innermost(names))
+            return None
         try:
             _metrics = MetricsWriter(find_innermost(names))
-        except OSError as error:
-            if not is_ours(error):
-                raise
+        except (OSError, ImportError, MemoryError, SystemError) as error:
+            if isinstance(error, OSError) and not is_ours(error):
+                raise  # no signal handler raises one of the others
             _count_lost(find_innermost(names))
             return None
         _watch_frameworks(names)
@@ -186,27 +204,41 @@ def open_metrics() -> MetricsWriter | None:
 
 
 def _count_lost(mailbox: str) -> None:
-    """Count a row of metrics for which there is no room."""
+    """Count a row of metrics for which there is no room. No descriptor is needed for that: there may be none."""
     global _lost
     path, count = _lost or (name_file(mailbox, LOST_SUFFIX), 0)
     _lost = path, count + 1
     try:
-        fd = os.open(path, os.O_CREAT | os.O_WRONLY | os.O_NOFOLLOW, 0o600)
-        try:
-            os.ftruncate(fd, count + 1)
-        finally:
-            os.close(fd)
+        if not count:
+            os.mknod(path, 0o600)
+        check_size(count + 1)
+        os.truncate(path, count + 1)
     except OSError as error:
         if not is_ours(error):
-            raise  # else the tracker has ended
+            raise
+        _say_unreachable(mailbox, error)
 
 
 def _say_unfollowed(names: str) -> None:
-    """Leave a file without content, for which there may be room: it says that regions are missing."""
+    """Leave a file without content, for which there may be room, and no descriptor is needed: it says that regions are missing."""
+    mailbox = find_innermost(names)
     try:
-        os.close(os.open(name_file(find_innermost(names), UNFOLLOWED_SUFFIX), os.O_CREAT | os.O_EXCL, 0o600))
-    except OSError:
-        pass  # the tracker has ended
+        os.mknod(name_file(mailbox, UNFOLLOWED_SUFFIX), 0o600)
+    except OSError as error:
+        _say_unreachable(mailbox, error)
+
+
+def _say_unreachable(mailbox: str, error: OSError) -> None:
+    """Tell the user what the tracker cannot know: this process is another user's, or has another root."""
+    has_ended = isinstance(error, FileNotFoundError) and os.path.isdir(
+        os.path.dirname(os.path.dirname(mailbox))
+    )
+    text = f"Regions and metrics of process {os.getpid()} are not recorded: {error.strerror}: {mailbox}"
+    if error.errno in _NEVER_WRITABLE and not has_ended and not warn_once(text) and is_new(text):
+        try:
+            sys.stderr.write(f"gpu_tracker: {text}\n")
+        except (OSError, ValueError, AttributeError):
+            pass  # there is none
 
 
 class MetricsWriter:
@@ -224,12 +256,13 @@ class MetricsWriter:
     def add(self, step: float | None, values: dict[str, float]) -> None:
         """Write one row immediately, so that a kill loses nothing."""
         line = f"{self._encode((time.monotonic_ns(), step, values))}\n".encode()
-        with self._lock:
+        with replace_if_lost(self._lock):
             try:
                 if self._n_bytes >= METRICS_BYTES:
                     os.close(self._fd)
                     self._fd = -1
                     self._fd, self._n_bytes = self._open(), 0
+                check_size(self._n_bytes + len(line))
                 if os.write(self._fd, line) < len(line):
                     os.ftruncate(self._fd, self._n_bytes)
                     raise OSError
@@ -241,7 +274,7 @@ class MetricsWriter:
 
     def close(self) -> None:
         """No more rows."""
-        with self._lock:
+        with replace_if_lost(self._lock):
             fd, self._fd = self._fd, -1
             try:
                 os.close(fd)
@@ -259,7 +292,11 @@ def _watch_frameworks(
 ) -> None:
     """Start watching, if a framework is loaded."""
     global _watch
-    if _watch is None and (is_being_imported or any(name in sys.modules for name in _FRAMEWORKS)):
+    if (
+        _watch is None
+        and not sys.is_finalizing()
+        and (is_being_imported or any(name in sys.modules for name in _FRAMEWORKS))
+    ):
         from .frameworks import FrameworkWatch, is_worth_watching
 
         if is_being_imported or is_worth_watching(sys.modules):

@@ -12,10 +12,11 @@ from __future__ import annotations
 import mmap
 import os
 import struct
+import sys
 import time
 
 from ..core.values import NamedTuple
-from .mailbox import REGIONS_SUFFIX, name_file
+from .mailbox import REGIONS_SUFFIX, check_size, name_file
 
 MOST_REGIONS = 1000
 MOST_THREADS = 64
@@ -125,11 +126,11 @@ class SharedFileWriter:
 
     def add_region(self, parent: int, name: str) -> int:
         """The number of a new region (counted from 1), or 0 if there are too many."""
-        if self._n_regions >= MOST_REGIONS:
-            self._refuse(hash((parent, name)))
-            return 0
         encoded = name.encode("utf-8", "backslashreplace")
         length = len(encoded)
+        if self._n_regions >= MOST_REGIONS or (length > _NAME_BYTES and sys.is_finalizing()):
+            self._refuse(hash((parent, name)))
+            return 0
         if length > _NAME_BYTES:
             encoded = _shorten(encoded)
             length = len(encoded) | _WAS_SHORTENED
@@ -163,6 +164,7 @@ def _shorten(encoded: bytes) -> bytes:
 
 def map_new(path: str, n_bytes: int, n_reserved_bytes: int) -> mmap.mmap:
     """Create a file and map it; the rest of its room is reserved later. OSError if there is no room."""
+    check_size(n_bytes)
     fd = os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600)
     try:
         os.truncate(fd, n_bytes)
@@ -177,6 +179,7 @@ def map_new(path: str, n_bytes: int, n_reserved_bytes: int) -> mmap.mmap:
 
 def reserve(fd: int, offset: int, n_bytes: int) -> None:
     """Take the room now: writing to a mapped page for which there is none later would kill the job with SIGBUS."""
+    check_size(offset + n_bytes)
     if hasattr(os, "posix_fallocate"):
         os.posix_fallocate(fd, offset, n_bytes)
 

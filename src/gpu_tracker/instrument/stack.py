@@ -11,10 +11,11 @@ from _thread import RLock
 from contextvars import ContextVar
 from time import monotonic_ns
 
-from . import crowds, yields
+from . import crowds, greenlets, yields
 from .call_file import CallFileWriter, RegionCalls
 from .cpu import CpuShares
 from .high_water import find_kept_bytes, is_since_start, keep_high_water, read_own_memory, reset_high_water
+from .locks import replace_if_lost
 from .mishaps import is_ours
 from .shared_file import (
     FINISHED,
@@ -260,7 +261,9 @@ class RegionStack:
         frame = None
         lock = self._lock
         try:
-            lock.acquire()  # not `with`, which costs three times as much
+            if not lock.acquire(False):  # not `with`, which costs three times as much
+                lock = self._find_lock()
+                lock.acquire()
             if owner.parallel or (outer is not None and (outer.owner.parallel or outer.stack is not self)):
                 outer, record = self._find_beside(owner, outer)
             else:
@@ -279,6 +282,7 @@ class RegionStack:
             now = monotonic_ns()
             if now >= thread.due_ns:
                 self._cpu.charge(thread, now, self._open)
+                greenlets.follow(self, current.get)
             frame = Frame(owner, self, record, outer, below, thread, now)
             self._open[frame] = None
             if outer is not None and outer.stack is self:
@@ -343,7 +347,9 @@ class RegionStack:
             return
         lock = self._lock
         try:
-            lock.acquire()
+            if not lock.acquire(False):
+                lock = self._find_lock()
+                lock.acquire()
             if not frame.is_open:
                 lock.release()
                 return
@@ -477,7 +483,9 @@ class RegionStack:
 
     def rest(self, frame: Frame, before: Frame | None, task: int = 0) -> None:
         """The code of a call is suspended, with its task; the calling thread is again in the call that it was in before."""
-        with self._lock:
+        if self.is_closed:
+            return  # in a forked process, another thread of its parent may have the lock
+        with self._find_lock():
             thread = self._cpu.find_thread()
             self._cpu.charge(thread, monotonic_ns(), self._open)
             frame.can_rest = frame.is_resting = True
@@ -488,14 +496,16 @@ class RegionStack:
 
     def resume(self, frame: Frame) -> Frame | None:
         """The code of a call goes on in the calling thread; returns the call that this was in."""
-        with self._lock:
+        if self.is_closed:
+            return None
+        with self._find_lock():
             frame.is_resting, frame.rests_in_task = False, 0
             return self._switch(find_open(frame.rests_in or frame))
 
     def step_into(self, frame: Frame | None) -> Frame | None:
         """The calling thread goes on with code that is in this call; returns the call that it was in."""
         frame = find_open(frame)
-        with self._lock:
+        with self._find_lock():
             if frame is not None and frame.stack is not self:
                 frame = None
             return self._switch(frame)
@@ -515,6 +525,14 @@ class RegionStack:
         """The open call of a parallel region, if there is but one."""
         calls = self._parallel.get(owner, ())
         return next(iter(calls)) if len(calls) == 1 else None
+
+    def _find_lock(self) -> RLock:
+        """The lock, which can be waited for."""
+        lock = replace_if_lost(self._lock)
+        if lock is not self._lock:
+            self._lock = lock
+            self._is_busy = lock._is_owned  # type: ignore[attr-defined] # noqa: SLF001
+        return lock
 
     def _switch(self, frame: Frame | None) -> Frame | None:
         thread = self._cpu.find_thread()
@@ -583,7 +601,7 @@ class RegionStack:
     def close(self) -> None:
         """No more regions here."""
         self._leave_late()
-        with self._lock:
+        with self._find_lock():
             self.is_closed = True
             now = monotonic_ns()
             self._cpu.charge(self._cpu.find_thread(), now, self._open)

@@ -70,7 +70,7 @@ def _follow_event_loop(stack: RegionStack) -> bool:
     global _followed, _run
     if _followed is stack:
         return _is_ours()
-    if "asyncio" not in sys.modules:
+    if "asyncio" not in sys.modules or sys.is_finalizing():
         return False
     from asyncio.events import Handle
 

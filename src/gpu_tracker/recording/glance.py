@@ -10,7 +10,7 @@ from ..core.errors import WRONG_DATA, RecordingError
 from ..core.model import Event, RecordingData
 from .columns import shape_of
 from .lazy import decode_events, decode_line, parse
-from .lines import LONGEST_LINE_BYTES, LineFile, open_path
+from .lines import LONGEST_LINE_BYTES, LineFile, open_path, read_last_line
 from .reader import read, read_header
 from .schema import decode_end
 
@@ -50,7 +50,7 @@ def _read_ends(file: BinaryIO, path: str) -> RecordingData:
     head = os.pread(fd, _CHUNK_BYTES, 0)
     first, *lines = head[: head.rindex(b"\n")].split(b"\n")
     header, notes = read_header(*parse(first), path)
-    last = _read_last_line(fd)
+    _, last = read_last_line(fd)
     if not last.startswith(b'{"end"'):
         raise ValueError(last)
     end = decode_line(last, decode_end)
@@ -71,20 +71,6 @@ def _may_lack_events(events: tuple[Event, ...], peaks: Peaks) -> bool:
     return any(
         gpu.uuid not in known or (gpu.grown_bytes and not gpu.job_bytes.combined) for gpu in peaks.gpus
     )
-
-
-def _read_last_line(fd: int) -> bytes:
-    """The last line, or nothing if it is too long to be valid."""
-    size = os.fstat(fd).st_size
-    length = _CHUNK_BYTES
-    while length <= LONGEST_LINE_BYTES:
-        start = max(0, size - length)
-        tail = os.pread(fd, size - start, start)
-        before = tail.rfind(b"\n", 0, -1)
-        if before >= 0 or start == 0:
-            return tail[before + 1 :]
-        length *= 4
-    return b""
 
 
 def _read_marked(file: BinaryIO, path: str) -> Iterator[tuple[int, bytes]]:

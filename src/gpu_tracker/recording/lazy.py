@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 
 _MOST_CALLS = 1000
+# A run has a few dozen; what is put into a name by mistake must not fill the memory.
+_MOST_METRICS = 10_000
 _BLOCK_LINES = 50_000
 _MERGED_LINES = 1000
 
@@ -297,6 +299,7 @@ class MetricLines(_Lines[MetricRow]):
         self._damage = damage
         self._ends: list[int] | None = None
         """Number of rows up to the end of each line."""
+        self._names: set[str] = set()
 
     def __len__(self) -> int:
         ends = self._count()
@@ -324,11 +327,22 @@ class MetricLines(_Lines[MetricRow]):
             try:
                 data = parse(line)[1]
                 check_metrics(data)
+                if not self._names.issuperset(data["values"]):
+                    self._learn_names(data["values"])
                 rows = decode_metrics(data)
             except WRONG_DATA:
                 self._damage.note(offset)
                 rows = []
             yield rows
+
+    def _learn_names(self, columns: dict[str, Any]) -> None:
+        """Take new names while there are few; the columns of others are removed."""
+        for name in [name for name in columns if name not in self._names]:
+            if len(self._names) < _MOST_METRICS:
+                self._names.add(name)
+            else:
+                del columns[name]
+                self._damage.say(f"Only the first {_MOST_METRICS} metrics of the recording were read.")
 
 
 class _WholeLines(_Lines["_Item"]):

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 # Valid lines are far shorter; a longer one is skipped without being held in memory.
 LONGEST_LINE_BYTES = 8 * 2**20
 _BUFFER_BYTES = 2**20
+_CHUNK_BYTES = 2**15
 _MOST_BYTES_AT_ONCE = 64 * 2**20
 _NONSENSE = b"\xff"
 # A recording takes tens of megabytes, in full resolution perhaps a gigabyte; anything can claim to be larger.
@@ -56,6 +57,11 @@ class LineFile:
                 line = file.readline(LONGEST_LINE_BYTES)
                 position = offset + len(line)
                 yield line
+
+    def read_last(self) -> tuple[int, bytes]:
+        """The last line with its offset; nothing if it is too long to be valid."""
+        with self._open() as file:
+            return read_last_line(file.fileno())
 
     def read_together(self, offsets: Sequence[int]) -> list[bytes]:
         """The same, at once if they are close together."""
@@ -112,6 +118,20 @@ def _skip_line(file: BinaryIO, offset: int) -> tuple[int, bool]:
     os.lseek(fd, raw_position, os.SEEK_SET)  # where the buffer expects it
     file.seek(position)
     return position - offset, bool(end)
+
+
+def read_last_line(fd: int) -> tuple[int, bytes]:
+    """The last line with its offset; nothing if it is too long to be valid."""
+    size = os.fstat(fd).st_size
+    length = _CHUNK_BYTES
+    while length <= LONGEST_LINE_BYTES:
+        start = max(0, size - length)
+        tail = os.pread(fd, size - start, start)
+        before = tail.rfind(b"\n", 0, -1)
+        if before >= 0 or start == 0:
+            return start + before + 1, tail[before + 1 :]
+        length *= 4
+    return size, b""
 
 
 def open_path(path: str) -> BinaryIO:

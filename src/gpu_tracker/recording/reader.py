@@ -32,19 +32,31 @@ from .validate import check, check_metric_totals
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from typing import Any
+    from typing import Any, TypeVar
 
     from ..core.model import End, Header, MetricTotals
 
+    _Key = TypeVar("_Key")
+
 _DIGITS = b"0123456789"
+_END = b'{"end"'
 _EVENT = b'{"event":{'
 _METRICS = b'{"metrics":'
+_CALLS = b'{"calls":'
 _REGION = b'{"region":{"pid":'
 _REGION_KEY_END = b',"calls":'
 _READINGS = re.compile(rb'"readings":\s*(\d{1,18})')
 # A valid file has a few dozen shapes; one with a new shape in every line must not fill the memory.
 _MOST_SHAPES = 10_000
 _LINES_AT_ONCE = 1000
+# Bytes of the lines of each kind that are kept, or read later: several times what the largest runs write.
+_ROOM_BYTES = {
+    "regions": 16 * 2**20,
+    "processes": 16 * 2**20,
+    "frameworks": 16 * 2**20,
+    "calls": 32 * 2**20,
+    "events": 128 * 2**20,
+}
 # Damaged or empty lines, after which a file is not read further: there may be a billion of them.
 _MOST_USELESS = 10_000
 
@@ -92,6 +104,7 @@ def read(file: LineFile, some: Iterable[tuple[int, bytes]] | None = None) -> Rec
             if has_peaks is None:
                 scan.take(None if some else number, offset, line)
                 if scan.is_hopeless:
+                    scan.take_last()
                     break
                 continue
             scan.sample_offsets.append(offset)
@@ -122,6 +135,7 @@ class _Scan:
         self._call_offsets = array("q")
         self._metric_totals: tuple[int, bytes] | None = None
         self._n_useless = 0
+        self._room_bytes = dict(_ROOM_BYTES)
         self.sample_offsets = array("q")
         self.grown_offsets = array("q")
         self.shapes: dict[bytes, bool] = {}
@@ -135,7 +149,8 @@ class _Scan:
     def take(self, number: int | None, offset: int, line: bytes) -> None:
         """Any line but a sample of a known shape."""
         if self._header is not None and line.startswith(_EVENT):
-            self._waiting.append((number, offset, line))
+            if self._has_room("events", len(line)):
+                self._waiting.append((number, offset, line))
             if len(self._waiting) == _LINES_AT_ONCE:
                 self._take_waiting()
         elif line.strip():
@@ -156,9 +171,12 @@ class _Scan:
         try:
             if self._header is not None and line.startswith(_METRICS) and line.endswith(b"}}\n"):
                 self._metric_offsets.append(offset)
+            elif self._header is not None and line.startswith(_CALLS) and line.endswith(b"}}\n"):
+                if self._has_room("calls", len(line)):
+                    self._call_offsets.append(offset)
             elif self._header is not None and line.startswith(_REGION) and line.endswith((b"}}\n", b"}}")):
                 # Process and path come first and are always encoded the same way, so they serve as the key.
-                self._regions[line[: line.index(_REGION_KEY_END)]] = offset, line
+                self._keep("regions", self._regions, line[: line.index(_REGION_KEY_END)], offset, line)
             else:
                 self._decode(offset, line, *parse(line))
         except WRONG_DATA:
@@ -168,6 +186,28 @@ class _Scan:
             if line.endswith(b"\n"):
                 self._damage.note(offset, number)
                 self._note_useless(offset)
+
+    def take_last(self) -> None:
+        """The end, if the last line of the file is one: how the job ended is known wherever reading stopped."""
+        offset, line = self._file.read_last()
+        if self._header is not None and line.startswith(_END):
+            self._take_alone(None, offset, line)
+
+    def _keep(
+        self, what: str, lines: dict[_Key, tuple[int, bytes]], key: _Key, offset: int, line: bytes
+    ) -> None:
+        """Keep the last line of each key while there is room."""
+        before = len(lines[key][1]) if key in lines else 0
+        if self._has_room(what, len(line) - before):
+            lines[key] = offset, line
+
+    def _has_room(self, what: str, n_bytes: int) -> bool:
+        left = self._room_bytes[what] - n_bytes
+        if left < 0:
+            self._damage.leave_out(what)
+            return False
+        self._room_bytes[what] = left
+        return True
 
     def _note_useless(self, offset: int) -> None:
         self._n_useless += 1
@@ -190,7 +230,7 @@ class _Scan:
             self._take_waiting()
             self._events += decode_events([line])
         elif kind == "region":
-            self._regions[data["pid"], tuple(data["path"])] = offset, line
+            self._keep("regions", self._regions, (data["pid"], tuple(data["path"])), offset, line)
         elif kind == "metrics":
             self._metric_offsets.append(offset)
         elif kind == "gaps":
@@ -202,11 +242,12 @@ class _Scan:
         elif kind == "metric_totals":
             self._metric_totals = offset, line
         elif kind == "process":
-            self._processes[data["pid"], data["first_seconds"]] = offset, line
+            self._keep("processes", self._processes, (data["pid"], data["first_seconds"]), offset, line)
         elif kind == "framework":
-            self._frameworks[data["pid"], data["framework"], data["device"]] = offset, line
+            key = data["pid"], data["framework"], data["device"]
+            self._keep("frameworks", self._frameworks, key, offset, line)
         elif kind == "peak":
-            self._peak_moments[data["subject"]] = offset, line
+            self._keep("peaks", self._peak_moments, data["subject"], offset, line)
         elif kind == "end":
             end = decode_end(data)
             check(end)

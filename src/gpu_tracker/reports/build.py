@@ -56,7 +56,7 @@ class Report(NamedTuple):
     header: Header
     summary: Summary
     ending: str
-    """How it ended: running, stopped, interrupted, raised, exited, abandoned, killed, sampler lost."""
+    """How it ended: running, stopped, ended (a process of somebody else), interrupted, raised, exited, abandoned, killed, sampler lost."""
     exit_code: int | None
     notes: tuple[str, ...]
     tracker_cpu_seconds: float | None

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 _ENDINGS = {
     "running": "still running",
     "stopped": "finished",
+    "ended": "ended, exit code not known",
     "interrupted": "interrupted",
     "raised": "ended by an exception",
     "abandoned": "ended without stopping gpu-tracker",
@@ -37,6 +38,7 @@ _ENDINGS = {
 _SIGKILL = 9
 _MARGIN = "  "
 _STYLES = {"serious": RED, "warning": YELLOW}
+_MOST_NOTES = 25
 
 
 def to_text(report: Report, view: View) -> str:
@@ -61,6 +63,8 @@ def to_text(report: Report, view: View) -> str:
         lines += [_MARGIN + neutralize(line) for line in tables]
     # The row of the GPU says that there is none.
     notes = [f"note: {note}" for note in report.notes if note != NO_GPU]
+    if len(notes) > _MOST_NOTES:
+        notes[_MOST_NOTES:] = [f"and {len(notes) - _MOST_NOTES} more notes (the JSON report has all)"]
     lines += [line for text in (*_describe_cost(report), *notes) for line in lay_out(text, view)]
     text = "\n".join(lines) + "\n"
     return text if view.has_unicode else to_ascii(text)

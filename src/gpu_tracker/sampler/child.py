@@ -12,7 +12,7 @@ import time
 
 from ..instrument.mailbox import make_mailbox, remove_leftovers, remove_mailbox
 from ..sources import SAMPLER_NAME
-from ..sources.platform import open_exit, take_name
+from ..sources.platform import open_exit, read_exit_code, take_name
 from .handle.wire import FINAL, Inbox, pack
 from .loop import Sampler
 from .prepare import prepare
@@ -99,6 +99,7 @@ class Service:
         self._owner_pid = self._root_pid = 0
         self._start_nanoseconds = 0
         self._ended_seconds: float | None = None
+        self._exit_code: int | None = None
         self._is_over = False
 
     def run(self) -> None:
@@ -164,8 +165,9 @@ class Service:
 
     def _prepare(self, plan: Plan) -> None:
         self._owner_pid = plan.owner_pid
-        if plan.mailbox is not None and make_mailbox(plan.mailbox) is not None:
-            self._mailbox = plan.mailbox
+        if plan.mailbox is not None and make_mailbox(plan.mailbox) is None:
+            plan = plan._replace(mailbox=None)
+        self._mailbox = plan.mailbox
         fd, refusal = _RECORDING, ""
         if plan.recording_path is not None:
             try:
@@ -201,6 +203,8 @@ class Service:
         reason: str,
         exception: str | None,
     ) -> None:
+        if reason == "stopped" and self._ended_seconds is not None:
+            reason, exit_code = "ended", self._exit_code
         self._finish(self._need_sampler(), at_nanoseconds / 1e9, figures, reason, exit_code, exception)
 
     def _observe(self, number: int, request: Request) -> None:
@@ -233,6 +237,7 @@ class Service:
         if self._root_fd >= 0:
             self._poll.unregister(self._root_fd)
         self._ended_seconds = time.monotonic()
+        self._exit_code = read_exit_code(self._root_pid, self._root_fd)
         sampler.read(self._ended_seconds)
         if self._owner_pid == self._root_pid:
             self._end_alone()

@@ -36,6 +36,7 @@ _UNSETTLED_PRICE = 2
 _MOST_PROCESSES_WRITTEN = 2000
 _GAP_SECONDS = 2.0
 _GAP_INTERVALS = 5
+_GROUPS_SECONDS = 1.0
 _COST_MEMORY = 0.9
 _SLOWED_DOWN = 1.5
 # Many jobs are short: the first intervals are short, too, as long as reading is cheap.
@@ -78,6 +79,7 @@ class Sampler:
         self._readings: tuple[ProcessReading, ...] = ()
         self._read_seconds = 0.0
         self._is_memory_settled = False
+        self._groups_due_seconds = 0.0
         self._reset_high_waters: dict[int, int] = {}
         self._readings_with_sharing: tuple[ProcessReading, ...] | None = None
         self._start_seconds = start.at_nanoseconds / 1e9
@@ -103,6 +105,8 @@ class Sampler:
         self._take_gpus()
         if prepared.energy is None:
             self._say(0.0, prepared.energy_reason, UNMETERED)
+        if plan.mailbox is None and plan.has_our_environment:
+            self._say(0.0, "Regions and metrics cannot be followed: no directory for them could be created.")
         # From here on a kill leaves a readable recording.
         self._write_line(0.0)
         if not plan.starts_the_job:  # it has done something before
@@ -132,6 +136,7 @@ class Sampler:
         self._take_gpus()
         self._note_open_regions()
         self._read_sharing_if_worth_it(at)
+        self._look_at_groups(at)
         if at >= self._activity_due_seconds - self._slack():
             self._read_activity(at)
             self._read_energy(at)
@@ -166,10 +171,9 @@ class Sampler:
         self._account.close_cpu_interval(is_last=is_short)
         if figures is not None or not self.is_root_alive():
             self._account.finish(figures)
-        limit = self._prepared.limit
-        if limit is not None:
-            self._account.cap_limit_held(limit.read_peak())
-        if limit is not None and limit.count_oom_kills() > self._prepared.oom_kills_at_start:
+        if self._prepared.limit is not None:
+            self._account.cap_limit_held(self._prepared.limit.read_peak())
+        if (limit := self._prepared.oom.find_reached()) is not None:
             self._say(
                 at_seconds,
                 "Out of memory: the kernel killed a process because the memory limit of "
@@ -340,6 +344,16 @@ class Sampler:
         spent = time.process_time() - spent
         self._apart_cost_seconds += spent
         self._budget.spend(spent)
+
+    def _look_at_groups(self, at_seconds: float) -> None:
+        """The root may enter a group with a memory limit, and the largest process is who would be killed in it."""
+        if at_seconds < self._groups_due_seconds:
+            return
+        if at_seconds > _GROUPS_SECONDS:  # before that at every reading: many jobs are short
+            self._groups_due_seconds = at_seconds + _GROUPS_SECONDS
+        largest = max(self._readings, key=lambda reading: reading.rss_bytes, default=None)
+        for pid in {self._tree.root_pid, largest.pid if largest else self._tree.root_pid}:
+            self._prepared.oom.look_at(pid)
 
     def _open_tracking_file(self) -> TrackingFile | None:
         """Imported only if needed, to keep the sampler's start fast."""

@@ -68,7 +68,8 @@ class MailboxReader:
             elif name.endswith(UNFOLLOWED_SUFFIX):
                 self._unfollowed.add(find_writer(name))
             elif name.endswith(LOST_SUFFIX):
-                self._lost_metrics[name] = _read_size(f"{self._mailbox}/{name}")
+                # None, if the process may not write files at all.
+                self._lost_metrics[name] = max(1, _read_size(f"{self._mailbox}/{name}"))
             elif name.endswith(FRAMEWORKS_SUFFIX):
                 self._frameworks.setdefault(name, None)
             elif name.endswith(REGIONS_SUFFIX) and name not in self._readers:

@@ -8,7 +8,7 @@ from .. import sources
 from ..core import load_module
 from ..core.values import NamedTuple
 from ..sources import NotAvailableError
-from ..sources.allocation import read_allocation, read_environment
+from ..sources.allocation import OomWatch, read_allocation, read_environment
 from .gpu_threads import GpuThreads
 
 TYPE_CHECKING = False
@@ -34,7 +34,7 @@ class Prepared(NamedTuple):
     """The job's environment, as far as it can be read."""
     allocation: Allocation
     limit: MemoryLimit | None
-    oom_kills_at_start: int
+    oom: OomWatch
     source: ModuleType
     machine: MachineSource
     interval_seconds: float
@@ -59,7 +59,7 @@ def prepare(plan: Plan, recording_fd: int) -> Prepared:
         environment=environment,
         allocation=allocation,
         limit=limit,
-        oom_kills_at_start=limit.count_oom_kills() if limit else 0,
+        oom=OomWatch(limit, allocation.machine_ram_bytes),
         source=source,
         machine=machine,
         interval_seconds=interval_seconds,

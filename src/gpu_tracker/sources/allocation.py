@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 _MIB = 1024 * 1024
 # cgroup v1 writes "no limit" as the largest page-aligned number; no machine has an exbibyte.
 _NO_LIMIT_BYTES = 1 << 60
+_MOST_GROUPS = 100
 
 
 class MemoryLimit:
@@ -91,6 +92,42 @@ class CpuQuota:
         if "throttled_usec" in stat:  # v2
             return stat["throttled_usec"] / 1e6
         return stat["throttled_time"] / 1e9 if "throttled_time" in stat else None
+
+
+class OomWatch:
+    """The memory limits under which processes of the job were seen, and which of them the kernel has killed for.
+
+    A job may enter a group of its own after it has started. What happens in a group before anybody was seen there is not known.
+    """
+
+    def __init__(self, limit: MemoryLimit | None, machine_ram_bytes: int, *, proc: str = "/proc") -> None:
+        """`limit` is that of the process that starts the job."""
+        self._machine_ram_bytes = machine_ram_bytes
+        self._proc = proc
+        self._groups: set[str] = set()
+        self._kills_before: dict[MemoryLimit, int] = {}
+        self._add(limit)
+
+    def look_at(self, pid: int) -> None:
+        """See which groups this process is in."""
+        try:
+            groups = read_text(f"{self._proc}/{pid}/cgroup")
+        except OSError:
+            return  # it has ended
+        if groups not in self._groups and len(self._groups) < _MOST_GROUPS:
+            self._groups.add(groups)
+            self._add(find_memory_limit(pid, self._machine_ram_bytes, proc=self._proc))
+
+    def find_reached(self) -> MemoryLimit | None:
+        """The limit for which a process was killed since it was seen."""
+        for limit, before in self._kills_before.items():
+            if limit.count_oom_kills() > before:
+                return limit
+        return None
+
+    def _add(self, limit: MemoryLimit | None) -> None:
+        if limit is not None:
+            self._kills_before[limit] = limit.count_oom_kills()
 
 
 def _read_oom_kills(path: str) -> int | None:

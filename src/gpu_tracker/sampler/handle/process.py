@@ -156,7 +156,7 @@ class SamplerProcess:
     def send(self, word: str, *values: Any) -> bool:
         """Send a message; whether the sampler still runs."""
         if not self.is_gone:
-            self.is_gone = not _write_quietly(self._commands.number, pack(word, *values))
+            self.is_gone = not write_quietly(self._commands.number, pack(word, *values))
         return not self.is_gone
 
     def request(self, word: str, *values: Any) -> int:
@@ -351,7 +351,7 @@ def _discount(seconds: float) -> None:
             handle.send("discount", seconds)
 
 
-def _write_quietly(fd: int, message: bytes) -> bool:
+def write_quietly(fd: int, message: bytes) -> bool:
     """Write without raising SIGPIPE, which would be fatal in a program that has restored its default action."""
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGPIPE])
     try:

@@ -17,6 +17,13 @@ if TYPE_CHECKING:
 _MAXRSS_BYTES = 1 if sys.platform == "darwin" else 1024
 _CPU_CLOCK_OF_A_PROCESS = 2
 _BLOCK_BYTES = 512
+# From linux/pidfd.h: the request, the bit that asks for the exit, the size of the answer and where the code is in it.
+_PIDFD_GET_INFO = 0xC040FF0B
+_PIDFD_INFO_EXIT = 1 << 3
+_PIDFD_INFO_BYTES = 64
+_PIDFD_EXIT_CODE = slice(60, 64)
+# The fields of /proc/PID/stat after the name.
+_STATE, _EXIT_CODE = 0, 49
 
 
 def find_peak_bytes(usage: struct_rusage) -> int:
@@ -64,6 +71,41 @@ def take_name(name: str) -> None:
             file.write(name.encode())
     except OSError:
         pass
+
+
+def read_exit_code(pid: int, exit_fd: int) -> int | None:
+    """How a process that is not our child has ended, negative for a signal; None where the kernel does not say.
+
+    It says so until the parent has learned it, or on kernels since 6.15 after that.
+    """
+    status = _read_status_of_zombie(f"/proc/{pid}")
+    if status is None:
+        status = _read_status_of_reaped(exit_fd)
+    return None if status is None else os.waitstatus_to_exitcode(status)
+
+
+def _read_status_of_zombie(directory: str) -> int | None:
+    try:
+        fields = read_file(f"{directory}/stat").rpartition(b")")[2].split()
+        if fields[_STATE] != b"Z":
+            return None
+        os.readlink(f"{directory}/ns/user")  # without the right to read this, the code is always 0
+        return int(fields[_EXIT_CODE])
+    except (OSError, ValueError, IndexError):
+        return None
+
+
+def _read_status_of_reaped(exit_fd: int) -> int | None:
+    import fcntl
+
+    request = _PIDFD_INFO_EXIT.to_bytes(8, sys.byteorder).ljust(_PIDFD_INFO_BYTES, b"\0")
+    try:
+        answer = fcntl.ioctl(exit_fd, _PIDFD_GET_INFO, request)
+    except (OSError, ValueError):
+        return None  # an older kernel, or no descriptor
+    if not int.from_bytes(answer[:8], sys.byteorder) & _PIDFD_INFO_EXIT:
+        return None
+    return int.from_bytes(answer[_PIDFD_EXIT_CODE], sys.byteorder)
 
 
 def open_exit(pid: int) -> int:

@@ -1,0 +1,141 @@
+"""Regions in a process that has run out of something, or cannot reach its tracker: they do nothing, and the report says so."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import gpu_tracker as gput
+
+USE = """
+with gput.region("block") as one: assert one is not None
+assert gput.region("call")(lambda: 7)() == 7
+gput.log(step=1, loss=2.0)
+print("survived")
+"""
+NO_DESCRIPTORS = "resource.setrlimit(resource.RLIMIT_NOFILE, (3, 3))"
+NO_MEMORY = """
+pages = int(open("/proc/self/statm").read().split()[0])
+resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize(), -1))
+"""
+
+
+def track(tmp_path: Path, command_line: str, program: str) -> gput.Recording:
+    """The recording of a program, which must survive."""
+    script, record = tmp_path / "program.py", tmp_path / "run.jsonl"
+    script.write_text(f"import os, resource, gpu_tracker as gput\n{program}")
+    command = [command_line, "run", "--record", str(record), "--", sys.executable, str(script)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=100)
+    assert (done.returncode, done.stdout.partition("\n")[0]) == (0, "survived"), done.stderr
+    return gput.load(record)
+
+
+@pytest.mark.parametrize("shortage", [NO_DESCRIPTORS, NO_MEMORY])
+def test_a_region_that_cannot_be_loaded_does_nothing(
+    tmp_path: Path, command_line: str, shortage: str
+) -> None:
+    """Its code is loaded when it is first used, and that may be too late."""
+    recording = track(tmp_path, command_line, shortage + USE)
+
+    assert recording.regions == ()
+    assert any(note.startswith("Regions of 1 process could not be followed") for note in recording.notes)
+
+
+def test_other_names_say_why_they_cannot_be_loaded() -> None:
+    """Who asks for a tracker must learn that there is none."""
+    program = f"import resource, gpu_tracker as gput\n{NO_DESCRIPTORS}\ngput.Tracker"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=100)
+
+    assert "Too many open files" in done.stderr
+
+
+def test_a_process_without_a_free_descriptor_says_what_is_missing(tmp_path: Path, command_line: str) -> None:
+    """It needs none for that."""
+    recording = track(
+        tmp_path, command_line, f"gput.region, gput.log\n{NO_DESCRIPTORS}\n{USE}gput.log(loss=1)"
+    )
+
+    assert recording.regions == () == recording.metrics
+    assert "Regions of 1 process could not be followed: their files could not be created." in recording.notes
+    assert (
+        "Metrics of 2 calls of log could not be recorded: there was no room for them."
+        in recording.notes
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("most_bytes", [0, 1, 300])
+def test_a_file_is_never_larger_than_the_process_may_write(
+    tmp_path: Path, command_line: str, most_bytes: int
+) -> None:
+    """Trying to would end a process that does not ignore SIGXFSZ, as Python does at first."""
+    limit = f"""
+import signal
+signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
+resource.setrlimit(resource.RLIMIT_FSIZE, ({most_bytes}, -1))
+"""
+    recording = track(tmp_path, command_line, f"{limit}{USE}for _ in range(20): gput.log(loss=1)")
+
+    assert "Regions of 1 process could not be followed: their files could not be created." in recording.notes
+    assert any(note.startswith("Metrics of ") for note in recording.notes)
+
+
+@pytest.mark.parametrize("departure", [
+    "os.setgroups([]); os.setgid(23456); os.setuid(23456)",
+    "os.mkdir('root'); os.chroot('root')",
+])  # fmt: skip
+def test_a_process_that_cannot_reach_the_mailbox_says_so_itself(
+    tmp_path: Path, command_line: str, departure: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The tracker cannot know that it has regions."""
+    if os.geteuid():
+        pytest.skip("needs the right to change the user or the root")
+    monkeypatch.chdir(tmp_path)
+    script = tmp_path / "program.py"
+    script.write_text(f"import os, gpu_tracker as gput\ngput.region, gput.log\n{departure}\n{USE}")
+    done = subprocess.run(
+        [command_line, "run", "--no-record", "--", sys.executable, str(script)],
+        capture_output=True,
+        text=True,
+        timeout=100,
+    )
+
+    assert done.stdout.startswith("survived\n"), done.stderr
+    assert done.stderr.count("Regions and metrics of process") == 1
+
+
+@pytest.mark.parametrize(("mount", "is_followed"), [
+    ("mount -t tmpfs -o size=1m,nr_inodes=1 none /dev/shm", True),
+    (
+        "export TMPDIR=/none; for place in /dev/shm /var/tmp /tmp; do mount --bind $place $place; mount -o remount,bind,ro $place; done",
+        False,
+    ),
+])  # fmt: skip
+def test_another_place_is_found_or_its_lack_is_said(
+    tmp_path: Path, command_line: str, mount: str, is_followed: bool
+) -> None:
+    """Where no directory can be made in shared memory, there may be room in a temporary one."""
+    if subprocess.run(["unshare", "--mount", "true"], capture_output=True).returncode:
+        pytest.skip("needs the right to make a mount namespace")
+    command = [
+        command_line,
+        "run",
+        "--no-record",
+        "--",
+        sys.executable,
+        "-c",
+        f"import gpu_tracker as gput\n{USE}",
+    ]
+    done = subprocess.run(
+        ["unshare", "--mount", "sh", "-c", f'{mount}; exec "$@"', "sh", *command],
+        capture_output=True,
+        text=True,
+        timeout=100,
+    )
+
+    assert done.stdout.startswith("survived\n"), done.stderr
+    note = "Regions and metrics cannot be followed: no directory for them could be created."
+    assert ("block" in done.stderr, note in done.stderr) == (is_followed, not is_followed)
