@@ -360,6 +360,32 @@ def test_no_new_sample_is_not_zero_percent(
     assert report["summary"]["gpu_bytes"]["combined"] == workers * gpus * MIB
 
 
+@pytest.mark.parametrize("function", ["nvmlDeviceGetMemoryInfo*", "nvmlDeviceGetSamples", "*ProcessUtilization"])
+@pytest.mark.parametrize("milliseconds", [700, 1500])
+def test_a_slow_driver_does_not_make_a_busy_job_look_idle(
+    hardware: Simulator, function: str, milliseconds: int
+) -> None:
+    """Whichever call is slow: the job has the device to itself, so that its share is the device's."""
+    job = f"""
+import json, os, time
+from nvml_simulator import Simulator
+with Simulator.open() as simulator:
+    simulator.set_process(0, os.getpid(), 1 << 30, sm_percent=79)
+    time.sleep(1)
+    simulator.delay({function!r}, {milliseconds})
+    time.sleep(5)
+    simulator.clear_rules()
+    time.sleep(1)
+print(json.dumps(79))
+"""
+    with hardware.sampling(7):
+        report, truth = track(hardware, "-c", job)
+    gpu = report["summary"]["gpus"][0]
+
+    assert gpu["job_mean_percent"] == pytest.approx(gpu["mean_percent"], abs=3)
+    assert gpu["job_mean_percent"] > truth / 2
+
+
 def test_a_busy_device_whose_samples_do_not_name_the_job(hardware: Simulator) -> None:
     """As with MPS, or by the process IDs of another namespace: zero percent would be made up."""
     job = """

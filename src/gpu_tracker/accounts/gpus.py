@@ -122,6 +122,7 @@ class _JobUse:
             self._meter.finish()
             self._percent_seconds += self._meter.percent_seconds
             self._seconds += self._meter.seconds
+            self._was_unknown |= self._meter.is_unknown
             self._meter = None
 
     def lose(self) -> None:
@@ -132,10 +133,11 @@ class _JobUse:
     def total(self) -> tuple[float, float]:
         """The integral, and the time that it covers: none if the job was idle only while it was not there."""
         integral, seconds = self._percent_seconds, self._seconds
+        is_unknown = self._is_unknown or self._was_unknown
         if self._meter is not None:
             integral, seconds = integral + self._meter.percent_seconds, seconds + self._meter.seconds
-        is_unknown = not integral and (self._is_unknown or self._was_unknown)
-        return integral, 0.0 if is_unknown else seconds
+            is_unknown |= self._meter.is_unknown
+        return integral, 0.0 if is_unknown and not integral else seconds
 
 
 class _Device:
@@ -244,12 +246,14 @@ class _Device:
         job = _mean(
             counters.job_percent_seconds - start.job_percent_seconds, counters.job_seconds - start.job_seconds
         )
+        # A driver that samples processes has said nothing yet of one without samples.
+        now = self.held.percent if reading.shares is None else self.held.percent or None
         return GpuSample(
             uuid=self.uuid,
             used_bytes=larger(self._interval_used_bytes, reading.used_bytes),
             job_bytes=self._raise(self._interval_job_bytes, self.held.bytes.combined),
             utilization_percent=reading.utilization_percent if busy is None else busy,
-            job_percent=self.held.percent if job is None else job,
+            job_percent=now if job is None else job,
             power_watts=reading.power_watts,
             temperature_celsius=reading.temperature_celsius,
             sm_clock_mhz=reading.sm_clock_mhz,

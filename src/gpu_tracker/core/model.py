@@ -133,6 +133,8 @@ class GpuShares(NamedTuple):
     """Time and percent; zero where others ran, None if invalid."""
     are_complete: bool = False
     """Whether the driver is known to return every sample, not only the newest of each process."""
+    until_seconds: float = float("inf")
+    """Up to here: when the driver was asked, which may be long before the reading was complete."""
 
 
 class GpuReading(NamedTuple):

@@ -622,11 +622,10 @@ class NvmlSource:
         """The shares of these processes since the last reading. None if the device does not report them."""
         if device.is_instance:
             return None
-        now_us = int(time.time() * 1e6)
-        window = device.samples
+        window, until = device.samples, self._now()
         if window is None:
             # The driver keeps ten seconds, with timestamps of the wall clock.
-            window = device.samples = SampleWindow(now_us - WINDOW_US)
+            window = device.samples = SampleWindow(int(time.time() * 1e6) - WINDOW_US)
         samples = self._guard.ask(
             device.gpu.uuid,
             "utilization_of_processes",
@@ -637,15 +636,12 @@ class NvmlSource:
         if samples is None:
             device.samples = None
             return None
-        now, ours = self._now(), pids | device.job_pids
-        instants = window.take(samples, now_us)
-        return GpuShares(
-            tuple(
-                (now - (now_us - at_us) / 1e6, find_share(named, ours.__contains__))
-                for at_us, named in instants.items()
-            ),
-            window.are_complete,
+        now, now_us, ours = self._now(), int(time.time() * 1e6), pids | device.job_pids
+        instants = tuple(
+            (now - (now_us - at_us) / 1e6, find_share(named, ours.__contains__))
+            for at_us, named in window.take(samples, now_us).items()
         )
+        return GpuShares(instants, window.are_complete, max([until, *(at for at, _ in instants)]))
 
     def _read_accounting(self, device: _Device, pids: frozenset[int]) -> list[GpuHighWater]:
         """Peak memory of each process of the job by the driver's accounting, including those that have ended.
