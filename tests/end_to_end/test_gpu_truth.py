@@ -15,6 +15,7 @@ import pytest
 
 from end_to_end.launch import COMMAND_LINE, TESTS
 from nvml_simulator import Simulator
+from patience import wait_until
 
 MIB = 2**20
 BEYOND_PIDS = 2**22 + 1  # no process ever has such a number
@@ -251,7 +252,7 @@ SLEEP = "import time; time.sleep({seconds})"
 
 
 @pytest.mark.parametrize(
-    "function", ["nvmlInit*", "nvmlDeviceGetCount*", "nvmlDeviceGetComputeRunningProcesses*"]
+    "function", ["dlopen", "nvmlInit*", "nvmlDeviceGetCount*", "nvmlDeviceGetComputeRunningProcesses*"]
 )
 def test_a_driver_that_hangs_from_the_start_is_said(hardware: Simulator, function: str) -> None:
     """Everything else is measured, and what the job holds there is not known."""
@@ -301,6 +302,53 @@ print(json.dumps([hung, answered] if {ends} else [hung]))
     # A reading in between, and what a busy machine adds.
     assert said == pytest.approx(truth, abs=1)
     assert report["summary"]["gpu_bytes"]["combined"] == (2 if ends else 1) << 30
+
+
+@pytest.mark.parametrize("command", [("doctor",), ("query",), ("watch", "--once")])
+def test_a_driver_that_cannot_be_loaded_is_named_in_time(
+    hardware: Simulator, command: tuple[str, ...]
+) -> None:
+    """Within the user's patience, and no process of ours is left."""
+    hardware.hang("dlopen")
+    done = call(hardware, *command, "--timeout", "1")
+
+    assert "The NVIDIA driver has not answered within 1 s." in done.stdout + done.stderr
+    wait_until(lambda: not find_users_of(hardware), "no process of ours is left")
+
+
+def test_a_job_whose_gpus_are_named_does_not_wait_for_a_driver_that_hangs(hardware: Simulator) -> None:
+    """The names are taken as they are, and everything else is measured."""
+    hardware.hang("nvmlInit*")
+    done = call(hardware, "run", "--no-record", "-f", "json", "--guuids", "GPU-0", "--", "sleep", "1")
+    report = json.loads(done.stderr)
+
+    assert report["header"]["gpu_uuids"] == ["GPU-0"]
+    assert report["summary"]["ram"]["combined"]["total_bytes"] > 0
+
+
+def find_users_of(hardware: Simulator) -> list[str]:
+    """The processes that were started with this driver."""
+    state = f"={hardware.path}\0".encode()
+
+    def has_driver(process: Path) -> bool:
+        try:
+            return state in (process / "environ").read_bytes()
+        except OSError:
+            return False
+
+    return [str(process) for process in Path("/proc").glob("[0-9]*") if has_driver(process)]
+
+
+def test_a_driver_that_prints_disturbs_nothing(hardware: Simulator, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nor does its text reach anybody."""
+    monkeypatch.setenv("NVML_SIMULATOR_PRINTS", "1")
+    report, truth = track(hardware, "-c", HOLD, str(MIB), str(MIB))
+    answers = [call(hardware, *command) for command in (("query",), ("watch", "--once"), ("doctor",))]
+
+    assert report["summary"]["gpu_bytes"]["combined"] == truth
+    assert report["notes"] == []
+    assert [(answer.returncode, answer.stderr) for answer in answers] == [(0, "")] * 3
+    assert not any("nvmlDevice" in answer.stdout for answer in answers)
 
 
 def test_a_reading_that_is_missing_at_the_end_is_said(hardware: Simulator) -> None:
@@ -360,7 +408,9 @@ def test_no_new_sample_is_not_zero_percent(
     assert report["summary"]["gpu_bytes"]["combined"] == workers * gpus * MIB
 
 
-@pytest.mark.parametrize("function", ["nvmlDeviceGetMemoryInfo*", "nvmlDeviceGetSamples", "*ProcessUtilization"])
+@pytest.mark.parametrize(
+    "function", ["nvmlDeviceGetMemoryInfo*", "nvmlDeviceGetSamples", "*ProcessUtilization"]
+)
 @pytest.mark.parametrize("milliseconds", [700, 1500])
 def test_a_slow_driver_does_not_make_a_busy_job_look_idle(
     hardware: Simulator, function: str, milliseconds: int

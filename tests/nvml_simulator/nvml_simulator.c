@@ -142,10 +142,19 @@ static nvml_return apply_rules(const char *function, int device)
     return code;
 }
 
+/* Rules for "dlopen" apply while the library is loaded. */
+__attribute__((constructor)) static void load(void)
+{
+    if (attach() == SUCCESS)
+        apply_rules("dlopen", ANY_DEVICE);
+}
+
 static nvml_return enter(const char *function, int device)
 {
     if (!is_initialised())
         return UNINITIALIZED;
+    if (getenv("NVML_SIMULATOR_PRINTS"))
+        dprintf(STDOUT_FILENO, "%s\n", function);
     count_call(function);
     return is_absent(function) ? FUNCTION_NOT_FOUND : apply_rules(function, device);
 }
