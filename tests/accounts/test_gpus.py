@@ -273,12 +273,20 @@ def test_a_zero_from_before_the_job_held_something_unknown_is_unknown() -> None:
 
 
 def test_a_device_that_stops_listing_its_processes_has_no_zero() -> None:
-    """Unless it lists them again."""
+    """Nor if it lists them again: what the job held meanwhile is not known, and how long that was is said."""
     lists, hides = GpuReading("GPU-0"), GpuReading("GPU-0", lists_processes=False)
     readings = [GpuReadings(float(at), (device,)) for at, device in enumerate((lists, hides, lists))]
 
     assert account_of(*readings[:2]).peaks[0].job_bytes.combined is None
-    assert account_of(*readings).peaks[0].job_bytes.combined == 0
+    account = account_of(*readings)
+    assert account.peaks[0].job_bytes == Parts(None, None, None)
+    account.add(Gpu(0, "GPU-0", "A", None))
+    assert account.list_gaps() == (
+        "NVIDIA GPU 0 did not list its processes for 1 s from 0.0 s on: what the job used of it then is not known.",
+    )
+    account.start_interval()
+    account.take(GpuReadings(4.0, (lists,)), {})
+    assert account.samples()[0].job_bytes == 0
 
 
 def test_a_lost_driver_leaves_what_was_known() -> None:

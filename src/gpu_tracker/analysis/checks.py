@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..core.figures import BYTES, DEVICE, JOULES, PERCENT, WATTS
+from ..core.figures import BYTES, DEVICE, JOULES, PERCENT, PROCESS_LISTS, WATTS
 from ..core.observation import ABSENT, REQUESTED, UNSUPPORTED, list_gpus
 from ..core.text import count_of
 from ..core.units import humanize_bytes
@@ -176,7 +176,8 @@ def _find_reason(reasons: Mapping[tuple[str, str], Reason], uuid: str, figure: s
 def _check_processes(group: str, observed: Device, reasons: Mapping[tuple[str, str], Reason]) -> Check:
     processes = observed.processes
     if not observed.reading.lists_processes:
-        reason = reasons.get((observed.gpu.uuid, "lists_processes"))
+        found = (reasons.get((observed.gpu.uuid, what)) for what in PROCESS_LISTS)
+        reason = next(filter(None, found), None)
         return _explain_gap(group, "processes", reason, is_essential=True)
     n_unknown = sum(process.reading.used_bytes is None for process in processes)
     if n_unknown:

@@ -6,10 +6,9 @@ each: with hundreds of processes, an object per entry would cost more than the d
 
 from __future__ import annotations
 
-import os
 import time
 
-from ...core.figures import name_device_figure
+from ...core.figures import PROCESS_LISTS, name_device_figure
 from ...core.model import Gpu, GpuHighWater, GpuProcessReading, GpuReading, GpuReadings, GpuShares
 from .. import NotAvailableError
 from .evidence import has_driver_loaded, is_in_a_container
@@ -30,7 +29,10 @@ _LONGEST_SAMPLE_SECONDS = 2.0  # no driver samples less often
 _BLIND_SECONDS = 3.0
 _NOTABLE_BYTES = 2**30
 _MOST_ATTEMPTS = 3
-_KINDS = {"Compute": "compute", "Graphics": "graphics", "MPSCompute": "compute"}
+# Names of the lists in the library; kinds of the processes in them, and names of the lists here.
+_LISTS = tuple(
+    zip(("Compute", "Graphics", "MPSCompute"), ("compute", "graphics", "compute"), PROCESS_LISTS, strict=True)
+)
 
 
 def why_absent() -> str | None:
@@ -244,7 +246,7 @@ class NvmlSource:
         self._known_pids: set[int] = set()
         self._missing_pids: set[int] = set()
         self._first_missing_pids: set[int] | None = None
-        self._shows_foreign_pids = False
+        self._shows_foreign_pids = self._has_seen_foreign_pids = False
         self._doubt: tuple[frozenset[int], frozenset[int] | None] | None = None
         self._doubt_seconds = float("-inf")
         self._is_in_a_container = is_in_a_container()
@@ -534,12 +536,13 @@ class NvmlSource:
         return name_limits(nvml.nvmlDeviceGetCurrentClocksThrottleReasons(handle))
 
     def _read_processes(self, device: _Device) -> dict[int, tuple[int | None, str]] | None:
-        """Bytes and kind of each process on the device; None if it does not list them."""
+        """Bytes and kind of each process on the device; None if it does not list all of them."""
+        guard, uuid = self._guard, device.gpu.uuid
         lists = []
-        for kind, word in _KINDS.items():
-            what = "lists_processes" if kind == "Compute" else f"list of {kind} processes"
-            entries = self._guard.ask(device.gpu.uuid, what, self._lists.processes, kind, device.handle)
-            if entries is None and kind == "Compute":
+        for kind, word, what in _LISTS:
+            entries = guard.ask(uuid, what, self._lists.processes, kind, device.handle)
+            is_optional = what != PROCESS_LISTS[0] and guard.kinds.get((uuid, what)) == UNSUPPORTED
+            if entries is None and not is_optional:
                 return None
             if kind == "MPSCompute":
                 device.mps_pids = frozenset(pid for pid, _ in entries or ())
@@ -547,12 +550,14 @@ class NvmlSource:
         return merge_processes(lists)
 
     def _check_namespace(self, listed: set[int], pids: frozenset[int] | None, at_seconds: float) -> None:
-        """Whether the driver lists processes by the IDs of another PID namespace; the same ID here is another process.
+        """Whether the driver lists processes by the IDs of the host of our container; the same ID here is another process.
 
-        A listed process that does not exist is no proof: drivers have been seen to list the dead. It is one if it is
-        in a container or has come while we watch, and a process of ours uses the driver without being listed. Drivers
-        that translate IDs leave processes of other namespaces out.
+        A listed process that does not exist is no proof: drivers have been seen to list the dead. But drivers that
+        translate IDs leave processes of other namespaces out: so it is one if it has come while we watch; one that was
+        there before makes us doubt, until a process of ours is listed. And a process of ours uses the driver.
         """
+        if not self._is_in_a_container:
+            return
         from ..processes import exists
 
         strangers = listed - self._known_pids
@@ -563,12 +568,11 @@ class NvmlSource:
         if self._first_missing_pids is None:
             self._first_missing_pids = gone
         # Missing twice, because a process may end after it was listed. Who asks about all processes may ask once only.
-        suspects = gone if pids is None and self._is_in_a_container else gone & self._missing_pids
+        suspects = gone if pids is None else gone & self._missing_pids
         self._missing_pids = gone
-        if not self._is_in_a_container:
-            suspects -= self._first_missing_pids
+        self._has_seen_foreign_pids |= not suspects <= self._first_missing_pids
         is_doubted = bool(suspects or self._shows_foreign_pids)
-        if is_doubted or not self._is_list_trusted:
+        if not self._has_seen_foreign_pids and (is_doubted or not self._is_list_trusted):
             lists_ours = self._lists_ours(listed, gone, pids)
             self._is_list_trusted |= lists_ours
             is_doubted &= not lists_ours
@@ -581,38 +585,27 @@ class NvmlSource:
 
     def _lists_ours(self, listed: set[int], gone: set[int], pids: frozenset[int] | None) -> bool:
         ours = listed - gone if pids is None else listed & pids
-        return any(not self._is_in_a_container or has_driver_loaded(pid) for pid in ours)
+        return any(map(has_driver_loaded, ours))
 
     def _is_one_of_us_missing(
         self, alive: set[int], gone: set[int], pids: frozenset[int] | None, at_seconds: float
     ) -> bool:
         """Whether a process of ours uses the driver, but is not listed as such. What it has loaded is not read each time."""
-        from ..processes import list_pids
-
-        if pids is None and self._is_in_a_container:
+        if pids is None:
             return True  # all processes are asked for, also those that cannot be seen from here
         doubt = (frozenset(gone), pids)
         if doubt == self._doubt and at_seconds - self._doubt_seconds < _SLOW_SECONDS:
             return False
         self._doubt, self._doubt_seconds = doubt, at_seconds
-        ours = list_pids() - {os.getpid()} if pids is None else pids
-        # One that is listed without the driver has the same ID as another by chance. And of the job, what may not be
-        # read counts: zero bytes must not be made up.
-        return not alive.isdisjoint(ours) or any(
-            has_driver_loaded(pid, if_denied=pids is not None) for pid in ours
-        )
+        # One that is listed without the driver has the same ID as another by chance. And what may not be read counts:
+        # zero bytes must not be made up.
+        return not alive.isdisjoint(pids) or any(has_driver_loaded(pid, if_denied=True) for pid in pids)
 
     def _note_namespace(self, is_foreign: bool) -> None:
-        if self._is_in_a_container:
-            text = (
-                "this is a container, and the NVIDIA driver lists processes that do not exist in it; "
-                "start it with the process IDs of the host (docker run --pid=host)."
-            )
-        else:
-            text = (
-                "the NVIDIA driver lists process IDs that do not exist here, "
-                "as in a container without those of the host (docker run --pid=host)."
-            )
+        text = (
+            "this is a container, and the NVIDIA driver lists processes that do not exist in it; "
+            "start it with the process IDs of the host (docker run --pid=host)."
+        )
         for device in self._devices:
             self._unmark(device, "lists_processes")
             if is_foreign:
@@ -685,7 +678,7 @@ class NvmlSource:
             return Failure(UNSUPPORTED, f"{label} does not report {figure}.", label, figure)
         if code == nvml.NVML_ERROR_NO_PERMISSION:
             text = label if what == "device" else f"{figure[0].upper()}{figure[1:]} of {label}"
-            verb = "require" if what == "lists_processes" else "requires"
+            verb = "require" if what in (*PROCESS_LISTS, "limits") else "requires"
             return Failure(DENIED, f"{text} {verb} administrator rights.")
         return Failure(TROUBLE, f"{label} could not be read for a while: {_sentence(error)}")
 
