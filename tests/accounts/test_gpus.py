@@ -6,7 +6,15 @@ import pytest
 
 from builders import MB, ROOT, gpu, gpu_readings
 from gpu_tracker.accounts.gpus import GpuAccount, GpuMoment
-from gpu_tracker.core.model import Gpu, GpuHighWater, GpuProcessReading, GpuReading, GpuReadings, GpuShares
+from gpu_tracker.core.model import (
+    Gpu,
+    GpuHighWater,
+    GpuProcessReading,
+    GpuReading,
+    GpuReadings,
+    GpuShares,
+    Parts,
+)
 
 CHILD = 200
 NAMES = {ROOT: "train", CHILD: "worker"}

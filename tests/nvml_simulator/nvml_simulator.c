@@ -548,6 +548,14 @@ nvml_return nvmlDeviceGetTemperature(nvml_device handle, unsigned sensor, unsign
     return SUCCESS;
 }
 
+nvml_return nvmlDeviceGetTemperatureThreshold(nvml_device handle, unsigned threshold, unsigned *celsius)
+{
+    ENTER_WHOLE_GPU(handle);
+    RETURN_IF(threshold > 1 || !celsius, INVALID_ARGUMENT);
+    *celsius = threshold == 0 ? 95 : 92; /* shutdown, slowdown */
+    return SUCCESS;
+}
+
 nvml_return nvmlDeviceGetTemperatureV(nvml_device handle, struct nvml_temperature *reading)
 {
     ENTER_WHOLE_GPU(handle);

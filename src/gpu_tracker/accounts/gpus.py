@@ -165,7 +165,7 @@ class _Device:
         self._utilized_seconds = at_seconds
         """Up to here utilization is counted."""
         self._use = _JobUse()
-        self._was_size_unknown = False
+        self._were_unknown = Parts(False, False, False)
         self.is_listing = False
         """Whether it has ever listed its processes."""
         self.unlisted_from_seconds, self.unlisted_seconds = float("inf"), 0.0
@@ -184,7 +184,7 @@ class _Device:
         there = set(pids)
         spans = self._cut(at_seconds, reading)
         self._use.take(self.at_seconds, at_seconds, spans, reading.shares, held.percent, is_there=bool(there))
-        self._note_unlisted(at_seconds, held)
+        self._note_unknown(at_seconds, reading, held)
         for one in spans:
             self.is_polled |= not one.is_sampled and one.percent is not None
         self.counters = self._count(reading, span, spans)
@@ -200,7 +200,7 @@ class _Device:
         self.peaks = GpuPeaks(
             uuid=self.uuid,
             used_bytes=larger(peaks.used_bytes, reading.used_bytes),
-            job_bytes=Parts(*map(self._raise, peaks.job_bytes, held.bytes)),
+            job_bytes=Parts(*map(self._raise, peaks.job_bytes, held.bytes, self._were_unknown)),
             basis=SAMPLED if is_new_peak else peaks.basis,
             utilization_percent=larger(peaks.utilization_percent, _high(reading)),
             grown_bytes=larger(peaks.grown_bytes, grown),
@@ -218,23 +218,26 @@ class _Device:
         """From now on nothing is known."""
         self._use.lose()
         self.counters = self._with_use(self.counters)
-        self._was_size_unknown = self._was_interval_unknown = True
-        job_bytes = Parts(*(self._raise(known, None) for known in self.peaks.job_bytes))
+        self._were_unknown, self._was_interval_unknown = Parts(True, True, True), True
+        job_bytes = Parts(*(known or None for known in self.peaks.job_bytes))
         self.held, self.peaks = _NOT_KNOWN, self.peaks._replace(job_bytes=job_bytes)
 
-    def _raise(self, known: int | None, seen: int | None) -> int | None:
+    @staticmethod
+    def _raise(known: int | None, seen: int | None, was_unknown: bool) -> int | None:
         """The larger one. If the job has held an unknown amount, zero is only what it held at other times."""
         most = larger(known, seen)
-        return None if not most and self._was_size_unknown else most
+        return None if not most and (seen is None or was_unknown) else most
 
-    def _note_unlisted(self, at_seconds: float, held: _Held) -> None:
-        if held.bytes.combined is None:
-            self._was_size_unknown = self._was_interval_unknown = True
-        if held.bytes == _NOT_KNOWN.bytes:
+    def _note_unknown(self, at_seconds: float, reading: GpuReading, held: _Held) -> None:
+        self._was_interval_unknown |= held.bytes.combined is None
+        # A list that is only doubted, because nothing in it is ours, was right if something is later.
+        if reading.lists_processes or reading.has_lost_list:
+            pairs = zip(self._were_unknown, held.bytes, strict=True)
+            self._were_unknown = Parts(*(was or size is None for was, size in pairs))
+        self.is_listing |= reading.lists_processes
+        if reading.has_lost_list:
             self.unlisted_from_seconds = min(self.unlisted_from_seconds, self.at_seconds)
             self.unlisted_seconds += at_seconds - self.at_seconds
-        else:
-            self.is_listing = True
 
     def take_high_water(self, used_bytes: int, *, is_main: bool) -> None:
         """Take the driver's own peak of one process, which no reading can have missed."""
@@ -452,7 +455,7 @@ class GpuAccount:
         devices = self._devices.values()
         return GpuTotals(
             Parts(*(add_known(device.held.bytes[part] for device in devices) for part in range(3))),
-            add_known(device.reading.used_bytes for device in devices),
+            add_known(device.reading.used_bytes for device in devices if device.reading.is_part_of is None),
             add_known(_high(device.reading) for device in devices if self._is_visible(device)),
             add_known(_high(device.reading) for device in devices if device.pids),
         )

@@ -216,7 +216,7 @@ def test_older_and_newer_cards_have_other_files(machine: FakeMachine, clock: Fak
 
     assert source.gpus[0]._replace(name="") == (
         *(0, "pci-0000:03:00.0", "", 16 * GIB, "amd", "amd", "0000:03:00.0", "amdgpu 6.7.0"),
-        *(None, True),
+        *(None, True, 255.0, None, None),
     )
     assert source.gpus[0].name == "AMD GPU 0x73bf"
     assert (reading.power_watts, reading.temperature_celsius) == (99.0, 78.0)

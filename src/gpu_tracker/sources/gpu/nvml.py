@@ -217,6 +217,8 @@ class _Device:
         self.mps_pids: frozenset[int] = frozenset()
         """Clients of MPS, which work through a server."""
         self.blind_seconds = float("inf")
+        self.is_part_of: str | None = None
+        """The first device with the same memory."""
         self.has_accounting = False
         self.accounted_before: frozenset[int] = frozenset()
         self.job_pids: set[int] = set()
@@ -246,7 +248,7 @@ class NvmlSource:
         self._known_pids: set[int] = set()
         self._missing_pids: set[int] = set()
         self._first_missing_pids: set[int] | None = None
-        self._shows_foreign_pids = self._has_seen_foreign_pids = False
+        self._shows_foreign_pids = self._has_seen_foreign_pids = self._has_strangers = False
         self._doubt: tuple[frozenset[int], frozenset[int] | None] | None = None
         self._doubt_seconds = float("-inf")
         self._is_in_a_container = is_in_a_container()
@@ -275,7 +277,7 @@ class NvmlSource:
                 device.slow_seconds = at
                 device.slow_figures = self._read_slow(device)
             rates = self._read_utilization(device)
-            listed = None if self._shows_foreign_pids else lists[uuid]
+            listed = None if self._shows_foreign_pids or self._has_strangers else lists[uuid]
             if listed is not None and not self._is_list_trusted and not any(lists.values()):
                 listed = self._doubt_empty_list(device, is_busy=bool(rates[0]))
             everybody = frozenset(listed or ())  # the dead among them, too
@@ -288,8 +290,8 @@ class NvmlSource:
                 shares = None
             if pids is not None and any(used is None for used, _ in (listed or {}).values()):
                 text = (
-                    f"{self._labels[uuid]} does not report the memory of the job's processes: "
-                    "for MIG instances this requires root, and under WSL it is never reported."
+                    f"{self._labels[uuid]} lists processes of the job without their memory (for MIG instances it "
+                    "requires root, and WSL does not report it): what they hold meanwhile is not known."
                 )
                 self._guard.say(uuid, "process_used_bytes", text)
             for pid, (used, kind) in (listed or {}).items():
@@ -298,7 +300,13 @@ class NvmlSource:
             if device.has_accounting and is_slow_turn and pids is not None:
                 high_waters += self._read_accounting(device, pids)
             reading = self._read_device(device, rates, shares)
-            devices.append(reading._replace(lists_processes=listed is not None))
+            devices.append(
+                reading._replace(
+                    lists_processes=listed is not None,
+                    has_lost_list=lists[uuid] is None,
+                    is_part_of=device.is_part_of,
+                )
+            )
         return GpuReadings(at, tuple(devices), tuple(processes), tuple(high_waters))
 
     def read_details(self) -> Mapping[str, Mapping[str, float | str]]:
@@ -354,12 +362,32 @@ class NvmlSource:
             bus_id=bus_id,
             driver=self._driver,
             parent_uuid=parent_uuid,
+            **({} if parent_uuid else self._read_limits_of(handle)),
         )
+
+    def _read_limits_of(self, handle: Any) -> dict[str, Any]:
+        """What the device may draw, how fast it may run, and how hot it may get; what it does not report is left out."""
+        nvml = self._nvml
+        calls: dict[str, Callable[[], float]] = {
+            "power_limit_watts": lambda: nvml.nvmlDeviceGetEnforcedPowerLimit(handle) / 1000,
+            "top_sm_clock_mhz": lambda: nvml.nvmlDeviceGetMaxClockInfo(handle, nvml.NVML_CLOCK_SM),
+            "slowdown_celsius": lambda: nvml.nvmlDeviceGetTemperatureThreshold(
+                handle, nvml.NVML_TEMPERATURE_THRESHOLD_SLOWDOWN
+            ),
+        }
+        limits = {}
+        for figure, call in calls.items():
+            try:
+                limits[figure] = float(call())
+            except nvml.NVMLError:
+                continue
+        return limits
 
     def _open_instances(self, index: int, handle: Any, parent_uuid: str) -> list[_Device]:
         """The instances of a device in MIG mode, which replace the whole device."""
         nvml = self._nvml
         devices = []
+        owners: dict[int, str] = {}  # instances for computing may share one of the GPU, with its memory
         try:
             is_split, _ = nvml.nvmlDeviceGetMigMode(handle)
             most = nvml.nvmlDeviceGetMaxMigDeviceCount(handle) if is_split else 0
@@ -371,7 +399,13 @@ class NvmlSource:
             except nvml.NVMLError:
                 continue  # there is no instance with this number
             gpu = self._open(index, instance, f"GPU {index} instance {number}", parent_uuid)
-            devices.append(_Device(gpu, instance))
+            device = _Device(gpu, instance)
+            part = self._guard.ask(gpu.uuid, "GPU instance", nvml.nvmlDeviceGetGpuInstanceId, instance)
+            if part in owners:
+                device.is_part_of = owners[part]
+            elif part is not None:
+                owners[part] = gpu.uuid
+            devices.append(device)
         return devices
 
     def _open_accounting(self, device: _Device) -> None:
@@ -571,6 +605,7 @@ class NvmlSource:
         suspects = gone if pids is None else gone & self._missing_pids
         self._missing_pids = gone
         self._has_seen_foreign_pids |= not suspects <= self._first_missing_pids
+        self._has_strangers = pids is not None and not gone <= self._first_missing_pids | suspects
         is_doubted = bool(suspects or self._shows_foreign_pids)
         if not self._has_seen_foreign_pids and (is_doubted or not self._is_list_trusted):
             lists_ours = self._lists_ours(listed, gone, pids)
@@ -674,7 +709,11 @@ class NvmlSource:
             return Failure(LOST, f"{label} was lost; its figures end there.")
         if isinstance(error, nvml.NVMLError) and self._is_missing(error):
             if what == "memory_bytes":
-                return Failure(UNSUPPORTED, f"{label} has no memory of its own: it uses RAM.")
+                return Failure(
+                    UNSUPPORTED, f"{label} reports no memory of its own, as a device that uses RAM."
+                )
+            if what == "device":
+                return Failure(UNSUPPORTED, f"{label} cannot be read: {_sentence(error)}")
             return Failure(UNSUPPORTED, f"{label} does not report {figure}.", label, figure)
         if code == nvml.NVML_ERROR_NO_PERMISSION:
             text = label if what == "device" else f"{figure[0].upper()}{figure[1:]} of {label}"
