@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 
 from end_to_end.launch import COMMAND_LINE, TESTS
-from nvml_simulator import Simulator
+from gpu_tracker import load
+from nvml_simulator import Code, Simulator
 from patience import wait_until
 
 MIB = 2**20
@@ -195,6 +196,152 @@ def test_process_ids_of_the_host_in_a_container(hardware: Simulator, tmp_path: P
     assert report["summary"]["gpu_bytes"] == UNKNOWN
     assert "docker run --pid=host" in diagnosis
     assert "Everything on this machine can be measured" not in diagnosis
+
+
+LISTED = """
+import json, os, sys, time
+from nvml_simulator import Simulator
+kinds, sizes = json.loads(sys.argv[1]), json.loads(sys.argv[2])
+with Simulator.open() as simulator:
+    for kind, size in zip(kinds, sizes):
+        simulator.set_process(0, os.getpid(), size, kind)
+    time.sleep(1.5)
+print(json.dumps(None))
+"""
+
+
+@pytest.mark.parametrize("code", [Code.NO_PERMISSION, Code.UNKNOWN])
+@pytest.mark.parametrize(
+    ("failing", "kinds"), [("MPSCompute", ["mps"]), ("Graphics", ["compute", "graphics"])]
+)
+def test_a_list_that_fails_leaves_nothing_known(
+    hardware: Simulator, failing: str, kinds: list[str], code: Code
+) -> None:
+    """Of a process that may be in it, or have its larger figure there; and `doctor` says so."""
+    hardware.fail(f"nvmlDeviceGet{failing}RunningProcesses*", code)
+    report, truth = track(hardware, "-c", LISTED, json.dumps(kinds), "[1048576, 3145728]")
+    diagnosis = call(hardware, "doctor")
+
+    assert report["summary"]["gpu_bytes"]["combined"] is truth
+    assert report["summary"]["gpus"][0]["basis"] == "unknown"
+    assert report["notes"]
+    assert (diagnosis.returncode, "Everything on this machine can be measured" in diagnosis.stdout) == (
+        1,
+        False,
+    )
+
+
+def test_a_device_that_may_not_be_looked_into_may_hold_anything(hardware: Simulator, tmp_path: Path) -> None:
+    """A limit on all devices together cannot be checked then, however little is on the other one."""
+    hardware.fail("nvmlDeviceGet*RunningProcesses*", Code.NO_PERMISSION, device=0)
+    recording = str(tmp_path / "x.jsonl")
+    program = (sys.executable, "-c", HOLD, str(8192 * MIB), str(MIB))
+    assert call(hardware, "run", "--record", recording, "--", *program).returncode == 0
+    report = json.loads(call(hardware, "report", recording, "-f", "json").stdout)
+    checked = call(hardware, "compare", recording, recording, "--fail-if", "peak_gpu_ram > 4GB")
+    combined = json.loads(call(hardware, "combine", recording, "-f", "json").stdout)
+    text = call(hardware, "report", recording).stdout
+
+    assert report["summary"]["gpu_bytes"]["combined"] is None
+    assert report["summary"]["gpus"][1]["job_bytes"]["combined"] == MIB
+    assert checked.returncode == 2
+    assert combined["values"]["peak_gpu_ram"] is None
+    assert "not known whether the job used them: GPU 0" in text
+
+
+def test_a_short_lived_process_that_stays_listed_is_no_container(hardware: Simulator) -> None:
+    """Its parent has loaded the driver, and is not listed."""
+    job = """
+import json, os, subprocess, time
+from end_to_end.workloads.on_gpu import load_driver
+from nvml_simulator import Simulator
+driver = load_driver()
+with Simulator.open() as simulator:
+    time.sleep(0.8)
+    with subprocess.Popen(["true"]) as worker:
+        pass
+    simulator.set_process(0, worker.pid, 4 << 30, lingers=True)
+    time.sleep(2)
+print(json.dumps(4 << 30))
+"""
+    report, truth = track(hardware, "-c", job)
+
+    assert report["summary"]["gpus"][0]["used_bytes"] == truth
+    assert not any("container" in note or "docker" in note for note in report["notes"])
+
+
+def test_samples_of_a_job_that_is_not_listed_hold_no_zeros(hardware: Simulator, tmp_path: Path) -> None:
+    """As with MPS before Volta: only the server is listed, and grows."""
+    recording, table = str(tmp_path / "x.jsonl"), tmp_path / "x.json"
+    job = f"""
+import os, time
+from end_to_end.workloads.on_gpu import load_driver
+from nvml_simulator import Simulator
+driver = load_driver()
+with Simulator.open() as simulator:
+    time.sleep(0.6)
+    simulator.set_process(0, {os.getpid()}, 2 << 30, sm_percent=90)
+    time.sleep(2.5)
+"""
+    hardware.set_process(0, os.getpid(), MIB)
+    options = ("--record", recording, "--sleep-time", "0.2")
+    call(hardware, "run", *options, "--", sys.executable, "-c", job)
+    call(hardware, "export", recording, "-o", str(table))
+    samples = json.loads(table.read_text())["samples"]
+
+    assert {(row["gpu0_job_bytes"], row["gpu0_job_percent"]) for row in samples} == {(None, None)}
+    assert {row["gpu1_job_bytes"] for row in samples} <= {0, None}
+    assert max(row["gpu0_used_bytes"] or 0 for row in samples) == 2 << 30
+
+
+def test_a_recording_that_is_cut_off_says_nothing_of_a_job_before_its_first_sample(
+    hardware: Simulator, tmp_path: Path
+) -> None:
+    """The driver samples once a second, and every beginning of the recording is that of a killed run."""
+    job = """
+import os, time
+from nvml_simulator import Simulator
+with Simulator.open() as simulator:
+    simulator.set_process(0, os.getpid(), 1 << 30, sm_percent=80)
+    time.sleep(6)
+"""
+    recording, beginning = tmp_path / "x.jsonl", tmp_path / "y.jsonl"
+    options = ("--record", str(recording), "--sleep-time", "0.5")
+    with hardware.sampling(1):
+        call(hardware, "run", *options, "--", sys.executable, "-c", job)
+    lines = recording.read_text().splitlines(keepends=True)
+    percents = []
+    for number, line in enumerate(lines, 1):
+        if line.startswith('{"sample"'):
+            beginning.write_text("".join(lines[:number]))
+            gpu = load(str(beginning)).summary.gpus[0]
+            if gpu.mean_percent and gpu.job_bytes.combined:
+                percents.append(gpu.job_mean_percent)
+
+    assert None in percents
+    assert 0 not in percents
+    assert percents[-1] == pytest.approx(80, abs=25)
+
+
+# ---- What a diagnosis leaves out.
+
+
+@pytest.mark.parametrize(
+    ("function", "code"),
+    [
+        ("nvmlDeviceGetHandleByIndex*", Code.NOT_SUPPORTED),
+        ("nvmlDeviceGetCount*", Code.NOT_SUPPORTED),
+        ("nvmlDeviceGetCurrentClocks*Reasons", Code.NO_PERMISSION),
+    ],
+)
+def test_a_diagnosis_is_not_fine_without_a_device_or_its_throttling(
+    hardware: Simulator, function: str, code: Code
+) -> None:
+    """What is missing is named."""
+    hardware.fail(function, code)
+    diagnosis = call(hardware, "doctor")
+
+    assert (diagnosis.returncode, "Everything on this machine" in diagnosis.stdout) == (1, False)
 
 
 # ---- Counters that are wrong.
@@ -471,4 +618,4 @@ print(json.dumps(None))
     (note,) = report["notes"]
 
     assert report["summary"]["gpu_bytes"]["combined"] is truth
-    assert note.startswith("GPU 0 does not report the memory of the job's processes: ")
+    assert note.startswith("GPU 0 lists processes of the job without their memory (")
