@@ -314,9 +314,8 @@ with Simulator.open() as simulator:
     for number, line in enumerate(lines, 1):
         if line.startswith('{"sample"'):
             beginning.write_text("".join(lines[:number]))
-            gpu = load(str(beginning)).summary.gpus[0]
-            if gpu.mean_percent and gpu.job_bytes.combined:
-                percents.append(gpu.job_mean_percent)
+            found = load(str(beginning)).summary.gpus[:1]
+            percents += [gpu.job_mean_percent for gpu in found if gpu.mean_percent and gpu.is_expected]
 
     assert None in percents
     assert 0 not in percents

@@ -472,11 +472,14 @@ def test_devices_figures_details_and_processes(stage: Stage) -> None:
     assert details[GPU_1] == {
         "pstate": "P0",
         "power.limit": 400.0,
+        "clocks.max.sm": 1410.0,
         "clocks_event_reasons.active": "0x0000000000000004",
     }
     assert reasons == {
         ("", "energy_joules"): "nvidia-smi does not report energy; the driver's library does.",
-        ("", "utilization_of_processes"): "nvidia-smi does not report it; the driver's library does.",
+        ("", "utilization_of_processes"): (
+            "nvidia-smi does not report utilization by process; the driver's library does."
+        ),
     }
     assert stage.notes == []
 

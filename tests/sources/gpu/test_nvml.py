@@ -329,7 +329,7 @@ def test_limits_of_a_device_are_read_once(hardware: Simulator) -> None:
 
     assert limits == [(300.0, 1410.0, 92.0), (None, 1410.0, None)]
     assert result["notes"] == []
-    assert hardware.calls()["nvmlDeviceGetEnforcedPowerLimit"] == 2
+    assert hardware.calls()["nvmlDeviceGetTemperatureThreshold"] == 2
 
 
 @pytest.mark.serial
