@@ -272,7 +272,7 @@ def test_a_zero_from_before_the_job_held_something_unknown_is_unknown() -> None:
     (peaks,) = unknown.peaks
     (counters,) = unknown.counters
 
-    assert peaks.job_bytes == Parts(0, None, None)  # the main process is not there
+    assert peaks.job_bytes == Parts(None, None, None)
     assert (counters.job_percent_seconds, counters.job_seconds) == (0.0, 0.0)
     assert account_of(*before, there).samples()[0].job_bytes is None
     (peaks,) = account_of(*before, there, after, known).peaks

@@ -165,7 +165,7 @@ class _Device:
         self._utilized_seconds = at_seconds
         """Up to here utilization is counted."""
         self._use = _JobUse()
-        self._were_unknown = Parts(False, False, False)
+        self._was_size_unknown = False
         self.is_listing = False
         """Whether it has ever listed its processes."""
         self.unlisted_from_seconds, self.unlisted_seconds = float("inf"), 0.0
@@ -200,7 +200,7 @@ class _Device:
         self.peaks = GpuPeaks(
             uuid=self.uuid,
             used_bytes=larger(peaks.used_bytes, reading.used_bytes),
-            job_bytes=Parts(*map(self._raise, peaks.job_bytes, held.bytes, self._were_unknown)),
+            job_bytes=Parts(*map(self._raise, peaks.job_bytes, held.bytes)),
             basis=SAMPLED if is_new_peak else peaks.basis,
             utilization_percent=larger(peaks.utilization_percent, _high(reading)),
             grown_bytes=larger(peaks.grown_bytes, grown),
@@ -218,22 +218,20 @@ class _Device:
         """From now on nothing is known."""
         self._use.lose()
         self.counters = self._with_use(self.counters)
-        self._were_unknown, self._was_interval_unknown = Parts(True, True, True), True
+        self._was_size_unknown = self._was_interval_unknown = True
         job_bytes = Parts(*(known or None for known in self.peaks.job_bytes))
         self.held, self.peaks = _NOT_KNOWN, self.peaks._replace(job_bytes=job_bytes)
 
-    @staticmethod
-    def _raise(known: int | None, seen: int | None, was_unknown: bool) -> int | None:
+    def _raise(self, known: int | None, seen: int | None) -> int | None:
         """The larger one. If the job has held an unknown amount, zero is only what it held at other times."""
         most = larger(known, seen)
-        return None if not most and (seen is None or was_unknown) else most
+        return None if not most and (seen is None or self._was_size_unknown) else most
 
     def _note_unknown(self, at_seconds: float, reading: GpuReading, held: _Held) -> None:
         self._was_interval_unknown |= held.bytes.combined is None
         # A list that is only doubted, because nothing in it is ours, was right if something is later.
         if reading.lists_processes or reading.has_lost_list:
-            pairs = zip(self._were_unknown, held.bytes, strict=True)
-            self._were_unknown = Parts(*(was or size is None for was, size in pairs))
+            self._was_size_unknown |= held.bytes.combined is None
         self.is_listing |= reading.lists_processes
         if reading.has_lost_list:
             self.unlisted_from_seconds = min(self.unlisted_from_seconds, self.at_seconds)
