@@ -9,6 +9,8 @@ from ..core.vendors import NO_GPU
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from ..analysis.summary import GpuSummary, Summary
     from .build import Report, Reports
     from .contract import View
@@ -166,10 +168,20 @@ def _gpu_rows(summary: Summary) -> list[tuple[str, str]]:
         rows += [("", text) for text in (_gpu_energy(gpu, summary.seconds), _gpu_throttling(gpu)) if text]
     if len(shown) > 1 and all(gpu.basis not in (ESTIMATE, UNKNOWN) for gpu in shown):
         rows.append(("GPUs", f"peak {_size(summary.gpu_bytes.combined)} of GPU RAM, all together"))
-    if len(shown) < len(summary.gpus):
-        others = ", ".join(str(gpu.gpu.ordinal) for gpu in summary.gpus if gpu not in shown)
-        rows.append(("", f"not counted, because the job did not use them: GPU {others}"))
+    others = [gpu for gpu in summary.gpus if gpu not in shown]
+    unused = [gpu for gpu in others if not gpu.may_be_used or gpu.job_bytes.combined is not None]
+    unknown = [gpu for gpu in others if gpu not in unused]
+    if unused:
+        rows.append(("", f"not counted, because the job did not use them: GPU {_ordinals(unused)}"))
+    if unknown:
+        rows.append(
+            ("", f"not counted, because it is not known whether the job used them: GPU {_ordinals(unknown)}")
+        )
     return rows
+
+
+def _ordinals(gpus: Sequence[GpuSummary]) -> str:
+    return ", ".join(str(gpu.gpu.ordinal) for gpu in gpus)
 
 
 def _gpu_memory(gpu: GpuSummary) -> str:
