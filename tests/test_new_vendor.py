@@ -26,6 +26,8 @@ def connect(now):
     return Source(now)
 
 class Source:
+    poll_seconds = 1.0
+
     reasons, kinds = {}, {}
 
     def __init__(self, now):

@@ -214,3 +214,60 @@ def test_a_job_is_not_busier_than_its_device() -> None:
     meter.finish()
 
     assert meter.percent_seconds / meter.seconds == pytest.approx(PERCENT / 4, abs=3)
+
+
+@pytest.mark.parametrize("hertz", [1, 3, 7])
+@pytest.mark.parametrize("stall_seconds", [0.6, 2.0, 4.0, 20.0])
+@pytest.mark.parametrize("returns_newest_only", [False, True])
+def test_a_slow_driver_makes_no_job_idle(
+    hertz: float, stall_seconds: float, returns_newest_only: bool
+) -> None:
+    """It is asked for processes before it stalls, and for the device after that; it keeps ten seconds."""
+    times = [(number + 0.5) / hertz for number in range(int(100 * hertz))]
+    meter = ShareMeter(0.0)
+    asked = answered = end = 0.0
+    while answered < 60:
+        before, asked = asked, answered + 0.25
+        answered = asked + stall_seconds
+        spans = []
+        for at in times:
+            if end < at <= answered:
+                spans.append(Span(end, at, 100.0))
+                end = at
+        new = [(at, PERCENT) for at in times if max(before, asked - 10) < at <= asked]
+        shares = GpuShares(
+            tuple(new[-1:] if returns_newest_only else new), not returns_newest_only, until_seconds=asked
+        )
+        meter.take(spans, shares, is_there=True)
+    meter.finish()
+
+    assert meter.percent_seconds / meter.seconds == pytest.approx(PERCENT, abs=0.1)
+
+
+def test_what_a_driver_has_dropped_is_not_known() -> None:
+    """It keeps ten seconds: there are no samples of the ten before them."""
+    meter = ShareMeter(0.0)
+    meter.take([Span(0.0, 1.0, 100.0)], GpuShares(((1.0, PERCENT),), True, 1.0), is_there=True)
+    meter.take([Span(1.0, 21.0, 100.0)], GpuShares((), True, 21.0), is_there=True)
+    meter.finish()
+
+    assert meter.percent_seconds == pytest.approx(PERCENT)
+    assert meter.seconds == pytest.approx(1.0 + 10.0, abs=1)
+
+
+def test_before_the_first_sample_nothing_is_known() -> None:
+    """Of a job on a busy device; on an idle one it is idle, and so it is if no sample comes for long."""
+    busy, idle, long = (ShareMeter(0.0) for _ in range(3))
+    for meter in (busy, idle, long):
+        meter.take([Span(0.0, 0.5, 0.0)], GpuShares(), is_there=False)
+    for number in range(2):
+        start, end = 0.5 + number / 2, 1.0 + number / 2
+        busy.take([Span(start, end, 100.0)], GpuShares(), is_there=True)
+        idle.take([Span(start, end, 0.0)], GpuShares(), is_there=True)
+    for number in range(5):
+        long.take([Span(0.5 + number, 1.5 + number, 100.0)], GpuShares(), is_there=True)
+    was_unknown = busy.is_unknown
+    busy.take([Span(1.5, 2.0, 100.0)], GpuShares(), is_there=False)
+    busy.take([Span(2.0, 3.0, 100.0)], GpuShares(), is_there=False)
+
+    assert (was_unknown, busy.is_unknown, idle.is_unknown, long.is_unknown) == (True, True, False, False)

@@ -6,7 +6,15 @@ import pytest
 
 from builders import MB, ROOT, gpu, gpu_readings
 from gpu_tracker.accounts.gpus import GpuAccount, GpuMoment
-from gpu_tracker.core.model import Gpu, GpuHighWater, GpuProcessReading, GpuReading, GpuReadings, GpuShares
+from gpu_tracker.core.model import (
+    Gpu,
+    GpuHighWater,
+    GpuProcessReading,
+    GpuReading,
+    GpuReadings,
+    GpuShares,
+    Parts,
+)
 
 CHILD = 200
 NAMES = {ROOT: "train", CHILD: "worker"}
@@ -264,7 +272,7 @@ def test_a_zero_from_before_the_job_held_something_unknown_is_unknown() -> None:
     (peaks,) = unknown.peaks
     (counters,) = unknown.counters
 
-    assert (peaks.job_bytes.main, peaks.job_bytes.descendants, peaks.job_bytes.combined) == (None, None, None)
+    assert peaks.job_bytes == Parts(None, None, None)
     assert (counters.job_percent_seconds, counters.job_seconds) == (0.0, 0.0)
     assert account_of(*before, there).samples()[0].job_bytes is None
     (peaks,) = account_of(*before, there, after, known).peaks
@@ -273,12 +281,26 @@ def test_a_zero_from_before_the_job_held_something_unknown_is_unknown() -> None:
 
 
 def test_a_device_that_stops_listing_its_processes_has_no_zero() -> None:
-    """Unless it lists them again."""
-    lists, hides = GpuReading("GPU-0"), GpuReading("GPU-0", lists_processes=False)
-    readings = [GpuReadings(float(at), (device,)) for at, device in enumerate((lists, hides, lists))]
+    """Nor if it lists them again: what the job held meanwhile is not known, and how long that was is said."""
+    lists, doubted = GpuReading("GPU-0"), GpuReading("GPU-0", lists_processes=False)
+    fails = doubted._replace(has_lost_list=True)
 
+    def read(*devices: GpuReading) -> list[GpuReadings]:
+        return [GpuReadings(float(at), (device,)) for at, device in enumerate(devices)]
+
+    readings = read(lists, fails, lists)
     assert account_of(*readings[:2]).peaks[0].job_bytes.combined is None
-    assert account_of(*readings).peaks[0].job_bytes.combined == 0
+    assert account_of(*read(lists, doubted)).peaks[0].job_bytes.combined is None
+    assert account_of(*read(lists, doubted, lists)).peaks[0].job_bytes.combined == 0
+    account = account_of(*readings)
+    assert account.peaks[0].job_bytes == Parts(None, None, None)
+    account.add(Gpu(0, "GPU-0", "A", None))
+    assert account.list_gaps() == (
+        "NVIDIA GPU 0 did not list its processes for 1 s from 0.0 s on: what the job used of it then is not known.",
+    )
+    account.start_interval()
+    account.take(GpuReadings(4.0, (lists,)), {})
+    assert account.samples()[0].job_bytes == 0
 
 
 def test_a_lost_driver_leaves_what_was_known() -> None:
@@ -311,3 +333,10 @@ def test_a_driver_that_samples_processes_and_one_that_stops_doing_so() -> None:
     assert waiting.job_percent_seconds / waiting.job_seconds == pytest.approx(60.0)
     assert counters.job_percent_seconds / counters.job_seconds == pytest.approx(60.0)
     assert counters.job_seconds == pytest.approx(4.65)
+
+
+def test_memory_that_devices_share_counts_once() -> None:
+    """Instances for computing in one of the GPU."""
+    one, other = GpuReading("MIG-a", used_bytes=5), GpuReading("MIG-b", used_bytes=5, is_part_of="MIG-a")
+
+    assert GpuAccount(ROOT).take(GpuReadings(0.0, (one, other)), NAMES).system_bytes == 5

@@ -85,7 +85,7 @@ def test_a_device_has_what_was_read() -> None:
     summary = summarize(
         recording(
             header=header(gpu_uuids=("GPU-0",)),
-            events=(found(gpu(0)), found(gpu(1, None))),
+            events=(found(gpu(0)), found(gpu(1, None)._replace(is_visible=False))),
             totals=totals(
                 gpu_counters=(counters,),
                 peaks=totals().peaks._replace(
@@ -104,17 +104,20 @@ def test_a_device_has_what_was_read() -> None:
 
 
 def test_a_total_with_an_unknown_part_is_not_known() -> None:
-    """A worker of known size on one device, one of unknown size on the other; a device that it does not use counts not."""
+    """A worker of known size on one device, one of unknown size on the other, or it may be there for all that is known."""
     _, first = gpu_totals()
     second = first._replace(uuid="GPU-1", job_bytes=Parts(0, None, None))
-    events = (found(gpu(0)), found(gpu(1)))
 
-    def total(*gpus: GpuPeaks) -> Parts[int | None]:
+    def total(*gpus: GpuPeaks, is_visible: bool = True) -> Parts[int | None]:
+        events = (found(gpu(0)), found(gpu(1)._replace(is_visible=is_visible)))
         peaks = totals().peaks._replace(gpus=gpus, gpu_bytes=Parts(0, 2000 * MB, 2000 * MB))
         return summarize(recording(events=events, totals=totals(peaks=peaks))).gpu_bytes
 
     assert total(first, second) == Parts(0, None, None)
-    assert total(first, second._replace(has_job=False)) == Parts(0, 2000 * MB, 2000 * MB)
+    assert total(first, second, is_visible=False) == Parts(0, None, None)
+    unused = second._replace(has_job=False)
+    assert total(first, unused) == Parts(0, None, None)
+    assert total(first, unused, is_visible=False) == Parts(0, 2000 * MB, 2000 * MB)
 
 
 def test_of_an_estimate_no_part_is_known() -> None:

@@ -55,8 +55,8 @@ def test_paths_are_json_and_booleans_are_numbers(tmp_path: Path) -> None:
     gpus = make_table(recording, "gpus")
 
     assert [row[1] for row in regions.rows()] == ['["epoch"]', '["epoch", "a/b"]']
-    visible = gpus.columns.index(Column("is_visible", "integer"))
-    assert [row[visible] for row in gpus.rows()] == [1, 1]
+    place = gpus.columns.index(Column("is_visible", "integer"))
+    assert [row[place] for row in gpus.rows()] == [1, 1]
 
 
 def test_a_recording_without_gpus_has_no_columns_for_them(tmp_path: Path) -> None:

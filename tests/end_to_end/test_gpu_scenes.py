@@ -159,6 +159,38 @@ def test_a_container_that_shows_process_ids_of_the_host(hardware: Simulator, tmp
     assert "docker run --pid=host" in note
 
 
+# Of the host's processes, one has the same ID as the job in its container.
+NAMESAKE = """
+import os, sys, time
+from end_to_end.workloads.on_gpu import load_driver
+from nvml_simulator import Simulator
+driver = load_driver()
+with Simulator.open() as simulator:
+    time.sleep(0.8)
+    simulator.set_process(0, os.getpid(), 1 << 30)
+    time.sleep(float(sys.argv[1]))
+    simulator.set_process(0, os.getpid(), 9 << 30, "graphics", foreign=True)
+    time.sleep(1.5)
+"""
+
+
+@needs_container
+@pytest.mark.parametrize("seconds", [0, 1.5])
+def test_a_process_of_the_host_with_the_same_id_is_not_the_job(
+    hardware: Simulator, tmp_path: Path, seconds: float
+) -> None:
+    """Whether it comes together with the job's own or later."""
+    program = tmp_path / "namesake.py"
+    program.write_text(NAMESAKE)
+    hardware.set_pid_namespace(offset=4_000_000)
+    report, _ = Scene(hardware, tmp_path, CONTAINER).track(f"{program} {seconds}")
+
+    assert report["summary"]["gpu_bytes"] == {"main": None, "descendants": None, "combined": None}
+    assert report["summary"]["gpus"][0]["basis"] == "estimate"
+    assert report["summary"]["gpu_processes"] == []
+    assert any("docker run --pid=host" in note for note in report["notes"])
+
+
 # ---- MPS.
 
 

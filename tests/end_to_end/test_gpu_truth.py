@@ -14,7 +14,9 @@ from typing import Any
 import pytest
 
 from end_to_end.launch import COMMAND_LINE, TESTS
-from nvml_simulator import Simulator
+from gpu_tracker import load
+from nvml_simulator import Code, Simulator
+from patience import wait_until
 
 MIB = 2**20
 BEYOND_PIDS = 2**22 + 1  # no process ever has such a number
@@ -196,6 +198,151 @@ def test_process_ids_of_the_host_in_a_container(hardware: Simulator, tmp_path: P
     assert "Everything on this machine can be measured" not in diagnosis
 
 
+LISTED = """
+import json, os, sys, time
+from nvml_simulator import Simulator
+kinds, sizes = json.loads(sys.argv[1]), json.loads(sys.argv[2])
+with Simulator.open() as simulator:
+    for kind, size in zip(kinds, sizes):
+        simulator.set_process(0, os.getpid(), size, kind)
+    time.sleep(1.5)
+print(json.dumps(None))
+"""
+
+
+@pytest.mark.parametrize("code", [Code.NO_PERMISSION, Code.UNKNOWN])
+@pytest.mark.parametrize(
+    ("failing", "kinds"), [("MPSCompute", ["mps"]), ("Graphics", ["compute", "graphics"])]
+)
+def test_a_list_that_fails_leaves_nothing_known(
+    hardware: Simulator, failing: str, kinds: list[str], code: Code
+) -> None:
+    """Of a process that may be in it, or have its larger figure there; and `doctor` says so."""
+    hardware.fail(f"nvmlDeviceGet{failing}RunningProcesses*", code)
+    report, truth = track(hardware, "-c", LISTED, json.dumps(kinds), "[1048576, 3145728]")
+    diagnosis = call(hardware, "doctor")
+
+    assert report["summary"]["gpu_bytes"]["combined"] is truth
+    assert report["summary"]["gpus"][0]["basis"] == "unknown"
+    assert report["notes"]
+    assert (diagnosis.returncode, "Everything on this machine can be measured" in diagnosis.stdout) == (
+        1,
+        False,
+    )
+
+
+def test_a_device_that_may_not_be_looked_into_may_hold_anything(hardware: Simulator, tmp_path: Path) -> None:
+    """A limit on all devices together cannot be checked then, however little is on the other one."""
+    hardware.fail("nvmlDeviceGet*RunningProcesses*", Code.NO_PERMISSION, device=0)
+    recording = str(tmp_path / "x.jsonl")
+    program = (sys.executable, "-c", HOLD, str(8192 * MIB), str(MIB))
+    assert call(hardware, "run", "--record", recording, "--", *program).returncode == 0
+    report = json.loads(call(hardware, "report", recording, "-f", "json").stdout)
+    checked = call(hardware, "compare", recording, recording, "--fail-if", "peak_gpu_ram > 4GB")
+    combined = json.loads(call(hardware, "combine", recording, "-f", "json").stdout)
+    text = call(hardware, "report", recording).stdout
+
+    assert report["summary"]["gpu_bytes"]["combined"] is None
+    assert report["summary"]["gpus"][1]["job_bytes"]["combined"] == MIB
+    assert checked.returncode == 2
+    assert combined["values"]["peak_gpu_ram"] is None
+    assert "not known whether the job used them: GPU 0" in text
+
+
+def test_a_short_lived_process_that_stays_listed_is_no_container(hardware: Simulator) -> None:
+    """Its parent has loaded the driver, and is not listed."""
+    job = """
+import json, os, subprocess, time
+from end_to_end.workloads.on_gpu import load_driver
+from nvml_simulator import Simulator
+driver = load_driver()
+with Simulator.open() as simulator:
+    time.sleep(0.8)
+    with subprocess.Popen(["true"]) as worker:
+        pass
+    simulator.set_process(0, worker.pid, 4 << 30, lingers=True)
+    time.sleep(2)
+print(json.dumps(4 << 30))
+"""
+    report, truth = track(hardware, "-c", job)
+
+    assert report["summary"]["gpus"][0]["used_bytes"] == truth
+    assert not any("container" in note or "docker" in note for note in report["notes"])
+
+
+def test_samples_of_a_job_that_is_not_listed_hold_no_zeros(hardware: Simulator, tmp_path: Path) -> None:
+    """As with MPS before Volta: only the server is listed, and grows."""
+    recording, table = str(tmp_path / "x.jsonl"), tmp_path / "x.json"
+    job = f"""
+import os, time
+from end_to_end.workloads.on_gpu import load_driver
+from nvml_simulator import Simulator
+driver = load_driver()
+with Simulator.open() as simulator:
+    time.sleep(0.6)
+    simulator.set_process(0, {os.getpid()}, 2 << 30, sm_percent=90)
+    time.sleep(2.5)
+"""
+    hardware.set_process(0, os.getpid(), MIB)
+    options = ("--record", recording, "--sleep-time", "0.2")
+    call(hardware, "run", *options, "--", sys.executable, "-c", job)
+    call(hardware, "export", recording, "-o", str(table))
+    samples = json.loads(table.read_text())["samples"]
+
+    assert {(row["gpu0_job_bytes"], row["gpu0_job_percent"]) for row in samples} == {(None, None)}
+    assert {row["gpu1_job_bytes"] for row in samples} <= {0, None}
+    assert max(row["gpu0_used_bytes"] or 0 for row in samples) == 2 << 30
+
+
+def test_a_recording_that_is_cut_off_says_nothing_of_a_job_before_its_first_sample(
+    hardware: Simulator, tmp_path: Path
+) -> None:
+    """The driver samples once a second, and every beginning of the recording is that of a killed run."""
+    job = """
+import os, time
+from nvml_simulator import Simulator
+with Simulator.open() as simulator:
+    simulator.set_process(0, os.getpid(), 1 << 30, sm_percent=80)
+    time.sleep(6)
+"""
+    recording, beginning = tmp_path / "x.jsonl", tmp_path / "y.jsonl"
+    options = ("--record", str(recording), "--sleep-time", "0.5")
+    with hardware.sampling(1):
+        call(hardware, "run", *options, "--", sys.executable, "-c", job)
+    lines = recording.read_text().splitlines(keepends=True)
+    percents = []
+    for number, line in enumerate(lines, 1):
+        if line.startswith('{"sample"'):
+            beginning.write_text("".join(lines[:number]))
+            found = load(str(beginning)).summary.gpus[:1]
+            percents += [gpu.job_mean_percent for gpu in found if gpu.mean_percent and gpu.is_expected]
+
+    assert None in percents
+    assert 0 not in percents
+    assert percents[-1] == pytest.approx(80, abs=25)
+
+
+# ---- What a diagnosis leaves out.
+
+
+@pytest.mark.parametrize(
+    ("function", "code"),
+    [
+        ("nvmlDeviceGetHandleByIndex*", Code.NOT_SUPPORTED),
+        ("nvmlDeviceGetCount*", Code.NOT_SUPPORTED),
+        ("nvmlDeviceGetCurrentClocks*Reasons", Code.NO_PERMISSION),
+    ],
+)
+def test_a_diagnosis_is_not_fine_without_a_device_or_its_throttling(
+    hardware: Simulator, function: str, code: Code
+) -> None:
+    """What is missing is named."""
+    hardware.fail(function, code)
+    diagnosis = call(hardware, "doctor")
+
+    assert (diagnosis.returncode, "Everything on this machine" in diagnosis.stdout) == (1, False)
+
+
 # ---- Counters that are wrong.
 
 
@@ -251,7 +398,7 @@ SLEEP = "import time; time.sleep({seconds})"
 
 
 @pytest.mark.parametrize(
-    "function", ["nvmlInit*", "nvmlDeviceGetCount*", "nvmlDeviceGetComputeRunningProcesses*"]
+    "function", ["dlopen", "nvmlInit*", "nvmlDeviceGetCount*", "nvmlDeviceGetComputeRunningProcesses*"]
 )
 def test_a_driver_that_hangs_from_the_start_is_said(hardware: Simulator, function: str) -> None:
     """Everything else is measured, and what the job holds there is not known."""
@@ -300,7 +447,56 @@ print(json.dumps([hung, answered] if {ends} else [hung]))
     truth = [at - datetime.fromisoformat(report["header"]["started_at"]).timestamp() for at in truth]
     # A reading in between, and what a busy machine adds.
     assert said == pytest.approx(truth, abs=1)
-    assert report["summary"]["gpu_bytes"]["combined"] == (2 if ends else 1) << 30
+    assert report["summary"]["gpus"][0]["job_bytes"]["combined"] == (2 if ends else 1) << 30
+    # What came to the other device is not known if the driver never answers again.
+    assert report["summary"]["gpu_bytes"]["combined"] == (2 << 30 if ends else None)
+
+
+@pytest.mark.parametrize("command", [("doctor",), ("query",), ("watch", "--once")])
+def test_a_driver_that_cannot_be_loaded_is_named_in_time(
+    hardware: Simulator, command: tuple[str, ...]
+) -> None:
+    """Within the user's patience, and no process of ours is left."""
+    hardware.hang("dlopen")
+    done = call(hardware, *command, "--timeout", "1")
+
+    assert "The NVIDIA driver has not answered within 1 s." in done.stdout + done.stderr
+    wait_until(lambda: not find_users_of(hardware), "no process of ours is left")
+
+
+def test_a_job_whose_gpus_are_named_does_not_wait_for_a_driver_that_hangs(hardware: Simulator) -> None:
+    """The names are taken as they are, and everything else is measured."""
+    hardware.hang("nvmlInit*")
+    done = call(hardware, "run", "--no-record", "-f", "json", "--guuids", "GPU-0", "--", "sleep", "1")
+    report = json.loads(done.stderr)
+
+    assert report["header"]["gpu_uuids"] == ["GPU-0"]
+    assert report["summary"]["ram"]["combined"]["total_bytes"] > 0
+
+
+def find_users_of(hardware: Simulator) -> list[str]:
+    """The processes that were started with this driver."""
+    state = f"={hardware.path}\0".encode()
+
+    def has_driver(process: Path) -> bool:
+        try:
+            return state in (process / "environ").read_bytes()
+        except OSError:
+            return False
+
+    return [str(process) for process in Path("/proc").glob("[0-9]*") if has_driver(process)]
+
+
+def test_a_driver_that_prints_disturbs_nothing(hardware: Simulator, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nor does its text reach anybody."""
+    monkeypatch.setenv("NVML_SIMULATOR_PRINTS", "1")
+    report, truth = track(hardware, "-c", HOLD, str(MIB), str(MIB))
+    answers = [call(hardware, *command) for command in (("query",), ("watch", "--once"), ("doctor",))]
+
+    assert report["summary"]["gpu_bytes"]["combined"] == truth
+    assert report["notes"] == []
+    assert [(answer.returncode, answer.stderr) for answer in answers] == [(0, "")] * 3
+    assert not any("nvmlDevice" in answer.stdout for answer in answers)
 
 
 def test_a_reading_that_is_missing_at_the_end_is_said(hardware: Simulator) -> None:
@@ -360,6 +556,34 @@ def test_no_new_sample_is_not_zero_percent(
     assert report["summary"]["gpu_bytes"]["combined"] == workers * gpus * MIB
 
 
+@pytest.mark.parametrize(
+    "function", ["nvmlDeviceGetMemoryInfo*", "nvmlDeviceGetSamples", "*ProcessUtilization"]
+)
+@pytest.mark.parametrize("milliseconds", [700, 1500])
+def test_a_slow_driver_does_not_make_a_busy_job_look_idle(
+    hardware: Simulator, function: str, milliseconds: int
+) -> None:
+    """Whichever call is slow: the job has the device to itself, so that its share is the device's."""
+    job = f"""
+import json, os, time
+from nvml_simulator import Simulator
+with Simulator.open() as simulator:
+    simulator.set_process(0, os.getpid(), 1 << 30, sm_percent=79)
+    time.sleep(1)
+    simulator.delay({function!r}, {milliseconds})
+    time.sleep(5)
+    simulator.clear_rules()
+    time.sleep(1)
+print(json.dumps(79))
+"""
+    with hardware.sampling(7):
+        report, truth = track(hardware, "-c", job)
+    gpu = report["summary"]["gpus"][0]
+
+    assert gpu["job_mean_percent"] == pytest.approx(gpu["mean_percent"], abs=3)
+    assert gpu["job_mean_percent"] > truth / 2
+
+
 def test_a_busy_device_whose_samples_do_not_name_the_job(hardware: Simulator) -> None:
     """As with MPS, or by the process IDs of another namespace: zero percent would be made up."""
     job = """
@@ -395,4 +619,4 @@ print(json.dumps(None))
     (note,) = report["notes"]
 
     assert report["summary"]["gpu_bytes"]["combined"] is truth
-    assert note.startswith("GPU 0 does not report the memory of the job's processes: ")
+    assert note.startswith("GPU 0 lists processes of the job without their memory (")

@@ -193,7 +193,7 @@ def test_csv_distinguishes_empty_text_from_none(tmp_path: Path) -> None:
     find_format("x.csv").write(str(tmp_path / "x.csv"), build(loaded), [table])
     _, first, _ = (tmp_path / "x.csv").read_text().splitlines()
 
-    assert first == '0,"GPU-0","Simulated A100",40000000000,"nvidia","nvml","","",,1'
+    assert first == '0,"GPU-0","Simulated A100",40000000000,"nvidia","nvml","","",,1,,,'
 
 
 @pytest.mark.parametrize("name", ["x.sqlite", "x.json", "x.parquet"])

@@ -201,9 +201,17 @@ class Simulator:
         return index
 
     def add_mig_instance(
-        self, device: int, *, memory_total_bytes: int = 4864 * _MIB, uuid: str | None = None
+        self,
+        device: int,
+        *,
+        memory_total_bytes: int = 4864 * _MIB,
+        uuid: str | None = None,
+        gpu_instance: int | None = None,
     ) -> int:
-        """Cut a MIG instance out of a GPU and return its number, to be used like a device's."""
+        """Cut a MIG instance out of a GPU and return its number, to be used like a device's.
+
+        Instances for computing may be parts of one GPU instance, whose memory they share.
+        """
         parent = self._device(device)
         with self._writing():
             count = int(self._state.instance_count)
@@ -217,7 +225,7 @@ class Simulator:
             instance.uuid = _text(uuid, layout.Device.uuid.size)
             instance.memory_total_bytes = memory_total_bytes
             instance.parent = device
-            instance.gpu_instance = siblings.count(device) + 1
+            instance.gpu_instance = gpu_instance or siblings.count(device) + 1
             parent.mig_mode = 1
             self._state.instance_count = count + 1
         return index

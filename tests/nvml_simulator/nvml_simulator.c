@@ -142,10 +142,19 @@ static nvml_return apply_rules(const char *function, int device)
     return code;
 }
 
+/* Rules for "dlopen" apply while the library is loaded. */
+__attribute__((constructor)) static void load(void)
+{
+    if (attach() == SUCCESS)
+        apply_rules("dlopen", ANY_DEVICE);
+}
+
 static nvml_return enter(const char *function, int device)
 {
     if (!is_initialised())
         return UNINITIALIZED;
+    if (getenv("NVML_SIMULATOR_PRINTS"))
+        dprintf(STDOUT_FILENO, "%s\n", function);
     count_call(function);
     return is_absent(function) ? FUNCTION_NOT_FOUND : apply_rules(function, device);
 }
@@ -536,6 +545,14 @@ nvml_return nvmlDeviceGetTemperature(nvml_device handle, unsigned sensor, unsign
     ENTER_WHOLE_GPU(handle);
     RETURN_IF(sensor != 0 || !celsius, INVALID_ARGUMENT);
     *celsius = device->temperature_celsius;
+    return SUCCESS;
+}
+
+nvml_return nvmlDeviceGetTemperatureThreshold(nvml_device handle, unsigned threshold, unsigned *celsius)
+{
+    ENTER_WHOLE_GPU(handle);
+    RETURN_IF(threshold > 1 || !celsius, INVALID_ARGUMENT);
+    *celsius = threshold == 0 ? 95 : 92; /* shutdown, slowdown */
     return SUCCESS;
 }
 

@@ -3,7 +3,8 @@
 A sample names what ran at one instant, and stands for the time since the sample before. A driver has no sample of an
 idle process. While the device is idle, the job is; so time is counted by a clock that stands still meanwhile. How
 often a driver samples has to be learned: busy time without samples is another's once it is longer than that; until
-then it is not known. A job is never busier than its device.
+then it is not known. Nor is the time after the driver was asked for samples of processes: a slow driver reports the
+device up to a later time. A job is never busier than its device.
 """
 
 from __future__ import annotations
@@ -27,6 +28,8 @@ _TOLERANCE = 1.5
 # A sample may reach us this late.
 _DELIVERY_SECONDS = 0.5
 _LAST_DELIVERY_SECONDS = 0.1
+# A driver keeps samples this long.
+_KEPT_SECONDS = 9.0
 _GAPS_TO_LEARN_FROM = 3
 _GAPS_KEPT = 32
 _LONGEST_LEARNING_SECONDS = 4.0
@@ -55,8 +58,9 @@ class _BusyClock:
         return told if place == len(self._times) else min(told, self._readings[place])
 
     @property
-    def last_seconds(self) -> float:
-        return self._readings[-1]
+    def end_seconds(self) -> float:
+        """Up to here the device is known."""
+        return self._times[-1]
 
 
 class _Waiting(NamedTuple):
@@ -69,6 +73,8 @@ class _Waiting(NamedTuple):
     """The reading before it came."""
     read_seconds: float
     """The reading at which it came."""
+    is_late: bool
+    """Whether others before it may have been dropped."""
 
 
 class ShareMeter:
@@ -83,7 +89,13 @@ class ShareMeter:
         """How much time the integral covers."""
         self._settled_seconds = at_seconds
         """Up to here time is counted, or will never be known."""
+        self._until_seconds = at_seconds
+        """Up to here the driver was asked."""
         self._read_seconds = self._there_seconds = at_seconds
+        self._came_seconds: float | None = None
+        """When the job was first there."""
+        self._is_known = False
+        """Whether any time since then, in which it was there, has been counted."""
         self._waiting: list[_Waiting] = []
         self._are_complete = False
         self._last_seconds: float | None = None
@@ -102,9 +114,11 @@ class ShareMeter:
             length = span.end_seconds - span.start_seconds
             self.seconds += length if span.is_idle else 0.0
             self._most_percent_seconds += length * (100.0 if span.percent is None else span.percent)
-        at_seconds = self._clock.last_seconds
+        before, self._until_seconds = self._until_seconds, min(shares.until_seconds, self._clock.end_seconds)
+        is_late = self._until_seconds - before > _KEPT_SECONDS
+        at_seconds = self._clock.tell(self._until_seconds)
         for instant, percent in shares.instants:
-            sample = _Waiting(self._clock.tell(instant), percent, self._read_seconds, at_seconds)
+            sample = _Waiting(self._clock.tell(instant), percent, self._read_seconds, at_seconds, is_late)
             self._add(instant, sample)
         self._are_complete |= shares.are_complete
         has_learned = len(self._gaps) >= _GAPS_TO_LEARN_FROM
@@ -112,6 +126,10 @@ class ShareMeter:
             self._settle()
         if is_there:
             self._there_seconds = at_seconds
+            self._came_seconds = at_seconds if self._came_seconds is None else self._came_seconds
+            if is_late and not shares.instants:
+                kept = self._clock.tell(self._until_seconds - _KEPT_SECONDS)
+                self._settled_seconds = max(self._settled_seconds, kept)
             if not self._waiting:
                 limit = _TOLERANCE * self._period_seconds() + _DELIVERY_SECONDS
                 self._count_idle(at_seconds - limit)
@@ -121,6 +139,13 @@ class ShareMeter:
         else:
             self._count_idle(at_seconds)
         self._read_seconds = at_seconds
+        self._note_what_is_known()
+
+    @property
+    def is_unknown(self) -> bool:
+        """Whether the device was busy while the job was there, but nothing is known of that time."""
+        came = self._came_seconds
+        return came is not None and not self._is_known and came < self._read_seconds
 
     def finish(self) -> None:
         """Count what waits; what the job did between its last sample and its end is known only if that is long."""
@@ -128,6 +153,11 @@ class ShareMeter:
         limit = _TOLERANCE * self._period_seconds() + _LAST_DELIVERY_SECONDS
         if self._there_seconds - self._settled_seconds > limit:
             self._count_idle(self._there_seconds)
+        self._note_what_is_known()
+
+    def _note_what_is_known(self) -> None:
+        if self._came_seconds is not None and self._there_seconds == self._read_seconds:
+            self._is_known |= self._settled_seconds > self._came_seconds
 
     def _add(self, at_seconds: float, sample: _Waiting) -> None:
         last = self._last_seconds
@@ -155,7 +185,8 @@ class ShareMeter:
             by_reading.setdefault(sample.read_seconds, []).append(sample)
         self._waiting = []
         for samples in by_reading.values():
-            if self._are_complete or samples[0].read_seconds - samples[0].before_seconds <= period:
+            is_short = samples[0].read_seconds - samples[0].before_seconds <= period
+            if is_short or (self._are_complete and not samples[0].is_late):
                 for sample in samples:
                     self._count(sample, period, period, sample.at_seconds)
             else:

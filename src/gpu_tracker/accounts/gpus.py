@@ -26,7 +26,7 @@ from .peak_moments import PeakMoments
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from ..core.model import Gpu, GpuReadings, GpuShares
     from .gpu_shares import ShareMeter
@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 _MOST_PROCESSES = 32
 # Counters of energy are updated a few times a second, at least.
 _ENERGY_DELAY_SECONDS = 1.0
+# A shorter time without a list of processes is not worth a note.
+_NOTABLE_GAP_SECONDS = 0.5
 
 
 class Span(NamedTuple):
@@ -123,6 +125,7 @@ class _JobUse:
             self._meter.finish()
             self._percent_seconds += self._meter.percent_seconds
             self._seconds += self._meter.seconds
+            self._was_unknown |= self._meter.is_unknown
             self._meter = None
 
     def lose(self) -> None:
@@ -133,10 +136,11 @@ class _JobUse:
     def total(self) -> tuple[float, float]:
         """The integral, and the time that it covers: none if the job was idle only while it was not there."""
         integral, seconds = self._percent_seconds, self._seconds
+        is_unknown = self._is_unknown or self._was_unknown
         if self._meter is not None:
             integral, seconds = integral + self._meter.percent_seconds, seconds + self._meter.seconds
-        is_unknown = not integral and (self._is_unknown or self._was_unknown)
-        return integral, 0.0 if is_unknown else seconds
+            is_unknown |= self._meter.is_unknown
+        return integral, 0.0 if is_unknown and not integral else seconds
 
 
 class _Device:
@@ -163,6 +167,10 @@ class _Device:
         """Up to here utilization is counted."""
         self._use = _JobUse()
         self._was_size_unknown = False
+        self.is_listing = False
+        """Whether it has ever listed its processes."""
+        self.unlisted_from_seconds, self.unlisted_seconds = float("inf"), 0.0
+        """Since when, and how long it has not."""
         self.start_interval()
 
     def start_interval(self) -> None:
@@ -170,13 +178,14 @@ class _Device:
         self._interval_start = self.counters
         self._interval_used_bytes: int | None = None
         self._interval_job_bytes: int | None = None
+        self._was_interval_unknown = False
 
     def take(self, at_seconds: float, reading: GpuReading, held: _Held, pids: Iterable[int]) -> None:
         span = self.span_seconds = max(0.0, at_seconds - self.at_seconds)
         there = set(pids)
         spans = self._cut(at_seconds, reading)
         self._use.take(self.at_seconds, at_seconds, spans, reading.shares, held.percent, is_there=bool(there))
-        self._was_size_unknown |= bool(there) and held.bytes.combined is None
+        self._note_unknown(at_seconds, reading, held)
         for one in spans:
             self.is_polled |= not one.is_sampled and one.percent is not None
         self.counters = self._count(reading, span, spans)
@@ -210,14 +219,24 @@ class _Device:
         """From now on nothing is known."""
         self._use.lose()
         self.counters = self._with_use(self.counters)
-        self._was_size_unknown = True
-        job_bytes = Parts(*(self._raise(known, None) for known in self.peaks.job_bytes))
+        self._was_size_unknown = self._was_interval_unknown = True
+        job_bytes = Parts(*(known or None for known in self.peaks.job_bytes))
         self.held, self.peaks = _NOT_KNOWN, self.peaks._replace(job_bytes=job_bytes)
 
     def _raise(self, known: int | None, seen: int | None) -> int | None:
-        """The larger one. While the job holds an unknown amount, zero is only what it held before."""
+        """The larger one. If the job has held an unknown amount, zero is only what it held at other times."""
         most = larger(known, seen)
         return None if not most and (seen is None or self._was_size_unknown) else most
+
+    def _note_unknown(self, at_seconds: float, reading: GpuReading, held: _Held) -> None:
+        self._was_interval_unknown |= held.bytes.combined is None
+        # A list that is only doubted, because nothing in it is ours, was right if something is later.
+        if reading.lists_processes or reading.has_lost_list:
+            self._was_size_unknown |= held.bytes.combined is None
+        self.is_listing |= reading.lists_processes
+        if reading.has_lost_list:
+            self.unlisted_from_seconds = min(self.unlisted_from_seconds, self.at_seconds)
+            self.unlisted_seconds += at_seconds - self.at_seconds
 
     def take_high_water(self, used_bytes: int, *, is_main: bool) -> None:
         """Take the driver's own peak of one process, which no reading can have missed."""
@@ -245,12 +264,15 @@ class _Device:
         job = _mean(
             counters.job_percent_seconds - start.job_percent_seconds, counters.job_seconds - start.job_seconds
         )
+        # A driver that samples processes has said nothing yet of one without samples.
+        now = self.held.percent if reading.shares is None else self.held.percent or None
+        most = larger(self._interval_job_bytes, self.held.bytes.combined)
         return GpuSample(
             uuid=self.uuid,
             used_bytes=larger(self._interval_used_bytes, reading.used_bytes),
-            job_bytes=self._raise(self._interval_job_bytes, self.held.bytes.combined),
+            job_bytes=None if not most and self._was_interval_unknown else most,
             utilization_percent=reading.utilization_percent if busy is None else busy,
-            job_percent=self.held.percent if job is None else job,
+            job_percent=now if job is None else job,
             power_watts=reading.power_watts,
             temperature_celsius=reading.temperature_celsius,
             sm_clock_mhz=reading.sm_clock_mhz,
@@ -406,12 +428,11 @@ class GpuAccount:
 
     def list_gaps(self) -> tuple[str, ...]:
         """What is missing in the totals, a sentence each."""
-        gaps = {uuid: device.energy_gap_seconds for uuid, device in self._devices.items()}
+        known = [(gpu, self._devices[uuid]) for uuid, gpu in self._gpus.items() if uuid in self._devices]
         return tuple(
-            f"The energy counter of {name_vendor(gpu.vendor)} GPU {gpu.ordinal} jumped by more than any device draws: "
-            f"its energy is without {humanize_seconds(gaps[uuid])} of the time."
-            for uuid, gpu in self._gpus.items()
-            if gaps.get(uuid)
+            sentence
+            for gpu, device in known
+            for sentence in _list_gaps(f"{name_vendor(gpu.vendor)} GPU {gpu.ordinal}", device)
         )
 
     def start_interval(self) -> None:
@@ -440,9 +461,22 @@ class GpuAccount:
         devices = self._devices.values()
         return GpuTotals(
             Parts(*(add_known(device.held.bytes[part] for device in devices) for part in range(3))),
-            add_known(device.reading.used_bytes for device in devices),
+            add_known(device.reading.used_bytes for device in devices if device.reading.is_part_of is None),
             add_known(_high(device.reading) for device in devices if self._is_visible(device)),
             add_known(_high(device.reading) for device in devices if device.pids),
+        )
+
+
+def _list_gaps(label: str, device: _Device) -> Iterator[str]:
+    if device.energy_gap_seconds:
+        yield (
+            f"The energy counter of {label} jumped by more than any device draws: "
+            f"its energy is without {humanize_seconds(device.energy_gap_seconds)} of the time."
+        )
+    if device.is_listing and device.unlisted_seconds > _NOTABLE_GAP_SECONDS:
+        yield (
+            f"{label} did not list its processes for {humanize_seconds(device.unlisted_seconds)} "
+            f"from {device.unlisted_from_seconds:.1f} s on: what the job used of it then is not known."
         )
 
 

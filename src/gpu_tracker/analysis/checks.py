@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..core.figures import BYTES, DEVICE, JOULES, PERCENT, WATTS
+from ..core.figures import BYTES, DEVICE, JOULES, PERCENT, PROCESS_LISTS, WATTS
 from ..core.observation import ABSENT, REQUESTED, UNSUPPORTED, list_gpus
 from ..core.text import count_of
 from ..core.units import humanize_bytes
@@ -27,6 +27,8 @@ _DEVICE_GROUP = "GPU "
 _FIGURES = [figure for figure in DEVICE if figure.name != "reserved_bytes"]
 # What is reported of MIG instances.
 _OF_INSTANCES = frozenset({"used_bytes"})
+# Without these, there is nothing of a device.
+_OF_DEVICES = frozenset({"device", "number of GPUs"})
 _UNITS = {PERCENT: "%", WATTS: "W", JOULES: "J"}
 
 
@@ -109,13 +111,19 @@ def _check_vendor(vendor: VendorState, signs: Signs) -> list[Check]:
     uuids = {gpu.uuid for gpu in vendor.gpus}
     figures = {figure.name for figure in _FIGURES} if uuids else set()
     checks += [
-        Check(_GROUP, reason.uuid or label, NOTHING if reason.kind == UNSUPPORTED else FAILED, reason.text)
+        Check(_GROUP, reason.uuid or label, _judge(reason), reason.text)
         for reason in vendor.reasons
         if reason.uuid not in uuids and not (reason.uuid == "" and reason.figure in figures)
     ]
     explained = {reason.text for reason in vendor.reasons}
     checks += [Check(_GROUP, label, WARNING, note) for note in vendor.notes if note not in explained]
     return checks
+
+
+def _judge(reason: Reason) -> str:
+    """A figure that a driver does not report is no fault; a device that it does not report is."""
+    is_lacking = reason.kind == UNSUPPORTED and reason.figure not in _OF_DEVICES
+    return NOTHING if is_lacking else FAILED
 
 
 def _with_cure(vendor: VendorState, missing: Missing) -> str:
@@ -145,7 +153,10 @@ def _check_device(
     gpu = observed.gpu
     group = f"GPU {gpu.ordinal}: {gpu.name} ({gpu.uuid})"
     if not was_read:
-        text = next(iter(observed.reasons.values()), "It could not be read; the driver gives no reason.")
+        why = observed.reasons
+        text = why.get("device") or next(
+            iter(why.values()), "It could not be read; the driver gives no reason."
+        )
         return [Check(group, "device", FAILED, text)]
     checks = []
     if not gpu.is_visible:
@@ -162,6 +173,9 @@ def _check_device(
             checks.append(_explain_gap(group, figure.label, reason, is_essential=figure.is_essential))
         else:
             checks.append(Check(group, figure.label, FINE, _show(value, figure.unit)))
+    throttling = reasons.get((gpu.uuid, "limits"))
+    if throttling is not None:
+        checks.append(_explain_gap(group, "throttling", throttling, is_essential=False))
     checks.append(_check_processes(group, observed, reasons))
     if observed.reading.lists_processes:
         checks.append(_check_shares(group, observed, reasons))
@@ -176,7 +190,8 @@ def _find_reason(reasons: Mapping[tuple[str, str], Reason], uuid: str, figure: s
 def _check_processes(group: str, observed: Device, reasons: Mapping[tuple[str, str], Reason]) -> Check:
     processes = observed.processes
     if not observed.reading.lists_processes:
-        reason = reasons.get((observed.gpu.uuid, "lists_processes"))
+        found = (reasons.get((observed.gpu.uuid, what)) for what in PROCESS_LISTS)
+        reason = next(filter(None, found), None)
         return _explain_gap(group, "processes", reason, is_essential=True)
     n_unknown = sum(process.reading.used_bytes is None for process in processes)
     if n_unknown:

@@ -145,7 +145,7 @@ def combine(recordings: Sequence[tuple[str, RecordingData]], factor: CarbonFacto
         "cpu_time": cpu_seconds,
         "mean_cores": cpu_seconds / seconds if seconds > 0 else None,
         "peak_ram": at_most if at_least == at_most else None,
-        "peak_gpu_ram": _add_all([gpu.job_bytes for gpu in devices]),
+        "peak_gpu_ram": None if _may_hold_more(counted) else _add_all([gpu.job_bytes for gpu in devices]),
         "gpu_utilization": sum(percents) / len(percents) if percents else None,
         "energy": _add(gpu.energy_joules for gpu in devices),
     }
@@ -305,6 +305,12 @@ def _sum_at_once(ranks: Sequence[Sequence[tuple[float, float, int]]]) -> int:
         for number, most in held.items():
             sums[number] = sums.get(number, 0) + most
     return max(sums.values(), default=0)
+
+
+def _may_hold_more(parts: Sequence[_Part]) -> bool:
+    """Whether a rank may hold an unknown amount of a device's memory."""
+    gpus = (gpu for part in parts for gpu in summarize(part.recording).gpus)
+    return any(gpu.may_be_used and gpu.job_bytes.combined is None for gpu in gpus)
 
 
 def _describe_gpus(parts: Sequence[_Part]) -> Iterable[HostGpu]:

@@ -87,12 +87,10 @@ def overall_values(summary: Summary) -> dict[str, float | None]:
 
 def _peak_gpu_bytes(summary: Summary) -> int | None:
     """The peak on all devices together; with estimates, the sum of the peaks."""
-    known = [gpu for gpu in summary.gpus if gpu.job_bytes.combined is not None]
-    if not known:
-        return None
-    if any(gpu.basis == ESTIMATE for gpu in known):
-        return sum(gpu.job_bytes.combined or 0 for gpu in known)
-    return summary.gpu_bytes.combined
+    if not any(gpu.basis == ESTIMATE for gpu in summary.gpus):
+        return summary.gpu_bytes.combined
+    sizes = [gpu.job_bytes.combined for gpu in summary.gpus if gpu.may_be_used]
+    return None if None in sizes else sum(size or 0 for size in sizes)
 
 
 def _to_cores(percent: float | None) -> float | None:

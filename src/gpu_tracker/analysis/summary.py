@@ -64,6 +64,11 @@ class GpuSummary(NamedTuple):
     is_expected: bool
     """Whether its utilization counts: devices named by the user, else used by the job, else visible to it."""
 
+    @property
+    def may_be_used(self) -> bool:
+        """Whether the job has memory on it, unless it is known that it has none."""
+        return self.is_expected or self.gpu.is_visible
+
 
 class Summary(NamedTuple):
     """A whole recording in figures."""
@@ -134,7 +139,7 @@ def summarize(recording: RecordingData) -> Summary:
         machine_ram_bytes=allocation.machine_ram_bytes,
         machine_ram_used_bytes=system_ram,
         gpus=gpus,
-        gpu_bytes=_complete(peaks.gpu_bytes, gpus, peaks.gpus),
+        gpu_bytes=_complete(peaks.gpu_bytes, gpus),
         system_gpu_bytes=peaks.system_gpu_bytes,
         gpu_capacity_bytes=add_known(gpu.gpu.memory_bytes for gpu in gpus),
         gpu_max_sum_percent=busiest_sum,
@@ -188,13 +193,11 @@ def _summarize_gpus(recording: RecordingData) -> tuple[GpuSummary, ...]:
     return tuple(summaries)
 
 
-def _complete(
-    known: Parts[int | None], gpus: Sequence[GpuSummary], peaks: Sequence[GpuPeaks]
-) -> Parts[int | None]:
-    """Unknown if it is on a device that the job uses; of estimates no part is known."""
+def _complete(known: Parts[int | None], gpus: Sequence[GpuSummary]) -> Parts[int | None]:
+    """Unknown if it is on a device that the job uses or may use; of estimates no part is known."""
     if any(gpu.basis == ESTIMATE for gpu in gpus):
         return Parts(None, None, known.combined or None)
-    used = [peak.job_bytes for peak in peaks if peak.has_job]
+    used = [gpu.job_bytes for gpu in gpus if gpu.may_be_used]
     return Parts(*(None if None in sizes else whole for whole, *sizes in zip(known, *used, strict=True)))
 
 

@@ -12,6 +12,7 @@ from array import array
 from itertools import islice
 
 from ..core.model import (
+    ESTIMATE,
     Call,
     FrameworkMemory,
     Gpu,
@@ -25,6 +26,7 @@ from ..core.model import (
     TreeCounters,
 )
 from ..core.values import NamedTuple
+from .summary import summarize
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -98,11 +100,27 @@ def _make_samples(recording: RecordingData) -> Table:
             for column in (*_columns_of(GpuSample)[1:], *_columns_of(GpuCounters)[1:])
         ]
     samples, fast = recording.samples, getattr(recording.samples, "read_frames", None)
+    make_row = _choose_row(recording, uuids, columns)
     return Table(
         "samples",
         tuple(columns),
-        lambda: (_sample_row(one, uuids) for one in samples),
-        fast and (lambda pandas: fast(pandas, lambda one: _sample_row(one, uuids))),
+        lambda: map(make_row, samples),
+        fast and (lambda pandas: fast(pandas, make_row)),
+    )
+
+
+def _choose_row(
+    recording: RecordingData, uuids: tuple[str, ...], columns: list[Column]
+) -> Callable[[Sample], Row]:
+    """On a device that does not list the job, but is used by it, zero is not known."""
+    unlisted = {gpu.gpu.uuid for gpu in summarize(recording).gpus if gpu.basis == ESTIMATE}
+    prefixes = tuple(f"gpu{number}_job_" for number, uuid in enumerate(uuids) if uuid in unlisted)
+    hidden = [column.name.startswith(prefixes) for column in columns]
+    if not any(hidden):
+        return lambda sample: _sample_row(sample, uuids)
+    return lambda sample: tuple(
+        None if is_hidden else value
+        for is_hidden, value in zip(hidden, _sample_row(sample, uuids), strict=True)
     )
 
 

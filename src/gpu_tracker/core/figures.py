@@ -145,12 +145,16 @@ DEVICE = (
         "clocks.current.memory clocks.mem",
     ),
 )
+PROCESS_LISTS = ("lists_processes", "lists_graphics_processes", "lists_mps_clients")
+"""What a device lists. One that does not list all of its processes does not list them."""
 _BY_NAME = {figure.name: figure for figure in DEVICE}
 # Labels of other things that are read from a device.
 _OTHER_WORDS = {
     "memory_bytes": "memory size",
     "limits": "throttling reasons",
     "lists_processes": "processes",
+    "lists_graphics_processes": "graphics processes",
+    "lists_mps_clients": "clients of MPS",
     "utilization_of_processes": "utilization by process",
     "process_used_bytes": "memory of a process",
 }

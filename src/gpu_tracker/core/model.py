@@ -186,10 +186,10 @@ class Gpu(NamedTuple):
     is_visible: bool = True
     """Whether the job's environment lets it use this device."""
     power_limit_watts: float | None = None
-    """What the driver lets it draw at most."""
+    """This and the next two as they were when it was found, and left out if not known."""
     top_sm_clock_mhz: float | None = None
     slowdown_celsius: float | None = None
-    """From this temperature on it slows itself down."""
+    """From this temperature on its clocks are throttled."""
 
 
 class GpuShares(NamedTuple):
@@ -199,6 +199,8 @@ class GpuShares(NamedTuple):
     """Time and percent; zero where others ran, None if invalid."""
     are_complete: bool = False
     """Whether the driver is known to return every sample, not only the newest of each process."""
+    until_seconds: float = float("inf")
+    """Up to here: when the driver was asked, which may be long before the reading was complete."""
 
 
 class GpuReading(NamedTuple):
@@ -224,10 +226,14 @@ class GpuReading(NamedTuple):
     """Time and percent that the driver has sampled since the last reading; None if it keeps no samples."""
     lists_processes: bool = True
     """Whether the device lists its processes; if not, a job's memory there is not known."""
+    has_lost_list: bool = False
+    """Whether its processes could not be listed this time: what they hold is not known even if they are listed later."""
     measures_processes: bool = False
     """Whether it reports utilization per process."""
     shares: GpuShares | None = None
     """Where the driver samples processes. Elsewhere their utilization is that since the last reading."""
+    is_part_of: str | None = None
+    """The UUID of a device with the same memory, which counts there."""
 
 
 class GpuProcessReading(NamedTuple):

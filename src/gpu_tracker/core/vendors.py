@@ -21,7 +21,7 @@ class Vendor(NamedTuple):
     sources: tuple[str, ...]
     """The modules of `sources/gpu` that can read its devices, the best first."""
     quick_check: str = ""
-    """A small module there that says whether its sources are worth loading."""
+    """A small module there that says whether its sources are worth loading, without loading a driver."""
     root: str = "/"
     """Without this directory there can be no device, and no module is loaded."""
     pci_id: str = ""

@@ -65,6 +65,8 @@ _CALL_COLUMNS = Call._fields[1:]
 NOT_FINITE = ("nan", "inf", "-inf")
 
 
+_LATER_GPU_FIELDS = frozenset({"power_limit_watts", "top_sm_clock_mhz", "slowdown_celsius"})
+
 # ---- Encoding.
 
 
@@ -137,7 +139,12 @@ def encode_event(event: Event) -> dict[str, Any]:
     if event.text:
         line["text"] = event.text
     if event.gpu is not None:
-        line["gpu"] = event.gpu._asdict()
+        # What became known in later versions is left out if it is not known: lines of others stay as they were.
+        line["gpu"] = {
+            name: value
+            for name, value in event.gpu._asdict().items()
+            if value is not None or name not in _LATER_GPU_FIELDS
+        }
     return line
 
 

@@ -173,9 +173,15 @@ def _list_gpus(report: Report, pictures: Pictures) -> list[Row]:
         rows = [row for gpu in shown for row in _list_gpu(report, gpu, pictures)]
     if len(shown) > 1 and all(gpu.basis not in (ESTIMATE, UNKNOWN) for gpu in shown):
         rows.append(Row("GPUs", f"peak {_size(summary.gpu_bytes.combined)} of GPU RAM, all together"))
-    if len(shown) < len(summary.gpus):
-        others = ", ".join(str(gpu.gpu.ordinal) for gpu in summary.gpus if gpu not in shown)
-        rows.append(Row("", f"not counted, because the job did not use them: GPU {others}"))
+    others = [gpu for gpu in summary.gpus if gpu not in shown]
+    unknown = [gpu for gpu in others if gpu.may_be_used and gpu.job_bytes.combined is None]
+    for gpus, why in (
+        ([gpu for gpu in others if gpu not in unknown], "the job did not use them"),
+        (unknown, "it is not known whether the job used them"),
+    ):
+        if gpus:
+            ordinals = ", ".join(str(gpu.gpu.ordinal) for gpu in gpus)
+            rows.append(Row("", f"not counted, because {why}: GPU {ordinals}"))
     return rows
 
 

@@ -22,13 +22,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from ..core.model import RootFigures
+    from ..core.model import Gpu, RootFigures
     from .handle.wire import Plan, Request, Start
     from .observer import Observer
     from .prepare import Prepared
 
-_COMMANDS, _REPLIES, _RECORDING = 0, 1, 3  # the last is the unnamed recording
+_COMMANDS, _RECORDING, _REPLIES = 0, 3, 4  # the second is the unnamed recording
 _UNTIL_AN_EVENT = None
+# A driver that is slow to name its devices is no reason to keep a job waiting.
+_RESOLVE_SECONDS = 5.0
 
 
 def main() -> None:
@@ -37,6 +39,8 @@ def main() -> None:
     gc.enable()
     os.chdir("/")
     _close_what_was_inherited()
+    # So that it can be killed whatever happens.
+    _send("started", os.getpid())
     _allow_many_descriptors()
     take_name(SAMPLER_NAME)
     service = Service()
@@ -61,13 +65,15 @@ def _allow_many_descriptors() -> None:
 
 
 def _close_what_was_inherited() -> None:
-    """A pipe of the job kept open here would never end for its reader."""
+    """A pipe of the job kept open here would never end for its reader; nor would ours in a command of ours."""
+    for fd in (_RECORDING, _REPLIES):
+        os.set_inheritable(fd, False)
     try:
         fds = [int(name) for name in os.listdir("/dev/fd")]
     except OSError:
         return
     for fd in fds:
-        if fd > _RECORDING:
+        if fd > _REPLIES:
             try:
                 os.close(fd)
             except OSError:
@@ -176,7 +182,7 @@ class Service:
                 plan, refusal = plan._replace(recording_path=None), str(error.strerror)
         self._prepared = prepare(plan, fd)
         self._owner_fd = self._watch(self._owner_pid)
-        _send("ready", os.getpid(), refusal)
+        _send("ready", refusal)
 
     def _begin(self, start: Start) -> None:
         if self._prepared is None:
@@ -213,15 +219,20 @@ class Service:
 
         self._observer = self._observer or Observer()
         observation = self._observer.observe(request, is_wanted=_has_owner)
-        _send("observation", number, os.getpid(), observation)
+        _send("observation", number, observation)
 
     def _resolve(self, request: int, names: tuple[str, ...], vendors: tuple[str, ...] | None) -> None:
+        import threading
+
         from ..sources.gpu.connect import list_gpus
         from ..sources.gpu.visible import resolve_gpus
 
-        gpus = list_gpus(vendors)
+        gpus: list[Gpu] = []
+        thread = threading.Thread(target=lambda: gpus.extend(list_gpus(vendors)), daemon=True)
+        thread.start()
+        thread.join(_RESOLVE_SECONDS)
         try:
-            # Without devices names are not checked: the same script must run on a laptop, too.
+            # Without devices, or if they are not known yet, names are not checked: the same script must run on a laptop, too.
             _send("resolved", request, resolve_gpus(names, gpus) if gpus else names, None)
         except ValueError as error:
             _send("resolved", request, None, str(error))

@@ -130,7 +130,11 @@ class GpuThreads:
         shares = device.shares
         return device._replace(
             samples=None if device.samples is None else self._date_samples(device.samples),
-            shares=shares and shares._replace(instants=self._date_samples(shares.instants)),
+            shares=shares
+            and shares._replace(
+                instants=self._date_samples(shares.instants),
+                until_seconds=self._since_start(shares.until_seconds),
+            ),
         )
 
     def _date_samples(self, samples: Iterable[tuple[float, T]]) -> tuple[tuple[float, T], ...]:

@@ -162,6 +162,7 @@ AMD_FILES = {
     "hwmon/hwmon3/energy1_input": 12_345_678,
     "hwmon/hwmon3/temp1_input": 64_000,
     "hwmon/hwmon3/temp1_label": "edge",
+    "hwmon/hwmon3/temp1_crit": 100_000,
     "hwmon/hwmon3/temp2_label": "junction",
     "hwmon/hwmon3/temp3_label": "mem",
     "hwmon/hwmon3/in0_label": "vddgfx",

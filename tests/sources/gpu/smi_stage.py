@@ -36,6 +36,7 @@ def device(number: int, **cells: str) -> dict[str, str]:
         "temperature.gpu": "31",
         "clocks.current.sm": "1410",
         "clocks.current.memory": "1215",
+        "clocks.max.sm": "1410",
         "clocks_event_reasons.active": "0x0000000000000004",
         "pstate": "P0",
         "fan.speed": "[N/A]",

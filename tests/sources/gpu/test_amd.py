@@ -140,7 +140,12 @@ def test_a_card_is_described(machine: FakeMachine, clock: FakeClock) -> None:
     source = amd.connect(clock, machine.roots)
 
     assert source.gpus == (
-        Gpu(0, UUID, "AMD Instinct MI210", 16 * GIB, "amd", "amd", "0000:03:00.0", "amdgpu 6.18.1"),
+        Gpu(
+            *(0, UUID, "AMD Instinct MI210", 16 * GIB, "amd", "amd", "0000:03:00.0", "amdgpu 6.18.1"),
+            power_limit_watts=255.0,
+            top_sm_clock_mhz=2575.0,
+            slowdown_celsius=100.0,
+        ),
     )
 
 
@@ -216,7 +221,7 @@ def test_older_and_newer_cards_have_other_files(machine: FakeMachine, clock: Fak
 
     assert source.gpus[0]._replace(name="") == (
         *(0, "pci-0000:03:00.0", "", 16 * GIB, "amd", "amd", "0000:03:00.0", "amdgpu 6.7.0"),
-        *(None, True, None, None, None),
+        *(None, True, 255.0, None, 100.0),
     )
     assert source.gpus[0].name == "AMD GPU 0x73bf"
     assert (reading.power_watts, reading.temperature_celsius) == (99.0, 78.0)
@@ -338,10 +343,13 @@ def test_invalid_and_unreadable_values_of_rocm_are_not_known(machine: FakeMachin
     write_files(machine.sys / "class/kfd/kfd/proc", {"notes": "not a process"})
     write_files(machine.sys / "class/kfd/kfd/topology/nodes", {"9/gpu_id": 9, "8/gpu_id": "x"})
 
-    processes = read_processes(amd.connect(clock, machine.roots))
+    source = amd.connect(clock, machine.roots)
+    processes = read_processes(source)
+    (note,) = source.take_notes()
 
     assert [(process.pid, process.used_bytes) for process in processes] == [(10, None), (11, None)]
     assert [process.utilization_percent for process in processes] == [None, None]
+    assert note.startswith("The memory that a process holds through ROCm is not known: ")
 
 
 # ---- Trouble.
@@ -493,6 +501,8 @@ def test_a_sleeping_card_is_not_woken(machine: FakeMachine, clock: FakeClock) ->
     assert source.read_details() == {}
     (note,) = source.take_notes()
     assert note.startswith("AMD GPU 0 is asleep")
+    assert source.reasons[UUID, "device"] == note
+    assert amd.connect(clock, machine.roots).gpus[0].power_limit_watts is None
     write_files(device, {"power/runtime_status": "active", "gpu_busy_percent": 3})
     assert read(source)[UUID].utilization_percent == 3.0
     assert not source.reasons

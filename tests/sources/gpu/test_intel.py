@@ -46,6 +46,7 @@ XE_FILES = {
     "hwmon/hwmon5/temp2_input": 51_000,
     "hwmon/hwmon5/temp3_input": 60_000,
     "hwmon/hwmon5/power1_max": 190_000_000,
+    "hwmon/hwmon5/temp2_crit": 105_000,
     "current_link_width": 8,
 }
 
@@ -71,8 +72,16 @@ def test_gpus_are_described(machine: FakeMachine, clock: FakeClock) -> None:
     """An integrated GPU has no memory of its own; a card's tiles add up."""
     assert intel.why_absent(machine.roots) is None
     assert intel.connect(clock, machine.roots).gpus == (
-        Gpu(0, INSIDE, "Intel GPU 0x56a0", None, "intel", "intel", "0000:00:02.0", "i915 6.18.1"),
-        Gpu(1, CARD, "Intel GPU 0x56a0", 16 * GIB, "intel", "intel", "0000:03:00.0", "xe 6.18.1"),
+        Gpu(
+            *(0, INSIDE, "Intel GPU 0x56a0", None, "intel", "intel", "0000:00:02.0", "i915 6.18.1"),
+            top_sm_clock_mhz=1300.0,
+        ),
+        Gpu(
+            *(1, CARD, "Intel GPU 0x56a0", 16 * GIB, "intel", "intel", "0000:03:00.0", "xe 6.18.1"),
+            power_limit_watts=190.0,
+            top_sm_clock_mhz=2400.0,
+            slowdown_celsius=105.0,
+        ),
     )
 
 

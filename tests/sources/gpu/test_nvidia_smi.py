@@ -445,7 +445,9 @@ def test_devices_figures_details_and_processes(stage: Stage) -> None:
         reasons = dict(source.reasons)
 
     assert source.gpus[0] == Gpu(
-        0, GPU_0, NAME, 40960 * MIB, "nvidia", "nvidia_smi", "0000:01:00.0", "550.163.01"
+        *(0, GPU_0, NAME, 40960 * MIB, "nvidia", "nvidia_smi", "0000:01:00.0", "550.163.01"),
+        power_limit_watts=400.0,
+        top_sm_clock_mhz=1410.0,
     )
     assert [gpu.uuid for gpu in source.gpus] == [GPU_0, GPU_1]
     assert first[1:] == readings[1:]
@@ -470,11 +472,14 @@ def test_devices_figures_details_and_processes(stage: Stage) -> None:
     assert details[GPU_1] == {
         "pstate": "P0",
         "power.limit": 400.0,
+        "clocks.max.sm": 1410.0,
         "clocks_event_reasons.active": "0x0000000000000004",
     }
     assert reasons == {
         ("", "energy_joules"): "nvidia-smi does not report energy; the driver's library does.",
-        ("", "utilization_of_processes"): "nvidia-smi does not report it; the driver's library does.",
+        ("", "utilization_of_processes"): (
+            "nvidia-smi does not report utilization by process; the driver's library does."
+        ),
     }
     assert stage.notes == []
 
@@ -786,14 +791,18 @@ def test_a_device_that_is_lost_in_one_cell_is_lost(stage: Stage) -> None:
 
 def test_processes_without_memory(stage: Stage) -> None:
     """Windows and WSL: the process is listed, its memory is unknown."""
-    stage.show(apps=[app(0, 4242, "[N/A]")])
+    pid, dead_pid = os.getpid(), 2**22 + 1
+    stage.show(apps=[app(0, dead_pid, "[N/A]")])
     with connected(stage) as source:
+        assert stage.read(source).processes == (GpuProcessReading(GPU_0, dead_pid, None),)
+        assert (GPU_0, "process_used_bytes") not in source.reasons  # the dead hold nothing
+        stage.show(apps=[app(0, pid, "[N/A]")])
         readings = stage.read(source)
 
-        assert readings.processes == (GpuProcessReading(GPU_0, 4242, None),)
+        assert readings.processes == (GpuProcessReading(GPU_0, pid, None),)
         assert readings.devices[0].lists_processes
         assert "WSL" in source.reasons[GPU_0, "process_used_bytes"]
-        stage.show(apps=[app(0, 4242)])
+        stage.show(apps=[app(0, pid)])
         assert stage.read(source).processes[0].used_bytes == 2048 * MIB
         assert (GPU_0, "process_used_bytes") not in source.reasons
     assert len(stage.notes) == 1

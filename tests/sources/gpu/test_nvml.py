@@ -307,6 +307,31 @@ def test_mig_instances_are_devices(hardware: Simulator) -> None:
     ]
 
 
+def test_instances_that_share_memory_count_once(hardware: Simulator) -> None:
+    """Two for computing in one of the GPU, and one apart."""
+    hardware.add_device(uuid="GPU-split", mig_capable=True)
+    for uuid, gpu_instance in (("MIG-a", 1), ("MIG-b", 1), ("MIG-c", 2)):
+        hardware.add_mig_instance(2, uuid=uuid, gpu_instance=gpu_instance)
+    result = read(hardware)
+
+    parts = {device["uuid"]: device["is_part_of"] for device in result["devices"]}
+    assert [parts[uuid] for uuid in ("MIG-a", "MIG-b", "MIG-c")] == [None, "MIG-a", None]
+
+
+def test_limits_of_a_device_are_read_once(hardware: Simulator) -> None:
+    """What it does not report is not known, and no note is made of it."""
+    hardware.fail("nvmlDeviceGetTemperatureThreshold", Code.NOT_SUPPORTED, device=1)
+    hardware.fail("nvmlDeviceGetEnforcedPowerLimit", Code.NO_PERMISSION, device=1)
+    result = read(hardware, times=3)
+    limits = [
+        (gpu["power_limit_watts"], gpu["top_sm_clock_mhz"], gpu["slowdown_celsius"]) for gpu in result["gpus"]
+    ]
+
+    assert limits == [(300.0, 1410.0, 92.0), (None, 1410.0, None)]
+    assert result["notes"] == []
+    assert hardware.calls()["nvmlDeviceGetTemperatureThreshold"] == 2
+
+
 @pytest.mark.serial
 def test_a_whole_training_is_reported_exactly(hardware: Simulator) -> None:
     """It allocates, frees, forks workers, and ends: peaks, energy and utilization match what it did."""
@@ -387,8 +412,8 @@ def test_utilization_of_processes_comes_from_the_drivers_ring(hardware: Simulato
     assert [p["utilization_percent"] for p in quiet["processes"]] == [0.0]
 
 
-def test_process_ids_of_the_host_are_not_taken_for_ours(hardware: Simulator) -> None:
-    """In a container an older driver lists the host's; the job's memory is then an estimate, with a reason."""
+def test_a_job_that_the_driver_does_not_list(hardware: Simulator) -> None:
+    """Its memory is then an estimate, with a reason; where there is no container, none is blamed."""
     hardware.set_pid_namespace(offset=4_000_000)
     result = train(
         hardware,
@@ -406,7 +431,7 @@ time.sleep(2)
     assert result["ram"]["main"] == 0
     assert (result["peaks"][0], result["bases"][0]) == (800 * MIB, "estimate")
     (note,) = result["notes"]
-    assert "docker run --pid=host" in note
+    assert "the driver lists none of its processes (as with MPS, " in note
     assert note.endswith("since the start is an estimate.")
     assert "job 839 MB (estimate), all processes" in result["text"]
 
@@ -430,7 +455,7 @@ def test_a_device_without_memory_of_its_own(hardware: Simulator) -> None:
     assert (result["gpus"][0]["memory_bytes"], result["devices"][0]["used_bytes"]) == (None, None)
     assert result["processes"][0]["used_bytes"] == 300 * MIB
     assert result["devices"][1]["used_bytes"] == 0
-    assert "GPU 0 has no memory of its own: it uses RAM." in result["notes"]
+    assert "GPU 0 reports no memory of its own, as a device that uses RAM." in result["notes"]
 
 
 def test_a_denied_device_is_noted_and_the_others_go_on(hardware: Simulator) -> None:

@@ -70,7 +70,7 @@ class ObserverClient:
                 raise TrackerError(f"The sampler is not available any more: {why}.")
             return None
         observation: Observation
-        self._sampler.pid, observation = answer
+        (observation,) = answer
         self._is_hanging = any(
             missing.kind == SLOW for vendor in observation.vendors for missing in vendor.missing
         )

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _PACKAGE_PARENT = os.path.abspath(__file__).rsplit(os.sep, 4)[0]
 READY_SECONDS = 20.0
 _END_MILLISECONDS = 1000
-_RECORDING_FD = 3
+_RECORDING_FD, _REPLIES_FD = 3, 4
 # -I -S: no environment, user site or .pth files of the job; the paths are arguments and come after the
 # standard library, so that no file of the job can shadow it.
 # It first becomes an orphan: a program that waits for all its children must not wait for the sampler.
@@ -92,7 +92,7 @@ def _has_ended_children() -> bool:
 
 
 class SamplerProcess:
-    """A running sampler. `pid` is 0 until it is ready."""
+    """A running sampler. `pid` is 0 until it has reported it."""
 
     def __init__(self) -> None:
         self.pid = 0
@@ -130,14 +130,17 @@ class SamplerProcess:
         self.reap_starter()
         message = self._receive("ready", time.monotonic() + timeout_seconds)
         if message is not None:
-            self.pid, self.refusal = message
-            try:
-                self._pidfd = Descriptor(os.pidfd_open(self.pid))
-            except (AttributeError, OSError):
-                self._pidfd = None  # the pid is used instead
-            else:
-                self._descriptors.append(self._pidfd)
+            (self.refusal,) = message
         return message is not None
+
+    def _take_pid(self, pid: int) -> None:
+        self.pid = pid
+        try:
+            self._pidfd = Descriptor(os.pidfd_open(pid))
+        except (AttributeError, OSError):
+            self._pidfd = None  # the pid is used instead
+        else:
+            self._descriptors.append(self._pidfd)
 
     def hold(self, fd: int) -> None:
         """Keep a descriptor open as long as the pipes; forked workers must not have it either."""
@@ -228,7 +231,7 @@ class SamplerProcess:
     def reap(self) -> None:
         """Reap an ended sampler if it is our child: as process 1 we inherit every orphan."""
         if not self.pid:
-            return  # it never became ready
+            return  # it never started
         try:
             os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
         except ChildProcessError:
@@ -254,6 +257,8 @@ class SamplerProcess:
                 if received == "failed":
                     self.is_gone = True
                     (self.failure,) = values
+                elif received == "started":
+                    self._take_pid(*values)
             wait = deadline - time.monotonic()
             if self.is_gone and wait > 0:
                 wait = 0.0
@@ -312,12 +317,15 @@ def _spawn(commands: int, replies: int, recording: int) -> int:
         python,
         arguments,
         environment,
-        # In this order none overwrites one that is still needed, because ours are all 3 or above.
+        # In this order none overwrites one that is still needed, because ours are all 3 or above. Drivers have been
+        # seen to print, so that the standard output is not for replies.
         file_actions=[
             (os.POSIX_SPAWN_DUP2, commands, 0),
             (os.POSIX_SPAWN_DUP2, replies, 1),
             (os.POSIX_SPAWN_OPEN, 2, os.devnull, os.O_WRONLY, 0),
             (os.POSIX_SPAWN_DUP2, recording, _RECORDING_FD),
+            (os.POSIX_SPAWN_DUP2, 1, _REPLIES_FD),
+            (os.POSIX_SPAWN_DUP2, 2, 1),
         ],
         setsid=True,
         setsigmask=_NOT_FOR_THE_SAMPLER,

@@ -122,6 +122,13 @@ class AmdSource(CardSource):
             if bus_id in uuids
         )
         self._note_hidden()
+        for uuid in {process.uuid for process in processes if process.used_bytes is None}:
+            self._panel.guard.say(
+                uuid,
+                "process_used_bytes",
+                "The memory that a process holds through ROCm is not known: its file below "
+                f"{self._kfd.directory} cannot be read.",
+            )
         return GpuReadings(self._now(), self._without_lists(devices, awake, processes), processes)
 
     def _without_lists(
@@ -183,6 +190,18 @@ class AmdSource(CardSource):
         }
         return find_gauges(candidates)
 
+    def _find_limits(self, card: Card) -> dict[str, tuple[Gauge, ...]]:
+        files, sensors = f"{card.path}/device", card.hwmon
+        candidates: Candidates = {
+            "power_limit_watts": [(f"{sensors}/power1_cap", parse_micro)],
+            "top_sm_clock_mhz": [(f"{files}/pp_dpm_sclk", parse_highest_clock)],
+            "slowdown_celsius": [
+                (f"{sensors}/temp1_crit", parse_celsius),
+                (f"{sensors}/temp2_crit", parse_celsius),
+            ],
+        }
+        return find_gauges(candidates)
+
     def _find_details(self, card: Card) -> dict[str, tuple[Gauge, ...]]:
         files, sensors = f"{card.path}/device", card.hwmon
         candidates: Candidates = {
@@ -224,7 +243,7 @@ class _Kfd:
     """Memory held through ROCm. The kernel lists processes by the host's pids, even in a container."""
 
     def __init__(self, roots: Roots) -> None:
-        self._directory = f"{roots.sys}/class/kfd/kfd/proc"
+        self.directory = f"{roots.sys}/class/kfd/kfd/proc"
         self._bus_ids = _map_nodes(f"{roots.sys}/class/kfd/kfd/topology/nodes")
         self._is_nested = is_in_a_container(roots.proc)
         self.is_hidden_by_container = False
@@ -239,7 +258,7 @@ class _Kfd:
         if not self._bus_ids:
             return held
         try:
-            listed = {int(name) for name in os.listdir(self._directory) if name.isdecimal()}
+            listed = {int(name) for name in os.listdir(self.directory) if name.isdecimal()}
         except OSError:
             return held
         if self._is_nested:
@@ -249,7 +268,7 @@ class _Kfd:
         for pid in listed if pids is None else listed & pids:
             for gpu_id, bus_id in self._bus_ids.items():
                 try:
-                    size = parse_bytes(read_file(f"{self._directory}/{pid}/vram_{gpu_id}"))
+                    size = parse_bytes(read_file(f"{self.directory}/{pid}/vram_{gpu_id}"))
                 except (FileNotFoundError, ProcessLookupError):
                     continue  # it has ended, or does not use this card
                 except OSError:

@@ -6,7 +6,7 @@ from ...core.model import Gpu
 from .. import NotAvailableError, Roots
 from .drm import Clients, explain_denied
 from .guard import DENIED, Failure
-from .sysfs import Device, Panel, find_cards, find_driver_version
+from .sysfs import Device, Panel, find_cards, find_driver_version, is_asleep, read_known
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -69,6 +69,10 @@ class CardSource:
     def _find_figures(self, card: Card) -> Mapping[str, tuple[Gauge, ...]]:
         raise NotImplementedError
 
+    def _find_limits(self, card: Card) -> Mapping[str, tuple[Gauge, ...]]:
+        """What the card may draw, how fast it may run, and how hot it may get."""
+        raise NotImplementedError
+
     def _find_details(self, card: Card) -> Mapping[str, tuple[Gauge, ...]]:
         raise NotImplementedError
 
@@ -87,6 +91,7 @@ class CardSource:
                 source=self.name,
                 bus_id=card.bus_id,
                 driver=find_driver_version(roots.sys, roots.proc, card.driver),
+                **({} if is_asleep(card) else read_known(self._find_limits(card))),
             )
             label = f"{self.label} GPU {ordinal}"
             devices.append(Device(gpu, card, label, self._find_figures(card), self._find_details(card)))

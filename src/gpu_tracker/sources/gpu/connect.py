@@ -75,10 +75,11 @@ def describe_bug(name: str, error: Exception) -> str:
 
 
 def _may_have_devices(vendor: Vendor) -> bool:
-    is_worth_a_look = os.path.isdir(vendor.root) and (
-        not vendor.quick_check or _load(vendor.quick_check).may_have_devices()
-    )
-    return is_worth_a_look and any(_load(name).why_absent() is None for name in vendor.sources)
+    if not os.path.isdir(vendor.root):
+        return False
+    if vendor.quick_check:
+        return bool(_load(vendor.quick_check).may_have_devices())
+    return any(_load(name).why_absent() is None for name in vendor.sources)
 
 
 def _load(name: str) -> Any:

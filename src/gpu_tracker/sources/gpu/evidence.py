@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 
+from ...core.figures import PROCESS_LISTS
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -36,7 +38,7 @@ def is_in_a_container(proc: str = "/proc") -> bool:
 def why_not_listed(reasons: Mapping[tuple[str, str], str], proc: str = "/proc") -> str:
     """The likeliest reason why a driver does not list a process that uses it, with the fix."""
     for (_, figure), reason in reasons.items():
-        if figure in ("lists_processes", "processes"):
+        if figure in (*PROCESS_LISTS, "processes"):
             return reason
     if is_in_a_container(proc):
         return (

@@ -95,7 +95,9 @@ class Guard(Notes):
         """Forget an earlier failure."""
         key = (device, what)
         if key in self._pauses:
-            del self._pauses[key], self.reasons[key], self.kinds[key]
+            del self._pauses[key]
+            self.reasons.pop(key, None)
+            self.kinds.pop(key, None)
 
     def fail(self, device: str, what: str, failure: Failure) -> None:
         """Record a failure, and report it once."""

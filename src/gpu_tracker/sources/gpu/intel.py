@@ -94,19 +94,36 @@ class IntelSource(CardSource):
             del figures["power_watts"]  # derived from the energy
         return figures
 
-    def _find_details(self, card: Card) -> dict[str, tuple[Gauge, ...]]:
+    def _find_limits(self, card: Card) -> dict[str, tuple[Gauge, ...]]:
         sensors = card.hwmon
         candidates: Candidates = {
-            "power.limit": [(f"{sensors}/power1_max", _parse_limit), (f"{sensors}/power2_max", _parse_limit)],
-            "temperature.memory": [(f"{sensors}/temp3_input", parse_celsius)],
-            "clocks.max.graphics": [
+            "power_limit_watts": [
+                (f"{sensors}/power1_max", _parse_limit),
+                (f"{sensors}/power2_max", _parse_limit),
+            ],
+            "top_sm_clock_mhz": [
                 (f"{card.path}/device/tile0/gt0/freq0/rp0_freq", parse_megahertz),
                 (f"{card.path}/gt/gt0/rps_RP0_freq_mhz", parse_megahertz),
                 (f"{card.path}/gt_RP0_freq_mhz", parse_megahertz),
             ],
-            "pcie.link.width.current": [(f"{card.path}/device/current_link_width", parse_bytes)],
+            "slowdown_celsius": [
+                (f"{sensors}/temp1_crit", parse_celsius),
+                (f"{sensors}/temp2_crit", parse_celsius),
+            ],
         }
         return find_gauges(candidates)
+
+    def _find_details(self, card: Card) -> dict[str, tuple[Gauge, ...]]:
+        limits = self._find_limits(card)
+        candidates: Candidates = {
+            "temperature.memory": [(f"{card.hwmon}/temp3_input", parse_celsius)],
+            "pcie.link.width.current": [(f"{card.path}/device/current_link_width", parse_bytes)],
+        }
+        return {
+            "power.limit": limits["power_limit_watts"],
+            "clocks.max.graphics": limits["top_sm_clock_mhz"],
+            **find_gauges(candidates),
+        }
 
     def _complete(self, device: Device, reading: GpuReading, clients: list[ClientReading]) -> GpuReading:
         """Fill in figures without a file: utilization and memory from the clients, power from the energy."""

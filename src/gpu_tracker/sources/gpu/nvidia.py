@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import os
-from _ctypes import dlopen  # what ctypes calls, without the cost of importing all of it
+from _ctypes import call_function, dlopen, dlsym  # what ctypes calls, without the cost of importing all of it
+
+from ..files import read_file
 
 LIBRARY = "libnvidia-ml.so.1"
+_LOADER_CACHE = "/etc/ld.so.cache"
+_LOADER_FOLDERS = ("/lib64", "/usr/lib64", "/lib", "/usr/lib")
 SMI = "nvidia-smi"
 _OTHER_FOLDERS = ("/usr/lib/wsl/lib",)  # WSL's, often not on the PATH
 # The driver's throttle bits and their causes. Idleness and user-set clocks are not throttling.
@@ -16,13 +20,46 @@ _HARDWARE_LIMIT_EXPLAINED = 0x40 | 0x80
 
 def may_have_devices() -> bool:
     """Whether there is anything to ask for them."""
-    return has_library() or find_smi() is not None
+    return find_library() or find_smi() is not None
+
+
+def find_library() -> bool:
+    """Whether there is the driver's library. It is loaded only if it is in no usual place: that may take long."""
+    folders = (*os.environ.get("LD_LIBRARY_PATH", "").split(os.pathsep), *_LOADER_FOLDERS)
+    return (
+        any(folder and os.path.exists(f"{folder}/{LIBRARY}") for folder in folders)
+        or _is_in_the_loaders_cache()
+        or _can_load()
+    )
 
 
 def has_library() -> bool:
-    """Whether the driver's library can be loaded."""
+    """Whether the driver's library can be loaded. Call this where nobody waits: it may take long, or hang.
+
+    While a library is loaded no other can be, not even a module of Python's, in no thread. So another process tries
+    first. Then it is loaded without holding the interpreter's lock, which `dlopen` does not release.
+    """
+    if _can_load(os.RTLD_NOLOAD):
+        return True
+    if not find_library():
+        return False
+    from ..command import run
+
+    run([["env", f"LD_PRELOAD={LIBRARY}", "true"]], float("inf"))
+    call_function(dlsym(dlopen("", 0), "dlopen"), (LIBRARY.encode(), os.RTLD_NOW))
+    return _can_load()
+
+
+def _is_in_the_loaders_cache() -> bool:
     try:
-        dlopen(LIBRARY, 0)
+        return LIBRARY.encode() in read_file(_LOADER_CACHE)
+    except OSError:
+        return False
+
+
+def _can_load(mode: int = 0) -> bool:
+    try:
+        dlopen(LIBRARY, mode)
     except OSError:
         return False
     return True

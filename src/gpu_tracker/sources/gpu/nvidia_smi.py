@@ -16,6 +16,7 @@ from ...core.model import Gpu, GpuProcessReading, GpuReading, GpuReadings
 from ...core.values import NamedTuple
 from .. import NotAvailableError
 from ..command import run
+from ..processes import exists
 from .guard import LOST, TROUBLE, UNSUPPORTED, Failure, Guard
 from .nvidia import SMI, find_smi
 from .smi_text import (
@@ -295,7 +296,10 @@ class NvidiaSmiSource:
         self._latest = GpuReadings(
             at_seconds,
             tuple(
-                reading._replace(lists_processes=uuid in results.with_processes)
+                reading._replace(
+                    lists_processes=uuid in results.with_processes,
+                    has_lost_list=uuid not in results.with_processes,
+                )
                 for uuid, reading in results.readings.items()
             ),
             tuple(
@@ -349,7 +353,7 @@ class NvidiaSmiSource:
         uuid = self._find_device(app.uuid)
         if uuid is None:
             return
-        if app.used_bytes is None:
+        if app.used_bytes is None and exists(app.pid):
             self._guard.fail(uuid, "process_used_bytes", self._explain_unknown_use(uuid))
         else:
             self._guard.succeed(uuid, "process_used_bytes")
@@ -408,7 +412,9 @@ class NvidiaSmiSource:
             "", "energy_joules", f"{SMI} does not report energy; the driver's library does."
         )
         self._note_unsupported(
-            "", "utilization_of_processes", f"{SMI} does not report it; the driver's library does."
+            "",
+            "utilization_of_processes",
+            f"{SMI} does not report utilization by process; the driver's library does.",
         )
         if "memory.reserved" in unknown:
             guard.say(

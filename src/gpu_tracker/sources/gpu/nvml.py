@@ -6,10 +6,9 @@ each: with hundreds of processes, an object per entry would cost more than the d
 
 from __future__ import annotations
 
-import os
 import time
 
-from ...core.figures import name_device_figure
+from ...core.figures import PROCESS_LISTS, name_device_figure
 from ...core.model import Gpu, GpuHighWater, GpuProcessReading, GpuReading, GpuReadings, GpuShares
 from .. import NotAvailableError
 from .evidence import has_driver_loaded, is_in_a_container
@@ -30,7 +29,10 @@ _LONGEST_SAMPLE_SECONDS = 2.0  # no driver samples less often
 _BLIND_SECONDS = 3.0
 _NOTABLE_BYTES = 2**30
 _MOST_ATTEMPTS = 3
-_KINDS = {"Compute": "compute", "Graphics": "graphics", "MPSCompute": "compute"}
+# Names of the lists in the library; kinds of the processes in them, and names of the lists here.
+_LISTS = tuple(
+    zip(("Compute", "Graphics", "MPSCompute"), ("compute", "graphics", "compute"), PROCESS_LISTS, strict=True)
+)
 
 
 def why_absent() -> str | None:
@@ -215,6 +217,8 @@ class _Device:
         self.mps_pids: frozenset[int] = frozenset()
         """Clients of MPS, which work through a server."""
         self.blind_seconds = float("inf")
+        self.is_part_of: str | None = None
+        """The first device with the same memory."""
         self.has_accounting = False
         self.accounted_before: frozenset[int] = frozenset()
         self.job_pids: set[int] = set()
@@ -244,7 +248,7 @@ class NvmlSource:
         self._known_pids: set[int] = set()
         self._missing_pids: set[int] = set()
         self._first_missing_pids: set[int] | None = None
-        self._shows_foreign_pids = False
+        self._shows_foreign_pids = self._has_seen_foreign_pids = self._has_strangers = False
         self._doubt: tuple[frozenset[int], frozenset[int] | None] | None = None
         self._doubt_seconds = float("-inf")
         self._is_in_a_container = is_in_a_container()
@@ -273,7 +277,7 @@ class NvmlSource:
                 device.slow_seconds = at
                 device.slow_figures = self._read_slow(device)
             rates = self._read_utilization(device)
-            listed = None if self._shows_foreign_pids else lists[uuid]
+            listed = None if self._shows_foreign_pids or self._has_strangers else lists[uuid]
             if listed is not None and not self._is_list_trusted and not any(lists.values()):
                 listed = self._doubt_empty_list(device, is_busy=bool(rates[0]))
             everybody = frozenset(listed or ())  # the dead among them, too
@@ -286,8 +290,8 @@ class NvmlSource:
                 shares = None
             if pids is not None and any(used is None for used, _ in (listed or {}).values()):
                 text = (
-                    f"{self._labels[uuid]} does not report the memory of the job's processes: "
-                    "for MIG instances this requires root, and under WSL it is never reported."
+                    f"{self._labels[uuid]} lists processes of the job without their memory (for MIG instances it "
+                    "requires root, and WSL does not report it): what they hold meanwhile is not known."
                 )
                 self._guard.say(uuid, "process_used_bytes", text)
             for pid, (used, kind) in (listed or {}).items():
@@ -296,7 +300,13 @@ class NvmlSource:
             if device.has_accounting and is_slow_turn and pids is not None:
                 high_waters += self._read_accounting(device, pids)
             reading = self._read_device(device, rates, shares)
-            devices.append(reading._replace(lists_processes=listed is not None))
+            devices.append(
+                reading._replace(
+                    lists_processes=listed is not None,
+                    has_lost_list=lists[uuid] is None,
+                    is_part_of=device.is_part_of,
+                )
+            )
         return GpuReadings(at, tuple(devices), tuple(processes), tuple(high_waters))
 
     def read_details(self) -> Mapping[str, Mapping[str, float | str]]:
@@ -352,12 +362,32 @@ class NvmlSource:
             bus_id=bus_id,
             driver=self._driver,
             parent_uuid=parent_uuid,
+            **({} if parent_uuid else self._read_limits_of(handle)),
         )
+
+    def _read_limits_of(self, handle: Any) -> dict[str, Any]:
+        """What the device may draw, how fast it may run, and how hot it may get; what it does not report is left out."""
+        nvml = self._nvml
+        calls: dict[str, Callable[[], float]] = {
+            "power_limit_watts": lambda: nvml.nvmlDeviceGetEnforcedPowerLimit(handle) / 1000,
+            "top_sm_clock_mhz": lambda: nvml.nvmlDeviceGetMaxClockInfo(handle, nvml.NVML_CLOCK_SM),
+            "slowdown_celsius": lambda: nvml.nvmlDeviceGetTemperatureThreshold(
+                handle, nvml.NVML_TEMPERATURE_THRESHOLD_SLOWDOWN
+            ),
+        }
+        limits = {}
+        for figure, call in calls.items():
+            try:
+                limits[figure] = float(call())
+            except nvml.NVMLError:
+                continue
+        return limits
 
     def _open_instances(self, index: int, handle: Any, parent_uuid: str) -> list[_Device]:
         """The instances of a device in MIG mode, which replace the whole device."""
         nvml = self._nvml
         devices = []
+        owners: dict[int, str] = {}  # instances for computing may share one of the GPU, with its memory
         try:
             is_split, _ = nvml.nvmlDeviceGetMigMode(handle)
             most = nvml.nvmlDeviceGetMaxMigDeviceCount(handle) if is_split else 0
@@ -369,7 +399,13 @@ class NvmlSource:
             except nvml.NVMLError:
                 continue  # there is no instance with this number
             gpu = self._open(index, instance, f"GPU {index} instance {number}", parent_uuid)
-            devices.append(_Device(gpu, instance))
+            device = _Device(gpu, instance)
+            part = self._guard.ask(gpu.uuid, "GPU instance", nvml.nvmlDeviceGetGpuInstanceId, instance)
+            if part in owners:
+                device.is_part_of = owners[part]
+            elif part is not None:
+                owners[part] = gpu.uuid
+            devices.append(device)
         return devices
 
     def _open_accounting(self, device: _Device) -> None:
@@ -534,12 +570,13 @@ class NvmlSource:
         return name_limits(nvml.nvmlDeviceGetCurrentClocksThrottleReasons(handle))
 
     def _read_processes(self, device: _Device) -> dict[int, tuple[int | None, str]] | None:
-        """Bytes and kind of each process on the device; None if it does not list them."""
+        """Bytes and kind of each process on the device; None if it does not list all of them."""
+        guard, uuid = self._guard, device.gpu.uuid
         lists = []
-        for kind, word in _KINDS.items():
-            what = "lists_processes" if kind == "Compute" else f"list of {kind} processes"
-            entries = self._guard.ask(device.gpu.uuid, what, self._lists.processes, kind, device.handle)
-            if entries is None and kind == "Compute":
+        for kind, word, what in _LISTS:
+            entries = guard.ask(uuid, what, self._lists.processes, kind, device.handle)
+            is_optional = what != PROCESS_LISTS[0] and guard.kinds.get((uuid, what)) == UNSUPPORTED
+            if entries is None and not is_optional:
                 return None
             if kind == "MPSCompute":
                 device.mps_pids = frozenset(pid for pid, _ in entries or ())
@@ -547,12 +584,14 @@ class NvmlSource:
         return merge_processes(lists)
 
     def _check_namespace(self, listed: set[int], pids: frozenset[int] | None, at_seconds: float) -> None:
-        """Whether the driver lists processes by the IDs of another PID namespace; the same ID here is another process.
+        """Whether the driver lists processes by the IDs of the host of our container; the same ID here is another process.
 
-        A listed process that does not exist is no proof: drivers have been seen to list the dead. It is one if it is
-        in a container or has come while we watch, and a process of ours uses the driver without being listed. Drivers
-        that translate IDs leave processes of other namespaces out.
+        A listed process that does not exist is no proof: drivers have been seen to list the dead. But drivers that
+        translate IDs leave processes of other namespaces out: so it is one if it has come while we watch; one that was
+        there before makes us doubt, until a process of ours is listed. And a process of ours uses the driver.
         """
+        if not self._is_in_a_container:
+            return
         from ..processes import exists
 
         strangers = listed - self._known_pids
@@ -563,12 +602,12 @@ class NvmlSource:
         if self._first_missing_pids is None:
             self._first_missing_pids = gone
         # Missing twice, because a process may end after it was listed. Who asks about all processes may ask once only.
-        suspects = gone if pids is None and self._is_in_a_container else gone & self._missing_pids
+        suspects = gone if pids is None else gone & self._missing_pids
         self._missing_pids = gone
-        if not self._is_in_a_container:
-            suspects -= self._first_missing_pids
+        self._has_seen_foreign_pids |= not suspects <= self._first_missing_pids
+        self._has_strangers = pids is not None and not gone <= self._first_missing_pids | suspects
         is_doubted = bool(suspects or self._shows_foreign_pids)
-        if is_doubted or not self._is_list_trusted:
+        if not self._has_seen_foreign_pids and (is_doubted or not self._is_list_trusted):
             lists_ours = self._lists_ours(listed, gone, pids)
             self._is_list_trusted |= lists_ours
             is_doubted &= not lists_ours
@@ -581,38 +620,27 @@ class NvmlSource:
 
     def _lists_ours(self, listed: set[int], gone: set[int], pids: frozenset[int] | None) -> bool:
         ours = listed - gone if pids is None else listed & pids
-        return any(not self._is_in_a_container or has_driver_loaded(pid) for pid in ours)
+        return any(map(has_driver_loaded, ours))
 
     def _is_one_of_us_missing(
         self, alive: set[int], gone: set[int], pids: frozenset[int] | None, at_seconds: float
     ) -> bool:
         """Whether a process of ours uses the driver, but is not listed as such. What it has loaded is not read each time."""
-        from ..processes import list_pids
-
-        if pids is None and self._is_in_a_container:
+        if pids is None:
             return True  # all processes are asked for, also those that cannot be seen from here
         doubt = (frozenset(gone), pids)
         if doubt == self._doubt and at_seconds - self._doubt_seconds < _SLOW_SECONDS:
             return False
         self._doubt, self._doubt_seconds = doubt, at_seconds
-        ours = list_pids() - {os.getpid()} if pids is None else pids
-        # One that is listed without the driver has the same ID as another by chance. And of the job, what may not be
-        # read counts: zero bytes must not be made up.
-        return not alive.isdisjoint(ours) or any(
-            has_driver_loaded(pid, if_denied=pids is not None) for pid in ours
-        )
+        # One that is listed without the driver has the same ID as another by chance. And what may not be read counts:
+        # zero bytes must not be made up.
+        return not alive.isdisjoint(pids) or any(has_driver_loaded(pid, if_denied=True) for pid in pids)
 
     def _note_namespace(self, is_foreign: bool) -> None:
-        if self._is_in_a_container:
-            text = (
-                "this is a container, and the NVIDIA driver lists processes that do not exist in it; "
-                "start it with the process IDs of the host (docker run --pid=host)."
-            )
-        else:
-            text = (
-                "the NVIDIA driver lists process IDs that do not exist here, "
-                "as in a container without those of the host (docker run --pid=host)."
-            )
+        text = (
+            "this is a container, and the NVIDIA driver lists processes that do not exist in it; "
+            "start it with the process IDs of the host (docker run --pid=host)."
+        )
         for device in self._devices:
             self._unmark(device, "lists_processes")
             if is_foreign:
@@ -622,11 +650,10 @@ class NvmlSource:
         """The shares of these processes since the last reading. None if the device does not report them."""
         if device.is_instance:
             return None
-        now_us = int(time.time() * 1e6)
-        window = device.samples
+        window, until = device.samples, self._now()
         if window is None:
             # The driver keeps ten seconds, with timestamps of the wall clock.
-            window = device.samples = SampleWindow(now_us - WINDOW_US)
+            window = device.samples = SampleWindow(int(time.time() * 1e6) - WINDOW_US)
         samples = self._guard.ask(
             device.gpu.uuid,
             "utilization_of_processes",
@@ -637,15 +664,12 @@ class NvmlSource:
         if samples is None:
             device.samples = None
             return None
-        now, ours = self._now(), pids | device.job_pids
-        instants = window.take(samples, now_us)
-        return GpuShares(
-            tuple(
-                (now - (now_us - at_us) / 1e6, find_share(named, ours.__contains__))
-                for at_us, named in instants.items()
-            ),
-            window.are_complete,
+        now, now_us, ours = self._now(), int(time.time() * 1e6), pids | device.job_pids
+        instants = tuple(
+            (now - (now_us - at_us) / 1e6, find_share(named, ours.__contains__))
+            for at_us, named in window.take(samples, now_us).items()
         )
+        return GpuShares(instants, window.are_complete, max([until, *(at for at, _ in instants)]))
 
     def _read_accounting(self, device: _Device, pids: frozenset[int]) -> list[GpuHighWater]:
         """Peak memory of each process of the job by the driver's accounting, including those that have ended.
@@ -685,11 +709,15 @@ class NvmlSource:
             return Failure(LOST, f"{label} was lost; its figures end there.")
         if isinstance(error, nvml.NVMLError) and self._is_missing(error):
             if what == "memory_bytes":
-                return Failure(UNSUPPORTED, f"{label} has no memory of its own: it uses RAM.")
+                return Failure(
+                    UNSUPPORTED, f"{label} reports no memory of its own, as a device that uses RAM."
+                )
+            if what == "device":
+                return Failure(UNSUPPORTED, f"{label} cannot be read: {_sentence(error)}")
             return Failure(UNSUPPORTED, f"{label} does not report {figure}.", label, figure)
         if code == nvml.NVML_ERROR_NO_PERMISSION:
             text = label if what == "device" else f"{figure[0].upper()}{figure[1:]} of {label}"
-            verb = "require" if what == "lists_processes" else "requires"
+            verb = "require" if what in (*PROCESS_LISTS, "limits") else "requires"
             return Failure(DENIED, f"{text} {verb} administrator rights.")
         return Failure(TROUBLE, f"{label} could not be read for a while: {_sentence(error)}")
 

@@ -45,7 +45,7 @@ CELLS = (
     Cell(find_device_figure("sm_clock_mhz")),
     Cell(find_device_figure("memory_clock_mhz")),
 )
-_DETAIL_FIELDS = ("pstate", "fan.speed", "power.limit", THROTTLE_FIELD)
+_DETAIL_FIELDS = ("pstate", "fan.speed", "power.limit", "clocks.max.sm", THROTTLE_FIELD)
 DEVICE_FIELDS = (
     "index",
     "uuid",
@@ -152,6 +152,8 @@ def parse_gpu(row: Mapping[str, str]) -> Gpu:
         source=SOURCE,
         bus_id=bus_id if bus_id.count(":") == 2 else "",
         driver="" if driver.startswith("[") else driver,
+        power_limit_watts=parse_number(row.get("power.limit", "")),
+        top_sm_clock_mhz=parse_number(row.get("clocks.max.sm", "")),
     )
 
 

@@ -196,6 +196,23 @@ def read_if_there(parse: Callable[[bytes], Any], *paths: str) -> Any:
         return None
 
 
+def read_known(figures: Mapping[str, tuple[Gauge, ...]]) -> dict[str, Any]:
+    """The values of these figures, without those that cannot be read."""
+    found = {}
+    for name, gauges in figures.items():
+        try:
+            if gauges:
+                found[name] = read_gauges(gauges)
+        except (OSError, ValueError):
+            continue
+    return found
+
+
+def is_asleep(card: Card) -> bool:
+    """Whether reading it would wake it. Without power management a card never sleeps."""
+    return _read_or_nothing(f"{card.path}/device/power/runtime_status").strip() in _ASLEEP
+
+
 class Panel:
     """The figures of several cards, each read on its own."""
 
@@ -226,33 +243,22 @@ class Panel:
         """Less common figures; those that a card does not report are left out."""
         details: dict[str, dict[str, float | str]] = {}
         for device in self.find_awake():
-            found = details.setdefault(device.gpu.uuid, {})
-            for name, gauges in device.details.items():
-                try:
-                    if gauges:
-                        found[name] = read_gauges(gauges)
-                except (OSError, ValueError):
-                    continue
+            details[device.gpu.uuid] = read_known(device.details)
         return details
 
     def _is_awake(self, device: Device) -> bool:
         uuid = device.gpu.uuid
         if uuid in self.guard.lost:
             return False
-        try:
-            state = read_file(f"{device.card.path}/device/power/runtime_status").strip()
-        except OSError:
-            state = b""  # without power management a card never sleeps
-        if not state and not _is_present(device.card):
+        if not _is_present(device.card):
             self.guard.fail(uuid, "device", _lost(device.label))
             return False
-        if state in _ASLEEP:
-            self.guard.say(
-                uuid,
-                "asleep",
-                f"{device.label} is asleep, and reading it would wake it; its figures cover the time it is awake.",
-            )
+        if is_asleep(device.card):
+            text = f"{device.label} is asleep, and reading it would wake it; its figures cover the time it is awake."
+            self.guard.say(uuid, "asleep", text)
+            self.guard.reasons[uuid, "device"] = text
             return False
+        self.guard.reasons.pop((uuid, "device"), None)
         return True
 
     def _note_absent(self, device: Device, figure: str) -> None:
