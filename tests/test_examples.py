@@ -14,7 +14,7 @@ WORDS = {
     "child_process": "   Descendents:",
     "context_manager": "Compute time:\n   Unit: seconds",
     "decorator": "664579 primes up to 10000000",
-    "regions": "epoch/load      5 ",
+    "regions": "epoch/load           5 ",
     "start_stop": "at the end:",
     "train": "finished  accuracy 1.00",
 }

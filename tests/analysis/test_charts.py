@@ -71,7 +71,7 @@ def test_a_plain_job_has_cpu_and_ram() -> None:
     assert charts["cpu"].capacity == 4.0
     assert [line.label for line in charts["cpu"].lines] == ["job"]
     assert list(charts["cpu"].lines[0].mean[1:]) == [1.0, 1.0]
-    assert charts["ram"].capacity_label == "of the machine"
+    assert charts["ram"].capacity_label == "16 GB of the machine"
     assert charts["ram"].peak is None
 
 
@@ -92,7 +92,7 @@ def test_descendants_the_limit_and_the_peak_are_in_the_chart_of_ram() -> None:
     chart = chart_all(shown)["ram"]
 
     assert [line.label for line in chart.lines] == ["job", "main process"]
-    assert (chart.capacity, chart.capacity_label, chart.peak) == (50.0, "Slurm limit", (1.0, 9.0))
+    assert (chart.capacity, chart.capacity_label, chart.peak) == (50.0, "50 B (Slurm limit)", (1.0, 9.0))
 
 
 def test_a_few_devices_are_lines_and_many_are_strips() -> None:
@@ -100,7 +100,7 @@ def test_a_few_devices_are_lines_and_many_are_strips() -> None:
     few = chart_all(on_gpus(2, with_gpus(1.0, 2, utilization_percent=50.0)))
     assert (few["gpu_busy"].kind, few["gpu_ram"].kind, few["power"].kind) == (HEAT, LINES, LINES)
     assert few["gpu_ram"].title == "GPU memory held by the job"
-    assert few["gpu_ram"].capacity_label == "on the device each"
+    assert few["gpu_ram"].capacity_label == "40 GB each"
 
     many = chart_all(on_gpus(5, with_gpus(1.0, 5)))
     assert (many["gpu_ram"].kind, many["power"].kind) == (HEAT, HEAT)
@@ -110,7 +110,7 @@ def test_a_few_devices_are_lines_and_many_are_strips() -> None:
 def test_memory_of_all_processes_stands_in_for_the_unknown_one_of_the_job() -> None:
     """And the title says so."""
     chart = chart_all(on_gpus(1, with_gpus(1.0, 1, job_bytes=None)))["gpu_ram"]
-    assert (chart.title, chart.capacity_label) == ("GPU memory held by all processes", "on the device")
+    assert (chart.title, chart.capacity_label) == ("GPU memory held by all processes", "40 GB")
 
 
 def test_storage_is_drawn_if_there_was_any() -> None:

@@ -55,7 +55,7 @@ def test_without_a_file_the_newest_run_is_reported(ask: Ask, tmp_path: Path) -> 
         ([], "There are no recordings in gpu-tracker-runs. Name one: gpu-tracker report FILE."),
         (["none.jsonl"], "Cannot read none.jsonl: No such file or directory."),
         (["x.txt"], "x.txt is not a gpu-tracker recording."),
-        (["x.txt", "-o", "y.csv"], "Unknown format '.csv'. Use .txt or .json or .md or .svg"),
+        (["x.txt", "-o", "y.csv"], "Unknown format '.csv'. Use .txt or .json or .md or .html"),
     ],
 )
 def test_a_wrong_request_gets_one_sentence(

@@ -180,7 +180,7 @@ def test_a_picture_has_its_parts(n_gpus: int) -> None:
     texts = [element.text for element in ET.fromstring(svg).iter() if element.text]
 
     assert texts.count("90 min") == 1
-    assert {"0 B", "dashed: 16 cores", "dashed: 32 GiB (Slurm limit)", "30.1 GB", "loss"} <= {*texts}
+    assert {"0 B", "dashed: 16 cores allowed", "dashed: 32 GiB (Slurm limit)", "30.1 GB", "loss"} <= {*texts}
     assert len(re.findall('stroke-dasharray="6 4"', svg)) == (3 if n_gpus in (1, 2) else 2)
     assert "0.228311" in texts
     assert f'height="{ET.fromstring(svg).get("height")}"' in svg
@@ -202,7 +202,7 @@ def test_a_figure_is_nobody_elses(plotting: None) -> None:
     figure = report_rich(1).plot(["ram", "gpu_ram"])
     titles = [axes.get_title("left") for axes in figure.axes]
 
-    assert titles == ["RAM", "GPU memory"]
+    assert titles == ["RAM of the job", "GPU memory held by the job"]
     assert [axes.get_ylim()[0] for axes in figure.axes] == [0.0, 0.0]
     assert dict(mpl.rcParams) == before
 

@@ -266,7 +266,7 @@ def test_text_shows_descendants_and_limits() -> None:
     ("end", "words"),
     [
         (End("exited", 0, totals(), 0.1, 1), "exit code 0"),
-        (End("exited", -9, totals(), 0.1, 1), "killed by SIGKILL (9); often out of memory"),
+        (End("exited", -9, totals(), 0.1, 1), "killed by SIGKILL (9)"),
         (End("exited", -15, totals(), 0.1, 1), "killed by SIGTERM (15)"),
         (End("exited", -99, totals(), 0.1, 1), "killed by signal 99"),
         (End("sampler lost", 3, totals(), 0.1, 0), "exit code 3, but its sampler was lost"),

@@ -145,9 +145,7 @@ def test_a_peak_is_explained_if_that_says_something() -> None:
 
     assert "after 1 s" not in render_str(build(recording(peak_moments=(alone,))))
     inside = alone._replace(regions=(("epoch",),))
-    assert "peak 500 MB after 1 s: main 500 MB; in epoch" in render_str(
-        build(recording(peak_moments=(inside,)))
-    )
+    assert "peak 500 MB at 1 s: main 500 MB; in epoch" in render_str(build(recording(peak_moments=(inside,))))
 
 
 def test_many_devices_are_counted() -> None:

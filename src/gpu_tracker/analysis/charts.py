@@ -258,7 +258,7 @@ def _chart_busy(gpus: Sequence[GpuSummary], columns: SampleColumns) -> Chart:
 
 def _chart_gpu_ram(gpus: Sequence[GpuSummary], columns: SampleColumns) -> Chart:
     sizes = {gpu.gpu.memory_bytes for gpu in gpus}
-    size = max((size for size in sizes if size is not None), default=None)
+    size = sizes.pop() if len(sizes) == 1 else None
     is_job = any(_is_known_column(columns.gpus[gpu.gpu.uuid].job_bytes) for gpu in gpus)
     name, whose = ("job_bytes", "the job") if is_job else ("used_bytes", "all processes")
     chart = _chart_gpus("gpu_ram", f"{TITLES['gpu_ram']} held by {whose}", BYTES, gpus, columns, name)

@@ -81,7 +81,9 @@ def humanize_seconds(seconds: float) -> str:
 
 
 def write_clock(seconds: float) -> str:
-    """A moment of a run: `3:12` or `26:03:12`."""
+    """A moment of a run: `12.3 s`, `3:12` or `26:03:12`."""
+    if seconds < 59.5:
+        return humanize_seconds(seconds)
     minutes, whole_seconds = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02d}:{whole_seconds:02d}" if hours else f"{minutes}:{whole_seconds:02d}"

@@ -54,6 +54,7 @@ _ROOM_BYTES = {
     "regions": 16 * 2**20,
     "processes": 16 * 2**20,
     "frameworks": 16 * 2**20,
+    "peaks": 2**20,
     "calls": 32 * 2**20,
     "events": 128 * 2**20,
 }

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 _SMALLEST_SHARE = 0.2
 _MOST_REGIONS = 6
 _NOT_MEASURED = "not measured"
+_OF_GPUS = ("gpu_busy", "gpu_ram", "power")
 _NO_SAMPLES = "no samples were recorded"
 
 
@@ -104,7 +105,7 @@ def list_charts(report: Report, n_bins: int, names: Sequence[str] | None = None)
             found[kind].append(_draw(figure, kind, edges))
     if "regions" in found:
         found["regions"] += _draw_regions(report, edges)
-    for name in names or ("cpu", "ram"):
+    for name in names or ("cpu", "ram", *(_OF_GPUS if report.summary.gpus else ())):
         found[name] = found[name] or [Chart(name, TITLES[name], NUMBER, problem=_explain(report))]
     return tuple(chart for charts in found.values() for chart in charts)
 

@@ -35,7 +35,6 @@ _ENDINGS = {
     "killed": "cut off",
     "sampler lost": "finished, but its sampler was lost",
 }
-_SIGKILL = 9
 _MARGIN = "  "
 _STYLES = {"serious": RED, "warning": YELLOW}
 _MOST_NOTES = 25
@@ -98,9 +97,7 @@ def describe_title(report: Report) -> str:
     if len(command) > 60:
         command = command[:57] + "..."
     hint = ""
-    if report.exit_code == -_SIGKILL and not report.findings:  # they say how sure that is
-        hint = "; often out of memory"
-    elif report.ending in ("abandoned", "killed"):
+    if report.ending in ("abandoned", "killed"):
         hint = "; figures up to the last sample"
     return f"{command}: {describe_ending(report.ending, report.exit_code)}{hint}"
 
