@@ -282,7 +282,7 @@ def test_a_zero_from_before_the_job_held_something_unknown_is_unknown() -> None:
 
 def test_a_device_that_stops_listing_its_processes_has_no_zero() -> None:
     """Nor if it lists them again: what the job held meanwhile is not known, and how long that was is said."""
-    lists, doubted = GpuReading("GPU-0"), GpuReading("GPU-0", lists_processes=False)
+    lists, doubted = GpuReading("GPU-0", 5), GpuReading("GPU-0", 5, lists_processes=False)
     fails = doubted._replace(has_lost_list=True)
 
     def read(*devices: GpuReading) -> list[GpuReadings]:

@@ -61,7 +61,7 @@ def test_the_peak_is_explained(tmp_path: Path) -> None:
     script = tmp_path / "job.py"
     script.write_text(code)
     recorded = str(tmp_path / "run.jsonl")
-    options = ["--disable-logs", "--record", recorded, "-o", str(tmp_path / "report.txt")]
+    options = ["--st", "0.1", "--disable-logs", "--record", recorded, "-o", str(tmp_path / "report.txt")]
     child = int(run([COMMAND_LINE, "run", *options, "--", workload("stage")[0], str(script)]))
     recording = load(recorded)
     (moment,) = recording.peak_moments

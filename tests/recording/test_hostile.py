@@ -22,6 +22,9 @@ from gpu_tracker.reports.build import build
 from gpu_tracker.reports.contract import list_formats, render
 from recorded import Made, make_full, make_plain, part as make_part, plain_sample
 
+# Reports are drawn, too.
+pytestmark = pytest.mark.usefixtures("plotting")
+
 
 def look_at_everything(path: Path) -> list[str]:
     """Everything that a user can see of a recording, and the damaged lines."""

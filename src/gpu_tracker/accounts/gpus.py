@@ -234,7 +234,9 @@ class _Device:
         if reading.lists_processes or reading.has_lost_list:
             self._was_size_unknown |= held.bytes.combined is None
         self.is_listing |= reading.lists_processes
-        if reading.has_lost_list:
+        if (
+            reading.has_lost_list and reading.used_bytes is not None
+        ):  # else there is a note that nothing could be read
             self.unlisted_from_seconds = min(self.unlisted_from_seconds, self.at_seconds)
             self.unlisted_seconds += at_seconds - self.at_seconds
 

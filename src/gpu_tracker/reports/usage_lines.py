@@ -7,7 +7,7 @@ from math import isnan
 from ..analysis.summary import list_counted
 from ..core.model import ESTIMATE, SAMPLED, UNKNOWN
 from ..core.text import align, count_of, shorten
-from ..core.units import humanize_bytes, humanize_joules, humanize_limit, humanize_seconds
+from ..core.units import format_cores, humanize_bytes, humanize_joules, humanize_limit, humanize_seconds
 from ..core.vendors import NO_GPU
 from .build import SHORTEST_SECONDS
 from .rows import LINE_CELLS, Picture, Row
@@ -225,12 +225,16 @@ def _name_device(gpu: GpuSummary) -> str:
 
 
 def _describe_busy(gpu: GpuSummary) -> str:
-    return "-" if gpu.mean_percent is None else f"{gpu.mean_percent:.0f} % busy"
+    if gpu.mean_percent is None:
+        return "-"
+    about = "~ " if gpu.utilization_basis == ESTIMATE else ""
+    return f"{about}{gpu.mean_percent:.0f} % busy"
 
 
 def _describe_held(gpu: GpuSummary) -> str:
-    held = gpu.used_bytes if gpu.job_bytes.combined is None else gpu.job_bytes.combined
-    return "-" if held is None else humanize_bytes(held)
+    if gpu.job_bytes.combined is None:
+        return "-" if gpu.used_bytes is None else f"{humanize_bytes(gpu.used_bytes)} (all processes)"
+    return humanize_bytes(gpu.job_bytes.combined) + (" (estimate)" if gpu.basis == ESTIMATE else "")
 
 
 def _describe_throttling(gpu: GpuSummary) -> str:
@@ -277,7 +281,7 @@ def _size(count: int | None) -> str:
 
 
 def _cores(percent: float | None) -> str:
-    return "-" if percent is None else f"{round(percent / 100, 1 if percent >= 100 else 2):g}"
+    return "-" if percent is None else format_cores(percent)
 
 
 def _list_activity(summary: Summary) -> list[Row]:

@@ -43,7 +43,7 @@ def test_without_steps_and_power_the_time_is_told() -> None:
     finding = find(made_run(metrics=rows), "nan-then-burned")
 
     assert finding is not None
-    assert finding.sentence == "loss became inf at 0:05; 95 s followed."
+    assert finding.sentence == "loss became inf at 5 s; 95 s followed."
 
 
 @pytest.mark.parametrize(

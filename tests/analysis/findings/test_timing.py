@@ -119,7 +119,7 @@ def test_a_single_slow_call_is_found() -> None:
     finding = find(made_run(regions=[totals, region("once", 50)], calls=[*calls, *once]), "step-outliers")
 
     assert finding is not None
-    assert finding.sentence == "One call of epoch/step took 5 s (mean 0.347 s) at 0:06."
+    assert finding.sentence == "One call of epoch/step took 5 s (mean 0.347 s) at 6 s."
     assert finding.start_seconds == pytest.approx(6.0)
     assert finding.end_seconds == pytest.approx(11.0)
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 COARSE, FINE = 0xFFF, 0xFFFF
 _MOST = 0xFFFFFFFF
+_LEAST = 1e-290
 _IS_BIG_ENDIAN = array("H", [1]).tobytes()[0] == 0
 
 
@@ -62,7 +63,7 @@ class Packer:
 def quantize(values: Sequence[float], levels: int) -> tuple[Packed, bytes]:
     """The levels of a column; the highest is for unknown values."""
     low, high = _find_range(values)
-    step = (high - low) / (levels - 1) if high > low else 1.0
+    step = (high - low) / (levels - 1) if high - low > _LEAST else 1.0
     inverse = 1.0 / step
     numbers = array(
         "H", [round((value - low) * inverse) if value - value == 0 else levels for value in values]
