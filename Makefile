@@ -24,8 +24,9 @@ export PYTHONDONTWRITEBYTECODE :=
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
 
-demo: $(PACKAGE)  ## track a small training run, print its summary and where the recording is
-	$(BIN)/gpu-tracker run --record gpu-tracker-runs -- $(BIN)/python examples/train.py
+demo: $(PACKAGE)  ## track a small training run: its summary here, its page in report.html
+	$(BIN)/gpu-tracker run --st 0.1 --record gpu-tracker-runs --report report.html -- $(BIN)/python examples/train.py
+	@echo "Open $(abspath report.html) in a browser (xdg-open report.html)."
 
 test: check $(FRAMEWORKS) $(REAL_TOOLS) $(BROWSER)  ## everything; WITH="frameworks tools browser" adds PyTorch, JAX, TensorFlow, rocm-smi, gputop, Chromium
 	$(BIN)/coverage erase

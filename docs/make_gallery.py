@@ -5,6 +5,7 @@ Runs the demo and takes pictures of its pages with the browser that `make test W
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import tempfile
@@ -36,11 +37,12 @@ def make_pages(directory: Path) -> dict[str, Path]:
     """The demo, and its comparison with a run that learns in larger batches."""
     runs = [directory / f"{name}.jsonl" for name in ("baseline", "larger-batches")]
     script = (ROOT / "examples" / "train.py").read_text(encoding="utf-8")
-    larger = directory / "larger.py"
-    larger.write_text(script.replace("25, 20, 0.01", "25, 50, 0.02"), encoding="utf-8")
-    for path, program in zip(runs, (ROOT / "examples" / "train.py", larger), strict=True):
-        words = ["run", "--st", "0.1", "--name", path.stem, "--record", path, "--", sys.executable, program]
-        subprocess.run([str(COMMAND), *map(str, words)], check=True, capture_output=True)
+    programs = {"train.py": script, "larger.py": script.replace("25, 20, 0.01", "25, 50, 0.02")}
+    environment = {**os.environ, "PATH": f"{COMMAND.parent}{os.pathsep}{os.environ['PATH']}"}
+    for path, (name, text) in zip(runs, programs.items(), strict=True):
+        (directory / name).write_text(text, encoding="utf-8")
+        words = [COMMAND, "run", "--st", "0.1", "--name", path.stem, "--record", path, "--", "python", name]
+        subprocess.run(list(map(str, words)), check=True, capture_output=True, cwd=directory, env=environment)
     pages = {"report": directory / "report.html", "compare": directory / "compare.html"}
     subprocess.run([str(COMMAND), "report", str(runs[0]), "-o", str(pages["report"])], check=True)
     subprocess.run([str(COMMAND), "compare", *map(str, runs), "-o", str(pages["compare"])], check=True)

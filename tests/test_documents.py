@@ -24,11 +24,13 @@ def test_a_document_made_from_the_code_is_that_of_the_code(script: str) -> None:
 
 
 def test_the_front_page_reads_the_same_anywhere() -> None:
-    """It is shown on the page of the package too, where links to other files lead nowhere."""
+    """It is shown on the page of the package too, where links to other files lead nowhere, and words stand for a picture."""
     text = (PROJECT / "README.md").read_text()
+    pictures = re.findall(r"!\[[^\]]{20,}\]\(([^)]*)\)", text)
     links = re.findall(r"\]\(([^)]*)\)", text)
 
-    assert not [link for link in links if not link.startswith("https://")]
+    assert not [link for link in links if not link.startswith("https://") and link not in pictures]
+    assert all((PROJECT / picture).exists() for picture in pictures)
     assert not [
         file for file in re.findall(r"`((?:docs|examples)/[^`]*)`", text) if not (PROJECT / file).exists()
     ]

@@ -8,7 +8,9 @@ from base64 import b64encode
 from hashlib import sha256
 
 from ...core.model import RAM
+from ..energy_lines import format_energy
 from ..report import describe_ending
+from ..sizing_lines import format_next_time
 from . import fragments
 from .drawing import draw
 
@@ -114,7 +116,17 @@ def _head(report: Report) -> str:
 def _findings(report: Report) -> str:
     shown, rest = report.findings[:_MOST_FINDINGS], report.findings[_MOST_FINDINGS:]
     more = f"<details><summary>{len(rest)} more</summary>{fragments.findings(rest)}</details>" if rest else ""
-    return fragments.findings(shown) + more
+    return (
+        fragments.findings(shown) + more + _lines([*format_next_time(report.sizing), *_list_energy(report)])
+    )
+
+
+def _list_energy(report: Report) -> list[str]:
+    return [f"{label}: {words}" for label, words in format_energy(report.energy, report.carbon)]
+
+
+def _lines(lines: list[str]) -> str:
+    return "".join(f'<p class="next">{fragments.text(line)}</p>' for line in lines)
 
 
 def _charts(report: Report, data: dict[str, Any]) -> str:
