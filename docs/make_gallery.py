@@ -20,7 +20,9 @@ _OPTIONS = ("--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-backgr
 
 def main(browser_directory: str) -> None:
     """Write all pictures."""
-    from playwright.sync_api import sync_playwright
+    from playwright.sync_api import (  # type: ignore[import-not-found, unused-ignore]
+        sync_playwright,
+    )
 
     path = (Path(browser_directory) / "path").read_text(encoding="utf-8").strip()
     PICTURES.mkdir(exist_ok=True)

@@ -123,18 +123,19 @@ def test_storage_is_drawn_if_there_was_any() -> None:
 
 
 def test_metrics_are_drawn_beside_resources() -> None:
-    """Without what is not finite, of which there is a note."""
+    """Without what cannot be drawn, of which there is a note."""
     rows = (
         MetricRow(1.0, {"loss": 2.0}),
         MetricRow(2.0, {"loss": nan, "lr": 1.0}),
         MetricRow(3.0, {"loss": inf}),
+        MetricRow(3.5, {"loss": -1e308}),
         MetricRow(4.0, {"loss": 1.0}),
     )
     charts = chart_all(recording(samples=(at_work(1.0),), metrics=rows))
     loss = charts["metric:loss"]
 
     assert (list(loss.lines[0].end), list(loss.lines[0].mean)) == ([1.0, 4.0], [2.0, 1.0])
-    assert loss.note == "2 values were not finite"
+    assert loss.note == "3 values cannot be drawn (nan, inf or too large)"
     assert charts["metric:lr"].note == ""
     assert [one.name for one in collect_logged(rows)] == ["loss", "lr"]
 

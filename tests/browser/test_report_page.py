@@ -103,6 +103,15 @@ def test_the_figures_are_those_of_the_report(show: Callable[..., Opened]) -> Non
     assert float(by_name["ram"]["high"]) == pytest.approx(max(ram.high), abs=max(ram.high) * LEVEL)
 
 
+def test_the_instant_at_the_start_has_no_weight(show: Callable[..., Opened]) -> None:
+    """What was read at zero is of no time."""
+    held = [Spread(size, size, size) for size in (0, 10 * MB, 10 * MB)]
+    samples = [sample(10.0 * at, ram_bytes=Parts(one, Spread(0, 0, 0), one)) for at, one in enumerate(held)]
+    page = show(run(samples=tuple(samples), totals=totals(at_seconds=20.0)))
+
+    assert page.run("window.gpuTrackerPage.summarize('ram', 'job', 0, 20).mean") == pytest.approx(10 * MB)
+
+
 def test_a_range_has_the_right_statistics(show: Callable[..., Opened]) -> None:
     """Selected by dragging, by keys and by hand; and the button leads back."""
     shown = wave()

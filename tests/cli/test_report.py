@@ -175,3 +175,27 @@ def test_a_report_that_cannot_be_written_is_said(ask: Ask, arguments: list[str],
     assert (done.stdout == "ran\n") == (code != 2)
     assert "gpu-tracker: " in done.stderr
     assert ("sh -c echo ran: exit code 0" in done.stderr) == (code != 2)
+
+
+@pytest.mark.parametrize("command", ["report", "compare", "combine"])
+def test_a_recording_is_never_replaced_by_what_is_made_of_it(ask: Ask, tmp_path: Path, command: str) -> None:
+    """It would be lost."""
+    path = make_plain(tmp_path / "x.jsonl")
+    before = path.read_bytes()
+    done = ask(command, "x.jsonl", "-f", "json", "-o", "./x.jsonl")
+
+    assert (done.returncode, done.stderr) == (2, "gpu-tracker: ./x.jsonl is the recording itself.\n")
+    assert path.read_bytes() == before
+
+
+def test_metrics_of_any_size_cost_no_report(ask: Ask, tmp_path: Path) -> None:
+    """Nor the exit code of the job."""
+    job = "import gpu_tracker as g\nfor size in (1e308, -1e308, 1.7e308, 1.0): g.log(loss=size)\nraise SystemExit(5)"
+    (tmp_path / "job.py").write_text(job)
+    names = ("x.html", "x.svg", "x.md", "x.json")
+    python = str(Path(COMMAND).with_name("python"))
+    done = ask("run", "--no-record", *(f"--report={name}" for name in names), "--", python, "job.py")
+
+    assert done.returncode == 5, done.stderr
+    assert "exit code 5" in done.stderr
+    assert all((tmp_path / name).stat().st_size > 100 for name in names)

@@ -44,6 +44,8 @@ _MOST_METRICS = 12
 _MOST_LANES = 10
 _MOST_CALLS_PER_LANE = 400
 _NOTABLE_OTHERS = 0.05
+# Differences of larger values are beyond what a number can hold.
+_LARGEST_DRAWN = 1e150
 
 
 class Line(NamedTuple):
@@ -87,7 +89,7 @@ class Lane(NamedTuple):
 
 
 class Logged(NamedTuple):
-    """One metric over time, without what is not finite."""
+    """One metric over time, without what cannot be drawn."""
 
     name: str
     at_seconds: Column
@@ -102,7 +104,7 @@ def collect_logged(rows: Iterable[MetricRow]) -> tuple[Logged, ...]:
     for row in rows:
         for name, value in row.values.items():
             at, values = points.setdefault(name, (array("d"), array("d")))
-            if value - value == 0:
+            if -_LARGEST_DRAWN < value < _LARGEST_DRAWN:
                 at.append(row.at_seconds)
                 values.append(value)
             else:
@@ -289,7 +291,7 @@ def _is_above(value: float) -> bool:
 
 def _chart_metric(logged: Logged) -> Chart:
     line = Line(logged.name, logged.at_seconds, logged.at_seconds, logged.values)
-    note = f"{logged.not_finite} values were not finite" if logged.not_finite else ""
+    note = f"{logged.not_finite} values cannot be drawn (nan, inf or too large)" if logged.not_finite else ""
     return Chart(f"{_METRIC}{logged.name}", logged.name, NUMBER, (line,), note=note)
 
 

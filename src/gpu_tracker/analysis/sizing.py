@@ -307,7 +307,7 @@ def _choose(
     known = [(need, used) for need in needs if (used := get(need)) is not None and math.isfinite(used)]
     if not known:
         return None
-    sizes = [(size(need, used), bool(need.failure)) for need, used in known]
+    sizes = [(size(need, used), bool(need.failure) or need.ran_out_of_memory) for need, used in known]
     advised = max(sized for sized, _ in sizes)
     is_certain = any(sized == advised and not has_failed for sized, has_failed in sizes)
     every = [used for _, used in known]

@@ -8,7 +8,7 @@ from ..recording.find import find_recordings, name_run
 from ..recording.reader import load_whole
 from ..reports.contract import WITH_CHARTS, choose_format, render
 from .options import Parser, add_carbon, add_output, to_factor
-from .output import Output
+from .output import Output, refuse_recording
 
 
 def main(arguments: list[str]) -> int:
@@ -22,6 +22,7 @@ def main(arguments: list[str]) -> int:
     factor = to_factor(options)
     output = Output(options.output)
     paths = list(dict.fromkeys(found for path in options.files for found in find_recordings(path)))
+    refuse_recording(options.output, paths)
     if not paths:
         raise UsageError(f"There is no recording in {', '.join(options.files)}.")
     recordings = [(name, load_whole(path)) for name, path in zip(_name_all(paths), paths, strict=True)]

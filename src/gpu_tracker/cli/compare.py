@@ -10,7 +10,7 @@ from ..core.errors import TrackerError
 from ..recording.find import name_run
 from ..reports.contract import WITH_CHARTS, choose_format, render
 from .options import Parser, add_limits, add_output
-from .output import Output, say, say_gate
+from .output import Output, refuse_recording, say, say_gate
 
 _EPILOG = """\
 A group is a recording, a directory of recordings (repeats of one run), a quoted pattern, or several of these separated
@@ -45,6 +45,7 @@ def main(arguments: list[str]) -> int:
     limits = parse_limits(options.fail_if, len(options.groups))
     output = Output(options.output)
     groups = [_parse_group(text) for text in options.groups]
+    refuse_recording(options.output, [path for _, paths in groups for path in paths])
     comparison = load_groups(groups)
     if format_name in WITH_CHARTS:
         from ..api.pictures import draw_runs

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-
 from ..analysis.tables import TABLES, make_table
 from ..api.reporting import report_on
 from ..core.errors import UsageError
@@ -15,7 +13,7 @@ from ..recording.tracking_file import TrackingFile, check_tracking_name
 from ..recording.tracking_rows import TrackingUnits
 from ..reports.build import build
 from .options import Parser
-from .output import say
+from .output import refuse_recording, say
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -61,8 +59,7 @@ def main(arguments: list[str]) -> int:
         raise UsageError(f'"{options.layout}" is not a layout. Layouts are {_TABLES} and {_TRACKING}.')
     if options.layout == _TRACKING and options.table is not None:
         raise UsageError(f"The layout {_TRACKING} has only one table.", "Leave out --table.")
-    if os.path.realpath(options.output) == os.path.realpath(options.file):
-        raise UsageError(f"{options.output} is the recording itself.")
+    refuse_recording(options.output, [options.file])
     recording = (_write_tracking if options.layout == _TRACKING else _write_tables)(options)
     for problem in recording.problems:
         say(problem)

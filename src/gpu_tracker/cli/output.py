@@ -11,6 +11,8 @@ from ..reports.contract import View
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from ..analysis.limits import Gate
 
 _STREAMS = {1: "standard output", 2: "standard error"}
@@ -74,6 +76,12 @@ class Output:
                 file.write(encode(text))
         except OSError as error:
             raise TrackerError(f"Cannot write to {self._path}: {error.strerror}.") from None
+
+
+def refuse_recording(path: str | None, recordings: Iterable[str]) -> None:
+    """UsageError if the result would replace what it is made of."""
+    if path is not None and os.path.realpath(path) in map(os.path.realpath, recordings):
+        raise UsageError(f"{path} is the recording itself.")
 
 
 def write_all(fd: int, text: str | bytes) -> None:

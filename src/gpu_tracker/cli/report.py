@@ -11,7 +11,7 @@ from ..recording.reader import load
 from ..reports.build import Choices, Reports
 from ..reports.contract import choose_format, render
 from .options import Parser, add_carbon, add_output, add_rules, to_factor
-from .output import Output
+from .output import Output, refuse_recording
 from .track import DEFAULT_DIRECTORY
 
 
@@ -33,6 +33,7 @@ def main(arguments: list[str]) -> int:
     paths = options.files or [_find_newest()]
     format_name = choose_format("Report" if len(paths) == 1 else "Reports", options.format, options.output)
     choices = Choices(read_changes(options.rules), to_factor(options))
+    refuse_recording(options.output, paths)
     output = Output(options.output)
     reports = tuple(report_on(load(path), choices) for path in paths)
     document = reports[0] if len(reports) == 1 else Reports(reports)

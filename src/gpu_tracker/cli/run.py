@@ -6,7 +6,7 @@ import os
 
 from ..api.session import Wishes
 from ..core.config import RULES_VARIABLE, Settings, check
-from ..core.errors import TrackerError, UsageError
+from ..core.errors import WRONG_DATA, TrackerError, UsageError
 from ..core.text import neutralize
 from ..core.values import NamedTuple
 from ..reports.build import NO_CHOICES, Choices
@@ -238,6 +238,9 @@ def _write_extra(extra: Extra, report: Report) -> bool:
         (extra.output.append if extra.is_appended else extra.output.write)(content, otherwise=2)
     except TrackerError as error:
         say(str(error))
+        return False
+    except WRONG_DATA as error:  # of the job: it must not cost its exit code
+        say(f"A report as {extra.format_name} cannot be made of this run: {error}.")
         return False
     return True
 

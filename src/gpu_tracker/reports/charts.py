@@ -97,7 +97,7 @@ def list_charts(report: Report, n_bins: int, names: Sequence[str] | None = None)
     for name in names or ():
         if name not in NAMES:
             raise UsageError(f'"{name}" is not a chart. Charts are {", ".join(NAMES)}.')
-    edges = cut_time(0.0, max(report.summary.seconds, 1e-3), n_bins)
+    edges = cut_time(0.0, find_length(report), n_bins)
     found: dict[str, list[Chart]] = {name: [] for name in names or NAMES}
     for figure in report.list_charts():
         kind = "metrics" if of_metric(figure) else figure.name
@@ -108,6 +108,11 @@ def list_charts(report: Report, n_bins: int, names: Sequence[str] | None = None)
     for name in names or ("cpu", "ram", *(_OF_GPUS if report.summary.gpus else ())):
         found[name] = found[name] or [Chart(name, TITLES[name], NUMBER, problem=_explain(report))]
     return tuple(chart for charts in found.values() for chart in charts)
+
+
+def find_length(report: Report) -> float:
+    """Of the time axis: that of a moment has a length, too."""
+    return max(report.summary.seconds, 1e-3)
 
 
 def _explain(report: Report) -> str:

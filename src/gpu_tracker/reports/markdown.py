@@ -13,6 +13,7 @@ from ..core.blocks import draw_line
 from ..core.figures import RUN, TIME, humanize
 from ..core.text import count_of, neutralize, shorten, shorten_middle
 from ..core.vendors import NO_GPU
+from .region_tables import show_peak
 from .report import describe_ending, describe_title
 from .usage_lines import list_usage
 
@@ -196,7 +197,7 @@ def _write_region(region: Region, seconds: float) -> tuple[str, ...]:
         str(region.calls),
         *_write_time(region.wall_seconds, seconds),
         humanize(region.cpu_seconds, "seconds"),
-        humanize(region.peak_ram_bytes, "bytes"),
+        show_peak(region),
     )
 
 

@@ -9,7 +9,7 @@ from ..core.errors import TrackerError
 from ..core.text import shorten, shorten_middle
 from ..core.version import DISTRIBUTION
 from .axes import list_times, list_values, name_time, name_value
-from .charts import list_charts
+from .charts import find_length, list_charts
 from .report import describe_title
 from .svg import COLOURS
 
@@ -45,8 +45,8 @@ def draw(report: Report, names: Sequence[str] | None = None) -> Any:
         figure.suptitle(title, x=0.01, ha="left", fontsize=11, parse_math=False)
         grid = figure.subplots(len(charts), 1, sharex=True, squeeze=False, height_ratios=heights)
         for axes, chart in zip(grid[:, 0], charts, strict=True):
-            _draw_chart(axes, chart, report.summary.seconds)
-        moments = list_times(report.summary.seconds)
+            _draw_chart(axes, chart, find_length(report))
+        moments = list_times(find_length(report))
         grid[-1, 0].set_xticks(moments, [name_time(moment) for moment in moments])
     return figure
 

@@ -79,7 +79,7 @@ def _region_cells(region: Region, seconds: float) -> tuple[str, ...]:
         _show_share(region.wall_seconds, seconds),
         humanize(region.mean_seconds, SECONDS),
         f"{_ABOUT if region.cpu_basis == SHARED else ''}{humanize(region.cpu_seconds, SECONDS)}",
-        _show_peak(region),
+        show_peak(region),
         humanize(region.gpu_bytes, BYTES),
         humanize(region.gpu_percent, PERCENT),
         humanize(region.energy_joules, JOULES),
@@ -96,7 +96,7 @@ def _show_share(part_seconds: float, seconds: float) -> str:
     return humanize(100 * part_seconds / seconds if seconds else None, PERCENT)
 
 
-def _show_peak(region: Region) -> str:
+def show_peak(region: Region) -> str:
     """A sampled peak is a lower bound."""
     size = humanize(region.peak_ram_bytes, BYTES)
     is_bound = region.peak_ram_bytes is not None and region.peak_ram_basis != EXACT

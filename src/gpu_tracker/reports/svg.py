@@ -12,7 +12,7 @@ from math import isnan
 from ..core.text import neutralize, shorten, shorten_middle
 from ..core.units import humanize_seconds
 from .axes import list_times, list_values, name_time, name_value
-from .charts import list_charts
+from .charts import find_length, list_charts
 from .report import describe_title
 
 TYPE_CHECKING = False
@@ -37,12 +37,13 @@ _SHADES = 20
 def to_svg(report: Report, _view: View | None = None) -> str:
     """One picture."""
     charts = list_charts(report, _BINS)
+    seconds = find_length(report)
     body: list[str] = []
     y = _TOP
     for chart in charts:
-        body += _draw_chart(chart, y, report.summary.seconds)
+        body += _draw_chart(chart, y, seconds)
         y += _HEADING + _measure(chart) + _GAP
-    body += _draw_times(report.summary.seconds, _TOP + _HEADING, y - _GAP)
+    body += _draw_times(seconds, _TOP + _HEADING, y - _GAP)
     height = y + _BOTTOM
     title = _escape(shorten(describe_title(report), _TITLE_CELLS))
     about = f"{report.header.host}, {humanize_seconds(report.summary.seconds)}"

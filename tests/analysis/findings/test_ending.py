@@ -43,9 +43,35 @@ def test_a_kill_that_the_kernel_counted_is_certain() -> None:
 
 def test_a_job_may_survive_a_killed_process() -> None:
     """It is told all the same."""
-    finding = died(exit_code=0, events=[OOM])
+    finding = died(exit_code=0, events=[OOM], ram=60 * GB)
 
     assert finding.sentence.startswith("The kernel killed a process of the job for its memory: ")
+    assert finding.confidence == "certain"
+
+
+def test_a_killed_process_need_not_be_of_the_job() -> None:
+    """Others may be under the same limit."""
+    finding = died(exit_code=1, events=[OOM], ram=GB)
+
+    assert "which need not be of this job: it held 1 GB itself." in finding.sentence
+    assert (finding.severity, finding.confidence) == ("warning", "possible")
+
+
+def test_a_child_that_was_killed_is_not_the_main_process() -> None:
+    """That got its own signal, or ended by itself."""
+    child = MOMENT._replace(processes=(PeakProcess(777, "worker", 50 * GB),))
+    for exit_code in (1, -9, 137):
+        finding = died(exit_code=exit_code, events=[OOM], ram=60 * GB, moments=[child])
+        assert finding.sentence.startswith("The kernel killed a process of the job for its memory: ")
+    alone = MOMENT._replace(processes=())
+    finding = died(exit_code=-9, events=[OOM], ram=60 * GB, moments=[alone])
+    assert finding.sentence.startswith("The kernel killed it for its memory: ")
+
+
+def test_a_time_limit_that_was_over_before_is_not_the_jobs() -> None:
+    """The variables are of another job."""
+    given = {"time_limit_seconds": 3600.0, "ends_at_seconds": NOON - 900}
+    assert died(exit_code=-15, given=given).confidence == "possible"
 
 
 @pytest.mark.parametrize("name", ["MemoryError", "_ArrayMemoryError"])
@@ -100,15 +126,17 @@ def test_an_address_space_that_is_nearly_used_up_is_likely_the_reason() -> None:
     """If the program failed."""
     limit = {"address_space_bytes": 2 * GB}
 
-    finding = died(exit_code=1, virtual=int(1.9 * GB), given=limit)
+    finding = died(exit_code=1, virtual=int(1.9 * GB), given=limit, ram=GB)
 
     assert finding.confidence == "likely"
     assert finding.sentence == (
         "Probably an allocation was refused: a process had mapped 1.9 GB of the 2 GB that it may (`ulimit -v`)."
     )
-    below = made_run(exit_code=1, virtual=int(1.89 * GB), given=limit)
+    below = made_run(exit_code=1, virtual=int(1.89 * GB), given=limit, ram=GB)
     assert find(below, "killed-why") is None
     assert find(made_run(virtual=int(1.9 * GB), given=limit), "killed-why") is None
+    resident = died(exit_code=1, virtual=GB, given=limit, ram=int(1.95 * GB))
+    assert "had mapped 1.95 GB of the 2 GB" in resident.sentence
 
 
 @pytest.mark.parametrize(("code", "name"), [(-15, "SIGTERM"), (-9, "SIGKILL"), (143, "SIGTERM")])

@@ -28,6 +28,7 @@ from gpu_tracker.core.model import (
     Spread,
     add_parts,
 )
+from gpu_tracker.core.moments import parse_moment
 from gpu_tracker.recording.reader import load
 from gpu_tracker.recording.sampled import read_columns
 from gpu_tracker.reports.build import Choices, build
@@ -263,7 +264,9 @@ def test_no_recording_breaks_a_rule(run: RecordingData, has_columns: bool) -> No
 
 def test_a_rule_that_meets_impossible_numbers_says_so() -> None:
     """The others go on."""
-    run = made_run(exit_code=-9, given={"time_limit_seconds": float("inf"), "ends_at_seconds": 0.0})
+    began = parse_moment(made_run().header.started_at)
+    assert began is not None
+    run = made_run(exit_code=-9, given={"time_limit_seconds": float("inf"), "ends_at_seconds": began + 100})
 
     report = judge(run)
 

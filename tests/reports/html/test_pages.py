@@ -218,6 +218,16 @@ def test_too_many_values_become_bins_of_equal_time() -> None:
     assert len(thin(mixed, 600)[1].lines[0].mean) == 5
 
 
+@pytest.mark.parametrize("format_name", ["text", "json", "markdown", "html", "svg"])
+@pytest.mark.parametrize("at", [(), (0.0,), (5.0,)])
+def test_hardly_a_moment_can_be_shown(format_name: str, at: tuple[float, ...]) -> None:
+    """Any prefix of a file gives a report."""
+    length = max(at, default=0.0)
+    shown = recording(samples=tuple(map(sample, at)), totals=totals(at_seconds=length))
+
+    assert render(report_on(shown), format_name)
+
+
 def test_a_comparison_and_a_job_are_pages_too() -> None:
     """With the same figures as their texts."""
     slow, quick = run(10.0, regions=(part(1, 1.0),)), run(5.0, regions=(part(1, 0.5),))

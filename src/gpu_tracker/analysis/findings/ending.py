@@ -29,12 +29,23 @@ def judge_death(facts: Facts, limits: Limits) -> Answer:
     return _admit(facts)
 
 
-def _explain_oom(facts: Facts, _limits: Limits) -> Found | None:
+def _explain_oom(facts: Facts, limits: Limits) -> Found | None:
     if not facts.has_oom:
         return None
     peak, limit = facts.limit_used_bytes, facts.allocation.ram_bytes
-    is_dead = facts.has_failed
-    victim = "The kernel killed it" if is_dead else "The kernel killed a process of the job"
+    own = facts.summary.ram.combined.total_bytes
+    if limit > 0 and 100 * own < limits["own_percent"] * limit:
+        return Found(
+            f"The kernel killed a process under the memory limit of {humanize_limit(limit)}, which need not be of this job: "
+            f"it held {humanize_bytes(own)} itself.",
+            WARNING,
+            POSSIBLE,
+            (("own_bytes", own), ("limit_bytes", limit)),
+            advice="Look at what else runs under the same limit.",
+        )
+    victim = (
+        "The kernel killed it" if _was_largest_killed(facts) else "The kernel killed a process of the job"
+    )
     return Found(
         f"{victim} for its memory: {humanize_bytes(peak)} of {humanize_limit(limit)}.{_name_holders(facts)}",
         SERIOUS,
@@ -42,6 +53,13 @@ def _explain_oom(facts: Facts, _limits: Limits) -> Found | None:
         (("peak_bytes", peak), ("limit_bytes", limit)),
         advice=_MORE_MEMORY,
     )
+
+
+def _was_largest_killed(facts: Facts) -> bool:
+    """Whether the main process got SIGKILL and held the most: the kernel chooses the largest."""
+    moment = facts.moments.get(RAM)
+    largest = moment.processes[0].pid if moment is not None and moment.processes else facts.header.pid
+    return _find_signal(facts) == _SIGKILL and largest == facts.header.pid
 
 
 def _explain_exception(facts: Facts, _limits: Limits) -> Found | None:
@@ -72,6 +90,8 @@ def _explain_time(facts: Facts, limits: Limits) -> Found | None:
     signal = _find_signal(facts)
     if signal is None or ends_at is None or ended_at is None or ended_at < ends_at - limits["slack_seconds"]:
         return None
+    if ends_at < ended_at - facts.summary.seconds:
+        return None  # it was over before the command began, so it is not this job's
     granted = facts.allocation.time_limit_seconds
     limit = "" if granted is None else f" of {humanize_seconds(granted)}"
     return Found(
@@ -104,7 +124,9 @@ def _explain_memory(facts: Facts, limits: Limits) -> Found | None:
 
 
 def _explain_address_space(facts: Facts, limits: Limits) -> Found | None:
-    limit, most = facts.allocation.address_space_bytes, facts.virtual_bytes
+    limit = facts.allocation.address_space_bytes
+    # What was resident was mapped, too, and its peak is the kernel's own.
+    most = max(facts.virtual_bytes, facts.summary.ram.main.total_bytes)
     if not limit or not facts.exit_code or 100 * most < limits["address_space_percent"] * limit:
         return None
     return Found(
@@ -164,6 +186,7 @@ RULES = (
         "peaks against the limits of memory, address space and time",
         (
             Threshold("memory_percent", 95, "Dask ends workers at 95 % of their limit"),
+            Threshold("own_percent", 50, OWN),
             Threshold("address_space_percent", 95, OWN),
             Threshold("slack_seconds", 5, OWN),
         ),

@@ -157,7 +157,7 @@ def findings(found: Sequence[Finding]) -> str:
 def _finding(finding: Finding) -> str:
     advice = f"<p>{text(finding.advice)}</p>" if finding.advice else ""
     sure = f"{finding.severity}, {finding.confidence} · {finding.rule}"
-    disproof = f" · would be wrong if {finding.disproof}" if finding.disproof else ""
+    disproof = f" · wrong if: {finding.disproof}" if finding.disproof else ""
     return (
         f'<article class="finding {text(finding.severity)}"><h3>{text(finding.sentence)}</h3>{advice}'
         f'<p class="sure">{text(sure + disproof)}</p></article>'

@@ -71,13 +71,17 @@
     return [first, last];
   }
 
+  // Metrics are; of samples only the first may be one, which counts for nothing beside the others.
+  const isOfInstants = line => line.start.at(-1) === line.end.at(-1);
+
   function summarize(line, from, to) {
     const [first, last] = rowsOf(line, from, to);
+    const ofInstant = isOfInstants(line) ? 1 : 0;
     let sum = 0, seconds = 0, high = -Infinity;
     for (let row = first; row < last; row++) {
       if (Number.isNaN(line.mean[row])) continue;
       const share = Math.min(line.end[row], to) - Math.max(line.start[row], from);
-      const weight = line.end[row] > line.start[row] ? Math.max(0, share) : 1;
+      const weight = line.end[row] > line.start[row] ? Math.max(0, share) : ofInstant;
       if (!weight) continue;
       sum += weight * line.mean[row];
       seconds += weight;
@@ -126,10 +130,10 @@
         if (line.high[row] > high[bin]) high[bin] = line.high[row];
       }
     }
-    const points = noPoints(), isOfInstants = line.start[first] === line.end[first];
+    const points = noPoints(), hasNoGaps = isOfInstants(line);
     for (let bin = 0; bin < count; bin++) {
       const edge = from + bin * width, known = seconds[bin] > 0;
-      if (!known && isOfInstants) continue;  // between two of them nothing is missing
+      if (!known && hasNoGaps) continue;  // between two of them nothing is missing
       push(points, edge, edge + width, known ? sum[bin] / seconds[bin] : null, known ? low[bin] : null, known ? high[bin] : null);
     }
     return points;
