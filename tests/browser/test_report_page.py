@@ -155,6 +155,7 @@ def test_the_peak_opens_its_explanation(show: Callable[..., Opened]) -> None:
     """By the mouse on its mark."""
     page = show(rich())
     assert not page.run("document.getElementById('peak-ram').open")
+    page.run("document.querySelectorAll('.chart')[1].scrollIntoView({block: 'center'})")
     place = page.run("window.gpuTrackerPage.findPeak('ram')")
     page.page.mouse.click(*place)
     assert page.run("document.getElementById('peak-ram').open")
