@@ -462,3 +462,9 @@ def test_the_energy_of_the_machine_is_in_samples_and_totals() -> None:
     account.take_energy(1.0, [EnergyReading("0", PROCESSOR_METER, 8.0)])
 
     assert account.totals().energy == account.sample().energy == MachineEnergy(3.0, None, 1.0)
+
+
+def test_devices_that_are_polled_are_named_once() -> None:
+    """By the account of the devices."""
+    account = new_account()
+    assert account.take_polled_gpus() == ()

@@ -189,6 +189,14 @@ def test_a_missing_figure_that_is_not_essential_is_fine(reasons: tuple[Reason, .
     assert states(checks, NOTHING) == ["power"]
 
 
+def test_throttling_that_is_denied_is_said() -> None:
+    """It would look as if there were none."""
+    reasons = (Reason("GPU-0", "limits", "It needs other rights.", "denied"),)
+    checks = check(vendor(reading(), reasons=reasons))
+
+    assert [one.text for one in checks if one.what == "throttling"] == ["It needs other rights."]
+
+
 def test_a_device_that_cannot_be_opened_is_a_fault() -> None:
     """It is not among the devices, only among the reasons."""
     checks = check(

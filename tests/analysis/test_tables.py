@@ -6,7 +6,9 @@ import math
 from array import array
 from pathlib import Path
 
+from builders import found, gpu, gpu_totals, recording, sample, totals
 from gpu_tracker.analysis.tables import TABLES, Column, Table, make_table
+from gpu_tracker.core.model import Event, GpuSample, Parts, Peaks
 from gpu_tracker.recording.reader import load
 from recorded import make_full, make_plain
 
@@ -66,6 +68,26 @@ def test_a_recording_without_gpus_has_no_columns_for_them(tmp_path: Path) -> Non
     assert not [column for column in make_table(recording, "samples").columns if "gpu" in column.name]
     for name in TABLES:
         assert make_table(recording, name).columns
+
+
+def test_zero_is_not_known_of_a_device_that_does_not_list_the_job() -> None:
+    """Its growth is an estimate of the whole run, not of a moment."""
+    counters, peaks = gpu_totals()
+    peaks = peaks._replace(job_bytes=Parts(None, None, None), has_job=False)
+    shown = recording(
+        events=(found(gpu()), Event(1.0, "unattributed", "?")),
+        samples=(sample(1.0, gpus=(GpuSample("GPU-0", 3000, 0, 50.0, 0.0),), peaks=Peaks(gpus=(peaks,))),),
+        totals=totals(gpu_counters=(counters,), peaks=totals().peaks._replace(gpus=(peaks,))),
+    )
+    table = make_table(shown, "samples")
+    (row,) = table.rows()
+    known = {column.name: value for column, value in zip(table.columns, row, strict=True)}
+
+    assert (known["gpu0_used_bytes"], known["gpu0_job_bytes"], known["gpu0_job_percent"]) == (
+        3000,
+        None,
+        None,
+    )
 
 
 def test_columns_are_kept_small() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from gpu_tracker.core.figures import RATE, humanize
 from gpu_tracker.core.units import (
     check_memory_unit,
     check_time_unit,
@@ -95,3 +96,8 @@ def test_energy_has_a_unit_that_fits_its_size(joules: float, text: str) -> None:
 def test_a_limit_is_binary_if_it_is_set_so(count: int, text: str) -> None:
     """In whole MiB."""
     assert humanize_limit(count) == text
+
+
+def test_a_rate_is_per_second() -> None:
+    """Of bytes."""
+    assert humanize(2.5e6, RATE) == "2.5 MB/s"

@@ -26,6 +26,8 @@ LOW, MEDIUM, HIGH = "low", "medium", "high"
 
 _KIB, _MIB, _GIB = 2**10, 2**20, 2**30
 _MARGIN = 0.2
+# No run needs more of anything.
+_MOST = 1e20
 _MARGIN_OF_MANY = 0.15
 _MANY_RUNS = 5
 _TIME_MARGIN = 0.3
@@ -304,7 +306,7 @@ def _choose(
     size: Callable[[Need, float], int],
 ) -> Amount | None:
     """The largest of all runs. It is a lower bound if a run that did not finish needs more than those that did."""
-    known = [(need, used) for need in needs if (used := get(need)) is not None and math.isfinite(used)]
+    known = [(need, used) for need in needs if (used := get(need)) is not None and used < _MOST]
     if not known:
         return None
     sizes = [(size(need, used), bool(need.failure) or need.ran_out_of_memory) for need, used in known]

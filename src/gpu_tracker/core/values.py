@@ -13,13 +13,7 @@ if TYPE_CHECKING:
 
     Value = TypeVar("Value")
 else:
-    try:
-        from _collections import _tuplegetter as _make_getter
-    except ImportError:
-        from operator import itemgetter
-
-        def _make_getter(position, doc):
-            return property(itemgetter(position), doc=doc)
+    from _collections import _tuplegetter as _make_getter
 
     Value = None
 
