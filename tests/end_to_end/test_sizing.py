@@ -58,7 +58,7 @@ def advise(recorded: Path) -> dict[str, Any]:
 
 
 @pytest.mark.uncovered
-@pytest.mark.repeats(few=1, soak=10)
+@pytest.mark.repeats(few=1, soak=3)
 @pytest.mark.parametrize("kind", [kind.__name__ for kind in KINDS])
 def test_the_next_run_passes_with_what_was_advised(kind: str, tmp_path: Path, repeats: int) -> None:
     """And with 1.35 times less it does not: the advice is that near to the true need."""
