@@ -419,7 +419,7 @@ RULES = (
             Threshold("note_percent", 25, _JOBSTATS),
             Threshold("server_percent", 90, "Job Defense Shield excludes jobs that fill the memory"),
         ),
-        "memory filled on purpose (a server); others on the device, if the driver does not tell them apart",
+        "memory filled on purpose (a server); others on the device, if the driver cannot separate them",
         SERIOUS,
         "GPU 0 was busy for 12 % of the time.",
         "Look at what it waits for: data, transfers, the CPU; or use a smaller device.",

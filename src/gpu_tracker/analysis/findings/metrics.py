@@ -108,7 +108,7 @@ RULES = (
         "metrics that were never finite, or are so again at the end",
         SERIOUS,
         "loss became nan at step 812; 3 h 24 min 00 s and 9 kWh followed.",
-        "Stop when a loss is no number: check it every few steps.",
+        "Stop when a loss is not a number: check it every few steps.",
         "the metric may be nan, as of an empty class",
         judge_nan,
     ),
