@@ -4,18 +4,24 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 PACKAGE := $(VENV)/.package
 TOOLS  := $(VENV)/.tools
-SOURCE := $(shell find src -name '*.py') pyproject.toml
+SOURCE := $(shell find src -type f -not -name '*.pyc') pyproject.toml
 
 # Large downloads to test against; what is not available here is skipped, with the reason.
 WITH   ?=
 FRAMEWORKS := $(if $(filter frameworks,$(WITH)),$(VENV)/.frameworks)
+TRAINERS := $(if $(filter trainers,$(WITH)),$(VENV)/.trainers)
 REAL_TOOLS := $(if $(filter tools,$(WITH)),$(VENV)/.real-tools)
+NOTEBOOK := $(if $(filter notebook,$(WITH)),$(VENV)/.notebook)
+SINKS := $(if $(filter sinks,$(WITH)),$(VENV)/.sinks)
 BROWSER := $(if $(filter browser,$(WITH)),$(VENV)/.browser)
 
 # Most tests wait for processes, so there can be more workers than cores.
 WORKERS ?= 4
-PYTEST = REAL_GPU_TOOLS=$(abspath $(VENV))/real-tools REAL_BROWSER=$(abspath $(VENV))/browser $(BIN)/pytest
+PYTEST = REAL_GPU_TOOLS=$(abspath $(VENV))/real-tools REAL_BROWSER=$(abspath $(VENV))/browser REAL_PROMETHEUS=$(abspath $(VENV))/prometheus $(BIN)/pytest
 PARALLEL = --numprocesses=$(WORKERS) --dist=worksteal
+# These do almost nothing but wait, and are beside their like only. What they test runs in other processes: coverage would only delay them.
+WAITING = -m timed --numprocesses=4 --dist=worksteal
+REST = -m "not serial and not timed" $(PARALLEL)
 # Every worker loads the tests, and every workload its modules: compiling them each time would take half a minute.
 export PYTHONDONTWRITEBYTECODE :=
 
@@ -28,10 +34,11 @@ demo: $(PACKAGE)  ## track a small training run: its summary here, its page in r
 	$(BIN)/gpu-tracker run --st 0.1 --record gpu-tracker-runs --report report.html -- $(BIN)/python examples/train.py
 	@echo "Open $(abspath report.html) in a browser (xdg-open report.html)."
 
-test: check $(FRAMEWORKS) $(REAL_TOOLS) $(BROWSER)  ## everything; WITH="frameworks tools browser" adds PyTorch, JAX, TensorFlow, rocm-smi, gputop, Chromium
+test: check $(FRAMEWORKS) $(TRAINERS) $(REAL_TOOLS) $(NOTEBOOK) $(BROWSER) $(SINKS)  ## everything; WITH="frameworks trainers tools notebook browser sinks" adds PyTorch, JAX, TensorFlow, Lightning, Transformers, Keras, rocm-smi, gputop, Jupyter, Chromium, W&B, MLflow, TensorBoard, Prometheus
 	$(BIN)/coverage erase
 	$(PYTEST) -m serial --coverage
-	$(PYTEST) -m "not serial" $(PARALLEL) --coverage
+	$(PYTEST) $(WAITING)
+	$(PYTEST) $(REST) --coverage
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report --include="$$($(BIN)/python tests/tools/list_pure.py)" --fail-under=100
 
@@ -49,7 +56,8 @@ test-oldest:  ## the tests with the oldest Python here and the oldest dependenci
 
 test-here: $(PACKAGE) $(TOOLS)
 	$(PYTEST) -m serial $(TESTS) || test $$? = 5  # 5: this part has none
-	$(PYTEST) -m "not serial" $(PARALLEL) $(TESTS)
+	$(PYTEST) $(WAITING) $(TESTS) || test $$? = 5
+	$(PYTEST) $(REST) $(TESTS)
 
 check: $(PACKAGE) $(TOOLS)  ## ruff, mypy --strict
 	$(BIN)/ruff format --check .
@@ -79,8 +87,18 @@ $(VENV)/.frameworks: | $(TOOLS)
 	-$(BIN)/python -m pip install --quiet --no-deps --group torch
 	-$(BIN)/python -m pip install --quiet --group frameworks && touch $@
 
+# The same PyTorch with its dependencies, which are added if it is there without them. After the above, or two would install at once.
+$(VENV)/.trainers: | $(TOOLS) $(FRAMEWORKS)
+	-$(BIN)/python -m pip install --quiet --group trainers && touch $@
+
 $(VENV)/.real-tools: | $(TOOLS)
 	-sh tests/tools/fetch_real_tools.sh $(VENV)/real-tools >/dev/null && touch $@
+
+$(VENV)/.notebook: | $(TOOLS)
+	-$(BIN)/python -m pip install --quiet --group notebook && touch $@
+
+$(VENV)/.sinks: | $(TOOLS)
+	-$(BIN)/python -m pip install --quiet --group sinks && sh tests/tools/fetch_prometheus.sh $(VENV)/prometheus >/dev/null && touch $@
 
 $(VENV)/.browser: | $(TOOLS)
 	-$(BIN)/python -m pip install --quiet --group browser && sh tests/tools/install_browser.sh $(VENV)/browser >/dev/null && touch $@

@@ -33,6 +33,8 @@ class Bench:
 
     tools: tuple[Installed, ...]
     is_quick: bool
+    cache: str
+    """Where tools are installed."""
     began: float = field(default_factory=time.monotonic)
     failures: list[str] = field(default_factory=list)
 

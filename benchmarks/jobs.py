@@ -40,6 +40,14 @@ class Outcome:
 
 
 @dataclass(frozen=True)
+class Used:
+    """What a command used."""
+
+    cpu_seconds: float
+    peak_bytes: int
+
+
+@dataclass(frozen=True)
 class Running:
     """A command that has been started."""
 
@@ -75,6 +83,17 @@ def time_command(tool: Installed | None, command: list[str]) -> float:
     if running.process.returncode:
         raise RunFailedError(f"{' '.join(command)} ended with {running.process.returncode}")
     return elapsed
+
+
+def measure_command(tool: Installed | None, command: list[str]) -> Used:
+    """CPU time and memory of a command and the processes that it has waited for."""
+    with start(tool, command, output=subprocess.DEVNULL) as running:
+        _wait_for_end(running.process.pid)
+        _, status, usage = os.wait4(running.process.pid, os.WNOHANG)
+        code = os.waitstatus_to_exitcode(status)
+    if code:
+        raise RunFailedError(f"{' '.join(command)} ended with {code}")
+    return Used(usage.ru_utime + usage.ru_stime, 1024 * usage.ru_maxrss)
 
 
 def run_workload(tool: Installed | None, name: str, *, wants_result: bool = False) -> Outcome:

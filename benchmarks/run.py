@@ -36,7 +36,7 @@ def main() -> int:
         return _BROKEN
     busy, began = _busy_seconds(), time.monotonic()
     try:
-        bench = Bench(_install_all(options.cache), options.quick)
+        bench = Bench(_install_all(options.cache), options.quick, os.path.abspath(options.cache))
         rows = [row for name, measure in MEASURES if name in options.only for row in measure(bench)]
     except (NotInstalledError, RunFailedError) as error:
         print(f"benchmark: {error}", file=sys.stderr)

@@ -6,7 +6,7 @@ import os
 import subprocess
 import venv
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from benchmarks.tools import Tool
@@ -17,6 +17,18 @@ _LOOK_UP = "import importlib.metadata, sys; print(importlib.metadata.version(sys
 
 class NotInstalledError(Exception):
     """A tool cannot be installed here."""
+
+
+class Package(Protocol):
+    """What can be installed."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def distribution(self) -> str: ...
+    @property
+    def requirement(self) -> str | None:
+        """For pip; None is the project itself."""
 
 
 @dataclass(frozen=True)
@@ -38,6 +50,12 @@ class Installed:
 
 def install(tool: Tool, cache: str) -> Installed:
     """Install a tool on first use; the project itself every time."""
+    binaries = install_package(tool, cache)
+    return Installed(tool, binaries, _version(os.path.join(binaries, "python"), tool.distribution))
+
+
+def install_package(tool: Package, cache: str) -> str:
+    """The same of any package: the directory of its programs."""
     folder = os.path.join(cache, tool.name.replace(" ", "-"))
     binaries = os.path.join(folder, "bin")
     python = os.path.join(binaries, "python")
@@ -47,10 +65,15 @@ def install(tool: Tool, cache: str) -> Installed:
         # Old versions of pip write console scripts that take longer to start.
         _pip(python, "install", "--upgrade", "pip")
     if tool.requirement is None:
-        _pip(python, "install", "--upgrade", PROJECT)
+        _pip(python, "install", "--upgrade", f"{PROJECT}[web]")
     elif is_new or not _version(python, tool.distribution):
-        _pip(python, "install", tool.requirement)
-    return Installed(tool, binaries, _version(python, tool.distribution))
+        _pip(python, "install", *tool.requirement.split())
+    return binaries
+
+
+def install_group(binaries: str, group: str) -> None:
+    """Add a dependency group of the project."""
+    _pip(os.path.join(binaries, "python"), "install", "--group", f"{PROJECT}/pyproject.toml:{group}")
 
 
 def _pip(python: str, *arguments: str) -> None:

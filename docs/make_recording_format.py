@@ -20,6 +20,7 @@ _CLASSES = (
     ("header", "Header"),
     ("header.allocation", "Allocation"),
     ("header.identity", "Identity"),
+    ("event", "Event"),
     ("event.gpu", "Gpu"),
     ("region", "RegionTotals"),
     ("calls", "Call"),
@@ -43,6 +44,17 @@ _CLASSES = (
 )
 
 
+# What has another name or form in a line than in its class.
+_NAMES = {("event", "at_seconds"): "at", ("metrics", "at_seconds"): "at"}
+_FORMS = {
+    ("header.identity", "labels"): "object of str",
+    ("metrics", "at_seconds"): "list of float",
+    ("metrics", "values"): "object of lists of float, str or null",
+    ("metrics", "step"): "list of float, str or null",
+    ("metrics", "pid"): "list of int",
+}
+
+
 def render() -> str:
     """The tables as Markdown."""
     parts = [_render_class(heading, name) for heading, name in _CLASSES]
@@ -62,10 +74,11 @@ def _render_class(heading: str, name: str) -> str:
     kind = getattr(model, name)
     notes = _read_notes(kind)
     rows = [
-        f"| `{field}` | {_format_type(annotation)} | {notes.get(field, '')} |"
+        f"| `{_NAMES.get((heading, field), field)}` | {_FORMS.get((heading, field)) or _format_type(annotation)} "
+        f"| {notes.get(field, '')} |"
         for field, annotation in kind.__annotations__.items()
     ]
-    summary = (kind.__doc__ or "").splitlines()[0]
+    summary = inspect.cleandoc(kind.__doc__ or "")
     return "\n".join([f"### {heading}", "", summary, "", "| field | type | |", "|---|---|---|", *rows, ""])
 
 

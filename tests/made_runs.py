@@ -26,6 +26,7 @@ from gpu_tracker.core.model import (
     RegionTotals,
     Sample,
     Spread,
+    Stalls,
     Totals,
     TreeCounters,
     add_parts,
@@ -47,9 +48,12 @@ class Device:
         self.used: Series = fields.pop("used", 30 * GB)
         self.job: Series | None = fields.pop("job", self.used)
         self.watts: Series = fields.pop("watts", 300)
+        self.sm: Series | None = fields.pop("sm", None)
         self.has_job: bool = fields.pop("has_job", True)
         self.throttled: dict[str, float] = fields.pop("throttled", {})
         self.celsius: float | None = fields.pop("celsius", None)
+        self.known_share: float = fields.pop("known_share", 1.0)
+        self.own_share: float = fields.pop("own_share", 1.0)
         assert not fields
 
 
@@ -80,6 +84,8 @@ def made_run(
     exit_code: int | None = 0,
     reason: str = "exited",
     waiting: float | None = 0.0,
+    counters: TreeCounters = TreeCounters(),  # noqa: B008 - it is immutable
+    stalls: Stalls = Stalls(),  # noqa: B008
     virtual: int = 0,
     limit_used: int | None = None,
     given: dict[str, Any] | None = None,
@@ -132,7 +138,8 @@ def made_run(
             processes=2,
             gpus=tuple(peaks for _, peaks in counted),
         ),
-        counters=TreeCounters(waiting_seconds=waiting),
+        counters=counters._replace(waiting_seconds=waiting),
+        stalls=stalls,
     )
     allowed = allocation(**(given or {}))
     head = {"allocation": allowed, "n_expected_cores": allowed.cores, **others.pop("header", {})}
@@ -148,6 +155,12 @@ def made_run(
         peak_moments=tuple(moments),
         **others,
     )
+
+
+def lose(run: RecordingData, seconds: float) -> RecordingData:
+    """The same run if it had gone on for that long after its sampler was lost."""
+    totals = run.totals._replace(at_seconds=run.totals.at_seconds + seconds, unread_seconds=seconds)
+    return run._replace(totals=totals, end=End("sampler lost", 0, totals, 0.0, 0))
 
 
 def judge(run: RecordingData, **keywords: Any) -> Report:
@@ -210,6 +223,7 @@ def _sample(device: Device, n: int, number: int) -> GpuSample:
         utilization_percent=_list(device.busy, n)[number],
         job_percent=None if device.own is None else _list(device.own, n)[number],
         power_watts=_list(device.watts, n)[number],
+        sm_percent=None if device.sm is None else _list(device.sm, n)[number],
     )
 
 
@@ -219,13 +233,16 @@ def _count(device: Device, n: int, step: float) -> tuple[GpuCounters, GpuPeaks]:
     return (
         GpuCounters(
             uuid=device.gpu.uuid,
-            utilization_percent_seconds=sum(_list(device.busy, n)) * step,
-            utilization_seconds=seconds,
-            job_percent_seconds=0.0 if device.own is None else sum(_list(device.own, n)) * step,
-            job_seconds=0.0 if device.own is None else seconds,
+            utilization_percent_seconds=sum(_list(device.busy, n)) * step * device.known_share,
+            utilization_seconds=seconds * device.known_share,
+            job_percent_seconds=0.0
+            if device.own is None
+            else sum(_list(device.own, n)) * step * device.own_share,
+            job_seconds=0.0 if device.own is None else seconds * device.own_share,
             energy_joules=sum(_list(device.watts, n)) * step,
             energy_seconds=seconds,
             limited_seconds=tuple((reason, share * seconds) for reason, share in device.throttled.items()),
+            activity=() if device.sm is None else ((sum(_list(device.sm, n)) * step, seconds),),
         ),
         GpuPeaks(
             uuid=device.gpu.uuid,

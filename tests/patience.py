@@ -28,6 +28,12 @@ def polls(seconds: float, most_pause_seconds: float = 0.1) -> Iterator[None]:
     yield
 
 
-def wait_until(condition: Callable[[], object], what: str, seconds: float = 20.0) -> None:
-    """Wait for something that comes soon unless something is broken."""
-    assert any(condition() for _ in polls(seconds)), f"waited for {seconds} s and longer in vain until {what}"
+def wait_until(
+    condition: Callable[[], object],
+    what: str,
+    seconds: float = 20.0,
+    describe: Callable[[], object] = lambda: "",
+) -> None:
+    """Wait for something that comes soon unless something is broken; then it is described what is there instead."""
+    if not any(condition() for _ in polls(seconds)):
+        raise AssertionError(f"waited for {seconds} s and longer in vain until {what}\n{describe()}")

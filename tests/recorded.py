@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from builders import MB, alone, found, gpu, gpu_totals, header, recording, sample, together, totals
+from gpu_tracker.analysis.energy import CarbonFactor
 from gpu_tracker.analysis.job import Combined, combine
 from gpu_tracker.core.model import (
     Call,
@@ -171,6 +172,14 @@ def run(seconds: float = 10.0, ram: int = 500, exit_code: int | None = 0, **fiel
     )
 
 
+def lost_run(seconds: float = 10.0, ram: int = 500, **fields: Any) -> RecordingData:
+    """A run whose sampler was lost after a quarter of that time."""
+    whole = run(seconds, ram, **fields)
+    peaks = whole.totals.peaks._replace(ram=alone(RamPeak(ram * MB, ram * MB, 0, "sampled")))
+    summed = whole.totals._replace(unread_seconds=0.75 * seconds, peaks=peaks)
+    return whole._replace(totals=summed, end=End("sampler lost", 0, summed, 0.0, 0))
+
+
 def part(pid: int = 1, *times: float, path: tuple[str, ...] = ("step",), **fields: Any) -> RegionTotals:
     """One process's calls of a region."""
     defaults: dict[str, Any] = {
@@ -214,9 +223,9 @@ def on_gpu(pid: int, host: str = "node1", *, has_job: bool = True, job: int | No
     )
 
 
-def join(*ranks: RecordingData) -> Combined:
+def join(*ranks: RecordingData, factor: CarbonFactor | None = None) -> Combined:
     """Combined, with the names 0, 1, 2."""
-    return combine([(str(number), recording) for number, recording in enumerate(ranks)])
+    return combine([(str(number), recording) for number, recording in enumerate(ranks)], factor)
 
 
 def write(path: Path, shown: RecordingData) -> Path:

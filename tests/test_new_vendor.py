@@ -27,6 +27,8 @@ def connect(now):
 
 class Source:
     poll_seconds = 1.0
+    unopened = ()
+    is_outdated = False
 
     reasons, kinds = {}, {}
 
@@ -44,7 +46,7 @@ class Source:
         held = [GpuProcessReading("MOORE-0", pid, 700 * MIB) for pid in sorted(pids or ())[:1]]
         return GpuReadings(self._now(), tuple(devices), tuple(held))
 
-    def read_details(self):
+    def read_details(self, names):
         return {}
 
     def take_notes(self):

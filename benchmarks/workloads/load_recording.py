@@ -30,7 +30,7 @@ from gpu_tracker.recording.schema import encode_end, encode_header, encode_known
 GB = 10**9
 N_TEMPLATES = 1000
 N_REGIONS = 1000  # the most a process can have
-AT = '"at":0.0,'
+AT, CPU = '"at":0.0,', '"cpu":[0.0,0.25,0.0],'
 PEAKS = Peaks(ram=Parts(RamPeak(2 * GB, GB, GB), RamPeak(), RamPeak(2 * GB, GB, GB)))
 
 
@@ -44,7 +44,8 @@ def write(path: str, n_samples: int) -> None:
     with open(f"{path}.tmp", "w", encoding="ascii") as file:
         file.write(to_json({"header": encode_header(header)}) + "\n")
         for number in range(n_samples):
-            file.write(templates[number % N_TEMPLATES].replace(AT, f'"at":{number / 10},'))
+            used = f'"at":{number / 10},', f'"cpu":[{number * 1.5},0.25,{number * 2.5}],'
+            file.write(templates[number % N_TEMPLATES].replace(AT, used[0]).replace(CPU, used[1]))
             if number % 10 == 0:
                 file.write(to_json({"region": encode_known(_region(number // 10))}) + "\n")
         totals = Totals(n_samples / 10, add_parts(1.0, 1.0), 1.0, n_samples, peaks=PEAKS)
@@ -60,8 +61,8 @@ def _sample_line(number: int) -> str:
         at_seconds=0.0,
         readings=1,
         late_seconds=0.001,
-        cpu_seconds=add_parts(number * 1.5, 0.25),
-        system_cpu_seconds=number * 2.5,
+        cpu_seconds=add_parts(0.0, 0.25),
+        system_cpu_seconds=0.0,
         ram_bytes=Parts(main, others, main),
         system_ram_bytes=8 * GB + noise,
         threads=9,

@@ -116,6 +116,9 @@ class Gpus:
     def have_answered(self) -> bool:
         return True
 
+    def take_last_silences(self) -> list[str]:
+        return []
+
     def take_events(self) -> list[Event]:
         events, self._events = self._events, []
         return events
@@ -156,6 +159,9 @@ class Mailbox:
         pass
 
     def take_ended(self) -> list[Any]:
+        return []
+
+    def list_left(self, _since_ns: int) -> list[Any]:
         return []
 
     def take_framework_notes(self) -> list[Any]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import random
 from collections.abc import Callable
 
 import pytest
@@ -151,59 +150,6 @@ def test_one_sample_is_better_than_none() -> None:
     assert meter.percent_seconds == pytest.approx(PERCENT * 0.4)
 
 
-def measure_duty(
-    hertz: float,
-    busy_share: float,
-    reading_seconds: float,
-    *,
-    seed: int,
-    returns_newest_only: bool = False,
-    lag_seconds: float = 0.0,
-) -> tuple[float, float]:
-    """The mean of a job that runs in random periods of the driver, and the truth; periods vary by a fifth."""
-    dice = random.Random(seed)
-    times = [(number + 1 + dice.uniform(-0.2, 0.2)) / hertz for number in range(int(60 * hertz))]
-    device = [(at, PERCENT if dice.random() < busy_share else 0.0) for at in times]
-    meter = ShareMeter(0.0)
-    before = end = 0.0
-    for number in range(1, int(61 / reading_seconds)):
-        now = number * reading_seconds
-        spans = []
-        for at, percent in device:
-            if before < at <= now:
-                spans.append(Span(end, at, percent))
-                end = at
-        dated = [(at - lag_seconds, percent) for at, percent in device if percent]
-        new = [(at, percent) for at, percent in dated if before < at <= now]
-        shares = GpuShares(tuple(new[-1:] if returns_newest_only else new), not returns_newest_only)
-        meter.take(spans, shares, is_there=True)
-        before = now
-    meter.finish()
-    truth = sum((at - last) * percent for last, (at, percent) in zip([0.0, *times], device, strict=False))
-    return meter.percent_seconds / meter.seconds, truth / end
-
-
-@pytest.mark.parametrize("hertz", [1, 2, 6, 10])
-@pytest.mark.parametrize("busy_share", [0.1, 0.2, 0.5, 0.9])
-@pytest.mark.parametrize("reading_seconds", [0.1, 0.25, 1.0])
-@pytest.mark.parametrize("returns_newest_only", [False, True])
-def test_a_job_that_is_often_idle(
-    hertz: float, busy_share: float, reading_seconds: float, returns_newest_only: bool
-) -> None:
-    """There is no sample of a process in a period in which it ran nothing; the device has one."""
-    for seed, lag in ((1, 0.0), (2, 0.01)):
-        mean, truth = measure_duty(
-            hertz,
-            busy_share,
-            reading_seconds,
-            seed=seed,
-            returns_newest_only=returns_newest_only,
-            lag_seconds=lag,
-        )
-
-        assert mean == pytest.approx(truth, abs=3)
-
-
 def test_a_job_is_not_busier_than_its_device() -> None:
     """Where only the latest value of the device is known."""
     meter = ShareMeter(0.0)
@@ -216,58 +162,24 @@ def test_a_job_is_not_busier_than_its_device() -> None:
     assert meter.percent_seconds / meter.seconds == pytest.approx(PERCENT / 4, abs=3)
 
 
-@pytest.mark.parametrize("hertz", [1, 3, 7])
-@pytest.mark.parametrize("stall_seconds", [0.6, 2.0, 4.0, 20.0])
-@pytest.mark.parametrize("returns_newest_only", [False, True])
-def test_a_slow_driver_makes_no_job_idle(
-    hertz: float, stall_seconds: float, returns_newest_only: bool
-) -> None:
-    """It is asked for processes before it stalls, and for the device after that; it keeps ten seconds."""
-    times = [(number + 0.5) / hertz for number in range(int(100 * hertz))]
-    meter = ShareMeter(0.0)
-    asked = answered = end = 0.0
-    while answered < 60:
-        before, asked = asked, answered + 0.25
-        answered = asked + stall_seconds
-        spans = []
-        for at in times:
-            if end < at <= answered:
-                spans.append(Span(end, at, 100.0))
-                end = at
-        new = [(at, PERCENT) for at in times if max(before, asked - 10) < at <= asked]
-        shares = GpuShares(
-            tuple(new[-1:] if returns_newest_only else new), not returns_newest_only, until_seconds=asked
-        )
-        meter.take(spans, shares, is_there=True)
-    meter.finish()
-
-    assert meter.percent_seconds / meter.seconds == pytest.approx(PERCENT, abs=0.1)
-
-
 def test_what_a_driver_has_dropped_is_not_known() -> None:
     """It keeps ten seconds: there are no samples of the ten before them."""
-    meter = ShareMeter(0.0)
-    meter.take([Span(0.0, 1.0, 100.0)], GpuShares(((1.0, PERCENT),), True, 1.0), is_there=True)
-    meter.take([Span(1.0, 21.0, 100.0)], GpuShares((), True, 21.0), is_there=True)
+    meter = Unmeasured()
+    meter.read(1.0, GpuShares(((1.0, PERCENT),), True, 1.0), is_there=True)
+    meter.read(21.0, GpuShares((), True, 21.0), is_there=True)
     meter.finish()
 
     assert meter.percent_seconds == pytest.approx(PERCENT)
-    assert meter.seconds == pytest.approx(1.0 + 10.0, abs=1)
+    assert meter.seconds == pytest.approx(1.0 + 9.0)
 
 
 def test_before_the_first_sample_nothing_is_known() -> None:
-    """Of a job on a busy device; on an idle one it is idle, and so it is if no sample comes for long."""
-    busy, idle, long = (ShareMeter(0.0) for _ in range(3))
-    for meter in (busy, idle, long):
-        meter.take([Span(0.0, 0.5, 0.0)], GpuShares(), is_there=False)
-    for number in range(2):
-        start, end = 0.5 + number / 2, 1.0 + number / 2
-        busy.take([Span(start, end, 100.0)], GpuShares(), is_there=True)
-        idle.take([Span(start, end, 0.0)], GpuShares(), is_there=True)
-    for number in range(5):
-        long.take([Span(0.5 + number, 1.5 + number, 100.0)], GpuShares(), is_there=True)
-    was_unknown = busy.is_unknown
-    busy.take([Span(1.5, 2.0, 100.0)], GpuShares(), is_there=False)
-    busy.take([Span(2.0, 3.0, 100.0)], GpuShares(), is_there=False)
+    """Until it has been missing for long."""
+    meter = Unmeasured()
+    meter.read(0.5, GpuShares(), is_there=True)
+    meter.read(1.0, GpuShares(), is_there=True)
+    was_unknown = meter.is_unknown
+    for number in range(2, 6):
+        meter.read(float(number), GpuShares(), is_there=True)
 
-    assert (was_unknown, busy.is_unknown, idle.is_unknown, long.is_unknown) == (True, True, False, False)
+    assert (was_unknown, meter.is_unknown) == (True, False)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from builders import MB, ROOT, gpu, gpu_readings
@@ -12,6 +14,7 @@ from gpu_tracker.core.model import (
     GpuProcessReading,
     GpuReading,
     GpuReadings,
+    GpuSample,
     GpuShares,
     Parts,
 )
@@ -50,6 +53,19 @@ def test_memory_is_attributed_and_its_growth_is_kept() -> None:
     ]
 
 
+def test_growth_is_from_before_the_start_to_the_last_reading() -> None:
+    """Not to the most of the last interval; a device that was found later, or is lost, may have held anything."""
+    before = gpu_readings(0.0, ("GPU-0", 1000, 10.0), GPU_0={ROOT: 1000})
+    more = gpu_readings(1.0, ("GPU-0", 3000, 50.0), GPU_0={ROOT: 3000})
+    less = gpu_readings(1.2, ("GPU-0", 600, 0.0), GPU_0={ROOT: 600})
+    unlisted = GpuReadings(1.3, (GpuReading("GPU-0", 600 * MB, lists_processes=False),))
+
+    assert account_of(before, more, less).find_growth() == -400 * MB
+    assert account_of(more, less).find_growth() is None
+    assert account_of(before, unlisted).find_growth() is None
+    assert account_of(unlisted).find_growth() is None
+
+
 def test_unknown_is_not_zero() -> None:
     """A process without a size, a device without a list, a device without figures."""
     nameless = GpuReading("GPU-1", 700 * MB, lists_processes=False)
@@ -70,8 +86,8 @@ def test_unknown_is_not_zero() -> None:
     assert (first.used_bytes, first.grown_bytes, first.has_job) == (None, None, True)
     assert (second.job_bytes.main, second.job_bytes.combined, second.has_job) == (None, None, False)
     assert (third.job_bytes.combined, third.has_job) == (0, False)
-    assert account.samples()[1].job_bytes is None
-    assert account.samples()[2].job_bytes == 0
+    assert account.samples(0.0)[1].job_bytes is None
+    assert account.samples(0.0)[2].job_bytes == 0
 
 
 def test_utilization_is_weighted_by_time() -> None:
@@ -111,7 +127,7 @@ def test_processes_together_cannot_be_busier_than_the_device() -> None:
     readings = tuple(GpuProcessReading("GPU-0", pid, 1, 80.0) for pid in (ROOT, CHILD))
     account = account_of(GpuReadings(0.0, (GpuReading("GPU-0", measures_processes=True),), readings))
 
-    assert account.samples()[0].job_percent == 100.0
+    assert account.samples(0.0)[0].job_percent == 100.0
 
 
 def test_a_counter_of_energy_that_jumps_adds_nothing() -> None:
@@ -138,13 +154,16 @@ def test_a_counter_of_energy_that_jumps_is_said_with_the_time_that_is_missing() 
         account.take(GpuReadings(float(at), (GpuReading("GPU-0", energy_joules=value), sound)), NAMES)
 
     assert account.list_gaps() == (
-        "The energy counter of NVIDIA GPU 0 jumped by more than any device draws: its energy is without 2 s of the time.",
+        "The energy counter of NVIDIA GPU 0 jumped by more than any device draws, or began again: "
+        "its energy is without 2 s of the time.",
     )
 
 
-@pytest.mark.parametrize(("samples", "polled"), [(None, ("GPU-0",)), ((), ()), (((1.0, 40.0),), ())])
+@pytest.mark.parametrize(
+    ("samples", "polled"), [(None, (("polled", "GPU-0"),)), ((), ()), (((1.0, 40.0),), ())]
+)
 def test_utilization_without_samples_of_the_driver_is_polled(
-    samples: tuple[tuple[float, float], ...] | None, polled: tuple[str, ...]
+    samples: tuple[tuple[float, float], ...] | None, polled: tuple[tuple[str, str], ...]
 ) -> None:
     """Said once; what is not reported at all is not."""
     reading = GpuReading("GPU-0", utilization_percent=40.0, samples=samples)
@@ -155,11 +174,55 @@ def test_utilization_without_samples_of_the_driver_is_polled(
         GpuReadings(2.0, (GpuReading("GPU-0", utilization_percent=40.0, samples=((2.0, 40.0),)),)),
     )
 
-    assert (account.take_polled(), account.take_polled()) == (polled, ())
+    assert (account.take_estimates(), account.take_estimates()) == (polled, ())
+
+
+def read_power(*watts: float | None, energy_joules: float | None = None) -> GpuAccount:
+    """A second apart; the counter of energy appears with the last reading, if at all."""
+    last = len(watts) - 1
+    return account_of(
+        *(
+            GpuReadings(
+                float(at),
+                (
+                    GpuReading(
+                        "GPU-0", power_watts=value, energy_joules=energy_joules if at == last else None
+                    ),
+                ),
+            )
+            for at, value in enumerate(watts)
+        )
+    )
+
+
+def test_without_a_counter_energy_is_power_over_time() -> None:
+    """The mean of two readings in between; what is not between two is not counted, and the label is said once."""
+    account = read_power(100.0, 200.0, 200.0, None, 300.0, 100.0)
+
+    assert (account.counters[0].energy_joules, account.counters[0].energy_seconds) == (550.0, 3.0)
+    assert (account.take_estimates(), account.take_estimates()) == ((("integrated", "GPU-0"),), ())
+    assert read_power(100.0).counters[0].energy_joules is None
+    assert read_power(100.0).take_estimates() == ()
+
+
+def test_a_long_time_between_two_readings_of_power_has_no_energy() -> None:
+    """What was drawn in it is not known."""
+    times = (0.0, 1.0, 2.0, 3.0, 60.0, 61.0)
+    account = account_of(*(GpuReadings(at, (GpuReading("GPU-0", power_watts=100.0),)) for at in times))
+
+    assert (account.counters[0].energy_joules, account.counters[0].energy_seconds) == (400.0, 4.0)
+
+
+def test_a_counter_that_appears_later_goes_on_from_there() -> None:
+    """It began before, so only what it counts from then on is added."""
+    account = read_power(100.0, 100.0, 100.0, energy_joules=5000.0)
+    account.take(GpuReadings(3.0, (GpuReading("GPU-0", power_watts=100.0, energy_joules=5070.0),)), NAMES)
+
+    assert (account.counters[0].energy_joules, account.counters[0].energy_seconds) == (170.0, 2.0)
 
 
 def test_energy_is_the_difference_of_the_counter_even_after_a_reset() -> None:
-    """What was counted before a reset is kept; a device without a counter has no energy."""
+    """What was counted before a reset is kept, without the time in which it happened; a device without a counter has no energy."""
     joules = (1000.0, 1400.0, None, 100.0, 150.0)
     account = account_of(
         *(
@@ -170,18 +233,23 @@ def test_energy_is_the_difference_of_the_counter_even_after_a_reset() -> None:
     (counters,) = account.counters
 
     assert counters.energy_joules == 450.0
-    assert counters.energy_seconds == 3.0
+    assert counters.energy_seconds == 2.0
     assert account_of(gpu_readings(0.0, ("GPU-0", 1, 1.0))).counters[0].energy_joules is None
 
 
 def test_time_throttled_is_added_up() -> None:
-    """By cause."""
-    limits = (None, ("heat",), ("heat", "power cap"), ())
+    """By cause, over the time in which utilization is known: it is never a larger share than all of it."""
+    limits = (None, ("heat",), ("heat", "power cap"), (), ("heat",))
+    busy = (50.0, 50.0, 50.0, 50.0, None)
     account = account_of(
-        *(GpuReadings(float(at), (GpuReading("GPU-0", limits=names),)) for at, names in enumerate(limits))
+        *(
+            GpuReadings(float(at), (GpuReading("GPU-0", utilization_percent=percent, limits=names),))
+            for at, (names, percent) in enumerate(zip(limits, busy, strict=True))
+        )
     )
 
     assert account.counters[0].limited_seconds == (("heat", 2.0), ("power cap", 1.0))
+    assert account.counters[0].utilization_seconds == 3.0
 
 
 def test_the_drivers_accounting_makes_a_peak_exact() -> None:
@@ -228,10 +296,10 @@ def test_an_interval_has_its_own_peak_and_mean() -> None:
         gpu_readings(1.0, ("GPU-0", 900, 80.0), GPU_0={ROOT: 850}),
         gpu_readings(2.0, ("GPU-0", 300, 20.0), GPU_0={ROOT: 250}),
     )
-    (sample,) = account.samples()
+    (sample,) = account.samples(2.0)
     account.start_interval()
     account.take(gpu_readings(3.0, ("GPU-0", 300, 30.0), GPU_0={ROOT: 250}), NAMES)
-    (after,) = account.samples()
+    (after,) = account.samples(3.0)
 
     assert (sample.used_bytes, sample.job_bytes, sample.utilization_percent) == (900 * MB, 850 * MB, 50.0)
     assert (after.used_bytes, after.job_bytes, after.utilization_percent) == (300 * MB, 250 * MB, 30.0)
@@ -274,7 +342,7 @@ def test_a_zero_from_before_the_job_held_something_unknown_is_unknown() -> None:
 
     assert peaks.job_bytes == Parts(None, None, None)
     assert (counters.job_percent_seconds, counters.job_seconds) == (0.0, 0.0)
-    assert account_of(*before, there).samples()[0].job_bytes is None
+    assert account_of(*before, there).samples(2.0)[0].job_bytes is None
     (peaks,) = account_of(*before, there, after, known).peaks
     assert peaks.job_bytes.combined == 7 * MB
     assert account_of(*before, after).peaks[0].job_bytes.combined == 0
@@ -300,7 +368,7 @@ def test_a_device_that_stops_listing_its_processes_has_no_zero() -> None:
     )
     account.start_interval()
     account.take(GpuReadings(4.0, (lists,)), {})
-    assert account.samples()[0].job_bytes == 0
+    assert account.samples(4.0)[0].job_bytes == 0
 
 
 def test_a_lost_driver_leaves_what_was_known() -> None:
@@ -327,7 +395,7 @@ def test_a_driver_that_samples_processes_and_one_that_stops_doing_so() -> None:
         account.take(GpuReadings(number / 4, (device,), (process,)), {})
     waiting = account.counters[0]
     account.take(GpuReadings(6.0, (GpuReading("GPU-0"),), (process,)), {})
-    account.finish()
+    account.finish(6.0, has_ended=True)
     (counters,) = account.counters
 
     assert waiting.job_percent_seconds / waiting.job_seconds == pytest.approx(60.0)
@@ -335,8 +403,314 @@ def test_a_driver_that_samples_processes_and_one_that_stops_doing_so() -> None:
     assert counters.job_seconds == pytest.approx(4.65)
 
 
+def test_time_without_samples_of_processes_is_no_idle_time() -> None:
+    """The call fails for a while, again and again: the mean is that of the rest, and the time is said."""
+    process = GpuProcessReading("GPU-0", ROOT, 1, 50.0)
+    account = GpuAccount(ROOT)
+    account.add(gpu(0))
+    for number in range(1, 101):
+        at = number / 4
+        samples = tuple((index / 8, 50.0) for index in range(2 * number - 1, 2 * number + 1))
+        named = None if at % 4 < 1.5 else GpuShares(((at - 0.1, 50.0),), True, at)
+        device = GpuReading("GPU-0", samples=samples, measures_processes=named is not None, shares=named)
+        account.take(GpuReadings(at, (device,), (process,)), {})
+    account.finish(25.0, has_ended=True)
+    (counters,) = account.counters
+
+    assert counters.job_percent_seconds / counters.job_seconds == pytest.approx(50.0)
+    assert 13 < counters.job_seconds < 16
+    assert account.list_gaps() == (
+        "NVIDIA GPU 0 did not report utilization by process for 8.75 s from 3.8 s on: "
+        "the mean of the job's own is without that time.",
+    )
+
+
 def test_memory_that_devices_share_counts_once() -> None:
     """Instances for computing in one of the GPU."""
-    one, other = GpuReading("MIG-a", used_bytes=5), GpuReading("MIG-b", used_bytes=5, is_part_of="MIG-a")
+    one, other = GpuReading("MIG-a", used_bytes=5), GpuReading("MIG-b", used_bytes=5)
+    account = GpuAccount(ROOT)
+    account.add(Gpu(0, "MIG-a", "A", None))
+    account.add(Gpu(0, "MIG-b", "A", None, shares_memory_with="MIG-a"))
 
-    assert GpuAccount(ROOT).take(GpuReadings(0.0, (one, other)), NAMES).system_bytes == 5
+    assert account.take(GpuReadings(0.0, (one, other)), NAMES).system_bytes == 5
+
+
+def test_activity_is_counted_with_the_time_that_it_covers() -> None:
+    """A mean that an earlier reading has told counts once; a figure that is missing covers no time."""
+    account = GpuAccount(ROOT)
+    for at, sm, tensor, seconds in (
+        (0.0, None, None, 0.0),
+        (1.0, 80.0, 20.0, 1.0),
+        (1.5, 80.0, 20.0, 0.0),
+        (4.0, 40.0, None, 3.0),
+    ):
+        reading = GpuReading("GPU-0", sm_percent=sm, tensor_percent=tensor, activity_seconds=seconds)
+        account.take(GpuReadings(at, (reading,)), {})
+        if at == 1.5:
+            (early,) = account.samples(at)
+            account.start_interval()
+    (counters,), (late,) = account.counters, account.samples(4.0)
+
+    assert counters.activity == ((200.0, 4.0), (0.0, 0.0), (20.0, 1.0), (0.0, 0.0))
+    assert (early.sm_percent, early.tensor_percent, early.bandwidth_percent) == (80.0, 20.0, None)
+    assert (late.sm_percent, late.tensor_percent) == (40.0, None)
+
+
+def test_a_device_that_measures_no_activity_counts_none() -> None:
+    """Its lines are as short as before."""
+    (counters,) = account_of(*(gpu_readings(at, ("GPU-0", 1, 50.0)) for at in (0.0, 1.0))).counters
+
+    assert counters.activity == ()
+
+
+def test_a_lost_driver_leaves_no_zero_percent() -> None:
+    """Neither as peak nor as mean nor as latest value; what was busy stays so."""
+    account = GpuAccount(ROOT)
+    account.add(Gpu(0, "GPU-0", "A", None))
+    account.add(Gpu(1, "GPU-1", "A", None))
+    for at in (0.0, 1.0):
+        idle = GpuReading("GPU-0", utilization_percent=0.0, sm_percent=0.0, activity_seconds=at)
+        busy = GpuReading("GPU-1", utilization_percent=50.0, sm_percent=20.0, activity_seconds=at)
+        account.take(GpuReadings(at, (idle, busy)), {})
+    account.start_interval()
+    assert account.has_read("nvidia")
+    assert not account.has_read("amd")
+    account.lose("nvidia")
+
+    assert [peak.utilization_percent for peak in account.peaks] == [None, 50.0]
+    assert [one.utilization_seconds for one in account.counters] == [0.0, 1.0]
+    assert [one.activity[0] for one in account.counters] == [(0.0, 0.0), (20.0, 1.0)]
+    assert [(one.utilization_percent, one.sm_percent) for one in account.samples(1.0)] == [(None, None)] * 2
+
+
+# ---- Times in which nothing was read.
+
+
+def read_busy(at_seconds: float, percent: float | None = 40.0, **figures: Any) -> GpuReadings:
+    """The first device of NVIDIA at one instant."""
+    device = GpuReading("GPU-0", 5 * MB, percent, power_watts=100.0, **figures)
+    return GpuReadings(at_seconds, (device,), vendor="nvidia")
+
+
+def test_a_sample_repeats_the_latest_reading_only_until_the_next_is_overdue() -> None:
+    """Readings come every second: after two without one, nothing is known, until there is one again."""
+    account = account_of(*(read_busy(float(at)) for at in range(4)))
+    account.start_interval()
+
+    assert account.samples(4.5)[0].power_watts == 100.0
+    assert account.samples(6.0) == (GpuSample("GPU-0"),)
+    account.take(read_busy(9.0), NAMES)
+    assert account.samples(12.0)[0].used_bytes == 5 * MB
+    account.start_interval()
+    assert account.samples(12.0) == (GpuSample("GPU-0"),)
+
+
+def test_a_first_reading_counts_for_a_moment_only() -> None:
+    """A driver may hang before there is another."""
+    account = account_of(read_busy(0.0))
+    account.start_interval()
+
+    assert account.samples(1.0)[0].used_bytes == 5 * MB
+    assert account.samples(3.0) == (GpuSample("GPU-0"),)
+
+
+def test_a_value_after_a_long_silence_says_nothing_of_it() -> None:
+    """It stands for the usual time between readings, of the device and of the open regions."""
+    readings = read_busy(13.0, 100.0)
+    account = account_of(*(read_busy(float(at), 0.0) for at in range(4)), readings)
+
+    assert account.counters[0].utilization_percent_seconds == 100.0
+    assert account.counters[0].utilization_seconds == 4.0
+    assert account.describe(readings).span_seconds == 1.0
+
+
+def test_samples_that_a_driver_no_longer_has_are_unknown() -> None:
+    """Of ten seconds it has kept the last one."""
+    account = account_of(
+        read_busy(0.0, samples=()),
+        read_busy(1.0, samples=((0.5, 0.0), (1.0, 0.0))),
+        read_busy(11.0, samples=((10.5, 100.0), (11.0, 100.0))),
+    )
+
+    assert account.counters[0].utilization_percent_seconds == 150.0
+    assert account.counters[0].utilization_seconds == 2.5
+
+
+def test_a_device_that_is_not_read_with_the_others_is_unknown() -> None:
+    """Zero bytes from before are not a peak then; one of another vendor, or asleep, is not missed."""
+    account = GpuAccount(ROOT)
+    for number in range(2):
+        account.add(gpu(number))
+    account.add(gpu(2)._replace(vendor="amd"))
+    every = tuple(GpuReading(f"GPU-{number}", 5 * MB, 10.0) for number in range(3))
+    account.take(GpuReadings(0.0, every), NAMES)
+    account.start_interval()
+    account.take(GpuReadings(1.0, vendor="nvidia", asleep=frozenset({"GPU-1"})), NAMES)
+
+    assert [peaks.job_bytes.combined for peaks in account.peaks] == [None, 0, 0]
+    assert [sample.used_bytes for sample in account.samples(1.0)] == [None, 5 * MB, 5 * MB]
+    assert account.list_gaps() == (
+        "NVIDIA GPU 0 could not be read for 1 s from 0.0 s on: its figures of that time are missing.",
+    )
+
+
+def test_a_device_that_is_found_late_is_said() -> None:
+    """If others were there before: else it is the driver that was late."""
+    account = GpuAccount(ROOT)
+    for number in range(2):
+        account.add(gpu(number))
+    account.take(gpu_readings(2.0, ("GPU-0", 5, 0.0))._replace(vendor="nvidia"), NAMES)
+    later = gpu_readings(7.0, ("GPU-0", 5, 0.0), ("GPU-1", 5, 0.0))._replace(vendor="nvidia")
+    account.take(later, NAMES)
+
+    assert account.list_gaps() == (
+        "NVIDIA GPU 1 was found only at 7.0 s: what was used of it before is not known.",
+    )
+
+
+def test_utilization_that_is_no_longer_reported_is_said_with_the_time() -> None:
+    """One that never was reported has its own note."""
+    account = account_of(*(read_busy(float(at), 40.0 if at < 3 else None) for at in range(8)))
+    never = account_of(*(read_busy(float(at), None) for at in range(8)))
+    for one in (account, never):
+        one.add(gpu(0))
+
+    assert account.list_gaps() == (
+        "NVIDIA GPU 0 did not report its utilization for 5 s from 2.0 s on: means are without that time.",
+    )
+    assert never.list_gaps() == ()
+
+
+def test_energy_drawn_while_the_counter_cannot_be_read_counts_with_its_time() -> None:
+    """Nor does a counter that says 0 for once lose anything."""
+    values = (100.0, 200.0, None, None, 0.0, 600.0)
+    account = account_of(*(read_busy(float(at), energy_joules=value) for at, value in enumerate(values)))
+    account.add(gpu(0))
+
+    assert (account.counters[0].energy_joules, account.counters[0].energy_seconds) == (500.0, 5.0)
+    assert account.list_gaps() == ()
+
+
+def test_a_counter_that_is_read_late_covers_the_time_since_then() -> None:
+    """And its step is of the reading that has it, not of later ones."""
+    readings = [
+        read_busy(float(at), energy_joules=value) for at, value in enumerate((None, 100.0, 150.0, None))
+    ]
+    account = account_of(*readings)
+
+    assert (account.counters[0].energy_joules, account.counters[0].energy_seconds) == (50.0, 1.0)
+    assert account.describe(readings[-1]).energy_joules is None
+
+
+def test_energy_is_of_the_time_between_the_calls_that_read_it() -> None:
+    """A slow driver answers long after the reading has begun: 100 W, whatever the readings are dated."""
+    at_seconds = ((0.0, -0.3), (1.0, 1.2), (3.0, 5.7))
+    readings = [
+        read_busy(at, energy_joules=100 * (1 + energy_at), energy_at_seconds=energy_at)
+        for at, energy_at in at_seconds
+    ]
+    (counters,) = account_of(*readings).counters
+
+    assert (counters.energy_joules, counters.energy_seconds) == pytest.approx((600.0, 6.0))
+
+
+def test_a_driver_that_begins_to_sample_the_device_is_metered_by_its_samples() -> None:
+    """What was known before is kept."""
+    account = GpuAccount(ROOT)
+    named = [GpuShares(((float(at), 50.0),), until_seconds=float(at)) for at in range(4)]
+    for at, shares in enumerate(named):
+        samples = ((float(at), 50.0),) if at > 1 else None
+        process = GpuProcessReading("GPU-0", ROOT, 5 * MB, 50.0)
+        reading = GpuReading("GPU-0", 5 * MB, 50.0, samples=samples, shares=shares)
+        account.take(GpuReadings(float(at), (reading,), (process,)), NAMES)
+    account.finish(3.0, has_ended=True)
+
+    assert account.counters[0].job_percent_seconds == pytest.approx(50.0 * account.counters[0].job_seconds)
+    assert account.counters[0].job_seconds > 0
+
+
+def count_unknown(account: GpuAccount, end_seconds: float) -> tuple[float, float]:
+    """How long at the end of the run it was not known what the job and all processes held."""
+    account.finish(end_seconds, has_ended=True)
+    (counters,) = account.counters
+    return counters.job_bytes_unknown_seconds, counters.used_bytes_unknown_seconds
+
+
+def test_the_time_without_a_size_is_counted() -> None:
+    """Before the first reading, while a list fails, while a device cannot be read, and while a driver hangs."""
+    held: dict[str, dict[int, int | None]] = {"GPU_0": {ROOT: 1000}}
+    steady = [gpu_readings(float(at), ("GPU-0", 3000, 50.0), **held) for at in range(4)]
+    unlisted = GpuReadings(4.0, (GpuReading("GPU-0", MB, lists_processes=False, has_lost_list=True),))
+    lost = GpuReadings(4.0, vendor="nvidia")
+    later = gpu_readings(5.0, ("GPU-0", 3000, 50.0), **held)
+    after_a_hang = gpu_readings(13.0, ("GPU-0", 3000, 50.0), **held)
+
+    assert count_unknown(account_of(*steady), 4.0) == (0, 0)
+    assert count_unknown(account_of(*steady[2:]), 4.0) == (2, 2)
+    assert count_unknown(account_of(*steady, unlisted, later), 5.0) == (1, 0)
+    assert count_unknown(account_of(*steady, after_a_hang), 13.0) == (9, 9)
+    assert count_unknown(account_of(*steady), 13.0) == (10, 10)
+    account = GpuAccount(ROOT)
+    account.add(gpu())
+    for readings in (*steady, lost, later):
+        account.take(readings, NAMES)
+    assert count_unknown(account, 5.0) == (1, 1)
+
+
+def test_a_device_that_sleeps_is_not_unknown() -> None:
+    """Nothing changes on it meanwhile."""
+    account = GpuAccount(ROOT)
+    account.add(gpu())
+    for at in range(3):
+        account.take(gpu_readings(float(at), ("GPU-0", 3000, 50.0), GPU_0={ROOT: 1000}), NAMES)
+    for at in range(3, 20):
+        account.take(GpuReadings(float(at), vendor="nvidia", asleep=frozenset({"GPU-0"})), NAMES)
+    account.take(gpu_readings(20.0, ("GPU-0", 3000, 50.0)), NAMES)
+
+    assert count_unknown(account, 20.0) == (0, 0)
+
+
+def finish(*sequence: GpuReadings, end_seconds: float, has_ended: bool = True) -> GpuAccount:
+    """An account of a job that has ended then."""
+    account = GpuAccount(ROOT)
+    account.add(gpu())
+    for readings in sequence:
+        account.take(readings, NAMES)
+    account.finish(end_seconds, has_ended=has_ended)
+    return account
+
+
+def test_a_job_that_ended_before_the_first_reading_may_have_used_anything() -> None:
+    """What was read before it began and after it ended says nothing of it; a tracker that stops is another matter."""
+    idle = [gpu_readings(at, ("GPU-0", 0, 0.0)) for at in (0.0, 0.3)]
+    missed, read, stopped = (
+        finish(*idle, end_seconds=end, has_ended=has_ended)
+        for end, has_ended in ((0.2, True), (0.4, True), (0.2, False))
+    )
+    nothing = Parts(None, None, None)
+
+    assert (missed.peaks[0].job_bytes, missed.peaks[0].used_bytes) == (nothing, None)
+    assert (missed.peaks[0].utilization_percent, missed.counters[0].utilization_seconds) == (None, 0)
+    assert missed.list_gaps() == (
+        "The job was too short for a reading of the GPUs: what it used of them is not known.",
+    )
+    for account in (read, stopped):
+        assert (account.peaks[0].job_bytes, account.peaks[0].used_bytes) == (Parts(0, 0, 0), 0)
+        assert (account.peaks[0].utilization_percent, account.list_gaps()) == (0, ())
+
+
+def test_a_list_that_is_doubted_after_the_start_does_not_make_a_job_short() -> None:
+    """As in a container that shows process IDs of the host: nothing is known, for another reason."""
+    begun = gpu_readings(0.0, ("GPU-0", 0, 0.0))
+    doubted = GpuReadings(1.0, (GpuReading("GPU-0", 800, 60.0, lists_processes=False),), vendor="nvidia")
+    account = finish(begun, doubted, end_seconds=4.0)
+
+    assert (account.peaks[0].job_bytes, account.list_gaps()) == (Parts(None, None, None), ())
+
+
+def test_memory_that_was_not_in_use_at_the_start_may_have_been_later() -> None:
+    """If nothing was read for most of the time."""
+    idle = [gpu_readings(float(at), ("GPU-0", 0, 0.0)) for at in range(4)]
+
+    assert finish(*idle, end_seconds=20.0).peaks[0].used_bytes is None
+    assert finish(*idle, end_seconds=5.0).peaks[0].used_bytes == 0

@@ -50,6 +50,28 @@ def test_a_spike_between_two_readings_is_in_the_kernels_high_water_mark() -> Non
     assert account.sample().ram_bytes.main.high == 900 * MB
 
 
+def test_memory_of_which_nothing_was_read_is_not_known() -> None:
+    """A job that has ended before its first reading did not hold 0 bytes; later readings count alone."""
+    account = new_account()
+    account.take(0.0, [])
+    assert account.sample().readings == 1
+    assert [*account.sample().ram_bytes] == [Spread(None, None, None)] * 3
+
+    account.take(1.0, [process(rss=100), process(CHILD, ROOT, rss=0)])
+    account.take(2.0, [process(rss=300)])
+    assert account.sample().readings == 3
+    assert account.sample().ram_bytes.combined == Spread(100 * MB, 200 * MB, 300 * MB)
+    assert account.sample().ram_bytes.descendants == Spread(0, 0, 0)
+
+
+def test_what_the_root_held_at_the_start_is_all_that_is_known_without_a_reading() -> None:
+    """It was read, although only once."""
+    account = new_account()
+    account.take_root_at_start(100 * MB)
+
+    assert account.sample().ram_bytes.combined == Spread(100 * MB, 100 * MB, 100 * MB)
+
+
 def test_a_spike_before_the_start_is_not_reported() -> None:
     """The kernel's high-water mark is older than the tracking."""
     account = new_account()
@@ -107,14 +129,48 @@ def test_a_high_water_mark_reset_between_two_readings_is_a_spike() -> None:
 
 
 def test_a_high_water_mark_kept_by_a_child_is_a_spike_of_the_descendants() -> None:
-    """On top of what the others hold, even if it lived between two readings."""
+    """On top of what the others hold."""
     account = new_account()
-    account.take(0.0, [process(rss=100)])
+    account.take(0.0, [process(rss=100), process(CHILD, ROOT, rss=10)])
     account.take(1.0, [process(rss=100)], reset_high_waters={CHILD: 800 * MB})
 
     assert account.peaks.ram.main.total_bytes == 100 * MB
     assert account.peaks.ram.descendants.total_bytes == 800 * MB
     assert account.peaks.ram.combined.total_bytes == 900 * MB
+
+
+def test_what_the_root_held_at_the_start_counts() -> None:
+    """It may have freed it before the first reading."""
+    account = new_account()
+    account.take(0.0, [process(rss=50, peak=900, was_running_at_start=True)])
+    account.take_root_at_start(200 * MB)
+
+    peaks = account.peaks.ram
+    assert (peaks.main.total_bytes, peaks.main.basis) == (200 * MB, "sampled")
+    assert (peaks.combined.total_bytes, peaks.combined.basis) == (200 * MB, "sampled")
+    assert account.sample().ram_bytes.combined.high == 200 * MB
+
+
+def test_a_child_that_lived_between_two_readings_may_be_a_copy_of_what_was_read() -> None:
+    """What it held beside the largest of the others is certain, no more."""
+    account = new_account()
+    others = [process(rss=500), process(CHILD + 1, ROOT, rss=100)]
+    account.take(0.0, others)
+    account.take(1.0, others, reset_high_waters={CHILD: 505 * MB})
+
+    assert account.peaks.ram.descendants.total_bytes == 505 * MB
+    assert account.peaks.ram.combined.total_bytes == 605 * MB
+
+
+@pytest.mark.parametrize("rss", [0, 505])
+def test_a_forked_copy_shares_its_high_water_mark_with_its_parent(rss: int) -> None:
+    """Also if it is ending when it is first read, and holds nothing any more."""
+    account = new_account()
+    parent, other = process(rss=510), process(CHILD + 1, ROOT, rss=100)
+    account.take(0.0, [parent, other])
+    account.take(1.0, [parent, other, process(CHILD, ROOT, rss=rss, peak=505, is_forked_copy=True)])
+
+    assert account.peaks.ram.combined.total_bytes == 610 * MB
 
 
 def test_a_high_water_mark_reset_long_after_its_spike_is_of_that_time() -> None:
@@ -167,6 +223,28 @@ def test_sharing_is_read_if_it_matters() -> None:
     assert account.peaks.ram.combined == RamPeak(750 * MB, 500 * MB, 250 * MB, "sampled")
 
 
+def test_a_peak_with_workers_whose_sharing_was_not_read_is_an_estimate() -> None:
+    """One early reading says nothing certain about those that came later, nor about pages that were copied since."""
+    account = new_account()
+    worker = process(CHILD, ROOT, rss=500, is_forked_copy=True)
+    readings = [process(rss=500), worker]
+    sharing = SharingReading(250 * MB, 250 * MB, 0)
+    account.take(0.0, readings)
+    account.take_sharing(readings, {ROOT: sharing, CHILD: sharing})
+    assert account.peaks.ram.combined == RamPeak(500 * MB, 0, 500 * MB, "sampled")
+
+    account.take(1.0, [process(rss=510), worker._replace(page_faults=50_000)])
+    assert account.peaks.ram.combined.basis == "estimate"
+    grown = worker._replace(rss_bytes=600 * MB, page_faults=100 * 256)
+    account.take(2.0, [process(rss=510), grown])
+    assert account.peaks.ram.combined.basis == "sampled"
+
+    late = [grown._replace(pid=300 + n) for n in range(4)]
+    account.take(3.0, [process(rss=510), grown, *late])
+    assert account.peaks.ram.combined[0] == (510 + 5 * 100) * MB
+    assert account.peaks.ram.combined.basis == account.peaks.ram.descendants.basis == "estimate"
+
+
 def test_memory_that_became_shared_at_the_size_of_the_peak_is_shared() -> None:
     """500 MB of one process, then of it and its four copies."""
     account = new_account()
@@ -215,6 +293,15 @@ def test_threads_and_processes_are_the_maximum_at_once() -> None:
     assert (peaks.processes, account.sample().threads, account.sample().processes) == (2, 24, 2)
 
 
+def test_page_tables_of_all_processes_at_once_are_kept() -> None:
+    """A memory limit counts them."""
+    account = new_account()
+    account.take(0.0, [process(page_table_bytes=300), process(CHILD, ROOT, page_table_bytes=400)])
+    account.take(1.0, [process(page_table_bytes=600)])
+
+    assert account.peaks.page_table_bytes == 700
+
+
 def test_the_busiest_interval_is_kept_as_seconds() -> None:
     """Rates are left to the reader; system time comes from the machine."""
     account = new_account()
@@ -230,18 +317,22 @@ def test_the_busiest_interval_is_kept_as_seconds() -> None:
     assert account.peaks.system_busiest == (3.0, 1.0)
 
 
-def test_a_fraction_of_an_interval_counts_only_if_there_is_no_other() -> None:
-    """Three milliseconds at the end are too short to measure a rate."""
+def test_a_fraction_of_an_interval_counts_alone_only_if_there_is_no_other() -> None:
+    """Three milliseconds at the end are too short to measure a rate, but their CPU time is not lost."""
     account = new_account()
     account.take(0.002, [process(cpu_seconds=0.002)])
     account.close_cpu_interval(is_last=True)
     assert account.peaks.busiest.main == (0.002, 0.002)
 
-    account.take(0.003, [process(cpu_seconds=0.5)])
+    account = new_account()
+    account.take(1.0, [process(cpu_seconds=0.5)])
+    account.close_cpu_interval()
+    account.take(2.0, [process(cpu_seconds=0.75)])
+    account.close_cpu_interval()
+    account.take(2.25, [process(cpu_seconds=1.75)])
     account.close_cpu_interval(is_last=True)
     account.close_cpu_interval()
-    account.close_cpu_interval()
-    assert account.peaks.busiest.main == pytest.approx((0.498, 0.001))
+    assert account.peaks.busiest.main == (1.25, 1.25)
 
 
 def test_the_machine_and_a_limit_have_their_own_figures() -> None:
@@ -398,7 +489,7 @@ def test_a_driver_that_no_longer_answers_leaves_no_zero() -> None:
         one.add_gpu(gpu(0))
         one.take_gpus(gpu_readings(0.0, ("GPU-0", 3000, 10.0), GPU_0=held))
         one.lose_gpus("nvidia")
-        one.finish_gpus()
+        one.finish_gpus(has_ended=True)
 
     assert account.peaks.gpu_bytes.combined is None
     assert holder.peaks.gpu_bytes.combined == 700 * MB
@@ -420,6 +511,39 @@ def test_processes_are_known_from_first_to_last_reading() -> None:
     assert account.rss_bytes == {ROOT: 30 * MB}
 
 
+def test_what_a_process_did_before_the_job_began_is_not_counted() -> None:
+    """Its time, and its peak unless it rises above it; one that begins later counts from its birth."""
+    account = Account(ROOT, RootFigures(60.0, 0.0), machine())
+    old = process(101, ROOT, cpu_seconds=30.0, rss=50, peak=900, was_running_at_start=True)
+    risen = process(102, ROOT, cpu_seconds=30.0, rss=50, peak=900, was_running_at_start=True)
+    new = process(103, ROOT, cpu_seconds=1.5, rss=10, peak=20)
+    root = process(cpu_seconds=60.0, rss=100, peak=700, was_running_at_start=True)
+    account.take(0.0, [root, old, risen])
+    account.take(1.0, [root, old._replace(rss_bytes=80 * MB), risen, new])
+    account.take(
+        5.0,
+        [
+            root._replace(cpu_seconds=61.0),
+            old._replace(cpu_seconds=32.0),
+            risen._replace(peak_rss_bytes=950 * MB),
+            new,
+        ],
+    )
+
+    known = {one.pid: (one.cpu_seconds, one.peak_ram_bytes // MB) for one in account.list_processes()}
+    assert known == {ROOT: (1.0, 100), 101: (2.0, 80), 102: (0.0, 950), 103: (1.5, 20)}
+
+
+def test_the_largest_processes_are_listed_with_the_root() -> None:
+    """However small the root is."""
+    account = new_account()
+    workers = [process(CHILD + number, ROOT, rss=20 + number) for number in range(3)]
+    account.take(1.0, [process(rss=10), *workers])
+
+    assert [one.pid for one in account.list_largest(3)] == [ROOT, CHILD + 2, CHILD + 1]
+    assert [one.pid for one in account.list_largest(1)] == [ROOT]
+
+
 def test_what_a_limit_counts_is_raised_by_spikes_that_no_reading_met() -> None:
     """Mapped files are not in it; what high-water marks have seen between two readings is."""
     account = new_account()
@@ -432,11 +556,21 @@ def test_what_a_limit_counts_is_raised_by_spikes_that_no_reading_met() -> None:
     assert account.peaks.limit_held_bytes == 420 * MB
 
     account.take(2.0, [process(rss=700, file=600, peak=800)])
-    account.take_limit_held(None)
+    account.take_limit_held(120 * MB)
     assert account.peaks.limit_held_bytes == 220 * MB
 
     account.finish(RootFigures(0.0, 0.0, largest_peak_bytes=900 * MB))
     assert account.peaks.limit_held_bytes == 320 * MB
+
+
+def test_a_spike_that_ends_between_the_readings_of_tree_and_limit_is_counted() -> None:
+    """The tree is read while the job frees its memory, the limit when it is free."""
+    account = new_account()
+    for at, (rss, peak, held) in enumerate(((52, 52, 60), (88, 172, 62), (52, 172, 60))):
+        account.take(float(at), [process(rss=rss, peak=peak)])
+        account.take_limit_held(held * MB)
+
+    assert account.peaks.limit_held_bytes == 180 * MB
 
 
 def test_a_limit_has_never_counted_more_than_its_own_peak() -> None:
@@ -467,4 +601,11 @@ def test_the_energy_of_the_machine_is_in_samples_and_totals() -> None:
 def test_devices_that_are_polled_are_named_once() -> None:
     """By the account of the devices."""
     account = new_account()
-    assert account.take_polled_gpus() == ()
+    assert account.take_gpu_estimates() == ()
+
+
+def test_a_vendor_that_has_told_nothing_was_never_read() -> None:
+    """Nor can any other figure of it be known."""
+    account = Account(ROOT, None, machine(0.0))
+
+    assert not account.has_read_gpus("nvidia")

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from builders import MB, header, totals
 from gpu_tracker.accounts.recovery import complete, doubt_peaks, merge_regions, raise_peaks, skip_known
 from gpu_tracker.core.model import (
+    GpuCounters,
+    GpuPeaks,
     Known,
     MetricRow,
     Parts,
@@ -34,6 +38,27 @@ def test_a_lost_sampler_costs_no_time_and_no_cpu() -> None:
     assert saved.events[-1].text == (
         "The sampler was lost (OSError): nothing was measured from 4 s to 10 s; "
         "time and CPU are complete, memory and GPU figures end there."
+    )
+
+
+def test_what_followed_a_lost_sampler_was_not_read() -> None:
+    """Besides the gaps before; if nobody knows the whole time, there is none after it."""
+    lost = RecordingData(header(), (), (), None, totals(at_seconds=4.0, unread_seconds=1.5))
+
+    known = complete(lost, 0, 10**10, Known(10**10, BEFORE, BEFORE))
+
+    assert (known.totals.at_seconds, known.totals.unread_seconds) == (10.0, 7.5)
+    assert known.end is not None
+    assert known.end.totals.unread_seconds == 7.5
+    assert complete(lost, 0, 10**10, None).totals.unread_seconds == 1.5
+
+
+def test_a_lost_sampler_is_said_with_a_hint() -> None:
+    """After what is missing."""
+    lost = RecordingData(header(), (), (), None, totals(at_seconds=4.0))
+
+    assert complete(lost, 0, 10**10, None, hint="Do this.").events[-1].text == (
+        "The sampler was lost: nothing was measured from 4 s to 10 s; all figures end there. Do this."
     )
 
 
@@ -77,14 +102,21 @@ def test_after_a_loss_only_what_is_known_of_the_whole_run_is_exact(
 def test_regions_keep_their_samples_and_get_the_counts_that_processes_left() -> None:
     """Of processes that had ended before, nothing is left but the recording."""
     ended = RegionTotals(1, ("a",), 5, peak_ram_bytes=9 * MB)
-    sampled = RegionTotals(2, ("a",), 5, peak_ram_bytes=9 * MB, gpu_bytes=7, energy_joules=2.0)
+    samples: dict[str, Any] = {
+        "peak_ram_bytes": 9 * MB,
+        "peak_ram_call_seconds": 1.5,
+        "gpu_bytes": 7,
+        "gpu_bytes_call_seconds": 2.5,
+        "energy_joules": 2.0,
+    }
+    sampled = RegionTotals(2, ("a",), 5, **samples)
     counted = RegionTotals(2, ("a",), 8, peak_ram_bytes=4 * MB)
     exact = RegionTotals(2, ("b",), 8, peak_ram_bytes=4 * MB, peak_ram_basis="exact")
     merged = merge_regions([ended, sampled], [counted, exact, ended._replace(calls=1)])
 
     assert merged == (
         ended,
-        counted._replace(peak_ram_bytes=9 * MB, gpu_bytes=7, energy_joules=2.0),
+        counted._replace(**samples),
         exact,
     )
 
@@ -150,3 +182,30 @@ def test_combined_is_never_below_the_largest_part() -> None:
     peaks = raise_peaks(Peaks(ram=Parts(RamPeak(5, 5, 0, "exact"), RamPeak(), RamPeak())), RootFigures(0, 0))
 
     assert peaks.ram.combined.total_bytes == 5
+
+
+def test_after_a_lost_sampler_a_device_that_was_idle_is_not_known() -> None:
+    """It may have been busy later; one that was busy was busy."""
+    devices = (("GPU-0", 0.0, 0), ("GPU-1", 70.0, 5))
+    peaks = Peaks(
+        gpu_bytes=Parts(0, 0, 0),
+        gpu_utilization_sum_percent=0.0,
+        gpu_with_job_sum_percent=70.0,
+        gpus=tuple(
+            GpuPeaks(uuid, job_bytes=Parts(0, size, size), utilization_percent=percent)
+            for uuid, percent, size in devices
+        ),
+    )
+    counters = tuple(
+        GpuCounters(uuid, percent, 1.0, percent, 1.0, activity=((percent, 1.0),))
+        for uuid, percent, _ in devices
+    )
+    lost = RecordingData(header(), (), (), None, totals(peaks=peaks, gpu_counters=counters))
+    saved = complete(lost, 0, 10**10, None).totals
+
+    assert [gpu.utilization_percent for gpu in saved.peaks.gpus] == [None, 70.0]
+    assert [gpu.job_bytes.combined for gpu in saved.peaks.gpus] == [None, 5]
+    assert (saved.peaks.gpu_bytes, saved.peaks.gpu_utilization_sum_percent) == (Parts(None, None, None), None)
+    assert saved.peaks.gpu_with_job_sum_percent == 70.0
+    known = [(one.utilization_seconds, one.job_seconds, one.activity[0][1]) for one in saved.gpu_counters]
+    assert known == [(0.0, 0.0, 0.0), (1.0, 1.0, 1.0)]

@@ -134,6 +134,24 @@ def test_cpu_time_that_may_be_others_is_labelled() -> None:
     assert [region.cpu_basis for region in regions] == ["exact", "exact", "shared", "exact"]
 
 
+def test_cpu_time_of_a_call_in_which_its_process_ended_is_a_lower_bound() -> None:
+    """And that of the regions around it, also those in which the process was forked; the rest is exact."""
+    account = RegionAccount()
+    account.retire(KEY, COUNTED, 1)
+    account.retire(OTHER, COUNTED, 0)
+    account.retire((100, ("load",)), COUNTED, 0)
+    account.retire((200, ("epoch", "step")), COUNTED._replace(shared_cpu_ns=10**8), 1)
+    account.retire((300, ("epoch", "step")), COUNTED, 0)
+
+    assert [region.cpu_basis for region in account.combine([], since_start)] == [
+        "sampled",
+        "sampled",
+        "exact",
+        "shared",
+        "exact",
+    ]
+
+
 def test_only_what_has_changed_is_written_again() -> None:
     """The last line of a region counts."""
     account = RegionAccount()

@@ -5,7 +5,15 @@ from __future__ import annotations
 from hypothesis import given, strategies as st
 
 from builders import MB, ROOT, process
-from gpu_tracker.accounts.sharing import NOTHING, Overlap, find_overlap, hold, is_settled, is_torn
+from gpu_tracker.accounts.sharing import (
+    NOTHING,
+    Overlap,
+    choose_examples,
+    find_overlap,
+    hold,
+    is_settled,
+    is_torn,
+)
 from gpu_tracker.core.model import ProcessReading, SharingReading
 
 
@@ -21,7 +29,7 @@ def test_no_process_holds_nothing() -> None:
 
 def test_one_process_holds_its_resident_set() -> None:
     """Its files count as shared until sharing is read."""
-    assert hold([process(rss=100, file=20)], {}) == (100 * MB, 100 * MB, 20 * MB)
+    assert hold([process(rss=100, file=20)], {}) == (100 * MB, 100 * MB, 20 * MB, 20 * MB, 0)
     assert hold([process(rss=100, file=20)], {ROOT: Overlap(0, 0, 0, 5 * MB)}).shared_bytes == 5 * MB
 
 
@@ -87,13 +95,83 @@ def test_copies_share_with_each_other_even_without_their_parent() -> None:
 
 
 def test_proportional_shares_of_the_whole_tree_are_exact() -> None:
-    """Pages shared with other programs do not count in full; the total is at least the largest process."""
+    """The total is at least the largest process."""
     tree = [process(rss=110, file=100), fork(201, rss=110, file=100)]
     sharing = SharingReading(55 * MB, 5 * MB, 1 * MB)
     overlaps = {reading.pid: find_overlap(reading, sharing) for reading in tree}
 
     assert hold(tree, overlaps, is_whole_tree=True).unique_bytes == 110 * MB
     assert hold(tree, overlaps).unique_bytes == 111 * MB
+
+
+def test_pages_shared_with_processes_outside_count_in_full() -> None:
+    """A descendant of 150 MB is not hidden by what its parent shares with another program: files, or memory of before a fork."""
+    child = process(201, rss=150)
+    private = SharingReading(150 * MB, 150 * MB, 150 * MB)
+    for root, half in (
+        (process(rss=440, file=400), SharingReading(240 * MB, 40 * MB, 40 * MB)),
+        (process(rss=440, file=40), SharingReading(220 * MB, 200 * MB, 0)),
+    ):
+        overlaps = {ROOT: find_overlap(root, half), 201: find_overlap(child, private)}
+        assert hold([root, child], overlaps, is_whole_tree=True).unique_bytes == 590 * MB
+        assert hold([root, child], {}, is_whole_tree=True).unique_bytes == 590 * MB
+
+
+def read_workers(n_read: int, n_workers: int) -> tuple[list[ProcessReading], dict[int, Overlap]]:
+    """A parent of 300 MB and workers that have written 10 MB each, of which some were read."""
+    workers = [fork(201 + n, rss=310)._replace(page_faults=2560) for n in range(n_workers)]
+    share = 300 * MB // (1 + n_workers)
+    overlaps = {ROOT: find_overlap(process(rss=300), SharingReading(share, share, 0))}
+    for worker in workers[:n_read]:
+        overlaps[worker.pid] = find_overlap(worker, SharingReading(share + 10 * MB, share + 10 * MB, 10 * MB))
+    return [process(rss=300), *workers], overlaps
+
+
+def test_workers_that_were_not_read_resemble_those_that_were() -> None:
+    """Two of a hundred tell what each holds besides the memory that all share; nothing is certain then."""
+    tree, overlaps = read_workers(2, 100)
+    holding = hold(tree, overlaps, is_whole_tree=True)
+
+    assert holding.unique_bytes == (300 + 100 * 10) * MB
+    assert holding.doubtful_bytes == holding.ceiling_bytes - holding.unique_bytes
+    assert hold(tree, {ROOT: overlaps[ROOT]}, is_whole_tree=True).unique_bytes == 310 * MB
+
+
+def test_a_copy_that_has_touched_nothing_adds_nothing() -> None:
+    """However much its parent has grown since the others were read."""
+    tree, overlaps = read_workers(4, 4)
+    newborn = fork(299, rss=600)._replace(page_faults=100)
+    before = hold(tree, overlaps, is_whole_tree=True).unique_bytes
+
+    assert hold([*tree, newborn], overlaps).unique_bytes == 600 * MB
+    assert hold([*tree, newborn], overlaps, is_whole_tree=True).unique_bytes == max(
+        600 * MB, before + 100 * 4096
+    )
+
+
+def test_what_was_copied_since_the_reading_is_in_doubt() -> None:
+    """No more of it than was shared. New memory of a process is its own, so it is known."""
+    tree, overlaps = read_workers(4, 4)
+
+    def doubt(page_faults: int = 2560, rss: int = 310 * MB, file: int = 0) -> int:
+        changed = tree[1]._replace(page_faults=page_faults, rss_bytes=rss, file_bytes=file)
+        return hold([tree[0], changed, *tree[2:]], overlaps, is_whole_tree=True).doubtful_bytes
+
+    assert doubt() == 0
+    assert doubt(page_faults=2560 + 1000) == 1000 * 4096
+    assert doubt(page_faults=10**9) == 240 * MB
+    assert doubt(page_faults=2560 + 1000, rss=310 * MB + 1000 * 4096) == 0
+    assert doubt(rss=330 * MB, file=20 * MB) == 20 * MB
+
+
+def test_examples_are_the_largest_of_many_copies() -> None:
+    """And the root; where there are few, or other programs, reading them all is as good."""
+    copies = [fork(201 + n, rss=100 + n) for n in range(20)]
+    tree = [process(rss=100), process(150, rss=900), *copies]
+
+    assert [one.pid for one in choose_examples(tree, ROOT)] == [ROOT, 220, 219, 218, 217]
+    assert choose_examples(tree[:8], ROOT) == []
+    assert choose_examples([process(ROOT + n) for n in range(20)], ROOT) == []
 
 
 def test_memory_is_settled_when_little_of_it_is_touched() -> None:

@@ -6,7 +6,17 @@ from typing import Any
 
 import pytest
 
-from gpu_tracker.analysis.checks import FAILED, FINE, NOTHING, WARNING, Check, Diagnosis, Signs, check_gpus
+from gpu_tracker.analysis.checks import (
+    FAILED,
+    FINE,
+    NOTHING,
+    WARNING,
+    Check,
+    Diagnosis,
+    Signs,
+    check_gpus,
+    fail_gpus,
+)
 from gpu_tracker.core.model import GpuReadings
 from gpu_tracker.core.observation import (
     ABSENT,
@@ -18,7 +28,7 @@ from gpu_tracker.core.observation import (
     Reason,
     VendorState,
 )
-from gpu_tracker.sources.gpu.guard import DENIED, LOST
+from gpu_tracker.sources.gpu.guard import DENIED, LOST, TROUBLE
 from observed import gpu, observation, process, reading, vendor
 
 
@@ -40,6 +50,15 @@ def test_a_machine_that_reports_everything_is_fine() -> None:
     assert checks[0].text == "2 devices read through nvml, driver 550.1"
     assert len(checks) == 1 + 2 * 10
     assert Diagnosis(checks).is_complete
+
+
+def test_a_split_device_is_checked_by_its_instances() -> None:
+    """It is not one more."""
+    split = (gpu(0)._replace(is_split=True), gpu(1)._replace(ordinal=0, instance=0))
+    checks = check(vendor(reading(0), reading(1), gpus=split))
+
+    assert checks[0].text == "1 device read through nvml"
+    assert len(checks) == 1 + 10
 
 
 def test_having_no_gpu_is_fine() -> None:
@@ -223,6 +242,28 @@ def test_a_lost_device_is_one_fault(reasons: tuple[Reason, ...]) -> None:
     checks = check(vendor(gpus=(gpu(),), readings=GpuReadings(1.0), reasons=reasons))
 
     assert states(checks, FAILED) == ["device"]
+    assert checks[0].text == "0 of 1 device read through nvml"
+
+
+@pytest.mark.parametrize("kind", [LOST, TROUBLE, DENIED])
+def test_a_device_that_is_lost_or_fails_comes_with_what_to_do(kind: str) -> None:
+    """One that is only denied needs no reset."""
+    unopened = gpu(1, uuid="GPU 1", name="")
+    reasons = (Reason("GPU 1", "device", "It is lost.", kind),)
+    checks = check(vendor(reading(0), gpus=(gpu(0), unopened), reasons=reasons))
+    advice = [(one.group, one.text) for one in checks if one.what == "what to do"]
+
+    assert [(one.group, one.text) for one in checks if one.what == "device"] == [("GPU 1", "It is lost.")]
+    assert len(advice) == (kind != DENIED)
+    assert all(group == "GPU 1" and "`nvidia-smi --gpu-reset -i 1`" in text for group, text in advice)
+
+
+def test_a_device_of_an_unknown_vendor_is_reset_somehow() -> None:
+    """Its command is not known."""
+    reasons = (Reason("GPU-0", "power_watts", "It fails.", TROUBLE),)
+    checks = check(vendor(reading(power_watts=None), gpus=(gpu(vendor="moore"),), reasons=reasons))
+
+    assert checks[-1].text.startswith("If this persists, reset the device or reboot;")
 
 
 @pytest.mark.parametrize(
@@ -249,3 +290,8 @@ def test_a_device_that_jobs_cannot_use_is_a_warning() -> None:
 
     assert states(checks, WARNING) == ["visible"]
     assert states(checks, FAILED) == []
+
+
+def test_nobody_who_can_be_asked_is_one_failed_check() -> None:
+    """With the reason."""
+    assert fail_gpus("It crashed.") == Check("GPUs", "drivers", FAILED, "It crashed.")

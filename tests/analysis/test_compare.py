@@ -51,6 +51,16 @@ def verdict(first: Sequence[float | None], second: Sequence[float | None]) -> st
     return find(comparison, Subject(TIME)).changes[0].verdict
 
 
+def test_energy_of_a_part_of_the_time_is_noted() -> None:
+    """By the run that lacks most of it."""
+    part = [runs(10)[0]._replace(unmetered_seconds=seconds) for seconds in (3.0, 7.0, 0.0)]
+
+    assert (
+        "The energy of b is without up to 7 s of the time of a run."
+        in compare([("a", runs(10)), ("b", part)]).notes
+    )
+
+
 @pytest.mark.parametrize(
     ("first", "second", "expected"),
     [

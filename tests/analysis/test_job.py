@@ -8,7 +8,7 @@ import pytest
 
 from builders import MB, together, totals
 from gpu_tracker.core.model import End, MachineEnergy, Peaks, ProcessTotals, RamPeak
-from recorded import interval, join, on_gpu, rank, run
+from recorded import interval, join, lost_run, on_gpu, rank, run
 
 
 def test_time_is_from_the_first_start_to_the_last_end() -> None:
@@ -78,12 +78,26 @@ def test_hosts_are_listed_separately() -> None:
 
 def test_a_device_that_several_ranks_share_is_one_device() -> None:
     """What each of them held there is added up; its energy is not."""
-    combined = join(on_gpu(1), on_gpu(2), rank(pid=3))
+    combined = join(on_gpu(1, job=1200), on_gpu(2, job=1200), rank(pid=3))
     ((device,),) = [host.gpus for host in combined.hosts]
 
-    assert (device.uuid, device.job_bytes, device.used_bytes) == ("GPU-0", 4000 * MB, 3000 * MB)
+    assert (device.uuid, device.job_bytes, device.used_bytes) == ("GPU-0", 2400 * MB, 3000 * MB)
     assert (device.mean_percent, device.energy_joules) == (50.0, 2500.0)
-    assert (combined.values["peak_gpu_ram"], combined.values["energy"]) == (4000 * MB, 2500.0)
+    assert (combined.values["peak_gpu_ram"], combined.values["energy"]) == (2400 * MB, 2500.0)
+
+
+def test_ranks_hold_no_more_of_a_device_than_all_processes() -> None:
+    """Their intervals are known to the second only, so one may seem to hold what the other has just freed."""
+    bounded = join(on_gpu(1, job=2000), on_gpu(2, job=2000))
+    alone = join(on_gpu(1, job=3500), on_gpu(2, job=100))
+    (counters,) = (one := on_gpu(1)).totals.gpu_counters
+    unsure = one._replace(
+        totals=one.totals._replace(gpu_counters=(counters._replace(used_bytes_unknown_seconds=9.0),))
+    )
+
+    assert bounded.values["peak_gpu_ram"] == 3000 * MB
+    assert alone.values["peak_gpu_ram"] == 3500 * MB
+    assert join(unsure, on_gpu(2)).values["peak_gpu_ram"] == 4000 * MB
 
 
 def test_devices_of_two_hosts_are_different_even_with_one_uuid() -> None:
@@ -246,5 +260,18 @@ def test_the_meters_of_a_host_are_counted_once() -> None:
     )
 
     assert [host.machine_joules for host in combined.hosts] == [170.0, 150.0, None]
+    assert [host.unmetered_seconds for host in combined.hosts] == [0.0, 0.0, 0.0]
     assert combined.machine_joules == 320.0
     assert combined.carbon is None
+
+
+def test_what_was_not_measured_all_the_time_has_no_upper_bound() -> None:
+    """Neither on its host nor in all; other hosts have theirs."""
+    lost = lost_run(header={"host": "node1"})
+    combined = join(lost, rank(host="node2", pid=2))
+
+    assert [host.ram_at_most_bytes is None for host in combined.hosts] == [True, False]
+    assert (combined.ram_at_least_bytes, combined.ram_at_most_bytes) == (500 * MB, None)
+    assert combined.values["peak_ram"] is None
+    assert [one.at_least for one in combined.ranks] == [("peak_ram",), ()]
+    assert [one.figure.name for one in combined.balance if one.is_at_least] == ["peak_ram"]

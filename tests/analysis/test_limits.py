@@ -64,6 +64,7 @@ def test_a_limit_is_parsed(text: str, expected: tuple[object, ...]) -> None:
         ("time", "is not a valid limit"),
         ("> 3", "is not a valid limit"),
         ("time > ", "is not a valid limit"),
+        ("time > x", "'x' is not a valid size, duration or number (try 8GB, 90s, 80%)"),
         ("time > soon", "'soon' is not a valid size, duration or number (try 8GB, 90s, 80%)"),
         ("time > 3 parsecs", "'3 parsecs' is not a valid size, duration or number (try 8GB, 90s, 80%)"),
         ("time > 1e999s", "too large"),
@@ -78,6 +79,8 @@ def test_a_limit_is_parsed(text: str, expected: tuple[object, ...]) -> None:
         ("calls > 3", "Unknown figure 'calls'"),
         ("time > 3s beyond noise", "only a change can be beyond noise"),
         ("beyond noise", "is not a valid limit"),
+        ("gpu_utilization > 101%", "gpu_utilization is never more than 100 %"),
+        ("gpu_utilization < 100.5", "gpu_utilization is never more than 100 %"),
         ("regions.time > 3s", "does not name a figure of the region"),
         ("regions.a.tyme > 3s", "Unknown figure 'tyme' in 'regions.a.tyme > 3s'"),
     ],
@@ -156,6 +159,42 @@ def test_an_absolute_limit_skips_the_baseline_unless_it_is_alone() -> None:
     assert check("peak_ram > 8GB", large, small).fired == ()
     assert check("peak_ram > 8GB", small, large).fired == ("FAILED peak_ram > 8GB: b used 9 GB.",)
     assert len(check("peak_ram > 8GB", large).fired) == 1
+
+
+def bounded(least: float, most: float) -> RunFigures:
+    """A run whose peak is only known to be in between."""
+    run = values(peak_ram=least)
+    return run._replace(ceilings=dict.fromkeys(run.values, most))
+
+
+@pytest.mark.parametrize(
+    ("text", "n_fired", "words"),
+    [
+        ("peak_ram > 4GB", 1, ""),
+        ("peak_ram > 8GB", 0, "b used at least 5 GB, perhaps 9 GB"),
+        ("peak_ram > 9GB", 0, ""),
+        ("peak_ram < 10GB", 1, ""),
+        ("peak_ram < 8GB", 0, "b used at least 5 GB, perhaps 9 GB"),
+        ("peak_ram > +10%", 0, ""),
+    ],
+)
+def test_a_limit_between_the_bounds_cannot_be_checked(text: str, n_fired: int, words: str) -> None:
+    """Relative limits compare what was measured in the same way."""
+    verdict = check(text, values(peak_ram=5e9), bounded(5e9, 9e9))
+
+    assert len(verdict.fired) == n_fired
+    assert [sentence for sentence in verdict.unknown if words in sentence] == list(verdict.unknown)
+    assert len(verdict.unknown) == bool(words)
+
+
+@pytest.mark.parametrize("text", ["peak_ram > 8GB", "peak_ram > +10%"])
+def test_what_was_mostly_not_measured_cannot_be_checked(text: str) -> None:
+    """Unless what was measured breaks the limit."""
+    unread = check(text, values(peak_ram=5e9), bounded(5e9, math.inf))
+
+    assert (unread.fired, len(unread.unknown)) == ((), 1)
+    assert "b used at least 5 GB, not measured for most of the time" in unread.unknown[0]
+    assert len(check("peak_ram > 4GB", values(peak_ram=1e9), bounded(5e9, math.inf)).fired) == 1
 
 
 @pytest.mark.parametrize(

@@ -6,10 +6,12 @@ import math
 
 import pytest
 
-from builders import MB, found, gpu, gpu_totals, recording, totals
-from gpu_tracker.analysis.measures import Subject, measure
-from gpu_tracker.core.figures import LAST_METRIC, REGION, RUN, humanize
-from gpu_tracker.core.model import End, Event, MetricRow, Parts, RecordingData
+from builders import MB, alone, found, gpu, gpu_totals, recording, totals
+from gpu_tracker.analysis.measures import Subject, list_estimates, measure, overall_values
+from gpu_tracker.analysis.summary import is_known_enough, is_read_enough, summarize
+from gpu_tracker.core.figures import LAST_METRIC, REGION, RUN
+from gpu_tracker.core.model import End, Event, MetricRow, Parts, RamPeak, RecordingData
+from gpu_tracker.core.units import humanize
 from recorded import part
 
 
@@ -44,6 +46,13 @@ def test_a_run_without_gpus_has_no_gpu_figures() -> None:
     }
 
 
+def test_a_run_that_ended_before_its_first_reading_has_no_figures() -> None:
+    """How long it took is not known, so no limit of it was kept."""
+    values = overall(recording(totals=totals(at_seconds=0.0, readings=0)))
+
+    assert (values["time"], values["cpu_time"], values["mean_cores"]) == (None, None, None)
+
+
 def test_a_run_on_a_gpu_has_gpu_figures() -> None:
     """Memory of the job, utilization and energy of its devices."""
     values = overall(on_gpus())
@@ -51,10 +60,80 @@ def test_a_run_on_a_gpu_has_gpu_figures() -> None:
     assert (values["peak_gpu_ram"], values["gpu_utilization"], values["energy"]) == (2000 * MB, 50.0, 2500.0)
 
 
+@pytest.mark.parametrize(("known_share", "values"), [(0.6, (50.0, 1500.0)), (0.3, (None, None))])
+def test_a_mean_or_sum_that_is_known_for_less_than_half_of_the_run_is_unknown(
+    known_share: float, values: tuple[float | None, float | None]
+) -> None:
+    """A limit on it cannot be checked then."""
+    shown = on_gpus()
+    (counters,) = shown.totals.gpu_counters
+    partial = counters._replace(
+        utilization_percent_seconds=known_share * counters.utilization_percent_seconds,
+        utilization_seconds=known_share * counters.utilization_seconds,
+        energy_joules=known_share * (counters.energy_joules or 0.0),
+        energy_seconds=known_share * counters.energy_seconds,
+    )
+    found = overall(shown._replace(totals=shown.totals._replace(gpu_counters=(partial,))))
+
+    assert (found["gpu_utilization"], found["energy"]) == pytest.approx(values)
+
+
+@pytest.mark.parametrize(
+    ("unknown_seconds", "basis", "is_known"),
+    [(4.0, "sampled", True), (5.2, "sampled", False), (8.0, "sampled", False), (8.0, "exact", True)],
+)
+def test_a_peak_that_is_known_for_less_than_half_of_the_run_may_have_been_more(
+    unknown_seconds: float, basis: str, is_known: bool
+) -> None:
+    """It is a lower bound, unless the driver itself has kept it."""
+    shown = on_gpus()
+    (counters,), (peaks,) = shown.totals.gpu_counters, shown.totals.peaks.gpus
+    partial = shown.totals._replace(
+        gpu_counters=(counters._replace(job_bytes_unknown_seconds=unknown_seconds),),
+        peaks=shown.totals.peaks._replace(gpus=(peaks._replace(basis=basis),)),
+    )
+    found = measure(shown._replace(totals=partial))
+
+    assert {subject.figure.name for subject in found.ceilings} == (set() if is_known else {"peak_gpu_ram"})
+    assert set(found.ceilings.values()) <= {math.inf}
+
+
 def test_unattributed_memory_is_compared_as_estimated() -> None:
     """By the growth of the device's memory since the start."""
     assert overall(on_gpus(Event(1.0, "unattributed", "?"), known=False))["peak_gpu_ram"] == 2500 * MB
     assert overall(on_gpus(known=False))["peak_gpu_ram"] is None
+
+
+def test_an_estimate_beside_a_device_of_which_nothing_is_known_is_no_sum() -> None:
+    """The job may hold anything there."""
+    summary = summarize(on_gpus(Event(1.0, "unattributed", "?"), found(gpu(1)), known=False))
+
+    assert [one.may_hold_unseen for one in summary.gpus] == [False, True]
+    assert overall_values(summary)["peak_gpu_ram"] is None
+
+
+def test_estimates_are_named() -> None:
+    """Memory of a device that does not tell whose it is."""
+    estimated = on_gpus(Event(1.0, "unattributed", "?"), known=False)
+
+    assert list_estimates(summarize(estimated)) == ("peak_gpu_ram",)
+    assert list_estimates(summarize(on_gpus())) == ()
+
+
+def test_a_peak_may_have_been_larger_than_measured() -> None:
+    """By what processes share at most, or by all that was not measured."""
+    ram = totals().peaks._replace(
+        ram=Parts(*[RamPeak(500 * MB, 500 * MB, 0, "estimate")] * 3), ram_ceiling_bytes=800 * MB
+    )
+    shared = recording(totals=totals(at_seconds=10.0, peaks=ram))
+    stopped = recording(totals=totals(at_seconds=10.0, unread_seconds=8.0))
+    briefly = recording(totals=totals(at_seconds=10.0, unread_seconds=3.0))
+
+    ceilings = [
+        {subject.figure.name: most for subject, most in measure(one).ceilings.items()}
+        for one in (shared, stopped, briefly)
+    ]
+    assert ceilings == [{"peak_ram": 800 * MB}, {"peak_ram": math.inf, "peak_gpu_ram": math.inf}, {}]
 
 
 def test_regions_and_metrics_are_figures_too() -> None:
@@ -110,6 +189,7 @@ def test_a_figure_is_shown_in_its_unit(value: float | None, unit: str, text: str
         (End("exited", 0, totals(), 0.0, 0), ""),
         (End("stopped", None, totals(), 0.0, 0), ""),
         (End("ended", 0, totals(), 0.0, 0), ""),
+        (End("exited", None, totals(), 0.0, 0), "exit code not known"),
         (End("ended", 3, totals(), 0.0, 0), "exit code 3"),
         (End("ended", None, totals(), 0.0, 0), "exit code not known"),
     ],
@@ -117,3 +197,25 @@ def test_a_figure_is_shown_in_its_unit(value: float | None, unit: str, text: str
 def test_a_run_that_did_not_succeed_says_why(end: End | None, failure: str) -> None:
     """It passes no limit."""
     assert measure(recording(end=end)).failure == failure
+
+
+@pytest.mark.parametrize(
+    ("seconds", "known_seconds", "is_read", "is_sampled"),
+    [(0.05, 0.0, True, True), (1.0, 0.4, False, True), (2.0, 0.3, False, False), (10.0, 4.2, False, False)],
+)
+def test_a_short_run_must_be_known_for_half_of_it_too(
+    seconds: float, known_seconds: float, is_read: bool, is_sampled: bool
+) -> None:
+    """Of utilization, a driver has not reported the last second yet."""
+    assert is_read_enough(known_seconds, seconds) is is_read
+    assert is_known_enough(known_seconds, seconds) is is_sampled
+
+
+def test_lower_bounds_are_named() -> None:
+    """Of RAM that was not read for some of the time."""
+    peaks = totals().peaks._replace(ram=alone(RamPeak(500 * MB, 500 * MB, 0, "sampled")))
+    lost = totals(at_seconds=10.0, unread_seconds=6.0, peaks=peaks)
+    figures = measure(recording(totals=lost, end=End("sampler lost", 0, lost, 0.0, 0)))
+
+    assert (figures.at_least, figures.unread_seconds) == (("peak_ram",), 6.0)
+    assert measure(recording()).at_least == ()

@@ -85,11 +85,19 @@ def test_the_cheapest_that_fits_is_chosen(need: Need, name: str) -> None:
     assert choice.machines == 3
 
 
+def test_each_may_lack_something_else() -> None:
+    """Then there is nothing that all of them lack."""
+    slow = Machine("slow", 1, 100 * GB, 0, 0, 1.0)
+    small = Machine("small", 64, GB, 0, 0, 1.0)
+
+    assert choose_machine([slow, small], advise([Need(1.0, memory_bytes=50 * GB, cores=30.0)])).lacking == ()
+
+
 def test_none_may_be_large_enough() -> None:
     """And without a time there is no cost."""
     nothing = choose_machine(MACHINES, advise([Need(1.0, memory_bytes=1000 * GB)]))
     timeless = choose_machine(MACHINES, advise([Need(0.0, memory_bytes=GB)]))
 
-    assert nothing == (None, None, 0, 3)
+    assert nothing == (None, None, 0, 3, ("memory",))
     assert timeless.machine is not None
     assert timeless.cost is None

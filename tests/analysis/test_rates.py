@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpu_tracker.analysis.rates import busy_cores, busy_cores_by_pid
+from gpu_tracker.analysis.rates import busy_cores, busy_cores_by_pid, busy_percent
 from gpu_tracker.core.observation import Holder, MachineState
 from observed import observation
 
@@ -13,6 +13,15 @@ def test_rates_are_differences_over_time() -> None:
 
     assert busy_cores(before, after) == 4.0
     assert busy_cores_by_pid(before, after) == {4242: 2.0}
+
+
+def test_a_machine_is_never_busier_than_its_cores() -> None:
+    """Its counter has coarse steps."""
+    before, after = (
+        observation(at=at, machine=MachineState(8, None, cpu_seconds=8.1 * at)) for at in (100.0, 101.0)
+    )
+
+    assert busy_percent(before, after) == 100.0
 
 
 def test_one_observation_has_no_rates() -> None:

@@ -35,6 +35,26 @@ def test_the_call_with_the_peak_is_known() -> None:
     assert (region.peak_ram_bytes, region.peak_ram_basis) == (90, "exact")
 
 
+def test_cpu_time_of_an_open_call_is_a_lower_bound_if_its_tracker_did_not_see_the_end() -> None:
+    """What was used after the last reading is missing; calls that have ended are complete, and what is shared stays so."""
+    parts = (
+        part(1, path=("open",), open_calls=1),
+        part(1, path=("ended",)),
+        part(1, path=("shared",), open_calls=1, cpu_basis="shared"),
+    )
+    made = recording(regions=parts)
+    assert made.end is not None
+    ends = (made.end, None, made.end._replace(reason="tracker killed"))
+
+    bases = [
+        {region.path[0]: region.cpu_basis for region in summarize_regions(made._replace(end=end))}
+        for end in ends
+    ]
+
+    assert bases[0] == {"open": "exact", "ended": "exact", "shared": "shared"}
+    assert bases[1] == bases[2] == {**bases[0], "open": "sampled"}
+
+
 def test_the_call_in_which_the_peak_was_sampled_is_known() -> None:
     """When it began, and more if it is among those that are kept."""
     calls = (call(1, 5), call(2, 90), Call(("step",), 1, 0, 7.0, None))
@@ -185,6 +205,25 @@ def test_energy_is_added_up_only_over_processes_that_do_not_overlap() -> None:
     assert energy(part()) == (None, "exact")
     assert energy(first, after) == (150.0, "exact")
     assert energy(first, beside) == energy(unfinished, after) == (100.0, "estimate")
+
+
+def test_own_time_is_shared_if_what_was_taken_off_is() -> None:
+    """Of the region around a doubtful one: its whole is still exact. Further out, nothing of it was taken off."""
+    parts = [
+        part(1, 3.0, path=("run",)),
+        part(1, 2.0, path=("run", "epoch")),
+        part(2, 1.0, path=("run", "epoch", "load"), cpu_basis="shared"),
+        part(1, 1.0, path=("killed",), cpu_basis="sampled"),
+    ]
+
+    regions = {"/".join(one.path): one for one in summarize_regions(recording(regions=tuple(parts)))}
+
+    assert {name: (one.cpu_basis, one.own_cpu_basis) for name, one in regions.items()} == {
+        "run": ("exact", "exact"),
+        "run/epoch": ("exact", "shared"),
+        "run/epoch/load": ("shared", "shared"),
+        "killed": ("sampled", "sampled"),
+    }
 
 
 def test_regions_are_ordered_by_first_entry() -> None:

@@ -6,18 +6,20 @@ import pytest
 
 from gpu_tracker.analysis.runs import (
     SORTS,
+    STATES,
     ListedRun,
     choose,
+    find_state,
     list_run,
     parse_age,
     parse_condition,
+    parse_search,
     sort_runs,
 )
 from gpu_tracker.core.moments import parse_moment
 from gpu_tracker.reports.report import describe_ending
-from recorded import interval, run
+from recorded import lost_run, run
 
-LONG_AGO = 1e9
 OLD = ListedRun(
     "old",
     started_seconds=100.0,
@@ -42,7 +44,7 @@ DAMAGED = ListedRun("damaged", "It is no recording.", ending="damaged")
 
 def test_a_run_is_listed_with_its_figures() -> None:
     """When, what, how long, how it ended, and what it used."""
-    listed = list_run("x.jsonl", run(10.0, 500, 3), LONG_AGO)
+    listed = list_run("x.jsonl", run(10.0, 500, 3))
 
     assert (listed.started_seconds, listed.command) == (1769860800.0, ("python", "train.py"))
     assert (listed.ending, listed.exit_code) == ("exited", 3)
@@ -50,14 +52,11 @@ def test_a_run_is_listed_with_its_figures() -> None:
     assert (listed.values["peak_ram"], listed.values["peak_gpu_ram"]) == (500e6, None)
 
 
-def test_a_run_without_an_end_is_running_while_its_file_grows() -> None:
-    """An interval of a long run may last minutes; the last one shows it."""
-    cut = run(end=None)
-    month = run(30 * 86400.0, end=None, samples=[interval(at, 100) for at in (1.0, 2.5e6, 2.5e6 + 300)])
+def test_a_run_without_an_end_goes_on_or_was_cut_off() -> None:
+    """Its recording knows which."""
+    listed = [list_run("", run(end=None)._replace(is_running=goes_on)) for goes_on in (True, False)]
 
-    assert [list_run("", cut, ago).ending for ago in (1.0, 60.0)] == ["running", "killed"]
-    assert [list_run("", month, ago).ending for ago in (500.0, 700.0)] == ["running", "killed"]
-    assert list_run("", cut, 1.0).exit_code is None
+    assert [(one.ending, one.exit_code) for one in listed] == [("running", None), ("killed", None)]
 
 
 def test_an_invalid_start_time_is_not_known() -> None:
@@ -114,6 +113,8 @@ def test_runs_are_filtered_by_age() -> None:
         "mean_cores>3s",
         "peak_ram>much",
         "peak_ram>5",
+        "peak_ram>>",
+        "peak_ram>",
         "ram>8GB",
     ],
 )
@@ -146,3 +147,49 @@ def test_runs_are_sorted_with_unknown_values_last(by: str, names: list[str]) -> 
     """Newest or largest first."""
     assert by in SORTS
     assert [listed.path for listed in sort_runs([DAMAGED, OLD, NEW], by)] == names
+
+
+def test_commands_are_sorted_as_they_are_shown() -> None:
+    """A name stands in the place of its command."""
+    runs = [
+        NEW._replace(path="c", name="zebra", command=("a",)),
+        NEW._replace(path="b", name=None, command=("middle", "x")),
+        NEW._replace(path="a", name="ant", command=("z",)),
+    ]
+
+    assert [listed.path for listed in sort_runs(runs, "command")] == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize(
+    ("search", "names"),
+    [
+        ("", ["old", "new", "damaged"]),
+        ("TRAIN", ["old"]),
+        ("node", ["old", "new"]),
+        ("north nightly", ["new"]),
+        ("node time>30s", ["old"]),
+        ("node1 node2", []),
+    ],
+)
+def test_runs_are_searched_for_words_and_filters(search: str, names: list[str]) -> None:
+    """A word may be in any text, and all must match."""
+    found = choose([OLD, NEW, DAMAGED], parse_search(search), None, describe_ending)
+    assert [run.path for run in found] == names
+
+
+def test_a_wrong_filter_in_a_search_is_refused() -> None:
+    """With the same sentence as elsewhere."""
+    with pytest.raises(ValueError, match="is not a valid filter"):
+        parse_search("train colour~red")
+
+
+def test_a_run_is_running_or_has_finished_or_failed() -> None:
+    """By its exit code, or how it ended."""
+    running, failed = OLD._replace(ending="running"), OLD._replace(exit_code=1)
+    assert [find_state(run) for run in (running, OLD, failed, NEW)] == [*STATES[1:], "failed"]
+
+
+def test_a_peak_that_was_not_measured_all_the_time_is_a_lower_bound() -> None:
+    """After its sampler was lost."""
+    assert list_run("x", lost_run()).at_least == ("peak_ram",)
+    assert list_run("x", run()).at_least == ()

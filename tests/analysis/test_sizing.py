@@ -34,6 +34,10 @@ from gpu_tracker.core.model import (
 GB = 10**9
 MIB, GIB = 2**20, 2**30
 HOUR = 3600.0
+NO_LIMIT = (
+    "Measured without a memory limit: what the kernel holds for the job in pipes and sockets, and files in /dev/shm "
+    "that no process maps, are not in it. A run under a generous limit counts them."
+)
 
 
 def used(**fields: Any) -> Need:
@@ -105,6 +109,19 @@ def test_many_runs_need_a_smaller_margin() -> None:
     assert advise([used()] * 5).confidence == HIGH
     assert advise([used()] * 2).confidence == MEDIUM
     assert advise([used()]).confidence == LOW
+    assert advise([used(program="train"), used(program="make")]).confidence == LOW
+
+
+@pytest.mark.parametrize(
+    ("most", "words"), [(3e9, "it was at most 3 GB."), (math.inf, "Most of a run was not measured")]
+)
+def test_a_peak_that_is_not_known_gives_a_lower_bound(most: float, words: str) -> None:
+    """As of many workers whose shared memory was read too rarely."""
+    sizing = advise([used(memory_ceiling_bytes=most)])
+
+    assert sizing.memory_bytes is not None
+    assert sizing.memory_bytes.is_at_least
+    assert words in sizing.notes[0]
 
 
 def test_a_run_that_did_not_finish_gives_a_lower_bound() -> None:
@@ -159,10 +176,31 @@ def test_without_a_limit_the_kernels_share_and_ours_are_added() -> None:
     need = find_need(recording(totals=totals(peaks=peaks)))
 
     assert need.memory_bytes is not None
-    assert 519 * MB < need.memory_bytes < 529 * MB
+    assert 523 * MB < need.memory_bytes < 533 * MB
     assert need.limit_bytes is None
     cut_off = find_need(recording(totals=totals(peaks=peaks), end=None))
-    assert cut_off.memory_bytes == need.memory_bytes - 9 * MB
+    assert cut_off.memory_bytes == need.memory_bytes + MB, "what the sampler used is not known"
+
+
+def test_without_a_limit_page_tables_are_added_and_a_note_says_what_is_not() -> None:
+    """Only a limit counts all that the kernel holds for a job."""
+    peaks = Peaks(ram=alone(RamPeak(500 * MB, 0, 0)), page_table_bytes=100 * MB)
+    need = find_need(recording(totals=totals(peaks=peaks)))
+    less = find_need(recording(totals=totals(peaks=peaks._replace(page_table_bytes=0))))
+    counted = find_need(recording(totals=totals(peaks=peaks._replace(limit_held_bytes=550 * MB))))
+
+    assert (need.memory_bytes or 0) - (less.memory_bytes or 0) == 100 * MB
+    assert counted.memory_bytes == 550 * MB
+    assert advise([need]).notes == (NO_LIMIT,)
+    assert not advise([counted]).notes
+
+
+def test_a_small_job_needs_room_for_the_tracker() -> None:
+    """Which may not have had all of its memory when the limit was read last."""
+    peaks = Peaks(ram=alone(RamPeak(2 * MB, 0, 0)), limit_held_bytes=5 * MB)
+    need = find_need(recording(totals=totals(peaks=peaks)))
+
+    assert (need.memory_bytes, need.outside_bytes) == (13 * MB, 3 * MB)
 
 
 def test_a_limit_and_its_end_are_found_in_the_recording() -> None:
@@ -181,14 +219,49 @@ def test_a_limit_and_its_end_are_found_in_the_recording() -> None:
     assert (need.job, need.rank) == ("7", 3)
 
 
-def test_a_run_that_was_never_read_says_nothing_about_memory() -> None:
-    """Unknown is not 0."""
-    need = find_need(recording(totals=totals(peaks=Peaks())))
+@pytest.mark.parametrize(("own", "exit_code", "is_own"), [(100, 0, False), (100, -9, True), (1500, 0, True)])
+def test_a_run_that_ended_well_with_little_was_not_killed_for_memory(
+    own: int, exit_code: int, is_own: bool
+) -> None:
+    """The kernel killed another program under the same limit."""
+    peaks = Peaks(ram=alone(RamPeak(own * MB, 0, 0)))
+    need = find_need(
+        recording(
+            header=header(allocation=Allocation(4, 4.0, "machine", 16 * GB, 2 * GB, "cgroup")),
+            totals=totals(peaks=peaks),
+            events=(Event(9.0, "oom", "Out of memory: the kernel killed a process."),),
+            end=End("exited", exit_code, totals(), 0.0, 0),
+        )
+    )
+
+    assert need.ran_out_of_memory is is_own
+    assert need.is_least is is_own
+
+
+@pytest.mark.parametrize(
+    ("end", "reason"),
+    [
+        (End("exited", 0, totals(), 0.0, 0), "the run ended before its memory was read"),
+        (None, "the recording was cut off before the job's memory was read"),
+    ],
+)
+def test_a_run_that_was_never_read_says_nothing_about_memory(end: End | None, reason: str) -> None:
+    """Unknown is not 0, and it is said why."""
+    need = find_need(recording(totals=totals(peaks=Peaks()), end=end))
     sizing = advise([need])
 
     assert need.memory_bytes is None
     assert sizing.memory_bytes is None
     assert sizing.confidence == LOW
+    assert f"No memory is advised: {reason}." in sizing.notes
+
+
+def test_a_refused_allocation_leaves_the_need_unknown() -> None:
+    """It is in no peak; that of a GPU says nothing about RAM."""
+    note = "An allocation was refused: how much it asked for is not in the peak, so the need is not known."
+    for name, is_noted in (("MemoryError", True), ("OutOfMemoryError", False), ("ValueError", False)):
+        made = recording(events=(Event(9.0, "exception", name),), end=End("raised", None, totals(), 0.0, 0))
+        assert (note in advise([find_need(made)]).notes) is is_noted
 
 
 # ---- Spikes.
@@ -227,6 +300,14 @@ def test_a_spike_that_no_reading_has_met_has_no_place() -> None:
     assert spike[3:] == (None, "", ())
 
 
+def test_memory_that_each_interval_needs_for_a_moment_is_usual() -> None:
+    """Their means would not be enough."""
+    made, _ = spiky()
+    often = columns([1.0] * 1000, [100.0 * MB] * 1000, [290.0 * MB] * 1000, [99.0 * MB] * 1000)
+
+    assert find_need(made, often).spike is None
+
+
 def test_a_peak_that_lasts_is_no_spike() -> None:
     """Nor is one that is hardly higher than the rest, nor one without samples."""
     peaks = Peaks(ram=alone(RamPeak(300 * MB, 0, 0)))
@@ -250,7 +331,7 @@ def test_cores_are_those_of_nearly_all_intervals() -> None:
 
     assert sizing.cores is not None
     assert sizing.cores[:2] == (6, 5.2)
-    assert sizing.notes == ()
+    assert sizing.notes == (NO_LIMIT,)
 
 
 def test_intervals_count_by_their_length_and_only_if_known() -> None:
@@ -277,8 +358,8 @@ def test_without_samples_the_busiest_interval_counts() -> None:
     assert short.cores is not None
     assert long.cores is not None
     assert short.cores.advised == long.cores.advised == 3
-    assert long.notes == ("Cores are those of the busiest interval: the samples were not read.",)
-    assert short.notes == ()
+    assert long.notes == ("Cores are those of the busiest interval: the samples were not read.", NO_LIMIT)
+    assert short.notes == (NO_LIMIT,)
 
 
 @pytest.mark.parametrize(
@@ -307,6 +388,7 @@ def test_a_job_that_waited_for_cores_may_need_more(fields: dict[str, Any]) -> No
     assert sizing.cores.is_at_least
     assert sizing.notes == (
         "The job waited for cores that it did not get: it may use more than it could show.",
+        NO_LIMIT,
     )
 
 
@@ -347,6 +429,19 @@ def test_only_gpus_that_were_used_are_asked_for() -> None:
     assert sizing.gpu_memory_bytes.used == 2000 * MB
 
 
+def test_a_device_of_which_nothing_is_known_makes_their_number_a_lower_bound() -> None:
+    """The job may have used it, too."""
+    counter, peak = gpu_totals()
+    made = recording(
+        events=(found(gpu(0)), found(gpu(1))),
+        totals=totals(gpu_counters=(counter,), peaks=totals().peaks._replace(gpus=(peak, GpuPeaks("GPU-1")))),
+    )
+    sizing = advise([find_need(made)])
+
+    assert sizing.gpus is not None
+    assert (sizing.gpus.advised, sizing.gpus.is_at_least) == (1, True)
+
+
 def test_unknown_gpus_are_not_asked_for() -> None:
     """No device, or one that does not say who uses it."""
     peaks = totals().peaks._replace(gpus=(GpuPeaks("GPU-0", has_job=True),))
@@ -368,12 +463,162 @@ def test_time_has_a_margin_of_three_tenths(seconds: float, advised: int) -> None
     assert amount.advised == advised
 
 
+def test_a_run_at_its_time_limit_does_not_say_how_long_it_takes() -> None:
+    """More than it took is all that is known, unless a finished run took longer."""
+    note = (
+        "A run was cut off at its time limit after 1 h 00 min 00 s: it needs more, and how much is not known."
+    )
+    cut_off = used(reached_time_limit=True, failure="killed by signal 15")
+    shorter, longer = (advise([cut_off, used(seconds=seconds)]) for seconds in (HOUR / 2, 2 * HOUR))
+
+    assert advise([cut_off]).time_seconds is shorter.time_seconds is None
+    assert note in advise([cut_off]).notes
+    assert note in shorter.notes
+    assert longer.time_seconds is not None
+    assert longer.time_seconds.used == 2 * HOUR
+    assert note not in longer.notes
+
+
+@pytest.mark.parametrize(
+    ("started_at", "code", "expected"),
+    [
+        ("2026-01-31T12:00:00+00:00", -15, True),
+        ("2026-01-31T12:00:00+00:00", 0, False),
+        ("2026-01-31T11:59:00+00:00", -15, False),
+        ("once", -15, False),
+    ],
+    ids=["cut off", "finished just in time", "failed long before", "at an unknown time"],
+)
+def test_a_time_limit_that_was_reached_is_found_in_the_recording(
+    started_at: str, code: int, expected: bool
+) -> None:
+    """By when the run began, how long it took, and that it failed."""
+    allocation = Allocation(4, 4.0, "Slurm", GB, GB, "Slurm", ends_at_seconds=1769860810.0)
+    made = recording(
+        header=header(allocation=allocation, started_at=started_at),
+        end=End("exited", code, totals(), 0.0, 0),
+    )
+
+    assert find_need(made).reached_time_limit is expected
+
+
+def test_runs_of_different_programs_are_told_apart() -> None:
+    """Their largest is the need of none of them."""
+    mixed = advise([used(program=name) for name in ("train", "eval", "train")])
+    many = advise([used(program=name) for name in "abcdef"])
+
+    assert mixed.notes == (
+        "These are runs of 2 programs (train, eval): the largest of any of them counts. Give those of one only.",
+    )
+    assert "6 programs (a, b, c, d, ...)" in many.notes[0]
+    assert advise([used(program="train")] * 2).notes == ()
+
+
 def test_ranks_of_one_job_are_no_repeats_of_it() -> None:
     """What one of them needs is not what all need."""
     note = "These are ranks of one job: this is the request for one of them."
 
     assert note in advise([used(job="7", rank=0), used(job="7", rank=1)]).notes
     assert note not in advise([used(job="7", rank=0), used(job="8", rank=0)]).notes
+
+
+def test_ranks_of_one_job_are_one_run() -> None:
+    """The largest counts, and there is nothing that it could be alike."""
+    ranks = [used(job="7", step="0", rank=number, memory_bytes=(9 + number) * GB) for number in range(8)]
+    sizing = advise(ranks)
+
+    assert (sizing.runs, sizing.finished_runs, sizing.margin_percent, sizing.confidence) == (1, 1, 20, LOW)
+    assert sizing.memory_bytes is not None
+    assert (sizing.memory_bytes.used, sizing.memory_bytes.least_used) == (16 * GB, 16 * GB)
+    assert advise([*ranks, used(job="7", step="0", rank=8, failure="exit code 1")]).finished_runs == 0
+
+
+@pytest.mark.parametrize(
+    "other",
+    [{"job": "8", "step": "0"}, {"job": "7", "step": "1"}, {"job": "7", "step": "0"}],
+    ids=["job", "step", "again"],
+)
+def test_ranks_that_ran_again_are_repeats(other: dict[str, str]) -> None:
+    """In another job, in another step, or the same ranks once more."""
+    ranks = [used(job="7", step="0", rank=rank, memory_bytes=(4 - rank) * GB) for rank in (0, 1)]
+    again = [used(**other, rank=rank, memory_bytes=(6 - rank) * GB) for rank in (0, 1)]
+    sizing = advise([*ranks, *again])
+
+    assert (sizing.runs, sizing.finished_runs, sizing.confidence) == (2, 2, MEDIUM)
+    assert sizing.memory_bytes is not None
+    assert (sizing.memory_bytes.used, sizing.memory_bytes.least_used) == (6 * GB, 4 * GB)
+    assert "These are ranks of parallel jobs: this is the request for one of them." in sizing.notes
+
+
+def test_runs_that_are_no_ranks_are_repeats() -> None:
+    """Also in one job."""
+    assert advise([used(job="7")] * 5).runs == 5
+
+
+# ---- What was not measured.
+
+
+def test_only_memory_is_uncertain_if_its_peak_is_an_estimate() -> None:
+    """Time and cores are known."""
+    sizing = advise([used(memory_ceiling_bytes=3e9, gpus=1, gpu_bytes=GB)])
+
+    amounts = sizing.memory_bytes, sizing.cores, sizing.gpus, sizing.gpu_memory_bytes, sizing.time_seconds
+    assert [amount is not None and amount.is_at_least for amount in amounts] == [True, *[False] * 4]
+
+
+@pytest.mark.parametrize("failure", ["", "sampler lost"], ids=["gaps", "lost"])
+def test_a_run_that_was_not_measured_all_the_time_gives_lower_bounds(failure: str) -> None:
+    """Not of its time, which is known."""
+    sizing = advise([used(failure=failure, unread_seconds=3000.0, memory_ceiling_bytes=math.inf)])
+
+    amounts = sizing.memory_bytes, sizing.cores, sizing.time_seconds
+    assert [amount is not None and amount.is_at_least for amount in amounts] == [True, True, False]
+    assert sizing.notes == (
+        "Nothing was measured for 50 min 00 s of the 1 h 00 min 00 s of a run: it may have needed more memory and more cores.",
+    )
+
+
+def test_a_short_gap_changes_nothing() -> None:
+    """Less than a tenth of the time; what follows a lost sampler may be anything."""
+    gap, lost = (
+        advise([used(unread_seconds=100.0)]),
+        advise([used(unread_seconds=1.0, failure="sampler lost")]),
+    )
+
+    assert gap.memory_bytes is not None
+    assert not gap.memory_bytes.is_at_least
+    assert gap.notes == ()
+    assert lost.memory_bytes is not None
+    assert lost.memory_bytes.is_at_least
+
+
+def test_a_lost_sampler_of_a_job_whose_time_nobody_knows_leaves_a_lower_bound_of_it() -> None:
+    """The recording ends with its last sample."""
+    sizing = advise([used(failure="sampler lost")])
+
+    assert sizing.time_seconds is not None
+    assert sizing.time_seconds.is_at_least
+    assert sizing.notes == ("Lower bounds only, where a run did not finish (sampler lost).",)
+
+
+def test_nothing_is_said_of_time_that_was_not_measured() -> None:
+    """A peak that only the kernel knows is no spike then, and the mean over all the time may be above what was seen."""
+    peak = RamPeak(600 * MB, 600 * MB, 0)
+    lost = totals(
+        at_seconds=200.0,
+        unread_seconds=100.0,
+        peaks=Peaks(ram=alone(peak)),
+        cpu_seconds=add_parts(300.0, 0.0),
+    )
+    seen = columns([0.0] * 100, [10 * MB] * 100)
+    whole = lost._replace(at_seconds=100.0, unread_seconds=0.0)
+
+    need = find_need(recording(totals=lost, end=End("sampler lost", 0, lost, 0.0, 0)), seen)
+    before = find_need(recording(totals=whole), seen)
+
+    assert (need.spike, need.unread_seconds, need.cores) == (None, 100.0, 1.5)
+    assert before.spike is not None
+    assert before.cores == 0.0
 
 
 def test_nothing_gives_no_advice() -> None:
@@ -438,6 +683,7 @@ def test_rounding_keeps_the_order(one: float, other: float) -> None:
     small, large = sorted((one, other))
 
     assert small <= round_up(small, steps) <= round_up(large, steps)
+    assert round_up(small, steps) <= max(small + 1, small * 13 / 12)
 
 
 numbers = st.integers(-(2**63), 2**63 - 1)
@@ -483,3 +729,16 @@ def test_no_recording_is_too_strange(
     samples = columns(values, values or None)
 
     assert advise([find_need(strange, samples), find_need(strange)]).runs == 2
+
+
+def test_memory_of_gpus_that_is_not_known_all_the_time_is_a_lower_bound() -> None:
+    """And says so; a run of which it is known makes up for it if it needs as much."""
+    doubtful = Need(10.0, gpus=1, gpu_bytes=2000 * MB, is_gpu_least=True)
+    sure = doubtful._replace(is_gpu_least=False)
+    alone, together_with = advise([doubtful]), advise([doubtful, sure])
+
+    assert alone.gpu_memory_bytes is not None
+    assert alone.gpu_memory_bytes.is_at_least
+    assert any("What a run held on GPUs" in note for note in alone.notes)
+    assert together_with.gpu_memory_bytes is not None
+    assert not together_with.gpu_memory_bytes.is_at_least

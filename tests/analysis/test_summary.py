@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given, strategies as st
 
 from builders import MB, found, gpu, gpu_totals, header, recording, together, totals
-from gpu_tracker.analysis.summary import percent_of, summarize
+from gpu_tracker.analysis.measures import overall_values
+from gpu_tracker.analysis.summary import are_gpus_known, is_ram_least, percent_of, summarize
 from gpu_tracker.core.model import (
+    UNREAD,
+    Activity,
     Allocation,
     Busiest,
+    End,
     Event,
     GpuPeaks,
     Parts,
@@ -17,7 +23,9 @@ from gpu_tracker.core.model import (
     RamPeak,
     Totals,
     add_parts,
+    name_unread,
 )
+from gpu_tracker.core.vendors import NO_GPU
 
 POSITIVE = st.floats(1e-3, 1e6)
 
@@ -49,6 +57,20 @@ def test_a_rate_is_capped_at_the_cores(cpu: float, wall: float, cores: int) -> N
     assert percent is None if wall < 1e-3 else 0 <= (percent or 0.0) <= 100 * cores
 
 
+def test_a_peak_is_not_exact_without_an_end() -> None:
+    """It may have grown after the last sample."""
+    exact = RamPeak(MB, MB, 0, "exact")
+    peaks = totals().peaks._replace(ram=Parts(exact, exact, exact._replace(basis="estimate")))
+    made = recording(totals=totals(peaks=peaks))
+
+    assert [part.basis for part in summarize(made).ram] == ["exact", "exact", "estimate"]
+    assert [part.basis for part in summarize(made._replace(end=None)).ram] == [
+        "sampled",
+        "sampled",
+        "estimate",
+    ]
+
+
 def test_a_rate_over_no_time_is_not_known() -> None:
     """Not 0, and not hundreds of percent: reading the clocks takes time, too."""
     assert percent_of(1.0, 0.0, 4) is percent_of(0.0009, 0.0008, 4) is None
@@ -77,6 +99,36 @@ def test_what_the_tree_held_was_in_use() -> None:
 def test_memory_that_was_never_read_is_not_zero() -> None:
     """The job ended before the first sample."""
     assert summarize(recording(totals=Totals(0.001))).ram.combined.basis == "unknown"
+
+
+def test_what_was_never_read_is_not_zero_beside_what_the_kernel_keeps() -> None:
+    """Without a sampler only the peak of the largest process is known."""
+    large = RamPeak(500 * MB)
+    peaks = Peaks(ram=Parts(RamPeak(), large, large))
+    summary = summarize(recording(totals=Totals(60.0, peaks=peaks)))
+    read = summarize(recording(totals=Totals(60.0, peaks=peaks._replace(processes=2))))
+
+    assert [part.basis for part in summary.ram] == ["unknown", "sampled", "sampled"]
+    assert (summary.processes, summary.threads) == (None, Parts(None, None, None))
+    assert (read.processes, read.threads.combined) == (2, 0)
+
+
+@pytest.mark.parametrize(
+    ("changes", "are_known"),
+    [
+        ({}, True),
+        ({"end": None}, False),
+        ({"end": None, "events": (Event(0.0, "note", NO_GPU),)}, True),
+        ({"end": None, "events": (found(gpu(0)),)}, True),
+        ({"end": End("sampler lost", 0, Totals(1.0), 0.0, 0)}, False),
+        ({"events": (Event(0.0, "unread", "nvidia"),)}, False),
+    ],
+)
+def test_no_device_means_none_only_if_all_drivers_have_answered(
+    changes: dict[str, Any], are_known: bool
+) -> None:
+    """A tracking file then says so."""
+    assert are_gpus_known(recording(**changes)) is are_known
 
 
 def test_a_device_has_what_was_read() -> None:
@@ -120,6 +172,20 @@ def test_a_total_with_an_unknown_part_is_not_known() -> None:
     assert total(first, unused, is_visible=False) == Parts(0, 2000 * MB, 2000 * MB)
 
 
+def test_a_device_that_was_lost_before_the_job_was_on_it_leaves_the_total() -> None:
+    """The total is that of the others; of a device that was known for a moment only, nothing is known."""
+    counters, first = gpu_totals()
+    second = first._replace(uuid="GPU-1", job_bytes=Parts(None, None, None), has_job=False)
+
+    def total(unknown_seconds: float) -> int | None:
+        lost = counters._replace(uuid="GPU-1", job_bytes_unknown_seconds=unknown_seconds)
+        peaks = totals().peaks._replace(gpus=(first, second), gpu_bytes=Parts(0, 0, 2000 * MB))
+        summed = totals(gpu_counters=(counters, lost), peaks=peaks)
+        return summarize(recording(events=(found(gpu(0)), found(gpu(1))), totals=summed)).gpu_bytes.combined
+
+    assert (total(6.0), total(9.9)) == (2000 * MB, None)
+
+
 def test_of_an_estimate_no_part_is_known() -> None:
     """The growth of the device's memory may be any process's."""
     _, peaks = gpu_totals()
@@ -136,16 +202,19 @@ def test_of_an_estimate_no_part_is_known() -> None:
 
 
 def test_a_single_reading_of_a_device_is_its_mean() -> None:
-    """There is no time to integrate over."""
+    """There is no time to integrate over; but it says nothing of a long run."""
     counters, peaks = gpu_totals()
     one_reading = totals(
         gpu_counters=(counters._replace(utilization_seconds=0.0),),
         peaks=totals().peaks._replace(gpus=(peaks,)),
     )
 
-    assert summarize(recording(events=(found(gpu()),), totals=one_reading)).gpus[0].mean_percent == (
-        pytest.approx(90.0)
-    )
+    def mean(seconds: float) -> float | None:
+        run = recording(events=(found(gpu()),), totals=one_reading._replace(at_seconds=seconds))
+        return summarize(run).gpus[0].mean_percent
+
+    assert mean(0.3) == pytest.approx(90.0)
+    assert mean(30.0) is None
 
 
 def test_the_devices_that_count_are_named_used_or_visible() -> None:
@@ -178,3 +247,73 @@ def test_throttling_needs_time() -> None:
     (device,) = summarize(recording(events=(found(gpu()),), totals=one_reading)).gpus
 
     assert (device.throttled, device.mean_watts, device.energy_joules) == ((), None, 2500.0)
+
+
+def test_memory_that_devices_share_is_one_capacity() -> None:
+    """Instances for computing in one of the GPU."""
+    one = gpu(0)
+    other = gpu(1)._replace(shares_memory_with=one.uuid)
+
+    assert summarize(recording(events=(found(one), found(other)))).gpu_capacity_bytes == one.memory_bytes
+
+
+def test_a_vendor_that_never_answered_makes_every_total_unknown() -> None:
+    """Its devices are not even known by name; the other's own figures are what they were."""
+    counters, peaks = gpu_totals()
+    summed = totals().peaks._replace(
+        gpus=(peaks,), gpu_bytes=peaks.job_bytes, system_gpu_bytes=1, gpu_with_job_sum_percent=90.0
+    )
+    known = recording(events=(found(gpu(0)),), totals=totals(peaks=summed, gpu_counters=(counters,)))
+    silent = known._replace(events=(*known.events, Event(9.0, UNREAD, "amd")))
+    summary = summarize(silent)
+
+    assert summarize(known).gpu_bytes == peaks.job_bytes
+    assert summary.gpu_bytes == Parts(None, None, None)
+    assert summary.gpus == summarize(known).gpus
+    assert (summary.system_gpu_bytes, summary.gpu_capacity_bytes) == (None, None)
+    assert (summary.gpu_max_sum_percent, summary.gpu_mean_sum_percent) == (None, None)
+    measured, unmeasured = overall_values(summarize(known)), overall_values(summary)
+    assert None not in (measured["peak_gpu_ram"], measured["gpu_utilization"], measured["energy"])
+    assert {unmeasured[name] for name in ("peak_gpu_ram", "gpu_utilization", "energy")} == {None}
+
+
+@pytest.mark.parametrize(("ordinal", "is_unread"), [(0, False), (1, True)])
+def test_a_device_that_could_not_be_opened_is_unread_until_it_is_found(ordinal: int, is_unread: bool) -> None:
+    """Then it has its own figures, and how long they are missing."""
+    events = (Event(0.0, UNREAD, name_unread("nvidia", ordinal)), found(gpu(0)))
+    peaks = Peaks(gpus=(GpuPeaks("GPU-0", 9, Parts(5, 0, 5)),), gpu_bytes=Parts(5, 0, 5))
+    summary = summarize(recording(events=events, totals=totals(peaks=peaks)))
+
+    assert (summary.has_unread_gpus, summary.gpu_bytes.combined) == (is_unread, None if is_unread else 5)
+
+
+def test_activity_is_the_mean_over_the_time_that_was_measured() -> None:
+    """And nothing without time."""
+    counters, peaks = gpu_totals()
+    active = counters._replace(activity=((310.0, 10.0), (0.0, 0.0), (0.0, 10.0)))
+    every = totals(peaks=totals().peaks._replace(gpus=(peaks,)), gpu_counters=(active,))
+    (summary,) = summarize(recording(events=(found(gpu(0)),), totals=every)).gpus
+
+    assert summary.activity == Activity(31.0, None, 0.0, None)
+
+
+@pytest.mark.parametrize(
+    ("basis", "unread_seconds", "ending", "expected"),
+    [
+        ("sampled", 0.0, "exited", False),
+        ("sampled", 0.1, "exited", False),
+        ("sampled", 0.2, "exited", True),
+        ("sampled", 0.01, "sampler lost", True),
+        ("exact", 5.0, "sampler lost", False),
+        ("unknown", 5.0, "sampler lost", False),
+    ],
+)
+def test_a_peak_is_a_lower_bound_if_nothing_was_read_for_some_of_the_time(
+    basis: str, unread_seconds: float, ending: str, expected: bool
+) -> None:
+    """Of ten seconds; however short that was if the sampler was lost. A mark of the kernel covers it."""
+    peaks = totals().peaks._replace(ram=Parts(*[RamPeak(500 * MB, 500 * MB, 0, basis)] * 3))
+    summary = summarize(recording(totals=totals(unread_seconds=unread_seconds, peaks=peaks)))
+
+    assert is_ram_least(summary, ending) is expected
+    assert summary.is_partly_unread is (unread_seconds > 1)

@@ -6,11 +6,13 @@ import math
 from array import array
 from pathlib import Path
 
+import pytest
+
 from builders import found, gpu, gpu_totals, recording, sample, totals
 from gpu_tracker.analysis.tables import TABLES, Column, Table, make_table
-from gpu_tracker.core.model import Event, GpuSample, Parts, Peaks
+from gpu_tracker.core.model import Event, GpuSample, Parts, Peaks, Spread
 from gpu_tracker.recording.reader import load
-from recorded import make_full, make_plain
+from recorded import make_full, make_plain, write
 
 
 def test_columns_of_samples_have_units_and_one_set_per_device(tmp_path: Path) -> None:
@@ -21,7 +23,7 @@ def test_columns_of_samples_have_units_and_one_set_per_device(tmp_path: Path) ->
     assert names[:4] == ["at_seconds", "readings", "late_seconds", "main_cpu_seconds"]
     assert "combined_ram_bytes_max" in names
     assert names.index("gpu0_used_bytes") < names.index("gpu1_used_bytes")
-    assert names[-1] == "gpu1_limited_seconds"
+    assert names[-2:] == ["gpu1_job_bytes_unknown_seconds", "gpu1_used_bytes_unknown_seconds"]
     assert all(len(row) == len(names) for row in table.rows())
 
 
@@ -36,6 +38,22 @@ def test_unknown_is_not_zero(tmp_path: Path) -> None:
     assert columns["gpu0_used_bytes"] == (None, None, None)
     assert columns["gpu1_job_percent"] == (None, None, None)
     assert columns["gpu1_limited_seconds"] == (None, '[["heat", 1.0]]', '[["heat", 1.0]]')
+
+
+def test_memory_of_which_nothing_was_read_is_empty(tmp_path: Path) -> None:
+    """In rows and in arrays of pandas, which are read without making each sample."""
+    unread = sample(1.0, ram_bytes=Parts(*[Spread(None, None, None)] * 3))
+    path = write(tmp_path / "x.jsonl", recording(samples=(unread, sample(2.0))))
+    table = make_table(load(str(path)), "samples")
+    places = [place for place, column in enumerate(table.columns) if "_ram_bytes_" in column.name]
+    first, second = table.rows()
+    assert {first[place] for place in places} == {None}
+    assert {second[place] for place in places} == {0, 5}
+
+    pandas = pytest.importorskip("pandas")
+    assert table.read_arrays is not None
+    arrays = table.read_arrays(pandas)
+    assert all(math.isnan(arrays[place][0]) and not math.isnan(arrays[place][1]) for place in places)
 
 
 def test_every_logged_number_is_a_row(tmp_path: Path) -> None:

@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 
 import gpu_tracker as gput
+from gpu_tracker.api.comparisons import name_group
 from gpu_tracker.core.errors import RecordingError, UsageError
+from gpu_tracker.core.model import Identity
 from recorded import run, write
 
 
@@ -38,6 +40,7 @@ def test_a_report_is_printed_read_and_checked(runs: Path) -> None:
     assert isinstance(report, gput.ComparisonReport)
     assert "after against before, beyond noise (*):\n  time +20 %" in str(report)
     assert not str(report).endswith("\n")
+    assert repr(report) == str(report)  # at a prompt
     assert report.to_json()["figures"][0]["groups"][1]["verdict"] == "changed"
     assert report.check("time > +10%", "peak_ram > +10%") == [
         "FAILED time > +10%: after took 12 s, 1.200 times the baseline."
@@ -49,6 +52,17 @@ def test_groups_of_the_same_name_are_told_apart(runs: Path) -> None:
     report = gput.compare(runs / "before" / "0.jsonl", runs / "after" / "0.jsonl")
 
     assert [group.name for group in report.comparison.groups] == ["0", "0 (2)"]
+
+
+def test_a_run_is_called_as_its_user_calls_it(tmp_path: Path) -> None:
+    """Else after its file."""
+    one = write(tmp_path / "a.jsonl", run(header={"identity": Identity(name="baseline")}))
+    other = write(tmp_path / "b.jsonl", run())
+
+    assert [group.name for group in gput.compare(one, other).comparison.groups] == ["baseline", "b"]
+    assert name_group(str(write(tmp_path / "c.jsonl", run()).parent)) == tmp_path.name
+    (tmp_path / "d.jsonl").write_text("nonsense\n")
+    assert name_group(str(tmp_path / "d.jsonl")) == "d"
 
 
 def test_a_damaged_file_in_a_directory_is_left_out_and_said(runs: Path) -> None:

@@ -69,6 +69,7 @@ def test_a_device_tells_what_it_is_and_does(hardware: Simulator) -> None:
 
     assert gpu == {
         "index": 0,
+        "label": "0",
         "uuid": "GPU-0",
         "name": "NVIDIA A100",
         "vendor": "nvidia",
@@ -80,6 +81,7 @@ def test_a_device_tells_what_it_is_and_does(hardware: Simulator) -> None:
         "temperature_celsius": 40,
         "power_watts": 61.0,
         "sm_clock_mhz": 1410,
+        "sm_percent": None,
         "memory_clock_mhz": 1215,
         "reasons": {},
     }
@@ -113,6 +115,21 @@ def test_a_child_subreaper_is_left_without_zombies(hardware: Simulator) -> None:
     )
 
     assert run(hardware, body)[0]["told"] == "no children"
+
+
+def test_an_instance_knows_the_device_that_it_is_a_part_of(hardware: Simulator) -> None:
+    """Which has the temperature and the power, and is not in the list: no program can use it."""
+    hardware.add_device(uuid="GPU-split", mig_capable=True)
+    hardware.set_temperature_celsius(1, 61)
+    hardware.add_mig_instance(1, uuid="MIG-a")
+    body = (
+        "told = [[gpu.label, gpu.temperature_celsius, gpu.parent and [gpu.parent.label, gpu.parent.temperature_celsius]]"
+        " for gpu in gput.gpus()]"
+    )
+    (whole, instance) = run(hardware, body)[0]["told"]
+
+    assert (whole[0], whole[2]) == ("0", None)
+    assert instance == ["1:0", None, ["1", 61.0]]
 
 
 def test_a_device_is_immutable(hardware: Simulator) -> None:
@@ -153,6 +170,18 @@ def test_a_driver_that_hangs_costs_the_timeout_and_a_sentence(hardware: Simulato
     assert said.count("has not answered within 0.3 s") == 1
 
 
+def test_a_driver_that_crashes_costs_its_devices_and_a_sentence(
+    hardware: Simulator, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Not the script."""
+    hardware.crash("nvmlInit*")
+    for name, value in hardware.environment().items():
+        monkeypatch.setenv(name, value)
+
+    assert gpu_tracker.gpus() == []
+    assert "the library of a GPU driver crashed" in caplog.text
+
+
 def test_the_names_are_public() -> None:
     """Loaded when first used, like the others."""
     assert {"Device", "DeviceProcess", "gpus"} <= set(gpu_tracker.__all__)
@@ -171,3 +200,94 @@ def test_a_number_that_is_no_timeout_is_refused(argument: Any) -> None:
         f"gpus({argument!r}): the argument is how long to wait for a driver, at least 0.1 seconds. "
         "It returns every GPU: gpus()[0] is the first."
     )
+
+
+def test_polling_keeps_one_process_which_ends_by_itself(hardware: Simulator) -> None:
+    """From the third call on; a forked process has its own; nobody has to close anything."""
+    body = (
+        "import os, time, warnings\n"
+        "from gpu_tracker.api import devices\n"
+        "def find_pid(): return devices._kept._client and devices._kept._client._sampler.pid\n"
+        "gput.gpus()\n"
+        "first = len(gput.gpus()), find_pid()\n"
+        "polled = [(len(gput.gpus()), find_pid()) for _ in range(3)]\n"
+        "reading, writing = os.pipe()\n"
+        "child = os.fork()\n"
+        "if not child:\n"
+        "    os.write(writing, b'%d %d' % (len(gput.gpus()), bool(find_pid())))\n"
+        "    os._exit(0)\n"
+        "os.waitpid(child, 0)\n"
+        "forked = os.read(reading, 100).decode()\n"
+        "os.close(reading); os.close(writing)\n"
+        "after = len(gput.gpus()), find_pid()\n"
+        "is_there = lambda: os.path.exists(f'/proc/{after[1]}')\n"
+        "was_there = is_there()\n"
+        "deadline = time.monotonic() + 60\n"
+        "while is_there() and time.monotonic() < deadline: time.sleep(0.1)\n"
+        "is_gone = not is_there()\n"
+        "again = len(gput.gpus())\n"
+        "told = dict(first=first, polled=polled, forked=forked, after=after, was_there=was_there, is_gone=is_gone, again=again)"
+    )
+    told = run(hardware, body)[0]["told"]
+
+    assert told["first"] == [1, None]
+    pid = told["after"][1]
+    assert told["polled"] == [[1, pid]] * 3
+    assert told["forked"] == "1 0"
+    assert (told["was_there"], told["is_gone"], told["again"]) == (True, True, 1)
+
+
+def test_a_kept_process_that_was_killed_is_replaced(hardware: Simulator) -> None:
+    """Without a word: the answer is there."""
+    body = (
+        "import os, signal\n"
+        "from gpu_tracker.api import devices\n"
+        "gput.gpus(); gput.gpus(); gput.gpus()\n"
+        "pid = devices._kept._client._sampler.pid\n"
+        "os.kill(pid, signal.SIGKILL)\n"
+        "told = len(gput.gpus()), devices._kept._client._sampler.pid != pid"
+    )
+    told, said = run(hardware, body)
+
+    assert (told["told"], said) == ([1, True], "")
+
+
+def test_several_threads_ask_at_once(hardware: Simulator) -> None:
+    """None waits for another."""
+    body = (
+        "from concurrent.futures import ThreadPoolExecutor\n"
+        "gput.gpus(); gput.gpus()\n"
+        "with ThreadPoolExecutor(8) as pool: told = [len(found) for found in pool.map(lambda _: gput.gpus(), range(16))]"
+    )
+
+    assert run(hardware, body)[0]["told"] == [1] * 16
+
+
+def test_those_that_this_process_may_use(hardware: Simulator) -> None:
+    """By its environment as it is now."""
+    hardware.add_device(uuid="GPU-1")
+    body = "told = [gpu.uuid for gpu in gput.gpus(visible=True)]"
+
+    assert run(hardware, body)[0]["told"] == ["GPU-0", "GPU-1"]
+    assert run(hardware, body, CUDA_VISIBLE_DEVICES="1", CUDA_DEVICE_ORDER="PCI_BUS_ID")[0]["told"] == [
+        "GPU-1"
+    ]
+    assert run(hardware, body, CUDA_VISIBLE_DEVICES="")[0]["told"] == []
+
+
+def test_a_kept_process_that_was_stopped_is_replaced(hardware: Simulator) -> None:
+    """And does not stay behind."""
+    body = (
+        "import os, signal\n"
+        "from gpu_tracker.api import devices\n"
+        "for _ in range(3): gput.gpus()\n"
+        "pid = devices._kept._client._sampler.pid\n"
+        "os.kill(pid, signal.SIGSTOP)\n"
+        "told = len(gput.gpus(timeout_seconds=0.5)), devices._kept._client._sampler.pid != pid\n"
+        "deadline = time.monotonic() + 60\n"
+        "while os.path.exists(f'/proc/{pid}') and time.monotonic() < deadline: time.sleep(0.05)\n"
+        "told = (*told, os.path.exists(f'/proc/{pid}'))"
+    )
+    told, said = run(hardware, "import time\n" + body)
+
+    assert (told["told"], said) == ([1, True, False], "")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from pathlib import Path
 
 import pytest
@@ -31,7 +32,7 @@ def test_a_recording_shows_its_parts(full: gput.Recording) -> None:
     assert tuple(full.calls) == CALLS
     assert tuple(full.processes) == PROCESSES
     assert tuple(full.frameworks) == FRAMEWORKS
-    assert full.gpus == (gpu(), gpu(1, None))
+    assert full.gpus == (gpu()._replace(label="0"), gpu(1, None)._replace(label="1"))
     assert full.summary.seconds == 10.0
     assert full.report.ending == "exited"
     assert full.is_complete
@@ -44,6 +45,7 @@ def test_one_that_was_cut_off_says_so(tmp_path: Path) -> None:
     """It is not complete, and a note tells from when on nothing is known."""
     path = make_plain(tmp_path / "x.jsonl")
     path.write_bytes(path.read_bytes()[:-10])
+    os.utime(path, (0, 0))
     recording = gput.load(str(path))
 
     assert not recording.is_complete

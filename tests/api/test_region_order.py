@@ -264,6 +264,10 @@ def measure():
     with region("exact", exact_peak=True): sum(range(200))
 def log():
     gput.log(loss=1.0)
+class Number:
+    def __float__(self): return float(sum(range(20)))
+def log_others():
+    gput.log(step=1, whole=1, own=Number(), true=True)
 def call_after():
     with region("after"): pass
 def loop(work, kind):
@@ -287,7 +291,7 @@ def test_what_a_signal_handler_raises_reaches_the_program(tmp_path: Path) -> Non
         """
 truth.update(raised=0, reached=0, lost=[])
 for kind in (TimeoutError, Limit, KeyError):
-    for work in (call, log, stay, spread, measure): loop(work, kind)
+    for work in (call, log, log_others, stay, spread, measure): loop(work, kind)
 with region("after"): pass
 other = threading.Thread(target=call_after)
 other.start()
@@ -297,13 +301,42 @@ other.join()
     )
 
     assert told.truth["lost"] == []
-    assert told.truth["reached"] == told.truth["raised"] == 900
+    assert told.truth["reached"] == told.truth["raised"] == 1080
     assert told["called"][0]["calls"] > 0
     assert told["called"][0]["open_calls"] == 0
     afterwards = [region["calls"] for path, (region,) in told.items() if path.split("/")[-1] == "after"]
     assert sum(afterwards) == 2  # one of them may be inside a region that has stayed open
     # Python itself begins no `__exit__` if a handler raises in that moment.
     assert sum(region["open_calls"] for (region,) in told.values()) <= told.truth["raised"] / 20
+
+
+@pytest.mark.parametrize("is_known", [True, False])
+@pytest.mark.parametrize("guard", ["sys.addaudithook(audit)", "os.open = os.write = os.stat = refuse"])
+def test_a_program_that_guards_its_files_goes_on(tmp_path: Path, guard: str, is_known: bool) -> None:
+    """An audit hook or a fake that refuses to open ours is not the program's failure."""
+    told = run(
+        tmp_path,
+        f"""
+originals = os.open, os.write, os.stat
+if {is_known}:
+    with region("before"): gput.log(loss=1.0)
+is_guarded = True
+{guard}
+with region("guarded"): gput.log(loss=1.0)
+is_guarded = False
+os.open, os.write, os.stat = originals
+truth["went on"] = True
+""",
+        """
+is_guarded = False
+def refuse(*_, **options): raise PermissionError
+def audit(event, _):
+    if is_guarded and event == "open": refuse()
+""",
+    )
+
+    assert told.truth["went on"]
+    assert ("guarded" in told) == (is_known or guard.startswith("os"))
 
 
 def test_our_own_mishaps_stay_ours(tmp_path: Path) -> None:

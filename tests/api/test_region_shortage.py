@@ -80,12 +80,18 @@ resource.setrlimit(resource.RLIMIT_FSIZE, ({most_bytes}, -1))
     recording = track(tmp_path, command_line, f"{limit}{USE}for _ in range(20): gput.log(loss=1)")
 
     assert "Regions of 1 process could not be followed: their files could not be created." in recording.notes
-    assert any(note.startswith("Metrics of ") for note in recording.notes)
+    lost = 21 - len(recording.metric_rows)
+    assert lost > 10
+    assert (
+        f"Metrics of {lost} calls of log could not be recorded: there was no room for them."
+        in recording.notes
+    )
 
 
 @pytest.mark.parametrize("departure", [
     "os.setgroups([]); os.setgid(23456); os.setuid(23456)",
     "os.mkdir('root'); os.chroot('root')",
+    "os.makedirs('root/dev/shm'); os.chroot('root')",
 ])  # fmt: skip
 def test_a_process_that_cannot_reach_the_mailbox_says_so_itself(
     tmp_path: Path, command_line: str, departure: str, monkeypatch: pytest.MonkeyPatch
@@ -107,8 +113,58 @@ def test_a_process_that_cannot_reach_the_mailbox_says_so_itself(
     assert done.stderr.count("Regions and metrics of process") == 1
 
 
+def test_a_process_in_which_regions_cannot_be_loaded_any_more_says_so_itself(
+    tmp_path: Path, command_line: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Once: below another root there is neither their code nor the mailbox."""
+    if os.geteuid():
+        pytest.skip("needs the right to change the root")
+    monkeypatch.chdir(tmp_path)
+    program = f"import os, gpu_tracker as gput\nos.makedirs('root/dev/shm'); os.chroot('root')\n{USE}"
+    done = subprocess.run(
+        [command_line, "run", "--no-record", "--", sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+        timeout=100,
+    )
+
+    assert done.stdout.startswith("survived\n"), done.stderr
+    assert done.stderr.count("Regions and metrics of process") == 1
+
+
+def test_a_process_whose_shared_memory_is_another_says_so_itself(tmp_path: Path, command_line: str) -> None:
+    """As in a container: the directory is there, but not the mailbox."""
+    if subprocess.run(["unshare", "--mount", "true"], capture_output=True).returncode:
+        pytest.skip("needs the right to make a mount namespace")
+    script = tmp_path / "program.py"
+    script.write_text(f"import gpu_tracker as gput\n{USE}")
+    mount = 'mount -t tmpfs none /dev/shm; exec "$@"'
+    done = subprocess.run(
+        [command_line, "run", "--no-record", "--", "unshare", "--mount", "sh", "-c", mount, "sh",
+         sys.executable, str(script)],
+        capture_output=True,
+        text=True,
+        timeout=100,
+    )  # fmt: skip
+
+    assert done.stdout.startswith("survived\n"), done.stderr
+    assert done.stderr.count("Regions and metrics of process") == 1
+
+
+def test_a_mailbox_that_the_job_deletes_is_missed(tmp_path: Path, command_line: str) -> None:
+    """What it says afterwards is lost, and what nobody had read yet."""
+    delete = "import shutil; shutil.rmtree(os.environ['GPU_TRACKER_MAILBOX'])\n"
+    recording = track(tmp_path, command_line, f"gput.region, gput.log\n{delete}{USE}")
+
+    assert (
+        "The directory for regions and metrics was deleted while the job ran: what was not read by then is missing."
+        in recording.notes
+    )  # fmt: skip
+
+
 @pytest.mark.parametrize(("mount", "is_followed"), [
     ("mount -t tmpfs -o size=1m,nr_inodes=1 none /dev/shm", True),
+    ("mount -t tmpfs -o size=1m,nr_inodes=4 none /dev/shm", True),
     (
         "export TMPDIR=/none; for place in /dev/shm /var/tmp /tmp; do mount --bind $place $place; mount -o remount,bind,ro $place; done",
         False,

@@ -63,6 +63,41 @@ trying.close()
     assert (told["rows"][0]["calls"], told["retry"][0]["calls"]) == (2, 1)
 
 
+def test_a_generator_goes_on_after_a_region_of_its_consumer(tmp_path: Path) -> None:
+    """What it does between them is its own, whether or not anybody tells when it runs."""
+    told = run(
+        tmp_path,
+        """
+for _ in rows():
+    with region("use"): burn(0.1)
+""",
+        GENERATORS,
+    )
+
+    check(told["rows"][0], 0.15)
+    assert told["rows"][0]["own_cpu_seconds"] == pytest.approx(0.15, abs=0.03)
+    assert told["use"][0]["own_cpu_seconds"] == pytest.approx(0.3, abs=0.03)
+    assert told["use"][0]["cpu_basis"] == "exact"
+
+
+def test_what_a_generator_lost_to_another_is_in_doubt(tmp_path: Path) -> None:
+    """However little it has got itself."""
+    told = run(
+        tmp_path,
+        "for _ in zip(steps('one'), steps('other')): pass",
+        """
+def steps(name):
+    with region(name):
+        yield
+        burn(0.05)
+        yield
+""",
+    )
+
+    for name in ("one", "other"):
+        check(told[name][0], 0.05)
+
+
 def test_a_generator_goes_on_elsewhere_than_it_began(tmp_path: Path) -> None:
     """When it ends there, that region has its time again."""
     told = run(

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from math import nan
 from pathlib import Path
 from typing import Any
 
@@ -83,6 +84,36 @@ with region("epoch"):
     assert epoch["wall_seconds"] >= wait["wall_seconds"] + work["wall_seconds"]
     assert 0.05 <= wait["shortest_seconds"] <= wait["wall_seconds"] / 5 <= wait["longest_seconds"]
     assert sum(region["own_cpu_seconds"] for (region,) in told.values()) <= told.truth["cpu"] * 1.001
+
+
+def test_functions_that_are_called_at_exit_have_regions(tmp_path: Path, command_line: str) -> None:
+    """Also one that was registered before anything of ours, which is called last; metrics, too."""
+    program = """
+import atexit, gpu_tracker as gput
+@atexit.register
+def save():
+    gput.log(step=2, saved=1.0)
+    for _ in range(3):
+        with gput.region("save"): sum(range(1_000_000))
+gput.log(step=1, saved=0.0)
+with gput.region("work"): pass
+"""
+    record = tmp_path / "run.jsonl"
+    subprocess.run(
+        [command_line, "run", "--disable-logs", "--record", record, "--", sys.executable, "-c", program],
+        check=True,
+        capture_output=True,
+    )
+    report = gput.load(record).report
+    regions = {region.path[0]: region for region in report.regions}
+    (metric,) = report.metrics
+
+    assert {name: (region.calls, region.open_calls) for name, region in regions.items()} == {
+        "save": (3, 0),
+        "work": (1, 0),
+    }
+    assert regions["save"].wall_seconds <= report.summary.seconds
+    assert (metric.logged, metric.last) == (2, 1.0)
 
 
 def test_single_calls_have_their_times(tmp_path: Path) -> None:
@@ -173,6 +204,24 @@ for number in range(10):
     assert step["peak_ram_bytes"] > 150_000_000
     assert call["number"] == 7
     assert call["end_seconds"] - call["start_seconds"] >= 1
+
+
+def test_a_sampler_that_fails_leaves_the_regions(tmp_path: Path) -> None:
+    """By an error of its own, here a message that it does not know; and nothing else is left."""
+    told = run(
+        tmp_path,
+        """
+with region("before"): pass
+sampler = tracker._session._sampler
+sampler.send("nonsense")
+while not sampler.has_ended(): pass
+truth["mailbox"] = os.environ["GPU_TRACKER_MAILBOX"]
+with region("after"): pass
+""",
+    )
+
+    assert [part["calls"] for part in (told["before"][0], told["after"][0])] == [1, 1]
+    assert not os.path.exists(told.truth["mailbox"])
 
 
 def test_names_beyond_the_limits_are_said(tmp_path: Path) -> None:
@@ -346,6 +395,10 @@ def load():
     assert len({load["pid"] for load in loads}) == 2
     assert told.pid not in {load["pid"] for load in loads}
     assert [load["cpu_seconds"] for load in loads] == pytest.approx([0.1, 0.1], rel=0.15)
+    if method == "fork":  # what is inside of a region is never more than the region
+        around = {epoch["pid"]: epoch for epoch in told["epoch"]}
+        assert [around[load["pid"]]["cpu_seconds"] >= load["cpu_seconds"] for load in loads] == [True, True]
+        assert [around[load["pid"]]["own_cpu_seconds"] for load in loads] == [0, 0]
     # They end without any farewell, and still nothing is lost.
     assert [tick["calls"] for tick in told["epoch/tick" if method == "fork" else "tick"]] == [50, 50]
     assert len(gput.load(tmp_path / "run.jsonl").metric_rows) == 100
@@ -481,6 +534,86 @@ for _ in range(2):
     assert around["cpu_seconds"] == pytest.approx(0.1, rel=0.2)
 
 
+def test_a_tracker_begins_outside_of_regions_that_are_older(tmp_path: Path) -> None:
+    """Of a tracker around it, or of one that has ended while they were open; the one around goes on inside of its own."""
+    told = run(
+        tmp_path,
+        """
+def list_paths(tracker): return sorted("/".join(region.path) for region in tracker._recording.regions)
+with region("both"):
+    with gput.Tracker(disable_logs=True) as first:
+        region("left").__enter__()
+    with gput.Tracker(disable_logs=True) as second:
+        with region("inside"): pass
+        if not (child := os.fork()):
+            with region("forked"): pass
+            os._exit(0)
+        os.waitpid(child, 0)
+    with region("after"): pass
+truth["first"], truth["second"] = list_paths(first), list_paths(second)
+""",
+    )
+
+    assert told.truth["first"] == ["left"]
+    assert told.truth["second"] == ["forked", "inside"]
+    assert sorted(told) == ["both", "both/after"]
+
+
+def test_a_call_left_open_by_a_tracker_that_has_ended_takes_no_time(tmp_path: Path) -> None:
+    """What comes after a region inside of it is of the region around it."""
+    told = run(
+        tmp_path,
+        """
+with region("around"):
+    with gput.Tracker(disable_logs=True):
+        region("left").__enter__()
+    for _ in range(5):
+        with region("inside"): burn(0.02)
+        burn(0.04)
+""",
+    )
+    (around,), (inside,) = told["around"], told["around/inside"]
+
+    assert around["own_cpu_seconds"] == pytest.approx(0.2, abs=0.05)
+    assert around["cpu_seconds"] == pytest.approx(0.3, abs=0.05)
+    assert inside["cpu_seconds"] == pytest.approx(0.1, abs=0.02)
+
+
+def test_coroutines_of_several_trackers_have_their_own_time(tmp_path: Path) -> None:
+    """A tracker that begins and ends while a region of another one waits and goes on, again and again, changes nothing of it."""
+    told = run(
+        tmp_path,
+        """
+async def work():
+    with region("task"):
+        for _ in range(10):
+            burn(0.02)
+            await asyncio.sleep(0)
+async def track():
+    with gput.Tracker(disable_logs=True) as tracker:
+        await work()
+    return tracker
+async def main():
+    with region("around"):
+        older = asyncio.create_task(work())
+        await asyncio.sleep(0)
+        return await asyncio.gather(track(), track(), older)
+first, last, _ = asyncio.run(main())
+truth["tasks"] = [
+    [region.path[-1], region.calls, region.cpu_seconds, region.cpu_basis]
+    for one in (first, last) for region in one._recording.regions
+]
+""",
+    )
+    figures = ("calls", "open_calls", "cpu_seconds", "cpu_basis")
+
+    assert {path: [[row[name] for name in figures] for row in rows] for path, rows in told.items()} == {
+        "around": [[1, 0, pytest.approx(0.6, abs=0.06), "exact"]],
+        "around/task": [[1, 0, pytest.approx(0.2, abs=0.03), "exact"]],
+    }
+    assert told.truth["tasks"] == [["task", 1, pytest.approx(0.2, abs=0.03), "exact"]] * 2
+
+
 def test_a_process_that_goes_on_as_another_program_keeps_what_it_did(tmp_path: Path) -> None:
     """The same number, the same region, two programs."""
     program = tmp_path / "program.py"
@@ -498,6 +631,26 @@ def test_a_process_that_goes_on_as_another_program_keeps_what_it_did(tmp_path: P
 
     assert {name: region.calls for name, region in regions.items()} == {"part": 2, "first": 1, "second": 1}
     assert len({region.pid for region in regions.values()}) == 1
+
+
+def test_a_region_ends_when_its_process_goes_on_as_another_program(tmp_path: Path) -> None:
+    """It was never left, and what the next program does is not inside of it."""
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import os, sys, time, gpu_tracker as gput\n"
+        "spinning = 'import time\\nwhile time.process_time() < 2: pass'\n"
+        "with gput.region(f'stage {len(sys.argv)}'):\n"
+        "    while time.process_time() < 0.5 * len(sys.argv): pass\n"
+        "    more = [*sys.argv, 'again'] if len(sys.argv) < 2 else ['-c', spinning]\n"
+        "    os.execv(sys.executable, [sys.executable, *more])\n"
+    )
+    with gput.Tracker(record=str(tmp_path / "x.jsonl"), disable_logs=True, sleep_time=0.05):
+        subprocess.check_call([sys.executable, str(program)])
+    first, second = sorted(gput.load(tmp_path / "x.jsonl").region_totals, key=lambda region: region.path)
+
+    assert [(region.calls, region.open_calls) for region in (first, second)] == [(0, 1)] * 2
+    assert 0 < first.cpu_seconds < 0.6
+    assert 0 < second.cpu_seconds < 0.6
 
 
 def test_every_step_of_a_generator_is_a_call(tmp_path: Path) -> None:
@@ -551,7 +704,7 @@ def test_what_makes_no_sense_does_not_end_a_training(tmp_path: Path) -> None:
 import gpu_tracker as gput
 with gput.Tracker(record="x.jsonl", disable_logs=True):
     for _ in range(2):
-        gput.log(step="first", loss="low", accuracy=0.5, lr=None)
+        gput.log(step="first", loss="0.7", accuracy=0.5, lr=None, large=10**400)
     with gput.region(7): pass
     with gput.region("\\ud800\\n"): pass
     with gput.region(""): pass
@@ -568,11 +721,60 @@ with gput.Tracker(record="x.jsonl", disable_logs=True):
 
     assert done.stdout == 'A region needs a name: @gput.region("name").\n'
     assert done.stderr.splitlines() == [
-        f"gput.log: {name} is ignored: {kind} is not a number."
-        for name, kind in (("loss", "str"), ("lr", "NoneType"), ("step", "str"))
+        "gput.log: loss is ignored: str is not a number.",
+        "gput.log: lr is ignored: NoneType is not a number.",
+        "gput.log: large is ignored: the int is too large for a float.",
+        "gput.log: step is ignored: str is not a number.",
     ]
     assert [(row.step, row.values) for row in recording.metric_rows] == [(None, {"accuracy": 0.5})] * 2
     assert [region.path[0] for region in recording.regions] == ["7", "\\ud800\n", ""]
+
+
+@pytest.mark.parametrize(
+    ("package", "value", "number"),
+    [
+        ("torch", "torch.ones(1, requires_grad=True).sum()", 1.0),
+        ("numpy", "numpy.array([1.0])", 1.0),
+        ("numpy", "numpy.ma.masked", nan),
+        ("numpy", "numpy.ma.array([1.0], mask=[False])", 1.0),
+    ],
+)
+def test_a_value_that_warns_when_it_is_converted_is_logged_silently(
+    tmp_path: Path, package: str, value: str, number: float
+) -> None:
+    """Also where the user has made warnings errors: they would end the training."""
+    pytest.importorskip(package)
+    code = (
+        f"import {package}, warnings, gpu_tracker as gput\n"
+        "with gput.Tracker(record='x.jsonl', disable_logs=True):\n"
+        "    warnings.simplefilter('error')\n"
+        f"    gput.log(loss={value})\n"
+        f"    gput.step(loss={value})\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path)
+    recording = gput.load(tmp_path / "x.jsonl")
+
+    assert (done.returncode, done.stderr) == (0, "")
+    assert [row.values["loss"] for row in recording.metric_rows] == pytest.approx([number] * 2, nan_ok=True)
+
+
+def test_a_value_whose_conversion_warns_where_warnings_are_errors_is_ignored(
+    tmp_path: Path,
+) -> None:
+    """It is said, and nothing is raised into the job."""
+    code = (
+        "import warnings, gpu_tracker as gput\n"
+        "class Own(float): pass\n"
+        "class Number:\n"
+        "    def __float__(self): return Own(1)  # of which Python warns\n"
+        "with gput.Tracker(record='x.jsonl', disable_logs=True):\n"
+        "    warnings.simplefilter('error')\n"
+        "    gput.log(a=Number(), b=2.0)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path)
+
+    assert (done.returncode, done.stderr) == (0, "gput.log: a is ignored: Number is not a number.\n")
+    assert [row.values for row in gput.load(tmp_path / "x.jsonl").metric_rows] == [{"b": 2.0}]
 
 
 def test_without_a_tracker_nothing_happens() -> None:
@@ -711,3 +913,26 @@ for secret in ("abcdef1", "abcdef2"):
     written = (tmp_path / "run.jsonl").read_text()
     assert "abcdef" not in written
     assert "curl --token ***" in written
+
+
+@pytest.mark.skipif(
+    subprocess.run(["unshare", "-T", "true"], capture_output=True, check=False).returncode != 0,
+    reason="needs time namespaces",
+)
+@pytest.mark.parametrize("shift", ["50000", "-500"])
+def test_an_open_call_in_another_time_namespace_is_within_the_run(
+    tmp_path: Path, command_line: str, shift: str
+) -> None:
+    """The clock of the job is another one than ours."""
+    code = "import gpu_tracker as g, os, time; g.region('c').__enter__(); time.sleep(1.2); os._exit(0)"
+    subprocess.run(
+        [command_line, "run", "--record", "x.jsonl", "--", "unshare", "-T", "--monotonic", shift, sys.executable, "-c", code],
+        cwd=tmp_path, capture_output=True, timeout=200, check=True,
+    )  # fmt: skip
+    recording = gput.load(tmp_path / "x.jsonl")
+    (region,), (call,) = recording.regions, recording.calls
+    whole = recording.report.summary.seconds
+
+    assert region.open_calls == 1
+    assert 0 <= region.wall_seconds <= whole
+    assert 0 <= call.start_seconds <= whole

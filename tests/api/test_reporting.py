@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -41,8 +43,9 @@ def test_a_tracker_that_has_stopped_knows_its_samples(tmp_path: Path, record: st
     assert "░" in str(report) or "█" in str(report)
 
 
-def test_a_short_run_is_not_read_back(tmp_path: Path) -> None:
-    """There is nothing to see over time."""
+def test_a_short_run_is_not_read_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """There is nothing to see over time; a program that only imports a kernel is no notebook."""
+    monkeypatch.setitem(sys.modules, "ipykernel", ModuleType("ipykernel"))
     with gput.Tracker(gpu="none", record=tmp_path / "x.jsonl", disable_logs=True) as tracker:
         pass
     report = tracker.report
@@ -83,6 +86,21 @@ def test_bytes_are_read_like_a_file(tmp_path: Path) -> None:
     assert tuple(from_bytes.samples) == tuple(from_file.samples)
     assert tuple(from_bytes.calls) == tuple(from_file.calls)
     assert (from_bytes.header, from_bytes.end) == (from_file.header, from_file.end)
+
+
+def test_a_report_is_never_saved_over_a_recording(tmp_path: Path) -> None:
+    """Under whatever name."""
+    path = make_full(tmp_path / "x.jsonl")
+    before = path.read_bytes()
+    (tmp_path / "link.json").symlink_to(path)
+    report = gput.load(path).report
+    for name in ("x.jsonl", "link.json"):
+        with pytest.raises(gput.UsageError):
+            report.save(tmp_path / name)
+    report.save(tmp_path / "x.json")
+
+    assert path.read_bytes() == before
+    assert (tmp_path / "link.json").is_symlink()
 
 
 def test_a_recording_can_be_plotted(tmp_path: Path) -> None:

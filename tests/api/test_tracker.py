@@ -10,13 +10,16 @@ import subprocess
 import sys
 import threading
 import time
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import gpu_tracker as gput
+from gpu_tracker.api.session import Session
 from gpu_tracker.core.errors import UsageError
+from gpu_tracker.instrument.mailbox import MAILBOX_VARIABLE
 from gpu_tracker.recording.reader import load
 from patience import wait_until
 
@@ -24,6 +27,23 @@ from patience import wait_until
 def quiet(**options: Any) -> gput.Tracker:
     """A tracker that does not say that there is no GPU here."""
     return gput.Tracker(disable_logs=True, **options)
+
+
+def test_an_interrupt_while_it_starts_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither descriptors nor files, and regions go to nobody; also in the last moment."""
+    before = len(os.listdir("/proc/self/fd"))
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Session, "begin", interrupt)
+    tracker = quiet(record=str(tmp_path))
+    with pytest.raises(KeyboardInterrupt):
+        tracker.start()
+
+    assert len(os.listdir("/proc/self/fd")) == before
+    assert list(tmp_path.iterdir()) == []
+    assert MAILBOX_VARIABLE not in os.environ
 
 
 def test_the_constructor_is_the_papers() -> None:
@@ -58,7 +78,7 @@ def test_the_constructor_is_the_papers() -> None:
 
 
 def test_the_papers_classes_are_where_the_paper_has_them() -> None:
-    """`gpu_tracker.api.tracker.MaxRAM` and the others."""
+    """`gpu_tracker.tracker.MaxRAM` and the others, also to import from there."""
     for name in (
         "ComputeTime",
         "CPUUtilization",
@@ -71,8 +91,7 @@ def test_the_papers_classes_are_where_the_paper_has_them() -> None:
         "Tracker",
     ):
         assert getattr(gput.tracker, name).__name__ == name
-    with pytest.raises(AttributeError):
-        _ = gput.tracker.Nonsense
+        assert getattr(import_module("gpu_tracker.tracker"), name) is getattr(gput.tracker, name)
     with pytest.raises(AttributeError):
         _ = gput.nonsense
 
@@ -164,6 +183,31 @@ def test_a_foreign_process_can_be_tracked() -> None:
         gput.Tracker(process_id=child.pid)
     with pytest.raises(ValueError, match="too large"):
         gput.Tracker(process_id=2**70)
+
+
+def test_a_thread_is_no_process() -> None:
+    """It has a number that looks like that of a process, which is named."""
+    over = threading.Event()
+    thread = threading.Thread(target=over.wait)
+    thread.start()
+    try:
+        with pytest.raises(ValueError, match=f"{thread.native_id} is a thread of process {os.getpid()}"):
+            gput.Tracker(process_id=thread.native_id)
+    finally:
+        over.set()
+        thread.join()
+
+
+def test_what_has_taken_the_name_of_a_recording_is_left_alone(tmp_path: Path) -> None:
+    """It is not named as the recording either."""
+    path = tmp_path / "x.jsonl"
+    with quiet(record=path) as tracker:
+        path.rename(tmp_path / "kept.jsonl")
+        os.mkfifo(path)
+
+    assert path.is_fifo()
+    assert tracker.recording_path is None
+    assert gput.load(tmp_path / "kept.jsonl").report.ending == "stopped"
 
 
 def test_a_recording_is_written_if_asked_for(tmp_path: Path) -> None:
@@ -298,3 +342,71 @@ def test_a_start_that_is_refused_leaves_nothing(tmp_path: Path) -> None:
     assert left == ["run.jsonl"]
     assert tracker.recording_path == str(tmp_path / "run.jsonl")
     assert (tmp_path / "x.csv").stat().st_size > 0
+
+
+def test_a_tracking_file_is_replaced_only_if_asked_for(tmp_path: Path) -> None:
+    """At the start, not before; a tracker that starts again replaces its own."""
+    path = tmp_path / "x.csv"
+    path.write_text("precious")
+    with pytest.raises(UsageError, match="already exists"):
+        quiet(tracking_file=path)
+    tracker = quiet(tracking_file=path, overwrite=True)
+    kept = path.read_text()
+    rows = []
+    for _ in range(2):
+        with tracker:
+            time.sleep(0.1)
+        rows.append(path.read_text().splitlines())
+
+    assert kept == "precious"
+    assert [lines[0].split(",")[0] for lines in rows] == ["ram_unit", "ram_unit"]
+    assert rows[0][3:] != rows[1][3:]
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_start_that_fails_gives_the_old_tracking_file_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Unless somebody has put another there meanwhile; then both are kept, and that is said."""
+    path = tmp_path / "x.csv"
+    path.write_text("precious")
+    said: list[str] = []
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    def replace_and_interrupt(*_: object) -> None:
+        other = tmp_path / "other"
+        other.write_text("of somebody else")
+        other.replace(path)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(gput.Tracker, "_warn", lambda _tracker, text: said.append(text))
+    monkeypatch.setattr(Session, "wait_until_ready", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        gput.Tracker(tracking_file=path, overwrite=True).start()
+    assert path.read_text() == "precious"
+    assert list(tmp_path.iterdir()) == [path]
+
+    monkeypatch.setattr(Session, "wait_until_ready", replace_and_interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        gput.Tracker(tracking_file=path, overwrite=True).start()
+    (aside,) = set(tmp_path.iterdir()) - {path}
+    assert (path.read_text(), aside.read_text()) == ("of somebody else", "precious")
+    assert said == [f"{path} was replaced by another program. The old one is {aside}."]
+
+
+def test_what_the_existing_tool_takes_is_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A brand is a vendor; its temporary file is not needed, and none is made."""
+    monkeypatch.chdir(tmp_path)
+    with quiet(gpu_brand="amd", resource_usage_file="usage.pkl") as tracker:
+        pass
+
+    assert tracker._settings.gpu_vendors == ("amd",)
+    assert list(tmp_path.iterdir()) == []
+    with pytest.raises(UsageError, match="is not a valid GPU brand"):
+        quiet(gpu_brand="NVIDIA")
+    with pytest.raises(TypeError, match="resource_usage_file of 5 is invalid"):
+        quiet(resource_usage_file=5)
+    with pytest.raises(UsageError, match="gpu-tracker 5 has resource_usage_file in this place"):
+        gput.Tracker(1.0, "gigabytes", "gigabytes", "hours", None, None, True, None, "usage.pkl")  # type: ignore[arg-type]

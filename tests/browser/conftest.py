@@ -12,6 +12,7 @@ import pytest
 from gpu_tracker.core.model import RecordingData
 from gpu_tracker.recording.sampled import read_columns
 from gpu_tracker.reports.build import build
+from patience import wait_until
 
 # Without sandbox, as tests run as root too; and without a word to anybody.
 _OPTIONS = (
@@ -46,7 +47,7 @@ def chromium() -> Iterator[Any]:
 class Opened:
     """A page that is open, and what it has done."""
 
-    def __init__(self, browser: Any, path: Path, **options: Any) -> None:
+    def __init__(self, browser: Any, address: str, **options: Any) -> None:
         self.context = browser.new_context(**{"viewport": {"width": 1280, "height": 900}, **options})
         self.page = self.context.new_page()
         self.requests: list[str] = []
@@ -55,8 +56,12 @@ class Opened:
         self.page.on("console", lambda message: self.complaints.append(message.text))
         self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
         self.page.on("dialog", lambda dialog: self.complaints.append(f"dialog {dialog.message}"))
-        self.page.goto(path.as_uri())
+        self.page.goto(address)
         self.page.wait_for_function("document.documentElement.dataset.ready !== undefined")
+
+    def wait(self, condition: str) -> None:
+        """Until a script says that it is so."""
+        wait_until(lambda: self.run(condition), condition, seconds=60)
 
     def run(self, script: str) -> Any:
         """What a script gives, as if typed into the console."""
@@ -70,14 +75,14 @@ class Opened:
 
 @pytest.fixture
 def open_page(chromium: Any) -> Iterator[Callable[..., Opened]]:
-    """Opens files; all are closed in the end."""
+    """Opens files and addresses; all are closed in the end."""
     opened: list[Opened] = []
 
-    def open_file(path: Path, **options: Any) -> Opened:
-        opened.append(Opened(chromium, path, **options))
+    def open_one(place: Path | str, **options: Any) -> Opened:
+        opened.append(Opened(chromium, place if isinstance(place, str) else place.as_uri(), **options))
         return opened[-1]
 
-    yield open_file
+    yield open_one
     for one in opened:
         one.context.close()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from cli.conftest import MIB, Run
+from cli.conftest import COMMAND, MIB, Run
 from nvml_simulator import Code, Simulator
 from sources.gpu.smi_stage import Stage, device
 
@@ -86,6 +87,24 @@ def test_a_lost_device_is_a_fault(run: Run, hardware: Simulator, after: int) -> 
 
     assert code == 1
     assert len(faults(checks)) == 1
+    (advice,) = (check for check in checks if check["what"] == "what to do")
+    assert advice["group"].startswith("GPU 1")
+
+
+def test_a_driver_without_a_device_says_so(library: Path, tmp_path: Path) -> None:
+    """It is not a machine without GPUs: one may only have to be requested."""
+    with Simulator(library, tmp_path / "empty") as hardware:
+        environment = {**os.environ, **hardware.environment()}
+        doctor, query, run = (
+            subprocess.run([COMMAND, *words], env=environment, capture_output=True, text=True)
+            for words in (("doctor",), ("query",), ("run", "--no-record", "sleep", "0.5"))
+        )
+
+    assert doctor.returncode == 0
+    assert "Everything on this machine can be measured except as marked above." in doctor.stdout
+    assert query.returncode == 1
+    for shown in (doctor.stdout, query.stderr, run.stdout + run.stderr):
+        assert "The NVIDIA driver is loaded, but reports no device;" in " ".join(shown.split())
 
 
 def test_a_denied_figure_is_a_fault_and_one_that_is_not_there_is_none(run: Run, hardware: Simulator) -> None:
@@ -108,6 +127,19 @@ def test_a_driver_that_hangs_is_a_fault_and_costs_a_second(run: Run, hardware: S
     assert (code, faults(checks)) == (1, ["NVIDIA"])
     assert any("has not answered within 1 s" in check["text"] for check in checks)
     assert any(check["group"] == "allocation" for check in checks)
+
+
+@pytest.mark.parametrize("function", ["nvmlInit*", "nvmlDeviceGetMemoryInfo*"])
+def test_a_driver_that_crashes_is_a_fault_and_costs_no_other_check(
+    run: Run, hardware: Simulator, function: str
+) -> None:
+    """With the cause, and what to do."""
+    hardware.crash(function)
+    code, checks = diagnose(run)
+
+    assert (code, faults(checks)) == (1, ["drivers"])
+    assert len(checks) > 10
+    assert "the library of a GPU driver crashed: reinstall that driver." in checks[-1]["text"]
 
 
 def test_people_get_signs_and_a_verdict(run: Run) -> None:

@@ -261,6 +261,20 @@ def test_a_driver_that_hangs_leaves_its_columns_empty(run: Run, hardware: Simula
     assert {row["system_gpu_ram"] for row in rows} == {""}
 
 
+def test_an_export_of_a_run_without_its_driver_leaves_the_same_columns_empty(
+    run: Run, hardware: Simulator, tmp_path: Path
+) -> None:
+    """As the file that is written while the job runs."""
+    hardware.hang("nvmlInit*")
+    run("run", "--record", "x.jsonl", "--st", "0.2", "--tf", "live.csv", "--", "sleep", "0.5")
+    run("export", "x.jsonl", "--layout", "tracking", "-o", "later.csv")
+    columns = ("system_gpu_count", "gpu_ram_system_capacity")
+    (live, live_rows), (later, rows) = (read_tracking(tmp_path / name) for name in ("live.csv", "later.csv"))
+
+    assert [live[column] for column in columns] == [later[column] for column in columns] == ["", ""]
+    assert {row["system_gpu_ram"] for row in [*live_rows, *rows]} == {""}
+
+
 def test_a_refused_run_leaves_nothing(run: Run, tmp_path: Path) -> None:
     """So that the corrected one is not refused for what the first has left."""
     (tmp_path / "there.jsonl").write_text("somebody else's")

@@ -118,6 +118,93 @@ def test_what_a_device_does_not_tell_is_not_available(run: Run, hardware: Simula
     assert (done.stdout, done.stderr) == ("[N/A], 0\n[N/A], 1\n", "")
 
 
+def test_every_name_of_nvidia_smi_is_answered(run: Run, hardware: Simulator) -> None:
+    """By the device, or with the reason why none can; the truth is in the simulated driver."""
+    names = (Path(__file__).parents[1] / "live" / "nvidia_smi_550.txt").read_text().split()
+    done = run("query", f"--query-gpu={','.join(names)}", "--format=csv,noheader,nounits", "-i", "1")
+    row = dict(zip(names, done.stdout.rstrip("\n").split(", "), strict=True))
+    never = {
+        "driver_model.current",
+        "driver_model.pending",
+        "fabric.health.bandwidth",
+        "pcie.link.gen.hostmax",
+    }
+    without_mig = {"mig.mode.current", "mig.mode.pending"}
+
+    assert {name for name, cell in row.items() if cell == "[N/A]"} == never | without_mig
+    assert [line.split()[1] for line in done.stderr.splitlines()] == sorted(never)
+    truth = {
+        "c2c.mode": "Disabled",
+        "clocks_throttle_reasons.supported": "0x00000000000001FF",
+        "ecc.errors.corrected.volatile.l1_cache": "1001",
+        "ecc.errors.uncorrected.aggregate.sram": "2171",
+        "ecc.errors.uncorrected.volatile.total": "2091",
+        "ecc.mode.pending": "Enabled",
+        "encoder.stats.averageLatency": "1234",
+        "fabric.clusterUuid": "ab" * 16,
+        "fabric.state": "Completed",
+        "gom.pending": "Compute",
+        "gsp.mode.default": "Disabled",
+        "inforom.ecc": "6.16",
+        "pci.baseClass": "0x3",
+        "pci.device_id": "0x20B010DE",
+        "pcie.link.width.max": "16",
+        "power.draw.average": "62.25",
+        "power.draw.instant": "63.25",
+        "power.min_limit": "100.00",
+        "protected_memory.used": "16",
+        "reset_status.drain_and_reset_recommended": "Yes",
+        "retired_pages.dbe": "5",
+        "retired_pages.pending": "Yes",
+        "temperature.gpu.tlimit": "51",
+        "temperature.memory": "48",
+        "utilization.jpeg": "12",
+        "utilization.ofa": "22",
+        "vgpu_device_capability.heterogeneous_timeSlice_profile": "Yes",
+        "vgpu_driver_capability.heterogenous_multivGPU": "Yes",
+    }
+    assert {name: row[name] for name in truth} == truth
+
+
+def test_instances_are_told_apart(run: Run, hardware: Simulator) -> None:
+    """By the number of their device and their own; either may be asked for."""
+    for number in range(2):
+        hardware.add_mig_instance(1, uuid=f"MIG-{number}", memory_total_bytes=(10 + number) << 30)
+    rows = [
+        run(
+            "query", "--query-gpu=index,memory.total,count", "--format=csv,noheader", *which
+        ).stdout.splitlines()
+        for which in ((), ("-i", "1"), ("-i", "1:1"), ("-i", "nvidia:0"))
+    ]
+
+    first, whole, *instances = rows[0]
+    assert whole == "1, 40960 MiB, 2"
+    assert instances == ["1:0, 10240 MiB, 2", "1:1, 11264 MiB, 2"]
+    assert rows[1:] == [[whole, *instances], instances[1:], [first]]
+
+
+def test_throttling_reasons_are_told_one_by_one(run: Run, hardware: Simulator) -> None:
+    """By both names of each."""
+    hardware.set_throttle_reasons(0, 0x4 | 0x40)
+    reasons = ["sw_power_cap", "hw_thermal_slowdown", "hw_slowdown"]
+    names = [
+        f"{group}.{reason}"
+        for reason in reasons
+        for group in ("clocks_event_reasons", "clocks_throttle_reasons")
+    ]
+    done = run("query", f"--query-gpu={','.join(names)}", "--format=csv,noheader", "-i", "0")
+
+    assert done.stdout == "Active, Active, Active, Active, Not Active, Not Active\n"
+
+
+def test_a_driver_is_asked_only_for_what_is_wanted(run: Run, hardware: Simulator) -> None:
+    """Some details take milliseconds each."""
+    run("query", "--query-gpu=pstate,index", "--format=csv")
+
+    assert "nvmlDeviceGetPerformanceState" in hardware.calls()
+    assert "nvmlDeviceGetMemoryErrorCounter" not in hardware.calls()
+
+
 def test_a_denied_device_costs_only_its_own_row(run: Run, hardware: Simulator) -> None:
     """It is said beside the table."""
     hardware.deny(0)
@@ -179,6 +266,52 @@ def test_a_machine_without_gpus_says_why(run: Run) -> None:
 
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.startswith("gpu-tracker: No GPU found.")
+
+
+def test_a_driver_that_hangs_is_not_a_machine_without_gpus(run: Run, hardware: Simulator) -> None:
+    """The reason comes first."""
+    hardware.hang("nvmlDeviceGetUtilizationRates")
+    done = run("query", "--timeout", "0.5")
+
+    assert done.returncode == 1
+    assert done.stderr.startswith("gpu-tracker: The NVIDIA driver has not answered within 0.5 s.")
+    assert "No GPU found" not in done.stderr
+
+
+def test_a_lost_device_has_its_row(run: Run, hardware: Simulator) -> None:
+    """As in nvidia-smi, in its place; also in JSON and in a watch."""
+    hardware.lose(0)
+    fields = "--fields=index,name,memory.used"
+    table = run("query", fields, "--format=csv,noheader")
+    objects = run("query", fields, "--format=json").stdout.splitlines()
+    watched = json.loads(run("watch", "--once", "--json").stdout)
+
+    assert table.stdout.splitlines() == ["0, [GPU is lost], [GPU is lost]", "1, NVIDIA A100, 0 MiB"]
+    assert json.loads(objects[0]) == {"index": 0, "name": None, "memory.used": None}
+    assert [(gpu["ordinal"], gpu["used_bytes"]) for gpu in watched["gpus"]] == [(0, None), (1, 0)]
+    assert "GPU 0 was lost" in table.stderr
+
+
+@pytest.mark.parametrize("n_denied", [1, 2])
+def test_processes_that_no_device_lists_are_told_by_the_exit_code(
+    run: Run, hardware: Simulator, n_denied: int
+) -> None:
+    """No rows could mean that there are no processes."""
+    for device in range(n_denied):
+        hardware.fail("nvmlDeviceGet*RunningProcesses*", Code.NO_PERMISSION, device=device)
+    done = run("query", "--query-compute-apps=pid", "--format=csv,noheader")
+
+    assert (done.returncode, done.stdout) == (n_denied == 2, "")
+    assert done.stderr.count("administrator rights") == n_denied
+
+
+def test_a_driver_that_cannot_list_processes_is_a_reason(run: Run, hardware: Simulator) -> None:
+    """Of every device that was asked for."""
+    hardware.fail("nvmlDeviceGet*RunningProcesses*", Code.NOT_SUPPORTED)
+    done = run("query", "--query-compute-apps=pid", "--format=csv,noheader", "-i", "1")
+
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == "gpu-tracker: GPU 1 does not report processes.\n"
 
 
 @pytest.mark.parametrize("command", ["query", "run", "doctor", "gpus"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -15,6 +16,7 @@ from recorded import make_plain, write
 from rich import make_rich
 
 Ask = Callable[..., "subprocess.CompletedProcess[str]"]
+DATA = re.compile(r'id="data">(.*?)</script>', re.DOTALL)
 # Long enough for samples that show something over time.
 JOB = ("python3", "-c", "import time\nend = time.time() + 1.5\nwhile time.time() < end: sum(range(9999))")
 
@@ -81,6 +83,30 @@ def test_a_directory_is_listed(ask: Ask, tmp_path: Path) -> None:
     assert json.loads(ask("report", "runs", "-f", "json").stdout)[0]["path"] == "runs/a.jsonl"
     assert ask("report", "runs", "-o", "list.md").returncode == 0
     assert (tmp_path / "list.md").read_text().startswith("| when |")
+
+
+@pytest.mark.parametrize("command", [("report", "runs"), ("ls", "runs")])
+def test_a_directory_is_a_page_of_its_runs(ask: Ask, tmp_path: Path, command: tuple[str, str]) -> None:
+    """The list, what is damaged, and the runs over time by the names of their files."""
+    for name in ("a", "b"):
+        make_plain(tmp_path / "runs" / f"{name}.jsonl")
+    (tmp_path / "runs" / "c.jsonl").write_text("no recording\n")
+    done = ask(*command, "-o", "list.html")
+
+    assert done.returncode == 0
+    page = (tmp_path / "list.html").read_text()
+    assert "<h1>2 runs</h1>" in page
+    assert "runs/a.jsonl" in page
+    assert "runs/c.jsonl is not a gpu-tracker recording." in page
+    assert [line["label"] for line in json.loads(DATA.findall(page)[0])["charts"][0]["lines"]] == ["a", "b"]
+
+
+def test_an_empty_directory_is_an_empty_page(ask: Ask, tmp_path: Path) -> None:
+    """Not an error, as in a list."""
+    (tmp_path / "runs").mkdir()
+
+    assert ask("report", "runs", "-o", "list.html").returncode == 0
+    assert "<h1>0 runs</h1>" in (tmp_path / "list.html").read_text()
 
 
 @pytest.mark.parametrize(

@@ -40,3 +40,12 @@ def test_options_end_where_the_command_begins() -> None:
     assert request.command == ["job", "--name", "its"]
     assert request.settings.name == "mine"
     assert request.wishes.record is None
+
+
+def test_a_limit_that_needs_another_run_says_how_to_compare() -> None:
+    """A run by itself has nothing to compare with, and no groups."""
+    with pytest.raises(UsageError) as refused:
+        parse(["--fail-if", "time > +10%", "--", "true"])
+
+    assert "gpu-tracker compare" in str(refused.value)
+    assert "second group" not in str(refused.value)

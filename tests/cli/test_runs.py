@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import re
 import struct
 import subprocess
 import termios
@@ -15,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from cli.conftest import COMMAND
-from gpu_tracker.core.model import MetricRow
+from gpu_tracker.core.model import Identity, MetricRow
 from recorded import interval, on_gpu, part, run, write
 
 Ask = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -220,6 +221,18 @@ def test_past_runs_are_listed_newest_first(ask: Ask, tmp_path: Path) -> None:
     ]
     assert "make" in ask("ls", "gpu-tracker-runs", "--filter", "command~MAKE", "--filter", "time<6s").stdout
     assert ask("ls", "--since", "1d").stdout == "No recordings.\n"
+
+
+def test_lines_of_a_list_are_called_as_users_call_their_runs(ask: Ask, tmp_path: Path) -> None:
+    """Of runs with one name, with their files; without a name, by the file alone."""
+    for file, name in (("a", "alone"), ("b", "twin"), ("c", "twin"), ("d", None)):
+        made = run(header={"identity": Identity(name=name)}, samples=(interval(5.0, 50), interval(10.0, 50)))
+        write(tmp_path / "runs" / f"{file}.jsonl", made)
+    ask("ls", "runs", "-o", "runs.html")
+    (data,) = re.findall(r'id="data">(.*?)</script>', (tmp_path / "runs.html").read_text())
+    charts = json.loads(data)["charts"]
+
+    assert sorted(line["label"] for line in charts[0]["lines"]) == ["alone", "d", "twin (b)", "twin (c)"]
 
 
 def test_a_file_with_wrong_things_in_it_is_damaged(ask: Ask, tmp_path: Path) -> None:

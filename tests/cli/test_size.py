@@ -47,6 +47,61 @@ def test_several_runs_give_one_request(ask: Ask) -> None:
     assert "machine: small at 0.4 an hour, 0.10 for a run" in done.stdout
 
 
+def test_runs_of_different_programs_are_noted(ask: Ask, tmp_path: Path) -> None:
+    """The same program with other arguments is the same job."""
+    for name, command in (
+        ("c", ("python", "train.py", "1")),
+        ("d", ("python", "train.py", "2")),
+        ("e", ("make",)),
+    ):
+        write(tmp_path / f"{name}.jsonl", run(header={"command": command}))
+
+    assert "programs" not in ask("size", "c.jsonl", "d.jsonl").stdout
+    assert (
+        "note: These are runs of 2 programs (train, make): "
+        in ask("size", "c.jsonl", "d.jsonl", "e.jsonl").stdout
+    )
+
+
+def test_a_recording_that_was_cut_off_at_once_says_why_nothing_is_advised(ask: Ask, tmp_path: Path) -> None:
+    """And nothing empty can be pasted."""
+    whole = (tmp_path / "runs/a.jsonl").read_text()
+    (tmp_path / "cut.jsonl").write_text(whole.splitlines(keepends=True)[0])
+    reason = "No memory is advised: the recording was cut off before the job's memory was read."
+    pasted = ask("size", "cut.jsonl", "--for", "slurm")
+
+    shown = ask("size", "cut.jsonl")
+
+    assert f"  note: {reason}\n" in shown.stdout
+    assert shown.stdout.startswith("nothing can be advised (from 1 run):\n  nothing was measured\n")
+    assert shown.returncode == pasted.returncode
+    assert (pasted.stdout, pasted.stderr.count("\n")) == ("", 1)
+    assert pasted.returncode != 0
+    assert "Nothing can be advised. " in pasted.stderr
+    assert reason in pasted.stderr
+
+
+def test_a_lower_bound_to_paste_is_called_one_beside_it(ask: Ask, tmp_path: Path) -> None:
+    """Standard output has the request only; of a run that finished there is nothing to say."""
+    write(tmp_path / "killed.jsonl", run(600.0, exit_code=-9, samples=(interval(600.0, 400),)))
+    done, fine = (ask("size", name, "--for", "slurm") for name in ("killed.jsonl", "runs/a.jsonl"))
+
+    assert (done.stdout.count("\n"), done.stdout[:6]) == (1, "--mem=")
+    assert "This is the least that is needed. Lower bounds only" in done.stderr
+    assert fine.stderr == ""
+
+
+def test_a_report_names_the_cheapest_machine_too(ask: Ask) -> None:
+    """In text, JSON and a page; only if prices are given."""
+    line = "machine: small at 0.4 an hour, 0.07 for a run"
+    shown = json.loads(ask("report", "runs/a.jsonl", "--prices", "prices.csv", "-f", "json").stdout)
+
+    assert line in ask("report", "runs/a.jsonl", "--prices", "prices.csv").stdout
+    assert line in ask("report", "runs/a.jsonl", "--prices", "prices.csv", "-f", "html").stdout
+    assert shown["machine"]["machine"]["name"] == "small"
+    assert "machine: " not in ask("report", "runs/a.jsonl").stdout
+
+
 def test_one_form_can_be_pasted(ask: Ask) -> None:
     """Into a command line."""
     assert ask("size", "runs/a.jsonl", "--for", "slurm").stdout == (

@@ -6,6 +6,7 @@ import contextlib
 import fcntl
 import json
 import os
+import pwd
 import re
 import select
 import shlex
@@ -13,6 +14,7 @@ import shutil
 import signal
 import struct
 import subprocess
+import sys
 import termios
 import time
 from collections.abc import Callable, Iterator
@@ -25,6 +27,7 @@ from cli.conftest import COMMAND, MIB, Run
 from conftest import running_samplers
 from gpu_tracker.core.text import count_cells
 from nvml_simulator import Simulator
+from patience import wait_until
 
 ENTER, LEAVE = "\x1b[?1049h", "\x1b[?1049l"
 HOME = "\x1b[H"
@@ -83,6 +86,17 @@ class Window:
             assert time.monotonic() < deadline
             self._look(1.0)
         return read_frame(self.seen.partition(HOME)[0])
+
+    def frame_with(self, text: str) -> list[str]:
+        """The lines of the first whole picture in which this is seen."""
+
+        def is_seen() -> bool:
+            self._look(0.05)
+            frame = self.seen.rpartition(HOME)[2]
+            return text in frame and "q quit" in frame  # the last line
+
+        wait_until(is_seen, f"{text!r} is seen", describe=lambda: self.seen)
+        return read_frame(self.seen.rpartition(HOME)[2])
 
     def wait(self) -> int:
         """The exit code; everything that was shown is in `seen`."""
@@ -144,8 +158,8 @@ def test_the_screen_shows_devices_and_processes(
     hardware.set_process(1, pid, 1234 * MIB, sm_percent=33)
     window = watch()
     window.expect(ENTER)
-    window.expect("q quits")
-    window.expect("q quits")
+    window.expect("every 0.2 s")
+    window.expect("every 0.2 s")
     lines = window.next_frame()
 
     assert any(line.startswith("  1  1234 / 40960") and line.endswith("NVIDIA A100") for line in lines)
@@ -225,7 +239,7 @@ def test_colours_are_for_those_who_want_them(
 ) -> None:
     """NO_COLOR is honoured if it is not empty."""
     window = watch(NO_COLOR=variable)
-    window.expect("q quits")
+    window.expect("every 0.2 s")
     window.expect(HOME)
     window.type("q")
     window.wait()
@@ -296,6 +310,31 @@ def test_a_dumb_terminal_gets_lines(watch: Callable[..., Window]) -> None:
     assert "\x1b" not in window.seen
 
 
+def test_keys_sort_filter_and_explain(
+    watch: Callable[..., Window], hardware: Simulator, occupant: Callable[..., int]
+) -> None:
+    """At once, although the next reading is in a minute."""
+    small, large = occupant(), occupant()
+    hardware.set_process(0, small, 100 * MIB)
+    hardware.set_process(1, large, 200 * MIB)
+    window = watch("-n", "60", "--no-color")
+    window.expect("COMMAND")
+    window.expect("COMMAND")  # the second reading comes soon, the third in a minute
+    window.type("s")
+    lines = window.frame_with("sort by memory")
+    assert [line.split()[1] for line in lines if "sleep 60" in line] == [str(large), str(small)]
+    window.type("p")
+    window.expect("Only these PIDs: ")
+    window.type(f"{small}\n")
+    lines = window.frame_with("1 of 2 processes")
+    assert [line.split()[1] for line in lines if "sleep 60" in line] == [str(small)]
+    window.type("a?")
+    window.expect("Any key closes this.")
+    window.type("xq")
+    assert window.wait() == 0
+    check_restored(window)
+
+
 # ---- Not at a terminal.
 
 
@@ -339,7 +378,7 @@ def test_json_is_an_object_per_observation(
     """In base units, with who is on the device."""
     pid = occupant()
     hardware.set_process(1, pid, 100 * MIB, sm_percent=20)
-    told = json.loads(run("watch", "--once", "--json").stdout)
+    told = json.loads(run("watch", "--once", "--json").stdout, parse_constant=pytest.fail)
     (on_it,) = told["gpus"][1]["processes"]
 
     assert (on_it["pid"], on_it["used_bytes"], on_it["utilization_percent"]) == (pid, 100 * MIB, 20.0)
@@ -383,9 +422,168 @@ def test_a_machine_without_gpus_is_still_a_machine(run: Run, tmp_path: Path) -> 
     assert "gpu-tracker doctor" in done.stdout
 
 
-@pytest.mark.parametrize("options", [["--interval", "0"], ["--interval", "often"], ["--timeout", "-1"]])
+@pytest.mark.parametrize(
+    "options",
+    [
+        *(["--interval", "0"], ["--interval", "often"], ["-i", "0"], ["--timeout", "-1"]),
+        *(["--sort", "colour"], ["--pid", "train.py"], ["--color", "--no-color"], ["-e", "both"]),
+        *(["--gpuname-width", "wide"], ["--once", "--id", "0,7"], ["--json", "--id", "GPU-7"]),
+    ],
+)
 def test_nonsense_is_refused_in_one_sentence(run: Run, options: list[str]) -> None:
     """Before anything is drawn."""
     done = run("watch", *options)
 
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+
+
+# ---- gpustat's options.
+
+COLUMNS = "GPU PID USER MiB SM CPU RAM COMMAND"
+
+
+@pytest.mark.parametrize(
+    ("options", "headings"),
+    [
+        (["-cpu"], COLUMNS),
+        (["-c", "-p", "-u"], COLUMNS),
+        (["--show-cmd", "--show-pid", "--show-user"], COLUMNS),
+        (["-a"], COLUMNS),
+        (["-P"], COLUMNS),
+        (["-c"], "GPU MiB SM CPU RAM COMMAND"),
+        (["-p"], "GPU PID USER MiB SM CPU RAM"),
+        (["-u"], "GPU USER MiB SM CPU RAM"),
+        (["-f"], "GPU PID MiB SM CPU RAM COMMAND"),
+        (["-cu", "--no-header"], "GPU USER MiB SM CPU RAM COMMAND"),
+    ],
+)
+def test_gpustats_options_print_once(
+    run: Run, hardware: Simulator, occupant: Callable[..., int], options: list[str], headings: str
+) -> None:
+    """The columns that gpustat would show, and those that it has no room for."""
+    hardware.set_process(1, occupant("/bin/sleep"), 100 * MIB)
+    done = run("watch", *options)
+    lines = done.stdout.splitlines()
+
+    assert (done.returncode, done.stderr) == (0, "")
+    assert lines[-2].split() == headings.split()
+    assert ("  /bin/sleep 60" in lines[-1], "  sleep 60" in lines[-1]) == (
+        options == ["-f"],
+        options != ["-f"] and "COMMAND" in headings,
+    )
+    assert lines[0].startswith("CPU ") == ("--no-header" in options)
+
+
+def test_gpustats_figures_of_devices(run: Run, hardware: Simulator) -> None:
+    """Fans and video units on request, no processes, and names as long as one wants."""
+    hardware.set_video_utilization(0, 12, 34)
+    told = run(
+        "watch", "-F", "-e", "--no-processes", "--gpuname-width", "8", "--id", "0", COLUMNS="160"
+    ).stdout
+    heading, line = told.splitlines()[-2:]
+
+    assert heading.split()[-4:] == ["FAN", "ENC", "DEC", "NAME"]
+    assert line.endswith("12 %  34 %  NVIDIA …")
+    assert "61 / 300 W" in line
+
+
+def test_gpustats_options_are_known(run: Run) -> None:
+    """All that gpustat itself lists, but for those about gpustat."""
+    environment = {**os.environ, "COLUMNS": "200"}
+    told = subprocess.run(
+        [sys.executable, "-m", "gpustat", "--help"], env=environment, capture_output=True, text=True
+    ).stdout
+    theirs, ours = (
+        set(re.findall(r"(?<![\w-])--?[a-zA-Z][\w-]*", text))
+        for text in (told, run("watch", "--help").stdout)
+    )
+
+    assert {"-c", "-p", "-u", "-i", "--json", "--id", "--no-color", "--force-color"} <= theirs
+    assert theirs - ours <= {"--debug", "-v", "--version", "-s", "--print-completion"}
+
+
+@pytest.mark.parametrize("options", [["-cpu", "-i", "0.2"], ["-cpui", "0.2"], ["-cpui"], ["-a", "-n", "0.2"]])
+def test_an_interval_makes_it_live(hardware: Simulator, options: list[str]) -> None:
+    """As with gpustat, `-i` also without a number."""
+    with contextlib.closing(Window([COMMAND, "watch", *options], hardware.environment())) as window:
+        window.expect(ENTER)
+        window.expect("every 0.2 s" if "0.2" in options else "every 1 s")
+        window.type("q")
+        assert window.wait() == 0
+        check_restored(window)
+
+
+def test_gpustats_options_print_once_on_a_terminal_too(hardware: Simulator) -> None:
+    """What is printed stays in the window, in colours unless they are not wanted."""
+    for options, is_coloured in ((["-cpu"], True), (["-cpu", "--no-color"], False)):
+        with contextlib.closing(Window([COMMAND, "watch", *options], hardware.environment())) as window:
+            assert window.wait() == 0
+            assert ENTER not in window.seen
+            assert window.seen.count("NVIDIA A100") == 2
+            assert bool(STYLES.search(window.seen)) == is_coloured
+
+
+def test_colours_can_be_forced(run: Run) -> None:
+    """Into a pipe, and against the environment."""
+    assert STYLES.search(run("watch", "--once", "--force-color", NO_COLOR="1").stdout)
+    assert STYLES.search(run("watch", "-cpu", "--color").stdout)
+
+
+def test_json_is_one_object_unless_there_is_an_interval(hardware: Simulator) -> None:
+    """As a script for gpustat expects it; with an interval, an object per line."""
+    command = [COMMAND, "watch", "--json"]
+    environment = {**os.environ, **hardware.environment()}
+    once = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=200)
+    assert len(json.loads(once.stdout)["gpus"]) == 2
+    with subprocess.Popen(
+        [*command, "-i", "0.1"], env=environment, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        lines = [json.loads(process.stdout.readline()) for _ in range(3)]
+        process.send_signal(signal.SIGINT)
+        process.stdout.read()
+
+    assert lines[0]["time"] < lines[1]["time"] < lines[2]["time"]
+    assert process.returncode == 0
+
+
+def test_only_some_gpus_and_processes(run: Run, hardware: Simulator, occupant: Callable[..., int]) -> None:
+    """In tables, lines and objects alike."""
+    first, second = occupant(), occupant()
+    user = pwd.getpwuid(os.getuid()).pw_name
+    for pid in (first, second):
+        hardware.set_process(0, pid, 100 * MIB)
+        hardware.set_process(1, pid, 200 * MIB)
+    told = json.loads(run("watch", "--json", "--id", "GPU-1", "--pid", f"{first},1").stdout)
+    table = run(
+        "watch", "--once", "--user", user, "--pid", str(second), "--sort", "Memory"
+    ).stdout.splitlines()
+
+    assert [(gpu["ordinal"], [one["pid"] for one in gpu["processes"]]) for gpu in told["gpus"]] == [
+        (1, [first])
+    ]
+    assert table[-4] == f"2 of 4 processes: user {user}, PID {second}"
+    assert [line.split()[:2] for line in table[-2:]] == [["1", str(second)], ["0", str(second)]]
+    assert run("watch", "--once", "--user", "nobody at all").stdout.endswith(
+        "0 of 4 processes: user nobody at all\n"
+    )
+    with subprocess.Popen(
+        [COMMAND, "watch", "--id", "1"],
+        env={**os.environ, **hardware.environment()},
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        lines = [process.stdout.readline() for _ in range(3)]
+        process.send_signal(signal.SIGINT)
+        process.stdout.read()
+    assert [line.split()[1] for line in lines[1:]] == ["1", "1"]
+
+
+def test_an_unknown_gpu_restores_the_terminal(watch: Callable[..., Window]) -> None:
+    """The sentence is read in the shell, with the GPUs that there are."""
+    window = watch("--id", "7")
+
+    assert window.wait() == 2
+    assert window.seen.rindex("There is no GPU '7'. GPUs: 0 (GPU-0), 1 (GPU-1).") > window.seen.index(LEAVE)
+    assert window.is_as_before()

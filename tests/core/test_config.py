@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,8 +14,10 @@ from gpu_tracker.core.config import (
     check,
     check_gpu_uuids,
     check_gpu_vendors,
+    check_join,
     check_labels,
     check_process_id,
+    choose_gpu_vendors,
     list_process_sources,
 )
 
@@ -131,3 +134,38 @@ def test_a_label_without_a_name_or_too_long_is_refused(labels: dict[str, object]
     """In one sentence."""
     with pytest.raises(ValueError, match="is not a valid label"):
         check_labels(labels)
+
+
+def test_a_brand_is_one_vendor() -> None:
+    """The two that the existing tool knows; for others there is `gpu`."""
+    assert choose_gpu_vendors(None, None) is None
+    assert choose_gpu_vendors("intel", None) == ("intel",)
+    assert [choose_gpu_vendors(None, brand) for brand in ("nvidia", "amd")] == [("nvidia",), ("amd",)]
+    with pytest.raises(
+        ValueError,
+        match=r'^"intel" is not a valid GPU brand\. Valid values are nvidia and amd\. For other devices use gpu: ',
+    ):
+        choose_gpu_vendors(None, "intel")
+    with pytest.raises(ValueError, match=r"gpu and gpu_brand both choose whose devices are read\."):
+        choose_gpu_vendors("amd", "amd")
+
+
+@pytest.mark.parametrize(
+    ("attempts", "timeout", "said"),
+    [
+        ("usage.pkl", 1.0, "in this place: give it by name"),
+        (Path("usage.pkl"), 1.0, "in this place: give it by name"),
+        (None, 1.0, "in this place: give it by name"),
+        (2.5, 1.0, r"n_join_attempts of 2\.5 is invalid\. Must be a whole number\.$"),
+        (-1, 1.0, r"n_join_attempts of -1 is invalid\. Must be a whole number\.$"),
+        (5, "long", r"join_timeout of 'long' is invalid\. Must be a number\.$"),
+    ],
+)
+def test_what_would_fail_at_the_end_is_refused_at_the_start(
+    attempts: object, timeout: object, said: str
+) -> None:
+    """As is a positional argument that has another place in the existing tool."""
+    check_join(0, 1)
+    check_join(5, 10.0)
+    with pytest.raises(ValueError, match=said):
+        check_join(attempts, timeout)

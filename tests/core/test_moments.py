@@ -6,7 +6,7 @@ import re
 
 from hypothesis import given, strategies as st
 
-from gpu_tracker.core.moments import parse_moment, stamp_moment
+from gpu_tracker.core.moments import Pace, parse_moment, stamp_moment
 
 
 @given(st.integers(0, 2**32), st.integers(0, 999))
@@ -17,3 +17,18 @@ def test_what_a_header_keeps_is_read_back_to_the_millisecond(seconds: int, milli
 
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}[+-]\d\d:\d\d", text)
     assert round(1000 * (parse_moment(text) or 0.0)) == 1000 * seconds + milliseconds
+
+
+def test_what_costs_more_is_done_more_seldom() -> None:
+    """Never more often than a second apart, and for a hundredth of a core."""
+    pace = Pace()
+    assert pace.is_due(0.0)
+    pace.pay(10.0, 0.001)
+    assert not pace.is_due(10.9)
+    assert pace.is_due(11.0)
+    assert (pace.remaining(10.25), pace.remaining(12.0)) == (0.75, 0.0)
+    pace.pay(11.0, 2.0)
+    assert pace.remaining(11.0) == 1.0  # it may have cost so much only once
+    pace.pay(12.0, 2.0)
+    assert not pace.is_due(211.9)
+    assert pace.is_due(212.0)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from gpu_tracker.core.model import GpuReadings
+from gpu_tracker.core.model import GpuReading, GpuReadings
 from gpu_tracker.core.observation import (
     ABSENT,
     BROKEN,
     UNSUPPORTED,
+    Device,
     DeviceProcess,
     Holder,
     Missing,
@@ -124,3 +125,21 @@ def test_a_name_from_a_driver_cannot_control_a_terminal() -> None:
 
     assert all(map(str.isprintable, texts))
     assert repr(device) == "<Device 0: A100?[2J??? (A100?[2J???)>"
+
+
+def test_activity_is_that_of_the_reading() -> None:
+    """None where it is not measured."""
+    measured, other = (
+        Device(gpu(0), GpuReading("GPU-0", sm_percent=percent), {}, (), {}) for percent in (42.0, None)
+    )
+
+    assert (measured.sm_percent, other.sm_percent) == (42.0, None)
+
+
+def test_an_instance_may_know_what_it_is_a_part_of() -> None:
+    """The rest is as it was."""
+    whole, part = (Device(gpu(number), GpuReading(f"GPU-{number}"), {}, (), {}) for number in range(2))
+
+    assert part.parent is None
+    assert part.within(whole).parent is whole
+    assert (part.within(whole).uuid, part.within(None).parent) == (part.uuid, None)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+
+import pytest
 from hypothesis import given, strategies as st
 
 from gpu_tracker.core.text import (
@@ -15,6 +18,7 @@ from gpu_tracker.core.text import (
     choose_style,
     clip,
     count_cells,
+    join_command,
     neutralize,
     pad,
     paint,
@@ -84,10 +88,11 @@ def test_words_are_left_aligned_and_numbers_right_aligned() -> None:
 
 
 def test_lines_are_broken_between_words() -> None:
-    """A number stays with its unit, and a word that is too long stays whole."""
+    """A number stays with its unit; only a word that is longer than a line is broken."""
     assert wrap("  peak 30 GB of 32 GiB", 14, 4) == ["  peak 30 GB", "    of 32 GiB"]
     assert wrap("  peak 30 GB, 7 × main", 11, 4) == ["  peak", "    30 GB,", "    7 ×", "    main"]
-    assert wrap("a verylongword b", 5, 2) == ["a", "  verylongword", "  b"]
+    assert wrap("a verylongword b", 5, 2) == ["a", "  ver", "  ylo", "  ngw", "  ord", "  b"]
+    assert wrap("a 日本語 b", 5, 2) == ["a", "  日", "  本", "  語", "  b"]
     assert wrap("日本 語", 5, 0) == ["日本", "語"]
     assert wrap("as it is", None) == ["as it is"]
     assert wrap("as it is", 8) == ["as it is"]
@@ -95,16 +100,39 @@ def test_lines_are_broken_between_words() -> None:
 
 
 @given(st.text(st.sampled_from("ab 1%s"), max_size=60), st.integers(1, 30), st.integers(0, 4))
-def test_wrapping_keeps_every_word(text: str, columns: int, hanging: int) -> None:
+def test_wrapping_keeps_every_letter_and_fits(text: str, columns: int, hanging: int) -> None:
     """In their order."""
+    lines = wrap(text, columns, hanging)
+
+    assert "".join("".join(lines).split()) == "".join(text.split())
+    assert max(map(len, lines)) <= columns
+
+
+@given(st.lists(st.text("ab1%s", max_size=9), max_size=20), st.integers(16, 30), st.integers(0, 4))
+def test_wrapping_keeps_words_that_fit(words: list[str], columns: int, hanging: int) -> None:
+    """Whole, and in their order."""
+    text = " ".join(words)
+
     assert " ".join(wrap(text, columns, hanging)).split() == text.split()
 
 
 def test_ascii_keeps_the_meaning_of_signs() -> None:
     """Other letters become question marks."""
-    assert to_ascii("≥ 7 × a… ä") == ">= 7 x a... ?"
+    assert to_ascii("≥ 7 × a… 3 → 4 · 5 °C ä") == ">=7 x a~ 3 -> 4 - 5 C ?"
 
 
 def test_a_load_has_a_colour() -> None:
     """None for nothing."""
     assert [choose_style(load) for load in (None, 0, 1, 30, 80)] == [PLAIN, PLAIN, GREEN, YELLOW, RED]
+
+
+def test_without_an_installation_every_letter_has_a_cell(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The widths of letters are in a file, which may be gone by the time that a report is printed."""
+    monkeypatch.setitem(sys.modules, "unicodedata", None)
+
+    assert count_cells("≥ 漢") == 3
+
+
+def test_a_command_is_one_line_to_read() -> None:
+    """However many lines the program in it has."""
+    assert join_command(["python", "-c", "\nimport time\n\twork()\n"]) == "python -c import time work()"

@@ -156,6 +156,20 @@ def test_spike_before_the_start_is_not_reported() -> None:
     assert truth["held_bytes"] == pytest.approx(figures.combined.ram_bytes, rel=0.05)
 
 
+def test_memory_that_is_freed_at_once_was_held() -> None:
+    """The process itself says what it holds at the start: the first reading may come too late."""
+    truth, figures = track_inside("freed_at_once", 200)
+    assert truth["held_bytes"] > 200 * MB
+    assert figures.main.ram_bytes == pytest.approx(truth["held_bytes"], rel=0.02)
+    assert figures.combined.ram_bytes == pytest.approx(truth["held_bytes"], rel=0.02)
+
+
+def test_forked_copies_that_nobody_met_share_what_their_parent_holds() -> None:
+    """Their high-water marks, which regions keep, are mostly of the same memory."""
+    truth, figures = track_inside("short_copies", 300, 12, 0.02)
+    assert figures.combined.ram_bytes == pytest.approx(truth["held_bytes"], rel=0.05)
+
+
 @pytest.mark.serial
 @pytest.mark.parametrize(
     "load",

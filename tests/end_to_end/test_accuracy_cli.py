@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -154,6 +157,27 @@ def test_every_descendant_counts(kind: str, front: str) -> None:
     assert cpu_seconds == pytest.approx(figures.descendants.cpu_seconds, rel=0.01)
     assert figures.combined.ram_bytes >= figures.descendants.ram_bytes
     assert figures.main.ram_bytes < 100 * MB
+
+
+@pytest.mark.parametrize(("front", "environment"), [("run", {}), ("-e", {}), ("run", PORTABLE)])
+def test_what_a_shell_started_before_it_became_the_tracker_does_not_count(
+    front: str, environment: dict[str, str], tmp_path: Path
+) -> None:
+    """`sidecar & exec gpu-tracker ...` makes the sidecar a child of the tracker, who waits for it, but not of the job."""
+    gate = tmp_path / "gate"
+    os.mkfifo(gate)
+    sidecar = (
+        "import sys, time; block = bytearray(b'x') * 200_000_000\n"
+        "while time.process_time() < 0.3: pass\n"
+        "open(sys.argv[1]).read()"
+    )
+    start = f'{shlex.join([sys.executable, "-c", sidecar, str(gate)])} & export SIDECAR=$!; exec "$@"'
+    wait = f': > {shlex.quote(str(gate))}; while kill -0 "$SIDECAR"; do sleep 0.01; done 2> /dev/null'
+    _, figures = track_command(
+        front, ["sh", "-c", wait], prefix=("sh", "-c", start, "sh"), environment=environment
+    )
+    assert figures.combined.ram_bytes < 100 * MB
+    assert figures.combined.cpu_seconds < 0.3
 
 
 def test_threads_are_the_most_at_once() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from end_to_end.launch import COMMAND_LINE
 from end_to_end.test_gpus import ENTER, needs_namespace, track
-from nvml_simulator import Simulator, build
+from nvml_simulator import Code, Simulator, build
 
 RANGE_MICROJOULES = 65_532_610_987
 
@@ -40,6 +40,28 @@ def test_a_device_is_metered_by_its_driver(hardware: Simulator) -> None:
     assert [region["energy_joules"] for region in report["regions"]] == [3_600.0]
     assert carbon["formula"] == "0.381 g = 0.001 kWh x 381 g/kWh"
     assert energy["cpu_reason"]
+
+
+def test_a_device_without_a_meter_is_estimated_from_its_power(hardware: Simulator) -> None:
+    """For the run and for its region, and said so."""
+    hardware.fail("nvmlDeviceGetTotalEnergyConsumption", Code.NOT_SUPPORTED)
+    hardware.set_power_watts(0, 100.0)
+    job = (
+        "import gpu_tracker as gput\nfrom nvml_simulator import Simulator\ndevices = Simulator.open()\n"
+        "devices.set_process(0, os.getpid(), 5)\n"
+        "time.sleep(2.0)\n"
+        "with gput.region('step'):\n"
+        "    devices.set_power_watts(0, 300.0); time.sleep(3.0); devices.set_power_watts(0, 100.0)\n"
+        "time.sleep(2.0)\n"
+    )
+    report, _ = track(job, environment=hardware.environment())
+    (gpu,), (region,) = report["summary"]["gpus"], report["regions"]
+    drawn = 100.0 * report["summary"]["seconds"] + 200.0 * region["wall_seconds"]
+
+    assert gpu["energy_basis"] == "estimate"
+    assert gpu["energy_joules"] == pytest.approx(drawn, rel=0.1)
+    # A region has what was drawn from one reading to the next while it was open.
+    assert region["energy_joules"] == pytest.approx(300.0 * region["wall_seconds"], abs=300.0)
 
 
 def add_meter(sys_tree: Path, zone: str, name: str, microjoules: int) -> Path:

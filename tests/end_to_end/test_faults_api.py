@@ -746,8 +746,8 @@ def test_a_driver_that_fails_in_the_middle_costs_what_comes_after(scene: Scene, 
     outcome = finish_on_gpu(scene, process, 3)
     assert outcome.returncode == 0, outcome.stderr
     check_plausible(outcome.figures, outcome.figures["true_cpu_seconds"])
-    # One sentence for each GPU, not one for everything that could be read from it.
-    assert 1 <= len(outcome.figures["notes"]) <= 2, outcome.figures["notes"]
+    # For each GPU a sentence that says why and one that says when, not one for everything that could be read from it.
+    assert 1 <= len(outcome.figures["notes"]) <= 4, outcome.figures["notes"]
     check_said_once(outcome.stderr)
     assert outcome.figures["combined_gpu_bytes"] == 3 * 10**9
 
@@ -774,14 +774,14 @@ def test_a_driver_that_hangs_at_the_start_delays_nothing(scene: Scene, simulator
 
 
 def test_a_lost_gpu_does_not_take_the_other_with_it(scene: Scene, simulator: Simulator) -> None:
-    """When one of two GPUs falls off the bus, one sentence says so and the other is measured on."""
+    """When one of two GPUs falls off the bus, a sentence says so, one since when, and the other is measured on."""
     process = start_on_gpu(scene, simulator, 3)
     simulator.lose(0)
     time.sleep(0.5)
     simulator.set_process(1, process.pid, 5 * 10**9)
     time.sleep(0.5)
     outcome = finish_on_gpu(scene, process, 3)
-    check_gpu_failure(outcome, sentences=1)
+    check_gpu_failure(outcome, sentences=2)
     assert outcome.figures["combined_gpu_bytes"] >= 5 * 10**9
 
 
@@ -869,6 +869,14 @@ def test_only_the_monotonic_clock_is_used_for_measuring() -> None:
         ("cli/ls.py", "time"),
         ("sampler/observer.py", "time"),
         ("sources/gpu/nvml.py", "time"),
+        ("sources/processes.py", "time"),
+        ("recording/follow.py", "time"),
+        ("recording/liveness.py", "time"),
+        ("recording/past.py", "time"),
+        ("live/server/runs.py", "time"),
+        ("sinks/running.py", "time"),
+        ("api/feeding.py", "time"),
+        ("code_blocks.py", "time"),
         ("core/moments.py", "localtime"),
         ("core/moments.py", "strftime"),
     }

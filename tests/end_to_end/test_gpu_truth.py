@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -15,8 +16,12 @@ import pytest
 
 from end_to_end.launch import COMMAND_LINE, TESTS
 from gpu_tracker import load
-from nvml_simulator import Code, Simulator
+from gpu_tracker.core.model import GpuSample
+from nvml_simulator import PARTLY_BUSY_PERCENT, Code, Simulator
 from patience import wait_until
+
+# A starved simulator delivers its samples late, as no driver does.
+pytestmark = pytest.mark.timed
 
 MIB = 2**20
 BEYOND_PIDS = 2**22 + 1  # no process ever has such a number
@@ -32,7 +37,9 @@ def call(hardware: Simulator, *arguments: str) -> subprocess.CompletedProcess[st
 def track(hardware: Simulator, *job: str, sleep: float = 0.2) -> tuple[dict[str, Any], Any]:
     """The report of a Python program under `gpu-tracker run`, and the truth that it has printed."""
     report = hardware.path.with_name("report.json")
-    options = ("--no-record", "--sleep-time", str(sleep), "-f", "json", "-o", str(report))
+    # A busy machine may make readings cost more than usual: what is asserted of notes is about GPUs.
+    often = ("--sleep-time", str(sleep), "--max-overhead", "0.5")
+    options = ("--no-record", *often, "-f", "json", "-o", str(report))
     done = call(hardware, "run", *options, "--", sys.executable, *job)
     assert done.returncode == 0, done.stderr
     return json.loads(report.read_text()), json.loads(done.stdout or "null")
@@ -249,6 +256,54 @@ def test_a_device_that_may_not_be_looked_into_may_hold_anything(hardware: Simula
     assert "not known whether the job used them: GPU 0" in text
 
 
+@pytest.mark.parametrize(
+    "trouble",
+    [
+        "simulator.hang('nvmlDeviceGet*')",
+        "simulator.fail('nvmlDeviceGet*', Code.GPU_IS_LOST)",
+        "simulator.fail('nvmlDeviceGet*RunningProcesses*', Code.UNKNOWN)",
+        "simulator.set_process(0, os.getpid(), None)",
+    ],
+    ids=["hangs", "lost", "lists nothing", "no sizes"],
+)
+def test_a_limit_on_memory_that_is_unknown_for_most_of_the_time_is_not_met(
+    hardware: Simulator, tmp_path: Path, trouble: str
+) -> None:
+    """The job may have held more since; a limit that it exceeded before is broken all the same."""
+    job = f"""
+import os, time
+from nvml_simulator import Code, Simulator
+with Simulator.open() as simulator:
+    simulator.set_process(0, os.getpid(), 1 << 30)
+    time.sleep(1)
+    {trouble}
+    time.sleep(5)
+"""
+    recording = str(tmp_path / "x.jsonl")
+    options = ("--record", recording, "--sleep-time", "0.2", "--fail-if", "peak_gpu_ram > 8GB")
+    run = call(hardware, "run", *options, "--", sys.executable, "-c", job)
+    hardware.clear_rules()
+    compared, broken = (
+        call(hardware, "compare", recording, recording, "--fail-if", f"peak_gpu_ram > {size}")
+        for size in ("8GB", "1GB")
+    )
+
+    assert (run.returncode, compared.returncode, broken.returncode) == (2, 2, 1)
+    assert "not measured for most of the time" in run.stderr
+
+
+def test_a_job_that_ends_before_a_reading_may_have_held_anything(hardware: Simulator) -> None:
+    """Zero would be made up: nothing was read while it ran, and a limit on it could not be checked."""
+    report_path = hardware.path.with_name("report.json")
+    options = ("--no-record", "--fail-if", "peak_gpu_ram > 1MB", "-f", "json", "-o", str(report_path))
+    done = call(hardware, "run", *options, "--", "true")
+    report = json.loads(report_path.read_text())
+
+    assert done.returncode == 2
+    assert report["summary"]["gpu_bytes"] == UNKNOWN
+    assert {gpu["job_mean_percent"] for gpu in report["summary"]["gpus"]} == {None}
+
+
 def test_a_short_lived_process_that_stays_listed_is_no_container(hardware: Simulator) -> None:
     """Its parent has loaded the driver, and is not listed."""
     job = """
@@ -343,7 +398,64 @@ def test_a_diagnosis_is_not_fine_without_a_device_or_its_throttling(
     assert (diagnosis.returncode, "Everything on this machine" in diagnosis.stdout) == (1, False)
 
 
+@pytest.mark.parametrize(
+    ("n_bytes", "reason"), [(0, "file too short"), (9000, "it crashes (signal ")], ids=["empty", "cut off"]
+)
+def test_a_library_that_cannot_be_loaded_is_a_failure_with_its_reason(
+    hardware: Simulator, tmp_path: Path, n_bytes: int, reason: str
+) -> None:
+    """It is there, so this is no machine without a driver; a run goes on without it."""
+    library = "libnvidia-ml.so.1"
+    content = Path(hardware.environment()["LD_LIBRARY_PATH"].split(":")[0], library).read_bytes()
+    (tmp_path / library).write_bytes(content[:n_bytes])
+    environment = {**os.environ, "LD_LIBRARY_PATH": str(tmp_path)}
+    doctor, run = (
+        subprocess.run(
+            [COMMAND_LINE, *arguments], env=environment, capture_output=True, text=True, timeout=120
+        )
+        for arguments in (("doctor",), ("run", "--no-record", "-f", "json", "--", "sleep", "0.5"))
+    )
+    report = json.loads(run.stderr)
+
+    assert doctor.returncode == 1
+    assert "Everything on this machine" not in doctor.stdout
+    for text in (" ".join(doctor.stdout.split()), *report["notes"]):
+        assert f"the driver's library ({library}) cannot be loaded: " in text
+        assert reason in text
+        assert "Install the driver again" in text
+    assert report["summary"]["ram"]["combined"]["total_bytes"] > 0
+
+
 # ---- Counters that are wrong.
+
+
+def test_energy_drawn_while_its_counter_fails_counts_with_its_time(hardware: Simulator) -> None:
+    """The counter goes on meanwhile, so nothing is missing."""
+    job = """
+import time
+from nvml_simulator import Code, Simulator
+with Simulator.open() as simulator:
+    simulator.set_power_watts(0, 100)
+    time.sleep(1)
+    simulator.fail("nvmlDeviceGetTotalEnergyConsumption", Code.UNKNOWN)
+    time.sleep(2)
+    simulator.clear_rules()
+    time.sleep(2)
+"""
+    hardware.set_power_watts(0, 100)
+    report, _ = track(hardware, "-c", job)
+    gpu = report["summary"]["gpus"][0]
+
+    assert gpu["mean_watts"] == pytest.approx(100, abs=10)
+    assert gpu["energy_seconds"] == pytest.approx(report["summary"]["seconds"], abs=0.5)
+
+
+def test_a_device_without_any_memory_has_none_in_use(hardware: Simulator) -> None:
+    """Zero bytes of zero are not measured."""
+    hardware.add_device(memory_total_bytes=0, memory_reserved_bytes=0)
+    report, _ = track(hardware, "-c", "pass")
+
+    assert report["summary"]["gpus"][-1]["used_bytes"] is None
 
 
 def test_energy_that_jumps_is_left_out_and_said(hardware: Simulator) -> None:
@@ -362,7 +474,7 @@ with Simulator.open() as simulator:
     report, _ = track(hardware, "-c", job)
     gpu = report["summary"]["gpus"][0]
     (note,) = report["notes"]
-    start = "The energy counter of NVIDIA GPU 0 jumped by more than any device draws: its energy is without "
+    start = "The energy counter of NVIDIA GPU 0 jumped by more than any device draws, or began again: "
 
     assert note.startswith(start)
     assert note.endswith(" of the time.")
@@ -390,6 +502,30 @@ with Simulator.open() as simulator:
         "sampled",
     ]
     assert " % busy on average (estimate" in text
+
+
+# ---- How much of a device works.
+
+
+def test_a_busy_device_whose_multiprocessors_have_no_work_is_found(hardware: Simulator) -> None:
+    """From the driver's counters to the sentence, and a device without such counters is not judged."""
+    hardware.set_activity(0, busy=98, sm=31, occupancy=12, tensor=5, bandwidth=40)
+    hardware.set_utilization(0, 98)
+    job = """
+import os, time
+from nvml_simulator import Simulator
+with Simulator.open() as simulator:
+    simulator.set_process(0, os.getpid(), 1 << 30)
+    time.sleep(6)
+"""
+    report, _ = track(hardware, "-c", job, sleep=0.1)
+    active, other = (gpu["activity"] for gpu in report["summary"]["gpus"])
+
+    means = {"sm_percent": 31, "occupancy_percent": 12, "tensor_percent": 5, "bandwidth_percent": 40}
+    assert active == pytest.approx(means)
+    assert set(other.values()) == {None}
+    (found,) = (one for one in report["findings"] if one["rule"] == "sm-ineffective")
+    assert found["sentence"] == "GPU 0 was 98 % busy, but only 31 % of its multiprocessors had work."
 
 
 # ---- Drivers that hang.
@@ -448,8 +584,79 @@ print(json.dumps([hung, answered] if {ends} else [hung]))
     # A reading in between, and what a busy machine adds.
     assert said == pytest.approx(truth, abs=1)
     assert report["summary"]["gpus"][0]["job_bytes"]["combined"] == (2 if ends else 1) << 30
-    # What came to the other device is not known if the driver never answers again.
-    assert report["summary"]["gpu_bytes"]["combined"] == (2 << 30 if ends else None)
+    # What came to the other device for most of the time is not known; the total is that of the rest.
+    assert report["summary"]["gpus"][1]["job_bytes"]["combined"] is None
+    assert report["summary"]["gpu_bytes"]["combined"] == (2 if ends else 1) << 30
+    for gpu in report["summary"]["gpus"]:
+        assert gpu["job_bytes_unknown_seconds"] == pytest.approx(3, abs=1)
+
+
+# Idle for so many seconds, then busy for three times as long, while the driver does this.
+WORK_UNSEEN = """
+import json, os, sys, time
+from nvml_simulator import Code, Simulator
+with Simulator.open() as simulator:
+    simulator.set_process(0, os.getpid(), 20 << 30)
+    time.sleep(float(sys.argv[1]))
+    for function in sys.argv[3:]:
+        simulator.hang(function) if sys.argv[2] == "hang" else simulator.fail(function, Code.UNKNOWN, device=0)
+    if sys.argv[2] == "lose":
+        simulator.lose(0)
+    blind = time.time()
+    simulator.set_utilization(0, 100)
+    time.sleep(3 * float(sys.argv[1]))
+print(json.dumps(blind))
+"""
+UTILIZATION = (
+    "nvmlDeviceGetUtilizationRates",
+    "nvmlDeviceGetSamples",
+    "nvmlDeviceGetProcessUtilization",
+)
+
+
+@pytest.mark.parametrize(
+    ("trouble", "figures", "mean"),
+    [
+        (
+            ("hang", "nvmlDeviceGetMemoryInfo*"),
+            GpuSample._fields[1:],
+            None,
+        ),  # a driver that was lost leaves no 0 %
+        (("lose",), GpuSample._fields[1:], 0),
+        (("fail", *UTILIZATION), ("utilization_percent", "job_percent"), 0),
+    ],
+    ids=["hang", "lose", "fail"],
+)
+def test_what_is_not_read_is_unknown_in_samples_means_findings_and_limits(
+    hardware: Simulator, tmp_path: Path, trouble: tuple[str, ...], figures: tuple[str, ...], mean: int | None
+) -> None:
+    """A job is not idle because it was when the driver was last heard."""
+    path, table, rules = (tmp_path / name for name in ("run.jsonl", "run.csv", "rules.ini"))
+    rules.write_text("[all]\nleast_intervals = 5\n")
+    options = ("--record", str(path), "--tracking-file", str(table), "--sleep-time", "0.1")
+    done = call(hardware, "run", *options, "--", sys.executable, "-c", WORK_UNSEEN, "2", *trouble)
+    assert done.returncode == 0, done.stderr
+    run = load(path)
+    began = datetime.fromisoformat(run.header.started_at).timestamp()
+    blind = json.loads(done.stdout.splitlines()[0]) - began + 1
+    unseen = [sample.gpus[0] for sample in run.samples if sample.at_seconds > blind]
+
+    assert len(unseen) > 20
+    assert {getattr(gpu, figure) for gpu in unseen for figure in figures} == {None}
+    row = table.read_text().splitlines()[-10].split(",")
+    assert row[8:10] == ["", ""]
+    busy = "utilization not measured" if mean is None else " s of the time), peak 0 %"
+    assert busy in done.stderr
+    shown = json.loads(call(hardware, "report", str(path), "-f", "json", "--rules", str(rules)).stdout)
+    gpu = shown["summary"]["gpus"][0]
+    assert gpu["mean_percent"] == mean
+    assert gpu["utilization_seconds"] < shown["summary"]["seconds"] / 2
+    assert [one["rule"] for one in shown["findings"] if one["rule"].startswith("gpu-")] == []
+    (note,) = [note for note in shown["notes"] if " to the end" in note or " on: " in note]
+    assert re.search(r" from [\d.]+ s ", note)
+    gate = ("compare", str(path), "--fail-if", "gpu_utilization < 20%")
+    assert call(hardware, *gate).returncode == 2
+    assert call(hardware, *gate, "--allow-missing").returncode == 0
 
 
 @pytest.mark.parametrize("command", [("doctor",), ("query",), ("watch", "--once")])
@@ -511,8 +718,8 @@ def test_a_reading_that_is_missing_at_the_end_is_said(hardware: Simulator) -> No
 
 # ---- The job's own utilization.
 
-# Starts so many workers, and says which.
-CREW = "for number in $(seq $0); do sleep 4 & echo $!; done; wait"
+# Starts so many workers, and says which, and when they have ended.
+CREW = "for number in $(seq $0); do sleep 4 & echo $!; done; wait; date +%s.%N"
 
 
 @pytest.mark.parametrize(
@@ -541,19 +748,199 @@ def test_no_new_sample_is_not_zero_percent(
         ) as job,
     ):
         assert job.stdout is not None
-        begun = 0.0
-        for number, line in enumerate(job.stdout):
+        for number, line in zip(range(workers * gpus), job.stdout, strict=False):
             hardware.set_process(number % gpus, int(line), MIB, sm_percent=79)
-            begun = time.monotonic()
-        busy_seconds = time.monotonic() - begun
+        begun = time.time()
+        busy_seconds = float(job.stdout.readline()) - begun
     report = json.loads(report_path.read_text())
     used = [gpu for gpu in report["summary"]["gpus"] if gpu["is_expected"]]
 
     assert (job.returncode, [gpu["gpu"]["ordinal"] for gpu in used]) == (0, list(range(gpus)))
     # On a machine that is slow to begin, the job has waited before.
-    percent = 79 * min(1.0, busy_seconds / report["summary"]["seconds"])
+    percent = 79 * busy_seconds / report["summary"]["seconds"]
     assert [gpu["job_mean_percent"] for gpu in used] == pytest.approx([percent] * gpus, abs=3)
     assert report["summary"]["gpu_bytes"]["combined"] == workers * gpus * MIB
+
+
+WORK = """
+import os, time
+from nvml_simulator import Simulator
+with Simulator.open() as simulator:
+    simulator.set_process(0, os.getpid(), 1 << 30, sm_percent=60)
+    time.sleep({seconds})
+"""
+
+
+@pytest.mark.parametrize(
+    ("sleep", "hertz", "burst_seconds", "keeps_every_sample"),
+    [(1, 6, 0.2, False), (0.05, 10, 0.3, False), (10, 10, 0.5, True), (1, 3, 1, False), (0.2, 2, 1, True)],
+)
+def test_a_job_that_works_in_bursts_is_as_busy_as_the_drivers_samples(
+    hardware: Simulator, sleep: float, hertz: float, burst_seconds: float, keeps_every_sample: bool
+) -> None:
+    """A device that was busy for a part of the driver's period does not make the job busy for all of it."""
+
+    def is_busy(at_seconds: float) -> bool:
+        return at_seconds % (2 * burst_seconds) < burst_seconds
+
+    with hardware.sampling(hertz, keeps_every_sample=keeps_every_sample, is_busy=is_busy):
+        report, _ = track(hardware, "-c", WORK.format(seconds=8), sleep=sleep)
+    gpu = report["summary"]["gpus"][0]
+    named = sum(is_busy(number / hertz) for number in range(int(8 * hertz))) / int(8 * hertz)
+    device = 60 * named + PARTLY_BUSY_PERCENT * (1 - named)
+
+    # The job may have begun late: its share of what the device did is not changed by that.
+    assert gpu["job_mean_percent"] == pytest.approx(gpu["mean_percent"] * 60 * named / device, abs=3)
+    assert gpu["mean_percent"] == pytest.approx(device, abs=15)
+
+
+@pytest.mark.parametrize(
+    ("sleep", "hertz", "process_hertz", "delay_seconds", "keeps_every_sample"),
+    [
+        (1, 6, 7.2, 0.0613, False),
+        (0.2, 6, 3, 0.02, True),
+        (1, 6, 6, 1 / 12, False),
+        (1, 10, 1, 0.05, False),
+        (0.05, 10, 1, 0.0, True),
+        (10, 1, 10, 0.03, True),
+        (1, 1, 10, 0.03, False),
+    ],
+)
+@pytest.mark.parametrize("busy_seconds", [1.37, 0.82])
+def test_processes_need_not_be_sampled_at_the_instants_of_their_device(
+    hardware: Simulator,
+    sleep: float,
+    hertz: float,
+    process_hertz: float,
+    delay_seconds: float,
+    keeps_every_sample: bool,
+    busy_seconds: float,
+) -> None:
+    """While it works, the job uses three fifths of a device that it has to itself: all the time, or in bursts."""
+    with hardware.sampling(
+        hertz,
+        process_hertz=process_hertz,
+        process_delay_seconds=delay_seconds,
+        keeps_every_sample=keeps_every_sample,
+        is_busy=lambda at_seconds: at_seconds % 1.37 < busy_seconds,
+    ):
+        # So long that one sample of a process more or less is within the limit.
+        seconds = max(10, 24 / process_hertz)
+        report, _ = track(hardware, "-c", WORK.format(seconds=seconds), sleep=sleep)
+    gpu = report["summary"]["gpus"][0]
+
+    assert gpu["job_mean_percent"] == pytest.approx(0.6 * gpu["mean_percent"], abs=3)
+    assert gpu["mean_percent"] == pytest.approx(100 * busy_seconds / 1.37, abs=15)
+
+
+@pytest.mark.parametrize(("hertz", "keeps_every_sample"), [(6, False), (10, False), (6, True)])
+def test_processes_that_live_shorter_than_our_sleep_are_the_jobs(
+    hardware: Simulator, hertz: float, keeps_every_sample: bool
+) -> None:
+    """One after the other: they have the device to themselves, so that their share is the device's."""
+    job = """
+import subprocess
+from nvml_simulator import Simulator
+with Simulator.open() as simulator:
+    for number in range(20):
+        with subprocess.Popen(["sleep", "0.4"]) as child:
+            simulator.set_process(0, child.pid, 1 << 30, sm_percent=80)
+        simulator.remove_process(0, child.pid)
+"""
+    with hardware.sampling(hertz, keeps_every_sample=keeps_every_sample):
+        report, _ = track(hardware, "-c", job, sleep=1)
+    gpu = report["summary"]["gpus"][0]
+
+    assert gpu["job_mean_percent"] == pytest.approx(gpu["mean_percent"], abs=3)
+    assert gpu["mean_percent"] > 40
+
+
+@pytest.mark.parametrize("milliseconds", [50, 100, 300])
+def test_a_driver_that_is_slow_all_the_time_says_no_less(hardware: Simulator, milliseconds: int) -> None:
+    """The job's share, the joules and their seconds are of the same time."""
+    job = f"""
+import os, time
+from nvml_simulator import Simulator
+with Simulator.open() as simulator:
+    simulator.set_process(0, os.getpid(), 1 << 30, sm_percent=70)
+    simulator.delay("nvmlDeviceGet*", {milliseconds})
+    time.sleep(12)
+"""
+    hardware.set_power_watts(0, 100)
+    hardware.set_energy_joules(0, 5000, integrates=True)
+    with hardware.sampling(6, keeps_every_sample=False):
+        report, _ = track(hardware, "-c", job, sleep=1)
+    gpu = report["summary"]["gpus"][0]
+
+    assert gpu["job_mean_percent"] == pytest.approx(gpu["mean_percent"], abs=3)
+    assert gpu["mean_percent"] == pytest.approx(70, abs=15)
+    assert gpu["mean_watts"] == pytest.approx(100, abs=2)
+
+
+@pytest.mark.parametrize("milliseconds", [70, 200])
+def test_lists_that_are_slow_from_the_start_say_no_less(hardware: Simulator, milliseconds: int) -> None:
+    """There are six: the job works before the first have come."""
+    hardware.delay("nvmlDeviceGet*RunningProcesses*", milliseconds)
+    with hardware.sampling(6):
+        report, _ = track(hardware, "-c", WORK.format(seconds=8), sleep=1)
+    gpu = report["summary"]["gpus"][0]
+
+    assert gpu["job_mean_percent"] == pytest.approx(gpu["mean_percent"], abs=3)
+    assert gpu["mean_percent"] == pytest.approx(60, abs=10)
+    assert report["notes"] == []
+
+
+def test_a_process_id_that_was_the_jobs_is_not_its_for_ever(hardware: Simulator) -> None:
+    """A worker ends, and later somebody else has its process ID."""
+    job = """
+import json, subprocess, time
+from nvml_simulator import Simulator
+def work(pid, percent, seconds):
+    for _ in range(int(seconds * 6)):
+        time.sleep(1 / 6)
+        now = time.time_ns() // 1000
+        simulator.push_process_utilization_sample(0, pid, percent, timestamp_us=now)
+        simulator.push_sample(0, "gpu_utilization", 100, timestamp_us=now)
+with Simulator.open() as simulator:
+    with subprocess.Popen(["sleep", "600"]) as child:
+        simulator.set_process(0, child.pid, 1 << 30)
+        work(child.pid, 50, 2)
+        child.kill()
+    time.sleep(0.5)
+    work(child.pid, 90, 6)
+print(json.dumps(50 * 2 / 8.5))
+"""
+    report, truth = track(hardware, "-c", job, sleep=1)
+
+    assert report["summary"]["gpus"][0]["job_mean_percent"] == pytest.approx(truth, abs=4)
+
+
+@pytest.mark.parametrize("step_seconds", [-3600, -0.7, 5, 3600])
+@pytest.mark.parametrize("keeps_every_sample", [True, False])
+def test_a_clock_that_is_set_does_not_make_a_busy_job_idle(
+    hardware: Simulator, step_seconds: float, keeps_every_sample: bool
+) -> None:
+    """The driver's, by which it dates its samples."""
+
+    def stamp(at_seconds: float) -> float:
+        return at_seconds + (step_seconds if at_seconds > 3 else 0.0)
+
+    with hardware.sampling(6, keeps_every_sample=keeps_every_sample, stamp_seconds=stamp):
+        report, _ = track(hardware, "-c", WORK.format(seconds=9), sleep=1)
+    gpu = report["summary"]["gpus"][0]
+
+    assert gpu["job_mean_percent"] == pytest.approx(gpu["mean_percent"], abs=3)
+    assert gpu["mean_percent"] == pytest.approx(60, abs=10)
+
+
+def test_a_driver_may_have_a_clock_of_its_own(hardware: Simulator) -> None:
+    """As one that counts since the machine was started."""
+    with hardware.sampling(6, stamp_seconds=lambda at_seconds: at_seconds - 1.7e9):
+        report, _ = track(hardware, "-c", WORK.format(seconds=6), sleep=1)
+    gpu = report["summary"]["gpus"][0]
+
+    assert gpu["job_mean_percent"] == pytest.approx(gpu["mean_percent"], abs=3)
+    assert gpu["mean_percent"] == pytest.approx(60, abs=10)
 
 
 @pytest.mark.parametrize(
@@ -605,6 +992,27 @@ print(json.dumps(60))
     assert "names none of the processes that it lists" in note
 
 
+def test_what_a_server_of_mps_uses_is_not_taken_for_its_clients(hardware: Simulator) -> None:
+    """Also if the job has started the server itself, and only for a few seconds."""
+    job = """
+import os, subprocess, time
+from nvml_simulator import Simulator
+with Simulator.open() as simulator, subprocess.Popen(["sleep", "600"]) as server:
+    simulator.set_process(0, server.pid, 300 << 20, sm_percent=95)
+    simulator.set_process(0, os.getpid(), 2 << 30, "mps")
+    time.sleep(5)
+    server.kill()
+"""
+    with hardware.sampling(6):
+        report, _ = track(hardware, "-c", job, sleep=1)
+    gpu = report["summary"]["gpus"][0]
+    (note,) = report["notes"]
+
+    assert "names none of the processes that it lists" in note
+    assert gpu["job_mean_percent"] is None
+    assert gpu["mean_percent"] > 60
+
+
 def test_memory_that_the_driver_does_not_report_has_a_reason(hardware: Simulator) -> None:
     """As under WSL."""
     job = """
@@ -620,3 +1028,148 @@ print(json.dumps(None))
 
     assert report["summary"]["gpu_bytes"]["combined"] is truth
     assert note.startswith("GPU 0 lists processes of the job without their memory (")
+
+
+# ---- Devices that are lost, and come back.
+
+
+def test_a_device_that_returns_is_measured_again(hardware: Simulator) -> None:
+    """What it did meanwhile is missing, and said; the other is measured all the time."""
+    job = """
+import os, time
+from nvml_simulator import Simulator
+with Simulator.open() as simulator:
+    simulator.set_process(0, os.getpid(), 1 << 30)
+    simulator.set_process(1, os.getpid(), 1 << 30)
+    time.sleep(1)
+    simulator.lose(0)
+    time.sleep(1)
+    simulator.recover(0)
+    simulator.set_process(0, os.getpid(), 5 << 30)
+    time.sleep(5)
+"""
+    report, _ = track(hardware, "-c", job)
+
+    assert [gpu["job_bytes"]["combined"] for gpu in report["summary"]["gpus"]] == [5 << 30, 1 << 30]
+    lost, unread = report["notes"]
+    assert lost == "GPU 0 was lost; its figures are missing until it returns."
+    missing = re.match(r"NVIDIA GPU 0 could not be read for ([\d.]+) s from ", unread)
+    assert missing is not None
+    assert 1 < float(missing[1]) < 5, "it was lost for one second, and is looked for again soon"
+
+
+# Holds 2 GiB on the first device all the time; until the given second that cannot be opened.
+UNOPENED = """
+import os, sys, time
+from nvml_simulator import Simulator
+with Simulator.open() as simulator:
+    simulator.set_process(0, os.getpid(), 2 << 30)
+    time.sleep(float(sys.argv[1]))
+    simulator.recover(0)
+    simulator.clear_rules()
+    time.sleep(float(sys.argv[2]))
+"""
+
+
+def make_unopened(hardware: Simulator, how: str) -> None:
+    """From the start."""
+    if how == "lost":
+        hardware.lose(0)
+    elif how == "lost behind its handle":
+        hardware.fail("nvmlDeviceGet[!HC]*", Code.GPU_IS_LOST, device=0)
+    else:
+        hardware.fail("nvmlDeviceGetHandleByIndex*", Code.UNKNOWN, device=0)
+
+
+@pytest.mark.parametrize("how", ["lost", "lost behind its handle", "unknown"])
+def test_a_device_that_cannot_be_opened_may_hold_anything(
+    hardware: Simulator, tmp_path: Path, how: str
+) -> None:
+    """Totals are not known, and no limit on them is met."""
+    make_unopened(hardware, how)
+    recording = str(tmp_path / "run.jsonl")
+    options = ("--record", recording, "--fail-if", "peak_gpu_ram > 1GB")
+    run = call(hardware, "run", *options, "--", sys.executable, "-c", UNOPENED, "1.5", "0")
+    summary = load(recording).summary
+
+    assert tuple(summary.gpu_bytes) == (None, None, None)
+    assert (summary.has_unread_gpus, [gpu.gpu.ordinal for gpu in summary.gpus]) == (True, [1])
+    assert (run.returncode, "Not checked" in run.stderr) == (2, True)
+
+
+@pytest.mark.parametrize("how", ["lost", "lost behind its handle", "unknown"])
+def test_a_device_that_can_be_opened_later_is_measured(hardware: Simulator, how: str) -> None:
+    """From then on; what came before is known to be missing."""
+    make_unopened(hardware, how)
+    report, _ = track(hardware, "-c", UNOPENED, "1", "5")
+    summary = report["summary"]
+
+    assert summary["gpu_bytes"]["combined"] == 2 << 30
+    assert summary["has_unread_gpus"] is False
+    assert [gpu["job_bytes"]["combined"] for gpu in summary["gpus"]] == [2 << 30, 0]
+    assert 1 < summary["gpus"][0]["job_bytes_unknown_seconds"] < 5
+
+
+def test_a_device_that_the_job_cannot_use_need_not_be_opened(
+    hardware: Simulator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nor one that is denied."""
+    hardware.lose(0)
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1")
+    hidden, _ = track(hardware, "-c", HOLD, "0", str(2048 * MIB))
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES")
+    hardware.recover(0)
+    hardware.deny(0)
+    denied, _ = track(hardware, "-c", HOLD, "0", str(2048 * MIB))
+
+    for summary in (hidden["summary"], denied["summary"]):
+        assert (summary["gpu_bytes"]["combined"], summary["has_unread_gpus"]) == (2048 * MIB, False)
+
+
+# ---- Devices that are new.
+
+
+@pytest.mark.parametrize("is_instance", [False, True])
+def test_a_device_that_appears_is_measured_from_then_on(hardware: Simulator, is_instance: bool) -> None:
+    """A card that is plugged in, or a device that is split."""
+    appear = (
+        'add_mig_instance(0, uuid="MIG-0", memory_total_bytes=10 << 30)'
+        if is_instance
+        else 'add_device(uuid="GPU-2")'
+    )
+    job = f"""
+import os, time
+from nvml_simulator import Simulator
+with Simulator.open() as simulator:
+    simulator.set_process(1, os.getpid(), 1 << 30)
+    time.sleep(1)
+    new = simulator.{appear}
+    simulator.set_process(new, os.getpid(), 5 << 30)
+    time.sleep(10)
+"""
+    report, _ = track(hardware, "-c", job)
+    held = {gpu["gpu"]["uuid"]: gpu["job_bytes"]["combined"] for gpu in report["summary"]["gpus"]}
+
+    assert held["MIG-0" if is_instance else "GPU-2"] == 5 << 30
+    assert report["summary"]["gpu_bytes"]["combined"] == 6 << 30
+
+
+def test_a_driver_that_is_loaded_again_is_asked_again(hardware: Simulator) -> None:
+    """The old one answers nothing any more."""
+    job = """
+import os, time
+from nvml_simulator import Simulator
+with Simulator.open() as simulator:
+    simulator.set_process(0, os.getpid(), 1 << 30)
+    time.sleep(1)
+    simulator.reload()
+    time.sleep(1)
+    simulator.set_process(0, os.getpid(), 5 << 30)
+    time.sleep(5)
+"""
+    report, _ = track(hardware, "-c", job)
+    gpu = report["summary"]["gpus"][0]
+
+    assert gpu["job_bytes"]["combined"] == 5 << 30
+    assert any("NVIDIA GPU 0 could not be read for" in note for note in report["notes"])
+    assert len(report["notes"]) <= 4

@@ -124,6 +124,26 @@ def inside(machine: FakeMachine) -> tuple[str, ...]:
 
 
 @needs_namespace
+def test_a_vendor_that_never_answers_leaves_no_total_of_the_others(
+    machine: FakeMachine, tmp_path: Path
+) -> None:
+    """What the job holds on the device that is read is known, what it holds in all is not."""
+    with Simulator(build(tmp_path), tmp_path / "state") as hardware:
+        hardware.hang("nvmlInit*")
+        job = (
+            "from pathlib import Path\nfrom sources.gpu.fake_devices import FakeMachine\n"
+            f"FakeMachine(Path({str(tmp_path)!r})).set_kfd_bytes(os.getpid(), {{100: {2 * GIB}}}); time.sleep(1.5)"
+        )
+        report, gpus = track(job, prefix=inside(machine), environment=hardware.environment())
+
+    summary = report["summary"]
+    assert gpus[f"GPU-{100:016x}"]["job_bytes"]["combined"] == 2 * GIB
+    assert "The NVIDIA driver did not answer from the start to the end" in report["notes"][-1]
+    assert set(summary["gpu_bytes"].values()) == {None}
+    assert (summary["gpu_capacity_bytes"], summary["has_unread_gpus"]) == (None, True)
+
+
+@needs_namespace
 def test_all_vendors_at_once(machine: FakeMachine, tmp_path: Path) -> None:
     """NVIDIA by its library, AMD and Intel by the kernel's files; the job is on two of them."""
     with Simulator(build(tmp_path), tmp_path / "state") as hardware:
@@ -175,7 +195,9 @@ def test_a_card_that_is_pulled_out_is_lost_and_nothing_else(machine: FakeMachine
     report, gpus = track(job, "--gpu", "amd", prefix=inside(machine))
 
     assert [gpu["job_bytes"]["combined"] for gpu in gpus.values()] == [GIB, 3 * GIB]
-    assert [note for note in report["notes"] if "was lost" in note] == report["notes"]
+    lost, unread = report["notes"]
+    assert "was lost" in lost
+    assert unread.startswith("AMD GPU 0 could not be read for ")
     assert has_everything_else(report)
 
 

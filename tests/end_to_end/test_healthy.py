@@ -17,7 +17,9 @@ PYTHON = sys.executable
 BUSY = {"one-core", "cpu-percent", "crowded-machine", "oversubscribed"}
 HARMLESS: dict[str, set[str]] = {"sleep": set(), "server": {"crowded-machine"}}
 
-LOOP = "import time; end = time.monotonic() + 4\nwhile time.monotonic() < end: "
+# Long enough to be judged, however fast the machine is.
+FOR_SECONDS = "end=$(($(date +%s) + 6)); while [ $(date +%s) -lt $end ]; do"
+LOOP = "import time; end = time.monotonic() + 6\nwhile time.monotonic() < end: "
 POOL = """
 import time, multiprocessing as m
 def work(n):
@@ -25,23 +27,24 @@ def work(n):
     while time.monotonic() < end: n += 1
     return n
 if __name__ == "__main__":
-    with m.Pool(2) as pool: pool.map(work, range(40))
+    with m.Pool(2) as pool: pool.map(work, range(60))
 """
 BUILD = "all: " + " ".join(f"a{n}.o" for n in range(24)) + "\n%.o: %.c\n\tcc -O2 -c $< -o $@\n"
 PROGRAM = "\n".join(f"double f{n}(double x) {{ return x * x + {n}; }}" for n in range(150))
 
+# In the foreground: else `timeout` interrupts its child twice, and a server that ends of the first fails of the second.
 COMMANDS = {
-    "build": ["make", "-s", "-j2"],
+    "build": ["sh", "-c", f"{FOR_SECONDS} make -sB -j2; done"],
     "tests": [PYTHON, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_many.py"],
     "matrices": [PYTHON, "-c", f"import numpy as n; a = n.random.rand(500, 500); {LOOP}a @ a".replace("; import time", "\nimport time")],
-    "pipeline": ["sh", "-c", "end=$(($(date +%s) + 5)); while [ $(date +%s) -lt $end ]; do sort lines | grep 7 | sort -r | uniq -c > out; done"],
-    "server": ["timeout", "--preserve-status", "-s", "INT", "5", PYTHON, "-m", "http.server", "0"],
+    "pipeline": ["sh", "-c", f"{FOR_SECONDS} sort lines | grep 7 | sort -r | uniq -c > out; done"],
+    "server": ["timeout", "--foreground", "--preserve-status", "-s", "INT", "6", PYTHON, "-m", "http.server", "0"],
     "imports": [PYTHON, "-c", f"import asyncio, email, http.client, unittest, sqlite3, ctypes, decimal\n{LOOP}[str(n) for n in range(999)]"],
     "compression": [PYTHON, "-c", f"import lzma, os; data = os.urandom(300_000)\n{LOOP}lzma.compress(data)"],
     "database": [PYTHON, "-c", "import sqlite3; c = sqlite3.connect('x.db'); c.execute('create table t (a, b)')\n"
         f"{LOOP}c.executemany('insert into t values (?, ?)', ((n, str(n)) for n in range(9999))); c.commit()"],
     "pool": [PYTHON, "pool.py"],
-    "sleep": ["sleep", "5"],
+    "sleep": ["sleep", "6"],
 }  # fmt: skip
 
 
@@ -53,7 +56,7 @@ def prepare(directory: Path) -> None:
     (directory / "pool.py").write_text(POOL)
     (directory / "lines").write_text("\n".join(str(n * 7919 % 1_000_003) for n in range(200_000)))
     (directory / "test_many.py").write_text(
-        "import pytest, time\n@pytest.mark.parametrize('n', range(100))\ndef test_it(n): time.sleep(0.04)\n"
+        "import pytest, time\n@pytest.mark.parametrize('n', range(100))\ndef test_it(n): time.sleep(0.06)\n"
     )
 
 

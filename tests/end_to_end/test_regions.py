@@ -65,6 +65,26 @@ def test_cpu_time_is_that_of_the_region_that_used_it(tmp_path: Path, scene: str,
     assert sum(region.own_cpu_seconds for region in regions.values()) <= regions.truth["process"] * 1.01
 
 
+@pytest.mark.parametrize("front", FRONTS)
+@pytest.mark.parametrize(
+    "scene", ["short_calls", "nested_calls", "crossed_calls", "short_waits", "rare_calls"]
+)
+def test_cpu_time_of_short_calls_is_that_of_the_region_that_used_it(
+    tmp_path: Path, scene: str, front: str
+) -> None:
+    """Those of microseconds in turns, too. Each has all of its own, and together they have no more than there is."""
+    regions = play(tmp_path, scene, front)
+
+    for name, region in regions.items():
+        assert region.cpu_seconds >= 0.97 * regions.truth[name]
+        inside = [inner for path, inner in regions.items() if path.rpartition("/")[0] == name]
+        if scene != "crossed_calls":  # where what is inside goes on without it
+            assert region.cpu_seconds == pytest.approx(
+                region.own_cpu_seconds + sum(inner.cpu_seconds for inner in inside)
+            )
+    assert sum(region.own_cpu_seconds for region in regions.values()) <= regions.truth["process"] * 1.01
+
+
 def test_helpers_of_several_regions_are_shared_and_said_to_be(tmp_path: Path) -> None:
     """Nothing is lost or counted twice."""
     regions = play(tmp_path, "divided_helpers")
@@ -134,6 +154,7 @@ def test_an_open_region_counts_until_the_last_reading(tmp_path: Path) -> None:
     assert train.cpu_seconds == about(regions.truth["train"])
     assert train.own_cpu_seconds == about(regions.truth["train"] - regions["train/step"].cpu_seconds)
     assert train.wall_seconds >= regions.truth["train"] + 0.5
+    assert (train.cpu_basis, regions["train/step"].cpu_basis) == ("sampled", "exact")
 
 
 def test_open_regions_of_threads_count_until_the_last_reading(tmp_path: Path) -> None:

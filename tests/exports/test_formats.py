@@ -18,6 +18,7 @@ from builders import found, gpu, recording, sample
 from gpu_tracker.analysis.tables import TABLES, Table, make_table
 from gpu_tracker.core.errors import TrackerError, UsageError
 from gpu_tracker.core.model import (
+    Activity,
     FrameworkMemory,
     GpuCounters,
     GpuPeaks,
@@ -31,6 +32,7 @@ from gpu_tracker.core.model import (
     Spread,
     add_parts,
 )
+from gpu_tracker.core.text import neutralize
 from gpu_tracker.exports import FORMATS, find_format
 from gpu_tracker.exports.about import spell_number
 from gpu_tracker.exports.draft import drafted
@@ -53,6 +55,7 @@ GPU_SAMPLES = st.builds(
     power_watts=MAYBE,
     temperature_celsius=MAYBE,
     sm_clock_mhz=MAYBE,
+    **dict.fromkeys(Activity._fields, MAYBE),
 )
 GPU_COUNTERS = st.builds(
     GpuCounters,
@@ -64,6 +67,9 @@ GPU_COUNTERS = st.builds(
     energy_joules=st.none() | SECONDS,
     energy_seconds=SECONDS,
     limited_seconds=st.lists(st.tuples(NAMES, SECONDS), max_size=2).map(tuple),
+    activity=st.just(()) | st.tuples(*[st.tuples(SECONDS, SECONDS)] * 4),
+    job_bytes_unknown_seconds=SECONDS,
+    used_bytes_unknown_seconds=SECONDS,
 )
 SAMPLES = st.builds(
     sample,
@@ -154,6 +160,12 @@ def read_json(path: Path, table: Table) -> Rows:
     return [tuple(row.values()) for row in json.loads(path.read_text())[table.name]]
 
 
+def spell_csv(value: Any) -> Any:
+    """What a terminal would obey is replaced; empty text is read like None."""
+    return (neutralize(value) or None) if isinstance(value, str) else spell_number(value)
+
+
+EXPECTED = {"csv": spell_csv}
 READERS = {"csv": read_csv, "parquet": read_parquet, "sqlite": read_sqlite, "json": read_json}
 
 
@@ -161,7 +173,7 @@ READERS = {"csv": read_csv, "parquet": read_parquet, "sqlite": read_sqlite, "jso
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(RECORDINGS)
 def test_a_round_trip_loses_nothing(tmp_path: Path, format_name: str, made: RecordingData) -> None:
-    """Every value of every table; None is not 0."""
+    """Every value of every table, but for control characters in CSV; None is not 0."""
     path = tmp_path / "x.jsonl"
     path.unlink(missing_ok=True)
     loaded = load(str(write(path, made)))
@@ -173,10 +185,7 @@ def test_a_round_trip_loses_nothing(tmp_path: Path, format_name: str, made: Reco
         output.unlink(missing_ok=True)
         module.write(str(output), build(loaded), group)
         for table in group:
-            expected = [
-                tuple(None if format_name == "csv" and value == "" else spell_number(value) for value in row)
-                for row in table.rows()
-            ]
+            expected = [tuple(map(EXPECTED.get(format_name, spell_number), row)) for row in table.rows()]
             read_back = [tuple(map(spell_number, row)) for row in READERS[format_name](output, table)]
             assert read_back == expected
 
@@ -186,6 +195,37 @@ def test_every_format_but_traces_is_read_back() -> None:
     assert {*FORMATS} - {*READERS} == {"trace"}
 
 
+@pytest.mark.parametrize("name", TABLES)
+def test_no_control_character_is_in_a_csv_file(tmp_path: Path, name: str) -> None:
+    """Neither in a cell nor among the names of columns, of which some are those of devices."""
+    hostile = "a\x1b]0;b\x07\r\n"
+    made = recording(
+        events=(found(gpu()._replace(uuid=hostile, name=hostile)),),
+        samples=[sample(at=1.0, gpus=(GpuSample(hostile),))],
+        regions=[RegionTotals(1, (hostile,))],
+        metrics=[MetricRow(0.0, {hostile: 1.0})],
+        processes=[ProcessTotals(1, 0, hostile, 0.0, 0.0, 0.0, 0)],
+        end=None,
+    )
+    table = make_table(load(str(write(tmp_path / "x.jsonl", made))), name)
+    find_format("x.csv").write(str(tmp_path / "x.csv"), build(made), [table])
+
+    content = (tmp_path / "x.csv").read_bytes().decode()
+    assert content.replace("\n", "").isprintable()
+    assert content.count("\n") == 1 + len(list(table.rows()))
+
+
+@pytest.mark.parametrize(
+    "text", ["=1+1", " =1+1", "\u3000=1+1", "\uff1d1+1", "\uff0b1", " \uff20SUM(A1)", "-1", "'"]
+)
+def test_no_text_is_a_formula(tmp_path: Path, text: str) -> None:
+    """Whatever a spreadsheet drops in front, or takes for a sign."""
+    made = recording(processes=(ProcessTotals(1, 0, text, 0.0, 1.0, 1.0, 1),))
+    find_format("x.csv").write(str(tmp_path / "x.csv"), build(made), [make_table(made, "processes")])
+
+    assert ",\"'" in (tmp_path / "x.csv").read_text("utf-8").splitlines()[1]
+
+
 def test_csv_distinguishes_empty_text_from_none(tmp_path: Path) -> None:
     """One is in quotes, the other is empty."""
     loaded = load(str(make_full(tmp_path / "x.jsonl")))
@@ -193,7 +233,7 @@ def test_csv_distinguishes_empty_text_from_none(tmp_path: Path) -> None:
     find_format("x.csv").write(str(tmp_path / "x.csv"), build(loaded), [table])
     _, first, _ = (tmp_path / "x.csv").read_text().splitlines()
 
-    assert first == '0,"GPU-0","Simulated A100",40000000000,"nvidia","nvml","","",,1,,,'
+    assert first == '0,"GPU-0","Simulated A100",40000000000,"nvidia","nvml","","",,1,,,,,,"0"'
 
 
 @pytest.mark.parametrize("name", ["x.sqlite", "x.json", "x.parquet"])

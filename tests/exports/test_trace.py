@@ -11,7 +11,7 @@ import pytest
 
 from builders import recording
 from gpu_tracker.analysis.tables import TABLES, make_table
-from gpu_tracker.core.model import Call, MetricRow, RecordingData
+from gpu_tracker.core.model import Call, MetricRow, Parts, RecordingData, Spread
 from gpu_tracker.exports import find_format
 from gpu_tracker.recording.sampled import read_columns
 from gpu_tracker.reports.build import build
@@ -83,6 +83,18 @@ def test_everything_has_its_track(tmp_path: Path) -> None:
     assert slices.count("epoch") == slices.count("eval") == EPOCHS
     assert counters.count("CPU (cores)") == counters.count("GPU 1 memory (bytes)") == SAMPLES + 1
     assert counters.count("loss") == 200
+
+
+def test_what_was_held_for_a_moment_is_in_the_trace(tmp_path: Path) -> None:
+    """The highest value of each interval beside its mean."""
+    ram = Parts(Spread(1, 2, 4), Spread(5, 5, 5), Spread(6, 7, 9))
+    trace = export(tmp_path, recording(samples=[interval(10.0, 5)._replace(ram_bytes=ram)]))
+    held = {event["name"]: event["args"] for event in phase(trace, "C") if "RAM" in event["name"]}
+
+    assert held == {
+        "RAM, highest (bytes)": {"job": 9, "main process": 4},
+        "RAM, mean (bytes)": {"job": 7, "main process": 2},
+    }
 
 
 def test_calls_that_overlap_get_tracks_of_their_own(tmp_path: Path) -> None:

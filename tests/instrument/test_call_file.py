@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import posix
 from pathlib import Path
 from random import Random
 
@@ -147,7 +148,7 @@ def test_without_room_there_is_no_file(tmp_path: Path, monkeypatch: pytest.Monke
     def refuse(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(os, "posix_fallocate", refuse)
+    monkeypatch.setattr(posix, "posix_fallocate", refuse)
     with pytest.raises(OSError, match="No space left"):
         CallFileWriter(str(tmp_path / "1-2-3.regions"))
     assert list(tmp_path.iterdir()) == []

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 import gpu_tracker as gput
+from framework_job import PRELUDE
 from gpu_tracker.core.model import FrameworkReading
 from gpu_tracker.instrument.frameworks import FrameworkWatch, is_worth_watching, read_frameworks
 from nvml_simulator import Simulator
@@ -201,20 +202,6 @@ def hardware(hardware: Simulator) -> Simulator:
     """Another process holds some of the first device."""
     hardware.set_process(0, 1, 2000 * MIB)
     return hardware
-
-
-PRELUDE = f"""
-import os, sys, threading, time
-sys.path[:0] = [{str(TESTS)!r}, {str(TESTS / "stand_ins")!r}]
-import gpu_tracker as gput
-from nvml_simulator import Simulator
-MIB = 2**20
-def hold(in_use, held, context=600):
-    import torch
-    torch.cuda.hold(0, in_use * MIB, held * MIB)
-    with Simulator.open() as hardware:
-        hardware.set_process(0, os.getpid(), (held + context) * MIB)
-"""
 
 
 def track(hardware: Simulator, code: str, *prefix: str) -> gput.Recording:

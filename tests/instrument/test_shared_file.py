@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import posix
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -125,6 +126,23 @@ def test_too_many_regions_are_refused(mailbox: str) -> None:
     close(writer)
 
 
+def test_regions_may_be_added_while_they_are_read(mailbox: str) -> None:
+    """By another process, which waits for nobody."""
+    for _ in range(10):
+        writer = SharedFileWriter(mailbox)
+        pid = os.fork()
+        if pid == 0:
+            for number in range(MOST_REGIONS):
+                writer.add_region(0, str(number))
+            os._exit(0)
+        reader = SharedFileReader(writer.path)
+        while os.waitpid(pid, os.WNOHANG) == (0, 0):
+            reader.read_all(0)
+        assert len(reader.read_all(0)) == MOST_REGIONS
+        reader.close()
+        close(writer)
+
+
 def test_long_names_stay_different(mailbox: str) -> None:
     """Each is its beginning and a digest, the same in every process; a cut character is left out."""
     names = ["x" * 118, "x" * 119, "x" * 119 + "y", "é" * 60, "é" * 61]
@@ -241,7 +259,7 @@ def test_without_room_there_is_no_file_instead_of_a_fault_later(
     def refuse(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(os, "posix_fallocate", refuse)
+    monkeypatch.setattr(posix, "posix_fallocate", refuse)
     with pytest.raises(OSError, match="No space left"):
         SharedFileWriter(mailbox)
     assert os.listdir(mailbox) == []

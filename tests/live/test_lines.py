@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
+from gpu_tracker.core.model import GpuShares
 from gpu_tracker.core.observation import MachineState
 from gpu_tracker.live.lines import build_lines, build_object, head_line, render_object
 from observed import MIB, observation, process, reading, vendor
@@ -31,6 +34,14 @@ def test_a_machine_without_gpus_has_one_line() -> None:
 
     assert len(line.split()) == len(head_line().removeprefix("# ").split())
     assert set(line.split()[1:]) == {"-"}
+
+
+def test_an_object_is_json_without_what_only_totals_are_made_of() -> None:
+    """Samples of the driver are dated by a clock of ours, and their limits may be infinite, which JSON cannot hold."""
+    seen = vendor(reading(samples=((1.0, 50.0),), shares=GpuShares(((1.0, 50.0),)), activity_seconds=1.0))
+    shown = json.loads(render_object(build_object(None, observation(seen))), parse_constant=pytest.fail)
+
+    assert not {"samples", "shares", "has_lost_list", "activity_seconds"} & shown["gpus"][0].keys()
 
 
 def test_an_object_has_everything_in_base_units() -> None:

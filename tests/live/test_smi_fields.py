@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,8 +11,6 @@ import pytest
 from gpu_tracker.core.errors import UsageError
 from gpu_tracker.core.observation import Holder, list_gpus
 from gpu_tracker.live.smi_fields import (
-    GPU_FIELDS,
-    PROCESS_FIELDS,
     Field,
     Row,
     find_fields,
@@ -20,6 +19,7 @@ from gpu_tracker.live.smi_fields import (
     render_heading,
     render_json,
 )
+from gpu_tracker.live.smi_names import GPU_FIELDS, PROCESS_FIELDS
 from observed import MIB, observation, process, reading, vendor
 
 
@@ -122,6 +122,38 @@ def test_an_unknown_field_is_refused_with_similar_ones(name: str, hint: str) -> 
         find_fields(name, GPU_FIELDS)
 
     assert hint in str(caught.value)
+
+
+def test_every_name_of_nvidia_smi_is_known() -> None:
+    """Those that its version 550 lists, in its own spelling or in small letters."""
+    names = Path(__file__).with_name("nvidia_smi_550.txt").read_text().split()
+    fields = find_fields(",".join(names), GPU_FIELDS)
+
+    assert len(names) == len(set(names)) == 177
+    assert all(name in (field.name, *field.aliases) for name, field in zip(names, fields, strict=True))
+    assert find_fields(",".join(names).lower(), GPU_FIELDS) == fields
+
+
+@pytest.mark.parametrize(
+    ("bus_id", "address"),
+    [
+        ("0000:4f:00.0", "0x0000, 0x4F, 0x00"),
+        ("10000:e1:1f.0", "0x10000, 0xE1, 0x1F"),
+        ("", ", ".join(["[N/A]"] * 3)),
+    ],
+)
+def test_an_address_has_three_parts(bus_id: str, address: str) -> None:
+    """Of any vendor; none without a bus."""
+    seen = observation(vendor(reading()))
+    (device,) = list_gpus(seen)
+    device.gpu = device.gpu._replace(bus_id=bus_id)
+
+    assert (
+        render_csv(
+            Row(seen, 1, device), find_fields("pci.domain,pci.bus,pci.device", GPU_FIELDS), has_units=True
+        )
+        == address
+    )
 
 
 @pytest.mark.parametrize("fields", [GPU_FIELDS, PROCESS_FIELDS])

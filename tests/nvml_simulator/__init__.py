@@ -11,12 +11,14 @@ import contextlib
 import ctypes
 import enum
 import fcntl
+import heapq
+import itertools
 import mmap
 import os
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 
@@ -32,7 +34,9 @@ Kind = Literal["compute", "graphics", "mps"]
 SampleKind = Literal["power", "gpu_utilization", "memory_utilization"]
 
 _ANY_DEVICE: Final = -1
+PARTLY_BUSY_PERCENT: Final = 40
 _FOREVER: Final = -1
+_LATE_SECONDS: Final = 0.02
 
 _STATE_VARIABLE: Final = "NVML_SIMULATOR_STATE"
 _KINDS: Final[tuple[Kind, ...]] = ("compute", "graphics", "mps")
@@ -242,6 +246,41 @@ class Simulator:
         target.gpu_percent = _DERIVED if gpu_percent is None else gpu_percent
         target.memory_percent = _DERIVED if memory_percent is None else memory_percent
 
+    def set_activity(
+        self,
+        device: int,
+        *,
+        busy: float | None = 0.0,
+        sm: float | None = 0.0,
+        occupancy: float | None = 0.0,
+        tensor: float | None = 0.0,
+        bandwidth: float | None = 0.0,
+    ) -> None:
+        """Let the device measure how active its units are (GPM), from now on so many percent; None is not supported.
+
+        A MIG instance measures it if its GPU does.
+        """
+        target = self._device(device)
+        percents = [
+            -1.0 if percent is None else percent for percent in (busy, sm, occupancy, tensor, bandwidth)
+        ]
+        with self._writing():
+            now_us, change = _monotonic_us(), target.activity_changes + 1
+            before, segment = target.activity[(change - 1) % 2], target.activity[change % 2]
+            known = zip(before.percent_us, before.percent, strict=True)
+            elapsed_us = now_us - before.since_us
+            segment.percent_us[:] = [
+                total + (percent * elapsed_us if percent > 0 else 0.0) for total, percent in known
+            ]
+            segment.since_us = now_us
+            segment.percent[:] = percents
+            target.activity_changes = change
+            (self._device(target.parent) if target.parent >= 0 else target).has_gpm = True
+
+    def held_gpm_samples(self) -> int:
+        """How many samples clients have allocated and not freed."""
+        return int(self._state.gpm_samples)
+
     def set_video_utilization(self, device: int, encoder_percent: int, decoder_percent: int) -> None:
         """Set how busy the video engines are."""
         target = self._device(device)
@@ -283,6 +322,10 @@ class Simulator:
     def lose(self, device: int) -> None:
         """Let the GPU fall off the bus: its calls answer GPU_IS_LOST."""
         self._device(device).lost = True
+
+    def reload(self) -> None:
+        """Load the driver again: to clients that have not closed the old one, every call answers UNINITIALIZED."""
+        self._state.driver_loads += 1
 
     def deny(self, device: int) -> None:
         """Deny access to the GPU: it is counted, but its handle call answers NO_PERMISSION."""
@@ -346,6 +389,14 @@ class Simulator:
                 if not enabled and record.device == device:
                     record.pid = 0
 
+    def add_account(self, device: int, pid: int, max_used_bytes: int, *, begun_seconds_ago: float) -> None:
+        """The account of an earlier process with the same ID."""
+        with self._writing():
+            record = min(self._state.accounting, key=lambda entry: entry.pid != 0)
+            record.device, record.start_ticks, record.max_used_bytes = device, 0, max_used_bytes
+            record.start_us = _epoch_us() - int(begun_seconds_ago * 1e6)
+            record.pid = pid
+
     # -- samples ---------------------------------------------------------------------------------
 
     def push_process_utilization_sample(
@@ -366,15 +417,48 @@ class Simulator:
             ring.written += 1
 
     @contextlib.contextmanager
-    def sampling(self, hertz: float, *, keeps_every_sample: bool = True) -> Iterator[None]:
+    def sampling(
+        self,
+        hertz: float,
+        *,
+        process_hertz: float | None = None,
+        process_delay_seconds: float = 0.0,
+        keeps_every_sample: bool = True,
+        is_busy: Callable[[float], bool] = lambda _: True,
+        stamp_seconds: Callable[[float], float] = lambda at_seconds: at_seconds,
+    ) -> Iterator[None]:
         """Sample as the driver does: at each instant, one of a device's busy processes is named with its percent.
 
-        The processes take turns. While none is busy there is no sample of processes, and zero for the device. A client
-        is given every sample that it has not seen, or only the newest of each process.
+        The processes take turns. While none is busy there is no sample of processes, and zero for the device. If they
+        pause at an instant, none is named, but the device was partly busy. A client is given every sample that it has not
+        seen, or only the newest of each process. Both functions are given the seconds since sampling began; the stamp
+        says what the driver's clock shows then.
+
+        Processes are sampled with their device, or as often as is said, with a delay. Then the device is as busy as they
+        were since its last sample, of all the time in which any of them ran.
         """
         self._state.keeps_every_sample = keeps_every_sample
         is_over = threading.Event()
-        thread = threading.Thread(target=self._sample_repeatedly, args=(1 / hertz, is_over))
+        devices = ((number / hertz, 1, number) for number in itertools.count(1))
+        names = (
+            (number / (process_hertz or hertz) + process_delay_seconds, 0, number)
+            for number in itertools.count(1)
+        )
+
+        def measure(since: float, due: float) -> float | None:
+            if process_hertz is None:
+                return None
+            parts = (due - part / 50 / hertz for part in range(50))
+            return sum(at > since and is_busy(at) for at in parts) / 50
+
+        # A driver has sampled before anybody asks.
+        for device in range(self._state.device_count):
+            first_us = _epoch_us() + int(stamp_seconds(0.0) * 1e6)
+            self.push_sample(device, "gpu_utilization", 0, timestamp_us=first_us)
+        thread = threading.Thread(
+            target=self._sample_repeatedly,
+            args=(heapq.merge(names, devices), measure, is_busy, stamp_seconds, is_over),
+        )
         thread.start()
         try:
             yield
@@ -382,30 +466,64 @@ class Simulator:
             is_over.set()
             thread.join()
 
-    def _sample_repeatedly(self, period_seconds: float, is_over: threading.Event) -> None:
-        """A thread that wakes up late makes up for it: every instant has its sample, dated as if in time."""
+    def _sample_repeatedly(
+        self,
+        instants: Iterator[tuple[float, int, int]],
+        measure: Callable[[float, float], float | None],
+        is_busy: Callable[[float], bool],
+        stamp_seconds: Callable[[float], float],
+        is_over: threading.Event,
+    ) -> None:
+        """A thread that wakes up late makes up for it: every instant has its sample, dated as if in time.
+
+        Who has been seen busy before such an instant was busy at it, too: some may have ended since.
+        """
         began, began_us = time.monotonic(), _epoch_us()
         for device in range(self._state.device_count):  # so that no other samples are made up
             self.push_process_utilization_sample(device, 0, 0, timestamp_us=1)
-        number = 0
-        while not is_over.is_set():
-            number += 1
-            due = number * period_seconds
+        idle_until: dict[int, float] = {}
+        busy: dict[int, list[tuple[int, int]]] = {}
+        for due, is_of_device, number in instants:
             is_over.wait(max(0.0, began + due - time.monotonic()))
+            if is_over.is_set():
+                return
+            timestamp_us = began_us + int(stamp_seconds(due) * 1e6)
+            is_late = time.monotonic() - began - due > _LATE_SECONDS
             for device in range(self._state.device_count):
-                self._take_sample(device, number, began_us + int(due * 1e6))
+                now = self._list_busy(device)
+                ended = [one for one in busy.get(device, ()) if is_late and one not in now]
+                busy[device] = now + ended
+                if not busy[device]:
+                    idle_until[device] = due
+                if is_of_device:
+                    share = measure(idle_until.get(device, 0.0), due)
+                    self._sample_device(device, busy[device], timestamp_us, share, is_busy=is_busy(due))
+                elif is_busy(due) and busy[device]:
+                    pid, percent = busy[device][number % len(busy[device])]
+                    self.push_process_utilization_sample(device, pid, percent, timestamp_us=timestamp_us)
 
-    def _take_sample(self, device: int, number: int, timestamp_us: int) -> None:
-        busy = [
-            entry
+    def _list_busy(self, device: int) -> list[tuple[int, int]]:
+        """Process IDs and percentages."""
+        return [
+            (entry.pid, entry.sm_percent)
             for entry in self._state.processes
             if entry.pid and entry.device == device and entry.sm_percent and self._is_listed(entry)
         ]
+
+    def _sample_device(
+        self,
+        device: int,
+        busy: Sequence[tuple[int, int]],
+        timestamp_us: int,
+        busy_share: float | None,
+        *,
+        is_busy: bool,
+    ) -> None:
         percent = 0
-        if busy:
-            named = busy[number % len(busy)]
-            percent = named.sm_percent
-            self.push_process_utilization_sample(device, named.pid, percent, timestamp_us=timestamp_us)
+        if busy and busy_share is not None:
+            percent = round(100 * busy_share)
+        elif busy:
+            percent = max(percent for _, percent in busy) if is_busy else PARTLY_BUSY_PERCENT
         self.push_sample(device, "gpu_utilization", percent, timestamp_us=timestamp_us)
 
     def push_sample(
@@ -438,6 +556,10 @@ class Simulator:
     def delay(self, function: str, milliseconds: int) -> None:
         """Delay calls matching a function's name or shell pattern."""
         self._add_rule(function, _ANY_DEVICE, 0, _FOREVER, code=0, latency_ms=milliseconds)
+
+    def crash(self, function: str) -> None:
+        """Calls of a function end the client's process, by a segmentation fault."""
+        self._add_rule(function, _ANY_DEVICE, 0, _FOREVER, code=0, latency_ms=layout.CRASHES)
 
     def hang(self, function: str, device: int = _ANY_DEVICE, after: int = 0, times: int = _FOREVER) -> None:
         """Let calls matching a function's name or shell pattern not return before the rules are cleared."""

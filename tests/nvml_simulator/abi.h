@@ -27,6 +27,7 @@ enum { COMPUTE = 0, GRAPHICS = 1, MPS = 2, ANY_KIND = -1 };
 enum { ANY_DEVICE = -1, NO_INSTANCE = -1, UNSIGNED_INT_VALUE = 1 };
 enum { PROCESS_INFO_V1_BYTES = 16, PROCESS_INFO_V2_BYTES = 24 };
 enum { HANG_STEP_MS = 20 };
+enum { GPM_VERSION = 1, GPM_REFRESH_US = 100000 };
 enum { PROCESS_SAMPLE_PROBE = 100, PROCESS_SAMPLE_PERIOD_US = 142857, MIG_INSTANCES_PER_GPU = 7 };
 
 #define NOT_AVAILABLE UINT64_MAX
@@ -64,6 +65,44 @@ struct nvml_accounting_stats {
     uint32_t is_running, unused[5];
 };
 
+struct nvml_pci_info_ext {
+    uint32_t version, domain, bus, device, device_id, subsystem_id, base_class, sub_class;
+    char bus_id[32];
+};
+
+struct nvml_fabric_info {
+    uint32_t version;
+    unsigned char cluster_uuid[16];
+    uint32_t status, clique_id;
+    unsigned char state;
+    uint32_t health_mask;
+};
+
+struct nvml_violation { uint64_t reference_us, violation_ns; };
+struct nvml_margin_temperature { uint32_t version; int32_t celsius; };
+
+struct nvml_field_value {
+    uint32_t field, scope;
+    int64_t timestamp_us, latency_us;
+    uint32_t value_type, code;
+    union { double real; uint64_t integer; } value;
+};
+
+struct nvml_gpm_support { uint32_t version, is_supported; };
+
+struct nvml_gpm_metric {
+    uint32_t id, code;
+    double value;
+    const char *short_name, *long_name, *unit;
+};
+
+/* The caller's array is as long as its own version of NVML says; only the first `count` entries are filled. */
+struct nvml_gpm_metrics {
+    uint32_t version, count;
+    struct gpm_sample *first, *second;
+    struct nvml_gpm_metric metrics[];
+};
+
 #define MEMORY_V2_VERSION (sizeof(struct nvml_memory_v2) | 2U << 24)
 #define TEMPERATURE_VERSION (sizeof(struct nvml_temperature) | 1U << 24)
 
@@ -73,5 +112,8 @@ _Static_assert(sizeof(struct nvml_process_utilization) == 32, "nvmlProcessUtiliz
 _Static_assert(sizeof(struct nvml_sample) == 16, "nvmlSample_t");
 _Static_assert(sizeof(struct nvml_pci_info) == 68, "nvmlPciInfo_t");
 _Static_assert(sizeof(struct nvml_accounting_stats) == 56, "nvmlAccountingStats_t");
+_Static_assert(sizeof(struct nvml_field_value) == 40, "nvmlFieldValue_t");
+_Static_assert(sizeof(struct nvml_gpm_metric) == 40, "nvmlGpmMetric_t");
+_Static_assert(sizeof(struct nvml_gpm_metrics) == 24, "nvmlGpmMetricsGet_t");
 
 #endif

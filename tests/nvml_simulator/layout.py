@@ -6,9 +6,9 @@ Whoever changes one changes the other and raises LAYOUT_VERSION in both. Knows s
 from __future__ import annotations
 
 import ctypes
-from ctypes import c_char, c_int32, c_int64, c_uint32, c_uint64
+from ctypes import c_char, c_double, c_int32, c_int64, c_uint32, c_uint64
 
-LAYOUT_VERSION = 2
+LAYOUT_VERSION = 4
 DEVICE_LIMIT = 16
 INSTANCE_LIMIT = 48
 PROCESS_LIMIT = 2048
@@ -19,7 +19,9 @@ CALL_LIMIT = 256
 CLIENT_LIMIT = 256
 NAME_BYTES = 64
 SAMPLE_KINDS = 3
+GPM_METRICS = 5
 HANGS = 2**32 - 1
+CRASHES = 2**32 - 2
 SAMPLE_LIMIT = 120
 PROCESS_SAMPLE_LIMIT = 72
 
@@ -32,6 +34,16 @@ class PowerSegment(ctypes.Structure):
         ("since_us", c_uint64),
         ("power_mw", c_uint32),
         ("integrates", c_uint32),
+    ]
+
+
+class ActivitySegment(ctypes.Structure):
+    """A period in which the units of a GPU are equally active."""
+
+    _fields_ = [
+        ("since_us", c_uint64),
+        ("percent_us", c_double * GPM_METRICS),
+        ("percent", c_double * GPM_METRICS),
     ]
 
 
@@ -79,6 +91,9 @@ class Device(ctypes.Structure):
         ("throttle_reasons", c_uint64),
         ("energy_seen_mj", c_uint64),
         ("power", PowerSegment * 2),
+        ("activity", ActivitySegment * 2),
+        ("activity_changes", c_uint32),
+        ("has_gpm", c_uint32),
         ("power_changes", c_uint32),
         ("power_limit_mw", c_uint32),
         ("gpu_percent", c_int32),
@@ -167,6 +182,8 @@ class State(ctypes.Structure):
         ("device_count", c_uint32),
         ("instance_count", c_uint32),
         ("client_count", c_uint32),
+        ("gpm_samples", c_uint32),
+        ("driver_loads", c_uint32),
         ("clients", c_uint32 * CLIENT_LIMIT),
         ("absent", (c_char * NAME_BYTES) * ABSENT_LIMIT),
         ("devices", Device * (DEVICE_LIMIT + INSTANCE_LIMIT)),

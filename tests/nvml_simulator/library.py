@@ -42,6 +42,12 @@ _FIRST_GENERATION = {
     "nvmlDeviceGetMemoryInfo_v2": Generation.V3_WIDE_ENTRIES,
     "nvmlDeviceGetCurrentClocksEventReasons": Generation.V3_WIDE_ENTRIES,
     "nvmlDeviceGetConfComputeMemSizeInfo": Generation.V3_WIDE_ENTRIES,
+    "nvmlGpmQueryDeviceSupport": Generation.V3_WIDE_ENTRIES,
+    "nvmlGpmSampleAlloc": Generation.V3_WIDE_ENTRIES,
+    "nvmlGpmSampleFree": Generation.V3_WIDE_ENTRIES,
+    "nvmlGpmSampleGet": Generation.V3_WIDE_ENTRIES,
+    "nvmlGpmMigSampleGet": Generation.V3_WIDE_ENTRIES,
+    "nvmlGpmMetricsGet": Generation.V3_WIDE_ENTRIES,
     "nvmlDeviceGetRunningProcessDetailList": Generation.V3,
     "nvmlDeviceGetTemperatureV": Generation.V3,
 }

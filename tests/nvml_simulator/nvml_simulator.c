@@ -8,7 +8,9 @@
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <fnmatch.h>
+#include <math.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,6 +31,7 @@ static pthread_mutex_t initialisation = PTHREAD_MUTEX_INITIALIZER;
 static unsigned references;
 static pid_t owner_pid;
 static bool was_asked_to_initialise;
+static uint32_t driver_loads;
 
 static uint64_t now_us(clockid_t clock)
 {
@@ -70,10 +73,10 @@ static nvml_return attach(void)
     return code;
 }
 
-/* NVML's state does not survive fork(): a child has to initialise again. */
+/* NVML's state does not survive fork(), nor a driver that is loaded again: one has to initialise again. */
 static bool is_initialised(void)
 {
-    return references > 0 && owner_pid == getpid();
+    return references > 0 && owner_pid == getpid() && driver_loads == state->driver_loads;
 }
 
 /* Client processes share this table, so a place is claimed by compare-and-swap on the name's FNV-1a hash. */
@@ -113,6 +116,8 @@ static void wait_ms(uint32_t milliseconds)
 static void wait_for(const struct rule *rule)
 {
     uint32_t number = __atomic_load_n(&rule->active, __ATOMIC_ACQUIRE);
+    if (rule->latency_ms == CRASHES)
+        raise(SIGSEGV);
     if (rule->latency_ms != HANGS)
         wait_ms(rule->latency_ms);
     while (rule->latency_ms == HANGS && __atomic_load_n(&rule->active, __ATOMIC_ACQUIRE) == number)
@@ -591,6 +596,203 @@ VIDEO_ENGINE(nvmlDeviceGetDecoderUtilization, device->decoder_percent)
 CLOCK(nvmlDeviceGetClockInfo, device->clocks_mhz)
 CLOCK(nvmlDeviceGetMaxClockInfo, device->max_clocks_mhz)
 
+CLOCK(nvmlDeviceGetApplicationsClock, device->max_clocks_mhz)
+CLOCK(nvmlDeviceGetDefaultApplicationsClock, device->clocks_mhz)
+
+/* ---- what only nvidia-smi's longer lists show: made of the device's index, so that a mix-up is seen ---- */
+
+#define INDEX ((unsigned)index_of(device))
+
+DEVICE_NUMBER(nvmlDeviceGetSupportedClocksThrottleReasons, unsigned long long, 0x1ffu)
+DEVICE_NUMBER(nvmlDeviceGetGpuMaxPcieLinkGeneration, unsigned, 5)
+DEVICE_NUMBER(nvmlDeviceGetPowerManagementMode, unsigned, 1)
+DEVICE_NUMBER(nvmlDeviceGetRetiredPagesPendingStatus, unsigned, INDEX & 1)
+
+DEVICE_NUMBER(nvmlDeviceGetCurrPcieLinkGeneration, unsigned, 3)
+DEVICE_NUMBER(nvmlDeviceGetMaxPcieLinkGeneration, unsigned, 4)
+DEVICE_NUMBER(nvmlDeviceGetCurrPcieLinkWidth, unsigned, 8)
+DEVICE_NUMBER(nvmlDeviceGetMaxPcieLinkWidth, unsigned, 16)
+DEVICE_NUMBER(nvmlDeviceGetPowerManagementDefaultLimit, unsigned, 250000)
+
+VIDEO_ENGINE(nvmlDeviceGetJpgUtilization, 11 + INDEX)
+VIDEO_ENGINE(nvmlDeviceGetOfaUtilization, 21 + INDEX)
+
+DEVICE_NUMBER(nvmlDeviceGetPcieReplayCounter, unsigned, 6 + INDEX)
+
+nvml_return nvmlDeviceGetPcieThroughput(nvml_device handle, unsigned direction, unsigned *kilobytes)
+{
+    ENTER_WHOLE_GPU(handle);
+    RETURN_IF(direction > 1 || !kilobytes, INVALID_ARGUMENT);
+    *kilobytes = 7000 * (1 + direction); /* sent, received */
+    return SUCCESS;
+}
+
+nvml_return nvmlDeviceGetBAR1MemoryInfo(nvml_device handle, struct nvml_memory *memory)
+{
+    ENTER_WHOLE_GPU(handle);
+    RETURN_IF(!memory, INVALID_ARGUMENT);
+    *memory = (struct nvml_memory){.total = 256u << 20, .free = 252u << 20, .used = 4u << 20};
+    return SUCCESS;
+}
+
+/* A device that is throttled by power has been so for half of the time. */
+nvml_return nvmlDeviceGetViolationStatus(nvml_device handle, unsigned policy, struct nvml_violation *violation)
+{
+    ENTER_WHOLE_GPU(handle);
+    RETURN_IF(policy > 1 || !violation, INVALID_ARGUMENT);
+    violation->reference_us = now_us(CLOCK_MONOTONIC);
+    bool is_slow = device->throttle_reasons & (policy == 0 ? 0x4 : 0x60);
+    violation->violation_ns = is_slow ? violation->reference_us * 500 : 0;
+    return SUCCESS;
+}
+
+#define DEVICE_PAIR(function, first_value, second_value)                              \
+    nvml_return function(nvml_device handle, unsigned *first, unsigned *second)       \
+    {                                                                                 \
+        ENTER_WHOLE_GPU(handle);                                                      \
+        RETURN_IF(!first || !second, INVALID_ARGUMENT);                               \
+        *first = (first_value);                                                       \
+        *second = (second_value);                                                     \
+        return SUCCESS;                                                               \
+    }
+
+DEVICE_PAIR(nvmlDeviceGetEccMode, 1, INDEX & 1)
+DEVICE_PAIR(nvmlDeviceGetGspFirmwareMode, 1, 0)
+DEVICE_PAIR(nvmlDeviceGetGpuOperationMode, 0, 1)
+DEVICE_PAIR(nvmlDeviceGetPowerManagementLimitConstraints, 100000, 400000)
+DEVICE_PAIR(nvmlDeviceGetCudaComputeCapability, 9, 0)
+
+nvml_return nvmlDeviceGetVgpuCapabilities(nvml_device handle, unsigned capability, unsigned *can)
+{
+    ENTER_WHOLE_GPU(handle);
+    RETURN_IF(!can, INVALID_ARGUMENT);
+    *can = capability == 1;
+    return SUCCESS;
+}
+
+nvml_return nvmlGetVgpuDriverCapabilities(unsigned capability, unsigned *can)
+{
+    ENTER();
+    RETURN_IF(!can, INVALID_ARGUMENT);
+    *can = capability == 0;
+    return SUCCESS;
+}
+
+nvml_return nvmlDeviceGetC2cModeInfoV(nvml_device handle, unsigned *is_on)
+{
+    ENTER_WHOLE_GPU(handle);
+    RETURN_IF(!is_on, INVALID_ARGUMENT);
+    *is_on = 0;
+    return SUCCESS;
+}
+
+nvml_return nvmlDeviceGetPciInfoExt(nvml_device handle, struct nvml_pci_info_ext *pci)
+{
+    ENTER_WHOLE_GPU(handle);
+    RETURN_IF(!pci, INVALID_ARGUMENT);
+    RETURN_IF(pci->version != (sizeof *pci | 1U << 24), ARGUMENT_VERSION_MISMATCH);
+    pci->base_class = 3;
+    pci->sub_class = 2;
+    return SUCCESS;
+}
+
+nvml_return nvmlDeviceGetGpuFabricInfoV(nvml_device handle, struct nvml_fabric_info *fabric)
+{
+    ENTER_WHOLE_GPU(handle);
+    RETURN_IF(!fabric, INVALID_ARGUMENT);
+    RETURN_IF(fabric->version != (sizeof *fabric | 2U << 24), ARGUMENT_VERSION_MISMATCH);
+    memset(fabric->cluster_uuid, 0xab, sizeof fabric->cluster_uuid);
+    fabric->status = SUCCESS;
+    fabric->clique_id = 4 + INDEX;
+    fabric->state = 3;
+    return SUCCESS;
+}
+
+nvml_return nvmlDeviceGetEncoderStats(nvml_device handle, unsigned *sessions, unsigned *fps, unsigned *latency_us)
+{
+    ENTER_WHOLE_GPU(handle);
+    RETURN_IF(!sessions || !fps || !latency_us, INVALID_ARGUMENT);
+    *sessions = 2 + INDEX;
+    *fps = 60;
+    *latency_us = 1234;
+    return SUCCESS;
+}
+
+nvml_return nvmlDeviceGetTotalEccErrors(nvml_device handle, unsigned error, unsigned period, unsigned long long *count)
+{
+    ENTER_WHOLE_GPU(handle);
+    RETURN_IF(error > 1 || period > 1 || !count, INVALID_ARGUMENT);
+    *count = 90 + 1000 * (1 + error) + 100 * period + INDEX;
+    return SUCCESS;
+}
+
+nvml_return nvmlDeviceGetMemoryErrorCounter(nvml_device handle, unsigned error, unsigned period, unsigned place,
+                                            unsigned long long *count)
+{
+    ENTER_WHOLE_GPU(handle);
+    RETURN_IF(error > 1 || period > 1 || place > 7 || !count, INVALID_ARGUMENT);
+    *count = 1000 * (1 + error) + 100 * period + 10 * place + INDEX;
+    return SUCCESS;
+}
+
+nvml_return nvmlDeviceGetRetiredPages(nvml_device handle, unsigned cause, unsigned *count, unsigned long long *addresses)
+{
+    ENTER_WHOLE_GPU(handle);
+    RETURN_IF(cause > 1 || !count, INVALID_ARGUMENT);
+    unsigned capacity = addresses ? *count : 0, found = 3 + cause + INDEX;
+    *count = found;
+    RETURN_IF(capacity < found, INSUFFICIENT_SIZE);
+    for (unsigned i = 0; i < found; i++)
+        addresses[i] = 0x1000u * i;
+    return SUCCESS;
+}
+
+nvml_return nvmlDeviceGetMarginTemperature(nvml_device handle, struct nvml_margin_temperature *margin)
+{
+    ENTER_WHOLE_GPU(handle);
+    RETURN_IF(!margin, INVALID_ARGUMENT);
+    margin->celsius = 92 - (int32_t)device->temperature_celsius;
+    return SUCCESS;
+}
+
+nvml_return nvmlDeviceGetConfComputeProtectedMemoryUsage(nvml_device handle, struct nvml_memory *memory)
+{
+    ENTER_WHOLE_GPU(handle);
+    RETURN_IF(!memory, INVALID_ARGUMENT);
+    *memory = (struct nvml_memory){.total = 64u << 20, .free = 48u << 20, .used = 16u << 20};
+    return SUCCESS;
+}
+
+nvml_return nvmlDeviceGetFieldValues(nvml_device handle, int count, struct nvml_field_value *values)
+{
+    ENTER_WHOLE_GPU(handle);
+    RETURN_IF(count < 1 || !values, INVALID_ARGUMENT);
+    for (int i = 0; i < count; i++) {
+        values[i].code = SUCCESS;
+        values[i].value_type = UNSIGNED_INT_VALUE;
+        switch (values[i].field) {
+        case 82: /* temperature of the memory */
+            values[i].value.integer = device->temperature_celsius + 7;
+            break;
+        case 185: /* mean power */
+            values[i].value.integer = power_of(device).power_mw + 1000;
+            break;
+        case 186: /* power at this moment */
+            values[i].value.integer = power_of(device).power_mw + 2000;
+            break;
+        case 226: /* whether it must be reset */
+            values[i].value.integer = 0;
+            break;
+        case 227: /* whether it should be, after its jobs */
+            values[i].value.integer = 1;
+            break;
+        default:
+            values[i].code = NOT_SUPPORTED;
+        }
+    }
+    return SUCCESS;
+}
+
 /* ---- names and handles ------------------------------------------------------------------------------- */
 
 static nvml_return copy_text(const char *source, char *target, unsigned capacity)
@@ -605,6 +807,32 @@ nvml_return nvmlDeviceGetName(nvml_device handle, char *name, unsigned capacity)
 {
     ENTER_DEVICE(handle);
     return copy_text(device->name, name, capacity);
+}
+
+nvml_return nvmlDeviceGetSerial(nvml_device handle, char *serial, unsigned capacity)
+{
+    ENTER_WHOLE_GPU(handle);
+    return copy_text("1320220012345", serial, capacity);
+}
+
+nvml_return nvmlDeviceGetVbiosVersion(nvml_device handle, char *version, unsigned capacity)
+{
+    ENTER_WHOLE_GPU(handle);
+    return copy_text("92.00.45.00.03", version, capacity);
+}
+
+nvml_return nvmlDeviceGetInforomImageVersion(nvml_device handle, char *version, unsigned capacity)
+{
+    ENTER_WHOLE_GPU(handle);
+    return copy_text("G500.0200.00.03", version, capacity);
+}
+
+nvml_return nvmlDeviceGetInforomVersion(nvml_device handle, unsigned object, char *version, unsigned capacity)
+{
+    ENTER_WHOLE_GPU(handle);
+    static const char *const versions[] = {"2.1", "6.16", "1.5"};
+    RETURN_IF(object >= sizeof versions / sizeof *versions, INVALID_ARGUMENT);
+    return copy_text(versions[object], version, capacity);
 }
 
 nvml_return nvmlDeviceGetUUID(nvml_device handle, char *uuid, unsigned capacity)
@@ -730,6 +958,104 @@ INSTANCE_VALUE(nvmlDeviceGetGpuInstanceId, unsigned, device->gpu_instance)
 INSTANCE_VALUE(nvmlDeviceGetComputeInstanceId, unsigned, device->compute_instance)
 INSTANCE_VALUE(nvmlDeviceGetDeviceHandleFromMigDeviceHandle, nvml_device, handle_of(device->parent))
 
+/* ---- GPM: how much of a GPU works, between two samples ------------------------------------------------ */
+
+struct gpm_sample {
+    int device;
+    uint64_t at_us;
+    double percent_us[GPM_METRICS];
+    double percent[GPM_METRICS];
+};
+
+/* Any kernel, multiprocessors, their warps, tensor cores, memory: NVML's numbers of the simulated metrics. */
+static const uint32_t GPM_IDS[GPM_METRICS] = {1, 2, 3, 5, 10};
+
+nvml_return nvmlGpmQueryDeviceSupport(nvml_device handle, struct nvml_gpm_support *support)
+{
+    ENTER_WHOLE_GPU(handle);
+    RETURN_IF(!support, INVALID_ARGUMENT);
+    RETURN_IF(support->version != GPM_VERSION, ARGUMENT_VERSION_MISMATCH);
+    support->is_supported = device->has_gpm;
+    return SUCCESS;
+}
+
+nvml_return nvmlGpmSampleAlloc(struct gpm_sample **sample)
+{
+    ENTER();
+    RETURN_IF(!sample, INVALID_ARGUMENT);
+    *sample = calloc(1, sizeof **sample);
+    (*sample)->device = ANY_DEVICE;
+    __atomic_add_fetch(&state->gpm_samples, 1, __ATOMIC_ACQ_REL);
+    return SUCCESS;
+}
+
+nvml_return nvmlGpmSampleFree(struct gpm_sample *sample)
+{
+    ENTER();
+    RETURN_IF(!sample, INVALID_ARGUMENT);
+    free(sample);
+    __atomic_sub_fetch(&state->gpm_samples, 1, __ATOMIC_ACQ_REL);
+    return SUCCESS;
+}
+
+static nvml_return take_gpm_sample(const struct device *device, struct gpm_sample *sample)
+{
+    RETURN_IF(!sample, INVALID_ARGUMENT);
+    uint32_t changes = __atomic_load_n(&device->activity_changes, __ATOMIC_ACQUIRE);
+    const struct activity_segment *segment = &device->activity[changes % 2];
+    *sample = (struct gpm_sample){.device = index_of(device), .at_us = now_us(CLOCK_MONOTONIC)};
+    uint64_t elapsed = sample->at_us - segment->since_us;
+    for (unsigned i = 0; i < GPM_METRICS; i++) {
+        double percent = sample->percent[i] = segment->percent[i];
+        sample->percent_us[i] = segment->percent_us[i] + (percent > 0 ? percent * (double)elapsed : 0);
+    }
+    return SUCCESS;
+}
+
+nvml_return nvmlGpmSampleGet(nvml_device handle, struct gpm_sample *sample)
+{
+    ENTER_WHOLE_GPU(handle);
+    RETURN_IF(!device->has_gpm, NOT_SUPPORTED);
+    return take_gpm_sample(device, sample);
+}
+
+nvml_return nvmlGpmMigSampleGet(nvml_device handle, unsigned gpu_instance, struct gpm_sample *sample)
+{
+    ENTER_WHOLE_GPU(handle);
+    RETURN_IF(!device->has_gpm || device->mig_mode <= 0, NOT_SUPPORTED);
+    for (int i = DEVICE_LIMIT; i < DEVICE_LIMIT + (int)state->instance_count; i++)
+        if (state->devices[i].parent == index_of(device) && state->devices[i].gpu_instance == gpu_instance)
+            return take_gpm_sample(&state->devices[i], sample);
+    return INVALID_ARGUMENT;
+}
+
+/* The hardware refreshes its counters ten times a second: samples that are closer tell nothing. */
+static void fill_gpm_metric(const struct gpm_sample *first, const struct gpm_sample *second,
+                            struct nvml_gpm_metric *metric)
+{
+    metric->code = NOT_SUPPORTED;
+    for (unsigned i = 0; i < GPM_METRICS; i++) {
+        if (GPM_IDS[i] != metric->id || second->percent[i] < 0)
+            continue;
+        uint64_t elapsed = second->at_us - first->at_us;
+        bool is_unknown = elapsed < GPM_REFRESH_US || isnan(second->percent[i]);
+        metric->value = is_unknown ? NAN : (second->percent_us[i] - first->percent_us[i]) / (double)elapsed;
+        metric->code = SUCCESS;
+    }
+}
+
+nvml_return nvmlGpmMetricsGet(struct nvml_gpm_metrics *request)
+{
+    ENTER();
+    RETURN_IF(!request || !request->first || !request->second, INVALID_ARGUMENT);
+    RETURN_IF(request->version != GPM_VERSION, ARGUMENT_VERSION_MISMATCH);
+    RETURN_IF(request->first->device == ANY_DEVICE || request->first->device != request->second->device,
+              INVALID_ARGUMENT);
+    for (unsigned i = 0; i < request->count; i++)
+        fill_gpm_metric(request->first, request->second, &request->metrics[i]);
+    return SUCCESS;
+}
+
 /* ---- accounting -------------------------------------------------------------------------------------- */
 
 DEVICE_NUMBER(nvmlDeviceGetAccountingMode, unsigned, device->accounting)
@@ -788,7 +1114,6 @@ nvml_return nvmlDeviceGetAccountingStats(nvml_device handle, unsigned pid, struc
 UNSUPPORTED(nvmlDeviceGetConfComputeMemSizeInfo, UNUSED void *sizes)
 UNSUPPORTED(nvmlDeviceGetRunningProcessDetailList, UNUSED void *list)
 UNSUPPORTED(nvmlDeviceGetDriverModel, UNUSED unsigned *current, UNUSED unsigned *pending)
-UNSUPPORTED(nvmlDeviceGetTotalEccErrors, UNUSED unsigned error, UNUSED unsigned counter, UNUSED void *count)
 
 /* ---- the library as a whole -------------------------------------------------------------------------- */
 
@@ -805,6 +1130,7 @@ static nvml_return initialise(const char *function)
     }
     if (code == SUCCESS && references++ == 0) {
         owner_pid = getpid();
+        driver_loads = state->driver_loads;
         uint32_t place = __atomic_fetch_add(&state->client_count, 1, __ATOMIC_ACQ_REL);
         state->clients[place % CLIENT_LIMIT] = (uint32_t)owner_pid;
     }

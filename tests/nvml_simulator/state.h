@@ -13,9 +13,10 @@
 #include <stdint.h>
 
 #define HANGS UINT32_MAX
+#define CRASHES (UINT32_MAX - 1)
 
 enum {
-    LAYOUT_VERSION = 2,
+    LAYOUT_VERSION = 4,
     DEVICE_LIMIT = 16,    /* whole GPUs: their place in the table is their NVML index */
     INSTANCE_LIMIT = 48,  /* MIG instances, behind the whole GPUs in the same table */
     PROCESS_LIMIT = 2048,
@@ -26,6 +27,7 @@ enum {
     CLIENT_LIMIT = 256,
     NAME_BYTES = 64,
     SAMPLE_KINDS = 3,         /* power, gpu utilization, memory utilization: NVML's own numbers 0, 1, 2 */
+    GPM_METRICS = 5,          /* those of NVML's that are simulated */
     SAMPLE_LIMIT = 120,
     PROCESS_SAMPLE_LIMIT = 72 /* what the kernel driver keeps: about ten seconds */
 };
@@ -35,6 +37,13 @@ struct power_segment {
     uint64_t since_us;
     uint32_t power_mw;
     uint32_t integrates;
+};
+
+/* A period in which the units of a GPU are equally active. */
+struct activity_segment {
+    uint64_t since_us;
+    double percent_us[GPM_METRICS]; /* the integrals at its start */
+    double percent[GPM_METRICS];    /* negative: this metric is not supported */
 };
 
 struct sample {
@@ -71,6 +80,9 @@ struct device {
     uint64_t throttle_reasons;
     uint64_t energy_seen_mj;
     struct power_segment power[2]; /* the last change counted is in the place of its parity */
+    struct activity_segment activity[2]; /* as for power */
+    uint32_t activity_changes;
+    uint32_t has_gpm;
     uint32_t power_changes;
     uint32_t power_limit_mw;
     int32_t gpu_percent;    /* negative: derived from the processes */
@@ -122,7 +134,7 @@ struct rule {
     int64_t after;
     int64_t times;
     uint64_t matches;
-    uint32_t latency_ms; /* HANGS: until the rule is removed */
+    uint32_t latency_ms; /* HANGS: until the rule is removed; CRASHES: as a bug in the driver */
     uint32_t active;     /* zero: free; each new rule has another number */
 };
 
@@ -143,6 +155,8 @@ struct state {
     uint32_t device_count;
     uint32_t instance_count;
     uint32_t client_count;
+    uint32_t gpm_samples; /* that clients hold */
+    uint32_t driver_loads; /* how often the driver was loaded again */
     uint32_t clients[CLIENT_LIMIT];
     char absent[ABSENT_LIMIT][NAME_BYTES];
     struct device devices[DEVICE_LIMIT + INSTANCE_LIMIT];

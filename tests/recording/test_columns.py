@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import gpu_tracker as gput
 from gpu_tracker.core.model import Parts, Spread
-from gpu_tracker.recording import lazy
-from gpu_tracker.recording.columns import is_short, is_simple, learn, reduce, shape_of
+from gpu_tracker.recording import arrays
+from gpu_tracker.recording.arrays import is_simple
+from gpu_tracker.recording.columns import is_short, learn, read_numbers, reduce, shape_of
 from recorded import make_full, make_plain, plain_sample, run, write
 
 
@@ -28,7 +30,7 @@ from recorded import make_full, make_plain, plain_sample, run, write
 )
 def test_only_simple_numbers_are_read_at_once(numbers: bytes, expected: bool) -> None:
     """Others are read one by one, and damage is found there."""
-    assert is_simple(numbers) == expected
+    assert is_simple(np, numbers) == expected
 
 
 @pytest.mark.parametrize(
@@ -71,10 +73,21 @@ def test_a_layout_tells_where_each_value_is() -> None:
     assert shape_of(line) == shape_of(b'{"a":[70,20.55],"b":31}\n')
 
 
-@pytest.mark.parametrize("line", [b'{"a":-1}', b'{"a":1e5}', b'{"a":1,"b":"5u7"}', b'{"b":1}', b'{"a":"t5"}'])
+@pytest.mark.parametrize("line", [b'{"a":-1}', b'{"a":1e5}', b'{"a":1,"b":"\\""}', b'{"b":1}', b'{"a":"t5"}'])
 def test_what_cannot_be_told_is_read_one_by_one(line: bytes) -> None:
-    """Signs, exponents, several numbers in a text, missing values, text with numbers."""
+    """Signs, exponents, an escaped quotation mark, missing values, text with numbers."""
     assert learn(line, lambda marked: (json.loads(marked)["a"],)) is None
+
+
+@pytest.mark.parametrize("text", [b"GPU-1", b"5u7", b"3.11", b"a,b", b".", b"1e5"])
+def test_what_looks_like_a_number_in_a_text_is_none(text: bytes) -> None:
+    """The numbers after it are found all the same."""
+    line = b'{"c":1,"b":["%b",7],"a":3}\n' % text
+    layout = learn(line, lambda marked: (json.loads(marked)["a"],))
+
+    assert layout is not None
+    assert read_numbers([line, line], layout) == [1, -1, 7, 3] * 2
+    assert layout.places == (3,)
 
 
 @pytest.mark.parametrize("make", [make_plain, make_full])
@@ -83,7 +96,7 @@ def test_frames_are_equal_to_rows(
     tmp_path: Path, make: object, block: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also of a recording with a damaged sample of the right shape, in blocks of any size."""
-    monkeypatch.setattr(lazy, "_BLOCK_LINES", block)
+    monkeypatch.setattr(arrays, "_BLOCK_LINES", block)
     path = make(tmp_path / "x.jsonl")  # type: ignore[operator]
     lines = path.read_bytes().splitlines(keepends=True)
     last = max(index for index, line in enumerate(lines) if line.startswith(b'{"sample"'))
@@ -101,7 +114,7 @@ def test_frames_are_equal_to_rows(
 def _slow(recording: gput.Recording) -> object:
     from gpu_tracker.exports import frames
 
-    return frames.to_pandas(recording._table("samples")._replace(read_frames=None))
+    return frames.to_pandas(recording._table("samples")._replace(read_arrays=None))
 
 
 def test_samples_with_peaks_are_read_at_once_too(tmp_path: Path, decoded: list[bytes]) -> None:

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from gpu_tracker.core.errors import RecordingError
-from gpu_tracker.recording.find import find_recordings, name_run
+from gpu_tracker.recording.find import find_recordings, is_recording, name_run
+from gpu_tracker.recording.lock import hold
 
 
 def test_a_directory_means_its_recordings(tmp_path: Path) -> None:
@@ -47,3 +48,39 @@ def test_an_unreadable_directory_is_an_error(tmp_path: Path, monkeypatch: pytest
 def test_a_path_is_named_by_its_last_part() -> None:
     """Without the suffix."""
     assert [name_run(path) for path in ("runs/a.jsonl", "runs/after/", ".")] == ["a", "after", "."]
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        (b'{"header":{"version":1}}\n', True),
+        (b' { "header": {"version": 1}}\n{"sample":', True),
+        (b'{"header":{"ver', True),
+        (b'{"headers":[]}', False),
+        (b"", False),
+        (b"\xff\x00", False),
+    ],
+)
+def test_a_recording_is_known_by_its_header(tmp_path: Path, content: bytes, expected: bool) -> None:
+    """Whatever it is called, and even if that is torn."""
+    path = tmp_path / "x"
+    path.write_bytes(content)
+
+    assert is_recording(str(path)) == expected
+
+
+def test_a_recording_that_has_just_begun_is_one(tmp_path: Path) -> None:
+    """It is still empty, but somebody holds it."""
+    path = tmp_path / "x.jsonl"
+    with path.open("ab") as file:
+        hold(file.fileno())
+
+        assert is_recording(str(path))
+    assert not is_recording(str(path))
+
+
+def test_what_cannot_be_read_is_no_recording(tmp_path: Path) -> None:
+    """Nor does asking wait for the writer of a pipe."""
+    os.mkfifo(tmp_path / "pipe")
+
+    assert not any(is_recording(str(tmp_path / name)) for name in ("pipe", "missing", "."))

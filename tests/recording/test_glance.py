@@ -10,8 +10,10 @@ import pytest
 
 from builders import MB, found, gpu, header, together, totals
 from gpu_tracker.core.errors import RecordingError
-from gpu_tracker.core.model import Event, GpuPeaks, GpuProcessPeak, Parts, Peaks, RamPeak
+from gpu_tracker.core.model import End, Event, GpuPeaks, GpuProcessPeak, Parts, Peaks, RamPeak
+from gpu_tracker.recording.follow import follow_path
 from gpu_tracker.recording.glance import glance
+from gpu_tracker.recording.growing import GrowingRecording
 from gpu_tracker.recording.reader import load
 from gpu_tracker.recording.schema import encode_event
 from recorded import interval, run, write
@@ -235,3 +237,42 @@ def test_a_file_of_useless_lines_is_not_read_to_its_end(path: Path, line: bytes)
     assert load(str(path)).end is None
     with pytest.raises(RecordingError, match=sentence):
         glance(str(path))
+
+
+@pytest.mark.parametrize("first", [b"", b'{"event":{"at":1.0,"kind":"note","text":"x"}}\n'])
+def test_the_last_sample_is_found_before_many_other_lines(tmp_path: Path, first: bytes) -> None:
+    """A job that was cut off may have logged much since, and in another block than its peaks."""
+    samples = (interval(1.0, 900), *(interval(float(second), 100) for second in range(2, 8000)))
+    path = write(tmp_path / "x.jsonl", run(samples=samples))
+    lines = path.read_bytes().splitlines(keepends=True)[:-1]
+    metrics = b'{"metrics":{"at":[1.0],"step":[1],"name":["loss"],"value":[1.0]}}\n' * 50_000
+    path.write_bytes(b"".join(lines[:-1]) + first + lines[-1] + metrics)
+
+    assert path.stat().st_size - len(metrics) > 2**20
+    assert glance(str(path)).totals.at_seconds == load(str(path)).totals.at_seconds == 7999.0
+    assert glance(str(path)).totals.peaks == load(str(path)).totals.peaks
+
+
+@pytest.mark.parametrize(("counted", "expected"), [(0.0, 57.0), (58.5, 58.5)], ids=["older", "counted"])
+def test_what_followed_a_lost_sampler_was_not_read(tmp_path: Path, counted: float, expected: float) -> None:
+    """Older recordings do not count it, but their last sample tells."""
+    summed = totals(at_seconds=60.0, unread_seconds=counted)
+    lost = run(samples=SAMPLES, totals=summed, end=End("sampler lost", 0, summed, 0.0, 0))
+    made = str(write(tmp_path / "x.jsonl", lost))
+    growing = GrowingRecording(follow_path(made))
+    growing.look_at_all()
+
+    for read in (glance(made), load(made), growing.data):
+        assert (read.totals.at_seconds, read.totals.unread_seconds) == (60.0, expected)
+
+
+def test_a_sampler_that_was_lost_before_its_first_sample_read_nothing(tmp_path: Path) -> None:
+    """All of the time."""
+    summed = totals(at_seconds=60.0)
+    lost = run(totals=summed, end=End("sampler lost", 0, summed, 0.0, 0))
+    made = str(write(tmp_path / "x.jsonl", lost))
+    growing = GrowingRecording(follow_path(made))
+    growing.look_at_all()
+
+    for read in (glance(made), load(made), growing.data):
+        assert read.totals.unread_seconds == 60.0

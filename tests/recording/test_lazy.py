@@ -6,9 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from gpu_tracker.core.errors import RecordingError
+from gpu_tracker.core.errors import WRONG_DATA, RecordingError
+from gpu_tracker.recording.lazy import decode_events
 from gpu_tracker.recording.reader import load
 from recorded import (
+    FRAMEWORKS,
     METRICS,
     PROCESSES,
     REGIONS,
@@ -52,6 +54,22 @@ def test_of_regions_and_processes_the_last_line_counts(tmp_path: Path) -> None:
     assert recording.regions[1] == REGIONS[1]
     assert tuple(recording.processes) == PROCESSES
     assert recording.processes[:1] == PROCESSES[:1]
+
+
+def test_of_frameworks_every_line_is_a_reading(tmp_path: Path) -> None:
+    """The last one counts for the totals; a damaged one is left out."""
+    path = tmp_path / "x.jsonl"
+    with Made(path) as writer:
+        for at in (1.0, 2.0, 3.0):
+            writer.write_framework(FRAMEWORKS[0]._replace(at_seconds=at, in_use_bytes=int(at)))
+    recording = load(str(path))
+    assert [memory.in_use_bytes for memory in recording.framework_readings] == [1, 2, 3]
+    assert [memory.in_use_bytes for memory in recording.frameworks] == [3]
+
+    path.write_bytes(path.read_bytes().replace(b'"in_use_bytes":2,', b'"in_use_bytes":' + b"9" * 30 + b","))
+    damaged = load(str(path))
+    assert [memory.in_use_bytes for memory in damaged.framework_readings] == [1, 3]
+    assert len(damaged.problems) == 1
 
 
 def test_metrics_are_a_sequence_over_lines_of_many_rows(tmp_path: Path) -> None:
@@ -164,3 +182,9 @@ def test_peaks_in_every_sample_are_merged_without_decoding_each(tmp_path: Path, 
     assert b"300000" in content[at:]
     path.write_bytes(content[:at] + content[at:].replace(b"300000", b"3" * 30))
     assert load(str(path)).totals.peaks == samples[-2].peaks
+
+
+def test_a_line_that_holds_two_is_damage() -> None:
+    """Lines that are decoded together must not hide it."""
+    with pytest.raises(WRONG_DATA):
+        decode_events([b'{"event":{"at":1,"kind":"note"}}],[{"event":{"at":2,"kind":"note"}}\n'])

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from gpu_tracker.core.calls import MOST_SAMPLED
 from gpu_tracker.core.model import Call, MetricRow, ProcessTotals
 from gpu_tracker.recording.reader import load
@@ -29,6 +31,25 @@ def test_the_last_line_about_a_region_or_a_process_counts(tmp_path: Path) -> Non
     assert tuple(kept.regions) == (last, part(2, 1.0))
     assert tuple(kept.metrics) == rows
     assert tuple(kept.processes) == (old,)
+
+
+@pytest.mark.parametrize("damage", ["torn", "garbled"])
+def test_a_damaged_line_of_a_region_is_said_although_a_later_one_counts(tmp_path: Path, damage: str) -> None:
+    """The line that was joined to it is lost with it."""
+    first, last = part(1, 1.0), part(1, 1.0, 2.0)
+    rows = (MetricRow(1.0, {"loss": 0.5}, 1.0, 7),)
+    path = write(tmp_path / "x.jsonl", run(regions=(first, first, last), metrics=rows))
+    lines = path.read_bytes().splitlines(keepends=True)
+    number = next(number for number, line in enumerate(lines) if line.startswith(b'{"region"'))
+    (metrics,) = [line for line in lines if line.startswith(b'{"metrics"')]
+    lines.remove(metrics)
+    whole = lines[number + 1]
+    lines[number + 1] = whole[:70] + metrics if damage == "torn" else whole[:60] + b"@@" + whole[62:]
+    path.write_bytes(b"".join(lines))
+    kept = load(str(path))
+
+    assert tuple(kept.regions) == (last,)
+    assert list(kept.problems) == [f"Line {number + 2} of the recording is damaged and was left out."]
 
 
 def test_calls_of_all_lines_are_kept_within_bounds(tmp_path: Path) -> None:

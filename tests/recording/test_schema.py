@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+from typing import Any
+
+import pytest
 
 from builders import MB, alone, found, gpu, gpu_totals, header, sample, totals
 from gpu_tracker.core.model import (
@@ -77,6 +80,30 @@ def test_a_sample_round_trips_given_the_peaks_before_it() -> None:
     assert schema.decode_sample(through_json(line), before) == SAMPLE  # type: ignore[arg-type]
 
 
+def test_activity_round_trips_and_is_left_out_where_it_is_not_measured() -> None:
+    """In samples and totals; lines of other devices are as they were."""
+    activity = ((31.5, 1.0), (2.0, 1.0), (0.0, 0.0), (4.0, 1.0))
+    gpus = tuple(gpu._replace(sm_percent=31.5, bandwidth_percent=4.0) for gpu in SAMPLE.gpus)
+    counters = tuple(gpu._replace(activity=activity) for gpu in SAMPLE.gpu_counters)
+    active = SAMPLE._replace(gpus=gpus, gpu_counters=counters)
+    line = schema.encode_sample(active, PEAKS)
+    every = Totals(gpu_counters=counters)
+
+    assert schema.decode_sample(through_json(line), PEAKS) == active  # type: ignore[arg-type]
+    assert schema.decode_totals(through_json(schema.encode_totals(every))) == every  # type: ignore[arg-type]
+    before = schema.encode_sample(SAMPLE, PEAKS)
+    assert [len(gpu) for gpu in before["gpu_counters"]] == [7] * len(SAMPLE.gpu_counters)
+
+
+def test_memory_of_which_nothing_was_read_is_null() -> None:
+    """Of all parts: none of them was 0."""
+    unread = SAMPLE._replace(ram_bytes=Parts(*[Spread(None, None, None)] * 3))
+    line = schema.encode_sample(unread, PEAKS)
+
+    assert line["ram"] == [None]
+    assert schema.decode_sample(through_json(line), PEAKS) == unread  # type: ignore[arg-type]
+
+
 def test_a_quiet_sample_is_short() -> None:
     """One process, no GPU, nothing new: a month must fit into 20 MB."""
     steady = Spread(10**9, 10**9, 10**9)
@@ -99,10 +126,11 @@ def test_events_round_trip() -> None:
 
 
 def test_the_end_round_trips() -> None:
-    """With all totals."""
+    """With all totals, and what is known of devices."""
     end = End("exited", 3, totals(peaks=PEAKS, gpu_counters=(COUNTERS,)), 0.02, 9 * MB)
 
-    assert schema.decode_end(through_json(schema.encode_end(end))) == end  # type: ignore[arg-type]
+    for one in (end, end._replace(gpu_growth_bytes=0)):
+        assert schema.decode_end(through_json(schema.encode_end(one))) == one  # type: ignore[arg-type]
 
 
 def test_empty_totals_round_trip() -> None:
@@ -163,3 +191,25 @@ def test_regions_metrics_and_processes_round_trip() -> None:
     assert schema.decode_process(through_json(schema.encode_known(process))) == process  # type: ignore[arg-type]
     assert schema.decode_metrics(through_json(schema.encode_metrics(rows))) == rows  # type: ignore[arg-type]
     assert "energy_joules" not in schema.encode_known(region)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        {"at": [1.0, 2.0], "pid": [1, 1], "step": [None, None], "values": {"loss": [0.5]}},
+        {"at": [1.0, 2.0], "pid": [1], "step": [None, None], "values": {"loss": [0.5, 0.6]}},
+    ],
+)
+def test_columns_of_metrics_that_differ_in_length_are_damage(line: dict[str, Any]) -> None:
+    """Alone, or among others."""
+    with pytest.raises((IndexError, ValueError)):
+        schema.join_metrics([line])
+
+
+def test_a_metric_without_values_is_none() -> None:
+    """A column that is all empty has no points."""
+    line = {"at": [1.0], "pid": [1], "step": [None], "values": {"loss": [None], "acc": [0.5]}}
+
+    assert [(name, list(at), list(values)) for name, at, values in schema.decode_metric_columns(line)] == [
+        ("acc", [1.0], [0.5])
+    ]

@@ -28,8 +28,14 @@ WORDS = [
         for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "PGPASSWORD")
     ),
     *(["env", f"{name}={{}}", "job"] for name in ("HF_TOKEN", "WANDB_API_KEY", "DB_PASSWORD_2", "MYSQL_PWD")),
-    *(["job", f"--{name}", "{}"] for name in ("wandb-key", "kaggle_key", "license-key", "signature", "otp")),
-    *(["job", f"--{name}={{}}"] for name in ("wandb_key", "pin", "passwort", "mot-de-passe")),
+    *(
+        ["job", f"--{name}", "{}"]
+        for name in ("wandb-key", "kaggle_key", "license-key", "openai-key", "PassWord", "signature", "otp")
+    ),
+    *(
+        ["job", f"--{name}={{}}"]
+        for name in ("wandb_key", "anthropic_key", "pin", "passwort", "mot-de-passe")
+    ),
     *(["job", f"--{name}", "{}"] for name in ("passwords", "api-keys", "pw", "userpass", "access-keys")),
     *(["env", f"{name}={{}}", "job"] for name in ("API_KEYS", "PGPASS", "pw")),
     ["sshpass", "-p", "{}", "ssh", "-p", "22", "host"],
@@ -48,6 +54,19 @@ WORDS = [
     ["job", "password:{}"],
     ["curl", "-u", "user:{}", "host"],
     ["curl", "--user=user:{}", "host"],
+    ["curl", "-b", "{}", "host"],
+    *([tool, "-P", "{}", "archive"] for tool in ("zip", "unzip")),
+    ["openssl", "enc", "-aes-256-cbc", "-k", "{}"],
+    *(["env", f"{name}={{}}", "job"] for name in ("GITHUB_PAT", "MY_PAT")),
+    *([tool, "login", "{}"] for tool in ("wandb", "/usr/bin/vault")),
+    ["aws", "configure", "set", "aws_secret_access_key", "{}"],
+    ["curl", "-b", "{}", "-u{}", "host"],
+    ["twine", "upload", "-u", "me", "-p", "{}", "dist/x.whl"],
+    ["openssl", "aes-256-cbc", "-k", "{}"],
+    ["/usr/bin/openssl", "-k", "{}"],
+    ["job", "--token", "=", "{}", "--lr", "=", "1"],
+    ["psql", "password", "=", "{}"],
+    ["env", "SharedAccessSignature={}", "job"],
 ]
 QUOTED = [
     ["sh", "-c", "export DB_PASSWORD='{}'; job"],
@@ -56,6 +75,14 @@ QUOTED = [
     ["job", '{{"db": {{"apiKey":"{}"}}}}'],
     ["job", '["--password", "{}"]'],
     ["python", "-c", "os.environ['HF_TOKEN'] = '{}'; main(3)"],
+]
+# A list or an object with a secret in it, which is masked as a whole; {} is in its place.
+NESTED = [
+    (["job", '{"secret_key":{}, "lr": 1}'], '["S"]'),
+    (["job", '{"passwords":{}, "lr": [1]}'], '["a", "S]", {"b": "S"}]'),
+    (["job", '--config={"db": {"password": {}}}'], '{"value": "S", "old": []}'),
+    (["job", "{'api_key': {}}"], "['S', 'S']"),
+    (["job", '{"password": {}'], '["S", "S'),
 ]
 HEADERS = [
     ["curl", "-H", "Authorization: {}", "host"],
@@ -96,6 +123,15 @@ INSIDE = [
     ["git", "https://{}@host/path"],
     ["git", "https://{}:x-oauth-basic@host/path"],
     ["job", "redis://:{}@host:6379/0"],
+    *(["curl", f"https://host/x?{name}={{}}&a=1"] for name in ("key", "code")),
+    ["sh", "-c", "wandb login {} && python train.py"],
+    ["sh", "-c", "zip -P {} x.zip y && tar -P x"],
+    ["sh", "-c", "twine upload -p {} dist/x.whl"],
+    ["sh", "-c", "curl -u{} host; python -u train.py"],
+    ["job", "--db-url", "me:{}@host/db"],
+    ["env", "DATABASE_URL=me:{}@host/db", "job"],
+    ["job", "<user>me</user><password>{}</password><port>1</port>"],
+    ["job", "https://host/x?next=user%3Dme%26password%3D{}"],
 ]
 SHAPES = [
     *("ghp_{}", "gho_{}", "github_pat_{}", "glpat-{}", "sk-{}", "sk-proj-{}", "hf_{}", "xoxb-{}", "npm_{}"),
@@ -110,14 +146,22 @@ SHAPES = [
         "SG.{}.abcdefghijklmnop",
     ),
 ]
+# What looks like the next field of a connection string ends a secret.
+FIELD = re.compile(r"[&;]\s*[A-Za-z][\w.\-]*=")
 ANYTHING = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=6).filter(
-    lambda text: not text.startswith(("--", "//")) and not text.isdigit() and not text[0].isspace()
+    lambda text: (
+        not (text.startswith(("--", "//")) or text.isdigit() or text[0].isspace() or FIELD.search(text))
+    )
 )
 PLAIN = st.text("abcdefghijXYZ0123456789_+%^~.!", min_size=6).filter(lambda text: not text.isdigit())
 KEYS = [
     ["job", "--key", "{}", "--lr", "1"],
     ["job", "--storage-key={}"],
     ["env", "APP_KEY={}", "job"],
+    ["job", "--sas", "{}"],
+    ["job", "--tokens={},{}"],
+    ["job", "--my-super-Secret-thing", "{}"],
+    ["job", "bearer", "{}"],
 ]
 RANDOM = st.uuids().map(str) | st.from_regex(r"[0-9a-f]{16,40}", fullmatch=True).filter(
     lambda text: bool(re.search("[0-9][a-f].*[0-9]", text))
@@ -137,6 +181,8 @@ cc -pthread -pipe x.c -lmysqlclient && ssh -p 2222 host && nc -p8080 && docker r
 job --key name.txt --key /home/me/.ssh/id_rsa --key=validation_loss_epoch_12 --key resnet50v2 --key validationLossEpoch12
 job --connect host:5432 --connection me@host --dsn sqlite:///x.db --image org/name@v2 --connect org/name --db me/x@y
 cp -a x y && grep -w word && mkdir -p /a/b && tar -P x && python -m zip -p x && cp -p mongo.txt y && ldd -w x
+zip -r x.zip y && openssl dgst -k2 x && vault status && wandb login --relogin && git config set user.name me --pat *.py
+job <token> --sas model.sas --secret-file key.txt bearer of news a = b --format <token></token> --proxy host:80 -up:x
 job --password --verbose --secret-name x --use hf_transformers {"lr":0.1,"max_tokens":5} a=b=c=d=e=f=g=h=i=j=k=l
 """
 
@@ -154,6 +200,13 @@ def check(words: list[str], secret: str) -> None:
     assert mask_secrets(place(words, secret)) == masked
 
 
+def test_a_secret_after_an_option_with_nothing_behind_its_sign_is_masked() -> None:
+    """A space too many must not reveal it."""
+    command = ["job", "--token=", "hunter2", "--lr=", "1"]
+
+    assert mask_secrets(command) == ("job", "--token=***", "***", "--lr=", "1")
+
+
 @given(secret=ANYTHING)
 def test_a_secret_in_a_word_of_its_own_is_masked_whole(secret: str) -> None:
     """Whatever its characters are."""
@@ -168,6 +221,21 @@ def test_a_quoted_secret_is_masked_with_all_that_is_in_the_quotes(secret: str) -
         secret = secret.replace(letter, "_")
     for words in QUOTED:
         check(words, secret)
+
+
+@pytest.mark.parametrize(("words", "value"), NESTED)
+def test_a_list_or_an_object_with_a_secret_is_masked_whole(words: list[str], value: str) -> None:
+    """Whatever is in it, but not what follows."""
+    before, word = words
+
+    assert mask_secrets([before, word.replace("{}", value)]) == (before, word.replace("{}", "***"))
+
+
+def test_several_secrets_of_one_option_are_masked() -> None:
+    """Up to the next option."""
+    command = ["job", "--passwords", "abc", "def", "ghi", "--lr", "1", "-x", "2"]
+
+    assert mask_secrets(command) == ("job", "--passwords", "***", "***", "***", *command[5:])
 
 
 @given(secret=PLAIN)

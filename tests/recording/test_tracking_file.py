@@ -15,8 +15,14 @@ import pytest
 from builders import MB, gpu, header
 from gpu_tracker.core.errors import UsageError
 from gpu_tracker.core.model import GpuSample, Sample, add_parts
+from gpu_tracker.core.units import BYTES_PER_UNIT
 from gpu_tracker.recording import tracking_file
-from gpu_tracker.recording.tracking_file import TrackingFile, check_tracking_path, create_tracking_file
+from gpu_tracker.recording.tracking_file import (
+    TrackingFile,
+    check_tracking_path,
+    create_tracking_file,
+    set_aside,
+)
 from gpu_tracker.recording.tracking_rows import (
     DATA_COLUMNS,
     STATIC_COLUMNS,
@@ -242,7 +248,7 @@ def test_a_full_disk_tears_no_row(tmp_path: Path) -> None:
     before = Path(path).read_text()
     with space_for(len(before) + 10):
         for second in (1.0, 2.0):
-            with pytest.raises(OSError, match="No space left on device"):
+            with pytest.raises(OSError, match="File too large"):  # by the limit that stands for it
                 file.add(plain_sample(second), GPUS)
     torn = Path(path).read_text()
     file.add(plain_sample(3.0), GPUS)
@@ -270,3 +276,42 @@ def test_paths_are_checked_beforehand(tmp_path: Path) -> None:
         check_tracking_path(str(tmp_path / "x.csv"))
     with pytest.raises(UsageError, match="No such file"):
         tracking_file.create_tracking_file(str(tmp_path / "none" / "x.csv"))
+
+
+def test_a_file_that_may_be_replaced_is_set_aside_first(tmp_path: Path) -> None:
+    """Nothing is lost if the job does not start. Directories are never replaced."""
+    path = str(tmp_path / "x.csv")
+    assert set_aside(check_tracking_path(path, may_replace=True)) is None
+    Path(path).write_text("precious")
+    aside = set_aside(check_tracking_path(path, may_replace=True))
+    (tmp_path / "y.csv").mkdir()
+
+    assert aside is not None
+    assert (Path(aside).read_text(), Path(path).exists()) == ("precious", False)
+    assert Path(aside).parent == tmp_path
+    with pytest.raises(UsageError, match="it is not a regular file"):
+        check_tracking_path(str(tmp_path / "y.csv"), may_replace=True)
+    with pytest.raises(UsageError, match="Cannot replace"):
+        set_aside(f"{aside}/x.csv")
+
+
+def test_a_recording_is_never_replaced(tmp_path: Path) -> None:
+    """Whatever it is called."""
+    path = tmp_path / "x.csv"
+    path.write_bytes(b'{"header":{"version":1}}\n')
+    with pytest.raises(UsageError, match="is a recording, which is never overwritten"):
+        check_tracking_path(str(path), may_replace=True)
+
+
+def test_memory_that_devices_share_counts_once() -> None:
+    """In the capacity and in what is used."""
+    one, other = gpu(0), gpu(1)._replace(shares_memory_with="GPU-0")
+    static = dict(
+        zip((name for name, _ in STATIC_COLUMNS), make_static_row(header(), (one, other), UNITS), strict=True)
+    )
+    used = gpu_sample(1.0)._replace(gpus=(GpuSample("GPU-0", 5 * 10**9), GpuSample("GPU-1", 5 * 10**9)))
+    row = next(make_data_rows([used], header(), (one, other), UNITS))
+    data = dict(zip((name for name, _ in DATA_COLUMNS), row, strict=True))
+
+    assert static["gpu_ram_system_capacity"] == (one.memory_bytes or 0) / BYTES_PER_UNIT[UNITS.gpu_ram]
+    assert data["system_gpu_ram"] == 5 * 10**9 / BYTES_PER_UNIT[UNITS.gpu_ram]

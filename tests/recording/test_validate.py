@@ -15,6 +15,7 @@ from gpu_tracker.recording.validate import check, check_metrics
     [
         GpuCounters("a", limited_seconds=(("heat", 1.5), ("power", 2))),
         GpuCounters("a", energy_joules=None),
+        GpuCounters("a", activity=((31.5, 1), (0.0, 0.0))),
         RamPeak(2**63 - 1),
     ],
 )
@@ -34,6 +35,8 @@ def test_valid_values_are_accepted(value: Any) -> None:
         GpuCounters("a", limited_seconds=(("heat", 1.0, 2.0),)),  # type: ignore[arg-type]
         GpuCounters("a", limited_seconds=(5.0,)),  # type: ignore[arg-type]
         GpuCounters("a", limited_seconds=5.0),  # type: ignore[arg-type]
+        GpuCounters("a", activity=(("31", 1.0),)),  # type: ignore[arg-type]
+        GpuCounters("a", activity=((1.0, float("nan")),)),
         GpuCounters("a", energy_joules="5"),  # type: ignore[arg-type]
         Totals(peaks=5.0),  # type: ignore[arg-type]
         RamPeak(2**63),

@@ -16,7 +16,7 @@ from gpu_tracker.analysis.regions import summarize_metrics
 from gpu_tracker.core.errors import RecordingError, UsageError
 from gpu_tracker.core.model import End, Event, MachineEnergy, MetricRow, MetricTotals, Peaks
 from gpu_tracker.recording.create import create
-from gpu_tracker.recording.reader import load, load_descriptor, load_whole
+from gpu_tracker.recording.reader import load, load_bytes, load_descriptor, load_whole
 from gpu_tracker.recording.writer import Writer
 from recorded import Made, plain_sample
 
@@ -106,6 +106,21 @@ def test_other_files_are_refused_with_a_sentence(tmp_path: Path, content: bytes,
     file.write_bytes(content)
     with pytest.raises(RecordingError, match=sentence):
         load(str(file))
+    with pytest.raises(RecordingError, match=sentence):
+        load_bytes(content)
+
+
+@pytest.mark.parametrize(
+    ("version", "hint"), [(99, "Update gpu-tracker"), (0, "the gpu-tracker that wrote it")]
+)
+def test_the_advice_about_another_version_can_be_followed(tmp_path: Path, version: int, hint: str) -> None:
+    """An update reads no older format."""
+    file = tmp_path / "x.jsonl"
+    file.write_text(f'{{"header":{{"version":{version}}}}}\n')
+    with pytest.raises(RecordingError) as refused:
+        load(str(file))
+
+    assert hint in (refused.value.hint or "")
 
 
 def test_a_missing_file_is_refused_with_a_sentence(tmp_path: Path) -> None:
@@ -189,10 +204,10 @@ def test_the_caller_keeps_a_line_that_does_not_fit(tmp_path: Path) -> None:
 
 
 def test_half_a_line_is_an_error(tmp_path: Path) -> None:
-    """A short write means a full disk."""
+    """What stands in the way of the rest says why."""
     reading, writing = os.pipe()
     os.set_blocking(writing, False)
-    with pytest.raises(OSError, match="No space left"):
+    with pytest.raises(OSError, match="Resource temporarily unavailable"):
         Writer(writing).write_event(Event(0.0, "note", "x" * 200_000))
     os.close(reading)
     os.close(writing)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import subprocess
+from array import array
 from math import isnan
 from pathlib import Path
 from typing import Any
@@ -11,9 +12,10 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from builders import recording, render_str
+from builders import recording, render_str, totals
+from gpu_tracker.analysis.frameworks import PARTS
 from gpu_tracker.core.errors import TrackerError, UsageError
-from gpu_tracker.core.model import Call, MetricRow
+from gpu_tracker.core.model import Call, FrameworkMemory, MetricRow
 from gpu_tracker.recording.sampled import read_columns
 from gpu_tracker.reports.build import Report, build
 from gpu_tracker.reports.charts import Chart, list_charts
@@ -48,6 +50,20 @@ def test_the_peak_is_where_the_memory_was() -> None:
     assert peak.value == pytest.approx(1.02 * 29.5 * GB)
     assert (ram.capacity, ram.capacity_name) == (32 * 2**30, "32 GiB (Slurm limit)")
     assert (ram.bottom, ram.top) == (0.0, 32 * 2**30)
+
+
+def test_the_peak_of_devices_is_that_of_the_fullest() -> None:
+    """With its colour; of cores and RAM it is that of the job, whatever else is drawn."""
+    report = report_rich(2)
+    memory, cpu = chart_of(report, "gpu_ram"), chart_of(report, "cpu")
+    assert report.columns is not None
+    fuller = report.columns.gpus["GPU-1"]
+    more = fuller._replace(job_bytes=array("d", (1.5 * value for value in fuller.job_bytes)))
+    columns = report.columns._replace(gpus={**report.columns.gpus, "GPU-1": more})
+    changed = chart_of(report._replace(columns=columns), "gpu_ram")
+
+    assert memory.marks[0].line == cpu.marks[0].line == 0
+    assert (changed.marks[0].line, changed.marks[0].value) == (1, max(changed.lines[1].values.high))
 
 
 def test_bins_are_of_equal_time() -> None:
@@ -128,7 +144,7 @@ def test_a_metric_ends_with_its_last_value() -> None:
     loss = chart_of(report, "metrics")
 
     assert loss.title == "loss"
-    assert loss.marks == ((9.0, -7.0),)
+    assert loss.marks == ((9.0, -7.0, 0),)
     assert (loss.bottom, loss.top) == (-7.0, 2.0)
     render_str(report, "svg")
 
@@ -151,6 +167,29 @@ def test_a_region_covers_the_time_of_its_calls() -> None:
     assert lines["step"] == [0, 100, 100, 0, 0, 0, 0, 0, 0, 0]
     assert lines["open"] == [0] * 8 + [100] * 2
     assert lines["late"] == [0] * 10
+
+
+def test_a_region_with_calls_that_are_not_kept_covers_its_mean_share() -> None:
+    """From its first call to its last, and the chart says so."""
+    region = part(1, *[0.01] * 300, path=("step",), first_seconds=2.0, last_seconds=8.0)
+    made = recording(
+        samples=[interval(10.0, 5)], calls=(Call(("step",), 1, 1, 2.0, 2.01),), regions=(region,)
+    )
+    chart = chart_of(build(made, read_columns(made)), "regions", 10)
+
+    assert list(chart.lines[0].values.mean) == pytest.approx([0, 0, 50, 50, 50, 50, 50, 50, 0, 0])
+    assert chart.note == "where not all calls are kept: their mean share"
+    svg = render_str(build(made, read_columns(made)), "svg")
+    assert "where not all calls are kept: their mean share; darkest: 100 %" in svg
+
+
+def test_one_chart_needs_no_list() -> None:
+    """Its name is not taken for letters."""
+    report = build(recording())
+
+    assert list_charts(report, 10, "cpu") == list_charts(report, 10, ["cpu"])
+    with pytest.raises(UsageError, match='"cpus" is not a chart'):
+        list_charts(report, 10, "cpus")
 
 
 def test_an_unknown_chart_is_refused() -> None:
@@ -192,6 +231,43 @@ def test_a_picture_of_nothing_can_be_drawn() -> None:
     nothing = recording(samples=(), totals=recording().totals._replace(at_seconds=0.0))
 
     assert render_str(build(nothing, read_columns(nothing)), "svg").count("no samples were recorded") == 2
+
+
+def report_split() -> Report:
+    """The memory of a device by its use; half of the time nothing is known."""
+    readings = tuple(
+        FrameworkMemory(1, "PyTorch", "cuda:0", "GPU-0", at, 9 * GB, 9 * GB, "exact", 12 * GB)
+        for at in (SECONDS / 2, SECONDS)
+    )
+    made = make_rich(1)._replace(framework_readings=readings)
+    return build(made, read_columns(made))
+
+
+def test_the_areas_of_a_stack_lie_on_each_other() -> None:
+    """The last is as high as all of them; where nothing is known there is none."""
+    chart = chart_of(report_split(), "gpu_parts", 10)
+
+    assert [line.name for line in chart.lines] == list(PARTS[:4])
+    assert [line.values.mean[-1] / GB for line in chart.lines] == pytest.approx([9, 12, 17.6, 18.6], abs=0.4)
+    assert all(isnan(line.values.mean[2]) for line in chart.lines)
+    assert chart.marks == ()
+
+
+def test_a_stack_is_drawn_as_areas() -> None:
+    """One for each part, none before the first reading."""
+    picture = ET.fromstring(render_str(report_split(), "svg"))
+    areas = [one for one in picture.iter() if one.get("points") and one.get("fill-opacity") == "0.7"]
+
+    assert [area.get("fill") for area in areas] == ["#0072b2", "#d55e00", "#009e73", "#cc79a7"]
+    assert all(float(point.split(",")[0]) > 500 for area in areas for point in area.get("points", "").split())
+
+
+def test_a_figure_has_the_areas_too(plotting: None) -> None:
+    """With a legend."""
+    (axes,) = report_split().plot(["gpu_parts"]).axes
+
+    assert len(axes.collections) == 4
+    assert [text.get_text() for text in axes.get_legend().get_texts()] == list(PARTS[:4])
 
 
 def test_a_figure_is_nobody_elses(plotting: None) -> None:
@@ -237,3 +313,57 @@ def test_every_bin_of_a_gap_is_unknown() -> None:
 
     assert not any(map(isnan, values[:50]))
     assert all(map(isnan, values[50:]))
+
+
+def test_the_number_at_a_peak_is_above_its_curve() -> None:
+    """Nothing is drawn above the highest point; at an edge the number stays inside."""
+    numbers = []
+    for sizes in ((900, 100, 100), (100, 900, 100), (100, 100, 900)):
+        samples = [interval(5.0 * at, size) for at, size in enumerate(sizes)]
+        made = recording(samples=samples, totals=totals(at_seconds=10.0))
+        drawn = ET.fromstring(render_str(build(made, read_columns(made)), "svg"))
+        dot = [one for one in drawn.iter() if one.get("r") == "3.5"][-1]
+        number = next(one for one in drawn.iter() if one.text == "900 MB")
+        assert float(number.get("y", "")) == pytest.approx(float(dot.get("cy", "")) - 6)
+        top = next(one for one in drawn.iter() if one.text == "RAM of the job")
+        assert float(number.get("y", "")) - 9 > float(top.get("y", ""))
+        numbers.append((number.get("x") == dot.get("cx"), number.get("text-anchor")))
+
+    assert numbers == [(True, "start"), (True, "middle"), (True, "end")]
+
+
+def test_strips_say_what_the_darkest_stands_for(plotting: None) -> None:
+    """In a figure as in an SVG."""
+    report = report_rich(8)
+    drawn = {axes.get_title(loc="left"): axes.get_title(loc="right") for axes in report.plot().axes}
+
+    assert drawn["GPU busy"] == "darkest: 100 %"
+    assert "darkest: 100 %" in render_str(report, "svg")
+
+
+@pytest.mark.parametrize("sizes", [(900, 100), (100, 900)])
+def test_the_number_at_a_peak_is_below_the_headings(plotting: None, sizes: tuple[int, int]) -> None:
+    """At the left edge is the title, at the right one what there is at most."""
+    made = recording(samples=[interval(1.0, sizes[0]), interval(10.0, sizes[1])])
+    figure = build(made, read_columns(made)).plot(["cpu", "ram", "regions"])
+    figure.canvas.draw()
+    axes = figure.axes[1]
+    headings = [text.get_window_extent() for text in (axes._left_title, axes._right_title)]
+
+    (number,) = axes.texts
+    assert number.get_window_extent().y1 < min(heading.y0 for heading in headings)
+
+
+def test_what_is_known_only_after_the_end_is_not_drawn() -> None:
+    """An edited file, or another clock."""
+    made = recording(samples=[interval(float(at), 500) for at in range(20, 30)])
+    report = build(made, read_columns(made))
+    columns = report.columns
+    assert columns is not None
+    columns = columns._replace(
+        start_seconds=columns.end_seconds,
+        read_since_seconds=columns.end_seconds,
+    )
+    ram = chart_of(report._replace(columns=columns), "ram")
+
+    assert (ram.lines, ram.marks, ram.problem) == ((), (), "not measured")

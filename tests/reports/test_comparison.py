@@ -10,7 +10,7 @@ from gpu_tracker.analysis.compare import Comparison, compare
 from gpu_tracker.analysis.limits import check_limit, parse_limit
 from gpu_tracker.analysis.measures import measure
 from gpu_tracker.core.model import MetricRow, RecordingData
-from recorded import part, run
+from recorded import lost_run, part, run
 
 
 def side_by_side(*groups: list[RecordingData], names: str = "abc") -> Comparison:
@@ -91,7 +91,7 @@ def test_many_regions_are_only_counted() -> None:
     assert "and 25 more (-f json has all)" in text
     assert "\nr14 " in text
     assert "\nr15 " not in text
-    assert "r14, …" in text
+    assert "r14, and 5 more\n" in text
 
 
 def test_a_change_from_nothing_has_no_percentage() -> None:
@@ -136,3 +136,26 @@ def test_one_group_is_a_summary_of_its_repeats() -> None:
 
     assert "against" not in text
     assert "time        10.1 s (10 to 10.3 s)" in text
+
+
+def test_sentences_fit_a_terminal() -> None:
+    """Those below the table; a file has them as they are."""
+    comparison = side_by_side([run(10.0)], [run(20.0)], names=("a" * 30, "b" * 30))  # type: ignore[arg-type]
+    below = render_str(comparison, columns=60).partition("\n\n")[2]
+
+    assert max(map(len, below.splitlines())) <= 60
+    assert " ".join(below.split()) == " ".join(render_str(comparison).partition("\n\n")[2].split())
+    assert max(map(len, render_str(comparison).splitlines())) > 60
+
+
+def test_a_peak_that_was_not_measured_all_the_time_is_marked() -> None:
+    """In the table, in what changed, and in a note."""
+    comparison = compare([("a", [measure(run())]), ("b", [measure(lost_run(ram=900))])])
+    text, markdown = render_str(comparison), render_str(comparison, "markdown")
+
+    assert "≥ 900 MB  1.80x ?" in text
+    assert "peak RAM +80 % (500 MB → ≥ 900 MB)" in text
+    assert (
+        "note: The peak RAM of b is without up to 7.5 s of the time of a run: it may have been more." in text
+    )
+    assert "| `peak_ram` | 500 MB | ≥ 900 MB (1.80x) ? |" in markdown

@@ -54,3 +54,12 @@ def test_scripts_get_every_check() -> None:
     assert shown["checks"] == [
         {"group": "GPU 0", "what": "utilization", "state": "failed", "text": "Denied."}
     ]
+
+
+def test_long_answers_fit_a_terminal() -> None:
+    """Beside what was checked."""
+    check = Check("GPUs", "NVIDIA", NOTHING, "No NVIDIA GPU was measured: there is no driver.")
+
+    assert render_str(Diagnosis((check,)), columns=40).startswith(
+        "GPUs\n  · NVIDIA  No NVIDIA GPU was measured:\n            there is no driver.\n"
+    )

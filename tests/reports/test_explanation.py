@@ -25,8 +25,15 @@ def test_one_rule_is_explained() -> None:
 
     assert text.startswith("gpu-low (at worst serious): GPU 0 was busy for 12 % of the time.\n")
     assert "  thresholds    serious_percent = 5 (jobstats, Princeton)\n" in text
-    assert text.endswith("[gpu-low]\n" + " " * 16 + "serious_percent = 5\n" + " " * 16 + "note_percent = 25\n"
-        + " " * 16 + "server_percent = 90\n" + " " * 16 + "off = true\n")  # fmt: skip
+    lines = [line.strip() for line in text.splitlines()]
+    change, silence = (
+        next(at for at, line in enumerate(lines) if line.startswith(f"to {verb} it"))
+        for verb in ("change", "silence")
+    )
+    assert lines[change + 1 : silence] == [
+        "[gpu-low]", "serious_percent = 5", "note_percent = 25", "server_percent = 90",
+    ]  # fmt: skip
+    assert lines[silence + 1 :] == ["[gpu-low]", "off = true"]
 
 
 def test_a_rule_without_thresholds_is_explained_too() -> None:
@@ -37,3 +44,13 @@ def test_a_rule_without_thresholds_is_explained_too() -> None:
 
     assert text.startswith("cpu-percent (switched off): ")
     assert "  thresholds    none\n" in text
+
+
+def test_rules_fit_a_terminal() -> None:
+    """What is to be pasted stays on lines of its own."""
+    listed = list_rules(RULES, Changes(), 80)
+    explained = [explain_rule(rule, find_limits(rule, Changes()), is_off=False, columns=80) for rule in RULES]
+
+    assert max(len(line) for text in (listed, *explained) for line in text.splitlines()) <= 80
+    assert listed.split() == list_rules(RULES, Changes()).split()
+    assert all("\n                off = true\n" in text for text in explained)

@@ -31,8 +31,20 @@ def test_at_most_five_are_shown() -> None:
 
 
 def test_the_report_shows_them() -> None:
-    """Before the notes."""
+    """What is serious right below the title, the rest after the figures."""
     text = render_str(judge(made_run(Device(busy=5), ram=63 * GB)))
 
+    assert text.splitlines()[1].startswith("  serious: ")
     assert "  serious: GPU 0 was busy for 5 % of the time. (likely) Look at what it waits for" in text
-    assert text.index("serious: GPU 0") < text.index("hint: 1400 %")
+    assert text.index("serious: GPU 0") < text.index("  time ") < text.index("hint: 1400 %")
+
+
+def test_why_it_died_comes_before_any_figure() -> None:
+    """However unsure that is; other warnings come later."""
+    findings = (
+        Finding("killed-why", "warning", "possible", "Killed by SIGKILL."),
+        Finding("crowded-machine", "warning", "likely", "Others were there."),
+    )
+    text = render_str(judge(made_run())._replace(findings=findings))
+
+    assert text.index("Killed by SIGKILL") < text.index("  time ") < text.index("Others were there")

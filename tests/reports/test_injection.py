@@ -16,7 +16,7 @@ from gpu_tracker.analysis.measures import measure
 from gpu_tracker.analysis.runs import ListedRun, Runs
 from gpu_tracker.analysis.tables import TABLES, make_table
 from gpu_tracker.core.model import RecordingData
-from gpu_tracker.core.text import neutralize
+from gpu_tracker.core.text import join_command, neutralize
 from gpu_tracker.exports import find_format
 from gpu_tracker.reports.build import build
 from gpu_tracker.reports.contract import View, render
@@ -79,7 +79,10 @@ def test_svg_has_only_our_elements(names: str) -> None:
     assert not [
         name for element in elements for name in element.attrib if name.startswith(("on", "href", "style"))
     ]
-    assert any((element.text or "").startswith(f"python {neutralize(names)[:20]}") for element in elements)
+    assert any(
+        (element.text or "").startswith(f"python {neutralize(join_command([names]))[:20]}")
+        for element in elements
+    )
 
 
 def tear_apart(row: str) -> list[str]:
@@ -152,4 +155,14 @@ def test_plots_show_names_as_they_are(plotting: None, names: str) -> None:
     figure = report_rich(1, names).plot(["cpu", "regions", "metrics"])
     figure.canvas.draw()
 
-    assert figure.get_suptitle().startswith(f"python {neutralize(names)[:20]}")
+    assert figure.get_suptitle().startswith(f"python {neutralize(join_command([names]))[:20]}")
+
+
+@pytest.mark.parametrize("names", [*NAMES.values(), "训练 🚀"], ids=[*NAMES, "other writing"])
+@pytest.mark.parametrize("form", ["png", "pdf"])
+def test_pictures_are_saved_without_a_warning(plotting: None, names: str, form: str) -> None:
+    """Neither of control characters, also in the name of a limit, nor of letters that the font lacks."""
+    report = report_rich(1, names)
+    limited = report.summary._replace(ram_source=names)
+
+    assert len(render(report._replace(summary=limited), form)) > 10_000

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
+
+import pytest
 
 from builders import MB, render_str, totals
+from gpu_tracker.analysis.energy import CarbonFactor
 from gpu_tracker.core.figures import RUN
 from gpu_tracker.core.model import Event, MachineEnergy
-from recorded import join, on_gpu, rank
+from recorded import join, lost_run, on_gpu, rank
 
 
 def test_text_shows_totals_hosts_balance_and_ranks() -> None:
@@ -18,10 +22,10 @@ def test_text_shows_totals_hosts_balance_and_ranks() -> None:
         "3 recordings on 2 hosts\n  time        10 s, from the first start to the last end\n"
     )
     assert "RAM         upper bound 1.5 GB, all hosts together" in text
-    assert "GPU RAM     6 GB (sum of the devices' peaks)" in text
+    assert "GPU RAM     5 GB (sum of the devices' peaks)" in text
     assert "GPU energy  5000 J (by the drivers' meters, whole devices)" in text
     assert "node1: 2 recordings\n  RAM    peak between 500 MB and 1 GB; 2 GB in use on the machine" in text
-    assert "GPU 0  Simulated A100: job 4 GB, all processes 3 GB, 50 % busy, 2500 J" in text
+    assert "GPU 0  Simulated A100: job 3 GB, all processes 3 GB, 50 % busy, 2500 J" in text
     assert "node2: 1 recording\n  RAM    peak 500 MB" in text
     assert "largest above mean" in text
     assert (
@@ -35,6 +39,70 @@ def test_text_shows_that_utilization_is_an_estimate() -> None:
     polled = rank_on_gpu._replace(events=(*rank_on_gpu.events, Event(1.0, "polled", "GPU-0")))
 
     assert ", 50 % busy (estimate), 2500 J" in render_str(join(polled))
+
+
+def test_text_shows_that_energy_is_an_estimate() -> None:
+    """Where a device has no meter."""
+    rank_on_gpu = on_gpu(1)
+    unmetered = rank_on_gpu._replace(events=(*rank_on_gpu.events, Event(1.0, "integrated", "GPU-0")))
+    text = render_str(join(unmetered))
+
+    assert "GPU energy  2500 J (estimated from power, whole devices)" in text
+    assert ", 50 % busy, 2500 J, estimate" in text
+    assert "2500 J (estimated from power)" in render_str(join(unmetered), "markdown")
+
+
+def test_text_and_total_show_that_utilization_is_not_known_all_of_the_time() -> None:
+    """A mean over less than half of it is not that of the job."""
+
+    def know(seconds: float) -> tuple[str, str]:
+        rank_on_gpu = on_gpu(1)
+        (counters,) = rank_on_gpu.totals.gpu_counters
+        partial = counters._replace(utilization_seconds=seconds, utilization_percent_seconds=50.0 * seconds)
+        summed = rank_on_gpu.totals._replace(gpu_counters=(partial,))
+        return render_str(join(rank_on_gpu._replace(totals=summed)), "json"), render_str(
+            join(rank_on_gpu._replace(totals=summed))
+        )
+
+    document, text = know(3.0)
+    assert ", 50 % busy (without 7 s of the time), 2500 J" in text
+    assert json.loads(document)["values"]["gpu_utilization"] is None
+    assert json.loads(know(6.0)[0])["values"]["gpu_utilization"] == 50.0
+
+
+def test_energy_of_a_part_of_the_time_says_so() -> None:
+    """In the total, at the device, and in the carbon dioxide; with its host if there are several."""
+    whole = on_gpu(1)
+    (counters,) = whole.totals.gpu_counters
+    part = whole._replace(totals=whole.totals._replace(gpu_counters=(counters._replace(energy_seconds=3.0),)))
+    text = render_str(join(part, factor=CarbonFactor(400.0)))
+
+    assert "2500 J (by the drivers' meters, whole devices; GPU 0 without 7 s of the time)" in text
+    assert "50 % busy, 2500 J, without 7 s of the time" in text
+    assert "g/kWh (GPU 0 without 7 s of the time)" in text
+    assert "; node1 GPU 0 without 7 s of the time)" in render_str(join(part, on_gpu(2, "node2")))
+
+
+def test_energy_of_processors_over_a_part_of_the_time_says_so() -> None:
+    """In its row, and in the carbon dioxide."""
+    metered = rank(totals=totals(energy=MachineEnergy(3600.0, None, 4.0)))
+    text = render_str(join(metered, factor=CarbonFactor(400.0)))
+
+    assert "3600 J (by RAPL, whole machines; CPU without 6 s of the time)" in text
+    assert "g/kWh (CPU without 6 s of the time)" in text
+    assert "; node1 CPU without 6 s" in render_str(join(metered, rank(pid=2, host="node2")))
+
+
+@pytest.mark.parametrize("format_name", ["html", "markdown"])
+def test_tables_have_what_the_text_has_of_the_whole(format_name: str) -> None:
+    """The upper bound of memory, where the peak is not known, the energy of processors and the carbon dioxide."""
+    metered = rank(totals=totals(energy=MachineEnergy(3600.0, None, 10.0)))
+    page = render_str(join(metered, rank(pid=2), factor=CarbonFactor(400.0)), format_name)
+    cells = re.sub(r"</t[hd]><td[^>]*>", " | ", page)
+
+    assert "RAM, upper bound | 1 GB" in cells
+    assert "CPU energy | 3600 J (by RAPL, whole machines)" in cells
+    assert "CO2 | 0.4 g = 0.001 kWh x 400 g/kWh" in cells
 
 
 def test_many_ranks_are_counted_and_those_in_others_are_marked() -> None:
@@ -62,7 +130,7 @@ def test_json_has_the_names_of_figures() -> None:
 
     assert list(shown["values"]) == list(shown["ranks"][0]["values"]) == names
     assert {balance["figure"] for balance in shown["balance"]} <= set(names)
-    assert shown["values"]["peak_gpu_ram"] == 4000 * MB
+    assert shown["values"]["peak_gpu_ram"] == 3000 * MB
 
 
 def test_energy_of_processors_is_that_of_whole_machines() -> None:
@@ -70,3 +138,28 @@ def test_energy_of_processors_is_that_of_whole_machines() -> None:
     text = render_str(join(rank(totals=totals(energy=MachineEnergy(500.0)))))
 
     assert "CPU energy  500 J (by RAPL, whole machines)" in text
+
+
+def test_sentences_fit_a_terminal() -> None:
+    """Beside their labels; tables keep their width, and a file has each in one line."""
+    job = join(on_gpu(1), on_gpu(2), on_gpu(1, "node2"))
+    text = render_str(job, columns=50)
+    above, _, below = text.partition("\n\n")
+
+    assert max(map(len, above.splitlines())) <= 50
+    assert "all processes\n         3 GB, 50 % busy, 2500 J" in above
+    assert "\n    known: the sum of their RAM" in below
+    assert text.split() == render_str(job).split()
+
+
+def test_a_peak_that_was_not_measured_all_the_time_is_marked() -> None:
+    """On its host, in all, among the ranks and between them."""
+    lost, other = lost_run(header={"host": "node1"}), rank(host="node2", pid=2)
+    alone, both = render_str(join(lost)), render_str(join(lost, other))
+
+    assert "RAM  peak at least 500 MB; " in alone
+    assert alone.count("≥ 500 MB") == 4
+    assert "RAM   at least 500 MB, all hosts together" in both
+    markdown = render_str(join(lost), "markdown")
+    assert "| RAM | at least 500 MB |" in markdown
+    assert "| `peak_ram` | ≥ 500 MB | ≥ 500 MB | ≥ 500 MB |" in markdown

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+from math import inf, nan
+
+import pytest
 
 from builders import MB, recording, render_str
 from gpu_tracker.core.model import MetricRow
@@ -56,17 +59,25 @@ def test_names_that_begin_alike_can_be_told_apart() -> None:
 
 
 def test_a_figure_shows_how_it_was_obtained() -> None:
-    """A sampled peak is a lower bound; CPU time that may be other code's is approximate."""
+    """A sampled figure is a lower bound; CPU time that may be other code's is approximate."""
     regions = (
         part(1, 3.0, path=("exact",), peak_ram_bytes=5 * MB, peak_ram_basis="exact", cpu_seconds=2.0),
         part(1, 2.0, path=("sampled",), peak_ram_bytes=5 * MB, cpu_seconds=2.0, cpu_basis="shared"),
+        part(1, 1.5, path=("killed",), cpu_seconds=2.0, cpu_basis="sampled"),
+        part(2, 1.5, path=("killed",), cpu_seconds=1.0),
         part(1, 1.0, path=("unknown",)),
     )
-    lines = render_str(build(recording(regions=regions)), "text").splitlines()[-5:-2]
+    *lines, killed = (
+        line
+        for name in ("exact", "sampled", "unknown", "killed")
+        for line in render_str(build(recording(regions=regions)), "text").splitlines()
+        if line.startswith(f"  {name} ")
+    )
 
     assert lines[0].split()[-4:] == ["2", "s", "5", "MB"]
     assert lines[1].split()[-6:] == ["~", "2", "s", "≥", "5", "MB"]
     assert lines[2].split()[-1] == "-"
+    assert killed.split()[-4:-1] == ["≥", "3", "s"]
 
 
 def test_many_regions_and_metrics_are_counted() -> None:
@@ -117,3 +128,27 @@ def test_a_narrow_screen_shows_fewer_columns_and_rows() -> None:
     assert tables[-1] == "and 1 more regions (the JSON report has all)"
     assert format_regions(report, 10)[0].split() == ["region", "time", "share"]
     assert format_metrics(report.metrics, 20)[0].split() == ["metric", "logged", "last"]
+
+
+def test_values_that_are_not_finite_are_counted() -> None:
+    """On a narrow screen too; they are in no other figure."""
+    made = recording(metrics=tuple(MetricRow(1.0, {"loss": value}) for value in (0.5, nan, inf)))
+    report = build(made)
+    (line,) = format_metrics(report.metrics, 40)[1:]
+
+    assert line.split()[:6] == ["loss", "3", "(2", "not", "finite)", "inf"]
+    assert json.loads(render_str(report, "json"))["metrics"][0]["not_finite"] == 2
+
+
+@pytest.mark.parametrize(("value", "word"), [(nan, "nan"), (inf, "inf"), (-inf, "-inf"), (0.25, "0.25")])
+def test_a_last_value_that_is_not_finite_is_shown(value: float, word: str) -> None:
+    """A loss that ended as nan is the first thing to know about it."""
+    made = recording(metrics=(MetricRow(1.0, {"loss": 0.5}), MetricRow(2.0, {"loss": value})))
+    report = build(made)
+    plain = json.loads(render_str(report, "json"))["metrics"][0]
+
+    (line,) = format_metrics(report.metrics, None)[1:]
+    assert word in line.split()
+    assert f"| {word} |" in render_str(report, "markdown")
+    assert f">{word}</td>" in render_str(report, "html")
+    assert (plain["last"], plain["last_not_finite"]) == ((0.25, "") if value == 0.25 else (None, word))

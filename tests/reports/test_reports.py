@@ -8,10 +8,14 @@ from typing import Any
 import pytest
 
 from builders import MB, found, gpu, gpu_totals, header, recording, render_str, totals
-from gpu_tracker.analysis.runs import ListedRun, Runs
+from gpu_tracker.analysis.compare import compare
+from gpu_tracker.analysis.job import combine
+from gpu_tracker.analysis.measures import measure
+from gpu_tracker.analysis.runs import ListedRun, Runs, list_run
 from gpu_tracker.core.config import Settings
 from gpu_tracker.core.errors import UsageError
 from gpu_tracker.core.model import (
+    UNREAD,
     Allocation,
     End,
     Event,
@@ -26,6 +30,7 @@ from gpu_tracker.core.vendors import NO_GPU
 from gpu_tracker.reports import paper
 from gpu_tracker.reports.build import Reports, build
 from gpu_tracker.reports.contract import View, choose_format, list_formats, render
+from gpu_tracker.reports.notebook import describe_line
 
 PAPER_TEXT = """\
 Max RAM:
@@ -121,6 +126,12 @@ def test_the_papers_view_of_gpus() -> None:
     assert usage.gpu_utilization.gpu_percentages.mean_hardware_percent == 25.0
 
 
+def test_a_pickle_is_refused_with_the_reason() -> None:
+    """And with what to use instead."""
+    with pytest.raises(UsageError, match=r"runs whatever code it holds\. Use -f json, or keep a recording"):
+        choose_format("ResourceUsage", "pickle")
+
+
 def test_both_spellings_of_descendants_can_be_read() -> None:
     """The paper's is the field, the usual one an alias."""
     usage = paper.build_usage(build(recording(header=header(n_expected_cores=1.5))), Settings())
@@ -130,6 +141,13 @@ def test_both_spellings_of_descendants_can_be_read() -> None:
     assert usage.cpu_utilization.descendants is usage.cpu_utilization.descendents
     assert usage.cpu_utilization.descendants_n_threads == 0
     assert usage.cpu_utilization.n_expected_cores == 1.5
+    plain = paper.to_plain(usage)
+    assert list(plain["max_ram"]) == [
+        *("unit", "system_capacity", "system", "main", "descendents", "descendants", "combined")
+    ]
+    assert plain["max_ram"]["descendants"] == plain["max_ram"]["descendents"]
+    assert plain["cpu_utilization"]["descendants_n_threads"] == 0
+    assert "Descendants" not in paper.to_text(usage)
 
 
 @pytest.mark.parametrize("format_name", list_formats("Report"))
@@ -176,7 +194,7 @@ def test_a_format_is_chosen_by_its_name_or_by_that_of_the_file() -> None:
     assert choose_format("Report", None, "X.JSON") == "json"
     assert choose_format("Report", "text", "x.json") == "text"
     with pytest.raises(
-        UsageError, match=r'"png" is not a valid format. Valid values are "json" or "markdown"'
+        UsageError, match=r'"png" is not a valid format. Valid values are "html" or "json" or "markdown"'
     ):
         choose_format("Runs", "png")
 
@@ -276,7 +294,11 @@ def test_text_shows_descendants_and_limits() -> None:
         (End("interrupted", None, totals(), 0.1, 1), "interrupted"),
         (
             End("abandoned", None, totals(), 0.1, 1),
-            "ended without stopping gpu-tracker; figures up to the last sample",
+            "ended without stopping its tracker; figures up to the last sample",
+        ),
+        (
+            End("tracker killed", None, totals(), 0.1, 1),
+            "gpu-tracker was killed; figures up to the last sample",
         ),
         (None, "cut off; figures up to the last sample"),
     ],
@@ -291,6 +313,11 @@ def test_a_killed_recording_says_so() -> None:
     assert "The recording was cut off at 10 s: gpu-tracker was killed, or the disk was full." in text_of(
         recording(end=None)
     )
+
+
+def test_the_time_of_a_cut_can_be_read() -> None:
+    """However long the run was."""
+    assert "cut off at 11 h 06 min 40 s: " in text_of(recording(end=None, totals=totals(at_seconds=40_000.0)))
 
 
 def test_notes_are_said_once() -> None:
@@ -355,6 +382,23 @@ def test_text_shows_what_a_device_did() -> None:
     assert "not counted, because the job did not use them: GPU 1" in text
 
 
+def test_text_shows_how_much_of_a_device_worked() -> None:
+    """What was measured of it; nothing where nothing was."""
+    active = on_one_gpu(activity=((310.0, 10.0), (120.0, 10.0), (0.0, 0.0), (400.0, 10.0)))
+
+    assert "SM activity 31 %, SM occupancy 12 %, memory bandwidth 40 % on average" in text_of(active)
+    assert "SM activity" not in text_of(on_one_gpu())
+
+
+def test_text_has_no_total_if_a_driver_never_answered() -> None:
+    """Each device that was read has its own figures."""
+    two = with_gpus(2)
+    silent = two._replace(events=(*two.events, Event(1.0, UNREAD, "amd")))
+
+    assert "all together" in text_of(two)
+    assert "all together" not in text_of(silent)
+
+
 def test_text_shows_how_sure_a_devices_figure_is() -> None:
     """Exact, an estimate, not measured, or without the beginning."""
     polled = on_one_gpu()
@@ -365,9 +409,81 @@ def test_text_shows_how_sure_a_devices_figure_is() -> None:
         on_one_gpu(job_bytes=Parts(None, None, None))
     )
     assert "(without 6 s of the time)" in text_of(on_one_gpu(energy_seconds=4.0))
+    partial = on_one_gpu(utilization_seconds=4.0, utilization_percent_seconds=200.0)
+    assert "50 % busy on average (job 40 %, without 6 s of the time), peak 90 %" in text_of(partial)
+    unnamed = on_one_gpu(job_seconds=4.0, job_percent_seconds=160.0)
+    assert "50 % busy on average (job 40 % without 6 s of the time), peak 90 %" in text_of(unnamed)
+    page = render(build(partial), "html")
+    assert "50 % busy (job 40 %, without 6 s of the time)" in page
+    assert "(job 40 %, without 6 s of the time), peak 90 %" in render(build(partial), "markdown")
     assert "peak 300 W (whole device)" in text_of(on_one_gpu(energy_joules=None))
     assert " W " not in text_of(on_one_gpu(energy_joules=None, power_watts=None))
     assert "throttled" not in text_of(on_one_gpu(limited_seconds=(("heat", 0.01),)))
+
+
+def test_a_peak_says_how_much_of_the_time_it_is_without() -> None:
+    """Of what the job held, and of all processes; not of what is unknown anyway."""
+    text = text_of(on_one_gpu(job_bytes_unknown_seconds=6.0, used_bytes_unknown_seconds=3.0))
+
+    assert "job 2 GB (without 6 s of the time), all processes 3 GB (without 3 s of the time), of" in text
+    assert "without" not in text_of(on_one_gpu(job_bytes_unknown_seconds=0.5))
+
+
+def on_used_gpus(number: int, **changes: Any) -> RecordingData:
+    """A job on devices that are alike, but for what was found of the first."""
+    made = [gpu_totals(f"GPU-{ordinal}") for ordinal in range(number)]
+    (counters, peaks), *rest = made
+    changed = peaks._replace(**{name: changes[name] for name in peaks._fields if name in changes})
+    counted = counters._replace(**{name: changes[name] for name in counters._fields if name in changes})
+    devices = [(counted, changed), *rest]
+    whole = totals().peaks._replace(
+        gpus=tuple(peak for _, peak in devices), gpu_bytes=Parts(0, 0, number * 2000 * MB)
+    )
+    return recording(
+        events=tuple(found(gpu(ordinal)) for ordinal in range(number)),
+        totals=totals(peaks=whole, gpu_counters=tuple(counter for counter, _ in devices)),
+    )
+
+
+def test_everything_that_shows_a_peak_says_what_it_is_without() -> None:
+    """A page, a table of devices, a notebook, lists and comparisons, in every format."""
+    without = "without 6 s of the time"
+    one, two = (on_used_gpus(number, job_bytes_unknown_seconds=6.0) for number in (1, 2))
+    page = str(render(build(one), "html"))
+    compared = compare([("a", [measure(one)])])
+    job = combine([("0", one)])
+    runs = Runs((list_run("a.jsonl", one),))
+
+    assert f"</abbr>, {without}" in page  # the tile
+    assert page.count(f"GB, {without}") == 2  # the table of devices, and how sure it is
+    assert f"2 GB ({without})" in text_of(two)
+    assert f"({without}) of GPU RAM, all together" in text_of(two)
+    assert f"GPU memory peak 2 GB ({without})" in describe_line(build(one))
+    assert "| `peak_gpu_ram` | ≥ 2 GB |" in str(render(build(one), "markdown"))
+    for form in ("text", "markdown", "html"):
+        assert "without up to 6 s of the time of a run: it may have been more" in str(render(compared, form))
+        assert without in str(render(job, form))
+        assert "≥ 2 GB" in str(render(runs, form))
+    assert "≥ 2 GB" in str(render(job, "text"))
+    assert "≥ 2 GB" in str(render(Reports((build(one),)), "html"))
+    assert ">=2 GB" in str(render(runs, "text", View(has_unicode=False)))
+
+
+def test_everything_that_shows_an_estimate_says_so() -> None:
+    """A total without a label is not given as one."""
+    shown = on_used_gpus(1, job_bytes=Parts(None, None, None))
+    shown = shown._replace(events=(*shown.events, Event(1.0, "unattributed", "?")))
+    compared, job = compare([("a", [measure(shown)])]), combine([("0", shown)])
+    run = list_run("a.jsonl", shown)
+
+    assert run.values["peak_gpu_ram"] == 2500 * MB
+    assert job.values["peak_gpu_ram"] == 2500 * MB
+    assert "| `peak_gpu_ram` | ~ 2.5 GB |" in str(render(build(shown), "markdown"))
+    for form in ("text", "markdown", "html"):
+        assert "The peak GPU RAM of a is an estimate." in str(render(compared, form))
+        assert "~ 2.5 GB" in str(render(Runs((run,)), form))
+    assert "GPU RAM     2.5 GB (sum of the devices' peaks; estimate)" in str(render(job, "text"))
+    assert "job 2.5 GB (estimate)" in str(render(job, "text"))
 
 
 def test_unattributed_memory_is_an_estimate() -> None:

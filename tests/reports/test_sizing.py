@@ -11,12 +11,12 @@ from builders import MB, recording, render_str
 from gpu_tracker.analysis.energy import CarbonFactor, Energy, estimate_carbon
 from gpu_tracker.analysis.prices import Choice, Machine
 from gpu_tracker.analysis.sizing import Need, Spike, advise
-from gpu_tracker.reports.build import build
+from gpu_tracker.reports.build import Choices, build
 from gpu_tracker.reports.sizing import SizingReport
-from gpu_tracker.reports.sizing_lines import format_next_time, format_size, format_spike
+from gpu_tracker.reports.sizing_lines import format_choice, format_next_time, format_spike
 
 GIB = 2**30
-TRAINING = Need(7200.0, memory_bytes=11 * GIB, cores=5.2, gpus=2, gpu_bytes=10 * GIB)
+TRAINING = Need(7200.0, memory_bytes=11 * GIB, cores=5.2, gpus=2, gpu_bytes=10 * GIB, gpu_vendor="nvidia")
 NOTHING = Energy((), None, None, None, None, "For root only.", None)
 
 
@@ -59,6 +59,18 @@ def test_what_is_not_known_is_not_asked_for(form: str, text: str) -> None:
     assert show(Need(0.0), form=form) == text
 
 
+@pytest.mark.parametrize(
+    ("vendor", "name"), [("amd", "amd.com/gpu: 2"), ("intel", "gpu.intel.com/i915: 2"), ("apple", "")]
+)
+def test_a_container_asks_for_devices_by_their_vendors_name(vendor: str, name: str) -> None:
+    """Those of a vendor without one cannot be asked for."""
+    text = show(TRAINING._replace(gpu_vendor=vendor), form="kubernetes")
+
+    assert name in text
+    assert "nvidia" not in text
+    assert ("gpu" in text) == bool(name)
+
+
 def test_unused_gpus_are_named_in_words_only() -> None:
     """Schedulers are not asked for none."""
     need = Need(60.0, memory_bytes=GIB, cores=1.0, gpus=0)
@@ -93,6 +105,14 @@ def test_everything_is_shown_compactly() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("failure", "lead"), [("", "next time (from 1 run"), ("cut off", "next time, at least (from 1 run")]
+)
+def test_lower_bounds_are_not_plain_requests(failure: str, lead: str) -> None:
+    """The heading says it of the lines of all schedulers."""
+    assert show(TRAINING._replace(failure=failure)).startswith(lead)
+
+
 def test_only_what_is_known_has_a_line() -> None:
     """No spike, no prices, no energy."""
     assert [line.split()[0] for line in show(TRAINING).splitlines()] == [
@@ -109,7 +129,13 @@ def test_nothing_measured_is_said() -> None:
     """And a table in which no machine fits."""
     text = show(Need(0.0), choice=Choice(None, None, 0, 3))
 
-    assert "  nothing was measured\n  machine: none of 3 in the price table is large enough\n" in text
+    assert (
+        "  nothing was measured\n  machine: none of 3 in the price table is large enough: none has enough"
+        in text
+    )
+    assert format_choice(Choice(None, None, 0, 3, ("memory", "GPUs"))) == (
+        "none of 3 in the price table is large enough: not enough memory and GPUs"
+    )
     cheap = Machine("free", 1, 1, 0, 0, 0.001)
     assert "less than 0.01 for a run" in show(Need(1.0), choice=Choice(cheap, 0.0001, 1, 1))
     assert "machine: free at 0.001 an hour (cheapest of 1" in show(
@@ -135,14 +161,6 @@ def test_the_line_of_a_report_says_what_it_is_from() -> None:
     assert format_next_time(failed)[0].startswith("next time, at least: --mem=14G")
     assert format_next_time(advise([])) == []
     assert format_next_time(None) == []
-
-
-@pytest.mark.parametrize(
-    ("size", "text"), [(1024, "1K"), (1500 * 2**20, "1500M"), (3 * 2**30, "3G"), (2**50, "1024T"), (0, "0K")]
-)
-def test_sizes_are_whole_numbers_of_binary_units(size: int, text: str) -> None:
-    """As schedulers take them."""
-    assert format_size(size, "KMGT") == text
 
 
 def test_a_long_time_has_days() -> None:
@@ -172,3 +190,32 @@ def test_a_report_has_the_advice() -> None:
 
     assert "  next time: --mem=" in render_str(report)
     assert json.loads(render_str(report, "json"))["sizing"]["time_seconds"]["advised"] == 13
+
+
+def test_a_report_names_the_cheapest_machine_that_fits() -> None:
+    """Of those whose prices were given."""
+    small, large = (
+        Machine(name, 4, size, 0, 0, price) for name, size, price in (("s", 8e9, 1.0), ("l", 64e9, 9.0))
+    )
+    report = build(recording(), choices=Choices(machines=(large, small)))
+
+    assert report.machine is not None
+    assert report.machine.machine == small
+
+
+def test_advice_fits_a_terminal() -> None:
+    """What is to be pasted does not change; a file has each sentence in one line."""
+    report = SizingReport(advise([TRAINING]))
+    text = render_str(report, columns=80)
+
+    assert max(map(len, text.splitlines())) <= 80 < max(map(len, render_str(report).splitlines()))
+    assert text.split() == render_str(report).split()
+    assert render_str(report._replace(forms=("slurm",)), columns=40) == show(TRAINING, form="slurm")
+
+
+def test_nothing_empty_is_shown_as_a_request() -> None:
+    """It is said that there is none."""
+    text = show(Need(0.0))
+
+    assert text.startswith("nothing can be advised (from 1 run):\n  nothing was measured\n")
+    assert "slurm" not in text

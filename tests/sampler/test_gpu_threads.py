@@ -8,15 +8,17 @@ from collections.abc import Iterator
 
 import pytest
 
-from gpu_tracker.core.model import Gpu, GpuReading, GpuReadings
+from gpu_tracker.core.model import Gpu, GpuReading, GpuReadings, GpuShares
 from gpu_tracker.sampler import gpu_threads
-from gpu_tracker.sampler.gpu_threads import choose_pause
+from gpu_tracker.sampler.gpu_threads import Silences, choose_pause
 
 
 class RareSource:
     """Gives a new reading every third time, and has no devices after nine."""
 
     poll_seconds = float("inf")
+    unopened: tuple[Gpu, ...] = ()
+    is_outdated = False
 
     def __init__(self) -> None:
         self.gpus: tuple[Gpu, ...] = (Gpu(0, "GPU-a", "A", None),)
@@ -75,3 +77,72 @@ def test_a_driver_with_samples_is_read_as_often_as_asked() -> None:
     assert choose_pause(GpuReadings(0.0, (sampled, polled)), 0.25, 0.1, 0.5) == 0.1
     assert choose_pause(GpuReadings(0.0, (polled,)), 0.25, float("inf"), 1.0) == 0.375
     assert choose_pause(GpuReadings(0.0, (polled,)), 0.05, 0.1, 0.0) == 0.025
+
+
+def test_a_driver_that_forgets_samples_is_read_before_the_next() -> None:
+    """The most hasty device decides, but never less often than asked."""
+    readings = GpuReadings(
+        0.0,
+        tuple(
+            GpuReading("GPU-a", samples=(), shares=GpuShares(pause_seconds=pause)) for pause in (0.1, 0.06, 9)
+        ),
+    )
+
+    assert choose_pause(readings, 0.25, 0.1, 0.5) == 0.06
+    assert choose_pause(readings, 0.05, 0.1, 0.5) == 0.05
+
+
+# ---- Times in which a driver does not answer.
+
+
+def test_readings_carry_their_vendor(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that a device which is missing among them is known to be."""
+    monkeypatch.setattr(gpu_threads, "connect", lambda *_: (RareSource(), "rare", ()))
+    watch = gpu_threads.GpuThreads(0.001, 1.0, ("nvidia",), (), {})
+    watch._vendor_threads[0]._thread.join()
+
+    assert {readings.vendor for readings in watch.take_readings()} == {"nvidia"}
+
+
+def say_silence(since: str, until: str) -> str:
+    """As the user reads it."""
+    return f"The NVIDIA driver did not answer {since} to {until}: GPU figures of that time are missing."
+
+
+def test_silences_that_are_close_together_are_one() -> None:
+    """Said once the driver has answered for a while, and one that goes on to the end only as that."""
+    silences = Silences("NVIDIA")
+    silences.add(0.0, 2.5)
+    silences.add(2.7, 5.0)
+
+    assert silences.take(5.2) == []
+    (text,) = silences.take(7.1)
+    assert text == (
+        "The NVIDIA driver answered only now and then from the start to 5.0 s: GPU figures of that time are incomplete."
+    )
+    silences.add(9.8, 12.0)
+    assert silences.end(9.8) == say_silence("from 9.8 s", "the end")
+    assert silences.finish() == []
+
+
+def test_a_silence_long_after_another_is_another() -> None:
+    """Also if nothing was read in between."""
+    silences = Silences("NVIDIA")
+    silences.add(1.0, 4.0)
+    silences.add(14.0, 17.0)
+
+    assert silences.take(17.0) == [say_silence("from 1.0 s", "4.0 s")]
+    assert silences.end(30.0) == say_silence("from 30.0 s", "the end")
+    assert silences.finish() == [say_silence("from 14.0 s", "17.0 s")]
+
+
+def test_many_silences_take_few_sentences() -> None:
+    """The others are counted."""
+    silences = Silences("NVIDIA")
+    said: list[str] = []
+    for number in range(30):
+        silences.add(10.0 * number, 10.0 * number + 3)
+        said += silences.take(10.0 * number + 5)
+
+    assert len(said) == 5
+    assert silences.finish() == ["The NVIDIA driver did not answer 25 more times, 75.0 s in all."]

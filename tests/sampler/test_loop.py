@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import os
+import subprocess
 import sys
 import time
 import types
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 
@@ -22,6 +25,7 @@ from gpu_tracker.core.model import (
     Stalls,
     TreeCounters,
 )
+from gpu_tracker.instrument.shared_file import OPEN, TIMES, SharedFileWriter, count_open, find_numbers_offset
 from gpu_tracker.recording.create import create
 from gpu_tracker.recording.reader import load
 from gpu_tracker.reports.build import build
@@ -43,6 +47,7 @@ class MadeUp:
     cpu_seconds = 0.0
     is_there = True
     sharing_reads = 0
+    after_reading: ClassVar[Callable[[], object]] = object
 
     class ProcessTree:
         """The tree."""
@@ -55,7 +60,8 @@ class MadeUp:
             return MadeUp.is_there
 
         def read(self) -> tuple[ProcessReading, ...]:
-            """As given."""
+            """As given; then happens what happens after a reading."""
+            MadeUp.after_reading()
             return MadeUp.readings
 
         def read_sharing(self, pid: int) -> SharingReading | None:
@@ -105,6 +111,7 @@ def _made_up_source(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "gpu_tracker.sources.made_up", module)
     monkeypatch.setattr(MadeUp, "readings", (process(),))
     monkeypatch.setattr(MadeUp, "sharing_reads", 0)
+    monkeypatch.setattr(MadeUp, "after_reading", object)
 
 
 class Run:
@@ -161,7 +168,7 @@ def test_a_month_fits_into_twenty_megabytes_and_keeps_its_peak(run: Run) -> None
     assert os.path.getsize(run.path) < 20 * MB
     assert readings > 60_000
     assert recording.totals.peaks.ram.main.total_bytes == 9000 * MB
-    assert max(sample.ram_bytes.main.high for sample in recording.samples) == 9000 * MB
+    assert max(sample.ram_bytes.main.high or 0 for sample in recording.samples) == 9000 * MB
     assert recording.totals.cpu_seconds.main == pytest.approx(now * 0.9)
     assert sum(sample.readings for sample in recording.samples) == recording.totals.readings
 
@@ -175,6 +182,17 @@ def test_a_line_is_written_per_interval_not_per_reading(run: Run) -> None:
 
     assert [sample.at_seconds for sample in samples] == pytest.approx([0, 1, 2, 3, 3], abs=0.06)
     assert sum(sample.readings for sample in samples) == 17
+
+
+def test_a_job_that_ended_before_the_last_reading_leaves_its_samples_in_order(run: Run) -> None:
+    """The program says when it ended; a reading may have come in between."""
+    run.sampler.tick(1.0)
+    run.sampler.tick(2.0)
+    end = run.sampler.finish(1.99, None, "stopped", None)
+    times = [sample.at_seconds for sample in load(run.path).samples]
+
+    assert times == sorted(times)
+    assert end.totals.at_seconds == 1.99
 
 
 def test_full_resolution_keeps_every_reading(tmp_path: Path) -> None:
@@ -237,6 +255,20 @@ def test_sharing_is_read_when_memory_has_settled(tmp_path: Path) -> None:
     assert end.totals.peaks.ram.combined.total_bytes == 3500 * MB
 
 
+def test_examples_are_read_of_more_processes_than_can_be_paid(tmp_path: Path) -> None:
+    """Half of what is earned is left for reading them all."""
+    run = Run(tmp_path, max_overhead=1e-6)
+    copies = (process(101 + n, ROOT, rss=100, is_forked_copy=True) for n in range(200))
+    tree = (process(rss=100), *copies)
+    for reading in range(1, 20):
+        MadeUp.readings = tuple(one._replace(page_faults=100 * reading) for one in tree)
+        run.sampler.tick(reading / 10)
+    run.sampler.finish(3.0, None, "stopped", None)
+    os.close(run.fd)
+
+    assert MadeUp.sharing_reads == 5
+
+
 def test_a_sampler_that_costs_too_much_samples_less_often_and_says_so(tmp_path: Path) -> None:
     """With a budget that is never met."""
     run = Run(tmp_path, max_overhead=1e-6, sleep_seconds=0.1)
@@ -245,6 +277,30 @@ def test_a_sampler_that_costs_too_much_samples_less_often_and_says_so(tmp_path: 
     os.close(run.fd)
 
     assert run.sampler.deadlines.interval_seconds > 0.15
+    assert len([event for event in run.sampler.events if "instead of 0.1 s" in event.text]) == 1
+
+
+def test_a_sampler_that_slows_down_again_says_so_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A reading is expensive, then cheap for a while, then expensive again."""
+    run = Run(tmp_path, sleep_seconds=0.1, max_overhead=0.01)
+    spent, cost, intervals = 0.0, 0.0, []
+
+    def spend() -> float:
+        nonlocal spent
+        spent += cost
+        return spent
+
+    monkeypatch.setattr(time, "process_time", spend)
+    for reading in range(1, 300):
+        cost = 0.0 if 100 < reading < 200 else 0.01
+        run.sampler.tick(reading / 10)
+        intervals.append(run.sampler.deadlines.interval_seconds)
+    os.close(run.fd)
+
+    assert intervals[99] > 0.15 > intervals[198]
+    assert intervals[-1] > 0.15
     assert len([event for event in run.sampler.events if "instead of 0.1 s" in event.text]) == 1
 
 
@@ -313,6 +369,17 @@ def test_the_job_peaks_at_least_as_high_as_each_of_its_regions(
     assert peaks.combined.total_bytes == 900 * MB
 
 
+def test_the_report_says_that_logging_was_expensive(run: Run, tmp_path: Path) -> None:
+    """All of it is read, whatever that costs; the file has the note, too."""
+    run.sampler.instruments = Instruments(str(tmp_path), 0.0)
+    run.sampler.instruments.n_metric_rows, run.sampler.instruments.metrics_cost_seconds = 1000, 5.0
+    run.sampler.finish(2.0, None, "stopped", None)
+
+    for events in (run.sampler.events, load(run.path).events):
+        (note,) = [event.text for event in events if "called log" in event.text]
+        assert note.startswith("The job called log 1,000 times in 2 s: ")
+
+
 def test_what_the_job_does_besides_computing_is_read_once_a_second(run: Run) -> None:
     """Short jobs are spared it."""
     for at in (0.5, 1.0, 1.5, 2.0):
@@ -341,3 +408,119 @@ def test_a_peak_is_written_with_who_held_it(run: Run) -> None:
         PeakProcess(ROOT, "job", 900 * MB),
         PeakProcess(ROOT + 1, "worker", 100 * MB),
     )
+
+
+def open_region(mailbox: Path) -> tuple[SharedFileWriter, Callable[[], None]]:
+    """A region of this process; the second leaves it."""
+    writer = SharedFileWriter(str(mailbox))
+    number = writer.add_region(0, "epoch")
+    writer.words[OPEN + number] = count_open(0)
+
+    def leave() -> None:
+        writer.words[OPEN + number] = 0
+        times = (1, 1, 1, 1, 0.0, 1, time.monotonic_ns())
+        TIMES.pack_into(writer.memory, find_numbers_offset(number), *times)
+
+    return writer, leave
+
+
+def find_regions_at_peak(run: Run) -> tuple[tuple[str, ...], ...]:
+    """As recorded."""
+    run.sampler.finish(time.monotonic(), None, "stopped", None)
+    os.close(run.fd)
+    (moment,) = load(run.path).peak_moments
+    return moment.regions
+
+
+def test_a_region_that_is_left_during_the_reading_of_a_peak_was_open_at_it(tmp_path: Path) -> None:
+    """Processes are read first, regions afterwards."""
+    (mailbox := tmp_path / "mailbox").mkdir()
+    run = Run(tmp_path, mailbox=str(mailbox))
+    writer, leave = open_region(mailbox)
+    MadeUp.readings, MadeUp.after_reading = (process(rss=900),), leave
+    run.sampler.tick(time.monotonic())
+    MadeUp.readings, MadeUp.after_reading = (process(rss=10),), object
+    run.sampler.tick(time.monotonic())
+
+    assert find_regions_at_peak(run) == (("epoch",),)
+    writer.words.release()
+    writer.memory.close()
+
+
+def test_a_region_that_was_left_before_a_peak_is_not_named(tmp_path: Path) -> None:
+    """However shortly before."""
+    (mailbox := tmp_path / "mailbox").mkdir()
+    run = Run(tmp_path, mailbox=str(mailbox))
+    writer, leave = open_region(mailbox)
+    leave()
+    MadeUp.readings = (process(rss=900),)
+    run.sampler.tick(time.monotonic())
+
+    assert find_regions_at_peak(run) == ()
+    writer.words.release()
+    writer.memory.close()
+
+
+def test_a_region_whose_process_ends_during_the_reading_of_a_peak_was_open_at_it(tmp_path: Path) -> None:
+    """Its file is read to the end and removed before anything else is known of the reading."""
+    (mailbox := tmp_path / "mailbox").mkdir()
+    run = Run(tmp_path, mailbox=str(mailbox))
+    code = (
+        "import sys\n"
+        "from gpu_tracker.instrument.shared_file import OPEN, SharedFileWriter, count_open\n"
+        "writer = SharedFileWriter(sys.argv[1]); number = writer.add_region(0, 'epoch')\n"
+        "writer.words[OPEN + number] = count_open(0); print(flush=True); sys.stdin.read()\n"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", code, str(mailbox)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as job:
+        assert job.stdin is not None
+        assert job.stdout is not None
+        job.stdout.readline()
+        run.sampler.tick(time.monotonic())
+        MadeUp.readings = (process(), process(job.pid, ROOT, rss=900))
+        job.stdin.close()
+        MadeUp.after_reading = job.wait
+        run.sampler.tick(time.monotonic())
+
+    assert not list(mailbox.iterdir())
+    assert find_regions_at_peak(run) == (("epoch",),)
+
+
+def test_a_peak_that_is_known_by_reading_what_is_shared_was_in_the_region_of_that_reading(
+    tmp_path: Path,
+) -> None:
+    """And not in the one of the next."""
+    (mailbox := tmp_path / "mailbox").mkdir()
+    run = Run(tmp_path, mailbox=str(mailbox))
+    writer, leave = open_region(mailbox)
+    MadeUp.readings = (process(rss=500), process(101, ROOT, rss=500, is_forked_copy=True))
+    run.sampler.tick(time.monotonic())
+    leave()
+    run.sampler.tick(time.monotonic())
+
+    assert MadeUp.sharing_reads
+    assert find_regions_at_peak(run) == (("epoch",),)
+    writer.words.release()
+    writer.memory.close()
+
+
+def test_living_processes_are_written_now_and_then(run: Run) -> None:
+    """Whoever follows the recording sees them, and they are left of a job that is killed; longer runs write them more seldom."""
+    workers = tuple(process(ROOT + 1 + number, ROOT, rss=50 + number) for number in range(9))
+    for at in range(1, 1001):
+        MadeUp.readings = (process(rss=10, cpu_seconds=at / 2), *workers)
+        run.sampler.tick(float(at))
+    lines = [
+        json.loads(line)["process"]
+        for line in Path(run.path).read_bytes().splitlines()
+        if b'{"process"' in line
+    ]
+    moments = sorted({line["last_seconds"] for line in lines})
+    pids = {line["pid"] for line in lines}
+    root = next(one for one in load(run.path).processes if one.pid == ROOT)
+
+    assert moments[:3] == [5.0, 10.0, 15.0]
+    assert moments[-1] - moments[-2] > 5.0
+    assert pids == {ROOT, *(worker.pid for worker in workers[-7:])}
+    assert root.cpu_seconds == moments[-1] / 2

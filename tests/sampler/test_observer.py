@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from details import EVERY_DETAIL
 from gpu_tracker.core.model import Gpu, GpuProcessReading, GpuReading, GpuReadings
 from gpu_tracker.core.observation import ABSENT, BROKEN, REQUESTED, SLOW, Missing
 from gpu_tracker.core.vendors import VENDORS, Vendor
@@ -28,6 +29,8 @@ class Fake:
     reasons: dict[tuple[str, str], str]
     kinds: dict[tuple[str, str], str]
     poll_seconds = float("inf")
+    unopened: tuple[Gpu, ...] = ()
+    is_outdated = False
 
     def __init__(self, *percents: float | None, pid: int = 0) -> None:
         self.gpus = (Gpu(0, "uuid", "name", None),)
@@ -46,7 +49,7 @@ class Fake:
         processes = (GpuProcessReading("uuid", self._pid),) if self._pid else ()
         return GpuReadings(0.0, (GpuReading("uuid", utilization_percent=percent),), processes)
 
-    def read_details(self) -> dict[str, dict[str, float | str]]:
+    def read_details(self, names: object) -> dict[str, dict[str, float | str]]:
         """One detail."""
         return {"uuid": {"pstate": "P0"}}
 
@@ -196,7 +199,7 @@ def test_details_are_read_if_wanted() -> None:
     observer = Observer(named(x=("fake_detailed",)))
 
     assert observe(observer).vendors[0].details == {}
-    assert observe(observer, Request(5.0, wants_details=True)).vendors[0].details == {
+    assert observe(observer, Request(5.0, details=EVERY_DETAIL)).vendors[0].details == {
         "uuid": {"pstate": "P0"}
     }
 

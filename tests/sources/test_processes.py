@@ -4,11 +4,21 @@ from __future__ import annotations
 
 import os
 import pwd
+import signal
 import subprocess
+import time
 from pathlib import Path
 
 from gpu_tracker.core.observation import Holder
-from gpu_tracker.sources.processes import exists, name_user, parse_command, read_holder
+from gpu_tracker.sources.processes import (
+    exists,
+    list_descendants,
+    name_user,
+    parse_command,
+    read_holder,
+    read_parent,
+    read_start,
+)
 
 
 def test_a_process_has_a_user_a_command_memory_and_cpu_time() -> None:
@@ -23,6 +33,28 @@ def test_a_process_has_a_user_a_command_memory_and_cpu_time() -> None:
     assert holder.command_line == "sleep 60"
     assert (holder.rss_bytes or 0) > 0
     assert holder.cpu_seconds is not None
+
+
+def test_a_process_has_begun_at_some_time() -> None:
+    """By the wall clock; one that has ended did so at an unknown time."""
+    before = time.time()
+    with subprocess.Popen(["sleep", "60"]) as process:
+        after, start = time.time(), read_start(process.pid)
+        process.kill()
+
+    assert start is not None
+    assert before - 0.02 <= start <= after + 0.02  # the kernel counts hundredths of a second
+    assert read_start(process.pid) is None
+
+
+def test_a_process_has_a_parent() -> None:
+    """As long as it is there."""
+    with subprocess.Popen(["sleep", "60"]) as process:
+        parent = read_parent(process.pid)
+        process.kill()
+
+    assert parent == os.getpid()
+    assert read_parent(process.pid) is None
 
 
 def test_a_process_exists_until_it_is_reaped() -> None:
@@ -65,6 +97,17 @@ def test_a_machine_without_proc_is_read_through_psutil(tmp_path: Path) -> None:
     assert holder.user == pwd.getpwuid(os.getuid()).pw_name
     assert holder.command
     assert read_holder(2**22 + 1, proc=str(tmp_path)) == Holder(2**22 + 1)
+
+
+def test_descendants_are_all_generations(tmp_path: Path) -> None:
+    """Read from the kernel, or through psutil where that has no files."""
+    with subprocess.Popen(["sh", "-c", "sleep 60 & echo $!; wait"], stdout=subprocess.PIPE) as child:
+        assert child.stdout is not None
+        grandchild = int(child.stdout.readline())
+        for proc in ("/proc", str(tmp_path)):
+            assert list_descendants(child.pid, proc=proc) == {grandchild}
+            assert list_descendants(os.getpid(), proc=proc) >= {child.pid, grandchild}
+        os.kill(grandchild, signal.SIGKILL)
 
 
 def test_a_user_without_a_name_is_a_number() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -142,6 +143,8 @@ def test_a_child_of_a_thread_and_a_daemon_are_found() -> None:
         "import os, subprocess, sys, threading\n"
         "def start(): global child; child = subprocess.Popen(['sleep', '60'])\n"
         "thread = threading.Thread(target=start); thread.start(); thread.join()\n"
+        # A thread is joined a moment before the kernel gives its children to another.
+        "while len(os.listdir('/proc/self/task')) > 1: pass\n"
         "print('ready', flush=True); sys.stdin.readline()\n"
         "if os.fork() == 0:\n"
         "    os.setsid(); print(os.spawnvp(os.P_NOWAIT, 'sleep', ['sleep', '61']), flush=True)\n"
@@ -178,6 +181,39 @@ def test_an_adopter_brings_its_children_into_the_tree() -> None:
             tree = procfs.ProcessTree(root.pid, is_newborn=True, adopter_pid=os.getpid())
             assert set(read(tree)) == {root.pid, orphan.pid}
             tree.close()
+
+
+def test_what_an_adopter_had_before_stays_out_of_the_tree(tmp_path: Path) -> None:
+    """With what it starts, even once the adopter has inherited that, and unlike what the job leaves behind."""
+    adopter, root, outsider, theirs, orphan = 301, 302, 303, 304, 305
+    for name, text in {"loadavg": b"0 0 0 1/1 302\n", "sys/kernel/pid_max": b"32768\n"}.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_bytes(text)
+    write_process(tmp_path, root, adopter)
+    write_process(tmp_path, outsider, adopter)
+    tree = procfs.ProcessTree(
+        root, is_newborn=True, adopter_pid=adopter, outsiders=[outsider], proc=str(tmp_path)
+    )
+    write_process(tmp_path, theirs, outsider)
+    (tmp_path / "loadavg").write_bytes(b"0 0 0 1/1 304\n")
+    assert set(read(tree)) == {root}
+
+    shutil.rmtree(tmp_path / str(outsider))
+    write_process(tmp_path, theirs, adopter)
+    write_process(tmp_path, orphan, adopter)
+    (tmp_path / "loadavg").write_bytes(b"0 0 0 1/1 9000\n")  # so many that all processes are looked at
+    assert set(read(tree)) == {root, orphan}
+    tree.close()
+
+
+def write_process(proc: Path, pid: int, parent: int) -> None:
+    """A process in a /proc of our own."""
+    directory = proc / str(pid)
+    directory.mkdir(exist_ok=True)
+    (directory / "stat").write_bytes(b"%d (job) S %d " % (pid, parent) + b"1 " * 49)
+    (directory / "statm").write_bytes(b"4175 3375 1500 1 0 900 0\n")
+    (directory / "status").write_bytes(b"Name:\tjob\nTgid:\t%d\nVmHWM:\t  999 kB\n" % pid)
+    (directory / "cmdline").write_bytes(b"job\0")
 
 
 def test_samplers_and_pythons_own_helpers_are_not_part_of_the_job() -> None:
@@ -300,12 +336,34 @@ def test_a_recorded_tree_can_be_read(tmp_path: Path) -> None:
     assert procfs.Machine(lambda: 5, proc=str(tmp_path)).read()[1:] == (6 * 1024, 5)
 
 
+def test_a_new_program_holds_nothing_until_it_has_run(tmp_path: Path) -> None:
+    """While exec replaces its memory, a process has a stack, but no page of its code: what is read is not its size."""
+    for name, text in {
+        "loadavg": b"0 0 0 1/1 2545\n",
+        "sys/kernel/pid_max": b"32768\n",
+        "2545/stat": STAT,
+        "2545/statm": b"104 4 0 1 0 34 0\n",
+        "2545/status": b"Name:\tx\nTgid:\t2545\nVmHWM:\t  16 kB\n",
+    }.items():
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(text)
+    tree = procfs.ProcessTree(2545, proc=str(tmp_path))
+    (amid,) = tree.read()
+    (tmp_path / "2545/statm").write_bytes(b"700 4 1 1 0 34 0\n")
+    (begun,) = tree.read()
+    tree.close()
+
+    assert (amid.rss_bytes, amid.peak_rss_bytes) == (0, None)
+    assert (begun.rss_bytes, begun.peak_rss_bytes) == (4 * PAGE, 16 * 1024)
+
+
 def test_a_high_water_mark_comes_with_the_size_of_its_moment() -> None:
     """Otherwise a growing process would seem to have had a spike."""
-    status = b"Name:\tx\nVmHWM:\t  900 kB\nVmRSS:\t  800 kB\nRssAnon:\t  500 kB\nRssFile:\t 200 kB\n"
+    status = b"Name:\tx\nVmHWM:\t  900 kB\nVmRSS:\t  800 kB\nRssAnon:\t  500 kB\nRssFile:\t 200 kB\nVmPTE:\t 12 kB\n"
 
-    assert procfs.parse_sizes(status) == (900 * 1024, 800 * 1024, 300 * 1024)
-    assert procfs.parse_sizes(b"Name:\tx\nVmHWM:\t  900 kB\n") == (900 * 1024, None, 0)
+    assert procfs.parse_sizes(status) == (900 * 1024, 800 * 1024, 300 * 1024, 12 * 1024)
+    assert procfs.parse_sizes(b"Name:\tx\nVmHWM:\t  900 kB\n") == (900 * 1024, None, 0, 0)
     assert procfs.parse_sizes(b"Name:\tzombie\n") is None
 
 

@@ -50,6 +50,39 @@ def use_a_tracker() -> None:
     gput.Tracker(gpu_uuids=5)  # type: ignore[arg-type]
 
 
+def use_what_is_live() -> None:
+    """What is used while it is used."""
+    findings: list[gput.Finding] = []
+    with gput.Tracker(on_sample=hear, on_finding=findings.append, every=5, live=True) as tracker:
+        for interval in tracker.samples():
+            assert_type(interval, gput.Interval)
+    for news in gput.follow("run.jsonl", every=0.5):
+        assert_type(news, gput.News)
+        assert_type(news.samples, tuple[gput.Sample, ...])
+    gput.Tracker(on_sample=train)  # type: ignore[arg-type]
+    gput.Tracker(on_finding=hear)  # type: ignore[arg-type]
+    sinks = [
+        gput.sinks.wandb(object()),
+        gput.sinks.mlflow("id", step=lambda: 5),
+        gput.sinks.tensorboard(object()),
+    ]
+    assert_type(sinks, list[gput.sinks.Sink])
+    gput.Tracker(sinks=[*sinks, gput.sinks.Sink("mine", take, take)])
+    gput.Tracker(sinks=[take])  # type: ignore[list-item]
+
+
+def hear(interval: gput.Interval) -> None:
+    """Called with the newest interval."""
+    assert_type(interval.cpu_cores, float | None)
+    assert_type(interval.gpus, tuple[gput.GpuInterval, ...])
+
+
+def take(point: gput.sinks.Point) -> None:
+    """Called with what a sink gets."""
+    assert_type(point.step, int)
+    assert_type(point.values["gpu_tracker/ram_bytes"], float)
+
+
 def use_decorators() -> None:
     """A decorated function keeps its signature."""
     assert_type(gput.track(train)(3), float)
@@ -73,6 +106,17 @@ async def use_regions() -> None:
     gput.log(step=1, loss=0.5)
     gput.log(loss="small")  # type: ignore[arg-type]
     gput.region(7)  # type: ignore[arg-type]
+
+
+def use_loops() -> None:
+    """Batches keep their type."""
+    for batch in gput.watch([[0.5], [0.25]], name="evaluation"):
+        assert_type(batch, list[float])
+        gput.step(loss=batch[0])
+    assert_type(len(gput.watch("ab")), int)
+    gput.step(100)
+    gput.step(loss="small")  # type: ignore[arg-type]
+    gput.watch(5)  # type: ignore[arg-type]
 
 
 def use_recordings() -> None:
@@ -102,6 +146,24 @@ def use_recordings() -> None:
     gput.compare(5)  # type: ignore[arg-type]
 
 
+def use_what_is_of_gpu_tracker_5() -> None:
+    """Its names and parameters; a decorated function keeps its signature."""
+    gput.Tracker(gpu_brand="amd", tracking_file="t.csv", overwrite=True, resource_usage_file="usage.pkl")
+    with gput.SubTracker("block", sub_tracking_file=Path("s.csv"), overwrite=True) as block:
+        assert_type(block, gput.SubTracker)
+        assert_type(block.code_block_name, str)
+    assert_type(gput.sub_track()(train)(3), float)
+    gput.sub_track("name", None, "s.csv")(train)("three")  # type: ignore[arg-type]
+    gput.sub_track(5)  # type: ignore[arg-type]
+    results = gput.SubTrackingAnalyzer("t.csv", "s.csv").sub_tracking_results()
+    assert_type(results, gput.sub_tracker.SubTrackingResults)
+    assert_type(results.code_block_results, list[gput.sub_tracker.CodeBlockResults])
+    assert_type(results.overall["main_ram"]["mean"], float | None)
+    comparison = gput.TrackingComparison({"a": "a.json", "b": Path("b.json")}).compare("max")
+    assert_type(comparison, gput.sub_tracker.ComparisonResults)
+    gput.TrackingComparison(["a.json"])  # type: ignore[arg-type]
+
+
 def use_devices() -> None:
     """None is not 0: a type checker asks for the difference."""
     devices = gput.gpus(timeout_seconds=2.0)
@@ -111,6 +173,24 @@ def use_devices() -> None:
         assert_type(device.processes, tuple[gput.DeviceProcess, ...])
         device.index = 5  # type: ignore[misc]
         device.power_watts + 1  # type: ignore[operator]
+
+
+def use_memory() -> None:
+    """What it is for, getting it back, and experiments that leave none behind."""
+    memory = gput.memory(timeout_seconds=2.0)
+    assert_type(memory, gput.Memory)
+    assert_type(memory.ram, gput.RamMemory)
+    assert_type(memory.ram.tree_bytes, int | None)
+    assert_type(memory.gpus, tuple[gput.GpuMemory, ...])
+    assert_type(memory.gpus[0].cached_bytes, int | None)
+    memory.gpus[0].free_bytes + 1  # type: ignore[operator]
+    assert_type(gput.reclaim(empty_cache=True), gput.Reclaimed)
+    with gput.experiment("a", keep=["model"], quiet=True) as done:
+        assert_type(done, gput.experiment)
+    if done.report is not None:
+        assert_type(done.report, gput.ExperimentReport)
+        assert_type([survivor.holder for survivor in done.report.survivors], list[str | None])
+    gput.experiment()  # type: ignore[call-arg]
 
 
 assert_type(gput.__version__, str)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from ..core.calls import MOST_LARGEST, choose_calls, identify_call
-from ..core.model import EXACT
-from .regions import AS_GOOD_AS
+from ..core.model import AS_GOOD_AS, EXACT
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -13,6 +13,8 @@ from ..core.values import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from ..core.model import Gpu, GpuReading, GpuReadings
 
     Key = tuple[int, str, str]
@@ -135,6 +137,13 @@ class _Entry:
         )
 
 
+def find_device(reading: FrameworkReading, uuids: Iterable[str], used: Iterable[str]) -> str:
+    """The one that the framework names, else the only one that its process uses; empty if that is not certain."""
+    named = reading.uuid.lower()
+    candidates = [uuid for uuid in uuids if named and uuid.lower().endswith(named)] or sorted(used)
+    return candidates[0] if len(candidates) == 1 else ""
+
+
 class FrameworkAccount:
     """All frameworks of the job."""
 
@@ -196,12 +205,8 @@ class FrameworkAccount:
                 entry.memory = entry.memory._replace(uuid=self._find_device(entry))
 
     def _find_device(self, entry: _Entry) -> str:
-        """The framework's device: the one of that UUID, or the only one that the process uses."""
-        named = entry.reading.uuid.lower()
-        candidates = [uuid for uuid in self._gpus if named and uuid.lower().endswith(named)]
-        if not candidates and entry.is_alone:
-            candidates = sorted(self._uuids_by_pid.get(entry.memory.pid, ()))
-        return candidates[0] if len(candidates) == 1 else ""
+        only = self._uuids_by_pid.get(entry.memory.pid, ()) if entry.is_alone else ()
+        return find_device(entry.reading, self._gpus, only)
 
     def _split(self, at_seconds: float, process_bytes: int, device: GpuReading | None) -> _Split:
         used = None if device is None else device.used_bytes

@@ -1,15 +1,12 @@
-"""The job's own utilization of a device, from samples that its driver takes a few times a second. Pure.
+"""The job's own utilization of a device whose driver samples processes a few times a second, but not the device. Pure.
 
 A sample names what ran at one instant, and stands for the time since the sample before. A driver has no sample of an
-idle process. While the device is idle, the job is; so time is counted by a clock that stands still meanwhile. How
-often a driver samples has to be learned: busy time without samples is another's once it is longer than that; until
-then it is not known. Nor is the time after the driver was asked for samples of processes: a slow driver reports the
-device up to a later time. A job is never busier than its device.
+idle process. How often a driver samples has to be learned: time without samples is idle, or another's, once it is longer
+than that; until then it is not known. Nor is the time after the driver was asked for samples of processes: a slow
+driver reports the device up to a later time. A job is never busier than its device.
 """
 
 from __future__ import annotations
-
-from bisect import bisect_right
 
 from ..core.values import NamedTuple
 
@@ -33,41 +30,12 @@ _KEPT_SECONDS = 9.0
 _GAPS_TO_LEARN_FROM = 3
 _GAPS_KEPT = 32
 _LONGEST_LEARNING_SECONDS = 4.0
-_SPANS_KEPT = 256
-
-
-class _BusyClock:
-    """How long the device has been busy, up to each of its samples."""
-
-    def __init__(self, at_seconds: float) -> None:
-        self._times = [at_seconds]
-        self._readings = [at_seconds]
-
-    def take(self, span: Span) -> None:
-        busy = self._readings[-1] + span.end_seconds - self._times[-1]
-        if span.is_idle:
-            busy -= span.end_seconds - span.start_seconds
-        self._times = [*self._times[1 - _SPANS_KEPT :], span.end_seconds]
-        self._readings = [*self._readings[1 - _SPANS_KEPT :], busy]
-
-    def tell(self, at_seconds: float) -> float:
-        """What it showed then; later than the last sample it runs on."""
-        place = bisect_right(self._times, at_seconds)
-        before = max(0, place - 1)
-        told = self._readings[before] + at_seconds - self._times[before]
-        return told if place == len(self._times) else min(told, self._readings[place])
-
-    @property
-    def end_seconds(self) -> float:
-        """Up to here the device is known."""
-        return self._times[-1]
 
 
 class _Waiting(NamedTuple):
     """A sample that is not counted yet."""
 
     at_seconds: float
-    """By the clock of the device, as the others."""
     percent: float | None
     before_seconds: float
     """The reading before it came."""
@@ -81,16 +49,13 @@ class ShareMeter:
     """The job's share of one device; times are seconds since the start."""
 
     def __init__(self, at_seconds: float) -> None:
-        self._clock = _BusyClock(at_seconds)
-        self._is_clocked = False
-        """Whether it is known when the device was idle."""
         self._percent_seconds = self._most_percent_seconds = 0.0
         self.seconds = 0.0
         """How much time the integral covers."""
         self._settled_seconds = at_seconds
         """Up to here time is counted, or will never be known."""
-        self._until_seconds = at_seconds
-        """Up to here the driver was asked."""
+        self._until_seconds = self._end_seconds = at_seconds
+        """Up to here the driver was asked, and the device is known."""
         self._read_seconds = self._there_seconds = at_seconds
         self._came_seconds: float | None = None
         """When the job was first there."""
@@ -109,17 +74,14 @@ class ShareMeter:
     def take(self, spans: Iterable[Span], shares: GpuShares, *, is_there: bool) -> None:
         """Take the samples up to a reading, and whether the device then lists a process of the job."""
         for span in spans:
-            self._clock.take(span)
-            self._is_clocked = span.is_sampled
             length = span.end_seconds - span.start_seconds
-            self.seconds += length if span.is_idle else 0.0
             self._most_percent_seconds += length * (100.0 if span.percent is None else span.percent)
-        before, self._until_seconds = self._until_seconds, min(shares.until_seconds, self._clock.end_seconds)
-        is_late = self._until_seconds - before > _KEPT_SECONDS
-        at_seconds = self._clock.tell(self._until_seconds)
+            self._end_seconds = span.end_seconds
+        at_seconds = min(shares.until_seconds, self._end_seconds)
+        before, self._until_seconds = self._until_seconds, at_seconds
+        is_late = at_seconds - before > _KEPT_SECONDS
         for instant, percent in shares.instants:
-            sample = _Waiting(self._clock.tell(instant), percent, self._read_seconds, at_seconds, is_late)
-            self._add(instant, sample)
+            self._add(_Waiting(instant, percent, self._read_seconds, at_seconds, is_late))
         self._are_complete |= shares.are_complete
         has_learned = len(self._gaps) >= _GAPS_TO_LEARN_FROM
         if has_learned or not is_there or at_seconds - self._settled_seconds > _LONGEST_LEARNING_SECONDS:
@@ -128,8 +90,7 @@ class ShareMeter:
             self._there_seconds = at_seconds
             self._came_seconds = at_seconds if self._came_seconds is None else self._came_seconds
             if is_late and not shares.instants:
-                kept = self._clock.tell(self._until_seconds - _KEPT_SECONDS)
-                self._settled_seconds = max(self._settled_seconds, kept)
+                self._settled_seconds = max(self._settled_seconds, at_seconds - _KEPT_SECONDS)
             if not self._waiting:
                 limit = _TOLERANCE * self._period_seconds() + _DELIVERY_SECONDS
                 self._count_idle(at_seconds - limit)
@@ -159,23 +120,22 @@ class ShareMeter:
         if self._came_seconds is not None and self._there_seconds == self._read_seconds:
             self._is_known |= self._settled_seconds > self._came_seconds
 
-    def _add(self, at_seconds: float, sample: _Waiting) -> None:
+    def _add(self, sample: _Waiting) -> None:
         last = self._last_seconds
-        if last is None or at_seconds - last >= _ONE_INSTANT_SECONDS:
+        if last is None or sample.at_seconds - last >= _ONE_INSTANT_SECONDS:
             if last is not None:
-                gap = sample.at_seconds - self._clock.tell(last)
-                self._gaps = [*self._gaps[1 - _GAPS_KEPT :], max(_ONE_INSTANT_SECONDS, gap)]
-            self._last_seconds = at_seconds
+                self._gaps = [*self._gaps[1 - _GAPS_KEPT :], sample.at_seconds - last]
+            self._last_seconds = sample.at_seconds
             self._waiting.append(sample)
         elif self._waiting and sample.percent is not None:
             same = self._waiting[-1]
             self._waiting[-1] = same._replace(percent=min(100.0, (same.percent or 0.0) + sample.percent))
 
     def _period_seconds(self) -> float:
-        """A gap without idle time in it: most are, if the job is busy at all, or idle time is known."""
+        """A gap without idle time in it: most are, if the job is busy at all."""
         if not self._gaps:
             return _SLOWEST_SECONDS
-        return min(_SLOWEST_SECONDS, sorted(self._gaps)[len(self._gaps) // (2 if self._is_clocked else 4)])
+        return min(_SLOWEST_SECONDS, sorted(self._gaps)[len(self._gaps) // 4])
 
     def _settle(self) -> None:
         """Count the samples that have come."""
@@ -204,8 +164,6 @@ class ShareMeter:
             reach = gap
         else:
             self._count_idle(min(sample.at_seconds - reach, quiet_until))
-            if self._is_clocked:  # nor may busy time of the device be left out, if its idle time is not
-                reach = sample.at_seconds - self._settled_seconds
         if sample.percent is not None:
             self._percent_seconds += sample.percent * reach
             self.seconds += reach

@@ -8,7 +8,10 @@ from __future__ import annotations
 from ..core.figures import MOST_WATTS
 from ..core.model import (
     EXACT,
+    INTEGRATED,
+    POLLED,
     SAMPLED,
+    Activity,
     GpuCounters,
     GpuPeaks,
     GpuProcessPeak,
@@ -17,12 +20,15 @@ from ..core.model import (
     GpuSample,
     Parts,
     add_known,
+    average_activity,
+    find_activity,
     larger,
 )
 from ..core.units import humanize_seconds
 from ..core.values import NamedTuple
 from ..core.vendors import name_vendor
 from .peak_moments import PeakMoments
+from .recovery import add_unknown, doubt_empty, doubt_idle_counters, doubt_idle_peaks
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,12 +36,23 @@ if TYPE_CHECKING:
 
     from ..core.model import Gpu, GpuReadings, GpuShares
     from .gpu_shares import ShareMeter
+    from .gpu_ticks import TickMeter
 
 _MOST_PROCESSES = 32
 # Counters of energy are updated a few times a second, at least.
 _ENERGY_DELAY_SECONDS = 1.0
-# A shorter time without a list of processes is not worth a note.
+# A shorter time without a figure is not worth a note.
 _NOTABLE_GAP_SECONDS = 0.5
+# How long a reading counts if it is the only one; else it depends on how far apart they usually are.
+_FIRST_READING_SECONDS = 1.0
+_GAPS_KEPT = 8
+_TOLERANCE = 1.5
+# A healthy driver answers in less.
+_ANSWER_SECONDS = 0.5
+# No driver samples less often...
+_LONGEST_SAMPLE_SECONDS = 2.0
+# ...so of a longer time without samples, the first one afterwards says no more than this.
+_SAMPLE_SECONDS = 1.0
 
 
 class Span(NamedTuple):
@@ -46,11 +63,13 @@ class Span(NamedTuple):
     percent: float | None
     is_sampled: bool = True
     """If not, it is the latest value at the end."""
+    is_too_old: bool = False
+    """Whether nothing was read for so long that nothing is known of it."""
 
     @property
-    def is_idle(self) -> bool:
-        """Whether nothing ran."""
-        return self.is_sampled and self.percent == 0
+    def length_seconds(self) -> float:
+        """How long it lasted."""
+        return self.end_seconds - self.start_seconds
 
 
 class GpuTotals(NamedTuple):
@@ -83,7 +102,29 @@ class _Held(NamedTuple):
     percent: float | None
 
 
+_MISSED = "The job was too short for a reading of the GPUs: what it used of them is not known."
+_NO_ACTIVITY = ((0.0, 0.0),) * len(Activity._fields)
 _NOT_KNOWN = _Held(Parts(None, None, None), None)
+
+
+class _Gap(NamedTuple):
+    """Since when a figure was missing, and for how long altogether."""
+
+    from_seconds: float = 0.0
+    seconds: float = 0.0
+
+    def add(self, from_seconds: float, until_seconds: float) -> _Gap:
+        """With one more time in which it was missing."""
+        return _Gap(
+            self.from_seconds if self.seconds else from_seconds, self.seconds + until_seconds - from_seconds
+        )
+
+    @property
+    def is_notable(self) -> bool:
+        return self.seconds > _NOTABLE_GAP_SECONDS
+
+    def __str__(self) -> str:
+        return f"for {humanize_seconds(self.seconds)} from {self.from_seconds:.1f} s on"
 
 
 class _JobUse:
@@ -91,7 +132,9 @@ class _JobUse:
 
     def __init__(self) -> None:
         self._percent_seconds = self._seconds = 0.0
-        self._meter: ShareMeter | None = None
+        self._meter: ShareMeter | TickMeter | None = None
+        self._has_ticks = False
+        """Whether the driver samples the device, too."""
         self._is_unknown = self._was_unknown = False
 
     def take(
@@ -103,6 +146,7 @@ class _JobUse:
         percent: float | None,
         *,
         is_there: bool,
+        has_ticks: bool,
     ) -> None:
         """Take the driver's samples or, where it keeps none, the percentage since the last reading."""
         self._is_unknown = percent is None
@@ -113,10 +157,11 @@ class _JobUse:
                 self._percent_seconds += percent * (at_seconds - since_seconds)
                 self._seconds += at_seconds - since_seconds
             return
+        if has_ticks != self._has_ticks:
+            self.finish()
+        self._has_ticks = has_ticks
         if self._meter is None:
-            from .gpu_shares import ShareMeter
-
-            self._meter = ShareMeter(since_seconds)
+            self._meter = _begin_meter(since_seconds, has_ticks=has_ticks)
         self._meter.take(spans, shares, is_there=is_there)
 
     def finish(self) -> None:
@@ -143,34 +188,62 @@ class _JobUse:
         return integral, 0.0 if is_unknown and not integral else seconds
 
 
+def _begin_meter(at_seconds: float, *, has_ticks: bool) -> ShareMeter | TickMeter:
+    if has_ticks:
+        from .gpu_ticks import TickMeter
+
+        return TickMeter(at_seconds)
+    from .gpu_shares import ShareMeter
+
+    return ShareMeter(at_seconds)
+
+
 class _Device:
     """One device since the start."""
 
-    def __init__(self, reading: GpuReading, at_seconds: float) -> None:
+    def __init__(self, reading: GpuReading, at_seconds: float, *, is_late: bool = False) -> None:
+        """`is_late`: others of the same driver were read before."""
         self.uuid = reading.uuid
-        self.at_seconds = at_seconds
+        self.late_seconds = at_seconds if is_late else 0.0
+        self.at_seconds = self.found_seconds = at_seconds
         self.reading = reading
         self.held = _NOT_KNOWN
+        self.held_before: int | None = None
+        """By the job, before it began."""
+        self.is_ever_held_known = False
         self.first_used_bytes = reading.used_bytes
-        self.counters = GpuCounters(reading.uuid)
+        self.counters = GpuCounters(
+            reading.uuid, job_bytes_unknown_seconds=at_seconds, used_bytes_unknown_seconds=at_seconds
+        )
         self.peaks = GpuPeaks(reading.uuid)
         self.pids: set[int] = set()
         self._energy_joules = reading.energy_joules
-        self._energy_at_seconds = at_seconds
+        self._energy_at_seconds = _date_energy(reading, at_seconds)
         self.energy_step_joules: float | None = None
         self.energy_gap_seconds = 0.0
-        """How much time is left out, because the counter has jumped."""
+        """How much time is left out, because the counter has jumped or begun again."""
+        self.is_energy_integrated = False
+        """Whether energy is the sum of its power over time, because its driver has no counter."""
         self.is_polled = False
         """Whether utilization is its latest value at each reading, because its driver keeps no samples."""
         self.span_seconds = 0.0
         self._utilized_seconds = at_seconds
         """Up to here utilization is counted."""
+        self._slept_seconds = 0.0
+        """Up to here nothing was read because it slept."""
+        self._read_seconds = self._sampled_seconds = float("inf")
+        """When it was first read and first reported its utilization, after the start."""
+        self.is_missed = False
+        """Whether the job ended before that."""
         self._use = _JobUse()
         self._was_size_unknown = False
         self.is_listing = False
         """Whether it has ever listed its processes."""
-        self.unlisted_from_seconds, self.unlisted_seconds = float("inf"), 0.0
-        """Since when, and how long it has not."""
+        self.unlisted = self.unutilized = self.unattributed = self.unread = _Gap()
+        """When it has not, when its utilization, and the job's own, was missing, and when everything was."""
+        self._was_attributed = False
+        self._distances: list[float] = []
+        """Between the latest readings."""
         self.start_interval()
 
     def start_interval(self) -> None:
@@ -178,18 +251,40 @@ class _Device:
         self._interval_start = self.counters
         self._interval_used_bytes: int | None = None
         self._interval_job_bytes: int | None = None
-        self._was_interval_unknown = False
+        self._was_interval_unknown = self._is_interval_read = False
 
     def take(self, at_seconds: float, reading: GpuReading, held: _Held, pids: Iterable[int]) -> None:
-        span = self.span_seconds = max(0.0, at_seconds - self.at_seconds)
+        span = max(0.0, at_seconds - self.at_seconds)
         there = set(pids)
         spans = self._cut(at_seconds, reading)
-        self._use.take(self.at_seconds, at_seconds, spans, reading.shares, held.percent, is_there=bool(there))
+        unread_seconds = self._find_unread(at_seconds)
+        self.span_seconds = max(0.0, span - sum(one.length_seconds for one in spans if one.is_too_old))
+        if span:
+            self._distances = [*self._distances[1 - _GAPS_KEPT :], span]
+        self._use.take(
+            self.at_seconds,
+            at_seconds,
+            spans,
+            reading.shares,
+            held.percent,
+            is_there=bool(there),
+            has_ticks=reading.samples is not None,
+        )
         self._note_unknown(at_seconds, reading, held)
         for one in spans:
             self.is_polled |= not one.is_sampled and one.percent is not None
-        self.counters = self._count(reading, span, spans)
+        self._note_first(at_seconds, spans)
+        self.counters = self._count(reading, span, spans)._replace(
+            job_bytes_unknown_seconds=self.counters.job_bytes_unknown_seconds
+            + (span if held.bytes.combined is None else unread_seconds),
+            used_bytes_unknown_seconds=self.counters.used_bytes_unknown_seconds
+            + (span if reading.used_bytes is None else unread_seconds),
+        )
         self.at_seconds, self.reading, self.held = at_seconds, reading, held
+        if not at_seconds:
+            self.held_before = held.bytes.combined
+        self.is_ever_held_known |= held.bytes.combined is not None
+        self._is_interval_read = True
         self.pids.update(there)
         self._interval_used_bytes = larger(self._interval_used_bytes, reading.used_bytes)
         self._interval_job_bytes = larger(self._interval_job_bytes, held.bytes.combined)
@@ -210,18 +305,41 @@ class _Device:
             has_job=bool(self.pids),
         )
 
-    def finish(self) -> None:
-        """There will be no more readings."""
+    def miss(self, at_seconds: float) -> None:
+        """It was not among the devices that were read."""
+        nothing = GpuReading(self.uuid, lists_processes=False, has_lost_list=True)
+        self.take(at_seconds, nothing, _NOT_KNOWN, ())
+
+    def sleep(self, at_seconds: float) -> None:
+        """It was not read, because that would have woken it: nothing changes while it sleeps."""
+        self._slept_seconds = at_seconds
+
+    def finish(self, end_seconds: float, *, has_ended: bool) -> None:
+        """There will be no more readings; those after the end of a job say nothing of it."""
         self._use.finish()
-        self.counters = self._with_use(self.counters)
+        unread_seconds = self._find_unread(end_seconds, is_last=True)
+        self.counters = add_unknown(self._with_use(self.counters), unread_seconds)
+        last_seconds = end_seconds if has_ended else float("inf")
+        self.is_missed = self.is_listing and self._read_seconds > last_seconds
+        if self._sampled_seconds > last_seconds:
+            self.counters = doubt_idle_counters(self.counters)
+            self.peaks = self.peaks._replace(utilization_percent=self.peaks.utilization_percent or None)
+        if self.is_missed or self.counters.used_bytes_unknown_seconds > end_seconds / 2:
+            self.peaks = doubt_empty(self.peaks)
+
+    def _note_first(self, at_seconds: float, spans: Sequence[Span]) -> None:
+        if at_seconds > 0:
+            self._read_seconds = min(self._read_seconds, at_seconds)
+        known = [span.end_seconds for span in spans if span.percent is not None]
+        self._sampled_seconds = min([self._sampled_seconds, *known])
 
     def lose(self) -> None:
         """From now on nothing is known."""
         self._use.lose()
-        self.counters = self._with_use(self.counters)
+        self.counters = doubt_idle_counters(self._with_use(self.counters))
         self._was_size_unknown = self._was_interval_unknown = True
-        job_bytes = Parts(*(known or None for known in self.peaks.job_bytes))
-        self.held, self.peaks = _NOT_KNOWN, self.peaks._replace(job_bytes=job_bytes)
+        self.held, self.reading = _NOT_KNOWN, GpuReading(self.uuid)
+        self.peaks = doubt_idle_peaks(self.peaks)
 
     def _raise(self, known: int | None, seen: int | None) -> int | None:
         """The larger one. If the job has held an unknown amount, zero is only what it held at other times."""
@@ -234,11 +352,16 @@ class _Device:
         if reading.lists_processes or reading.has_lost_list:
             self._was_size_unknown |= held.bytes.combined is None
         self.is_listing |= reading.lists_processes
-        if (
-            reading.has_lost_list and reading.used_bytes is not None
-        ):  # else there is a note that nothing could be read
-            self.unlisted_from_seconds = min(self.unlisted_from_seconds, self.at_seconds)
-            self.unlisted_seconds += at_seconds - self.at_seconds
+        if reading.has_lost_list and _high(reading) is None and reading.used_bytes is None:
+            self.unread = self.unread.add(self.at_seconds, at_seconds)
+            return
+        if reading.has_lost_list:
+            self.unlisted = self.unlisted.add(self.at_seconds, at_seconds)
+        elif held.percent is None and self._was_attributed:
+            self.unattributed = self.unattributed.add(self.at_seconds, at_seconds)
+        self._was_attributed |= held.percent is not None
+        if reading.samples is None and reading.utilization_percent is None:
+            self.unutilized = self.unutilized.add(self.at_seconds, at_seconds)
 
     def take_high_water(self, used_bytes: int, *, is_main: bool) -> None:
         """Take the driver's own peak of one process, which no reading can have missed."""
@@ -256,8 +379,10 @@ class _Device:
             has_job=True,
         )
 
-    def sample(self) -> GpuSample:
-        """The interval so far."""
+    def sample(self, at_seconds: float) -> GpuSample:
+        """The interval so far; unknown if it has no reading, and one is overdue."""
+        if not self._is_interval_read and at_seconds - self.at_seconds > self._most_seconds():
+            return GpuSample(self.uuid)
         counters, start, reading = self.counters, self._interval_start, self.reading
         busy = _mean(
             counters.utilization_percent_seconds - start.utilization_percent_seconds,
@@ -269,6 +394,7 @@ class _Device:
         # A driver that samples processes has said nothing yet of one without samples.
         now = self.held.percent if reading.shares is None else self.held.percent or None
         most = larger(self._interval_job_bytes, self.held.bytes.combined)
+        active = average_activity(_subtract_activity(counters.activity, start.activity))
         return GpuSample(
             uuid=self.uuid,
             used_bytes=larger(self._interval_used_bytes, reading.used_bytes),
@@ -278,6 +404,10 @@ class _Device:
             power_watts=reading.power_watts,
             temperature_celsius=reading.temperature_celsius,
             sm_clock_mhz=reading.sm_clock_mhz,
+            **{
+                figure: getattr(reading, figure) if mean is None else mean
+                for figure, mean in active._asdict().items()
+            },
         )
 
     def _with_use(self, counters: GpuCounters) -> GpuCounters:
@@ -291,44 +421,96 @@ class _Device:
         else:
             instants = reading.samples
         spans = []
+        is_sampled = reading.samples is not None
         for at, percent in instants:
             if at > self._utilized_seconds:
-                spans.append(Span(self._utilized_seconds, at, percent, reading.samples is not None))
+                known_seconds = max(self._utilized_seconds, at - self._find_reach(at, is_sampled=is_sampled))
+                if known_seconds > self._utilized_seconds:
+                    spans.append(
+                        Span(self._utilized_seconds, known_seconds, None, is_sampled, is_too_old=True)
+                    )
+                spans.append(Span(known_seconds, at, percent, is_sampled))
                 self._utilized_seconds = at
         return spans
 
+    def _find_reach(self, at_seconds: float, *, is_sampled: bool) -> float:
+        """How far back a value says something: after a time without readings or samples, not over all of it."""
+        passed = at_seconds - self._utilized_seconds
+        if is_sampled:
+            return passed if passed <= _LONGEST_SAMPLE_SECONDS else _SAMPLE_SECONDS
+        return self._limit_reach(passed)
+
+    def _limit_reach(self, passed_seconds: float) -> float:
+        is_too_long = self._distances and passed_seconds > self._most_seconds()
+        return self._usual_seconds() if is_too_long else passed_seconds
+
+    def _find_unread(self, at_seconds: float, *, is_last: bool = False) -> float:
+        """How long nothing was read before this reading, or before an end without one, beyond what is usual."""
+        passed = max(0.0, at_seconds - max(self.at_seconds, self._slept_seconds))
+        reach = self._limit_reach(passed)
+        return passed if is_last and reach < passed else passed - reach
+
+    def _most_seconds(self) -> float:
+        """When a reading is too old to be the latest."""
+        return _TOLERANCE * self._usual_seconds() + _ANSWER_SECONDS
+
+    def _usual_seconds(self) -> float:
+        """How far apart readings are, a few long waits apart."""
+        distances = sorted(self._distances)
+        return distances[len(distances) // 2] if distances else _FIRST_READING_SECONDS
+
     def _count(self, reading: GpuReading, span_seconds: float, spans: Sequence[Span]) -> GpuCounters:
-        counters, at_seconds = self.counters, self.at_seconds + span_seconds
-        energy, energy_seconds = counters.energy_joules, counters.energy_seconds
-        if reading.energy_joules is not None:
-            before = self._energy_joules
-            # A counter that went back was reset with its device: the sum so far is kept.
-            step = 0.0 if before is None else max(0.0, reading.energy_joules - before)
-            # One that jumped was wrong before or is now: that time is not covered.
-            passed = at_seconds - self._energy_at_seconds + _ENERGY_DELAY_SECONDS
-            has_jumped = step > MOST_WATTS * passed
-            self._energy_at_seconds = at_seconds
-            self.energy_step_joules = None if has_jumped else step
-            energy = (energy or 0.0) + (self.energy_step_joules or 0.0)
-            if has_jumped:
-                self.energy_gap_seconds += span_seconds
-            else:
-                energy_seconds += span_seconds
-            self._energy_joules = reading.energy_joules
-        busy = [(span.end_seconds - span.start_seconds, span.percent) for span in spans]
-        known = [(seconds, percent) for seconds, percent in busy if percent is not None]
-        limited = dict(counters.limited_seconds)
+        energy_at_seconds = _date_energy(reading, self.at_seconds + span_seconds)
+        energy, energy_seconds = self._count_energy(reading, energy_at_seconds)
+        known = [(span.length_seconds, span.percent) for span in spans if span.percent is not None]
+        known_seconds = sum(seconds for seconds, _ in known)
+        limited = dict(self.counters.limited_seconds)
         for reason in reading.limits or ():
-            limited[reason] = limited.get(reason, 0.0) + span_seconds
+            # Of the same time as utilization, so that it is a share of that.
+            limited[reason] = limited.get(reason, 0.0) + known_seconds
+        counters = self.counters
+        active = _count_activity(counters.activity, find_activity(reading), reading.activity_seconds)
         counted = counters._replace(
             utilization_percent_seconds=counters.utilization_percent_seconds
             + sum(seconds * percent for seconds, percent in known),
-            utilization_seconds=counters.utilization_seconds + sum(seconds for seconds, _ in known),
+            utilization_seconds=counters.utilization_seconds + known_seconds,
             energy_joules=energy,
             energy_seconds=energy_seconds,
             limited_seconds=tuple(sorted(limited.items())),
+            activity=active,
         )
         return self._with_use(counted)
+
+    def _count_energy(self, reading: GpuReading, at_seconds: float) -> tuple[float | None, float]:
+        """The sum, and the time that it covers: energy drawn while the counter could not be read is in it."""
+        total, seconds = self.counters.energy_joules, self.counters.energy_seconds
+        self.energy_step_joules = None
+        now, before = reading.energy_joules, self._energy_joules
+        if now is None and before is None:
+            return self._integrate_power(reading, at_seconds)
+        # A counter that once counted and says 0 could not be read; if it has begun again, the next reading shows it.
+        if now is None or (now == 0 and before):
+            return total, seconds
+        passed = 0.0 if before is None else at_seconds - self._energy_at_seconds
+        step = 0.0 if before is None else now - before
+        self._energy_joules, self._energy_at_seconds = now, at_seconds
+        # One that went back has begun again, and one that jumped was wrong before or is now.
+        if not 0 <= step <= MOST_WATTS * (passed + _ENERGY_DELAY_SECONDS):
+            self.energy_gap_seconds += passed
+            return total, seconds
+        self.energy_step_joules = step
+        is_first = total is None and not passed
+        return None if is_first else (total or 0.0) + step, seconds + passed
+
+    def _integrate_power(self, reading: GpuReading, at_seconds: float) -> tuple[float | None, float]:
+        """The same where there is no counter: between two readings, the mean of both."""
+        total, seconds = self.counters.energy_joules, self.counters.energy_seconds
+        passed, before, now = at_seconds - self.at_seconds, self.reading.power_watts, reading.power_watts
+        if before is None or now is None or passed <= 0 or self._limit_reach(passed) < passed:
+            return total, seconds
+        self.is_energy_integrated = True
+        self.energy_step_joules = passed * (before + now) / 2
+        return (total or 0.0) + self.energy_step_joules, seconds + passed
 
 
 class GpuAccount:
@@ -340,7 +522,7 @@ class GpuAccount:
         self._moments = moments or PeakMoments()
         self._devices: dict[str, _Device] = {}
         self._processes: dict[tuple[str, int], GpuProcessPeak] = {}
-        self._polled: set[str] = set()
+        self._estimates: set[tuple[str, str]] = set()
 
     def add(self, gpu: Gpu) -> None:
         """Add a device."""
@@ -355,7 +537,10 @@ class GpuAccount:
         for reading in readings.devices:
             device = self._devices.get(reading.uuid)
             if device is None:
-                device = self._devices[reading.uuid] = _Device(reading, readings.at_seconds)
+                others = self._list_devices(readings.vendor)
+                is_late = any(other.found_seconds < readings.at_seconds for other in others)
+                device = _Device(reading, readings.at_seconds, is_late=is_late)
+                self._devices[reading.uuid] = device
             there = processes.get(reading.uuid, [])
             held = _add_up(reading, there, self._root_pid)
             device.take(readings.at_seconds, reading, held, [process.pid for process in there])
@@ -365,6 +550,13 @@ class GpuAccount:
                     (process.pid, names.get(process.pid, ""), process.used_bytes or 0) for process in there
                 ]
                 self._moments.take(reading.uuid, readings.at_seconds, job_bytes, parts)
+        read = {reading.uuid for reading in readings.devices}
+        unread = [device for device in self._list_devices(readings.vendor) if device.uuid not in read]
+        for device in unread:
+            if device.uuid in readings.asleep:
+                device.sleep(readings.at_seconds)
+            else:
+                device.miss(readings.at_seconds)
         for high_water in readings.high_waters:
             device = self._devices.get(high_water.uuid)
             if device is not None:
@@ -405,37 +597,56 @@ class GpuAccount:
         largest = sorted(self._processes.values(), key=lambda peak: -(peak.used_bytes or 0))
         return tuple(largest[:_MOST_PROCESSES])
 
-    def samples(self) -> tuple[GpuSample, ...]:
+    def samples(self, at_seconds: float) -> tuple[GpuSample, ...]:
         """The interval so far, by device."""
-        return tuple(device.sample() for device in self._devices.values())
+        return tuple(device.sample(at_seconds) for device in self._devices.values())
 
     def lose(self, vendor: str) -> None:
         """The vendor's driver no longer answers."""
-        for device in self._devices.values():
-            gpu = self._gpus.get(device.uuid)
-            if gpu is not None and gpu.vendor == vendor:
-                device.lose()
+        for device in self._list_devices(vendor):
+            device.lose()
 
-    def finish(self) -> None:
-        """There will be no more readings."""
-        for device in self._devices.values():
-            device.finish()
+    def has_read(self, vendor: str) -> bool:
+        """Whether the vendor's driver has ever told anything of its devices."""
+        return bool(self._list_devices(vendor))
 
-    def take_polled(self) -> tuple[str, ...]:
-        """The devices whose utilization turned out to be polled since the last call."""
-        polled = [uuid for uuid, device in self._devices.items() if device.is_polled]
-        new = tuple(uuid for uuid in polled if uuid not in self._polled)
-        self._polled.update(new)
+    def finish(self, end_seconds: float, *, has_ended: bool) -> None:
+        """There will be no more readings; those after the end of a job say nothing of it."""
+        for device in self._devices.values():
+            device.finish(end_seconds, has_ended=has_ended)
+
+    def find_growth(self) -> int | None:
+        """What the job holds more on all devices than before it began; None if it is not known on a device that ever told."""
+        ends = [
+            (device.held_before, device.held.bytes.combined)
+            for device in self._devices.values()
+            if device.is_ever_held_known
+        ]
+        known = [last - first for first, last in ends if first is not None and last is not None]
+        return sum(known) if ends and len(known) == len(ends) else None
+
+    def take_estimates(self) -> tuple[tuple[str, str], ...]:
+        """What turned out to be an estimate since the last call: the kind of event, and the device."""
+        kinds = [
+            (kind, device.uuid)
+            for device in self._devices.values()
+            for kind, is_so in ((POLLED, device.is_polled), (INTEGRATED, device.is_energy_integrated))
+            if is_so
+        ]
+        new = tuple(estimate for estimate in kinds if estimate not in self._estimates)
+        self._estimates.update(new)
         return new
 
     def list_gaps(self) -> tuple[str, ...]:
         """What is missing in the totals, a sentence each."""
         known = [(gpu, self._devices[uuid]) for uuid, gpu in self._gpus.items() if uuid in self._devices]
-        return tuple(
+        missed = [_MISSED] if any(device.is_missed and not device.pids for _, device in known) else []
+        gaps = [
             sentence
             for gpu, device in known
-            for sentence in _list_gaps(f"{name_vendor(gpu.vendor)} GPU {gpu.ordinal}", device)
-        )
+            for sentence in _list_gaps(f"{name_vendor(gpu.vendor)} GPU {gpu.place}", device)
+        ]
+        return (*missed, *gaps)
 
     def start_interval(self) -> None:
         """Begin a new interval, after a line was written."""
@@ -455,15 +666,26 @@ class GpuAccount:
         if len(self._processes) > 2 * _MOST_PROCESSES:
             self._processes = {(peak.uuid, peak.pid): peak for peak in self.processes}
 
+    def _list_devices(self, vendor: str) -> list[_Device]:
+        return [
+            self._devices[uuid]
+            for uuid, gpu in self._gpus.items()
+            if uuid in self._devices and gpu.vendor == vendor
+        ]
+
     def _is_visible(self, device: _Device) -> bool:
         gpu = self._gpus.get(device.uuid)
         return gpu is None or gpu.is_visible
+
+    def _has_own_memory(self, device: _Device) -> bool:
+        gpu = self._gpus.get(device.uuid)
+        return gpu is None or gpu.shares_memory_with is None
 
     def _totals(self) -> GpuTotals:
         devices = self._devices.values()
         return GpuTotals(
             Parts(*(add_known(device.held.bytes[part] for device in devices) for part in range(3))),
-            add_known(device.reading.used_bytes for device in devices if device.reading.is_part_of is None),
+            add_known(device.reading.used_bytes for device in devices if self._has_own_memory(device)),
             add_known(_high(device.reading) for device in devices if self._is_visible(device)),
             add_known(_high(device.reading) for device in devices if device.pids),
         )
@@ -472,14 +694,28 @@ class GpuAccount:
 def _list_gaps(label: str, device: _Device) -> Iterator[str]:
     if device.energy_gap_seconds:
         yield (
-            f"The energy counter of {label} jumped by more than any device draws: "
+            f"The energy counter of {label} jumped by more than any device draws, or began again: "
             f"its energy is without {humanize_seconds(device.energy_gap_seconds)} of the time."
         )
-    if device.is_listing and device.unlisted_seconds > _NOTABLE_GAP_SECONDS:
+    if device.late_seconds > _NOTABLE_GAP_SECONDS:
+        yield f"{label} was found only at {device.late_seconds:.1f} s: what was used of it before is not known."
+    if device.unread.is_notable:
+        yield f"{label} could not be read {device.unread}: its figures of that time are missing."
+    if device.is_listing and device.unlisted.is_notable:
         yield (
-            f"{label} did not list its processes for {humanize_seconds(device.unlisted_seconds)} "
-            f"from {device.unlisted_from_seconds:.1f} s on: what the job used of it then is not known."
+            f"{label} did not list its processes {device.unlisted}: what the job used of it then is not known."
         )
+    if device.counters.job_seconds and device.unattributed.is_notable:
+        yield (
+            f"{label} did not report utilization by process {device.unattributed}: "
+            "the mean of the job's own is without that time."
+        )
+    if device.counters.utilization_seconds and device.unutilized.is_notable:
+        yield f"{label} did not report its utilization {device.unutilized}: means are without that time."
+
+
+def _date_energy(reading: GpuReading, at_seconds: float) -> float:
+    return at_seconds if reading.energy_at_seconds is None else reading.energy_at_seconds
 
 
 def _add_up(reading: GpuReading, processes: Sequence[GpuProcessReading], root_pid: int) -> _Held:
@@ -495,6 +731,25 @@ def _add_up(reading: GpuReading, processes: Sequence[GpuProcessReading], root_pi
         known = [value for value in percents if value is not None]
         percent = min(100.0, sum(known, 0.0)) if len(known) == len(percents) else None
     return _Held(Parts(main, others, combined), percent)
+
+
+def _count_activity(
+    counted: Sequence[tuple[float, float]], means: Activity, seconds: float
+) -> tuple[tuple[float, float], ...]:
+    """The integrals with what is new; none as long as nothing was measured."""
+    if not seconds or means == Activity():
+        return tuple(counted)
+    return tuple(
+        before if mean is None else (before[0] + mean * seconds, before[1] + seconds)
+        for before, mean in zip(counted or _NO_ACTIVITY, means, strict=True)
+    )
+
+
+def _subtract_activity(
+    after: Sequence[tuple[float, float]], before: Sequence[tuple[float, float]]
+) -> tuple[tuple[float, float], ...]:
+    pairs = zip(after, before or _NO_ACTIVITY, strict=False)
+    return tuple((last[0] - first[0], last[1] - first[1]) for last, first in pairs)
 
 
 def _add_all(sizes: Sequence[int | None]) -> int | None:

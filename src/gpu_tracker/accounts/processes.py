@@ -12,6 +12,7 @@ from ..core.model import (
     RAM,
     SAMPLED,
     Busiest,
+    MachineEnergy,
     Parts,
     Peaks,
     ProcessTotals,
@@ -24,16 +25,17 @@ from ..core.model import (
     TreeCounters,
     add_parts,
     find_peak,
-    larger,
     subtract_stalls,
 )
+from ..core.values import NamedTuple
 from .counters import CounterAccount, raise_counters
 from .cpu import CpuLedger
 from .energy import EnergyAccount
 from .gpus import GpuAccount, GpuMoment
+from .memory_limit import MemoryLimitAccount
 from .peak_moments import PeakMoments
 from .recovery import doubt_peaks, raise_peaks
-from .sharing import NOTHING, Holding, Overlap, find_overlap, hold
+from .sharing import NOTHING, Holding, Overlap, find_overlap, hold, hold_beside
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -52,7 +54,26 @@ if TYPE_CHECKING:
 
 # Below this factor, unread sharing does not matter.
 _NOTABLE = 1.02
+_SURENESS = {ESTIMATE: 0, SAMPLED: 1, EXACT: 2}
 _NO_SPIKES: Mapping[int, int] = {}
+
+
+class _Meeting(NamedTuple):
+    """The first reading of a process."""
+
+    at_seconds: float
+    cpu_seconds: float
+    """What it had used before the job began."""
+    peak_bytes: int
+    """The high-water mark that it had before the job began."""
+
+
+class _CpuMoment(NamedTuple):
+    """CPU time since the start, at one instant."""
+
+    at_seconds: float = 0.0
+    cpu_seconds: Parts[float] = Parts(0.0, 0.0, 0.0)
+    system_cpu_seconds: float = 0.0
 
 
 class _Interval:
@@ -63,14 +84,18 @@ class _Interval:
         self.late_seconds = 0.0
         self.threads = 0
         self.processes = 0
+        self._n_held = 0
         self._lows = [0, 0, 0]
         self._sums = [0, 0, 0]
         self._highs = [0, 0, 0]
 
     def add(self, values: tuple[int, int, int]) -> None:
         self.n_readings += 1
+        if not any(values):  # every process holds something: none was met
+            return
+        self._n_held += 1
         for index, value in enumerate(values):
-            self._lows[index] = value if self.n_readings == 1 else min(self._lows[index], value)
+            self._lows[index] = value if self._n_held == 1 else min(self._lows[index], value)
             self._sums[index] += value
             self._highs[index] = max(self._highs[index], value)
 
@@ -78,8 +103,11 @@ class _Interval:
         self._highs[index] = max(self._highs[index], value)
 
     def spreads(self) -> Parts[Spread]:
-        n_readings = max(1, self.n_readings)
-        means = (round(total / n_readings) for total in self._sums)
+        if not any(self._highs):
+            return Parts(*(Spread(None, None, None),) * 3)
+        if not self._n_held:
+            return Parts(*map(Spread, self._highs, self._highs, self._highs))
+        means = (round(total / self._n_held) for total in self._sums)
         return Parts(*map(Spread, self._lows, means, self._highs))
 
 
@@ -106,26 +134,33 @@ class Account:
         self.pids: frozenset[int] = frozenset()
         self._combined = self._combined_before = NOTHING
         self._held = (0, 0, 0)
-        self._largest_read_bytes = 0
-        self._limit_held_bytes: int | None = None
+        self._limit = MemoryLimitAccount()
         self._threads = 0
         self._main_shared_bytes = 0
         self.rss_bytes: dict[int, int] = {}
-        self._rss_bytes_before: dict[int, int] = {}
+        self._readings: Sequence[ProcessReading] = ()
+        self._readings_before: Sequence[ProcessReading] = ()
         self._interval = _Interval()
-        self._cpu_interval_start = Totals()
-        self._has_cpu_interval = False
+        self._cpu_interval_start = _CpuMoment()
+        self._cpu_interval_before: _CpuMoment | None = None
+        self.unread_seconds = 0.0
+        """For how long nothing was read although it should have been."""
         self.moments = PeakMoments()
         """Who held what at the peaks."""
         self._gpus = GpuAccount(root_pid, self.moments)
         self._activity = CounterAccount()
         self._exact_counters = TreeCounters()
+        self._counters = TreeCounters()
+        """The larger of both; like what is metered, it is told with every sample, but read more rarely."""
         self._stalls_at_start: Stalls | None = None
         self._stalls = Stalls()
         self._energy = EnergyAccount()
+        self._metered = MachineEnergy()
         self._names: dict[int, str] = {}
         self._last_readings: dict[int, ProcessReading] = {}
-        self._first_seconds: dict[int, float] = {}
+        self._first_meetings: dict[int, _Meeting] = {}
+        self._largest_rss_bytes: dict[int, int] = {}
+        """Of processes that are older than the job: their high-water marks may be, too."""
         self._gone: list[ProcessTotals] = []
 
     # ---- Readings.
@@ -151,6 +186,12 @@ class Account:
         self._take_threads(readings)
         self._interval.late_seconds = max(self._interval.late_seconds, late_seconds)
 
+    def take_root_at_start(self, rss_bytes: int) -> None:
+        """What the root held when the job began, which it may have freed before the first reading."""
+        self._raise_main(rss_bytes, SAMPLED)
+        combined = self._beside(self._root_pid, rss_bytes)
+        self._raise_combined(combined, self._combined, {self._root_pid: rss_bytes})
+
     def take_earlier_peaks(self, high_waters: Mapping[int, int]) -> None:
         """Take high-water marks that processes kept at any time since the start."""
         self._take_risen(self._find_risen(high_waters), is_now=False)
@@ -170,7 +211,7 @@ class Account:
         readings: Sequence[ProcessReading],
         sharings: Mapping[int, SharingReading],
     ) -> None:
-        """Take what the processes share, all read at one moment, the root included."""
+        """Take what the processes share, all read at one moment: all of them, or examples; the root included."""
         by_pid = {reading.pid: reading for reading in readings}
         self._overlaps = {pid: find_overlap(by_pid[pid], sharing) for pid, sharing in sharings.items()}
         self._take_memory(readings, is_new_reading=False)
@@ -188,9 +229,9 @@ class Account:
             )
 
     def take_limit_held(self, held_bytes: int | None) -> None:
-        """Take what the memory limit counts, read together with the tree."""
-        self._limit_held_bytes = larger(self._limit_held_bytes, held_bytes)
-        self._raise_limit_held()
+        """Take what the memory limit counts, read just after the tree."""
+        self._limit.take(held_bytes, self._combined, self.peaks.ram.combined.total_bytes)
+        self.peaks = self.peaks._replace(limit_held_bytes=self._limit.most_bytes)
 
     def cap_limit_held(self, peak_bytes: int | None) -> None:
         """It never was more than the limit's own peak."""
@@ -198,21 +239,17 @@ class Account:
         if held is not None and peak_bytes is not None:
             self.peaks = self.peaks._replace(limit_held_bytes=min(held, peak_bytes))
 
-    def _raise_limit_held(self) -> None:
-        """What only high-water marks have seen of the processes was held besides, between two readings."""
-        if self._limit_held_bytes is not None:
-            unread = max(0, self.peaks.ram.combined.total_bytes - self._largest_read_bytes)
-            self.peaks = self.peaks._replace(limit_held_bytes=self._limit_held_bytes + unread)
-
     def take_activity(self, activities: Sequence[ProcessActivity], stalls: Stalls) -> None:
         """Take what the processes have done, and how long the machine kept them waiting."""
         self._activity.feed(activities)
+        self._counters = raise_counters(self._activity.counters, self._exact_counters)
         self._stalls_at_start = self._stalls_at_start or stalls
         self._stalls = subtract_stalls(stalls, self._stalls_at_start)
 
     def take_energy(self, at_seconds: float, readings: Sequence[EnergyReading]) -> None:
         """Take the meters of the whole machine."""
         self._energy.take(at_seconds, readings)
+        self._metered = self._energy.energy
 
     def add_gpu(self, gpu: Gpu) -> None:
         """Add a device."""
@@ -245,20 +282,33 @@ class Account:
             # When that was is not known, so it is in no sample.
             self.peaks = raise_peaks(self.peaks, figures)
             self._exact_counters = figures.counters
-        self._raise_limit_held()
+            self._counters = raise_counters(self._activity.counters, self._exact_counters)
+        self._limit.take_peak(self.peaks.ram.combined.total_bytes)
+        self.peaks = self.peaks._replace(limit_held_bytes=self._limit.most_bytes)
 
     def lose_gpus(self, vendor: str) -> None:
         """The vendor's driver no longer answers: what the job holds there is not known."""
         self._gpus.lose(vendor)
         self._take_gpu_peaks(Parts(None, None, None))
 
-    def finish_gpus(self) -> None:
-        """There will be no more readings of the GPUs."""
-        self._gpus.finish()
+    def has_read_gpus(self, vendor: str) -> bool:
+        """Whether the vendor's driver has ever told anything of its devices."""
+        return self._gpus.has_read(vendor)
 
-    def take_polled_gpus(self) -> tuple[str, ...]:
-        """The devices whose utilization turned out to be polled since the last call."""
-        return self._gpus.take_polled()
+    def finish_gpus(self, *, has_ended: bool) -> None:
+        """There will be no more readings of the GPUs; those after the end of a job say nothing of it."""
+        self._gpus.finish(self._at_seconds, has_ended=has_ended)
+        self._take_gpu_peaks(Parts(None, None, None))
+        used = [peak.used_bytes for peak in self.peaks.gpus]
+        self.peaks = self.peaks._replace(system_gpu_bytes=find_peak(self.peaks.system_gpu_bytes, None, used))
+
+    def find_gpu_growth(self) -> int | None:
+        """What the job holds more on all devices than before it began; None if not known."""
+        return self._gpus.find_growth()
+
+    def take_gpu_estimates(self) -> tuple[tuple[str, str], ...]:
+        """What turned out to be an estimate since the last call: the kind of event, and the device."""
+        return self._gpus.take_estimates()
 
     def list_gpu_gaps(self) -> tuple[str, ...]:
         """What is missing in the totals of the GPUs, a sentence each."""
@@ -291,39 +341,61 @@ class Account:
         """The living processes."""
         return [self._describe_process(reading) for reading in self._last_readings.values()]
 
+    def list_largest(self, count: int) -> list[ProcessTotals]:
+        """The living processes that hold most; the root is always among them."""
+        by_size = sorted(
+            self._last_readings.values(),
+            key=lambda reading: (reading.pid == self._root_pid, reading.rss_bytes),
+            reverse=True,
+        )
+        return [self._describe_process(reading) for reading in by_size[:count]]
+
     def close_cpu_interval(self, *, is_last: bool = False) -> None:
-        """Compare the CPU time since the last call with the busiest interval so far."""
-        totals, start = self.totals(), self._cpu_interval_start
-        wall = totals.at_seconds - start.at_seconds
-        if wall <= 0 or (is_last and self._has_cpu_interval):
+        """Compare the CPU time since the last call with the busiest interval so far.
+
+        The last one may be too short for a rate of its own: then it is part of the one before.
+        """
+        now, start = self._look_at_cpu(), self._cpu_interval_start
+        if now.at_seconds <= start.at_seconds:
             return
-        self._has_cpu_interval = True
-        used = zip(totals.cpu_seconds, start.cpu_seconds, strict=True)
-        parts = [Busiest(now - then, wall) for now, then in used]
-        system = Busiest(totals.system_cpu_seconds - start.system_cpu_seconds, wall)
+        if is_last and self._cpu_interval_before is not None:
+            start = self._cpu_interval_before
+        wall = now.at_seconds - start.at_seconds
+        used = zip(now.cpu_seconds, start.cpu_seconds, strict=True)
+        parts = [Busiest(after - before, wall) for after, before in used]
+        system = Busiest(now.system_cpu_seconds - start.system_cpu_seconds, wall)
         self.peaks = self.peaks._replace(
             busiest=Parts(*map(_busier, self.peaks.busiest, parts)),
             system_busiest=_busier(self.peaks.system_busiest, system),
         )
-        self._cpu_interval_start = totals
+        self._cpu_interval_before, self._cpu_interval_start = start, now
 
     @property
     def seconds_in_cpu_interval(self) -> float:
         """Length of the current CPU interval so far."""
         return self._at_seconds - self._cpu_interval_start.at_seconds
 
+    def _look_at_cpu(self) -> _CpuMoment:
+        return _CpuMoment(
+            self._at_seconds,
+            add_parts(self._ledger.main_seconds, self._ledger.descendants_seconds),
+            self._machine.cpu_seconds - self._machine_at_start.cpu_seconds,
+        )
+
     def totals(self) -> Totals:
         """Everything so far."""
+        cpu = self._look_at_cpu()
         return Totals(
-            at_seconds=self._at_seconds,
-            cpu_seconds=add_parts(self._ledger.main_seconds, self._ledger.descendants_seconds),
-            system_cpu_seconds=self._machine.cpu_seconds - self._machine_at_start.cpu_seconds,
+            at_seconds=cpu.at_seconds,
+            cpu_seconds=cpu.cpu_seconds,
+            system_cpu_seconds=cpu.system_cpu_seconds,
             readings=self._n_readings,
             gpu_counters=self._gpus.counters,
             peaks=self.peaks,
-            counters=raise_counters(self._activity.counters, self._exact_counters),
+            counters=self._counters,
             stalls=self._stalls,
-            energy=self._energy.energy,
+            energy=self._metered,
+            unread_seconds=self.unread_seconds,
         )
 
     def sample(self) -> Sample:
@@ -339,7 +411,7 @@ class Account:
             system_ram_bytes=self._machine.ram_used_bytes,
             threads=interval.threads,
             processes=interval.processes,
-            gpus=self._gpus.samples(),
+            gpus=self._gpus.samples(totals.at_seconds),
             gpu_counters=totals.gpu_counters,
             peaks=self.peaks,
             counters=totals.counters,
@@ -358,7 +430,8 @@ class Account:
         root = next((reading for reading in readings if reading.pid == self._root_pid), None)
         others = [reading for reading in readings if reading.pid != self._root_pid]
         held_by_others = hold(others, self._overlaps)
-        self._combined_before, self._rss_bytes_before = self._combined, self.rss_bytes
+        self._combined_before, self._readings_before = self._combined, self._readings
+        self._readings = readings
         self.rss_bytes = {reading.pid: reading.rss_bytes for reading in readings}
         self._combined = hold(readings, self._overlaps, is_whole_tree=True)
         # A process that is ending has given its memory back, but may still be listed.
@@ -369,7 +442,6 @@ class Account:
                 held_by_others.unique_bytes,
                 self._combined.unique_bytes,
             )
-        self._largest_read_bytes = max(self._largest_read_bytes, self._combined.unique_bytes)
         # What nobody holds any more was held until the end.
         if is_new_reading and (is_alive or not self._interval.n_readings):
             self._interval.add(self._held)
@@ -380,7 +452,8 @@ class Account:
             if spike is not None:
                 self._raise_main(spike, EXACT)
                 self._raise_combined(self._beside(root.pid, spike), self._combined, {root.pid: spike})
-        self._raise_ram("descendants", held_by_others.unique_bytes, held_by_others.shared_bytes, SAMPLED)
+        held = held_by_others.unique_bytes
+        self._raise_ram("descendants", held, held_by_others.shared_bytes, _find_basis(held_by_others, held))
         for reading in others:
             spike = self._new_spike(reading)
             if spike is not None:
@@ -424,9 +497,11 @@ class Account:
 
     def _beside(self, pid: int, spike: int) -> int:
         """A spike between two readings, plus what the others held at the smaller of the two."""
-        now = self._combined.unique_bytes - self.rss_bytes.get(pid, 0)
-        then = self._combined_before.unique_bytes - self._rss_bytes_before.get(pid, 0)
-        return spike + max(0, min(now, then))
+        known = (*self._readings, *self._readings_before)
+        one = next((reading for reading in known if reading.pid == pid), None)
+        now = hold_beside(one, self._readings, self._combined.unique_bytes)
+        then = hold_beside(one, self._readings_before, self._combined_before.unique_bytes)
+        return spike + min(now, then)
 
     def _raise_main(self, total: int, basis: str, *, is_now: bool = True) -> None:
         self._raise_ram("main", total, self._main_shared_bytes, basis)
@@ -442,22 +517,21 @@ class Account:
         is_now: bool = True,
     ) -> None:
         """`spikes` are sizes of processes at the peak, where they differ from what was read now."""
-        basis = SAMPLED
         if self.pids <= {self._root_pid} and total == self.peaks.ram.main.total_bytes:
             basis = self.peaks.ram.main.basis
-        elif holding.ceiling_bytes > total * _NOTABLE and not self.pids <= self._overlaps.keys():
-            basis = ESTIMATE
+        else:
+            basis = _find_basis(holding, total)
         self._raise_ram("combined", total, holding.shared_bytes, basis)
         if is_now:
             self._interval.raise_high(2, total)
-        if self.moments.is_new(RAM, total):
+        if self.moments.is_new(RAM, total, is_read=is_now and not spikes):
             sizes = {**self.rss_bytes, **spikes}
             held = [(pid, self._names.get(pid, ""), size) for pid, size in sizes.items()]
             self.moments.take(RAM, self._at_seconds, total, held)
 
     def _raise_ram(self, part: str, total: int, shared: int, basis: str) -> None:
         peak: RamPeak = getattr(self.peaks.ram, part)
-        is_better = total == peak.total_bytes and basis == EXACT != peak.basis
+        is_better = total == peak.total_bytes and _SURENESS[basis] > _SURENESS[peak.basis]
         if total > peak.total_bytes or is_better:
             shared = min(shared, total)
             self._set_ram(part, RamPeak(total, total - shared, shared, basis))
@@ -479,21 +553,39 @@ class Account:
         before, self._last_readings = self._last_readings, {reading.pid: reading for reading in readings}
         for pid in before.keys() - self._last_readings.keys():
             self._gone.append(self._describe_process(before[pid]))
-            del self._first_seconds[pid]
+            del self._first_meetings[pid]
+            self._largest_rss_bytes.pop(pid, None)
         for pid in self._last_readings.keys() - before.keys():
-            self._first_seconds[pid] = self._at_seconds
+            self._first_meetings[pid] = self._meet(self._last_readings[pid])
+        for reading in readings:
+            if reading.was_running_at_start:
+                known = self._largest_rss_bytes.get(reading.pid, 0)
+                self._largest_rss_bytes[reading.pid] = max(known, reading.rss_bytes)
+
+    def _meet(self, reading: ProcessReading) -> _Meeting:
+        if not reading.was_running_at_start:
+            return _Meeting(self._at_seconds, 0.0, 0)
+        return _Meeting(self._at_seconds, reading.cpu_seconds, reading.peak_rss_bytes or 0)
 
     def _describe_process(self, reading: ProcessReading) -> ProcessTotals:
-        kept = self._reset_high_waters.get(reading.pid, 0)
-        peak = max(reading.rss_bytes, reading.peak_rss_bytes or 0, kept)
+        """Since the job began, or the process if that was later."""
+        pid, first = reading.pid, self._first_meetings[reading.pid]
+        high_water = reading.peak_rss_bytes or 0
         return ProcessTotals(
-            pid=reading.pid,
+            pid=pid,
             parent_pid=reading.parent_pid,
             name=reading.name,
-            first_seconds=self._first_seconds[reading.pid],
+            first_seconds=first.at_seconds,
             last_seconds=self._at_seconds,
-            cpu_seconds=reading.cpu_seconds,
-            peak_ram_bytes=peak,
+            cpu_seconds=self._ledger.main_seconds
+            if pid == self._root_pid
+            else max(0.0, reading.cpu_seconds - first.cpu_seconds),
+            peak_ram_bytes=max(
+                reading.rss_bytes,
+                self._largest_rss_bytes.get(pid, 0),
+                high_water if high_water > first.peak_bytes else 0,
+                self._reset_high_waters.get(pid, 0),
+            ),
         )
 
     def _take_threads(self, readings: Sequence[ProcessReading]) -> None:
@@ -502,7 +594,10 @@ class Account:
         self._threads = total
         self._interval.threads = max(self._interval.threads, total)
         self._interval.processes = max(self._interval.processes, len(readings))
-        self._raise_peaks(virtual_bytes=max((reading.virtual_bytes for reading in readings), default=0))
+        self._raise_peaks(
+            virtual_bytes=max((reading.virtual_bytes for reading in readings), default=0),
+            page_table_bytes=sum(reading.page_table_bytes for reading in readings),
+        )
         threads = _larger_parts(self.peaks.threads, Parts(main, total - main, total))
         if threads != self.peaks.threads:
             self.peaks = self.peaks._replace(threads=threads)
@@ -516,6 +611,12 @@ class Account:
         }
         if grown:
             self.peaks = self.peaks._replace(**grown)
+
+
+def _find_basis(holding: Holding, total: int) -> str:
+    """How sure a peak is that was found with what these processes are known to share."""
+    doubtful = min(holding.doubtful_bytes, holding.ceiling_bytes - total)
+    return ESTIMATE if doubtful > total * (_NOTABLE - 1) else SAMPLED
 
 
 def _larger_parts(known: Parts[int], seen: Parts[int]) -> Parts[int]:

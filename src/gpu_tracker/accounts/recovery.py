@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from ..core.model import (
+    AS_GOOD_AS,
     EXACT,
     SAMPLED,
+    SAMPLER_LOST,
     End,
     Event,
+    GpuCounters,
+    GpuPeaks,
     Known,
     Parts,
     Peaks,
@@ -23,7 +27,6 @@ if TYPE_CHECKING:
     from ..core.model import MetricRow, RegionTotals
 
 _NEARLY = 0.8
-_AS_GOOD_AS = 0.99
 
 
 def complete(
@@ -32,6 +35,7 @@ def complete(
     at_nanoseconds: int,
     known: Known | None,
     reason: str = "",
+    hint: str = "",
 ) -> RecordingData:
     """Complete the recording of a lost sampler, with the job's whole time and CPU if they are known."""
     lost_seconds = recording.totals.at_seconds
@@ -54,13 +58,20 @@ def complete(
         if known is None or known.exception is None
         else (Event(end_seconds, "exception", known.exception),)
     )
-    because = f" ({reason})" if reason else ""
-    note = f"The sampler was lost{because}: nothing was measured from {lost_seconds:.3g} s to {end_seconds:.3g} s; {extent}."
-    totals = totals._replace(peaks=peaks)
+    because, what_to_do = f" ({reason})" if reason else "", f" {hint}" if hint else ""
+    note = f"The sampler was lost{because}: nothing was measured from {lost_seconds:.3g} s to {end_seconds:.3g} s; {extent}.{what_to_do}"
+    unread_seconds = totals.at_seconds - lost_seconds
+    totals = totals._replace(
+        unread_seconds=totals.unread_seconds + unread_seconds,
+        peaks=_doubt_idle_gpus(peaks),
+        gpu_counters=tuple(
+            add_unknown(doubt_idle_counters(counters), unread_seconds) for counters in totals.gpu_counters
+        ),
+    )
     return recording._replace(
         events=(*recording.events, Event(lost_seconds, "note", note), *raised),
         totals=totals,
-        end=End("sampler lost", exit_code, totals, 0.0, 0),
+        end=End(SAMPLER_LOST, exit_code, totals, 0.0, 0),
     )
 
 
@@ -84,12 +95,13 @@ def merge_regions(
         known = regions.get((region.pid, region.path), region)
         if known.calls > region.calls:
             continue
-        is_exact = region.peak_ram_basis == EXACT or known.peak_ram_bytes is None
+        is_exact = region.peak_ram_basis == EXACT
+        owner = region if is_exact or (known.peak_ram_bytes or 0) < (region.peak_ram_bytes or 0) else known
         regions[region.pid, region.path] = region._replace(
-            peak_ram_bytes=region.peak_ram_bytes
-            if is_exact
-            else max(known.peak_ram_bytes or 0, region.peak_ram_bytes or 0),
+            peak_ram_bytes=owner.peak_ram_bytes,
+            peak_ram_call_seconds=owner.peak_ram_call_seconds,
             gpu_bytes=known.gpu_bytes,
+            gpu_bytes_call_seconds=known.gpu_bytes_call_seconds,
             gpu_percent_seconds=known.gpu_percent_seconds,
             gpu_seconds=known.gpu_seconds,
             energy_joules=known.energy_joules,
@@ -119,7 +131,7 @@ def raise_peaks(peaks: Peaks, figures: RootFigures) -> Peaks:
         main, combined = _doubt(main), _doubt(combined)
         descendants = _raise(descendants, largest, SAMPLED)
     else:
-        is_sure = not figures.may_be_a_childs or main.total_bytes >= largest * _AS_GOOD_AS
+        is_sure = not figures.may_be_a_childs or main.total_bytes >= largest * AS_GOOD_AS
         main = _raise(main, largest, EXACT if is_sure else SAMPLED)
     if combined.total_bytes == main.total_bytes and not descendants.total_bytes:
         combined = combined._replace(basis=main.basis)
@@ -131,6 +143,48 @@ def raise_peaks(peaks: Peaks, figures: RootFigures) -> Peaks:
 def doubt_peaks(peaks: Peaks) -> Peaks:
     """The peaks of a process that has ended without telling its last high-water mark."""
     return peaks._replace(ram=Parts(*map(_doubt, peaks.ram)))
+
+
+def _doubt_idle_gpus(peaks: Peaks) -> Peaks:
+    return peaks._replace(
+        gpu_bytes=_doubt_zeros(peaks.gpu_bytes),
+        system_gpu_bytes=peaks.system_gpu_bytes or None,
+        gpu_utilization_sum_percent=peaks.gpu_utilization_sum_percent or None,
+        gpu_with_job_sum_percent=peaks.gpu_with_job_sum_percent or None,
+        gpus=tuple(map(doubt_idle_peaks, peaks.gpus)),
+    )
+
+
+def doubt_idle_peaks(peaks: GpuPeaks) -> GpuPeaks:
+    """The peaks of a device that is no longer read: what was zero until then need not have stayed so."""
+    return doubt_empty(peaks)._replace(utilization_percent=peaks.utilization_percent or None)
+
+
+def doubt_empty(peaks: GpuPeaks) -> GpuPeaks:
+    """Memory that was not in use when it was read, but may have been later."""
+    return peaks._replace(used_bytes=peaks.used_bytes or None, job_bytes=_doubt_zeros(peaks.job_bytes))
+
+
+def doubt_idle_counters(counters: GpuCounters) -> GpuCounters:
+    """The same: an integral that is zero covers no time."""
+    busy, job = counters.utilization_percent_seconds, counters.job_percent_seconds
+    return counters._replace(
+        utilization_seconds=counters.utilization_seconds if busy else 0.0,
+        job_seconds=counters.job_seconds if job else 0.0,
+        activity=tuple((total, seconds if total else 0.0) for total, seconds in counters.activity),
+    )
+
+
+def add_unknown(counters: GpuCounters, seconds: float) -> GpuCounters:
+    """With one more time in which it was not known who held what."""
+    return counters._replace(
+        job_bytes_unknown_seconds=counters.job_bytes_unknown_seconds + seconds,
+        used_bytes_unknown_seconds=counters.used_bytes_unknown_seconds + seconds,
+    )
+
+
+def _doubt_zeros(sizes: Parts[int | None]) -> Parts[int | None]:
+    return Parts(*(size or None for size in sizes))
 
 
 def _doubt(peak: RamPeak) -> RamPeak:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from itertools import chain
 
-from ..core.model import EXACT, SAMPLED, SHARED, RegionTotals, larger
+from ..core.model import AS_GOOD_AS, EXACT, SAMPLED, SHARED, RegionTotals, larger
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     Key = tuple[int, Path]
 
 
-AS_GOOD_AS = 0.99
 # CPU time of which no more than this share and amount may be other code's is exact.
 _SHARED_SHARE = 0.01
 _SHARED_NS = 10_000_000
@@ -144,6 +143,7 @@ class RegionAccount:
         regions = []
         known = _add_up(chain(self._ended.items(), counted))
         inner = _add_up_inner(known)
+        cut_off = {(pid, path[:depth]) for pid, path in self._left_open for depth in range(1, len(path) + 1)}
         for key, numbers in known.items():
             sampled = self._sampled.get(key, nothing)
             open_calls = self._active.get(key, 0) + self._left_open.get(key, 0)
@@ -156,7 +156,6 @@ class RegionAccount:
                 )  # every call has an exact peak; samples cannot improve it
             else:
                 peak = larger(peak, sampled.peak_ram_bytes)
-            # The kernel counts pages per core and adds them up later, so its figures differ slightly.
             is_exact = 0 < high_water >= (peak or 0) * AS_GOOD_AS
             was_sampled = not is_exact and peak == sampled.peak_ram_bytes
             regions.append(
@@ -173,7 +172,7 @@ class RegionAccount:
                     own_wall_seconds=_find_own_wall(numbers, inner.get(key, 0)) / 1e9,
                     cpu_seconds=numbers.cpu_ns / 1e9,
                     own_cpu_seconds=numbers.own_cpu_ns / 1e9,
-                    cpu_basis=_find_cpu_basis(numbers),
+                    cpu_basis=_find_cpu_basis(numbers, is_cut_off=key in cut_off),
                     entry_ram_bytes=numbers.entry_ram_bytes if numbers.entry_ram_bytes >= 0 else None,
                     exit_ram_bytes=numbers.exit_ram_bytes if numbers.exit_ram_bytes >= 0 else None,
                     peak_ram_bytes=max(high_water, peak or 0) if is_exact else peak,
@@ -201,9 +200,11 @@ class RegionAccount:
         return changed
 
 
-def _find_cpu_basis(numbers: Numbers) -> str:
-    is_shared = numbers.shared_cpu_ns > max(_SHARED_NS, _SHARED_SHARE * numbers.cpu_ns)
-    return SHARED if is_shared else EXACT
+def _find_cpu_basis(numbers: Numbers, *, is_cut_off: bool) -> str:
+    """Of a call in which its process has ended, what was used after the last reading is missing."""
+    if numbers.shared_cpu_ns > max(_SHARED_NS, _SHARED_SHARE * numbers.cpu_ns):
+        return SHARED
+    return SAMPLED if is_cut_off else EXACT
 
 
 def _find_own_wall(numbers: Numbers, inner_ns: int) -> int:
@@ -237,22 +238,17 @@ def _add(one: Numbers, other: Numbers) -> Numbers:
     earlier, later = sorted((one, other), key=lambda numbers: numbers.last_ns)
     shortest = [numbers.shortest_ns for numbers in (one, other) if numbers.calls]
     firsts = [numbers.first_ns for numbers in (one, other) if numbers.first_ns]
-    return later._replace(
-        calls=one.calls + other.calls,
-        wall_ns=one.wall_ns + other.wall_ns,
-        shortest_ns=min(shortest, default=0),
-        longest_ns=max(one.longest_ns, other.longest_ns),
-        squared_seconds=one.squared_seconds + other.squared_seconds,
-        own_wall_ns=one.own_wall_ns + other.own_wall_ns,
-        cpu_ns=one.cpu_ns + other.cpu_ns,
-        own_cpu_ns=one.own_cpu_ns + other.own_cpu_ns,
-        entry_ram_bytes=later.entry_ram_bytes if later.entry_ram_bytes >= 0 else earlier.entry_ram_bytes,
-        exit_ram_bytes=later.exit_ram_bytes if later.exit_ram_bytes >= 0 else earlier.exit_ram_bytes,
-        peak_ram_bytes=max(one.peak_ram_bytes, other.peak_ram_bytes),
-        first_ns=min(firsts, default=0),
-        inside_ram_bytes=max(one.inside_ram_bytes, other.inside_ram_bytes),
-        exact_calls=one.exact_calls + other.exact_calls,
-        shared_cpu_ns=one.shared_cpu_ns + other.shared_cpu_ns,
-        open_calls=one.open_calls + other.open_calls,
-        open_wall_ns=one.open_wall_ns + other.open_wall_ns,
+    return (
+        type(one)
+        ._make(map(sum, zip(one, other, strict=True)))
+        ._replace(
+            shortest_ns=min(shortest, default=0),
+            longest_ns=max(one.longest_ns, other.longest_ns),
+            first_ns=min(firsts, default=0),
+            last_ns=later.last_ns,
+            entry_ram_bytes=later.entry_ram_bytes if later.entry_ram_bytes >= 0 else earlier.entry_ram_bytes,
+            exit_ram_bytes=later.exit_ram_bytes if later.exit_ram_bytes >= 0 else earlier.exit_ram_bytes,
+            peak_ram_bytes=max(one.peak_ram_bytes, other.peak_ram_bytes),
+            inside_ram_bytes=max(one.inside_ram_bytes, other.inside_ram_bytes),
+        )
     )

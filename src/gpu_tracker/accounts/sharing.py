@@ -24,6 +24,9 @@ class Overlap(NamedTuple):
     """Its anonymous memory that others map, too."""
     file_pss_bytes: int
     shared_bytes: int
+    anonymous_bytes: int = 0
+    file_bytes: int = 0
+    page_faults: int = 0
 
 
 class Holding(NamedTuple):
@@ -35,6 +38,10 @@ class Holding(NamedTuple):
     """Upper bound, as if nothing were shared."""
     shared_bytes: int
     """The part of the unique bytes that several processes map."""
+    file_bytes: int = 0
+    """The part of the unique bytes that is of files or shared memory."""
+    doubtful_bytes: int = 0
+    """How much more it may be, because sharing was not read, or has changed since."""
 
 
 NOTHING = Holding(0, 0, 0)
@@ -42,6 +49,8 @@ NOTHING = Holding(0, 0, 0)
 # Changes that do not matter, as a fraction of what is held.
 _STILL = 0.02
 _SMALLEST_PAGE_BYTES = 4096
+# Forked workers resemble each other: this many of them tell about the rest.
+_EXAMPLES = 4
 
 
 def find_overlap(reading: ProcessReading, sharing: SharingReading) -> Overlap:
@@ -52,7 +61,22 @@ def find_overlap(reading: ProcessReading, sharing: SharingReading) -> Overlap:
         max(0, anonymous - sharing.private_bytes),
         max(0, sharing.pss_bytes - sharing.anonymous_pss_bytes),
         max(0, reading.rss_bytes - sharing.private_bytes),
+        anonymous,
+        reading.file_bytes,
+        reading.page_faults,
     )
+
+
+def choose_examples(readings: Sequence[ProcessReading], root_pid: int) -> list[ProcessReading]:
+    """The root and the largest of its many forked copies; nothing if reading them all costs little more."""
+    by_pid = {reading.pid: reading for reading in readings}
+    copies: dict[int, list[ProcessReading]] = {}
+    for reading in sorted(readings, key=_find_anonymous, reverse=True):
+        if reading.is_forked_copy:
+            copies.setdefault(_head_of_copies(reading, by_pid), []).append(reading)
+    chosen = [reading for reading in readings if reading.pid == root_pid]
+    chosen += [reading for alike in copies.values() for reading in alike[:_EXAMPLES]]
+    return chosen if copies and 2 * len(chosen) <= len(readings) else []
 
 
 def is_settled(before: Sequence[ProcessReading], after: Sequence[ProcessReading], seconds: float) -> bool:
@@ -64,7 +88,7 @@ def is_settled(before: Sequence[ProcessReading], after: Sequence[ProcessReading]
     touched = 0
     for reading in after:
         rss_bytes, page_faults = known.get(reading.pid, (0, 0))
-        faulted = (reading.page_faults - page_faults) * _SMALLEST_PAGE_BYTES
+        faulted = _find_touched(reading.page_faults - page_faults)
         touched += max(faulted, abs(reading.rss_bytes - rss_bytes))
     return touched <= _STILL * seconds * sum(reading.rss_bytes for reading in after)
 
@@ -96,8 +120,9 @@ def hold(
 ) -> Holding:
     """Bound the memory of these processes, given their known overlaps by pid.
 
-    Proportional shares of a whole tree, all read at one moment, are exact; those of a part of it are only a
-    bound, because other processes hold their share of the same pages.
+    Proportional shares of a whole tree, all read at one moment, are exact, but for pages that processes outside hold, too: those are
+    counted in full as far as the largest process has them. Proportional shares of a part of a tree are only a bound, because other processes
+    hold their share of the same pages.
     """
     if not readings:
         return NOTHING
@@ -105,11 +130,11 @@ def hold(
         (only,) = readings
         known = overlaps.get(only.pid)
         shared = only.file_bytes if known is None else known.shared_bytes
-        return Holding(only.rss_bytes, only.rss_bytes, min(shared, only.rss_bytes))
+        return Holding(only.rss_bytes, only.rss_bytes, min(shared, only.rss_bytes), only.file_bytes)
 
     by_pid = {reading.pid: reading for reading in readings}
     images: dict[int, _Image] = {}
-    file_largest = file_proportional = ceiling = 0
+    file_largest = file_proportional = ceiling = changed = 0
     for reading in readings:
         known = overlaps.get(reading.pid)
         images.setdefault(_head_of_copies(reading, by_pid), _Image()).add(reading, known)
@@ -117,37 +142,86 @@ def hold(
         file_largest = max(file_largest, reading.file_bytes)
         if known is not None:
             file_proportional += min(known.file_pss_bytes, reading.file_bytes)
+            changed += _find_change(reading, known)
     private = sum(image.private_bytes for image in images.values())
     # A copy forked since sharing was read shares its memory with processes that were read.
     is_known = all(reading.is_forked_copy or reading.pid in overlaps for reading in readings)
-    if is_whole_tree and is_known:
-        held = file_proportional + sum(image.proportional_bytes for image in images.values())
-        unique = max(held, *(reading.rss_bytes for reading in readings))
-    else:
-        unique = max(file_largest, file_proportional)
-        unique += sum(image.least_bytes for image in images.values())
+    is_read = all(reading.pid in overlaps for reading in readings)
+    is_exact = is_whole_tree and is_known
+    file = max(file_largest, file_proportional)
+    unique = file + sum(image.likely_bytes if is_exact else image.least_bytes for image in images.values())
     unique = min(unique, ceiling)
-    return Holding(unique, ceiling, max(0, unique - private))
+    doubtful = min(changed, ceiling - unique) if is_read else ceiling - unique
+    return Holding(unique, ceiling, max(0, unique - private), file, doubtful)
+
+
+def hold_beside(one: ProcessReading | None, readings: Sequence[ProcessReading], unique_bytes: int) -> int:
+    """What these processes, which hold so much together, hold for certain beside one of them.
+
+    Processes that are forked copies of each other may share all that they hold. One may have been read at another time,
+    as it may not have begun yet, or be ending and hold nothing any more. One that was never read may be a copy of any.
+    """
+    others = {reading.pid: reading for reading in readings}
+    own = others.pop(one.pid, None) if one else None
+    own_bytes = own.rss_bytes if own else 0
+    by_pid = {**others, one.pid: one} if one else others
+    head = _head_of_copies(one, by_pid) if one else None
+    relatives = (
+        reading.rss_bytes
+        for reading in others.values()
+        if head is None or _head_of_copies(reading, by_pid) == head
+    )
+    shared_bytes = max(0, max(relatives, default=0) - own_bytes)
+    return max(0, unique_bytes - own_bytes - shared_bytes)
+
+
+def _find_anonymous(reading: ProcessReading) -> int:
+    return reading.rss_bytes - reading.file_bytes
+
+
+def _find_change(reading: ProcessReading, known: Overlap) -> int:
+    """How much of what a process shared it may have copied by now, and what it has mapped since."""
+    grown = max(0, _find_anonymous(reading) - known.anonymous_bytes)
+    copied = max(0, _find_touched(reading.page_faults - known.page_faults) - grown)
+    return min(copied, known.anonymous_excess_bytes) + max(0, reading.file_bytes - known.file_bytes)
+
+
+def _find_touched(page_faults: int) -> int:
+    return page_faults * _SMALLEST_PAGE_BYTES
 
 
 class _Image:
     """Anonymous memory of a process and its forked copies."""
 
     def __init__(self) -> None:
-        self.proportional_bytes = 0
-        self.private_bytes = 0
+        self._proportional = self._private = 0
         self._largest = self._shared = 0
+        self._shared_by_copies: int | None = None
+        self._unread: list[ProcessReading] = []
 
     def add(self, reading: ProcessReading, known: Overlap | None) -> None:
-        anonymous = reading.rss_bytes - reading.file_bytes
+        anonymous = _find_anonymous(reading)
         self._largest = max(self._largest, anonymous)
         if known is not None:
             shared = min(known.anonymous_shared_bytes, anonymous)
-            self.proportional_bytes += max(0, anonymous - known.anonymous_excess_bytes)
-            self.private_bytes += anonymous - shared
+            self._proportional += max(0, anonymous - known.anonymous_excess_bytes)
+            self._private += anonymous - shared
             self._shared = max(self._shared, shared)
-        elif not reading.is_forked_copy:
-            self.private_bytes += anonymous
+            if reading.is_forked_copy:
+                self._shared_by_copies = max(self._shared_by_copies or 0, known.anonymous_shared_bytes)
+        elif reading.is_forked_copy:
+            self._unread.append(reading)
+        else:
+            self._private += anonymous
+
+    @property
+    def private_bytes(self) -> int:
+        return self._private + self._guessed_bytes
+
+    @property
+    def likely_bytes(self) -> int:
+        """The sum of proportional shares, or the largest process; if some were not read, the best that the others tell."""
+        return max(self._largest, self._shared_once_bytes if self._unread else self._proportional)
 
     @property
     def least_bytes(self) -> int:
@@ -156,7 +230,22 @@ class _Image:
         The largest process alone; the sum of proportional shares (right if all sharers are here); all private
         memory plus the largest shared part (right if all share the same pages).
         """
-        return max(self._largest, self.proportional_bytes, self.private_bytes + self._shared)
+        return max(self._largest, self._shared_once_bytes)
+
+    @property
+    def _shared_once_bytes(self) -> int:
+        return max(self._proportional + self._guessed_bytes, self.private_bytes + self._shared)
+
+    @property
+    def _guessed_bytes(self) -> int:
+        """What copies that were not read have of their own: they share as much as those that were, or all but what they touched."""
+        shared = self._shared_by_copies
+        if shared is None:
+            return 0
+        return sum(
+            min(max(0, _find_anonymous(copy) - shared), _find_touched(copy.page_faults))
+            for copy in self._unread
+        )
 
 
 def _head_of_copies(reading: ProcessReading, by_pid: Mapping[int, ProcessReading]) -> int:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from ..core.figures import BYTES, DEVICE, JOULES, PERCENT, PROCESS_LISTS, WATTS
-from ..core.observation import ABSENT, REQUESTED, UNSUPPORTED, list_gpus
+from ..core.figures import DEVICE, PROCESS_LISTS
+from ..core.model import Activity
+from ..core.observation import ABSENT, LOST, REQUESTED, TROUBLE, UNSUPPORTED, list_gpus
 from ..core.text import count_of
-from ..core.units import humanize_bytes
+from ..core.units import BYTES, JOULES, PERCENT, WATTS, humanize_bytes
 from ..core.values import NamedTuple
 from ..core.vendors import VENDORS, name_vendor
 
@@ -13,6 +14,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from ..core.model import Gpu
     from ..core.observation import Device, Missing, Observation, Reason, VendorState
 
 # How a check is judged.
@@ -28,7 +30,7 @@ _FIGURES = [figure for figure in DEVICE if figure.name != "reserved_bytes"]
 # What is reported of MIG instances.
 _OF_INSTANCES = frozenset({"used_bytes"})
 # Without these, there is nothing of a device.
-_OF_DEVICES = frozenset({"device", "number of GPUs"})
+_OF_DEVICES = frozenset({"device"})
 _UNITS = {PERCENT: "%", WATTS: "W", JOULES: "J"}
 
 
@@ -91,8 +93,15 @@ def check_gpus(observation: Observation, signs: Mapping[str, Signs]) -> tuple[Ch
         for reading in vendor.readings.devices
     }
     for observed in devices:
+        if observed.gpu.is_split:
+            continue  # its instances are used
         checks += _check_device(observed, reasons, was_read=observed.gpu.uuid in read)
     return tuple(checks)
+
+
+def fail_gpus(why: str) -> Check:
+    """In place of all of these, if nobody could be asked."""
+    return Check(_GROUP, "drivers", FAILED, why)
 
 
 def _check_vendor(vendor: VendorState, signs: Signs) -> list[Check]:
@@ -100,7 +109,7 @@ def _check_vendor(vendor: VendorState, signs: Signs) -> list[Check]:
     if vendor.source is None:
         return [_explain_missing(vendor, label, signs)]
     drivers = sorted({gpu.driver for gpu in vendor.gpus if gpu.driver})
-    text = f"{count_of(len(vendor.gpus), 'device')} read through {vendor.source}" + (
+    text = f"{_count_read(vendor)} read through {vendor.source}" + (
         f", driver {', '.join(drivers)}" if drivers else ""
     )
     checks = [Check(_GROUP, label, FINE if vendor.gpus else NOTHING, text)]
@@ -118,6 +127,13 @@ def _check_vendor(vendor: VendorState, signs: Signs) -> list[Check]:
     explained = {reason.text for reason in vendor.reasons}
     checks += [Check(_GROUP, label, WARNING, note) for note in vendor.notes if note not in explained]
     return checks
+
+
+def _count_read(vendor: VendorState) -> str:
+    readings, gpus = vendor.readings, [gpu for gpu in vendor.gpus if not gpu.is_split]
+    read = {one.uuid for one in readings.devices}.union(readings.asleep) if readings else set()
+    count, n_read = len(gpus), sum(gpu.uuid in read for gpu in gpus)
+    return count_of(count, "device") if n_read == count else f"{n_read} of {count_of(count, 'device')}"
 
 
 def _judge(reason: Reason) -> str:
@@ -151,19 +167,21 @@ def _check_device(
     observed: Device, reasons: Mapping[tuple[str, str], Reason], *, was_read: bool
 ) -> list[Check]:
     gpu = observed.gpu
-    group = f"GPU {gpu.ordinal}: {gpu.name} ({gpu.uuid})"
+    group = f"GPU {gpu.label}: {gpu.name} ({gpu.uuid})" if gpu.name else f"GPU {gpu.label}"
     if not was_read:
         why = observed.reasons
         text = why.get("device") or next(
             iter(why.values()), "It could not be read; the driver gives no reason."
         )
-        return [Check(group, "device", FAILED, text)]
+        return [Check(group, "device", FAILED, text), *_advise(group, gpu, reasons)]
     checks = []
     if not gpu.is_visible:
         text = "Jobs started from here cannot use it (CUDA_VISIBLE_DEVICES or similar)."
         checks.append(Check(group, "visible", WARNING, text))
     for figure in _FIGURES:
         value = getattr(observed.reading, figure.name)
+        if value is None and figure.name in Activity._fields:
+            continue  # most devices do not measure it
         if value is None and gpu.parent_uuid is not None and figure.name not in _OF_INSTANCES:
             checks.append(
                 Check(group, figure.label, NOTHING, "The driver reports it for whole devices only.")
@@ -179,7 +197,18 @@ def _check_device(
     checks.append(_check_processes(group, observed, reasons))
     if observed.reading.lists_processes:
         checks.append(_check_shares(group, observed, reasons))
-    return checks
+    return [*checks, *_advise(group, gpu, reasons)]
+
+
+def _advise(group: str, gpu: Gpu, reasons: Mapping[tuple[str, str], Reason]) -> list[Check]:
+    """What to do about a device that is lost or fails."""
+    kinds = {reason.kind for (uuid, _), reason in reasons.items() if uuid == gpu.uuid}
+    if kinds.isdisjoint((LOST, TROUBLE)):
+        return []
+    command = VENDORS[gpu.vendor].reset if gpu.vendor in VENDORS else ""
+    how = f" (`{command} {gpu.ordinal}`, as administrator)" if command else ""
+    text = f"If this persists, reset the device{how} or reboot; if this is a container, restart it first."
+    return [Check(group, "what to do", WARNING, text)]
 
 
 def _find_reason(reasons: Mapping[tuple[str, str], Reason], uuid: str, figure: str) -> Reason | None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 
 from ..core.figures import REGION, RUN, TIME
+from ..core.units import humanize_seconds
 from ..core.values import NamedTuple
 from .measures import UNKNOWN_OUTCOME, Subject
 from .permutation_test import can_show, chances_of, median, runs_needed
@@ -46,6 +47,10 @@ class Values(NamedTuple):
     high: float | None = None
     not_numbers: int = 0
     """How many of them ended with a metric of nan or inf."""
+    ceiling: float | None = None
+    """What the median may have been at most; None if it is not only the least."""
+    is_at_least: bool = False
+    """Whether one of them may have been more, because it is without some of the time."""
 
 
 class Change(NamedTuple):
@@ -93,6 +98,8 @@ class Comparison(NamedTuple):
     """The results of the limits it was checked against."""
     charts: tuple[Chart, ...] = ()
     """The runs over time, on one axis; only where they are drawn."""
+    files: tuple[tuple[str, str], ...] = ()
+    """Every run, named as in the charts, and its file; where they were read from files."""
 
 
 def compare(groups: Sequence[tuple[str, Sequence[RunFigures]]]) -> Comparison:
@@ -146,7 +153,20 @@ def _collect(subject: Subject, runs: Sequence[RunFigures]) -> Values:
     not_numbers = len(known) - len(values)
     if not values:
         return Values(len(found), not_numbers=not_numbers)
-    return Values(len(found), tuple(values), median(values), values[0], values[-1], not_numbers)
+    ceilings = [run.ceilings.get(subject, run.values.get(subject)) for run in runs]
+    return Values(
+        len(found),
+        tuple(values),
+        median(values),
+        values[0],
+        values[-1],
+        not_numbers,
+        median([most for most in ceilings if most is not None and not math.isnan(most)])
+        if any(subject in run.ceilings for run in runs)
+        else None,
+        is_at_least=subject == Subject(subject.figure)
+        and any(subject.figure.name in run.at_least for run in runs),
+    )
 
 
 def _find_chances(
@@ -218,7 +238,48 @@ def _list_notes(groups: Sequence[tuple[str, Sequence[RunFigures]]]) -> list[str]
         notes.append("The runs were not all on the same host.")
     if len({(run.cores, run.ram_bytes) for run in every_run}) > 1:
         notes.append("The runs did not all have the same cores and RAM.")
-    return [*notes, *_list_lacking(groups)]
+    return [
+        *notes,
+        *_list_unmetered(groups),
+        *_list_unread(groups),
+        *_list_unheld(groups),
+        *_list_lacking(groups),
+    ]
+
+
+def _list_unmetered(groups: Sequence[tuple[str, Sequence[RunFigures]]]) -> list[str]:
+    """Groups whose energy is not that of all their time."""
+    longest = [(name, max((run.unmetered_seconds for run in runs), default=0.0)) for name, runs in groups]
+    return [
+        f"The energy of {name} is without up to {humanize_seconds(seconds)} of the time of a run."
+        for name, seconds in longest
+        if seconds
+    ]
+
+
+def _list_unread(groups: Sequence[tuple[str, Sequence[RunFigures]]]) -> list[str]:
+    """Groups of which RAM was not measured all the time."""
+    longest = [(name, max((run.unread_seconds for run in runs), default=0.0)) for name, runs in groups]
+    return [
+        f"The peak RAM of {name} is without up to {humanize_seconds(seconds)} of the time of a run: it may have been more."
+        for name, seconds in longest
+        if seconds
+    ]
+
+
+def _list_unheld(groups: Sequence[tuple[str, Sequence[RunFigures]]]) -> list[str]:
+    """Groups of which GPU memory is not measured as usual."""
+    notes = []
+    for name, runs in groups:
+        if any("peak_gpu_ram" in run.estimates for run in runs):
+            notes.append(f"The peak GPU RAM of {name} is an estimate.")
+        seconds = max((run.unheld_seconds for run in runs), default=0.0)
+        if seconds:
+            notes.append(
+                f"The peak GPU RAM of {name} is without up to {humanize_seconds(seconds)} of the time of a run: "
+                "it may have been more."
+            )
+    return notes
 
 
 def _list_failures(runs: Sequence[RunFigures]) -> tuple[str, ...]:

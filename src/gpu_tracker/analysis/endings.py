@@ -1,10 +1,73 @@
-"""Whether a run ended as it should. Pure."""
+"""How a run ended: as it should, by a signal, at its time limit. Pure."""
 
 from __future__ import annotations
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ..core.model import Allocation, RecordingData
+
+SIGKILL, SIGTERM, SIGXCPU, SIGXFSZ = 9, 15, 24, 25
+# Schedulers end a job a little later than they said, never much sooner.
+TIME_LIMIT_SLACK_SECONDS = 5.0
+# Whoever holds less than this of a limit has hardly exceeded it; others under it have.
+OWN_PERCENT = 50.0
+
 _GOOD = ("exited", "stopped", "running", "sampler lost")
+# A shell that passes on the signal of a program adds this.
+_SIGNAL_IN_SHELL = 128
 
 
 def has_failed(ending: str, exit_code: int | None) -> bool:
     """By its exit code, or how its tracking ended."""
     return bool(exit_code) or ending not in _GOOD
+
+
+def find_signal(exit_code: int | None) -> int | None:
+    """What ended the job or, perhaps, a process of it in a shell, if others send it: the end of its time, or of a limit."""
+    code = exit_code or 0
+    signal = -code if code < 0 else code - _SIGNAL_IN_SHELL
+    return signal if signal in (SIGKILL, SIGTERM, SIGXCPU, SIGXFSZ) else None
+
+
+def find_ending(recording: RecordingData) -> str:
+    """How a run ended, in the word of its recording, or what can be said without one."""
+    if recording.end is not None:
+        return recording.end.reason
+    return "running" if recording.is_running else "killed"
+
+
+def is_far_below(own_bytes: float, limit_bytes: float, own_percent: float = OWN_PERCENT) -> bool:
+    """Whether a job held so little of its memory limit that others must have reached it."""
+    return limit_bytes > 0 and 100 * own_bytes < own_percent * limit_bytes
+
+
+def is_memory_error(exception: str) -> bool:
+    """Whether the exception that ended a run says that memory was refused, that of a GPU included."""
+    return is_gpu_memory_error(exception) or "MemoryError" in exception
+
+
+def is_gpu_memory_error(exception: str) -> bool:
+    """PyTorch and CuPy call it so."""
+    return "OutOfMemory" in exception
+
+
+def is_at_time_limit(
+    allocation: Allocation,
+    ended_at_seconds: float | None,
+    seconds: float,
+    slack_seconds: float = TIME_LIMIT_SLACK_SECONDS,
+) -> bool:
+    """Whether it ended when its time was up; a limit that was over before it began is not its own."""
+    if ended_at_seconds is None:
+        return False
+    started_at_seconds = ended_at_seconds - seconds
+    ends_at = find_deadline(allocation, started_at_seconds)
+    return ends_at is not None and started_at_seconds <= ends_at <= ended_at_seconds + slack_seconds
+
+
+def find_deadline(allocation: Allocation, started_at_seconds: float | None) -> float | None:
+    """When its time is up (since 1970); where only the limit is recorded, as if the job had begun with the run."""
+    limit = allocation.time_limit_seconds
+    if allocation.ends_at_seconds is not None or not limit or started_at_seconds is None:
+        return allocation.ends_at_seconds
+    return started_at_seconds + limit

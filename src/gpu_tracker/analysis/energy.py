@@ -1,26 +1,28 @@
 """The energy of a run, and the carbon dioxide that it caused. Pure.
 
-Devices are metered by their drivers, processors by their own meters, each as a whole: others who use them are included.
+Devices are metered by their drivers, or their power is added up over time; processors by their own meters, each as a whole: others who use them are included.
 """
 
 from __future__ import annotations
 
 import math
 
-from ..core.model import UNMETERED
+from ..core.model import EXACT, UNMETERED
 from ..core.units import humanize_number
 from ..core.values import NamedTuple
-from .summary import summarize
+from .summary import find_missing, find_unmetered_seconds, summarize
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ..core.model import RecordingData
 
+NOT_RECORDED = "It was not recorded."
 _JOULES_PER_KILOWATT_HOUR = 3.6e6
+_GRAMS_PER_KILOGRAM = 1000
 
 
 class GpuEnergy(NamedTuple):
-    """One device, by its driver's meter."""
+    """One device."""
 
     uuid: str
     ordinal: int
@@ -28,6 +30,12 @@ class GpuEnergy(NamedTuple):
     joules: float
     seconds: float
     """The time that the meter was read for."""
+    missing_seconds: float = 0.0
+    """How much of the run that is without; 0 if it is not worth a word."""
+    label: str = ""
+    """What it is called."""
+    basis: str = EXACT
+    """By the driver's meter, or an estimate from its power."""
 
 
 class Energy(NamedTuple):
@@ -46,6 +54,10 @@ class Energy(NamedTuple):
     """Why the processors were not metered."""
     total_joules: float | None
     """What is known of all of it."""
+    machine_missing_seconds: float = 0.0
+    """How much of the run the meters of the machine are without; 0 if that is not worth a word."""
+    unmetered_gpus: tuple[str, ...] = ()
+    """What the devices are called that count for the job, and of which nothing is known."""
 
 
 class CarbonFactor(NamedTuple):
@@ -68,12 +80,22 @@ class Carbon(NamedTuple):
 
 def summarize_energy(recording: RecordingData) -> Energy:
     """The energy of a recording."""
+    machine, seconds = recording.totals.energy, recording.totals.at_seconds
+    counted = [gpu for gpu in summarize(recording).gpus if gpu.is_expected]
     gpus = tuple(
-        GpuEnergy(gpu.gpu.uuid, gpu.gpu.ordinal, gpu.gpu.name, gpu.energy_joules, gpu.energy_seconds)
-        for gpu in summarize(recording).gpus
-        if gpu.is_expected and gpu.energy_joules is not None
+        GpuEnergy(
+            gpu.gpu.uuid,
+            gpu.gpu.ordinal,
+            gpu.gpu.name,
+            gpu.energy_joules,
+            gpu.energy_seconds,
+            find_unmetered_seconds(gpu, seconds),
+            gpu.gpu.label,
+            gpu.energy_basis,
+        )
+        for gpu in counted
+        if gpu.energy_joules is not None
     )
-    machine = recording.totals.energy
     gpu_joules = sum(gpu.joules for gpu in gpus) if gpus else None
     reasons = (event.text for event in recording.events if event.kind == UNMETERED)
     return Energy(
@@ -82,8 +104,10 @@ def summarize_energy(recording: RecordingData) -> Energy:
         cpu_joules=machine.processors_joules,
         memory_joules=machine.memory_joules,
         machine_seconds=machine.seconds,
-        cpu_reason="" if machine.processors_joules is not None else next(reasons, "It was not recorded."),
+        cpu_reason="" if machine.processors_joules is not None else next(reasons, NOT_RECORDED),
         total_joules=add_joules(gpu_joules, machine.processors_joules, machine.memory_joules),
+        machine_missing_seconds=0.0 if machine.seconds is None else find_missing(machine.seconds, seconds),
+        unmetered_gpus=tuple(gpu.gpu.label for gpu in counted if gpu.energy_joules is None),
     )
 
 
@@ -103,4 +127,9 @@ def estimate_carbon(joules: float | None, factor: CarbonFactor | None) -> Carbon
     grams = kilowatt_hours * factor.pue * factor.grams_per_kilowatt_hour
     pue = "" if factor.pue == 1 else f" x {factor.pue:g} (PUE)"
     formula = f"{humanize_number(kilowatt_hours)} kWh{pue} x {factor.grams_per_kilowatt_hour:g} g/kWh"
-    return Carbon(factor, kilowatt_hours, grams, f"{humanize_number(grams)} g = {formula}")
+    mass = (
+        f"{humanize_number(grams)} g"
+        if grams < _GRAMS_PER_KILOGRAM
+        else f"{humanize_number(grams / _GRAMS_PER_KILOGRAM)} kg"
+    )
+    return Carbon(factor, kilowatt_hours, grams, f"{mass} = {formula}")

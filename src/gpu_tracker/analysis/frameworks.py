@@ -9,6 +9,10 @@ if TYPE_CHECKING:
     from ..core.model import FrameworkMemory, Gpu, RecordingData
 
 
+PARTS = ("tensors", "cached for reuse", "context and libraries", "other processes", "free")
+"""Into which the memory of a device is split."""
+
+
 class FrameworkSummary(NamedTuple):
     """One framework in one process on one device. None is not known."""
 
@@ -33,11 +37,12 @@ def _summarize(memory: FrameworkMemory, gpu: Gpu | None) -> FrameworkSummary:
     in_use = memory.split_in_use_bytes if is_split else memory.in_use_bytes
     held = memory.split_held_bytes if is_split else memory.held_bytes
     return FrameworkSummary(
-        memory, gpu, _beyond(held, in_use), _beyond(memory.split_process_bytes, memory.split_held_bytes)
+        memory, gpu, find_rest(held, in_use), find_rest(memory.split_process_bytes, memory.split_held_bytes)
     )
 
 
-def _beyond(whole: int | None, part: int | None) -> int | None:
+def find_rest(whole: int | None, part: int | None) -> int | None:
+    """What is left of the whole. The two may be of different moments."""
     return None if whole is None or part is None else max(0, whole - part)
 
 

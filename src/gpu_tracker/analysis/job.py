@@ -9,13 +9,23 @@ from __future__ import annotations
 import math
 
 from ..core.figures import RUN
-from ..core.model import find_peak
+from ..core.model import ESTIMATE, EXACT, SAMPLED, find_peak
 from ..core.moments import parse_moment
 from ..core.values import NamedTuple
+from .endings import find_ending
 from .energy import add_joules, estimate_carbon
-from .measures import overall_values
+from .measures import list_estimates, list_lower_bounds, overall_values
 from .permutation_test import median
-from .summary import summarize
+from .summary import (
+    doubt_held,
+    find_missing,
+    find_unmetered_seconds,
+    find_unused_seconds,
+    find_unutilized_seconds,
+    is_known_enough,
+    is_ram_least,
+    summarize,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -51,6 +61,10 @@ class Rank(NamedTuple):
     exit_code: int | None
     part_of: str = ""
     """The recording that includes these processes too; this one is then in no sum."""
+    estimates: tuple[str, ...] = ()
+    """The names of the figures that are estimates."""
+    at_least: tuple[str, ...] = ()
+    """Of those that may have been more, because they are without some of the time."""
 
 
 class Balance(NamedTuple):
@@ -62,6 +76,8 @@ class Balance(NamedTuple):
     largest: float
     imbalance_percent: float | None
     """How far the largest is above the mean."""
+    is_at_least: bool = False
+    """Whether some of them may have been more, because they are without some of the time."""
 
 
 class HostGpu(NamedTuple):
@@ -69,14 +85,26 @@ class HostGpu(NamedTuple):
 
     uuid: str
     name: str
-    ordinal: int
+    label: str
     job_bytes: int | None
-    """The peak of all ranks together, added up at the same time."""
+    """The peak of all ranks together, added up at the same time: an upper bound."""
     used_bytes: int | None
     mean_percent: float | None
     """From the longest recording."""
     utilization_basis: str
     energy_joules: float | None
+    unutilized_seconds: float = 0.0
+    """How much of the time the mean is without, if that is notable."""
+    unmetered_seconds: float = 0.0
+    """The same of its energy."""
+    energy_basis: str = EXACT
+    """By the driver's meter, or an estimate from its power."""
+    unheld_seconds: float = 0.0
+    """The same of what the job held: it may have been more."""
+    memory_basis: str = SAMPLED
+    """How that was obtained."""
+    is_known_enough: bool = True
+    """Whether the mean stands for the whole time."""
 
 
 class Host(NamedTuple):
@@ -90,11 +118,13 @@ class Host(NamedTuple):
     ram_sum_bytes: int | None
     """The peak of all trees together, as if they shared nothing."""
     ram_at_most_bytes: int | None
-    """The sum, or the RAM in use on the whole machine if that is less."""
+    """The sum, or the RAM in use on the whole machine if that is less; also None if a tree was not measured all the time."""
     system_ram_bytes: int | None
     gpus: tuple[HostGpu, ...]
     machine_joules: float | None = None
     """Energy of all its processors and their memory, by its own meters; None if not measured."""
+    unmetered_seconds: float = 0.0
+    """How much of the time that is without, if that is notable."""
 
 
 class Combined(NamedTuple):
@@ -105,6 +135,7 @@ class Combined(NamedTuple):
     devices' peaks. Peak RAM is known only if both bounds are equal."""
     ram_at_least_bytes: int | None
     ram_at_most_bytes: int | None
+    """None if that of a host is not known."""
     hosts: tuple[Host, ...]
     ranks: tuple[Rank, ...]
     balance: tuple[Balance, ...]
@@ -138,15 +169,17 @@ def combine(recordings: Sequence[tuple[str, RecordingData]], factor: CarbonFacto
     cpu_seconds = sum(host.cpu_seconds for host in hosts)
     devices = [gpu for host in hosts for gpu in host.gpus]
     at_least = max((host.ram_at_least_bytes or 0 for host in hosts), default=0) or None
-    at_most = _add(host.ram_at_most_bytes for host in hosts)
+    is_bounded = not any(host.ram_at_least_bytes and host.ram_at_most_bytes is None for host in hosts)
+    at_most = _add(host.ram_at_most_bytes for host in hosts) if is_bounded else None
     percents = [gpu.mean_percent for gpu in devices if gpu.mean_percent is not None]
+    are_known = all(gpu.is_known_enough for gpu in devices if gpu.mean_percent is not None)
     values = {
         "time": seconds,
         "cpu_time": cpu_seconds,
         "mean_cores": cpu_seconds / seconds if seconds > 0 else None,
         "peak_ram": at_most if at_least == at_most else None,
         "peak_gpu_ram": None if _may_hold_more(counted) else _add_all([gpu.job_bytes for gpu in devices]),
-        "gpu_utilization": sum(percents) / len(percents) if percents else None,
+        "gpu_utilization": sum(percents) / len(percents) if percents and are_known else None,
         "energy": _add(gpu.energy_joules for gpu in devices),
     }
     machine_joules = add_joules(*(host.machine_joules for host in hosts))
@@ -227,14 +260,16 @@ def _begins_in(part: _Part, other: _Part, first_seconds: float, last_seconds: fl
 
 
 def _describe(part: _Part, part_of: str) -> Rank:
-    header, end = part.recording.header, part.recording.end
+    header, end, summary = part.recording.header, part.recording.end, summarize(part.recording)
     return Rank(
         name=part.name,
         host=header.host,
         pid=header.pid,
         begin_seconds=part.begin_seconds,
-        values=overall_values(summarize(part.recording)),
-        ending=end.reason if end else "killed",
+        values=overall_values(summary),
+        estimates=list_estimates(summary),
+        at_least=list_lower_bounds(summary, find_ending(part.recording)),
+        ending=find_ending(part.recording),
         exit_code=end.exit_code if end else None,
         part_of=part_of,
     )
@@ -245,17 +280,23 @@ def _describe_host(name: str, parts: Sequence[_Part]) -> Host:
     at_least = max(total.peaks.ram.combined.total_bytes for total in totals)
     summed = max(at_least, _sum_at_once([_list_ram(part) for part in parts]))
     system = max(total.peaks.system_ram_bytes for total in totals)
+    # Each rank has read the same meters.
+    metered = max(totals, key=lambda total: add_joules(*total.energy[:2]) or 0.0)
+    at_most = max(at_least, min(summed, system)) if system else summed
+    is_least = any(is_ram_least(summarize(part.recording), find_ending(part.recording)) for part in parts)
     return Host(
         name=name,
         ranks=len(parts),
         cpu_seconds=sum(total.cpu_seconds.combined for total in totals),
         ram_at_least_bytes=at_least or None,
         ram_sum_bytes=summed or None,
-        ram_at_most_bytes=(max(at_least, min(summed, system)) if system else summed) or None,
+        ram_at_most_bytes=None if is_least else at_most or None,
         system_ram_bytes=system or None,
         gpus=tuple(_describe_gpus(parts)),
-        # Each rank has read the same meters.
-        machine_joules=_most(add_joules(*total.energy[:2]) for total in totals),
+        machine_joules=add_joules(*metered.energy[:2]),
+        unmetered_seconds=0.0
+        if metered.energy.seconds is None
+        else find_missing(metered.energy.seconds, metered.at_seconds),
     )
 
 
@@ -275,7 +316,7 @@ def _list_ram(part: _Part) -> list[tuple[float, float, int]]:
     for begin, last, sample in _list_intervals(part):
         grown = sample.peaks.ram.combined.total_bytes
         intervals.append(
-            (begin, last, max(int(sample.ram_bytes.combined.high), grown if grown > peak else 0))
+            (begin, last, max(int(sample.ram_bytes.combined.high or 0), grown if grown > peak else 0))
         )
         peak = grown
     total = part.recording.totals.peaks.ram.combined.total_bytes
@@ -310,7 +351,7 @@ def _sum_at_once(ranks: Sequence[Sequence[tuple[float, float, int]]]) -> int:
 def _may_hold_more(parts: Sequence[_Part]) -> bool:
     """Whether a rank may hold an unknown amount of a device's memory."""
     gpus = (gpu for part in parts for gpu in summarize(part.recording).gpus)
-    return any(gpu.may_be_used and gpu.job_bytes.combined is None for gpu in gpus)
+    return any(gpu.may_hold_unseen for gpu in gpus)
 
 
 def _describe_gpus(parts: Sequence[_Part]) -> Iterable[HostGpu]:
@@ -318,24 +359,47 @@ def _describe_gpus(parts: Sequence[_Part]) -> Iterable[HostGpu]:
     for part in parts:
         for gpu in summarize(part.recording).gpus:
             seen.setdefault(gpu.gpu.uuid, []).append((part, gpu))
-    for uuid, views in sorted(seen.items(), key=lambda item: (item[1][0][1].gpu.ordinal, item[0])):
+    for uuid, views in sorted(seen.items(), key=lambda item: (item[1][0][1].gpu.sort_key, item[0])):
         # A device that no rank used is not the job's.
         if not any(gpu.is_expected for _, gpu in views):
             continue
         peaks = [gpu.job_bytes.combined for _, gpu in views]
         is_unknown = any(gpu.is_expected and gpu.job_bytes.combined is None for _, gpu in views)
         summed = _sum_at_once([_list_gpu_ram(part, uuid) for part, _ in views])
-        longest = max(views, key=lambda item: item[0].recording.totals.at_seconds)[1]
+        doubts = [doubt_held([gpu], part.recording.totals.at_seconds) for part, gpu in views]
+        part, longest = max(views, key=lambda item: item[0].recording.totals.at_seconds)
+        metered, most = max(views, key=lambda item: item[1].energy_joules or 0.0)
+        seconds = part.recording.totals.at_seconds
         yield HostGpu(
             uuid=uuid,
             name=longest.gpu.name,
-            ordinal=longest.gpu.ordinal,
-            job_bytes=None if is_unknown else find_peak(summed or None, None, peaks),
+            label=longest.gpu.label,
+            job_bytes=None if is_unknown else _bound(find_peak(summed or None, None, peaks), views),
             used_bytes=_most(gpu.used_bytes for _, gpu in views),
             mean_percent=longest.mean_percent,
             utilization_basis=longest.utilization_basis,
-            energy_joules=_most(gpu.energy_joules for _, gpu in views),
+            energy_joules=most.energy_joules,
+            energy_basis=most.energy_basis,
+            unmetered_seconds=0.0
+            if most.energy_joules is None
+            else find_unmetered_seconds(most, metered.recording.totals.at_seconds),
+            unutilized_seconds=find_unutilized_seconds(longest, seconds),
+            is_known_enough=is_known_enough(longest.utilization_seconds, seconds),
+            unheld_seconds=max(doubt.unheld_seconds for doubt in doubts),
+            memory_basis=ESTIMATE if any(doubt.basis == ESTIMATE for doubt in doubts) else SAMPLED,
         )
+
+
+def _bound(summed: int | None, views: Sequence[tuple[_Part, GpuSummary]]) -> int | None:
+    """All ranks held no more of a device together than all processes did, if that is known, and no less than one of them."""
+    used = [gpu.used_bytes for _, gpu in views]
+    is_whole = not any(
+        find_unused_seconds(gpu, part.recording.totals.at_seconds) for part, gpu in views
+    ) and all(used)
+    if summed is None or not is_whole:
+        return summed
+    most: int = _most(used)
+    return max([min(summed, most), *(gpu.job_bytes.combined or 0 for _, gpu in views)])
 
 
 def _balance(ranks: Sequence[Rank]) -> Iterable[Balance]:
@@ -345,7 +409,8 @@ def _balance(ranks: Sequence[Rank]) -> Iterable[Balance]:
             continue
         mean = sum(values) / len(values)
         imbalance = 100 * (max(values) / mean - 1) if mean > 0 else None
-        yield Balance(figure, min(values), median(values), max(values), imbalance)
+        is_at_least = any(figure.name in rank.at_least for rank in ranks)
+        yield Balance(figure, min(values), median(values), max(values), imbalance, is_at_least)
 
 
 def _most(values: Iterable[float | None]) -> Any:

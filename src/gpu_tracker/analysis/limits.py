@@ -8,8 +8,9 @@ from __future__ import annotations
 import math
 import re
 
-from ..core.figures import BYTES, JOULES, NUMBER, PERCENT, REGION, RUN, SECONDS, humanize
+from ..core.figures import REGION, RUN
 from ..core.text import count_of
+from ..core.units import BYTES, JOULES, NUMBER, PERCENT, SECONDS, humanize
 from ..core.values import NamedTuple
 from .compare import CANNOT_TELL, CHANGED, describe_failures
 
@@ -47,6 +48,7 @@ _BY_LOWER = {unit.lower(): meaning for unit, meaning in _UNITS.items()}
 _EXPRESSION = re.compile(r"(.*?[^\s<>=])\s*(>=|<=|>|<)\s*([^<>=]+)", re.DOTALL)
 _AMOUNT = re.compile(r"([+-]?)([0-9]+(?:\.[0-9]*)?(?:[eE][+-]?[0-9]+)?|\.[0-9]+)\s*([A-Za-z%]*)")
 _BEYOND_NOISE = re.compile(r"(.*\S)\s+beyond\s+noise\s*", re.DOTALL)
+_MOST_PERCENT = 100.0
 _EXAMPLE = "Try 'peak_gpu_ram > +10%', 'time > 1.2x' or 'regions.forward.peak_ram > 8GB'."
 
 
@@ -117,6 +119,8 @@ def parse_limit(text: str) -> Limit:
         )
     if amount.unit not in (RATIO, unit):
         raise ValueError(f"{text!r} is not a valid limit: {subject} is in {unit}, and {written!r} is not.")
+    if amount.unit == PERCENT and amount.value > _MOST_PERCENT:
+        raise ValueError(f"{text!r} is not a valid limit: {subject} is never more than 100 %.")
     if noise and amount.unit != RATIO:
         raise ValueError(
             f"{text!r} is not a valid limit: only a change can be beyond noise (try +5% or 1.2x)."
@@ -215,7 +219,7 @@ def _parse_subject(subject: str, text: str) -> tuple[str, str | None, Figure | N
 
 
 def _parse_limit_amount(written: str, text: str) -> Amount:
-    if written[-1:] in ("x", "X"):
+    if written[-1:] in ("x", "X") and written[:-1].strip():
         factor = parse_amount(written[:-1])
         if factor.unit != NUMBER or factor.value < 0:
             raise ValueError(f"{written!r} in {text!r} is not a valid factor. {_EXAMPLE}")
@@ -257,7 +261,16 @@ def _is_broken(limit: Limit, row: Row, index: int) -> bool:
     value = _value_of(limit, row.groups[0], row.groups[index])
     if value is None or (limit.is_beyond_noise and row.changes[index - 1].verdict != CHANGED):
         return False
-    return _is_true(value, limit)
+    return _is_true(value, limit) and not _is_undecided(limit, row.groups[index])
+
+
+def _is_undecided(limit: Limit, found: Values) -> bool:
+    """Whether the limit lies between what a figure was at least and what it may have been."""
+    if found.median is None or found.ceiling is None:
+        return False
+    if limit.amount.unit == RATIO:
+        return math.isinf(found.ceiling)
+    return _is_true(found.median, limit) != _is_true(found.ceiling, limit)
 
 
 def _is_true(value: float, limit: Limit) -> bool:
@@ -279,11 +292,22 @@ def _list_gaps(limit: Limit, row: Row, comparison: Comparison, index: int) -> li
             gaps.append(f"{lacking} of {group.runs} runs of {group.name} have no {what!r}")
         if unmeasured:
             gaps.append(f"not measured in {unmeasured} of {group.runs} runs of {group.name}")
+        if _is_undecided(limit, found):
+            gaps.append(f"{group.name} {_describe_bounds(row, found)}")
     if not gaps and limit.is_beyond_noise and row.changes[index - 1].verdict == CANNOT_TELL:
         gaps.append(
             f"too few runs of {comparison.groups[index].name} or the baseline to tell a change from noise"
         )
     return gaps
+
+
+def _describe_bounds(row: Row, found: Values) -> str:
+    figure = row.subject.figure
+    least, most = found.median or 0.0, found.ceiling or 0.0
+    more = (
+        "not measured for most of the time" if math.isinf(most) else f"perhaps {humanize(most, figure.unit)}"
+    )
+    return f"used at least {humanize(least, figure.unit)}, {more}"
 
 
 def _describe(limit: Limit, row: Row, index: int) -> str:

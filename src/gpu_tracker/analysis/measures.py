@@ -3,20 +3,33 @@
 from __future__ import annotations
 
 import math
+from types import MappingProxyType
 
 from ..core.figures import LAST_METRIC, REGION, RUN, Figure
-from ..core.model import ESTIMATE
+from ..core.model import ESTIMATE, EXACT
 from ..core.values import NamedTuple
+from .endings import find_ending
 from .regions import summarize_metrics, summarize_regions
-from .summary import percent_of, summarize
+from .summary import (
+    doubt_held,
+    find_unmetered_seconds,
+    is_known_enough,
+    is_ram_least,
+    is_read_enough,
+    percent_of,
+    summarize,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from ..core.model import End, RecordingData
     from .regions import Region
-    from .summary import Summary
+    from .summary import GpuSummary, Summary
 
 UNKNOWN_OUTCOME = "exit code not known"
+NO_END = "no end: killed, or still running"
 
 
 class Subject(NamedTuple):
@@ -31,18 +44,32 @@ class RunFigures(NamedTuple):
     """One recording, reduced to what is compared. An unknown figure is None; a metric may be nan."""
 
     values: dict[Subject, float | None]
+    ceilings: Mapping[Subject, float] = MappingProxyType({})
+    """What a figure may have been at most, where its value is only the least."""
     host: str = ""
     cores: float = 0.0
     ram_bytes: int = 0
     failure: str = ""
     """Why it is no successful run: it failed, was killed, has no end or nobody knows."""
+    unmetered_seconds: float = 0.0
+    """How much of its time the energy is without, if that is notable."""
+    unheld_seconds: float = 0.0
+    """The same of peak GPU RAM."""
+    unread_seconds: float = 0.0
+    """The same of peak RAM, if it may have been higher then."""
+    estimates: tuple[str, ...] = ()
+    """The names of the figures of the whole run that are estimates."""
+    at_least: tuple[str, ...] = ()
+    """Of those that may have been more, because they are without some of the time."""
 
 
 def measure(recording: RecordingData) -> RunFigures:
     """The figures of one recording."""
     header = recording.header
     values: dict[Subject, float | None] = {}
-    whole = overall_values(summarize(recording))
+    summary = summarize(recording)
+    whole, ceilings = overall_values(summary), find_ceilings(summary)
+    at_least = list_lower_bounds(summary, find_ending(recording))
     for figure in RUN:
         values[Subject(figure)] = whole[figure.name]
     for region in summarize_regions(recording):
@@ -53,29 +80,37 @@ def measure(recording: RecordingData) -> RunFigures:
         values[Subject(LAST_METRIC, metric=metric.name)] = math.nan if metric.last is None else metric.last
     return RunFigures(
         values,
+        ceilings={Subject(figure): most for figure in RUN if (most := ceilings.get(figure.name)) is not None},
         host=header.host,
         cores=header.allocation.cores,
         ram_bytes=header.allocation.ram_bytes,
         failure=find_failure(recording.end),
+        unmetered_seconds=max(
+            (find_unmetered_seconds(gpu, summary.seconds) for gpu in _list_metered(summary)), default=0.0
+        ),
+        unheld_seconds=_find_unheld_seconds(summary),
+        unread_seconds=summary.unread_seconds if "peak_ram" in at_least else 0.0,
+        at_least=at_least,
+        estimates=list_estimates(summary),
     )
 
 
 def find_failure(end: End | None) -> str:
     """Why a run is no successful one; empty if it is."""
     if end is None:
-        return "no end: killed, or still running"
+        return NO_END
     if end.exit_code:
         return f"exit code {end.exit_code}" if end.exit_code > 0 else f"killed by signal {-end.exit_code}"
-    if end.reason == "ended":
+    if end.reason in ("ended", "exited"):
         return UNKNOWN_OUTCOME if end.exit_code is None else ""
-    return "" if end.reason in ("exited", "stopped") else str(end.reason)
+    return "" if end.reason == "stopped" else str(end.reason)
 
 
 def overall_values(summary: Summary) -> dict[str, float | None]:
-    """The figures of a whole run, by name."""
+    """The figures of a whole run, by name. One that ended before its first reading has no time: it was not 0."""
     values = {
-        "time": summary.seconds,
-        "cpu_time": summary.cpu.combined.seconds,
+        "time": None if summary.is_unread else summary.seconds,
+        "cpu_time": None if summary.is_unread else summary.cpu.combined.seconds,
         "mean_cores": _to_cores(summary.cpu.combined.mean_percent),
         "peak_ram": summary.ram.combined.total_bytes or None,
         "peak_gpu_ram": _peak_gpu_bytes(summary),
@@ -85,12 +120,54 @@ def overall_values(summary: Summary) -> dict[str, float | None]:
     return {name: _known(value) for name, value in values.items()}
 
 
+def list_estimates(summary: Summary) -> tuple[str, ...]:
+    """The names of the figures of a whole run that are estimates."""
+    return (
+        *(["peak_ram"] if summary.ram.combined.basis == ESTIMATE else []),
+        *(["peak_gpu_ram"] if doubt_held(summary.gpus, summary.seconds).basis == ESTIMATE else []),
+    )
+
+
+def list_lower_bounds(summary: Summary, ending: str) -> tuple[str, ...]:
+    """The names of those that may have been more, because they are without some of the time."""
+    return (
+        *(["peak_ram"] if is_ram_least(summary, ending) else []),
+        *(["peak_gpu_ram"] if _find_unheld_seconds(summary) else []),
+    )
+
+
+def _find_unheld_seconds(summary: Summary) -> float:
+    doubt = doubt_held((gpu for gpu in summary.gpus if gpu.may_be_used), summary.seconds)
+    return 0.0 if _peak_gpu_bytes(summary) is None else doubt.unheld_seconds
+
+
+def find_ceilings(summary: Summary) -> dict[str, float]:
+    """By name, what figures may have been at most of which only a part was measured, or shared memory not often enough."""
+    peak, ceiling = summary.ram.combined, summary.ram_ceiling_bytes
+    if not is_read_enough(summary.seconds - summary.unread_seconds, summary.seconds):
+        return {"peak_ram": math.inf, "peak_gpu_ram": math.inf}
+    return {
+        **({"peak_ram": ceiling} if peak.basis == ESTIMATE and ceiling else {}),
+        **({} if _is_gpu_ram_known(summary) else {"peak_gpu_ram": math.inf}),
+    }
+
+
 def _peak_gpu_bytes(summary: Summary) -> int | None:
-    """The peak on all devices together; with estimates, the sum of the peaks."""
-    if not any(gpu.basis == ESTIMATE for gpu in summary.gpus):
+    """The peak on all devices together; with estimates, the sum of the peaks: whoever shows that says so."""
+    if summary.has_unread_gpus or not any(gpu.basis == ESTIMATE for gpu in summary.gpus):
         return summary.gpu_bytes.combined
-    sizes = [gpu.job_bytes.combined for gpu in summary.gpus if gpu.may_be_used]
-    return None if None in sizes else sum(size or 0 for size in sizes)
+    if any(gpu.may_hold_unseen for gpu in summary.gpus):
+        return None
+    return sum(gpu.job_bytes.combined or 0 for gpu in summary.gpus if gpu.may_be_used)
+
+
+def _is_gpu_ram_known(summary: Summary) -> bool:
+    """Whether its peak is that of most of the run, on every device that the job may use."""
+    return all(
+        gpu.basis == EXACT or is_read_enough(summary.seconds - gpu.job_bytes_unknown_seconds, summary.seconds)
+        for gpu in summary.gpus
+        if gpu.may_be_used
+    )
 
 
 def _to_cores(percent: float | None) -> float | None:
@@ -103,13 +180,25 @@ def _known(value: float | None) -> float | None:
 
 
 def _gpu_percent(summary: Summary) -> float | None:
-    known = [gpu.mean_percent for gpu in summary.gpus if gpu.is_expected and gpu.mean_percent is not None]
-    return sum(known) / len(known) if known else None
+    """None if a device did not report it for most of the time."""
+    known = [gpu for gpu in summary.gpus if gpu.is_expected and gpu.mean_percent is not None]
+    is_enough = all(is_known_enough(gpu.utilization_seconds, summary.seconds) for gpu in known)
+    if summary.has_unread_gpus or not is_enough:
+        return None
+    return sum(gpu.mean_percent or 0.0 for gpu in known) / len(known) if known else None
 
 
 def _energy(summary: Summary) -> float | None:
-    known = [gpu.energy_joules for gpu in summary.gpus if gpu.is_expected and gpu.energy_joules is not None]
-    return sum(known) if known else None
+    known = _list_metered(summary)
+    is_enough = all(is_read_enough(gpu.energy_seconds, summary.seconds) for gpu in known)
+    is_whole = len(known) == sum(gpu.is_expected for gpu in summary.gpus)
+    if summary.has_unread_gpus or not is_enough or not is_whole:
+        return None
+    return sum(gpu.energy_joules or 0.0 for gpu in known) if known else None
+
+
+def _list_metered(summary: Summary) -> list[GpuSummary]:
+    return [gpu for gpu in summary.gpus if gpu.is_expected and gpu.energy_joules is not None]
 
 
 def _region_values(region: Region) -> dict[str, float | None]:

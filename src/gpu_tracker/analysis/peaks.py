@@ -2,19 +2,78 @@
 
 from __future__ import annotations
 
+from ..core.model import AS_GOOD_AS, EXACT, RAM
 from ..core.text import shorten, shorten_middle
 from ..core.units import humanize_bytes, write_clock
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
-    from ..core.model import PeakMoment, PeakProcess
+    from ..core.model import Path, PeakMoment, PeakProcess, RegionTotals
 
+PEAK = "peak"
+NEAREST = "largest reading"
 _NAME_CELLS, _REGION_CELLS = 24, 40
 _MOST_GROUPS = 4
 # Sizes that differ by less are one size.
 _ALIKE = 1.2
+
+
+def drop_contradicted(
+    moments: Iterable[PeakMoment], regions: Sequence[RegionTotals]
+) -> tuple[PeakMoment, ...]:
+    """The same without the regions that were open only when a peak was read, and not when it was; with those in which it was."""
+    return tuple(
+        _place(moment, regions)
+        or moment._replace(
+            regions=tuple(path for path in moment.regions if not _is_contradicted(path, moment, regions))
+        )
+        if moment.subject == RAM
+        else moment
+        for moment in moments
+    )
+
+
+def _place(moment: PeakMoment, regions: Sequence[RegionTotals]) -> PeakMoment | None:
+    """The moment of the region that had the peak of the only process by the kernel's mark, if that was read later; else None."""
+    if moment.n_processes != 1 or not moment.processes:
+        return None
+    process = moment.processes[0]
+    peaked = [
+        region
+        for region in regions
+        if region.pid == process.pid
+        and region.peak_ram_basis == EXACT
+        and (region.peak_ram_bytes or 0) >= AS_GOOD_AS * process.size_bytes
+        and _may_contain(region, moment)
+    ]
+    around = {region.path[:depth] for region in peaked for depth in range(len(region.path))}
+    innermost = [region for region in peaked if region.path not in around]
+    if not innermost or any(region.path in moment.regions for region in innermost):
+        return None
+    began = [region.peak_ram_call_seconds for region in innermost if region.peak_ram_call_seconds is not None]
+    return moment._replace(
+        at_seconds=min([moment.at_seconds, *began]), regions=tuple(region.path for region in innermost)
+    )
+
+
+def _may_contain(region: RegionTotals, moment: PeakMoment) -> bool:
+    """Whether its peak need not be a later one, which nobody saw: its call, or the first one, had begun by then."""
+    began = region.first_seconds if region.peak_ram_call_seconds is None else region.peak_ram_call_seconds
+    return began is None or began <= moment.at_seconds
+
+
+def _is_contradicted(path: Path, moment: PeakMoment, regions: Sequence[RegionTotals]) -> bool:
+    """Whether no process that has this region ever held as much in it, by the kernel's own marks."""
+    held = {process.pid: process.size_bytes for process in moment.processes}
+    parts = [region for region in regions if region.path == path]
+    return bool(parts) and all(
+        region.peak_ram_basis == EXACT
+        and not region.open_calls  # what is not over has no mark yet
+        and (region.peak_ram_bytes or 0) < AS_GOOD_AS * held.get(region.pid, 0)
+        for region in parts
+    )
 
 
 def explain_peak(moment: PeakMoment, main_pid: int) -> str:
@@ -24,6 +83,12 @@ def explain_peak(moment: PeakMoment, main_pid: int) -> str:
     text = f"{text}: {holders}" if holders else text
     places = list_places(moment)
     return f"{text}; in {places}" if places else text
+
+
+def name_moment(moment: PeakMoment, peak_bytes: int | None) -> str:
+    """What that moment was. The kernel keeps a peak between two samples, too, but not who held it."""
+    is_peak = peak_bytes is None or humanize_bytes(peak_bytes) == humanize_bytes(moment.size_bytes)
+    return PEAK if is_peak else NEAREST
 
 
 def list_holders(moment: PeakMoment, main_pid: int) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import csv
 import math
 
-from ..core.figures import BYTES, NUMBER
+from ..core.units import BYTES, NUMBER
 from ..core.values import NamedTuple
 from .limits import parse_amount
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 COLUMNS = ("name", "cores", "ram", "gpus", "gpu_ram", "price per hour")
 _MAY_BE_EMPTY = ("gpus", "gpu_ram")
+_RESOURCES = ("cores", "memory", "GPUs", "GPU memory")
 _GIGABYTE = 10**9
 _SECONDS_PER_HOUR = 3600
 
@@ -45,6 +46,8 @@ class Choice(NamedTuple):
     """Of a run that takes as long as the longest did here; None if that is not known."""
     fitting: int
     machines: int
+    lacking: tuple[str, ...] = ()
+    """If none is large enough: what none of them has enough of."""
 
 
 def parse_prices(lines: Sequence[str]) -> tuple[Machine, ...]:
@@ -128,16 +131,27 @@ def choose_machine(machines: Sequence[Machine], sizing: Sizing) -> Choice:
     best = min(fitting, key=lambda machine: machine.price_per_hour, default=None)
     time = sizing.time_seconds
     cost = best.price_per_hour * time.used / _SECONDS_PER_HOUR if best and time else None
-    return Choice(best, cost, len(fitting), len(machines))
+    return Choice(best, cost, len(fitting), len(machines), () if fitting else _find_lacking(machines, sizing))
 
 
 def _fits(machine: Machine, sizing: Sizing) -> bool:
-    return (
-        machine.cores >= _advised(sizing.cores)
-        and machine.ram_bytes >= _advised(sizing.memory_bytes)
-        and machine.gpus >= _advised(sizing.gpus)
-        and machine.gpu_ram_bytes >= _advised(sizing.gpu_memory_bytes)
+    return not _list_lacking(machine, sizing)
+
+
+def _find_lacking(machines: Sequence[Machine], sizing: Sizing) -> tuple[str, ...]:
+    """What none of them has enough of; nothing if no single one has enough of everything."""
+    lacking = [_list_lacking(machine, sizing) for machine in machines]
+    return tuple(what for what in _RESOURCES if all(what in missing for missing in lacking))
+
+
+def _list_lacking(machine: Machine, sizing: Sizing) -> list[str]:
+    pairs = (
+        (machine.cores, sizing.cores),
+        (machine.ram_bytes, sizing.memory_bytes),
+        (machine.gpus, sizing.gpus),
+        (machine.gpu_ram_bytes, sizing.gpu_memory_bytes),
     )
+    return [what for what, (has, amount) in zip(_RESOURCES, pairs, strict=True) if has < _advised(amount)]
 
 
 def _advised(amount: Amount | None) -> int:

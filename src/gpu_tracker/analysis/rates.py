@@ -17,9 +17,9 @@ def busy_cores(before: Observation | None, after: Observation) -> float | None:
 
 
 def busy_percent(before: Observation | None, after: Observation) -> float | None:
-    """The same as a share of all cores."""
+    """The same as a share of all cores; the kernel's ticks are coarse, so that it may say a little more than all."""
     busy = busy_cores(before, after)
-    return None if busy is None else 100 * busy / after.machine.cores
+    return None if busy is None else min(100.0, 100 * busy / after.machine.cores)
 
 
 def busy_cores_by_pid(before: Observation | None, after: Observation) -> Mapping[int, float]:

@@ -5,15 +5,16 @@ from __future__ import annotations
 import math
 from itertools import pairwise
 
-from ..core.model import ESTIMATE, EXACT, SHARED
+from ..core.model import ESTIMATE, EXACT, INTEGRATED, SAMPLED, SHARED, MetricTotals
 from ..core.values import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Sequence, Set as AbstractSet
     from typing import Any
 
-    from ..core.model import Call, MetricTotals, RecordingData, RegionGaps, RegionTotals
+    from ..core.columns import Column
+    from ..core.model import Call, RecordingData, RegionGaps, RegionTotals
 
 
 _MOST_COUNTED = 10_000  # regions that a process refuses
@@ -47,7 +48,7 @@ class Region(NamedTuple):
     cpu_seconds: float
     own_cpu_seconds: float
     cpu_basis: str
-    """Shared if part of the CPU time may be other code's."""
+    """Shared if part of the CPU time may be other code's; sampled, a lower bound, if a process ended inside."""
     entry_ram_bytes: int | None
     """This and the next two are of the process with the highest peak."""
     exit_ram_bytes: int | None
@@ -64,6 +65,8 @@ class Region(NamedTuple):
     peak_ram_call: PeakCall | None = None
     gpu_call: PeakCall | None = None
     """The call that had the peak of GPU memory."""
+    own_cpu_basis: str = EXACT
+    """Shared also if what the regions inside took off is: the whole may be exact, and what is left of it not."""
 
 
 class Metric(NamedTuple):
@@ -78,6 +81,8 @@ class Metric(NamedTuple):
     mean: float | None
     not_finite: int
     """How many were nan or inf; they are in no figure."""
+    last_not_finite: str = ""
+    """`nan`, `inf` or `-inf` if that was the last value."""
 
 
 def summarize_regions(recording: RecordingData) -> tuple[Region, ...]:
@@ -89,7 +94,23 @@ def summarize_regions(recording: RecordingData) -> tuple[Region, ...]:
     for call in recording.calls:
         calls.setdefault(call.path, []).append(call)
     summaries = [_summarize_region(path, totals, calls.get(path, ())) for path, totals in parts.items()]
-    return tuple(sorted(summaries, key=_order))
+    if any(event.kind == INTEGRATED for event in recording.events):
+        summaries = [
+            region._replace(energy_basis=region.energy_basis if region.energy_joules is None else ESTIMATE)
+            for region in summaries
+        ]
+    # What an open call used after the last reading is missing.
+    if recording.end is None or recording.end.reason == "tracker killed":
+        summaries = [
+            region._replace(cpu_basis=SAMPLED) if region.open_calls and region.cpu_basis == EXACT else region
+            for region in summaries
+        ]
+    doubted = {region.path[:-1] for region in summaries if region.cpu_basis == SHARED}
+    return tuple(sorted((_label_own(region, doubted) for region in summaries), key=_order))
+
+
+def _label_own(region: Region, doubted: AbstractSet[tuple[str, ...]]) -> Region:
+    return region._replace(own_cpu_basis=SHARED if region.path in doubted else region.cpu_basis)
 
 
 def find_outside_seconds(recording: RecordingData) -> float | None:
@@ -127,13 +148,14 @@ def describe_gaps(gaps: RegionGaps) -> list[str]:
 
 def summarize_metrics(recording: RecordingData) -> tuple[Metric, ...]:
     """Every metric, by name."""
-    known: dict[str, MetricTotals] = {}
+    known: dict[str, Metric] = {}
     if any(True for _ in recording.metrics):  # most jobs log none; counting them would read all
-        from ..accounts.metrics import tally
+        from .logged import collect
 
-        tally(known, recording.metrics)
-    known.update((totals.name, totals) for totals in recording.metric_totals)
-    return tuple(_summarize_metric(known[name]) for name in sorted(known))
+        metrics = collect(recording.metrics).metrics
+        known.update((name, _summarize_column(name, *columns)) for name, columns in metrics.items())
+    known.update((totals.name, _summarize_metric(totals)) for totals in recording.metric_totals)
+    return tuple(known[name] for name in sorted(known))
 
 
 def _order(region: Region) -> tuple[float, tuple[str, ...]]:
@@ -152,6 +174,7 @@ def _summarize_region(path: tuple[str, ...], parts: Sequence[RegionTotals], sing
     energy, energy_basis = _energy(parts)
     fullest = max(parts, key=lambda part: (part.gpu_bytes or 0, -part.pid))
     largest, peak_call = _find_peak(largest, single)
+    cpu_bases = {part.cpu_basis for part in parts}
     return Region(
         path=path,
         # A process forked inside a region did not enter it itself.
@@ -166,7 +189,7 @@ def _summarize_region(path: tuple[str, ...], parts: Sequence[RegionTotals], sing
         own_wall_seconds=sum(part.own_wall_seconds for part in parts),
         cpu_seconds=sum(part.cpu_seconds for part in parts),
         own_cpu_seconds=sum(part.own_cpu_seconds for part in parts),
-        cpu_basis=SHARED if any(part.cpu_basis == SHARED for part in parts) else EXACT,
+        cpu_basis=next((basis for basis in (SHARED, SAMPLED) if basis in cpu_bases), EXACT),
         entry_ram_bytes=largest.entry_ram_bytes,
         exit_ram_bytes=largest.exit_ram_bytes,
         peak_ram_bytes=largest.peak_ram_bytes,
@@ -245,6 +268,28 @@ def _end(part: RegionTotals) -> float:
     return math.inf if part.last_seconds is None or part.open_calls else part.last_seconds
 
 
+def _summarize_column(name: str, at_seconds: Column, values: Column) -> Metric:
+    # The last is by time, not by position: processes write in batches.
+    newest = len(values) - 1 - at_seconds[::-1].index(max(at_seconds))
+    total = sum(values)
+    finite: Sequence[float] = values
+    if not math.isfinite(total):
+        finite = [value for value in values if math.isfinite(value)]
+        total = sum(finite)
+    return _summarize_metric(
+        MetricTotals(
+            name=name,
+            logged=len(values),
+            not_finite=len(values) - len(finite),
+            sum=total,
+            minimum=min(finite, default=None),
+            maximum=max(finite, default=None),
+            last=values[newest],
+            last_seconds=at_seconds[newest],
+        )
+    )
+
+
 def _summarize_metric(totals: MetricTotals) -> Metric:
     finite = totals.logged - totals.not_finite
     return Metric(
@@ -255,6 +300,7 @@ def _summarize_metric(totals: MetricTotals) -> Metric:
         maximum=totals.maximum,
         mean=totals.sum / finite if finite and math.isfinite(totals.sum) else None,
         not_finite=totals.not_finite,
+        last_not_finite="" if math.isfinite(totals.last) else str(float(totals.last)),
     )
 
 

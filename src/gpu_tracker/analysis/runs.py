@@ -6,11 +6,14 @@ import math
 import operator as operators
 import re
 
-from ..core.figures import BYTES, NUMBER, RUN, SECONDS
+from ..core.figures import RUN
 from ..core.moments import parse_moment
+from ..core.text import join_command
+from ..core.units import BYTES, NUMBER, SECONDS
 from ..core.values import NamedTuple
+from .endings import find_ending, has_failed
 from .limits import parse_amount
-from .measures import overall_values
+from .measures import list_estimates, list_lower_bounds, overall_values
 from .summary import summarize
 
 TYPE_CHECKING = False
@@ -19,8 +22,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ..core.model import RecordingData
+    from .charts import Chart
 
-_PATIENCE_SECONDS = 10.0
 _CONDITION = re.compile(r"([^~<>]*)(~|>=|<=|>|<)(.*)", re.DOTALL)
 _COMPARE = {">": operators.gt, ">=": operators.ge, "<": operators.lt, "<=": operators.le}
 
@@ -43,16 +46,22 @@ class ListedRun(NamedTuple):
     labels: tuple[tuple[str, str], ...] = ()
     values: Mapping[str, float | None] = {}
     """The figures of a whole run, by name."""
+    estimates: tuple[str, ...] = ()
+    """Those of them that are estimates."""
+    at_least: tuple[str, ...] = ()
+    """Those of them that may have been more, because they are without some of the time."""
 
 
 class Runs(NamedTuple):
     """A list of past runs."""
 
     runs: tuple[ListedRun, ...]
+    charts: tuple[Chart, ...] = ()
+    """The runs over time, on one axis; only where they are drawn."""
 
 
 class Condition(NamedTuple):
-    """A filter on runs: `command~train`, `peak_ram>8GB`."""
+    """A filter on runs: `command~train`, `peak_ram>8GB`; without a field, a word that may be in any text."""
 
     field: str
     operator: str
@@ -60,26 +69,29 @@ class Condition(NamedTuple):
     value: float
 
 
-# The largest or newest comes first; commands are in alphabetical order.
+# The largest or newest comes first; commands, or the names in their place, are in alphabetical order.
 _NUMBERS = {figure.name: figure for figure in RUN}
 SORTS = ("when", *_NUMBERS, "command")
+STATES = ("all", "running", "finished", "failed")
 _TEXTS = ("command", "name", "label", "host", "end", "file")
 
 
-def list_run(path: str, recording: RecordingData, modified_ago_seconds: float) -> ListedRun:
-    """One row. A recording without an end that was written to recently is still running."""
-    header, end = recording.header, recording.end
+def list_run(path: str, recording: RecordingData) -> ListedRun:
+    """One row."""
+    header, end, summary = recording.header, recording.end, summarize(recording)
     return ListedRun(
         path=path,
         started_at=header.started_at,
         started_seconds=parse_moment(header.started_at),
         command=header.command,
         host=header.host,
-        ending=end.reason if end else _guess_ending(recording, modified_ago_seconds),
+        ending=find_ending(recording),
         exit_code=end.exit_code if end else None,
         name=header.identity.name,
         labels=header.identity.labels,
-        values=overall_values(summarize(recording)),
+        values=overall_values(summary),
+        estimates=list_estimates(summary),
+        at_least=list_lower_bounds(summary, find_ending(recording)),
     )
 
 
@@ -90,7 +102,10 @@ def parse_condition(text: str) -> Condition:
     if operator == "~" and field in _TEXTS:
         return Condition(field, operator, wanted.lower(), 0.0)
     if operator in _COMPARE and field in _NUMBERS:
-        amount = parse_amount(wanted)
+        try:
+            amount = parse_amount(wanted)
+        except ValueError as error:
+            raise ValueError(f"{text!r} is not a valid filter: {error}") from None
         unit = _NUMBERS[field].unit
         # A plain number is in cores, percent or seconds, but never in single bytes.
         if amount.unit != unit and (amount.unit != NUMBER or unit == BYTES):
@@ -99,6 +114,14 @@ def parse_condition(text: str) -> Condition:
     raise ValueError(
         f"{text!r} is not a valid filter. Use FIELD~TEXT with {', '.join(_TEXTS)}, or FIELD>AMOUNT (>=, <, <=) with {', '.join(_NUMBERS)}."
     )
+
+
+def parse_search(text: str) -> list[Condition]:
+    """Words and filters, separated by spaces, all of which must match. ValueError, with one sentence, if one is not valid."""
+    return [
+        parse_condition(word) if _CONDITION.fullmatch(word) else Condition("", "~", word.lower(), 0.0)
+        for word in text.split()
+    ]
 
 
 def parse_age(text: str) -> float:
@@ -128,6 +151,13 @@ def choose(
     ]
 
 
+def find_state(run: ListedRun) -> str:
+    """One of STATES but the first."""
+    if run.ending == "running":
+        return "running"
+    return "failed" if has_failed(run.ending, run.exit_code) else "finished"
+
+
 def sort_runs(runs: Iterable[ListedRun], by: str) -> list[ListedRun]:
     """In that order; unknown values come last."""
     return sorted(runs, key=lambda run: _sort_key(run, by))
@@ -136,7 +166,8 @@ def sort_runs(runs: Iterable[ListedRun], by: str) -> list[ListedRun]:
 def _sort_key(run: ListedRun, by: str) -> tuple[Any, ...]:
     when = -math.inf if run.started_seconds is None else run.started_seconds
     if by == "command":
-        return (not run.command, run.command, -when, run.path)
+        shown = run.name or join_command(run.command)
+        return (not shown, shown, -when, run.path)
     if by == "when":
         return (-when, run.path)
     value = run.values.get(by)
@@ -148,16 +179,7 @@ def _meets(run: ListedRun, condition: Condition, describe_ending: Callable[[str,
         labels = " ".join(f"{name}={value}" for name, value in run.labels)
         ending = describe_ending(run.ending, run.exit_code)
         texts = (" ".join(run.command), run.name or "", labels, run.host, ending, run.path)
-        return condition.text in texts[_TEXTS.index(condition.field)].lower()
+        searched = texts[_TEXTS.index(condition.field)] if condition.field else "\n".join(texts)
+        return condition.text in searched.lower()
     value = run.values.get(condition.field)
     return value is not None and bool(_COMPARE[condition.operator](value, condition.value))
-
-
-def _guess_ending(recording: RecordingData, modified_ago_seconds: float) -> str:
-    """A line is written every interval; a file that has not grown for two of them has lost its sampler."""
-    times = [
-        recording.samples[index].at_seconds
-        for index in range(max(0, len(recording.samples) - 2), len(recording.samples))
-    ]
-    interval = max(recording.header.sleep_seconds, times[-1] - times[0] if times else 0.0)
-    return "running" if modified_ago_seconds < 2 * interval + _PATIENCE_SECONDS else "killed"

@@ -1,24 +1,27 @@
 """How much to ask for the next time: memory, cores, GPUs and time, from what runs really used. Pure.
 
 Memory is what a limit counts: anonymous, shared and kernel memory, but not the page cache, which the kernel gives back.
-What a run that failed, was killed or has no end used is a lower bound.
+What a run that failed, was killed, has no end or was not measured all the time used is a lower bound.
 """
 
 from __future__ import annotations
 
 import math
 
-from ..core.model import ESTIMATE, RAM, UNKNOWN
+from ..core.model import ESTIMATE, RAM, SAMPLER_LOST, UNKNOWN
+from ..core.moments import parse_moment
+from ..core.units import humanize_bytes, humanize_seconds
 from ..core.values import NamedTuple
-from .measures import find_failure
-from .summary import summarize
+from .endings import is_at_time_limit, is_far_below, is_gpu_memory_error, is_memory_error
+from .measures import NO_END, find_ceilings, find_failure
+from .summary import UNREAD_SHARE, doubt_held, summarize
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from ..core.columns import SampleColumns
-    from ..core.model import PeakMoment, RecordingData
+    from ..core.model import End, Header, PeakMoment, Peaks, RecordingData
     from .summary import Summary
 
 # How sure the advice is.
@@ -37,9 +40,12 @@ _USUAL_SHARE = 0.95
 _MANY_INTERVALS = 20
 # Fewer cores than the intervals needed slow the job by less than this part of a core.
 _SPARE_CORES = 0.1
-# What the kernel keeps for a process and for a thread, where no limit counts it.
+# What the kernel keeps for a process and for a thread besides its page tables, where no limit counts it.
 _KERNEL_BYTES_PER_PROCESS = 128 * _KIB
 _KERNEL_BYTES_PER_THREAD = 32 * _KIB
+# What the next run needs of its own: the command line, which waits for the job, and the sampler, which may not have said it.
+_COMMAND_LINE_BYTES = 4 * 10**6
+_SAMPLER_BYTES = 10 * 10**6
 _STARVED_SHARE = 0.25
 _THROTTLED_SHARE = 0.05
 _SPIKE_FACTOR = 1.5
@@ -47,8 +53,13 @@ _SPIKE_SHARE = 0.01
 _NEAR_PEAK = 0.8
 _SAME_NEED = 1.1
 _NOTABLE_SHARE = 0.4
-# A size is a multiple of the largest step that is at most an eighth of it.
+_MOST_PROGRAMS = 4
+# A size is a multiple of the largest step that is at most an eighth of it and adds at most a twelfth: with the margin, and by what
+# readings vary, that is less than 1.35 times the need. Of what is small, readings vary more.
 _STEPS_PER_SIZE = 8
+_MOST_ADDED = 1 / 12
+_MOST_ADDED_TO_SMALL = 1 / 20
+_SMALL_BYTES = _GIB
 _BYTE_STEPS = (
     *(step * _KIB for step in (1, 5, 10, 50, 100)),
     *(step * _MIB for step in (1, 5, 10, 50, 100)),
@@ -79,24 +90,68 @@ class Need(NamedTuple):
     failure: str = ""
     """Why it is no successful run."""
     ran_out_of_memory: bool = False
+    was_refused_memory: bool = False
+    """Whether it ended because it asked for more than it could get."""
+    reached_time_limit: bool = False
+    """Whether it was cut off: how long it would have taken is not known."""
     limit_bytes: int | None = None
     """The memory limit that it ran under."""
     memory_bytes: int | None = None
+    memory_ceiling_bytes: float = 0.0
+    """What it may have held at most, if what was measured is only the least; else 0."""
+    is_counted_by_limit: bool = True
+    """Whether a limit has counted that, so that nothing is missing."""
     outside_bytes: int = 0
     """The part of it that is not resident in the job's processes."""
     cores: float | None = None
     has_starved: bool = False
     """Whether it would have used more cores, had there been more for it."""
     gpus: int | None = None
+    may_use_more_gpus: bool = False
+    """Whether there is a device of which nothing is known."""
     gpu_vendor: str = ""
     gpu_bytes: int | None = None
     """On the device where it held most."""
+    is_gpu_least: bool = False
+    """Whether it may have held more there: it was not known all the time, or is an estimate."""
     spike: Spike | None = None
     job: str | None = None
+    step: str | None = None
+    """Of the job: several may run in it, one after the other."""
     rank: int | None = None
     """Of a process in a parallel job."""
+    program: str = ""
+    """The name of what it ran, where that is known."""
     has_samples: bool = True
     """Whether cores are those of its intervals, not of the busiest one."""
+
+    unread_seconds: float = 0.0
+    """For how long nothing was measured."""
+
+    @property
+    def is_least(self) -> bool:
+        """Whether it may need more than was seen: it did not finish, or was not measured all the time."""
+        return bool(self.failure or self.ran_out_of_memory) or self.is_partly_unread
+
+    @property
+    def is_partly_unread(self) -> bool:
+        """Whether so much of it was not measured that the rest does not stand for it."""
+        return self.unread_seconds > UNREAD_SHARE * self.seconds
+
+    @property
+    def is_memory_least(self) -> bool:
+        """The same of memory, of which only the least may have been measured."""
+        return self.is_least or bool(self.memory_ceiling_bytes)
+
+    @property
+    def is_time_least(self) -> bool:
+        """The same of time, which is known without a sampler."""
+        return bool(self.failure or self.ran_out_of_memory) and not self.has_only_lost_its_sampler
+
+    @property
+    def has_only_lost_its_sampler(self) -> bool:
+        """Whether it went on to its end, but nobody measured the rest."""
+        return self.failure == SAMPLER_LOST and self.unread_seconds > 0
 
 
 class Amount(NamedTuple):
@@ -141,41 +196,72 @@ def needs_samples(recording: RecordingData) -> bool:
 def find_need(recording: RecordingData, columns: SampleColumns | None = None) -> Need:
     """What a recording says; `columns` are its samples, without which the busiest interval counts for cores."""
     summary, peaks = summarize(recording), recording.totals.peaks
-    tracker_bytes = recording.end.tracker_ram_bytes if recording.end else 0
-    memory, outside = _find_memory(summary, peaks.limit_held_bytes, tracker_bytes)
+    memory, outside = _find_memory(summary, peaks, _find_tracker_bytes(recording.end))
+    failure = find_failure(recording.end)
     cores = _find_cores(summary, columns, recording.header.allocation.cores)
     used = [gpu for gpu in summary.gpus if gpu.job_bytes.combined]
+    doubt = doubt_held(used, summary.seconds)
     return Need(
+        memory_ceiling_bytes=0.0 if peaks.limit_held_bytes else find_ceilings(summary).get("peak_ram", 0.0),
         seconds=summary.seconds,
-        failure=find_failure(recording.end),
-        ran_out_of_memory=any(event.kind == "oom" for event in recording.events),
+        failure=failure,
+        reached_time_limit=bool(failure) and _is_at_time_limit(recording.header, summary.seconds),
+        was_refused_memory=_was_refused_memory(recording),
+        ran_out_of_memory=_has_run_out(recording, summary, failure),
         limit_bytes=None if summary.ram_source == "machine" else summary.ram_capacity_bytes,
         memory_bytes=memory,
+        is_counted_by_limit=bool(peaks.limit_held_bytes),
         outside_bytes=outside,
         cores=cores,
         has_starved=_has_starved(summary, cores),
         gpus=_count_gpus(summary),
+        may_use_more_gpus=summary.has_unread_gpus or any(gpu.may_hold_unseen for gpu in summary.gpus),
         gpu_vendor=used[0].gpu.vendor if used else "",
         gpu_bytes=max((gpu.job_bytes.combined or 0 for gpu in used), default=None),
+        is_gpu_least=doubt.basis == ESTIMATE or doubt.unheld_seconds > 0,
         spike=None if columns is None else _find_spike(summary, columns, recording.peak_moments, memory),
+        unread_seconds=summary.unread_seconds,
         job=recording.header.identity.job,
+        step=recording.header.identity.step,
         rank=recording.header.identity.rank,
         has_samples=columns is not None or not needs_samples(recording),
     )
 
 
-def _find_memory(summary: Summary, held_bytes: int | None, tracker_bytes: int) -> tuple[int | None, int]:
+def _has_run_out(recording: RecordingData, summary: Summary, failure: str) -> bool:
+    """Whether the kernel killed a process for its memory that may be the job's: one that ends well with little left it to others."""
+    is_little = is_far_below(summary.ram.combined.total_bytes, recording.header.allocation.ram_bytes)
+    is_of_others = not failure and is_little and not summary.is_partly_unread
+    return any(event.kind == "oom" for event in recording.events) and not is_of_others
+
+
+def _was_refused_memory(recording: RecordingData) -> bool:
+    exceptions = [event.text for event in recording.events if event.kind == "exception"]
+    return any(is_memory_error(name) and not is_gpu_memory_error(name) for name in exceptions)
+
+
+def _is_at_time_limit(header: Header, seconds: float) -> bool:
+    started = parse_moment(header.started_at)
+    return is_at_time_limit(header.allocation, None if started is None else started + seconds, seconds)
+
+
+def _find_tracker_bytes(end: End | None) -> int:
+    return _COMMAND_LINE_BYTES + ((end.tracker_ram_bytes if end else 0) or _SAMPLER_BYTES)
+
+
+def _find_memory(summary: Summary, peaks: Peaks, tracker_bytes: int) -> tuple[int | None, int]:
     """What a limit would count, the tracker included, and how much of it is not resident in the job's processes."""
-    resident = summary.ram.combined
+    resident, held_bytes = summary.ram.combined, peaks.limit_held_bytes
     if held_bytes:
         in_processes = max(summary.ram_ceiling_bytes or 0, resident.total_bytes)
-        return held_bytes, max(0, held_bytes - in_processes)
+        # A short job ends before the tracker has all that it needs.
+        return max(held_bytes, tracker_bytes), max(0, held_bytes - in_processes)
     if resident.basis == UNKNOWN:
         return None, 0
-    kernel = (
-        summary.processes * _KERNEL_BYTES_PER_PROCESS + summary.threads.combined * _KERNEL_BYTES_PER_THREAD
-    )
-    return resident.total_bytes + kernel + tracker_bytes, 0
+    kernel = (summary.processes or 0) * _KERNEL_BYTES_PER_PROCESS + (
+        summary.threads.combined or 0
+    ) * _KERNEL_BYTES_PER_THREAD
+    return resident.total_bytes + peaks.page_table_bytes + kernel + tracker_bytes, 0
 
 
 def _find_cores(summary: Summary, columns: SampleColumns | None, allowed: float) -> float | None:
@@ -185,6 +271,10 @@ def _find_cores(summary: Summary, columns: SampleColumns | None, allowed: float)
     if columns is not None:
         usual = _percentile(columns.cpu_cores.combined, columns.start_seconds, columns.end_seconds)
     cores = busiest if usual is None else usual
+    mean = summary.cpu.combined.mean_percent
+    if cores is not None and mean is not None and summary.is_partly_unread:
+        # The CPU time of the rest is known, but not when it was spent.
+        cores = max(cores, mean / 100)
     # Time of ended children arrives all at once.
     return None if cores is None or not math.isfinite(cores) else min(cores, max(allowed, 0.0))
 
@@ -231,10 +321,11 @@ def _find_spike(
 ) -> Spike | None:
     """Memory that is needed for less than a hundredth of the time."""
     ram, peak = columns.ram_bytes.combined, summary.ram.combined.total_bytes
-    usual = _percentile(ram.mean, columns.start_seconds, columns.end_seconds)
+    usual = _percentile(ram.high, columns.start_seconds, columns.end_seconds)
     if memory_bytes is None or not usual or peak < _SPIKE_FACTOR * usual:
         return None
-    if _measure_near_peak(columns, peak) > _SPIKE_SHARE * summary.seconds:
+    # Nobody knows what was held while nothing was read.
+    if _measure_near_peak(columns, peak) + summary.unread_seconds > _SPIKE_SHARE * summary.seconds:
         return None
     moment = next(
         (one for one in moments if one.subject == RAM and one.size_bytes >= _NEAR_PEAK * peak), None
@@ -271,17 +362,28 @@ def _share_above(low: float, mean: float, high: float) -> float:
 
 def advise(needs: Sequence[Need]) -> Sizing:
     """What to ask for, given one or more runs of the same job."""
-    finished = [need for need in needs if not need.failure]
+    runs = _join_ranks(needs)
+    finished = [run for run in runs if not any(need.failure for need in run)]
     margin = _MARGIN_OF_MANY if len(finished) >= _MANY_RUNS else _MARGIN
-    memory = _choose(needs, lambda need: need.memory_bytes, lambda need, _: _size_memory_of(need, margin))
-    gpus = _choose(needs, lambda need: need.gpus, lambda _, used: int(used))
+    memory = _choose(
+        needs,
+        lambda need: need.memory_bytes,
+        lambda need, _: _size_memory_of(need, margin),
+        lambda need: need.is_memory_least,
+    )
+    gpus = _choose(
+        needs,
+        lambda need: need.gpus,
+        lambda _, used: int(used),
+        lambda need: need.is_least or need.may_use_more_gpus,
+    )
     n_gpus = gpus.advised if gpus else 0
     cores = _choose(needs, lambda need: need.cores, lambda _, used: _size_cores(used, n_gpus))
     if cores and any(need.has_starved for need in needs):
         cores = cores._replace(is_at_least=True)
     largest = max(needs, key=lambda need: need.memory_bytes or 0, default=None)
     return Sizing(
-        runs=len(needs),
+        runs=len(runs),
         finished_runs=len(finished),
         margin_percent=100 * margin,
         confidence=_judge(finished, memory),
@@ -289,31 +391,68 @@ def advise(needs: Sequence[Need]) -> Sizing:
         cores=cores,
         gpus=gpus,
         gpu_memory_bytes=_choose(
-            needs, lambda need: need.gpu_bytes, lambda _, used: _size_memory(int(used), margin)
+            needs,
+            lambda need: need.gpu_bytes,
+            lambda _, used: _size_memory(int(used), margin),
+            lambda need: need.is_least or need.is_gpu_least,
         ),
-        time_seconds=_choose(
-            needs, lambda need: need.seconds if need.seconds > 0 else None, lambda _, used: _size_time(used)
-        ),
+        time_seconds=_choose_time(needs),
         gpu_vendor=next((need.gpu_vendor for need in needs if need.gpu_vendor), ""),
         spike=largest.spike if largest else None,
-        notes=tuple(_explain(needs, largest)),
+        notes=tuple(_explain(needs, runs, largest)),
     )
+
+
+def _join_ranks(needs: Sequence[Need]) -> list[list[Need]]:
+    """Runs: the ranks of one job and step are one. If it was run again, each rank is there once more."""
+    runs: dict[tuple[object, ...], list[Need]] = {}
+    repeats: dict[tuple[object, ...], int] = {}
+    for number, need in enumerate(needs):
+        rank = need.job, need.step, need.rank
+        repeats[rank] = repeats.get(rank, 0) + 1
+        run = (number,) if need.rank is None else (need.job, need.step, repeats[rank])
+        runs.setdefault(run, []).append(need)
+    return list(runs.values())
 
 
 def _choose(
     needs: Sequence[Need],
     get: Callable[[Need], float | None],
     size: Callable[[Need, float], int],
+    is_least: Callable[[Need], bool] = lambda need: need.is_least,
 ) -> Amount | None:
     """The largest of all runs. It is a lower bound if a run that did not finish needs more than those that did."""
     known = [(need, used) for need in needs if (used := get(need)) is not None and used < _MOST]
     if not known:
         return None
-    sizes = [(size(need, used), bool(need.failure) or need.ran_out_of_memory) for need, used in known]
+    sizes = [(size(need, used), is_least(need)) for need, used in known]
     advised = max(sized for sized, _ in sizes)
-    is_certain = any(sized == advised and not has_failed for sized, has_failed in sizes)
-    every = [used for _, used in known]
-    return Amount(advised, max(every), min(every), is_at_least=not is_certain)
+    is_certain = any(sized == advised and not may_be_more for sized, may_be_more in sizes)
+    # Of the ranks of a run, the largest counts.
+    runs = [max(get(need) or 0.0 for need in run) for run in _join_ranks([need for need, _ in known])]
+    return Amount(advised, max(runs), min(runs), is_at_least=not is_certain)
+
+
+def _choose_time(needs: Sequence[Need]) -> Amount | None:
+    """None if the longest run was cut off: that it needs more is all that is known."""
+    if _find_cut_off(needs) is not None:
+        return None
+    return _choose(
+        needs,
+        lambda need: need.seconds if need.seconds > 0 else None,
+        lambda _, used: _size_time(used),
+        lambda need: need.is_time_least,
+    )
+
+
+def _find_cut_off(needs: Sequence[Need]) -> Need | None:
+    """The longest run that reached its time limit, if none that finished took longer."""
+    cut_off = max(
+        (need for need in needs if need.reached_time_limit), key=lambda need: need.seconds, default=None
+    )
+    if cut_off is None or any(need.seconds > cut_off.seconds for need in needs if not need.failure):
+        return None
+    return cut_off
 
 
 def _size_memory_of(need: Need, margin: float) -> int:
@@ -325,7 +464,8 @@ def _size_memory_of(need: Need, margin: float) -> int:
 
 
 def _size_memory(used_bytes: int, margin: float) -> int:
-    return round_up(used_bytes * (1 + margin), _BYTE_STEPS)
+    most_added = _MOST_ADDED if used_bytes >= _SMALL_BYTES else _MOST_ADDED_TO_SMALL
+    return round_up(used_bytes * (1 + margin), _BYTE_STEPS, most_added)
 
 
 def _size_cores(used: float, n_gpus: int) -> int:
@@ -336,36 +476,90 @@ def _size_time(seconds: float) -> int:
     return round_up(seconds * (1 + _TIME_MARGIN), _SECOND_STEPS)
 
 
-def round_up(size: float, steps: Sequence[int]) -> int:
-    """To a multiple of the largest step that is at most an eighth of the size; never by more than an eighth of it."""
+def round_up(size: float, steps: Sequence[int], most_added: float = _MOST_ADDED) -> int:
+    """To a multiple of the largest step that is at most an eighth of the size, and adds at most that share of it."""
     fitting = [number for number, step in enumerate(steps) if step * _STEPS_PER_SIZE <= size]
-    number = fitting[-1] if fitting else 0
-    rounded = math.ceil(size / steps[number]) * steps[number]
+    rounded = [math.ceil(size / steps[number]) * steps[number] for number in fitting or [0]]
     # The first size of the next step may be nearer.
-    return min([rounded, *(step * _STEPS_PER_SIZE for step in steps[number + 1 : number + 2])])
+    nearest = [step * _STEPS_PER_SIZE for step in steps[len(rounded) : len(rounded) + 1]]
+    return min([*([one for one in rounded if one <= size * (1 + most_added)][-1:] or rounded[:1]), *nearest])
 
 
-def _judge(finished: Sequence[Need], memory: Amount | None) -> str:
-    if len(finished) < 2 or memory is None:
+def _judge(finished: Sequence[Sequence[Need]], memory: Amount | None) -> str:
+    if len(finished) < 2 or memory is None or len({need.program for run in finished for need in run}) > 1:
         return LOW
     is_alike = memory.used <= _SAME_NEED * memory.least_used
     return HIGH if len(finished) >= _MANY_RUNS and is_alike else MEDIUM
 
 
-def _explain(needs: Sequence[Need], largest: Need | None) -> Iterable[str]:
-    failures = list(dict.fromkeys(need.failure for need in needs if need.failure))
+def _explain(needs: Sequence[Need], runs: Sequence[Sequence[Need]], largest: Need | None) -> Iterable[str]:
+    unread = [need for need in needs if need.has_only_lost_its_sampler or need.is_partly_unread]
+    yield from dict.fromkeys(
+        _describe_doubt(need) for need in needs if need.memory_ceiling_bytes and need not in unread
+    )
+    if unread:
+        yield _describe_unread(max(unread, key=lambda need: need.unread_seconds))
+    failures = list(
+        dict.fromkeys(need.failure for need in needs if need.failure and not need.has_only_lost_its_sampler)
+    )
     if failures:
         yield f"Lower bounds only, where a run did not finish ({'; '.join(failures)})."
     if any(need.ran_out_of_memory for need in needs):
         yield "A run was killed for lack of memory: how much it needs is not known."
+    if any(need.is_gpu_least for need in needs):
+        yield "What a run held on GPUs is an estimate, or was not known all the time: it may have needed more."
+    if any(need.was_refused_memory for need in needs):
+        yield "An allocation was refused: how much it asked for is not in the peak, so the need is not known."
+    if cut_off := _find_cut_off(needs):
+        yield (
+            f"A run was cut off at its time limit after {humanize_seconds(cut_off.seconds)}: it needs more, "
+            "and how much is not known."
+        )
+    if needs and all(need.memory_bytes is None for need in needs):
+        yield f"No memory is advised: {_explain_unread(needs)}."
+    programs = list(dict.fromkeys(need.program for need in needs))
+    if len(programs) > 1:
+        yield (
+            f"These are runs of {len(programs)} programs ({', '.join(programs[:_MOST_PROGRAMS])}"
+            f"{', ...' if len(programs) > _MOST_PROGRAMS else ''}): the largest of any of them counts. "
+            "Give those of one only."
+        )
     if any(need.has_starved for need in needs):
         yield "The job waited for cores that it did not get: it may use more than it could show."
     if not all(need.has_samples for need in needs):
         yield "Cores are those of the busiest interval: the samples were not read."
-    if len({need.rank for need in needs}) > 1 and len({need.job for need in needs}) == 1:
-        yield "These are ranks of one job: this is the request for one of them."
+    if len(needs) > len(runs):
+        jobs = "one job" if len(runs) == 1 else "parallel jobs"
+        yield f"These are ranks of {jobs}: this is the request for one of them."
     if largest and largest.memory_bytes and largest.outside_bytes > _NOTABLE_SHARE * largest.memory_bytes:
         yield (
             "Much of the memory is not in the job's processes: files in /dev/shm, kernel memory, "
             "or other processes under the same limit."
         )
+    if any(need.memory_bytes is not None and not need.is_counted_by_limit for need in needs):
+        yield (
+            "Measured without a memory limit: what the kernel holds for the job in pipes and sockets, and files in /dev/shm "
+            "that no process maps, are not in it. A run under a generous limit counts them."
+        )
+
+
+def _describe_doubt(need: Need) -> str:
+    if math.isinf(need.memory_ceiling_bytes):
+        return "Most of a run was not measured: it may have needed more."
+    return (
+        "What the processes share was not read often enough to know the peak of memory: "
+        f"it was at most {humanize_bytes(int(need.memory_ceiling_bytes))}."
+    )
+
+
+def _describe_unread(need: Need) -> str:
+    return (
+        f"Nothing was measured for {humanize_seconds(need.unread_seconds)} of the {humanize_seconds(need.seconds)} of a run: "
+        "it may have needed more memory and more cores."
+    )
+
+
+def _explain_unread(needs: Sequence[Need]) -> str:
+    if any(need.failure == NO_END for need in needs):
+        return "the recording was cut off before the job's memory was read"
+    return "the run ended before its memory was read"

@@ -4,8 +4,14 @@ from __future__ import annotations
 
 from ..core.model import (
     ESTIMATE,
+    EXACT,
+    INTEGRATED,
+    POLLED,
     SAMPLED,
+    SAMPLER_LOST,
     UNKNOWN,
+    UNREAD,
+    Activity,
     Busiest,
     Gpu,
     GpuCounters,
@@ -15,18 +21,34 @@ from ..core.model import (
     RamPeak,
     Stalls,
     TreeCounters,
+    add_capacities,
     add_known,
+    average_activity,
     larger,
+    name_unread,
 )
 from ..core.values import NamedTuple
+from ..core.vendors import NO_GPU
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
-    from ..core.model import RecordingData
+    from ..core.model import Peaks, RecordingData
 
 _SHORTEST_SECONDS = 1e-3
+# A mean or sum that is known for less of the run does not stand for it...
+_LEAST_KNOWN_SHARE = 0.5
+# ...and what is missing is told from this share on. Drivers take samples at least once a second.
+_NOTABLE_SHARE = 0.01
+# If nothing was measured for more of the run, "usually" and shares of its time are not known.
+UNREAD_SHARE = 0.1
+_LATE_READING_SECONDS = 0.05
+_LATE_SAMPLE_SECONDS = 1.0
+# Drivers may sample processes only once a second: what comes before the first sample and after the last is not known.
+_LATE_NAME_SECONDS = 2.0
+# A device that was read for less has told nothing of the job.
+_GLIMPSE_SECONDS = 0.5
 
 
 class CpuSummary(NamedTuple):
@@ -48,6 +70,9 @@ class GpuSummary(NamedTuple):
     basis: str
     """How the job's combined bytes were obtained."""
     mean_percent: float | None
+    """Over the time in which it is known."""
+    utilization_seconds: float
+    """How long that is."""
     max_percent: float | None
     utilization_basis: str
     """Sampled by the driver, or an estimate from its latest values: what changes faster than we read is hit or missed."""
@@ -55,14 +80,26 @@ class GpuSummary(NamedTuple):
     """Of the job's own processes, where the driver reports them."""
     energy_joules: float | None
     """Of the whole device."""
+    energy_basis: str
+    """By the driver's counter, or an estimate from its power."""
     energy_seconds: float
     mean_watts: float | None
     max_watts: float | None
     max_celsius: float | None
     throttled: tuple[tuple[str, float], ...]
     """What throttled its clocks, and for what share of the time."""
+    activity: Activity
+    """How much of it worked, on average; utilization only says that something ran."""
     is_expected: bool
     """Whether its utilization counts: devices named by the user, else used by the job, else visible to it."""
+    job_bytes_unknown_seconds: float = 0.0
+    """How long it was not known what the job held, which may have been more."""
+    used_bytes_unknown_seconds: float = 0.0
+    """The same of all processes."""
+    job_percent_unknown_seconds: float = 0.0
+    """How long the job's own utilization was not known: its mean is without that time."""
+    may_hold_unseen: bool = False
+    """Whether the job may hold memory on it of which nothing is known, so that totals are not known either."""
 
     @property
     def may_be_used(self) -> bool:
@@ -81,8 +118,9 @@ class Summary(NamedTuple):
     n_expected_cores: float
     cpu: Parts[CpuSummary]
     system_cpu: CpuSummary
-    threads: Parts[int]
-    processes: int
+    threads: Parts[int | None]
+    """This and the next: None if no process was ever read."""
+    processes: int | None
     ram: Parts[RamPeak]
     ram_ceiling_bytes: int | None
     """What combined RAM would be if nothing were shared."""
@@ -105,6 +143,28 @@ class Summary(NamedTuple):
     """What the job read and wrote, and how long it waited for a core."""
     stalls: Stalls = Stalls()
     """How long the machine kept anything waiting."""
+    unread_seconds: float = 0.0
+    """For how long nothing was read, in gaps or after the sampler was lost: peaks may be missing."""
+    has_unread_gpus: bool = False
+    """Whether a vendor's driver has never answered, or a device that the job may use could never be opened: what concerns
+    all devices is not known then."""
+    gpu_growth_bytes: int | None = None
+    """What the job held on all devices at the end, less what it held before it began."""
+
+    @property
+    def is_unread(self) -> bool:
+        """Whether not even time and CPU time are known: the recording ends before its first sample."""
+        return not self.readings and not self.seconds
+
+    @property
+    def is_partly_unread(self) -> bool:
+        """Whether nothing was read for so much of the run that what was read does not stand for it."""
+        return self.unread_seconds > UNREAD_SHARE * self.seconds
+
+    @property
+    def has_rates(self) -> bool:
+        """Whether the run was long enough for shares of its time."""
+        return self.seconds >= _SHORTEST_SECONDS
 
 
 def summarize(recording: RecordingData) -> Summary:
@@ -121,17 +181,17 @@ def summarize(recording: RecordingData) -> Summary:
         peaks.gpu_with_job_sum_percent if _counts_by_use(recording) else peaks.gpu_utilization_sum_percent
     )
     parts = zip(totals.cpu_seconds, peaks.busiest, strict=True)
-    return Summary(
+    summary = Summary(
         seconds=seconds,
+        gpu_growth_bytes=None if recording.end is None else recording.end.gpu_growth_bytes,
         readings=totals.readings,
         n_cores=cores,
         n_expected_cores=header.n_expected_cores,
         cpu=Parts(*(_summarize_cpu(used, seconds, busiest, cores) for used, busiest in parts)),
         system_cpu=_summarize_cpu(totals.system_cpu_seconds, seconds, peaks.system_busiest, cores),
-        threads=peaks.threads,
-        processes=peaks.processes,
-        # A live process holds some memory: zero means that it was never read.
-        ram=peaks.ram if tree_ram else Parts(*[RamPeak(basis=UNKNOWN)] * 3),
+        threads=Parts(*peaks.threads) if peaks.processes else Parts(None, None, None),
+        processes=peaks.processes or None,
+        ram=_find_ram(peaks, is_cut_off=recording.end is None),
         ram_ceiling_bytes=peaks.ram_ceiling_bytes or None,
         ram_capacity_bytes=allocation.ram_bytes,
         ram_used_bytes=system_ram if limit_ram is None else limit_ram,
@@ -141,18 +201,120 @@ def summarize(recording: RecordingData) -> Summary:
         gpus=gpus,
         gpu_bytes=_complete(peaks.gpu_bytes, gpus),
         system_gpu_bytes=peaks.system_gpu_bytes,
-        gpu_capacity_bytes=add_known(gpu.gpu.memory_bytes for gpu in gpus),
+        gpu_capacity_bytes=add_capacities(gpu.gpu for gpu in gpus),
         gpu_max_sum_percent=busiest_sum,
         gpu_mean_sum_percent=add_known(gpu.mean_percent for gpu in gpus if gpu.is_expected),
         gpu_processes=peaks.gpu_processes,
         counters=totals.counters,
         stalls=totals.stalls,
+        unread_seconds=totals.unread_seconds,
     )
+    return _forget_totals(summary) if _has_unread_gpus(recording) else summary
+
+
+def _find_ram(peaks: Peaks, *, is_cut_off: bool) -> Parts[RamPeak]:
+    """A live process holds some memory: zero means that it was never read, and of descendants that none was."""
+    is_read = peaks.processes and peaks.ram.combined.total_bytes
+    known = (part if part.total_bytes or is_read else RamPeak(basis=UNKNOWN) for part in peaks.ram)
+    # It may have grown after the last sample.
+    return Parts(
+        *(part._replace(basis=SAMPLED) if is_cut_off and part.basis == EXACT else part for part in known)
+    )
+
+
+def are_gpus_known(recording: RecordingData) -> bool:
+    """Whether all drivers have answered: without, no device does not mean that there is none."""
+    end = recording.end
+    is_whole = end is not None and end.reason != SAMPLER_LOST
+    is_told = is_whole or any(event.text == NO_GPU for event in recording.events)
+    return bool(recording.gpus or is_told) and not _has_unread_gpus(recording)
+
+
+def _has_unread_gpus(recording: RecordingData) -> bool:
+    found = {name_unread(gpu.vendor, gpu.ordinal) for gpu in recording.gpus}
+    return any(event.kind == UNREAD and event.text not in found for event in recording.events)
+
+
+def _forget_totals(summary: Summary) -> Summary:
+    """Without what concerns all devices, because some may not be known."""
+    return summary._replace(
+        gpu_bytes=Parts(None, None, None),
+        system_gpu_bytes=None,
+        gpu_capacity_bytes=None,
+        gpu_max_sum_percent=None,
+        gpu_mean_sum_percent=None,
+        has_unread_gpus=True,
+    )
+
+
+def is_ram_least(summary: Summary, ending: str) -> bool:
+    """Whether the peak of RAM may have been higher while nothing was read; after a lost sampler, however short that was."""
+    if summary.ram.combined.basis in (EXACT, UNKNOWN):
+        return False
+    read_seconds = summary.seconds - summary.unread_seconds
+    return ending == SAMPLER_LOST or find_missing(read_seconds, summary.seconds, _LATE_READING_SECONDS) > 0
 
 
 def list_counted(summary: Summary) -> list[GpuSummary]:
     """The devices whose utilization counts; all if none does."""
     return [gpu for gpu in summary.gpus if gpu.is_expected] or list(summary.gpus)
+
+
+def find_unmetered_seconds(gpu: GpuSummary, seconds: float) -> float:
+    """How much of a run its energy is without; 0 if that is not worth a word."""
+    return find_missing(gpu.energy_seconds, seconds, _LATE_READING_SECONDS)
+
+
+def find_unutilized_seconds(gpu: GpuSummary, seconds: float) -> float:
+    """The same of its utilization."""
+    return find_missing(gpu.utilization_seconds, seconds)
+
+
+def find_unattributed_seconds(gpu: GpuSummary, seconds: float) -> float:
+    """The same of the job's own utilization."""
+    return find_missing(seconds - gpu.job_percent_unknown_seconds, seconds, _LATE_NAME_SECONDS)
+
+
+def find_unheld_seconds(gpu: GpuSummary, seconds: float) -> float:
+    """The same of the peak of what the job held."""
+    return find_missing(seconds - gpu.job_bytes_unknown_seconds, seconds)
+
+
+class HeldDoubt(NamedTuple):
+    """How sure the job's peak of GPU memory is."""
+
+    basis: str
+    unheld_seconds: float
+    """How much of the time it is without, if that is notable: it may have been more."""
+
+
+def doubt_held(gpus: Iterable[GpuSummary], seconds: float) -> HeldDoubt:
+    """Of what the job held on these devices together: no surer than on any of them."""
+    known = [gpu for gpu in gpus if gpu.job_bytes.combined is not None]
+    bases = {gpu.basis for gpu in known}
+    basis = next((basis for basis in (ESTIMATE, SAMPLED) if basis in bases), EXACT if bases else UNKNOWN)
+    return HeldDoubt(basis, max((find_unheld_seconds(gpu, seconds) for gpu in known), default=0.0))
+
+
+def find_unused_seconds(gpu: GpuSummary, seconds: float) -> float:
+    """The same of the peak of all processes."""
+    return find_missing(seconds - gpu.used_bytes_unknown_seconds, seconds)
+
+
+def is_known_enough(known_seconds: float, seconds: float, late_seconds: float = _LATE_SAMPLE_SECONDS) -> bool:
+    """Whether a mean, sum or peak over this time stands for the run: its last part may not have been reported."""
+    return known_seconds >= _LEAST_KNOWN_SHARE * (seconds - late_seconds)
+
+
+def is_read_enough(known_seconds: float, seconds: float) -> bool:
+    """The same of what is read, and need not be sampled by a driver first."""
+    return is_known_enough(known_seconds, seconds, _LATE_READING_SECONDS)
+
+
+def find_missing(known_seconds: float, seconds: float, late_seconds: float = _LATE_SAMPLE_SECONDS) -> float:
+    """How much of a run a figure is without; 0 if that is not worth a word."""
+    missing = seconds - known_seconds
+    return missing if missing > _NOTABLE_SHARE * seconds + late_seconds else 0.0
 
 
 def percent_of(part_seconds: float, whole_seconds: float, cores: float) -> float | None:
@@ -176,28 +338,45 @@ def _summarize_gpus(recording: RecordingData) -> tuple[GpuSummary, ...]:
     peaks = {gpu.uuid: gpu for gpu in recording.totals.peaks.gpus}
     counters = {gpu.uuid: gpu for gpu in recording.totals.gpu_counters}
     is_estimate = any(event.kind == "unattributed" for event in recording.events)
-    polled = {event.text for event in recording.events if event.kind == "polled"}
+    estimates = {(event.kind, event.text) for event in recording.events}
     named, by_use = recording.header.gpu_uuids, _counts_by_use(recording)
     summaries = []
     # Drivers answer in any order; reports always use the same one.
-    for gpu in sorted(recording.gpus, key=lambda gpu: (gpu.vendor, gpu.ordinal)):
+    for gpu in sorted(recording.gpus, key=lambda gpu: gpu.sort_key):
         peak = peaks.get(gpu.uuid, GpuPeaks(gpu.uuid))
         is_expected = peak.has_job if by_use else gpu.is_visible
         if named is not None:
             is_expected = gpu.uuid in named
         counter = counters.get(gpu.uuid, GpuCounters(gpu.uuid))
-        summary = _summarize_gpu(gpu, peak, counter, is_estimate, is_expected)
-        if gpu.uuid in polled:
+        seconds = recording.totals.at_seconds
+        summary = _summarize_gpu(gpu, peak, counter, seconds, is_estimate, is_expected)
+        was_idle = 0 < counter.job_bytes_unknown_seconds < seconds - _GLIMPSE_SECONDS and not peak.has_job
+        if summary.may_be_used and summary.job_bytes.combined is None and not was_idle:
+            summary = summary._replace(may_hold_unseen=True)
+        if seconds < _SHORTEST_SECONDS:
+            summary = summary._replace(
+                mean_percent=None, job_mean_percent=None, mean_watts=None, throttled=()
+            )
+        if (POLLED, gpu.uuid) in estimates:
             summary = summary._replace(utilization_basis=ESTIMATE)
+        if (INTEGRATED, gpu.uuid) in estimates:
+            summary = summary._replace(energy_basis=ESTIMATE)
         summaries.append(summary)
     return tuple(summaries)
 
 
 def _complete(known: Parts[int | None], gpus: Sequence[GpuSummary]) -> Parts[int | None]:
-    """Unknown if it is on a device that the job uses or may use; of estimates no part is known."""
+    """Unknown if it is on a device that the job uses or may use; of estimates no part is known.
+
+    A device that the job was not on until it was lost is no such device.
+    """
     if any(gpu.basis == ESTIMATE for gpu in gpus):
         return Parts(None, None, known.combined or None)
-    used = [gpu.job_bytes for gpu in gpus if gpu.may_be_used]
+    used = [
+        gpu.job_bytes
+        for gpu in gpus
+        if gpu.may_hold_unseen or (gpu.may_be_used and gpu.job_bytes.combined is not None)
+    ]
     return Parts(*(None if None in sizes else whole for whole, *sizes in zip(known, *used, strict=True)))
 
 
@@ -208,7 +387,7 @@ def _counts_by_use(recording: RecordingData) -> bool:
 
 
 def _summarize_gpu(
-    gpu: Gpu, peak: GpuPeaks, counter: GpuCounters, is_estimate: bool, is_expected: bool
+    gpu: Gpu, peak: GpuPeaks, counter: GpuCounters, seconds: float, is_estimate: bool, is_expected: bool
 ) -> GpuSummary:
     job, basis = peak.job_bytes, peak.basis
     if job.combined is None:
@@ -221,7 +400,9 @@ def _summarize_gpu(
         used_bytes=peak.used_bytes,
         job_bytes=job,
         basis=basis,
-        mean_percent=peak.utilization_percent if mean is None else mean,
+        # Of a short run it may be known at one instant only.
+        mean_percent=peak.utilization_percent if mean is None and is_known_enough(0.0, seconds) else mean,
+        utilization_seconds=counter.utilization_seconds,
         max_percent=peak.utilization_percent,
         utilization_basis=UNKNOWN if peak.utilization_percent is None else SAMPLED,
         # A job that is not listed, but uses the device, is not idle.
@@ -229,6 +410,7 @@ def _summarize_gpu(
         if basis == ESTIMATE
         else _mean(counter.job_percent_seconds, counter.job_seconds),
         energy_joules=counter.energy_joules,
+        energy_basis=UNKNOWN if counter.energy_joules is None else EXACT,
         energy_seconds=counter.energy_seconds,
         mean_watts=_mean(counter.energy_joules, counter.energy_seconds),
         max_watts=peak.power_watts,
@@ -238,7 +420,13 @@ def _summarize_gpu(
             for reason, seconds in counter.limited_seconds
             if counter.utilization_seconds
         ),
+        activity=average_activity(counter.activity),
         is_expected=is_expected,
+        job_bytes_unknown_seconds=counter.used_bytes_unknown_seconds
+        if basis == ESTIMATE
+        else counter.job_bytes_unknown_seconds,
+        used_bytes_unknown_seconds=counter.used_bytes_unknown_seconds,
+        job_percent_unknown_seconds=max(0.0, seconds - counter.job_seconds),
     )
 
 

@@ -67,8 +67,8 @@ class Table(NamedTuple):
     name: str
     columns: tuple[Column, ...]
     rows: Callable[[], Iterator[Row]]
-    read_frames: Callable[[Any], Iterator[Any]] | None = None
-    """The same as data frames of the package that is given, where that is faster."""
+    read_arrays: Callable[[Any], list[Any]] | None = None
+    """The columns as arrays of pandas, which is given, where that is faster."""
 
     def batches(self) -> Iterator[list[Row]]:
         """The rows, many at a time."""
@@ -99,13 +99,13 @@ def _make_samples(recording: RecordingData) -> Table:
             Column(f"gpu{number}_{column.name}", column.kind)
             for column in (*_columns_of(GpuSample)[1:], *_columns_of(GpuCounters)[1:])
         ]
-    samples, fast = recording.samples, getattr(recording.samples, "read_frames", None)
+    samples, fast = recording.samples, getattr(recording.samples, "read_arrays", None)
     make_row = _choose_row(recording, uuids, columns)
     return Table(
         "samples",
         tuple(columns),
         lambda: map(make_row, samples),
-        fast and (lambda pandas: fast(pandas, make_row)),
+        fast and (lambda pandas: fast(pandas, [column.kind for column in columns], make_row)),
     )
 
 
@@ -167,10 +167,12 @@ def _metric_rows(recording: RecordingData) -> Iterator[Row]:
             yield number, row.at_seconds, row.pid, row.step, name, value
 
 
-def _make_plain(name: str, kind: type) -> Callable[[RecordingData], Table]:
-    """For a field of a recording that holds values of one class."""
-    columns = _columns_of(kind)
-    return lambda recording: Table(name, columns, lambda: map(_plain_row, getattr(recording, name)))
+def _make_plain(name: str, kind: type, last: int | None = None) -> Callable[[RecordingData], Table]:
+    """For a field of a recording that holds values of one class; with its fields up to the last one."""
+    columns = _columns_of(kind)[:last]
+    return lambda recording: Table(
+        name, columns, lambda: (_plain_row(values[:last]) for values in getattr(recording, name))
+    )
 
 
 def _columns_of(kind: type) -> tuple[Column, ...]:
@@ -212,5 +214,5 @@ TABLES: dict[str, Callable[[RecordingData], Table]] = {
     "metrics": _make_metrics,
     "processes": _make_plain("processes", ProcessTotals),
     "frameworks": _make_plain("frameworks", FrameworkMemory),
-    "gpus": _make_plain("gpus", Gpu),
+    "gpus": _make_plain("gpus", Gpu, Gpu._fields.index("is_split")),
 }

@@ -10,6 +10,7 @@ from ..analysis.measures import measure
 from ..core.config import check_path
 from ..core.errors import WRONG_DATA, KindError, RecordingError, UsageError
 from ..recording.find import find_recordings, name_run
+from ..recording.glance import glance
 from ..recording.reader import load, refuse_damaged
 from ..recording.secrets import mask_text
 
@@ -36,6 +37,14 @@ class ComparisonReport:
 
         return str(render(self.comparison, "text")).rstrip("\n")
 
+    __repr__ = __str__  # an interactive session shows this one
+
+    def _repr_html_(self) -> str:
+        """In a notebook: what changed, and all figures side by side."""
+        from ..reports.notebook import show_comparison
+
+        return show_comparison(self.comparison)
+
     def to_json(self) -> dict[str, Any]:
         """Every figure of every group, as a dictionary that JSON can hold."""
         from ..reports.comparison import build_plain
@@ -55,16 +64,25 @@ class ComparisonReport:
 def compare(*groups: Source | Iterable[Source], names: Sequence[str] | None = None) -> ComparisonReport:
     """Compare recorded runs with the first of them.
 
-    Each group is a recording, a list of recordings (repeats of one thing), or a directory of them. Groups are named after their
-    files unless there are `names`. Nothing of a recording is ever executed.
+    Each group is a recording, a list of recordings (repeats of one thing), or a directory of them. A group is called as its run
+    is, else after its file, unless there are `names`. Nothing of a recording is ever executed.
     """
     paths = [_list_paths(group) for group in groups]
     if not paths:
         raise UsageError("Nothing to compare.", "Name recordings or directories of recordings.")
     if names is not None and len(names) != len(paths):
         raise UsageError(f"{len(names)} names for {len(paths)} groups.", "Give one name per group.")
-    called = names or [name_run(group[0]) if len(group) == 1 else "" for group in paths]
+    called = names or [name_group(group[0]) if len(group) == 1 else "" for group in paths]
     return ComparisonReport(load_groups(list(zip(called, paths, strict=True))))
+
+
+def name_group(path: str) -> str:
+    """What the user calls the run in a file; else the name of the file or directory."""
+    try:
+        own = glance(path).header.identity.name if os.path.isfile(path) else None
+    except (RecordingError, *WRONG_DATA):
+        own = None  # whoever loads it will say so
+    return own or name_run(path)
 
 
 def load_groups(groups: Sequence[tuple[str, Sequence[str]]]) -> Comparison:
@@ -92,7 +110,7 @@ def list_runs(comparison: Comparison, groups: Sequence[tuple[str, Sequence[str]]
 
 
 def parse_limits(texts: Iterable[str], group_count: int) -> list[Limit]:
-    """The limits that the texts mean. One that makes no sense is the user's to mend."""
+    """The limits that the texts mean; without any groups, of a run by itself. One that makes no sense is the user's to mend."""
     limits = []
     for text in texts:
         try:
@@ -102,7 +120,8 @@ def parse_limits(texts: Iterable[str], group_count: int) -> list[Limit]:
         except ValueError as error:
             raise UsageError(mask_text(str(error))) from None
         if needs_two_groups(limit) and group_count < 2:
-            raise UsageError(f"{text!r} needs something to compare with.", "Name a second group.")
+            hint = "Name a second group." if group_count else "Compare recordings: gpu-tracker compare."
+            raise UsageError(f"{text!r} needs something to compare with.", hint)
         limits.append(limit)
     return limits
 

@@ -87,6 +87,10 @@ class Recording:
         state = "complete" if self.is_complete else "cut off"
         return f"<Recording {self.path!r}: {len(self.samples)} samples, {state}>"
 
+    def _repr_html_(self) -> str:
+        """In a notebook: its report."""
+        return self.report._repr_html_()
+
     @property
     def header(self) -> Header:
         """Everything known at the start."""
@@ -172,7 +176,7 @@ class Recording:
         """Whether it has its closing line, rather than being cut off by a kill."""
         return self._values.end is not None
 
-    def plot(self, charts: Sequence[str] | None = None) -> Any:
+    def plot(self, charts: str | Sequence[str] | None = None) -> Any:
         """A `matplotlib.figure.Figure` of the charts: cpu, ram, gpu_busy, gpu_ram, power, metrics, regions; or all."""
         return self.report.plot(charts)
 

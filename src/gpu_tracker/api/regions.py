@@ -6,21 +6,19 @@ Without a tracker they cost next to nothing.
 from __future__ import annotations
 
 import functools
-from sys import (
-    _getframe,  # it is there in CPython and PyPy
-    get_asyncgen_hooks,
-    set_asyncgen_hooks,
-)
+from contextlib import nullcontext
+from sys import _getframe  # it is there in CPython and PyPy
 from time import monotonic_ns
 from types import coroutine
 
 from ..core.notices import warn_once
 from ..instrument import outbox
 from ..instrument.code_flags import ASYNC_GENERATOR, COROUTINE, GENERATOR, ITERABLE_COROUTINE, SUSPENDABLE
-from ..instrument.mishaps import is_ours
+from ..instrument.mishaps import is_of_called, is_ours
 from ..instrument.stack import current, find_open
 from ..instrument.suspension import EXIT_STACK, enter_from
 from ..instrument.tasks import find_task
+from .decorating import has_flag, wrap_async_generator
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -52,6 +50,10 @@ class region:  # noqa: N801 - a word of the public surface, used like a keyword
     """
 
     __slots__ = ("exact_peak", "name", "parallel")
+    is_frequent = False
+
+    _depth = 1
+    """How many frames above `__enter__` the code is that uses the region: a class made from this one may add some."""
 
     def __init__(self, name: str, *, exact_peak: bool = False, parallel: bool = False) -> None:
         self.name = name if type(name) is str else _to_name(name)
@@ -66,7 +68,7 @@ class region:  # noqa: N801 - a word of the public surface, used like a keyword
             if outbox.mailboxes is not None:
                 stack = outbox.stack or outbox.open_stack()
                 if stack is not None:
-                    caller = _getframe(1)
+                    caller = _getframe(self._depth)
                     code = caller.f_code
                     if code.co_flags & SUSPENDABLE or code.co_name == EXIT_STACK:
                         enter_from(stack, self, caller)
@@ -100,7 +102,7 @@ class region:  # noqa: N801 - a word of the public surface, used like a keyword
             if frame is not None:
                 frame.stack.late.append(frame)  # it is ended with the next one
         except BaseException as error:
-            if not _is_mishap_of(error, frame or _find_call(self)):
+            if not is_mishap_of(error, frame or _find_call(self)):
                 raise
 
     def __call__(self, function: Callable[_Parameters, _Result]) -> Callable[_Parameters, _Result]:
@@ -109,7 +111,7 @@ class region:  # noqa: N801 - a word of the public surface, used like a keyword
         if isinstance(wrapped, classmethod | staticmethod):
             return type(wrapped)(self(wrapped.__func__))  # type: ignore[return-value]
         _check(wrapped)
-        if _has_flag(function, COROUTINE):
+        if has_flag(function, COROUTINE):
 
             @functools.wraps(function)
             async def call_coroutine(*arguments: Any, **options: Any) -> Any:
@@ -117,7 +119,7 @@ class region:  # noqa: N801 - a word of the public surface, used like a keyword
 
             return call_coroutine  # type: ignore[return-value]
 
-        if _has_flag(function, ITERABLE_COROUTINE):
+        if has_flag(function, ITERABLE_COROUTINE):
 
             @coroutine
             @functools.wraps(function)
@@ -126,49 +128,31 @@ class region:  # noqa: N801 - a word of the public surface, used like a keyword
 
             return call_awaitable  # type: ignore[return-value]
 
-        if _has_flag(function, GENERATOR):
+        if has_flag(function, GENERATOR):
 
             @functools.wraps(function)
             def call_generator(*arguments: Any, **options: Any) -> Any:
                 # Each step is a call; the time between steps is not the region's.
                 return (
-                    yield from _drive(wrapped(*arguments, **options), functools.partial(_enter, self), _leave)
+                    yield from _drive(wrapped(*arguments, **options), functools.partial(enter, self), leave)
                 )
 
             return call_generator
 
-        if _has_flag(function, ASYNC_GENERATOR):
-
-            @functools.wraps(function)
-            async def call_async_generator(*arguments: Any, **options: Any) -> Any:
-                generator = wrapped(*arguments, **options)
-                step = _begin_hidden(generator)
-                while True:
-                    try:
-                        made = await _Steps(self, step)
-                    except StopAsyncIteration:
-                        return
-                    try:
-                        step = generator.asend((yield made))
-                    except GeneratorExit:
-                        await _Steps(self, generator.aclose())
-                        raise
-                    except BaseException as error:  # noqa: BLE001 - thrown into us, so it is thrown into it
-                        step = _throw(generator, error)
-
-            return call_async_generator
+        if has_flag(function, ASYNC_GENERATOR):
+            return wrap_async_generator(wrapped, nullcontext, functools.partial(_Steps, self))
 
         @functools.wraps(function)
         def call(*arguments: _Parameters.args, **options: _Parameters.kwargs) -> _Result:
-            frame = _enter(self)
+            frame = enter(self)
             try:
                 try:
                     return function(*arguments, **options)
                 finally:
-                    _leave(frame)
+                    leave(frame)
             except BaseException:
                 if frame is not None and frame.is_open:
-                    _leave(frame)  # a signal handler has raised when it was about to begin
+                    leave(frame)  # a signal handler has raised when it was about to begin
                 raise
 
         return call
@@ -176,12 +160,17 @@ class region:  # noqa: N801 - a word of the public surface, used like a keyword
 
 def log(*, step: float | None = None, **values: float) -> None:
     """Record the job's own numbers (loss, accuracy...) on the same time axis as its resource use."""
+    log_for("log", step, values)
+
+
+def log_for(who: str, step: float | None, values: dict[str, float]) -> None:
+    """The same, for a function that warnings are to name."""
     try:
         if monotonic_ns() > outbox.search_due_ns:
             outbox.search()
         if outbox.mailboxes is None and outbox.given_up is None:
             return
-        numbers = _to_numbers(values if step is None else {**values, _STEP: step})
+        numbers = _to_numbers(who, values if step is None else {**values, _STEP: step})
         metrics = outbox.open_metrics()
         if metrics is not None:
             metrics.add(numbers.pop(_STEP, None), numbers)
@@ -192,16 +181,45 @@ def log(*, step: float | None = None, **values: float) -> None:
             raise
 
 
-def _to_numbers(values: dict[str, float]) -> dict[str, float]:
+def _to_numbers(who: str, values: dict[str, float]) -> dict[str, float]:
     """The values that are numbers. Others are ignored with a warning: being tracked must not end a training."""
     numbers = {}
     for name, value in values.items():
         try:
-            # Nothing is called for a float, so no signal handler can raise here what is taken for the value's error.
-            numbers[name] = value if type(value) is float else float(value)
-        except Exception:  # noqa: BLE001 - what a tensor or a wrapper raises is its own affair
-            warn_once(f"gput.log: {name} is ignored: {type(value).__name__} is not a number.")
+            numbers[name] = value if type(value) is float else _to_number(value)
+        except Exception as error:
+            if not is_of_called(error):
+                raise
+            # What a tensor or a wrapper raises is its own affair.
+            warn_once(f"gput.{who}: {name} is ignored: {_explain(value, error)}.")
     return numbers
+
+
+def _explain(value: object, error: Exception) -> str:
+    if isinstance(error, OverflowError):
+        return f"the {type(value).__name__} is too large for a float"
+    return f"{type(value).__name__} is not a number"
+
+
+def _to_number(value: Any) -> float:
+    """Through `item` where there is one: PyTorch and NumPy warn of a plain conversion, though not of this one."""
+    if isinstance(value, str | bytes | bytearray):
+        raise TypeError  # which `float` would read
+    if hasattr(type(value), "item"):
+        is_masked = hasattr(type(value), "mask") and bool(value.mask)
+        value = float("nan") if is_masked else value.item()
+    return float(value)
+
+
+def to_step(number: Any) -> float | None:
+    """The number of a step; None, with a warning, if it is none."""
+    try:
+        return number if type(number) in (int, float) else _to_number(number)
+    except Exception as error:
+        if not is_of_called(error):
+            raise
+        warn_once(f"gput.step: its number is ignored: {_explain(number, error)}.")
+        return None
 
 
 def _to_name(name: object) -> str:
@@ -222,11 +240,7 @@ def _check(function: object) -> None:
         raise TypeError(f"A region decorates functions, not a {kind}: put @gput.region(...) below @{kind}.")
 
 
-def _has_flag(function: object, flag: int) -> bool:
-    return bool(getattr(getattr(function, "__code__", None), "co_flags", 0) & flag)
-
-
-def _enter(owner: region) -> Frame | None:
+def enter(owner: region) -> Frame | None:
     """Begin a call; None without a tracker. Whatever happens, the program goes on."""
     now = monotonic_ns()
     try:
@@ -244,7 +258,7 @@ def _enter(owner: region) -> Frame | None:
         return None
 
 
-def _leave(frame: Frame | None) -> None:
+def leave(frame: Frame | None) -> None:
     """End a call."""
     try:
         if frame is not None:
@@ -253,7 +267,7 @@ def _leave(frame: Frame | None) -> None:
         if frame is not None:
             frame.stack.late.append(frame)
     except BaseException as error:
-        if not _is_mishap_of(error, frame):
+        if not is_mishap_of(error, frame):
             raise
 
 
@@ -267,7 +281,7 @@ def _is_mishap(error: BaseException, owner: region, since_ns: int) -> bool:
     return is_ours(error)
 
 
-def _is_mishap_of(error: BaseException, frame: Frame | None) -> bool:
+def is_mishap_of(error: BaseException, frame: Frame | None) -> bool:
     """Whether leaving has failed by our own fault; the call is ended all the same."""
     try:
         if frame is not None:
@@ -290,24 +304,6 @@ def _find_call(owner: region) -> Frame | None:
     return frame if frame is not None or stack is None else stack.find_call(owner)
 
 
-def _begin_hidden(generator: Any) -> Any:
-    """The first step of an async generator that the event loop does not close: the one around it does."""
-    hooks = get_asyncgen_hooks()
-    set_asyncgen_hooks(None, None)
-    try:
-        return generator.asend(None)
-    finally:
-        set_asyncgen_hooks(*hooks)
-
-
-async def _throw(generator: Any, error: BaseException) -> Any:
-    """Throw into an async generator. Nothing keeps the error: it would keep our code, and that the function's arguments."""
-    try:
-        return await generator.athrow(error)
-    finally:
-        del error
-
-
 class _Steps:
     """An awaitable as one call of a region, which is off the clock while it waits."""
 
@@ -318,7 +314,7 @@ class _Steps:
         self._awaited = awaited
 
     def __await__(self) -> Generator[Any, Any, Any]:
-        frame = _enter(self._owner)
+        frame = enter(self._owner)
         try:
             return (
                 yield from _drive(
@@ -326,7 +322,7 @@ class _Steps:
                 )
             )
         finally:
-            _leave(frame)
+            leave(frame)
 
 
 def _drive(

@@ -12,12 +12,19 @@ import time
 from _thread import allocate_lock
 
 from ..core.config import list_process_sources
-from ..core.errors import RecordingError, StateError
+from ..core.errors import RecordingError, StateError, UsageError
 from ..core.values import NamedTuple
 from ..instrument.mailbox import MAILBOX_VARIABLE, choose_mailbox, hold_mailbox, put_inside, remove_mailbox
 from ..recording.secrets import mask_labels, mask_secrets, mask_text
-from ..sampler.handle.process import READY_SECONDS, SamplerProcess, start_sampler, without_child_signals
-from ..sampler.handle.wire import FINAL, Plan, Start
+from ..sampler.handle.process import (
+    CRASH_HINT,
+    READY_SECONDS,
+    WITHOUT_A_SAMPLER,
+    SamplerProcess,
+    start_sampler,
+    without_child_signals,
+)
+from ..sampler.handle.wire import FINAL, GPU_PATIENCE_SECONDS, Plan, Start
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,6 +32,7 @@ if TYPE_CHECKING:
 
     from ..core.config import Settings
     from ..core.model import Known, RecordingData
+    from ..recording.follow import Content, Source
     from ..sampler.handle.recovery import Recovery
 
 _ANSWER_SECONDS = 10.0
@@ -43,9 +51,23 @@ class Target(NamedTuple):
     """A command that this process is about to start."""
 
 
+def is_in_notebook() -> bool:
+    """Whether a kernel runs this program: one may import ipykernel without."""
+    if "ipykernel" not in sys.modules:
+        return False
+    from ..integrations.ipython import find_shell
+
+    return find_shell() is not None
+
+
 def this_process() -> Target:
-    """The program that imported us."""
-    return Target(os.getpid(), tuple(getattr(sys, "orig_argv", sys.argv)), is_ours=True)
+    """The program that imported us; in a notebook, the cell that runs."""
+    command = None
+    if is_in_notebook():
+        from ..integrations.ipython import name_cell
+
+        command = name_cell()
+    return Target(os.getpid(), command or tuple(getattr(sys, "orig_argv", sys.argv)), is_ours=True)
 
 
 def new_command(command: Sequence[str]) -> Target:
@@ -60,12 +82,26 @@ def other_process(pid: int) -> Target:
     return Target(pid, read_command(pid) or (), is_ours=False)
 
 
+def check_runs(pid: int) -> int:
+    """The ID of a process that runs already. UsageError if there is none."""
+    from ..sources.processes import exists, find_process
+
+    if not exists(pid):
+        raise UsageError(f"There is no process with the ID {pid}.")
+    process = find_process(pid)
+    if process != pid:
+        raise UsageError(f"{pid} is a thread of process {process}.", "Track the process instead.")
+    return pid
+
+
 class Wishes(NamedTuple):
     """What to keep besides the result."""
 
     record: str | None = None
     """A file for the recording, or a directory to put one in."""
     tracking_file: str | None = None
+    overwrite: bool = False
+    """Whether the tracking file may replace another."""
 
 
 class Session:
@@ -78,8 +114,10 @@ class Session:
         wishes: Wishes,
         say: Callable[[str], None],
         sampler: SamplerProcess | None = None,
+        gpu_patience_seconds: float = GPU_PATIENCE_SECONDS,
     ) -> None:
         self._target = target
+        self._gpu_patience_seconds = gpu_patience_seconds
         self._settings = settings
         self._wishes = wishes
         self._say = say
@@ -90,7 +128,10 @@ class Session:
         self._mailbox: str | None = None
         self._outer_mailboxes: str | None = None
         """What the environment said before ours was announced in it."""
-        self._made: list[str] = []
+        self._made: dict[str, tuple[int, int]] = {}
+        """The files, by which they are known again: the job may rename them, and give their names to others."""
+        self._replaced: dict[str, str] = {}
+        """Where the files are that ours replace, until it is certain that the job runs."""
         self._failures: list[str] = []
         self._latest: RecordingData | None = None
         self._written: bytes | None = None
@@ -111,8 +152,7 @@ class Session:
         try:
             tracking = self._make_tracking_file()
             self.recording_path = self._make_recording()
-            if self._target.is_ours:
-                self._mailbox = choose_mailbox(os.environ)
+            self._mailbox = choose_mailbox(os.environ, 0 if self._target.is_ours else self._target.pid)
             self._plan = self._make_plan(tracking)
             self._sampler = self._sampler or start_sampler(self._failures.append)
             if self._sampler is not None:
@@ -129,7 +169,8 @@ class Session:
             self.discard()
             raise
         if self._mailbox is not None:
-            self._announce(self._mailbox)
+            if self._target.is_ours:
+                self._announce(self._mailbox)
             if self._sampler is not None:
                 try:
                     self._sampler.hold(hold_mailbox(self._mailbox))
@@ -140,10 +181,28 @@ class Session:
     def begin(self, start: Start) -> None:
         """The job begins."""
         self._start = start
+        self._drop_replaced()
         for failure in self._failures:
             self._say(failure)  # only now is it sure what is reported without a sampler
         if self._sampler is not None:
             self._sampler.send("begin", start)
+
+    def find_source(self) -> Source | None:
+        """Where the recording can be followed while it is written, and read to its end afterwards; None without a sampler."""
+        from ..recording.follow import Source, follow_path, read_unnamed
+
+        sampler = self._sampler
+        if sampler is None:
+            return None
+        if self.recording_path is not None:
+            return follow_path(self.recording_path)
+
+        def read(offset: int) -> Content:
+            with self._lock:  # nobody closes the descriptor meanwhile
+                kept = sampler.unnamed_recording_fd if self._written is None else self._written
+                return read_unnamed(kept, offset)
+
+        return Source("the recording", read)
 
     def read_so_far(self, find_known: Callable[[int], Known | None]) -> RecordingData | None:
         """The figures now, or the latest known; without a sampler, what can be recovered and what the caller knows."""
@@ -162,7 +221,7 @@ class Session:
 
     def close_mailbox(self) -> None:
         """Send this process's regions and metrics to the surrounding tracker again, if there is one."""
-        if self._mailbox is not None and not self._target.is_started_by_us:
+        if self._mailbox is not None and self._target.is_ours and not self._target.is_started_by_us:
             from ..instrument.outbox import close_mailbox
 
             close_mailbox(self._mailbox)
@@ -208,7 +267,10 @@ class Session:
         except RecordingError:
             return recording
         return recording._replace(
-            samples=written.samples, metrics=written.metrics, processes=written.processes
+            samples=written.samples,
+            metrics=written.metrics,
+            processes=written.processes,
+            framework_readings=written.framework_readings,
         )
 
     def _keep_written(self, sampler: SamplerProcess) -> bytes | None:
@@ -222,14 +284,28 @@ class Session:
             return None  # the program has closed our descriptors
 
     def _forget_unwritten_recording(self) -> None:
-        """A file that has not got a single line is no recording, and one that was deleted is none any more."""
-        if self.recording_path is not None:
-            try:
-                if not os.stat(self.recording_path).st_size:
-                    os.unlink(self.recording_path)
-                    self.recording_path = None
-            except OSError:
+        """A file that has not got a single line is no recording, and one that was deleted or renamed is none any more."""
+        path = self.recording_path
+        if path is not None:
+            status = self._find_made(path)
+            if status is None or not status.st_size:
+                self._unmake(path)
                 self.recording_path = None
+
+    def _find_made(self, path: str) -> os.stat_result | None:
+        """A file that we have made, if it still has that name."""
+        try:
+            status = os.lstat(path)
+        except OSError:
+            return None
+        return status if _identify(status) == self._made[path] else None
+
+    def _unmake(self, path: str) -> None:
+        try:
+            if self._find_made(path) is not None:
+                os.unlink(path)
+        except OSError:
+            pass  # somebody else has removed it, or nobody may
 
     def reap(self) -> None:
         """Wait for the sampler's process to end, if it is our child."""
@@ -246,8 +322,8 @@ class Session:
         elif self._outer_mailboxes is not None:
             os.environ.pop(MAILBOX_VARIABLE, None)
         for path in self._made:
-            if os.path.exists(path):
-                os.unlink(path)
+            self._unmake(path)
+        self._restore_replaced()
         self.recording_path = None
 
     # ---- Preparing.
@@ -263,19 +339,41 @@ class Session:
         except RecordingError as error:
             self._say(f"{error} The run is not recorded.")
             return None
-        self._made.append(path)
+        self._made[path] = _identify(os.lstat(path))
         return path
 
     def _make_tracking_file(self) -> tuple[str, tuple[str, str, str]] | None:
         path, settings = self._wishes.tracking_file, self._settings
         if path is None:
             return None
-        from ..recording.tracking_file import check_tracking_path, create_tracking_file
+        from ..recording.tracking_file import check_tracking_path, create_tracking_file, set_aside
 
-        path = check_tracking_path(path)
+        path = check_tracking_path(path, may_replace=self._wishes.overwrite)
+        aside = set_aside(path) if self._wishes.overwrite else None
+        if aside is not None:
+            self._replaced[path] = aside
         create_tracking_file(path)
-        self._made.append(path)
+        self._made[path] = _identify(os.lstat(path))
         return path, (settings.ram_unit, settings.gpu_ram_unit, settings.time_unit)
+
+    def _drop_replaced(self) -> None:
+        for aside in self._replaced.values():
+            try:
+                os.unlink(aside)
+            except OSError as error:
+                self._say(f"Cannot remove {aside}: {error.strerror}.")
+        self._replaced.clear()
+
+    def _restore_replaced(self) -> None:
+        for path, aside in self._replaced.items():
+            try:
+                if os.path.lexists(path):
+                    self._say(f"{path} was replaced by another program. The old one is {aside}.")
+                else:
+                    os.rename(aside, path)
+            except OSError as error:
+                self._say(f"Cannot rename {aside} to {path} again: {error.strerror}.")
+        self._replaced.clear()
 
     def _make_plan(self, tracking: tuple[str, tuple[str, str, str]] | None) -> Plan:
         target, settings = self._target, self._settings
@@ -297,12 +395,14 @@ class Session:
             recording_path=self.recording_path,
             mailbox=self._mailbox,
             tracking=tracking,
+            gpu_patience_seconds=self._gpu_patience_seconds,
         )
 
     def _wait_for(self, sampler: SamplerProcess) -> bool:
         is_ready = sampler.wait_until_ready(READY_SECONDS)
         if not is_ready:
-            self._failures.append("The sampler failed to start; only time and CPU will be reported.")
+            hint = f" {CRASH_HINT}" if sampler.is_gone else ""
+            self._failures.append(f"The sampler failed to start; {WITHOUT_A_SAMPLER}.{hint}")
         if sampler.refusal:
             self._say(
                 f"Cannot write a recording to {self.recording_path}: {sampler.refusal}. The run is not recorded."
@@ -359,6 +459,11 @@ class Session:
         if self._plan is None:
             raise StateError("Tracking has not started yet.")
         return self._plan
+
+
+def _identify(status: os.stat_result) -> tuple[int, int]:
+    """The file itself, whatever its name."""
+    return status.st_dev, status.st_ino
 
 
 def resolve_gpus(settings: Settings, sampler: SamplerProcess | None = None) -> Settings:

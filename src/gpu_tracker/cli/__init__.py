@@ -7,11 +7,11 @@ that was started before their options were parsed: it starts up while we import 
 from __future__ import annotations
 
 import gc
-import os
 import sys
 
 from ..core import load_module, signal
 from ..core.errors import TrackerError, UsageError
+from .ending import end
 from .interrupts import allow_interrupts, note_interrupts
 
 TYPE_CHECKING = False
@@ -19,18 +19,8 @@ if TYPE_CHECKING:
     from typing import Any, NoReturn
 
 COMMANDS = (
-    "run",
-    "attach",
-    "report",
-    "export",
-    "compare",
-    "size",
-    "ls",
-    "combine",
-    "watch",
-    "query",
-    "doctor",
-    "explain",
+    *("run", "attach", "report", "export", "compare", "size", "ls", "combine"),
+    *("top", "send", "watch", "serve", "query", "dmon", "pmon", "doctor", "explain", "sub-track"),
 )
 _TRACKING = ("run", "attach")
 _HELP = ("-h", "--help", "-v", "--version")
@@ -39,33 +29,7 @@ _HELP = ("-h", "--help", "-v", "--version")
 def main() -> NoReturn:
     """Entry point of `gpu-tracker`."""
     note_interrupts()
-    code = _run(sys.argv[1:])
-    for stream in (sys.stdout, sys.stderr):
-        try:
-            stream.flush()
-        except (AttributeError, OSError):
-            continue  # closed by the caller, or its disk is full
-    # Everything is written; a tidy exit of the interpreter would only keep the caller waiting.
-    if code < 0:
-        _die_of(-code)
-    os._exit(code)
-
-
-def _die_of(number: int) -> NoReturn:
-    """End by the same signal as the job: a shell goes on with its loop or script after a program that exits."""
-    import resource
-
-    _, most = resource.getrlimit(resource.RLIMIT_CORE)
-    resource.setrlimit(
-        resource.RLIMIT_CORE, (0, most)
-    )  # the job has left its core, and ours would overwrite it
-    try:
-        signal.signal(number, signal.SIG_DFL)
-    except (OSError, ValueError):
-        pass  # it cannot be caught, or is no signal of this system
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, [number])
-    os.kill(os.getpid(), number)
-    os._exit(128 + number)  # the first process of a container does not die of it
+    end(_run(sys.argv[1:]))
 
 
 def _run(arguments: list[str]) -> int:
@@ -92,13 +56,15 @@ def _dispatch(arguments: list[str]) -> int:
     if name in COMMANDS:
         if name in _TRACKING:
             return _track(name, arguments[1:])
-        command = _load(name)
+        command = load_command(name)
         allow_interrupts()
         return int(command.main(arguments[1:]))
     if not name.startswith("-"):
         raise UsageError(f"Unknown command {name!r}.", _suggest(name))
     if any(word in arguments for word in _HELP):
-        return _show_help(arguments)
+        from .help import show_help
+
+        return show_help(arguments)
     return _track("execute", arguments)
 
 
@@ -117,29 +83,10 @@ def _track(name: str, arguments: list[str]) -> int:
     reserve()
     sampler = start_sampler(lambda _failure: None)  # the session tries again, and says it
     try:
-        return int(_load(name).main(arguments, sampler))
+        return int(load_command(name).main(arguments, sampler))
     finally:
         if sampler is not None and not sampler.is_gone:
             sampler.close()
-
-
-def _show_help(arguments: list[str]) -> int:
-    import textwrap
-
-    from .execute import make_parser
-    from .options import HELP_COLUMNS
-
-    parser = make_parser()
-    lines = ["Commands (details: gpu-tracker COMMAND --help):"]
-    for name in COMMANDS:
-        summary = (_load(name).__doc__ or "").splitlines()[0]
-        lines += textwrap.wrap(
-            summary, HELP_COLUMNS, initial_indent=f"  {name:<8} ", subsequent_indent=" " * 11
-        )
-    parser.epilog = "\n".join(lines)
-    allow_interrupts()
-    parser.parse_args(arguments)
-    return 0
 
 
 def _say(error: Exception) -> None:
@@ -148,5 +95,6 @@ def _say(error: Exception) -> None:
     say(str(error))
 
 
-def _load(name: str) -> Any:
-    return load_module(f"{__name__}.{name}")
+def load_command(name: str) -> Any:
+    """Its module."""
+    return load_module(f"{__name__}.{name.replace('-', '_')}")

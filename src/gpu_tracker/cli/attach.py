@@ -7,13 +7,13 @@ import select
 import signal
 import time
 
-from ..api.session import Session, other_process
+from ..api.session import Session, check_runs, other_process
 from ..core.config import check_process_id
 from ..core.errors import TrackerError, UsageError
 from ..reports.build import Choices
 from ..reports.contract import choose_format
 from ..sampler.handle.wire import Start
-from ..sources.processes import exists
+from .defects import survive
 from .interrupts import interruptible, raise_interrupts
 from .options import Parser, add_measuring, add_output, add_recording, add_rules, to_settings, to_wishes
 from .output import Output
@@ -41,6 +41,7 @@ def main(arguments: list[str], sampler: SamplerProcess | None) -> int:
     choices = Choices(read_rules(options.rules))
     pid = _find_process(options.pid)
     output = Output(options.output)
+    output.refuse_binary(format_name, otherwise=2)
     with interruptible():
         settings = find_gpus(settings, sampler)
     session = Session(other_process(pid), settings, to_wishes(options), choose_say(settings), sampler)
@@ -64,7 +65,11 @@ def main(arguments: list[str], sampler: SamplerProcess | None) -> int:
     recording = session.stop(
         time.monotonic_ns(), None, reason=None if session.replies_fd in woken else "interrupted"
     )
-    is_shown = show(output, session, recording, format_name, settings, choices=choices)
+    is_shown = survive(
+        lambda: show(output, session, recording, format_name, settings, choices=choices),
+        otherwise=False,
+        recording_path=session.recording_path,
+    )
     return 0 if is_shown else TrackerError.exit_code
 
 
@@ -73,6 +78,4 @@ def _find_process(text: str) -> int:
         pid = check_process_id(int(text))
     except ValueError:
         raise UsageError(f"{text!r} is not a process ID.") from None
-    if not exists(pid):
-        raise UsageError(f"There is no process with the ID {text}.")
-    return pid
+    return check_runs(pid)

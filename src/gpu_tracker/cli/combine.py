@@ -8,7 +8,7 @@ from ..recording.find import find_recordings, name_run
 from ..recording.reader import load_whole
 from ..reports.contract import WITH_CHARTS, choose_format, render
 from .options import Parser, add_carbon, add_output, to_factor
-from .output import Output, refuse_recording
+from .output import Output, refuse_same
 
 
 def main(arguments: list[str]) -> int:
@@ -20,9 +20,9 @@ def main(arguments: list[str]) -> int:
     options = parser.parse_args(arguments)
     format_name = choose_format("Combined", options.format, options.output)
     factor = to_factor(options)
-    output = Output(options.output)
     paths = list(dict.fromkeys(found for path in options.files for found in find_recordings(path)))
-    refuse_recording(options.output, paths)
+    refuse_same(options.output, paths)
+    output = Output(options.output)
     if not paths:
         raise UsageError(f"There is no recording in {', '.join(options.files)}.")
     recordings = [(name, load_whole(path)) for name, path in zip(_name_all(paths), paths, strict=True)]
@@ -32,7 +32,7 @@ def main(arguments: list[str]) -> int:
             from ..api.pictures import draw_ranks
 
             combined = combined._replace(charts=draw_ranks(recordings))
-        text = render(combined, format_name)
+        text = render(combined, format_name, output.find_view(1))
     except WRONG_DATA:
         raise RecordingError("A recording is damaged: it contains invalid numbers.") from None
     output.write(text, otherwise=1)

@@ -5,12 +5,11 @@ from __future__ import annotations
 import os
 
 from ..analysis.limits import check_limits
-from ..api.comparisons import list_runs, load_groups, parse_limits
+from ..api.comparisons import list_runs, load_groups, name_group, parse_limits
 from ..core.errors import TrackerError
-from ..recording.find import name_run
 from ..reports.contract import WITH_CHARTS, choose_format, render
 from .options import Parser, add_limits, add_output
-from .output import Output, refuse_recording, say, say_gate
+from .output import Output, refuse_same, say, say_gate
 
 _EPILOG = """\
 A group is a recording, a directory of recordings (repeats of one run), a quoted pattern, or several of these separated
@@ -43,19 +42,21 @@ def main(arguments: list[str]) -> int:
     options = parser.parse_args(arguments)
     format_name = choose_format("Comparison", options.format, options.output)
     limits = parse_limits(options.fail_if, len(options.groups))
-    output = Output(options.output)
     groups = [_parse_group(text) for text in options.groups]
-    refuse_recording(options.output, [path for _, paths in groups for path in paths])
+    refuse_same(options.output, [path for _, paths in groups for path in paths])
+    output = Output(options.output)
     comparison = load_groups(groups)
+    comparison = comparison._replace(files=tuple(list_runs(comparison, groups)))
     if format_name in WITH_CHARTS:
         from ..api.pictures import draw_runs
 
-        comparison = comparison._replace(charts=draw_runs(list_runs(comparison, groups)))
+        comparison = comparison._replace(charts=draw_runs(comparison.files))
     gate = check_limits(
         limits, comparison, allow_failed=options.allow_failed, allow_missing=options.allow_missing
     )
     try:
-        output.write(render(comparison._replace(verdicts=gate.verdicts), format_name), otherwise=1)
+        text = render(comparison._replace(verdicts=gate.verdicts), format_name, output.find_view(1))
+        output.write(text, otherwise=1)
     except TrackerError as error:
         say(str(error))
         return say_gate(gate) or error.exit_code
@@ -68,4 +69,4 @@ def _parse_group(text: str) -> tuple[str, list[str]]:
     if os.path.exists(text) or not sign or os.sep in name:
         name, rest = "", text
     paths = [rest] if os.path.exists(rest) else [path for path in rest.split(",") if path]
-    return name or (name_run(paths[0]) if len(paths) == 1 else rest), paths
+    return name or (name_group(paths[0]) if len(paths) == 1 else rest), paths

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 
-from ..analysis.checks import Diagnosis, Signs, check_gpus
-from ..live.abilities import has_colour, has_unicode
-from ..reports.contract import View, choose_format, render
+from ..analysis.checks import Check, Diagnosis, Signs, check_gpus, fail_gpus
+from ..core.errors import TrackerError
+from ..reports.contract import choose_format, render
 from ..sampler.handle.client import ObserverClient
 from ..sources.gpu.hardware import find_device_files, find_on_bus
 from .checks import (
@@ -47,8 +47,6 @@ def main(arguments: list[str]) -> int:
     format_name = choose_format("Diagnosis", options.format, options.output)
     output = Output(options.output)
     timeout = check_seconds("--timeout", options.timeout, least=0.1)
-    with ObserverClient(timeout) as client:
-        observation = client.observe()
     diagnosis = Diagnosis(
         (
             *check_versions(),
@@ -57,12 +55,21 @@ def main(arguments: list[str]) -> int:
             *check_allocation(os.environ),
             *check_recording(),
             *check_energy(),
-            *check_gpus(observation, _find_signs(vendor.vendor for vendor in observation.vendors)),
+            *_check_gpus(timeout),
         )
     )
-    view = View(has_unicode=has_unicode(), has_colour=has_colour())
-    output.write(render(diagnosis, format_name, view), otherwise=1)
+    output.write(render(diagnosis, format_name, output.find_view(1)), otherwise=1)
     return 0 if diagnosis.is_fine else 1
+
+
+def _check_gpus(timeout_seconds: float) -> tuple[Check, ...]:
+    """A driver that crashes takes the answers of the others with it, but no other check."""
+    try:
+        with ObserverClient(timeout_seconds) as client:
+            observation = client.observe()
+    except TrackerError as error:
+        return (fail_gpus(str(error)),)
+    return check_gpus(observation, _find_signs(vendor.vendor for vendor in observation.vendors))
 
 
 def _find_signs(vendors: Iterable[str]) -> dict[str, Signs]:

@@ -9,17 +9,23 @@ from __future__ import annotations
 
 import shlex
 
+from ..core.config import GPU_BRANDS
 from ..core.errors import TrackerError, UsageError
 from ..core.version import __version__
 from ..reports.build import build
 from ..reports.contract import choose_format, render
 from ..reports.paper import build_usage
+from .defects import survive
 from .options import Parser, add_measuring, add_output, add_recording, to_settings, to_wishes
 from .output import Output, encode, say, write_all
 from .track import track_command
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from argparse import Namespace
+
+    from ..core.config import Settings
+    from ..core.model import RecordingData
     from ..sampler.handle.process import SamplerProcess
 
 _SIZES = "'bytes', 'kilobytes', 'megabytes', 'gigabytes', or 'terabytes'"
@@ -27,8 +33,7 @@ _SIZES = "'bytes', 'kilobytes', 'megabytes', 'gigabytes', or 'terabytes'"
 
 def main(arguments: list[str], sampler: SamplerProcess | None) -> int:
     """The closing sentence goes to standard output, and so does the result unless a file is named."""
-    parser = make_parser()
-    options = parser.parse_args(arguments)
+    options = _parse(arguments)
     try:
         command = shlex.split(options.execute)
     except ValueError as error:
@@ -39,21 +44,43 @@ def main(arguments: list[str], sampler: SamplerProcess | None) -> int:
     settings = to_settings(options)
     output = Output(options.output)
     tracked = track_command(sampler, command, settings, to_wishes(options))
-    report = build(tracked.recording)
+    code, recording = tracked.ending.returncode, tracked.recording
+    if recording is not None:
+        survive(
+            lambda: _show(recording, code, settings, output, format_name),
+            otherwise=None,
+            recording_path=tracked.session.recording_path,
+        )
+    return code
+
+
+def _parse(arguments: list[str]) -> Namespace:
+    """The options; what the command line does not say, a configuration file may."""
+    parser = make_parser()
+    options = parser.parse_args(arguments)
+    if options.tconfig is None:
+        return options
+    from .tracker_config import read_config
+
+    configured = read_config(options.tconfig)
+    if options.gpu is not None:
+        configured.pop("gpu_brand", None)  # the command line has chosen
+    parser.set_defaults(**configured)
+    return parser.parse_args(arguments)
+
+
+def _show(recording: RecordingData, code: int, settings: Settings, output: Output, format_name: str) -> None:
+    report = build(recording)
     if not settings.disable_logs:
         for note in report.notes:
             say(note)
     usage = build_usage(report, settings)
     content = encode(render(usage, format_name))
     try:
-        write_all(
-            1,
-            f"Resource tracking complete. Process completed with status code: {tracked.ending.returncode}\n",
-        )
+        write_all(1, f"Resource tracking complete. Process completed with status code: {code}\n")
         output.write(content if output.is_file else content + b"\n", otherwise=1)
     except TrackerError as error:
         say(f"{error} The result is:", content + b"\n")
-    return tracked.ending.returncode
 
 
 def make_parser() -> Parser:
@@ -81,5 +108,18 @@ def make_parser() -> Parser:
         default="hours",
         help="one of 'seconds', 'minutes', 'hours', or 'days'",
     )
+    parser.add_argument(
+        "--gb",
+        "--gpu-brand",
+        dest="gpu_brand",
+        metavar="BRAND",
+        help=f"one of {' and '.join(GPU_BRANDS)}; --gpu has more",
+    )
     add_recording(parser, None)
+    parser.add_argument(
+        "--tconfig",
+        metavar="FILE",
+        help='a JSON file with arguments of `Tracker` by name, such as {"sleep_time": 0.5}; '
+        "options on the command line override it",
+    )
     return parser

@@ -5,6 +5,7 @@ from __future__ import annotations
 from ..analysis.findings.judge import Changes, find_limits
 from ..analysis.findings.table import RULES, find_rule
 from ..api.reporting import read_changes
+from ..reports.contract import fit
 from ..reports.explanation import explain_rule, list_rules
 from .options import Parser, add_rules
 from .output import Output
@@ -17,10 +18,14 @@ def main(arguments: list[str]) -> int:
     add_rules(parser)
     options = parser.parse_args(arguments)
     changes = read_changes(options.rules) or Changes()
+    output = Output(None)
+    view = output.find_view(1)
     if options.rule is None:
-        text = list_rules(RULES, changes)
+        text = list_rules(RULES, changes, view.columns)
     else:
         rule = find_rule(options.rule)
-        text = explain_rule(rule, find_limits(rule, changes), is_off=rule.name in changes.off)
-    Output(None).write(text, otherwise=1)
+        text = explain_rule(
+            rule, find_limits(rule, changes), is_off=rule.name in changes.off, columns=view.columns
+        )
+    output.write(fit(text, view), otherwise=1)
     return 0

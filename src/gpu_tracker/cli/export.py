@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..analysis.summary import are_gpus_known
 from ..analysis.tables import TABLES, make_table
 from ..api.reporting import report_on
 from ..core.errors import UsageError
@@ -13,7 +14,7 @@ from ..recording.tracking_file import TrackingFile, check_tracking_name
 from ..recording.tracking_rows import TrackingUnits
 from ..reports.build import build
 from .options import Parser
-from .output import refuse_recording, say
+from .output import refuse_same, say
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ def main(arguments: list[str]) -> int:
         raise UsageError(f'"{options.layout}" is not a layout. Layouts are {_TABLES} and {_TRACKING}.')
     if options.layout == _TRACKING and options.table is not None:
         raise UsageError(f"The layout {_TRACKING} has only one table.", "Leave out --table.")
-    refuse_recording(options.output, [options.file])
+    refuse_same(options.output, [options.file])
     recording = (_write_tracking if options.layout == _TRACKING else _write_tables)(options)
     for problem in recording.problems:
         say(problem)
@@ -80,14 +81,14 @@ def _write_tracking(options: argparse.Namespace) -> RecordingData:
     units = _check_units(options)
     check_tracking_name(options.output)
     recording = load(options.file)
-    gpus = recording.gpus
+    gpus, are_all_known = recording.gpus, are_gpus_known(recording)
     with _drafted(options) as draft:
         file = TrackingFile(draft, recording.header, units, options.output)
         try:
             for sample in recording.samples:
-                file.add(sample, gpus)
+                file.add(sample, gpus, are_all_known=are_all_known)
         finally:
-            file.close(gpus)
+            file.close(gpus, are_all_known=are_all_known)
     return recording
 
 

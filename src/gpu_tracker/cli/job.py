@@ -25,7 +25,17 @@ from .witness import Witness
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import NoReturn
+    from typing import NoReturn, Protocol
+
+    class Onlooker(Protocol):
+        """Somebody who draws on the terminal while the job runs."""
+
+        def wake(self) -> None:
+            """The terminal has changed, or is ours again."""
+
+        def hide(self) -> None:
+            """It will be somebody else's."""
+
 
 NOT_FOUND, NOT_EXECUTABLE = 127, 126
 
@@ -35,6 +45,32 @@ _UNCATCHABLE = {signal.SIGKILL, signal.SIGSTOP}
 _LOCALE = b"LC_CTYPE"
 # `timeout` signals its child and then the group, a scheduler one process after the other: to the job that is one signal.
 _MOMENT_SECONDS = 0.02
+# A sender that has no core in that moment may not have come to the others yet: it gets as many moments.
+_MOST_MOMENTS = 25
+# What Python ignores in itself, so that what it inherited is lost.
+_IGNORED_BY_PYTHON = (signal.SIGPIPE, signal.SIGXFSZ)
+# Programs that start others with what they ignore themselves. Runtimes like Python and Node ignore SIGPIPE too, but not for others.
+_PASSING_ON = frozenset(
+    [
+        "sh",
+        "ash",
+        "dash",
+        "bash",
+        "zsh",
+        "ksh",
+        "ksh93",
+        "mksh",
+        "fish",
+        "busybox",
+        "systemd",
+        "init",
+        "timeout",
+        "time",
+        "xargs",
+        "make",
+        "setsid",
+    ]
+)
 # From linux/prctl.h.
 _SET_PARENT_DEATH_SIGNAL = 1
 _SET_CHILD_SUBREAPER = 36
@@ -61,16 +97,29 @@ class Ending(NamedTuple):
     figures: RootFigures
 
 
+class _Received(NamedTuple):
+    """A signal for us."""
+
+    number: int
+    is_from_kernel: bool = False
+    """Whether it is known to be the kernel's: a key, a hangup, a timer."""
+    sender_pid: int = 0
+
+
 class Job:
     """A command: about to be started, then running, then ended."""
 
     def __init__(self, arguments: list[str]) -> None:
         self._arguments = arguments
         self._witness = Witness()
+        self._inherited = _find_inherited(os.getppid())
         self._early: set[int] = set()
+        self._onlooker: Onlooker | None = None
         self._adopted_seconds = 0.0
         self._adopted_counters: TreeCounters | None = None
         self._adopted_peak_bytes = 0
+        self.outsiders: tuple[int, ...] = ()
+        """Our descendants that are older than the job, and so not its own."""
 
     def start(self) -> None:
         """Start it. CannotStartError if that is not possible, NoProcessError if only `replace_us` is."""
@@ -83,6 +132,7 @@ class Job:
         self._mask = signal.pthread_sigmask(signal.SIG_BLOCK, self._signals)
         raise_interrupts()  # later ones are the job's
         self._floor_bytes = read_own_peak_bytes()
+        self.outsiders = _find_outsiders()
         self.pid, self.started_nanoseconds, spent_nanoseconds = self._start()
         self.before = RootFigures(spent_nanoseconds / 1e9, 0.0)
         """What the process had used when it was still a copy of us."""
@@ -95,12 +145,15 @@ class Job:
         except OSError as error:
             raise _explain(error.errno or errno.EIO, self._arguments[0]) from None
 
-    def wait(self) -> Ending:
+    def wait(self, onlooker: Onlooker | None = None) -> Ending:
         """Pass signals on until the job has ended."""
+        self._onlooker = onlooker
         while True:
-            number, is_from_kernel = _wait_for_signal(self._signals)
-            if number != signal.SIGCHLD:
-                self._pass_on(number, is_from_kernel)
+            received = _wait_for_signal(self._signals)
+            if received.number == signal.SIGWINCH and onlooker is not None:
+                onlooker.wake()
+            if received.number != signal.SIGCHLD:
+                self._pass_on(received)
             elif (ending := self._look_after_children()) is not None:
                 self._witness.dismiss()
                 return ending
@@ -115,15 +168,19 @@ class Job:
         The pipe closes at the moment of exec, or says why it failed.
         """
         release()
-        self._early = set(signal.sigpending())
         try:
+            waiting, telling = os.pipe()
             reading, writing = os.pipe()
             pid = os.fork()
         except OSError as error:
             raise NoProcessError(error.strerror) from None
         if pid == 0:
-            self._become(writing)
+            os.close(telling)
+            self._become(waiting, writing)
+        os.close(waiting)
         os.close(writing)
+        ours = signal.sigpending()
+        os.close(telling)
         with os.fdopen(reading, "rb") as pipe:
             message = pipe.read()
         stamp, _, problem = message.partition(b"\n")
@@ -132,16 +189,20 @@ class Job:
             self._restore_signals()
             self.close()
             raise _explain(int(problem), self._arguments[0])
-        started_nanoseconds, spent_nanoseconds = map(int, stamp.split())
+        started_nanoseconds, spent_nanoseconds, *theirs = map(int, stamp.split())
+        self._early = set(ours).difference(theirs)
         return pid, started_nanoseconds, spent_nanoseconds
 
-    def _become(self, pipe: int) -> None:
+    def _become(self, waiting: int, pipe: int) -> None:
         """In the child. Never returns."""
         try:
             # Who kills us with SIGKILL means the job: untracked, it would have hit it.
             _control_process(_SET_PARENT_DEATH_SIGNAL, signal.SIGKILL)
             environment = _find_environment()
-            os.write(pipe, b"%d %d\n" % (time.monotonic_ns(), time.process_time_ns()))
+            # Our parent closes it when it has looked at its signals: one that it has and we lack came before us.
+            os.read(waiting, 1)
+            numbers = (time.monotonic_ns(), time.process_time_ns(), *signal.sigpending())
+            os.write(pipe, b"%s\n" % " ".join(map(str, numbers)).encode())
             self._exec(environment)
         except OSError as error:
             os.write(pipe, str(error.errno).encode())
@@ -149,8 +210,8 @@ class Job:
             os._exit(NOT_FOUND)
 
     def _exec(self, environment: dict[bytes, bytes]) -> NoReturn:
-        for number in (signal.SIGPIPE, signal.SIGXFSZ):  # Python ignores these; the job must not
-            signal.signal(number, signal.SIG_DFL)
+        for number in _IGNORED_BY_PYTHON:
+            signal.signal(number, signal.SIG_IGN if number in self._inherited else signal.SIG_DFL)
         if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:  # no handler of ours may run in the job
             signal.signal(signal.SIGINT, signal.SIG_DFL)
         self._restore_signals()  # what has come meanwhile may end the job here
@@ -166,11 +227,12 @@ class Job:
         signal.signal(signal.SIGCHLD, self._child_handler)
         signal.pthread_sigmask(signal.SIG_SETMASK, self._mask)
 
-    def _pass_on(self, number: int, is_from_kernel: bool) -> None:
+    def _pass_on(self, received: _Received) -> None:
         """Forward a signal, unless the job has got it as a member of our group."""
+        number, is_from_kernel, sender_pid = received
         while True:
             is_for_all = self._was_for_all(number, is_from_kernel)
-            is_repeated = not is_for_all and _take(number, _MOMENT_SECONDS)
+            is_repeated = not is_for_all and _take_soon(number, sender_pid)
             is_for_all = is_for_all or self._was_for_all(number, is_from_kernel)
             if not is_for_all or not self._has_reached_the_job(is_from_kernel):
                 self._forward(number)
@@ -222,7 +284,8 @@ class Job:
                 self._reap_orphan(change.si_pid)
 
     def _reap_orphan(self, pid: int) -> None:
-        is_of_the_job = not _is_ours(pid)
+        # What outsiders leave behind is inherited, too, and nothing tells the dead apart: then readings must do.
+        is_of_the_job = not self.outsiders and not _is_ours(pid)
         _, _, usage = os.wait4(pid, 0)
         if is_of_the_job:
             self._adopted_seconds += usage.ru_utime + usage.ru_stime
@@ -236,8 +299,13 @@ class Job:
         What stopped it tells who: SIGSTOP comes from somebody who has its number, and will continue it by its number.
         Where there is no shell with a terminal nobody would wake us then.
         """
-        if number != signal.SIGSTOP or _is_in_the_foreground():
-            os.kill(os.getpid(), signal.SIGSTOP)
+        if number == signal.SIGSTOP and not _is_in_the_foreground():
+            return
+        if self._onlooker is not None:
+            self._onlooker.hide()
+        os.kill(os.getpid(), signal.SIGSTOP)
+        if self._onlooker is not None:
+            self._onlooker.wake()
 
     def _end(self) -> Ending:
         """The job is a zombie: read its clock while it has one, then let it go."""
@@ -268,12 +336,28 @@ def _control_process(option: int, value: int) -> None:
         call_function(dlsym(dlopen(None, 0), "prctl"), (option, value, 0, 0, 0))  # type: ignore[arg-type]
 
 
-def _wait_for_signal(signals: set[int]) -> tuple[int, bool]:
-    """The next signal, and whether it is known to be the kernel's: a key, a hangup, a timer."""
+def _wait_for_signal(signals: set[int]) -> _Received:
     if hasattr(signal, "sigwaitinfo"):
         info = signal.sigwaitinfo(signals)
-        return info.si_signo, info.si_code > 0
-    return signal.sigwait(signals), False
+        return _Received(info.si_signo, info.si_code > 0, info.si_pid)
+    return _Received(signal.sigwait(signals))
+
+
+def _take_soon(number: int, sender_pid: int) -> bool:
+    """Take a signal if its sender repeats it at once; whether it did."""
+    for _ in range(_MOST_MOMENTS):
+        if _take(number, _MOMENT_SECONDS):
+            return True
+        if not _wants_to_run(sender_pid):
+            break
+    return False
+
+
+def _wants_to_run(pid: int) -> bool:
+    try:
+        return _read_stat(pid)[0] == b"R"
+    except (OSError, IndexError):
+        return False
 
 
 def _take(number: int, seconds: float) -> bool:
@@ -298,6 +382,18 @@ def _has_reaped(pid: int) -> bool:
         return int(_read_stat(pid)[8]) > 0
     except (OSError, ValueError, IndexError):
         return True
+
+
+def _find_outsiders() -> tuple[int, ...]:
+    """What a shell started before it became us by `exec`. Usually there is nothing, which costs one call to learn."""
+    try:
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass  # it had ended before
+    except ChildProcessError:
+        return ()
+    from ..sources.processes import list_descendants
+
+    return tuple(list_descendants(os.getpid()))
 
 
 def _is_in_the_foreground() -> bool:
@@ -326,6 +422,21 @@ def _find_environment() -> dict[bytes, bytes]:
     if _LOCALE in original:
         environment[_LOCALE] = original[_LOCALE]
     return environment
+
+
+def _find_inherited(parent: int) -> set[int]:
+    """Of what Python ignores, what our parent ignores too and has passed on to us; nothing if that cannot be told.
+
+    One that has adopted us, in another session, has not started us.
+    """
+    try:
+        if os.getsid(0) not in (os.getpid(), os.getsid(parent)):
+            return set()
+        status = dict(line.split(":\t", 1) for line in read_text(f"/proc/{parent}/status").splitlines())
+        ignored = int(status["SigIgn"], 16) if status["Name"] in _PASSING_ON else 0
+    except (OSError, ValueError, KeyError):
+        return set()
+    return {number for number in _IGNORED_BY_PYTHON if ignored >> (number - 1) & 1}
 
 
 def _is_ours(pid: int) -> bool:

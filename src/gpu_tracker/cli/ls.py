@@ -4,17 +4,24 @@ from __future__ import annotations
 
 import os
 import time
+from collections import Counter
 
-from ..analysis.runs import SORTS, ListedRun, Runs, choose, list_run, parse_age, parse_condition, sort_runs
-from ..core.errors import WRONG_DATA, RecordingError, UsageError
-from ..live.abilities import is_screen, read_size
-from ..recording.find import find_recordings
-from ..recording.glance import glance
-from ..reports.contract import View, choose_format, render
+from ..analysis.runs import SORTS, Runs, choose, parse_age, parse_condition, sort_runs
+from ..core.errors import UsageError
+from ..live.listing import list_file
+from ..recording.find import find_recordings, name_run
+from ..reports.contract import WITH_CHARTS, choose_format, render
 from ..reports.report import describe_ending
 from .options import Parser, add_output
 from .output import Output
 from .track import DEFAULT_DIRECTORY
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ..analysis.charts import Chart
+    from ..analysis.runs import ListedRun
 
 _EPILOG = """\
 Filters: command~TEXT, name~TEXT, label~TEXT, host~TEXT, end~TEXT, file~TEXT (as shown; case does not matter);
@@ -53,22 +60,39 @@ def main(arguments: list[str]) -> int:
         raise UsageError(str(error)) from None
     output = Output(options.output)
     runs = sort_runs(choose(_list_runs(options.paths), conditions, since, describe_ending), options.sort)
-    view = View(columns=read_size()[0] if is_screen() and not output.is_file else None)
-    output.write(render(Runs(tuple(runs)), format_name, view), otherwise=1)
+    charts = _draw(runs) if format_name in WITH_CHARTS else ()
+    output.write(render(Runs(tuple(runs), charts), format_name, output.find_view(1)), otherwise=1)
     return 0
+
+
+def _draw(runs: Sequence[ListedRun]) -> tuple[Chart, ...]:
+    """The first of them over time."""
+    from ..api.pictures import draw_runs
+
+    shown = [run for run in runs if not run.problem]
+    return draw_runs(zip(_name_runs(shown), (run.path for run in shown), strict=True))
+
+
+def _name_runs(runs: Sequence[ListedRun]) -> list[str]:
+    """As their user calls them, else by their files; of runs with one name, by both."""
+    names = Counter(run.name for run in runs)
+    files = [name_run(run.path) for run in runs]
+    return [
+        file if not run.name else run.name if names[run.name] == 1 else f"{run.name} ({file})"
+        for run, file in zip(runs, files, strict=True)
+    ]
 
 
 def _list_runs(paths: list[str]) -> list[ListedRun]:
     if not paths and not os.path.isdir(DEFAULT_DIRECTORY):
         return []
     for path in paths:
-        _check_path(path)
+        check_path(path)
     found = [file for path in paths or [DEFAULT_DIRECTORY] for file in find_recordings(path)]
-    now = time.time()
-    return [_list_run(path, now) for path in dict.fromkeys(found)]
+    return [list_file(path) for path in dict.fromkeys(found)]
 
 
-def _check_path(path: str) -> None:
+def check_path(path: str) -> None:
     """A path that does not exist is a typing error; a damaged file in a directory is not."""
     try:
         os.lstat(path)
@@ -77,14 +101,3 @@ def _check_path(path: str) -> None:
 
         if not glob(path):
             raise UsageError(f"Cannot read {path}: {error.strerror}.") from None
-
-
-def _list_run(path: str, now: float) -> ListedRun:
-    try:
-        return list_run(path, glance(path), now - os.stat(path).st_mtime)
-    except WRONG_DATA:
-        return ListedRun(path, f"{path} contains invalid numbers.", ending="damaged")
-    except RecordingError as error:
-        return ListedRun(path, str(error), ending="damaged")
-    except OSError as error:  # removed in between
-        return ListedRun(path, f"Cannot read {path}: {error.strerror}.", ending="damaged")

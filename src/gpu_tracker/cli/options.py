@@ -10,18 +10,20 @@ from ..core.config import (
     Settings,
     check,
     check_gpu_uuids,
-    check_gpu_vendors,
     check_labels,
+    choose_gpu_vendors,
 )
 from ..core.errors import UsageError
 from ..core.vendors import VENDORS
 from ..reports.contract import list_formats
+from .output import refuse_same
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import NoReturn
+    from typing import Any, NoReturn
 
     from ..analysis.energy import CarbonFactor
+    from ..analysis.prices import Machine
 
 
 HELP_COLUMNS = 80
@@ -38,7 +40,21 @@ class _Formatter(argparse.RawDescriptionHelpFormatter):
 
     def _fill_text(self, text: str, width: int, indent: str) -> str:
         """Break only lines that are too long; in examples, keep what is two spaces apart together."""
-        return "".join(f"{indent}{part}\n" for line in text.splitlines() for part in _break(line, width))
+        lines = _join_sentences(text.splitlines())
+        return "".join(f"{indent}{part}\n" for line in lines for part in _break(line, width))
+
+
+def _join_sentences(lines: list[str]) -> list[str]:
+    """A line that does not end its sentence continues on the next, unless that is indented."""
+    joined: list[str] = []
+    for line in lines:
+        last = joined[-1] if joined else ""
+        is_open = last and not last.startswith(" ") and not last.endswith((".", ":"))
+        if is_open and line and not line.startswith(" "):
+            joined[-1] = f"{last} {line}"
+        else:
+            joined.append(line)
+    return joined
 
 
 def _break(line: str, width: int) -> list[str]:
@@ -138,6 +154,7 @@ def add_recording(parser: argparse.ArgumentParser, default: str | None) -> None:
         metavar="FILE",
         help="write a row per sample to FILE (.csv or .sqlite) while the job runs",
     )
+    parser.add_argument("--overwrite", action="store_true", help="let the tracking file replace another")
     parser.add_argument(
         "--full-resolution", action="store_true", help="record every reading; the file may grow large"
     )
@@ -177,7 +194,7 @@ def to_factor(options: argparse.Namespace) -> CarbonFactor | None:
         if options.pue is not None:
             raise UsageError("--pue needs --carbon.", "State the grams of CO2 per kWh, such as --carbon 381.")
         return None
-    grams, pue = _to_float("--carbon", options.carbon), _to_float("--pue", options.pue or "1")
+    grams, pue = to_float("--carbon", options.carbon), to_float("--pue", options.pue or "1")
     if not 0 <= grams <= _MOST_GRAMS:
         raise UsageError(f"--carbon: {options.carbon} g/kWh is not between 0 and {_MOST_GRAMS}.")
     if not 1 <= pue <= _MOST_PUE:
@@ -185,6 +202,48 @@ def to_factor(options: argparse.Namespace) -> CarbonFactor | None:
     from ..analysis.energy import CarbonFactor  # seldom asked for
 
     return CarbonFactor(grams, pue)
+
+
+def add_prices(parser: argparse.ArgumentParser) -> None:
+    """Add --prices."""
+    from ..analysis.prices import COLUMNS  # only two commands have it
+
+    parser.add_argument(
+        "--prices",
+        metavar="FILE",
+        help=f"also name the cheapest machine that fits; a CSV file with the columns {', '.join(COLUMNS)}",
+    )
+
+
+def read_prices(path: str | None) -> tuple[Machine, ...]:
+    """The machines of a table of prices; none without one."""
+    if path is None:
+        return ()
+    from ..analysis.prices import parse_prices  # seldom asked for
+
+    try:
+        with open(path, encoding="utf-8-sig", newline="") as file:
+            return parse_prices(file.readlines())
+    except OSError as error:
+        raise UsageError(f"Cannot read {path}: {error.strerror}.") from None
+    except ValueError as error:
+        raise UsageError(f"{path} is not a table of prices: {error}.") from None
+
+
+def read_object(path: str, example: str) -> dict[str, Any]:
+    """A JSON object in a configuration file."""
+    import json
+
+    try:
+        with open(path, encoding="utf-8-sig") as file:
+            content = json.load(file)
+    except OSError as error:
+        raise UsageError(f"Cannot read {path}: {error.strerror}.") from None
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"{path} is not JSON: {error}.") from None
+    if not isinstance(content, dict):
+        raise UsageError(f"{path} does not hold a JSON object.", f"Write it as {example}.")
+    return content
 
 
 def add_output(parser: argparse.ArgumentParser, document: str) -> None:
@@ -215,7 +274,7 @@ def to_settings(options: argparse.Namespace) -> Settings:
     try:
         return check(
             Settings(
-                sleep_time=_to_float("--st", options.sleep_time),
+                sleep_time=to_float("--st", options.sleep_time),
                 ram_unit=getattr(options, "ram_unit", "gigabytes"),
                 gpu_ram_unit=getattr(options, "gpu_ram_unit", "gigabytes"),
                 time_unit=getattr(options, "time_unit", "hours"),
@@ -224,9 +283,9 @@ def to_settings(options: argparse.Namespace) -> Settings:
                     None if uuids is None else [uuid for uuid in uuids.split(",") if uuid]
                 ),
                 disable_logs=options.disable_logs,
-                max_overhead=_to_float("--max-overhead", options.max_overhead),
+                max_overhead=to_float("--max-overhead", options.max_overhead),
                 full_resolution=options.full_resolution,
-                gpu_vendors=check_gpu_vendors(options.gpu),
+                gpu_vendors=choose_gpu_vendors(options.gpu, getattr(options, "gpu_brand", None)),
                 name=options.name,
                 labels=check_labels(_to_labels(options.label)),
             )
@@ -236,11 +295,17 @@ def to_settings(options: argparse.Namespace) -> Settings:
 
 
 def to_wishes(options: argparse.Namespace) -> Wishes:
-    """What to keep."""
-    return Wishes(options.record, options.tracking_file)
+    """What to keep. UsageError if a result would replace it: better before a long job than after it."""
+    made = (("recording", options.record), ("tracking file", options.tracking_file))
+    reports, summary = getattr(options, "report", ()), getattr(options, "summary", None)
+    for what, kept in made:
+        for path in (options.output, *reports, summary):
+            refuse_same(path, () if kept is None else (kept,), what)
+    return Wishes(options.record, options.tracking_file, options.overwrite)
 
 
-def _to_float(option: str, text: str) -> float:
+def to_float(option: str, text: str) -> float:
+    """The number that an option has."""
     try:
         return float(text)
     except ValueError:

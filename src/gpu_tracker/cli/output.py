@@ -7,7 +7,7 @@ import os
 import stat
 
 from ..core.errors import TrackerError, UsageError
-from ..reports.contract import View
+from ..reports.contract import PLOTTED, View
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -36,6 +36,7 @@ class Output:
             problem = _why_not(self._path)
             if problem:
                 raise UsageError(f"Cannot write to {path}: {os.strerror(problem)}.")
+        _refuse_recording(path)
 
     @property
     def is_file(self) -> bool:
@@ -44,12 +45,28 @@ class Output:
 
     def find_view(self, otherwise: int) -> View:
         """What the destination can show; `otherwise` is the descriptor to use where the user named nothing."""
-        from ..live.abilities import has_colour, has_unicode, is_screen, read_size
+        from ..live.abilities import has_colour, has_unicode, read_size
 
-        fd = otherwise if self._fd is None else self._fd
-        if (self._path is not None and self._fd is None) or not is_screen(fd):
-            return View(has_unicode=self._path is not None or has_unicode())
-        return View(read_size(fd)[0], has_unicode(), has_colour(fd))
+        fd = self._find_stream(otherwise)
+        if fd is None:
+            return View()
+        return View(
+            read_size(fd)[0] if os.isatty(fd) else None, has_unicode=has_unicode(), has_colour=has_colour(fd)
+        )
+
+    def refuse_binary(self, format_name: str, otherwise: int) -> None:
+        """UsageError if the result is not text, but would go to a terminal."""
+        fd = self._find_stream(otherwise)
+        if format_name in PLOTTED and fd is not None and os.isatty(fd):
+            raise UsageError(
+                f"A terminal cannot show {format_name.upper()}: name a file with -o report.{format_name}."
+            )
+
+    def _find_stream(self, otherwise: int) -> int | None:
+        """The descriptor to write to; None for a file."""
+        if self._fd is not None:
+            return self._fd
+        return otherwise if self._path is None else None
 
     def write(self, text: str | bytes, otherwise: int) -> None:
         """Write it; `otherwise` is the descriptor to use where the user named nothing."""
@@ -71,6 +88,7 @@ class Output:
         if self._path is None or self._fd is not None:
             self.write(text, otherwise)
             return
+        _refuse_recording(self._path)  # it may have become one
         try:
             with open(self._path, "ab") as file:
                 file.write(encode(text))
@@ -78,10 +96,25 @@ class Output:
             raise TrackerError(f"Cannot write to {self._path}: {error.strerror}.") from None
 
 
-def refuse_recording(path: str | None, recordings: Iterable[str]) -> None:
-    """UsageError if the result would replace what it is made of."""
-    if path is not None and os.path.realpath(path) in map(os.path.realpath, recordings):
-        raise UsageError(f"{path} is the recording itself.")
+def refuse_same(path: str | None, files: Iterable[str], what: str = "recording") -> None:
+    """UsageError if the result would replace what it is made of, or what is made beside it."""
+    if path is not None and any(_is_one_file(path, file) for file in files):
+        raise UsageError(f"{path} is the {what} itself.")
+
+
+def _is_one_file(path: str, other: str) -> bool:
+    """Under whatever names; files that are still to be made have only those."""
+    try:
+        return os.path.realpath(path) == os.path.realpath(other) or os.path.samefile(path, other)
+    except OSError:
+        return False
+
+
+def _refuse_recording(path: str) -> None:
+    if os.path.exists(path):
+        from ..recording.find import refuse_recording  # most results are new files
+
+        refuse_recording(path)
 
 
 def write_all(fd: int, text: str | bytes) -> None:

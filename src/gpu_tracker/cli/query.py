@@ -3,25 +3,25 @@
 from __future__ import annotations
 
 import argparse
-import os
 
 from ..core.errors import NoGpuError, UsageError
+from ..core.figures import PROCESS_LISTS
 from ..core.observation import list_gpus, list_notes
 from ..core.values import NamedTuple
-from ..live.smi_fields import (
-    GPU_FIELDS,
-    PROCESS_FIELDS,
-    Row,
-    find_fields,
-    list_fields,
-    render_csv,
-    render_heading,
-    render_json,
-    write_bus_id,
-)
+from ..live.smi_fields import Row, find_fields, list_fields, render_csv, render_heading, render_json
+from ..live.smi_names import GPU_FIELDS, PROCESS_FIELDS
 from ..live.terminal import write
 from ..sampler.handle.client import ObserverClient
-from .observing import add_observing, check_seconds, repeat, say_once
+from .observing import (
+    add_observing,
+    check_count,
+    check_seconds,
+    choose_gpus,
+    open_output,
+    repeat,
+    say_once,
+    write_lines,
+)
 from .options import Parser
 
 TYPE_CHECKING = False
@@ -39,7 +39,8 @@ nvidia-smi's options work too: replace `nvidia-smi` with `gpu-tracker query`.
     --format=csv,noheader,nounits -l 1
 CSV uses nvidia-smi's units (MiB) and [N/A]; JSON uses bytes, percent, watts,
 MHz, degrees Celsius and null.
-Ctrl-C stops it. The exit code is 1 if there is no GPU.
+Ctrl-C stops it. The exit code is 1 if there is no GPU, or if processes are
+queried and no GPU lists any.
 """
 
 
@@ -66,21 +67,25 @@ def main(arguments: list[str]) -> int:
     form = _parse_format(options.format)
     interval, count = _find_pace(options)
     timeout = check_seconds("--timeout", options.timeout, least=0.1)
-    out = _open(options.filename)
+    say_once(f"{field.name} is [N/A]: {field.never}." for field in fields if field.never)
+    out = open_output(options.filename)
+    wanted = tuple(field.name for field in fields if field.needs_details)
+    is_answered = False
     with ObserverClient(timeout) as client:
         try:
             for number, _ in enumerate(repeat(interval, count)):
-                observation = client.observe(wants_details=any(field.needs_details for field in fields))
-                gpus = _choose(observation, options.id, must_exist=number == 0)
+                observation = client.observe(details=wanted)
+                gpus = choose_gpus(observation, options.id, must_exist=number == 0)
                 rows = _make_rows(observation, gpus, of_processes=asks_processes)
+                is_answered |= not asks_processes or any(gpu.reading.lists_processes for gpu in gpus)
                 lines = [render_heading(fields)] if number == 0 and form.has_heading else []
                 lines += [_render(row, fields, form) for row in rows]
-                say_once(list_notes(observation))
-                if not write("".join(f"{line}\n" for line in lines), out):
+                say_once((*list_notes(observation), *(() if is_answered else _explain_silence(gpus))))
+                if not write_lines(lines, out):
                     break
         except KeyboardInterrupt:
             return 0  # the normal end
-    return 0
+    return 0 if is_answered else NoGpuError.exit_code
 
 
 def _make_parser() -> Parser:
@@ -150,45 +155,18 @@ def _find_pace(options: argparse.Namespace) -> tuple[float, int | None]:
     else:
         interval = check_seconds("-l", options.loop or _DEFAULT_LOOP_SECONDS, least=0.01)
     if options.count is not None:
-        if not options.count.isdecimal() or int(options.count) < 1:
-            raise UsageError(f"--count of {options.count!r} is not a whole number of at least 1.")
-        return interval, int(options.count)
+        return interval, check_count("--count", options.count)
     is_loop = options.loop is not None or options.loop_ms is not None
     return interval, None if is_loop else 1
 
 
-def _open(path: str | None) -> int:
-    if path is None:
-        return 1
-    try:
-        return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o666)
-    except OSError as error:
-        raise UsageError(f"Cannot write to {path}: {error.strerror}.") from None
-
-
-def _choose(observation: Observation, which: str | None, *, must_exist: bool) -> tuple[Device, ...]:
-    gpus = list_gpus(observation)
-    if must_exist and not gpus:
-        reasons = [missing.text for vendor in observation.vendors for missing in vendor.missing]
-        raise NoGpuError("No GPU found.", " ".join(list_notes(observation) or reasons[:1]))
-    if which is None:
-        return gpus
-    wanted = [word.strip() for word in which.split(",")]
-    for word in wanted:
-        if must_exist and not any(word in _names_of(observed) for observed in gpus):
-            known = ", ".join(f"{observed.gpu.ordinal} ({observed.gpu.uuid})" for observed in gpus)
-            raise UsageError(f"There is no GPU {word!r}.", f"GPUs: {known}.")
-    return tuple(observed for observed in gpus if not _names_of(observed).isdisjoint(wanted))
-
-
-def _names_of(observed: Device) -> set[str]:
-    gpu = observed.gpu
-    bus_id = write_bus_id(gpu.bus_id)
-    return {str(gpu.ordinal), gpu.uuid, gpu.bus_id, bus_id, bus_id.lower()} - {""}
+def _explain_silence(gpus: tuple[Device, ...]) -> list[str]:
+    """Why no device lists its processes."""
+    return [gpu.reasons[name] for gpu in gpus for name in PROCESS_LISTS if name in gpu.reasons]
 
 
 def _make_rows(observation: Observation, gpus: tuple[Device, ...], *, of_processes: bool) -> list[Row]:
-    count = len(list_gpus(observation))
+    count = len({(gpu.vendor, gpu.index) for gpu in list_gpus(observation)})  # instances are part of one
     if not of_processes:
         return [Row(observation, count, gpu) for gpu in gpus]
     return [Row(observation, count, gpu, process) for gpu in gpus for process in gpu.processes]

@@ -10,8 +10,8 @@ from ..recording.find import find_recordings
 from ..recording.reader import load
 from ..reports.build import Choices, Reports
 from ..reports.contract import choose_format, render
-from .options import Parser, add_carbon, add_output, add_rules, to_factor
-from .output import Output, refuse_recording
+from .options import Parser, add_carbon, add_output, add_prices, add_rules, read_prices, to_factor
+from .output import Output, refuse_same
 from .track import DEFAULT_DIRECTORY
 
 
@@ -22,8 +22,9 @@ def main(arguments: list[str]) -> int:
         "files",
         metavar="FILE",
         nargs="*",
-        help=f"a recording (.jsonl), or a directory to list its runs (default: the newest run in {DEFAULT_DIRECTORY})",
+        help=f"a recording (.jsonl), or a directory for a list of its runs (default: the newest run in {DEFAULT_DIRECTORY})",
     )
+    add_prices(parser)
     add_carbon(parser)
     add_output(parser, "Report")
     add_rules(parser)
@@ -32,9 +33,10 @@ def main(arguments: list[str]) -> int:
         return _list_runs(options.files[0], options.format, options.output)
     paths = options.files or [_find_newest()]
     format_name = choose_format("Report" if len(paths) == 1 else "Reports", options.format, options.output)
-    choices = Choices(read_changes(options.rules), to_factor(options))
-    refuse_recording(options.output, paths)
+    choices = Choices(read_changes(options.rules), to_factor(options), read_prices(options.prices))
+    refuse_same(options.output, paths)
     output = Output(options.output)
+    output.refuse_binary(format_name, otherwise=1)
     reports = tuple(report_on(load(path), choices) for path in paths)
     document = reports[0] if len(reports) == 1 else Reports(reports)
     output.write(render(document, format_name, output.find_view(1)), otherwise=1)

@@ -10,9 +10,10 @@ from ..core.errors import WRONG_DATA, TrackerError, UsageError
 from ..core.text import neutralize
 from ..core.values import NamedTuple
 from ..reports.build import NO_CHOICES, Choices
-from ..reports.contract import choose_format, list_formats, render
+from ..reports.contract import choose_format, fit, list_formats, render
+from .defects import survive
 from .output import Output, say, say_gate
-from .track import DEFAULT_DIRECTORY, track_command
+from .track import DEFAULT_DIRECTORY, choose_say, track_command
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from ..core.model import RecordingData
     from ..reports.build import Report
     from ..sampler.handle.process import SamplerProcess
+    from .showing import Showing
 
 _EPILOG = """\
 Exit code: that of the job. With --fail-if, if the job succeeds: 1 if a limit is broken, 2 if something could not be
@@ -31,6 +33,7 @@ checked, 3 if the result could not be written, else 0.
 """
 
 
+_SHORTEST_LIVE_SECONDS, _LONGEST_LIVE_SECONDS = 0.1, 86400
 _WITHOUT_CHARTS = {"text", "json"}
 
 
@@ -50,6 +53,17 @@ class Request(NamedTuple):
     """More files for the report."""
     summary: str | None = None
     """A file to append it to, as Markdown."""
+    live: Live | None = None
+
+
+class Live(NamedTuple):
+    """How to show the job while it runs."""
+
+    is_shown: bool = True
+    seconds: float | None = None
+    """Between two pictures or lines; None for what suits the place."""
+    notify: str | None = None
+    """A command to run for each finding."""
 
 
 def main(arguments: list[str], sampler: SamplerProcess | None) -> int:
@@ -57,18 +71,27 @@ def main(arguments: list[str], sampler: SamplerProcess | None) -> int:
     request = parse(arguments)
     command, settings = request.command, request.settings
     output = Output(request.output)
+    output.refuse_binary(request.format_name, otherwise=2)
     extras = _find_extras(request)
     if request.frameworks:
         _hook_into_python()
-    tracked = track_command(sampler, command, settings, request.wishes)
-    is_shown = show(
-        output, tracked.session, tracked.recording, request.format_name, settings, extras, request.choices
-    )
-    code = tracked.ending.returncode
+    showing = None if request.live is None else _prepare_showing(request, request.live)
+    tracked = track_command(sampler, command, settings, request.wishes, showing)
+    code, session, recording = tracked.ending.returncode, tracked.session, tracked.recording
+    path = session.recording_path
+    is_shown, failed = False, TrackerError.exit_code
+    if recording is not None:
+        if showing is not None:
+            survive(lambda: showing.finish(session, recording), None, path)
+        is_shown = survive(
+            lambda: show(output, session, recording, request.format_name, settings, extras, request.choices),
+            False,
+            path,
+        )
+        name = settings.name or os.path.basename(command[0])
+        failed = survive(lambda: _check(request.limits, name, recording, request.allow_missing), failed, path)
     if not request.limits:
         return code  # whatever happens to the result
-    name = settings.name or os.path.basename(command[0])
-    failed = _check(request.limits, name, tracked.recording, request.allow_missing)
     return code or failed or (0 if is_shown else TrackerError.exit_code)
 
 
@@ -129,6 +152,19 @@ def parse_options(arguments: list[str]) -> Request:
         help="also record what PyTorch, JAX and TensorFlow hold on GPUs, through a hook in the job's Python processes "
         "(not needed if the job uses regions)",
     )
+    parser.add_argument(
+        "--live",
+        metavar="SECONDS",
+        nargs="?",
+        const="",
+        help="show the job while it runs: below its output on a terminal (every second), as a line on standard error "
+        "elsewhere (every 60 s); write `--` before the command",
+    )
+    parser.add_argument(
+        "--notify",
+        metavar="CMD",
+        help="run CMD in a shell when something goes wrong with the job, with the sentence as its last argument",
+    )
     parser.add_argument("command", nargs=argparse.REMAINDER, help="the command and its arguments")
     options = parser.parse_args(arguments)
     return Request(
@@ -143,7 +179,31 @@ def parse_options(arguments: list[str]) -> Request:
         choices=Choices(read_rules(options.rules), to_factor(options)),
         reports=tuple(options.report),
         summary=options.summary,
+        live=_to_live(options.live, options.notify),
     )
+
+
+def _to_live(seconds: str | None, notify: str | None) -> Live | None:
+    if seconds is None and notify is None:
+        return None
+    if not seconds:
+        return Live(seconds is not None, None, notify)
+    try:
+        number = float(seconds)
+    except ValueError:
+        number = 0.0
+    if not _SHORTEST_LIVE_SECONDS <= number <= _LONGEST_LIVE_SECONDS:
+        raise UsageError(
+            f"--live: {seconds!r} is not a number of seconds from {_SHORTEST_LIVE_SECONDS} to {_LONGEST_LIVE_SECONDS}.",
+            "Write `--` before the command: gpu-tracker run --live -- command.",
+        )
+    return Live(True, number, notify)
+
+
+def _prepare_showing(request: Request, live: Live) -> Showing:
+    from .showing import Showing  # seldom asked for
+
+    return Showing(live, request.choices, choose_say(request.settings))
 
 
 def _find_extras(request: Request) -> list[Extra]:
@@ -174,11 +234,13 @@ def _parse_limits(texts: list[str]) -> tuple[Limit, ...]:
         return ()
     from ..api.comparisons import parse_limits
 
-    return tuple(parse_limits(texts, 1))
+    return tuple(parse_limits(texts, 0))
 
 
 def _check(limits: Sequence[Limit], name: str, recording: RecordingData, allow_missing: bool) -> int:
     """Check the limits of a single run; the exit code if the job has succeeded."""
+    if not limits:
+        return 0
     from ..analysis.compare import compare
     from ..analysis.limits import check_limits
     from ..analysis.measures import measure
@@ -220,9 +282,10 @@ def show(
     n_written = sum(_write_extra(extra, report) for extra in extras)
     if settings.disable_logs and format_name == "text":
         report = report._replace(notes=())
-    text = render(report, format_name, output.find_view(2))
+    view = output.find_view(2)
+    text = render(report, format_name, view)
     if isinstance(text, str) and format_name == "text" and session.recording_path is not None:
-        text += _say_where(session.recording_path, has_samples=report.columns is not None)
+        text += fit(_say_where(session.recording_path, has_samples=report.columns is not None), view)
     try:
         output.write(text, otherwise=2)
     except TrackerError as error:

@@ -6,6 +6,7 @@ from ..api.session import Session, new_command, resolve_gpus
 from ..core.errors import UsageError
 from ..core.values import NamedTuple
 from ..sampler.handle.wire import Start
+from .defects import survive
 from .interrupts import interruptible
 from .output import say
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from ..core.model import RecordingData
     from ..sampler.handle.process import SamplerProcess
     from .job import Ending
+    from .showing import Showing
 
 DEFAULT_DIRECTORY = "gpu-tracker-runs"
 
@@ -26,7 +28,8 @@ class Tracked(NamedTuple):
     """A command that has been tracked."""
 
     ending: Ending
-    recording: RecordingData
+    recording: RecordingData | None
+    """None if a defect of ours has cost it, which was said."""
     session: Session
 
 
@@ -44,7 +47,11 @@ def find_gpus(settings: Settings, sampler: SamplerProcess | None) -> Settings:
 
 
 def track_command(
-    sampler: SamplerProcess | None, command: list[str], settings: Settings, wishes: Wishes
+    sampler: SamplerProcess | None,
+    command: list[str],
+    settings: Settings,
+    wishes: Wishes,
+    showing: Showing | None = None,
 ) -> Tracked:
     """Start the command, wait for it, and collect the result."""
     with interruptible():
@@ -71,9 +78,15 @@ def track_command(
     except BaseException:
         session.discard()
         raise
-    session.begin(Start(job.pid, job.started_nanoseconds, job.before[:2]))
-    ending = job.wait()
+    session.begin(
+        Start(job.pid, job.started_nanoseconds, job.before[:2], outsiders=job.outsiders),
+    )
+    ending = job.wait() if showing is None else showing.watch(session, job)
     known = Known(ending.at_nanoseconds, job.before, ending.figures, ending.returncode)
-    recording = session.stop(ending.at_nanoseconds, known)
+    recording = survive(
+        lambda: session.stop(ending.at_nanoseconds, known),
+        otherwise=None,
+        recording_path=session.recording_path,
+    )
     job.close()
     return Tracked(ending, recording, session)

@@ -27,6 +27,13 @@ class RamColumns(NamedTuple):
     """Including the kernel's high-water marks."""
 
 
+class Extremes(NamedTuple):
+    """The smallest and the largest value in each interval."""
+
+    low: Column
+    high: Column
+
+
 class GpuColumns(NamedTuple):
     """One device."""
 
@@ -37,6 +44,10 @@ class GpuColumns(NamedTuple):
     power_watts: Column
     temperature_celsius: Column
     sm_clock_mhz: Column
+    sm_percent: Column
+    occupancy_percent: Column
+    tensor_percent: Column
+    bandwidth_percent: Column
     throttled_seconds: Mapping[str, Column]
     """By reason, in each interval. Reasons may overlap."""
 
@@ -49,6 +60,15 @@ class StallColumns(NamedTuple):
     io: Column
     throttled: Column
     """In which the job's own group was stopped by its CPU quota."""
+
+
+class LoggedColumns(NamedTuple):
+    """What the job logged, nan and inf too, in the order in which it was written."""
+
+    metrics: Mapping[str, tuple[Column, Column]]
+    """Moments and values, by name."""
+    last_seconds: float | None
+    """Of any point, also of one without values."""
 
 
 class SampleColumns(NamedTuple):
@@ -74,3 +94,9 @@ class SampleColumns(NamedTuple):
     waiting_threads: Column
     """How many threads waited for a core."""
     stalled: StallColumns
+    extremes: Mapping[tuple[str, str], Extremes] = {}
+    """Of what is drawn, by field and UUID: if several samples became one interval, of which the figures above are means."""
+    disordered_samples: int = 0
+    """Recorded after a later one; they are in their order here."""
+    impossible_samples: int = 0
+    """With a value that no machine can have; they are not among the rows."""

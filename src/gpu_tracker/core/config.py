@@ -21,6 +21,8 @@ _SOURCE_VARIABLE = "GPU_TRACKER_SOURCE"
 # A file that changes the rules of findings.
 RULES_VARIABLE = "GPU_TRACKER_RULES"
 _NO_VENDOR = "none"
+# What gpu-tracker 5 calls the vendors that it can read.
+GPU_BRANDS = ("nvidia", "amd")
 PROCESS_SOURCES = ("procfs", "portable")
 """How processes can be read, the best first."""
 _LONGEST_LABEL = 200
@@ -104,6 +106,32 @@ def check_gpu_vendors(gpu: str | Iterable[str] | None) -> tuple[str, ...] | None
                 f"Valid values are {', '.join(sorted(VENDORS))} and {_NO_VENDOR}"
             )
     return tuple(vendor for vendor in VENDORS if vendor in chosen)
+
+
+def choose_gpu_vendors(gpu: str | Iterable[str] | None, gpu_brand: str | None) -> tuple[str, ...] | None:
+    """The same; or the one vendor that gpu-tracker 5 calls a brand."""
+    if gpu_brand is None:
+        return check_gpu_vendors(gpu)
+    if gpu is not None:
+        raise UsageError("gpu and gpu_brand both choose whose devices are read.", "Give one of them.")
+    if gpu_brand not in GPU_BRANDS:
+        raise UsageError(
+            f'"{gpu_brand}" is not a valid GPU brand. Valid values are {" and ".join(GPU_BRANDS)}.',
+            f"For other devices use gpu: {', '.join(VENDORS)} or {_NO_VENDOR}.",
+        )
+    return check_gpu_vendors(gpu_brand)
+
+
+def check_join(n_join_attempts: object, join_timeout: object) -> None:
+    """Refuse what would fail only when the tracking ends."""
+    if n_join_attempts != 0 and not _is_positive(n_join_attempts):
+        raise UsageError(
+            f"n_join_attempts of {n_join_attempts!r} is invalid. Must be a whole number.",
+            "gpu-tracker 5 has resource_usage_file in this place: give it by name."
+            if n_join_attempts is None or isinstance(n_join_attempts, (str, os.PathLike))
+            else "",
+        )
+    _check_number("join_timeout", join_timeout)
 
 
 def check_labels(labels: Mapping[str, object] | None) -> tuple[tuple[str, str], ...]:

@@ -17,15 +17,29 @@ if TYPE_CHECKING:
 
 # How a number was obtained, best first.
 EXACT = "exact"  # a kernel or driver counter, or a kernel high-water mark
-SAMPLED = "sampled"  # the largest of the readings taken
+SAMPLED = "sampled"  # from the readings taken: the largest, or the last; the truth may be more
 ESTIMATE = "estimate"  # derived, with the reason in the notes
 SHARED = "shared"  # of a region's CPU time: part of it may be other code's
 UNKNOWN = "unknown"
 
+# The kernel counts pages per core and adds them up later, so its figures of one amount differ by a little.
+AS_GOOD_AS = 0.99
+
 # What a meter of energy meters.
 PROCESSOR_METER, MEMORY_METER = "processor", "memory"
+# The kinds of events that say which figure of a device is an estimate.
+POLLED, INTEGRATED = "polled", "integrated"
 # The kind of event that says why the energy of processors is not measured.
 UNMETERED = "unmetered"
+# The kind of event that names a vendor whose driver has never answered, or a device that could not be opened.
+UNREAD = "unread"
+# How a recording ends whose sampler did not live to see it.
+SAMPLER_LOST = "sampler lost"
+
+
+def name_unread(vendor: str, ordinal: int) -> str:
+    """A device in the text of such an event; once it is found, the event no longer counts."""
+    return f"{vendor} {ordinal}"
 
 
 class Parts(NamedTuple, Generic[Value]):
@@ -93,6 +107,8 @@ class ProcessReading(NamedTuple):
     """Page faults that had to wait for storage, its own and those of the children it has waited for."""
     virtual_bytes: int = 0
     """The size of its address space."""
+    page_table_bytes: int = 0
+    """What the kernel keeps to find its pages; 0 until it is read."""
 
 
 class ProcessActivity(NamedTuple):
@@ -190,6 +206,36 @@ class Gpu(NamedTuple):
     top_sm_clock_mhz: float | None = None
     slowdown_celsius: float | None = None
     """From this temperature on its clocks are throttled."""
+    shares_memory_with: str | None = None
+    """The UUID of a device with the same memory, which counts there; left out if none."""
+    instance: int | None = None
+    """Its number among the instances of the physical device, which has the index; left out of a whole device."""
+    label: str = ""
+    """What it is called: its place, if need be with its vendor (`amd:0`). Not recorded: it depends on what else is there."""
+    is_split: bool = False
+    """Whether it is a whole device of which only the instances can be used. Not recorded: only live views show it."""
+
+    @property
+    def place(self) -> str:
+        """Its index, of an instance with its own number: `1`, `1:0`."""
+        return str(self.ordinal) if self.instance is None else f"{self.ordinal}:{self.instance}"
+
+    @property
+    def sort_key(self) -> tuple[str, int, int]:
+        """By vendor and place."""
+        return self.vendor, self.ordinal, -1 if self.instance is None else self.instance
+
+
+def tell_apart(gpus: Iterable[Gpu]) -> tuple[Gpu, ...]:
+    """The same devices with labels, which name the vendor if there are several."""
+    gpus = tuple(gpus)
+    is_mixed = len({gpu.vendor for gpu in gpus}) > 1
+    return tuple(gpu._replace(label=f"{gpu.vendor}:{gpu.place}" if is_mixed else gpu.place) for gpu in gpus)
+
+
+def add_capacities(gpus: Iterable[Gpu]) -> int | None:
+    """The memory of all devices; what several share counts once."""
+    return add_known(gpu.memory_bytes for gpu in gpus if gpu.shares_memory_with is None)
 
 
 class GpuShares(NamedTuple):
@@ -201,6 +247,21 @@ class GpuShares(NamedTuple):
     """Whether the driver is known to return every sample, not only the newest of each process."""
     until_seconds: float = float("inf")
     """Up to here: when the driver was asked, which may be long before the reading was complete."""
+    pause_seconds: float = float("inf")
+    """A longer time until the next reading may cost samples."""
+
+
+class Activity(NamedTuple):
+    """How much of a device worked. None is not measured."""
+
+    sm_percent: float | None = None
+    """Of the multiprocessors, how many had work."""
+    occupancy_percent: float | None = None
+    """Of the warps that fit on them, how many were there."""
+    tensor_percent: float | None = None
+    """How long tensor cores worked."""
+    bandwidth_percent: float | None = None
+    """Of the bandwidth of its memory, how much was used."""
 
 
 class GpuReading(NamedTuple):
@@ -232,8 +293,20 @@ class GpuReading(NamedTuple):
     """Whether it reports utilization per process."""
     shares: GpuShares | None = None
     """Where the driver samples processes. Elsewhere their utilization is that since the last reading."""
-    is_part_of: str | None = None
-    """The UUID of a device with the same memory, which counts there."""
+    sm_percent: float | None = None
+    """This and the next three: the latest `Activity`."""
+    occupancy_percent: float | None = None
+    tensor_percent: float | None = None
+    bandwidth_percent: float | None = None
+    activity_seconds: float = 0.0
+    """The time of which it is the mean; 0 if an earlier reading has told it already."""
+    energy_at_seconds: float | None = None
+    """When the counter of energy was read, which may be long after the rest; None if with it."""
+
+
+def find_activity(reading: GpuReading | GpuSample) -> Activity:
+    """How much of the device worked."""
+    return Activity(*(getattr(reading, figure) for figure in Activity._fields))
 
 
 class GpuProcessReading(NamedTuple):
@@ -263,6 +336,10 @@ class GpuReadings(NamedTuple):
     devices: tuple[GpuReading, ...] = ()
     processes: tuple[GpuProcessReading, ...] = ()
     high_waters: tuple[GpuHighWater, ...] = ()
+    vendor: str = ""
+    """Whose devices were read: those that are missing could not be, unless they sleep."""
+    asleep: frozenset[str] = frozenset()
+    """UUIDs of devices that reading would have woken."""
 
 
 class FrameworkReading(NamedTuple):
@@ -287,6 +364,18 @@ class FrameworkReading(NamedTuple):
     earlier_peak_in_use_bytes: int = 0
     """The peak before tracking began."""
     earlier_peak_held_bytes: int = 0
+
+
+class Survivor(NamedTuple):
+    """An object that could not be freed."""
+
+    name: str | None
+    """The variable that had it; None of a tensor that was in none."""
+    kind: str
+    """Its type."""
+    size_bytes: int
+    holder: str | None
+    """Who holds it; None: nobody that Python knows, so the graph of a tensor or C code."""
 
 
 class TreeCounters(NamedTuple):
@@ -415,11 +504,11 @@ class Header(NamedTuple):
 
 
 class Spread(NamedTuple):
-    """Smallest, mean and largest value of a gauge over one interval."""
+    """Smallest, mean and largest value of a gauge over one interval. None is not known."""
 
-    low: float
-    mean: float
-    high: float
+    low: float | None
+    mean: float | None
+    high: float | None
 
 
 class RamPeak(NamedTuple):
@@ -448,11 +537,23 @@ class GpuCounters(NamedTuple):
     """The same for the job's own processes, where the driver reports them."""
     job_seconds: float = 0.0
     energy_joules: float | None = None
-    """Of the whole device, by the driver's counter."""
+    """Of the whole device, by the driver's counter, or of its power over time where it has none."""
     energy_seconds: float = 0.0
-    """The time over which this energy was drawn: shorter than the run if the driver answered late."""
+    """The time over which this energy was drawn: shorter than the run if the driver answered late, or its counter jumped."""
     limited_seconds: tuple[tuple[str, float], ...] = ()
     """How long the clocks were throttled, by reason."""
+    activity: tuple[tuple[float, float], ...] = ()
+    """For each figure of `Activity` an integral and its seconds; nothing if none was measured."""
+    job_bytes_unknown_seconds: float = 0.0
+    """How long it was not known what the job held there."""
+    used_bytes_unknown_seconds: float = 0.0
+    """The same of all processes."""
+
+
+def average_activity(integrals: Iterable[tuple[float, float]]) -> Activity:
+    """The means, given an integral and its seconds for each figure."""
+    figures = zip(Activity._fields, integrals, strict=False)
+    return Activity(**{name: total / seconds for name, (total, seconds) in figures if seconds > 0})
 
 
 class GpuPeaks(NamedTuple):
@@ -497,6 +598,8 @@ class Peaks(NamedTuple):
     processes: int = 0
     virtual_bytes: int = 0
     """The largest address space of one process."""
+    page_table_bytes: int = 0
+    """Of all processes together: a memory limit counts them, too."""
     busiest: Parts[Busiest] = Parts(Busiest(), Busiest(), Busiest())
     system_busiest: Busiest = Busiest()
     gpu_bytes: Parts[int | None] = Parts(None, None, None)
@@ -524,6 +627,11 @@ class GpuSample(NamedTuple):
     power_watts: float | None = None
     temperature_celsius: float | None = None
     sm_clock_mhz: float | None = None
+    sm_percent: float | None = None
+    """How many of its multiprocessors had work. This and the following: the mean, where the driver measures it."""
+    occupancy_percent: float | None = None
+    tensor_percent: float | None = None
+    bandwidth_percent: float | None = None
 
 
 class Sample(NamedTuple):
@@ -580,15 +688,26 @@ class PeakMoment(NamedTuple):
 class Event(NamedTuple):
     """Something that happened at one instant: a device found, a note to the user.
 
-    Kinds are `gpu`, `note`, `unattributed` (a note: memory could not be attributed to processes), `polled` (the UUID of a
-    device that keeps no samples), `oom` (a note: the kernel has killed a process for its memory) and `exception` (the class of
-    the one that ended the tracked part).
+    Kinds are `gpu` (a device and its description), `note` (a sentence for the user), `unattributed` (a note, and the job's GPU
+    memory is an estimate: it could not be attributed to processes), `polled` (the UUID of a device whose driver keeps no samples:
+    its utilization is an estimate), `integrated` (the UUID of a device without a counter of energy: it is the sum of its power over
+    time, an estimate), `unread` (a vendor whose driver has never answered, or a vendor and the
+    index of a device that could not be opened, as `nvidia 0`: totals over all devices are not known unless it is found later),
+    `unmetered` (why the energy of processors is not measured), `oom` (a note: the kernel has killed a process for its memory) and
+    `exception` (the class of the one that ended the tracked part).
     """
 
     at_seconds: float
     kind: str
     text: str = ""
     gpu: Gpu | None = None
+
+
+def list_gpus(events: Iterable[Event], known: Iterable[Gpu] = ()) -> tuple[Gpu, ...]:
+    """The devices of which events tell, after those that are known: each UUID once, as last described."""
+    devices = {gpu.uuid: gpu for gpu in known}
+    devices.update((event.gpu.uuid, event.gpu) for event in events if event.gpu is not None)
+    return tell_apart(devices.values())
 
 
 class RegionTotals(NamedTuple):
@@ -747,6 +866,32 @@ class Totals(NamedTuple):
     counters: TreeCounters = TreeCounters()
     stalls: Stalls = Stalls()
     energy: MachineEnergy = MachineEnergy()
+    unread_seconds: float = 0.0
+    """For how long nothing was read although it should have been: the sampler was stopped or lost, or the machine too busy."""
+
+
+def total_up(last: Sample | None, n_readings: int) -> Totals:
+    """The totals of a recording without an end: its last sample has all counters, and the merged peaks."""
+    if last is None:
+        return Totals()
+    return Totals(
+        at_seconds=last.at_seconds,
+        cpu_seconds=last.cpu_seconds,
+        system_cpu_seconds=last.system_cpu_seconds,
+        readings=n_readings,
+        gpu_counters=last.gpu_counters,
+        peaks=last.peaks,
+        counters=last.counters,
+        stalls=last.stalls,
+        energy=last.energy,
+    )
+
+
+def count_unread(totals: Totals, reason: str, last_seconds: float) -> Totals:
+    """With the time after the last sample of a lost sampler as unread: older recordings do not count it."""
+    if reason != SAMPLER_LOST:
+        return totals
+    return totals._replace(unread_seconds=max(totals.unread_seconds, totals.at_seconds - last_seconds))
 
 
 class End(NamedTuple):
@@ -757,6 +902,8 @@ class End(NamedTuple):
     totals: Totals
     tracker_cpu_seconds: float
     tracker_ram_bytes: int
+    gpu_growth_bytes: int | None = None
+    """What the job held on all devices at the end, less what it held before it began; left out if not known."""
 
 
 class RecordingData(NamedTuple):
@@ -778,8 +925,12 @@ class RecordingData(NamedTuple):
     peak_moments: Sequence[PeakMoment] = ()
     metric_totals: Sequence[MetricTotals] = ()
     """Of the metrics that are not all kept; of those, `metrics` has the most telling values."""
+    is_running: bool = False
+    """Whether it is still being written."""
+    framework_readings: Sequence[FrameworkMemory] = ()
+    """`frameworks` over time, at growing intervals."""
 
     @property
     def gpus(self) -> tuple[Gpu, ...]:
         """The devices that were found."""
-        return tuple(event.gpu for event in self.events if event.gpu is not None)
+        return list_gpus(self.events)

@@ -1,8 +1,11 @@
-"""Points in time as text, for headers and for people."""
+"""Points in time as text, for headers and for people; and how long to wait for the next line."""
 
 from __future__ import annotations
 
 import time
+
+_PATIENCE_INTERVALS = 2
+_PATIENCE_SECONDS = 10.0
 
 
 def write_moment(epoch_seconds: float, pattern: str) -> str:
@@ -29,3 +32,31 @@ def parse_moment(text: str) -> float | None:
     except ValueError:
         return None
     return None if moment.tzinfo is None else moment.timestamp()
+
+
+def longest_silence(interval_seconds: float) -> float:
+    """A line is written every interval: a file without an end that has not grown for so many seconds has lost its writer."""
+    return _PATIENCE_INTERVALS * interval_seconds + _PATIENCE_SECONDS
+
+
+class Pace:
+    """When to do something again that costs ever more: so seldom that it takes a small share of a core."""
+
+    def __init__(self, share: float = 0.01, shortest_seconds: float = 1.0) -> None:
+        self._share = share
+        self._shortest_seconds = shortest_seconds
+        self._due_at = 0.0
+        self._last_seconds = 0.0
+
+    def is_due(self, now: float) -> bool:
+        """Whether it is time."""
+        return now >= self._due_at
+
+    def remaining(self, now: float) -> float:
+        """Seconds until then."""
+        return max(0.0, self._due_at - now)
+
+    def pay(self, now: float, spent_seconds: float) -> None:
+        """It was done, and took that much CPU time; what it takes only once, as to load modules, is forgiven."""
+        usual_seconds, self._last_seconds = min(spent_seconds, self._last_seconds), spent_seconds
+        self._due_at = now + max(self._shortest_seconds, usual_seconds / self._share)

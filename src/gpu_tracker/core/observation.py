@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .model import Gpu, GpuProcessReading, GpuReading, GpuReadings
+from .model import Gpu, GpuProcessReading, GpuReading, GpuReadings, tell_apart
 from .text import neutralize
 from .values import NamedTuple
 
@@ -16,8 +16,10 @@ REQUESTED = "requested"  # the same, but the environment asks for devices
 BROKEN = "broken"  # there is something, but it cannot be read
 SLOW = "slow"  # it has not answered yet
 
-# The kind of `sources.guard` that is not a failure: the device has no such figure.
+# Kinds of `sources.guard`. The first is not a failure: the device has no such figure.
 UNSUPPORTED = "unsupported"
+LOST = "lost"
+TROUBLE = "trouble"
 
 
 class MachineState(NamedTuple):
@@ -88,6 +90,8 @@ class Observation(NamedTuple):
     machine: MachineState
     vendors: tuple[VendorState, ...] = ()
     holders: tuple[Holder, ...] = ()
+    tree_bytes: int | None = None
+    """RAM of the processes that were asked for, each page once. None: nobody asked, or it cannot be read."""
 
 
 class DeviceProcess(NamedTuple):
@@ -131,7 +135,7 @@ class DeviceProcess(NamedTuple):
 class Device:
     """A GPU and what it is doing at one moment. None is not known, 0 is measured zero."""
 
-    __slots__ = ("details", "gpu", "processes", "reading", "reasons")
+    __slots__ = ("details", "gpu", "parent", "processes", "reading", "reasons")
 
     def __init__(
         self,
@@ -140,8 +144,11 @@ class Device:
         details: Mapping[str, float | str],
         processes: tuple[DeviceProcess, ...],
         reasons: Mapping[str, str],
+        parent: Device | None = None,
     ) -> None:
         self.gpu = gpu
+        self.parent = parent
+        """The whole device that a MIG instance is a part of, which has the temperature and the power."""
         self.reading = reading
         """Empty if it was not read."""
         self.details = details
@@ -150,13 +157,22 @@ class Device:
         self.reasons = reasons
         """Figure → why it is not known, in one sentence."""
 
+    def within(self, parent: Device | None) -> Device:
+        """The same, as a part of another."""
+        return Device(self.gpu, self.reading, self.details, self.processes, self.reasons, parent)
+
     def __repr__(self) -> str:
-        return neutralize(f"<Device {self.index}: {self.name} ({self.uuid})>")
+        return neutralize(f"<Device {self.label}: {self.name} ({self.uuid})>")
 
     @property
     def index(self) -> int:
-        """Its index in the vendor's own tool; CUDA may use another order."""
+        """Its index in the vendor's own tool, of a MIG instance that of its device; CUDA may use another order."""
         return self.gpu.ordinal
+
+    @property
+    def label(self) -> str:
+        """What it is called everywhere: `0`, a MIG instance `1:0`, with devices of several vendors `amd:0`."""
+        return self.gpu.label
 
     @property
     def uuid(self) -> str:
@@ -202,6 +218,11 @@ class Device:
         return self.reading.memory_utilization_percent
 
     @property
+    def sm_percent(self) -> float | None:
+        """Of its multiprocessors, how many had work: since Hopper, and from the second observation on."""
+        return self.reading.sm_percent
+
+    @property
     def temperature_celsius(self) -> float | None:
         """Of the chip."""
         return self.reading.temperature_celsius
@@ -225,7 +246,9 @@ class Device:
 def list_gpus(observation: Observation) -> tuple[Device, ...]:
     """Every device with its processes, vendor by vendor."""
     holders = {holder.pid: holder for holder in observation.holders}
-    return tuple(_join(vendor, gpu, holders) for vendor in observation.vendors for gpu in vendor.gpus)
+    owners = {gpu.uuid: vendor for vendor in observation.vendors for gpu in vendor.gpus}
+    gpus = tell_apart(gpu for vendor in observation.vendors for gpu in vendor.gpus)
+    return tuple(_join(owners[gpu.uuid], gpu, holders) for gpu in gpus)
 
 
 def list_notes(observation: Observation) -> tuple[str, ...]:

@@ -33,7 +33,7 @@ else:
             defaults = {field: body.pop(field) for field in fields if field in body}
             for position, field in enumerate(fields):
                 body[field] = _make_getter(position, str(kinds[field]))  # with a text for help()
-            body.update(__slots__=(), _fields=fields, _defaults=defaults)
+            body.update(__slots__=(), _fields=fields, _names=frozenset(fields), _defaults=defaults)
             return super().__new__(cls, name, bases, body)
 
     class NamedTuple(tuple, metaclass=_ValueType):
@@ -41,6 +41,10 @@ else:
 
         def __new__(cls, *values, **named):
             fields = cls._fields
+            if not values and named.keys() == cls._names:
+                return tuple.__new__(
+                    cls, map(named.__getitem__, fields)
+                )  # the usual case, and the fastest way
             if len(values) != len(fields) or named:
                 missing = fields[len(values) :]
                 try:

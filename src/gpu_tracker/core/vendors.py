@@ -30,10 +30,14 @@ class Vendor(NamedTuple):
     """Prefix of the files in /dev through which a job uses its devices."""
     cure: str = ""
     """What to do if there is a device, but no driver."""
+    reset: str = ""
+    """The command that resets a device, but for its index."""
     variables: tuple[str, ...] = ()
     """Environment variables that limit a job to some of its devices."""
     request: str = ""
     """The environment variable by which a container asks for its devices."""
+    kubernetes: str = ""
+    """The name of its devices among a container's resources."""
 
 
 VENDORS = {
@@ -47,8 +51,10 @@ VENDORS = {
             "In a container, start it with `--gpus all` and NVIDIA_DRIVER_CAPABILITIES=compute,utility; "
             "elsewhere install NVIDIA's driver with its libraries."
         ),
+        reset="nvidia-smi --gpu-reset -i",
         variables=("CUDA_VISIBLE_DEVICES",),
         request="NVIDIA_VISIBLE_DEVICES",
+        kubernetes="nvidia.com/gpu",
     ),
     "amd": Vendor(
         "AMD",
@@ -61,6 +67,7 @@ VENDORS = {
             "elsewhere load the kernel module (`modprobe amdgpu`)."
         ),
         variables=("ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES"),
+        kubernetes="amd.com/gpu",
     ),
     "intel": Vendor(
         "Intel",
@@ -71,6 +78,7 @@ VENDORS = {
             "In a container, start it with `--device=/dev/dri`; "
             "elsewhere load the kernel module (`modprobe i915` or `xe`)."
         ),
+        kubernetes="gpu.intel.com/i915",
     ),
     "apple": Vendor("Apple", ("apple",), root="/System/Library"),
 }

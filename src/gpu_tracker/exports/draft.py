@@ -8,6 +8,7 @@ import stat
 from contextlib import contextmanager
 
 from ..core.errors import TrackerError, UsageError
+from ..recording.find import refuse_recording
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -95,3 +96,4 @@ def _refuse_existing(target: str, path: str, may_replace: bool) -> None:
         raise UsageError(f"Cannot write to {path}: it is not a regular file.")
     if os.path.exists(target) and not may_replace:
         raise UsageError(f"{path} already exists.", "Use --overwrite to replace it.")
+    refuse_recording(path)

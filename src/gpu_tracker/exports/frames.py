@@ -18,19 +18,13 @@ _PANDAS_TYPES = {"integer": "Int64", "real": "float64", "text": "object"}
 def to_pandas(table: Table) -> Any:
     """A `pandas.DataFrame`."""
     pandas = need("pandas")
-    if table.read_frames is not None:
-        frames = list(table.read_frames(pandas))
-        if frames:
-            return _name_columns(table, pandas.concat(frames, ignore_index=True))
+    if table.read_arrays is not None:
+        names = (column.name for column in table.columns)
+        return pandas.DataFrame(dict(zip(names, table.read_arrays(pandas), strict=True)), copy=False)
     columns = zip(table.columns, table.to_columns(), strict=True)
     return pandas.DataFrame(
         {column.name: pandas.Series(values, dtype=_PANDAS_TYPES[column.kind]) for column, values in columns}
     )
-
-
-def _name_columns(table: Table, frame: Any) -> Any:
-    frame.columns = [column.name for column in table.columns]
-    return frame.astype({column.name: _PANDAS_TYPES[column.kind] for column in table.columns})
 
 
 def to_polars(table: Table) -> Any:

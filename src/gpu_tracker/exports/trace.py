@@ -10,7 +10,7 @@ import json
 from math import isfinite
 
 from ..core.moments import parse_moment
-from ..core.text import neutralize
+from ..core.text import join_command, neutralize
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def write(path: str, report: Report, tables: Sequence[Table]) -> None:
 
 def _list_events(report: Report, tables: Sequence[Table]) -> Iterator[Event]:
     pid = report.header.pid
-    names = {pid: " ".join(report.header.command) or f"process {pid}"}
+    names = {pid: join_command(report.header.command) or f"process {pid}"}
     (processes,) = (table for table in tables if table.name == "processes")
     places = {column.name: index for index, column in enumerate(processes.columns)}
     rows = [{name: row[index] for name, index in places.items()} for row in processes.rows()]
@@ -106,16 +106,19 @@ def _list_counters(report: Report) -> Iterator[Event]:
     columns, pid = report.columns, report.header.pid
     if columns is None:
         return
+    ram = columns.ram_bytes
     counters: dict[str, Mapping[str, Column]] = {
         "CPU (cores)": {"job": columns.cpu_cores.combined, "whole machine": columns.machine_cores},
-        "RAM (bytes)": {"job": columns.ram_bytes.combined.mean, "main process": columns.ram_bytes.main.mean},
+        "RAM, highest (bytes)": {"job": ram.combined.high, "main process": ram.main.high},
+        "RAM, mean (bytes)": {"job": ram.combined.mean, "main process": ram.main.mean},
         "processes": {"job": columns.processes},
     }
     for summary in report.summary.gpus:
-        gpu, name = columns.gpus.get(summary.gpu.uuid), f"GPU {summary.gpu.ordinal}"
+        gpu, name = columns.gpus.get(summary.gpu.uuid), f"GPU {summary.gpu.label}"
         if gpu is not None:
             counters |= {
                 f"{name} busy (%)": {"device": gpu.utilization_percent, "job": gpu.job_percent},
+                f"{name} activity (%)": {"SM": gpu.sm_percent, "tensor cores": gpu.tensor_percent},
                 f"{name} memory (bytes)": {"all": gpu.used_bytes, "job": gpu.job_bytes},
                 f"{name} power (W)": {"device": gpu.power_watts},
                 f"{name} temperature (C)": {"device": gpu.temperature_celsius},

@@ -6,7 +6,7 @@ calls are only counted: whether one is sampled is decided in advance, by drawing
 
 from __future__ import annotations
 
-import os
+import posix
 import struct
 from _random import Random  # what random is made of, without importing that
 from _thread import get_native_id
@@ -63,11 +63,11 @@ class CallFileWriter:
         if number > MOST_REGIONS_WITH_CALLS:
             return None
         try:
-            fd = os.open(self._path, os.O_RDWR | os.O_NOFOLLOW)
+            fd = posix.open(self._path, posix.O_RDWR | posix.O_NOFOLLOW)
             try:
                 reserve(fd, number * _PAGE_BYTES, _PAGE_BYTES)
             finally:
-                os.close(fd)
+                posix.close(fd)
         except OSError as error:
             if not is_ours(error):
                 raise
@@ -174,11 +174,11 @@ class CallFileReader:
     def _read(self, offset: int, n_bytes: int) -> bytes:
         """What cannot be read is zero, as are calls that never were."""
         try:
-            fd = os.open(self.path, os.O_RDONLY | os.O_NOFOLLOW)
+            fd = posix.open(self.path, posix.O_RDONLY | posix.O_NOFOLLOW)
             try:
-                return os.pread(fd, n_bytes, offset).ljust(n_bytes, b"\0")
+                return posix.pread(fd, n_bytes, offset).ljust(n_bytes, b"\0")
             finally:
-                os.close(fd)
+                posix.close(fd)
         except OSError:
             return bytes(n_bytes)
 

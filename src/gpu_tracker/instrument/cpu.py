@@ -1,7 +1,11 @@
 """Whose CPU time it is: each thread's own clock, given to the region that the thread is in.
 
+Reading it costs as much as everything else, so calls in quick succession share a reading. A thread that did not wait since the last
+one has used as much CPU time in each call as time has passed in it. What it may have waited is counted as shared.
+
 A thread that was never in a region (BLAS, OpenMP, the pools of frameworks) works for the region that runs meanwhile. If
-several run, they share its time in proportion to their own; that part of their figures is counted as shared.
+several run, they share its time in proportion to their own; that part of their figures is counted as shared. So is a tick
+per thread where a call begins: the clock of the process lacks what the threads on other CPUs have used since the kernel's last tick.
 """
 
 from __future__ import annotations
@@ -21,21 +25,31 @@ from .shared_file import (
     SHARED_CPU,
     THREAD_WORDS,
     THREADS,
+    UNKNOWN_SHARE_NS,
     count_open,
 )
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Container, Mapping
+    from typing import Any
 
-    from .stack import Frame
+    from .stack import Frame, Record
 
-# Reading a CPU clock costs as much as everything else: calls shorter than this share one reading.
-_CPU_EVERY_NS = 50_000
+# A hundred readings of a thread's clock in a row, then not more often than this.
+_CPU_EVERY_NS = 100_000
+_CPU_CREDIT_NS = 100 * _CPU_EVERY_NS
+# Two clocks are never read at the same moment: a thread that has used this much less than the time that has passed did not wait.
+_LEAST_WAIT_NS = 1_000
+_LEAST_WAIT_SHARE = 0.02
 # The time of helpers is asked for less often: all clocks are read for that.
 _HELPERS_EVERY_NS = 200_000
+# Two clocks are never read at the same moment: without helpers, this little is only that, and counts with what follows.
+_LEAST_OWED_NS = 20_000
 # What a thread weighs that shares the time of others without having used any.
 _LEAST_WEIGHT_NS = 1_000
+# The kernel's tick is the resolution of its coarse clock (CLOCK_MONOTONIC_COARSE, from linux/time.h).
+_TICK_NS = int(time.clock_getres(6) * 1e9)
 # With more suspended regions than this, nobody can tell for whom a helper works.
 _MOST_WAITING = 16
 
@@ -52,7 +66,9 @@ class Thread:
         "recent_ns",
         "region_word",
         "slot",
+        "taken_ns",
         "tid",
+        "unread",
     )
 
     def __init__(self, tid: int, slot: int) -> None:
@@ -63,6 +79,10 @@ class Thread:
         self.frame: Frame | None = None
         self.cpu_ns = _read_clock(self.clock_id)
         self.due_ns = self.recent_ns = 0
+        self.taken_ns = time.monotonic_ns()
+        """When its clock was read last."""
+        self.unread: list[Any] = []
+        """What it did since then: a call, its region, and until when it was in that; and so on."""
         self.counted = 0
         """What a call adds to the column of open calls if it is entered before the clock is due again."""
 
@@ -97,7 +117,7 @@ class CpuShares:
         self.local = _local()
         self._known_ns = self._owed_ns = 0
         self._process_ns = words[PROCESS_CPU] = time.process_time_ns()
-        self._due_ns = 0
+        self._due_ns = self._taken_ns = 0
         self._main = self._add(os.getpid())
 
     def find_thread(self) -> Thread:
@@ -112,20 +132,25 @@ class CpuShares:
 
     def charge(self, thread: Thread, now_ns: int, waiting: Collection[Frame]) -> None:
         """Give the time since the last event to the region that the calling thread is in."""
-        thread.due_ns = now_ns + _CPU_EVERY_NS
+        thread.due_ns = max(now_ns - _CPU_CREDIT_NS, min(now_ns, thread.due_ns)) + _CPU_EVERY_NS
         thread.counted = count_open(now_ns - self._began_ns)
-        self._take(thread, time.thread_time_ns())
+        self._take(thread, time.thread_time_ns(), now_ns)
         if now_ns >= self._due_ns:
             self._due_ns = now_ns + _HELPERS_EVERY_NS * len(self._known)
-            self._take_helpers(thread, waiting)
+            self._take_helpers(thread, waiting, now_ns)
 
     def charge_other(self, thread: Thread) -> None:
         """The same for any thread."""
         cpu_ns = _read_clock(thread.clock_id)
         if cpu_ns >= thread.cpu_ns:
-            self._take(thread, cpu_ns)
+            self._take(thread, cpu_ns, time.monotonic_ns())
         elif thread in self._known:
             self._known.remove(thread)  # it has ended
+
+    def doubt(self, number: int) -> None:
+        """Nobody tells when a call of this region is suspended, so how much it lost to others is not known either."""
+        place = SHARED_CPU + number
+        self._words[place] = max(self._words[place], UNKNOWN_SHARE_NS)
 
     def switch(self, thread: Thread, frame: Frame | None) -> None:
         """From now on the thread is in this region."""
@@ -154,21 +179,93 @@ class CpuShares:
         """The last entry is for all threads that are too many: it is nobody's."""
         self._words[thread.region_word - 1] = tid if thread.slot < MOST_THREADS else 0
 
-    def _take(self, thread: Thread, cpu_ns: int) -> None:
+    def settle(self) -> None:
+        """Take the time of all threads, and forget what they did."""
+        for thread in tuple(self._known):
+            self.charge_other(thread)
+            thread.unread = []
+
+    def _take(self, thread: Thread, cpu_ns: int, now_ns: int) -> None:
         used = cpu_ns - thread.cpu_ns
         thread.cpu_ns = self._words[thread.region_word + 1] = cpu_ns
         self._known_ns += used
+        since_ns, thread.taken_ns = thread.taken_ns, now_ns
+        if thread.unread:
+            unread, thread.unread = thread.unread, []
+            self._settle(thread, unread, used, since_ns, now_ns)
+            return
         frame = thread.frame
         if frame is None:
             return
         thread.recent_ns += used
-        if frame.is_crowded:
-            for one, part in find_crowd(frame).divide(used):
-                self._give(one, part, is_shared=False)
-        else:
-            self._give(frame, used, is_shared=frame.is_untold)
+        self._credit(frame, used)
 
-    def _take_helpers(self, thread: Thread, waiting: Collection[Frame]) -> None:
+    def _settle(self, thread: Thread, unread: list[Any], used_ns: int, since_ns: int, now_ns: int) -> None:
+        """Divide what a thread has used since its clock was read last among the calls that it was in.
+
+        If it has waited, then in the last of them: what waits takes long, and after that the clock is read.
+        """
+        passed: dict[Record | None, int] = {}
+        examples: dict[Record | None, Frame] = {}
+        at_ns = since_ns
+        steps = iter(unread)
+        for frame, record, until_ns in zip(steps, steps, steps, strict=True):
+            try:  # faster than get
+                passed[record] += until_ns - at_ns
+            except KeyError:
+                passed[record] = until_ns - at_ns
+                examples[record] = frame
+            at_ns = until_ns
+        early_ns = at_ns - since_ns
+        parts = passed if early_ns <= used_ns else _scale(passed, used_ns, early_ns)
+        frame = thread.frame
+        if frame is not None:
+            record = frame.record
+            examples.setdefault(record, frame)
+            passed = {**passed, record: passed.get(record, 0) + now_ns - at_ns}
+            parts = {**parts, record: parts.get(record, 0) + max(0, used_ns - early_ns)}
+        ended = frozenset(unread[::3])
+        for record, part in parts.items():
+            if record is not None:
+                thread.recent_ns += part
+                self._credit(examples[record], part, record, ended)
+        waited_ns = now_ns - since_ns - used_ns
+        if waited_ns > max(_LEAST_WAIT_NS, _LEAST_WAIT_SHARE * (now_ns - since_ns)):
+            self._doubt_parts(passed, parts, examples, ended, used_ns, waited_ns)
+
+    def _doubt_parts(
+        self,
+        passed: Mapping[Record | None, int],
+        parts: Mapping[Record | None, int],
+        examples: Mapping[Record | None, Frame],
+        ended: Container[Frame],
+        used_ns: int,
+        waited_ns: int,
+    ) -> None:
+        """A region in which so much time has passed may have waited for all of the time that was waited, or not at all."""
+        around: dict[Record, tuple[int, int]] = {}
+        for record, part in parts.items():
+            if record is not None:
+                frame = examples[record]
+                counted, _ = _list_counted(frame, ended)
+                for one in {record, *(step.record for step in counted if step is not frame)}:
+                    known_ns, given_ns = around.get(one, (0, 0))
+                    around[one] = known_ns + passed[record], given_ns + part
+        for record, (passed_ns, given_ns) in around.items():
+            least, most = max(0, passed_ns - waited_ns), min(passed_ns, used_ns)
+            self._words[SHARED_CPU + record.number] += max(0, most - given_ns, given_ns - least)
+
+    def _credit(
+        self, frame: Frame, cpu_ns: int, record: Record | None = None, ended: Container[Frame] = ()
+    ) -> None:
+        """Give time of its own thread to a call, or to all that share it."""
+        if frame.is_crowded and frame.is_open:
+            for one, part in find_crowd(frame).divide(cpu_ns):
+                self._give(one, part, is_shared=False, ended=ended)
+        else:
+            self._give(frame, cpu_ns, is_shared=False, record=record, ended=ended)
+
+    def _take_helpers(self, thread: Thread, waiting: Collection[Frame], now_ns: int) -> None:
         """Give the time of all other threads to the regions that run, else to the few that wait."""
         process_ns = time.process_time_ns()
         for other in tuple(self._known):
@@ -178,38 +275,72 @@ class CpuShares:
         self._owed_ns += process_ns - self._process_ns - self._known_ns
         self._process_ns = self._words[PROCESS_CPU] = process_ns
         self._known_ns = 0
+        if self._owed_ns < _LEAST_OWED_NS:
+            return
         running = [(one.frame, one.recent_ns) for one in self._known if one.frame is not None]
         for one in self._known:
             one.recent_ns = 0
-        if self._owed_ns > 0:
-            self._divide(running or [(frame, 0) for frame in _find_few(waiting)])
-            self._owed_ns = 0
+        among = running or [(frame, 0) for frame in _find_few(waiting)]
+        # As many threads seem to have run as it takes to use that much meanwhile.
+        ticks_ns = max(_TICK_NS, self._owed_ns * _TICK_NS // max(1, now_ns - self._taken_ns))
+        self._divide(among, 0 if len(among) > 1 else min(self._owed_ns, ticks_ns))
+        self._owed_ns, self._taken_ns = 0, now_ns
 
-    def _divide(self, among: list[tuple[Frame, int]]) -> None:
+    def _divide(self, among: list[tuple[Frame, int]], earlier_ns: int) -> None:
         whole = sum(recent_ns + _LEAST_WEIGHT_NS for _, recent_ns in among)
         for frame, recent_ns in among:
             part = self._owed_ns * (recent_ns + _LEAST_WEIGHT_NS) // whole
-            self._give(frame, part, is_shared=len(among) > 1)
+            self._give(frame, part, is_shared=len(among) > 1, earlier_ns=earlier_ns)
 
-    def _give(self, frame: Frame, cpu_ns: int, *, is_shared: bool) -> None:
-        """Give time to a region and those around it.
+    def _give(
+        self,
+        frame: Frame,
+        cpu_ns: int,
+        *,
+        is_shared: bool,
+        earlier_ns: int = 0,
+        record: Record | None = None,
+        ended: Container[Frame] = (),
+    ) -> None:
+        """Give time to a region and those around it, also to those in which this process was forked.
 
+        It may be of a call that has gone on as one of another region, or of calls that have ended since.
+
+        Of calls that were entered within a tick before the last time, or after it, some of it may be earlier than they are.
         From the outermost in, its own time last: a signal handler that raises in between leaves no part larger than the whole.
         """
         words = self._words
-        counted = []
-        step: Frame | None = frame
-        while step is not None and step.stack is frame.stack:
-            if step.is_open and not step.is_recursion:
-                counted.append(step)
-            step = step.find_next()
+        own = record or frame.record
+        counted, around = _list_counted(frame, ended)
+        while around is not None:
+            words[CPU + around.number] += cpu_ns
+            around = around.parent
         for step in reversed(counted):
-            words[CPU + step.record.number] += cpu_ns
+            number = (own if step is frame else step.record).number
+            words[CPU + number] += cpu_ns
             if step.is_crowded:
-                words[SHARED_CPU + step.record.number] += cpu_ns
-        words[OWN_CPU + frame.record.number] += cpu_ns
+                words[SHARED_CPU + number] += cpu_ns
+            elif earlier_ns and step.entered_ns + _TICK_NS > self._taken_ns:
+                words[SHARED_CPU + number] += earlier_ns
+        words[OWN_CPU + own.number] += cpu_ns
         if is_shared:
-            words[SHARED_CPU + frame.record.number] += cpu_ns
+            words[SHARED_CPU + own.number] += cpu_ns
+
+
+def _scale(parts: Mapping[Record | None, int], used_ns: int, whole_ns: int) -> dict[Record | None, int]:
+    return {record: ns * used_ns // whole_ns for record, ns in parts.items()}
+
+
+def _list_counted(frame: Frame, ended: Container[Frame] = ()) -> tuple[list[Frame], Record | None]:
+    """The calls that time in this one counts for, also some that have ended; and the region that this process was forked in."""
+    counted = []
+    outermost = frame
+    step: Frame | None = frame
+    while step is not None and step.stack is frame.stack:
+        if (step.is_open or step in ended) and not step.is_recursion:
+            counted.append(step)
+        outermost, step = step, step.find_next()
+    return counted, None if step is None or not step.is_open else outermost.record.parent
 
 
 def _find_few(waiting: Collection[Frame]) -> list[Frame]:

@@ -48,12 +48,23 @@ def read_frameworks(modules: Mapping[str, Any]) -> list[FrameworkReading]:
     return readings
 
 
-def _read_torch(modules: Mapping[str, Any]) -> Iterator[FrameworkReading]:
-    torch = modules.get("torch")
+def empty_caches(modules: Mapping[str, Any]) -> None:
+    """Return what PyTorch keeps for reuse to the driver; other frameworks have no such function."""
+    for _, backend in _list_torch(modules):
+        with suppress(Exception):
+            backend.empty_cache()
+
+
+def _list_torch(modules: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Its backends that run."""
     for name in _TORCH_BACKENDS:
-        backend = getattr(torch, name, None)
-        if backend is None or not backend.is_initialized():
-            continue
+        backend = getattr(modules.get("torch"), name, None)
+        if backend is not None and backend.is_initialized():
+            yield name, backend
+
+
+def _read_torch(modules: Mapping[str, Any]) -> Iterator[FrameworkReading]:
+    for name, backend in _list_torch(modules):
         for index in range(backend.device_count()):
             # One call, without the sorting and flattening of the other functions.
             stats = backend.memory_stats_as_nested_dict(index)

@@ -6,7 +6,7 @@ that the peak of the whole process is not lost.
 
 from __future__ import annotations
 
-import os
+import posix
 
 from ..core.units import parse_kib_field
 from .mishaps import is_ours
@@ -23,11 +23,11 @@ def read_own_memory() -> tuple[int, int]:
     """Resident bytes and the high-water mark; -1 if they cannot be read."""
     # Nothing is kept open, because the job may close any descriptor and reuse its number.
     try:
-        fd = os.open(_STATUS_PATH, os.O_RDONLY)
+        fd = posix.open(_STATUS_PATH, posix.O_RDONLY)
         try:
-            status = os.read(fd, 2048)
+            status = posix.read(fd, 2048)
         finally:
-            os.close(fd)
+            posix.close(fd)
     except OSError as error:
         if not is_ours(error):
             raise
@@ -40,11 +40,11 @@ def read_own_memory() -> tuple[int, int]:
 def reset_high_water() -> bool:
     """Reset the high-water mark to what is resident now; whether that worked."""
     try:
-        fd = os.open(_CLEAR_PATH, os.O_WRONLY)
+        fd = posix.open(_CLEAR_PATH, posix.O_WRONLY)
         try:
-            os.write(fd, b"5")
+            posix.write(fd, b"5")
         finally:
-            os.close(fd)
+            posix.close(fd)
     except OSError as error:
         if not is_ours(error):
             raise

@@ -8,6 +8,7 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+import posix
 import resource
 import stat
 import time
@@ -23,9 +24,7 @@ METRICS_SUFFIX = ".metrics"
 METRICS_BYTES = 4_000_000  # then a new file is begun
 FRAMEWORKS_SUFFIX = ".frameworks"
 UNFOLLOWED_SUFFIX = ".unfollowed"
-LOST_SUFFIX = (
-    ".lost"  # its size, for which no room is needed, is how many rows of metrics could not be written
-)
+LOST_SUFFIX = ".lost"  # how many rows of metrics could not be written is its time: a size may be limited
 UNFINISHED_SUFFIX = ".new"
 _SUFFIXES = (
     REGIONS_SUFFIX,
@@ -41,6 +40,8 @@ _PREFIX = "gpu-tracker-"
 _NEVER = (0, 0)  # the modification time of an unused mailbox
 _PARENTS = ("/dev/shm", "/tmp", "/var/tmp")  # noqa: S108 - a private directory is created there
 _ATTEMPTS = 20
+_LEAST_FREE_FILES = 100  # a file system that counts them may run out of them before it is full
+_ATTACHED_SUFFIX = ".attached"
 
 
 def list_places(environment: Mapping[str, str]) -> list[str]:
@@ -49,17 +50,42 @@ def list_places(environment: Mapping[str, str]) -> list[str]:
     return [f"{parent}/{_PREFIX}{os.geteuid()}" for parent in parents]
 
 
-def choose_mailbox(environment: Mapping[str, str]) -> str | None:
-    """A new path in a writable directory; None if there is none."""
+def choose_mailbox(environment: Mapping[str, str], attached_pid: int = 0) -> str | None:
+    """A new path in a writable directory; None if there is none. It may be for a process that runs already."""
     for place in list_places(environment):
         if _is_usable(place):
-            return f"{place}/{os.getpid()}-{find_namespace()}-{time.monotonic_ns():016x}{os.urandom(4).hex()}"
+            writer = f"{attached_pid or os.getpid()}-{find_namespace()}"
+            begin = f"{time.monotonic_ns():016x}{os.urandom(4).hex()}"
+            kind = _ATTACHED_SUFFIX if attached_pid else ""
+            return f"{place}/{writer}-{begin}{_identify_around(place)}{kind}"
     return None
+
+
+def is_attached(mailbox: str) -> bool:
+    """Whether its tracker only looks on: a process reports to the trackers around it first."""
+    return mailbox.endswith(_ATTACHED_SUFFIX)
+
+
+def is_gone(mailbox: str) -> bool:
+    """Whether a mailbox that is not found was removed, rather than hidden by another root or mount of this process."""
+    try:
+        return _identify_around(os.path.dirname(mailbox)) in os.path.basename(mailbox)
+    except OSError:
+        return False
+
+
+def _identify_around(place: str) -> str:
+    """Which directory a place is in."""
+    status = posix.stat(os.path.dirname(place))
+    return f".{status.st_dev:x}_{status.st_ino:x}"
 
 
 def _is_usable(place: str) -> bool:
     """Whether mailboxes can be made there. Other trackers may create and remove it at any moment."""
     try:
+        room = os.statvfs(os.path.dirname(place))
+        if room.f_files and room.f_favail < _LEAST_FREE_FILES:
+            return False
         status = os.lstat(place)
     except OSError:
         return _can_make(f"{place}-{os.urandom(4).hex()}")
@@ -101,7 +127,7 @@ def find_innermost(mailboxes: str) -> str:
 
 def name_file(mailbox: str, suffix: str) -> str:
     """A new file, named after the process that writes it and its pid namespace."""
-    return f"{mailbox}/{os.getpid()}-{find_namespace()}-{os.urandom(4).hex()}{suffix}"
+    return f"{mailbox}/{posix.getpid()}-{find_namespace()}-{posix.urandom(4).hex()}{suffix}"
 
 
 def check_size(n_bytes: int) -> None:
@@ -114,7 +140,7 @@ def check_size(n_bytes: int) -> None:
 def find_namespace() -> int:
     """The pid namespace of this process; 0 on systems without them."""
     try:
-        return os.stat("/proc/self/ns/pid").st_ino
+        return posix.stat("/proc/self/ns/pid").st_ino
     except OSError:
         return 0
 

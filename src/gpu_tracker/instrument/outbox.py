@@ -8,11 +8,12 @@ and nothing is written.
 from __future__ import annotations
 
 import atexit
-import errno
 import fcntl
 import os
+import posix
 import sys
 import time
+from _json import encode_basestring_ascii  # what json is made of, without importing that
 from _thread import RLock
 
 from ..core.notices import is_new, warn_once
@@ -26,6 +27,7 @@ from .mailbox import (
     UNFOLLOWED_SUFFIX,
     check_size,
     find_innermost,
+    is_gone,
     name_file,
     put_inside,
 )
@@ -41,7 +43,8 @@ _FIRST_DESCRIPTOR = 512
 # Modules whose GPU memory is read.
 _FRAMEWORKS = ("torch", "jax", "tensorflow")
 
-_NEVER_WRITABLE = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOENT)
+# As the json module writes and reads them.
+_NOT_FINITE = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
 
 # Not more often than this, so that it costs less than a thousandth of the time.
 _SEARCH_EVERY_NS = 20_000_000
@@ -91,7 +94,7 @@ def search() -> None:
 def _is_there(mailbox: str) -> bool:
     """Whether its tracker may still run: another user cannot tell."""
     try:
-        os.stat(mailbox)
+        posix.stat(mailbox)
     except OSError as error:
         return isinstance(error, PermissionError)
     return True
@@ -139,6 +142,18 @@ def close_mailbox(mailbox: str) -> None:
         _closed.add(mailbox)
         if names is None:
             high_water.forget_starts()
+
+
+def find_own_tracker() -> str | None:
+    """The mailbox of the innermost tracker, if that runs in this process."""
+    names = mailboxes or given_up
+    mailbox = None if names is None else find_innermost(names)
+    return mailbox if mailbox in _opened else None
+
+
+def is_own_tracker(mailbox: str) -> bool:
+    """Whether the tracker with this mailbox runs in this process."""
+    return mailbox in _opened
 
 
 def _list_names() -> str | None:
@@ -210,31 +225,29 @@ def _count_lost(mailbox: str) -> None:
     _lost = path, count + 1
     try:
         if not count:
-            os.mknod(path, 0o600)
-        check_size(count + 1)
-        os.truncate(path, count + 1)
+            posix.mknod(path, 0o600)
+        posix.utime(path, (0, count + 1))
     except OSError as error:
         if not is_ours(error):
             raise
-        _say_unreachable(mailbox, error)
+        if given_up is None:
+            _say_unreachable("Metrics", mailbox, error)
 
 
 def _say_unfollowed(names: str) -> None:
     """Leave a file without content, for which there may be room, and no descriptor is needed: it says that regions are missing."""
     mailbox = find_innermost(names)
     try:
-        os.mknod(name_file(mailbox, UNFOLLOWED_SUFFIX), 0o600)
+        posix.mknod(name_file(mailbox, UNFOLLOWED_SUFFIX), 0o600)
     except OSError as error:
-        _say_unreachable(mailbox, error)
+        _say_unreachable("Regions and metrics", mailbox, error)
 
 
-def _say_unreachable(mailbox: str, error: OSError) -> None:
-    """Tell the user what the tracker cannot know: this process is another user's, or has another root."""
-    has_ended = isinstance(error, FileNotFoundError) and os.path.isdir(
-        os.path.dirname(os.path.dirname(mailbox))
-    )
-    text = f"Regions and metrics of process {os.getpid()} are not recorded: {error.strerror}: {mailbox}"
-    if error.errno in _NEVER_WRITABLE and not has_ended and not warn_once(text) and is_new(text):
+def _say_unreachable(lost: str, mailbox: str, error: OSError) -> None:
+    """Tell the user what the tracker cannot know: this process is another user's, has another root, or there is no room."""
+    has_ended = isinstance(error, FileNotFoundError) and is_gone(mailbox)
+    text = f"{lost} of process {posix.getpid()} are not recorded: {error.strerror}: {mailbox}"
+    if not has_ended and not warn_once(text) and is_new(text):
         try:
             sys.stderr.write(f"gpu_tracker: {text}\n")
         except (OSError, ValueError, AttributeError):
@@ -248,23 +261,21 @@ class MetricsWriter:
         self._mailbox = mailbox
         self._fd = self._open()
         self._n_bytes = 0
-        from json import JSONEncoder
-
-        self._encode = JSONEncoder(separators=(",", ":")).encode
         self._lock = RLock()
 
     def add(self, step: float | None, values: dict[str, float]) -> None:
         """Write one row immediately, so that a kill loses nothing."""
-        line = f"{self._encode((time.monotonic_ns(), step, values))}\n".encode()
+        line = f"{_encode(time.monotonic_ns(), step, values)}\n".encode()
         with replace_if_lost(self._lock):
             try:
                 if self._n_bytes >= METRICS_BYTES:
-                    os.close(self._fd)
-                    self._fd = -1
+                    fd, self._fd = self._fd, -1
+                    if fd >= 0:  # else a signal handler has raised here before
+                        posix.close(fd)
                     self._fd, self._n_bytes = self._open(), 0
                 check_size(self._n_bytes + len(line))
-                if os.write(self._fd, line) < len(line):
-                    os.ftruncate(self._fd, self._n_bytes)
+                if posix.write(self._fd, line) < len(line):
+                    posix.ftruncate(self._fd, self._n_bytes)
                     raise OSError
                 self._n_bytes += len(line)
             except OSError as error:
@@ -277,14 +288,29 @@ class MetricsWriter:
         with replace_if_lost(self._lock):
             fd, self._fd = self._fd, -1
             try:
-                os.close(fd)
+                posix.close(fd)
             except OSError:
                 pass  # the job has closed it
 
     def _open(self) -> int:
         """A new file. The sampler removes files that it has read, so that metrics do not fill the memory."""
         path = name_file(self._mailbox, METRICS_SUFFIX)
-        return _move_away(os.open(path, os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_WRONLY, 0o600))
+        return _move_away(
+            posix.open(path, posix.O_CREAT | posix.O_EXCL | posix.O_APPEND | posix.O_WRONLY, 0o600)
+        )
+
+
+def _encode(at_ns: int, step: float | None, values: dict[str, float]) -> str:
+    """A row as JSON, without importing that: what is imported in the middle of a program could lose a time limit."""
+    pairs = ",".join(
+        f"{encode_basestring_ascii(name)}:{_encode_number(value)}" for name, value in values.items()
+    )
+    return f"[{at_ns},{'null' if step is None else _encode_number(step)},{{{pairs}}}]"
+
+
+def _encode_number(number: float) -> str:
+    text = repr(number)
+    return _NOT_FINITE.get(text, text)
 
 
 def _watch_frameworks(
@@ -334,11 +360,13 @@ def _forget_after_fork() -> None:
     high_water.forget_after_fork()
 
 
-def _flush() -> None:
-    """Write everything that is pending, and close."""
+def _flush(*, is_last: bool = True) -> None:
+    """Write everything that is pending, and close what is not used any more."""
     if mailboxes is not None:
         _watch_frameworks(mailboxes)
-    for written in (stack, _metrics, _watch):
+    if stack is not None:
+        stack.settle(is_last=is_last)
+    for written in (_metrics if is_last else None, _watch):
         if written is not None:
             written.close()
 
@@ -351,10 +379,11 @@ def _move_away(fd: int) -> int:
         if not is_ours(error):
             raise
         return fd  # above the limit
-    os.close(fd)
+    posix.close(fd)
     return moved
 
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forget_after_fork)
-atexit.register(_flush)
+# Other functions are called after it, and may still use regions.
+atexit.register(_flush, is_last=False)

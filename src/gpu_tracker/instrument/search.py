@@ -1,15 +1,24 @@
 """Finds the trackers around a process that is older than they are, and so has not inherited their mailboxes.
 
-Only a tracker that runs, of the same user, whose process is this one or one of its ancestors counts. While no tracker begins or
+Only a tracker that runs, of the same user, whose process is this one or one of its ancestors counts, or that is attached to one of them. While no tracker begins or
 ends, a search costs a system call for each directory in which mailboxes may be.
 """
 
 from __future__ import annotations
 
 import os
+import posix
 import time
 
-from .mailbox import UNFINISHED_SUFFIX, find_namespace, find_writer, is_alive, is_private, list_places
+from .mailbox import (
+    UNFINISHED_SUFFIX,
+    find_namespace,
+    find_writer,
+    is_alive,
+    is_attached,
+    is_private,
+    list_places,
+)
 from .mishaps import is_ours
 
 _MOST_ANCESTORS = 1000
@@ -33,30 +42,31 @@ class Search:
         """Whatever there is, it counts as a change."""
         self._seen = []
 
-    def find(self) -> list[str]:
-        """The mailboxes of the trackers around this process, innermost first."""
+    def find(self, pid: int = 0) -> list[str]:
+        """The mailboxes of the trackers around this or another process, innermost first; those that only look on are last."""
         here = find_namespace()
         found = []
         ancestors: dict[int, int] | None = None
         for place in self._places:
-            for name in os.listdir(place) if is_private(place) else ():
+            for name in posix.listdir(place) if is_private(place) else ():
                 if name.endswith(UNFINISHED_SUFFIX):
                     continue  # asking whether it is locked could be in the way of locking it
                 try:
-                    pid, namespace = find_writer(name)
+                    tracked_pid, namespace = find_writer(name)
                 except ValueError:
                     continue  # not ours
-                ancestors = ancestors or _find_ancestors()
-                if namespace == here and pid in ancestors and is_alive(f"{place}/{name}"):
+                ancestors = ancestors or _find_ancestors(pid or posix.getpid())
+                if namespace == here and tracked_pid in ancestors and is_alive(f"{place}/{name}"):
                     # Of the trackers of one process the newest is innermost.
-                    found.append((-ancestors[pid], name.rpartition("-")[2], f"{place}/{name}"))
-        return [path for _, _, path in sorted(found, reverse=True)]
+                    order = not is_attached(name), -ancestors[tracked_pid], name.rpartition("-")[2]
+                    found.append((order, f"{place}/{name}"))
+        return [path for _, path in sorted(found, reverse=True)]
 
 
 def _stamp(place: str) -> tuple[int, int] | None:
     """What changes with the content of a directory; None if it does not exist."""
     try:
-        status = os.stat(place)
+        status = posix.stat(place)
     except OSError as error:
         if not is_ours(error):
             raise
@@ -65,24 +75,24 @@ def _stamp(place: str) -> tuple[int, int] | None:
     return status.st_ino, status.st_mtime_ns if is_settled else -time.monotonic_ns()
 
 
-def _find_ancestors() -> dict[int, int]:
-    """This process and those above it, each with its distance."""
+def _find_ancestors(pid: int) -> dict[int, int]:
+    """A process and those above it, each with its distance."""
     ancestors: dict[int, int] = {}
-    pid = os.getpid()
+    own_pid = posix.getpid()
     while pid > 0 and pid not in ancestors and len(ancestors) < _MOST_ANCESTORS:
         ancestors[pid] = len(ancestors)
-        pid = os.getppid() if len(ancestors) == 1 else _read_parent(pid)
+        pid = posix.getppid() if pid == own_pid else _read_parent(pid)
     return ancestors
 
 
 def _read_parent(pid: int) -> int:
     """0 if it cannot be read, or there are no such files."""
     try:
-        fd = os.open(f"/proc/{pid}/stat", os.O_RDONLY)
+        fd = posix.open(f"/proc/{pid}/stat", posix.O_RDONLY)
         try:
             # The name may contain anything, so count from its end.
-            return int(os.read(fd, 1024).rpartition(b")")[2].split()[1])
+            return int(posix.read(fd, 1024).rpartition(b")")[2].split()[1])
         finally:
-            os.close(fd)
+            posix.close(fd)
     except (OSError, ValueError, IndexError):
         return 0

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import mmap
 import os
+import posix
 import struct
 import sys
 import time
@@ -31,6 +32,7 @@ _HIGH_WATER_OFFSET = 16
 _PROCESS_CPU_OFFSET = 24
 _BEGAN_OFFSET = 32
 _N_REFUSED_OFFSET = 40
+_PROGRAM_OFFSET = 48
 _THREADS_OFFSET = 64
 _THREAD = struct.Struct(
     "<qqq"
@@ -44,6 +46,8 @@ TIMES = struct.Struct("<QQQQdQQ")
 """The first of them, which change at every call."""
 _FIRST_NS = struct.Struct("<Q")
 _FIRST_NS_OFFSET = _NUMBERS_OFFSET + TIMES.size
+_LAST_NS = struct.Struct("<Q")
+_LAST_NS_OFFSET = TIMES.size - _LAST_NS.size
 _COLUMNS_OFFSET = _RECORDS_OFFSET + MOST_REGIONS * _RECORD_BYTES
 _N_COLUMNS = 4
 FILE_BYTES = _COLUMNS_OFFSET + _N_COLUMNS * MOST_REGIONS * 8
@@ -52,6 +56,9 @@ FILE_BYTES = _COLUMNS_OFFSET + _N_COLUMNS * MOST_REGIONS * 8
 PROCESS_CPU = _PROCESS_CPU_OFFSET // 8
 THREADS, THREAD_WORDS = _THREADS_OFFSET // 8, _THREAD.size // 8
 OPEN, CPU, OWN_CPU, SHARED_CPU = (_COLUMNS_OFFSET // 8 - 1 + n * MOST_REGIONS for n in range(_N_COLUMNS))
+
+UNKNOWN_SHARE_NS = 1 << 60
+"""In the column of shared CPU time: any part of a region's may be other code's, and any part of theirs its own."""
 
 # How many calls are open, and the sum of the times of their entries (milliseconds since the file began), in one number.
 _ONE_CALL = 1 << 43
@@ -92,7 +99,7 @@ class Numbers(NamedTuple):
     """This and the following are kept in the columns, and include open calls."""
     own_cpu_ns: int = 0
     shared_cpu_ns: int = 0
-    """The part of `cpu_ns` that may be other code's."""
+    """The part of `cpu_ns` that may be other code's; more than that if any part of other code's may be this region's."""
     open_calls: int = 0
     open_wall_ns: int = 0
 
@@ -114,7 +121,7 @@ class SharedFileWriter:
     """The job's side. Not thread-safe: the caller holds a lock."""
 
     def __init__(self, mailbox: str) -> None:
-        self.pid = os.getpid()
+        self.pid = posix.getpid()
         self.path = name_file(mailbox, REGIONS_SUFFIX)
         self.memory = map_new(self.path, FILE_BYTES, FILE_BYTES)
         self.words = memoryview(self.memory).cast("q")
@@ -122,6 +129,7 @@ class SharedFileWriter:
         self._refused: set[int] = set()
         self.began_ns = time.monotonic_ns()
         struct.pack_into("<q", self.memory, _BEGAN_OFFSET, self.began_ns)
+        struct.pack_into("<Q", self.memory, _PROGRAM_OFFSET, _find_program(self.pid))
         _HEADER.pack_into(self.memory, 0, _MAGIC, self.pid, 0)
 
     def add_region(self, parent: int, name: str) -> int:
@@ -165,23 +173,37 @@ def _shorten(encoded: bytes) -> bytes:
 def map_new(path: str, n_bytes: int, n_reserved_bytes: int) -> mmap.mmap:
     """Create a file and map it; the rest of its room is reserved later. OSError if there is no room."""
     check_size(n_bytes)
-    fd = os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600)
+    fd = posix.open(path, posix.O_CREAT | posix.O_EXCL | posix.O_RDWR, 0o600)
     try:
-        os.truncate(fd, n_bytes)
+        posix.truncate(fd, n_bytes)
         reserve(fd, 0, n_reserved_bytes)
         return mmap.mmap(fd, n_bytes)
     except OSError:
-        os.unlink(path)
+        posix.unlink(path)
         raise
     finally:
-        os.close(fd)
+        posix.close(fd)
 
 
 def reserve(fd: int, offset: int, n_bytes: int) -> None:
     """Take the room now: writing to a mapped page for which there is none later would kill the job with SIGBUS."""
     check_size(offset + n_bytes)
-    if hasattr(os, "posix_fallocate"):
-        os.posix_fallocate(fd, offset, n_bytes)
+    if hasattr(posix, "posix_fallocate"):
+        posix.posix_fallocate(fd, offset, n_bytes)
+
+
+def _find_program(pid: int) -> int:
+    """What changes when a process goes on as another program: where the kernel has put it. 0 if that cannot be read."""
+    try:
+        fd = posix.open(f"/proc/{pid}/auxv", posix.O_RDONLY)
+        try:
+            content = posix.read(fd, 4096)
+        finally:
+            posix.close(fd)
+        total: int = sum(word for (word,) in struct.iter_unpack("<Q", content))
+        return total & (1 << 64) - 1
+    except (OSError, struct.error):
+        return 0
 
 
 def find_numbers_offset(number: int) -> int:
@@ -193,13 +215,13 @@ class SharedFileReader:
     """The sampler's side."""
 
     def __init__(self, path: str) -> None:
-        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
+        fd = posix.open(path, posix.O_RDONLY | posix.O_NOFOLLOW)
         try:
             if os.fstat(fd).st_size != FILE_BYTES:
                 raise ValueError(path)
             self._memory = mmap.mmap(fd, FILE_BYTES, prot=mmap.PROT_READ)
         finally:
-            os.close(fd)
+            posix.close(fd)
         magic, self.pid, _ = _HEADER.unpack_from(self._memory, 0)
         if magic != _MAGIC:
             self._memory.close()
@@ -212,7 +234,8 @@ class SharedFileReader:
     def read_active(self) -> dict[int, int]:
         """The open regions, each with its number of calls; those around them that a parent process is in have none."""
         active: dict[int, int] = {}
-        for index, counted in enumerate(self._read_column(OPEN)):
+        (open_calls,) = self._read_columns(OPEN)
+        for index, counted in enumerate(open_calls):
             if counted >= _ONE_CALL:
                 active[index + 1] = counted // _ONE_CALL
         for number in tuple(active):
@@ -221,10 +244,16 @@ class SharedFileReader:
                     active[step] = 0
         return active
 
+    def list_left(self, since_ns: int) -> list[int]:
+        """The regions that were left since then."""
+        (count,) = struct.unpack_from("<i", self._memory, _N_REGIONS_OFFSET)
+        numbers = range(1, min(count, MOST_REGIONS) + 1)
+        return [number for number in numbers if self._read_last(number) >= since_ns]
+
     def read_all(self, now_ns: int) -> dict[int, Numbers]:
         """The counters of every region."""
         since_began_ns = now_ns - struct.unpack_from("<q", self._memory, _BEGAN_OFFSET)[0]
-        columns = [self._read_column(column) for column in (CPU, OWN_CPU, SHARED_CPU, OPEN)]
+        columns = self._read_columns(CPU, OWN_CPU, SHARED_CPU, OPEN)
         return {
             number: Numbers(
                 *NUMBERS.unpack_from(self._memory, find_numbers_offset(number))
@@ -238,6 +267,11 @@ class SharedFileReader:
         """How many regions were refused because there were too many; counted up to ten thousand."""
         (n_refused,) = struct.unpack_from("<q", self._memory, _N_REFUSED_OFFSET)
         return min(max(0, int(n_refused)), _MOST_COUNTED)
+
+    def was_replaced(self) -> bool:
+        """Whether the process, of our own pid namespace, goes on as another program."""
+        (program,) = struct.unpack_from("<Q", self._memory, _PROGRAM_OFFSET)
+        return program != 0 and _find_program(self.pid) not in (0, program)
 
     def read_threads(self) -> tuple[int, list[ThreadEntry]]:
         """The CPU time of the process up to which regions have it, and the threads that have used regions."""
@@ -274,14 +308,19 @@ class SharedFileReader:
             chain = self._chains[number] = tuple(steps)
         return chain
 
-    def _read_column(self, column: int) -> tuple[int, ...]:
+    def _read_columns(self, *columns: int) -> list[tuple[int, ...]]:
+        """Equally long, although the process may add regions meanwhile."""
         (count,) = struct.unpack_from("<i", self._memory, _N_REGIONS_OFFSET)
-        n_regions = max(0, min(count, MOST_REGIONS))
-        return struct.unpack_from(f"<{n_regions}q", self._memory, (column + 1) * 8)
+        numbers = f"<{max(0, min(count, MOST_REGIONS))}q"
+        return [struct.unpack_from(numbers, self._memory, (column + 1) * 8) for column in columns]
 
     def _was_entered(self, number: int) -> bool:
         offset = _RECORDS_OFFSET + (number - 1) * _RECORD_BYTES + _FIRST_NS_OFFSET
         return bool(_FIRST_NS.unpack_from(self._memory, offset)[0])
+
+    def _read_last(self, number: int) -> int:
+        (last_ns,) = _LAST_NS.unpack_from(self._memory, find_numbers_offset(number) + _LAST_NS_OFFSET)
+        return int(last_ns)
 
     def _read_names(self, number: int) -> tuple[int, str]:
         parent, length, name = _NAMES.unpack_from(

@@ -30,6 +30,7 @@ from .tasks import find_task
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from types import FrameType
     from typing import Protocol
 
@@ -42,13 +43,18 @@ if TYPE_CHECKING:
         name: str
         exact_peak: bool
         parallel: bool
+        is_frequent: bool
+        """Whether it is a part of a loop, whose steps may all be longer than a reading of memory is rare."""
 
 
 # Reading memory costs more than the rest together: a hundred times in a row, then not more often than this.
-_RAM_EVERY_NS = 5_000_000
+_RAM_EVERY_NS = 20_000_000
 _RAM_CREDIT_NS = 100 * _RAM_EVERY_NS
 # No notable amount of memory can be allocated in this time.
 _RAM_FRESH_NS = 100_000
+# In a loop that goes from part to part, whose steps may all be longer than those 20 ms.
+_RAM_IN_LOOP_EVERY_NS = 500_000_000
+_RARER_NS = _RAM_IN_LOOP_EVERY_NS - _RAM_EVERY_NS
 
 _get_numbers = attrgetter(*FINISHED)
 
@@ -56,7 +62,17 @@ _get_numbers = attrgetter(*FINISHED)
 class Record:
     """One region of this process: all finished calls so far."""
 
-    __slots__ = ("inner", "n_recursive", "name", "number", "offset", "parent", "single_calls", *FINISHED)
+    __slots__ = (
+        "inner",
+        "n_recursive",
+        "name",
+        "number",
+        "offset",
+        "open_word",
+        "parent",
+        "single_calls",
+        *FINISHED,
+    )
 
     def __init__(
         self, name: str, parent: Record | None, number: int, single_calls: RegionCalls | None
@@ -65,6 +81,7 @@ class Record:
         self.parent = parent
         self.number = number
         self.offset = find_numbers_offset(number)
+        self.open_word = OPEN + number
         self.single_calls = single_calls
         self.inner: dict[str, Record] = {}
         self.n_recursive = 0
@@ -184,8 +201,8 @@ def _put_away(frame: Frame) -> None:
 
 
 def _find_running(frame: Frame | None) -> Frame | None:
-    """The nearest open call whose code runs now."""
-    while frame is not None and (not frame.is_open or frame.is_suspended()):
+    """The nearest open call whose code runs now, or goes on without a word."""
+    while frame is not None and not (frame.is_open and (frame.is_untold or not frame.is_suspended())):
         frame = frame.below
     return frame
 
@@ -196,9 +213,9 @@ def _find_back_from(frame: Frame, back: Frame | None) -> Frame | None:
     return back if before is frame else _find_running(before)
 
 
-def _find_enclosing(frame: Frame | None) -> Frame | None:
-    """The nearest open call that the code that runs now is inside."""
-    while frame is not None and not (frame.is_open and frame.is_around()):
+def _find_enclosing(frame: Frame | None, mailbox: str) -> Frame | None:
+    """The nearest open call that the code that runs now is inside, of this tracker: of this process or the one it was forked from."""
+    while frame is not None and not (frame.is_open and frame.stack.mailbox == mailbox and frame.is_around()):
         frame = frame.below
     return frame
 
@@ -223,6 +240,8 @@ class RegionStack:
 
     def __init__(self, mailboxes: str) -> None:
         mailbox, *self._outer_mailboxes = mailboxes.split(os.pathsep)
+        self.mailbox = mailbox
+        """That of its tracker."""
         self._writer = SharedFileWriter(mailbox)
         self._keepers = {mailbox: self._writer}
         self._memory = self._writer.memory
@@ -256,8 +275,8 @@ class RegionStack:
         if below is not None and not below.is_open:
             below = find_open(below)
         outer = below
-        if outer is not None and outer.can_rest:
-            outer = _find_enclosing(outer)
+        if outer is not None and (outer.can_rest or outer.stack is not self):
+            outer = _find_enclosing(outer, self.mailbox)
         frame = None
         lock = self._lock
         try:
@@ -283,13 +302,16 @@ class RegionStack:
             if now >= thread.due_ns:
                 self._cpu.charge(thread, now, self._open)
                 greenlets.follow(self, current.get)
+            else:
+                inside = thread.frame
+                thread.unread += inside, inside and inside.record, now
             frame = Frame(owner, self, record, outer, below, thread, now)
             self._open[frame] = None
             if outer is not None and outer.stack is self:
                 if not outer.n_inside:
                     outer.own_ns += now
                 outer.n_inside += 1
-            place = OPEN + record.number
+            place = record.open_word
             already = words[place]
             if already and _is_open_around(record, outer):
                 self._note_recursion(frame)
@@ -314,7 +336,7 @@ class RegionStack:
             words[thread.region_word] = record.number
             if owner.exact_peak:
                 self._begin_exactly(frame, now)
-            elif now > self._ram_due_ns:
+            elif now > self._ram_due_ns and (not owner.is_frequent or now > self._ram_stale_ns + _RARER_NS):
                 self._read_ram(now)
             if now < self._ram_stale_ns:
                 record.entry_ram_bytes = frame.peak_ram_bytes = self._rss_bytes
@@ -359,11 +381,14 @@ class RegionStack:
                 calling = self._local.thread
             except AttributeError:
                 calling = self._cpu.find_thread()
-            if now >= calling.due_ns:
+            inside, around = calling.frame, frame.outer
+            # Where calls are not left in their order, the calls around another change between two readings of the clock.
+            if now >= calling.due_ns or inside is not frame or (around is not None and not around.is_open):
                 self._cpu.charge(calling, now, self._open)
+            else:
+                calling.unread += inside, inside.record, now
             if thread is not calling:
                 self._cpu.charge_other(thread)
-            around = frame.outer
             if around is not None and not around.is_open:
                 around = frame.outer = _find_around(around)  # else ended calls would keep each other
             below = frame.below
@@ -374,6 +399,8 @@ class RegionStack:
                 back = below
             if frame.can_rest:
                 back = _find_back_from(frame, back)
+            if back is not None and back.stack is not self:
+                back = self._skip_others(back)
             del self._open[frame]
             # From here on nothing is called until it is counted.
             frame.is_open = False
@@ -407,7 +434,7 @@ class RegionStack:
                     record.longest_ns = wall
                 if wall < record.shortest_ns or not record.shortest_ns:
                     record.shortest_ns = wall
-                words[OPEN + record.number] -= frame.counted
+                words[record.open_word] -= frame.counted
                 if place >= 0:
                     single.open[place] = 0  # type: ignore[union-attr]
             else:
@@ -457,6 +484,125 @@ class RegionStack:
         if self.late:
             self._leave_late()
 
+    def move(self, frame: Frame, owner: Region, now: int, *, is_renamed: bool = False) -> Frame | None:
+        """End a call and begin one of another region in its place, as a loop does twice in every step; returns that one.
+
+        In a usual loop this costs half of leaving and entering. Neither region is parallel or has an exact peak. A call that is renamed does
+        not end: it has been one of the other region from its begin on. What is unusual keeps its name.
+        """
+        if self._is_busy():
+            return frame if is_renamed else self._leave_and_enter(frame, owner)
+        lock = self._lock
+        try:
+            if not lock.acquire(False):
+                return frame if is_renamed else self._leave_and_enter(frame, owner)
+            words, thread, outer, before = self._words, frame.thread, frame.outer, frame.record
+            known = self._outermost if outer is None else outer.record.inner
+            record = known.get(owner.name) or self._find(None if outer is None else outer.record, owner.name)
+            if (
+                record is None
+                or words[record.open_word]
+                or not frame.is_open
+                or frame.n_inside
+                or frame.is_recursion
+                or frame.can_rest
+                or frame.place > 0
+                or thread.frame is not frame
+                or thread is not getattr(self._local, "thread", None)
+                or (
+                    outer is not None
+                    and (not outer.is_open or outer.stack is not self or outer.owner.parallel)
+                )
+                or self.late
+                or self.is_closed
+                or not (is_renamed or 0 <= now - self._ram_stale_ns < _RAM_IN_LOOP_EVERY_NS)
+            ):
+                lock.release()
+                return frame if is_renamed else self._leave_and_enter(frame, owner)
+            if now >= thread.due_ns:
+                self._cpu.charge(thread, now, self._open)
+                greenlets.follow(self, current.get)
+            else:
+                thread.unread += frame, before, now
+            # From here on nothing is called until the one is counted and the other has begun.
+            began, counted, place = frame.entered_ns, frame.counted, frame.place
+            peak, is_exact = frame.peak_ram_bytes, frame.is_peak_exact
+            single, calls, wall = before.single_calls, 0, now - began
+            words[before.open_word] -= counted
+            if place == 0:
+                single.open[0] = 0  # type: ignore[union-attr]
+            if not is_renamed:
+                before.calls = calls = before.calls + 1
+                before.own_wall_ns += frame.own_ns + now
+                before.last_ns = now
+                before.wall_ns += wall
+                seconds = wall * 1e-9
+                before.squared_seconds += seconds * seconds
+                if wall > before.longest_ns:  # noqa: PLR1730 - max() is called
+                    before.longest_ns = wall
+                if wall < before.shortest_ns or not before.shortest_ns:
+                    before.shortest_ns = wall
+                frame.entered_ns, frame.own_ns, frame.counted = now, -now, thread.counted
+                if peak >= 0:
+                    frame.peak_ram_bytes = frame.high_water_bytes = -1
+                    frame.is_peak_exact = False
+            frame.owner, frame.record, frame.place = owner, record, -1
+            words[record.open_word] = frame.counted
+            if record.single_calls is not None:
+                frame.place = 0
+                record.single_calls.open[0] = frame.entered_ns
+            words[thread.region_word] = record.number
+            try:
+                if not record.first_ns:
+                    record.first_ns = frame.entered_ns
+                    self._publish(record)
+                if calls:
+                    TIMES.pack_into(
+                        self._memory,
+                        before.offset,
+                        calls,
+                        before.wall_ns,
+                        before.shortest_ns,
+                        before.longest_ns,
+                        before.squared_seconds,
+                        before.own_wall_ns,
+                        now,
+                    )
+                    if single is not None and (
+                        calls >= single.due or wall > single.floor_ns or peak > single.floor_bytes
+                    ):
+                        single.keep(calls, began, now, peak, is_exact)
+            except BaseException:
+                self._publish(before)
+                raise
+            lock.release()
+        except BaseException:
+            try:
+                lock.release()
+            except RuntimeError:
+                pass
+            raise
+        return frame
+
+    def _leave_and_enter(self, frame: Frame, owner: Region) -> Frame | None:
+        self.leave(frame)
+        return self.enter(owner)
+
+    def backdate(self, frames: Sequence[Frame], since_ns: int) -> None:
+        """Calls inside each other, the outermost first, have begun earlier: since then nothing was in the call around them."""
+        with self._find_lock():
+            for frame in frames:
+                record, single, around = frame.record, frame.record.single_calls, frame.outer
+                frame.own_ns += frame.entered_ns - since_ns
+                if around is not None and around.stack is self and around.n_inside == 1:
+                    around.own_ns -= frame.entered_ns - since_ns
+                if record.first_ns == frame.entered_ns:
+                    record.first_ns = since_ns
+                    self._publish(record)
+                if single is not None and frame.place >= 0:
+                    single.open[frame.place] = since_ns
+                frame.entered_ns = since_ns
+
     def abandon(self, owner: Region, since_ns: int) -> None:
         """End the calls of a region that this thread has begun since then: it was interrupted at that."""
         thread = self._cpu.find_thread()
@@ -503,11 +649,10 @@ class RegionStack:
             return self._switch(find_open(frame.rests_in or frame))
 
     def step_into(self, frame: Frame | None) -> Frame | None:
-        """The calling thread goes on with code that is in this call; returns the call that it was in."""
-        frame = find_open(frame)
+        """The calling thread goes on with code that is in this call, of whichever tracker; returns the call that it was in."""
+        while frame is not None and not (frame.is_open and frame.stack is self):
+            frame = frame.below
         with self._find_lock():
-            if frame is not None and frame.stack is not self:
-                frame = None
             return self._switch(frame)
 
     def find_inside(self) -> Frame | None:
@@ -544,9 +689,15 @@ class RegionStack:
                 frame.thread = thread
         return before
 
+    def _skip_others(self, frame: Frame | None) -> Frame | None:
+        """Of calls that run, the nearest one of this tracker: one that has ended may have left open calls."""
+        while frame is not None and frame.stack is not self:
+            frame = _find_running(frame.below)
+        return frame
+
     def _find_back(self, frame: Frame, thread: Thread) -> Frame | None:
         """The call in which a thread goes on after this one."""
-        back = _find_running(frame.below)
+        back = self._skip_others(_find_running(frame.below))
         return back if back is not None and back.stack is self and back.thread is thread else None
 
     def _find_beside(self, owner: Region, outer: Frame | None) -> tuple[Frame | None, Record | None]:
@@ -564,6 +715,8 @@ class RegionStack:
     def _note_others(self, frame: Frame, generator: FrameType | None, is_untold: bool) -> None:
         """What else may run while a call is open."""
         frame.generator, frame.is_untold = generator, is_untold
+        if is_untold:
+            self._cpu.doubt(frame.record.number)
         if generator is not None:
             frame.can_rest = True
             yields.add(frame, generator)
@@ -596,15 +749,20 @@ class RegionStack:
             else:
                 frame.entered_ns = now_ns
                 frame.counted = count_open(now_ns - self._began_ns)
-                self._words[OPEN + frame.record.number] += frame.counted
+                self._words[frame.record.open_word] += frame.counted
 
     def close(self) -> None:
         """No more regions here."""
+        self.settle(is_last=True)
+
+    def settle(self, *, is_last: bool = False) -> None:
+        """Count everything up to now."""
         self._leave_late()
         with self._find_lock():
-            self.is_closed = True
+            self.is_closed = is_last
             now = monotonic_ns()
             self._cpu.charge(self._cpu.find_thread(), now, self._open)
+            self._cpu.settle()
             if find_kept_bytes() >= 0:
                 self._read_ram(now)
                 self._keep_high_water()
@@ -620,7 +778,9 @@ class RegionStack:
             self._promote(now_ns)
         if frame in self._exact_peaks:
             self._end_exactly(frame, now_ns)
-        elif now_ns > self._ram_due_ns:
+        elif now_ns > self._ram_due_ns and (
+            not frame.owner.is_frequent or now_ns > self._ram_stale_ns + _RARER_NS
+        ):
             self._read_ram(now_ns)
         if now_ns < self._ram_stale_ns:
             self._take_ram(frame)

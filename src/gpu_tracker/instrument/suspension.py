@@ -29,13 +29,15 @@ EXIT_STACK = "enter_context"
 class _Callback(_local):
     """The callback of an event loop that a thread runs."""
 
-    is_followed = False
-    outside: tuple[RegionStack, Frame | None] | None = None
-    """The call that the thread was in before a callback that had begun before it could be followed."""
+    stacks: tuple[RegionStack, ...] = ()
+    """Those that follow it."""
+    outside: tuple[tuple[RegionStack, Frame | None], ...] = ()
+    """Of the others, the call that the thread was in before: the callback had begun before they could follow it."""
 
 
 _callback = _Callback()
-_followed: RegionStack | None = None
+_followed: tuple[RegionStack, ...] = ()
+"""Those of all trackers whose regions are in coroutines."""
 _run: Callable[[Any], None] | None = None  # asyncio's own, once we have taken its place
 
 
@@ -45,10 +47,15 @@ def enter_from(stack: RegionStack, owner: Any, caller: FrameType) -> None:
     flags = caller.f_code.co_flags
     is_generator = bool(flags & (GENERATOR | ASYNC_GENERATOR))
     is_untold = is_generator or (bool(flags & COROUTINE) and not _follow_event_loop(stack))
-    if not is_untold and not _callback.is_followed and _callback.outside is None:
-        _callback.outside = stack, stack.find_inside()
+    if not is_untold and stack not in _callback.stacks:
+        _note_outside(stack)
     is_told = is_untold and yields.follow(caller.f_code)
     stack.enter(owner, caller if is_generator or is_told else None, is_untold=is_untold and not is_told)
+
+
+def _note_outside(stack: RegionStack) -> None:
+    if all(noted is not stack for noted, _ in _callback.outside):
+        _callback.outside = (*_callback.outside, (stack, stack.find_inside()))
 
 
 def _find_user(frame: FrameType) -> FrameType:
@@ -68,7 +75,7 @@ def _is_contextlib(frame: FrameType) -> bool:
 def _follow_event_loop(stack: RegionStack) -> bool:
     """Follow asyncio from now on; False if another event loop runs the code, or tasks are not begun by the loop."""
     global _followed, _run
-    if _followed is stack:
+    if stack in _followed:
         return _is_ours()
     if "asyncio" not in sys.modules or sys.is_finalizing():
         return False
@@ -78,7 +85,7 @@ def _follow_event_loop(stack: RegionStack) -> bool:
     if _run is None or Handle._run is _run:  # noqa: SLF001 - there is no other place to listen at
         _run = Handle._run  # noqa: SLF001
         Handle._run = _run_followed  # type: ignore[method-assign,assignment] # noqa: SLF001
-    _followed = stack
+    _followed = (*_followed, stack)
     return _is_ours()
 
 
@@ -92,39 +99,50 @@ def _is_ours() -> bool:
 
 
 def _run_followed(handle: Any) -> None:
-    """Run one callback of the event loop in the region of its context."""
-    stack, run = _followed, _run
+    """Run one callback of the event loop in the regions of its context."""
+    run = _run
     assert run is not None
-    if stack is None or stack.is_closed:
+    stacks = tuple([stack for stack in _followed if not stack.is_closed])
+    if not stacks:
         run(handle)
         return
-    before = None
-    was_followed, _callback.is_followed = _callback.is_followed, True
+    befores: list[tuple[RegionStack, Frame | None]] = []
+    outer_stacks, _callback.stacks = _callback.stacks, stacks
     try:
-        if _callback.outside is not None:
-            (its_stack, frame), _callback.outside = _callback.outside, None
-            if its_stack is stack:
-                stack.step_into(frame)
-        before = stack.step_into(handle._context.get(current))  # noqa: SLF001
+        _go_outside(stacks)
+        frame = handle._context.get(current)  # noqa: SLF001
+        befores.extend((stack, stack.step_into(frame)) for stack in stacks)
     except Exception as error:  # whatever happens to us, the program goes on
         if not is_ours(error):
             raise
     try:
         run(handle)
     finally:
-        _callback.is_followed = was_followed
+        _callback.stacks = outer_stacks
         try:
-            stack.step_into(before)
+            _go_outside(_followed)
+            for stack, before in befores:
+                stack.step_into(before)
         except Exception as error:
             if not is_ours(error):
                 raise
 
 
+def _go_outside(stacks: tuple[RegionStack, ...]) -> None:
+    """The callback that some of them could not follow has ended."""
+    noted, _callback.outside = _callback.outside, ()
+    for stack, frame in noted:
+        if stack in stacks:
+            stack.step_into(frame)
+
+
 def forget() -> None:
-    """There are no regions any more: asyncio is as it was."""
+    """The regions of a tracker have ended: without any, asyncio is as it was."""
     global _followed
-    _followed = None
+    _followed = tuple([stack for stack in _followed if not stack.is_closed])
     yields.forget()
     events = sys.modules.get("asyncio.events")
-    if events is not None and _run is not None and events.Handle._run is _run_followed:  # noqa: SLF001
+    if _followed or events is None or _run is None:
+        return
+    if events.Handle._run is _run_followed:  # noqa: SLF001
         events.Handle._run = _run  # noqa: SLF001

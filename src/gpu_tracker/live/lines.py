@@ -6,7 +6,8 @@ import json
 
 from ..analysis.rates import busy_cores, busy_cores_by_pid, busy_percent
 from ..core.moments import write_moment
-from ..core.observation import list_gpus, list_notes
+from ..core.observation import list_notes
+from .selection import Selection, select
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from ..core.observation import Device, DeviceProcess, Observation
 
 _MIB = 2**20
+_EVERYTHING = Selection()
 UNKNOWN = "-"
 _COLUMNS = (
     ("time", 19),
@@ -31,6 +33,8 @@ _COLUMNS = (
     ("cpu_%", 5),
     ("ram_MiB", 8),
 )
+# Of a reading: what only totals are made of, and what its device says already.
+_LEFT_OUT = ("uuid", "samples", "shares", "has_lost_list", "activity_seconds")
 
 
 def head_line() -> str:
@@ -38,21 +42,25 @@ def head_line() -> str:
     return _join(["# time", *(name for name, _ in _COLUMNS[1:])])
 
 
-def build_lines(before: Observation | None, now: Observation) -> list[str]:
+def build_lines(
+    before: Observation | None, now: Observation, selection: Selection = _EVERYTHING
+) -> list[str]:
     """One line per GPU, or one for a machine without GPUs."""
     machine = [format_number(busy_percent(before, now)), format_mib(now.machine.ram_used_bytes)]
     at = write_moment(now.epoch_seconds, "%Y-%m-%dT%H:%M:%S")
-    devices = [_device_cells(observed) for observed in list_gpus(now)]
+    devices = [_device_cells(observed) for observed in select(now, selection)]
     return [_join([at, *cells, *machine]) for cells in devices or [[UNKNOWN] * (len(_COLUMNS) - 3)]]
 
 
-def build_object(before: Observation | None, now: Observation) -> dict[str, Any]:
+def build_object(
+    before: Observation | None, now: Observation, selection: Selection = _EVERYTHING
+) -> dict[str, Any]:
     """Everything by name, in base units; null is not known."""
     cores = busy_cores_by_pid(before, now)
     return {
         "time": write_moment(now.epoch_seconds, "%Y-%m-%dT%H:%M:%S.%f%z"),
         "machine": {**now.machine._asdict(), "busy_cores": busy_cores(before, now)},
-        "gpus": [_gpu_object(observed, cores) for observed in list_gpus(now)],
+        "gpus": [_gpu_object(observed, cores) for observed in select(now, selection)],
         "notes": list(list_notes(now)),
     }
 
@@ -65,7 +73,7 @@ def render_object(value: Mapping[str, Any]) -> str:
 def _device_cells(observed: Device) -> list[str]:
     gpu, reading = observed.gpu, observed.reading
     return [
-        str(gpu.ordinal),
+        gpu.label,
         format_mib(reading.used_bytes),
         format_mib(gpu.memory_bytes),
         format_number(reading.utilization_percent),
@@ -78,7 +86,7 @@ def _device_cells(observed: Device) -> list[str]:
 
 
 def _gpu_object(observed: Device, cores: Mapping[int, float]) -> dict[str, Any]:
-    reading = {name: value for name, value in observed.reading._asdict().items() if name != "uuid"}
+    reading = {name: value for name, value in observed.reading._asdict().items() if name not in _LEFT_OUT}
     return {
         **observed.gpu._asdict(),
         **reading,

@@ -1,12 +1,11 @@
-"""The fields of nvidia-smi, by its names and in its format, for every vendor. Pure."""
+"""What can be queried of a device, and how it is written: in nvidia-smi's format, for every vendor. Pure."""
 
 from __future__ import annotations
 
 import json
 
 from ..core.errors import UsageError
-from ..core.figures import BYTES, JOULES, MEGAHERTZ, PERCENT, WATTS, find_device_figure
-from ..core.moments import write_moment
+from ..core.observation import LOST
 from ..core.values import NamedTuple
 
 TYPE_CHECKING = False
@@ -20,6 +19,7 @@ if TYPE_CHECKING:
 
 _MIB = 2**20
 _NOT_AVAILABLE = "[N/A]"
+_GPU_IS_LOST = "[GPU is lost]"
 
 
 class Row(NamedTuple):
@@ -30,6 +30,13 @@ class Row(NamedTuple):
     """How many GPUs the machine has."""
     gpu: Device
     process: DeviceProcess | None = None
+
+    @property
+    def unknown(self) -> str:
+        """What is written for a value that is not known."""
+        reasons = (reason for vendor in self.observation.vendors for reason in vendor.reasons)
+        is_lost = any(reason.kind == LOST and reason.uuid == self.gpu.uuid for reason in reasons)
+        return _GPU_IS_LOST if is_lost else _NOT_AVAILABLE
 
 
 class Field(NamedTuple):
@@ -42,6 +49,8 @@ class Field(NamedTuple):
     unit: str = ""
     """As in nvidia-smi: MiB, %, W, MHz, or none."""
     aliases: tuple[str, ...] = ()
+    never: str = ""
+    """Why no device can answer it."""
 
     def value(self, row: Row) -> Value:
         """In base units."""
@@ -58,159 +67,9 @@ class Field(NamedTuple):
         return self.read is None
 
 
-_TIMESTAMP = Field(
-    "timestamp",
-    "when the row was read",
-    lambda row: write_moment(row.observation.epoch_seconds, "%Y/%m/%d %H:%M:%S.%f"),
-)
-_GPU_NAME = Field("name", "device name", lambda row: row.gpu.gpu.name, aliases=("gpu_name",))
-_GPU_UUID = Field("uuid", "device UUID", lambda row: row.gpu.gpu.uuid, aliases=("gpu_uuid",))
-
-
-def write_bus_id(bus_id: str) -> str:
-    """In nvidia-smi's format: `00000000:4F:00.0` for the kernel's `0000:4f:00.0`."""
-    domain, colon, rest = bus_id.upper().partition(":")
-    return f"{domain.zfill(8)}{colon}{rest}" if colon else bus_id
-
-
-_GPU_BUS_ID = Field(
-    "pci.bus_id",
-    "address on the PCI bus",
-    lambda row: write_bus_id(row.gpu.gpu.bus_id) or None,
-    aliases=("gpu_bus_id",),
-)
-
-# Our units → those of nvidia-smi.
-_UNITS = {BYTES: "MiB", PERCENT: "%", WATTS: "W", MEGAHERTZ: "MHz", JOULES: "J"}
-
-
-def _reading(figure_name: str, name: str = "") -> Field:
-    """A figure of the usual reading."""
-    figure = find_device_figure(figure_name)
-    smi_name, *aliases = figure.smi or (name,)
-    return Field(
-        smi_name,
-        figure.meaning,
-        lambda row: getattr(row.gpu.reading, figure_name),
-        _UNITS.get(figure.unit, ""),
-        tuple(aliases),
-    )
-
-
-GPU_FIELDS = (
-    _TIMESTAMP,
-    Field("index", "index in the vendor's own tool", lambda row: row.gpu.gpu.ordinal),
-    Field("count", "number of GPUs", lambda row: row.n_gpus),
-    _GPU_NAME,
-    _GPU_UUID,
-    _GPU_BUS_ID,
-    Field("vendor", "nvidia, amd, intel or apple (not in nvidia-smi)", lambda row: row.gpu.gpu.vendor),
-    Field("source", "interface that was read (not in nvidia-smi)", lambda row: row.gpu.gpu.source),
-    Field("driver_version", "driver version", lambda row: row.gpu.gpu.driver or None),
-    Field("memory.total", "memory size", lambda row: row.gpu.gpu.memory_bytes, "MiB"),
-    _reading("reserved_bytes"),
-    _reading("used_bytes"),
-    Field(
-        "memory.free", "neither used nor reserved by the driver", lambda row: row.gpu.memory_free_bytes, "MiB"
-    ),
-    _reading("utilization_percent"),
-    _reading("memory_utilization_percent"),
-    Field("utilization.encoder", "utilization of the video encoder", unit="%"),
-    Field("utilization.decoder", "utilization of the video decoder", unit="%"),
-    _reading("temperature_celsius"),
-    Field("temperature.memory", "memory temperature, degrees Celsius"),
-    _reading("power_watts"),
-    Field("power.limit", "power limit set by software", unit="W"),
-    Field("enforced.power.limit", "power limit in force", unit="W"),
-    Field("power.default_limit", "default power limit", unit="W"),
-    Field("power.min_limit", "lowest power limit", unit="W"),
-    Field("power.max_limit", "highest power limit", unit="W"),
-    _reading("energy_joules", name="energy"),
-    Field("pstate", "performance state; P0 is the fastest"),
-    Field("fan.speed", "fan speed", unit="%"),
-    _reading("sm_clock_mhz"),
-    _reading("memory_clock_mhz"),
-    Field("clocks.current.graphics", "clock of the graphics units", unit="MHz", aliases=("clocks.gr",)),
-    Field("clocks.current.video", "clock of the video units", unit="MHz", aliases=("clocks.video",)),
-    Field(
-        "clocks.max.graphics", "highest clock of the graphics units", unit="MHz", aliases=("clocks.max.gr",)
-    ),
-    Field("clocks.max.sm", "highest clock of the compute units", unit="MHz"),
-    Field("clocks.max.memory", "highest clock of the memory", unit="MHz", aliases=("clocks.max.mem",)),
-    Field(
-        "clocks_event_reasons.active",
-        "throttling reasons, as a bit mask",
-        aliases=("clocks_throttle_reasons.active",),
-    ),
-    Field(
-        "limits",
-        "the same in words (not in nvidia-smi)",
-        lambda row: None if row.gpu.reading.limits is None else " ".join(row.gpu.reading.limits) or "none",
-    ),
-    Field("pcie.link.gen.current", "generation of the PCIe link", aliases=("pcie.link.gen.gpucurrent",)),
-    Field("pcie.link.gen.max", "highest generation of the PCIe link"),
-    Field("pcie.link.width.current", "lanes of the PCIe link"),
-    Field("pcie.link.width.max", "highest number of lanes of the PCIe link"),
-    Field("persistence_mode", "whether the driver stays loaded without users"),
-    Field("compute_mode", "who may use it: Default, Exclusive_Process, Prohibited"),
-    Field("mig.mode.current", "whether it is split into instances (MIG)"),
-    Field("accounting.mode", "whether the driver records process statistics"),
-    Field("ecc.mode.current", "whether ECC is on"),
-    Field("ecc.errors.corrected.volatile.total", "corrected errors since the driver was loaded"),
-    Field("ecc.errors.uncorrected.volatile.total", "uncorrected errors since the driver was loaded"),
-    Field("display_active", "whether a display uses it"),
-    Field("display_mode", "whether a display is connected"),
-    Field("compute_cap", "CUDA compute capability"),
-    Field("serial", "serial number of the board", aliases=("gpu_serial",)),
-    Field("vbios_version", "firmware version"),
-    Field(
-        "processes",
-        "number of processes (not in nvidia-smi)",
-        lambda row: len(row.gpu.processes) if row.gpu.reading.lists_processes else None,
-    ),
-)
-
-PROCESS_FIELDS = (
-    _TIMESTAMP,
-    _GPU_NAME._replace(name="gpu_name", aliases=()),
-    _GPU_UUID._replace(name="gpu_uuid", aliases=()),
-    _GPU_BUS_ID._replace(name="gpu_bus_id", aliases=()),
-    Field("pid", "process ID", lambda row: row.process and row.process.reading.pid),
-    Field(
-        "process_name",
-        "executable",
-        lambda row: (row.process and row.process.holder.command and row.process.holder.command[0]) or None,
-        aliases=("name",),
-    ),
-    Field(
-        "used_gpu_memory",
-        "memory that the driver attributes to it",
-        lambda row: row.process and row.process.reading.used_bytes,
-        "MiB",
-        ("used_memory",),
-    ),
-    Field(
-        "utilization.sm",
-        "its share of the compute units (not in nvidia-smi)",
-        lambda row: row.process and row.process.reading.utilization_percent,
-        "%",
-    ),
-    Field(
-        "user",
-        "owner of the process (not in nvidia-smi)",
-        lambda row: row.process and row.process.holder.user,
-    ),
-    Field(
-        "command",
-        "command line (not in nvidia-smi)",
-        lambda row: row.process and row.process.holder.command_line,
-    ),
-)
-
-
 def find_fields(text: str, known: Sequence[Field]) -> tuple[Field, ...]:
     """The fields of a comma-separated list, in its order."""
-    by_name = {name: field for field in known for name in (field.name, *field.aliases)}
+    by_name = {name.lower(): field for field in known for name in (field.name, *field.aliases)}
     fields = []
     for name in (word.strip() for word in text.split(",")):
         field = by_name.get(name.lower())
@@ -237,7 +96,10 @@ def render_heading(fields: Iterable[Field]) -> str:
 
 def render_csv(row: Row, fields: Iterable[Field], *, has_units: bool) -> str:
     """One line in nvidia-smi's format: a comma and a space between cells, no quotes."""
-    return ", ".join(_write(field, field.value(row), has_units=has_units) for field in fields)
+    values = ((field, field.value(row)) for field in fields)
+    return ", ".join(
+        row.unknown if value is None else _write(field, value, has_units=has_units) for field, value in values
+    )
 
 
 def render_json(row: Row, fields: Iterable[Field]) -> str:
@@ -246,9 +108,7 @@ def render_json(row: Row, fields: Iterable[Field]) -> str:
     return json.dumps(values, separators=(",", ":"))
 
 
-def _write(field: Field, value: Value, *, has_units: bool) -> str:
-    if value is None:
-        return _NOT_AVAILABLE
+def _write(field: Field, value: float | str, *, has_units: bool) -> str:
     if isinstance(value, str):
         # A comma would start another cell.
         return "".join(letter if letter.isprintable() and letter != "," else "?" for letter in value)

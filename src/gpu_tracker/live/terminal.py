@@ -26,16 +26,21 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal
 
 def write(text: str, fd: int = _OUT) -> bool:
     """Write it; False if the reader has gone."""
+    try:
+        write_all(text, fd)
+    except OSError:
+        return False
+    return True
+
+
+def write_all(text: str, fd: int = _OUT) -> None:
+    """Write it, or raise."""
     encoding = get_encoding()
     if not has_unicode():
         text = text.replace("…", ">")
     content = text.encode(encoding, "replace")
-    try:
-        while content:
-            content = content[os.write(fd, content) :]
-    except OSError:
-        return False
-    return True
+    while content:
+        content = content[os.write(fd, content) :]
 
 
 class Event(NamedTuple):

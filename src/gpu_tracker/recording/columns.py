@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from itertools import count
 
@@ -12,19 +11,18 @@ from .validate import LARGEST
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from typing import Any
 
-_NUMBER = re.compile(rb"\d+(?:\.\d+)?")
+_TEXTS = re.compile(rb'"[^"]*"')
+_TEXT_OR_NUMBER = re.compile(rb'"[^"]*"|\d+(?:\.\d+)?')
+_LIKE_A_NUMBER = re.compile(rb"[\d.,-]")
 _SIGN_OR_EXPONENT = re.compile(rb"-|\d[eE]")
-# What is not a number of JSON, with every other digit as 1 and commas between lines; more digits than a fast parser reads
-# exactly; and the same of an integer, which a float cannot hold.
-_NOT_JSON = (b",00", b",01", b",.", b".,")
+# More digits than a fast parser reads exactly.
 _LONG = b"1" * 16
-_TOO_LARGE = b"," + _LONG
-_ALL_ONES = bytes.maketrans(b"23456789\n", b"1" * 8 + b",")
-_ZEROS_TOO = bytes.maketrans(b"0", b"1")
 _ONLY_ONES = bytes.maketrans(b"023456789.\n", b"1" * 10 + b",")
+_ONLY_DIGITS = bytes.maketrans(b"023456789", b"1" * 9)
+_HUGE = b"1" * len(str(LARGEST))
 _KEPT = b"0123456789.,\n"
 _DROPPED = bytes(letter for letter in range(256) if letter not in _KEPT)
 _DIGITS = b"0123456789"
@@ -40,6 +38,8 @@ class Layout(NamedTuple):
     places: tuple[int | None, ...]
     """For each column the field of its number; None for a value that is the same in all lines."""
     constants: tuple[Any, ...]
+    drops_texts: bool = False
+    """Whether digits, signs or commas in texts, such as those of a UUID, could be taken for numbers."""
 
 
 def shape_of(line: bytes) -> bytes:
@@ -50,48 +50,67 @@ def shape_of(line: bytes) -> bytes:
 def learn(line: bytes, make_row: Callable[[bytes], Sequence[Any]]) -> Layout | None:
     """The layout of a line, found by putting marks in the place of its numbers; None if it cannot be told."""
     marks = count(_FIRST_MARK)
-    marked = _NUMBER.sub(lambda match: b"%d%s" % (next(marks), b".5" if b"." in match[0] else b""), line)
+    drops_texts = any(map(_LIKE_A_NUMBER.search, _TEXTS.findall(line)))
+    marked = _TEXT_OR_NUMBER.sub(lambda match: _mark(match[0], marks), line)
     try:
         row = make_row(marked)
     except WRONG_DATA:
         return None
     has_text = any(isinstance(value, str) and any(map(str.isdigit, value)) for value in row)
-    fields = reduce([marked]).strip().split(b",")
-    places = {number: at for at, number in enumerate(fields) if number}
-    if has_text or _SIGN_OR_EXPONENT.search(line) or len(places) != next(marks) - _FIRST_MARK:
-        return None  # the numbers of a text may have become one
-    by_mark = dict(zip(count(_FIRST_MARK), places.values(), strict=False))
+    is_signed = _SIGN_OR_EXPONENT.search(_TEXTS.sub(b"", line))
+    if has_text or is_signed or b"\\" in line:  # after which a quotation mark is part of a text
+        return None
+    fields = reduce([marked], drops_texts=drops_texts).strip().split(b",")
+    by_mark = dict(zip(count(_FIRST_MARK), (at for at, number in enumerate(fields) if number), strict=False))
     found = (by_mark[int(value)] if _is_marked(value) else None for value in row)
-    return Layout(tuple(map(bool, fields)), tuple(found), tuple(row))
+    return Layout(tuple(map(bool, fields)), tuple(found), tuple(row), drops_texts)
 
 
-def reduce(lines: list[bytes]) -> bytes:
+def _mark(found: bytes, marks: Iterator[int]) -> bytes:
+    if found.startswith(b'"'):
+        return found
+    return b"%d%s" % (next(marks), b".5" if b"." in found else b"")
+
+
+def reduce(lines: list[bytes], *, drops_texts: bool = False) -> bytes:
     """The numbers of lines as CSV."""
-    return b"".join(lines).translate(None, _DROPPED)
+    joined = b"".join(lines)
+    return (_TEXTS.sub(b"", joined) if drops_texts else joined).translate(None, _DROPPED)
 
 
 def read_numbers(lines: list[bytes], layout: Layout) -> list[float] | None:
     """All fields of lines of one layout, a text as -1; None if they are not as it says, or not valid."""
-    filled = reduce(lines).replace(b"\n", b",")
-    for _ in range(2):  # every other one at a time
-        filled = filled.replace(b",,", b",-1,")
-    try:
-        numbers: list[float] = json.loads(b"[%b]" % filled[:-1])
-    except ValueError:
-        return None
-    n_lines, width = len(lines), len(layout.fields)
     texts = [at for at, has_number in enumerate(layout.fields) if not has_number]
-    are_texts = all(numbers[at::width].count(_TEXT) == n_lines for at in texts)
-    if len(numbers) != n_lines * width or numbers.count(_TEXT) != n_lines * len(texts) or not are_texts:
+    filled = reduce(lines, drops_texts=layout.drops_texts).replace(b"\n", b",")
+    for _ in range(2 if texts else 0):  # every other one at a time
+        filled = filled.replace(b",,", b",-1,")
+    numbers = _parse(b"[%b]" % filled[:-1])
+    if numbers is None:
         return None
-    return numbers if max(numbers) <= LARGEST else None
+    if len(numbers) != len(lines) * len(layout.fields) or not _are_texts(numbers, texts, layout, len(lines)):
+        return None
+    may_be_large = _HUGE in filled.translate(_ONLY_DIGITS)
+    return None if may_be_large and max(numbers) > LARGEST else numbers
 
 
-def is_simple(numbers: bytes) -> bool:
-    """Whether all numbers are valid in JSON, and none is too large for a float to be exact."""
-    ones = b"," + numbers.translate(_ALL_ONES)  # searching for bytes is much faster than for a pattern
-    is_exact = is_short(numbers) or _TOO_LARGE not in ones.translate(_ZEROS_TOO)
-    return is_exact and not any(wrong in ones for wrong in _NOT_JSON)
+def _parse(array: bytes) -> list[float] | None:
+    """The numbers of a JSON array; None if it is not one. Five times as fast as the standard library."""
+    from msgspec import DecodeError
+    from msgspec.json import decode
+
+    try:
+        return decode(array, type=list[float])
+    except DecodeError:
+        return None
+
+
+def _are_texts(numbers: list[float], texts: list[int], layout: Layout, n_lines: int) -> bool:
+    """Whether there are texts where the layout has them, and nowhere else."""
+    if not texts:
+        return True
+    width = len(layout.fields)
+    is_each = all(numbers[at::width].count(_TEXT) == n_lines for at in texts)
+    return is_each and numbers.count(_TEXT) == n_lines * len(texts)
 
 
 def is_short(numbers: bytes) -> bool:

@@ -61,4 +61,6 @@ def _make_directory(path: str) -> None:
 
 
 def _create(path: str) -> None:
-    os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_WRONLY, 0o600))
+    flags = os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_WRONLY
+    # No handler of a signal can raise before it is closed again.
+    tuple(map(os.close, map(os.open, (path,), (flags,), (0o600,))))

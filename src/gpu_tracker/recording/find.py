@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import os
 
-from ..core.errors import RecordingError
+from ..core.errors import RecordingError, UsageError
+from .lock import is_held
 from .naming import SUFFIX
+from .schema import HEADER_START
+
+_HEAD_BYTES = 64
 
 
 def find_recordings(path: str) -> list[str]:
@@ -26,6 +30,25 @@ def find_recordings(path: str) -> list[str]:
 def _is_not_a_file(path: str) -> bool:
     """A directory or a pipe, which could block. A broken link is reported as damaged."""
     return os.path.exists(path) and not os.path.isfile(path)
+
+
+def refuse_recording(path: str) -> None:
+    """UsageError if a file that is about to be written is a recording: nothing ever replaces one, or adds to it."""
+    if is_recording(path):
+        raise UsageError(f"{path} is a recording, which is never overwritten.", "Name another file.")
+
+
+def is_recording(path: str) -> bool:
+    """Whether a file has the header of a recording, even a torn one, or is about to get it."""
+    if not os.path.isfile(path):
+        return False  # a pipe could block
+    try:
+        with open(path, "rb") as file:
+            head = file.read(_HEAD_BYTES)
+            # One that has just begun is empty, but its writer holds it.
+            return b"".join(head.split()).startswith(HEADER_START) if head else bool(is_held(file.fileno()))
+    except OSError:
+        return False
 
 
 def name_run(path: str) -> str:

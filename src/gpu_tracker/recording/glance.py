@@ -7,10 +7,11 @@ from functools import partial
 from io import BytesIO
 
 from ..core.errors import WRONG_DATA, RecordingError
-from ..core.model import Event, RecordingData
+from ..core.model import SAMPLER_LOST, Event, RecordingData
 from .columns import shape_of
 from .lazy import decode_events, decode_line, parse
 from .lines import LONGEST_LINE_BYTES, LineFile, open_path, read_last_line
+from .liveness import note_liveness
 from .reader import read, read_header
 from .schema import decode_end
 
@@ -25,7 +26,7 @@ _CHUNK_BYTES = 2**15
 _BLOCK_BYTES = 2**20
 _PEAKS = b',"peaks":{'
 _EVENT = b'{"event":{'
-_MARKS = (_PEAKS, _EVENT)
+_SAMPLE = b'{"sample"'
 
 
 def glance(path: str) -> RecordingData:
@@ -41,11 +42,11 @@ def glance(path: str) -> RecordingData:
     if recording.end is None and len(recording.problems):
         # The damaged line may have been the end, or may have held the peaks.
         raise RecordingError(f"{path} is damaged: {recording.problems[0]}")
-    return recording
+    return note_liveness(recording, path)
 
 
 def _read_ends(file: BinaryIO, path: str) -> RecordingData:
-    """Header, events and end. Raises one of WRONG_DATA if they are damaged or the end is not last."""
+    """Header, events and end. Raises one of WRONG_DATA if they are damaged, not enough, or the end is not last."""
     fd = file.fileno()
     head = os.pread(fd, _CHUNK_BYTES, 0)
     first, *lines = head[: head.rindex(b"\n")].split(b"\n")
@@ -54,6 +55,8 @@ def _read_ends(file: BinaryIO, path: str) -> RecordingData:
     if not last.startswith(b'{"end"'):
         raise ValueError(last)
     end = decode_line(last, decode_end)
+    if end.reason == SAMPLER_LOST and not end.totals.unread_seconds:
+        raise ValueError(last)  # the last sample may tell
     events = _decode_events(lines)
     if len(head) == _CHUNK_BYTES and _may_lack_events(events, end.totals.peaks):
         events = _decode_events(line for _, line in _read_marked(file, path))
@@ -74,7 +77,7 @@ def _may_lack_events(events: tuple[Event, ...], peaks: Peaks) -> bool:
 
 
 def _read_marked(file: BinaryIO, path: str) -> Iterator[tuple[int, bytes]]:
-    """All lines at both ends, and in between the events and the last samples with peaks, each with its offset.
+    """All lines at both ends, and in between the events and the samples that may matter, each with its offset.
 
     Raises if a line is too long to be valid, as in a sparse file.
     """
@@ -88,7 +91,7 @@ def _read_marked(file: BinaryIO, path: str) -> Iterator[tuple[int, bytes]]:
             block += rest
         if offset == 0 or offset + len(block) >= size - _BLOCK_BYTES:
             yield from _split(block, offset)
-        elif any(mark in block for mark in _MARKS):
+        else:
             yield from _choose_marked(block, offset)
         offset += len(block)
 
@@ -100,15 +103,25 @@ def _split(block: bytes, offset: int) -> Iterator[tuple[int, bytes]]:
 
 
 def _choose_marked(block: bytes, offset: int) -> Iterator[tuple[int, bytes]]:
-    """Events, and of the samples with the same peaks the last, in order."""
+    """Events, of the samples with the same peaks the last, and the last of all, in order."""
+    chosen = _find_last_sample(block)  # many lines of another kind may follow it
+    if not chosen and _EVENT not in block:
+        return
     lines = block.split(b"\n")
-    # All at once, since every line may have peaks.
-    last = dict(zip(shape_of(block).split(b"\n"), range(len(lines)), strict=True))
-    chosen = {at for shape, at in last.items() if _PEAKS in shape}
+    if _PEAKS in block:
+        # All at once, since every line may have peaks.
+        last = dict(zip(shape_of(block).split(b"\n"), range(len(lines)), strict=True))
+        chosen |= {at for shape, at in last.items() if _PEAKS in shape}
     if _EVENT in block:
-        chosen.update(at for at, line in enumerate(lines) if line.startswith(_EVENT))
+        chosen |= {at for at, line in enumerate(lines) if line.startswith(_EVENT)}
     before = 0
     for at in sorted(chosen):
         offset += sum(map(len, lines[before:at])) + at - before
         before = at
         yield offset, lines[at] + b"\n"
+
+
+def _find_last_sample(block: bytes) -> set[int]:
+    """Which line it is, if there is one."""
+    start = block.rfind(b"\n" + _SAMPLE) + 1
+    return {block.count(b"\n", 0, start)} if start or block.startswith(_SAMPLE) else set()

@@ -3,26 +3,37 @@
 from __future__ import annotations
 
 import json
+import re
+from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
-from functools import partial
-from io import BytesIO
-from itertools import accumulate, islice
+from itertools import accumulate, chain, compress, islice
+from math import inf
+from operator import le
 
 from ..core.calls import choose_calls
+from ..core.columns import LoggedColumns
 from ..core.errors import WRONG_DATA, RecordingError
 from ..core.model import Call, Event, MetricRow, Peaks, Sample
-from .columns import is_short, is_simple, learn, reduce, shape_of
-from .schema import decode_calls, decode_event, decode_metrics, decode_path, decode_peaks, decode_sample
+from ..core.values import NamedTuple
+from .columns import shape_of
+from .schema import (
+    decode_calls,
+    decode_event,
+    decode_metric_columns,
+    decode_metrics,
+    decode_path,
+    decode_peaks,
+    decode_sample,
+    join_metrics,
+)
 from .validate import check, check_all, check_metrics
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from array import array
     from collections.abc import Callable, Iterable, Iterator
     from typing import Any, TypeVar, overload
 
-    from .columns import Layout
     from .damage import Damage
     from .lines import LineFile
 
@@ -33,8 +44,13 @@ if TYPE_CHECKING:
 _MOST_CALLS = 1000
 # A run has a few dozen; what is put into a name by mistake must not fill the memory.
 _MOST_METRICS = 10_000
-_BLOCK_LINES = 50_000
 _MERGED_LINES = 1000
+_LINES_AT_ONCE = 10_000
+# So few that the garbage collector is not called for what is made on the way.
+_PARSED_TOGETHER = 30
+_LONG_LINE_BYTES = 2**15
+_TIME = re.compile(rb'\{"sample":\{"at":(\d+(?:\.\d+)?)')
+_FIRST_TEXT = re.compile(rb'\["([^"\\]*)",')
 
 
 def parse(line: bytes) -> tuple[str, dict[str, Any]]:
@@ -57,11 +73,34 @@ def decode_line(line: bytes, decode: Callable[[dict[str, Any]], _Item]) -> _Item
     return value
 
 
-def decode_events(lines: Iterable[bytes]) -> list[Event]:
+def decode_undamaged(
+    lines: Iterable[tuple[int, bytes]], decode: Callable[[dict[str, Any]], _Item], damage: Damage
+) -> Iterator[_Item]:
+    """The values of lines with their offsets; damaged ones are noted."""
+    for offset, line in lines:
+        try:
+            item = decode_line(line, decode)
+        except WRONG_DATA:
+            damage.note(offset)
+        else:
+            yield item
+
+
+def decode_events(lines: Sequence[bytes]) -> list[Event]:
     """The checked events of lines."""
-    events = [decode_event(data) for _, data in map(parse, lines)]
+    starts = range(0, len(lines), _PARSED_TOGETHER)
+    found = chain.from_iterable(_parse_together(lines[start : start + _PARSED_TOGETHER]) for start in starts)
+    events = [decode_event(data) for ((_, data),) in found]
     check_all(events)
     return events
+
+
+def _parse_together(lines: Sequence[bytes]) -> Iterator[Iterable[tuple[str, Any]]]:
+    """The kind and data of each line."""
+    found = _decoder.decode(f"[[{b'],['.join(lines).decode()}]]")
+    if len(found) != len(lines):
+        raise ValueError(len(found))
+    return (line.items() for (line,) in found)
 
 
 def decode_sample_line(data: dict[str, Any], peaks_before: Peaks) -> Sample:
@@ -97,6 +136,17 @@ class _Lines(Sequence["_Item"]):
         def _pick(self, index: int) -> _Item: ...
 
 
+class Block(NamedTuple):
+    """Some lines of samples."""
+
+    peaks: Peaks
+    """They name the devices in the order of these lines."""
+    offsets: Sequence[int]
+    lines: list[bytes]
+    groups: dict[bytes, Sequence[int]]
+    """The positions of the lines of each shape."""
+
+
 class SampleLines(_Lines[Sample]):
     """The samples in order. Iterating is cheap; access by index merges the peaks of all earlier samples."""
 
@@ -121,49 +171,40 @@ class SampleLines(_Lines[Sample]):
                 peaks = sample.peaks
                 yield sample
 
-    def read_frames(self, pandas: Any, make_row: Callable[[Sample], Sequence[Any]]) -> Iterator[Any]:
-        """What `make_row` gives, as frames of many samples in order, without making each sample."""
-        peaks = Peaks()
-        layouts: dict[tuple[tuple[str, ...], bytes], Layout | None] = {}
-        for start in range(0, len(self._offsets), _BLOCK_LINES):
-            offsets = self._offsets[start : start + _BLOCK_LINES]
-            lines = self._file.read_together(offsets)
-            groups = group(lines)
-            # Where devices are found their order changes: those few are read one by one.
-            if any(map(_has_new_gpus, groups)):
-                rows, peaks = self.read_rows(offsets, lines, peaks, make_row)
-                yield pandas.DataFrame(list(rows.values()))
-                continue
-            decode = partial(decode_row, peaks=peaks, make_row=make_row)
-            uuids = tuple(gpu.uuid for gpu in peaks.gpus)
-            frames = []
-            for shape, indices in groups.items():
-                some = lines if len(indices) == len(lines) else [lines[index] for index in indices]
-                if (uuids, shape) not in layouts:
-                    layouts[uuids, shape] = learn(some[0], decode)
-                frame = _read_group(pandas, some, layouts[uuids, shape])
-                if frame is None:
-                    where = [offsets[index] for index in indices]
-                    rows, _ = self.read_rows(where, some, peaks, make_row)
-                    frames.append(pandas.DataFrame(list(rows.values()), index=[indices[at] for at in rows]))
-                else:
-                    frames.append(frame if some is lines else frame.set_axis(indices))
-            yield pandas.concat(frames).sort_index() if len(frames) > 1 else frames[0]
+    def read_arrays(
+        self, pandas: Any, kinds: Sequence[str], make_row: Callable[[Sample], Sequence[Any]]
+    ) -> list[Any]:
+        """What `make_row` gives, one array per column, without making each sample."""
+        from .arrays import read_arrays
 
-    def read_blocks(self, n_lines: int) -> Iterator[tuple[Peaks, Sequence[int], list[bytes]]]:
-        """All lines with their offsets, some at a time, and peaks that name their devices in order."""
+        return read_arrays(self, pandas, kinds, make_row)
+
+    def read_blocks(self, n_lines: int) -> Iterator[Block]:
+        """All lines, some at a time."""
         peaks = Peaks()
-        for start in range(0, len(self._offsets), n_lines):
-            offsets = self._offsets[start : start + n_lines]
-            lines = self._file.read_together(offsets)
+        for offsets, lines in self._read_some(n_lines):
+            groups = group(lines)
+            # Where devices are found their order may change.
+            new = filter(_has_new_gpus, groups)
             first = 0
-            for index, line in enumerate(lines):
-                found = _find_devices(line, peaks)
+            for index in sorted(chain.from_iterable(groups[shape] for shape in new)):
+                found = _find_devices(lines[index], peaks)
                 if found is not None:
                     if index > first:
-                        yield peaks, offsets[first:index], lines[first:index]
+                        some = lines[first:index]
+                        yield Block(peaks, offsets[first:index], some, group(some))
                     peaks, first = found, index
-            yield peaks, offsets[first:], lines[first:]
+            rest = lines[first:]
+            yield Block(peaks, offsets[first:], rest, group(rest) if first else groups)
+
+    def _read_some(self, n_lines: int) -> Iterator[tuple[Sequence[int], list[bytes]]]:
+        """That many lines at a time, with their offsets; more are read at once."""
+        step = max(1, _LINES_AT_ONCE // n_lines) * n_lines
+        for start in range(0, len(self._offsets), step):
+            offsets = self._offsets[start : start + step]
+            lines = self._file.read_together(offsets)
+            for first in range(0, len(lines), n_lines):
+                yield offsets[first : first + n_lines], lines[first : first + n_lines]
 
     def read_rows(
         self,
@@ -203,10 +244,17 @@ class SampleLines(_Lines[Sample]):
                 self._damage.note(offset)
         return None
 
+    def _put_in_order(self, offsets: Sequence[int]) -> Sequence[int]:
+        """By the times of the lines: in a recording from anywhere an early one may come late, with peaks that have grown since."""
+        times = [_find_time(line) for line in self._file.read_back(offsets)]
+        if all(map(le, times, islice(times, 1, None))):
+            return offsets
+        return [offsets[at] for at in sorted(range(len(times)), key=times.__getitem__)]
+
     def _merge_peaks(self, offsets: Sequence[int]) -> Peaks:
         """The peaks after the lines at these offsets."""
         known: dict[str, Any] = {}
-        lines = self._file.read_back(offsets)
+        lines = self._file.read_back(self._put_in_order(offsets))
         while some := list(islice(lines, _MERGED_LINES)):
             # Lines of one shape have the same fields, so the last of them counts, unless it is damaged.
             last = {shape_of(line): at for at, line in enumerate(some)}
@@ -214,6 +262,11 @@ class SampleLines(_Lines[Sample]):
             for fields in grown if None not in grown else map(_decode_grown, some):
                 known.update(fields or {})  # damage is noted when the samples are iterated
         return decode_peaks(known, Peaks())
+
+
+def _find_time(line: bytes) -> float:
+    found = _TIME.match(line)
+    return float(found[1]) if found else -inf
 
 
 def _decode_grown(line: bytes) -> dict[str, Any] | None:
@@ -228,13 +281,20 @@ def _decode_grown(line: bytes) -> dict[str, Any] | None:
 
 def _find_devices(line: bytes, known: Peaks) -> Peaks | None:
     """The peaks in a line with other devices than were known."""
-    if not _has_new_gpus(line):
+    if _list_devices(line) == [gpu.uuid.encode() for gpu in known.gpus]:
         return None
     try:
         peaks = decode_sample_line(parse(line)[1], known).peaks
     except WRONG_DATA:  # noted when the line is read
         return None
     return None if [gpu.uuid for gpu in peaks.gpus] == [gpu.uuid for gpu in known.gpus] else peaks
+
+
+def _list_devices(line: bytes) -> list[bytes]:
+    """The UUIDs of the devices in the peaks of a line, without decoding it."""
+    start = line.find(b'"gpus":', line.find(b'"peaks":'))
+    stop = line.find(b']],"', start)
+    return _FIRST_TEXT.findall(line, start, stop if stop >= 0 else len(line))
 
 
 def decode_row(line: bytes, peaks: Peaks, make_row: Callable[[Sample], _Row]) -> _Row:
@@ -248,46 +308,17 @@ def group(lines: list[bytes]) -> dict[bytes, Sequence[int]]:
     shapes += [b""] * (len(lines) - len(shapes))  # of a file that was cut
     if len(set(shapes)) == 1:
         return {shapes[0]: range(len(lines))}
-    groups: dict[bytes, list[int]] = {}
-    for index, shape in enumerate(shapes):
-        groups.setdefault(shape, []).append(index)
+    groups: dict[bytes, list[int]] = {shape: [] for shape in dict.fromkeys(shapes)}
+    usual = shapes[len(shapes) // 2]
+    groups[usual] = list(compress(range(len(lines)), map(usual.__eq__, shapes)))
+    for index in compress(range(len(lines)), map(usual.__ne__, shapes)):
+        groups[shapes[index]].append(index)
     return {**groups}
 
 
 def _has_new_gpus(shape: bytes) -> bool:
     at = shape.find(b'"peaks":')
     return at >= 0 and shape.find(b'"gpus":', at) >= 0
-
-
-def _read_exactly(pandas: Any) -> dict[str, str]:
-    """The option that older versions need to read many digits exactly; newer ones warn of it."""
-    major, minor = map(int, pandas.__version__.split(".")[:2])
-    return {"float_precision": "round_trip"} if (major, minor) < (3, 1) else {}
-
-
-def _read_group(pandas: Any, lines: list[bytes], layout: Layout | None) -> Any:
-    """A frame of lines of one layout; None if they must be read one by one."""
-    if layout is None:
-        return None
-    numbers = reduce(lines)
-    if not is_simple(numbers):
-        return None
-    read = pandas.read_csv(
-        BytesIO(numbers),
-        header=None,
-        dtype="float64",
-        skip_blank_lines=False,
-        **({} if is_short(numbers) else _read_exactly(pandas)),
-    )
-    if read.shape != (len(lines), len(layout.fields)) or list(read.count()) != [
-        has_number * len(lines) for has_number in layout.fields
-    ]:
-        return None
-    columns = zip(layout.places, layout.constants, strict=True)
-    return pandas.DataFrame(
-        {at: constant if place is None else read[place] for at, (place, constant) in enumerate(columns)},
-        index=read.index,
-    )
 
 
 class MetricLines(_Lines[MetricRow]):
@@ -300,6 +331,7 @@ class MetricLines(_Lines[MetricRow]):
         self._ends: list[int] | None = None
         """Number of rows up to the end of each line."""
         self._names: set[str] = set()
+        self._columns: LoggedColumns | None = None
 
     def __len__(self) -> int:
         ends = self._count()
@@ -308,6 +340,52 @@ class MetricLines(_Lines[MetricRow]):
     def __iter__(self) -> Iterator[MetricRow]:
         for rows in self._decode(self._offsets):
             yield from rows
+
+    def read_columns(self) -> LoggedColumns:
+        """All of them, without making the rows."""
+        if self._columns is None:
+            self._columns = self._join_columns()
+        return self._columns
+
+    def _join_columns(self) -> LoggedColumns:
+        metrics: dict[str, tuple[array[float], array[float]]] = {}
+        last: list[float] = []
+        for data in self._read_together():
+            last = [max([*data["at"], *last])] if data["at"] else last
+            for name, moments, values in decode_metric_columns(data):
+                columns = metrics.setdefault(name, (array("d"), array("d")))
+                columns[0].extend(moments)
+                columns[1].extend(values)
+        return LoggedColumns(metrics, last[0] if last else None)
+
+    def _read_together(self) -> Iterator[dict[str, Any]]:
+        """The checked data of some lines at a time; of one at a time where one is damaged."""
+        for some in self._read_some():
+            try:
+                yield self._check([line for _, line in some])
+            except WRONG_DATA:
+                for offset, line in some:
+                    try:
+                        yield self._check([line])
+                    except WRONG_DATA:
+                        self._damage.note(offset)
+
+    def _read_some(self) -> Iterator[list[tuple[int, bytes]]]:
+        some: list[tuple[int, bytes]] = []
+        for offset, line in zip(self._offsets, self._file.read_back(self._offsets), strict=True):
+            some.append((offset, line))
+            if len(some) == _PARSED_TOGETHER or len(line) > _LONG_LINE_BYTES:
+                yield some
+                some = []
+        if some:
+            yield some
+
+    def _check(self, lines: Sequence[bytes]) -> dict[str, Any]:
+        data = join_metrics(parse(line)[1] for line in lines)
+        check_metrics(data)
+        if not self._names.issuperset(data["values"]):
+            self._learn_names(data["values"])
+        return data
 
     def _pick(self, index: int) -> MetricRow:
         ends = self._count()
@@ -325,11 +403,7 @@ class MetricLines(_Lines[MetricRow]):
         """The rows of each line; none for a damaged line."""
         for offset, line in zip(offsets, self._file.read_back(offsets), strict=True):
             try:
-                data = parse(line)[1]
-                check_metrics(data)
-                if not self._names.issuperset(data["values"]):
-                    self._learn_names(data["values"])
-                rows = decode_metrics(data)
+                rows = decode_metrics(self._check([line]))
             except WRONG_DATA:
                 self._damage.note(offset)
                 rows = []
@@ -383,13 +457,27 @@ class LastLines(_WholeLines["_Item"]):
         self._damage = damage
 
     def _decode_all(self) -> Iterator[_Item]:
-        for offset, line in self._lines.values():
-            try:
-                item = decode_line(line, self._decode)
-            except WRONG_DATA:
-                self._damage.note(offset)
-            else:
-                yield item
+        return decode_undamaged(self._lines.values(), self._decode, self._damage)
+
+
+class EveryLine(_WholeLines["_Item"]):
+    """Items of which each line is one."""
+
+    def __init__(
+        self,
+        file: LineFile,
+        offsets: array[int],
+        decode: Callable[[dict[str, Any]], _Item],
+        damage: Damage,
+    ) -> None:
+        self._file = file
+        self._offsets = offsets
+        self._decode = decode
+        self._damage = damage
+
+    def _decode_all(self) -> Iterator[_Item]:
+        lines = zip(self._offsets, self._file.read_back(self._offsets), strict=True)
+        return decode_undamaged(lines, self._decode, self._damage)
 
 
 class CallLines(_WholeLines[Call]):

@@ -8,6 +8,7 @@ from io import BytesIO
 from itertools import repeat
 
 from ..core.errors import RecordingError
+from .lock import is_held
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 # Valid lines are far shorter; a longer one is skipped without being held in memory.
 LONGEST_LINE_BYTES = 8 * 2**20
 _BUFFER_BYTES = 2**20
+# Little enough to stay in the processor's cache.
+_BLOCK_BYTES = 2**16
 _CHUNK_BYTES = 2**15
 _MOST_BYTES_AT_ONCE = 64 * 2**20
 _NONSENSE = b"\xff"
@@ -33,18 +36,24 @@ class LineFile:
         self._identity: tuple[int, int] | None = None
 
     def read_all(self) -> Iterator[tuple[int, bytes]]:
-        """Every line with its offset, newline included. A line that is too long is replaced by an invalid one."""
+        """All lines, many together, with the offset of the first. One that is too long is replaced by an invalid one."""
         with self._open() as file:
             offset = 0
-            while line := file.readline(LONGEST_LINE_BYTES):
-                length = len(line)
-                if length == LONGEST_LINE_BYTES and not line.endswith(b"\n"):
-                    line = _NONSENSE
-                    if offset == 0:
-                        yield offset, line  # enough to refuse the file
-                    length, has_end = _skip_line(file, offset)
-                    line += b"\n" * has_end
-                yield offset, line
+            while block := file.read(_BLOCK_BYTES):
+                last = block.rfind(b"\n") + 1
+                room = LONGEST_LINE_BYTES - (len(block) - last)
+                rest = file.readline(room)
+                if len(rest) < room or rest.endswith(b"\n"):
+                    yield offset, block + rest
+                    offset += len(block) + len(rest)
+                    continue
+                if last:
+                    yield offset, block[:last]
+                    offset += last
+                elif offset == 0:
+                    yield offset, _NONSENSE  # enough to refuse the file
+                length, has_end = _skip_line(file, offset)
+                yield offset, _NONSENSE + b"\n" * has_end
                 offset += length
 
     def read_back(self, offsets: Iterable[int]) -> Iterator[bytes]:
@@ -73,8 +82,14 @@ class LineFile:
             starts = [offset - first for offset in offsets[:-1]]
             ends = list(map(content.find, repeat(b"\n"), starts))
             if -1 not in ends:
-                return [*(content[start : end + 1] for start, end in zip(starts, ends, strict=True)), last]
+                spans = map(slice, starts, map((1).__add__, ends))
+                return [*map(content.__getitem__, spans), last]
         return list(self.read_back(offsets))
+
+    def is_written(self) -> bool:
+        """Whether somebody on this machine writes it now."""
+        with self._open() as file:
+            return bool(is_held(file.fileno()))
 
     def _open(self) -> BinaryIO:
         try:
@@ -95,6 +110,10 @@ class LineBytes(LineFile):
 
     def __init__(self, name: str, content: bytes) -> None:
         super().__init__(name, lambda: BytesIO(content))
+
+    def is_written(self) -> bool:
+        """Not what is in memory."""
+        return False
 
     def _open(self) -> BinaryIO:
         return self._open_file()

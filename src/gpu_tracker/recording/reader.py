@@ -10,15 +10,27 @@ import os
 import re
 from array import array
 from functools import partial
-from itertools import islice
+from itertools import accumulate, islice
 
 from ..core.errors import WRONG_DATA, RecordingError
-from ..core.model import Event, Peaks, RecordingData, RegionGaps, Totals
+from ..core.model import SAMPLER_LOST, Event, Peaks, RecordingData, RegionGaps, count_unread, total_up
+from .columns import shape_of
 from .damage import Damage
-from .lazy import CallLines, LastLines, MetricLines, SampleLines, decode_events, decode_sample_line, parse
+from .lazy import (
+    CallLines,
+    EveryLine,
+    LastLines,
+    MetricLines,
+    SampleLines,
+    decode_events,
+    decode_sample_line,
+    parse,
+)
 from .lines import LineBytes, LineFile, open_descriptor, open_path
+from .liveness import note_liveness
 from .repair import repair_header
 from .schema import (
+    HEADER_START,
     VERSION,
     decode_end,
     decode_framework,
@@ -34,11 +46,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Any, TypeVar
 
-    from ..core.model import End, Header, MetricTotals
+    from ..core.model import End, Header, MetricTotals, Totals
 
     _Key = TypeVar("_Key")
 
-_DIGITS = b"0123456789"
 _END = b'{"end"'
 _EVENT = b'{"event":{'
 _METRICS = b'{"metrics":'
@@ -54,6 +65,7 @@ _ROOM_BYTES = {
     "regions": 16 * 2**20,
     "processes": 16 * 2**20,
     "frameworks": 16 * 2**20,
+    "framework readings": 16 * 2**20,
     "peaks": 2**20,
     "calls": 32 * 2**20,
     "events": 128 * 2**20,
@@ -65,7 +77,7 @@ _MOST_USELESS = 10_000
 def load(path: str | os.PathLike[str]) -> RecordingData:
     """Read a recording from a file."""
     name = os.fspath(path)
-    return read(LineFile(name, partial(open_path, name)))  # can be pickled
+    return note_liveness(read(LineFile(name, partial(open_path, name))), name)  # can be pickled
 
 
 def load_whole(path: str) -> RecordingData:
@@ -97,20 +109,13 @@ def load_descriptor(fd: int) -> RecordingData:
 
 def read(file: LineFile, some: Iterable[tuple[int, bytes]] | None = None) -> RecordingData:
     """Read all lines, or some of them. The last one may be torn; any other damaged line is noted."""
-    scan = _Scan(file)
-    shapes = scan.shapes
+    scan = _Scan(file, is_whole=some is None)
     try:
-        for number, (offset, line) in enumerate(some or file.read_all(), start=1):
-            has_peaks = None if line.startswith(_EVENT) else shapes.get(line.translate(None, _DIGITS))
-            if has_peaks is None:
-                scan.take(None if some else number, offset, line)
-                if scan.is_hopeless:
-                    scan.take_last()
-                    break
-                continue
-            scan.sample_offsets.append(offset)
-            if has_peaks:
-                scan.grown_offsets.append(offset)
+        for offset, block in file.read_all() if some is None else some:
+            scan.take(offset, block)
+            if scan.is_hopeless:
+                scan.take_last()
+                break
     except OSError as error:
         raise RecordingError(f"Cannot read {file.name}: {error.strerror}.") from None
     return scan.finish()
@@ -119,9 +124,13 @@ def read(file: LineFile, some: Iterable[tuple[int, bytes]] | None = None) -> Rec
 class _Scan:
     """One pass over the lines of a file."""
 
-    def __init__(self, file: LineFile) -> None:
+    def __init__(self, file: LineFile, *, is_whole: bool) -> None:
         self._file = file
+        self._is_whole = is_whole
+        self._n_lines = 0
         self._damage = Damage()
+        self._is_empty = True
+        """Whether there was no line, not even a torn one, before the header."""
         self._header: Header | None = None
         self._events: list[Event] = []
         self._waiting: list[tuple[int | None, int, bytes]] = []
@@ -131,30 +140,54 @@ class _Scan:
         self._regions: dict[bytes | tuple[int, tuple[str, ...]], tuple[int, bytes]] = {}
         self._processes: dict[tuple[int, float], tuple[int, bytes]] = {}
         self._frameworks: dict[tuple[int, str, str], tuple[int, bytes]] = {}
+        self._framework_offsets = array("q")
         self._peak_moments: dict[str, tuple[int, bytes]] = {}
         self._metric_offsets = array("q")
         self._call_offsets = array("q")
         self._metric_totals: tuple[int, bytes] | None = None
         self._n_useless = 0
         self._room_bytes = dict(_ROOM_BYTES)
-        self.sample_offsets = array("q")
-        self.grown_offsets = array("q")
-        self.shapes: dict[bytes, bool] = {}
+        self._sample_offsets = array("q")
+        self._grown_offsets = array("q")
+        self._shapes: dict[bytes, bool] = {}
         """Sample lines without their digits → whether such a line has peaks."""
+        self._region_shapes: set[bytes] = set()
+        """Lines of regions without their digits that are JSON."""
 
     @property
     def is_hopeless(self) -> bool:
         """Whether so many lines were useless that reading on is, too."""
         return self._n_useless >= _MOST_USELESS
 
-    def take(self, number: int | None, offset: int, line: bytes) -> None:
+    def take(self, offset: int, block: bytes) -> None:
+        """Some lines, of which only the last may be torn; the offset is that of the first."""
+        *lines, torn = block.split(b"\n")
+        shapes = shape_of(block).split(b"\n")
+        offsets = list(accumulate(map((1).__add__, map(len, lines)), initial=offset))
+        before = self._n_lines
+        self._n_lines += len(lines)
+        # One after the other: a shape may be learned from the line before.
+        are_grown = map(self._shapes.get, shapes)
+        for number, (at, line, is_grown) in enumerate(
+            zip(offsets, lines, are_grown, strict=False), before + 1
+        ):
+            if is_grown is not None:
+                self._sample_offsets.append(at)
+                if is_grown:
+                    self._grown_offsets.append(at)
+            elif line.startswith(_EVENT) and self._header is not None:
+                self._waiting.append((number if self._is_whole else None, at, line))
+            else:
+                self._take_other(number if self._is_whole else None, at, line + b"\n")
+                if self.is_hopeless:
+                    return
+        self._take_waiting()
+        if torn:
+            self._take_other(None, offsets[-1], torn)
+
+    def _take_other(self, number: int | None, offset: int, line: bytes) -> None:
         """Any line but a sample of a known shape."""
-        if self._header is not None and line.startswith(_EVENT):
-            if self._has_room("events", len(line)):
-                self._waiting.append((number, offset, line))
-            if len(self._waiting) == _LINES_AT_ONCE:
-                self._take_waiting()
-        elif line.strip():
+        if line.strip():
             self._take_alone(number, offset, line)
         else:
             self._note_useless(offset)
@@ -162,11 +195,12 @@ class _Scan:
     def _take_waiting(self) -> None:
         """Decode the events that wait together, or one by one if any is damaged: there may be a million."""
         waiting, self._waiting = self._waiting, []
+        known = [one for one in waiting if self._has_room("events", len(one[-1]))]
         try:
-            self._events += decode_events([line for *_, line in waiting])
+            self._events += decode_events([line for *_, line in known])
         except WRONG_DATA:
-            for one in waiting:
-                self._take_alone(*one)
+            for number, offset, line in known:
+                self._take_alone(number, offset, line + b"\n")
 
     def _take_alone(self, number: int | None, offset: int, line: bytes) -> None:
         try:
@@ -176,17 +210,27 @@ class _Scan:
                 if self._has_room("calls", len(line)):
                     self._call_offsets.append(offset)
             elif self._header is not None and line.startswith(_REGION) and line.endswith((b"}}\n", b"}}")):
+                self._check_region(line)
                 # Process and path come first and are always encoded the same way, so they serve as the key.
                 self._keep("regions", self._regions, line[: line.index(_REGION_KEY_END)], offset, line)
             else:
                 self._decode(offset, line, *parse(line))
         except WRONG_DATA:
+            self._is_empty = False
             # A header torn by a full disk is written again as soon as there is space.
-            if self._header is None and not line.startswith(b'{"header"'):
+            if self._header is None and not line.startswith(HEADER_START):
                 raise RecordingError(f"{self._file.name} is not a gpu-tracker recording.") from None
             if line.endswith(b"\n"):
                 self._damage.note(offset, number)
                 self._note_useless(offset)
+
+    def _check_region(self, line: bytes) -> None:
+        """Raise if it is not JSON: only the last line of a region is decoded, but a damaged one may hide another line."""
+        shape = shape_of(line)
+        if shape not in self._region_shapes:
+            parse(line)
+            if len(self._region_shapes) < _MOST_SHAPES:
+                self._region_shapes.add(shape)
 
     def take_last(self) -> None:
         """The end, if the last line of the file is one: how the job ended is known wherever reading stopped."""
@@ -221,12 +265,12 @@ class _Scan:
             self._events.extend(Event(0.0, "note", note) for note in notes)
         elif kind == "sample":
             decode_sample_line(data, Peaks())  # raises if damaged
-            self.sample_offsets.append(offset)
+            self._sample_offsets.append(offset)
             has_peaks = "peaks" in data
             if has_peaks:
-                self.grown_offsets.append(offset)
-            if line.endswith(b"\n") and len(self.shapes) < _MOST_SHAPES:
-                self.shapes[line.translate(None, _DIGITS)] = has_peaks
+                self._grown_offsets.append(offset)
+            if line.endswith(b"\n") and len(self._shapes) < _MOST_SHAPES:
+                self._shapes[shape_of(line[:-1])] = has_peaks
         elif kind == "event":
             self._take_waiting()
             self._events += decode_events([line])
@@ -247,6 +291,8 @@ class _Scan:
         elif kind == "framework":
             key = data["pid"], data["framework"], data["device"]
             self._keep("frameworks", self._frameworks, key, offset, line)
+            if self._has_room("framework readings", len(line)):
+                self._framework_offsets.append(offset)
         elif kind == "peak":
             self._keep("peaks", self._peak_moments, data["subject"], offset, line)
         elif kind == "end":
@@ -260,12 +306,9 @@ class _Scan:
         """Everything that was found."""
         self._take_waiting()
         if self._header is None:
-            what = "has no complete header" if len(self._damage) else "is empty"
-            raise RecordingError(
-                f"{self._file.name} {what}: gpu-tracker was killed at the start, or the disk was full."
-            )
-        samples = SampleLines(self._file, self.sample_offsets, self.grown_offsets, self._damage)
-        totals = self._end.totals if self._end else self._totals_so_far(samples)
+            raise miss_header(self._file.name, is_empty=self._is_empty, is_written=self._file.is_written())
+        samples = SampleLines(self._file, self._sample_offsets, self._grown_offsets, self._damage)
+        totals = self._find_totals(self._end, samples)
         return RecordingData(
             header=self._header,
             samples=samples,
@@ -278,6 +321,7 @@ class _Scan:
             metric_totals=self._decode_metric_totals(),
             processes=LastLines(self._processes, decode_process, self._damage),
             frameworks=LastLines(self._frameworks, decode_framework, self._damage),
+            framework_readings=EveryLine(self._file, self._framework_offsets, decode_framework, self._damage),
             gaps=self._gaps,
             peak_moments=LastLines(self._peak_moments, decode_peak_moment, self._damage),
             calls=CallLines(self._file, self._call_offsets, self._damage),
@@ -296,29 +340,28 @@ class _Scan:
             self._damage.note(offset)
             return ()
 
-    def _totals_so_far(self, samples: SampleLines) -> Totals:
-        """The last sample has all counters, and the merged peaks."""
+    def _find_totals(self, end: End | None, samples: SampleLines) -> Totals:
+        if end is not None and end.reason != SAMPLER_LOST:
+            return end.totals
         last = samples.last()
-        if last is None:
-            return Totals()
-        return Totals(
-            at_seconds=last.at_seconds,
-            cpu_seconds=last.cpu_seconds,
-            system_cpu_seconds=last.system_cpu_seconds,
-            readings=self._count_readings(),
-            gpu_counters=last.gpu_counters,
-            peaks=last.peaks,
-            counters=last.counters,
-            stalls=last.stalls,
-            energy=last.energy,
-        )
+        if end is not None:
+            return count_unread(end.totals, end.reason, last.at_seconds if last else 0.0)
+        return total_up(last, self._count_readings() if last else 0)
 
     def _count_readings(self) -> int:
-        lines = self._file.read_back(self.sample_offsets)
+        lines = self._file.read_back(self._sample_offsets)
         readings = 0
         while some := list(islice(lines, _LINES_AT_ONCE)):
             readings += sum(map(int, _READINGS.findall(b"".join(some))))
         return readings
+
+
+def miss_header(name: str, *, is_empty: bool, is_written: bool = False) -> RecordingError:
+    """What to raise about a file that has no header, and will get none any more unless it is being written."""
+    if is_written:
+        return RecordingError(f"{name} has just begun, and nothing is in it yet.", "Try again in a moment.")
+    what = "is empty" if is_empty else "has no complete header"
+    return RecordingError(f"{name} {what}: gpu-tracker was killed at the start, or the disk was full.")
 
 
 def read_header(kind: str, data: dict[str, Any], name: str) -> tuple[Header, tuple[str, ...]]:
@@ -329,6 +372,8 @@ def read_header(kind: str, data: dict[str, Any], name: str) -> tuple[Header, tup
     if type(version) is int and version != VERSION:
         raise RecordingError(
             f"{name} is a recording of version {version}; this gpu-tracker reads version {VERSION}.",
-            "Update gpu-tracker to read it.",
+            "Update gpu-tracker to read it."
+            if version > VERSION
+            else "Read it with the gpu-tracker that wrote it: formats before the first release are not kept.",
         )
     return repair_header(data)

@@ -6,13 +6,23 @@ Lines of one shape differ only in their digits, so the first of them tells where
 from __future__ import annotations
 
 from array import array
+from bisect import bisect_left
 from itertools import chain
-from math import nan
+from math import inf, nan
 
 from ..core.values import NamedTuple
 from .columns import learn, read_numbers
-from .figures import explain, known, list_figures, transpose
-from .lazy import SampleLines, decode_row, group
+from .figures import (
+    Faults,
+    Key,
+    count_disordered,
+    drop_impossible,
+    explain,
+    list_figures,
+    merge,
+    transpose,
+)
+from .lazy import SampleLines, decode_row
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,10 +31,13 @@ if TYPE_CHECKING:
     from ..core.columns import Column, SampleColumns
     from ..core.model import Peaks, RecordingData
     from .columns import Layout
-    from .figures import Key
+    from .lazy import Block
 
 # Few enough that their numbers stay in the processor's cache.
-_BLOCK_LINES = 500
+_BLOCK_LINES = 1000
+# Twice what a month takes. Of more, as in full resolution, several become one: nothing that is shown is as fine.
+_MOST_ROWS = 50_000
+_UNKNOWN = array("d", [nan])
 
 
 class _Plan(NamedTuple):
@@ -38,51 +51,65 @@ class _Part(NamedTuple):
     """Some lines of a block: which ones, and their figures."""
 
     indices: Sequence[int]
-    columns: Mapping[Key, Sequence[float]]
+    columns: Mapping[Key, Sequence[float] | None]
+    """None: not known in any of them."""
+    is_alone: bool = False
+    """Whether the lines were read one by one: only then a number can have a sign."""
 
 
 def read_columns(recording: RecordingData) -> SampleColumns:
     """The columns of a recording, from a file or not. Damaged lines are left out, as `load` leaves them out."""
     samples = recording.samples
+    n_together = -(-len(samples) // _MOST_ROWS) or 1
     if isinstance(samples, SampleLines):
-        return explain(read_figures(samples))
-    return explain(transpose(map(list_figures, samples)))
+        return explain(*read_figures(samples, n_together))
+    written = transpose(map(list_figures, samples))
+    if n_together == 1:
+        return explain(written)
+    possible, n_impossible = drop_impossible(written)
+    faults = Faults(count_disordered(possible[Key("at")]), n_impossible)
+    return explain(merge(possible, n_together), faults)
 
 
-def read_figures(samples: SampleLines) -> dict[Key, Column]:
-    """Every figure of every undamaged sample, as it was written."""
+def read_figures(samples: SampleLines, n_together: int = 1) -> tuple[dict[Key, Column], Faults]:
+    """Every figure of every undamaged sample, as it was written, or of that many together, without those that cannot be."""
     columns: dict[Key, Column] = {}
     plans: dict[tuple[tuple[str, ...], bytes], _Plan | None] = {}
-    unknown, n_rows = array("d", [nan]) * len(samples), 0
-    for peaks, offsets, lines in samples.read_blocks(_BLOCK_LINES):
-        parts = list(_read_parts(samples, offsets, lines, peaks, plans))
-        found = dict(_join(parts))
-        columns.update((key, unknown[:]) for key in found if key not in columns)
-        after = n_rows + sum(len(part.indices) for part in parts)
-        for key, values in found.items():
-            columns[key][n_rows:after] = values
-        n_rows = after
-    for column in columns.values():
-        del column[n_rows:]
-    return columns
+    before: Mapping[Key, Sequence[float]] = {}
+    n_rows = n_disordered = n_impossible = 0
+    latest = -inf
+    for block in samples.read_blocks(max(1, _BLOCK_LINES // n_together) * n_together):
+        parts = [part for part in _read_parts(samples, block, plans) if part.indices]
+        figures: Mapping[Key, Sequence[float]] = _join(parts)
+        n_lines = sum(len(part.indices) for part in parts)
+        if n_together > 1 and n_lines:
+            figures, n_wrong = drop_impossible(figures, may_have_signs=any(part.is_alone for part in parts))
+            at = figures[Key("at")]
+            n_impossible, n_lines = n_impossible + n_wrong, n_lines - n_wrong
+            n_disordered, latest = n_disordered + count_disordered(at, latest), max(latest, *at, latest)
+        found = merge(figures, n_together, before)
+        columns.update((key, _UNKNOWN * n_rows) for key in found if key not in columns)
+        n_rows += -(-n_lines // n_together)
+        for key, column in columns.items():
+            column.extend(found.get(key, ()))
+            column.extend(_UNKNOWN * (n_rows - len(column)))
+        before = figures
+    return columns, Faults(n_disordered, n_impossible)
 
 
 def _read_parts(
-    samples: SampleLines,
-    offsets: Sequence[int],
-    lines: list[bytes],
-    peaks: Peaks,
-    plans: dict[tuple[tuple[str, ...], bytes], _Plan | None],
+    samples: SampleLines, block: Block, plans: dict[tuple[tuple[str, ...], bytes], _Plan | None]
 ) -> Iterator[_Part]:
+    peaks, offsets, lines, groups = block
     uuids = tuple(gpu.uuid for gpu in peaks.gpus)
-    for shape, indices in group(lines).items():
-        some = [lines[index] for index in indices]
+    for shape, indices in groups.items():
+        some = lines if len(indices) == len(lines) else [lines[index] for index in indices]
         if (uuids, shape) not in plans:
             plans[uuids, shape] = _make_plan(some[0], peaks)
         columns = _read_together(some, plans[uuids, shape])
         if columns is None:
             rows, _ = samples.read_rows([offsets[index] for index in indices], some, peaks, list_figures)
-            yield _Part([indices[at] for at in rows], transpose(rows.values()))
+            yield _Part([indices[at] for at in rows], transpose(rows.values()), is_alone=True)
         else:
             yield _Part(indices, columns)
 
@@ -102,23 +129,48 @@ def _make_plan(line: bytes, peaks: Peaks) -> _Plan | None:
     return None if layout is None or has_digits else _Plan(layout, keys)
 
 
-def _read_together(lines: list[bytes], plan: _Plan | None) -> dict[Key, Sequence[float]] | None:
+def _read_together(lines: list[bytes], plan: _Plan | None) -> dict[Key, Sequence[float] | None] | None:
     """The figures of lines of one shape; None if they must be read one by one."""
     numbers = None if plan is None else read_numbers(lines, plan.layout)
     if plan is None or numbers is None:
         return None
     width = len(plan.layout.fields)
     return {
-        key: [known(constant)] * len(lines) if place is None else numbers[place::width]
+        key: _repeat(constant, len(lines)) if place is None else numbers[place::width]
         for key, place, constant in zip(plan.keys, plan.layout.places, plan.layout.constants, strict=True)
     }
 
 
-def _join(parts: list[_Part]) -> Iterator[tuple[Key, Column]]:
-    """The columns of a block, in the order of its lines."""
-    indices = list(chain.from_iterable(part.indices for part in parts))
-    order = sorted(range(len(indices)), key=indices.__getitem__)
-    for key in dict.fromkeys(chain.from_iterable(part.columns for part in parts)):
-        values = [part.columns.get(key) or [nan] * len(part.indices) for part in parts]
-        every = values[0] if len(values) == 1 else list(chain.from_iterable(values))
-        yield key, array("d", every if len(values) == 1 else map(every.__getitem__, order))
+def _repeat(constant: float | None, n_lines: int) -> list[float] | None:
+    return None if constant is None else [constant] * n_lines
+
+
+def _join(parts: list[_Part]) -> dict[Key, Sequence[float]]:
+    """The columns of a block, in the order of its lines; those that are not known at all are empty."""
+    keys = dict.fromkeys(chain.from_iterable(part.columns for part in parts))
+    if len(parts) < 2:
+        return {key: part.columns[key] or () for part in parts for key in keys}
+    # Almost always one part has almost all lines: the others are inserted into it.
+    first, *others = sorted(parts, key=lambda part: -len(part.indices))
+    rest = sorted(
+        (index, number, at) for number, part in enumerate(others) for at, index in enumerate(part.indices)
+    )
+    places = [
+        (bisect_left(first.indices, index) + n_before, number, at)
+        for n_before, (index, number, at) in enumerate(rest)
+    ]
+    return {key: _insert(first, others, places, key) for key in keys}
+
+
+def _insert(
+    first: _Part, others: list[_Part], places: list[tuple[int, int, int]], key: Key
+) -> Sequence[float]:
+    """A figure of the lines of all parts; nothing if it is not known in any."""
+    known, *inserted = (part.columns.get(key) for part in (first, *others))
+    if not known and not any(inserted):
+        return ()
+    values = list(known or [nan] * len(first.indices))
+    for place, number, at in places:
+        column = inserted[number]
+        values.insert(place, column[at] if column else nan)
+    return values

@@ -1,7 +1,8 @@
 """The lines of a recording: values ↔ plain JSON data. Only this module knows the format of a line. Pure.
 
 Version 1. A file is a header line, then samples and events as they come, then an end line; each line is an
-object with one of the keys below. A change of a line raises VERSION, and the old version stays readable.
+object with one of the keys below. New optional fields keep VERSION; any other change of a line raises it, and
+a reader refuses versions that it does not know.
 
     {"header": {...}}   once, first
     {"sample": {...}}   one interval; counters since the start; `peaks` holds those that have grown since the
@@ -20,6 +21,8 @@ object with one of the keys below. A change of a line raises VERSION, and the ol
 """
 
 from __future__ import annotations
+
+from itertools import compress, repeat
 
 from ..core.model import (
     Allocation,
@@ -55,17 +58,24 @@ from ..core.model import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from typing import Any
 
 VERSION = 1
+# Of every recording, even if its first line is torn.
+HEADER_START = b'{"header"'
 
 _NOTHING = Spread(0, 0, 0)
 _CALL_COLUMNS = Call._fields[1:]
+_ALWAYS_COUNTED = GpuCounters._fields.index("activity")
 NOT_FINITE = ("nan", "inf", "-inf")
 
 
-_LATER_GPU_FIELDS = frozenset({"power_limit_watts", "top_sm_clock_mhz", "slowdown_celsius"})
+_LATER_GPU_FIELDS = frozenset(
+    {"power_limit_watts", "top_sm_clock_mhz", "slowdown_celsius", "shares_memory_with", "instance"}
+)
+_UNRECORDED_GPU_FIELDS = frozenset({"label", "is_split"})
+_RARE_TOTALS = frozenset({"energy", "unread_seconds"})
 
 # ---- Encoding.
 
@@ -106,7 +116,7 @@ def encode_sample(sample: Sample, written_peaks: Peaks) -> dict[str, Any]:
     if sample.gpus:
         # Without UUIDs: in the order of `peaks.gpus`.
         line["gpus"] = [_encode_gpu_sample(gpu) for gpu in sample.gpus]
-        line["gpu_counters"] = [_to_lists(gpu[1:]) for gpu in sample.gpu_counters]
+        line["gpu_counters"] = [_encode_counters(gpu)[1:] for gpu in sample.gpu_counters]
     for name, counters in (
         ("counters", sample.counters),
         ("stalls", sample.stalls),
@@ -143,7 +153,7 @@ def encode_event(event: Event) -> dict[str, Any]:
         line["gpu"] = {
             name: value
             for name, value in event.gpu._asdict().items()
-            if value is not None or name not in _LATER_GPU_FIELDS
+            if name not in _UNRECORDED_GPU_FIELDS and (value is not None or name not in _LATER_GPU_FIELDS)
         }
     return line
 
@@ -187,23 +197,26 @@ def _decode_number(value: float | str) -> float:
 
 
 def encode_totals(totals: Totals) -> dict[str, Any]:
-    """Everything since the start; energy only where the machine has meters."""
+    """Everything since the start; energy only where the machine has meters, and time without readings where there was any."""
     energy = _drop_last_unknown(_to_lists(totals.energy))
     line = {
         **totals._asdict(),
         "cpu_seconds": list(totals.cpu_seconds),
-        "gpu_counters": _to_lists(totals.gpu_counters),
+        "gpu_counters": list(map(_encode_counters, totals.gpu_counters)),
         "counters": _drop_last_unknown(_to_lists(totals.counters)),
         "stalls": _drop_last_unknown(_to_lists(totals.stalls)),
         "energy": energy,
         "peaks": encode_peaks(totals.peaks, Peaks()),
     }
-    return line if energy else {name: value for name, value in line.items() if name != "energy"}
+    return {name: value for name, value in line.items() if value or name not in _RARE_TOTALS}
 
 
 def encode_end(end: End) -> dict[str, Any]:
     """The closing line."""
-    return {**end._asdict(), "totals": encode_totals(end.totals)}
+    line = {**end._asdict(), "totals": encode_totals(end.totals)}
+    if end.gpu_growth_bytes is None:
+        del line["gpu_growth_bytes"]
+    return line
 
 
 def _encode_spread(spread: Spread) -> Any:
@@ -214,6 +227,14 @@ def _encode_gpu_sample(sample: GpuSample) -> list[Any]:
     return _drop_last_unknown(
         [round(value, 2) if isinstance(value, float) else value for value in sample[1:]]
     )
+
+
+def _encode_counters(counters: GpuCounters) -> list[Any]:
+    """Without the last ones that hold nothing, as most do."""
+    values: list[Any] = _to_lists(counters)
+    while not values[-1] and len(values) > _ALWAYS_COUNTED:
+        values.pop()
+    return values
 
 
 def _drop_last_unknown(values: list[Any]) -> list[Any]:
@@ -249,7 +270,7 @@ def decode_sample(data: dict[str, Any], peaks_before: Peaks) -> Sample:
     main, descendants, system = data["cpu"]
     ram = [_decode_spread(spread) for spread in data["ram"]]
     if len(ram) == 1:
-        ram = [ram[0], _NOTHING, ram[0]]
+        ram = [ram[0], ram[0] if ram[0].high is None else _NOTHING, ram[0]]
     peaks = decode_peaks(data["peaks"], peaks_before) if "peaks" in data else peaks_before
     uuids = [gpu.uuid for gpu in peaks.gpus]
     counters = zip(uuids, data.get("gpu_counters", ()), strict=False)
@@ -337,6 +358,41 @@ def decode_metrics(data: dict[str, Any]) -> list[MetricRow]:
     ]
 
 
+def join_metrics(lines: Iterable[dict[str, Any]]) -> dict[str, Any]:
+    """The points of several lines as those of one."""
+    joined: dict[str, Any] = {"at": [], "pid": [], "step": [], "values": {}}
+    columns: dict[str, list[Any]] = joined["values"]
+    for data in lines:
+        n_before, n_rows = len(joined["at"]), len(data["at"])
+        for name in ("at", "pid", "step"):
+            joined[name] += data[name]
+        for name, column in data["values"].items():
+            if len(column) < n_rows:
+                raise IndexError(name)
+            columns[name] = columns.get(name) or [None] * n_before
+            columns[name] += column[:n_rows]
+        if not n_before + n_rows == len(joined["pid"]) == len(joined["step"]):
+            raise ValueError(n_rows)
+        for column in columns.values():
+            column.extend(repeat(None, n_before + n_rows - len(column)))
+    return joined
+
+
+def decode_metric_columns(data: dict[str, Any]) -> Iterator[tuple[str, Iterable[float], Iterable[float]]]:
+    """The moments and values of each metric of one line, in the order in which they first came."""
+    for name, column in sorted(data["values"].items(), key=lambda pair: _find_first(pair[1])):
+        moments, values = data["at"], column
+        if None in column:
+            moments = compress(moments, (value is not None for value in column))
+            values = [value for value in column if value is not None]
+        if values:
+            yield name, moments, map(_decode_number, values) if str in set(map(type, values)) else values
+
+
+def _find_first(column: Sequence[Any]) -> int:
+    return next((index for index, value in enumerate(column) if value is not None), len(column))
+
+
 def decode_metric_totals(data: dict[str, Any]) -> tuple[MetricTotals, ...]:
     """All metrics so far."""
     return tuple(
@@ -395,7 +451,11 @@ def _decode_spread(data: Any) -> Spread:
 
 
 def _decode_counters(data: Any) -> tuple[GpuCounters, ...]:
-    return tuple(
-        GpuCounters(*gpu)._replace(limited_seconds=tuple((reason, seconds) for reason, seconds in gpu[-1]))
-        for gpu in data
+    return tuple(_decode_counters_of(GpuCounters(*gpu)) for gpu in data)
+
+
+def _decode_counters_of(gpu: GpuCounters) -> GpuCounters:
+    return gpu._replace(
+        limited_seconds=tuple((reason, seconds) for reason, seconds in gpu.limited_seconds),
+        activity=tuple((integral, seconds) for integral, seconds in gpu.activity),
     )

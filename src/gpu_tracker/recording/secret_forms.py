@@ -23,21 +23,29 @@ _TAIL = re.compile(
 )
 _SECRET_NAME = re.compile(
     r"(?:^|-)(?:(?:ssh|pg|user)?pass|pwd?|auth|authorization|bearer|cookies?|jwt)$"
-    r"|(?:passwords?|passwds?|passphrases?|passcode|passwort|kennwort|mot-de-passe|secrets?|credentials?|token|apikeys?)$"
+    r"|(?:pass-?words?|passwds?|passphrases?|passcode|passwort|kennwort|mot-de-passe|secrets?|credentials?|token|apikeys?|shared-access-signature)$"
     r"|^x-(?:amz|goog)-signature$"
-    r"|(?:^|-)(?:api|access|private|secret|auth|account|signing|encryption|master|service|licen[cs]e|wandb|kaggle)"
-    r"-?keys?(?:-id)?$"
+    r"|(?:^|-)(?:api|access|private|secret|auth|account|signing|encryption|master|service|licen[cs]e|"
+    r"wandb|kaggle|comet|neptune|clearml|datadog|stripe|"
+    r"openai|anthropic|gemini|mistral|cohere|groq|deepseek|openrouter|huggingface|hf)-?keys?(?:-id)?$"
 )
 # Of an option they name a secret; in a program they may be anything.
 _SECRET_OPTION = re.compile(r"(?:^|-)(?:signature|otp|pin)$")
 # Of these names only a value that looks random is secret: `--key user_id` and `--key id_rsa` tell nothing.
-_KEY_NAME = re.compile(r"(?:^|-)(?:keys?|tokens|pat)$")
+_KEY_NAME = re.compile(r"(?:^|-)(?:keys?|tokens|pat|sas)$|(?:^|-)(?:passwords?|secrets?|credentials?)-")
+# Options of these names may have several values.
+_SEVERAL = re.compile(
+    r"(?i)--?(?:[\w.\-]+[_.\-])?(?:passwords|passwds|passphrases|secrets|api[_-]?keys|access[_-]keys)"
+)
 _RANDOM = re.compile(
     r"(?=[A-Za-z+/]*\d[\dA-Za-z+/]*\d)(?=[A-Za-z\d+/]*\d[A-Za-z])[A-Za-z\d+/]{16,}={0,2}"
     r"|[\da-fA-F]{8}(?:-[\da-fA-F]{4}){3}-[\da-fA-F]{12}"
 )
 # Names of connection strings, which may hold `user/password@place` without a scheme.
-_CONNECTION_NAME = re.compile(r"(?:^|-)(?:dsn|connect|connection|connection-string|userid)$")
+_CONNECTION_NAME = re.compile(
+    r"(?:^|-)(?:dsn|connect|connection|connection-string|userid|"
+    r"(?:db|database|sql|mysql|postgres|postgresql|mongo|mongodb|redis|broker|storage)-?ur[il]|proxy)$"
+)
 _CONNECTION = re.compile(r"([\w$#.\-]+[/:])(?!/)[^@\s]+(@\S+)")
 # Switches, and the tokens of language models.
 _OTHER_NAME = re.compile(
@@ -55,14 +63,17 @@ def is_secret_option(name: str) -> bool:
 def is_secret_name(name: str) -> bool:
     """Whether what has this name is secret."""
     plain = _simplify(name)
-    return bool(_SECRET_NAME.search(plain)) and not _OTHER_NAME.search(plain)
+    is_token = name.endswith("_PAT")  # of a variable; an option may be a pattern
+    return is_token or (bool(_SECRET_NAME.search(plain)) and not _OTHER_NAME.search(plain))
 
 
 def mask_value(name: str, value: str) -> str | None:
     """The value that has this name, masked by what both look like; None if it is not secret."""
     plain = _simplify(name)
-    if _KEY_NAME.search(plain) and _RANDOM.fullmatch(value.strip("\"'")):
-        return MASK
+    parts = value.split(",")
+    masked = [MASK if _RANDOM.fullmatch(part.strip("\"'")) else part for part in parts]
+    if _KEY_NAME.search(plain) and masked != parts:
+        return ",".join(masked)
     if _CONNECTION_NAME.search(plain) and (connection := _CONNECTION.fullmatch(value)):
         return f"{connection[1]}{MASK}{connection[2]}"
     return None
@@ -80,12 +91,14 @@ _OPTION = re.compile(rf"(--?)({_NAME})")
 _LONG_OPTION = re.compile(r"--[a-z][a-z0-9-]*(?:=.*)?", re.DOTALL)
 _ASSIGNMENT = re.compile(rf"([+\-]{{0,2}})({_NAME})(=|:(?!//)\s*)(.*)", re.DOTALL)
 _MOST_ASSIGNMENTS = 8
-_NEXT_FIELD = re.compile(r"[&;]\s*[\w.\-]+=")
+_NEXT_FIELD = re.compile(r"[&;]\s*[A-Za-z][\w.\-]*=[\w\"'/.(\[{]")
 _USER_OPTION = re.compile(r"-u|-U|--user|--proxy-user")
 _USER = re.compile(r"(?!\d+:\d+$)([^:%]*:(?!//)|[\w.\-\\/]+%).+", re.DOTALL)
 _HEADER_START = re.compile(
     r"(?i)(?:.*[=\s])?(?:proxy-)?authorization:\s*(?:bearer|basic|token|digest)?", re.DOTALL
 )
+_LIKELY = r"(?=\S*\d|\S{16})[^\s\"']+"
+_BEARER_WORDS = re.compile(rf"(?i)bearer {_LIKELY}")
 _SCHEME_WORD = re.compile(r"(?i)bearer|basic|token|digest")
 # Programs with a short option for the password, which elsewhere is a port or a path. Of the first ones it must be one word
 # with its value: alone it asks for the password.
@@ -95,8 +108,15 @@ _TOOLS = (
     (r"(?:docker|podman|nerdctl|buildah|skopeo|oc|az)\s+login", "-p", r"\s*"),
     (r"redis-cli", "-a", r"\s*"),
     (r"ldap(?:search|add|modify|delete|passwd|whoami)", "-w", r"\s*"),
-    (r"sqlcmd|bcp", "-P", r"\s*"),
+    (r"sqlcmd|bcp|(?:un)?zip", "-P", r"\s*"),
+    (r"openssl\s+(?:enc|(?:aes|aria|camellia|chacha|des)\S*)", "-k", r"\s+"),
+    (r"curl", "-b", r"\s*"),
+    (r"curl", "-u", r""),
+    (r"twine\s+upload", "-p", r"\s*"),
 )
+# Programs that take the secret as it is.
+_LOGIN = r"(?:(?:wandb|vault)\s+login|openssl\s+-k)"
+_LOGIN_WORDS = re.compile(rf"(?:.*/)?{_LOGIN}", re.DOTALL)
 _ORACLE = r"sqlplus|sqlldr|expdp|impdp"
 _ORACLE_TOOL = re.compile(rf"(?:.*/)?(?:{_ORACLE})", re.DOTALL)
 _TOOL_WORDS = tuple(
@@ -105,39 +125,58 @@ _TOOL_WORDS = tuple(
 )
 
 
-def _find_tool(before: str, word: str) -> tuple[str, bool] | None:
-    """The option for the password of a program, and whether the password may be the next word."""
-    for program, option, may_be_apart in _TOOL_WORDS:
-        if program.fullmatch(word) or program.fullmatch(f"{before} {word}"):
-            return option, may_be_apart
-    return None
+def _find_tool(before: str, word: str) -> dict[str, bool]:
+    """The options for the password of a program, and whether the password may be the next word."""
+    return {
+        option: may_be_apart
+        for program, option, may_be_apart in _TOOL_WORDS
+        if program.fullmatch(word) or program.fullmatch(f"{before} {word}")
+    }
 
 
 def mask_words(command: Sequence[str]) -> Iterator[str]:
     """All words of a command, each by what comes before it."""
-    before, is_header = "", False
-    tool: tuple[str, bool] | None = None
+    earlier, before, is_header, is_several, is_assigned = "", "", False, False, False
+    tool: dict[str, bool] = {}
     for word in command:
+        if word == "=":  # `--token = X`
+            is_assigned = True
+            yield word
+            continue
         is_scheme = bool(_SCHEME_WORD.fullmatch(word))
         if is_header and not is_scheme and not _LONG_OPTION.fullmatch(word):
             yield MASK
-        elif tool and tool[1] and before == tool[0]:
+        elif tool.get(before):
             yield MASK
-            tool = None  # what follows is another command, with a port perhaps
-        elif tool and word.startswith(tool[0]) and len(word) > len(tool[0]):
-            yield f"{tool[0]}{MASK}"
-            tool = None
+            del tool[before]  # what follows is another command, with a port perhaps
+        elif word[:2] in tool and len(word) > 2:
+            yield f"{word[:2]}{MASK}"
+            del tool[word[:2]]
+        elif (is_several and not word.startswith("-")) or (
+            _is_given(earlier, before, is_assigned) and not _LONG_OPTION.fullmatch(word)
+        ):
+            yield MASK
         else:
             yield mask_after(before, word)
+        is_several = bool(_SEVERAL.fullmatch(word)) or (is_several and not word.startswith("-"))
         is_header = bool(_HEADER_START.fullmatch(word)) or (is_header and is_scheme)
         tool = _find_tool(before, word) or tool
-        before = word
+        earlier, before, is_assigned = before, word, False
+
+
+def _is_given(earlier: str, before: str, is_assigned: bool) -> bool:
+    """Whether a secret follows these two words: `wandb login X`, `aws configure set aws_secret_access_key X`."""
+    return bool(_LOGIN_WORDS.fullmatch(f"{earlier} {before}")) or (
+        (is_assigned or earlier == "set") and is_secret_name(before)
+    )
 
 
 def mask_after(before: str, word: str) -> str:
     """A word of a command, given the one before it."""
-    option = _OPTION.fullmatch(before)
+    option = _OPTION.fullmatch(before.removesuffix("="))  # `--token= X`, too
     if option and is_secret_option(option[2]) and not _LONG_OPTION.fullmatch(word):
+        return MASK
+    if _BEARER_WORDS.fullmatch(f"{before} {word}"):
         return MASK
     if _USER_OPTION.fullmatch(before) and (user := _USER.fullmatch(word)):
         return f"{user[1]}{MASK}"
@@ -171,6 +210,7 @@ def mask_text(text: str) -> str:
 # ---- Inside a word: one row per form.
 
 _QUOTED = r"""\\"(?:(?!\\").)*\\"|"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'"""
+_PIECE = re.compile(rf"(?s){_QUOTED}|.")
 _SCHEME = r"(?:bearer|basic|token|digest)\s+"
 
 
@@ -184,8 +224,18 @@ def _mask_named(pattern: re.Pattern[str], is_secret: Callable[[str], bool], text
             continue
         quote = next((quote for quote in ('\\"', '"', "'") if match["value"].startswith(quote)), "")
         done.append(f"{text[at : match.start('value')]}{quote}{MASK}{quote}")
-        at = match.end()
+        at = max(match.end(), _find_close(text, match.start("value")))
     return "".join(done) + text[at:]
+
+
+def _find_close(text: str, at: int) -> int:
+    """The end of the list or object that begins here, or of the text; here if none begins."""
+    depth = 0
+    for piece in _PIECE.finditer(text, at):
+        depth += (piece[0] in ("[", "{")) - (piece[0] in ("]", "}"))
+        if depth <= 0:
+            return piece.end() if piece.start() > at else at
+    return len(text)
 
 
 def _is_whole_text(match: re.Match[str]) -> bool:
@@ -206,23 +256,25 @@ def _mask_url(match: re.Match[str]) -> str:
 _HEADER = re.compile(r"(?i)\b((?:proxy-)?authorization|(?:set-)?cookie)(\s*:\s*)[^\n\"']+")
 """Ends with its line or quote, whatever is in it."""
 _FIELD = re.compile(
-    rf"(?is)(?<![\w.\-])-*(?P<name>{_NAME})(?:\\?[\"']\s*,\s*(?=\\?[\"'])|\\?[\"']\s*\]\s*=(?!=)\s*|\\?[\"']?\s*(?:=|:(?!//))\s*)"
+    rf"(?is)(?:(?<![\w.\-])|(?<=%26))-*(?P<name>{_NAME})(?:\\?[\"']\s*,\s*(?=\\?[\"'])|\\?[\"']\s*\]\s*=(?!=)\s*|\\?[\"']?\s*(?:=|%3D|:(?!//))\s*)"
     rf"(?P<value>{_QUOTED}|\\?[\"'][^\n]*|(?:{_SCHEME})?[^\s&;,\"'}}\])|]+)"
 )
 """Of JSON, a form or a connection string; an assignment in a script."""
+_ELEMENT = re.compile(rf"<(?P<name>{_NAME})(?:\s[^<>]*)?>(?P<value>[^<]+)(?=</)")
 _OPTION_INSIDE = re.compile(
     rf"(?s)(?<![\w\-])--?(?P<name>{_NAME})\s+(?!--[a-z])(?P<value>(?:{_QUOTED}|[^\s\"';&|)])+)"
 )
 """Of a command in a script."""
-_BEARER = re.compile(r"(?i)\b(bearer\s+)(?=\S*\d|\S{16})[^\s\"']+")
+_BEARER = re.compile(rf"(?i)\b(bearer\s+){_LIKELY}")
 _USER_INSIDE = re.compile(r"(\s-u\s+[^\s:]+:)(?!\d+(?:\s|$)|//)[^\s\"']+")
-_QUERY = re.compile(r"(?i)([?&](?:sig|signature)=)[^\s&#\"']+")
+_QUERY = re.compile(r"(?i)([?&](?:sig|signature|key|code)=)[^\s&#\"']+")
 _TOOLS_INSIDE = tuple(
     re.compile(
         rf"(?s)((?<![\w.\-])(?:{program})\s(?:[^\n;|&]{{0,200}}?\s)??{option}{between})(?:{_QUOTED}|[^\s\"';&|)]+)"
     )
     for program, option, between in _TOOLS
 )
+_LOGIN_INSIDE = re.compile(rf"((?<![\w.\-]){_LOGIN}\s+)(?!-)(?:{_QUOTED}|[^\s\"';&|)]+)")
 _ORACLE_LOGIN = re.compile(rf"((?:(?<![\w.\-])(?:{_ORACLE})\s+|\bjdbc:oracle:thin:)[\w$#]+/)[^@\s\"']+(?=@)")
 _WEBHOOK = re.compile(
     r"(?i)(https://(?:hooks\.slack\.com/services|discord(?:app)?\.com/api/webhooks|\w+\.webhook\.office\.com)/)[^\s\"']+"
@@ -247,7 +299,11 @@ _PRIVATE_KEY = re.compile(r"(?s)(-----BEGIN [A-Z ]*PRIVATE KEY-----).*?(?=-----E
 def mask_inside(text: str) -> str:
     """All forms, one after the other."""
     text = _HEADER.sub(rf"\1\2{MASK}", text)
-    for named, is_secret in ((_FIELD, is_secret_name), (_OPTION_INSIDE, is_secret_option)):
+    for named, is_secret in (
+        (_FIELD, is_secret_name),
+        (_ELEMENT, is_secret_name),
+        (_OPTION_INSIDE, is_secret_option),
+    ):
         text = _mask_named(named, is_secret, text)
     for pattern in (
         _BEARER,
@@ -257,6 +313,7 @@ def mask_inside(text: str) -> str:
         _TCP,
         _ORACLE_LOGIN,
         _WEBHOOK,
+        _LOGIN_INSIDE,
         *_TOOLS_INSIDE,
     ):
         text = pattern.sub(rf"\1{MASK}", text)

@@ -51,6 +51,9 @@ _OTHERS = (
     "jdbc:",
     "-pat",
     "pat=",
+    "code=",
+    "login",
+    "sas",
 )
 # Programs with a short option for the password.
 _TOOLS = (
@@ -61,14 +64,17 @@ _TOOLS = (
     "mongo",
     "cqlsh",
     "rabbitmq",
-    "login",
     "redis-cli",
     "ldap",
     "sqlcmd",
     "bcp",
+    "zip",
+    "openssl",
+    "curl",
+    "twine",
 )
 _LOADERS = ("sqlplus", "sqlldr", "expdp", "impdp")
-_PLACES = ("://", "-u", "--user", "--proxy-user")
+_PLACES = ("://", "@", "-u", "--user", "--proxy-user")
 
 
 def mask_secrets(command: Sequence[str]) -> tuple[str, ...]:

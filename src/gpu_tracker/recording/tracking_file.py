@@ -36,11 +36,17 @@ _SQLITE_SUFFIX = ".sqlite"
 _SUFFIXES = (".csv", _SQLITE_SUFFIX)
 
 
-def check_tracking_path(path: str) -> str:
-    """The absolute path, if the format is known and the file does not exist yet."""
+def check_tracking_path(path: str, *, may_replace: bool = False) -> str:
+    """The absolute path, if the format is known and the file does not exist yet or may be replaced."""
     check_tracking_name(path)
     if os.path.lexists(path):
-        raise UsageError(f"{path} already exists.", "A tracking file never overwrites another.")
+        if not may_replace:
+            raise UsageError(f"{path} already exists.", "Set overwrite (--overwrite) to replace it.")
+        if not os.path.isfile(path):
+            raise UsageError(f"Cannot replace {path}: it is not a regular file.")
+        from .find import refuse_recording  # hardly ever
+
+        refuse_recording(path)
     return os.path.abspath(path)
 
 
@@ -48,6 +54,11 @@ def check_tracking_name(path: str) -> None:
     """Refuse a name without a known suffix."""
     if not path.endswith(_SUFFIXES):
         raise UsageError(f'Invalid file name: "{path}". Valid file extensions are ".csv" and ".sqlite".')
+
+
+def is_database(path: str) -> bool:
+    """Whether a file of that name is SQLite; else it is CSV."""
+    return path.endswith(_SQLITE_SUFFIX)
 
 
 def create_tracking_file(path: str) -> None:
@@ -58,12 +69,24 @@ def create_tracking_file(path: str) -> None:
         raise UsageError(f"Cannot write a tracking file to {path}: {error.strerror}.") from None
 
 
+def set_aside(path: str) -> str | None:
+    """Give the file that is about to be replaced another name beside its own, so that it can come back; None if there is none."""
+    aside = f"{path}.{os.urandom(8).hex()}.old"
+    try:
+        os.rename(path, aside)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise UsageError(f"Cannot replace {path}: {error.strerror}.") from None
+    return aside
+
+
 class TrackingFile:
     """One row per sample. Rows that cannot be written now are kept for later."""
 
     def __init__(self, path: str, header: Header, units: TrackingUnits, name: str = "") -> None:
         """`name` is its final name, if that differs from `path`."""
-        self._sheet = _Database(path) if (name or path).endswith(_SQLITE_SUFFIX) else _Text(path)
+        self._sheet = _Database(path) if is_database(name or path) else _Text(path)
         self._header = header
         self._units = units
         self._held: list[Sample] = []
@@ -132,9 +155,12 @@ class _Text:
             lines = [static_names, _join(static), data_names, *lines]
         content = "".join(f"{line}\n" for line in lines).encode()
         size_bytes = os.fstat(self._fd).st_size
-        if os.write(self._fd, content) < len(content):
+        try:
+            while content:  # the second attempt, if one is needed, says why
+                content = content[os.write(self._fd, content) :]
+        except OSError:
             os.ftruncate(self._fd, size_bytes)
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            raise
 
     def close(self) -> None:
         os.close(self._fd)

@@ -6,7 +6,7 @@ descendants: with more than one process those columns are empty. So are figures 
 
 from __future__ import annotations
 
-from ..core.model import Parts
+from ..core.model import Parts, add_known
 from ..core.moments import parse_moment
 from ..core.units import BYTES_PER_UNIT
 from ..core.values import NamedTuple
@@ -57,7 +57,8 @@ class TrackingUnits(NamedTuple):
 
 def make_static_row(header: Header, gpus: tuple[Gpu, ...] | None, units: TrackingUnits) -> Row:
     """What does not change. `gpus` is None while the devices are not known."""
-    memory_bytes = _add_up([gpu.memory_bytes for gpu in gpus or ()], has_devices=gpus != ())
+    sizes = [gpu.memory_bytes for gpu in gpus or () if gpu.shares_memory_with is None]
+    memory_bytes = _add_up(sizes, has_devices=gpus != ())
     return (
         *units,
         header.allocation.ram_bytes / BYTES_PER_UNIT[units.ram],
@@ -96,11 +97,13 @@ def _make_data_row(
         has_devices=gpus is None or bool(expected),
     )
     job_bytes = _add_up([gpu.job_bytes for gpu in sample.gpus], has_devices=gpus != ())
-    used_bytes = _add_up([gpu.used_bytes for gpu in sample.gpus], has_devices=gpus != ())
+    counted = {gpu.uuid for gpu in gpus or () if gpu.shares_memory_with is not None}
+    used = [gpu.used_bytes for gpu in sample.gpus if gpu.uuid not in counted]
+    used_bytes = _add_up(used, has_devices=gpus != ())
     is_alone = sample.processes <= 1
     is_split = job_bytes is not None and (is_alone or not job_bytes)
     return (
-        *(spread.high / ram for spread in sample.ram_bytes),
+        *(_convert(spread.high, ram) for spread in sample.ram_bytes),
         sample.system_ram_bytes / ram,
         _convert(job_bytes, gpu_ram) if is_split else None,
         0.0 if is_split else None,
@@ -138,9 +141,8 @@ def _cpu_seconds(sample: Sample) -> tuple[float, ...]:
 
 
 def _add_up(values: Iterable[float | None], *, has_devices: bool) -> float | None:
-    """The sum of known values: 0 without devices, unknown if no device reports one."""
-    known = [value for value in values if value is not None]
-    return sum(known, 0.0) if known or not has_devices else None
+    """The sum of known values: 0 without devices, or if all are known."""
+    return add_known(values) if has_devices else 0.0
 
 
 def _convert(value: float | None, unit: float) -> float | None:

@@ -122,8 +122,9 @@ def _find_rule(annotation: str) -> Rule:
         return tuple(one for word in words for one in _TYPES[word])
     if annotation.startswith("Parts["):
         return _repeat(_find_rule(annotation.removeprefix("Parts[").removesuffix("]")))
-    if annotation.startswith("tuple[tuple[str, "):
-        return _pairs(_find_rule(annotation.removeprefix("tuple[tuple[str, ").removesuffix("], ...]")))
+    if annotation.startswith("tuple[tuple["):
+        words = annotation.removeprefix("tuple[tuple[").removesuffix("], ...]").split(", ")
+        return _pairs(*map(_find_rule, words))
     return _check_value
 
 
@@ -135,14 +136,14 @@ def _repeat(rule: Rule) -> Rule:
     return check_each
 
 
-def _pairs(rule: Rule) -> Rule:
-    """Pairs of a name and a value."""
+def _pairs(first: Rule, second: Rule) -> Rule:
+    """Any number of pairs."""
 
     def check_pairs(pairs: Any) -> None:
         if type(pairs) is not tuple or any(type(pair) is not tuple or len(pair) != 2 for pair in pairs):
             raise ValueError(pairs)
-        for name, amount in pairs:
-            _check_field(name, _TYPES["str"])
-            _check_field(amount, rule)
+        for one, other in pairs:
+            _check_field(one, first)
+            _check_field(other, second)
 
     return check_pairs

@@ -5,7 +5,6 @@ No locks, no renames, no rewriting: on network file systems only appends are rel
 
 from __future__ import annotations
 
-import errno
 import os
 
 from ..core.model import Peaks
@@ -89,7 +88,7 @@ class Writer:
         self._write("metric_totals", encode_metric_totals(known))
 
     def write_process(self, process: ProcessTotals) -> None:
-        """A process that has ended."""
+        """A process, with what it has used so far."""
         self._write("process", encode_known(process))
 
     def write_peak_moment(self, moment: PeakMoment) -> None:
@@ -113,8 +112,8 @@ class Writer:
         line = f"\n{text}\n" if self._has_torn_line else f"{text}\n"
         content = line.encode()
         self._has_torn_line = True
-        written = os.write(self._fd, content)
-        if written < len(content):
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        self.written_bytes += written
+        rest = content
+        while rest:  # the second attempt, if one is needed, says why
+            rest = rest[os.write(self._fd, rest) :]
+        self.written_bytes += len(content)
         self._has_torn_line = False

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from math import floor, log10
 
-from ..core.figures import WATTS, humanize
+from ..core.units import WATTS, humanize
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 _STEPS_SECONDS = (
     *(number * scale for scale in (0.001, 0.01, 0.1) for number in (1, 2, 5)),
@@ -39,12 +43,12 @@ def _round_up(number: float) -> float:
     return next(factor * power for factor in (1, 2, 5, 10) if factor * power >= number * (1 - 1e-9))
 
 
-def name_time(seconds: float) -> str:
-    """In the largest unit that gives a whole number: `90 min`, `2 h`, `3 d`."""
-    for length, unit in _UNITS:
-        if seconds and seconds % length == 0:
-            return f"{seconds / length:.0f} {unit}"
-    return f"{seconds:g} s"
+def name_times(moments: Sequence[float]) -> list[str]:
+    """All in one unit, the largest in which they are whole numbers: `0 min`, `30 min`, `60 min`."""
+    length, unit = next(
+        (one for one in _UNITS if moments[-1] and all(moment % one[0] == 0 for moment in moments)), (1, "s")
+    )
+    return [f"{moment / length:g} {unit}" for moment in moments]
 
 
 def name_value(value: float, unit: str) -> str:

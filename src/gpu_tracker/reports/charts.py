@@ -7,20 +7,23 @@ sparse at its end.
 from __future__ import annotations
 
 from array import array
+from itertools import accumulate
 from math import isnan
+from operator import add
 
-from ..analysis.charts import HEAT, NAMES, TITLES, of_metric
+from ..analysis.charts import HEAT, MEAN_NOTE, NAMES, STACK, TITLES, make_lanes, of_metric
 from ..analysis.series import Binned, bin_column, cut_time, make_bins
 from ..core.errors import UsageError
-from ..core.figures import NUMBER, PERCENT
+from ..core.units import NUMBER, PERCENT
 from ..core.values import NamedTuple
+from .axes import name_value
 from .region_tables import name_region
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ..analysis.charts import Chart as Figure, Line as Figures
+    from ..analysis.charts import Chart as Figure, Lane, Line as Figures
     from .build import Report
 
 # What does not reach this share of its capacity is drawn without it.
@@ -43,6 +46,8 @@ class Mark(NamedTuple):
 
     seconds: float
     value: float
+    line: int = 0
+    """Which line it is on."""
 
 
 class Chart(NamedTuple):
@@ -59,7 +64,10 @@ class Chart(NamedTuple):
     """Why there is nothing to draw."""
     has_strips: bool = False
     """Each line is a strip from light to dark: many lines across each other are unreadable."""
+    is_stack: bool = False
+    """Each line lies on the one before, the first on 0."""
     marks: tuple[Mark, ...] = ()
+    note: str = ""
 
     @property
     def top(self) -> float:
@@ -84,16 +92,27 @@ class Chart(NamedTuple):
         return min((*values, 0.0))
 
 
+def explain_shades(chart: Chart) -> str:
+    """What strips from light to dark mean."""
+    return "; ".join(filter(None, (chart.note, f"darkest: {name_value(chart.top, chart.unit)}")))
+
+
 def _find_peak(lines: Sequence[Line]) -> tuple[Mark, ...]:
-    """The first of the highest points of the first line."""
-    values = lines[0].values
-    known = [index for index, value in enumerate(values.high) if not isnan(value)]
-    index = max(known, key=values.high.__getitem__)
-    return (Mark(values.high_seconds[index], values.high[index]),)
+    """The first of the highest points."""
+    places = [
+        (number, index)
+        for number, line in enumerate(lines)
+        for index, value in enumerate(line.values.high)
+        if not isnan(value)
+    ]
+    number, index = max(places, key=lambda place: lines[place[0]].values.high[place[1]])
+    values = lines[number].values
+    return (Mark(values.high_seconds[index], values.high[index], number),)
 
 
-def list_charts(report: Report, n_bins: int, names: Sequence[str] | None = None) -> tuple[Chart, ...]:
+def list_charts(report: Report, n_bins: int, names: str | Sequence[str] | None = None) -> tuple[Chart, ...]:
     """The charts of those names, or all that this run has something for."""
+    names = [names] if isinstance(names, str) else names
     for name in names or ():
         if name not in NAMES:
             raise UsageError(f'"{name}" is not a chart. Charts are {", ".join(NAMES)}.')
@@ -121,9 +140,15 @@ def _explain(report: Report) -> str:
 
 
 def _draw(figure: Figure, kind: str, edges: list[float]) -> Chart:
-    lines = tuple(Line(line.label, _bin(line, edges)) for line in figure.lines)
-    has_strips = figure.kind == HEAT
-    marks = () if has_strips else _find_peak(lines)
+    drawn = (Line(line.label, _bin(line, edges)) for line in figure.lines)
+    lines = tuple(line for line in drawn if not all(map(isnan, line.values.high)))
+    if not lines:  # whatever is known of it is later than the end of the run
+        return Chart(kind, figure.title, figure.unit, problem=_NOT_MEASURED)
+    has_strips, is_stack = figure.kind == HEAT, figure.kind == STACK
+    if is_stack:
+        lines = _pile_up(lines)
+    # Of the job, not of what is drawn around it; of devices the highest.
+    marks = () if has_strips or is_stack else _find_peak(lines if kind in _OF_GPUS else lines[:1])
     if of_metric(figure):
         last = figure.lines[0]
         marks = (Mark(last.end[-1], last.mean[-1]),)
@@ -135,7 +160,19 @@ def _draw(figure: Figure, kind: str, edges: list[float]) -> Chart:
         figure.capacity,
         figure.capacity_label,
         has_strips=has_strips,
+        is_stack=is_stack,
         marks=marks,
+    )
+
+
+def _pile_up(lines: Sequence[Line]) -> tuple[Line, ...]:
+    """Each with those before it; what is unknown of one is unknown of all."""
+    sums = accumulate(
+        (line.values.mean for line in lines), lambda below, own: array("d", map(add, below, own))
+    )
+    return tuple(
+        line._replace(values=line.values._replace(low=top, mean=top, high=top))
+        for line, top in zip(lines, sums, strict=True)
     )
 
 
@@ -144,25 +181,31 @@ def _bin(line: Figures, edges: list[float]) -> Binned:
 
 
 def _draw_regions(report: Report, edges: list[float]) -> list[Chart]:
-    longest = sorted(report.regions, key=lambda region: -region.wall_seconds)[:_MOST_REGIONS]
-    shown = [region.path for region in report.regions if region in longest]
-    lines = [Line(name_region(path), _cover(report, path, edges)) for path in shown]
+    lanes = make_lanes(
+        report.calls,
+        report.regions,
+        edges[-1],
+        is_running=report.ending == "running",
+        most=_MOST_REGIONS,
+    )
+    lines = [Line(name_region(lane.path), _cover(lane, edges)) for lane in lanes]
     if not any(any(line.values.mean) for line in lines):
         return []
-    return [Chart("regions", TITLES["regions"], PERCENT, tuple(lines), 100.0, has_strips=True)]
+    note = MEAN_NOTE if any(lane.band for lane in lanes) else ""
+    return [Chart("regions", TITLES["regions"], PERCENT, tuple(lines), 100.0, has_strips=True, note=note)]
 
 
-def _cover(report: Report, path: tuple[str, ...], edges: list[float]) -> Binned:
-    """In how much of each bin the job was inside a region."""
+def _cover(lane: Lane, edges: list[float]) -> Binned:
+    """In how much of each bin the job was inside a region; of calls that are not known, on average."""
     length = edges[1] - edges[0]
+    spans = lane.spans if lane.band is None else [lane.band[:2]]
     inside = [0.0] * (len(edges) - 1)
-    for call in report.calls:
-        if call.path == path:
-            end = edges[-1] if call.end_seconds is None else call.end_seconds
-            first = max(0, min(int(call.start_seconds / length), len(inside) - 1))
-            for index in range(first, len(inside)):
-                if edges[index] >= end:
-                    break
-                inside[index] += max(0.0, min(end, edges[index + 1]) - max(call.start_seconds, edges[index]))
-    share = array("d", (min(100.0, 100.0 * seconds / length) for seconds in inside))
+    for start, end in spans:
+        first = max(0, min(int(start / length), len(inside) - 1))
+        for index in range(first, len(inside)):
+            if edges[index] >= end:
+                break
+            inside[index] += max(0.0, min(end, edges[index + 1]) - max(start, edges[index]))
+    each = 100.0 * (1.0 if lane.band is None else lane.band[2]) / length
+    share = array("d", (min(100.0, each * seconds) for seconds in inside))
     return Binned(share, share, share, array("d", edges[1:]), array("d", [length]) * len(share))

@@ -13,8 +13,8 @@ from ..analysis.compare import (
     NOTABLE_IN_FEW,
     list_changes,
 )
-from ..core.figures import humanize
-from ..core.text import align, neutralize, shorten
+from ..core.text import align, neutralize, shorten, wrap_all
+from ..core.units import humanize
 from .plain import to_plain
 from .region_tables import MOST_ROWS, name_region
 
@@ -27,10 +27,11 @@ if TYPE_CHECKING:
     from .contract import View
 
 _NAME_CELLS = 32
+_HANGING = 4
 _SIGNS = {CHANGED: " *", CANNOT_TELL: " ?"}
 
 
-def to_text(comparison: Comparison, _view: View | None = None) -> str:
+def to_text(comparison: Comparison, view: View) -> str:
     """A table of medians and their ratios to the baseline, then what changed, in words."""
     names = [_shorten(group.name) for group in comparison.groups]
     rows = [["", *names], ["runs", *(str(group.runs) for group in comparison.groups)]]
@@ -50,8 +51,8 @@ def to_text(comparison: Comparison, _view: View | None = None) -> str:
     if len(regions) > MOST_ROWS:
         lines.append(f"and {len(regions) - MOST_ROWS} more regions (-f json has all)")
     if len(comparison.groups) > 1:
-        lines += ["", *list_statements(comparison)]
-    lines += [f"note: {neutralize(note)}" for note in comparison.notes]
+        lines += ["", *wrap_all(list_statements(comparison), view.columns, _HANGING)]
+    lines += wrap_all((f"note: {neutralize(note)}" for note in comparison.notes), view.columns, _HANGING)
     return "\n".join(lines) + "\n"
 
 
@@ -122,12 +123,17 @@ def format_cells(row: Row) -> list[str]:
 
 
 def _cell(row: Row, values: Values, change: Change | None) -> str:
-    text = humanize(values.median, row.subject.figure.unit)
+    text = show_median(values, row.subject.figure.unit)
     text += _format_range(values, row.subject.figure.unit)
     if change is not None:
         text += "" if change.ratio is None else f"  {change.ratio:.2f}x"
         text += _SIGNS.get(change.verdict, "") if change.is_notable else ""
     return text
+
+
+def show_median(values: Values, unit: str) -> str:
+    """With a sign if it is a lower bound."""
+    return f"{'≥ ' if values.is_at_least else ''}{humanize(values.median, unit)}"
 
 
 def _format_range(values: Values, unit: str) -> str:
@@ -177,7 +183,7 @@ def _format_changes(rows: Sequence[Row], position: int) -> list[str]:
 def _format_change(row: Row, position: int) -> str:
     change = row.changes[position - 1]
     unit = row.subject.figure.unit
-    before, after = (humanize(row.groups[index].median, unit) for index in (0, position))
+    before, after = (show_median(row.groups[index], unit) for index in (0, position))
     what = f"{row.subject.figure.label} of {name_region(row.subject.region)}"
     if not row.subject.region:
         what = row.subject.figure.label
@@ -193,10 +199,15 @@ def _list_presence(where: str, rows: Sequence[Row]) -> list[str]:
     names = dict.fromkeys(row.subject.metric for row in rows if row.subject.metric is not None)
     regions, metrics = list(map(name_region, paths)), list(map(_shorten, names))
     return [
-        f"{kind} {where}: {', '.join(found[:MOST_ROWS])}{', …' * (len(found) > MOST_ROWS)}"
+        f"{kind} {where}: {', '.join(_cut(found))}"
         for kind, found in (("regions", regions), ("metrics", metrics))
         if found
     ]
+
+
+def _cut(names: Sequence[str]) -> list[str]:
+    left = len(names) - MOST_ROWS
+    return [*names[:MOST_ROWS], *([f"and {left} more"] if left > 0 else [])]
 
 
 def _shorten(name: str) -> str:

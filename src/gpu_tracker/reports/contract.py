@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from ..core import load_module
 from ..core.errors import UsageError
-from ..core.text import neutralize_lines
+from ..core.text import neutralize_lines, to_ascii
 from ..core.values import NamedTuple
 
 TYPE_CHECKING = False
@@ -27,41 +27,31 @@ _SUFFIXES = {
     "pdf": (".pdf",),
 }
 # Document → format → module and function.
+# fmt: off
 _RENDERERS = {
     "Report": {
-        "text": "report.to_text",
-        "json": "plain.to_json",
-        "markdown": "markdown.to_markdown",
-        "html": "html.page.to_html",
-        "svg": "svg.to_svg",
-        "png": "plot.to_png",
-        "pdf": "plot.to_pdf",
+        "text": "report.to_text", "json": "plain.to_json", "markdown": "markdown.to_markdown", "html": "html.page.to_html",
+        "svg": "svg.to_svg", "png": "plot.to_png", "pdf": "plot.to_pdf",
     },
     "Reports": {
-        "text": "report.join_texts",
-        "json": "plain.items_to_json",
-        "markdown": "markdown.join_markdown",
-        "html": "html.several.show_reports",
+        "text": "report.join_texts", "json": "plain.items_to_json", "markdown": "markdown.join_markdown", "html": "html.several.show_reports",
     },
     "Comparison": {
-        "text": "comparison.to_text",
-        "json": "comparison.to_json",
-        "markdown": "markdown.compare_to_markdown",
-        "html": "html.several.show_comparison",
+        "text": "comparison.to_text", "json": "comparison.to_json", "markdown": "markdown.compare_to_markdown", "html": "html.several.show_comparison",
     },
     "Combined": {
-        "text": "job.to_text",
-        "json": "plain.to_json",
-        "markdown": "markdown.combine_to_markdown",
-        "html": "html.several.show_job",
+        "text": "job.to_text", "json": "plain.to_json", "markdown": "markdown.combine_to_markdown", "html": "html.several.show_job",
     },
-    "Runs": {"text": "runs.to_text", "json": "plain.items_to_json", "markdown": "markdown.list_to_markdown"},
+    "Runs": {
+        "text": "runs.to_text", "json": "plain.items_to_json", "markdown": "markdown.list_to_markdown", "html": "html.several.show_runs",
+    },
     "Diagnosis": {"text": "diagnosis.to_text", "json": "diagnosis.to_json"},
     "SizingReport": {"text": "sizing.to_text", "json": "sizing.to_json"},
+    "SubTrackingResults": {"text": "sub_tracking.to_text", "json": "sub_tracking.to_json"},
+    "CodeBlockComparison": {"text": "sub_tracking.compare_to_text", "json": "sub_tracking.compare_to_json"},
     "ResourceUsage": {"text": "paper.to_text", "json": "paper.to_json"},
 }
-
-
+# fmt: on
 # Formats that draw, so that the document needs its charts.
 WITH_CHARTS = frozenset({"html"})
 
@@ -76,7 +66,9 @@ class View(NamedTuple):
 
 
 _PLAIN = View()
-_PLOTTED = ("png", "pdf")
+# Made by matplotlib, and not text.
+PLOTTED = frozenset({"png", "pdf"})
+_FOR_PEOPLE = frozenset({"text", "markdown"})
 
 
 def list_formats(document: str) -> tuple[str, ...]:
@@ -90,7 +82,7 @@ def choose_format(document: str, name: str | None, path: str | None = None) -> s
     Raises `TrackerError` if it needs a package that is missing: better before a long job than after it.
     """
     chosen = _choose_format(document, name, path)
-    if chosen in _PLOTTED:
+    if chosen in PLOTTED:
         from .plot import need_matplotlib
 
         need_matplotlib()
@@ -109,6 +101,11 @@ def _choose_format(document: str, name: str | None, path: str | None) -> str:
                 f"Unknown format {dot + suffix!r}.", f"Use {' or '.join(known)}, or name it with -f."
             )
         return known[dot + suffix.lower()]
+    if name == "pickle":
+        raise UsageError(
+            "Pickle is not offered: loading such a file runs whatever code it holds.",
+            "Use -f json, or keep a recording (--record FILE.jsonl).",
+        )
     if name not in formats:
         valid = " or ".join(f'"{form}"' for form in sorted(formats))
         raise UsageError(f'"{name}" is not a valid format. Valid values are {valid}.')
@@ -121,5 +118,11 @@ def render(document: Any, format_name: str, view: View = _PLAIN) -> str | bytes:
     renderer: Callable[[Any, View], str | bytes] = getattr(load_module(f"{__package__}.{module}"), function)
     rendered = renderer(document, view)
     # Whatever a recording contains, nothing of it controls a terminal. Colours are ours.
-    is_plain = isinstance(rendered, str) and format_name == "text" and not view.has_colour
-    return neutralize_lines(str(rendered)) if is_plain else rendered
+    if isinstance(rendered, str) and format_name == "text" and not view.has_colour:
+        rendered = neutralize_lines(rendered)
+    return fit(rendered, view) if isinstance(rendered, str) and format_name in _FOR_PEOPLE else rendered
+
+
+def fit(text: str, view: View) -> str:
+    """The text in characters that the output can show."""
+    return text if view.has_unicode else to_ascii(text)

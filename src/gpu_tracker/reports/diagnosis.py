@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from ..analysis.checks import FAILED, FINE, NOTHING, WARNING
-from ..core.text import BOLD, DIM, GREEN, RED, YELLOW, Span, neutralize, paint
+from ..core.text import BOLD, DIM, GREEN, RED, YELLOW, Span, neutralize, paint, wrap
 from .plain import to_plain
 
 TYPE_CHECKING = False
@@ -19,6 +19,8 @@ _SIGNS = {
     WARNING: ("!", "!", YELLOW),
     NOTHING: ("·", "-", DIM),
 }
+# The margin, the sign and the gaps around what is checked; the narrowest text.
+_BESIDE_CELLS, _FEWEST_CELLS = 6, 20
 _COMPLETE = "Everything on this machine can be measured."
 _FINE = "Everything on this machine can be measured except as marked above."
 _BROKEN = "Something on this machine cannot be measured; see above for what to do."
@@ -29,6 +31,7 @@ def to_text(diagnosis: Diagnosis, view: View) -> str:
     checks, has_colour = diagnosis.checks, view.has_colour
     lines = []
     width = max((len(check.what) for check in checks), default=0)
+    room = None if view.columns is None else max(_FEWEST_CELLS, view.columns - width - _BESIDE_CELLS)
     group = None
     for check in checks:
         if check.group != group:
@@ -37,7 +40,9 @@ def to_text(diagnosis: Diagnosis, view: View) -> str:
         unicode_sign, ascii_sign, style = _SIGNS[check.state]
         sign = _paint(Span(unicode_sign if view.has_unicode else ascii_sign, style), has_colour)
         what = neutralize(check.what).ljust(width)
-        lines.append(f"  {sign} {what}  {neutralize(check.text)}".rstrip())
+        first, *others = wrap(neutralize(check.text), room)
+        lines.append(f"  {sign} {what}  {first}".rstrip())
+        lines += [" " * (width + _BESIDE_CELLS) + other for other in others]
     verdict = _COMPLETE if diagnosis.is_complete else _FINE if diagnosis.is_fine else _BROKEN
     lines += ["", _paint(Span(verdict, BOLD), has_colour)]
     return "\n".join(lines[1:]) + "\n"

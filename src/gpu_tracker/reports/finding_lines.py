@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..analysis.findings.finding import CERTAIN, NOTE
+from ..analysis.findings.finding import CERTAIN, NOTE, SERIOUS, WHY_IT_DIED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -11,6 +11,12 @@ if TYPE_CHECKING:
     from ..analysis.findings.finding import Finding
 
 _MOST_SHOWN = 5
+
+
+def split_findings(findings: Sequence[Finding]) -> tuple[Sequence[Finding], Sequence[Finding]]:
+    """What must be read before any figure: why it died, and what is serious; then the rest."""
+    n_first = sum(finding.severity == SERIOUS or finding.rule == WHY_IT_DIED for finding in findings)
+    return findings[:n_first], findings[n_first:]
 
 
 def format_findings(findings: Sequence[Finding]) -> list[str]:

@@ -30,7 +30,7 @@ def format_frameworks(summaries: Sequence[FrameworkSummary]) -> list[tuple[str, 
 
 def _format(summary: FrameworkSummary) -> list[str]:
     memory = summary.memory
-    where = f"GPU {summary.gpu.ordinal}" if summary.gpu else shorten(memory.device, _NAME_CELLS)
+    where = f"GPU {summary.gpu.label}" if summary.gpu else shorten(memory.device, _NAME_CELLS)
     tensors = _TENSORS.get(memory.framework, "tensors")
     peak = f"peak {humanize_bytes(memory.peak_in_use_bytes)} ({memory.peak_in_use_basis})"
     held = memory.peak_held_bytes

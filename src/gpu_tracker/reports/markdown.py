@@ -8,13 +8,20 @@ from __future__ import annotations
 
 import re
 
-from ..analysis.measures import overall_values
+from ..analysis.compare import CANNOT_TELL, CHANGED
+from ..analysis.measures import list_estimates, list_lower_bounds, overall_values
 from ..core.blocks import draw_line
-from ..core.figures import RUN, TIME, humanize
-from ..core.text import count_of, neutralize, shorten, shorten_middle
+from ..core.figures import RUN, TIME
+from ..core.text import count_of, join_command, neutralize, shorten, shorten_middle
+from ..core.units import humanize
 from ..core.vendors import NO_GPU
-from .region_tables import show_peak
+from .comparison import show_median
+from .energy_lines import format_energy, format_gpu_energy
+from .job import list_totals, show_balance
+from .region_tables import count_logged, show_cpu, show_last, show_peak
 from .report import describe_ending, describe_title
+from .runs import mark
+from .sizing_lines import format_basis, format_choice, format_lead, format_slurm
 from .usage_lines import list_usage
 
 TYPE_CHECKING = False
@@ -26,6 +33,7 @@ if TYPE_CHECKING:
     from ..analysis.job import Combined
     from ..analysis.regions import Region
     from ..analysis.runs import Runs
+    from ..analysis.sizing import Sizing
     from .build import Report, Reports
     from .contract import View
     from .rows import Picture
@@ -33,21 +41,22 @@ if TYPE_CHECKING:
 _LINE_CELLS = 24
 _NAME_CELLS = 60
 _SENTENCE_CELLS = 400
-_MOST_FINDINGS, _MOST_REGIONS, _MOST_METRICS, _MOST_NOTES, _MOST_USAGE = 5, 6, 4, 3, 14
-_MOST_ROWS = 50
+_MOST_FINDINGS, _MOST_REGIONS, _MOST_METRICS, _MOST_NOTES, _MOST_USAGE = 5, 6, 4, 3, 12
+_MOST_ROWS, _MOST_CHANGES, _MOST_HOSTS = 50, 40, 20
+_SIGNS = {CHANGED: "**bold**: beyond noise", CANNOT_TELL: "?: cannot tell, too few runs"}
 _ACTIVE = re.compile(r"([\\`*_\[\]<>|~#@&])")
 
 
-def to_markdown(report: Report, _view: View | None = None) -> str:
+def to_markdown(report: Report, view: View) -> str:
     """At most sixty lines."""
-    values = overall_values(report.summary)
-    known = [(f"`{figure.name}`", humanize(values[figure.name], figure.unit)) for figure in RUN]
+    chosen = _list_chosen(report)
+    usage = list(_list_usage(report, view))
     lines = [
         f"### {write_code(describe_title(report), 2 * _NAME_CELLS)}",
         "",
-        *_table(("figure", "value"), [row for row in known if row[1] != "-"]),
+        *_table(("figure", "value"), [*_list_figures(report), *chosen]),
         "",
-        *_table(("resource", "used", "over time"), list(_list_usage(report))[:_MOST_USAGE]),
+        *_cut_table(("resource", "used", "over time"), usage, _MOST_USAGE - len(chosen), "row"),
         *_list_findings(report.findings),
         *_list_regions(report),
         *_list_metrics(report),
@@ -56,22 +65,54 @@ def to_markdown(report: Report, _view: View | None = None) -> str:
     return "\n".join(lines) + "\n"
 
 
-def join_markdown(reports: Reports, _view: View | None = None) -> str:
+def _list_figures(report: Report) -> list[tuple[str, str]]:
+    """Those of the whole run that are known."""
+    values = overall_values(report.summary)
+    marks = list_estimates(report.summary), list_lower_bounds(report.summary, report.ending)
+    known = [figure for figure in RUN if values[figure.name] is not None]
+    return [
+        (
+            f"`{figure.name}`",
+            format_gpu_energy(report.energy)
+            if figure.name == "energy"
+            else mark(figure, values[figure.name], *marks),
+        )
+        for figure in known
+    ]
+
+
+def _list_chosen(report: Report) -> list[tuple[str, str]]:
+    """What to ask for the next time, and what the user has asked for with factors and prices."""
+    carbon = format_energy(report.energy, report.carbon)[1:]
+    machine = [] if report.machine is None else [("machine", format_choice(report.machine))]
+    chosen = [(label, write_text(words)) for label, words in (*carbon, *machine)]
+    return [*_list_request(report.sizing), *chosen]
+
+
+def _list_request(sizing: Sizing | None) -> list[tuple[str, str]]:
+    request = "" if sizing is None else format_slurm(sizing)
+    if sizing is None or not request:
+        return []
+    return [(format_lead(sizing), f"{write_code(request, _SENTENCE_CELLS)} ({format_basis(sizing)})")]
+
+
+def join_markdown(reports: Reports, view: View) -> str:
     """Several reports, with an empty line between."""
-    return "\n".join(map(to_markdown, reports.reports))
+    return "\n".join(to_markdown(report, view) for report in reports.reports)
 
 
 def compare_to_markdown(comparison: Comparison, _view: View | None = None) -> str:
-    """Medians of the figures of whole runs, of notable regions and of metrics; changes beyond noise are bold."""
+    """Medians of the figures of whole runs, of notable regions and of metrics, with their ratios to the first."""
     names = [write_code(group.name) for group in comparison.groups]
     rows = [("runs", *(str(group.runs) for group in comparison.groups))]
     shown = [row for row in comparison.rows if any(values.median is not None for values in row.groups)]
     shown = [row for row in shown if not row.subject.region or _is_notable(row)]
-    rows += [_compare_row(row) for row in shown[: _MOST_ROWS - 10]]
-    left = len(shown) - (_MOST_ROWS - 10)
+    rows += map(_compare_row, shown)
+    verdicts = {change.verdict for row in shown for change in row.changes if change.is_notable}
+    signs = [words for verdict, words in _SIGNS.items() if verdict in verdicts]
     return _join(
-        _table(("figure", *names), rows),
-        [f"and {count_of(left, 'more figure')}"] if left > 0 else [],
+        _cut_table(("figure", *names), rows, 1 + _MOST_CHANGES, "figure"),
+        ["", "; ".join(signs)] if signs else [],
         _list_notes(comparison.notes),
     )
 
@@ -79,14 +120,10 @@ def compare_to_markdown(comparison: Comparison, _view: View | None = None) -> st
 def combine_to_markdown(combined: Combined, _view: View | None = None) -> str:
     """The totals, and the balance between ranks."""
     title = f"### {count_of(len(combined.ranks), 'recording')} on {count_of(len(combined.hosts), 'host')}"
-    totals = [(f"`{figure.name}`", humanize(combined.values[figure.name], figure.unit)) for figure in RUN]
-    balance = [
-        (
-            f"`{one.figure.name}`",
-            *(humanize(value, one.figure.unit) for value in (one.smallest, one.median, one.largest)),
-        )
-        for one in combined.balance
+    totals = [
+        (f"`{name}`" if name else label, write_text(value)) for name, label, value in list_totals(combined)
     ]
+    balance = [(f"`{one.figure.name}`", *show_balance(one)) for one in combined.balance]
     hosts = [
         (
             write_code(host.name),
@@ -94,13 +131,13 @@ def combine_to_markdown(combined: Combined, _view: View | None = None) -> str:
             humanize(host.ram_at_most_bytes, "bytes"),
             str(len(host.gpus)),
         )
-        for host in combined.hosts[: _MOST_ROWS - 30]
+        for host in combined.hosts
     ]
     return _join(
         [title, ""],
-        _table(("figure", "value"), [row for row in totals if row[1] != "-"]),
+        _table(("figure", "value"), totals),
         ["", *_table(("per recording", "smallest", "median", "largest"), balance)] if balance else [],
-        ["", *_table(("host", "recordings", "RAM, upper bound", "GPUs"), hosts)],
+        ["", *_cut_table(("host", "recordings", "RAM, upper bound", "GPUs"), hosts, _MOST_HOSTS, "host")],
         _list_notes(combined.notes),
     )
 
@@ -113,17 +150,14 @@ def list_to_markdown(document: Runs, _view: View | None = None) -> str:
             write_code(run.started_at[:16].replace("T", " ")),
             humanize(run.values.get(TIME.name), TIME.unit),
             write_text(run.problem or describe_ending(run.ending, run.exit_code)),
-            *(humanize(run.values.get(figure.name), figure.unit) for figure in figures),
-            write_code(run.name or " ".join(run.command)),
+            *(mark(figure, run.values.get(figure.name), run.estimates, run.at_least) for figure in figures),
+            write_code(run.name or join_command(run.command)),
             write_code(run.path),
         )
-        for run in document.runs[:_MOST_ROWS]
+        for run in document.runs
     ]
-    left = len(document.runs) - _MOST_ROWS
-    return _join(
-        _table(("when", TIME.label, "end", *(figure.label for figure in figures), "command", "file"), rows),
-        [f"and {count_of(left, 'more run')}"] if left > 0 else [],
-    )
+    heading = ("when", TIME.label, "end", *(figure.label for figure in figures), "command", "file")
+    return _join(_cut_table(heading, rows, _MOST_ROWS, "run"))
 
 
 def write_code(text: str, cells: int = _NAME_CELLS) -> str:
@@ -148,18 +182,27 @@ def _table(heading: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
     return [_row(heading), _row(["---"] * len(heading)), *map(_row, rows)]
 
 
+def _cut_table(heading: Sequence[str], rows: Sequence[Sequence[str]], most: int, what: str) -> list[str]:
+    """The first rows, and how many more there are: as a row, because a line below a table would become one."""
+    left = len(rows) - most
+    more = [(f"and {count_of(left, f'more {what}')}", *[""] * (len(heading) - 1))] if left > 0 else []
+    return _table(heading, [*rows[:most], *more])
+
+
 def _row(cells: Sequence[str]) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def _list_usage(report: Report) -> Iterable[tuple[str, str, str]]:
+def _list_usage(report: Report, view: View) -> Iterable[tuple[str, str, str]]:
     for row in list_usage(report, _LINE_CELLS):
         text = f"{row.text} {row.after or ''}".strip()
-        yield row.label, write_text(text), _draw(row.picture)
+        yield row.label, write_text(text), _draw(row.picture, view)
 
 
-def _draw(picture: Picture | None) -> str:
-    return "" if picture is None else f"`{draw_line(picture.values, picture.top, has_unicode=True)}`"
+def _draw(picture: Picture | None, view: View) -> str:
+    if picture is None:
+        return ""
+    return f"`{draw_line(picture.values, picture.top, has_unicode=view.has_unicode)}`"
 
 
 def _list_findings(findings: Sequence[Finding]) -> list[str]:
@@ -178,17 +221,16 @@ def _write_finding(finding: Finding) -> str:
 
 
 def _list_regions(report: Report) -> list[str]:
-    longest = sorted(report.regions, key=lambda region: (-region.wall_seconds, region.path))[:_MOST_REGIONS]
-    rows = [_write_region(region, report.summary.seconds) for region in longest]
-    if report.outside_seconds is not None:
-        rows.append(
-            ("outside regions", "", *_write_time(report.outside_seconds, report.summary.seconds), "", "")
-        )
-    if not rows:
+    if not report.regions:
         return []
-    left = len(report.regions) - len(longest)
-    more = [f"and {count_of(left, 'more region')}"] if left > 0 else []
-    return ["", *_table(("region", "calls", "time", "share", "CPU time", "peak RAM"), rows), *more]
+    longest = sorted(report.regions, key=lambda region: (-region.wall_seconds, region.path))
+    rows = [_write_region(region, report.summary.seconds) for region in longest]
+    heading = ("region", "calls", "time", "share", "CPU time", "peak RAM")
+    lines = ["", *_cut_table(heading, rows, _MOST_REGIONS, "region")]
+    if report.outside_seconds is not None:
+        times = _write_time(report.outside_seconds, report.summary.seconds)
+        lines.append(_row(("outside regions", "", *times, "", "")))
+    return lines
 
 
 def _write_region(region: Region, seconds: float) -> tuple[str, ...]:
@@ -196,7 +238,7 @@ def _write_region(region: Region, seconds: float) -> tuple[str, ...]:
         write_code("/".join(region.path)),
         str(region.calls),
         *_write_time(region.wall_seconds, seconds),
-        humanize(region.cpu_seconds, "seconds"),
+        show_cpu(region),
         show_peak(region),
     )
 
@@ -210,12 +252,14 @@ def _list_metrics(report: Report) -> list[str]:
     rows = [
         (
             write_code(metric.name),
-            str(metric.logged),
-            *(humanize(value, "number") for value in (metric.last, metric.minimum, metric.maximum)),
+            count_logged(metric),
+            show_last(metric),
+            *(humanize(value, "number") for value in (metric.minimum, metric.maximum)),
         )
-        for metric in report.metrics[:_MOST_METRICS]
+        for metric in report.metrics
     ]
-    return ["", *_table(("metric", "logged", "last", "smallest", "largest"), rows)] if rows else []
+    heading = ("metric", "logged", "last", "smallest", "largest")
+    return ["", *_cut_table(heading, rows, _MOST_METRICS, "metric")] if rows else []
 
 
 def _list_notes(notes: Sequence[str]) -> list[str]:
@@ -235,8 +279,9 @@ def _compare_row(row: Row) -> tuple[str, ...]:
     where = f" of {write_code('/'.join(subject.region))}" if subject.region else ""
     cells = []
     for values, change in zip(row.groups, (None, *row.changes), strict=True):
-        text = humanize(values.median, subject.figure.unit)
+        text = show_median(values, subject.figure.unit)
         if change is not None and change.ratio is not None:
             text += f" ({change.ratio:.2f}x)"
-        cells.append(f"**{text}**" if change is not None and change.is_notable else text)
+        verdict = change.verdict if change is not None and change.is_notable else ""
+        cells.append(f"**{text}**" if verdict == CHANGED else f"{text} ?" if verdict == CANNOT_TELL else text)
     return name + where, *cells

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from .contract import View
 
 _INDENT = "   "
+_PAPERS_SPELLING = "descendents"
 _LABELS = {
     "max_ram": "Max RAM",
     "max_gpu_ram": "Max GPU RAM",
@@ -74,7 +75,7 @@ def build_usage(report: Report, settings: Settings) -> ResourceUsage:
             _percentages(summary.cpu.main, expected),
             _percentages(summary.cpu.descendants, expected),
             _percentages(summary.cpu.combined, expected),
-            *summary.threads,
+            *(count or 0 for count in summary.threads),
         ),
         gpu_utilization=GPUUtilization(
             len(summary.gpus),
@@ -92,8 +93,16 @@ def build_usage(report: Report, settings: Settings) -> ResourceUsage:
 
 
 def to_plain(usage: ResourceUsage) -> dict[str, Any]:
-    """A dictionary, with full precision."""
-    return dataclasses.asdict(usage)
+    """A dictionary, with full precision. What the paper calls "descendents" is there in the usual spelling, too."""
+    return _spell_both_ways(dataclasses.asdict(usage))
+
+
+def _spell_both_ways(values: dict[str, Any]) -> dict[str, Any]:
+    spelled = {}
+    for name, value in values.items():
+        for spelling in dict.fromkeys((name, name.replace(_PAPERS_SPELLING, "descendants"))):
+            spelled[spelling] = _spell_both_ways(value) if isinstance(value, dict) else value
+    return spelled
 
 
 def to_json(usage: ResourceUsage, _view: View | None = None) -> str:
@@ -103,7 +112,7 @@ def to_json(usage: ResourceUsage, _view: View | None = None) -> str:
 
 def to_text(usage: ResourceUsage, _view: View | None = None) -> str:
     """Three spaces per level, numbers to three decimals, no newline at the end."""
-    return "\n".join(_lines(to_plain(usage), ""))
+    return "\n".join(_lines(dataclasses.asdict(usage), ""))
 
 
 def _lines(values: dict[str, Any], indent: str) -> list[str]:

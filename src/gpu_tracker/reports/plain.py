@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+from ..analysis.summary import Summary
 from ..core.figures import Figure
 from ..core.model import UNKNOWN, RamPeak
 
@@ -15,7 +16,13 @@ if TYPE_CHECKING:
 
 _PAIRS = "tuple[tuple[str, "
 # They are for charts; `export` has them for programs.
-_SAMPLES = ("SampleColumns | None", "tuple[Logged, ...]", "tuple[Call, ...]", "tuple[Chart, ...]")
+_SAMPLES = (
+    "SampleColumns | None",
+    "tuple[Logged, ...]",
+    "tuple[Call, ...]",
+    "tuple[HeldMemory, ...]",
+    "tuple[Chart, ...]",
+)
 
 
 def to_plain(value: Any) -> Any:
@@ -25,15 +32,27 @@ def to_plain(value: Any) -> Any:
     if isinstance(value, RamPeak) and value.basis == UNKNOWN:
         return {**dict.fromkeys(value._fields), "basis": UNKNOWN}
     if hasattr(value, "_asdict"):
-        kinds = type(value).__annotations__
-        return {
-            name: dict(field) if str(kinds[name]).startswith(_PAIRS) else to_plain(field)
-            for name, field in value._asdict().items()
-            if str(kinds[name]) not in _SAMPLES
-        }
+        fields = _list_fields(value)
+        return _forget_unread(fields) if isinstance(value, Summary) and value.is_unread else fields
     if isinstance(value, tuple):
         return [to_plain(item) for item in value]
     return value
+
+
+def _list_fields(value: Any) -> dict[str, Any]:
+    kinds = type(value).__annotations__
+    return {
+        name: dict(field) if str(kinds[name]).startswith(_PAIRS) else to_plain(field)
+        for name, field in value._asdict().items()
+        if str(kinds[name]) not in _SAMPLES
+    }
+
+
+def _forget_unread(summary: dict[str, Any]) -> dict[str, Any]:
+    """Without times that were never read."""
+    cpu = {part: {**figures, "seconds": None} for part, figures in summary["cpu"].items()}
+    system_cpu = {**summary["system_cpu"], "seconds": None}
+    return {**summary, "seconds": None, "cpu": cpu, "system_cpu": system_cpu}
 
 
 def to_json(document: Any, _view: View | None = None) -> str:
@@ -42,6 +61,5 @@ def to_json(document: Any, _view: View | None = None) -> str:
 
 
 def items_to_json(document: Any, _view: View | None = None) -> str:
-    """A document that holds a single list, as that list."""
-    (items,) = document
-    return to_json(items)
+    """A document that holds a list, as that list."""
+    return to_json(document[0])

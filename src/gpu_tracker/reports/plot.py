@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import warnings
+from array import array
 from io import BytesIO
 from math import isnan
 
 from ..core.errors import TrackerError
 from ..core.text import shorten, shorten_middle
 from ..core.version import DISTRIBUTION
-from .axes import list_times, list_values, name_time, name_value
-from .charts import find_length, list_charts
+from .axes import list_times, list_values, name_times, name_value
+from .charts import explain_shades, find_length, list_charts
 from .report import describe_title
 from .svg import COLOURS
 
@@ -26,10 +28,13 @@ _BINS = 800
 _WIDTH_INCHES, _CHART_INCHES, _STRIP_INCHES = 10.0, 1.5, 0.3
 _TITLE_CELLS, _NAME_CELLS = 90, 24
 _GREY = "#767676"
+# So that the number at the highest point is below the title.
+_HEADROOM = 1.2
+_EDGE = 0.03
 _MOST_IN_A_ROW = 4
 
 
-def draw(report: Report, names: Sequence[str] | None = None) -> Any:
+def draw(report: Report, names: str | Sequence[str] | None = None) -> Any:
     """The charts below each other on one time axis: a `matplotlib.figure.Figure`, in no window of pyplot."""
     charts = list_charts(report, _BINS, names)
     need_matplotlib()
@@ -47,7 +52,7 @@ def draw(report: Report, names: Sequence[str] | None = None) -> Any:
         for axes, chart in zip(grid[:, 0], charts, strict=True):
             _draw_chart(axes, chart, find_length(report))
         moments = list_times(find_length(report))
-        grid[-1, 0].set_xticks(moments, [name_time(moment) for moment in moments])
+        grid[-1, 0].set_xticks(moments, name_times(moments))
     return figure
 
 
@@ -73,8 +78,11 @@ def to_pdf(report: Report, _view: View | None = None) -> bytes:
 
 
 def _save(report: Report, kind: str) -> bytes:
-    content = BytesIO()
-    draw(report).savefig(content, format=kind, dpi=150)
+    content, figure = BytesIO(), draw(report)
+    with warnings.catch_warnings():
+        # Names may be in a writing that the user's font lacks; boxes in the picture say so.
+        warnings.filterwarnings("ignore", message="Glyph .* missing")
+        figure.savefig(content, format=kind, dpi=150)
     return content.getvalue()
 
 
@@ -111,12 +119,28 @@ def _draw_strips(axes: Any, chart: Chart, seconds: float) -> None:
         interpolation="none",
     )
     axes.set_yticks([index + 0.5 for index in range(len(names))], names, parse_math=False)
+    axes.set_title(explain_shades(chart), loc="right", fontsize=8, color=_GREY, parse_math=False)
 
 
-def _draw_lines(axes: Any, chart: Chart, seconds: float) -> None:
+def _draw_stack(axes: Any, chart: Chart, seconds: float) -> None:
+    floor: Sequence[float] = array("d", [0.0]) * _BINS
+    for line, colour in zip(chart.lines, COLOURS, strict=False):
+        top, name = line.values.mean, shorten_middle(line.name, _NAME_CELLS)
+        axes.fill_between(
+            _list_moments(seconds, len(top)), floor, top, color=colour, alpha=0.7, linewidth=0, label=name
+        )
+        floor = top
+
+
+def _list_moments(seconds: float, count: int) -> list[float]:
+    """The middle of each bin."""
+    return [seconds * (number + 0.5) / count for number in range(count)]
+
+
+def _draw_curves(axes: Any, chart: Chart, seconds: float) -> None:
     for index, line in enumerate(chart.lines):
         colour, count = COLOURS[index % len(COLOURS)], len(line.values.mean)
-        moments = [seconds * (number + 0.5) / count for number in range(count)]
+        moments = _list_moments(seconds, count)
         known = [
             number
             for number in range(count)
@@ -134,22 +158,34 @@ def _draw_lines(axes: Any, chart: Chart, seconds: float) -> None:
             linestyle="--" if index else "-",
             label=shorten_middle(line.name, _NAME_CELLS),
         )
+
+
+def _draw_lines(axes: Any, chart: Chart, seconds: float) -> None:
+    (_draw_stack if chart.is_stack else _draw_curves)(axes, chart, seconds)
     if chart.capacity is not None and chart.shows_capacity:
         axes.axhline(chart.capacity, color=_GREY, linestyle=":", linewidth=1)
     if chart.capacity_name:
-        axes.set_title(f"of {chart.capacity_name}", loc="right", fontsize=8, color=_GREY, parse_math=False)
-    axes.set_ylim(chart.bottom, (chart.top or 1.0) * 1.05)
+        capacity = f"of {shorten(chart.capacity_name, _TITLE_CELLS)}"
+        axes.set_title(capacity, loc="right", fontsize=8, color=_GREY, parse_math=False)
+    axes.set_ylim(chart.bottom, (chart.top or 1.0) * _HEADROOM)
     ticks = list_values(chart.bottom, chart.top or 1.0)
     axes.set_yticks(ticks, [name_value(value, chart.unit) for value in ticks])
     for mark in chart.marks:
-        axes.plot([mark.seconds], [mark.value], marker="o", color=COLOURS[0], markersize=4, clip_on=False)
-        is_late = mark.seconds > 0.85 * seconds
+        axes.plot(
+            [mark.seconds],
+            [mark.value],
+            marker="o",
+            color=COLOURS[mark.line % len(COLOURS)],
+            markersize=4,
+            clip_on=False,
+        )
+        is_early, is_late = mark.seconds < _EDGE * seconds, mark.seconds > (1 - _EDGE) * seconds
         axes.annotate(
             name_value(mark.value, chart.unit),
             (mark.seconds, mark.value),
-            xytext=(-5 if is_late else 5, 3),
+            xytext=(0, 4),
             textcoords="offset points",
-            ha="right" if is_late else "left",
+            ha="left" if is_early else "right" if is_late else "center",
             fontsize=8,
         )
     if len(chart.lines) > 1:

@@ -8,9 +8,10 @@ from ..core.text import (
     YELLOW,
     Span,
     count_cells,
+    join_command,
     neutralize,
     paint,
-    to_ascii,
+    shorten,
     wrap,
 )
 from ..core.units import humanize_bytes, humanize_seconds
@@ -22,6 +23,8 @@ from .usage_lines import list_usage
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from .build import Report, Reports
     from .contract import View
 
@@ -31,42 +34,67 @@ _ENDINGS = {
     "ended": "ended, exit code not known",
     "interrupted": "interrupted",
     "raised": "ended by an exception",
-    "abandoned": "ended without stopping gpu-tracker",
+    "abandoned": "ended without stopping its tracker",
+    "tracker killed": "gpu-tracker was killed",
     "killed": "cut off",
     "sampler lost": "finished, but its sampler was lost",
 }
 _MARGIN = "  "
 _STYLES = {"serious": RED, "warning": YELLOW}
 _MOST_NOTES = 25
+# A recording from anywhere may have any text; no host and no note of ours is as long.
+_HOST_CELLS, _NOTE_CELLS = 64, 600
 
 
 def to_text(report: Report, view: View) -> str:
-    """What was used, what was found, where the time went, and the notes; ends with a newline."""
+    """The worst that was found, what was used, what else was found, where the time went, and the notes; ends with a newline."""
     rows = [Row("time", _describe_time(report)), *list_usage(report, count_line_cells(view))]
     if report.frameworks:
         from .framework_lines import format_frameworks
 
         rows += [Row(*row) for row in format_frameworks(report.frameworks)]
-    rows += [Row(*row) for row in format_energy(report.energy, report.carbon)]
-    lines = [_paint_title(report, view), *lay_out_rows(rows, view)]
-    if report.findings:
-        from .finding_lines import format_findings
+    if report.summary.has_rates:
+        rows += [Row(*row) for row in format_energy(report.energy, report.carbon)]
+    title, used = _lay_out_title(report, view), lay_out_rows(rows, view)
+    next_time = _lay_out_all(format_next_time(report.sizing, report.machine), view)
+    last = _lay_out_all([*_describe_cost(report), *_list_notes(report)], view)
+    first, others = _lay_out_findings(report, view)
+    lines = [*title, *first, *used, *others, *next_time, *_lay_out_tables(report, view), *last]
+    return "\n".join(lines) + "\n"
 
-        lines += [line for text in format_findings(report.findings) for line in _lay_out_finding(text, view)]
-    lines += [line for text in format_next_time(report.sizing) for line in lay_out(text, view)]
-    if report.regions or report.metrics:
-        from .region_tables import format_metrics, format_regions
 
-        room = None if view.columns is None else view.columns - len(_MARGIN)
-        tables = [*format_regions(report, room), *format_metrics(report.metrics, room)]
-        lines += [_MARGIN + neutralize(line) for line in tables]
+def _lay_out_findings(report: Report, view: View) -> tuple[list[str], list[str]]:
+    """What must be read before any figure, and the rest."""
+    if not report.findings:
+        return [], []
+    from .finding_lines import format_findings, split_findings
+
+    first, others = (
+        [line for text in format_findings(findings) for line in _lay_out_finding(text, view)]
+        for findings in split_findings(report.findings)
+    )
+    return first, others
+
+
+def _lay_out_tables(report: Report, view: View) -> list[str]:
+    if not report.regions and not report.metrics:
+        return []
+    from .region_tables import format_metrics, format_regions
+
+    room = None if view.columns is None else view.columns - len(_MARGIN)
+    return _lay_out_all([*format_regions(report, room), *format_metrics(report.metrics, room)], view)
+
+
+def _list_notes(report: Report) -> list[str]:
     # The row of the GPU says that there is none.
-    notes = [f"note: {note}" for note in report.notes if note != NO_GPU]
+    notes = [f"note: {shorten(note, _NOTE_CELLS)}" for note in report.notes if note != NO_GPU]
     if len(notes) > _MOST_NOTES:
         notes[_MOST_NOTES:] = [f"and {len(notes) - _MOST_NOTES} more notes (the JSON report has all)"]
-    lines += [line for text in (*_describe_cost(report), *notes) for line in lay_out(text, view)]
-    text = "\n".join(lines) + "\n"
-    return text if view.has_unicode else to_ascii(text)
+    return notes
+
+
+def _lay_out_all(texts: Iterable[str], view: View) -> list[str]:
+    return [line for text in texts for line in lay_out(text, view)]
 
 
 def join_texts(reports: Reports, view: View) -> str:
@@ -91,20 +119,27 @@ def _name_signal(number: int) -> str:
         return f"signal {number}"
 
 
+def find_title(report: Report) -> str:
+    """What the user calls the run, else what ran."""
+    return (
+        report.header.identity.name or join_command(report.header.command) or f"process {report.header.pid}"
+    )
+
+
 def describe_title(report: Report) -> str:
-    """What ran and how it ended, in one line."""
-    command = " ".join(report.header.command) or f"process {report.header.pid}"
-    if len(command) > 60:
-        command = command[:57] + "..."
+    """The name of the run, or what ran, and how it ended, in one line."""
+    title = find_title(report)
+    if len(title) > 60:
+        title = title[:57] + "..."
     hint = ""
-    if report.ending in ("abandoned", "killed"):
+    if report.ending in ("abandoned", "tracker killed", "killed"):
         hint = "; figures up to the last sample"
-    return f"{command}: {describe_ending(report.ending, report.exit_code)}{hint}"
+    return f"{title}: {describe_ending(report.ending, report.exit_code)}{hint}"
 
 
-def _paint_title(report: Report, view: View) -> str:
+def _lay_out_title(report: Report, view: View) -> list[str]:
     lines = wrap(neutralize(describe_title(report)), view.columns, 2 * len(_MARGIN))
-    return "\n".join(_paint(line, BOLD, view) for line in lines)
+    return [_paint(line, BOLD, view) for line in lines]
 
 
 def _paint(text: str, style: str, view: View) -> str:
@@ -113,7 +148,8 @@ def _paint(text: str, style: str, view: View) -> str:
 
 def _describe_time(report: Report) -> str:
     started = report.header.started_at[:16].replace("T", " ")
-    return f"{humanize_seconds(report.summary.seconds)}, from {started} on {report.header.host}"
+    length = "-" if report.summary.is_unread else humanize_seconds(report.summary.seconds)
+    return f"{length}, from {started} on {shorten(report.header.host, _HOST_CELLS)}"
 
 
 def _describe_cost(report: Report) -> list[str]:

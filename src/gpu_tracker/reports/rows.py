@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..core.blocks import draw_bar, draw_line
-from ..core.text import Span, choose_style, neutralize, pad, paint, wrap
+from ..core.text import Span, choose_style, count_cells, neutralize, pad, paint, shorten, wrap
 from ..core.values import NamedTuple
 
 TYPE_CHECKING = False
@@ -15,11 +15,13 @@ if TYPE_CHECKING:
 LINE_CELLS = 40
 _BAR_CELLS = 20
 _FEWEST_CELLS = 8
+_FEWEST_BAR_CELLS = 4
 _INDENT = 2
 _GAP = 2
-_PERCENT_CELLS = 7
-# The longest label that pictures leave room for.
+_PERCENT_CELLS, _MOST_PERCENT = 7, 9999
+# The usual label; for a longer one, bars are shorter.
 _LABEL_CELLS = 7
+_MOST_LABEL_CELLS = 12
 
 
 class Picture(NamedTuple):
@@ -52,18 +54,27 @@ def count_line_cells(view: View) -> int:
 
 def lay_out_rows(rows: Sequence[Row], view: View) -> list[str]:
     """Labels in one column, texts in the next."""
-    width = max((len(row.label) for row in rows), default=0)
+    labels = [shorten(row.label, _MOST_LABEL_CELLS) for row in rows]
+    width = max(map(count_cells, labels), default=0)
     hanging = _INDENT + width + _GAP
     lines = []
-    for row in rows:
-        text = f"{' ' * _INDENT}{pad(neutralize(row.label), width)}{' ' * _GAP}{neutralize(row.text)}"
+    for label, row in zip(labels, rows, strict=True):
+        text = f"{' ' * _INDENT}{pad(label, width)}{' ' * _GAP}{neutralize(row.text)}"
         line = "" if row.picture is None else _draw_line(row.picture, view)
         if row.after is not None:
             text = f"{text}  {line}  {neutralize(row.after)}" if line else f"{text}  {neutralize(row.after)}"
         lines += wrap(text, view.columns, hanging)
-        if row.picture is not None and row.after is None:
-            lines.append(f"{' ' * hanging}{_draw_bar(row.picture, view)}  {line}".rstrip())
+        cells = _count_bar_cells(hanging, line, view)
+        if row.picture is not None and row.after is None and cells >= _FEWEST_BAR_CELLS:
+            lines.append(f"{' ' * hanging}{_draw_bar(row.picture, cells, view)}  {line}".rstrip())
     return lines
+
+
+def _count_bar_cells(hanging: int, line: str, view: View) -> int:
+    """What the label before and the line after it leave."""
+    if view.columns is None:
+        return _BAR_CELLS
+    return min(_BAR_CELLS, view.columns - hanging - _PERCENT_CELLS - _GAP - count_cells(line))
 
 
 def lay_out(text: str, view: View, hanging: int = 2 * _INDENT) -> list[str]:
@@ -71,12 +82,11 @@ def lay_out(text: str, view: View, hanging: int = 2 * _INDENT) -> list[str]:
     return wrap(f"{' ' * _INDENT}{neutralize(text)}", view.columns, hanging)
 
 
-def _draw_bar(picture: Picture, view: View) -> str:
-    share = picture.share or 0.0
-    bar = Span(draw_bar(share, _BAR_CELLS, has_unicode=view.has_unicode), choose_style(100 * share))
-    return paint((bar,), _BAR_CELLS, has_colour=view.has_colour) + pad(
-        f"{100 * share:.0f} %", _PERCENT_CELLS, is_number=True
-    )
+def _draw_bar(picture: Picture, cells: int, view: View) -> str:
+    percent = 100 * (picture.share or 0.0)
+    bar = Span(draw_bar(percent / 100, cells, has_unicode=view.has_unicode), choose_style(percent))
+    number = f"{percent:.0f} %" if percent < _MOST_PERCENT else f">{_MOST_PERCENT} %"
+    return paint((bar,), cells, has_colour=view.has_colour) + pad(number, _PERCENT_CELLS, is_number=True)
 
 
 def _draw_line(picture: Picture, view: View) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..core.text import neutralize
+from ..core.text import count_of, neutralize, wrap, wrap_all
 from ..core.values import NamedTuple
 from .energy_lines import format_energy
 from .plain import to_json as plain_to_json, to_plain
@@ -11,8 +11,10 @@ from .sizing_lines import (
     format_basis,
     format_choice,
     format_kubernetes_line,
+    format_lead,
     format_spike,
     format_used,
+    format_words,
 )
 
 TYPE_CHECKING = False
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
 
 # Where all forms are shown.
 _SHORT = {"kubernetes": format_kubernetes_line}
+_HANGING, _REQUEST_HANGING = 4, 14
 
 
 class SizingReport(NamedTuple):
@@ -41,13 +44,12 @@ class SizingReport(NamedTuple):
     carbon: Carbon | None = None
 
 
-def to_text(report: SizingReport, _view: View | None = None) -> str:
+def to_text(report: SizingReport, view: View) -> str:
     """The request in each form, then what it is made of."""
     sizing = report.sizing
     if len(report.forms) == 1:  # to paste
         return FORMS[report.forms[0]](sizing) + "\n"
-    lines = [f"next time ({format_basis(sizing)}, confidence {sizing.confidence}):"]
-    lines += [f"  {form:<10}  {_SHORT.get(form, FORMS[form])(sizing)}" for form in report.forms]
+    lines = []
     used = "; ".join(f"{label} {text}" for label, text in format_used(sizing))
     lines += [f"  used: {used}"] if used else ["  nothing was measured"]
     if sizing.spike is not None:
@@ -56,7 +58,21 @@ def to_text(report: SizingReport, _view: View | None = None) -> str:
         lines.append(f"  machine: {format_choice(report.choice)}")
     lines += [f"  {label}: {text}" for label, text in format_energy(report.energy, report.carbon)]
     lines += [f"  note: {note}" for note in sizing.notes]
-    return "\n".join(map(neutralize, lines)) + "\n"
+    wrapped = wrap_all(map(neutralize, lines), view.columns, _HANGING)
+    return "\n".join([*_list_requests(report, view), *wrapped]) + "\n"
+
+
+def _list_requests(report: SizingReport, view: View) -> list[str]:
+    """A heading and one request in each form; nothing empty that could be pasted."""
+    sizing = report.sizing
+    if not format_words(sizing):
+        return [f"nothing can be advised (from {count_of(sizing.runs, 'run')}):"]
+    heading = f"{format_lead(sizing)} ({format_basis(sizing)}, confidence {sizing.confidence}):"
+    requests = [f"  {form:<10}  {_SHORT.get(form, FORMS[form])(sizing)}" for form in report.forms]
+    return [
+        *wrap(heading, view.columns, _HANGING),
+        *wrap_all(map(neutralize, requests), view.columns, _REQUEST_HANGING),
+    ]
 
 
 def to_json(report: SizingReport, _view: View | None = None) -> str:

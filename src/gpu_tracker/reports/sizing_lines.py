@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from ..core.text import count_of
-from ..core.units import humanize_bytes, humanize_limit, humanize_seconds
+from ..core.units import format_size, humanize_bytes, humanize_limit, humanize_seconds
+from ..core.vendors import VENDORS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -12,19 +13,26 @@ if TYPE_CHECKING:
     from ..analysis.prices import Choice
     from ..analysis.sizing import Amount, Sizing, Spike
 
-_KIB = 2**10
 _CENT = 0.01
-_KUBERNETES_GPUS = {"nvidia": "nvidia.com/gpu", "amd": "amd.com/gpu", "intel": "gpu.intel.com/i915"}
 
 
-def format_next_time(sizing: Sizing | None) -> list[str]:
-    """One line for a report; none if nothing is known."""
+def format_next_time(sizing: Sizing | None, choice: Choice | None = None) -> list[str]:
+    """One line for a report, and one for the cheapest machine; none if nothing is known."""
     request = "" if sizing is None else format_slurm(sizing)
     if sizing is None or not request:
         return []
-    is_at_least = any(amount.is_at_least for amount in _list_amounts(sizing))
-    lead = "next time, at least: " if is_at_least else "next time: "
-    return [f"{lead}{request} ({format_basis(sizing)})"]
+    machine = [] if choice is None else [f"machine: {format_choice(choice)}"]
+    return [f"{format_lead(sizing)}: {request} ({format_basis(sizing)})", *machine]
+
+
+def format_lead(sizing: Sizing) -> str:
+    """What a run that did not finish used is a lower bound, however it is written."""
+    return "next time, at least" if is_lower_bound(sizing) else "next time"
+
+
+def is_lower_bound(sizing: Sizing) -> bool:
+    """Whether more may be needed of something."""
+    return any(amount.is_at_least for amount in _list_amounts(sizing))
 
 
 def format_basis(sizing: Sizing) -> str:
@@ -78,8 +86,9 @@ def _list_resources(sizing: Sizing) -> list[str]:
     if sizing.memory_bytes is not None:
         amounts.append(f"memory: {format_size(sizing.memory_bytes.advised, ('Ki', 'Mi', 'Gi', 'Ti'))}")
     if (gpus := _some(sizing.gpus)) is not None:
-        name = _KUBERNETES_GPUS.get(sizing.gpu_vendor, _KUBERNETES_GPUS["nvidia"])
-        amounts.append(f"{name}: {gpus.advised}")
+        vendor = VENDORS.get(sizing.gpu_vendor)
+        if vendor is not None and vendor.kubernetes:
+            amounts.append(f"{vendor.kubernetes}: {gpus.advised}")
     return amounts
 
 
@@ -109,14 +118,6 @@ FORMS: dict[str, Callable[[Sizing], str]] = {
     "kubernetes": format_kubernetes,
     "words": format_words,
 }
-
-
-def format_size(size_bytes: int, units: str | tuple[str, ...]) -> str:
-    """A whole number of the largest binary unit that gives one."""
-    count, unit = size_bytes // _KIB, 0
-    while count and count % _KIB == 0 and unit + 1 < len(units):
-        count, unit = count // _KIB, unit + 1
-    return f"{count}{units[unit]}"
 
 
 def format_used(sizing: Sizing) -> Iterator[tuple[str, str]]:
@@ -154,7 +155,12 @@ def format_spike(spike: Spike) -> str:
 def format_choice(choice: Choice) -> str:
     """The cheapest machine, and what a run costs there."""
     if choice.machine is None:
-        return f"none of {choice.machines} in the price table is large enough"
+        lacking = (
+            f"not enough {' and '.join(choice.lacking)}"
+            if choice.lacking
+            else "none has enough of everything"
+        )
+        return f"none of {choice.machines} in the price table is large enough: {lacking}"
     words = [f"{choice.machine.name} at {choice.machine.price_per_hour:g} an hour"]
     if choice.cost is not None:
         cost = f"{choice.cost:.2f}" if choice.cost >= _CENT else "less than 0.01"

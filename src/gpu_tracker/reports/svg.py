@@ -11,13 +11,13 @@ from math import isnan
 
 from ..core.text import neutralize, shorten, shorten_middle
 from ..core.units import humanize_seconds
-from .axes import list_times, list_values, name_time, name_value
-from .charts import find_length, list_charts
+from .axes import list_times, list_values, name_times, name_value
+from .charts import explain_shades, find_length, list_charts
 from .report import describe_title
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from ..analysis.series import Binned
     from .build import Report
@@ -25,13 +25,16 @@ if TYPE_CHECKING:
     from .contract import View
 
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
-_GREY = "#767676"  # as readable on white as on black
+GREY = "#767676"  # as readable on white as on black
 _WIDTH, _LEFT, _RIGHT = 960, 130, 24
 _PLOT_WIDTH = _WIDTH - _LEFT - _RIGHT
 _TOP, _HEADING, _HEIGHT, _STRIP, _GAP, _BOTTOM = 34, 20, 84, 14, 14, 30
 _BINS = 400
 _TITLE_CELLS, _NAME_CELLS = 90, 18
 _SHADES = 20
+# Above a mark that is so high, there is room for its label.
+_HIGH, _HEADROOM = 0.85, 1.2
+_EDGE = 0.03
 
 
 def to_svg(report: Report, _view: View | None = None) -> str:
@@ -46,13 +49,14 @@ def to_svg(report: Report, _view: View | None = None) -> str:
     body += _draw_times(seconds, _TOP + _HEADING, y - _GAP)
     height = y + _BOTTOM
     title = _escape(shorten(describe_title(report), _TITLE_CELLS))
-    about = f"{report.header.host}, {humanize_seconds(report.summary.seconds)}"
+    length = "-" if report.summary.is_unread else humanize_seconds(report.summary.seconds)
+    about = f"{report.header.host}, {length}"
     lines = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {height}" width="{_WIDTH}" height="{height}"'
-        f' font-family="sans-serif" font-size="11" fill="{_GREY}" role="img">',
+        f' font-family="sans-serif" font-size="11" fill="{GREY}" role="img">',
         f"<title>{title}</title>",
         f'<text x="8" y="18" font-size="14" font-weight="bold">{title}</text>',
-        _text(_WIDTH - _RIGHT, 18, shorten(about, 40), "end"),
+        write_text(_WIDTH - _RIGHT, 18, shorten(about, 40), "end"),
         *body,
         "</svg>",
     ]
@@ -66,10 +70,10 @@ def _measure(chart: Chart) -> int:
 
 
 def _draw_chart(chart: Chart, y: int, seconds: float) -> Iterator[str]:
-    yield _text(8, y + 12, shorten_middle(chart.title, 40), extra=' font-weight="bold"')
+    yield write_text(8, y + 12, shorten_middle(chart.title, 40), extra=' font-weight="bold"')
     top = y + _HEADING
     if chart.problem:
-        yield _text(_LEFT, top + 10, chart.problem, extra=' font-style="italic"')
+        yield write_text(_LEFT, top + 10, chart.problem, extra=' font-style="italic"')
     elif chart.has_strips:
         for index, line in enumerate(chart.lines):
             yield from _draw_strip(line, top + index * _STRIP, chart.top)
@@ -86,17 +90,17 @@ def _draw_legend(chart: Chart, y: int) -> Iterator[str]:
         chart.lines if len(chart.lines) > 1 else (), _cycle(len(chart.lines)), strict=False
     ):
         yield f'<rect x="{x}" y="{y - 8}" width="9" height="9" fill="{colour}"/>'
-        yield _text(x + 13, y, shorten_middle(line.name, _NAME_CELLS))
+        yield write_text(x + 13, y, shorten_middle(line.name, _NAME_CELLS))
         x += 30 + 7 * min(len(line.name), _NAME_CELLS)
     yield from _draw_note(chart, y)
 
 
 def _draw_note(chart: Chart, y: int) -> Iterator[str]:
     if chart.has_strips:
-        yield _text(_WIDTH - _RIGHT, y, f"darkest: {name_value(chart.top, chart.unit)}", "end")
+        yield write_text(_WIDTH - _RIGHT, y, explain_shades(chart), "end")
     elif chart.capacity_name:
         note = f"dashed: {chart.capacity_name}" if chart.shows_capacity else f"of {chart.capacity_name}"
-        yield _text(_WIDTH - _RIGHT, y, note, "end")
+        yield write_text(_WIDTH - _RIGHT, y, note, "end")
 
 
 def _cycle(count: int) -> list[str]:
@@ -105,32 +109,47 @@ def _cycle(count: int) -> list[str]:
 
 def _draw_lines(chart: Chart, top: int, seconds: float) -> Iterator[str]:
     low, high = chart.bottom, chart.top or 1.0
+    has_high_mark = any(mark.value > _HIGH * high for mark in chart.marks)
+    end = high * _HEADROOM if has_high_mark else high
 
     def place(value: float) -> float:
-        return round(top + _HEIGHT * (1 - (value - low) / (high - low)), 1)
+        return round(top + _HEIGHT * (1 - (value - low) / (end - low)), 1)
 
     for value in list_values(low, high):
         yield _rule(_LEFT, place(value), _WIDTH - _RIGHT, place(value), 0.25)
-        yield _text(_LEFT - 6, place(value) + 4, name_value(value, chart.unit), "end")
+        yield write_text(_LEFT - 6, place(value) + 4, name_value(value, chart.unit), "end")
     if chart.capacity is not None and chart.shows_capacity:
         y = place(chart.capacity)
         yield _rule(_LEFT, y, _WIDTH - _RIGHT, y, 0.9, ' stroke-dasharray="6 4"')
+    if chart.is_stack:
+        yield from _draw_stack(chart, place)
+        return
     for index, (line, colour) in enumerate(zip(chart.lines, _cycle(len(chart.lines)), strict=True)):
         ys = [[None if isnan(value) else place(value) for value in column] for column in line.values[:3]]
         if not index:
             yield from _draw_band(ys[0], ys[2], colour)
         yield from _draw_line(ys[1], colour, is_joined=chart.name == "metrics", is_first=not index)
     for mark in chart.marks:
-        label_y = max(place(mark.value) - 6, top + 8)
         label = name_value(mark.value, chart.unit)
-        yield from _draw_mark(mark.seconds / seconds, place(mark.value), label_y, label)
+        colour = COLOURS[mark.line % len(COLOURS)]
+        yield from _draw_mark(mark.seconds / seconds, place(mark.value), label, colour)
+
+
+def _draw_stack(chart: Chart, place: Callable[[float], float]) -> Iterator[str]:
+    """Areas, each from the top of the one below to its own."""
+    tops = [[None if isnan(value) else place(value) for value in line.values.mean] for line in chart.lines]
+    floors: list[Sequence[float | None]] = [[place(0.0)] * len(tops[0]), *tops]
+    for floor, top, colour in zip(floors, tops, _cycle(len(tops)), strict=False):
+        yield from _draw_band(floor, top, colour, 0.7)
 
 
 def _at(index: float, count: int) -> float:
     return round(_LEFT + _PLOT_WIDTH * index / count, 1)
 
 
-def _draw_band(low: Sequence[float | None], high: Sequence[float | None], colour: str) -> Iterator[str]:
+def _draw_band(
+    low: Sequence[float | None], high: Sequence[float | None], colour: str, opacity: float = 0.2
+) -> Iterator[str]:
     """Between the smallest and the largest value of each bin."""
     count, points = len(low), list(zip(low, high, strict=True))
     for is_known, run in groupby(range(count), lambda index: None not in points[index]):
@@ -138,7 +157,7 @@ def _draw_band(low: Sequence[float | None], high: Sequence[float | None], colour
             some = list(run)
             there = [f"{_at(index + 0.5, count)},{points[index][1]}" for index in some]
             back = [f"{_at(index + 0.5, count)},{points[index][0]}" for index in reversed(some)]
-            yield f'<polygon points="{" ".join(there + back)}" fill="{colour}" fill-opacity="0.2"/>'
+            yield f'<polygon points="{" ".join(there + back)}" fill="{colour}" fill-opacity="{opacity:g}"/>'
 
 
 def _draw_line(ys: Sequence[float | None], colour: str, *, is_joined: bool, is_first: bool) -> Iterator[str]:
@@ -155,19 +174,19 @@ def _draw_line(ys: Sequence[float | None], colour: str, *, is_joined: bool, is_f
             yield f'<polyline points="{" ".join(points)}" fill="none" stroke="{colour}" stroke-width="1.4"{dashes}/>'
 
 
-def _draw_mark(share: float, y: float, label_y: float, label: str) -> Iterator[str]:
-    """The label is above the line, and left of the dot near the right edge."""
+def _draw_mark(share: float, y: float, label: str, colour: str) -> Iterator[str]:
+    """The label is above the dot, where no line is above a peak."""
     x = _at(min(share, 1.0), 1)
-    yield f'<circle cx="{x}" cy="{y}" r="3.5" fill="{COLOURS[0]}" stroke="{_GREY}"/>'
-    is_late = share > 0.85
-    yield _text(x + (-6 if is_late else 6), label_y, label, "end" if is_late else "start")
+    yield f'<circle cx="{x}" cy="{y}" r="3.5" fill="{colour}" stroke="{GREY}"/>'
+    anchor = "start" if share < _EDGE else "end" if share > 1 - _EDGE else "middle"
+    yield write_text(x, y - 6, label, anchor)
 
 
 def _draw_strip(line: Line, y: int, most: float) -> Iterator[str]:
     """From light to dark; equal neighbours are one rectangle."""
-    yield _text(_LEFT - 6, y + 10, shorten_middle(line.name, _NAME_CELLS), "end")
+    yield write_text(_LEFT - 6, y + 10, shorten_middle(line.name, _NAME_CELLS), "end")
     height = _STRIP - 3
-    yield f'<rect x="{_LEFT}" y="{y}" width="{_PLOT_WIDTH}" height="{height}" fill="{_GREY}" fill-opacity="0.08"/>'
+    yield f'<rect x="{_LEFT}" y="{y}" width="{_PLOT_WIDTH}" height="{height}" fill="{GREY}" fill-opacity="0.08"/>'
     shades = _shade(line.values, most)
     for shade, run in groupby(range(len(shades)), shades.__getitem__):
         some = list(run)
@@ -184,19 +203,21 @@ def _shade(values: Binned, most: float) -> list[int]:
 
 
 def _draw_times(seconds: float, top: int, bottom: int) -> Iterator[str]:
-    for moment in list_times(seconds):
+    moments = list_times(seconds)
+    for moment, name in zip(moments, name_times(moments), strict=True):
         x = _at(moment / seconds if seconds else 0.0, 1)
         yield _rule(x, top, x, bottom + 4, 0.2)
-        yield _text(x, bottom + 16, name_time(moment), "middle")
+        yield write_text(x, bottom + 16, name, "middle")
 
 
 def _rule(x1: float, y1: float, x2: float, y2: float, opacity: float, extra: str = "") -> str:
     return (
-        f'<line x1="{x1}" y1="{y1}" x2="{x2}" y2="{y2}" stroke="{_GREY}" stroke-opacity="{opacity}"{extra}/>'
+        f'<line x1="{x1}" y1="{y1}" x2="{x2}" y2="{y2}" stroke="{GREY}" stroke-opacity="{opacity}"{extra}/>'
     )
 
 
-def _text(x: float, y: float, text: str, anchor: str = "start", extra: str = "") -> str:
+def write_text(x: float, y: float, text: str, anchor: str = "start", extra: str = "") -> str:
+    """Escaped, with its baseline at that point."""
     return f'<text x="{round(x, 1)}" y="{round(y, 1)}" text-anchor="{anchor}"{extra}>{_escape(text)}</text>'
 
 

@@ -4,10 +4,28 @@ from __future__ import annotations
 
 from math import isnan
 
-from ..analysis.summary import list_counted
-from ..core.model import ESTIMATE, SAMPLED, UNKNOWN
+from ..analysis.summary import (
+    doubt_held,
+    find_unattributed_seconds,
+    find_unmetered_seconds,
+    find_unused_seconds,
+    find_unutilized_seconds,
+    is_ram_least,
+    list_counted,
+)
+from ..core.figures import name_device_figure
+from ..core.model import ESTIMATE, EXACT, RAM, SAMPLED, UNKNOWN
 from ..core.text import align, count_of, shorten
-from ..core.units import format_cores, humanize_bytes, humanize_joules, humanize_limit, humanize_seconds
+from ..core.units import (
+    count_cores,
+    format_cores,
+    humanize_bytes,
+    humanize_joules,
+    humanize_limit,
+    humanize_percent,
+    humanize_seconds,
+    humanize_share,
+)
 from ..core.vendors import NO_GPU
 from .build import SHORTEST_SECONDS
 from .rows import LINE_CELLS, Picture, Row
@@ -17,6 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from ..analysis.summary import GpuSummary, Summary
+    from ..core.model import PeakMoment
     from .build import Report
 
     Pictures = Mapping[str, Picture]
@@ -50,6 +69,7 @@ def _draw_pictures(report: Report, cells: int) -> Pictures:
     is_short = report.summary.seconds < SHORTEST_SECONDS
     if report.columns is None or is_short or len(report.columns.end_seconds) < _FEWEST_SAMPLES:
         return {}
+    from ..core.units import PERCENT
     from .charts import list_charts
 
     charts = list_charts(report, cells, ("cpu", "ram"))
@@ -61,54 +81,67 @@ def _draw_pictures(report: Report, cells: int) -> Pictures:
         for line in chart.lines:
             values = line.values.mean if chart.name in ("cpu", "gpu_busy") else line.values.high
             most = max(value for value in values if not isnan(value))
-            top = 100.0 if chart.has_strips else max(most, _SMALLEST_SHARE * (chart.capacity or 0.0))
+            top = 100.0 if chart.unit == PERCENT else max(most, _SMALLEST_SHARE * (chart.capacity or 0.0))
             pictures[f"{chart.name} {line.name}"] = Picture(None, tuple(values), top)
     return pictures
 
 
-def _with_share(pictures: Pictures, name: str, part: float | None, whole: float | None) -> Picture | None:
+def _with_share(
+    pictures: Pictures, name: str, part: float | None, whole: float | None, peak: float | None
+) -> Picture | None:
+    """A picture up to the peak: means over its parts may all be lower."""
     picture = pictures.get(name)
     if picture is None or part is None or not whole:
         return None
-    return picture._replace(share=part / whole)
+    return picture._replace(share=part / whole, top=max(picture.top, peak or 0.0))
 
 
 def _list_cpu(summary: Summary, pictures: Pictures) -> list[Row]:
     main, descendants, combined = summary.cpu
     expected = summary.n_expected_cores
     mean = combined.mean_percent
+    if summary.is_unread:
+        return [Row("CPU", "-")]
     spent = f"{humanize_seconds(combined.seconds)} of CPU time"
     if mean is None:
         return [Row("CPU", f"{spent}; too short for a rate")]
     share = mean / expected if expected > 0 else 0.0
-    in_top = f"; {mean:.0f} % in top" if mean > 100 else ""
+    in_top = f"; {humanize_percent(mean)} in top" if mean > 100 else ""
     rows = [
         Row(
             "CPU",
-            f"{_cores(mean)} of {expected:g} cores on average "
-            f"({share:.0f} %{in_top}), peak {_cores(combined.max_percent)}; {spent}",
-            _with_share(pictures, "cpu job", mean, 100 * expected),
+            f"{_cores(mean)} of {count_cores(expected)} on average "
+            f"({humanize_share(share)}{in_top}), peak {_cores(combined.max_percent)}; {spent}",
+            _with_share(pictures, "cpu job", mean, 100 * expected, (combined.max_percent or 0.0) / 100),
         )
     ]
     if descendants.seconds > 0 or summary.threads.descendants:
         rows.append(
             Row(
                 "",
-                f"main {_cores(main.mean_percent)}, descendants {_cores(descendants.mean_percent)} cores; "
-                f"up to {summary.processes} processes, {summary.threads.combined} threads",
+                f"main {_cores(main.mean_percent)}, descendants {_cores(descendants.mean_percent)} cores"
+                f"{_count_processes(summary)}",
             )
         )
     machine = _describe_machine(summary, mean)
     return [*rows, Row("", machine)] if machine else rows
 
 
+def _count_processes(summary: Summary) -> str:
+    """Nothing if none was ever read."""
+    processes, threads = summary.processes, summary.threads.combined
+    if processes is None or threads is None:
+        return ""
+    return f"; up to {count_of(processes, 'process')}, {count_of(threads, 'thread')}"
+
+
 def _describe_machine(summary: Summary, job_percent: float) -> str:
     """How many cores it has, where that is not what the job may use, and what others took of them."""
     is_all = summary.n_expected_cores == summary.n_cores
-    parts = [] if is_all else [f"the machine has {summary.n_cores} cores"]
+    parts = [] if is_all else [f"the machine has {count_cores(summary.n_cores)}"]
     others = (summary.system_cpu.mean_percent or 0.0) - job_percent
     if others >= max(_OTHERS_PERCENT, _OTHERS_SHARE * 100 * summary.n_cores):
-        cores = f"{summary.n_cores} cores" if is_all else "them"
+        cores = count_cores(summary.n_cores) if is_all else "them"
         parts.append(f"others used {_cores(others)} of {cores} on average")
     return "; ".join(parts)
 
@@ -117,19 +150,21 @@ def _list_ram(report: Report, pictures: Pictures) -> list[Row]:
     summary = report.summary
     main, descendants, combined = summary.ram
     if combined.basis == UNKNOWN:
-        return [Row("RAM", "not measured: the job ended before the first sample")]
-    peak = humanize_bytes(combined.total_bytes)
-    picture = _with_share(pictures, "ram job", combined.total_bytes, summary.ram_capacity_bytes)
+        return [Row("RAM", f"not measured: {explain_no_ram(report)}")]
+    peak = f"{say_at_least(report)}{humanize_bytes(combined.total_bytes)}"
+    held = combined.total_bytes
+    picture = _with_share(pictures, "ram job", held, summary.ram_capacity_bytes, held)
     rows = [Row("RAM", f"peak {peak} of {_ram_capacity(summary)}, {combined.basis}", picture)]
     if combined.basis == ESTIMATE:
         ceiling = _size(summary.ram_ceiling_bytes)
         rows.append(Row("", f"shared memory could not be read in time; upper bound {ceiling}"))
-    explained = _explain_peak(report, "ram")
+    explained = _explain_peak(report, RAM, combined.total_bytes)
     if descendants.total_bytes and not explained:
         rows.append(
             Row(
                 "",
-                f"main {humanize_bytes(main.total_bytes)}, descendants {humanize_bytes(descendants.total_bytes)} "
+                f"main {_size(None if main.basis == UNKNOWN else main.total_bytes)}, "
+                f"descendants {humanize_bytes(descendants.total_bytes)} "
                 "(peaks at different times; they need not add up)",
             )
         )
@@ -139,7 +174,20 @@ def _list_ram(report: Report, pictures: Pictures) -> list[Row]:
     return [*rows, *explained]
 
 
-def _explain_peak(report: Report, subject: str) -> list[Row]:
+def say_at_least(report: Report) -> str:
+    """A word before the peak of memory if it may have been higher while nothing was measured."""
+    return "at least " if is_ram_least(report.summary, report.ending) else ""
+
+
+def explain_no_ram(report: Report) -> str:
+    """Why the job's memory is not known."""
+    if report.summary.processes:
+        return "its processes held none when they were read"
+    is_cut = report.ending in ("killed", "sampler lost", "running")
+    return "no sample was recorded" if is_cut else "the job ended before the first sample"
+
+
+def _explain_peak(report: Report, subject: str, peak_bytes: int | None) -> list[Row]:
     """Who held it, if that says more than that the only process did."""
     moments = [moment for moment in report.peaks if moment.subject == subject]
     moments = [moment for moment in moments if moment.n_processes > 1 or moment.regions]
@@ -147,12 +195,33 @@ def _explain_peak(report: Report, subject: str) -> list[Row]:
         return []
     from ..analysis.peaks import explain_peak
 
-    return [Row("", f"peak {explain_peak(moment, report.header.pid)}") for moment in moments]
+    return [
+        Row(
+            "",
+            f"{_name_peak(moment, peak_bytes)} {explain_peak(moment, report.header.pid)}{_doubt(moment, peak_bytes)}",
+        )
+        for moment in moments
+    ]
+
+
+def _doubt(moment: PeakMoment, peak_bytes: int | None) -> str:
+    from ..analysis.peaks import NEAREST, name_moment
+
+    return "; the true peak came between readings" if name_moment(moment, peak_bytes) == NEAREST else ""
+
+
+def _name_peak(moment: PeakMoment, peak_bytes: int | None) -> str:
+    """The peak of a region is that of one process."""
+    from ..analysis.peaks import PEAK, name_moment
+
+    name = name_moment(moment, peak_bytes)
+    is_of_several = moment.subject == RAM and moment.n_processes > 1
+    return f"{name} of all processes" if name == PEAK and is_of_several else name
 
 
 def _ram_capacity(summary: Summary) -> str:
     capacity = summary.ram_capacity_bytes
-    percent = f"{100 * summary.ram.combined.total_bytes / capacity:.0f} %" if capacity else ""
+    percent = humanize_percent(100 * summary.ram.combined.total_bytes / capacity) if capacity else ""
     if summary.ram_source == "machine":
         return f"{humanize_bytes(capacity)} ({percent})" if percent else humanize_bytes(capacity)
     limit = f"{humanize_limit(capacity)} ({summary.ram_source} limit)"
@@ -168,11 +237,14 @@ def _explain_no_gpu(report: Report) -> str:
 def _list_gpus(report: Report, pictures: Pictures) -> list[Row]:
     summary, shown = report.summary, list_counted(report.summary)
     if len(shown) > _MOST_IN_DETAIL:
-        rows = _tabulate_gpus(shown, pictures)
+        rows = _tabulate_gpus(shown, pictures, summary.seconds)
     else:
         rows = [row for gpu in shown for row in _list_gpu(report, gpu, pictures)]
-    if len(shown) > 1 and all(gpu.basis not in (ESTIMATE, UNKNOWN) for gpu in shown):
-        rows.append(Row("GPUs", f"peak {_size(summary.gpu_bytes.combined)} of GPU RAM, all together"))
+    is_known = all(gpu.basis not in (ESTIMATE, UNKNOWN) for gpu in shown) and not summary.has_unread_gpus
+    if len(shown) > 1 and is_known and summary.gpu_bytes.combined is not None:
+        remarks = [remark for remark in list_held(shown, summary.seconds) if remark != EXACT]
+        peak = _size_with(summary.gpu_bytes.combined, remarks)
+        rows.append(Row("GPUs", f"peak {peak} of GPU RAM, all together"))
     others = [gpu for gpu in summary.gpus if gpu not in shown]
     unknown = [gpu for gpu in others if gpu.may_be_used and gpu.job_bytes.combined is None]
     for gpus, why in (
@@ -180,34 +252,43 @@ def _list_gpus(report: Report, pictures: Pictures) -> list[Row]:
         (unknown, "it is not known whether the job used them"),
     ):
         if gpus:
-            ordinals = ", ".join(str(gpu.gpu.ordinal) for gpu in gpus)
-            rows.append(Row("", f"not counted, because {why}: GPU {ordinals}"))
+            labels = ", ".join(gpu.gpu.label for gpu in gpus)
+            rows.append(Row("", f"not counted, because {why}: GPU {labels}"))
     return rows
 
 
 def _list_gpu(report: Report, gpu: GpuSummary, pictures: Pictures) -> list[Row]:
-    line = f"GPU {gpu.gpu.ordinal}"
+    line = f"GPU {gpu.gpu.label}"
     held = gpu.used_bytes if gpu.job_bytes.combined is None else gpu.job_bytes.combined
-    memory = _with_share(pictures, f"gpu_ram {line}", held, gpu.gpu.memory_bytes)
-    busy = _with_share(pictures, f"gpu_busy {line}", gpu.mean_percent, 100)
+    memory = _with_share(pictures, f"gpu_ram {line}", held, gpu.gpu.memory_bytes, held)
+    busy = _with_share(pictures, f"gpu_busy {line}", gpu.mean_percent, 100, 100)
     notes = "; ".join(filter(None, (_gpu_energy(gpu, report.summary.seconds), _gpu_throttling(gpu))))
     return [
-        Row(line, f"{shorten(gpu.gpu.name, _NAME_CELLS)}: {_gpu_memory(gpu)}", memory),
-        Row("", _gpu_busy(gpu), busy),
+        Row(
+            line, f"{shorten(gpu.gpu.name, _NAME_CELLS)}: {_gpu_memory(gpu, report.summary.seconds)}", memory
+        ),
+        *(
+            [Row("", _gpu_busy(gpu, report.summary.seconds), busy), *_list_activity_of(gpu)]
+            if report.summary.has_rates
+            else []
+        ),
         *([Row("", notes)] if notes else []),
-        *_explain_peak(report, gpu.gpu.uuid),
+        *_explain_peak(report, gpu.gpu.uuid, gpu.job_bytes.combined),
     ]
 
 
-def _tabulate_gpus(shown: Sequence[GpuSummary], pictures: Pictures) -> list[Row]:
-    names = dict.fromkeys(_name_device(gpu) for gpu in shown)
+def _tabulate_gpus(shown: Sequence[GpuSummary], pictures: Pictures, seconds: float) -> list[Row]:
+    names = [_name_device(gpu) for gpu in shown]
+    kinds = ", ".join(f"{names.count(name)} × {name}" for name in dict.fromkeys(names))
     some = shown[:_MOST_DEVICES]
-    befores = align([(_describe_busy(gpu),) for gpu in some], frozenset())
-    afters = align([(_describe_held(gpu), _describe_watts(gpu), _describe_throttling(gpu)) for gpu in some])
+    befores = align([(_describe_busy(gpu, seconds),) for gpu in some], frozenset())
+    afters = align(
+        [(_describe_held(gpu, seconds), _describe_watts(gpu), _describe_throttling(gpu)) for gpu in some]
+    )
     return [
-        Row("GPUs", f"{len(shown)} × {', '.join(names)}"),
+        Row("GPUs", kinds),
         *(
-            Row(f"GPU {gpu.gpu.ordinal}", before, pictures.get(f"gpu_busy GPU {gpu.gpu.ordinal}"), after)
+            Row(f"GPU {gpu.gpu.label}", before, pictures.get(f"gpu_busy GPU {gpu.gpu.label}"), after)
             for gpu, before, after in zip(some, befores, afters, strict=True)
         ),
         *_count_rest(len(shown) - _MOST_DEVICES),
@@ -224,54 +305,96 @@ def _name_device(gpu: GpuSummary) -> str:
     return name if size is None else f"{name} ({humanize_bytes(size)})"
 
 
-def _describe_busy(gpu: GpuSummary) -> str:
+def _describe_busy(gpu: GpuSummary, seconds: float) -> str:
     if gpu.mean_percent is None:
         return "-"
     about = "~ " if gpu.utilization_basis == ESTIMATE else ""
-    return f"{about}{gpu.mean_percent:.0f} % busy"
+    without = "".join(f", {text}" for text in list_unknown(find_unutilized_seconds(gpu, seconds)))
+    active = gpu.activity.sm_percent
+    activity = "" if active is None else f", SM {active:.0f} %"
+    return f"{about}{humanize_percent(gpu.mean_percent)} busy{without}{activity}"
 
 
-def _describe_held(gpu: GpuSummary) -> str:
+def _describe_held(gpu: GpuSummary, seconds: float) -> str:
     if gpu.job_bytes.combined is None:
         return "-" if gpu.used_bytes is None else f"{humanize_bytes(gpu.used_bytes)} (all processes)"
-    return humanize_bytes(gpu.job_bytes.combined) + (" (estimate)" if gpu.basis == ESTIMATE else "")
+    remarks = [remark for remark in list_held([gpu], seconds) if remark != EXACT]
+    return _size_with(gpu.job_bytes.combined, remarks)
 
 
 def _describe_throttling(gpu: GpuSummary) -> str:
     share = max((share for _, share in gpu.throttled), default=0.0)
-    return f"throttled {100 * share:.0f} %" if share > 0.01 else ""
+    return f"throttled {humanize_percent(100 * share)}" if share > 0.01 else ""
 
 
 def _describe_watts(gpu: GpuSummary) -> str:
     return "-" if gpu.mean_watts is None else f"{gpu.mean_watts:.0f} W"
 
 
-def _gpu_memory(gpu: GpuSummary) -> str:
-    certainty = "" if gpu.basis in (SAMPLED, UNKNOWN) else f" ({gpu.basis})"
+def _gpu_memory(gpu: GpuSummary, seconds: float) -> str:
+    job = _size_with(gpu.job_bytes.combined, list_held([gpu], seconds))
+    everybody = _size_with(gpu.used_bytes, list_unknown(find_unused_seconds(gpu, seconds)))
     total = "" if gpu.gpu.memory_bytes is None else f", of {humanize_bytes(gpu.gpu.memory_bytes)}"
-    return f"job {_size(gpu.job_bytes.combined)}{certainty}, all processes {_size(gpu.used_bytes)}{total}"
+    return f"job {job}, all processes {everybody}{total}"
 
 
-def _gpu_busy(gpu: GpuSummary) -> str:
+def list_held(gpus: Sequence[GpuSummary], seconds: float) -> list[str]:
+    """How the job's peak on these devices together is known, and what it is without."""
+    doubt = doubt_held(gpus, seconds)
+    bases = [] if doubt.basis in (SAMPLED, UNKNOWN) else [doubt.basis]
+    return [*bases, *list_unknown(doubt.unheld_seconds)]
+
+
+def _size_with(size: int | None, remarks: Sequence[str]) -> str:
+    return f"{_size(size)} ({', '.join(remarks)})" if remarks and size is not None else _size(size)
+
+
+def _gpu_busy(gpu: GpuSummary, seconds: float) -> str:
     if gpu.mean_percent is None or gpu.max_percent is None:
         return "utilization not measured"
     remarks = ["estimate"] if gpu.utilization_basis == ESTIMATE else []
-    remarks += [] if gpu.job_mean_percent is None else [f"job {gpu.job_mean_percent:.0f} %"]
+    remarks += list_own_busy(gpu, seconds)
+    remarks += list_unknown(find_unutilized_seconds(gpu, seconds))
     remark = f" ({', '.join(remarks)})" if remarks else ""
-    return f"{gpu.mean_percent:.0f} % busy on average{remark}, peak {gpu.max_percent:.0f} %"
+    mean, most = humanize_percent(gpu.mean_percent), humanize_percent(gpu.max_percent)
+    return f"{mean} busy on average{remark}, peak {most}"
+
+
+def _list_activity_of(gpu: GpuSummary) -> list[Row]:
+    """How much of it worked, where that was measured."""
+    known = [(name, mean) for name, mean in gpu.activity._asdict().items() if mean is not None]
+    means = ", ".join(f"{name_device_figure(name)} {mean:.0f} %" for name, mean in known)
+    return [Row("", f"{means} on average")] if known else []
 
 
 def _gpu_energy(gpu: GpuSummary, seconds: float) -> str:
     if gpu.energy_joules is None or gpu.mean_watts is None:
         return "" if gpu.max_watts is None else f"peak {gpu.max_watts:.0f} W (whole device)"
-    late = seconds - gpu.energy_seconds
-    since = f" (without {humanize_seconds(late)} of the time)" if late > 0.01 * seconds + 0.05 else ""
-    return f"{humanize_joules(gpu.energy_joules)}{since}, mean {gpu.mean_watts:.0f} W (whole device)"
+    without = "".join(f" ({text})" for text in list_unknown(find_unmetered_seconds(gpu, seconds)))
+    estimated = " estimated from power" if gpu.energy_basis == ESTIMATE else ""
+    return f"{humanize_joules(gpu.energy_joules)}{estimated}{without}, mean {gpu.mean_watts:.0f} W (whole device)"
+
+
+def list_own_busy(gpu: GpuSummary, seconds: float) -> list[str]:
+    """The job's own utilization, and what its mean is without beyond the device's."""
+    if gpu.job_mean_percent is None:
+        return []
+    missing = find_unattributed_seconds(gpu, seconds)
+    is_more = missing > find_unutilized_seconds(gpu, seconds)
+    without = "".join(f" {text}" for text in list_unknown(missing if is_more else 0.0))
+    return [f"job {humanize_percent(gpu.job_mean_percent)}{without}"]
+
+
+def list_unknown(missing_seconds: float) -> list[str]:
+    """What a mean, sum or peak is without, if anything."""
+    return [f"without {humanize_seconds(missing_seconds)} of the time"] if missing_seconds else []
 
 
 def _gpu_throttling(gpu: GpuSummary) -> str:
     shares = [
-        f"{reason} for {100 * share:.0f} % of the time" for reason, share in gpu.throttled if share > 0.01
+        f"{reason} for {humanize_percent(100 * share)} of the time"
+        for reason, share in gpu.throttled
+        if share > 0.01
     ]
     return f"throttled by {', '.join(shares)}" if shares else ""
 
@@ -293,15 +416,21 @@ def _list_activity(summary: Summary) -> list[Row]:
         rows.append(
             Row("I/O", f"{humanize_bytes(moved[0])} read from storage, {humanize_bytes(moved[1])} written")
         )
+    if not summary.has_rates:
+        return rows
+    # Nobody counted after the sampler was lost.
+    least = "at least " if summary.is_partly_unread else ""
     waits = []
     if (counters.waiting_seconds or 0.0) > _WAITING_SHARE * seconds:
         waits.append(
-            f"threads waited {humanize_seconds(counters.waiting_seconds or 0.0)} for a core, all together"
+            f"the job's threads waited {least}{humanize_seconds(counters.waiting_seconds or 0.0)} in total for a core"
         )
     if (stalls.throttled_seconds or 0.0) > _WAITING_SHARE * seconds:
-        waits.append(f"stopped by its CPU quota for {_share(stalls.throttled_seconds, seconds)} of the time")
+        waits.append(
+            f"stopped by its CPU quota for {least}{_share(stalls.throttled_seconds, seconds)} of the time"
+        )
     pressures = [
-        f"{what} {_share(waited, seconds)}"
+        f"{least}{_share(waited, seconds)} of the time for {what}"
         for what, waited in (
             ("a core", stalls.cpu_seconds),
             ("memory", stalls.memory_seconds),
@@ -310,10 +439,10 @@ def _list_activity(summary: Summary) -> list[Row]:
         if (waited or 0.0) > _WAITING_SHARE * seconds
     ]
     if pressures:
-        waits.append(f"something on the machine waited for {', '.join(pressures)} of the time")
+        waits.append(f"at least one task on this machine waited {', '.join(pressures)}")
     rows += [Row("" if index else "waits", text) for index, text in enumerate(waits)]
     return rows
 
 
 def _share(part: float | None, whole: float) -> str:
-    return f"{100 * (part or 0.0) / whole:.0f} %"
+    return humanize_percent(100 * (part or 0.0) / whole)

@@ -20,7 +20,8 @@ class Budget:
         """Whether the budget covers this cost now. A read that costs more than the largest credit waits longer."""
         earned = (at_seconds - self._at_seconds) * self._share
         largest = max(_LARGEST_CREDIT_SECONDS, cost_seconds)
-        self._credit_seconds = min(self._credit_seconds + earned, largest)
+        # What was saved for a larger read is kept when a smaller one is asked about.
+        self._credit_seconds = max(self._credit_seconds, min(self._credit_seconds + earned, largest))
         self._at_seconds = at_seconds
         return self._credit_seconds >= cost_seconds
 
@@ -32,3 +33,13 @@ class Budget:
 def estimate_sharing_cost(processes: int, resident_bytes: int) -> float:
     """CPU seconds to read the shared memory of these processes."""
     return processes * _SECONDS_PER_PROCESS + resident_bytes * _SECONDS_PER_BYTE
+
+
+def describe_cost_of_metrics(cost_seconds: float, n_rows: int, at_seconds: float, share: float) -> str:
+    """A note if reading what a job has logged took more than the share of a core that is allowed; else nothing."""
+    if cost_seconds <= _LARGEST_CREDIT_SECONDS + share * at_seconds:
+        return ""
+    return (
+        f"The job called log {n_rows:,} times in {at_seconds:.3g} s: reading that took {cost_seconds:.3g} s of CPU time, "
+        f"more than {share:.1%} of one core (max_overhead). Log less often."
+    )

@@ -11,6 +11,7 @@ import select
 import time
 
 from ..instrument.mailbox import make_mailbox, remove_leftovers, remove_mailbox
+from ..recording.lock import hold
 from ..sources import SAMPLER_NAME
 from ..sources.platform import open_exit, read_exit_code, take_name
 from .handle.wire import FINAL, Inbox, pack
@@ -47,8 +48,9 @@ def main() -> None:
     try:
         service.run()
     except Exception as error:  # noqa: BLE001 - the tracker must be informed of any error
-        _send("failed", f"{type(error).__name__}: {error}")
-    service.tidy_up()
+        _send("failed", f"{type(error).__name__}: {error}")  # what is in the mailbox is the tracker's now
+    else:
+        service.tidy_up()
     # Not sys.exit: a thread may hang in a driver.
     os._exit(0)
 
@@ -105,8 +107,12 @@ class Service:
         self._owner_pid = self._root_pid = 0
         self._start_nanoseconds = 0
         self._ended_seconds: float | None = None
+        self._latest_end_seconds = float("inf")
+        """The root had ended by then, and everything was read."""
         self._exit_code: int | None = None
         self._is_over = False
+        self._asked_until_seconds: float | None = None
+        """Until then somebody may ask again."""
 
     def run(self) -> None:
         """Serve until the end."""
@@ -120,6 +126,7 @@ class Service:
                     self._end_alone()
             self._tick_if_due()
             self._obey()  # what came meanwhile
+            self._is_over |= self._is_forgotten()
 
     def tidy_up(self) -> None:
         """Remove the mailbox."""
@@ -137,7 +144,12 @@ class Service:
             if not sampler.is_root_alive():
                 self._note_end_of_root(sampler)
 
+    def _is_forgotten(self) -> bool:
+        return self._asked_until_seconds is not None and time.monotonic() >= self._asked_until_seconds
+
     def _milliseconds_to_wait(self) -> float | None:
+        if self._asked_until_seconds is not None:
+            return max(0.0, 1000 * (self._asked_until_seconds - time.monotonic())) + 1
         if self._sampler is None or self._ended_seconds is not None:
             return _UNTIL_AN_EVENT
         # Rounded up: waking slightly early would only mean waiting again.
@@ -178,6 +190,7 @@ class Service:
         if plan.recording_path is not None:
             try:
                 fd = os.open(plan.recording_path, os.O_APPEND | os.O_WRONLY)
+                hold(fd)
             except OSError as error:
                 plan, refusal = plan._replace(recording_path=None), str(error.strerror)
         self._prepared = prepare(plan, fd)
@@ -188,7 +201,7 @@ class Service:
         if self._prepared is None:
             raise RuntimeError("the job began before the plan was known")
         self._sampler = Sampler(self._prepared, start, self._hear_discounts)
-        self._root_pid, self._start_nanoseconds, _ = start
+        self._root_pid, self._start_nanoseconds = start[:2]
         if self._root_pid != self._owner_pid:
             self._root_fd = self._watch(self._root_pid)
 
@@ -219,6 +232,8 @@ class Service:
 
         self._observer = self._observer or Observer()
         observation = self._observer.observe(request, is_wanted=_has_owner)
+        linger = request.linger_seconds
+        self._asked_until_seconds = None if linger is None else time.monotonic() + linger
         _send("observation", number, observation)
 
     def _resolve(self, request: int, names: tuple[str, ...], vendors: tuple[str, ...] | None) -> None:
@@ -245,11 +260,14 @@ class Service:
 
     def _note_end_of_root(self, sampler: Sampler) -> None:
         """The root has ended. Read once more, then wait without a timer until the result is requested."""
+        self._ended_seconds = time.monotonic()
         if self._root_fd >= 0:
             self._poll.unregister(self._root_fd)
-        self._ended_seconds = time.monotonic()
         self._exit_code = read_exit_code(self._root_pid, self._root_fd)
         sampler.read(self._ended_seconds)
+        # Where only its first thread has ended, the others may go on.
+        if self._root_fd >= 0 and _is_readable(self._root_fd):
+            self._latest_end_seconds = time.monotonic()
         if self._owner_pid == self._root_pid:
             self._end_alone()
         else:
@@ -259,7 +277,9 @@ class Service:
         """The owner has ended and will not request the result: write it and exit."""
         if self._sampler is not None and not self._is_over:
             at_seconds = self._ended_seconds or time.monotonic()
-            self._finish(self._sampler, at_seconds, None, "abandoned", None)
+            # Either the tracked program has ended with its tracker, or only the tracker of another was killed.
+            reason = "abandoned" if self._owner_pid == self._root_pid else "tracker killed"
+            self._finish(self._sampler, at_seconds, None, reason, None)
         self._is_over = True
 
     def _finish(
@@ -272,15 +292,27 @@ class Service:
         exception: str | None = None,
     ) -> None:
         self._is_over = True
-        at = (self._ended_seconds or now_seconds) if figures is None else now_seconds
+        at = self._find_end(now_seconds, is_from_its_parent=figures is not None)
         started = self._start_nanoseconds / 1e9
         end = sampler.finish(max(0.0, at - started), figures, reason, exit_code, exception)
         _send("totals", FINAL, sampler.describe(end))
+
+    def _find_end(self, told_seconds: float, *, is_from_its_parent: bool) -> float:
+        """When it was over. A parent knows best, unless it was itself stopped when the root ended."""
+        if is_from_its_parent:
+            return min(told_seconds, self._latest_end_seconds)
+        return self._ended_seconds or told_seconds
 
     def _need_sampler(self) -> Sampler:
         if self._sampler is None:
             raise RuntimeError("a message came before the job began")
         return self._sampler
+
+
+def _is_readable(fd: int) -> bool:
+    poll = select.poll()
+    poll.register(fd, select.POLLIN)
+    return bool(poll.poll(0))
 
 
 def _has_owner() -> bool:

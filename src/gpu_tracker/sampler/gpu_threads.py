@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import time
 
-from ..core.model import Event
+from ..core.model import UNREAD, Event, name_unread
+from ..core.text import count_of
 from ..core.vendors import NO_GPU, VENDORS, name_vendor
 from ..sources.gpu.connect import connect, describe_bug, find_vendors
+from .handle.wire import GPU_PATIENCE_SECONDS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,12 +21,12 @@ if TYPE_CHECKING:
 
     T = TypeVar("T", float, float | None)
 
-# Energy and memory are counted from a reading before the job begins; a driver that wakes up slowly is not waited for.
-_FIRST_READING_SECONDS = 0.06
-# And to a reading after it has ended: nobody notices such a delay. A driver that already hangs is not waited for.
+# Energy and memory are counted to a reading after the job has ended: nobody notices such a delay. A driver that already hangs is
+# not waited for.
 _LAST_READING_SECONDS = 0.25
 # A reading that takes longer is reported with the time that is missing.
 _SILENCE_SECONDS = 2.0
+_MOST_SILENCES_SAID = 5
 # Readings are a little irregular.
 _USUAL_GAPS = 1.5
 
@@ -39,12 +41,84 @@ def choose_pause(readings: GpuReadings, interval_seconds: float, poll_seconds: f
     """How long to wait after these readings, given a random number between 0 and 1.
 
     What a driver keeps no samples of is read at irregular intervals: a job that alternates regularly would otherwise be
-    met in the same phase every time. And it is read more often, if that is cheap.
+    met in the same phase every time. And it is read more often, if that is cheap. So is a driver that forgets samples.
     """
     is_polled = any(
         device.samples is None and device.utilization_percent is not None for device in readings.devices
     )
-    return min(interval_seconds, poll_seconds) * (0.5 + luck) if is_polled else interval_seconds
+    if is_polled:
+        return min(interval_seconds, poll_seconds) * (0.5 + luck)
+    return min(
+        [interval_seconds, *(device.shares.pause_seconds for device in readings.devices if device.shares)]
+    )
+
+
+class Silences:
+    """The times in which one driver did not answer, in few sentences: those that are close together are one."""
+
+    def __init__(self, label: str) -> None:
+        self._label = label
+        self._latest: tuple[float, float] | None = None
+        """It may go on."""
+        self._is_whole = True
+        """Whether the driver did not answer at all in it."""
+        self._texts: list[str] = []
+        self._n_said = self._n_unsaid = 0
+        self._unsaid_seconds = 0.0
+
+    def add(self, from_seconds: float, until_seconds: float) -> None:
+        """One more, later than the others."""
+        begin = self._join(from_seconds)
+        self._is_whole = begin == from_seconds
+        self._latest = begin, until_seconds
+
+    def take(self, at_seconds: float) -> list[str]:
+        """Sentences since the last call, about what is over: since then the driver has answered for a while."""
+        self._join(at_seconds)
+        texts, self._texts = self._texts, []
+        return texts
+
+    def end(self, from_seconds: float) -> str:
+        """It has not answered since then, to the end."""
+        begin = self._join(from_seconds)
+        self._is_whole = begin == from_seconds
+        self._latest = None
+        return self._describe(begin, "the end")
+
+    def finish(self) -> list[str]:
+        """What has not been said yet."""
+        texts = self.take(float("inf"))
+        if self._n_unsaid:
+            more = count_of(self._n_unsaid, "more time")
+            texts.append(
+                f"The {self._label} driver did not answer {more}, {self._unsaid_seconds:.1f} s in all."
+            )
+        return texts
+
+    def _join(self, at_seconds: float) -> float:
+        """Since when, if it does not answer from this time on either."""
+        if self._latest is None:
+            return at_seconds
+        begin, end = self._latest
+        if at_seconds - end < _SILENCE_SECONDS:
+            return min(begin, at_seconds)
+        self._latest = None
+        if self._n_said < _MOST_SILENCES_SAID:
+            self._n_said += 1
+            self._texts.append(self._describe(begin, f"{end:.1f} s"))
+        else:
+            self._n_unsaid += 1
+            self._unsaid_seconds += end - begin
+        return at_seconds
+
+    def _describe(self, begin: float, until: str) -> str:
+        since = "from the start" if begin == 0 else f"from {begin:.1f} s"
+        if self._is_whole:
+            return f"The {self._label} driver did not answer {since} to {until}: GPU figures of that time are missing."
+        return (
+            f"The {self._label} driver answered only now and then {since} to {until}: "
+            "GPU figures of that time are incomplete."
+        )
 
 
 class GpuThreads:
@@ -57,13 +131,16 @@ class GpuThreads:
         vendors: tuple[str, ...] | None,
         named_uuids: tuple[str, ...] | None,
         environment: Mapping[str, str],
+        pids: frozenset[int] = frozenset(),
+        patience_seconds: float = GPU_PATIENCE_SECONDS,
     ) -> None:
+        """`pids` are the processes of the job that run already: what they hold at the start is theirs."""
         self._interval_seconds = interval_seconds
         self._max_overhead = max_overhead
         self._named_uuids = named_uuids
         self._environment = environment
         self._start_seconds = time.monotonic()
-        self.pids: frozenset[int] = frozenset()
+        self.pids = pids
         """The processes of the job, updated by the sampler."""
         # Lists are swapped, not locked: appending and swapping are atomic in the interpreter.
         self._readings: list[tuple[str, GpuReadings]] = []
@@ -73,7 +150,7 @@ class GpuThreads:
             self.say(NO_GPU)
         self._vendor_threads = [_VendorThread(self, vendor) for vendor in found]
         for thread in self._vendor_threads:
-            thread.wait_for_reading(self._start_seconds + _FIRST_READING_SECONDS)
+            thread.wait_for_reading(self._start_seconds + patience_seconds)
 
     def begin(self, start_seconds: float) -> None:
         """The job begins now; of the readings so far the last of each vendor is kept, as the state before it."""
@@ -90,19 +167,14 @@ class GpuThreads:
             thread.wait_for_reading(deadline)
         silent = (thread for thread in self._vendor_threads if not thread.has_read())
         return [
-            (thread.vendor, self._describe_silence(thread, from_seconds, None))
+            (thread.vendor, thread.silences.end(self._since_start(from_seconds)))
             for thread in silent
             if (from_seconds := thread.find_silence(self._start_seconds, self._interval_seconds)) is not None
         ]
 
-    def _describe_silence(
-        self, thread: _VendorThread, from_seconds: float, until_seconds: float | None
-    ) -> str:
-        begin = self._since_start(from_seconds)
-        since = "from the start" if begin == 0 else f"from {begin:.1f} s"
-        until = "the end" if until_seconds is None else f"{self._since_start(until_seconds):.1f} s"
-        label = name_vendor(thread.vendor)
-        return f"The {label} driver did not answer {since} to {until}: GPU figures of that time are missing."
+    def take_last_silences(self) -> list[str]:
+        """What has not been said yet of the times in which drivers did not answer."""
+        return [text for thread in self._vendor_threads for text in thread.silences.finish()]
 
     def have_answered(self) -> bool:
         """Whether every driver has been read once, or has no devices."""
@@ -111,7 +183,7 @@ class GpuThreads:
     def take_readings(self) -> list[GpuReadings]:
         """The readings since the last call; earlier ones are dated to the start."""
         readings, self._readings = self._readings, []
-        return [self._date(one) for _, one in readings]
+        return [self._date(one)._replace(vendor=vendor) for vendor, one in readings]
 
     def take_events(self) -> list[Event]:
         """Devices found and notes since the last call."""
@@ -127,8 +199,10 @@ class GpuThreads:
         return readings._replace(at_seconds=self._since_start(readings.at_seconds), devices=devices)
 
     def _date_device(self, device: GpuReading) -> GpuReading:
-        shares = device.shares
+        shares, energy_at = device.shares, device.energy_at_seconds
         return device._replace(
+            # Of a counter that was read before the start, all that it has counted since is known.
+            energy_at_seconds=None if energy_at is None else energy_at - self._start_seconds,
             samples=None if device.samples is None else self._date_samples(device.samples),
             shares=shares
             and shares._replace(
@@ -159,7 +233,6 @@ class GpuThreads:
             self.say((notable or missing)[0].text)
             return
         try:
-            self._add_gpus(source.gpus)
             self._read_repeatedly(thread, source)
         except Exception as error:  # noqa: BLE001 - no error here may affect the job's other figures
             self.say(describe_bug(name, error))
@@ -167,12 +240,16 @@ class GpuThreads:
     def _read_repeatedly(self, thread: _VendorThread, source: GpuSource) -> None:
         attribution = _AttributionCheck(source)
         last_seconds = float("-inf")
-        while source.gpus:
+        known = self._add_gpus(source, set())
+        while source.gpus or source.unopened:
             spent = time.thread_time()
             thread.is_due.clear()
             thread.begin_call()
             readings = source.read(self.pids)
+            known = self._add_gpus(source, known)
             self._note_silence(thread)
+            for text in thread.silences.take(self._since_start(time.monotonic())):
+                self.say(text)
             # An expensive source repeats its latest readings in between; those count once.
             if readings.at_seconds > last_seconds:
                 self._readings.append((thread.vendor, readings))
@@ -189,22 +266,34 @@ class GpuThreads:
                 readings, self._interval_seconds, source.poll_seconds, os.urandom(1)[0] / 255
             )
             thread.is_due.wait(max(pause, spent / self._max_overhead))
+        for note in source.take_notes():
+            self.say(note)
 
     def _note_silence(self, thread: _VendorThread) -> None:
         """If the call that has just returned was long."""
         began, now = thread.began_seconds, time.monotonic()
         if now - max(began, self._start_seconds) > _SILENCE_SECONDS:
-            self.say(self._describe_silence(thread, began, now))
+            thread.silences.add(self._since_start(began), self._since_start(now))
 
-    def _add_gpus(self, gpus: tuple[Gpu, ...]) -> None:
+    def _add_gpus(self, source: GpuSource, known: set[str]) -> set[str]:
+        """Those that are new, also those that could not be opened; the names of all that are known now."""
+        found = {gpu.uuid: gpu for gpu in source.gpus if not gpu.is_split}
+        unread = {name_unread(gpu.vendor, gpu.ordinal): gpu for gpu in source.unopened}
+        if known.issuperset(found) and known.issuperset(unread):
+            return known
         from ..sources.gpu.visible import choose_visible
 
         visible = self._named_uuids
         if visible is None:
-            visible = tuple(choose_visible(gpus, self._environment))
+            visible = tuple(choose_visible((*source.gpus, *source.unopened), self._environment))
         at = time.monotonic()
-        for gpu in gpus:
-            self._events.append((at, "gpu", "", gpu._replace(is_visible=gpu.uuid in visible)))
+        for uuid in (uuid for uuid in found if uuid not in known):
+            gpu = found[uuid]._replace(is_visible=uuid in visible)
+            self._events.append((at, "gpu", "", gpu))
+        for name in unread.keys() - known:
+            if unread[name].uuid in visible:
+                self._events.append((at, UNREAD, name, None))
+        return known.union(found, unread)
 
 
 class _VendorThread:
@@ -216,10 +305,12 @@ class _VendorThread:
         self.vendor = vendor
         self.is_due = threading.Event()
         self._has_read = threading.Event()
-        self._wanted_seconds = self._read_seconds = self._new_seconds = self._longest_gap_seconds = 0.0
+        self._wanted_seconds = self._read_seconds = self._new_seconds = 0.0
+        self._longest_gap_seconds = self._longest_call_seconds = 0.0
         self.began_seconds = time.monotonic()
         """The call that is under way, or the last one."""
         self._is_calling = True
+        self.silences = Silences(name_vendor(vendor))
         self._thread = threading.Thread(target=owner.run_thread, args=(self,), daemon=True)
         self._thread.start()
 
@@ -237,6 +328,7 @@ class _VendorThread:
     def note_reading(self) -> None:
         """The reading is complete."""
         self._is_calling = False
+        self._longest_call_seconds = max(self._longest_call_seconds, time.monotonic() - self.began_seconds)
         self._read_seconds = self.began_seconds
         self._has_read.set()
 
@@ -259,7 +351,8 @@ class _VendorThread:
     def find_silence(self, start_seconds: float, interval_seconds: float) -> float | None:
         """Since when there is no reading, if that is longer than usual."""
         last_seconds = max(self._new_seconds, start_seconds)
-        usual = _USUAL_GAPS * max(interval_seconds, self._longest_gap_seconds)
+        # A slow driver may be asked, and answer as slowly as always.
+        usual = _USUAL_GAPS * max(interval_seconds, self._longest_gap_seconds) + self._longest_call_seconds
         is_usual = self._new_seconds > start_seconds and time.monotonic() - last_seconds <= usual
         return None if is_usual else last_seconds
 

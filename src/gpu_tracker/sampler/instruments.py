@@ -14,16 +14,19 @@ from .pace import Pace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Container, Mapping
 
     from ..accounts.gpus import GpuMoment
     from ..core.model import Call, FrameworkMemory, Gpu, GpuReadings, MetricRow, MetricTotals, RegionTotals
+    from ..instrument.shared_file import Numbers
     from ..recording.writer import Writer
 
 _DETAILS_GROWTH_BYTES = _METRICS_GROWTH_BYTES = 4e5
 # All metrics are kept until they have taken this much.
 _MOST_METRICS_BYTES = 10_000_000
 _METRICS_PER_LINE = 1000
+# On a full disk, until there is room again.
+_MOST_UNWRITTEN_METRICS = 10_000
 # Calls are read rarely: not more often than this, and at most a thousandth of the time is spent on them.
 _CALLS_SECONDS = 1.0
 _CALLS_LINES = 50
@@ -39,20 +42,26 @@ class Instruments:
         self._mailbox = MailboxReader(mailbox, start_seconds)
         self._regions = RegionAccount()
         self._calls = CallAccount()
+        self._ended: list[tuple[tuple[int, tuple[str, ...]], Numbers, int]] = []
+        """The regions of processes that had ended when the mailbox was read last."""
         self._written_gaps = RegionGaps()
         self._calls_read_seconds = 0.0
         self._calls_due_seconds = _CALLS_SECONDS
         self._frameworks = FrameworkAccount()
         self._unwritten_metrics: list[MetricRow] = []
         self._metrics_bytes = 0
+        self._are_metrics_thinned = False
         self._metrics_pace = Pace(_METRICS_GROWTH_BYTES)
         self._details_pace = Pace(_DETAILS_GROWTH_BYTES)
         self.metric_totals: dict[str, MetricTotals] = {}
+        self.n_metric_rows = 0
+        self.metrics_cost_seconds = 0.0
 
     def find_new(self) -> dict[int, int]:
         """Find new files and ended processes; the high-water marks that processes kept before resetting them."""
         self._mailbox.find_new()
-        for ended in self._mailbox.take_ended():
+        self._ended = self._mailbox.take_ended()
+        for ended in self._ended:
             self._regions.retire(*ended)
         calls = self._mailbox.take_calls_of_ended()
         self._calls.take(call for call in calls if call.number)
@@ -81,6 +90,7 @@ class Instruments:
         began = time.process_time()
         self._write_metrics(writer, at_seconds, is_last=is_last, keep_all=keep_all)
         spent = time.process_time() - began
+        self.metrics_cost_seconds += spent
         if is_last or self._details_pace.is_due(at_seconds):
             before_bytes = writer.written_bytes
             for memory in self._frameworks.take_changed():
@@ -112,9 +122,18 @@ class Instruments:
         """What is missing among the regions so far."""
         return self._mailbox.read_gaps()
 
-    def list_open(self) -> list[tuple[str, ...]]:
-        """The paths of the regions that were open at the last reading."""
-        return self._regions.list_open()
+    def list_open(self, since_seconds: float, read_pids: Container[int]) -> list[tuple[str, ...]]:
+        """The paths of the regions that were open during the last reading, which began then and met these processes.
+
+        The mailbox is read after the processes: a region may have been left in between, and a process ended.
+        """
+        since_ns = int(since_seconds * 1e9)
+        ended = [
+            path
+            for (pid, path), numbers, open_calls in self._ended
+            if numbers.last_ns >= since_ns or (open_calls and pid in read_pids)
+        ]
+        return [*self._regions.list_open(), *self._mailbox.list_left(since_ns), *ended]
 
     def list_calls(self) -> list[Call]:
         """The calls that are kept, and all open ones."""
@@ -146,20 +165,33 @@ class Instruments:
         batches = 0
         while (is_last or batches < _MOST_BATCHES) and (batches == 0 or self._take_metrics()):
             batches += 1
-            if keep_all or self._metrics_bytes < _MOST_METRICS_BYTES:
+            if not self._are_metrics_thinned and (keep_all or self._metrics_bytes < _MOST_METRICS_BYTES):
                 self._put_metrics(writer)  # at first what could not be written the last time
             else:
-                self._unwritten_metrics = thin(self._unwritten_metrics)
+                self._thin_metrics()
         if self._unwritten_metrics and (is_last or self._metrics_pace.is_due(at_seconds)):
             before_bytes = self._metrics_bytes
             writer.write_metric_totals(self.metric_totals.values())
             self._put_metrics(writer)
             self._metrics_pace.note(at_seconds, self._metrics_bytes - before_bytes)
 
+    def keep_metrics(self, *, is_last: bool) -> None:
+        """Count what was logged although it cannot be written now; of much the most telling values are kept."""
+        batches = 0
+        while (is_last or batches < _MOST_BATCHES) and self._take_metrics():
+            batches += 1
+            if len(self._unwritten_metrics) > _MOST_UNWRITTEN_METRICS:
+                self._thin_metrics()
+
+    def _thin_metrics(self) -> None:
+        self._unwritten_metrics = thin(self._unwritten_metrics)
+        self._are_metrics_thinned = True
+
     def _take_metrics(self) -> bool:
         """Take some of what was logged; whether there was any."""
         rows = self._mailbox.take_metrics()
         tally(self.metric_totals, rows)
+        self.n_metric_rows += len(rows)
         self._unwritten_metrics += rows
         return bool(rows)
 

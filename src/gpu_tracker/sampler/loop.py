@@ -5,22 +5,24 @@ Cheap reads are frequent, expensive ones happen when the budget allows, and line
 
 from __future__ import annotations
 
+import errno
+import os
 import time
 
 from ..accounts.processes import Account
-from ..accounts.sharing import is_settled, is_torn
-from ..core.model import UNMETERED, End, Event, RecordingData, RegionGaps, RootFigures
-from ..instrument.mailbox import has_word
+from ..accounts.sharing import choose_examples, is_settled, is_torn
+from ..core.model import UNMETERED, UNREAD, End, Event, RecordingData, RegionGaps, RootFigures, list_gpus
+from ..instrument.mailbox import has_word, is_attached
 from ..recording.writer import Writer
 from ..sources.platform import read_own_peak_bytes
-from .budget import Budget, estimate_sharing_cost
+from .budget import Budget, describe_cost_of_metrics, estimate_sharing_cost
 from .clock import Deadlines
 from .header import make_header
 from .pace import Pace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from ..core.model import ProcessReading, ProcessTotals, Sample
     from ..recording.tracking_file import TrackingFile
@@ -34,6 +36,10 @@ _FIRST_CREDIT_SECONDS = 0.05
 _SPLIT_SHARE = 0.1
 _UNSETTLED_PRICE = 2
 _MOST_PROCESSES_WRITTEN = 2000
+# Living processes are for those who watch a running job, and are left of one that is killed.
+_MOST_LIVING_WRITTEN = 8
+_LIVING_SECONDS = 5.0
+_LIVING_GROWTH_BYTES = 1e5
 _GAP_SECONDS = 2.0
 _GAP_INTERVALS = 5
 _GROUPS_SECONDS = 1.0
@@ -62,6 +68,7 @@ class Sampler:
         self._unwritten_events: list[Event] = []
         self._is_header_written = False
         self._has_write_failed = False
+        self._has_slowed_down = False
         self._asked_seconds = prepared.interval_seconds
         self._reading_cost_seconds = 0.0
         self._early_cost_seconds = 0.0
@@ -74,6 +81,8 @@ class Sampler:
         """None until the job has lasted for a second."""
         self._activity_due_seconds = _ACTIVITY_SECONDS
         self._n_processes_written = 0
+        self._living_pace = Pace(_LIVING_GROWTH_BYTES)
+        self._living_due_seconds = _LIVING_SECONDS
         self._has_tracking_failed = False
         self._have_gpus_answered = False
         self._readings: tuple[ProcessReading, ...] = ()
@@ -81,6 +90,7 @@ class Sampler:
         self._is_memory_settled = False
         self._groups_due_seconds = 0.0
         self._reset_high_waters: dict[int, int] = {}
+        self._examples_due_seconds = 0.0
         self._readings_with_sharing: tuple[ProcessReading, ...] | None = None
         self._start_seconds = start.at_nanoseconds / 1e9
         adopter_pid = plan.owner_pid if plan.starts_the_job else 0
@@ -88,12 +98,15 @@ class Sampler:
             start.root_pid,
             is_newborn=plan.starts_the_job,
             adopter_pid=adopter_pid,
+            outsiders=start.outsiders,
             started_seconds=self._start_seconds,
         )
         before = start.root_cpu_seconds and RootFigures(*start.root_cpu_seconds)
         self._account = Account(start.root_pid, before, self._machine.read(), adopter_pid)
         self.deadlines = Deadlines(self._start_seconds, min(self._asked_seconds, _FIRST_INTERVAL_SECONDS))
         self._read_tree(0.0)
+        if start.root_rss_bytes is not None:
+            self._account.take_root_at_start(start.root_rss_bytes)
         self._read_energy(0.0)
         self._budget = Budget(plan.max_overhead, 0.0, _FIRST_CREDIT_SECONDS)
         self.header = make_header(
@@ -105,12 +118,23 @@ class Sampler:
         self._take_gpus()
         if prepared.energy is None:
             self._say(0.0, prepared.energy_reason, UNMETERED)
-        if plan.mailbox is None and plan.has_our_environment:
+        if plan.mailbox is None:
             self._say(0.0, "Regions and metrics cannot be followed: no directory for them could be created.")
+        elif not plan.has_our_environment:
+            self._look_for_other_trackers(start.root_pid)
         # From here on a kill leaves a readable recording.
         self._write_line(0.0)
         if not plan.starts_the_job:  # it has done something before
             self._read_activity(0.0)
+
+    def _look_for_other_trackers(self, root_pid: int) -> None:
+        """A process reports its regions to one tracker: to that which it runs under, if there is one."""
+        from ..instrument.search import Search
+
+        if any(not is_attached(mailbox) for mailbox in Search().find(root_pid)):
+            self._say(
+                0.0, "Regions and metrics of this process are recorded by the tracker that it runs under."
+            )
 
     def is_root_alive(self) -> bool:
         """Whether the root still runs."""
@@ -134,8 +158,8 @@ class Sampler:
         at = now_seconds - self._start_seconds
         self._read_tree(at, late_seconds)
         self._take_gpus()
-        self._note_open_regions()
         self._read_sharing_if_worth_it(at)
+        self._note_open_regions()
         self._look_at_groups(at)
         if at >= self._activity_due_seconds - self._slack():
             self._read_activity(at)
@@ -157,13 +181,16 @@ class Sampler:
         if self._activity is not None:
             self._read_activity(at_seconds)
         self._read_energy(at_seconds)
+        has_ended = not self.is_root_alive()
         silences = self._gpus.read_now()
         self._take_gpus()
         for vendor, text in silences:
             self._say(at_seconds, text)
             self._account.lose_gpus(vendor)
-        self._account.finish_gpus()
-        for text in self._account.list_gpu_gaps():
+            if not self._account.has_read_gpus(vendor):
+                self._say(at_seconds, vendor, UNREAD)
+        self._account.finish_gpus(has_ended=has_ended)
+        for text in (*self._gpus.take_last_silences(), *self._account.list_gpu_gaps()):
             self._say(at_seconds, text)
         self._note_open_regions()
         self._account.take_machine(self._machine.read())
@@ -182,21 +209,37 @@ class Sampler:
             )
         if exception is not None:
             self._say(at_seconds, exception, "exception")
+        if self._plan.mailbox is not None and not os.path.isdir(self._plan.mailbox):
+            self._say(
+                at_seconds,
+                "The directory for regions and metrics was deleted while the job ran: what was not read by then is missing.",
+            )
         if self._plan.recording_path and self._writer.is_deleted():
             self._say(at_seconds, "The recording was deleted while it was being written.")
         self._write_line(at_seconds)
         if self._tracking is not None:
             self._write_tracking(at_seconds, self._tracking, None)
-        end = End(reason, exit_code, self._account.totals(), time.process_time(), read_own_peak_bytes())
+        end = End(
+            reason=reason,
+            exit_code=exit_code,
+            totals=self._account.totals(),
+            tracker_cpu_seconds=time.process_time(),
+            tracker_ram_bytes=read_own_peak_bytes(),
+            gpu_growth_bytes=self._account.find_gpu_growth(),
+        )
         if self._is_header_written:
             try:
                 self._write_events()
                 self._write_details(at_seconds, is_last=True)
+                self._note_cost_of_metrics(at_seconds)
+                self._write_events()
                 for process in self._account.list_processes():
                     self._write_process(process)
                 self._writer.write_end(end)
             except OSError as error:
-                self._note_write_failure(at_seconds, error)
+                self._note_write_failure(at_seconds, error, is_last=True)
+        elif self.instruments is not None:
+            self.instruments.keep_metrics(is_last=True)
         return end
 
     def discount(self, seconds: float) -> None:
@@ -208,6 +251,7 @@ class Sampler:
         """All totals up to now, as a provisional end."""
         self._read_tree(now_seconds - self._start_seconds)
         self._take_gpus()
+        self._note_open_regions()
         self._account.take_machine(self._machine.read())
         return End("running", None, self._account.totals(), time.process_time(), 0)
 
@@ -275,12 +319,19 @@ class Sampler:
 
     def _note_open_regions(self) -> None:
         """They were open at the peaks of this reading."""
-        self._account.moments.add_regions(self.instruments.list_open() if self.instruments else ())
+        moments = self._account.moments
+        if moments.has_new():
+            began_seconds = self._start_seconds + self._read_seconds
+            instruments = self.instruments
+            moments.add_regions(
+                instruments.list_open(began_seconds, self._account.pids) if instruments else ()
+            )
 
     def _note_gap(self, at_seconds: float) -> None:
         """Say so if nothing was read for much longer than intended: somebody stopped us, or the machine was too busy."""
         usual = self.deadlines.interval_seconds
         if at_seconds - self._read_seconds > max(_GAP_SECONDS, _GAP_INTERVALS * usual):
+            self._account.unread_seconds += at_seconds - self._read_seconds
             self._say(
                 at_seconds,
                 f"Nothing was measured from {self._read_seconds:.3g} s to {at_seconds:.3g} s: the sampler did not run.",
@@ -310,8 +361,8 @@ class Sampler:
                     self.instruments.add_gpu(event.gpu)
         for readings in self._gpus.take_readings():
             moment = self._account.take_gpus(readings)
-            for uuid in self._account.take_polled_gpus():
-                self._say(readings.at_seconds, uuid, "polled")
+            for kind, uuid in self._account.take_gpu_estimates():
+                self._say(readings.at_seconds, uuid, kind)
             if self.instruments is not None:
                 self.instruments.take_gpus(readings, moment)
 
@@ -329,16 +380,30 @@ class Sampler:
         else:
             # What is read while memory changes is soon wrong: enough must be left to read it again afterwards.
             price = cost if self._is_memory_settled else cost * _UNSETTLED_PRICE
+        chosen: Sequence[ProcessReading] = self._readings
         if not self._budget.allows(at_seconds, price):
-            return
+            chosen = self._choose_examples(at_seconds) if in_doubt else ()
+        if chosen:
+            self._read_sharing(chosen)
+
+    def _choose_examples(self, at_seconds: float) -> Sequence[ProcessReading]:
+        """A few of many processes, if they can be paid; half of what is earned is saved for reading all."""
+        chosen = choose_examples(self._readings, self._tree.root_pid)
+        cost = estimate_sharing_cost(len(chosen), sum(reading.rss_bytes for reading in chosen))
+        if at_seconds < self._examples_due_seconds or not self._budget.allows(at_seconds, cost):
+            return ()
+        self._examples_due_seconds = at_seconds + 2 * cost / self._plan.max_overhead
+        return chosen
+
+    def _read_sharing(self, chosen: Sequence[ProcessReading]) -> None:
         spent = time.process_time()
         sharings = {}
-        for reading in self._readings:
+        for reading in chosen:
             sharing = self._tree.read_sharing(reading.pid)
             if sharing is not None:
                 sharings[reading.pid] = sharing
-        is_whole = len(sharings) == len(self._readings) and self._tree.root_pid in sharings
-        if is_whole and not is_torn(self._readings, self._tree.read(), sharings):
+        is_whole = len(sharings) == len(chosen) and self._tree.root_pid in sharings
+        if is_whole and not is_torn(chosen, self._tree.read(), sharings):
             self._account.take_sharing(self._readings, sharings)
             self._readings_with_sharing = self._readings
         spent = time.process_time() - spent
@@ -377,6 +442,10 @@ class Sampler:
             self._write_events()
             self._write_details(at_seconds)
             sample = self._account.sample()
+            if (
+                sample.at_seconds < self._line_seconds
+            ):  # the job has ended just before the reading that was written last
+                sample = sample._replace(at_seconds=self._line_seconds)
             before_bytes = self._writer.written_bytes
             self._writer.write_sample(sample)
         except OSError as error:
@@ -394,10 +463,12 @@ class Sampler:
             del self._unwritten_events[0]
 
     def _write_details(self, at_seconds: float, *, is_last: bool = False) -> None:
-        """Ended processes, and what processes report; the last line of each counts."""
+        """Processes, and what they report; the last line of each counts."""
         for process in self._account.take_gone():
             self._write_process(process)
-        for moment in self._account.moments.list_unwritten():
+        if not is_last:
+            self._write_living(at_seconds)
+        for moment in self._account.moments.list_unwritten(is_last=is_last):
             self._writer.write_peak_moment(moment)
             self._account.moments.note_written(moment)
         if self.instruments is not None:
@@ -411,9 +482,21 @@ class Sampler:
         if self._n_processes_written <= _MOST_PROCESSES_WRITTEN:
             self._writer.write_process(process)
 
+    def _write_living(self, at_seconds: float) -> None:
+        """The largest processes, now and then; each will have another line when it ends."""
+        if at_seconds < self._living_due_seconds:
+            return
+        before_bytes = self._writer.written_bytes
+        for process in self._account.list_largest(_MOST_LIVING_WRITTEN):
+            self._writer.write_process(process)
+        self._living_pace.note(at_seconds, self._writer.written_bytes - before_bytes)
+        self._living_due_seconds = at_seconds + max(
+            _LIVING_SECONDS, self._living_pace.interval_seconds(at_seconds)
+        )
+
     def _write_tracking(self, at_seconds: float, file: TrackingFile, sample: Sample | None) -> None:
         """Write one more row, or without a sample the last ones."""
-        gpus = [event.gpu for event in self.events if event.gpu is not None]
+        gpus = list_gpus(self.events)
         try:
             if sample is None:
                 file.close(gpus, are_all_known=self._have_gpus_answered)
@@ -428,13 +511,15 @@ class Sampler:
                     at_seconds, f"The tracking file could not be written for a while: {error.strerror}."
                 )
 
-    def _note_write_failure(self, at_seconds: float, error: OSError) -> None:
+    def _note_write_failure(self, at_seconds: float, error: OSError, *, is_last: bool = False) -> None:
+        if self.instruments is not None:
+            self.instruments.keep_metrics(is_last=is_last)
         if not self._has_write_failed:
             self._has_write_failed = True
-            self._say(
-                at_seconds,
-                f"At {at_seconds:.3g} s the recording could not be written: {error.strerror}. The totals are complete.",
-            )
+            is_limited = error.errno == errno.EFBIG
+            reason = "the file size limit (ulimit -f) is reached" if is_limited else error.strerror
+            what = "the recording could not be written" if self._plan.recording_path else "no reading is kept"
+            self._say(at_seconds, f"At {at_seconds:.3g} s {what}: {reason}. The totals are complete.")
 
     def _say(self, at_seconds: float, text: str, kind: str = "note") -> None:
         event = Event(at_seconds, kind, text)
@@ -452,14 +537,23 @@ class Sampler:
             _COST_MEMORY * self._reading_cost_seconds + (1 - _COST_MEMORY) * cost_seconds
         )
         interval = max(self._asked_seconds, self._reading_cost_seconds / self._plan.max_overhead)
-        was_slow = self.deadlines.interval_seconds > self._asked_seconds * _SLOWED_DOWN
         self.deadlines.interval_seconds = interval
-        if interval > self._plan.sleep_seconds * _SLOWED_DOWN and not was_slow:
+        if interval > self._plan.sleep_seconds * _SLOWED_DOWN and not self._has_slowed_down:
+            self._has_slowed_down = True
             self._say(
                 self._line_seconds,
                 f"Sampling every {interval:.3g} s instead of {self._plan.sleep_seconds:.3g} s, "
                 f"to stay below {self._plan.max_overhead:.1%} of one core (max_overhead).",
             )
+
+    def _note_cost_of_metrics(self, at_seconds: float) -> None:
+        """What the job logs is all read, so it may cost more than readings may."""
+        instruments, share = self.instruments, self._plan.max_overhead
+        if instruments is not None:
+            cost, n_rows = instruments.metrics_cost_seconds, instruments.n_metric_rows
+            note = describe_cost_of_metrics(cost, n_rows, at_seconds, share)
+            if note:
+                self._say(at_seconds, note)
 
     def _slack(self) -> float:
         return self.deadlines.interval_seconds / 2

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     Key = tuple[int, tuple[str, ...]]
 
 _MOST_BYTES_AT_ONCE = METRICS_BYTES
+_MOST_LOST = 1_000_000_000
 
 
 class MailboxReader:
@@ -68,8 +69,7 @@ class MailboxReader:
             elif name.endswith(UNFOLLOWED_SUFFIX):
                 self._unfollowed.add(find_writer(name))
             elif name.endswith(LOST_SUFFIX):
-                # None, if the process may not write files at all.
-                self._lost_metrics[name] = max(1, _read_size(f"{self._mailbox}/{name}"))
+                self._lost_metrics[name] = _read_lost(f"{self._mailbox}/{name}")
             elif name.endswith(FRAMEWORKS_SUFFIX):
                 self._frameworks.setdefault(name, None)
             elif name.endswith(REGIONS_SUFFIX) and name not in self._readers:
@@ -102,6 +102,14 @@ class MailboxReader:
                 self._active[key] = name, number
         return active
 
+    def list_left(self, since_ns: int) -> list[tuple[str, ...]]:
+        """The regions of running processes that were left since then."""
+        return [
+            self._find_path(reader, number)
+            for reader in self._readers.values()
+            for number in reader.list_left(since_ns)
+        ]
+
     def read_all(self) -> Iterator[tuple[Key, Numbers]]:
         """The counters of all regions of running processes."""
         for name, reader in self._readers.items():
@@ -109,9 +117,9 @@ class MailboxReader:
                 yield (reader.pid, self._find_path(reader, number)), numbers
 
     def take_ended(self) -> list[tuple[Key, Numbers, int]]:
-        """The regions of processes that have ended since the last call, each with its counters and open calls."""
+        """The regions of programs that have ended since the last call, each with its counters and open calls."""
         ended = []
-        for name in [name for name in self._readers if is_over(name, self._namespace)]:
+        for name in [name for name, reader in self._readers.items() if self._has_ended(name, reader)]:
             reader = self._readers.pop(name)
             active = reader.read_active()
             for number, numbers in self._read_numbers(name, reader):
@@ -126,6 +134,12 @@ class MailboxReader:
             self._remove(name)
             self._remove(os.path.basename(calls.path))
         return ended
+
+    def _has_ended(self, name: str, reader: SharedFileReader) -> bool:
+        """Whether the process has ended, or goes on as another program."""
+        if is_over(name, self._namespace):
+            return True
+        return find_writer(name)[1] == self._namespace and reader.was_replaced()
 
     def take_calls_of_ended(self) -> list[Call]:
         """The calls of processes that have ended since the last time; open ones are those it was killed in."""
@@ -165,9 +179,12 @@ class MailboxReader:
                 )
 
     def _read_open(self, reader: SharedFileReader, calls: CallFileReader) -> Iterator[Call]:
+        now_ns = time.monotonic_ns()
         for number in reader.read_active():
             for start_ns in calls.read_open(number):
-                yield Call(self._find_path(reader, number), reader.pid, 0, self._seconds(start_ns), None)
+                # By another clock than ours it may not have begun yet: all that is known is that it is of this run.
+                start_seconds = self._seconds(start_ns) if start_ns <= now_ns else 0.0
+                yield Call(self._find_path(reader, number), reader.pid, 0, start_seconds, None)
 
     def read_gaps(self) -> RegionGaps:
         """What is missing among the regions so far."""
@@ -193,7 +210,8 @@ class MailboxReader:
         return self._seconds(nanoseconds) if nanoseconds else None
 
     def _seconds(self, nanoseconds: int) -> float:
-        return max(0.0, nanoseconds / 1e9 - self._start_seconds)
+        """Within the run: the clock of a process in another time namespace is another one."""
+        return max(0.0, min(nanoseconds, time.monotonic_ns()) / 1e9 - self._start_seconds)
 
     def take_metrics(self) -> list[MetricRow]:
         """The metrics logged since the last call."""
@@ -243,10 +261,15 @@ class MailboxReader:
         return notes
 
     def _read_numbers(self, name: str, reader: SharedFileReader) -> Iterable[tuple[int, Numbers]]:
-        """The counters of a process, with open calls up to the last reading of it."""
+        """The counters of a process, with open calls up to the last reading of it, none longer than the run."""
         from .open_calls import Clocks, read_numbers
 
-        return read_numbers(reader, self._clocks.get(name, Clocks(0, 0, {}))).items()
+        clocks = self._clocks.get(name, Clocks(0, 0, {}))
+        run_ns = clocks.at_ns - int(self._start_seconds * 1e9)
+        for number, numbers in read_numbers(reader, clocks).items():
+            longest_ns = max(0, run_ns * numbers.open_calls)
+            is_possible = numbers.open_wall_ns <= longest_ns
+            yield number, numbers if is_possible else numbers._replace(open_wall_ns=longest_ns)
 
     def _find_path(self, reader: SharedFileReader, number: int) -> tuple[str, ...]:
         return tuple(map(self._mask, reader.find_path(number)))
@@ -299,11 +322,13 @@ def _add_refused(gaps: RegionGaps, reader: SharedFileReader) -> RegionGaps:
     )
 
 
-def _read_size(path: str) -> int:
+def _read_lost(path: str) -> int:
+    """How many rows the time of a file stands for; a new one has the present for a moment."""
     try:
-        return os.stat(path, follow_symlinks=False).st_size
+        count = int(os.stat(path, follow_symlinks=False).st_mtime)
     except OSError:
-        return 0
+        return 1
+    return count if 0 < count < _MOST_LOST else 1
 
 
 def _is_ours(name: str) -> bool:

@@ -10,6 +10,7 @@ import threading
 import time
 from queue import Empty, SimpleQueue
 
+from ..accounts.sharing import find_overlap, hold
 from ..core.observation import (
     BROKEN,
     SLOW,
@@ -28,10 +29,11 @@ from ..sources.processes import read_holder
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from types import ModuleType
 
-    from ..core.model import GpuReadings
+    from ..core.model import Gpu, GpuReadings
     from ..core.vendors import Vendor
-    from ..sources import GpuSource, MachineSource
+    from ..sources import GpuSource, MachineSource, ProcessTreeSource
     from .handle.wire import Request
 
 # Between two checks whether the observation is still wanted.
@@ -43,7 +45,8 @@ class Observer:
 
     def __init__(self, vendors: Mapping[str, Vendor] = VENDORS) -> None:
         self._vendors = [_Vendor(name, vendor) for name, vendor in vendors.items()]
-        self._machine = _find_machine()
+        self._processes = _find_source()
+        self._machine: MachineSource = self._processes.Machine()
         self._cores = os.cpu_count() or 1
         self._ram_total_bytes = _read_ram_total()
 
@@ -54,7 +57,12 @@ class Observer:
         deadline = time.monotonic() + request.patience_seconds
         states = tuple(vendor.take(deadline, request.patience_seconds, is_wanted) for vendor in self._vendors)
         return Observation(
-            time.monotonic(), time.time(), self._read_machine(), states, tuple(_read_holders(states))
+            time.monotonic(),
+            time.time(),
+            self._read_machine(),
+            states,
+            tuple(_read_holders(states)),
+            None if request.root_pid is None else _read_tree(self._processes, request.root_pid),
         )
 
     def _read_machine(self) -> MachineState:
@@ -120,11 +128,11 @@ class _Vendor:
             return VendorState(self._name, missing=missing)
         try:
             readings = _read_settled(source, request.settle_seconds)
-            details = source.read_details() if request.wants_details else {}
+            details = source.read_details(request.details) if request.details else {}
             return VendorState(
                 vendor=self._name,
                 source=name,
-                gpus=source.gpus,
+                gpus=_list_gpus(source),
                 readings=readings,
                 details={uuid: dict(values) for uuid, values in details.items()},
                 reasons=tuple(
@@ -137,6 +145,13 @@ class _Vendor:
             return VendorState(
                 self._name, missing=(*missing, Missing(name, BROKEN, describe_bug(name, error)))
             )
+
+
+def _list_gpus(source: GpuSource) -> tuple[Gpu, ...]:
+    """Each in its place, also those that could not be opened."""
+    if not source.unopened:
+        return source.gpus
+    return tuple(sorted((*source.gpus, *source.unopened), key=lambda gpu: gpu.ordinal))
 
 
 def _read_settled(source: GpuSource, settle_seconds: float) -> GpuReadings:
@@ -162,14 +177,27 @@ def _read_holders(states: tuple[VendorState, ...]) -> list[Holder]:
     ]
 
 
-def _find_machine() -> MachineSource:
+def _read_tree(processes: ModuleType, root_pid: int) -> int | None:
+    """The memory of a process and its descendants. Once, so that what they share is read, not bounded."""
+    try:
+        tree: ProcessTreeSource = processes.ProcessTree(root_pid)
+    except (OSError, ValueError, IndexError):
+        return None
+    readings = tree.read()
+    sharings = [(one, tree.read_sharing(one.pid)) for one in readings if len(readings) > 1]
+    tree.close()
+    overlaps = {one.pid: find_overlap(one, sharing) for one, sharing in sharings if sharing is not None}
+    return hold(readings, overlaps, is_whole_tree=True).unique_bytes if readings else None
+
+
+def _find_source() -> ModuleType:
     if os.path.exists("/proc/stat"):
         from ..sources import procfs
 
-        return procfs.Machine()
+        return procfs
     from ..sources import portable
 
-    return portable.Machine()
+    return portable
 
 
 def _read_ram_total() -> int | None:

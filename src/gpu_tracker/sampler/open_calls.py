@@ -50,7 +50,8 @@ def read_numbers(reader: SharedFileReader, clocks: Clocks) -> dict[int, Numbers]
     for region, used_ns, shared_ns in _divide(entries, clocks.process_ns - counted_ns, clocks.threads):
         for step in reader.find_chain(region):
             known = numbers.get(step)
-            if known is not None and known.open_calls:
+            # One that was never entered there is around by the fork of the process.
+            if known is not None and (known.open_calls or not known.first_ns):
                 own_ns = known.own_cpu_ns + used_ns if step == region else known.own_cpu_ns
                 numbers[step] = known._replace(
                     cpu_ns=known.cpu_ns + used_ns,

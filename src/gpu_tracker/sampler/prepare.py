@@ -53,6 +53,7 @@ def prepare(plan: Plan, recording_fd: int) -> Prepared:
     source, machine = _connect(plan, limit)
     interval_seconds = min(plan.sleep_seconds, _READING_SECONDS)
     energy, energy_reason = _connect_energy()
+    running = frozenset[int]() if plan.starts_the_job else frozenset((plan.example_pid,))
     return Prepared(
         plan=plan,
         recording_fd=recording_fd,
@@ -63,7 +64,15 @@ def prepare(plan: Plan, recording_fd: int) -> Prepared:
         source=source,
         machine=machine,
         interval_seconds=interval_seconds,
-        gpus=GpuThreads(interval_seconds, plan.max_overhead, plan.gpu_vendors, plan.gpu_uuids, environment),
+        gpus=GpuThreads(
+            interval_seconds,
+            plan.max_overhead,
+            plan.gpu_vendors,
+            plan.gpu_uuids,
+            environment,
+            running,
+            plan.gpu_patience_seconds,
+        ),
         energy=energy,
         energy_reason=energy_reason,
     )

@@ -10,7 +10,7 @@ from ..core.values import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
     from typing import Protocol
 
     from ..core.model import (
@@ -54,6 +54,11 @@ if TYPE_CHECKING:
         """One vendor's devices."""
 
         gpus: tuple[Gpu, ...]
+        unopened: tuple[Gpu, ...]
+        """Devices that exist but could not be opened, as far as they are known: not those that are denied to this user.
+        One without a UUID has its label instead, and no name."""
+        is_outdated: bool
+        """Whether there are devices that were not there when it was opened; connecting anew finds them."""
         reasons: Mapping[tuple[str, str], str]
         """(uuid, figure) → why it is not measured, and how to fix it. Figures are fields of GpuReading and
         GpuProcessReading. The uuid is empty for what concerns all devices; a device that cannot be opened
@@ -66,8 +71,8 @@ if TYPE_CHECKING:
         def read(self, pids: frozenset[int] | None) -> GpuReadings:
             """Read every device, and what these processes use of it (None: all processes)."""
 
-        def read_details(self) -> Mapping[str, Mapping[str, float | str]]:
-            """Less common figures by uuid, under nvidia-smi's names: `pstate`, `fan.speed`..."""
+        def read_details(self, names: Collection[str]) -> Mapping[str, Mapping[str, float | str]]:
+            """Less common figures by uuid, those of these that it has, by nvidia-smi's names: `pstate`, `fan.speed`..."""
 
         def take_notes(self) -> tuple[str, ...]:
             """Sentences for the user since the last call; each is given once."""
@@ -77,10 +82,12 @@ if TYPE_CHECKING:
 
 
 class Roots(NamedTuple):
-    """Where the kernel's files are; tests use others."""
+    """Where the system's files are; tests use others."""
 
     proc: str = "/proc"
     sys: str = "/sys"
+    share: str = "/usr/share"
+    """Where distributions keep lists of devices."""
 
 
 class NotAvailableError(Exception):

@@ -10,7 +10,7 @@ from . import IGNORED_ARGUMENTS, WITNESS_NAME
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     import psutil
 
@@ -27,9 +27,11 @@ class ProcessTree:
         is_newborn: bool = False,
         adopter_pid: int = 0,
         started_seconds: float | None = None,  # noqa: ARG002 - start times are too coarse here
+        outsiders: Iterable[int] = (),
     ) -> None:
         self.root_pid = root_pid
         self._adopter_pid = adopter_pid
+        self._outsiders = set(outsiders)
         self._members: dict[int, psutil.Process] = {}
         self._pids_at_start: frozenset[int] = frozenset()
         self._find_new()
@@ -75,22 +77,28 @@ class ProcessTree:
         self._members.clear()
 
     def _find_new(self) -> None:
-        import psutil
-
+        self._outsiders = {process.pid for process in self._list_families(self._outsiders)}
         parents = [self.root_pid, *self._members]
         if self._adopter_pid:
             parents.append(self._adopter_pid)
-        for pid in parents:
+        for process in self._list_families(parents):
+            if process.pid in self._members or process.pid == self._adopter_pid:
+                continue
+            if process.pid == self.root_pid or (
+                process.pid not in self._outsiders and _is_of_the_job(process)
+            ):
+                self._members[process.pid] = process
+
+    def _list_families(self, pids: Iterable[int]) -> Iterator[psutil.Process]:
+        import psutil
+
+        for pid in pids:
             try:
                 parent = self._members.get(pid) or psutil.Process(pid)
                 family = [parent, *parent.children(recursive=True)]
             except psutil.Error:
                 continue
-            for process in family:
-                if process.pid in self._members or process.pid == self._adopter_pid:
-                    continue
-                if process.pid == self.root_pid or _is_of_the_job(process):
-                    self._members[process.pid] = process
+            yield from family
 
     def _read_one(self, process: psutil.Process) -> ProcessReading:
         import psutil

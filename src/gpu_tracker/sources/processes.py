@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 
 from ..core.observation import Holder
 from .files import read_file
@@ -37,6 +38,54 @@ def exists(pid: int) -> bool:
     except PermissionError:
         pass  # another user's
     return True
+
+
+def find_process(thread: int, *, proc: str = "/proc") -> int:
+    """The process of a thread; of a process, or where that cannot be read, the same."""
+    try:
+        for line in read_file(f"{proc}/{thread}/status").splitlines():
+            name, _, value = line.partition(b":")
+            if name == b"Tgid":
+                return int(value)
+    except (OSError, ValueError):
+        pass  # it has ended, or is hidden
+    return thread
+
+
+def read_parent(pid: int, *, proc: str = "/proc") -> int | None:
+    """Its parent; None if it cannot be read, as of one that has ended."""
+    from .procfs import parse_stat
+
+    try:
+        _, _, parent, *_ = parse_stat(read_file(f"{proc}/{pid}/stat"))
+    except (OSError, ValueError, IndexError):
+        return None
+    return parent
+
+
+def read_start(pid: int, *, proc: str = "/proc") -> float | None:
+    """When it began, by the wall clock; None if it cannot be read, as of one that has ended."""
+    from .procfs import count_seconds, parse_stat
+
+    try:
+        *_, tick, _, _ = parse_stat(read_file(f"{proc}/{pid}/stat"))
+    except (OSError, ValueError, IndexError):
+        return None
+    return time.time() - time.clock_gettime(time.CLOCK_BOOTTIME) + count_seconds(tick)
+
+
+def list_descendants(pid: int, *, proc: str = "/proc") -> frozenset[int]:
+    """Its children, and theirs."""
+    if not os.path.isdir(f"{proc}/self"):
+        import psutil
+
+        return frozenset(child.pid for child in psutil.Process(pid).children(recursive=True))
+    parents = {other: read_parent(other, proc=proc) for other in list_pids(proc)}
+    family, newest = {pid}, {pid}
+    while newest:
+        newest = {other for other, parent in parents.items() if parent in newest} - family
+        family |= newest
+    return frozenset(family - {pid})
 
 
 def list_pids(proc: str = "/proc") -> frozenset[int]:

@@ -34,6 +34,8 @@ _MOST_PIDS_TO_TRY = 2000
 _SPARE_DESCRIPTORS = 32
 _DEAD_STATES = (b"Z", b"X")
 _PEAKS_PER_READING = 8
+_LEAST_VIRTUAL_BYTES = 2**20  # of a program with its libraries
+_NO_MEMORY = (0, 0, 0)
 
 _IGNORED_ARGUMENTS = tuple(argument.encode() for argument in IGNORED_ARGUMENTS)
 
@@ -64,14 +66,25 @@ def parse_stat(text: bytes) -> Stat:
     )
 
 
+def count_seconds(ticks: int) -> float:
+    """The kernel's ticks, as in the start of a process."""
+    return ticks / _TICKS_PER_SECOND
+
+
 def parse_statm(text: bytes) -> tuple[int, int, int]:
     """Resident bytes, how many of them are files and shared memory, and the size of the address space."""
     size, resident, shared, *_ = text.split(maxsplit=3)
     return int(resident) * _PAGE_BYTES, int(shared) * _PAGE_BYTES, int(size) * _PAGE_BYTES
 
 
-def parse_sizes(status: bytes) -> tuple[int, int | None, int] | None:
-    """High-water mark, resident bytes and file bytes of `/proc/PID/status`, all of one moment.
+def is_amid_exec(sizes: tuple[int, int, int]) -> bool:
+    """Whether a process has a new memory, of which it has used nothing yet, not even its code: that is no reading of it."""
+    _, file_bytes, virtual_bytes = sizes
+    return not file_bytes and virtual_bytes < _LEAST_VIRTUAL_BYTES
+
+
+def parse_sizes(status: bytes) -> tuple[int, int | None, int, int] | None:
+    """High-water mark, resident bytes, file bytes and page tables of `/proc/PID/status`, all of one moment.
 
     A high-water mark next to an older resident size would look like a spike of private memory.
     """
@@ -79,9 +92,10 @@ def parse_sizes(status: bytes) -> tuple[int, int | None, int] | None:
     if peak is None:
         return None
     resident, anonymous = parse_kib_field(status, b"\nVmRSS:"), parse_kib_field(status, b"\nRssAnon:")
+    page_tables = parse_kib_field(status, b"\nVmPTE:") or 0
     if resident is None or anonymous is None:  # kernels before 4.5
-        return peak, None, 0
-    return peak, resident, max(0, resident - anonymous)
+        return peak, None, 0, page_tables
+    return peak, resident, max(0, resident - anonymous), page_tables
 
 
 def parse_smaps_rollup(text: bytes) -> SharingReading:
@@ -198,7 +212,8 @@ class ProcessTree:
     """A process and all its descendants, including orphans.
 
     `adopter_pid` is a process that inherits the job's orphans (the command line does): its
-    children belong to the tree, too. A root that `is_newborn` has no children yet.
+    children belong to the tree, too, except `outsiders`, which it had before, and what they start.
+    A root that `is_newborn` has no children yet.
     """
 
     def __init__(
@@ -208,11 +223,13 @@ class ProcessTree:
         is_newborn: bool = False,
         adopter_pid: int = 0,
         started_seconds: float | None = None,
+        outsiders: Iterable[int] = (),
         proc: str = "/proc",
     ) -> None:
         self.root_pid = root_pid
         self._proc = proc
         self._adopter_pid = adopter_pid
+        self._outsiders = set(outsiders)
         self._members: dict[int, _Member] = {}
         self._peaks_cursor = 0
         self._undecided: set[int] = set()
@@ -269,6 +286,7 @@ class ProcessTree:
             return
         candidates = pids_since(self._last_pid, newest, self._highest_pid)
         self._last_pid = newest
+        self._outsiders = {pid for pid in self._outsiders if self._try_stat(pid) is not None}
         if candidates is None:
             self._scan(at_start=False)
         else:
@@ -291,9 +309,14 @@ class ProcessTree:
             joined = False
             for pid, stat in tuple(strangers.items()):
                 parent = stat[2]
-                if parent in self._members or (parent == self._adopter_pid != 0):
+                is_adopted = parent == self._adopter_pid != 0 and pid not in self._outsiders
+                if parent in self._members or is_adopted:
                     del strangers[pid]
                     joined = self._admit(pid, stat, at_start=at_start) or joined
+                elif parent in self._outsiders and pid not in self._outsiders:
+                    # Remembered, since the adopter inherits their orphans as well.
+                    self._outsiders.add(pid)
+                    joined = True
 
     def _try_stat(self, pid: int) -> Stat | None:
         try:
@@ -376,7 +399,8 @@ class ProcessTree:
         )
         member.was_read = True
         member.clock_nanoseconds = clock
-        rss, file, virtual = (0, 0, 0) if member.is_zombie else parse_statm(member.statm.read())
+        sizes = _NO_MEMORY if member.is_zombie else parse_statm(member.statm.read())
+        rss, file, virtual = _NO_MEMORY if is_amid_exec(sizes) else sizes
         member.reading = ProcessReading(
             old.pid,
             parent,
@@ -392,11 +416,12 @@ class ProcessTree:
             faults,
             major_faults,
             virtual,
+            old.page_table_bytes,
         )
 
     def _read_due_peaks(self) -> None:
         """Read the high-water marks of processes that ran: all of a few, in turns if there are many."""
-        due = [member for member in self._members.values() if member.peak_is_due]
+        due = [member for member in self._members.values() if member.peak_is_due and member.reading.rss_bytes]
         if len(due) > _PEAKS_PER_READING:
             start = self._peaks_cursor % len(due)
             self._peaks_cursor += _PEAKS_PER_READING
@@ -409,10 +434,14 @@ class ProcessTree:
                 continue
             if sizes is None:
                 continue
-            peak, rss, file = sizes
-            member.reading = member.reading._replace(peak_rss_bytes=peak)
-            if rss is not None:
-                member.reading = member.reading._replace(rss_bytes=rss, file_bytes=file)
+            peak, rss, file, page_tables = sizes
+            now = member.reading
+            member.reading = now._replace(
+                peak_rss_bytes=peak,
+                rss_bytes=now.rss_bytes if rss is None else rss,
+                file_bytes=now.file_bytes if rss is None else file,
+                page_table_bytes=page_tables,
+            )
 
 
 class Machine:

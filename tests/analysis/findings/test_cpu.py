@@ -94,9 +94,19 @@ def test_threads_that_wait_more_than_they_compute_are_too_many() -> None:
     finding = find(crowd(), "oversubscribed")
 
     assert finding is not None
-    assert finding.sentence == "65 threads shared 16 cores, which waited 1.5 times as long as they computed."
+    assert finding.sentence == "65 threads shared 16 cores and spent 1.5 times as long waiting as computing."
     assert finding.advice.startswith("Set OMP_NUM_THREADS (and the like) to 16")
     assert (finding.severity, finding.confidence) == ("warning", "likely")
+
+
+def test_one_core_is_one() -> None:
+    """Not "1 cores"."""
+    finding = find(
+        crowd(threads=8, cores=0.99, machine=1, waiting=200.0, given={"cores": 1.0}), "oversubscribed"
+    )
+
+    assert finding is not None
+    assert finding.sentence.startswith("8 threads shared 1 core and spent ")
 
 
 def test_without_measured_waiting_it_is_a_guess() -> None:
@@ -135,7 +145,7 @@ def test_a_machine_that_others_fill_is_crowded() -> None:
 
     assert finding is not None
     assert finding.sentence == (
-        "Others took 51.0 of the machine's 64 cores; all were busy for 100 % of the time."
+        "Other programs used 51.0 of the 64 cores; every core was busy 100 % of the time."
     )
 
 

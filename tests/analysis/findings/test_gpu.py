@@ -6,10 +6,6 @@ from typing import Any
 
 import pytest
 
-from gpu_tracker.analysis.findings.facts import Facts, GpuFacts, Reported
-from gpu_tracker.analysis.findings.gpu import judge_ineffective
-from gpu_tracker.analysis.findings.rule import Found
-from gpu_tracker.analysis.summary import summarize
 from gpu_tracker.core.model import Call, Event, FrameworkMemory, RegionTotals
 from made_runs import GB, Device, find, judge, made_run, why_not
 
@@ -17,6 +13,15 @@ from made_runs import GB, Device, find, judge, made_run, why_not
 def quiet(start: int, end: int, low: float = 0.0, high: float = 90.0) -> list[float]:
     """Busy, but for some of a hundred intervals."""
     return [low if start <= number < end else high for number in range(100)]
+
+
+def test_an_own_mean_of_little_of_the_run_does_not_stand_for_it() -> None:
+    """If the driver soon stopped to report utilization by process, the device's counts."""
+    own = Device(busy=90.0, own=5.0)
+
+    assert find(made_run(own), "gpu-low") is not None
+    own.own_share = 0.2
+    assert find(made_run(own), "gpu-low") is None
 
 
 # ---- 1. gpu-unused.
@@ -133,6 +138,15 @@ def test_without_memory_nothing_is_known_of_idleness() -> None:
     assert why_not(made_run(), "gpu-idle-stretch") == "the job used no GPU"
 
 
+def test_a_server_that_fills_the_memory_may_wait_for_requests() -> None:
+    """As with low utilization."""
+    server = made_run(Device(busy=quiet(10, 70), used=37 * GB, job=36.5 * GB), step=60)
+
+    assert (
+        why_not(server, "gpu-idle-stretch") == "its memory is filled, as by a server that waits for requests"
+    )
+
+
 # ---- 3. gpu-low.
 
 
@@ -157,12 +171,62 @@ def test_a_server_and_a_shared_device_may_be_quiet(fields: dict[str, int], reaso
     assert why_not(made_run(Device(busy=5, **fields)), "gpu-low") == reason
 
 
+@pytest.mark.parametrize(
+    ("rule", "fields"),
+    [
+        ("gpu-low", {"busy": 5}),
+        ("cpu-holds-gpu", {"busy": 5}),
+        ("clocks-held-down", {"throttled": {"hardware": 0.4}}),
+    ],
+)
+def test_a_device_that_is_known_for_less_than_half_of_the_time_is_not_judged(
+    rule: str, fields: dict[str, Any]
+) -> None:
+    """What it did in the rest of it may be anything."""
+    reason = why_not(made_run(Device(**fields, known_share=0.4)), rule)
+
+    assert find(made_run(Device(**fields, known_share=0.6)), rule) is not None
+    assert reason is not None
+    assert reason.endswith("not known for most of the time")
+
+
+def test_a_device_with_unknown_intervals_may_be_full_in_them() -> None:
+    """Half of them are known, and in those there is room."""
+    run = made_run(Device(busy=30, used=5 * GB), cores=1)
+    unread = tuple(
+        sample._replace(gpus=tuple(gpu._replace(utilization_percent=None) for gpu in sample.gpus))
+        for sample in run.samples[40:90]
+    )
+    unseen = run._replace(samples=(*run.samples[:40], *unread, *run.samples[90:]))
+
+    assert find(run, "room-for-batch") is not None
+    assert why_not(unseen, "room-for-batch") == "its utilization is not known all of the time"
+
+
 def test_the_jobs_own_share_counts_on_a_shared_device() -> None:
     """Where the driver tells it."""
     finding = find(made_run(Device(busy=90, own=5, job=10 * GB)), "gpu-low")
 
     assert finding is not None
-    assert finding.sentence == "GPU 0 was busy for 5 % of the time."
+    assert finding.sentence == "GPU 0 was busy for 5 % of the time (by this job; 90 % by all processes)."
+
+
+def test_whose_share_of_the_time_is_told_where_the_device_had_more() -> None:
+    """The report shows that of the device; where both are the same, nothing is added."""
+    devices = Device(busy=90, own=81), Device(1, busy=40, own=36)
+    shared, alone = made_run(*devices), made_run(Device(busy=90), Device(1, busy=40, own=40))
+
+    balance, waiting = find(shared, "gpu-imbalance"), find(shared, "cpu-holds-gpu")
+
+    assert balance is not None
+    assert balance.sentence == (
+        "GPU 1 was 36 % busy (by this job; 40 % by all processes), GPU 0 81 % (by this job; 90 % by all processes)."
+    )
+    assert waiting is not None
+    assert "GPU 1 was less than 50 % busy by this job for half of the time (median 36 %)" in waiting.sentence
+    balance = find(alone, "gpu-imbalance")
+    assert balance is not None
+    assert balance.sentence == "GPU 1 was 40 % busy, GPU 0 90 %."
 
 
 def test_a_run_of_few_intervals_is_not_judged() -> None:
@@ -216,6 +280,18 @@ def test_a_device_that_waits_for_busy_cores_is_held_up() -> None:
     assert strict.severity == "warning"
     assert soft is not None
     assert (soft.severity, soft.confidence) == ("note", "possible")
+
+
+@pytest.mark.parametrize(("busy", "cores"), [(quiet(0, 60, 5), 15), (49, 15)])
+def test_more_workers_are_advised_only_if_cores_are_free(busy: Any, cores: float) -> None:
+    """Where all are busy, only less work helps."""
+    full = find(made_run(Device(busy=busy), cores=cores), "cpu-holds-gpu")
+    free = find(made_run(Device(busy=49), cores=14), "cpu-holds-gpu")
+
+    assert full is not None
+    assert full.advice.startswith("More workers will not help: do less or cheaper work per item")
+    assert free is not None
+    assert "more workers, less work per item" in free.advice
 
 
 @pytest.mark.parametrize(("busy", "cores"), [(quiet(0, 50, 5), 15), (49, 0.89), (50, 0.91)])
@@ -396,16 +472,18 @@ def test_power_needs_a_limit_and_a_whole_device() -> None:
 
 @pytest.mark.parametrize(("busy", "active", "is_found"), [(80, 49, True), (79, 49, False), (80, 50, False)])
 def test_few_busy_multiprocessors_are_ineffective(busy: float, active: float, is_found: bool) -> None:
-    """As soon as a source tells their activity; until then it is not judged."""
-    run = made_run(Device(busy=busy))
-    summary = summarize(run)
-    device = GpuFacts(summary.gpus[0], has_job=True, sm_percent=active)
-    facts = Facts(run.header, Reported(summary), "exited", gpus=(device,))
+    """Half of them, while something runs most of the time."""
+    found = find(made_run(Device(busy=busy, sm=active)), "sm-ineffective")
 
-    found = judge_ineffective(facts, {"active_percent": 50, "busy_percent": 80})
+    assert (found is not None) == is_found
+    if found:
+        assert found.sentence == "GPU 0 was 80 % busy, but only 49 % of its multiprocessors had work."
 
-    assert isinstance(found, Found) == is_found
-    assert why_not(run, "sm-ineffective") == "the activity of multiprocessors was not measured"
+
+def test_multiprocessors_are_judged_only_where_they_are_measured() -> None:
+    """Not before Hopper, and not after a few readings."""
+    assert why_not(made_run(Device()), "sm-ineffective") == "the activity of multiprocessors was not measured"
+    assert "are needed" in str(why_not(made_run(Device(sm=10), n=20), "sm-ineffective"))
 
 
 # ---- 33. gpu-too-big.

@@ -44,6 +44,22 @@ def test_memory_taken_in_advance_is_not_tight() -> None:
     assert why_not(unknown, "gpu-memory-tight") == "its memory is not known"
 
 
+@pytest.mark.parametrize(
+    ("device", "flushes"),
+    [
+        (Device(used=37 * GB, busy=25), 0),
+        (Device(used=37 * GB, busy=8), 1),
+        (Device(used=[min(37, number) * GB for number in range(100)], busy=8), 0),
+    ],
+)
+def test_a_server_that_waits_has_filled_its_memory_on_purpose(device: Device, flushes: int) -> None:
+    """Unless it has work, had to make room, or came to need it."""
+    reason = "its memory is filled, as by a server that waits for requests"
+
+    assert why_not(made_run(Device(used=37 * GB, busy=24)), "gpu-memory-tight") == reason
+    assert find(made_run(device, frameworks=(torch(flushes=flushes),)), "gpu-memory-tight") is not None
+
+
 # ---- 10. gpu-out-of-memory.
 
 

@@ -46,6 +46,24 @@ def test_without_steps_and_power_the_time_is_told() -> None:
     assert finding.sentence == "loss became inf at 5 s; 95 s followed."
 
 
+def test_one_process_of_several_that_broke_is_enough() -> None:
+    """The others go on logging numbers, in between and afterwards."""
+    sound = [row._replace(pid=200, at_seconds=row.at_seconds + 0.5) for row in losses(*[1.0] * 99)]
+    rows = sorted((*losses(1.0, *[nan] * 90), *sound), key=lambda row: row.at_seconds)
+
+    finding = find(made_run(metrics=rows), "nan-then-burned")
+
+    assert finding is not None
+    assert finding.sentence == "loss became nan at step 1; 89 s followed."
+
+
+def test_a_trial_that_stopped_at_once_burned_nothing() -> None:
+    """What comes after it is another one."""
+    rows = [*losses(1.0, nan), *(row._replace(pid=200) for row in losses(*[1.0] * 90, first=5.0))]
+
+    assert find(made_run(metrics=rows), "nan-then-burned") is None
+
+
 @pytest.mark.parametrize(
     "rows",
     [
@@ -100,3 +118,38 @@ def test_an_open_region_is_no_silence() -> None:
     assert why_not(silent(100, regions=is_open), "tail") == "a region was still open at the end"
     assert why_not(silent(100, metrics=()), "tail") == "no region was marked, and no metric logged"
     assert find(silent(100, regions=ended), "tail") is None
+
+
+# ---- Losses and other metrics.
+
+
+@pytest.mark.parametrize(
+    ("loss", "severity"), [(0.1, "note"), (nan, "serious")], ids=["the loss is finite", "the loss never was"]
+)
+def test_a_metric_that_is_no_loss_is_a_note_while_the_loss_is_finite(loss: float, severity: str) -> None:
+    """An empty class has no recall; without a sound loss nothing speaks for the training."""
+    rows = [
+        MetricRow(float(at), {"train_loss": loss, "recall_class7": 0.5 if at < 3 else nan}, at, 100)
+        for at in range(90)
+    ]
+
+    finding = find(made_run(metrics=rows), "nan-then-burned")
+
+    assert finding is not None
+    assert finding.sentence.startswith("recall_class7 became nan at step 3")
+    assert finding.severity == severity
+    assert finding.advice.startswith("The loss stayed finite") is (severity == "note")
+
+
+def test_a_loss_that_broke_is_told_before_other_metrics() -> None:
+    """Even if these broke before it."""
+    rows = [
+        MetricRow(float(at), {"loss": 1.0 if at < 9 else nan, "recall": 0.5 if at < 3 else nan}, at, 100)
+        for at in range(90)
+    ]
+
+    finding = find(made_run(metrics=rows), "nan-then-burned")
+
+    assert finding is not None
+    assert finding.sentence.startswith("loss became nan at step 9")
+    assert finding.severity == "serious"

@@ -33,16 +33,16 @@ from gpu_tracker.recording.reader import load
 from gpu_tracker.recording.sampled import read_columns
 from gpu_tracker.reports.build import Choices, build
 from gpu_tracker.reports.contract import render
-from made_runs import GB, Device, find, judge, made_run, repeat
+from made_runs import GB, Device, find, judge, lose, made_run, repeat
 from recorded import make_full, run as make_run, write
 
-NUMBERS = [str(number) for number in range(1, 34)]
+NUMBERS = [str(number) for number in range(1, 36)]
 
 
-def test_there_are_thirty_four_rules_in_order() -> None:
-    """1 to 33, and 15b."""
+def test_there_are_thirty_six_rules_in_order() -> None:
+    """1 to 35, and 15b."""
     assert [rule.number for rule in RULES] == [*NUMBERS[:15], "15b", *NUMBERS[15:]]
-    assert len({rule.name for rule in RULES}) == 34
+    assert len({rule.name for rule in RULES}) == 36
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
@@ -70,6 +70,24 @@ def test_the_worst_comes_first_and_then_the_surest() -> None:
         (SEVERITIES.index(finding.severity), CONFIDENCES.index(finding.confidence)) for finding in findings
     ]
     assert order == sorted(order)
+
+
+def test_why_it_died_comes_first() -> None:
+    """Even if nothing is sure, and something else is serious."""
+    run = made_run(Device(busy=5), cores=1, ram=10 * GB, exit_code=-9)
+    first, second, *_ = judge(run).findings
+
+    assert (first.rule, first.severity, first.confidence) == ("killed-why", "warning", "possible")
+    assert (second.rule, second.severity) == ("gpu-low", "serious")
+
+
+def test_what_is_certain_is_not_doubted() -> None:
+    """What would show that it is wrong is told of the others only."""
+    oom = made_run(Device(busy=5), exit_code=-9, events=[Event(9.0, "oom", "Out of memory.")], ram=60 * GB)
+    certain, doubted, *_ = judge(oom).findings
+
+    assert (certain.confidence, certain.disproof) == ("certain", "")
+    assert doubted.disproof
 
 
 def test_the_same_run_gets_the_same_findings() -> None:
@@ -145,8 +163,23 @@ def test_a_rule_can_be_switched_off() -> None:
             {"tail": {"least_seconds": "inf"}},
             "'inf' is not a valid value of least_seconds in [tail]. Use a number from 0 on.",
         ),
+        (
+            {"tail": {"time_share": "5"}},
+            "'5' is not a valid value of time_share in [tail]. Use a share from 0 to 1.",
+        ),
+        (
+            {"gpu-low": {"note_percent": "101"}},
+            "'101' is not a valid value of note_percent in [gpu-low]. Use a percentage from 0 to 100.",
+        ),
+        (
+            {"all": {"start_share": "-1"}},
+            "'-1' is not a valid value of start_share in [all]. Use a share from 0 to 1.",
+        ),
         ({"tail": {"off": "perhaps"}}, "'perhaps' is not a valid value of off in [tail]. Use true or false."),
-        ({"all": {"off": "true"}}, "Rule 'all' has no threshold 'off'. It has least_intervals, start_share."),
+        (
+            {"all": {"off": "true"}},
+            "Rule 'all' has no threshold 'off'. It has least_intervals, start_share, unread_share.",
+        ),
     ],
 )
 def test_a_wrong_change_is_refused_in_a_sentence(sections: dict[str, dict[str, str]], sentence: str) -> None:
@@ -305,3 +338,52 @@ def test_findings_are_in_json(tmp_path: Path) -> None:
     assert report["findings"][0]["evidence"] == {"mean_percent": 5.0}
     assert report["unjudged"]["tail"] == "no region was marked, and no metric logged"
     assert build(load(str(make_full(tmp_path / "x.jsonl")))).findings == ()
+
+
+def test_what_a_run_may_still_need_is_not_found_too_much() -> None:
+    """Of a run that goes on, nobody knows whether it will need all it was given."""
+    run = made_run(ram=5 * GB, cores=2, step=4)
+
+    assert {"ram-oversized", "cores-oversized"} <= {one.rule for one in judge(run).findings}
+    running = {one.rule for one in judge(run._replace(end=None, is_running=True)).findings}
+    assert not running & {"ram-oversized", "cores-oversized"}
+
+
+# ---- What was not measured.
+
+_UNJUDGED = "not enough data: nothing was measured for 50 min 00 s of 1 h 00 min 00 s"
+
+
+@pytest.mark.parametrize(
+    ("rule", "fields", "devices"),
+    [
+        ("ram-oversized", {"ram": GB}, ()),
+        ("one-core", {"cores": 1}, ()),
+        ("cores-oversized", {"cores": 1}, ()),
+        ("gpu-low", {}, (Device(busy=5),)),
+        ("gpu-imbalance", {}, (Device(busy=80), Device(1, busy=10))),
+        ("clocks-held-down", {}, (Device(throttled={"hardware": 0.4}),)),
+        ("gpu-unused", {}, (Device(), Device(1, busy=0, has_job=False, job=0))),
+    ],
+)
+def test_what_is_usual_is_not_known_if_much_of_a_run_was_not_measured(
+    rule: str, fields: dict[str, Any], devices: tuple[Device, ...]
+) -> None:
+    """It is of the part that was; a tenth may be missing."""
+    whole = made_run(*devices, step=6, **fields)
+
+    assert find(whole, rule) is not None
+    assert dict(judge(lose(whole, 3000.0)).unjudged)[rule] == _UNJUDGED
+    assert find(lose(whole, 3000.0), rule) is None
+    assert dict(judge(lose(whole, 60.0)).unjudged).get(rule) != _UNJUDGED
+
+
+def test_a_user_may_say_how_much_must_have_been_measured() -> None:
+    """As of every threshold."""
+    lost = lose(made_run(cores=1), 60.0)
+    changes = parse_changes({"all": {"unread_share": "0.5"}})
+
+    findings = judge(lost, choices=Choices(changes=changes)).findings
+
+    assert "one-core" in {finding.rule for finding in findings}
+    assert find(lost, "one-core") is None

@@ -275,6 +275,73 @@ def parallel_tasks() -> None:
     asyncio.run(main())
 
 
+def _spin(name: str, cpu_ns: int) -> None:
+    """Use a few microseconds."""
+    before = now = time.thread_time_ns()
+    while now < before + cpu_ns:
+        now = time.thread_time_ns()
+    used[name] = used.get(name, 0.0) + (now - before) / 1e9
+
+
+def short_calls() -> None:
+    """Calls in turns, far shorter than a clock can be read for each."""
+    outer, inner, next_one = gput.region("round"), gput.region("quick"), gput.region("slow")
+    for _ in range(20_000):
+        with outer:
+            with inner:
+                _spin("round/quick", 10_000)
+            with next_one:
+                _spin("round/slow", 60_000)
+    used["round"] = used["round/quick"] + used["round/slow"]
+
+
+def nested_calls() -> None:
+    """Short ones around shorter ones that have nearly all of their time."""
+    outer, middle, inner = gput.region("outer"), gput.region("middle"), gput.region("inner")
+    for _ in range(20_000):
+        before = time.thread_time_ns()
+        with outer, middle, inner:
+            _spin("outer/middle/inner", 20_000)
+        used["loop"] = used.get("loop", 0.0) + (time.thread_time_ns() - before) / 1e9
+    used["outer"] = used["outer/middle"] = used["outer/middle/inner"]
+
+
+def crossed_calls() -> None:
+    """Short ones that are left in the order in which they were entered."""
+    first, second = gput.region("first"), gput.region("second")
+    for _ in range(10_000):
+        first.__enter__()
+        _spin("first", 20_000)
+        second.__enter__()
+        _spin("both", 20_000)
+        first.__exit__(None, None, None)
+        _spin("first/second", 20_000)
+        second.__exit__(None, None, None)
+    used["first"] += used["both"]
+    used["first/second"] += used["both"]
+
+
+def short_waits() -> None:
+    """One works for a few microseconds, the next one mostly waits."""
+    inner, next_one = gput.region("work"), gput.region("wait")
+    for _ in range(20_000):
+        with inner:
+            _spin("work", 20_000)
+        with next_one:
+            before = time.thread_time_ns()
+            time.sleep(1e-6)
+            used["wait"] = used.get("wait", 0.0) + (time.thread_time_ns() - before) / 1e9
+
+
+def rare_calls() -> None:
+    """Short ones, between much that is in no region."""
+    inner = gput.region("work")
+    for _ in range(1000):
+        with inner:
+            _spin("work", 40_000)
+        _spin("besides", 1_000_000)
+
+
 def main() -> None:
     """Play one scene: inside a tracker of its own, or under whoever tracks it."""
     scene, record = sys.argv[1], sys.argv[2] if len(sys.argv) > 2 else ""

@@ -19,6 +19,8 @@ from end_to_end.workloads.truth import MB, burn, touch
 
 _SECONDS = 0.5
 _PAGE_BYTES = 4096
+_TABLE_BYTES = 2**21
+_MAP_NORESERVE = 0x4000  # newer versions of Python have it in mmap
 
 
 def steady(_path: str) -> None:
@@ -71,6 +73,15 @@ def mapped_file(path: str) -> None:
     held.close()
 
 
+def page_tables(_path: str) -> None:
+    """Touches a page here and there: a page table of the kernel for each."""
+    with mmap.mmap(-1, 30_000 * _TABLE_BYTES, flags=mmap.MAP_PRIVATE | _MAP_NORESERVE) as held:
+        held.madvise(mmap.MADV_NOHUGEPAGE)
+        for place in range(0, len(held), _TABLE_BYTES):
+            held[place] = 1
+        time.sleep(_SECONDS)
+
+
 def small_processes(_path: str) -> None:
     """Each needs little."""
     _fork_all(40, lambda: touch(3 * MB))
@@ -108,6 +119,7 @@ KINDS = (
     shared_memory,
     page_cache,
     mapped_file,
+    page_tables,
     small_processes,
     threads,
     growing,

@@ -13,10 +13,12 @@ from builders import MB, found, gpu, gpu_totals, header, recording, sample, tota
 from gpu_tracker.analysis.charts import Run, overlay
 from gpu_tracker.analysis.compare import compare
 from gpu_tracker.analysis.findings.finding import Finding
-from gpu_tracker.analysis.measures import measure
+from gpu_tracker.analysis.measures import measure, overall_values
+from gpu_tracker.analysis.runs import ListedRun, Runs
 from gpu_tracker.core.errors import TrackerError, UsageError
 from gpu_tracker.core.model import (
     Call,
+    Event,
     FrameworkMemory,
     GpuSample,
     Identity,
@@ -26,14 +28,17 @@ from gpu_tracker.core.model import (
     Peaks,
     RecordingData,
     RegionTotals,
+    Totals,
     TreeCounters,
+    add_parts,
 )
 from gpu_tracker.recording.sampled import read_columns
-from gpu_tracker.reports.build import Report, build
+from gpu_tracker.reports.build import Report, Reports, build
 from gpu_tracker.reports.contract import render
-from gpu_tracker.reports.html.drawing import draw_charts, thin
-from gpu_tracker.reports.html.page import to_html
-from recorded import FRAMEWORKS, METRICS, REGIONS, join, part, rank, run
+from gpu_tracker.reports.html.drawing import draw, draw_charts, draw_rows, thin
+from gpu_tracker.reports.html.fragments import prose
+from gpu_tracker.reports.html.page import assemble, make_page, to_frame, to_html
+from recorded import FRAMEWORKS, METRICS, REGIONS, interval, join, part, rank, run
 
 EVIL = '</script><script>window.hacked=1</script><img src=x onerror="window.hacked=1">\x1b[31m\n\u2028'
 
@@ -103,6 +108,52 @@ def test_a_page_needs_nothing_else() -> None:
     assert policy[1].startswith("default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-")
 
 
+def test_a_page_tells_a_sample_from_a_peak() -> None:
+    """The job's peak was read; on the device it held more than at the reading whose holders are known."""
+    page = to_html(report_on(rich("fine")))
+
+    assert "RAM: peak 500 MB at 1 s: who held it" in page
+    assert "GPU 0: largest reading 500 MB at 1 s: who held it" in page
+
+
+def test_the_table_of_regions_ends_with_the_time_outside() -> None:
+    """As in text and Markdown."""
+    made = report_on(rich("fine"))
+    outside = "<th>outside regions</th><td>-</td><td>4 s</td><td>40 %</td>"
+
+    assert outside in to_html(made._replace(outside_seconds=4.0)).replace(' scope="row"', "")
+    assert "outside regions" not in to_html(made._replace(outside_seconds=None))
+
+
+def test_times_of_a_run_without_a_sample_are_not_known() -> None:
+    """It may have lasted for hours; nobody can tell how much longer another one took."""
+    cut = recording(totals=Totals(), end=None)
+    report = report_on(cut)
+    page, plain = to_html(report), json.loads(str(render(report, "json")))["summary"]
+
+    assert ">not measured<" in page
+    assert "CPU time of the main process" not in page
+    assert (plain["seconds"], plain["system_cpu"]["seconds"]) == (None, None)
+    assert {part["seconds"] for part in plain["cpu"].values()} == {None}
+    text = str(render(report, "text"))
+    assert "time  -, from 2026" in text
+    assert "CPU   -" in text
+    assert "node1, -<" in str(render(report, "svg"))
+    values = overall_values(report.summary)
+    assert (values["time"], values["cpu_time"]) == (None, None)
+    compared = compare([("a", [measure(run())]), ("b", [measure(cut)])])
+    assert "-100" not in str(render(compared, "text"))
+
+
+def test_a_little_cpu_time_is_not_nothing() -> None:
+    """In text as in the tile."""
+    idle = recording(totals=totals(at_seconds=73.0, cpu_seconds=add_parts(0.141, 0.0)))
+
+    assert "&lt;0.01 of 4 cores" in to_html(report_on(idle))
+    assert "&lt;1 % in top, which is &lt;1 % of what the job may use" in to_html(report_on(idle))
+    assert "<0.01 of 4 cores on average (<1 %)" in str(render(report_on(idle), "text"))
+
+
 def test_the_answers_are_those_of_the_report() -> None:
     """Tiles, findings, tables, and how sure each figure is."""
     page = to_html(with_findings("fine"))
@@ -122,7 +173,7 @@ def test_the_answers_are_those_of_the_report() -> None:
     assert ">exact</abbr>" in page
 
 
-@pytest.mark.parametrize("make", ["report", "comparison", "job"])
+@pytest.mark.parametrize("make", ["report", "comparison", "job", "list"])
 def test_names_are_only_text(make: str) -> None:
     """Whatever a command, host, region, metric, process, device or note is called."""
     shown = rich(EVIL)
@@ -132,6 +183,9 @@ def test_names_are_only_text(make: str) -> None:
         both = compare([(EVIL, [measure(shown)]), ("b", [measure(shown)])])
         charts = overlay([Run(EVIL, report_on(shown).list_charts())])
         page = str(render(both._replace(charts=charts, notes=(EVIL,)), "html"))
+    elif make == "list":
+        runs = (ListedRun(EVIL, command=(EVIL,), name=EVIL, started_at=EVIL), ListedRun(EVIL, EVIL))
+        page = str(render(Runs(runs, overlay([Run(EVIL, report_on(shown).list_charts())])), "html"))
     else:
         combined = join(rich(EVIL), rank())
         page = str(render(combined._replace(notes=(EVIL,)), "html"))
@@ -155,11 +209,67 @@ def test_what_is_not_known_is_not_a_zero() -> None:
     assert "process 100" in page
 
 
+@pytest.mark.parametrize(
+    ("ending", "reason"),
+    [
+        ("killed", "no sample was recorded"),
+        ("running", "no sample was recorded"),
+        ("exited", "the job ended before the first sample"),
+    ],
+)
+def test_a_page_says_as_the_text_why_memory_is_not_known(ending: str, reason: str) -> None:
+    """A recording that was cut off does not show that the job had ended."""
+    report = build(run(totals=totals(peaks=Peaks())))._replace(ending=ending)
+
+    assert reason in to_html(report)
+    assert reason in str(report)
+
+
 def test_unknown_figures_of_a_device_are_said() -> None:
     """Instead of being left out."""
     page = to_html(report_on(recording(events=(found(gpu(0, None)),), samples=(sample(1.0),))))
     assert "utilization not measured" in page
     assert "not measured" in page
+
+
+def test_activity_of_a_device_is_in_its_tile_and_the_table() -> None:
+    """Figures that no device measures have no column."""
+    counters, peaks = gpu_totals()
+    for activity, is_shown in ((((310.0, 10.0),), True), ((), False)):
+        summed = totals(
+            gpu_counters=(counters._replace(activity=activity),), peaks=totals().peaks._replace(gpus=(peaks,))
+        )
+        page = to_html(report_on(recording(events=(found(gpu(0)),), totals=summed)))
+
+        assert ("50 % busy (job 40 %), SM activity 31 %" in page) == is_shown
+        assert page.count("SM activity</th>") == is_shown
+        assert "SM occupancy" not in page
+
+
+def report_polled(n_gpus: int) -> Report:
+    """Of devices that are read for 7 of 10 s, and whose drivers keep no samples of their utilization."""
+    made = [gpu_totals(f"GPU-{number}") for number in range(n_gpus)]
+    summed = totals(
+        gpu_counters=tuple(counters._replace(energy_seconds=7.0) for counters, _ in made),
+        peaks=totals().peaks._replace(gpus=tuple(peaks for _, peaks in made)),
+    )
+    polled = tuple(Event(0.0, "polled", f"GPU-{number}") for number in range(n_gpus))
+    devices = tuple(found(gpu(number)) for number in range(n_gpus))
+    return report_on(recording(events=devices + polled, totals=summed))
+
+
+def test_an_estimated_utilization_is_called_so() -> None:
+    """In tiles, in the table of devices and in the one of how sure each figure is; energy has its meter."""
+    page = to_html(report_polled(1))
+    sure = page.partition("How sure is each figure")[2]
+
+    assert "50 % busy (estimate" in page
+    assert "<td>50 %, estimate</td>" in page
+    assert re.search(r"GPU 0: mean utilization</th><td>50 %</td><td><abbr[^>]*>estimate", sure)
+    assert re.search(r"GPU 0: energy</th><td>2500 J, without 3 s of the time</td><td><abbr[^>]*>exact", sure)
+    many = to_html(report_polled(6))
+    assert "50 % busy (estimate)" in many
+    assert "50 to 50" not in many
 
 
 def test_many_devices_are_one_tile() -> None:
@@ -173,6 +283,9 @@ def test_many_devices_are_one_tile() -> None:
     page = to_html(report_on(recording(events=events, totals=summed)))
     assert "6 GPUs · " in page
     assert page.count('<section class="tile"') == 4
+    late = summed.gpu_counters[0]._replace(utilization_seconds=4.0, utilization_percent_seconds=200.0)
+    partial = summed._replace(gpu_counters=(late, *summed.gpu_counters[1:]))
+    assert "50 %, without 6 s of the time" in to_html(report_on(recording(events=events, totals=partial)))
     nothing = to_html(report_on(recording(events=events)))
     assert "utilization not measured" in nothing
 
@@ -191,6 +304,40 @@ def test_a_limit_is_named_and_a_long_list_is_cut() -> None:
     assert "47 % of the Slurm limit" in page
     for rest in ("10 more regions", "10 more metrics", "8 more notes"):
         assert f"and {rest}" in page
+
+
+def test_a_very_long_command_is_shortened() -> None:
+    """Its whole text is there once, to be opened; so is the name of a run."""
+    command = "x=1;" * 25_000
+    shown = report_on(run(header={"command": ("python", "-c", command)}))
+    page = to_html(shown)
+    assert page.count(command) == 1
+    assert "<h1>python -c x=1;" in page
+    assert re.search(
+        r'<details class="whole"><summary>The whole command \(100010 characters\)</summary>', page
+    )
+    assert re.search(r"<title>[^<]{1,100}</title>", page)
+
+    named = to_html(report_on(run(header={"command": ("job",), "identity": Identity(name="n" * 500)})))
+    assert "The whole name (500 characters)" in named
+    assert "The whole command" not in named
+
+    several = str(render(Reports((shown, shown)), "html"))
+    assert command not in several
+    assert len(several) < len(page)
+
+
+@pytest.mark.parametrize(
+    ("sentence", "html"),
+    [
+        ("Use `a<b`, or `c`.", "Use <code>a&lt;b</code>, or <code>c</code>."),
+        ("It's `one", "It&#x27;s `one"),
+        ("`x`", "<code>x</code>"),
+    ],
+)
+def test_commands_in_a_sentence_are_set_as_code(sentence: str, html: str) -> None:
+    """Whatever they contain; a lone backtick is only that."""
+    assert prose(sentence) == html
 
 
 def test_a_run_without_a_capacity_has_no_bar() -> None:
@@ -233,7 +380,7 @@ def test_a_comparison_and_a_job_are_pages_too() -> None:
     slow, quick = run(10.0, regions=(part(1, 1.0),)), run(5.0, regions=(part(1, 0.5),))
     both = compare([("slow", [measure(slow)]), ("quick", [measure(quick)])])
     page = str(render(both, "html"))
-    assert "<h1>slow against quick</h1>" in page
+    assert "<h1>quick against slow</h1>" in page
     assert "time per call" in page
     assert "Over time" not in page
     alone = str(render(compare([("slow", [measure(slow)])]), "html"))
@@ -260,3 +407,33 @@ def test_the_licence_of_the_drawing_library_is_in_the_package() -> None:
     """Wherever its code goes."""
     assets = Path(gpu_tracker.__file__).parent / "reports" / "html" / "assets"
     assert "MIT" in (assets / "uplot-LICENSE.txt").read_text()
+
+
+def test_rows_are_what_came_after_a_moment() -> None:
+    """Of intervals; instants are those that are given."""
+    samples = tuple(interval(float(end), 100) for end in range(1, 11))
+    shown = run(samples=samples, metrics=(MetricRow(9.5, {"loss": 1.0}),), totals=totals(at_seconds=10.0))
+    data, _ = draw_rows(report_on(shown), 7.0, 10.0)
+
+    counts = {chart["name"]: data["columns"][chart["lines"][0]["mean"]]["rows"] for chart in data["charts"]}
+    assert (counts["ram"], counts["metric:loss"], data["seconds"]) == (3, 1, 10.0)
+
+
+def test_calls_that_are_not_written_yet_are_not_missing() -> None:
+    """While the job runs; later a region that has more calls than are shown says so."""
+    calls = tuple(Call(("step",), 1, number + 1, float(number), number + 0.5) for number in range(3))
+    region = part(1, *([0.5] * 5), first_seconds=0.0, last_seconds=5.0)
+    shown = run(regions=(region,), calls=calls)
+    for is_running in (True, False):
+        data, _ = draw(report_on(shown._replace(is_running=is_running, end=None)))
+        assert [lane["band"] for lane in data["lanes"]] == [None if is_running else (0.0, 5.0, 0.5)]
+        assert bool(data["lanesNote"]) is not is_running
+
+
+def test_a_page_that_follows_may_only_talk_to_its_server() -> None:
+    """A saved one talks to nobody."""
+    page = make_page(report_on(rich()))
+    assert "connect-src" not in assemble(page)
+    assert "connect-src 'self';" in assemble(page, "news?a=1&b=2")
+    assert '<body data-news="news?a=1&amp;b=2">' in assemble(page, "news?a=1&b=2")
+    assert json.loads(to_frame(page))["body"] == page.body

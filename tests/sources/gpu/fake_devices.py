@@ -48,8 +48,8 @@ class FakeMachine:
     """The kernel's file trees, in a directory."""
 
     def __init__(self, directory: Path) -> None:
-        self.proc, self.sys = directory / "proc", directory / "sys"
-        self.roots = Roots(str(self.proc), str(self.sys))
+        self.proc, self.sys, self.share = (directory / name for name in ("proc", "sys", "share"))
+        self.roots = Roots(str(self.proc), str(self.sys), str(self.share))
         write_files(self.proc, {"sys/kernel/osrelease": "6.18.1", "self/ns/pid": Path("pid:[4026531836]")})
 
     def find_device(self, bus_id: str) -> Path:

@@ -63,6 +63,9 @@ class Stage:
         draft.write_text(f"#!{sys.executable} -IS\n{FAKE.read_text()}")
         draft.chmod(0o755)
         draft.rename(self.path)
+        self._foreign: set[int] = set()
+        self._foreign = set(self.find_running())
+        """Children that other tests of this worker have not waited for."""
         self.show()
 
     def now(self) -> float:
@@ -110,7 +113,7 @@ class Stage:
         return number
 
     def find_running(self) -> list[int]:
-        """Every process of this stage, including our zombies."""
+        """Every process of this stage, including our zombies, but for those that were there before."""
         found = []
         for name in filter(str.isdigit, os.listdir("/proc")):
             try:
@@ -121,4 +124,4 @@ class Stage:
             is_our_zombie = stat[0] == "Z" and int(stat[1]) == os.getpid()
             if os.fsencode(self.path) in arguments or is_our_zombie:
                 found.append(int(name))
-        return found
+        return [pid for pid in found if pid not in self._foreign]

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from hypothesis import given, strategies as st
 
-from gpu_tracker.core.model import Gpu, GpuProcessReading, GpuReading
+from details import EVERY_DETAIL
+from gpu_tracker.core.model import Gpu, GpuProcessReading, GpuReading, GpuReadings
 from gpu_tracker.sources import NotAvailableError, Roots
 from gpu_tracker.sources.gpu import amd, sysfs
 from sources.gpu.fake_devices import (
@@ -154,7 +155,7 @@ def test_every_figure_is_read(machine: FakeMachine, clock: FakeClock) -> None:
     machine.add_amd_card()
     source = amd.connect(clock, machine.roots)
 
-    assert source.read(None) == (
+    assert source.read(None) == GpuReadings(
         100.0,
         (
             GpuReading(
@@ -170,8 +171,6 @@ def test_every_figure_is_read(machine: FakeMachine, clock: FakeClock) -> None:
                 measures_processes=True,
             ),
         ),
-        (),
-        (),
     )
     assert (source.take_notes(), dict(source.reasons)) == ((), {})
     source.close()
@@ -182,7 +181,7 @@ def test_details_have_the_names_of_nvidia_smi(machine: FakeMachine, clock: FakeC
     device = machine.add_amd_card()
     source = amd.connect(clock, machine.roots)
 
-    assert source.read_details() == {
+    assert source.read_details(EVERY_DETAIL) == {
         UUID: {
             "power.limit": 255.0,
             "fan.speed": 40.0,
@@ -197,7 +196,7 @@ def test_details_have_the_names_of_nvidia_smi(machine: FakeMachine, clock: FakeC
         device, {"vbios_version": "", "hwmon/hwmon3/pwm1": 300, "current_link_width": Path(GIVES_EIO)}
     )
     (device / "hwmon/hwmon3/power1_cap").unlink()
-    assert source.read_details()[UUID].keys() == {
+    assert source.read_details(EVERY_DETAIL)[UUID].keys() == {
         "temperature.memory",
         "clocks.max.graphics",
         "clocks.max.memory",
@@ -221,11 +220,30 @@ def test_older_and_newer_cards_have_other_files(machine: FakeMachine, clock: Fak
 
     assert source.gpus[0]._replace(name="") == (
         *(0, "pci-0000:03:00.0", "", 16 * GIB, "amd", "amd", "0000:03:00.0", "amdgpu 6.7.0"),
-        *(None, True, 255.0, None, 100.0),
+        *(None, True, 255.0, None, 100.0, None, None, "", False),
     )
-    assert source.gpus[0].name == "AMD GPU 0x73bf"
+    assert source.gpus[0].name == "AMD Radeon RX 6800/6800 XT/6900 XT"
     assert (reading.power_watts, reading.temperature_celsius) == (99.0, 78.0)
     assert (reading.sm_clock_mhz, reading.memory_clock_mhz) == (1801.0, 1000.0)
+
+
+def test_a_card_is_called_what_it_is_sold_as(machine: FakeMachine, clock: FakeClock) -> None:
+    """By itself, by the system's lists, or by its number if nobody knows it."""
+    machine.add_amd_card(0, "0000:03:00.0", 100, product_name="AMD Instinct MI210")
+    machine.add_amd_card(1, "0000:04:00.0", 200, revision="0xc1")
+    machine.add_amd_card(2, "0000:05:00.0", 300, device="0xffff")
+    write_files(
+        machine.share,
+        {"libdrm/amdgpu.ids": "73BF,\tC0,\tAMD Radeon RX 6900 XT\n73BF,\tC1,\tAMD Radeon RX 6800 XT"},
+    )
+
+    source = amd.connect(clock, machine.roots)
+
+    assert [gpu.name for gpu in source.gpus] == [
+        "AMD Instinct MI210",
+        "AMD Radeon RX 6800 XT",
+        "AMD GPU 0xffff",
+    ]
 
 
 def test_a_gpu_inside_a_processor_has_its_memory_in_ram(machine: FakeMachine, clock: FakeClock) -> None:
@@ -352,6 +370,19 @@ def test_invalid_and_unreadable_values_of_rocm_are_not_known(machine: FakeMachin
     assert note.startswith("The memory that a process holds through ROCm is not known: ")
 
 
+def test_memory_of_rocm_is_not_known_where_the_kernel_is_too_old_to_tell_it(
+    machine: FakeMachine, clock: FakeClock
+) -> None:
+    """On the cards on which a process has queues; on others it holds nothing."""
+    machine.add_amd_card(gpu_id=100)
+    files = {"10/pasid": 1, "10/queues/0/gpuid": 100, "11/pasid": 2, "12/pasid": 3, "12/queues/0/gpuid": 200}
+    write_files(machine.sys / "class/kfd/kfd/proc", files)
+
+    processes = read_processes(amd.connect(clock, machine.roots))
+
+    assert [(process.pid, process.used_bytes) for process in processes] == [(10, None)]
+
+
 # ---- Trouble.
 
 
@@ -470,7 +501,7 @@ def test_a_card_that_is_unplugged_is_lost_and_the_others_go_on(
         assert [reading.uuid for reading in readings.devices] == [SECOND_UUID]
         assert [process.uuid for process in readings.processes] == [SECOND_UUID]
     machine.add_amd_card(0, gpu_id=100)
-    assert read(source).keys() == source.read_details().keys() == {SECOND_UUID}
+    assert read(source).keys() == source.read_details(EVERY_DETAIL).keys() == {SECOND_UUID}
     (note,) = source.take_notes()
     assert note.startswith("AMD GPU 0 was lost")
 
@@ -484,7 +515,7 @@ def test_a_card_that_disappears_during_a_reading_is_lost(machine: FakeMachine, c
 
     assert source._panel.take_reading(device) == GpuReading(UUID, measures_processes=True)
     assert source.take_notes() == (
-        "AMD GPU 0 was lost (unplugged, or driver unloaded); its figures end there.",
+        "AMD GPU 0 was lost (unplugged, or driver unloaded); its figures are missing until it returns.",
     )
     assert source.read(None).devices == ()
 
@@ -498,7 +529,7 @@ def test_a_sleeping_card_is_not_woken(machine: FakeMachine, clock: FakeClock) ->
 
     for _ in range(2):
         assert source.read(None)[1:3] == ((), ())
-    assert source.read_details() == {}
+    assert source.read_details(EVERY_DETAIL) == {}
     (note,) = source.take_notes()
     assert note.startswith("AMD GPU 0 is asleep")
     assert source.reasons[UUID, "device"] == note

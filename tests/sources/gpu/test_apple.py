@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from gpu_tracker.core.model import Gpu, GpuReading
+from details import EVERY_DETAIL
+from gpu_tracker.core.model import Gpu, GpuReading, GpuReadings
 from gpu_tracker.sources import NotAvailableError
 from gpu_tracker.sources.gpu import apple
 from gpu_tracker.sources.gpu.belief import BelievedSource
@@ -88,16 +89,14 @@ def test_a_gpu_is_described_and_read(registry: FakeRegistry, clock: FakeClock) -
     source = apple.connect(clock)
 
     assert source.gpus == (Gpu(0, UUID, "Apple M1 Pro (16 cores)", None, "apple", "apple"),)
-    assert source.read(frozenset({1})) == (
+    assert source.read(frozenset({1})) == GpuReadings(
         100.0,
         (GpuReading(UUID, 1_234_567_168, 37.0, lists_processes=False),),
-        (),
-        (),
     )
     source.read(None)
     (note,) = source.take_notes()
     assert source.reasons == {("", "lists_processes"): note}
-    assert source.read_details() == {UUID: {}}
+    assert source.read_details(EVERY_DETAIL) == {UUID: {}}
     source.close()
 
 
@@ -200,8 +199,8 @@ def test_a_gpu_that_disappears_is_lost_and_the_others_go_on(registry: FakeRegist
     registry.show(outside, M1)
     assert [reading.uuid for reading in source.read(None).devices] == ["apple-1"]
 
-    assert source.take_notes()[-1] == "Apple GPU 0 was lost; its figures end there."
-    assert source.read_details().keys() == {"apple-1"}
+    assert source.take_notes()[-1] == "Apple GPU 0 was lost; its figures are missing until it returns."
+    assert source.read_details(EVERY_DETAIL).keys() == {"apple-1"}
 
 
 PLIST_VALUES = st.recursive(

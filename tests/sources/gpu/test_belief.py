@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from builders import MB, gpu
+from details import EVERY_DETAIL
 from gpu_tracker.core.model import Gpu, GpuHighWater, GpuProcessReading, GpuReading, GpuReadings
 from gpu_tracker.sources.gpu.belief import BelievedSource, believe
 from gpu_tracker.sources.gpu.guard import Guard
@@ -42,7 +43,7 @@ def test_a_figure_that_cannot_be_is_not_reported_and_said_once(
     for value, expected in ((possible, possible), (impossible, None), (impossible, None)):
         changes: dict[str, Any] = {figure: value}
         readings = GpuReadings(0.0, (before._replace(**changes),))
-        (reading,) = believe(readings, [GPU], guard).devices
+        (reading,) = believe(readings, [GPU], guard, {}).devices
         assert getattr(reading, figure) == expected
         assert reading.limits == ("heat",)
     (note,) = guard.take_notes()
@@ -66,7 +67,7 @@ def test_a_process_cannot_hold_more_than_its_device_has() -> None:
         ),
         (GpuHighWater("GPU-0", 1, 2**62), GpuHighWater("GPU-0", 2, MB)),
     )
-    believed = believe(readings, [GPU, unsized], guard)
+    believed = believe(readings, [GPU, unsized], guard, {})
 
     assert [process.used_bytes for process in believed.processes] == [None, 900 * MB, 2**44, None]
     assert [peak.pid for peak in believed.high_waters] == [2]
@@ -79,6 +80,8 @@ class Boaster:
     reasons: Mapping[tuple[str, str], str] = {("GPU-0", "power_watts"): "None."}
     kinds: Mapping[tuple[str, str], str] = {}
     poll_seconds = 0.1
+    unopened: tuple[Gpu, ...] = ()
+    is_outdated = False
 
     def __init__(self) -> None:
         self.gpus: tuple[Gpu, ...] = (
@@ -92,7 +95,7 @@ class Boaster:
         """More degrees than a device can stand."""
         return GpuReadings(0.0, (GpuReading("GPU-0", temperature_celsius=4000.0),))
 
-    def read_details(self) -> Mapping[str, Mapping[str, float | str]]:
+    def read_details(self, names: object) -> Mapping[str, Mapping[str, float | str]]:
         """One."""
         return {"GPU-0": {"pstate": "P0"}}
 
@@ -114,8 +117,12 @@ def test_a_source_is_believed_in_all_but_what_cannot_be() -> None:
 
     assert [one.memory_bytes for one in source.gpus] == [1000 * MB, None, None]
     assert reading == GpuReading("GPU-0")
-    assert (source.reasons, source.kinds, source.poll_seconds) == (boaster.reasons, boaster.kinds, 0.1)
-    assert source.read_details() == boaster.read_details()
+    refused = {
+        ("GPU-0", "temperature_celsius"): "GPU 0 reports an impossible temperature (4000), which is not used."
+    }
+    assert (source.reasons, source.poll_seconds) == ({**boaster.reasons, **refused}, 0.1)
+    assert source.kinds == {**boaster.kinds, **dict.fromkeys(refused, "trouble")}
+    assert source.read_details(EVERY_DETAIL) == boaster.read_details(EVERY_DETAIL)
     assert source.take_notes() == (
         "Its own note.",
         f"GPU 1 reports an impossible memory size ({2.0**60:g}), which is not used.",

@@ -7,7 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from gpu_tracker.sources.gpu.evidence import has_driver_loaded, is_in_a_container, why_not_listed
+from gpu_tracker.sources.gpu.evidence import (
+    has_driver_loaded,
+    is_in_a_container,
+    lacks_driver,
+    why_not_listed,
+)
 from sources.gpu.fake_devices import as_nobody, public_directory
 
 
@@ -32,7 +37,14 @@ def show(root: Path, maps: bytes, namespace: str = "pid:[4026531836]") -> str:
 def test_a_driver_leaves_traces(tmp_path: Path, line: bytes, is_user: bool) -> None:
     """Its library or its device files are mapped."""
     assert has_driver_loaded(42, show(tmp_path, b"0-1 r--p 0 0 0 [heap]\n" + line)) == is_user
+    assert lacks_driver(42, str(tmp_path)) != is_user
     assert not has_driver_loaded(43, str(tmp_path))
+
+
+def test_a_process_that_is_about_to_end_may_still_use_the_driver(tmp_path: Path) -> None:
+    """It has nothing mapped any more; nor is anything known of one that has ended."""
+    assert not lacks_driver(42, show(tmp_path, b""))
+    assert not lacks_driver(43, str(tmp_path))
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can change the user")

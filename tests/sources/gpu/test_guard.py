@@ -55,6 +55,18 @@ def test_unsupported_and_denied_figures_are_never_queried_again() -> None:
         assert driver.guard.take_notes() == ()
 
 
+def test_what_has_worked_is_supported() -> None:
+    """Even if the driver says otherwise for a while: it is asked again."""
+    driver = Driver()
+    driver.ask()
+    driver.failure = Failure(UNSUPPORTED, "GPU 0 does not report memory.", "GPU 0", "memory")
+    during = driver.ask()
+    driver.failure, driver.seconds = None, 2.0
+
+    assert (during, driver.ask()) == (None, 7)
+    assert driver.guard.take_notes() == ("GPU 0 did not report memory for a while.",)
+
+
 def test_trouble_is_retried_at_growing_intervals() -> None:
     """After one, two, four seconds, up to one minute."""
     driver = Driver()

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, strategies as st
 
+from details import EVERY_DETAIL
 from gpu_tracker.core.model import Gpu, GpuProcessReading, GpuReading
 from gpu_tracker.sources import NotAvailableError
 from gpu_tracker.sources.gpu import intel
@@ -73,11 +74,11 @@ def test_gpus_are_described(machine: FakeMachine, clock: FakeClock) -> None:
     assert intel.why_absent(machine.roots) is None
     assert intel.connect(clock, machine.roots).gpus == (
         Gpu(
-            *(0, INSIDE, "Intel GPU 0x56a0", None, "intel", "intel", "0000:00:02.0", "i915 6.18.1"),
+            *(0, INSIDE, "Intel Arc A770", None, "intel", "intel", "0000:00:02.0", "i915 6.18.1"),
             top_sm_clock_mhz=1300.0,
         ),
         Gpu(
-            *(1, CARD, "Intel GPU 0x56a0", 16 * GIB, "intel", "intel", "0000:03:00.0", "xe 6.18.1"),
+            *(1, CARD, "Intel Arc A770", 16 * GIB, "intel", "intel", "0000:03:00.0", "xe 6.18.1"),
             power_limit_watts=190.0,
             top_sm_clock_mhz=2400.0,
             slowdown_celsius=105.0,
@@ -144,7 +145,7 @@ def test_details_have_the_names_of_nvidia_smi(machine: FakeMachine, clock: FakeC
     """A limit of 0 means no limit."""
     source = intel.connect(clock, machine.roots)
 
-    assert source.read_details() == {
+    assert source.read_details(EVERY_DETAIL) == {
         INSIDE: {"clocks.max.graphics": 1300.0},
         CARD: {
             "power.limit": 190.0,
@@ -154,7 +155,7 @@ def test_details_have_the_names_of_nvidia_smi(machine: FakeMachine, clock: FakeC
         },
     }
     write_files(machine.find_device("0000:03:00.0"), {"hwmon/hwmon5/power1_max": 0})
-    assert "power.limit" not in source.read_details()[CARD]
+    assert "power.limit" not in source.read_details(EVERY_DETAIL)[CARD]
 
 
 def test_processes_and_the_sums_over_them(machine: FakeMachine, clock: FakeClock) -> None:

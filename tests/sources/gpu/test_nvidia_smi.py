@@ -17,9 +17,10 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
+from details import EVERY_DETAIL
 from gpu_tracker.core.model import Gpu, GpuProcessReading, GpuReading, GpuReadings
 from gpu_tracker.sources import NotAvailableError, command
-from gpu_tracker.sources.gpu import nvidia, nvidia_smi, smi_text
+from gpu_tracker.sources.gpu import foreign_pids, nvidia, nvidia_smi, smi_text
 from gpu_tracker.sources.gpu.guard import DENIED, LOST, TROUBLE, UNSUPPORTED
 from gpu_tracker.sources.gpu.smi_text import FIELD, HANDLE, NO_DEVICES, OTHER, SILENCE
 from sources.gpu.smi_stage import NAME, STEP_SECONDS, Stage, app, device
@@ -440,7 +441,7 @@ def test_devices_figures_details_and_processes(stage: Stage) -> None:
     with connected(stage) as source:
         first = source.read(None)
         readings = stage.read(source)
-        details = source.read_details()
+        details = source.read_details(EVERY_DETAIL)
         mine = source.read(frozenset({77}))
         reasons = dict(source.reasons)
 
@@ -506,7 +507,7 @@ def test_it_is_run_less_often_if_it_takes_much_cpu_time(
 ) -> None:
     """At most a twentieth of a core."""
     row = ", ".join(device(0).get(field, "") for field in smi_text.DEVICE_FIELDS)
-    answers = [command.Answer(row, 0, 0.3), command.Answer("", 0, 0.1)]
+    answers = [command.Answer(f"{row}\n", 0, 0.3), command.Answer("", 0, 0.1)]
     monkeypatch.setattr(nvidia_smi, "run", lambda *_: answers)
     seconds = [0.0]
     source = nvidia_smi.connect(lambda: seconds[0])
@@ -537,6 +538,20 @@ def test_processes_come_and_go(stage: Stage) -> None:
 
             assert [process.pid for process in readings.processes] == pids
             assert all(reading.lists_processes for reading in readings.devices)
+
+
+@pytest.mark.parametrize("is_container", [False, True])
+def test_a_process_of_the_host_with_the_same_id_is_not_the_job(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch, is_container: bool
+) -> None:
+    """This process has not loaded the driver, so that in a container it is another that is listed."""
+    monkeypatch.setattr(foreign_pids, "is_in_a_container", lambda: is_container)
+    stage.show(apps=[app(0, os.getpid())])
+    with connected(stage) as source:
+        readings = source.read(frozenset({os.getpid()}))
+
+    assert [process.pid for process in readings.processes] == [os.getpid()] * (not is_container)
+    assert {one.lists_processes for one in readings.devices} == {not is_container}
 
 
 def test_a_process_listed_twice_holds_the_larger(stage: Stage) -> None:
@@ -650,9 +665,9 @@ def test_a_device_lost_meanwhile_does_not_hide_the_others(stage: Stage, names_th
         assert [reading.uuid for reading in readings.devices] == [GPU_0, device(2)["uuid"]]
         assert [process.pid for process in readings.processes] == [1]
         assert "GPU 1 was lost" in source.reasons[GPU_1, "used_bytes"]
-        assert GPU_1 not in source.read_details()
+        assert GPU_1 not in source.read_details(EVERY_DETAIL)
     assert [note for note in stage.notes if "lost" in note] == [
-        "GPU 1 was lost; its figures end there. Reboot the machine to restore it."
+        "GPU 1 was lost; its figures are missing until it returns. Reboot the machine to restore it."
     ]
 
 
@@ -695,6 +710,8 @@ def test_a_device_lost_from_the_start_does_not_hide_the_others(stage: Stage) -> 
         for note in stage.notes
     )
     assert any("GPU 2 is not measured: nvidia-smi did not answer" in note for note in stage.notes)
+    assert [(gpu.ordinal, gpu.uuid) for gpu in source.unopened] == [(1, "GPU 1"), (2, "GPU 2")]
+    assert source.kinds["GPU 1", "device"] == "lost"
 
 
 def test_more_devices_than_are_probed_at_once(stage: Stage) -> None:
@@ -703,6 +720,23 @@ def test_more_devices_than_are_probed_at_once(stage: Stage) -> None:
     stage.show([*gpus[:9], {**gpus[9], "index": "9"}], lost=["0"])
     with connected(stage) as source:
         assert [gpu.ordinal for gpu in source.gpus] == list(range(1, 10))
+
+
+def test_devices_are_not_probed_without_end(stage: Stage) -> None:
+    """A program may answer for every number that no such device can be opened."""
+    gpus = [device(0, index=str(number)) for number in range(1000)]
+    stage.show(gpus, lost=[str(number) for number in range(1000)])
+    with pytest.raises(NotAvailableError):
+        stage.connect()
+
+    assert count_calls(stage) == 2 + 64
+
+
+def test_a_device_that_is_denied_is_not_one_that_may_return(stage: Stage) -> None:
+    """It is not the job's."""
+    stage.show(lost=["0"], why_lost="Insufficient Permissions\n")
+    with connected(stage) as source:
+        assert (source.unopened, source.kinds["GPU 0", "device"]) == ((), "denied")
 
 
 def test_connecting_fails_if_all_devices_hang(stage: Stage) -> None:
@@ -786,7 +820,9 @@ def test_a_device_that_is_lost_in_one_cell_is_lost(stage: Stage) -> None:
             readings = stage.read(source)
             assert [reading.uuid for reading in readings.devices] == [GPU_0]
             assert readings.processes == ()
-    assert stage.notes == ["GPU 1 was lost; its figures end there. Reboot the machine to restore it."]
+    assert stage.notes == [
+        "GPU 1 was lost; its figures are missing until it returns. Reboot the machine to restore it."
+    ]
 
 
 def test_processes_without_memory(stage: Stage) -> None:
@@ -954,3 +990,33 @@ def test_endless_output_is_cut_off() -> None:
     assert answer.text[:4] == "y\ny\n"
     assert len(answer.text) < 1 << 23
     assert answer.status != 0
+
+
+def test_a_row_that_is_cut_off_does_not_count() -> None:
+    """12 of 1234 MiB would be made up; a row before it is whole, and prose needs no newline."""
+    fields = ("gpu_uuid", "pid", "used_memory")
+    cut = smi_text.parse_table("GPU-0, 7, 500 MiB\nGPU-0, 8, 12", 0, fields, 1.0)
+    prose = smi_text.parse_table("No devices were found", 6, fields, 1.0)
+
+    assert [row["pid"] for row in cut.rows] == ["7"]
+    assert cut.complaint is not None
+    assert cut.complaint.words == "nvidia-smi's output is cut off"
+    assert prose.complaint is not None
+    assert prose.complaint.words.startswith("No devices")
+
+
+def test_a_mark_of_the_encoding_is_no_part_of_the_first_row() -> None:
+    """Some wrappers write one."""
+    table = smi_text.parse_table("\ufeffGPU-0, 7, 500 MiB\n", 0, ("gpu_uuid", "pid", "used_memory"), 1.0)
+
+    assert [row["gpu_uuid"] for row in table.rows] == ["GPU-0"]
+
+
+def test_output_that_is_not_text_is_not_quoted() -> None:
+    """A sentence may hold a broken letter."""
+    noise = bytes(range(128, 256)).decode(errors="replace") + "\x00\x01 abc"
+
+    assert smi_text.shorten(noise) == "what it printed is not text"
+    assert smi_text.shorten("Failed to initialize NVML\ufffd: Unknown Error.") == (
+        "Failed to initialize NVML\ufffd: Unknown Error"
+    )

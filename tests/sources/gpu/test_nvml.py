@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from gpu_tracker.sources.gpu import nvml
+from gpu_tracker.sources.gpu import nvml, nvml_lists
 from nvml_simulator import Code, Generation, Simulator, build
 
 MIB = 2**20
@@ -159,6 +159,8 @@ READ = """
 import json, sys, time
 from gpu_tracker.sources import NotAvailableError
 from gpu_tracker.sources.gpu import nvml
+from gpu_tracker.live.smi_names import GPU_FIELDS
+EVERY_DETAIL = [field.name for field in GPU_FIELDS]
 try:
     source = nvml.connect(time.monotonic)
 except NotAvailableError as error:
@@ -169,7 +171,7 @@ for _ in range({times}):
 print(json.dumps(dict(
     gpus=[gpu._asdict() for gpu in source.gpus], devices=[device._asdict() for device in readings.devices],
     processes=[process._asdict() for process in readings.processes], notes=source.take_notes(),
-    high_waters=[peak._asdict() for peak in readings.high_waters], details=source.read_details(),
+    high_waters=[peak._asdict() for peak in readings.high_waters], details=source.read_details(EVERY_DETAIL),
     reasons=[[*key, text] for key, text in source.reasons.items()])))
 source.close()
 """
@@ -245,7 +247,7 @@ def test_where_we_differ_from_the_others() -> None:
     """A process in both lists: nvitop shows the last, nvidia-ml-py two entries; we take the larger, once."""
     lists = [("compute", [(7, 100), (8, 2**64 - 1), (9, 2**64 - 1)]), ("graphics", [(7, 60), (8, 5)])]
 
-    assert nvml.merge_processes(lists) == {
+    assert nvml_lists.merge_processes(lists) == {
         7: (100, "compute+graphics"),
         8: (5, "compute+graphics"),
         9: (None, "compute"),
@@ -289,19 +291,27 @@ def test_drivers_of_every_age(tmp_path: Path, generation: Generation, driver: st
 
 
 def test_mig_instances_are_devices(hardware: Simulator) -> None:
-    """Memory per instance, and never the whole device's utilization."""
+    """Memory per instance, and never the whole device's utilization; that has its temperature and power, but no job can use it."""
     hardware.add_device(uuid="GPU-split", mig_capable=True)
+    hardware.set_temperature_celsius(2, 61)
+    hardware.set_power_watts(2, 250.0)
     first = hardware.add_mig_instance(2, uuid="MIG-a", memory_total_bytes=4864 * MIB)
     hardware.add_mig_instance(2, uuid="MIG-b", memory_total_bytes=4864 * MIB)
     hardware.set_process(first, os.getpid(), 300 * MIB)
     result = read(hardware)
     instances = [gpu for gpu in result["gpus"] if gpu["parent_uuid"]]
 
-    assert [gpu["uuid"] for gpu in result["gpus"]] == ["GPU-0", "GPU-1", "MIG-a", "MIG-b"]
+    assert [gpu["uuid"] for gpu in result["gpus"]] == ["GPU-0", "GPU-1", "GPU-split", "MIG-a", "MIG-b"]
+    assert [gpu["uuid"] for gpu in result["gpus"] if gpu["is_split"]] == ["GPU-split"]
+    whole = result["devices"][2]
+    assert (whole["temperature_celsius"], whole["power_watts"]) == (61, 250.0)
+    assert (whole["utilization_percent"], whole["lists_processes"]) == (None, True)
+    of_a_job = read(hardware, pids=f"frozenset([{os.getpid()}])")
+    assert [device["uuid"] for device in of_a_job["devices"]] == ["GPU-0", "GPU-1", "MIG-a", "MIG-b"]
     assert {gpu["parent_uuid"] for gpu in instances} == {"GPU-split"}
     assert {gpu["memory_bytes"] for gpu in instances} == {4864 * MIB}
-    assert [device["used_bytes"] for device in result["devices"][2:]] == [300 * MIB, 0]
-    assert [device["utilization_percent"] for device in result["devices"][2:]] == [None, None]
+    assert [device["used_bytes"] for device in result["devices"][3:]] == [300 * MIB, 0]
+    assert [device["utilization_percent"] for device in result["devices"][3:]] == [None, None]
     assert [(p["uuid"], p["pid"], p["used_bytes"]) for p in result["processes"]] == [
         ("MIG-a", os.getpid(), 300 * MIB)
     ]
@@ -314,8 +324,22 @@ def test_instances_that_share_memory_count_once(hardware: Simulator) -> None:
         hardware.add_mig_instance(2, uuid=uuid, gpu_instance=gpu_instance)
     result = read(hardware)
 
-    parts = {device["uuid"]: device["is_part_of"] for device in result["devices"]}
+    parts = {gpu["uuid"]: gpu["shares_memory_with"] for gpu in result["gpus"]}
     assert [parts[uuid] for uuid in ("MIG-a", "MIG-b", "MIG-c")] == [None, "MIG-a", None]
+
+
+def test_memory_that_instances_share_is_one_capacity(hardware: Simulator) -> None:
+    """And what is used of it counts once."""
+    hardware.add_device(uuid="GPU-split", mig_capable=True)
+    first, second, _ = (
+        hardware.add_mig_instance(2, memory_total_bytes=4864 * MIB, gpu_instance=gpu_instance)
+        for gpu_instance in (1, 1, 2)
+    )
+    for instance in (first, second):
+        hardware.set_extra_used_bytes(instance, 300 * MIB)
+    result = train(hardware, "wait_until_devices_are_read()")
+
+    assert (result["ram"]["system_capacity"], result["ram"]["system"]) == (2 * 40960 + 2 * 4864, 300)
 
 
 def test_limits_of_a_device_are_read_once(hardware: Simulator) -> None:
@@ -396,13 +420,36 @@ time.sleep(0.3)
     assert hardware.calls().get("nvmlDeviceSetAccountingMode") is None
 
 
+def test_the_account_of_an_earlier_process_is_not_the_jobs(hardware: Simulator) -> None:
+    """It had the same ID; what the job holds itself counts, and so does a process that has ended."""
+    hardware.set_accounting(0, True)
+    hardware.set_accounting(1, True)
+    result = train(
+        hardware,
+        """
+wait_until_devices_are_read()
+hardware.add_account(0, os.getpid(), 5000 * MIB, begun_seconds_ago=5000)
+hardware.add_account(1, os.getpid(), 5000 * MIB, begun_seconds_ago=5000)
+worker = subprocess.Popen(["sleep", "60"])
+hardware.set_process(1, worker.pid, 900 * MIB)
+time.sleep(0.5)
+hardware.set_process(1, worker.pid, 10 * MIB)
+worker.kill(); worker.wait()
+time.sleep(1.5)
+""",
+    )
+
+    assert result["peaks"] == [0, 900 * MIB]
+    assert result["bases"] == ["sampled", "exact"]
+
+
 def test_utilization_of_processes_comes_from_the_drivers_ring(hardware: Simulator) -> None:
     """Over the last second, in which a sample without the process counts too; without any sample it is idle."""
     pid, now = os.getpid(), time.time_ns() // 1000 + 10**7
     hardware.set_process(0, pid, MIB)
     for percent, named, at in ((90, pid, 0), (30, pid, 1), (80, 999999, 2), (255, pid, 3)):
         hardware.push_process_utilization_sample(0, named, percent, timestamp_us=now + 100_000 * at)
-    with hardware.sampling(0.01):
+    with hardware.sampling(0.01, stamp_seconds=lambda at: at + 10):
         busy = read(hardware, times=3)
     hardware.remove_process(0, pid)
     hardware.set_process(1, pid, MIB)
@@ -431,7 +478,7 @@ time.sleep(2)
     assert result["ram"]["main"] == 0
     assert (result["peaks"][0], result["bases"][0]) == (800 * MIB, "estimate")
     (note,) = result["notes"]
-    assert "the driver lists none of its processes (as with MPS, " in note
+    assert "the driver does not say what its processes hold (as with MPS, " in note
     assert note.endswith("since the start is an estimate.")
     assert "839 MB (estimate)" in " ".join(result["text"].split())
 
@@ -482,7 +529,9 @@ time.sleep(0.5)
     )
 
     assert result["peaks"] == [600 * MIB, 900 * MIB]
-    assert result["notes"] == ["GPU 0 was lost; its figures end there."]
+    lost, unread = result["notes"]
+    assert lost == "GPU 0 was lost; its figures are missing until it returns."
+    assert unread.startswith("NVIDIA GPU 0 could not be read for ")
 
 
 def test_temporary_trouble_is_a_gap(hardware: Simulator) -> None:
@@ -554,4 +603,4 @@ def test_a_slow_driver_delays_nothing_else(hardware: Simulator) -> None:
 )
 def test_the_drivers_with_the_wide_entries(version: str, is_wide: bool) -> None:
     """By their version."""
-    assert nvml.is_wide_entry_driver(version) == is_wide
+    assert nvml_lists.is_wide_entry_driver(version) == is_wide

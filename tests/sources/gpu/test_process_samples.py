@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import given, strategies as st
 
-from gpu_tracker.sources.gpu.process_samples import WINDOW_US, SampleWindow, find_share
+from gpu_tracker.sources.gpu.process_samples import WINDOW_US, SamplePeriod, SampleWindow, find_share
 
 SAMPLES = st.lists(st.tuples(st.integers(0, 5), st.integers(0, 100), st.integers(0, 300)))
 
@@ -44,10 +44,43 @@ def test_a_driver_that_returns_the_newest_only_is_not_taken_for_complete() -> No
 
 
 def test_the_share_of_our_processes_at_one_instant() -> None:
-    """Zero if others ran, unknown if ours are invalid, at most everything."""
-    ours = {7, 8}.__contains__
+    """Zero if others ran, unknown if ours are invalid or it may be ours, at most everything."""
+    assert find_share([(50, False)]) == 0.0
+    assert find_share([(60, True), (70, True), (50, False)]) == 100.0
+    assert find_share([(None, True), (40, True), (50, False)]) == 40.0
+    assert find_share([(40, True), (50, None)]) is None
+    assert find_share([(40, True), (0, None), (None, None)]) == 40.0
+    assert find_share([(None, True)]) is None
+    assert find_share([(50, None), (20, False)]) is None
+    assert find_share([(0, None), (20, False)]) == 0.0
 
-    assert find_share({9: 50}, ours) == 0.0
-    assert find_share({7: 60, 8: 70, 9: 50}, ours) == 100.0
-    assert find_share({7: None, 8: 40}, ours) == 40.0
-    assert find_share({7: None}, ours) is None
+
+def test_a_sample_of_the_future_is_invalid() -> None:
+    """It must not hide those that follow."""
+    window = SampleWindow(0)
+
+    assert window.take([(7, 2**64 - 1, 60), (7, 4000, 50)], now_us=5000) == {4000: {7: 50}}
+    assert window.take([(7, 6000, 40)], now_us=7000) == {6000: {7: 40}}
+
+
+def test_a_driver_is_read_before_its_next_sample() -> None:
+    """As often as it has sampled lately, whatever the order, but not all the time."""
+    period = SamplePeriod()
+    assert period.pause_seconds == float("inf")
+    period.take([3_000_000, 1_000_000, 2_000_000])
+    slow = period.pause_seconds
+    period.take(range(0, 4_000_000, 100_000))
+    fast = period.pause_seconds
+    period.take([])
+    period.take(range(0, 4_000_000, 1000))
+
+    assert (slow, fast, period.pause_seconds) == (0.6, 0.06, 0.05)
+
+
+def test_samples_of_several_answers_follow_each_other() -> None:
+    """Also if each has one only."""
+    period = SamplePeriod()
+    for number in range(4):
+        period.take([number * 200_000])
+
+    assert period.pause_seconds == 0.12

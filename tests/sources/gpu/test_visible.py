@@ -27,9 +27,9 @@ MIG_1, MIG_2, MIG_3 = (
 )
 DIVIDED = (
     *NVIDIA[:2],
-    Gpu(0, MIG_1, "NVIDIA A100 MIG 1g.5gb", None, parent_uuid=A),
-    Gpu(1, MIG_2, "NVIDIA A100 MIG 1g.5gb", None, parent_uuid=A),
-    Gpu(0, MIG_3, "NVIDIA A100 MIG 1g.5gb", None, parent_uuid=B),
+    Gpu(0, MIG_1, "NVIDIA A100 MIG 1g.5gb", None, parent_uuid=A, instance=0),
+    Gpu(0, MIG_2, "NVIDIA A100 MIG 1g.5gb", None, parent_uuid=A, instance=1),
+    Gpu(1, MIG_3, "NVIDIA A100 MIG 1g.5gb", None, parent_uuid=B, instance=0),
 )
 P, Q, R = "GPU-0011223344556677", "GPU-8899aabbccddeeff", "pci-0000:c3:00.0"
 AMD = tuple(Gpu(number, uuid, "AMD MI210", 1 << 30, "amd", "amd") for number, uuid in enumerate((P, Q, R)))
@@ -124,6 +124,14 @@ def test_without_a_variable_everything_is_visible() -> None:
     assert choose((*NVIDIA, *AMD)) == {*ALL, P, Q, R}
     assert choose(()) == set()
     assert choose((), cuda="0", nvidia="all", rocr="0") == set()
+
+
+def test_a_device_that_could_not_be_opened_has_its_number() -> None:
+    """Its name is not known, so it does not make the numbers ambiguous."""
+    gpus = [Gpu(number, f"GPU-{number}", "A100" if number else "", None) for number in range(3)]
+
+    assert choose_visible(gpus, {"CUDA_VISIBLE_DEVICES": "1"}) == {gpus[1].uuid}
+    assert choose_visible(gpus, {}) == {one.uuid for one in gpus}
 
 
 def test_numbers_of_unequal_devices_are_ambiguous_without_bus_order() -> None:
@@ -455,9 +463,19 @@ def test_numbers_where_vendors_are_mixed() -> None:
         resolve_gpus(["0"], gpus)
 
 
-def test_instances_are_named_by_uuid() -> None:
-    """They are numbered per device, so a number means a whole one."""
+def test_instances_are_named_by_uuid_or_by_both_numbers() -> None:
+    """They are numbered per device, so one number means a whole one."""
     assert resolve_gpus(["0", "MIG-3"], DIVIDED) == (A, MIG_3)
+    assert resolve_gpus(["0:1", "nvidia:1:0"], DIVIDED) == (MIG_2, MIG_3)
+
+
+def test_the_number_of_a_split_device_means_its_instances() -> None:
+    """NVML lists them in its place."""
+    instances = DIVIDED[2:]
+
+    assert resolve_gpus(["0"], instances) == resolve_gpus(["nvidia:0"], instances) == (MIG_1, MIG_2)
+    with pytest.raises(ValueError, match="GPU UUID of 2 is not valid"):
+        resolve_gpus(["2"], instances)
 
 
 @pytest.mark.parametrize("name", ["", "GPU-zz", "4", "-1", "amd:0", "nvidia:", ":0", "A100", "0x0", "²"])

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from math import ceil
-
-from ...core.units import humanize_seconds
+from ...core.units import count_cores, humanize_seconds
 from .finding import CERTAIN, LIKELY, NOTE, POSSIBLE, WARNING
 from .rule import OWN, Found, Rule, Threshold, say_too_few
 from .spans import Spans, find_mean, find_quantile, find_share, join
@@ -68,11 +66,13 @@ def judge_oversized(facts: Facts, limits: Limits) -> Answer:
         return "jobs on GPUs get their cores with them"
     if too_few := say_too_few(facts.cores.combined, limits):
         return too_few
-    enough = max(1, ceil(find_quantile(facts.cores.combined, 0.95) - 0.05))
+    sizing = facts.reported.sizing
+    needed = None if sizing is None else sizing.cores
     percent = mean / cores if cores else 100.0
-    if percent >= limits["percent"] or enough >= cores:
+    if needed is None or percent >= limits["percent"] or needed.advised >= cores:
         return None
-    flag = f"--cpus-per-task={enough}" if facts.allocation.cores_source == "Slurm" else f"{enough} cores"
+    enough = needed.advised
+    flag = f"--cpus-per-task={enough}" if facts.allocation.cores_source == "Slurm" else count_cores(enough)
     return Found(
         f"{mean / 100:.1f} of {cores:g} cores were busy on average ({percent:.0f} %), and for 95 % of the time at most {enough}.",
         NOTE,
@@ -105,10 +105,10 @@ def judge_oversubscribed(facts: Facts, limits: Limits) -> Answer:
     waited = (
         ""
         if waiting is None
-        else f", which waited {waiting / (spent or 1):.1f} times as long as they computed"
+        else f" and spent {waiting / (spent or 1):.1f} times as long waiting as computing"
     )
     return Found(
-        f"{threads:.0f} threads shared {cores:g} cores{waited}.",
+        f"{threads:.0f} threads shared {count_cores(cores)}{waited}.",
         NOTE if waiting is None else WARNING,
         POSSIBLE if waiting is None else LIKELY,
         (("threads", threads), ("cores", cores), ("waiting_seconds", waiting or 0.0)),
@@ -137,7 +137,7 @@ def judge_crowded(facts: Facts, limits: Limits) -> Answer:
     ):
         return "the job hardly waited for a core"
     return Found(
-        f"Others took {others:.1f} of the machine's {machine} cores; all were busy for {100 * share:.0f} % of the time.",
+        f"Other programs used {others:.1f} of the {count_cores(machine)}; every core was busy {100 * share:.0f} % of the time.",
         NOTE if waiting is None else WARNING,
         POSSIBLE if waiting is None else LIKELY,
         (("others_cores", others), ("share", share), ("waiting_seconds", waiting or 0.0)),
@@ -163,7 +163,7 @@ def judge_percent(facts: Facts, _limits: Limits) -> Answer:
     if mean <= 100 or cores <= 0:
         return None
     return Found(
-        f"{mean:.0f} % of CPU, as top shows it, is {mean / 100:.1f} of the {cores:g} cores it may use ({mean / cores:.0f} %).",
+        f"{mean:.0f} % of CPU, as top shows it, is {mean / 100:.1f} of the {count_cores(cores)} it may use ({mean / cores:.0f} %).",
         NOTE,
         CERTAIN,
         (("mean_percent", mean), ("cores", cores)),
@@ -187,6 +187,7 @@ RULES = (
         "If time matters, use several processes or threads; if not, ask for one core.",
         "the program is meant to run beside others",
         judge_one_core,
+        needs_all_time=True,
     ),
     Rule(
         "22",
@@ -199,6 +200,8 @@ RULES = (
         "Ask for fewer cores.",
         "other inputs of the same program use more",
         judge_oversized,
+        needs_the_end=True,
+        needs_all_time=True,
     ),
     Rule(
         "23",
@@ -214,10 +217,11 @@ RULES = (
         ),
         "a machine that others use, too; unsure where waiting is not measured",
         WARNING,
-        "128 threads shared 8 cores, which waited 3.1 times as long as they computed.",
+        "128 threads shared 8 cores and spent 3.1 times as long waiting as computing.",
         "Set OMP_NUM_THREADS to the number of cores.",
         "with fewer threads the job takes as long",
         judge_oversubscribed,
+        needs_all_time=True,
     ),
     Rule(
         "24",
@@ -232,10 +236,11 @@ RULES = (
         ),
         "a job that hardly waited for a core",
         WARNING,
-        "Others took 9.1 of the machine's 16 cores; all were busy for 83 % of the time.",
+        "Other programs used 9.1 of the 16 cores; every core was busy 83 % of the time.",
         "Times of this run cannot be compared with others.",
         "alone on the machine the job takes as long",
         judge_crowded,
+        needs_all_time=True,
     ),
     Rule(
         "31",
@@ -245,7 +250,7 @@ RULES = (
         "up to 100 %",
         NOTE,
         "642 % of CPU, as top shows it, is 6.4 of the 16 cores it may use (40 %).",
-        "That is how several cores look: each counts 100 %.",
+        "top counts each busy core as 100 %.",
         "never: it is how the number is made",
         judge_percent,
     ),

@@ -4,24 +4,35 @@ from __future__ import annotations
 
 from statistics import median
 
+from ...core.loops import BETWEEN_STEPS, DATA_WAIT_NAMES, STEP_NAMES
 from ...core.model import Parts
 from ...core.moments import parse_moment
 from ...core.values import NamedTuple
-from ..endings import has_failed
-from .spans import Spans, find_known, skip_until
+from ..endings import find_deadline, has_failed
+from ..summary import is_known_enough, is_ram_least
+from .spans import Spans, count_seconds, find_known, skip_until
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from ...core.columns import Column, GpuColumns, SampleColumns
-    from ...core.model import Allocation, Call, Header, MetricRow, PeakMoment, ProcessTotals, RecordingData
+    from ...core.model import (
+        Allocation,
+        Call,
+        Header,
+        MetricRow,
+        PeakMoment,
+        ProcessTotals,
+        RecordingData,
+        RegionTotals,
+    )
     from ..frameworks import FrameworkSummary
     from ..regions import Metric, Region
+    from ..sizing import Sizing
     from ..summary import GpuSummary, Summary
 
-_DATA_WAIT = ("data_wait", "data-wait", "wait_for_data", "waiting_for_data")
-_STEP = ("step", "train_step", "training_step", "batch")
+_COMPLETE_SHARE = 0.9
 
 
 class Reported(NamedTuple):
@@ -31,6 +42,8 @@ class Reported(NamedTuple):
     regions: tuple[Region, ...] = ()
     metrics: tuple[Metric, ...] = ()
     frameworks: tuple[FrameworkSummary, ...] = ()
+    sizing: Sizing | None = None
+    """What to ask for the next time."""
 
 
 class GpuFacts(NamedTuple):
@@ -47,13 +60,19 @@ class GpuFacts(NamedTuple):
     used_bytes: Spans[float] = Spans()
     job_bytes: Spans[float] = Spans()
     power_watts: Spans[float] = Spans()
-    sm_percent: float | None = None
-    """How many of the multiprocessors had work; no source reports it yet."""
+    sm_percent: Spans[float] = Spans()
+    """After the start: how many of the multiprocessors had work."""
+    is_busy_complete: bool = True
+    """Whether it is known in nearly all of the time after the start."""
+    is_known_enough: bool = True
+    """Whether its utilization is known for so much of the run that it stands for all of it."""
+    is_own_known_enough: bool = True
+    """The same of the job's own."""
 
     @property
-    def ordinal(self) -> int:
-        """Its number in the vendor's own tool."""
-        return self.summary.gpu.ordinal
+    def label(self) -> str:
+        """What it is called."""
+        return self.summary.gpu.label
 
     @property
     def memory_bytes(self) -> int:
@@ -62,9 +81,21 @@ class GpuFacts(NamedTuple):
 
     @property
     def mean_percent(self) -> float | None:
-        """As in the report: the job's own where the driver reports it."""
+        """As in the report: the job's own where the driver reports it most of the time."""
         own = self.summary.job_mean_percent
-        return self.summary.mean_percent if own is None else own
+        return self.summary.mean_percent if own is None or not self.is_own_known_enough else own
+
+    @property
+    def whose_busy(self) -> str:
+        """Whose share of the time a sentence has, if the report shows another number for the device."""
+        own, whole = self.mean_percent, self.summary.mean_percent
+        is_own = own is not None and whole is not None and f"{own:.0f}" != f"{whole:.0f}"
+        return f" (by this job; {whole:.0f} % by all processes)" if is_own else ""
+
+    @property
+    def busy_by(self) -> str:
+        """The same of the utilization over time."""
+        return " by this job" if self.is_busy_own and self.whose_busy else ""
 
     @property
     def is_shared(self) -> bool:
@@ -91,6 +122,8 @@ class Facts(NamedTuple):
     ended_at_seconds: float | None = None
     """Since 1970."""
     calls: Sequence[Call] = ()
+    n_waiting: float = 1.0
+    """How many processes at a time were in a loop that waits for data, on average."""
     rows: Sequence[MetricRow] = ()
     processes: Sequence[ProcessTotals] = ()
     moments: Mapping[str, PeakMoment] = {}
@@ -127,30 +160,78 @@ class Facts(NamedTuple):
         return has_failed(self.ending, self.exit_code)
 
     @property
+    def ends_at_seconds(self) -> float | None:
+        """When the job's time is up, since 1970; None if no limit is known."""
+        ended_at = self.ended_at_seconds
+        return find_deadline(self.allocation, None if ended_at is None else ended_at - self.summary.seconds)
+
+    @property
+    def is_ram_least(self) -> bool:
+        """Whether the peak of RAM may have been higher while nothing was measured."""
+        return is_ram_least(self.summary, self.ending)
+
+    @property
     def busiest_gpu_percent(self) -> float:
         """Of the devices that the job used; 0 without any."""
         return max((gpu.mean_percent or 0.0 for gpu in self.used_gpus), default=0.0)
 
     @property
     def data_wait_share(self) -> float | None:
-        """How much of the time in steps went to waiting for data; None if that is not marked."""
-        waits = list(self._find_regions(_DATA_WAIT))
+        """How much of the time in steps and between them went to waiting for data; None if that is not marked.
+
+        What has not ended does not count: whoever was to go on may have failed.
+        """
+        waits = list(self._find_regions(DATA_WAIT_NAMES))
         if not waits:
             return None
-        wait = sum(region.wall_seconds for region in waits)
-        steps = sum(region.wall_seconds for region in self._find_regions(_STEP))
-        inside = sum(region.wall_seconds for region in waits if set(region.path[:-1]) & set(_STEP))
+        wait = sum(map(_find_ended_seconds, waits))
+        steps = sum(map(_find_ended_seconds, self._find_regions((*STEP_NAMES, BETWEEN_STEPS))))
+        inside = sum(_find_ended_seconds(one) for one in waits if set(one.path[:-1]) & set(STEP_NAMES))
         whole = steps + wait - inside if steps else self.summary.seconds * waits[0].processes
         return wait / whole if whole else None
 
     @property
+    def data_wait_run_share(self) -> float:
+        """The same of all the time of the processes that waited, as many as ran at a time.
+
+        No more than steps have left of it: what is fetched ahead, in another thread or process, is waited for there, and holds nobody up.
+        """
+        waits = list(self._find_regions(DATA_WAIT_NAMES))
+        whole = self.summary.seconds * self.n_waiting
+        wait = sum(map(_find_ended_seconds, waits))
+        steps = (
+            _find_ended_seconds(step)
+            - sum(_find_ended_seconds(one) for one in waits if one.path[: len(step.path)] == step.path)
+            for step in self._find_regions(STEP_NAMES)
+        )
+        left = whole - max(steps, default=0.0)
+        return max(0.0, min(wait, left)) / whole if whole else 0.0
+
+    @property
     def first_step_seconds(self) -> float | None:
         """When the first step began, if steps are marked."""
-        starts = [region.first_seconds for region in self._find_regions(_STEP)]
+        starts = [region.first_seconds for region in self._find_regions(STEP_NAMES)]
         return min((start for start in starts if start is not None), default=None)
 
     def _find_regions(self, names: Sequence[str]) -> Iterator[Region]:
         return (region for region in self.reported.regions if region.path[-1:] and region.path[-1] in names)
+
+
+def _find_ended_seconds(region: Region) -> float:
+    return region.calls * (region.mean_seconds or 0.0)
+
+
+def _count_waiting(regions: Iterable[RegionTotals]) -> float:
+    """The time from the first wait of each process to its last one, as multiples of that of all together."""
+    spans: dict[int, tuple[float, float]] = {}
+    for region in regions:
+        if region.path and region.path[-1] in DATA_WAIT_NAMES and region.first_seconds is not None:
+            first, last = spans.get(region.pid, (float("inf"), 0.0))
+            spans[region.pid] = min(first, region.first_seconds), max(last, region.last_seconds or 0.0)
+    if not spans:
+        return 1.0
+    whole = max(last for _, last in spans.values()) - min(first for first, _ in spans.values())
+    return max(1.0, sum(last - first for first, last in spans.values()) / whole) if whole > 0 else 1.0
 
 
 def derive(
@@ -173,6 +254,7 @@ def derive(
         virtual_bytes=recording.totals.peaks.virtual_bytes,
         ended_at_seconds=None if started is None else started + reported.summary.seconds,
         calls=recording.calls,
+        n_waiting=_count_waiting(recording.regions),
         rows=recording.metrics,
         processes=recording.processes,
         moments={moment.subject: moment for moment in recording.peak_moments},
@@ -213,7 +295,14 @@ def _derive_gpu(
 ) -> GpuFacts:
     uuid = summary.gpu.uuid
     frameworks = tuple(one for one in reported.frameworks if one.memory.uuid == uuid)
-    facts = GpuFacts(summary, has_job, frameworks)
+    seconds = reported.summary.seconds
+    facts = GpuFacts(
+        summary,
+        has_job,
+        frameworks,
+        is_known_enough=is_known_enough(summary.utilization_seconds, seconds),
+        is_own_known_enough=is_known_enough(seconds - summary.job_percent_unknown_seconds, seconds),
+    )
     device: GpuColumns | None = columns.gpus.get(uuid) if columns else None
     if columns is None or device is None:
         return facts
@@ -222,11 +311,15 @@ def _derive_gpu(
     whole = find_known(start, end, device.utilization_percent)
     is_own = 2 * len(own.values) >= len(whole.values)
     busy = own if is_own else whole
+    steady = skip_until(busy, steady_seconds)
     return facts._replace(
-        busy_percent=skip_until(busy, steady_seconds),
+        busy_percent=steady,
+        is_busy_complete=count_seconds(steady)
+        >= _COMPLETE_SHARE * (reported.summary.seconds - steady_seconds),
         is_busy_own=is_own,
         busy_ever_percent=busy,
         used_bytes=find_known(start, end, device.used_bytes),
         job_bytes=find_known(start, end, device.job_bytes),
         power_watts=find_known(start, end, device.power_watts),
+        sm_percent=skip_until(find_known(start, end, device.sm_percent), steady_seconds),
     )

@@ -6,7 +6,7 @@ from ...core.model import ESTIMATE
 from ...core.units import humanize_bytes, humanize_seconds, write_clock
 from .finding import CERTAIN, LIKELY, NOTE, POSSIBLE, SERIOUS, WARNING
 from .gpu_memory import find_pool
-from .rule import OWN, Found, Rule, Threshold, judge_gpus, say_too_few
+from .rule import OWN, Found, Rule, Threshold, judge_gpus, say_too_few, say_too_little
 from .spans import find_longest, find_quantile, find_share, join
 
 TYPE_CHECKING = False
@@ -19,6 +19,8 @@ _SMDEBUG = "SageMaker Debugger"
 _NVIDIA = "NVIDIA's documentation"
 # What explains by its name that a device waits.
 _QUIET_REGIONS = ("eval", "valid", "save", "checkpoint", "wait", "load")
+_SERVER = "its memory is filled, as by a server that waits for requests"
+_SERVER_PERCENT = Threshold("server_percent", 90, "Job Defense Shield excludes jobs that fill the memory")
 
 
 # ---- 1. Unused.
@@ -36,7 +38,7 @@ def judge_unused(facts: Facts, limits: Limits) -> Answer:
     is_granted = facts.allocation.granted_gpus is not None or facts.header.gpu_uuids is not None
     if not is_granted and not facts.used_gpus and not _is_python(facts):
         return "nobody gave a GPU to this job"
-    names = ", ".join(str(gpu.ordinal) for gpu in idle)
+    names = ", ".join(gpu.label for gpu in idle)
     verb = "was" if len(idle) == 1 else "were"
     return Found(
         f"GPU {names} {verb} there for {humanize_seconds(facts.summary.seconds)} and never used.",
@@ -72,6 +74,8 @@ def _judge_idle(gpu: GpuFacts, facts: Facts, limits: Limits) -> Answer:
     start, end = stretch
     if end - start < limits["least_seconds"]:
         return None
+    if _is_server(gpu, limits):
+        return _SERVER
     held = max(
         held
         for held, last in zip(gpu.job_bytes.values, gpu.job_bytes.end, strict=True)
@@ -80,7 +84,7 @@ def _judge_idle(gpu: GpuFacts, facts: Facts, limits: Limits) -> Answer:
     region = _name_quiet_region(facts, start, end)
     where = f", in {region}" if region else ""
     return Found(
-        f"GPU {gpu.ordinal} held {humanize_bytes(held)} and did nothing from {write_clock(start)} to {write_clock(end)}{where}.",
+        f"GPU {gpu.label} held {humanize_bytes(held)} and did nothing from {write_clock(start)} to {write_clock(end)}{where}.",
         SERIOUS if end - start >= limits["serious_seconds"] and not region else WARNING,
         LIKELY,
         (("idle_seconds", end - start), ("held_bytes", held)),
@@ -123,22 +127,31 @@ def _judge_low(gpu: GpuFacts, limits: Limits) -> Answer:
         return "utilization was not measured"
     if mean >= limits["note_percent"]:
         return None
-    if too_few := say_too_few(gpu.busy_percent, limits):
+    if too_few := say_too_little(gpu, limits):
         return too_few
     if not gpu.is_busy_own and gpu.is_shared:
         return "others use the device, and utilization is that of all"
-    held = gpu.summary.job_bytes.combined or 0
-    if gpu.memory_bytes and 100 * held >= limits["server_percent"] * gpu.memory_bytes:
-        return "its memory is filled, as by a server that waits for requests"
+    if _is_server(gpu, limits):
+        return _SERVER
     return Found(
-        f"GPU {gpu.ordinal} was busy for {mean:.0f} % of the time.",
+        f"GPU {gpu.label} was busy for {mean:.0f} % of the time{gpu.whose_busy}.",
         SERIOUS if mean <= limits["serious_percent"] else NOTE,
         POSSIBLE if gpu.summary.utilization_basis == ESTIMATE else LIKELY,
         (("mean_percent", mean),),
     )
 
 
+def _is_server(gpu: GpuFacts, limits: Limits) -> bool:
+    """Whether the job has filled the memory, as what waits for requests does."""
+    held = gpu.summary.job_bytes.combined or 0
+    return gpu.memory_bytes > 0 and 100 * held >= limits["server_percent"] * gpu.memory_bytes
+
+
 # ---- 5. The CPU holds it up.
+
+_USE_FREE_CORES = (
+    "Probably the input pipeline: more workers, less work per item. Mark a region data_wait to be sure."
+)
 
 
 def judge_cpu_bound(facts: Facts, limits: Limits) -> Answer:
@@ -152,7 +165,7 @@ def judge_cpu_bound(facts: Facts, limits: Limits) -> Answer:
 
 def _judge_cpu_bound(gpu: GpuFacts, facts: Facts, limits: Limits) -> Answer:
     both = join(gpu.busy_percent, facts.cores.combined)
-    if too_few := say_too_few(both, limits):
+    if too_few := say_too_little(gpu, limits) or say_too_few(both, limits):
         return too_few
     most = limits["cpu_percent"] / 100 * facts.summary.n_expected_cores
     share = find_share(both, lambda pair: pair[0] < limits["gpu_percent"] and pair[1] > most)
@@ -161,18 +174,20 @@ def _judge_cpu_bound(gpu: GpuFacts, facts: Facts, limits: Limits) -> Answer:
     evidence = (("share", share), ("gpu_median_percent", middle), ("median_cores", cores))
     if share > limits["time_share"]:
         return Found(
-            f"GPU {gpu.ordinal} waited while all cores were busy for {100 * share:.0f} % of the time.",
+            f"GPU {gpu.label} waited while all cores were busy for {100 * share:.0f} % of the time.",
             WARNING,
             LIKELY,
             evidence,
         )
+    has_free_cores = cores <= most
     if middle < limits["soft_gpu_percent"] and cores >= limits["soft_cores"]:
         return Found(
-            f"GPU {gpu.ordinal} was less than {limits['soft_gpu_percent']:g} % busy for half of the time "
+            f"GPU {gpu.label} was less than {limits['soft_gpu_percent']:g} % busy{gpu.busy_by} for half of the time "
             f"(median {middle:.0f} %), while {cores:.1f} cores worked.",
             NOTE,
             POSSIBLE,
             evidence,
+            advice=_USE_FREE_CORES if has_free_cores else "",
         )
     return None
 
@@ -190,7 +205,7 @@ def judge_fluctuating(facts: Facts, limits: Limits) -> Answer:
 
 
 def _judge_fluctuating(gpu: GpuFacts, limits: Limits) -> Answer:
-    if too_few := say_too_few(gpu.busy_percent, limits):
+    if too_few := say_too_little(gpu, limits):
         return too_few
     low, high = find_quantile(gpu.busy_percent, 0.05), find_quantile(gpu.busy_percent, 0.95)
     if high < limits["high_percent"] or low >= limits["low_percent"]:
@@ -199,7 +214,7 @@ def _judge_fluctuating(gpu: GpuFacts, limits: Limits) -> Answer:
     if idle is not None and idle[1] - idle[0] >= limits["stretch_seconds"]:
         return "one long idle time explains it"
     return Found(
-        f"GPU {gpu.ordinal} alternates between {high:.0f} % and {low:.0f} % busy.",
+        f"GPU {gpu.label} alternates between {high:.0f} % and {low:.0f} % busy{gpu.busy_by}.",
         NOTE,
         LIKELY,
         (("p5_percent", low), ("p95_percent", high)),
@@ -215,7 +230,7 @@ def judge_imbalance(facts: Facts, limits: Limits) -> Answer:
     if len(means) < 2:
         return "the job used fewer than two GPUs"
     for _, gpu in means:
-        if too_few := say_too_few(gpu.busy_percent, limits):
+        if too_few := say_too_little(gpu, limits):
             return too_few
     (least, lazy), (most, keen) = min(means, key=_by_percent), max(means, key=_by_percent)
     if most < limits["least_percent"]:
@@ -223,7 +238,7 @@ def judge_imbalance(facts: Facts, limits: Limits) -> Answer:
     if least / most >= limits["ratio"] and most - least < limits["points"]:
         return None
     return Found(
-        f"GPU {lazy.ordinal} was {least:.0f} % busy, GPU {keen.ordinal} {most:.0f} %.",
+        f"GPU {lazy.label} was {least:.0f} % busy{lazy.whose_busy}, GPU {keen.label} {most:.0f} %{keen.whose_busy}.",
         NOTE,
         POSSIBLE,
         (("least_percent", least), ("most_percent", most)),
@@ -246,8 +261,10 @@ def judge_room(facts: Facts, limits: Limits) -> Answer:
 
 
 def _judge_room(gpu: GpuFacts, cores_percent: float, limits: Limits) -> Answer:
-    if too_few := say_too_few(gpu.busy_percent, limits):
+    if too_few := say_too_little(gpu, limits):
         return too_few
+    if not gpu.is_busy_complete:
+        return "its utilization is not known all of the time"
     if not gpu.memory_bytes or not gpu.used_bytes.values:
         return "its memory is not known"
     if find_pool(gpu, limits["pool_percent"], limits["pool_seconds"]) is not None:
@@ -260,8 +277,8 @@ def _judge_room(gpu: GpuFacts, cores_percent: float, limits: Limits) -> Answer:
     ):
         return None
     return Found(
-        f"GPU {gpu.ordinal} has room: memory {memory:.0f} %, busy {busy:.0f} %, cores {cores_percent:.0f} % "
-        "(exceeded for 5 % of the time).",
+        f"For 95 % of the time, GPU {gpu.label} used at most {memory:.0f} % of its memory and was at most {busy:.0f} % busy{gpu.busy_by}, "
+        f"with at most {cores_percent:.0f} % of the cores in use.",
         NOTE,
         POSSIBLE,
         (("memory_percent", memory), ("busy_percent", busy), ("cores_percent", cores_percent)),
@@ -277,6 +294,8 @@ def judge_throttled(facts: Facts, limits: Limits) -> Answer:
 
 
 def _judge_throttled(gpu: GpuFacts, limits: Limits) -> Answer:
+    if not gpu.is_known_enough:
+        return "throttling is not known for most of the time"
     shares = {reason: 100 * share for reason, share in gpu.summary.throttled}
     heat = gpu.summary.max_celsius
     at_most = "" if heat is None else f" (up to {heat:.0f} °C)"
@@ -297,7 +316,7 @@ def _judge_throttled(gpu: GpuFacts, limits: Limits) -> Answer:
     ):
         percent = shares.get(reason, 0.0)
         if percent > limits[name]:
-            return Found(words.format(gpu.ordinal, percent), severity, CERTAIN, (("percent", percent),))
+            return Found(words.format(gpu.label, percent), severity, CERTAIN, (("percent", percent),))
     return None if gpu.summary.throttled or gpu.busy_percent.values else "throttling was not measured"
 
 
@@ -315,13 +334,13 @@ def _judge_cool(gpu: GpuFacts, limits: Limits) -> Answer:
         return "power, or its limit, was not measured"
     if gpu.summary.gpu.parent_uuid is not None:
         return "a part of a device has no power of its own"
-    if too_few := say_too_few(gpu.busy_percent, limits):
+    if too_few := say_too_little(gpu, limits):
         return too_few
     percent = 100 * watts / limit
     if mean < limits["busy_percent"] or percent >= limits["power_percent"]:
         return None
     return Found(
-        f"GPU {gpu.ordinal} was {mean:.0f} % busy at {percent:.0f} % of its power.",
+        f"GPU {gpu.label} was {mean:.0f} % busy at {percent:.0f} % of its power.",
         NOTE,
         POSSIBLE,
         (("busy_percent", mean), ("power_percent", percent)),
@@ -337,13 +356,16 @@ def judge_ineffective(facts: Facts, limits: Limits) -> Answer:
 
 
 def _judge_ineffective(gpu: GpuFacts, limits: Limits) -> Answer:
-    active, mean = gpu.sm_percent, gpu.mean_percent
+    # Activity is that of all processes, and so is the utilization that it is compared with.
+    active, mean = gpu.summary.activity.sm_percent, gpu.summary.mean_percent
     if active is None or mean is None:
         return "the activity of multiprocessors was not measured"
+    if too_few := say_too_few(gpu.sm_percent, limits):
+        return too_few
     if mean < limits["busy_percent"] or active >= limits["active_percent"]:
         return None
     return Found(
-        f"GPU {gpu.ordinal} was {mean:.0f} % busy, but only {active:.0f} % of its multiprocessors had work.",
+        f"GPU {gpu.label} was {mean:.0f} % busy, but only {active:.0f} % of its multiprocessors had work.",
         WARNING,
         LIKELY,
         (("busy_percent", mean), ("active_percent", active)),
@@ -365,7 +387,7 @@ def _judge_too_big(gpu: GpuFacts, cores: float, limits: Limits) -> Answer:
     mean, held = gpu.mean_percent, gpu.summary.job_bytes.combined
     if mean is None or held is None:
         return "utilization or memory was not measured"
-    if too_few := say_too_few(gpu.busy_percent, limits):
+    if too_few := say_too_little(gpu, limits):
         return too_few
     if gpu.summary.gpu.parent_uuid is not None:
         return "it is a part of a device already"
@@ -373,7 +395,7 @@ def _judge_too_big(gpu: GpuFacts, cores: float, limits: Limits) -> Answer:
     if not is_small or gpu.memory_bytes < limits["large_bytes"]:
         return None
     return Found(
-        f"GPU {gpu.ordinal} ({humanize_bytes(gpu.memory_bytes)}) was {mean:.0f} % busy, with {humanize_bytes(held)}.",
+        f"GPU {gpu.label} ({humanize_bytes(gpu.memory_bytes)}) was {mean:.0f} % busy{gpu.whose_busy}, with {humanize_bytes(held)}.",
         NOTE,
         POSSIBLE,
         (("mean_percent", mean), ("held_bytes", held), ("cores", cores)),
@@ -392,6 +414,7 @@ RULES = (
         "Can the program use it (is the model on the device)? If not, ask for fewer.",
         "another tool shows a process of the job there",
         judge_unused,
+        needs_all_time=True,
     ),
     Rule(
         "2",
@@ -402,8 +425,10 @@ RULES = (
             Threshold("serious_seconds", 3600, "Job Defense Shield warns after 60 minutes"),
             Threshold("idle_percent", 2, OWN),
             Threshold("held_percent", 5, OWN),
+            _SERVER_PERCENT,
         ),
-        "an open region whose name says why (eval, save, wait...) is named instead, and it is never serious then",
+        "a job that fills the memory, as a server that waits for requests; an open region whose name says why "
+        "(eval, save, wait...) is named instead, and it is never serious then",
         SERIOUS,
         "GPU 0 held 18 GB and did nothing from 2:10:00 to 2:57:00.",
         "Free the device while it is not needed, or do that work in another job.",
@@ -417,7 +442,7 @@ RULES = (
         (
             Threshold("serious_percent", 15, _JOBSTATS),
             Threshold("note_percent", 25, _JOBSTATS),
-            Threshold("server_percent", 90, "Job Defense Shield excludes jobs that fill the memory"),
+            _SERVER_PERCENT,
         ),
         "memory filled on purpose (a server); others on the device, if the driver cannot separate them",
         SERIOUS,
@@ -425,6 +450,7 @@ RULES = (
         "Look at what it waits for: data, transfers, the CPU; or use a smaller device.",
         "a profiler shows kernels running most of the time",
         judge_low,
+        needs_all_time=True,
     ),
     Rule(
         "5",
@@ -441,9 +467,10 @@ RULES = (
         "long intervals; a region data_wait, which says more",
         WARNING,
         "GPU 0 waited while all cores were busy for 61 % of the time.",
-        "Probably the input pipeline: more workers, less work per item. Mark a region data_wait to be sure.",
+        "More workers will not help: do less or cheaper work per item (precompute it, or move it to the GPU), or ask for more cores.",
         "the time in a region data_wait is small",
         judge_cpu_bound,
+        needs_all_time=True,
     ),
     Rule(
         "6",
@@ -461,11 +488,13 @@ RULES = (
         "Let loading, evaluation or saving overlap with computing.",
         "the program alternates on purpose, as with an optimizer on the CPU",
         judge_fluctuating,
+        needs_all_time=True,
     ),
     Rule(
         "7",
         "gpu-imbalance",
-        "mean utilization of the devices that the job used",
+        "mean utilization of the devices that the job used: the least busy one below `ratio` of the busiest, or at "
+        "least `points` below it",
         (
             Threshold("ratio", 0.6, "our choice; SageMaker Debugger takes 0.5"),
             Threshold("points", 25, OWN),
@@ -477,6 +506,7 @@ RULES = (
         "Divide the work evenly, or ask for fewer devices.",
         "the stages of a pipeline are meant to differ",
         judge_imbalance,
+        needs_all_time=True,
     ),
     Rule(
         "8",
@@ -490,10 +520,11 @@ RULES = (
         ),
         "memory taken in advance by the framework; a device that is hardly used (gpu-low says so)",
         NOTE,
-        "GPU 0 has room: memory 31 %, busy 42 %, cores 20 % (exceeded for 5 % of the time).",
+        "For 95 % of the time, GPU 0 used at most 31 % of its memory and was at most 42 % busy, with at most 20 % of the cores in use.",
         "A larger batch may be faster.",
         "a larger batch is not faster, or learns worse",
         judge_room,
+        needs_all_time=True,
     ),
     Rule(
         "14",
@@ -510,6 +541,7 @@ RULES = (
         "Check cooling and power of the machine, or tell its administrator.",
         "the clocks that the driver reports stay at their top",
         judge_throttled,
+        needs_all_time=True,
     ),
     Rule(
         "15",
@@ -522,11 +554,12 @@ RULES = (
         "Kernels are small or wait for memory: larger batches, fused kernels, lower precision.",
         "a profiler shows full multiprocessors; video coders draw little power, too",
         judge_cool,
+        needs_all_time=True,
     ),
     Rule(
         "15b",
         "sm-ineffective",
-        "utilization, and activity of the multiprocessors (not measured yet)",
+        "utilization, and activity of the multiprocessors",
         (Threshold("active_percent", 50, _NVIDIA), Threshold("busy_percent", 80, OWN)),
         "before Hopper it is not measured",
         WARNING,
@@ -534,6 +567,7 @@ RULES = (
         "Give each kernel more work: larger batches, fused kernels.",
         "a profiler shows full multiprocessors",
         judge_ineffective,
+        needs_all_time=True,
     ),
     Rule(
         "33",
@@ -552,5 +586,7 @@ RULES = (
         "A smaller GPU, or an instance of one (MIG), would do.",
         "other runs of the same program need more",
         judge_too_big,
+        needs_the_end=True,
+        needs_all_time=True,
     ),
 )

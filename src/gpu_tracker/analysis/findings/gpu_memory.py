@@ -22,15 +22,15 @@ _FLAT = 0.01
 def find_pool(gpu: GpuFacts, percent: float, seconds: float) -> FrameworkSummary | None:
     """The framework that took most of the memory at once and kept it, whatever it needs."""
     taker = next((one for one in gpu.frameworks if one.memory.framework in _TAKING_FRAMEWORKS), None)
-    held = [
-        (first, size) for first, size in zip(gpu.job_bytes.start, gpu.job_bytes.values, strict=True) if size
-    ]
-    if taker is None or not held:
-        return None
-    later = skip_until(gpu.job_bytes, held[0][0] + seconds).values
+    return taker if taker is not None and _is_taken_at_once(gpu, percent, seconds) else None
+
+
+def _is_taken_at_once(gpu: GpuFacts, percent: float, seconds: float) -> bool:
+    """Whether the job took most of the memory at the start, and has held as much ever since."""
+    firsts = (first for first, size in zip(gpu.job_bytes.start, gpu.job_bytes.values, strict=True) if size)
+    later = skip_until(gpu.job_bytes, next(firsts, 0.0) + seconds).values
     least = percent / 100 * gpu.memory_bytes
-    is_pool = later and min(later) >= least > 0 and max(later) - min(later) <= _FLAT * gpu.memory_bytes
-    return taker if is_pool else None
+    return bool(later) and min(later) >= least > 0 and max(later) - min(later) <= _FLAT * gpu.memory_bytes
 
 
 # ---- 9. Tight.
@@ -51,14 +51,22 @@ def _judge_tight(gpu: GpuFacts, limits: Limits) -> Answer:
     flushes = sum(one.memory.flushes for one in gpu.frameworks)
     if percent <= limits["percent"] and not flushes:
         return None
+    if not flushes and _is_waiting_server(gpu, limits):
+        return "its memory is filled, as by a server that waits for requests"
     times = f", and the framework had to empty its cache {count_of(flushes, 'time')}" if flushes else ""
     return Found(
-        f"The memory of GPU {gpu.ordinal} was up to {percent:.0f} % full "
+        f"The memory of GPU {gpu.label} was up to {percent:.0f} % full "
         f"({humanize_bytes(used)} of {humanize_bytes(gpu.memory_bytes)}){times}.",
         SERIOUS if percent > limits["serious_percent"] or flushes else WARNING,
         LIKELY,
         (("percent", percent), ("flushes", flushes)),
     )
+
+
+def _is_waiting_server(gpu: GpuFacts, limits: Limits) -> bool:
+    """Whether it filled the memory at the start and had little to do: the level is its choice, not its need."""
+    is_waiting = gpu.mean_percent is not None and gpu.mean_percent < limits["waiting_percent"]
+    return is_waiting and _is_taken_at_once(gpu, limits["pool_percent"], limits["pool_seconds"])
 
 
 # ---- 10. Refused.
@@ -122,7 +130,7 @@ def _judge_pool(gpu: GpuFacts, limits: Limits) -> Answer:
         return None
     held, need = gpu.summary.job_bytes.combined or 0, taker.memory.peak_in_use_bytes
     return Found(
-        f"{taker.memory.framework} took {100 * held / gpu.memory_bytes:.0f} % of GPU {gpu.ordinal} at the start; "
+        f"{taker.memory.framework} took {100 * held / gpu.memory_bytes:.0f} % of GPU {gpu.label} at the start; "
         f"its own peak was {humanize_bytes(need)}.",
         NOTE,
         LIKELY,
@@ -150,7 +158,7 @@ def _judge_others(gpu: GpuFacts, limits: Limits) -> Answer:
     if sum(size > least for size, _ in others) < limits["intervals"]:
         return None
     return Found(
-        f"Others held up to {humanize_bytes(most)} of GPU {gpu.ordinal} (at {write_clock(at)}).",
+        f"Others held up to {humanize_bytes(most)} of GPU {gpu.label} (at {write_clock(at)}).",
         NOTE,
         LIKELY,
         (("others_bytes", most),),
@@ -167,9 +175,10 @@ RULES = (
         (
             Threshold("percent", 90, "PyTorch Kineto, gpuprof"),
             Threshold("serious_percent", 97, "gpuprof"),
+            Threshold("waiting_percent", 25, "as of gpu-low"),
             *_POOL,
         ),
-        "memory taken in advance by JAX or TensorFlow",
+        "memory taken in advance by JAX or TensorFlow, or by a server that waits for requests",
         SERIOUS,
         "The memory of GPU 0 was up to 95 % full (22.8 GB of 24 GB), and the framework had to empty its cache 3 times.",
         "A slightly larger input may not fit: reduce the batch, or use a larger device.",

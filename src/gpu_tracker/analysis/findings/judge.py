@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from ...core.errors import WRONG_DATA
 from ...core.values import NamedTuple
-from .finding import CONFIDENCES, SEVERITIES, Finding
-from .rule import COMMON, Found
+from .finding import CERTAIN, CONFIDENCES, SEVERITIES, WHY_IT_DIED, Finding
+from .rule import COMMON, Found, say_unread
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ class Judgement(NamedTuple):
     """What the rules have to say about one run."""
 
     findings: tuple[Finding, ...] = ()
-    """Worst first."""
+    """Worst first, after why it died."""
     unjudged: tuple[tuple[str, str], ...] = ()
     """The rules that could not judge it, and why."""
 
@@ -63,8 +63,10 @@ def _list_limits(thresholds: Sequence[Threshold], changed: Mapping[str, float]) 
 
 
 def _ask(rule: Rule, facts: Facts, changes: Changes) -> Answer:
+    limits = find_limits(rule, changes)
     try:
-        return rule.judge(facts, find_limits(rule, changes))
+        unread = say_unread(facts, limits) if rule.needs_all_time else ""
+        return unread or rule.judge(facts, limits)
     except WRONG_DATA:
         return "the recording has numbers that no run can have"
 
@@ -76,12 +78,16 @@ def _complete(rule: Rule, found: Found) -> Finding:
         confidence=found.confidence,
         sentence=found.sentence,
         advice=found.advice or rule.advice,
-        disproof=rule.disproof,
+        disproof="" if found.confidence == CERTAIN else rule.disproof,
         evidence=found.evidence,
         start_seconds=found.start_seconds,
         end_seconds=found.end_seconds,
     )
 
 
-def _order(finding: Finding) -> tuple[int, int]:
-    return SEVERITIES.index(finding.severity), CONFIDENCES.index(finding.confidence)
+def _order(finding: Finding) -> tuple[bool, int, int]:
+    return (
+        finding.rule != WHY_IT_DIED,
+        SEVERITIES.index(finding.severity),
+        CONFIDENCES.index(finding.confidence),
+    )

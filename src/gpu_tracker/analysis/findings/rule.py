@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from ...core.text import count_of
+from ...core.units import humanize_seconds
 from ...core.values import NamedTuple
+from ..summary import UNREAD_SHARE
 from .finding import LIKELY, SEVERITIES, WARNING
 
 TYPE_CHECKING = False
@@ -59,6 +61,10 @@ class Rule(NamedTuple):
     disproof: str
     """What would show that a finding is wrong."""
     judge: Callable[[Facts, Limits], Answer]
+    needs_the_end: bool = False
+    """What it says of a part of a run would be wrong: the rest may need more."""
+    needs_all_time: bool = False
+    """It judges shares of the time, or what is usual: of a run that was not measured all the time, neither is known."""
 
 
 OWN = "our choice"
@@ -66,7 +72,18 @@ OWN = "our choice"
 COMMON = (
     Threshold("least_intervals", 30, "SageMaker Debugger waits, too, before it judges"),
     Threshold("start_share", 0.05, OWN),
+    Threshold("unread_share", UNREAD_SHARE, OWN),
 )
+
+
+def say_unread(facts: Facts, limits: Limits) -> str:
+    """Why too little of the run was measured to judge it, or nothing if it was enough."""
+    unread, seconds = facts.summary.unread_seconds, facts.summary.seconds
+    if unread <= limits["unread_share"] * seconds:
+        return ""
+    return (
+        f"not enough data: nothing was measured for {humanize_seconds(unread)} of {humanize_seconds(seconds)}"
+    )
 
 
 def say_too_few(spans: Spans[Any], limits: Limits) -> str:
@@ -75,6 +92,13 @@ def say_too_few(spans: Spans[Any], limits: Limits) -> str:
     if not known:
         return "there are no samples of it"
     return "" if known >= least else f"{count_of(known, 'interval')} after the start; {least:g} are needed"
+
+
+def say_too_little(gpu: GpuFacts, limits: Limits) -> str:
+    """Why the utilization of a device says too little about the run; empty if it says enough."""
+    if not gpu.is_known_enough:
+        return "its utilization is not known for most of the time"
+    return say_too_few(gpu.busy_percent, limits)
 
 
 def judge_gpus(facts: Facts, judge: Callable[[GpuFacts], Answer]) -> Answer:
@@ -86,7 +110,7 @@ def judge_gpus(facts: Facts, judge: Callable[[GpuFacts], Answer]) -> Answer:
     if not found:
         return next((answer for _, answer in answers if isinstance(answer, str)), None)
     found.sort(key=lambda pair: SEVERITIES.index(pair[1].severity))
-    worst, others = found[0][1], [str(gpu.ordinal) for gpu, _ in found[1:]]
+    worst, others = found[0][1], [gpu.label for gpu, _ in found[1:]]
     if not others:
         return worst
     return worst._replace(sentence=f"{worst.sentence} Also on GPU {', '.join(others)}.")

@@ -86,11 +86,11 @@ def find_longest(spans: Spans[Value], holds: Callable[[Value], bool]) -> tuple[f
     return max(stretches, key=lambda stretch: stretch[1] - stretch[0], default=None)
 
 
-def find_slope(values: Sequence[float]) -> float:
-    """Growth from one value to the next, which a few wild ones do not change (Theil and Sen)."""
+def find_slope(values: Sequence[float], places: Sequence[float] | None = None) -> float:
+    """Growth from one place to the next, which a few wild values do not change (Theil and Sen)."""
+    rows = zip(range(len(values)) if places is None else places, values, strict=True)
     return median(
-        (values[after] - values[before]) / (after - before)
-        for before, after in combinations(range(len(values)), 2)
+        (after - before) / (last - first) for (first, before), (last, after) in combinations(rows, 2)
     )
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import inf
+
 from ...core.errors import UsageError
 from . import cpu, ending, gpu, gpu_memory, memory, metrics, timing
 from .judge import Changes
@@ -13,6 +15,8 @@ if TYPE_CHECKING:
 
     from .rule import Rule
 
+# How names of thresholds end → the largest value, and what to use.
+_BOUNDS = {"share": (1.0, "Use a share from 0 to 1."), "percent": (100.0, "Use a percentage from 0 to 100.")}
 _SUBJECTS = (gpu, gpu_memory, memory, cpu, timing, metrics, ending)
 
 
@@ -61,10 +65,12 @@ def _parse_number(section: str, name: str, text: str) -> float:
         number = float(text)
     except ValueError:
         number = -1.0
-    if not 0 <= number < float("inf"):
-        raise UsageError(
-            f"{text!r} is not a valid value of {name} in [{section}].", "Use a number from 0 on."
-        )
+    most, hint = next(
+        (bound for suffix, bound in _BOUNDS.items() if name.endswith(suffix)),
+        (inf, "Use a number from 0 on."),
+    )
+    if not 0 <= number <= most or number == inf:
+        raise UsageError(f"{text!r} is not a valid value of {name} in [{section}].", hint)
     return number
 
 

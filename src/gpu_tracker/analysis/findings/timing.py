@@ -2,42 +2,50 @@
 
 from __future__ import annotations
 
-from math import ceil
+from math import ceil, floor, log10
 
+from ...core.config import SHORTEST_SLEEP_SECONDS
 from ...core.model import SAMPLED
-from ...core.units import humanize_seconds, write_clock
+from ...core.units import humanize_bytes, humanize_seconds, write_clock
 from .finding import CERTAIN, LIKELY, NOTE, POSSIBLE, SERIOUS, WARNING
-from .rule import OWN, Found, Rule, Threshold
+from .rule import OWN, Found, Rule, Threshold, say_too_few
+from .spans import find_mean
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ..regions import Region
     from .facts import Facts, GpuFacts
     from .rule import Answer, Limits
+    from .spans import Spans
 
 _JOBSTATS = "jobstats, Princeton"
 _QUARTER_HOUR = 900
+# A loop that takes this share of a run is as good as all of it.
+_MOSTLY = 0.8
 
 
 # ---- 4. Waiting for data.
 
 
 def judge_data_wait(facts: Facts, limits: Limits) -> Answer:
-    """The share of the time in steps that went to waiting for data."""
+    """The share of the time that went to waiting for data; a loop that is a small part of the run matters as little."""
     share = facts.data_wait_share
     if share is None:
         return "no region data_wait is marked"
-    percent = 100 * share
+    in_steps, percent = 100 * share, 100 * min(share, facts.data_wait_run_share)
     if percent <= limits["note_percent"]:
         return None
     severity = WARNING if percent > limits["warning_percent"] else NOTE
     cores, mean = facts.summary.n_expected_cores, facts.summary.cpu.combined.mean_percent or 0.0
     is_full = mean >= limits["full_percent"] * cores
+    part = f"{percent:.0f} % of the time"
+    if percent < _MOSTLY * in_steps:
+        part = f"{in_steps:.0f} % of the time in the loop ({percent:.0f} % of the run)"
     return Found(
-        f"{percent:.0f} % of the time went to waiting for the next batch.",
+        f"{part} went to waiting for the next batch.",
         SERIOUS if percent > limits["serious_percent"] else severity,
         LIKELY,
-        (("percent", percent), ("mean_cores", mean / 100)),
+        (("percent", percent), ("percent_in_steps", in_steps), ("mean_cores", mean / 100)),
         advice="All cores are busy, so more workers will not help: precompute, or move work to the GPU."
         if is_full
         else "",
@@ -69,15 +77,24 @@ def judge_slow_start(facts: Facts, limits: Limits) -> Answer:
 
 
 def _find_first_use(gpus: tuple[GpuFacts, ...]) -> float | None:
-    """The beginning of the first interval in which the job had memory or worked on a device."""
+    """Until when the job had no memory on any device and did not work there, as far as that is known."""
     firsts = [
         first
         for gpu in gpus
         for spans in (gpu.job_bytes, gpu.busy_ever_percent if gpu.is_busy_own else gpu.job_bytes)
-        for first, value in zip(spans.start, spans.values, strict=True)
-        if value > 0
+        if (first := _find_last_unused(spans)) is not None
     ]
     return min(firsts, default=None)
+
+
+def _find_last_unused(spans: Spans[float]) -> float | None:
+    """The end of the known time before a figure was first above zero."""
+    before = 0.0
+    for end, value in zip(spans.end, spans.values, strict=True):
+        if value > 0:
+            return before
+        before = end
+    return None
 
 
 # ---- 27. Outliers.
@@ -127,7 +144,7 @@ def judge_time_limit(facts: Facts, limits: Limits) -> Answer:
     """How much of its time the job needed up to the end of this run."""
     limit, ends_at, ended_at = (
         facts.allocation.time_limit_seconds,
-        facts.allocation.ends_at_seconds,
+        facts.ends_at_seconds,
         facts.ended_at_seconds,
     )
     if not limit or ends_at is None or ended_at is None:
@@ -181,10 +198,83 @@ def judge_coarse(facts: Facts, limits: Limits) -> Answer:
         NOTE,
         CERTAIN,
         (("mean_seconds", mean), ("interval_seconds", interval)),
+        advice=_advise_sampling(mean / limits["intervals"], facts.header.sleep_seconds),
+    )
+
+
+def _advise_sampling(wanted_seconds: float, sleep_seconds: float) -> str:
+    """What shortens the intervals of a run that read so often; nothing does if calls are too short for any sampler."""
+    exact = "mark the region with exact_peak=True."
+    if wanted_seconds < SHORTEST_SLEEP_SECONDS:
+        return f"They are too short to be sampled: {exact}"
+    if wanted_seconds < sleep_seconds:
+        return f"Sample more often (--st {_round_down(wanted_seconds):g}), or {exact}"
+    return f"Keep every reading (--full-resolution), or {exact}"
+
+
+def _round_down(seconds: float) -> float:
+    """To one digit."""
+    digit = 10.0 ** floor(log10(seconds))
+    return digit * floor(seconds / digit)
+
+
+# ---- 34. Storage.
+
+
+def judge_storage(facts: Facts, limits: Limits) -> Answer:
+    """A job that does little but wait for storage."""
+    if too_few := say_too_few(facts.cores.combined, limits):
+        return too_few
+    summary = facts.summary
+    stalls, counters, seconds = summary.stalls, summary.counters, summary.seconds
+    if stalls.io_seconds is None or counters.read_bytes is None or counters.written_bytes is None:
+        return "waiting for storage is not measured"
+    percent, busy = 100 * stalls.io_seconds / seconds, find_mean(facts.cores.combined)
+    able = min(summary.n_expected_cores, max(1, summary.processes or 0))
+    if percent < limits["percent"] or 100 * busy >= limits["busy_percent"] * able:
+        return None
+    if facts.busiest_gpu_percent >= limits["gpu_percent"]:
+        return "a GPU is busy all the same"
+    if counters.read_bytes + counters.written_bytes < limits["bytes_per_second"] * seconds:
+        return "the job itself hardly read or wrote"
+    if 100 * (stalls.memory_seconds or 0.0) / seconds >= limits["memory_percent"]:
+        return "it waited for memory, too, which thrashing explains"
+    all_waited = 100 * (stalls.io_full_seconds or 0.0) / seconds >= limits["percent"]
+    return Found(
+        f"Something waited for storage for {percent:.0f} % of the time, while {busy:.1f} cores worked; the job read "
+        f"{humanize_bytes(counters.read_bytes)} and wrote {humanize_bytes(counters.written_bytes)}.",
+        WARNING,
+        LIKELY if all_waited else POSSIBLE,
+        (
+            ("percent", percent),
+            ("mean_cores", busy),
+            ("read_bytes", counters.read_bytes),
+            ("written_bytes", counters.written_bytes),
+        ),
     )
 
 
 RULES = (
+    Rule(
+        "34",
+        "storage-stalls",
+        "how long something on the machine waited for storage, busy cores, and what the job read and wrote",
+        (
+            Threshold("percent", 50, OWN),
+            Threshold("busy_percent", 40, OWN),
+            Threshold("bytes_per_second", 1e6, OWN),
+            Threshold("gpu_percent", 80, OWN),
+            Threshold("memory_percent", 20, "as of thrashing"),
+        ),
+        "a job that hardly reads or writes: others wait then; a busy GPU; memory that is too small (thrashing); "
+        "waiting that the kernel does not count",
+        WARNING,
+        "Something waited for storage for 95 % of the time, while 0.2 cores worked; the job read 60 GB and wrote 0 B.",
+        "Read larger pieces in their order, several at a time or ahead of their use; or copy the data to a faster disk first.",
+        "with the data in memory, as in a second run, the job takes as long",
+        judge_storage,
+        needs_all_time=True,
+    ),
     Rule(
         "4",
         "waiting-for-data",
@@ -195,7 +285,7 @@ RULES = (
             Threshold("serious_percent", 30, "gpuprof"),
             Threshold("full_percent", 80, "gpuprof"),
         ),
-        "nothing marked: cpu-holds-gpu then guesses",
+        "nothing marked: cpu-holds-gpu then guesses; a loop that is a small part of the run",
         SERIOUS,
         "34 % of the time went to waiting for the next batch.",
         "Use more workers, pin_memory and persistent_workers, or prepare the data in advance.",
@@ -251,6 +341,7 @@ RULES = (
         "Ask for the time that is needed, and a third more.",
         "something follows in the same job",
         judge_time_limit,
+        needs_the_end=True,
     ),
     Rule(
         "32",
@@ -260,7 +351,7 @@ RULES = (
         "regions with exact peaks; regions that take little of the time",
         NOTE,
         "A call of epoch takes 0.8 s, an interval 1 s: peaks of such calls may be missed.",
-        "Sample more often (--st 0.1), or mark the region with exact_peak=True.",
+        "Sample more often (--st 0.2), or mark the region with exact_peak=True.",
         "never: it is how the number is made",
         judge_coarse,
     ),

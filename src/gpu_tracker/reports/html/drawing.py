@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from ...analysis.charts import make_lanes
+from bisect import bisect_right
+
+from ...analysis.charts import SAMPLED_NOTE, make_lanes
 from ...analysis.series import bin_column, cut_time, make_bins
-from ...core.figures import NUMBER
+from ...analysis.summary import CpuSummary
+from ...core.model import Parts
+from ...core.text import neutralize
+from ...core.units import NUMBER
 from .pack import COARSE, FINE, Packer
 
 TYPE_CHECKING = False
@@ -23,9 +28,33 @@ _VALUES_PER_BIN = 3
 
 def draw(report: Report) -> tuple[dict[str, Any], str]:
     """Everything that the script needs for one run, and the packed columns."""
-    calls = {region.path: region.calls + region.open_calls for region in report.regions}
     seconds = report.summary.seconds
-    return draw_charts(report.list_charts(), seconds, make_lanes(report.calls, calls, seconds))
+    lanes = make_lanes(report.calls, report.regions, seconds, is_running=report.ending == "running")
+    return draw_charts(report.list_charts(), seconds, lanes)
+
+
+def draw_rows(report: Report, since_seconds: float, seconds: float) -> tuple[dict[str, Any], str]:
+    """The same for what has come after a moment, of a report that has only the last of its samples and metrics."""
+    summary = report.summary
+    unknown = CpuSummary(0.0, None, None)
+    # Its figures are of an earlier moment: an interval since then may have been the busiest.
+    later = report._replace(
+        summary=summary._replace(cpu=Parts(unknown, unknown, unknown), system_cpu=unknown)
+    )
+    charts = [
+        chart._replace(lines=tuple(_cut(line, since_seconds) for line in chart.lines))
+        for chart in later.list_charts()
+    ]
+    return draw_charts(charts, seconds)
+
+
+def _cut(line: Line, since_seconds: float) -> Line:
+    """Its intervals that end later."""
+    if line.start is line.end:
+        return line
+    first = bisect_right(line.end, since_seconds)
+    columns = {name: getattr(line, name) for name in ("start", "end", "mean", "low", "high")}
+    return line._replace(**{name: column and column[first:] for name, column in columns.items()})
 
 
 def draw_charts(
@@ -37,13 +66,20 @@ def draw_charts(
     data = {
         "seconds": seconds,
         "charts": drawn,
-        "lanes": [
-            {"path": "/".join(lane.path), "spans": lane.spans, "isComplete": lane.is_complete}
-            for lane in lanes
-        ],
+        "lanes": [{"path": "/".join(lane.path), "spans": lane.spans, "band": lane.band} for lane in lanes],
+        "lanesNote": SAMPLED_NOTE if any(lane.band for lane in lanes) else "",
         "columns": packer.columns,
     }
-    return data, packer.pack()
+    return _clean(data), packer.pack()
+
+
+def _clean(value: Any) -> Any:
+    """The same without control characters, which JSON would carry into the page."""
+    if isinstance(value, dict):
+        return {name: _clean(one) for name, one in value.items()}
+    if isinstance(value, list):
+        return [*map(_clean, value)]
+    return neutralize(value) if isinstance(value, str) else value
 
 
 def thin(charts: Sequence[Chart], most_values: int) -> list[Chart]:
@@ -90,6 +126,8 @@ def _draw_chart(chart: Chart, packer: Packer) -> dict[str, Any]:
                 "label": line.label,
                 "start": add_times(line.start),
                 "end": add_times(line.end),
+                "wholeMean": line.whole_mean,
+                "wholeHigh": line.whole_high,
                 **{
                     name: None if column is None else packer.add(column, levels)
                     for name, column in (("mean", line.mean), ("low", line.low), ("high", line.high))

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from ...analysis.charts import Run, overlay
-from ...analysis.measures import overall_values
-from ...core.figures import RUN, humanize
+from ...analysis.measures import list_estimates, list_lower_bounds, overall_values
+from ...core.figures import RUN
 from ...core.text import count_of
 from ..comparison import format_cells, label_row, list_statements
-from ..job import describe_host, title_job
+from ..energy_lines import format_gpu_energy
+from ..job import describe_host, list_totals, title_job
 from ..region_tables import name_region
 from ..report import describe_ending
+from ..runs import HEADING, list_cells, mark
 from . import fragments
 from .drawing import draw_charts
-from .page import assemble, chart_frame, section, title_run
+from .page import Page, assemble, chart_frame, name_run, section
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from ...analysis.charts import Chart
     from ...analysis.compare import Comparison
     from ...analysis.job import Combined
+    from ...analysis.runs import Runs
     from ..build import Reports
     from ..contract import View
 
@@ -29,15 +32,29 @@ _MOST_ROWS = 400
 
 def show_comparison(comparison: Comparison, _view: View | None = None) -> str:
     """What changed in words, the runs over time, then all figures side by side."""
-    names = [group.name for group in comparison.groups]
-    heading = ["figure", *(f"{group.name} ({count_of(group.runs, 'run')})" for group in comparison.groups)]
-    statements = fragments.statements(list_statements(comparison)) if len(names) > 1 else ""
+    first, *others = (group.name for group in comparison.groups)
+    against = [f"{others[0]}{' and others' * (len(others) > 1)}", first] if others else [first]
+    statements, figures, notes = tabulate_comparison(comparison)
     return _show(
-        f"{' against '.join(names[:2])}{' and others' * (len(names) > 2)}",
+        " against ".join(against),
         comparison.charts,
         section("What changed", statements),
-        section("All figures", fragments.table(heading, list(_list_rows(comparison))[:_MOST_ROWS])),
-        section("Notes", fragments.notes(comparison.notes)),
+        section("All figures", figures),
+        section(
+            "Runs",
+            fragments.table(("run", "file"), comparison.files[:_MOST_ROWS]) if comparison.files else "",
+        ),
+        section("Notes", notes),
+    )
+
+
+def tabulate_comparison(comparison: Comparison) -> tuple[str, str, str]:
+    """What changed in words, all figures side by side, and the notes."""
+    heading = ["figure", *(f"{group.name} ({count_of(group.runs, 'run')})" for group in comparison.groups)]
+    return (
+        fragments.statements(list_statements(comparison)) if len(comparison.groups) > 1 else "",
+        fragments.table(heading, list(_list_rows(comparison))[:_MOST_ROWS]),
+        fragments.notes(comparison.notes),
     )
 
 
@@ -50,13 +67,18 @@ def _list_rows(comparison: Comparison) -> Iterator[list[str]]:
 
 def show_reports(reports: Reports, _view: View | None = None) -> str:
     """Runs over time and side by side, without a judgement."""
-    runs = [Run(title_run(report), report.list_charts()) for report in reports.reports]
+    runs = [Run(name_run(report), report.list_charts()) for report in reports.reports]
     heading = ("run", "started", *(figure.label for figure in RUN), "end")
     rows = [
         (
             run.name,
             report.header.started_at[:19].replace("T", " "),
-            *_figures(overall_values(report.summary)),
+            *_figures(
+                overall_values(report.summary),
+                format_gpu_energy(report.energy),
+                estimates=list_estimates(report.summary),
+                at_least=list_lower_bounds(report.summary, report.ending),
+            ),
             describe_ending(report.ending, report.exit_code),
         )
         for run, report in zip(runs, reports.reports, strict=True)
@@ -65,22 +87,39 @@ def show_reports(reports: Reports, _view: View | None = None) -> str:
     return _show(count_of(len(runs), "run"), overlay(runs), table)
 
 
-def _figures(values: Mapping[str, float | None]) -> list[str]:
-    return [humanize(values.get(figure.name), figure.unit) for figure in RUN]
+def show_runs(document: Runs, _view: View | None = None) -> str:
+    """Past runs as a list, then over time."""
+    rows = [list_cells(run) for run in document.runs if not run.problem]
+    listed = fragments.table_of_known(HEADING, rows[:_MOST_ROWS]) if rows else ""
+    damaged = [run.problem for run in document.runs if run.problem]
+    return _show(
+        count_of(len(rows), "run"),
+        document.charts,
+        section("Runs", listed + fragments.count_rest(len(rows) - _MOST_ROWS, "runs")),
+        section("Damaged", fragments.notes(damaged)),
+    )
+
+
+def _figures(
+    values: Mapping[str, float | None],
+    energy: str = "",
+    *,
+    estimates: Sequence[str],
+    at_least: Sequence[str],
+) -> list[str]:
+    """With the energy in words, if there are any and it is known for enough of the run."""
+    shown = {figure.name: mark(figure, values.get(figure.name), estimates, at_least) for figure in RUN}
+    return list((shown | ({"energy": energy} if energy and shown["energy"] != "-" else {})).values())
 
 
 def show_job(combined: Combined, _view: View | None = None) -> str:
     """The whole job, its hosts, then each rank."""
-    totals = [
-        (figure.label, humanize(value, figure.unit))
-        for figure in RUN
-        if (value := combined.values[figure.name]) is not None
-    ]
+    totals = [(label, value) for _, label, value in list_totals(combined)]
     ranks = [
         (
             rank.name,
             rank.host,
-            *_figures(rank.values),
+            *_figures(rank.values, estimates=rank.estimates, at_least=rank.at_least),
             describe_ending(rank.ending, rank.exit_code),
         )
         for rank in combined.ranks[:_MOST_ROWS]
@@ -102,4 +141,4 @@ def _show(title: str, charts: Sequence[Chart], first: str, *rest: str) -> str:
     data, packed = draw_charts(charts, seconds)
     over_time = section("Over time", chart_frame() if data["charts"] else "")
     body = f"<header><h1>{fragments.text(title)}</h1></header><main>{first}{over_time}{''.join(rest)}</main>"
-    return assemble(title, body, data, packed)
+    return assemble(Page(title, body, data, packed))

@@ -10,7 +10,7 @@ import time
 from ...core.errors import TrackerError
 from ...core.observation import SLOW
 from ...core.values import NamedTuple
-from .process import READY_SECONDS, SamplerProcess, without_child_signals
+from .process import CRASH_HINT, READY_SECONDS, SamplerProcess, without_child_signals
 from .wire import Request
 
 TYPE_CHECKING = False
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 DEFAULT_PATIENCE_SECONDS = 10.0
 SETTLE_SECONDS = 0.25
+# What it takes besides the drivers, once the sampler is there.
+_ANSWER_SECONDS = 2.0
 
 
 class Question(NamedTuple):
@@ -34,8 +36,8 @@ class ObserverClient:
     """Takes observations through its own sampler process until closed."""
 
     def __init__(self, patience_seconds: float = DEFAULT_PATIENCE_SECONDS) -> None:
-        self._patience_seconds = patience_seconds
-        self._is_hanging = False
+        self.patience_seconds = patience_seconds
+        self._is_hanging = self._has_answered = False
         with without_child_signals():
             self._sampler = SamplerProcess()
             try:
@@ -44,20 +46,40 @@ class ObserverClient:
                 self._sampler.close()
                 raise
 
-    def observe(self, *, wants_details: bool = False, settle_seconds: float = SETTLE_SECONDS) -> Observation:
+    def observe(
+        self,
+        *,
+        details: tuple[str, ...] = (),
+        settle_seconds: float = SETTLE_SECONDS,
+        root_pid: int | None = None,
+        linger_seconds: float | None = None,
+    ) -> Observation:
         """The present state of all devices and the machine."""
-        question = self.ask(wants_details=wants_details, settle_seconds=settle_seconds)
+        question = self.ask(
+            details=details,
+            settle_seconds=settle_seconds,
+            root_pid=root_pid,
+            linger_seconds=linger_seconds,
+        )
         left = question.deadline_seconds - time.monotonic()
         answer = self.take(question, timeout_seconds=left)
         if answer is None:
             raise TrackerError(f"The sampler did not answer within {left:.0f} s.")
         return answer
 
-    def ask(self, *, wants_details: bool = False, settle_seconds: float = SETTLE_SECONDS) -> Question:
+    def ask(
+        self,
+        *,
+        details: tuple[str, ...] = (),
+        settle_seconds: float = SETTLE_SECONDS,
+        root_pid: int | None = None,
+        linger_seconds: float | None = None,
+    ) -> Question:
         """Ask without waiting; when `replies_fd` becomes readable there may be an answer to `take`."""
-        deadline = time.monotonic() + READY_SECONDS + self._patience_seconds + settle_seconds
+        ready_seconds = _ANSWER_SECONDS if self._has_answered else READY_SECONDS
+        deadline = time.monotonic() + ready_seconds + self.patience_seconds + settle_seconds
         number = self._sampler.request(
-            "observe", Request(self._patience_seconds, settle_seconds, wants_details)
+            "observe", Request(self.patience_seconds, settle_seconds, details, root_pid, linger_seconds)
         )
         return Question(number, deadline)
 
@@ -67,19 +89,35 @@ class ObserverClient:
         if answer is None:
             if self._sampler.is_gone:
                 why = self._sampler.failure or "it has ended"
-                raise TrackerError(f"The sampler is not available any more: {why}.")
+                raise TrackerError(f"The sampler is not available any more: {why}.", CRASH_HINT)
             return None
         observation: Observation
         (observation,) = answer
+        self._has_answered = True
         self._is_hanging = any(
             missing.kind == SLOW for vendor in observation.vendors for missing in vendor.missing
         )
         return observation
 
     @property
+    def is_gone(self) -> bool:
+        """Whether its sampler is not there any more; in a forked process it never is."""
+        return self._sampler.is_gone
+
+    @property
+    def is_child(self) -> bool:
+        """Whether its sampler is a child of this process, which must reap it."""
+        return self._sampler.is_child
+
+    @property
     def replies_fd(self) -> int:
         """A descriptor to poll."""
         return self._sampler.replies_fd
+
+    def kill(self) -> None:
+        """End the sampler even if somebody has stopped it."""
+        self._sampler.kill()
+        self._is_hanging = False
 
     def close(self) -> None:
         """End the sampler, without waiting for one whose driver hangs."""

@@ -9,6 +9,7 @@ import os
 import select
 import sys
 import time
+from _functools import partial  # type: ignore[import-not-found] # what functools exports, without importing that
 from _thread import allocate_lock
 
 from ...core import signal
@@ -19,7 +20,7 @@ from .wire import Inbox, pack
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from typing import Any
 
 _PACKAGE_PARENT = os.path.abspath(__file__).rsplit(os.sep, 4)[0]
@@ -55,6 +56,15 @@ reaping = allocate_lock()
 def reaped_cpu_seconds() -> float:
     """CPU time of this process's samplers, which the kernel counts among its children's. Call it holding `reaping`."""
     return _reaped_cpu_seconds
+
+
+# Nothing else can end it without a word.
+CRASH_HINT = (
+    "Unless someone killed it, the library of a GPU driver crashed: reinstall that driver. "
+    "`gpu-tracker run --gpu none` measures everything but GPUs."
+)
+# What the owner's or parent's own `getrusage` tells at the end.
+WITHOUT_A_SAMPLER = "only time, CPU and the peak memory of the largest process will be reported"
 
 
 class without_child_signals:  # noqa: N801 - used like a keyword
@@ -105,6 +115,8 @@ class SamplerProcess:
         self._unread: list[tuple[str, tuple[Any, ...]]] = []
         self._requests = 0
         self._descriptors: list[Descriptor] = []
+        self._starters: list[int] = []
+        """The short-lived process that starts the sampler, until it is reaped."""
         theirs: list[Descriptor] = []
         try:
             self._unnamed_recording = make_unnamed_file()
@@ -115,15 +127,20 @@ class SamplerProcess:
             self._replies, replies_out = make_pipe()
             theirs.append(replies_out)
             self._descriptors.append(self._replies)
-            self._starter_pid = _spawn(commands_in.number, replies_out.number, self._unnamed_recording.number)
+            self._starters.extend(
+                _spawn(commands_in.number, replies_out.number, self._unnamed_recording.number)
+            )
+            _open_handles.add(self)
+            _close_handles_in_forks()
         except OSError as error:
             self.close()
             raise TrackerError(f"The sampler could not be started: {error.strerror}.") from None
+        except BaseException:  # Ctrl-C, most likely: nobody else knows of it yet
+            self.close()
+            raise
         finally:
             for descriptor in theirs:
                 descriptor.close()
-        _open_handles.add(self)
-        _close_handles_in_forks()
 
     def wait_until_ready(self, timeout_seconds: float) -> bool:
         """Wait until the sampler is ready; whether it is."""
@@ -152,9 +169,9 @@ class SamplerProcess:
         In a threaded program its end may be signalled to any thread; while the main thread waits here, no handler
         of the program can run and reap it first.
         """
-        starter_pid, self._starter_pid = self._starter_pid, 0
-        if starter_pid:
-            _wait_for(starter_pid)
+        for pid in tuple(self._starters):
+            _wait_for(pid)
+            self._starters.clear()  # only now: whoever is interrupted meanwhile comes again when it is closed
 
     def send(self, word: str, *values: Any) -> bool:
         """Send a message; whether the sampler still runs."""
@@ -203,6 +220,7 @@ class SamplerProcess:
     def kill(self) -> None:
         """Kill it."""
         self._signal(signal.SIGKILL)
+        self.failure = "it did not answer"
         self.is_gone = True
 
     def wake(self) -> None:
@@ -227,16 +245,21 @@ class SamplerProcess:
         for descriptor in self._descriptors:
             descriptor.close()
         self.is_gone = True
+        self.reap_starter()
 
-    def reap(self) -> None:
-        """Reap an ended sampler if it is our child: as process 1 we inherit every orphan."""
-        if not self.pid:
-            return  # it never started
+    @property
+    def is_child(self) -> bool:
+        """Whether it is our child: as process 1 we inherit every orphan."""
         try:
             os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
         except ChildProcessError:
-            return
-        _wait_for(self.pid)
+            return False
+        return True
+
+    def reap(self) -> None:
+        """Reap an ended sampler, if there was one and it is our child."""
+        if self.pid and self.is_child:
+            _wait_for(self.pid)
 
     def _signal(self, number: int) -> None:
         """By descriptor, because its pid may have been reused."""
@@ -282,7 +305,7 @@ def start_sampler(say: Callable[[str], None]) -> SamplerProcess | None:
     try:
         return SamplerProcess()
     except TrackerError as error:
-        say(f"{error} Only time and CPU will be reported.")
+        say(f"{error} O{WITHOUT_A_SAMPLER[1:]}.")
         return None
 
 
@@ -305,18 +328,19 @@ def find_python() -> str:
     )
 
 
-def _spawn(commands: int, replies: int, recording: int) -> int:
-    """Start the interpreter with posix_spawn, which does not copy the caller's page tables."""
+def _spawn(commands: int, replies: int, recording: int) -> Iterator[int]:
+    """Start the interpreter with posix_spawn, which does not copy the caller's page tables, when its pid is asked for.
+
+    Where a list takes it from here, no handler of a signal can raise in between, and no process gets lost.
+    """
     python = find_python()
     paths = [_PACKAGE_PARENT]
     paths += [path for path in sys.path if path.endswith(("site-packages", "dist-packages"))]
     arguments = [python, "-I", "-S", "-c", _BOOT, *paths]
     # Preloaded libraries (allocators, I/O tracers that write a file per process) are meant for the job.
     environment = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
-    return os.posix_spawn(
-        python,
-        arguments,
-        environment,
+    start = partial(
+        os.posix_spawn,
         # In this order none overwrites one that is still needed, because ours are all 3 or above. Drivers have been
         # seen to print, so that the standard output is not for replies.
         file_actions=[
@@ -330,6 +354,7 @@ def _spawn(commands: int, replies: int, recording: int) -> int:
         setsid=True,
         setsigmask=_NOT_FOR_THE_SAMPLER,
     )
+    return map(start, (python,), (arguments,), (environment,))
 
 
 def _wait_for(pid: int) -> None:

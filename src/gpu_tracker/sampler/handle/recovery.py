@@ -10,6 +10,7 @@ from ...core.model import RecordingData, Totals
 from ...recording.reader import load, load_descriptor
 from ...sources.allocation import read_allocation
 from ..header import make_header
+from .process import CRASH_HINT
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -43,8 +44,9 @@ class Recovery:
         regions, metrics = _read_mailbox(plan.mailbox, start)
         self._regions = merge_regions(written.regions, regions)
         self._metrics = skip_known(written.metrics, metrics)
+        failure = sampler.failure if sampler else "it was not started"
         completed = complete(
-            written, start.at_nanoseconds, at_nanoseconds, known, sampler.failure if sampler else ""
+            written, start.at_nanoseconds, at_nanoseconds, known, failure, "" if failure else CRASH_HINT
         )
         self._notes = completed.events[len(written.events) :]
         self.recording = completed._replace(

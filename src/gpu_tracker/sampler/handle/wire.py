@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 _LENGTH_BYTES = 4
 # The number of the last answer, which is sent without a request.
 FINAL = 0
+# Energy and memory are counted from a reading before the job begins; a driver that wakes up slowly is not waited for.
+GPU_PATIENCE_SECONDS = 0.06
 
 _classes: dict[str, Any] = {}
 
@@ -31,6 +33,10 @@ class Start(NamedTuple):
     """On the monotonic clock, which all processes of a machine share."""
     root_cpu_seconds: tuple[float, float] | None
     """Own and reaped CPU time of the root at the start; None: as of the first reading."""
+    root_rss_bytes: int | None = None
+    """What the root held at the start, if it is the root that tells: it may free that before the first reading."""
+    outsiders: tuple[int, ...] = ()
+    """Descendants of the owner that are not the job's, because they are older."""
 
 
 class Plan(NamedTuple):
@@ -63,6 +69,8 @@ class Plan(NamedTuple):
     """The directory for messages from processes of the job; None: there is none."""
     tracking: tuple[str, tuple[str, str, str]] | None = None
     """An existing tracking file, and its units of RAM, GPU RAM and time."""
+    gpu_patience_seconds: float = GPU_PATIENCE_SECONDS
+    """How long a job may be kept waiting for the first reading of the GPUs."""
 
 
 class Request(NamedTuple):
@@ -71,7 +79,12 @@ class Request(NamedTuple):
     patience_seconds: float
     settle_seconds: float = 0.0
     """Interval between the first two readings of a source that derives utilization from counters."""
-    wants_details: bool = False
+    details: tuple[str, ...] = ()
+    """Less common figures that are wanted, by their names."""
+    root_pid: int | None = None
+    """A process whose memory is wanted, with that of its descendants."""
+    linger_seconds: float | None = None
+    """If nobody asks again for this long, the sampler ends by itself; None: it waits for its owner."""
 
 
 def pack(word: str, *values: Any) -> bytes:

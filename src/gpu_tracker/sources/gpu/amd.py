@@ -129,7 +129,8 @@ class AmdSource(CardSource):
                 "The memory that a process holds through ROCm is not known: its file below "
                 f"{self._kfd.directory} cannot be read.",
             )
-        return GpuReadings(self._now(), self._without_lists(devices, awake, processes), processes)
+        listed = self._without_lists(devices, awake, processes)
+        return GpuReadings(self._now(), listed, processes, asleep=self._panel.find_asleep(awake))
 
     def _without_lists(
         self,
@@ -152,14 +153,14 @@ class AmdSource(CardSource):
             for reading in readings
         )
 
-    def _identify(self, card: Card) -> tuple[str | None, str, int | None]:
+    def _identify(self, card: Card) -> tuple[str | None, str | None, int | None]:
         files = f"{card.path}/device"
         sizes = [f"{files}/mem_info_vram_total"]
         if _is_integrated(card):
             sizes.append(f"{files}/mem_info_gtt_total")
         return (
             read_if_there(parse_unique_id, f"{files}/unique_id"),
-            read_if_there(parse_words, f"{files}/product_name") or f"AMD GPU {card.device_id}",
+            read_if_there(parse_words, f"{files}/product_name"),
             read_if_there(parse_bytes, *sizes),
         )
 
@@ -266,17 +267,32 @@ class _Kfd:
             self.is_hidden_by_container = bool(listed)
             return held
         for pid in listed if pids is None else listed & pids:
+            silent = self._find_silent(pid)
             for gpu_id, bus_id in self._bus_ids.items():
                 try:
                     size = parse_bytes(read_file(f"{self.directory}/{pid}/vram_{gpu_id}"))
                 except (FileNotFoundError, ProcessLookupError):
-                    continue  # it has ended, or does not use this card
+                    if gpu_id not in silent:
+                        continue  # it has ended, or does not use this card
+                    size = None
                 except OSError:
                     size = None
                 if size != 0:
                     known = held.get((bus_id, pid), 0)
                     held[bus_id, pid] = None if size is None or known is None else known + size
         return held
+
+    def _find_silent(self, pid: int) -> set[str]:
+        """The cards on which a process works, where the kernel is too old to tell its memory: it has no file of any."""
+        directory = f"{self.directory}/{pid}"
+        try:
+            if any(name.startswith("vram_") for name in os.listdir(directory)):
+                return set()
+            queues = os.listdir(f"{directory}/queues")
+        except OSError:  # it has ended, or has no queues
+            return set()
+        numbers = (read_if_there(parse_bytes, f"{directory}/queues/{queue}/gpuid") for queue in queues)
+        return {str(number) for number in numbers}
 
 
 def _is_integrated(card: Card) -> bool:

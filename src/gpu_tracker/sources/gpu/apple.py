@@ -14,7 +14,7 @@ from .guard import LOST, TROUBLE, Failure, Guard
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Collection, Mapping
     from typing import Any
 
 NAME = "apple"
@@ -75,6 +75,8 @@ class AppleSource:
     """Every GPU that the registry lists."""
 
     poll_seconds = float("inf")
+    unopened: tuple[Gpu, ...] = ()
+    is_outdated = False
 
     def __init__(
         self,
@@ -106,13 +108,13 @@ class AppleSource:
             for gpu, entry_id in zip(self.gpus, self._entry_ids, strict=True):
                 accelerator = by_id.get(entry_id)
                 if accelerator is None:
-                    text = f"Apple GPU {gpu.ordinal} was lost; its figures end there."
+                    text = f"Apple GPU {gpu.ordinal} was lost; its figures are missing until it returns."
                     self._guard.fail(gpu.uuid, "device", Failure(LOST, text))
                 elif gpu.uuid not in self._guard.lost:
                     devices.append(self._describe_reading(gpu.uuid, accelerator))
         return GpuReadings(self._now(), tuple(devices))
 
-    def read_details(self) -> Mapping[str, Mapping[str, float | str]]:
+    def read_details(self, _names: Collection[str]) -> Mapping[str, Mapping[str, float | str]]:
         """Nothing: fans, limits and clocks require root."""
         return {gpu.uuid: {} for gpu in self.gpus if gpu.uuid not in self._guard.lost}
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from ...core.figures import DEVICE, MOST_BYTES, is_possible, name_device_figure
-from .guard import Notes
+from .guard import TROUBLE, Notes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
     from typing import Any
 
     from ...core.model import Gpu, GpuReadings
@@ -24,16 +24,30 @@ class BelievedSource:
         self._source = source
         self._notes = Notes()
         self.gpus = tuple(believe_size(gpu, self._notes) for gpu in source.gpus)
-        self.reasons, self.kinds = source.reasons, source.kinds
+        self.unopened, self.is_outdated = source.unopened, source.is_outdated
+        self._refusals: dict[tuple[str, str], str] = {}
+        self._explain()
         self.poll_seconds = source.poll_seconds
 
     def read(self, pids: frozenset[int] | None) -> GpuReadings:
         """Read every device, and what these processes use of it."""
-        return believe(self._source.read(pids), self.gpus, self._notes)
+        self._refusals.clear()
+        readings = believe(self._source.read(pids), self.gpus, self._notes, self._refusals)
+        self.is_outdated = self._source.is_outdated
+        self._explain()
+        return readings
 
-    def read_details(self) -> Mapping[str, Mapping[str, float | str]]:
+    def _explain(self) -> None:
+        """Why figures are missing: for reasons of the source, or because they cannot be."""
+        self.reasons: Mapping[tuple[str, str], str] = {**self._source.reasons, **self._refusals}
+        self.kinds: Mapping[tuple[str, str], str] = {
+            **self._source.kinds,
+            **dict.fromkeys(self._refusals, TROUBLE),
+        }
+
+    def read_details(self, names: Collection[str]) -> Mapping[str, Mapping[str, float | str]]:
         """Less common figures, as they are reported."""
-        return self._source.read_details()
+        return self._source.read_details(names)
 
     def take_notes(self) -> tuple[str, ...]:
         """Sentences for the user since the last call."""
@@ -52,8 +66,10 @@ def believe_size(gpu: Gpu, notes: Notes) -> Gpu:
     return gpu._replace(memory_bytes=None)
 
 
-def believe(readings: GpuReadings, gpus: Sequence[Gpu], notes: Notes) -> GpuReadings:
-    """The readings without what cannot be; each figure of a device is noted once."""
+def believe(
+    readings: GpuReadings, gpus: Sequence[Gpu], notes: Notes, refusals: dict[tuple[str, str], str]
+) -> GpuReadings:
+    """The readings without what cannot be; each figure of a device is noted once, and why it is refused this time."""
     by_uuid = {gpu.uuid: gpu for gpu in gpus}
 
     def check(uuid: str, figure: str, value: float | None) -> bool:
@@ -62,7 +78,8 @@ def believe(readings: GpuReadings, gpus: Sequence[Gpu], notes: Notes) -> GpuRead
         is_size = figure.endswith("_bytes")
         if value is None or (0 <= value <= most_bytes if is_size else is_possible(figure, value)):
             return True
-        notes.say(uuid, f"impossible {figure}", _describe(gpu, figure, value))
+        text = refusals.setdefault((uuid, figure), _describe(gpu, figure, value))
+        notes.say(uuid, f"impossible {figure}", text)
         return False
 
     devices = []
@@ -88,4 +105,6 @@ def believe(readings: GpuReadings, gpus: Sequence[Gpu], notes: Notes) -> GpuRead
 
 
 def _describe(gpu: Gpu, figure: str, value: float) -> str:
-    return f"GPU {gpu.ordinal} reports an impossible {name_device_figure(figure)} ({value:g}), which is not used."
+    return (
+        f"GPU {gpu.place} reports an impossible {name_device_figure(figure)} ({value:g}), which is not used."
+    )

@@ -6,11 +6,21 @@ from ...core.model import Gpu
 from .. import NotAvailableError, Roots
 from .drm import Clients, explain_denied
 from .guard import DENIED, Failure
-from .sysfs import Device, Panel, find_cards, find_driver_version, is_asleep, read_known
+from .product_names import find_product_name
+from .sysfs import (
+    Device,
+    Panel,
+    find_cards,
+    find_driver_version,
+    is_asleep,
+    parse_words,
+    read_if_there,
+    read_known,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Collection, Mapping
 
     from typing_extensions import Self
 
@@ -27,6 +37,8 @@ class CardSource:
     vendor_id: bytes
     drivers: frozenset[str]
     poll_seconds = float("inf")
+    unopened: tuple[Gpu, ...] = ()
+    is_outdated = False
 
     def __init__(self, now: Callable[[], float], roots: Roots) -> None:
         self._now = now
@@ -51,9 +63,9 @@ class CardSource:
             raise NotAvailableError(reason)
         return cls(now, roots)
 
-    def read_details(self) -> Mapping[str, Mapping[str, float | str]]:
+    def read_details(self, names: Collection[str]) -> Mapping[str, Mapping[str, float | str]]:
         """Limits, fans, sensors and versions."""
-        return self._panel.read_details()
+        return self._panel.read_details(names)
 
     def take_notes(self) -> tuple[str, ...]:
         """Sentences for the user since the last call."""
@@ -62,8 +74,8 @@ class CardSource:
     def close(self) -> None:
         """Nothing is kept open."""
 
-    def _identify(self, card: Card) -> tuple[str | None, str, int | None]:
-        """The card's own UUID, its product name and its memory size."""
+    def _identify(self, card: Card) -> tuple[str | None, str | None, int | None]:
+        """The card's own UUID, its product name if it tells it, and its memory size."""
         raise NotImplementedError
 
     def _find_figures(self, card: Card) -> Mapping[str, tuple[Gauge, ...]]:
@@ -85,7 +97,7 @@ class CardSource:
             gpu = Gpu(
                 ordinal,
                 uuid,
-                name,
+                name or self._find_name(card, roots),
                 memory_bytes,
                 vendor=self.name,
                 source=self.name,
@@ -96,6 +108,11 @@ class CardSource:
             label = f"{self.label} GPU {ordinal}"
             devices.append(Device(gpu, card, label, self._find_figures(card), self._find_details(card)))
         return tuple(devices)
+
+    def _find_name(self, card: Card, roots: Roots) -> str:
+        revision = read_if_there(parse_words, f"{card.path}/device/revision") or ""
+        name = find_product_name(roots.share, self.vendor_id.decode(), card.device_id, revision)
+        return name or f"{self.label} GPU {card.device_id}"
 
     def _note_denied(self) -> None:
         if self._clients.denied and ("", "lists_processes") not in self.reasons:

@@ -38,6 +38,7 @@ def connect(
     """The first source that works, its name, and why those before it do not."""
     from ...core.observation import ABSENT, BROKEN, REQUESTED, Missing
     from .belief import BelievedSource
+    from .returning import ReturningSource
 
     missing: list[Missing] = []
     for name in vendor.sources:
@@ -45,8 +46,11 @@ def connect(
             module = _load(name)
             reason = module.why_absent()
             if reason is None:
-                source: GpuSource = module.connect(time.monotonic)
-                return BelievedSource(source), name, tuple(missing)
+
+                def connect_anew(module: Any = module) -> GpuSource:
+                    return BelievedSource(module.connect(time.monotonic))
+
+                return ReturningSource(connect_anew, time.monotonic), name, tuple(missing)
             missing.append(Missing(name, ABSENT, reason))
         except NotAvailableError as error:
             missing.append(Missing(name, BROKEN, str(error)))
@@ -64,7 +68,7 @@ def list_gpus(vendors: Iterable[str] | None) -> list[Gpu]:
     for vendor in find_vendors({}) if vendors is None else vendors:
         source, _, _ = connect(VENDORS[vendor], {})
         if source is not None:
-            gpus.extend(source.gpus)
+            gpus.extend(gpu for gpu in source.gpus if not gpu.is_split)
             source.close()
     return gpus
 

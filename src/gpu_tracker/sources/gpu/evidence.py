@@ -19,12 +19,29 @@ _FIRST_PID_NAMESPACE = "pid:[4026531836]"
 def has_driver_loaded(pid: int, proc: str = "/proc", *, if_denied: bool = False) -> bool:
     """Whether it has mapped a file that only GPU programs map; the given answer if this user may not know."""
     try:
-        with open(f"{proc}/{pid}/maps", "rb") as file:
-            return any(trace in line for line in file for trace in _TRACES)
+        return _has_trace(_read_maps(pid, proc))
     except PermissionError:
         return if_denied
     except OSError:
         return False
+
+
+def lacks_driver(pid: int, proc: str = "/proc") -> bool:
+    """Whether it certainly does not use a GPU. One that is about to end has nothing mapped, but may still be listed."""
+    try:
+        maps = _read_maps(pid, proc)
+    except OSError:
+        return False
+    return bool(maps) and not _has_trace(maps)
+
+
+def _read_maps(pid: int, proc: str) -> bytes:
+    with open(f"{proc}/{pid}/maps", "rb") as file:
+        return file.read()
+
+
+def _has_trace(maps: bytes) -> bool:
+    return any(trace in maps for trace in _TRACES)
 
 
 def is_in_a_container(proc: str = "/proc") -> bool:
@@ -46,6 +63,6 @@ def why_not_listed(reasons: Mapping[tuple[str, str], str], proc: str = "/proc") 
             "start it with the process IDs of the host (docker run --pid=host)."
         )
     return (
-        "the driver lists none of its processes "
+        "the driver does not say what its processes hold "
         "(as with MPS, under WSL, or where this requires administrator rights)."
     )

@@ -67,6 +67,7 @@ class Guard(Notes):
         self._explain = explain
         self._pauses: dict[tuple[str, str], tuple[float, float]] = {}
         self._unsupported: dict[str, list[str]] = {}
+        self._answered: set[tuple[str, str]] = set()
         self.lost: set[str] = set()
         self.reasons: dict[tuple[str, str], str] = {}
         """(device, figure) → why it is not measured."""
@@ -82,6 +83,7 @@ class Guard(Notes):
         except self._errors as error:
             self.fail(device, what, self._explain(error, device, what))
             return None
+        self._answered.add((device, what))
         if self._pauses:
             self.succeed(device, what)
         return answer
@@ -102,6 +104,9 @@ class Guard(Notes):
     def fail(self, device: str, what: str, failure: Failure) -> None:
         """Record a failure, and report it once."""
         key = (device, what)
+        if failure.kind == UNSUPPORTED and failure.label and key in self._answered:
+            # What has worked is supported.
+            failure = Failure(TROUBLE, f"{failure.label} did not report {failure.figure} for a while.")
         self.reasons[key] = failure.text
         self.kinds[key] = failure.kind
         if failure.kind == LOST:

@@ -62,10 +62,12 @@ class IntelSource(CardSource):
             if on_device:
                 self._note_sum(device)
         self._note_denied()
-        return GpuReadings(self._now(), tuple(devices), tuple(processes))
+        return GpuReadings(
+            self._now(), tuple(devices), tuple(processes), asleep=self._panel.find_asleep(awake)
+        )
 
-    def _identify(self, card: Card) -> tuple[str | None, str, int | None]:
-        return None, f"Intel GPU {card.device_id}", _find_memory_bytes(card)
+    def _identify(self, card: Card) -> tuple[str | None, str | None, int | None]:
+        return None, None, _find_memory_bytes(card)
 
     def _find_figures(self, card: Card) -> dict[str, tuple[Gauge, ...]]:
         sensors = card.hwmon

@@ -8,6 +8,7 @@ from _ctypes import call_function, dlopen, dlsym  # what ctypes calls, without t
 from ..files import read_file
 
 LIBRARY = "libnvidia-ml.so.1"
+_SIGNALLED = 128  # as a shell reports the number of a signal
 _LOADER_CACHE = "/etc/ld.so.cache"
 _LOADER_FOLDERS = ("/lib64", "/usr/lib64", "/lib", "/usr/lib")
 SMI = "nvidia-smi"
@@ -29,25 +30,33 @@ def find_library() -> bool:
     return (
         any(folder and os.path.exists(f"{folder}/{LIBRARY}") for folder in folders)
         or _is_in_the_loaders_cache()
-        or _can_load()
+        or _try_to_load() is None
     )
 
 
-def has_library() -> bool:
-    """Whether the driver's library can be loaded. Call this where nobody waits: it may take long, or hang.
+def why_not_loaded() -> str | None:
+    """What is wrong if the driver's library cannot be loaded. Call this where nobody waits: it may take long, or hang.
 
     While a library is loaded no other can be, not even a module of Python's, in no thread. So another process tries
-    first. Then it is loaded without holding the interpreter's lock, which `dlopen` does not release.
+    first, which also shows whether it crashes. Then it is loaded without holding the interpreter's lock, which `dlopen`
+    does not release.
     """
-    if _can_load(os.RTLD_NOLOAD):
-        return True
-    if not find_library():
-        return False
-    from ..command import run
+    if _try_to_load(os.RTLD_NOLOAD) is None:
+        return None
+    if find_library():
+        from ..command import run
 
-    run([["env", f"LD_PRELOAD={LIBRARY}", "true"]], float("inf"))
-    call_function(dlsym(dlopen("", 0), "dlopen"), (LIBRARY.encode(), os.RTLD_NOW))
-    return _can_load()
+        (answer,) = run([["env", f"LD_PRELOAD={LIBRARY}", "true"]], float("inf"))
+        status = answer.status or 0
+        if status > _SIGNALLED:
+            return f"it crashes (signal {status - _SIGNALLED})"
+        call_function(dlsym(dlopen("", 0), "dlopen"), (LIBRARY.encode(), os.RTLD_NOW))
+    return _try_to_load()
+
+
+def is_no_such_file(reason: str) -> bool:
+    """Whether the loader has found no library at all."""
+    return "No such file" in reason
 
 
 def _is_in_the_loaders_cache() -> bool:
@@ -57,12 +66,13 @@ def _is_in_the_loaders_cache() -> bool:
         return False
 
 
-def _can_load(mode: int = 0) -> bool:
+def _try_to_load(mode: int = 0) -> str | None:
+    """What the loader says if it fails."""
     try:
         dlopen(LIBRARY, mode)
-    except OSError:
-        return False
-    return True
+    except OSError as error:
+        return str(error)
+    return None
 
 
 def find_smi() -> str | None:

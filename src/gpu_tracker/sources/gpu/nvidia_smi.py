@@ -17,7 +17,8 @@ from ...core.values import NamedTuple
 from .. import NotAvailableError
 from ..command import run
 from ..processes import exists
-from .guard import LOST, TROUBLE, UNSUPPORTED, Failure, Guard
+from .foreign_pids import NamespaceCheck
+from .guard import DENIED, LOST, TROUBLE, UNSUPPORTED, Failure, Guard
 from .nvidia import SMI, find_smi
 from .smi_text import (
     APP_FIELDS,
@@ -45,7 +46,7 @@ from .smi_text import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
 NAME = SOURCE
 
@@ -56,6 +57,7 @@ _PATIENCE_SECONDS = 15.0  # without persistence mode, a driver takes seconds to 
 _GRACE_SECONDS = 5.0  # for the queries that are still running when the first has ended
 _TOGETHER_AGAIN_SECONDS = 60.0
 _PROBED_AT_ONCE = 8
+_MOST_PROBED = 64
 
 
 def why_absent() -> str | None:
@@ -149,12 +151,11 @@ def _has_failed_for_all(query: _Query, table: Table) -> bool:
     return table.complaint.kind == HANDLE or (table.complaint.kind == SILENCE and is_about_devices)
 
 
-def _probe_each(program: _Program) -> tuple[list[dict[str, str]], list[str]]:
-    """The rows of the devices that can be read, and notes about the others."""
+def _probe_each(program: _Program) -> tuple[list[dict[str, str]], dict[int, Complaint]]:
+    """The rows of the devices that can be read, and what is said about the others, by number."""
     rows: list[dict[str, str]] = []
-    notes: list[str] = []
-    first = 0
-    while True:
+    complaints: dict[int, Complaint] = {}
+    for first in range(0, _MOST_PROBED, _PROBED_AT_ONCE):
         numbers = range(first, first + _PROBED_AT_ONCE)
         tables, _ = program.run([_Query(_DEVICES, number) for number in numbers], None)
         for (_, number), table in tables.items():
@@ -162,18 +163,25 @@ def _probe_each(program: _Program) -> tuple[list[dict[str, str]], list[str]]:
             if table.rows or table.complaint is None:
                 continue
             if table.complaint.kind in {NO_DEVICES, OTHER}:
-                return rows, notes  # there is no device with this number
-            notes.append(f"GPU {number} is not measured: {_quote(table.complaint)}.")
+                return rows, complaints  # there is no device with this number
+            if number is not None:
+                complaints[number] = table.complaint
         if all(table.complaint and table.complaint.kind == SILENCE for table in tables.values()):
-            return rows, notes
-        first += _PROBED_AT_ONCE
+            break
+    return rows, complaints
+
+
+def _explain_unopened(number: int, complaint: Complaint) -> Failure:
+    words = complaint.words.lower()
+    kind = LOST if "lost" in words else DENIED if "permission" in words else TROUBLE
+    return Failure(kind, f"GPU {number} is not measured: {_quote(complaint)}.")
 
 
 def _list_instances(gpus: tuple[Gpu, ...], listing: str) -> tuple[Gpu, ...]:
     parents = {gpu.uuid: gpu for gpu in gpus}
     return tuple(
         parents[listed.parent_uuid]._replace(
-            ordinal=listed.ordinal,
+            instance=listed.ordinal,
             uuid=listed.uuid,
             name=listed.name,
             memory_bytes=None,
@@ -205,6 +213,7 @@ class NvidiaSmiSource:
     """Every NVIDIA device that nvidia-smi lists."""
 
     poll_seconds = float("inf")
+    is_outdated = False
 
     def __init__(self, program: _Program, now: Callable[[], float]) -> None:
         self._program = program
@@ -212,15 +221,18 @@ class NvidiaSmiSource:
         self._guard = Guard(now, (), lambda error, _device, _what: Failure(TROUBLE, str(error)))
         self.reasons: Mapping[tuple[str, str], str] = self._guard.reasons
         self.kinds: Mapping[tuple[str, str], str] = self._guard.kinds
+        self._namespace = NamespaceCheck()
+        self._checked_seconds = float("-inf")
         self._details: dict[str, Mapping[str, float | str]] = {}
+        self.unopened: tuple[Gpu, ...] = ()
         began_seconds = now()
         tables, cpu_seconds = program.run(_EVERYTHING)
         rows, complaint = tables[_EVERYTHING[0]]
         has_failed = _has_failed_for_all(_EVERYTHING[0], tables[_EVERYTHING[0]])
         if has_failed:
-            rows, notes = _probe_each(program)
-            for number, note in enumerate(notes):
-                self._guard.say("", f"device {number}", note)
+            rows, complaints = _probe_each(program)
+            for number, one in complaints.items():
+                self._note_unopened(number, one)
         if not rows:
             raise NotAvailableError(explain_absence(complaint or Complaint(OTHER, "", "")))
         self.gpus = tuple(parse_gpu(row) for row in rows)
@@ -247,15 +259,25 @@ class NvidiaSmiSource:
                 tables, cpu_seconds = dict.fromkeys(queries, Table([], complaint)), 0.0
             self._take(tables, cpu_seconds, at_seconds)
         latest = self._latest
+        if latest.at_seconds > self._checked_seconds:
+            self._checked_seconds = latest.at_seconds
+            self._namespace.take({process.pid for process in latest.processes}, pids, at_seconds)
         if pids is None:
             return latest
+        if self._namespace.shows_foreign_pids or self._namespace.has_strangers:
+            devices = (device._replace(lists_processes=False) for device in latest.devices)
+            return latest._replace(devices=tuple(devices), processes=())
         return latest._replace(
             processes=tuple(process for process in latest.processes if process.pid in pids)
         )
 
-    def read_details(self) -> Mapping[str, Mapping[str, float | str]]:
+    def read_details(self, names: Collection[str]) -> Mapping[str, Mapping[str, float | str]]:
         """As of the latest reading."""
-        return {uuid: details for uuid, details in self._details.items() if uuid not in self._guard.lost}
+        return {
+            uuid: {name: value for name, value in details.items() if name in names}
+            for uuid, details in self._details.items()
+            if uuid not in self._guard.lost
+        }
 
     def take_notes(self) -> tuple[str, ...]:
         """Sentences for the user since the last call."""
@@ -340,7 +362,7 @@ class NvidiaSmiSource:
         refused = dict(refusals)
         for figure in (cell.figure for cell in CELLS):
             if figure in refused:
-                failure = explain_cell(f"GPU {gpu.ordinal}", figure.label, refused[figure])
+                failure = explain_cell(f"GPU {gpu.place}", figure.label, refused[figure])
                 self._guard.fail(gpu.uuid, figure.name, failure)
                 if failure.kind == LOST:
                     return  # the other cells cannot be trusted
@@ -370,11 +392,17 @@ class NvidiaSmiSource:
 
     # ---- Trouble.
 
+    def _note_unopened(self, number: int, complaint: Complaint) -> None:
+        label, failure = f"GPU {number}", _explain_unopened(number, complaint)
+        self._guard.fail(label, "device", failure)
+        if failure.kind != DENIED:
+            self.unopened += (Gpu(number, label, "", None, "nvidia", NAME),)
+
     def _refuse(self, query: _Query, complaint: Complaint) -> None:
         uuid, what = self._name(query)
         words = shorten(complaint.words)
         gpu = self._wholes.get(uuid)
-        label = f"GPU {gpu.ordinal}" if gpu else "the NVIDIA GPUs"
+        label = f"GPU {gpu.place}" if gpu else "the NVIDIA GPUs"
         if uuid in self._guard.lost:
             return
         if gpu and complaint.kind == HANDLE and "lost" in words.lower():
@@ -387,7 +415,7 @@ class NvidiaSmiSource:
         self._guard.fail(uuid, what, Failure(UNSUPPORTED if complaint.kind == FIELD else TROUBLE, text))
 
     def _explain_unknown_use(self, uuid: str) -> Failure:
-        label = next((f"GPU {gpu.ordinal}" for gpu in self.gpus if gpu.uuid == uuid), "A GPU")
+        label = next((f"GPU {gpu.place}" for gpu in self.gpus if gpu.uuid == uuid), "A GPU")
         return Failure(
             UNSUPPORTED,
             f"{label} lists its processes without their memory: under Windows and WSL the driver never reports it, "
@@ -398,7 +426,7 @@ class NvidiaSmiSource:
         """A device that this user may no longer open silently disappears from the table."""
         for uuid, gpu in self._wholes.items():
             if asked_uuid in {"", uuid} and uuid not in readings and uuid not in self._guard.lost:
-                text = f"{SMI} no longer lists GPU {gpu.ordinal}; this user may have lost access to it."
+                text = f"{SMI} no longer lists GPU {gpu.place}; this user may have lost access to it."
                 self._guard.say(uuid, TROUBLE, text)
 
     def _note_missing_figures(self) -> None:

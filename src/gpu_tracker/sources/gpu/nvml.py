@@ -1,7 +1,6 @@
 """NVIDIA, through NVML and the official nvidia-ml-py. Loaded in the sampler only, and only if there is a driver.
 
-Scalars are read through nvidia-ml-py. Lists (processes, samples) are read from the same library into one buffer
-each: with hundreds of processes, an object per entry would cost more than the driver's answer.
+Scalars are read through nvidia-ml-py, lists from the same library by `nvml_lists`.
 """
 
 from __future__ import annotations
@@ -9,26 +8,33 @@ from __future__ import annotations
 import time
 
 from ...core.figures import PROCESS_LISTS, name_device_figure
-from ...core.model import Gpu, GpuHighWater, GpuProcessReading, GpuReading, GpuReadings, GpuShares
+from ...core.model import Activity, Gpu, GpuHighWater, GpuProcessReading, GpuReading, GpuReadings, GpuShares
 from .. import NotAvailableError
-from .evidence import has_driver_loaded, is_in_a_container
+from .foreign_pids import NamespaceCheck
+from .gpm import ActivityMeter, can_measure
 from .guard import DENIED, LOST, TROUBLE, UNSUPPORTED, Failure, Guard
-from .nvidia import LIBRARY, has_library, name_limits, parse_bus_id
-from .process_samples import WINDOW_US, SampleWindow, find_share
+from .nvidia import LIBRARY, is_no_such_file, name_limits, parse_bus_id, why_not_loaded
+from .nvml_lists import DriverLists, merge_processes
+from .owners import Owners
+from .process_samples import WINDOW_US, SamplePeriod, SampleWindow, find_share
+from .sample_clock import SampleClock
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Collection, Iterator, Mapping
     from typing import Any
 
 NAME = "nvml"
 
 _SLOW_SECONDS = 0.9  # figures that change slowly, or are expensive to read, are read about once a second
-_NOT_AVAILABLE = 2**64 - 1
-_LONGEST_SAMPLE_SECONDS = 2.0  # no driver samples less often
 _BLIND_SECONDS = 3.0
+_LAYOUT_SECONDS = 5.0  # between two checks for devices that are new
 _NOTABLE_BYTES = 2**30
-_MOST_ATTEMPTS = 3
+_CLOCK_TOLERANCE_SECONDS = 1.0
+_NO_DEVICE = (
+    "The NVIDIA driver is loaded, but reports no device; "
+    "in a container, or under a scheduler, a GPU must be requested."
+)
 # Names of the lists in the library; kinds of the processes in them, and names of the lists here.
 _LISTS = tuple(
     zip(("Compute", "Graphics", "MPSCompute"), ("compute", "graphics", "compute"), PROCESS_LISTS, strict=True)
@@ -37,13 +43,20 @@ _LISTS = tuple(
 
 def why_absent() -> str | None:
     """A reason not to try, or None."""
-    if has_library():
+    reason = why_not_loaded()
+    if reason is None or not is_no_such_file(reason):
         return None
     return f"No NVIDIA GPU was measured: this machine has no NVIDIA driver library ({LIBRARY})."
 
 
 def connect(now: Callable[[], float]) -> NvmlSource:
     """Open the driver, or raise with the reason why not."""
+    reason = why_not_loaded()
+    if reason:
+        raise NotAvailableError(
+            f"No NVIDIA GPU was measured: the driver's library ({LIBRARY}) cannot be loaded: {reason}. "
+            "Install the driver again, or take the folder of the broken file out of LD_LIBRARY_PATH."
+        )
     try:
         import pynvml  # type: ignore[import-untyped]
     except ImportError:
@@ -53,11 +66,19 @@ def connect(now: Callable[[], float]) -> NvmlSource:
         ) from None
     try:
         pynvml.nvmlInit()
+        return _open(pynvml, now)
     except pynvml.NVMLError as error:
         raise NotAvailableError(
             f"No NVIDIA GPU was measured: the driver reports: {_sentence(error)}{_suggest_fix(pynvml, error)}"
         ) from None
-    return NvmlSource(pynvml, now)
+
+
+def _open(pynvml: Any, now: Callable[[], float]) -> NvmlSource:
+    try:
+        return NvmlSource(pynvml, now, pynvml.nvmlDeviceGetCount())
+    except pynvml.NVMLError:
+        pynvml.nvmlShutdown()
+        raise
 
 
 def _suggest_fix(pynvml: Any, error: Any) -> str:
@@ -70,155 +91,36 @@ def _suggest_fix(pynvml: Any, error: Any) -> str:
     return fixes.get(error.value, "")
 
 
-# ---- Parsers: the driver's entries → values. Pure.
-
-
-def is_wide_entry_driver(version: str) -> bool:
-    """Drivers 535.43 to 535.86 write process entries of 32 bytes instead of 24."""
-    try:
-        major, minor = map(int, version.split(".")[:2])
-    except ValueError:
-        return False
-    return major == 535 and 43 <= minor <= 86
-
-
-def merge_processes(
-    lists: Iterable[tuple[str, Iterable[tuple[int, int]]]],
-) -> dict[int, tuple[int | None, str]]:
-    """Bytes and kind by pid. A process may be in several lists, each with its total."""
-    merged: dict[int, tuple[int | None, str]] = {}
-    for kind, entries in lists:
-        for pid, size in entries:
-            used = None if size == _NOT_AVAILABLE else size
-            known = merged.get(pid)
-            if known is None:
-                merged[pid] = (used, kind)
-                continue
-            if used is None or (known[0] is not None and known[0] > used):
-                used = known[0]
-            merged[pid] = (used, kind if kind == known[1] else "compute+graphics")
-    return merged
-
-
-# ---- The driver's lists, in one buffer each.
-
-
-class _Lists:
-    """Calls that fill an array. The layout of its entries depends on the driver's version."""
-
-    def __init__(self, pynvml: Any, driver_version: str) -> None:
-        import ctypes
-        import struct
-
-        self._ctypes = ctypes
-        self._nvml = pynvml
-        self._library = pynvml.nvmlLib
-        wide = is_wide_entry_driver(driver_version)
-        newest = struct.Struct("<I4xQ16x") if wide else struct.Struct("<I4xQ8x")
-        self._shapes = (("_v3", newest), ("_v2", struct.Struct("<I4xQ8x")), ("", struct.Struct("<I4xQ")))
-        self._process_sample = struct.Struct("<I4xQI12x")
-        self._samples = (struct.Struct("<Qd"), struct.Struct("<QI4x"), struct.Struct("<QQ"))
-        self._chosen: dict[str, tuple[Any, Any]] = {}
-        self._buffers: dict[str, Any] = {}
-
-    def processes(self, kind: str, handle: Any) -> list[tuple[int, int]]:
-        """(pid, bytes) of all processes in one list."""
-        chosen = self._chosen.get(kind)
-        if chosen is not None:
-            return self._list(kind, *chosen, handle)
-        for suffix, shape in self._shapes:
-            try:
-                function = getattr(self._library, f"nvmlDeviceGet{kind}RunningProcesses{suffix}")
-                entries = self._list(kind, function, shape, handle)
-            except AttributeError:
-                continue  # an older library lacks the symbol
-            except self._nvml.NVMLError as error:
-                if error.value == self._nvml.NVML_ERROR_FUNCTION_NOT_FOUND:
-                    continue
-                raise
-            self._chosen[kind] = (function, shape)
-            return entries
-        raise self._nvml.NVMLError(self._nvml.NVML_ERROR_FUNCTION_NOT_FOUND)
-
-    def process_samples(self, handle: Any, since_us: int) -> list[tuple[int, int, int]]:
-        """(pid, timestamp, percent); empty if no process has used the device since."""
-        function = self._find("nvmlDeviceGetProcessUtilization")
-        since = self._ctypes.c_ulonglong(since_us)
-        return self._fill(
-            "process samples",
-            self._process_sample,
-            lambda buffer, count: function(handle, buffer, count, since),
-        )
-
-    def utilization_samples(self, handle: Any, since_us: int) -> list[tuple[int, float]]:
-        """(timestamp, percent) that the driver has kept since."""
-        function = self._find("nvmlDeviceGetSamples")
-        kind, since = self._nvml.NVML_GPU_UTILIZATION_SAMPLES, self._ctypes.c_ulonglong(since_us)
-        value_type = self._ctypes.c_uint()
-        reference = self._ctypes.byref(value_type)
-        raw = self._fill(
-            "samples",
-            self._samples[2],
-            lambda buffer, count: function(handle, kind, since, reference, count, buffer),
-        )
-        # A value is a union: a double, or an integer whose low half is enough for a percentage.
-        if value_type.value == self._nvml.NVML_VALUE_TYPE_DOUBLE:
-            return [self._samples[0].unpack(self._samples[2].pack(*sample)) for sample in raw]
-        return [(at_us, float(bits & 0xFFFFFFFF)) for at_us, bits in raw]
-
-    def _find(self, name: str) -> Any:
-        try:
-            return getattr(self._library, name)
-        except AttributeError:
-            raise self._nvml.NVMLError(self._nvml.NVML_ERROR_FUNCTION_NOT_FOUND) from None
-
-    def _list(self, kind: str, function: Any, shape: Any, handle: Any) -> list[Any]:
-        return self._fill(kind, shape, lambda buffer, count: function(handle, count, buffer))
-
-    def _fill(self, name: str, shape: Any, call: Callable[[Any, Any], int]) -> list[Any]:
-        """Let the driver fill a buffer, which grows when it is too small."""
-        ctypes, nvml = self._ctypes, self._nvml
-        for _ in range(_MOST_ATTEMPTS):
-            if name not in self._buffers:
-                self._buffers[name] = ctypes.create_string_buffer(128 * shape.size)
-            buffer = self._buffers[name]
-            capacity = len(buffer) // shape.size
-            count = ctypes.c_uint(capacity)
-            code = call(buffer, ctypes.byref(count))
-            if code == nvml.NVML_ERROR_NOT_FOUND:
-                return []
-            if code != nvml.NVML_ERROR_INSUFFICIENT_SIZE:
-                break
-            self._buffers[name] = ctypes.create_string_buffer((2 * count.value + 16) * shape.size)
-        if code != nvml.NVML_SUCCESS:
-            raise nvml.NVMLError(code)
-        filled = memoryview(buffer)[: min(count.value, capacity) * shape.size]
-        return list(shape.iter_unpack(filled))
-
-
 # ---- Devices.
 
 
 class _Device:
     """One device, and its state between two readings."""
 
-    def __init__(self, gpu: Gpu, handle: Any) -> None:
+    def __init__(self, gpu: Gpu, handle: Any, clock: SampleClock) -> None:
         self.gpu = gpu
         self.handle = handle
         self.slow_seconds = float("-inf")
         self.slow_figures: dict[str, Any] = {}
         """Fields of GpuReading that are not read every time."""
         self.sample_us = -1
-        self.sample_seconds = float("-inf")
-        """When the driver last had new samples of its utilization."""
+        self.clock = clock
+        self.is_clock_set_back = False
+        self.period, self.named_period = SamplePeriod(), SamplePeriod()
+        """How often the driver samples the device, and its processes."""
         self.samples: SampleWindow | None = None
         self.has_named: set[bool] = set()
         """Whether a sample has named a process that the device lists: one of MPS, or any other."""
         self.mps_pids: frozenset[int] = frozenset()
-        """Clients of MPS, which work through a server."""
+        """Clients of MPS, which work through a server, also those that have ended."""
         self.blind_seconds = float("inf")
-        self.is_part_of: str | None = None
-        """The first device with the same memory."""
+        self.part: tuple[Any, int] | None = None
+        """The whole device and its instance of which this is one, if nothing else is a part of that."""
+        self.meter: ActivityMeter | None = None
+        self.activity = Activity()
+        self.busy_percent: float | None = None
+        """Of an instance, by its meter."""
+        self.busy_samples: tuple[tuple[float, float], ...] | None = None
         self.has_accounting = False
         self.accounted_before: frozenset[int] = frozenset()
         self.job_pids: set[int] = set()
@@ -234,30 +136,34 @@ class NvmlSource:
     # Without samples, utilization is that of the driver's latest period, which is no shorter.
     poll_seconds = 0.1
 
-    def __init__(self, pynvml: Any, now: Callable[[], float]) -> None:
+    def __init__(self, pynvml: Any, now: Callable[[], float], count: int) -> None:
         self._nvml = pynvml
         self._now = now
+        self._opened_seconds = time.time()
         errors = (pynvml.NVMLError, UnicodeDecodeError)
         self._guard = Guard(now, errors, self._explain)
         self.reasons: Mapping[tuple[str, str], str] = self._guard.reasons
         self.kinds: Mapping[tuple[str, str], str] = self._guard.kinds
         self._labels: dict[str, str] = {}
         self._driver = self._guard.ask("", "driver", pynvml.nvmlSystemGetDriverVersion) or ""
-        self._lists = _Lists(pynvml, self._driver)
+        self._lists = DriverLists(pynvml, self._driver)
         self._reads_reserve: bool | None = None
-        self._known_pids: set[int] = set()
-        self._missing_pids: set[int] = set()
-        self._first_missing_pids: set[int] | None = None
-        self._shows_foreign_pids = self._has_seen_foreign_pids = self._has_strangers = False
-        self._doubt: tuple[frozenset[int], frozenset[int] | None] | None = None
-        self._doubt_seconds = float("-inf")
-        self._is_in_a_container = is_in_a_container()
-        self._is_list_trusted = not self._is_in_a_container
-        """Whether a list without processes means that there are none."""
-        self._devices = self._open_all()
+        self._namespace = NamespaceCheck()
+        self._owners = Owners(sees_everybody=not self._namespace.is_in_a_container)
+        self._wholes: dict[int, Any] = {}
+        """The handles of whole devices, by index."""
+        self.unopened: tuple[Gpu, ...] = ()
+        self._devices = self._open_all(count)
         self.gpus = tuple(device.gpu for device in self._devices)
+        self._layout = self._list_layout(count)
+        self._layout_due_seconds = now() + _LAYOUT_SECONDS
+        self.is_outdated = False
+        if not count:
+            self._guard.say("", "devices", _NO_DEVICE)
         for device in self._devices:
-            self._open_accounting(device)
+            if not device.gpu.is_split:
+                self._open_accounting(device)
+                self._open_meter(device)
 
     def read(self, pids: frozenset[int] | None) -> GpuReadings:
         """Read every device, and what these processes use of it."""
@@ -267,27 +173,57 @@ class NvmlSource:
         devices: list[GpuReading] = []
         processes: list[GpuProcessReading] = []
         high_waters: list[GpuHighWater] = []
-        present = [device for device in self._devices if device.gpu.uuid not in self._guard.lost]
+        if pids is not None:
+            self._owners.update(pids, at)
+        if at >= self._layout_due_seconds:
+            self._layout_due_seconds = at + _LAYOUT_SECONDS
+            self._look_for_new_devices()
+        # A job can use the instances of a split device only; what is left of the whole one is for those who look at everything.
+        present = [
+            device
+            for device in self._devices
+            if device.gpu.uuid not in self._guard.lost and not (device.gpu.is_split and pids is not None)
+        ]
         lists = {device.gpu.uuid: self._read_processes(device) for device in present}
-        self._check_namespace({pid for listed in lists.values() for pid in listed or ()}, pids, at)
+        namespace, was_foreign = self._namespace, self._namespace.shows_foreign_pids
+        namespace.take({pid for listed in lists.values() for pid in listed or ()}, pids, at)
+        if namespace.shows_foreign_pids != was_foreign:
+            self._note_namespace(namespace.shows_foreign_pids)
         for device in present:
             uuid = device.gpu.uuid
             is_slow_turn = at - device.slow_seconds >= _SLOW_SECONDS
             if is_slow_turn:
                 device.slow_seconds = at
                 device.slow_figures = self._read_slow(device)
+            activity_seconds = self._read_activity(device, at)
             rates = self._read_utilization(device)
-            listed = None if self._shows_foreign_pids or self._has_strangers else lists[uuid]
-            if listed is not None and not self._is_list_trusted and not any(lists.values()):
+            listed = None if namespace.shows_foreign_pids or namespace.has_strangers else lists[uuid]
+            if listed is not None and not namespace.is_list_trusted and not any(lists.values()):
                 listed = self._doubt_empty_list(device, is_busy=bool(rates[0]))
             everybody = frozenset(listed or ())  # the dead among them, too
             if listed is not None and pids is not None:
                 # One that has just ended may still be listed, and still be among those of the job.
-                listed = {pid: entry for pid, entry in listed.items() if pid in pids and exists(pid)}
+                listed = {
+                    pid: entry for pid, entry in listed.items() if exists(pid) and self._owners.own(pid, at)
+                }
                 device.job_pids.update(listed)
-            shares = None if listed is None else self._read_shares(device, pids or frozenset())
-            if shares is not None and rates[0] and self._is_blind(device, at, everybody):
-                shares = None
+            asked = self._now()
+            named = None if listed is None else self._read_process_samples(device)
+            samples = self._read_samples(device)
+            if named is not None and device.is_clock_set_back:
+                named = self._read_process_samples(device)
+            shares = None
+            if named is not None:
+                shares = self._find_shares(
+                    device, named, asked, has_ticks=samples is not None, is_there=bool(listed)
+                )
+            is_busy = bool(rates[0]) or (shares is not None and any(share for _, share in shares.instants))
+            if shares is not None and is_busy and self._is_blind(device, at, everybody):
+                # Where the device is sampled, what comes before the first name is known as soon as there is one,
+                # unless it is that of a server.
+                is_early = samples is not None and at - device.blind_seconds <= _BLIND_SECONDS
+                is_early &= device.job_pids.isdisjoint(device.mps_pids)
+                shares = shares if is_early else None
             if pids is not None and any(used is None for used, _ in (listed or {}).values()):
                 text = (
                     f"{self._labels[uuid]} lists processes of the job without their memory (for MIG instances it "
@@ -299,21 +235,22 @@ class NvmlSource:
                 processes.append(GpuProcessReading(uuid, pid, used, percent, kind))
             if device.has_accounting and is_slow_turn and pids is not None:
                 high_waters += self._read_accounting(device, pids)
-            reading = self._read_device(device, rates, shares)
+            reading = self._read_device(device, rates, samples, shares)
             devices.append(
                 reading._replace(
                     lists_processes=listed is not None,
                     has_lost_list=lists[uuid] is None,
-                    is_part_of=device.is_part_of,
+                    **device.activity._asdict(),
+                    activity_seconds=activity_seconds,
                 )
             )
         return GpuReadings(at, tuple(devices), tuple(processes), tuple(high_waters))
 
-    def read_details(self) -> Mapping[str, Mapping[str, float | str]]:
+    def read_details(self, names: Collection[str]) -> Mapping[str, Mapping[str, float | str]]:
         """Performance state, fan, limits..."""
         from .nvml_details import read_details
 
-        return {device.gpu.uuid: read_details(self._nvml, device.handle) for device in self._devices}
+        return {device.gpu.uuid: read_details(self._nvml, device.handle, names) for device in self._devices}
 
     def take_notes(self) -> tuple[str, ...]:
         """Sentences for the user since the last call."""
@@ -321,6 +258,9 @@ class NvmlSource:
 
     def close(self) -> None:
         """Close the driver."""
+        for device in self._devices:
+            if device.meter is not None:
+                device.meter.close()
         try:
             self._nvml.nvmlShutdown()
         except self._nvml.NVMLError:
@@ -328,19 +268,46 @@ class NvmlSource:
 
     # ---- Opening.
 
-    def _open_all(self) -> list[_Device]:
-        nvml = self._nvml
+    def _open_all(self, count: int) -> list[_Device]:
         devices: list[_Device] = []
-        for index in range(self._guard.ask("", "number of GPUs", nvml.nvmlDeviceGetCount) or 0):
+        for index in range(count):
             label = f"GPU {index}"
             self._labels[label] = label
-            handle = self._guard.ask(label, "device", nvml.nvmlDeviceGetHandleByIndex, index)
+            handle = self._guard.ask(label, "device", self._nvml.nvmlDeviceGetHandleByIndex, index)
             if handle is None:
+                # One that is denied, or that the driver does not support, is none that a job could use.
+                if self._guard.kinds[label, "device"] in (LOST, TROUBLE):
+                    self.unopened += (Gpu(index, label, "", None, "nvidia", NAME, driver=self._driver),)
                 continue
             whole = self._open(index, handle, label, None)
+            if not self._guard.lost.isdisjoint((label, whole.uuid)):
+                self.unopened += (whole,)
+                continue
+            self._wholes[index] = handle
             instances = self._open_instances(index, handle, whole.uuid)
-            devices += instances or [_Device(whole, handle)]
+            whole = whole._replace(is_split=bool(instances))
+            devices += [_Device(whole, handle, self._start_clock()), *instances]
         return devices
+
+    def _list_layout(self, count: int) -> set[tuple[int, int | None]]:
+        """All devices by index, with the numbers of their MIG instances."""
+        instances = {
+            (index, number)
+            for index, handle in self._wholes.items()
+            for number, _ in self._find_instances(handle)
+        }
+        return {(index, None) for index in range(count)} | instances
+
+    def _look_for_new_devices(self) -> None:
+        try:
+            count = self._nvml.nvmlDeviceGetCount()
+        except self._nvml.NVMLError:
+            return
+        self.is_outdated = not self._list_layout(count) <= self._layout
+
+    def _start_clock(self) -> SampleClock:
+        """Most drivers date samples by the wall clock."""
+        return SampleClock(self._now(), time.time() * 1e6)
 
     def _open(self, index: int, handle: Any, label: str, parent_uuid: str | None) -> Gpu:
         nvml = self._nvml
@@ -384,29 +351,35 @@ class NvmlSource:
         return limits
 
     def _open_instances(self, index: int, handle: Any, parent_uuid: str) -> list[_Device]:
-        """The instances of a device in MIG mode, which replace the whole device."""
+        """The instances of a device in MIG mode."""
         nvml = self._nvml
-        devices = []
-        owners: dict[int, str] = {}  # instances for computing may share one of the GPU, with its memory
+        devices: list[_Device] = []
+        # Instances for computing may share one of the GPU, with its memory and its counters.
+        owners: dict[int, _Device] = {}
+        for number, instance in self._find_instances(handle):
+            gpu = self._open(index, instance, f"GPU {index}:{number}", parent_uuid)._replace(instance=number)
+            part = self._guard.ask(gpu.uuid, "GPU instance", nvml.nvmlDeviceGetGpuInstanceId, instance)
+            owner = owners.get(part)
+            if owner is not None:
+                owner.part, gpu = None, gpu._replace(shares_memory_with=owner.gpu.uuid)
+            devices.append(_Device(gpu, instance, self._start_clock()))
+            if owner is None and part is not None:
+                owners[part], devices[-1].part = devices[-1], (handle, part)
+        return devices
+
+    def _find_instances(self, handle: Any) -> Iterator[tuple[int, Any]]:
+        """The MIG instances of a device, by number."""
+        nvml = self._nvml
         try:
             is_split, _ = nvml.nvmlDeviceGetMigMode(handle)
             most = nvml.nvmlDeviceGetMaxMigDeviceCount(handle) if is_split else 0
         except nvml.NVMLError:
-            return []  # MIG is not supported
+            return  # MIG is not supported
         for number in range(most):
             try:
-                instance = nvml.nvmlDeviceGetMigDeviceHandleByIndex(handle, number)
+                yield number, nvml.nvmlDeviceGetMigDeviceHandleByIndex(handle, number)
             except nvml.NVMLError:
                 continue  # there is no instance with this number
-            gpu = self._open(index, instance, f"GPU {index} instance {number}", parent_uuid)
-            device = _Device(gpu, instance)
-            part = self._guard.ask(gpu.uuid, "GPU instance", nvml.nvmlDeviceGetGpuInstanceId, instance)
-            if part in owners:
-                device.is_part_of = owners[part]
-            elif part is not None:
-                owners[part] = gpu.uuid
-            devices.append(device)
-        return devices
 
     def _open_accounting(self, device: _Device) -> None:
         """The driver's accounting of processes: used if it is on, never switched on."""
@@ -417,6 +390,21 @@ class NvmlSource:
                 device.has_accounting = True
         except nvml.NVMLError:
             return  # not supported by most devices
+
+    def _open_meter(self, device: _Device) -> None:
+        """What a device cannot measure is not worth a note: most cannot."""
+        nvml, uuid = self._nvml, device.gpu.uuid
+        whole, part = device.part or (device.handle, None)
+        if (device.is_instance and part is None) or not can_measure(nvml, whole):
+            return
+
+        def take_sample(sample: Any) -> None:
+            if part is None:
+                nvml.nvmlGpmSampleGet(whole, sample)
+            else:
+                nvml.nvmlGpmMigSampleGet(whole, part, sample)
+
+        device.meter = self._guard.ask(uuid, "sm_percent", ActivityMeter, nvml, take_sample)
 
     # ---- Reading.
 
@@ -447,9 +435,9 @@ class NvmlSource:
             device.has_named.add(is_mps)
             self._unmark(device, figure)
             return False
-        if not any(map(exists, listed)):
+        if not is_mps and not any(map(exists, listed)):
             return False  # there is nobody to name
-        where = "in a container, or " if self._is_in_a_container else ""
+        where = "in a container, or " if self._namespace.is_in_a_container else ""
         text = (
             f"{self._labels[device.gpu.uuid]} is busy, but the driver names none of the processes that it lists, "
             f"so the job's own utilization is not known (as {where}with MPS)."
@@ -470,18 +458,22 @@ class NvmlSource:
         self._guard.reasons.pop(key, None)
 
     def _read_device(
-        self, device: _Device, rates: tuple[float | None, float | None], shares: GpuShares | None
+        self,
+        device: _Device,
+        rates: tuple[float | None, float | None],
+        samples: tuple[tuple[float, float], ...] | None,
+        shares: GpuShares | None,
     ) -> GpuReading:
         guard, uuid, handle = self._guard, device.gpu.uuid, device.handle
         used, reserved = guard.ask(uuid, "used_bytes", self._read_memory, handle) or (None, None)
         busy, memory_busy = rates
-        samples = self._read_samples(device)
         percents = [percent for _, percent in samples or ()]
         if percents:
             busy = sum(percents) / len(percents)
         energy = None
         if not device.is_instance:
             energy = guard.ask(uuid, "energy_joules", self._nvml.nvmlDeviceGetTotalEnergyConsumption, handle)
+        energy_at_seconds = self._now()
         return GpuReading(
             uuid,
             used,
@@ -490,14 +482,15 @@ class NvmlSource:
             reserved,
             memory_busy,
             energy_joules=None if energy is None else energy / 1000,
+            energy_at_seconds=energy_at_seconds,
             samples=samples,
             measures_processes=shares is not None,
             shares=shares,
             **device.slow_figures,
         )
 
-    def _read_memory(self, handle: Any) -> tuple[int, int | None]:
-        """Used and reserved bytes. Old drivers include their reserve in the used bytes."""
+    def _read_memory(self, handle: Any) -> tuple[int, int | None] | None:
+        """Used and reserved bytes, None of a device without any. Old drivers include their reserve in the used bytes."""
         nvml = self._nvml
         if self._reads_reserve is not False:
             try:
@@ -507,7 +500,7 @@ class NvmlSource:
                     raise
             else:
                 self._reads_reserve = True
-                return int(memory.used), int(memory.reserved)
+                return (int(memory.used), int(memory.reserved)) if memory.total else None
         memory = nvml.nvmlDeviceGetMemoryInfo(handle)
         if self._reads_reserve is None:
             self._reads_reserve = False
@@ -515,12 +508,15 @@ class NvmlSource:
                 "Memory in use includes the NVIDIA driver's own reserve, which this driver does not report."
             )
             self._guard.say("", "reserved_bytes", text)
-        return int(memory.used), None
+        return (int(memory.used), None) if memory.total else None
 
     def _read_utilization(self, device: _Device) -> tuple[float | None, float | None]:
         """The latest value, and that of memory."""
-        if device.is_instance:
-            return None, None  # the driver reports it for the whole device only
+        if device.is_instance or device.gpu.is_split:
+            return (
+                device.busy_percent,
+                None,
+            )  # the driver itself reports it for devices that are not split only
         rates = self._guard.ask(
             device.gpu.uuid, "utilization_percent", self._nvml.nvmlDeviceGetUtilizationRates, device.handle
         )
@@ -528,21 +524,37 @@ class NvmlSource:
 
     def _read_samples(self, device: _Device) -> tuple[tuple[float, float], ...] | None:
         """Utilization that the driver has sampled since the last reading; None if it keeps no samples."""
-        if device.is_instance:
-            return None
+        if device.is_instance or device.gpu.is_split:
+            return device.busy_samples
         since, is_first = max(0, device.sample_us), device.sample_us < 0
         try:
-            samples = self._lists.utilization_samples(device.handle, since)
+            fresh = [
+                sample
+                for sample in self._lists.utilization_samples(device.handle, since)
+                if sample[0] > since and not device.clock.is_old(sample[0])
+            ]
+            if not fresh and since and device.clock.is_silent(self._now()):
+                kept = self._lists.utilization_samples(device.handle, 0)
+                new = device.clock.find_new(at_us for at_us, _ in kept)
+                fresh = [sample for sample in kept if sample[0] in new]
         except self._nvml.NVMLError:
             return None
-        now, now_us = self._now(), time.time() * 1e6
-        fresh = [sample for sample in samples if sample[0] > since and sample[1] <= 100]
-        if fresh:
-            device.sample_us, device.sample_seconds = max(at_us for at_us, _ in fresh), now
+        now, stamps = self._now(), [at_us for at_us, _ in fresh]
+        device.clock.take(stamps, now)
+        device.is_clock_set_back = False
+        if stamps:
+            device.period.take(stamps)
+            device.sample_us = max(stamps)
+            device.is_clock_set_back = bool(
+                device.samples and device.samples.newest_us > device.sample_us + WINDOW_US
+            )
+            if device.samples and device.is_clock_set_back:
+                device.samples.newest_us = max(stamps) if is_first else min(stamps) - 1
         device.sample_us = max(0, device.sample_us)
-        if now - device.sample_seconds > _LONGEST_SAMPLE_SECONDS:
+        if device.clock.is_silent(now):
             return None
-        return () if is_first else tuple((now - (now_us - at_us) / 1e6, percent) for at_us, percent in fresh)
+        valid = ((device.clock.date(at_us), percent) for at_us, percent in sorted(fresh) if percent <= 100)
+        return () if is_first else tuple(valid)
 
     def _read_slow(self, device: _Device) -> dict[str, Any]:
         if device.is_instance:
@@ -560,6 +572,18 @@ class NvmlSource:
             for figure, (call, *arguments) in calls.items()
         }
 
+    def _read_activity(self, device: _Device, at_seconds: float) -> float:
+        """The seconds of which its means are new; 0 if they are the same as before, or none is known."""
+        meter, seconds = device.meter, 0.0
+        if meter is None:
+            return seconds
+        if meter.is_due(at_seconds):
+            answer = self._guard.ask(device.gpu.uuid, "sm_percent", meter.read, at_seconds)
+            seconds, device.busy_percent, device.activity = answer or (0.0, None, Activity())
+        busy = device.busy_percent
+        device.busy_samples = None if busy is None else ((at_seconds, busy),) if seconds else ()
+        return seconds
+
     def _read_limits(self, handle: Any) -> tuple[str, ...]:
         nvml = self._nvml
         try:
@@ -571,6 +595,8 @@ class NvmlSource:
 
     def _read_processes(self, device: _Device) -> dict[int, tuple[int | None, str]] | None:
         """Bytes and kind of each process on the device; None if it does not list all of them."""
+        if device.gpu.is_split:
+            return {}  # they are listed by its instances
         guard, uuid = self._guard, device.gpu.uuid
         lists = []
         for kind, word, what in _LISTS:
@@ -579,62 +605,9 @@ class NvmlSource:
             if entries is None and not is_optional:
                 return None
             if kind == "MPSCompute":
-                device.mps_pids = frozenset(pid for pid, _ in entries or ())
+                device.mps_pids |= {pid for pid, _ in entries or ()}
             lists.append((word, entries or ()))
         return merge_processes(lists)
-
-    def _check_namespace(self, listed: set[int], pids: frozenset[int] | None, at_seconds: float) -> None:
-        """Whether the driver lists processes by the IDs of the host of our container; the same ID here is another process.
-
-        A listed process that does not exist is no proof: drivers have been seen to list the dead. But drivers that
-        translate IDs leave processes of other namespaces out: so it is one if it has come while we watch; one that was
-        there before makes us doubt, until a process of ours is listed. And a process of ours uses the driver.
-        """
-        if not self._is_in_a_container:
-            return
-        from ..processes import exists
-
-        strangers = listed - self._known_pids
-        gone = {pid for pid in strangers if not exists(pid)}
-        self._known_pids |= strangers - gone
-        if len(self._known_pids) > 4096:
-            self._known_pids.clear()
-        if self._first_missing_pids is None:
-            self._first_missing_pids = gone
-        # Missing twice, because a process may end after it was listed. Who asks about all processes may ask once only.
-        suspects = gone if pids is None else gone & self._missing_pids
-        self._missing_pids = gone
-        self._has_seen_foreign_pids |= not suspects <= self._first_missing_pids
-        self._has_strangers = pids is not None and not gone <= self._first_missing_pids | suspects
-        is_doubted = bool(suspects or self._shows_foreign_pids)
-        if not self._has_seen_foreign_pids and (is_doubted or not self._is_list_trusted):
-            lists_ours = self._lists_ours(listed, gone, pids)
-            self._is_list_trusted |= lists_ours
-            is_doubted &= not lists_ours
-        is_foreign = is_doubted and (
-            self._shows_foreign_pids or self._is_one_of_us_missing(listed - gone, gone, pids, at_seconds)
-        )
-        if is_foreign != self._shows_foreign_pids:
-            self._shows_foreign_pids = is_foreign
-            self._note_namespace(is_foreign)
-
-    def _lists_ours(self, listed: set[int], gone: set[int], pids: frozenset[int] | None) -> bool:
-        ours = listed - gone if pids is None else listed & pids
-        return any(map(has_driver_loaded, ours))
-
-    def _is_one_of_us_missing(
-        self, alive: set[int], gone: set[int], pids: frozenset[int] | None, at_seconds: float
-    ) -> bool:
-        """Whether a process of ours uses the driver, but is not listed as such. What it has loaded is not read each time."""
-        if pids is None:
-            return True  # all processes are asked for, also those that cannot be seen from here
-        doubt = (frozenset(gone), pids)
-        if doubt == self._doubt and at_seconds - self._doubt_seconds < _SLOW_SECONDS:
-            return False
-        self._doubt, self._doubt_seconds = doubt, at_seconds
-        # One that is listed without the driver has the same ID as another by chance. And what may not be read counts:
-        # zero bytes must not be made up.
-        return not alive.isdisjoint(pids) or any(has_driver_loaded(pid, if_denied=True) for pid in pids)
 
     def _note_namespace(self, is_foreign: bool) -> None:
         text = (
@@ -646,36 +619,72 @@ class NvmlSource:
             if is_foreign:
                 self._mark(device, "lists_processes", text)
 
-    def _read_shares(self, device: _Device, pids: frozenset[int]) -> GpuShares | None:
-        """The shares of these processes since the last reading. None if the device does not report them."""
-        if device.is_instance:
+    def _read_process_samples(self, device: _Device) -> list[tuple[int, int, int]] | None:
+        """The driver's samples of processes since the last reading. None if the device does not report them."""
+        if device.is_instance or device.gpu.is_split:
             return None
-        window, until = device.samples, self._now()
-        if window is None:
-            # The driver keeps ten seconds, with timestamps of the wall clock.
-            window = device.samples = SampleWindow(int(time.time() * 1e6) - WINDOW_US)
-        samples = self._guard.ask(
-            device.gpu.uuid,
-            "utilization_of_processes",
-            self._lists.process_samples,
-            device.handle,
-            window.newest_us,
-        )
+        if device.samples is None:
+            # The driver keeps ten seconds.
+            device.samples = SampleWindow(device.clock.stamp(self._now()) - WINDOW_US)
+        samples = self._ask_for_process_samples(device, device.samples.newest_us)
         if samples is None:
             device.samples = None
-            return None
-        now, now_us, ours = self._now(), int(time.time() * 1e6), pids | device.job_pids
-        instants = tuple(
-            (now - (now_us - at_us) / 1e6, find_share(named, ours.__contains__))
-            for at_us, named in window.take(samples, now_us).items()
+        elif not samples and device.sample_us <= 0 and device.clock.is_silent(self._now()):
+            kept = self._ask_for_process_samples(device, 0) or []
+            new = device.clock.find_new(at_us for _, at_us, _ in kept)
+            if new:
+                device.samples.newest_us = min(new) - 1
+            return [sample for sample in kept if sample[1] in new]
+        return samples
+
+    def _ask_for_process_samples(self, device: _Device, since_us: int) -> list[tuple[int, int, int]] | None:
+        call, figure = self._lists.process_samples, "utilization_of_processes"
+        samples: list[tuple[int, int, int]] | None = self._guard.ask(
+            device.gpu.uuid, figure, call, device.handle, since_us
         )
-        return GpuShares(instants, window.are_complete, max([until, *(at for at, _ in instants)]))
+        return samples
+
+    def _find_shares(
+        self,
+        device: _Device,
+        samples: list[tuple[int, int, int]],
+        asked_seconds: float,
+        *,
+        has_ticks: bool,
+        is_there: bool,
+    ) -> GpuShares | None:
+        """The job's shares since the last reading."""
+        window, clock, now = device.samples, device.clock, self._now()
+        if window is None:
+            return None
+        if not has_ticks:
+            clock.take([at_us for _, at_us, _ in samples if at_us > window.newest_us], now)
+        new = window.take(samples, clock.stamp(now))
+        device.named_period.take(new)
+        instants = tuple(
+            (at, self._find_share(device, named, at))
+            for at, named in ((clock.date(at_us), named) for at_us, named in new.items())
+        )
+        until = max([asked_seconds, *(at for at, _ in instants)])
+        is_hasty = has_ticks and not window.are_complete and is_there
+        pause = min(device.period.pause_seconds, device.named_period.pause_seconds)
+        return GpuShares(instants, window.are_complete, until, pause if is_hasty else float("inf"))
+
+    def _find_share(
+        self, device: _Device, named: Mapping[int, int | None], at_seconds: float
+    ) -> float | None:
+        period = min(device.period.usual_seconds, device.named_period.usual_seconds)
+        owners = ((pid, percent, self._owners.own(pid, at_seconds, period)) for pid, percent in named.items())
+        # What a process of ours is there, such as a server of MPS, is known once the device lists it.
+        return find_share(
+            (percent, is_ours and (pid in device.job_pids or None)) for pid, percent, is_ours in owners
+        )
 
     def _read_accounting(self, device: _Device, pids: frozenset[int]) -> list[GpuHighWater]:
         """Peak memory of each process of the job by the driver's accounting, including those that have ended.
 
         A process that was accounted before the job began is left out: its peak may be older than the job, or its
-        pid may have been reused.
+        pid may have been reused. So is an account that is older than the process of that pid.
         """
         nvml = self._nvml
         peaks = []
@@ -683,12 +692,20 @@ class NvmlSource:
             for pid in nvml.nvmlDeviceGetAccountingPids(device.handle):
                 if pid in device.accounted_before or not (pid in pids or pid in device.job_pids):
                     continue
-                peak = nvml.nvmlDeviceGetAccountingStats(device.handle, pid).maxMemoryUsage
-                if peak is not None:
-                    peaks.append(GpuHighWater(device.gpu.uuid, pid, int(peak)))
+                account = nvml.nvmlDeviceGetAccountingStats(device.handle, pid)
+                is_ours = account.startTime / 1e6 >= self._find_begin(pid) - _CLOCK_TOLERANCE_SECONDS
+                if is_ours and account.maxMemoryUsage is not None:
+                    peaks.append(GpuHighWater(device.gpu.uuid, pid, int(account.maxMemoryUsage)))
         except nvml.NVMLError:
             pass  # one was removed meanwhile; the others follow at the next reading
         return peaks
+
+    def _find_begin(self, pid: int) -> float:
+        """When a process began, by the wall clock; one that has ended must have begun since the driver was opened."""
+        from ..processes import read_start
+
+        start = read_start(pid)
+        return self._opened_seconds if start is None else start
 
     # ---- Trouble.
 
@@ -706,7 +723,7 @@ class NvmlSource:
         label = self._labels.get(device, "The NVIDIA driver")
         figure = name_device_figure(what)
         if code in (nvml.NVML_ERROR_GPU_IS_LOST, nvml.NVML_ERROR_RESET_REQUIRED):
-            return Failure(LOST, f"{label} was lost; its figures end there.")
+            return Failure(LOST, f"{label} was lost; its figures are missing until it returns.")
         if isinstance(error, nvml.NVMLError) and self._is_missing(error):
             if what == "memory_bytes":
                 return Failure(
@@ -719,6 +736,8 @@ class NvmlSource:
             text = label if what == "device" else f"{figure[0].upper()}{figure[1:]} of {label}"
             verb = "require" if what in (*PROCESS_LISTS, "limits") else "requires"
             return Failure(DENIED, f"{text} {verb} administrator rights.")
+        if what == "device":
+            return Failure(TROUBLE, f"{label} could not be opened: {_sentence(error)}")
         return Failure(TROUBLE, f"{label} could not be read for a while: {_sentence(error)}")
 
 

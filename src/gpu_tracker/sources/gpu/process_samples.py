@@ -5,12 +5,20 @@ A sample is (pid, microseconds, percent). The buffer also holds old samples, and
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Iterable, Mapping
+    from collections.abc import Container, Iterable
 
 # About a second is shown; the slowest drivers sample once in that time.
 WINDOW_US = 1_500_000
+# A sample that is dated later than this is invalid.
+_AHEAD_US = 1_000_000
+# A driver that is read after this part of its period has no more than one new sample.
+_PART_OF_PERIOD = 0.6
+_SHORTEST_PAUSE_SECONDS = 0.05
+_GAPS_KEPT = 15
 
 
 class SampleWindow:
@@ -27,7 +35,7 @@ class SampleWindow:
         new: dict[int, dict[int, int | None]] = {}
         pids = set()
         for pid, at_us, percent in sorted(samples, key=lambda sample: sample[1]):
-            if at_us > self.newest_us:
+            if self.newest_us < at_us <= now_us + _AHEAD_US:
                 new.setdefault(at_us, {})[pid] = percent if percent <= 100 else None
                 self.are_complete |= pid in pids
                 pids.add(pid)
@@ -49,8 +57,40 @@ class SampleWindow:
         return sum(valid) / len(self._instants) if valid else 0.0
 
 
-def find_share(named: Mapping[int, int | None], is_ours: Callable[[int], bool]) -> float | None:
-    """Percent of our processes at one instant; None if all of theirs are invalid."""
-    values = [percent for pid, percent in named.items() if is_ours(pid)]
-    valid = [percent for percent in values if percent is not None]
-    return min(100.0, float(sum(valid))) if valid or not values else None
+def find_share(named: Iterable[tuple[int | None, bool | None]]) -> float | None:
+    """Percent of our processes at one instant, from that of each and whether it is ours; None if that is not known."""
+    known = [entry for entry in named if entry[0] != 0]
+    valid = [percent for percent, is_ours in known if is_ours and percent is not None]
+    is_doubtful = any(percent is not None and is_ours is None for percent, is_ours in known)
+    if valid and not is_doubtful:
+        return min(100.0, float(sum(valid)))
+    return None if any(is_ours is not False for _, is_ours in known) else 0.0
+
+
+class SamplePeriod:
+    """How often the driver samples a device."""
+
+    def __init__(self) -> None:
+        self._gaps_us: list[int] = []
+        self._newest_us: int | None = None
+
+    def take(self, stamps: Iterable[int]) -> None:
+        """Take the stamps of samples that follow each other."""
+        ordered = sorted(stamps)
+        if not ordered:
+            return
+        if self._newest_us is not None and self._newest_us < ordered[0]:
+            ordered.insert(0, self._newest_us)
+        self._newest_us = ordered[-1]
+        gaps = [later - earlier for earlier, later in pairwise(ordered)]
+        self._gaps_us = [*self._gaps_us, *gaps][-_GAPS_KEPT:]
+
+    @property
+    def usual_seconds(self) -> float:
+        """The usual distance of two samples; infinite while there are none."""
+        return sorted(self._gaps_us)[len(self._gaps_us) // 2] / 1e6 if self._gaps_us else float("inf")
+
+    @property
+    def pause_seconds(self) -> float:
+        """The longest pause between readings that each find no more than one sample."""
+        return max(_SHORTEST_PAUSE_SECONDS, self.usual_seconds * _PART_OF_PERIOD)

@@ -125,7 +125,9 @@ def explain_cell(label: str, words: str, cell: str) -> Failure:
     elif kind == DENIED:
         text = f"{words[0].upper()}{words[1:]} of {label} requires administrator rights."
     elif kind == LOST:
-        text = f"{label} was lost; its figures end there. Reboot the machine to restore it."
+        text = (
+            f"{label} was lost; its figures are missing until it returns. Reboot the machine to restore it."
+        )
     elif "requires reset" in cell:
         text = f"{label} does not report {words} until it is reset (`nvidia-smi --gpu-reset`)."
     else:
@@ -297,12 +299,16 @@ def parse_table(text: str | None, status: int | None, fields: Sequence[str], wai
         words = f"nvidia-smi did not answer within {waited_seconds:g} seconds"
         return Table([], Complaint(SILENCE, "", words))
     rows, prose = [], []
-    for line in text.split("\n"):
+    *lines, last = text.removeprefix("\ufeff").split("\n")
+    is_cut = parse_row(last, fields) is not None  # its last number may lack digits
+    for line in lines if is_cut else [*lines, last]:
         row = parse_row(line, fields)
         if row is not None:
             rows.append(row)
         elif line.strip() and not line.startswith("WARNING: "):
             prose.append(line)
+    if is_cut:
+        return Table(rows, Complaint(SILENCE, "", "nvidia-smi's output is cut off"))
     may_be_empty = "pid" in fields and not prose
     if status in _GOOD_STATUSES and (rows or may_be_empty):
         return Table(rows, None)
@@ -320,9 +326,17 @@ def drop_field(fields: Sequence[str], unknown: str) -> tuple[str, ...] | None:
     return tuple(field for field in kept if field is not None)
 
 
+# Of a message with more of these, nothing can be read.
+_MOST_BROKEN = 0.1
+
+
 def shorten(words: str) -> str:
     """A foreign text, printable and short enough to quote in a sentence."""
-    printable = "".join(letter if letter.isprintable() else " " for letter in words[:1000])
+    words = words[:1000]
+    broken = sum(letter == "\ufffd" or not (letter.isprintable() or letter.isspace()) for letter in words)
+    if broken > _MOST_BROKEN * len(words):
+        return "what it printed is not text"
+    printable = "".join(letter if letter.isprintable() else " " for letter in words)
     return " ".join(printable.split())[:200].rstrip(". ")
 
 

@@ -16,7 +16,7 @@ from .guard import DENIED, LOST, TROUBLE, UNSUPPORTED, Failure, Guard
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
     from typing import Any
 
     from ...core.model import Gpu
@@ -229,6 +229,11 @@ class Panel:
         """The cards to read now: neither lost nor asleep, because reading would wake them."""
         return tuple(device for device in self.devices if self._is_awake(device))
 
+    def find_asleep(self, awake: Sequence[Device]) -> frozenset[str]:
+        """The UUIDs of the other cards that are not lost."""
+        others = {device.gpu.uuid for device in self.devices} - {device.gpu.uuid for device in awake}
+        return frozenset(others - self.guard.lost)
+
     def take_reading(self, device: Device) -> GpuReading:
         """All figures of a card that have files."""
         uuid = device.gpu.uuid
@@ -239,11 +244,12 @@ class Panel:
         }
         return GpuReading(uuid, **figures, measures_processes=True)
 
-    def read_details(self) -> dict[str, dict[str, float | str]]:
+    def read_details(self, names: Collection[str]) -> dict[str, dict[str, float | str]]:
         """Less common figures; those that a card does not report are left out."""
         details: dict[str, dict[str, float | str]] = {}
         for device in self.find_awake():
-            details[device.gpu.uuid] = read_known(device.details)
+            wanted = {name: gauges for name, gauges in device.details.items() if name in names}
+            details[device.gpu.uuid] = read_known(wanted)
         return details
 
     def _is_awake(self, device: Device) -> bool:
@@ -338,4 +344,6 @@ def _unsupported(label: str, figure: str) -> str:
 
 
 def _lost(label: str) -> Failure:
-    return Failure(LOST, f"{label} was lost (unplugged, or driver unloaded); its figures end there.")
+    return Failure(
+        LOST, f"{label} was lost (unplugged, or driver unloaded); its figures are missing until it returns."
+    )

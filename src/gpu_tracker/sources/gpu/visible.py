@@ -20,7 +20,8 @@ _SCHEDULER_VARIABLES = ("SLURM_STEP_GPUS", "SLURM_JOB_GPUS", "GPU_DEVICE_ORDINAL
 
 
 def choose_visible(gpus: Sequence[Gpu], environment: Mapping[str, str]) -> frozenset[str]:
-    """The UUIDs of the devices that a job with this environment may use."""
+    """The UUIDs of the devices that a job with this environment may use: of one that is split, the instances."""
+    gpus = [gpu for gpu in gpus if not gpu.is_split]
     vendors = {gpu.vendor for gpu in gpus}
     chosen: set[str] = set()
     for vendor in vendors:
@@ -67,7 +68,7 @@ def _choose_cuda(gpus: list[Gpu], text: str, *, is_by_bus: bool) -> set[str]:
         if ordinal in ordinals:
             return set()
         ordinals.append(ordinal)
-    if ordinals and not is_by_bus and len({gpu.name for gpu in wholes}) > 1:
+    if ordinals and not is_by_bus and len({gpu.name for gpu in wholes if gpu.name}) > 1:
         # CUDA then numbers the fastest first, by its own criteria; NVML numbers by bus.
         return _uuids_of(gpus)
     return _with_instances([wholes[ordinal] for ordinal in ordinals], gpus)
@@ -209,7 +210,8 @@ def _parse_ranges(text: str) -> list[int]:
 def resolve_gpus(names: Sequence[str], gpus: Sequence[Gpu]) -> tuple[str, ...]:
     """The UUIDs of the named devices, each once, in the order of the names.
 
-    A name is a UUID or the beginning of one, a number (`0`, or `amd:0` where vendors are mixed), or a model.
+    A name is a UUID or the beginning of one, a number (`0`, that of an instance `1:0`, with its
+    vendor `amd:0`; that of a device which is split means all its instances), or a model.
     """
     resolved: dict[str, None] = {}
     for name in names:
@@ -224,10 +226,15 @@ def _resolve(name: str, gpus: Sequence[Gpu]) -> list[str]:
         return exact
     numbered = _resolve_number(wanted, gpus)
     if len(numbered) > 1:
-        choices = " or ".join(sorted(f"{gpu.vendor}:{gpu.ordinal}" for gpu in numbered))
+        choices = " or ".join(sorted(f"{gpu.vendor}:{gpu.place}" for gpu in numbered))
         raise ValueError(f"GPU {name} is ambiguous: there is one of each vendor. Write {choices}.")
     if numbered:
         return [gpu.uuid for gpu in numbered]
+    divided = [
+        gpu.uuid for gpu in gpus if gpu.instance is not None and _is_numbered(gpu, str(gpu.ordinal), wanted)
+    ]
+    if divided:
+        return divided
     named = [gpu.uuid for gpu in gpus if gpu.name.lower() == wanted]
     if named:
         return named
@@ -241,15 +248,13 @@ def _resolve(name: str, gpus: Sequence[Gpu]) -> list[str]:
 
 
 def _resolve_number(wanted: str, gpus: Sequence[Gpu]) -> list[Gpu]:
-    """Whole devices only: instances are numbered per device."""
-    vendor, colon, number = wanted.rpartition(":")
-    if not (number.isascii() and number.isdigit()) or len(number) > 9:
-        return []
-    return [
-        gpu
-        for gpu in gpus
-        if _is_whole(gpu) and gpu.ordinal == int(number) and (not colon or gpu.vendor == vendor)
-    ]
+    """An instance without a number of its own, as in older recordings, has none that could be meant."""
+    numbered = (gpu for gpu in gpus if _is_whole(gpu) or gpu.instance is not None)
+    return [gpu for gpu in numbered if _is_numbered(gpu, gpu.place, wanted)]
+
+
+def _is_numbered(gpu: Gpu, number: str, wanted: str) -> bool:
+    return wanted in (number, f"{gpu.vendor}:{number}")
 
 
 # ---- Devices and their instances.

@@ -42,18 +42,27 @@ def find_counters(*usages: struct_rusage) -> TreeCounters:
     )
 
 
+def read_own_rss_bytes() -> int | None:
+    """The resident set of this process, where the kernel reports it in a file."""
+    return _read_own_status(b"\nVmRSS:")
+
+
 def read_own_peak_bytes() -> int:
     """The kernel's peak resident set of this process."""
-    try:
-        peak_bytes = parse_kib_field(read_file("/proc/self/status"), b"\nVmHWM:")
-    except OSError:
-        peak_bytes = None
+    peak_bytes = _read_own_status(b"\nVmHWM:")
     if peak_bytes is not None:
         return peak_bytes
     import resource
 
     # This goes on counting from what the process was before it became this program.
     return find_peak_bytes(resource.getrusage(resource.RUSAGE_SELF))
+
+
+def _read_own_status(field: bytes) -> int | None:
+    try:
+        return parse_kib_field(read_file("/proc/self/status"), field)
+    except OSError:
+        return None
 
 
 def read_cpu_clock(pid: int) -> float | None:

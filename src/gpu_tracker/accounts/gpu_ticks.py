@@ -1,0 +1,350 @@
+"""The job's own utilization of a device whose driver samples the device, too. Pure.
+
+Processes are sampled at instants of their own, which need not be those of the device. Each such sample names what ran,
+and stands for the time since the one before, whoever that named.
+
+A sample may be the mean of that time. Then it is worth its percent times its period, whenever in it the job worked, and
+is distributed over the device's samples in proportion to their work. Or it may be that of one instant, which shows if
+samples are more than their device did in the period. Then the device's samples bound it: in none of them has the job
+worked more than its device. Either way, how often the driver samples need not be known, and may change.
+
+Nobody is named at an instant at which nothing runs. Where processes are evidently sampled at the instants of the device,
+such an instant is one at which the job was idle, even if the device was partly busy since the one before.
+
+A driver may return only the newest sample of each process. Of several since the last reading only the last is then one
+that nothing can have replaced; it stands for the others.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from itertools import takewhile
+
+from ..core.values import NamedTuple
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from ..core.model import GpuShares
+    from .gpus import Span
+
+# Samples closer together than this are of one instant: drivers sample at most ten times a second.
+_ONE_INSTANT_SECONDS = 0.04
+# A process and its device are sampled at the same instant if they are dated no further apart.
+_SAME_INSTANT_SECONDS = 0.02
+_MOST_ELSEWHERE = 0.1
+# An instant at which nobody is named, though the device was as busy as at those at which somebody is, was none.
+_AS_BUSY = 0.95
+_MOST_UNNAMED = 0.25
+# A sample of a process comes no later: drivers sample at least about once a second, and deliver a little late.
+_LONGEST_SECONDS = 2.0
+_DELIVERY_SECONDS = 0.5
+# Between samples that are further apart than usual, the job was idle.
+_LONG = 2.2
+_GAPS_KEPT = 15
+# A period is that long, and no longer than a second. A sample of the device is much shorter up to this part of it.
+_TOLERANCE = 1.5
+_LONGEST_PERIOD_SECONDS = 1.0
+_MUCH_SHORTER = 0.4
+# Samples are whole percents, of the device and of its processes.
+_ROUNDING_PERCENT = 1.5
+_JUDGED_KEPT = 20
+# Whoever keeps a device this busy would have been named.
+_FULL_PERCENT = 99.0
+# A driver keeps samples this long.
+_KEPT_SECONDS = 9.0
+
+
+class _Named(NamedTuple):
+    """A sample of processes: what the job used since the one before; None if that is not known."""
+
+    start_seconds: float
+    end_seconds: float
+    percent: float | None
+    hidden_seconds: float
+    """Others since then may have been dropped."""
+    before: tuple[float, float | None]
+    """Until when the sample before still says it, and what that is; later the job was idle."""
+    reach_seconds: float
+    """Until then."""
+    own_seconds: float
+    """If it is the mean of a period: when that began."""
+    is_first: bool
+    """Then how long that was is not known: we may have begun in the middle of it."""
+    device_percent: float = 0.0
+    """The device's mean over it."""
+
+    def cut(self, span: Span, *, is_full: bool, are_means: bool) -> list[tuple[float, float | None]]:
+        """For how long of this time the job used how much; a device that was fully busy was used by somebody."""
+        pieces: list[tuple[float, float, float | None]]
+        if are_means and self.percent is not None:
+            pieces = [
+                (self.start_seconds, self.own_seconds, self._extend(self.percent, span, is_full=is_full)),
+                (self.own_seconds, self.end_seconds, self._distribute(self.percent, span)),
+            ]
+        elif is_full:
+            pieces = [(self.start_seconds, self.end_seconds, self.percent)]
+        else:
+            before_seconds, before = self.before
+            pieces = [
+                (self.start_seconds, before_seconds, before),
+                (before_seconds, self.reach_seconds, 0.0),
+                (self.reach_seconds, self.end_seconds, self.percent),
+            ]
+        parts = (
+            (min(end, span.end_seconds) - max(start, span.start_seconds), percent)
+            for start, end, percent in pieces
+        )
+        return [part for part in parts if part[0] > 0]
+
+    def _distribute(self, percent: float, span: Span) -> float:
+        """The part of this mean that is due to one of the device's samples: in proportion to its work."""
+        if span.percent is None or not self.device_percent:
+            return percent
+        scale = percent / self.device_percent
+        return span.percent * (min(1.0, scale) if self.is_first else scale)
+
+    def _extend(self, percent: float, span: Span, *, is_full: bool) -> float:
+        """What it says of the time before its period, in which nobody was named: the same share of the device's work."""
+        own_seconds = self.end_seconds - self.own_seconds
+        # A longer sample of the device may be of work before or after that time.
+        if span.length_seconds <= _MUCH_SHORTER * own_seconds:
+            return min(self._distribute(percent, span), span.percent or 0.0)
+        return percent if is_full else 0.0
+
+    def covers(self, at_seconds: float) -> bool:
+        """Whether it was taken at this instant, or stands for one that was dropped."""
+        start_seconds = min(self.hidden_seconds, self.end_seconds - _SAME_INSTANT_SECONDS)
+        return start_seconds < at_seconds <= self.end_seconds + _SAME_INSTANT_SECONDS
+
+
+class TickMeter:
+    """The job's share of one device; times are seconds since the start."""
+
+    def __init__(self, at_seconds: float) -> None:
+        self._percent_seconds = self._most_percent_seconds = 0.0
+        self.seconds = 0.0
+        """How much time the integral covers."""
+        self._begin_seconds = at_seconds
+        self._until_seconds = self._read_seconds = self._named_seconds = at_seconds
+        self._came_seconds: float | None = None
+        self._is_known = self._are_complete = self._has_named = self._are_together = False
+        self._waiting: list[Span] = []
+        """Samples of the device that are not counted yet."""
+        self._spans: list[Span] = []
+        self._named: list[_Named] = []
+        """Those that are recent, to compare them."""
+        self._judged_seconds = at_seconds
+        """Up to here samples of processes were compared with what their device did."""
+        self._exceed: list[bool] = []
+        """Whether the latest ones are more than their device can have done in a period."""
+
+    @property
+    def percent_seconds(self) -> float:
+        """The integral; a job is never busier than its device."""
+        return min(self._percent_seconds, self._most_percent_seconds)
+
+    @property
+    def is_unknown(self) -> bool:
+        """Whether the device was busy while the job was there, but nothing is known of that time."""
+        came = self._came_seconds
+        return came is not None and not self._is_known and came < self._read_seconds
+
+    def take(self, spans: Sequence[Span], shares: GpuShares, *, is_there: bool) -> None:
+        """Take the samples up to a reading, and whether the device then lists a process of the job."""
+        self._are_complete |= shares.are_complete
+        self._add_named(shares.instants)
+        kept_seconds = shares.until_seconds - _KEPT_SECONDS
+        # Of the time before we began, nothing is known.
+        begun = (
+            span._replace(start_seconds=max(self._begin_seconds, span.start_seconds))
+            for span in spans
+            if span.end_seconds > self._begin_seconds
+        )
+        kept = [span for span in begun if span.end_seconds >= kept_seconds]
+        self._waiting += kept
+        self._spans += [span for span in kept if span.percent is not None]
+        self._read_seconds = kept[-1].end_seconds if kept else self._read_seconds
+        self._until_seconds = max(self._until_seconds, shares.until_seconds)
+        self._are_together = self._compare_instants()
+        self._judge(self._read_seconds)
+        self._settle(_LONGEST_SECONDS)
+        self._spans = [span for span in self._spans if span.end_seconds >= kept_seconds]
+        self._named = [named for named in self._named if named.end_seconds >= kept_seconds]
+        if is_there and self._came_seconds is None:
+            self._came_seconds = self._read_seconds
+
+    def finish(self) -> None:
+        """Count what waits up to the last sample of a process; what the job did after it is not known."""
+        if self._named_seconds > self._read_seconds:
+            from .gpus import Span
+
+            self._waiting.append(Span(self._read_seconds, self._named_seconds, None))
+        self._judge(self._named_seconds)
+        # Samples that name nobody would be missing among the last instants.
+        self._settle(_DELIVERY_SECONDS if self._are_together else _LONGEST_SECONDS)
+        for span in self._waiting:
+            self._count(span, is_over=False)
+        self._waiting = []
+
+    def _add_named(self, instants: Iterable[tuple[float, float | None]]) -> None:
+        merged = _merge(one for one in instants if one[0] > self._named_seconds)
+        for at_seconds, percent in merged if self._are_complete else merged[-1:]:
+            self._named.append(self._begin(at_seconds, percent))
+            self._named_seconds = at_seconds
+            self._has_named = True
+
+    def _begin(self, at_seconds: float, percent: float | None) -> _Named:
+        start_seconds, usual = self._named_seconds, self._find_usual_seconds()
+        hidden_seconds = at_seconds if self._are_complete else self._until_seconds
+        before, reach_seconds = (start_seconds, percent), start_seconds
+        if at_seconds - start_seconds > _LONG * usual:
+            # It stands for the time around it, up to where samples of the device, if they are closer, say that it ended.
+            side = max(usual / 2, usual - self._spans[-1].length_seconds / 2) if self._spans else usual / 2
+            reach_seconds = max(start_seconds, min(hidden_seconds, at_seconds - side))
+            before = min(start_seconds + side, reach_seconds), self._named[-1].percent
+        own_seconds, period_seconds = start_seconds, min(usual, _LONGEST_PERIOD_SECONDS)
+        if self._named and at_seconds - start_seconds > _TOLERANCE * period_seconds:
+            own_seconds = max(start_seconds, min(hidden_seconds, at_seconds - period_seconds))
+        return _Named(
+            start_seconds,
+            at_seconds,
+            percent,
+            hidden_seconds,
+            before,
+            reach_seconds,
+            own_seconds,
+            is_first=not self._named,
+        )
+
+    @property
+    def _are_means(self) -> bool:
+        """Whether samples of processes may be means of their periods: then none is more than its device did."""
+        return sum(self._exceed) <= _MOST_ELSEWHERE * len(self._exceed)
+
+    def _judge(self, until_seconds: float) -> None:
+        """Compare new samples of processes with what is now known of their device."""
+        first = bisect_right([named.end_seconds for named in self._named], self._judged_seconds)
+        for place, named in enumerate(self._named[first:], first):
+            if named.end_seconds > until_seconds:
+                break
+            self._judged_seconds = named.end_seconds
+            overlaps = self._find_overlaps(named)
+            seconds = sum(overlap for overlap, _ in overlaps)
+            work = sum(overlap * (span.percent or 0.0) for overlap, span in overlaps)
+            self._named[place] = named._replace(device_percent=work / seconds if seconds else 0.0)
+            if named.percent and seconds and not named.is_first:
+                length = named.end_seconds - named.own_seconds
+                most = 100.0 * (length - seconds) + sum(
+                    min(100.0 * overlap, span.length_seconds * (span.percent or 0.0))
+                    for overlap, span in overlaps
+                )
+                exceeds = (named.percent - _ROUNDING_PERCENT) * length > most
+                self._exceed = [*self._exceed, exceeds][-_JUDGED_KEPT:]
+
+    def _find_overlaps(self, named: _Named) -> list[tuple[float, Span]]:
+        """The device's samples in the period of one of its processes, and how long they are in it."""
+        recent = takewhile(lambda span: span.end_seconds > named.own_seconds, reversed(self._spans))
+        overlaps = (
+            (min(span.end_seconds, named.end_seconds) - max(span.start_seconds, named.own_seconds), span)
+            for span in recent
+        )
+        return [overlap for overlap in overlaps if overlap[0] > 0]
+
+    def _find_usual_seconds(self) -> float:
+        """How far apart recent samples of processes are."""
+        gaps = sorted(
+            named.end_seconds - named.start_seconds
+            for named in self._named[-_GAPS_KEPT:]
+            if not named.is_first
+        )
+        return gaps[len(gaps) // 2] if gaps else float("inf")
+
+    def _compare_instants(self) -> bool:
+        """Whether processes are sampled at the instants of their device, as far as the recent ones tell."""
+        ends = [span.end_seconds for span in self._spans]
+        places = [_find_nearest(ends, named.end_seconds) for named in self._named]
+        together = {place for place in places if place is not None}
+        percents = sorted(self._spans[place].percent or 0.0 for place in together)
+        if not percents or places.count(None) > _MOST_ELSEWHERE * len(places):
+            return False
+        as_busy = _AS_BUSY * percents[len(percents) // 2]
+        busy = [
+            end
+            for place, end in enumerate(ends)
+            if (self._spans[place].percent or 0.0) >= as_busy and place not in together
+        ]
+        return self._count_unnamed(busy) <= _MOST_UNNAMED * len(percents)
+
+    def _count_unnamed(self, instants: Iterable[float]) -> int:
+        """Of these instants, those at which certainly nobody was named."""
+        ends = [named.end_seconds for named in self._named]
+        nexts = ((at, bisect_left(ends, at)) for at in instants)
+        return sum(at <= self._named[place].hidden_seconds for at, place in nexts if place < len(ends))
+
+    def _settle(self, patience_seconds: float) -> None:
+        """Count the samples of the device in which nobody will be named any more."""
+        # A busy device that has never named anybody says nothing of the job.
+        patience_seconds = patience_seconds if self._has_named else _KEPT_SECONDS
+        due = [span for span in self._waiting if self._is_due(span, self._until_seconds - patience_seconds)]
+        self._waiting = [span for span in self._waiting if span not in due]
+        for span in due:
+            self._count(span, is_over=True)
+
+    def _is_due(self, span: Span, sure_seconds: float) -> bool:
+        return (
+            span.is_too_old
+            or span.percent == 0
+            or span.end_seconds <= max(self._judged_seconds, sure_seconds)
+        )
+
+    def _count(self, span: Span, *, is_over: bool) -> None:
+        if span.is_too_old or (span.percent and not self._has_named):
+            return
+        most = 100.0 if span.percent is None else span.percent
+        known, rest_seconds = self._measure(span, is_full=span.percent is not None and most >= _FULL_PERCENT)
+        if is_over and most < _FULL_PERCENT:
+            known = [*known, (rest_seconds, 0.0)]
+        seconds = sum(length for length, _ in known)
+        used = sum(length * percent for length, percent in known)
+        self.seconds += seconds
+        self._most_percent_seconds += most * seconds
+        # One instant may be busier than the time that it stands for; only the mean of many is not.
+        self._percent_seconds += used if self._are_together or self._are_means else min(used, most * seconds)
+        came = self._came_seconds
+        self._is_known |= came is not None and seconds > 0 and span.end_seconds > came
+
+    def _measure(self, span: Span, *, is_full: bool) -> tuple[list[tuple[float, float]], float]:
+        """For how long the job used how much, and the time in which nobody was named."""
+        start_seconds = span.start_seconds - _SAME_INSTANT_SECONDS
+        near = list(takewhile(lambda one: one.end_seconds > start_seconds, reversed(self._named)))
+        if self._are_together:
+            named = [one.percent for one in near if one.covers(span.end_seconds)][:1]
+            parts = [(span.length_seconds, percent) for percent in named]
+        else:
+            parts = [
+                part for one in near for part in one.cut(span, is_full=is_full, are_means=self._are_means)
+            ]
+        rest_seconds = span.length_seconds - sum(length for length, _ in parts)
+        return [(length, percent) for length, percent in parts if percent is not None], rest_seconds
+
+
+def _merge(instants: Iterable[tuple[float, float | None]]) -> list[tuple[float, float | None]]:
+    """Samples of one instant are added; invalid ones say nothing."""
+    merged: list[tuple[float, float | None]] = []
+    for at_seconds, percent in instants:
+        if merged and at_seconds - merged[-1][0] < _ONE_INSTANT_SECONDS:
+            first_seconds, before = merged[-1]
+            known = [value for value in (before, percent) if value is not None]
+            merged[-1] = first_seconds, min(100.0, sum(known)) if known else None
+        else:
+            merged.append((at_seconds, percent))
+    return merged
+
+
+def _find_nearest(instants: Sequence[float], at_seconds: float) -> int | None:
+    """The place of the first of these instants that is the same."""
+    place = bisect_left(instants, at_seconds - _SAME_INSTANT_SECONDS)
+    is_found = place < len(instants) and instants[place] <= at_seconds + _SAME_INSTANT_SECONDS
+    return place if is_found else None

@@ -1,0 +1,113 @@
+"""Which processes `watch` shows, and in which order."""
+
+from __future__ import annotations
+
+import pytest
+
+from gpu_tracker.core.observation import Holder, Observation
+from gpu_tracker.live.selection import (
+    CPU,
+    GPU,
+    MEMORY,
+    PID,
+    RAM,
+    SM,
+    SORTS,
+    USER,
+    Selection,
+    find_unknown,
+    list_names,
+    list_rows,
+    select,
+    split_words,
+)
+from observed import gpu, observation, process, reading, vendor
+
+
+def machine() -> Observation:
+    """Two devices; of the last process nothing is known but its number."""
+    processes = (
+        process(0, 11, mib=100, percent=30.0),
+        process(0, 12, mib=300, percent=10.0),
+        process(1, 13, mib=200, percent=20.0),
+        process(1, 10, mib=None, percent=None),
+    )
+    holders = (
+        Holder(11, "carla", ("c",), 10, 1.0),
+        Holder(12, "anna", ("a",), 30, 2.0),
+        Holder(13, "ben", ("b",), 20, 3.0),
+    )
+    gpus = (gpu(0, bus_id="0000:4f:00.0"), gpu(1))
+    return observation(vendor(reading(0), reading(1), processes=processes, gpus=gpus), holders=holders)
+
+
+def list_pids(selection: Selection) -> list[int]:
+    """Of the rows."""
+    cores = {11: 0.5, 12: 2.0, 13: 1.0}
+    return [row.process.pid for row in list_rows(select(machine(), selection), selection, cores)]
+
+
+@pytest.mark.parametrize(
+    ("sort", "pids", "reversed_pids"),
+    [
+        (GPU, [12, 11, 13, 10], [13, 10, 12, 11]),
+        (MEMORY, [12, 13, 11, 10], [11, 13, 12, 10]),
+        (SM, [11, 13, 12, 10], [12, 13, 11, 10]),
+        (CPU, [12, 13, 11, 10], [11, 13, 12, 10]),
+        (RAM, [12, 13, 11, 10], [11, 13, 12, 10]),
+        (PID, [10, 11, 12, 13], [13, 12, 11, 10]),
+        (USER, [12, 13, 11, 10], [11, 13, 12, 10]),
+    ],
+)
+def test_processes_are_sorted(sort: str, pids: list[int], reversed_pids: list[int]) -> None:
+    """Amounts from the largest down, names and numbers from the first up; what is not known is last either way."""
+    assert sort in SORTS
+    assert list_pids(Selection(sort=sort)) == pids
+    assert list_pids(Selection(sort=sort, is_reversed=True)) == reversed_pids
+
+
+@pytest.mark.parametrize(
+    ("selection", "pids"),
+    [
+        (Selection(), [12, 11, 13, 10]),
+        (Selection(gpus=("1",)), [13, 10]),
+        (Selection(gpus=("GPU-0", "1")), [12, 11, 13, 10]),
+        (Selection(gpus=("7",)), []),
+        (Selection(users=("anna", "ben")), [12, 13]),
+        (Selection(pids=(10, 11)), [11, 10]),
+        (Selection(gpus=("0",), users=("anna", "ben"), pids=(12, 13)), [12]),
+    ],
+)
+def test_processes_are_filtered(selection: Selection, pids: list[int]) -> None:
+    """By any of what is named, and by all kinds together; a process whose user is not known is nobody's."""
+    assert list_pids(selection) == pids
+
+
+def test_devices_stay_when_their_processes_are_filtered() -> None:
+    """Only a choice of GPUs leaves out GPUs."""
+    assert [device.index for device in select(machine(), Selection(users=("nobody",)))] == [0, 1]
+    assert [device.index for device in select(machine(), Selection(gpus=("1",)))] == [1]
+    assert Selection().is_everything
+    assert not Selection(pids=(1,)).is_everything
+
+
+def test_a_device_has_several_names() -> None:
+    """The index, the UUID, and the bus ID as the kernel and as nvidia-smi write it."""
+    first, second = select(machine(), Selection())
+
+    assert list_names(first) == {
+        "0",
+        "nvidia:0",
+        "GPU-0",
+        "0000:4f:00.0",
+        "00000000:4F:00.0",
+        "00000000:4f:00.0",
+    }
+    assert list_names(second) == {"1", "nvidia:1", "GPU-1"}
+    assert find_unknown(machine(), ("0", "GPU-1", "2", "x")) == ("2", "x")
+
+
+def test_a_list_may_have_commas_and_spaces() -> None:
+    """As people type them."""
+    assert split_words("0, 1,,2 3") == ("0", "1", "2", "3")
+    assert split_words(" ") == ()
