@@ -214,6 +214,19 @@ def test_a_recording_is_never_replaced_by_what_is_made_of_it(ask: Ask, tmp_path:
     assert path.read_bytes() == before
 
 
+@pytest.mark.parametrize("command", ["report", "compare", "combine", "size", "ls"])
+def test_a_result_is_replaced_by_the_next_one(ask: Ask, tmp_path: Path, command: str) -> None:
+    """A report as JSON begins with a header, but is no recording."""
+    make_plain(tmp_path / "run.jsonl")
+    results = []
+    for _ in range(2):
+        done = ask(command, "run.jsonl", "-o", "result.json")
+        assert (done.returncode, done.stderr) == (0, "")
+        results.append((tmp_path / "result.json").read_bytes())
+
+    assert results[0] == results[1]
+
+
 def test_metrics_of_any_size_cost_no_report(ask: Ask, tmp_path: Path) -> None:
     """Nor the exit code of the job."""
     job = "import gpu_tracker as g\nfor size in (1e308, -1e308, 1.7e308, 1.0): g.log(loss=size)\nraise SystemExit(5)"

@@ -579,6 +579,7 @@ def test_a_job_of_a_few_milliseconds_has_no_exact_peak_that_is_not_its_own(
     for job in (["true"], [sys.executable, "-S", "-E", "-c", script]):
         for _ in range(repeats):
             outcome = scene.run_tracked("run", "--no-record", "-f", "json", "-o", "x.json", "--", *job)
+            assert outcome.returncode == 0, outcome.stderr
             ram = json.loads((scene.directory / "x.json").read_text())["summary"]["ram"]["main"]
             if job == ["true"]:
                 assert ram["basis"] != "exact", ram

@@ -57,6 +57,7 @@ def test_a_path_is_named_by_its_last_part() -> None:
         (b' { "header": {"version": 1}}\n{"sample":', True),
         (b'{"header":{"ver', True),
         (b'{"headers":[]}', False),
+        (b'{\n "header": {\n  "version": 1', False),  # a report as JSON
         (b"", False),
         (b"\xff\x00", False),
     ],

@@ -45,10 +45,13 @@ def is_recording(path: str) -> bool:
     try:
         with open(path, "rb") as file:
             head = file.read(_HEAD_BYTES)
-            # One that has just begun is empty, but its writer holds it.
-            return b"".join(head.split()).startswith(HEADER_START) if head else bool(is_held(file.fileno()))
+            if not head:  # one that has just begun, if its writer holds it
+                return bool(is_held(file.fileno()))
     except OSError:
         return False
+    # On one line: a report as JSON has a header too, on many.
+    first_line = head.lstrip().partition(b"\n")[0]
+    return b"".join(first_line.split()).startswith(HEADER_START)
 
 
 def name_run(path: str) -> str:
