@@ -85,3 +85,16 @@ def test_what_cannot_be_read_is_no_recording(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
 
     assert not any(is_recording(str(tmp_path / name)) for name in ("pipe", "missing", "."))
+
+
+def test_what_may_not_be_read_is_no_recording(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever wants to write to it will learn why not."""
+    path = tmp_path / "x.json"
+    path.write_text("x")
+
+    def refuse(*_: object) -> None:
+        raise PermissionError(13, os.strerror(13))
+
+    monkeypatch.setattr("builtins.open", refuse)
+
+    assert not is_recording(str(path))
