@@ -315,3 +315,37 @@ def test_three_workers_that_are_busy_at_random(hardware: Simulator, tmp_path: Pa
     assert gpu["job_mean_percent"] == pytest.approx(truth, abs=5)
     assert (gpu["utilization_basis"], report["notes"]) == ("sampled", [])
     assert (figures["bytes"]["combined"], figures["notes"]) == (700 * MIB, [])
+
+
+# ---- Faults.
+
+
+def test_faults_of_the_jobs_devices_are_told(
+    hardware: Simulator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also the one by which it ends; those of a device that it may not use are not its own."""
+    hardware.add_device()
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")
+    program = tmp_path / "failing.py"
+    program.write_text(
+        "import sys, time\n"
+        "from nvml_simulator import Simulator\n"
+        "with Simulator.open() as hardware:\n"
+        "    time.sleep(1)\n"
+        "    hardware.report_xid(0, 13); hardware.report_xid(0, 13); hardware.report_xid(1, 74)\n"
+        "    hardware.add_memory_errors(0, corrected=5)\n"
+        "    time.sleep(2)\n"
+        "    hardware.report_xid(0, 79)\n"
+    )
+    report, _ = Scene(hardware, tmp_path).track(str(program))
+    findings = {finding["rule"]: finding for finding in report["findings"]}
+
+    assert report["notes"] == [
+        "GPU 0: the driver reports Xid 13: a kernel failed, often by an index out of range.",
+        "GPU 0: 5 corrected memory errors (ECC).",
+        "GPU 0: the driver reports Xid 79: the device has fallen off the bus.",
+        "GPU 0: Xid 13 was reported 2 times in all.",
+    ]
+    assert findings["gpu-faults"]["severity"] == "serious"
+    assert "Xid 79" in findings["gpu-faults"]["sentence"]
+    assert findings["gpu-faults"]["start_seconds"] == pytest.approx(3, abs=1)

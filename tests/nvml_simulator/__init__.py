@@ -44,6 +44,7 @@ _SAMPLE_KINDS: Final[tuple[SampleKind, ...]] = ("power", "gpu_utilization", "mem
 _NOT_AVAILABLE: Final = 2**64 - 1
 _DERIVED: Final = -1
 _MIB: Final = 2**20
+_XID_CRITICAL_ERROR: Final = 8
 
 
 class Code(enum.IntEnum):
@@ -280,6 +281,25 @@ class Simulator:
     def held_gpm_samples(self) -> int:
         """How many samples clients have allocated and not freed."""
         return int(self._state.gpm_samples)
+
+    def report_xid(self, device: int, xid: int, *, gpu_instance: int | None = None) -> None:
+        """Let the driver report an error, of a MIG instance if its GPU instance is given."""
+        with self._writing():
+            ring = self._device(device).faults
+            fault = ring.entries[ring.written % layout.FAULT_LIMIT]
+            fault.type, fault.data = _XID_CRITICAL_ERROR, xid
+            fault.gpu_instance = 2**32 - 1 if gpu_instance is None else gpu_instance
+            ring.written += 1
+
+    def add_memory_errors(self, device: int, *, corrected: int = 0, uncorrected: int = 0) -> None:
+        """Let ECC find errors."""
+        errors = self._device(device).memory_errors
+        errors[0] += corrected
+        errors[1] += uncorrected
+
+    def held_event_sets(self) -> int:
+        """How many sets of events clients have created and not freed."""
+        return int(self._state.event_sets)
 
     def set_video_utilization(self, device: int, encoder_percent: int, decoder_percent: int) -> None:
         """Set how busy the video engines are."""

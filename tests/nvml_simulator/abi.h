@@ -15,6 +15,7 @@ typedef enum {
     NOT_FOUND = 6,
     INSUFFICIENT_SIZE = 7,
     DRIVER_NOT_LOADED = 9,
+    TIMEOUT = 10,
     FUNCTION_NOT_FOUND = 13,
     GPU_IS_LOST = 15,
     VERSION_MISMATCH = 18,
@@ -88,6 +89,8 @@ struct nvml_field_value {
     union { double real; uint64_t integer; } value;
 };
 
+struct nvml_event_data { nvml_device device; uint64_t type, data; uint32_t gpu_instance, compute_instance; };
+
 struct nvml_gpm_support { uint32_t version, is_supported; };
 
 struct nvml_gpm_metric {
@@ -113,6 +116,7 @@ _Static_assert(sizeof(struct nvml_sample) == 16, "nvmlSample_t");
 _Static_assert(sizeof(struct nvml_pci_info) == 68, "nvmlPciInfo_t");
 _Static_assert(sizeof(struct nvml_accounting_stats) == 56, "nvmlAccountingStats_t");
 _Static_assert(sizeof(struct nvml_field_value) == 40, "nvmlFieldValue_t");
+_Static_assert(sizeof(struct nvml_event_data) == 32, "nvmlEventData_t");
 _Static_assert(sizeof(struct nvml_gpm_metric) == 40, "nvmlGpmMetric_t");
 _Static_assert(sizeof(struct nvml_gpm_metrics) == 24, "nvmlGpmMetricsGet_t");
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import ctypes
 from ctypes import c_char, c_double, c_int32, c_int64, c_uint32, c_uint64
 
-LAYOUT_VERSION = 4
+LAYOUT_VERSION = 5
 DEVICE_LIMIT = 16
 INSTANCE_LIMIT = 48
 PROCESS_LIMIT = 2048
@@ -22,6 +22,7 @@ SAMPLE_KINDS = 3
 GPM_METRICS = 5
 HANGS = 2**32 - 1
 CRASHES = 2**32 - 2
+FAULT_LIMIT = 128
 SAMPLE_LIMIT = 120
 PROCESS_SAMPLE_LIMIT = 72
 
@@ -78,6 +79,18 @@ class ProcessSampleRing(ctypes.Structure):
     _fields_ = [("written", c_uint64), ("entries", ProcessSample * PROCESS_SAMPLE_LIMIT)]
 
 
+class Fault(ctypes.Structure):
+    """Something that a device reports to whoever waits for it."""
+
+    _fields_ = [("type", c_uint64), ("data", c_uint64), ("gpu_instance", c_uint32)]
+
+
+class FaultRing(ctypes.Structure):
+    """The newest faults of a device."""
+
+    _fields_ = [("written", c_uint64), ("entries", Fault * FAULT_LIMIT)]
+
+
 class Device(ctypes.Structure):
     """A GPU, or a MIG instance of one."""
 
@@ -113,6 +126,8 @@ class Device(ctypes.Structure):
         ("compute_instance", c_uint32),
         ("samples", SampleRing * SAMPLE_KINDS),
         ("process_samples", ProcessSampleRing),
+        ("faults", FaultRing),
+        ("memory_errors", c_uint64 * 2),
     ]
 
 
@@ -183,6 +198,7 @@ class State(ctypes.Structure):
         ("instance_count", c_uint32),
         ("client_count", c_uint32),
         ("gpm_samples", c_uint32),
+        ("event_sets", c_uint32),
         ("driver_loads", c_uint32),
         ("clients", c_uint32 * CLIENT_LIMIT),
         ("absent", (c_char * NAME_BYTES) * ABSENT_LIMIT),

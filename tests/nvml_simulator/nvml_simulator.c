@@ -722,7 +722,7 @@ nvml_return nvmlDeviceGetTotalEccErrors(nvml_device handle, unsigned error, unsi
 {
     ENTER_WHOLE_GPU(handle);
     RETURN_IF(error > 1 || period > 1 || !count, INVALID_ARGUMENT);
-    *count = 90 + 1000 * (1 + error) + 100 * period + INDEX;
+    *count = 90 + 1000 * (1 + error) + 100 * period + INDEX + device->memory_errors[error];
     return SUCCESS;
 }
 
@@ -977,6 +977,55 @@ nvml_return nvmlGpmQueryDeviceSupport(nvml_device handle, struct nvml_gpm_suppor
     RETURN_IF(support->version != GPM_VERSION, ARGUMENT_VERSION_MISMATCH);
     support->is_supported = device->has_gpm;
     return SUCCESS;
+}
+
+/* A set keeps what one client waits for, of one device: real ones may have several, which nobody needs here. */
+struct event_set { nvml_device device; uint64_t types, read; };
+
+nvml_return nvmlEventSetCreate(struct event_set **set)
+{
+    ENTER();
+    RETURN_IF(!set, INVALID_ARGUMENT);
+    *set = calloc(1, sizeof **set);
+    __atomic_add_fetch(&state->event_sets, 1, __ATOMIC_ACQ_REL);
+    return SUCCESS;
+}
+
+nvml_return nvmlEventSetFree(struct event_set *set)
+{
+    ENTER();
+    RETURN_IF(!set, INVALID_ARGUMENT);
+    free(set);
+    __atomic_sub_fetch(&state->event_sets, 1, __ATOMIC_ACQ_REL);
+    return SUCCESS;
+}
+
+/* Only what happens from now on. */
+nvml_return nvmlDeviceRegisterEvents(nvml_device handle, unsigned long long types, struct event_set *set)
+{
+    ENTER_WHOLE_GPU(handle);
+    RETURN_IF(!set, INVALID_ARGUMENT);
+    *set = (struct event_set){handle, types, __atomic_load_n(&device->faults.written, __ATOMIC_ACQUIRE)};
+    return SUCCESS;
+}
+
+/* A device that is lost still has its events delivered: they are how one learns of it. */
+nvml_return nvmlEventSetWait_v2(struct event_set *set, struct nvml_event_data *data, unsigned timeout_ms)
+{
+    ENTER();
+    RETURN_IF(!set || !data || !set->types, INVALID_ARGUMENT);
+    const struct fault_ring *ring = &state->devices[index_of_handle(set->device)].faults;
+    for (uint64_t waited = 0;; waited++) {
+        while (set->read < __atomic_load_n(&ring->written, __ATOMIC_ACQUIRE)) {
+            struct fault fault = ring->entries[set->read++ % FAULT_LIMIT];
+            if (fault.type & set->types) {
+                *data = (struct nvml_event_data){set->device, fault.type, fault.data, fault.gpu_instance, fault.gpu_instance};
+                return SUCCESS;
+            }
+        }
+        RETURN_IF(waited >= timeout_ms, TIMEOUT);
+        wait_ms(1);
+    }
 }
 
 nvml_return nvmlGpmSampleAlloc(struct gpm_sample **sample)

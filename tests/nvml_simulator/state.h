@@ -16,7 +16,7 @@
 #define CRASHES (UINT32_MAX - 1)
 
 enum {
-    LAYOUT_VERSION = 4,
+    LAYOUT_VERSION = 5,
     DEVICE_LIMIT = 16,    /* whole GPUs: their place in the table is their NVML index */
     INSTANCE_LIMIT = 48,  /* MIG instances, behind the whole GPUs in the same table */
     PROCESS_LIMIT = 2048,
@@ -28,6 +28,7 @@ enum {
     NAME_BYTES = 64,
     SAMPLE_KINDS = 3,         /* power, gpu utilization, memory utilization: NVML's own numbers 0, 1, 2 */
     GPM_METRICS = 5,          /* those of NVML's that are simulated */
+    FAULT_LIMIT = 128,
     SAMPLE_LIMIT = 120,
     PROCESS_SAMPLE_LIMIT = 72 /* what the kernel driver keeps: about ten seconds */
 };
@@ -70,6 +71,17 @@ struct process_sample_ring {
     struct process_sample entries[PROCESS_SAMPLE_LIMIT];
 };
 
+struct fault {
+    uint64_t type; /* as NVML numbers its events */
+    uint64_t data;
+    uint32_t gpu_instance;
+};
+
+struct fault_ring {
+    uint64_t written;
+    struct fault entries[FAULT_LIMIT];
+};
+
 struct device {
     char uuid[96];
     char name[96];
@@ -102,6 +114,8 @@ struct device {
     uint32_t compute_instance;
     struct sample_ring samples[SAMPLE_KINDS];
     struct process_sample_ring process_samples;
+    struct fault_ring faults;
+    uint64_t memory_errors[2]; /* corrected and uncorrected, besides those before */
 };
 
 struct process {
@@ -156,6 +170,7 @@ struct state {
     uint32_t instance_count;
     uint32_t client_count;
     uint32_t gpm_samples; /* that clients hold */
+    uint32_t event_sets;  /* the same */
     uint32_t driver_loads; /* how often the driver was loaded again */
     uint32_t clients[CLIENT_LIMIT];
     char absent[ABSENT_LIMIT][NAME_BYTES];

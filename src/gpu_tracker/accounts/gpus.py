@@ -34,7 +34,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from ..core.model import Gpu, GpuReadings, GpuShares
+    from ..core.model import Gpu, GpuFault, GpuReadings, GpuShares
+    from .gpu_faults import FaultAccount
     from .gpu_shares import ShareMeter
     from .gpu_ticks import TickMeter
 
@@ -523,10 +524,26 @@ class GpuAccount:
         self._devices: dict[str, _Device] = {}
         self._processes: dict[tuple[str, int], GpuProcessPeak] = {}
         self._estimates: set[tuple[str, str]] = set()
+        self._faults: FaultAccount | None = None
 
     def add(self, gpu: Gpu) -> None:
         """Add a device."""
         self._gpus[gpu.uuid] = gpu
+
+    def take_faults(self, faults: Iterable[GpuFault]) -> list[tuple[str, str]]:
+        """Those of devices that the job may use: the kind of event and its sentence, of each that is new."""
+        known = [(self._gpus.get(fault.uuid), fault) for fault in faults]
+        if not known:
+            return []
+        from .gpu_faults import FaultAccount  # most devices have none
+
+        self._faults = account = self._faults or FaultAccount()
+        told = (account.take(gpu.place, fault) for gpu, fault in known if gpu and gpu.is_visible)
+        return [event for event in told if event is not None]
+
+    def list_faults(self) -> list[tuple[str, str]]:
+        """How often they happened, in the same form."""
+        return [] if self._faults is None else list(self._faults.list_totals())
 
     def take(self, readings: GpuReadings, names: Mapping[int, str]) -> GpuTotals:
         """Take one reading, with the processes of the job."""

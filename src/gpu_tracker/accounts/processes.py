@@ -39,12 +39,13 @@ from .sharing import NOTHING, Holding, Overlap, find_overlap, hold, hold_beside
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from typing import Any
 
     from ..core.model import (
         EnergyReading,
         Gpu,
+        GpuFault,
         GpuReadings,
         MachineReading,
         ProcessActivity,
@@ -305,6 +306,14 @@ class Account:
     def find_gpu_growth(self) -> int | None:
         """What the job holds more on all devices than before it began; None if not known."""
         return self._gpus.find_growth()
+
+    def take_gpu_faults(self, faults: Iterable[GpuFault]) -> list[tuple[str, str]]:
+        """What to tell of them: the kind of event, and a sentence."""
+        return self._gpus.take_faults(faults)
+
+    def list_gpu_faults(self) -> list[tuple[str, str]]:
+        """How often they happened, in the same form."""
+        return self._gpus.list_faults()
 
     def take_gpu_estimates(self) -> tuple[tuple[str, str], ...]:
         """What turned out to be an estimate since the last call: the kind of event, and the device."""

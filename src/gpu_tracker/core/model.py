@@ -33,6 +33,10 @@ POLLED, INTEGRATED = "polled", "integrated"
 UNMETERED = "unmetered"
 # The kind of event that names a vendor whose driver has never answered, or a device that could not be opened.
 UNREAD = "unread"
+# Kinds of events that are notes on a GPU: a program's error, and a fault of the device.
+GPU_ERROR, GPU_FAULT = "gpu_error", "gpu_fault"
+# Kinds of faults that a device reports: an error of its driver, and memory errors.
+XID, CORRECTED, UNCORRECTED = "Xid", "corrected", "uncorrected"
 # How a recording ends whose sampler did not live to see it.
 SAMPLER_LOST = "sampler lost"
 
@@ -329,6 +333,16 @@ class GpuHighWater(NamedTuple):
     used_bytes: int
 
 
+class GpuFault(NamedTuple):
+    """What a device reports that should not have happened."""
+
+    uuid: str
+    kind: str
+    """`Xid`, `corrected` or `uncorrected`."""
+    number: int
+    """Of the Xid, or of the memory errors."""
+
+
 class GpuReadings(NamedTuple):
     """All readings of one GPU source at one tick."""
 
@@ -340,6 +354,8 @@ class GpuReadings(NamedTuple):
     """Whose devices were read: those that are missing could not be, unless they sleep."""
     asleep: frozenset[str] = frozenset()
     """UUIDs of devices that reading would have woken."""
+    faults: tuple[GpuFault, ...] = ()
+    """Since the last reading."""
 
 
 class FrameworkReading(NamedTuple):
@@ -693,8 +709,9 @@ class Event(NamedTuple):
     its utilization is an estimate), `integrated` (the UUID of a device without a counter of energy: it is the sum of its power over
     time, an estimate), `unread` (a vendor whose driver has never answered, or a vendor and the
     index of a device that could not be opened, as `nvidia 0`: totals over all devices are not known unless it is found later),
-    `unmetered` (why the energy of processors is not measured), `oom` (a note: the kernel has killed a process for its memory) and
-    `exception` (the class of the one that ended the tracked part).
+    `unmetered` (why the energy of processors is not measured), `oom` (a note: the kernel has killed a process for its memory),
+    `exception` (the class of the one that ended the tracked part), `gpu_error` (a note: a program has made an error on a GPU) and
+    `gpu_fault` (a note: a GPU has failed).
     """
 
     at_seconds: float

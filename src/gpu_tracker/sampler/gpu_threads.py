@@ -155,7 +155,7 @@ class GpuThreads:
     def begin(self, start_seconds: float) -> None:
         """The job begins now; of the readings so far the last of each vendor is kept, as the state before it."""
         self._start_seconds = start_seconds
-        self._readings = list(dict(self._readings).items())
+        self._readings = [(vendor, one._replace(faults=())) for vendor, one in dict(self._readings).items()]
 
     def read_now(self) -> list[tuple[str, str]]:
         """Read every device once more, if that takes but a moment; the vendors that do not answer, and a note on each."""

@@ -192,6 +192,8 @@ class Sampler:
         self._account.finish_gpus(has_ended=has_ended)
         for text in (*self._gpus.take_last_silences(), *self._account.list_gpu_gaps()):
             self._say(at_seconds, text)
+        for kind, text in self._account.list_gpu_faults():
+            self._say(at_seconds, text, kind)
         self._note_open_regions()
         self._account.take_machine(self._machine.read())
         is_short = self._account.seconds_in_cpu_interval < self._plan.sleep_seconds / 2
@@ -361,8 +363,11 @@ class Sampler:
                     self.instruments.add_gpu(event.gpu)
         for readings in self._gpus.take_readings():
             moment = self._account.take_gpus(readings)
-            for kind, uuid in self._account.take_gpu_estimates():
-                self._say(readings.at_seconds, uuid, kind)
+            for kind, text in (
+                *self._account.take_gpu_estimates(),
+                *self._account.take_gpu_faults(readings.faults),
+            ):
+                self._say(readings.at_seconds, text, kind)
             if self.instruments is not None:
                 self.instruments.take_gpus(readings, moment)
 

@@ -524,3 +524,41 @@ def test_a_healthy_run_on_devices_has_nothing_worse_than_hints() -> None:
     findings = judge(made_run(Device(), Device(1), n=200, step=4)).findings
 
     assert [finding.rule for finding in findings] == ["cpu-percent"]
+
+
+# ---- 36. gpu-faults.
+
+FAULT = Event(61.0, "gpu_fault", "GPU 0: the driver reports Xid 79: the device has fallen off the bus.")
+ERROR = Event(5.0, "gpu_error", "GPU 1: the driver reports Xid 31: a kernel used memory that is not mapped.")
+
+
+def test_a_device_that_fails_is_serious() -> None:
+    """It comes before errors of the program, whichever was first."""
+    finding = find(made_run(Device(), events=[ERROR, FAULT]), "gpu-faults")
+
+    assert finding is not None
+    assert (finding.severity, finding.confidence) == ("serious", "certain")
+    assert finding.sentence == (
+        "GPU 0: the driver reports Xid 79: the device has fallen off the bus, at 1:01. "
+        "There was 1 other error: see the notes."
+    )
+    assert "administrator" in finding.advice
+    assert finding.start_seconds == 61
+
+
+def test_an_error_of_the_program_is_a_warning() -> None:
+    """The device is in order, and nobody need be told."""
+    finding = find(made_run(Device(), events=[ERROR]), "gpu-faults")
+
+    assert finding is not None
+    assert finding.severity == "warning"
+    assert finding.sentence.endswith("not mapped, at 5 s.")
+    assert "compute-sanitizer" in finding.advice
+
+
+def test_other_notes_on_devices_are_no_faults() -> None:
+    """Nor is there anything to judge without a device."""
+    note = Event(5.0, "note", "GPU 0: 7 corrected memory errors (ECC).")
+
+    assert find(made_run(Device(), events=[note]), "gpu-faults") is None
+    assert why_not(made_run(), "gpu-faults") == "there is no GPU"

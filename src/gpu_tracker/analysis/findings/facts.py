@@ -5,7 +5,7 @@ from __future__ import annotations
 from statistics import median
 
 from ...core.loops import BETWEEN_STEPS, DATA_WAIT_NAMES, STEP_NAMES
-from ...core.model import Parts
+from ...core.model import GPU_ERROR, GPU_FAULT, Parts
 from ...core.moments import parse_moment
 from ...core.values import NamedTuple
 from ..endings import find_deadline, has_failed
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from ...core.model import (
         Allocation,
         Call,
+        Event,
         Header,
         MetricRow,
         PeakMoment,
@@ -114,6 +115,8 @@ class Facts(NamedTuple):
     exception: str | None = None
     """The class of the exception that ended it."""
     has_oom: bool = False
+    gpu_faults: tuple[Event, ...] = ()
+    """What devices reported that should not have happened."""
     """The kernel has killed a process for its memory."""
     limit_used_bytes: int = 0
     """The most that was used under the job's own limit, by its neighbours in the same group, too."""
@@ -248,6 +251,7 @@ def derive(
         exit_code=end.exit_code if end else None,
         exception=raised[-1] if raised else None,
         has_oom=any(event.kind == "oom" for event in recording.events),
+        gpu_faults=tuple(event for event in recording.events if event.kind in (GPU_ERROR, GPU_FAULT)),
         limit_used_bytes=max(
             recording.totals.peaks.limit_ram_bytes or 0, reported.summary.ram.combined.total_bytes
         ),

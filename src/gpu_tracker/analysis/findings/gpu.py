@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from ...core.model import ESTIMATE
+from ...core.model import ESTIMATE, GPU_FAULT
+from ...core.text import count_of
 from ...core.units import humanize_bytes, humanize_seconds, write_clock
 from .finding import CERTAIN, LIKELY, NOTE, POSSIBLE, SERIOUS, WARNING
 from .gpu_memory import find_pool
@@ -402,6 +403,31 @@ def _judge_too_big(gpu: GpuFacts, cores: float, limits: Limits) -> Answer:
     )
 
 
+# ---- 36. Faults.
+
+
+def judge_faults(facts: Facts, _: Limits) -> Answer:
+    """What the driver reported, the worst first."""
+    if not facts.gpu_faults:
+        return None if facts.gpus else "there is no GPU"
+    faults = sorted(facts.gpu_faults, key=lambda event: (event.kind != GPU_FAULT, event.at_seconds))
+    worst, others = faults[0], len(faults) - 1
+    was = "was" if others == 1 else "were"
+    more = f" There {was} {count_of(others, 'other error')}: see the notes." if others else ""
+    is_of_the_device = worst.kind == GPU_FAULT
+    return Found(
+        f"{worst.text.removesuffix('.')}, at {write_clock(worst.at_seconds)}.{more}",
+        SERIOUS if is_of_the_device else WARNING,
+        CERTAIN,
+        (("errors", len(faults)),),
+        worst.at_seconds,
+        worst.at_seconds,
+        ""
+        if is_of_the_device
+        else "Look for the error in the program: `compute-sanitizer` names the kernel.",
+    )
+
+
 RULES = (
     Rule(
         "1",
@@ -588,5 +614,17 @@ RULES = (
         judge_too_big,
         needs_the_end=True,
         needs_all_time=True,
+    ),
+    Rule(
+        "36",
+        "gpu-faults",
+        "errors that the NVIDIA driver reports (Xid), and memory errors that it could not correct",
+        (),
+        "devices that the job may not use; corrected memory errors and what happens when a program is killed, which are notes",
+        SERIOUS,
+        "GPU 0: the driver reports Xid 79: the device has fallen off the bus, at 1:02:03.",
+        "Tell the administrator of the machine; until then, leave the device out (CUDA_VISIBLE_DEVICES).",
+        "NVIDIA's list of Xid errors has another meaning for it with this driver",
+        judge_faults,
     ),
 )

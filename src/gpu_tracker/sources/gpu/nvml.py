@@ -8,8 +8,18 @@ from __future__ import annotations
 import time
 
 from ...core.figures import PROCESS_LISTS, name_device_figure
-from ...core.model import Activity, Gpu, GpuHighWater, GpuProcessReading, GpuReading, GpuReadings, GpuShares
+from ...core.model import (
+    Activity,
+    Gpu,
+    GpuFault,
+    GpuHighWater,
+    GpuProcessReading,
+    GpuReading,
+    GpuReadings,
+    GpuShares,
+)
 from .. import NotAvailableError
+from .faults import FaultWatch
 from .foreign_pids import NamespaceCheck
 from .gpm import ActivityMeter, can_measure
 from .guard import DENIED, LOST, TROUBLE, UNSUPPORTED, Failure, Guard
@@ -114,6 +124,8 @@ class _Device:
         self.mps_pids: frozenset[int] = frozenset()
         """Clients of MPS, which work through a server, also those that have ended."""
         self.blind_seconds = float("inf")
+        self.gpu_instance: int | None = None
+        """That it is a part of."""
         self.part: tuple[Any, int] | None = None
         """The whole device and its instance of which this is one, if nothing else is a part of that."""
         self.meter: ActivityMeter | None = None
@@ -155,6 +167,9 @@ class NvmlSource:
         self.unopened: tuple[Gpu, ...] = ()
         self._devices = self._open_all(count)
         self.gpus = tuple(device.gpu for device in self._devices)
+        self._faults: dict[int, FaultWatch] = {}
+        """Of whole devices, by index; nobody listens until a job is tracked."""
+        self._faults_seconds = float("-inf")
         self._layout = self._list_layout(count)
         self._layout_due_seconds = now() + _LAYOUT_SECONDS
         self.is_outdated = False
@@ -244,7 +259,13 @@ class NvmlSource:
                     activity_seconds=activity_seconds,
                 )
             )
-        return GpuReadings(at, tuple(devices), tuple(processes), tuple(high_waters))
+        return GpuReadings(
+            at,
+            tuple(devices),
+            tuple(processes),
+            tuple(high_waters),
+            faults=() if pids is None else tuple(self._take_faults(at)),
+        )
 
     def read_details(self, names: Collection[str]) -> Mapping[str, Mapping[str, float | str]]:
         """Performance state, fan, limits..."""
@@ -261,6 +282,8 @@ class NvmlSource:
         for device in self._devices:
             if device.meter is not None:
                 device.meter.close()
+        for watch in self._faults.values():
+            watch.close()
         try:
             self._nvml.nvmlShutdown()
         except self._nvml.NVMLError:
@@ -363,6 +386,7 @@ class NvmlSource:
             if owner is not None:
                 owner.part, gpu = None, gpu._replace(shares_memory_with=owner.gpu.uuid)
             devices.append(_Device(gpu, instance, self._start_clock()))
+            devices[-1].gpu_instance = part
             if owner is None and part is not None:
                 owners[part], devices[-1].part = devices[-1], (handle, part)
         return devices
@@ -456,6 +480,21 @@ class NvmlSource:
         key = (device.gpu.uuid, figure)
         self._guard.kinds.pop(key, None)
         self._guard.reasons.pop(key, None)
+
+    def _take_faults(self, at_seconds: float) -> Iterator[GpuFault]:
+        """Those of a whole device are of each of its instances."""
+        is_slow_turn = at_seconds - self._faults_seconds >= _SLOW_SECONDS
+        if is_slow_turn:
+            self._faults_seconds = at_seconds
+        for index, handle in self._wholes.items():
+            watch = self._faults.get(index)
+            if watch is None:
+                watch = self._faults[index] = FaultWatch(self._nvml, handle)
+            for kind, number, instance in watch.take(counts_memory_errors=is_slow_turn):
+                for device in self._devices:
+                    is_there = instance is None or device.gpu_instance in (None, instance)
+                    if device.gpu.ordinal == index and not device.gpu.is_split and is_there:
+                        yield GpuFault(device.gpu.uuid, kind, number)
 
     def _read_device(
         self,

@@ -107,7 +107,7 @@ class ReturningSource:
         self.close()
         self._use(source)
         self._answered |= _find_answering(found)
-        return found
+        return found._replace(faults=readings.faults + found.faults)
 
     def _use(self, source: GpuSource) -> None:
         self._source = source
