@@ -260,3 +260,78 @@ def test_a_device_that_does_not_exist_is_refused_before_the_job_starts(
 
     assert (done.returncode, trace.exists()) == (2, False)
     assert "GPU UUID of GPU-c is not valid. Available UUIDs are: GPU-aaaa-1, GPU-bbbb-2" in done.stderr
+
+
+NVITOP = """
+import json, nvitop
+wholes = nvitop.PhysicalDevice.all()
+devices = [part for whole in wholes for part in (whole.mig_devices() or [whole])]
+print(json.dumps([[device.uuid(), device.memory_used(), device.memory_total()] for device in devices]))
+"""
+OURS = """
+import json, gpu_tracker as gput
+print(json.dumps([[gpu.label, gpu.uuid, gpu.memory_used_bytes, gpu.memory_total_bytes] for gpu in gput.gpus()]))
+"""
+
+
+@needs_namespace
+def test_instances_beside_whole_devices_of_three_vendors(machine: FakeMachine, tmp_path: Path) -> None:
+    """Each has one name wherever it is shown or asked for, and what nvitop and gpustat report of those they know."""
+    with Simulator(build(tmp_path), tmp_path / "state") as hardware:
+        hardware.add_device(uuid="GPU-whole", memory_reserved_bytes=0)
+        split = hardware.add_device(uuid="GPU-split", memory_reserved_bytes=0, mig_capable=True)
+        parts = [hardware.add_mig_instance(split, uuid=f"MIG-{number}") for number in range(2)]
+        hardware.set_extra_used_bytes(0, 300 * MIB)
+        environment = hardware.environment()
+        job = (
+            "from nvml_simulator import Simulator\n"
+            "with Simulator.open() as hardware:\n"
+            f"    hardware.set_process({parts[1]}, os.getpid(), {500 * MIB})\n"
+            f"    hardware.set_process(0, os.getpid(), {200 * MIB}); time.sleep(1.5)"
+        )
+        report, gpus = track(job, prefix=inside(machine), environment=environment)
+        named, _ = track(job, "--guuids", "nvidia:1:1,amd:0", prefix=inside(machine), environment=environment)
+
+        def ask(*command: str) -> str:
+            done = subprocess.run(
+                [*inside(machine), *command],
+                env={**os.environ, **environment},
+                capture_output=True,
+                text=True,
+                timeout=60,
+            )
+            assert (done.returncode, done.stderr) == (0, ""), done.stderr
+            return done.stdout
+
+        query = ask(
+            COMMAND_LINE, "query", "--query-gpu=index,uuid,memory.used", "--format=csv,noheader,nounits"
+        )
+        one = ask(COMMAND_LINE, "query", "--query-gpu=uuid", "--format=csv,noheader", "-i", "nvidia:1:0")
+        watched = json.loads(ask(COMMAND_LINE, "watch", "--json"))
+        polled = json.loads(ask(sys.executable, "-c", OURS))
+        nvitop = json.loads(ask(sys.executable, "-c", NVITOP))
+        gpustat = json.loads(ask(sys.executable, "-m", "gpustat", "--json"))
+
+    labels = {"GPU-whole": "nvidia:0", "MIG-0": "nvidia:1:0", "MIG-1": "nvidia:1:1"}
+    others = {f"GPU-{100:016x}": "amd:0"}
+    known = {uuid: gpu["gpu"]["label"] for uuid, gpu in gpus.items()}
+    intel = next(uuid for uuid, label in known.items() if label == "intel:0")
+    assert known == {**labels, **others, intel: "intel:0"}
+    assert gpus["MIG-1"]["job_bytes"]["combined"] == 500 * MIB
+    assert gpus["GPU-whole"]["job_bytes"]["combined"] == 200 * MIB
+    assert report["summary"]["gpu_bytes"]["combined"] == 700 * MIB
+    assert set(named["header"]["gpu_uuids"]) == {"MIG-1", *others}
+
+    rows = [row.split(", ") for row in query.splitlines()]
+    shown = {**known, "GPU-split": "nvidia:1"}
+    assert {uuid: index for index, uuid, _ in rows} == shown
+    assert one == "MIG-0\n"
+    assert {gpu["uuid"]: gpu["label"] for gpu in watched["gpus"]} == shown
+    assert {uuid: label for label, uuid, *_ in polled} == known
+
+    # The job has ended.
+    used = {uuid: int(text) for _, uuid, text in rows if uuid in labels}
+    assert used == {"GPU-whole": 300, "MIG-0": 0, "MIG-1": 0}
+    ours = [[uuid, used_bytes, size] for _, uuid, used_bytes, size in polled if uuid in labels]
+    assert sorted(ours) == sorted(nvitop)
+    assert gpustat["gpus"][0]["memory.used"] == 300
