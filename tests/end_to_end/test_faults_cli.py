@@ -249,6 +249,21 @@ def test_signals_in_quick_succession_are_neither_merged_nor_multiplied(scene: Sc
     assert scene.finish(wrapper, "").stdout.splitlines() == ["SIGUSR1"] * 20 + ["bye"]
 
 
+@pytest.mark.serial
+def test_different_signals_do_not_wait_for_each_other(scene: Scene) -> None:
+    """A request to end is not kept back by requests to save, and none of them is merged with another meanwhile."""
+    names = ("SIGUSR1", "SIGUSR2", "SIGALRM", "SIGTERM", "SIGCONT")
+    wrapper, _ = start_job(scene, QUIET, workload("signals", *names))
+    for _ in range(20):
+        for name in names:
+            wrapper.send_signal(signal.Signals[name])
+        time.sleep(0.01)
+    time.sleep(0.1)
+    *got, last = scene.finish(wrapper, "").stdout.splitlines()
+    assert last == "bye"
+    assert Counter(got) == dict.fromkeys(names, 20)
+
+
 @pytest.mark.parametrize("is_for_the_group", [False, True])
 def test_a_job_in_a_session_of_its_own_can_still_be_ended(scene: Scene, is_for_the_group: bool) -> None:
     """`timeout` would reach it by its number, which is ours now: once, and not never."""

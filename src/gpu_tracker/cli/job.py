@@ -106,6 +106,14 @@ class _Received(NamedTuple):
     sender_pid: int = 0
 
 
+class _Held(NamedTuple):
+    """A signal for us alone, until it is sure that it is not for the whole group."""
+
+    received: _Received
+    until_seconds: float
+    moments: int = 1
+
+
 class Job:
     """A command: about to be started, then running, then ended."""
 
@@ -114,6 +122,7 @@ class Job:
         self._witness = Witness()
         self._inherited = _find_inherited(os.getppid())
         self._early: set[int] = set()
+        self._held: dict[int, _Held] = {}
         self._onlooker: Onlooker | None = None
         self._adopted_seconds = 0.0
         self._adopted_counters: TreeCounters | None = None
@@ -149,14 +158,19 @@ class Job:
         """Pass signals on until the job has ended."""
         self._onlooker = onlooker
         while True:
-            received = _wait_for_signal(self._signals)
-            if received.number == signal.SIGWINCH and onlooker is not None:
-                onlooker.wake()
-            if received.number != signal.SIGCHLD:
+            due = min((held.until_seconds for held in self._held.values()), default=None)
+            received = _wait_for_signal(self._signals, due)
+            if received is None:
+                pass  # it is time to forward one
+            elif received.number == signal.SIGCHLD:
+                if (ending := self._look_after_children()) is not None:
+                    self._witness.dismiss()
+                    return ending
+            else:
+                if received.number == signal.SIGWINCH and onlooker is not None:
+                    onlooker.wake()
                 self._pass_on(received)
-            elif (ending := self._look_after_children()) is not None:
-                self._witness.dismiss()
-                return ending
+            self._forward_due()
 
     def close(self) -> None:
         """Leave no process behind."""
@@ -228,16 +242,38 @@ class Job:
         signal.pthread_sigmask(signal.SIG_SETMASK, self._mask)
 
     def _pass_on(self, received: _Received) -> None:
-        """Forward a signal, unless the job has got it as a member of our group."""
-        number, is_from_kernel, sender_pid = received
-        while True:
-            is_for_all = self._was_for_all(number, is_from_kernel)
-            is_repeated = not is_for_all and _take_soon(number, sender_pid)
-            is_for_all = is_for_all or self._was_for_all(number, is_from_kernel)
-            if not is_for_all or not self._has_reached_the_job(is_from_kernel):
+        """Forward a signal, unless the job has got it as a member of our group.
+
+        One for us alone is held for a moment: its sender may be about to signal the group, and to the job both are one. Others are not
+        kept waiting meanwhile, and one that is repeated is not lost.
+        """
+        number = received.number
+        earlier = self._held.pop(number, None)
+        if self._was_for_all(number, received.is_from_kernel):
+            self._forward_unless_reached(received)
+            return
+        if earlier is not None:
+            self._forward(number)
+        self._held[number] = _Held(received, time.monotonic() + _MOMENT_SECONDS)
+
+    def _forward_due(self) -> None:
+        """Forward what was held for long enough."""
+        now = time.monotonic()
+        for number, held in tuple(self._held.items()):
+            if now < held.until_seconds:
+                continue
+            if self._was_for_all(number, held.received.is_from_kernel):
+                self._forward_unless_reached(held.received)
+            elif held.moments < _MOST_MOMENTS and _wants_to_run(held.received.sender_pid):
+                self._held[number] = _Held(held.received, now + _MOMENT_SECONDS, held.moments + 1)
+                continue
+            else:
                 self._forward(number)
-            if is_for_all or not is_repeated:
-                return
+            del self._held[number]
+
+    def _forward_unless_reached(self, received: _Received) -> None:
+        if not self._has_reached_the_job(received.is_from_kernel):
+            self._forward(received.number)
 
     def _was_for_all(self, number: int, is_from_kernel: bool) -> bool:
         if number in self._early:  # it came before there was a job
@@ -248,7 +284,7 @@ class Job:
             return is_from_kernel and number != signal.SIGHUP
         is_for_all = self._witness.saw(number)
         # One that came while we asked may be in the answer.
-        while is_for_all and _take(number, 0):
+        while is_for_all and _take_pending(number):
             self._witness.saw(number)
         return is_for_all
 
@@ -336,21 +372,17 @@ def _control_process(option: int, value: int) -> None:
         call_function(dlsym(dlopen(None, 0), "prctl"), (option, value, 0, 0, 0))  # type: ignore[arg-type]
 
 
-def _wait_for_signal(signals: set[int]) -> _Received:
-    if hasattr(signal, "sigwaitinfo"):
-        info = signal.sigwaitinfo(signals)
-        return _Received(info.si_signo, info.si_code > 0, info.si_pid)
+def _wait_for_signal(signals: set[int], until_seconds: float | None = None) -> _Received | None:
+    """The next one; None if there is none until then."""
+    seconds = None if until_seconds is None else max(0.0, until_seconds - time.monotonic())
+    if hasattr(signal, "sigtimedwait"):
+        info = signal.sigwaitinfo(signals) if seconds is None else signal.sigtimedwait(signals, seconds)
+        return None if info is None else _Received(info.si_signo, info.si_code > 0, info.si_pid)
+    if seconds is not None:
+        time.sleep(seconds)
+        if signal.sigpending().isdisjoint(signals):
+            return None
     return _Received(signal.sigwait(signals))
-
-
-def _take_soon(number: int, sender_pid: int) -> bool:
-    """Take a signal if its sender repeats it at once; whether it did."""
-    for _ in range(_MOST_MOMENTS):
-        if _take(number, _MOMENT_SECONDS):
-            return True
-        if not _wants_to_run(sender_pid):
-            break
-    return False
 
 
 def _wants_to_run(pid: int) -> bool:
@@ -360,11 +392,8 @@ def _wants_to_run(pid: int) -> bool:
         return False
 
 
-def _take(number: int, seconds: float) -> bool:
-    """Take a signal if it comes within that time; whether it came."""
-    if hasattr(signal, "sigtimedwait"):
-        return signal.sigtimedwait({number}, seconds) is not None
-    time.sleep(seconds)
+def _take_pending(number: int) -> bool:
+    """Take a signal if it has come; whether it has."""
     if number not in signal.sigpending():
         return False
     signal.sigwait({number})

@@ -48,6 +48,7 @@ _NOT_FINITE = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
 
 # Not more often than this, so that it costs less than a thousandth of the time.
 _SEARCH_EVERY_NS = 20_000_000
+_SEARCH_PAUSE = 50
 
 mailboxes: str | None = os.environ.get(MAILBOX_VARIABLE) or None
 """Our tracker's, then those of the trackers around it."""
@@ -72,8 +73,15 @@ _closed: set[str] = set()
 def search() -> None:
     """Find out which trackers there are around this process, which may be older than they are."""
     global search_due_ns
-    search_due_ns = time.monotonic_ns() + _SEARCH_EVERY_NS
-    if _opened or not _search.has_changed():
+    began_ns = time.monotonic_ns()
+    search_due_ns = began_ns + _SEARCH_EVERY_NS
+    if _opened:
+        return
+    has_changed = _search.has_changed()
+    # While other threads run Python code, each system call waits for them.
+    now_ns = time.monotonic_ns()
+    search_due_ns = now_ns + max(_SEARCH_EVERY_NS, _SEARCH_PAUSE * (now_ns - began_ns))
+    if not has_changed:
         return
     with replace_if_lost(_opening):
         try:

@@ -9,7 +9,7 @@ import os
 from _operator import attrgetter  # what operator exports, without importing that
 from _thread import RLock
 from contextvars import ContextVar
-from time import monotonic_ns
+from time import monotonic_ns, sleep
 
 from . import crowds, greenlets, yields
 from .call_file import CallFileWriter, RegionCalls
@@ -55,6 +55,13 @@ _RAM_FRESH_NS = 100_000
 # In a loop that goes from part to part, whose steps may all be longer than those 20 ms.
 _RAM_IN_LOOP_EVERY_NS = 500_000_000
 _RARER_NS = _RAM_IN_LOOP_EVERY_NS - _RAM_EVERY_NS
+
+# While others run Python code, a reading waits for them; then it is repeated after so many times as long.
+_RAM_SLOW_NS = 500_000
+_RAM_PAUSE = 50
+# Who has the lock usually needs it for microseconds, and to go on.
+_LOCK_PAUSE_SECONDS = 1e-5
+_LONGEST_LOCK_PAUSE_SECONDS = 1e-3
 
 _get_numbers = attrgetter(*FINISHED)
 
@@ -281,8 +288,7 @@ class RegionStack:
         lock = self._lock
         try:
             if not lock.acquire(False):  # not `with`, which costs three times as much
-                lock = self._find_lock()
-                lock.acquire()
+                lock = self._wait_for_lock()
             if owner.parallel or (outer is not None and (outer.owner.parallel or outer.stack is not self)):
                 outer, record = self._find_beside(owner, outer)
             else:
@@ -370,8 +376,7 @@ class RegionStack:
         lock = self._lock
         try:
             if not lock.acquire(False):
-                lock = self._find_lock()
-                lock.acquire()
+                lock = self._wait_for_lock()
             if not frame.is_open:
                 lock.release()
                 return
@@ -679,6 +684,17 @@ class RegionStack:
             self._is_busy = lock._is_owned  # type: ignore[attr-defined] # noqa: SLF001
         return lock
 
+    def _wait_for_lock(self) -> RLock:
+        """Take the lock, which another thread has.
+
+        Not by waiting for it: whoever does gets it while others run, who then all wait at each of their calls.
+        """
+        pause_seconds = 0.0
+        while not (lock := self._find_lock()).acquire(False):
+            sleep(pause_seconds)
+            pause_seconds = min(pause_seconds + _LOCK_PAUSE_SECONDS, _LONGEST_LOCK_PAUSE_SECONDS)
+        return lock
+
     def _switch(self, frame: Frame | None) -> Frame | None:
         thread = self._cpu.find_thread()
         before = thread.frame
@@ -868,6 +884,9 @@ class RegionStack:
         self._ram_stale_ns = now_ns + _RAM_FRESH_NS
         self._ram_due_ns = max(self._ram_due_ns, now_ns - _RAM_CREDIT_NS) + _RAM_EVERY_NS
         self._rss_bytes, self._high_water_bytes_now = read_own_memory()
+        took_ns = monotonic_ns() - now_ns
+        if took_ns > _RAM_SLOW_NS:
+            self._ram_due_ns = now_ns + _RAM_PAUSE * took_ns
         # As it would be if it had never been reset.
         self._high_water_bytes = max(self._high_water_bytes_now, find_kept_bytes())
 
