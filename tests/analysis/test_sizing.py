@@ -30,6 +30,7 @@ from gpu_tracker.core.model import (
     TreeCounters,
     add_parts,
 )
+from made_runs import made_run
 
 GB = 10**9
 MIB, GIB = 2**20, 2**30
@@ -168,6 +169,32 @@ def test_what_a_limit_has_counted_is_what_the_next_one_will_count() -> None:
     assert (shared.memory_bytes, shared.outside_bytes) == (400 * MB, 370 * MB)
     assert any("/dev/shm" in note for note in advise([shared]).notes)
     assert not any("/dev/shm" in note for note in advise([files]).notes)
+
+
+def test_mapped_files_that_the_request_leaves_out_are_told() -> None:
+    """A job that uses them again and again has to fetch them again where a limit pushes them out."""
+    for resident, is_told in ((900 * MB, True), (550 * MB, False)):
+        peaks = Peaks(ram=alone(RamPeak(resident, 0, 0)), limit_held_bytes=400 * MB)
+        notes = advise([find_need(recording(totals=totals(peaks=peaks)))]).notes
+
+        assert any(note.startswith("500 MB of mapped files were resident, too.") for note in notes) == is_told
+
+
+def test_a_job_that_lacked_memory_needs_more_than_its_limit() -> None:
+    """It fetched the same pages again and again; what it held at a time says little."""
+    run = made_run(
+        ram=10 * GB,
+        counters=TreeCounters(0, 0, 3 * 64 * GB // 4096),
+        stalls=Stalls(0.0, 0.0, 37.0),
+        limit_used=64 * GB,
+        given={"ram_source": "cgroup", "ram_bytes": 64 * GB},
+    )
+    sizing = advise([find_need(run)])
+
+    assert sizing.memory_bytes is not None
+    assert sizing.memory_bytes.is_at_least
+    assert sizing.memory_bytes.advised > 64 * GB
+    assert any("again and again" in note for note in sizing.notes)
 
 
 def test_without_a_limit_the_kernels_share_and_ours_are_added() -> None:

@@ -136,7 +136,7 @@ class Account:
         self._combined = self._combined_before = NOTHING
         self._held = (0, 0, 0)
         self._limit = MemoryLimitAccount()
-        self._threads = 0
+        self._threads = self._processes = 0
         self._main_shared_bytes = 0
         self.rss_bytes: dict[int, int] = {}
         self._readings: Sequence[ProcessReading] = ()
@@ -204,7 +204,7 @@ class Account:
         interval = self._interval
         interval.add(self._held)
         interval.threads = max(interval.threads, self._threads)
-        interval.processes = max(interval.processes, len(self.pids))
+        interval.processes = max(interval.processes, self._processes)
         interval.late_seconds = max(interval.late_seconds, late_seconds)
 
     def take_sharing(
@@ -600,9 +600,12 @@ class Account:
     def _take_threads(self, readings: Sequence[ProcessReading]) -> None:
         main = sum(reading.n_threads for reading in readings if reading.pid == self._root_pid)
         total = sum(reading.n_threads for reading in readings)
-        self._threads = total
+        running = sum(
+            1 for reading in readings if reading.n_threads
+        )  # one that has ended may not have been reaped yet
+        self._threads, self._processes = total, running
         self._interval.threads = max(self._interval.threads, total)
-        self._interval.processes = max(self._interval.processes, len(readings))
+        self._interval.processes = max(self._interval.processes, running)
         self._raise_peaks(
             virtual_bytes=max((reading.virtual_bytes for reading in readings), default=0),
             page_table_bytes=sum(reading.page_table_bytes for reading in readings),
@@ -610,7 +613,7 @@ class Account:
         threads = _larger_parts(self.peaks.threads, Parts(main, total - main, total))
         if threads != self.peaks.threads:
             self.peaks = self.peaks._replace(threads=threads)
-        self._raise_peaks(processes=len(readings))
+        self._raise_peaks(processes=running)
 
     def _raise_peaks(self, **candidates: float | None) -> None:
         grown: dict[str, Any] = {

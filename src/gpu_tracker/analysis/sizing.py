@@ -14,6 +14,7 @@ from ..core.units import humanize_bytes, humanize_seconds
 from ..core.values import NamedTuple
 from .endings import is_at_time_limit, is_far_below, is_gpu_memory_error, is_memory_error
 from .measures import NO_END, find_ceilings, find_failure
+from .paging import has_lacked_memory
 from .summary import UNREAD_SHARE, doubt_held, summarize
 
 TYPE_CHECKING = False
@@ -96,6 +97,10 @@ class Need(NamedTuple):
     """Whether it was cut off: how long it would have taken is not known."""
     limit_bytes: int | None = None
     """The memory limit that it ran under."""
+    has_lacked_memory: bool = False
+    """Whether that made it fetch the same pages again and again."""
+    dropped_bytes: int = 0
+    """What was resident of mapped files, which a limit does not keep."""
     memory_bytes: int | None = None
     memory_ceiling_bytes: float = 0.0
     """What it may have held at most, if what was measured is only the least; else 0."""
@@ -141,7 +146,7 @@ class Need(NamedTuple):
     @property
     def is_memory_least(self) -> bool:
         """The same of memory, of which only the least may have been measured."""
-        return self.is_least or bool(self.memory_ceiling_bytes)
+        return self.is_least or self.has_lacked_memory or bool(self.memory_ceiling_bytes)
 
     @property
     def is_time_least(self) -> bool:
@@ -201,6 +206,10 @@ def find_need(recording: RecordingData, columns: SampleColumns | None = None) ->
     cores = _find_cores(summary, columns, recording.header.allocation.cores)
     used = [gpu for gpu in summary.gpus if gpu.job_bytes.combined]
     doubt = doubt_held(used, summary.seconds)
+    limit = None if summary.ram_source == "machine" else summary.ram_capacity_bytes
+    has_lacked = has_lacked_memory(summary)
+    if has_lacked and memory is not None:
+        memory = max(memory, limit or 0)
     return Need(
         memory_ceiling_bytes=0.0 if peaks.limit_held_bytes else find_ceilings(summary).get("peak_ram", 0.0),
         seconds=summary.seconds,
@@ -208,7 +217,9 @@ def find_need(recording: RecordingData, columns: SampleColumns | None = None) ->
         reached_time_limit=bool(failure) and _is_at_time_limit(recording.header, summary.seconds),
         was_refused_memory=_was_refused_memory(recording),
         ran_out_of_memory=_has_run_out(recording, summary, failure),
-        limit_bytes=None if summary.ram_source == "machine" else summary.ram_capacity_bytes,
+        limit_bytes=limit,
+        has_lacked_memory=has_lacked,
+        dropped_bytes=_find_dropped(summary, peaks),
         memory_bytes=memory,
         is_counted_by_limit=bool(peaks.limit_held_bytes),
         outside_bytes=outside,
@@ -262,6 +273,10 @@ def _find_memory(summary: Summary, peaks: Peaks, tracker_bytes: int) -> tuple[in
         summary.threads.combined or 0
     ) * _KERNEL_BYTES_PER_THREAD
     return resident.total_bytes + peaks.page_table_bytes + kernel + tracker_bytes, 0
+
+
+def _find_dropped(summary: Summary, peaks: Peaks) -> int:
+    return max(0, summary.ram.combined.total_bytes - peaks.limit_held_bytes) if peaks.limit_held_bytes else 0
 
 
 def _find_cores(summary: Summary, columns: SampleColumns | None, allowed: float) -> float | None:
@@ -508,6 +523,13 @@ def _explain(needs: Sequence[Need], runs: Sequence[Sequence[Need]], largest: Nee
         yield "A run was killed for lack of memory: how much it needs is not known."
     if any(need.is_gpu_least for need in needs):
         yield "What a run held on GPUs is an estimate, or was not known all the time: it may have needed more."
+    if any(need.has_lacked_memory for need in needs):
+        yield "A run fetched the same pages from storage again and again: with more memory it may be faster."
+    elif largest and largest.memory_bytes and largest.dropped_bytes > _NOTABLE_SHARE * largest.memory_bytes:
+        yield (
+            f"{humanize_bytes(largest.dropped_bytes)} of mapped files were resident, too. They are not in the request, since a limit "
+            "can push them out; a job that uses them again and again is then slower, and takes more time than advised."
+        )
     if any(need.was_refused_memory for need in needs):
         yield "An allocation was refused: how much it asked for is not in the peak, so the need is not known."
     if cut_off := _find_cut_off(needs):

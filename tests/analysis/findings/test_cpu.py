@@ -40,6 +40,15 @@ def test_one_core_is_enough_for_a_busy_gpu() -> None:
     assert "are needed" in str(why_not(made_run(cores=1, n=20), "one-core"))
 
 
+@pytest.mark.parametrize(("waiting", "is_found"), [(11.0, True), (11.2, False)])
+def test_a_job_whose_threads_wait_for_cores_would_use_more(waiting: float, is_found: bool) -> None:
+    """Others leave it one core, which is not its choice."""
+    run = made_run(cores=1, waiting=waiting)
+
+    assert (find(run, "one-core") is not None) == is_found
+    assert is_found or "waited for a core" in str(why_not(run, "one-core"))
+
+
 # ---- 22. cores-oversized.
 
 

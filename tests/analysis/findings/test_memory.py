@@ -377,6 +377,45 @@ def test_memory_for_which_others_wait_is_not_that_of_the_job(run: Any, reason: s
     assert why_not(run, "thrashing") == reason
 
 
+def paging(faults: int, waited: float, used: int = 64 * GB) -> Any:
+    """A hundred seconds under a limit of 64 GB, of which so many went to waiting for storage."""
+    return made_run(
+        counters=TreeCounters(0, 0, faults),
+        stalls=Stalls(0.0, 0.0, waited),
+        limit_used=used,
+        given={"ram_source": "cgroup", "ram_bytes": 64 * GB},
+    )
+
+
+PAGES_IN_LIMIT = 64 * GB // 4096
+
+
+def test_pages_that_are_fetched_again_and_again_show_a_lack_of_memory() -> None:
+    """Also where storage is so fast that little of it counts as waiting for memory."""
+    finding = find(paging(3 * PAGES_IN_LIMIT, 37.0), "thrashing")
+
+    assert finding is not None
+    assert (finding.severity, finding.confidence) == ("warning", "possible")
+    assert finding.sentence == (
+        "The job fetched 192 GB from storage page by page under a memory limit of 64 GB, "
+        "and something waited for that for 37 % of the time."
+    )
+
+
+@pytest.mark.parametrize(
+    "run",
+    [
+        paging(2 * PAGES_IN_LIMIT, 37.0),  # it may have used each of them once
+        paging(3 * PAGES_IN_LIMIT, 19.0),
+        paging(3 * PAGES_IN_LIMIT, 37.0, used=57 * GB),
+        fetching(0.0, 3 * PAGES_IN_LIMIT),
+    ],
+)
+def test_pages_that_are_fetched_once_or_quickly_show_none(run: Any) -> None:
+    """Nor does a limit that was not reached, or none."""
+    assert find(run, "thrashing") is None
+
+
 # ---- What was not measured.
 
 

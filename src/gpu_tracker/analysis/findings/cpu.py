@@ -30,6 +30,9 @@ def judge_one_core(facts: Facts, limits: Limits) -> Answer:
     share = _find_one_core(facts, limits)
     if share < limits["time_share"]:
         return None
+    waiting, spent = facts.summary.counters.waiting_seconds or 0.0, facts.summary.cpu.combined.seconds
+    if waiting >= limits["waiting_share"] * (waiting + spent):
+        return "its threads waited for a core, so they would have used more"
     return Found(
         f"One of {cores:g} cores was busy for {100 * share:.0f} % of the time, the others were not.",
         WARNING if _is_granted(facts) else NOTE,
@@ -180,8 +183,9 @@ RULES = (
             Threshold("high_cores", 1.01, _JOBSTATS),
             Threshold("time_share", 0.8, OWN),
             Threshold("gpu_percent", 80, OWN),
+            Threshold("waiting_share", 0.1, OWN),
         ),
-        "one core only; a busy GPU, which needs no more",
+        "one core only; a busy GPU, which needs no more; threads that waited for a core",
         WARNING,
         "One of 16 cores was busy for 97 % of the time, the others were not.",
         "If time matters, use several processes or threads; if not, ask for one core.",

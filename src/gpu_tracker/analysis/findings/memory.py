@@ -10,6 +10,7 @@ from ...core.calls import MOST_SAMPLED
 from ...core.model import RAM
 from ...core.units import format_size, humanize_bytes, humanize_limit, humanize_seconds
 from ..growth import find_growth
+from ..paging import find_fetched_bytes, find_stalled_share, has_lacked_memory
 from ..peaks import explain_peak, name_moment
 from ..series import bin_column, cut_time, make_bins
 from .finding import LIKELY, NOTE, POSSIBLE, SERIOUS, WARNING
@@ -296,7 +297,7 @@ def judge_thrashing(facts: Facts, limits: Limits) -> Answer:
         return "waiting for memory is not measured"
     percent, rate = 100 * stalled / summary.seconds, faults / summary.seconds
     if percent < limits["percent"]:
-        return None
+        return _judge_fetching(facts)
     if rate < limits["faults_per_second"]:
         return "the job itself hardly waited for its memory"
     return Found(
@@ -308,11 +309,27 @@ def judge_thrashing(facts: Facts, limits: Limits) -> Answer:
     )
 
 
+def _judge_fetching(facts: Facts) -> Found | None:
+    """Where storage is fast, little time is counted as waiting for memory."""
+    summary = facts.summary
+    if not has_lacked_memory(summary):
+        return None
+    fetched, share = find_fetched_bytes(summary), find_stalled_share(summary)
+    return Found(
+        f"The job fetched {humanize_bytes(fetched)} from storage page by page under a memory limit of "
+        f"{humanize_limit(summary.ram_capacity_bytes)}, and something waited for that for {100 * share:.0f} % of the time.",
+        WARNING,
+        POSSIBLE,
+        (("fetched_bytes", fetched), ("percent", 100 * share)),
+    )
+
+
 RULES = (
     Rule(
         "35",
         "thrashing",
-        "how long something on the machine waited for memory, and page faults of the job that waited for storage",
+        "how long something on the machine waited for memory, and page faults of the job that waited for storage; or, under a memory "
+        "limit that was reached, pages of many times its size, while something waited for storage for a fifth of the time",
         (
             Threshold("percent", 20, OWN),
             Threshold("serious_percent", 60, "systemd-oomd ends what waits for longer"),
