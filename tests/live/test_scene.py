@@ -61,6 +61,20 @@ def test_a_spike_between_two_readings_is_the_most() -> None:
     )
 
 
+def test_a_short_rest_at_the_end_is_no_peak_of_cpu() -> None:
+    """CPU time of ended children arrives in it all at once; an interval of the usual length counts."""
+    ends, starts = array("d", [1.0, 2.0, 2.003]), array("d", [0.0, 1.0, 2.0])
+    columns = explain(transpose(map(list_figures, (interval(at, 100) for at in (0.0, 1.0, 2.0, 2.003)))))
+    busy = columns.cpu_cores._replace(combined=array("d", [0.5, 0.25, 4.0]))
+    columns = columns._replace(start_seconds=starts, end_seconds=ends, cpu_cores=busy)
+
+    (cpu, *_) = list_series(header(), columns, ())
+    assert list(cpu.highs) == [0.5, 0.25, 0.25]
+    assert cpu.now == "0.25 of 4 cores"
+    (cpu, *_) = list_series(header(), columns._replace(end_seconds=array("d", [1.0, 2.0, 3.0])), ())
+    assert max(cpu.highs) == 4.0
+
+
 def test_what_is_not_known_is_a_dash() -> None:
     """Before there are two samples there are no rates; the last interval may be too short for one."""
     columns = explain(transpose(map(list_figures, (interval(0.0, 100), interval(1.0, 200)))))

@@ -63,7 +63,7 @@ def read_interval(columns: SampleColumns, gpus: Sequence[Gpu], row: int = -1) ->
         start_seconds=columns.start_seconds[row],
         end_seconds=columns.end_seconds[row],
         cpu_cores=_known(columns.cpu_cores.combined, row),
-        machine_cores=None if _is_remainder(columns, row) else _known(columns.machine_cores, row),
+        machine_cores=None if is_remainder(columns, row) else _known(columns.machine_cores, row),
         ram_bytes=_known(columns.ram_bytes.combined.mean, row),
         highest_ram_bytes=_known(columns.ram_bytes.combined.high, row),
         machine_ram_bytes=_known(columns.machine_ram_bytes, row),
@@ -75,7 +75,7 @@ def read_interval(columns: SampleColumns, gpus: Sequence[Gpu], row: int = -1) ->
     )
 
 
-def _is_remainder(columns: SampleColumns, row: int) -> bool:
+def is_remainder(columns: SampleColumns, row: int) -> bool:
     """Whether the row is short, and much shorter than the one before it."""
     rows = range(len(columns.end_seconds))[row], range(len(columns.end_seconds))[row] - 1
     length, before = (columns.end_seconds[one] - columns.start_seconds[one] for one in rows)

@@ -7,6 +7,7 @@ from itertools import pairwise
 from math import isnan
 
 from ..analysis.forecast import find_rate
+from ..analysis.intervals import is_remainder
 from ..core.text import join_command, neutralize
 from ..core.units import (
     BYTES,
@@ -109,7 +110,7 @@ def name_run(header: Header) -> str:
 def list_series(header: Header, columns: SampleColumns, gpus: Sequence[Gpu]) -> tuple[Series, ...]:
     """The job, then its devices."""
     time = (columns.start_seconds, columns.end_seconds)
-    cores, ram = columns.cpu_cores.combined, columns.ram_bytes.combined
+    cores, ram = _skip_remainder(columns), columns.ram_bytes.combined
     capacity = float(header.allocation.ram_bytes)
     series = [
         Series(
@@ -247,6 +248,14 @@ def sort_processes(processes: Sequence[Process], by: str) -> list[Process]:
 def _last(column: Column) -> float | None:
     """The newest value. The last interval of a run may be too short for one."""
     return next((value for value in reversed(column[-2:]) if not isnan(value)), None)
+
+
+def _skip_remainder(columns: SampleColumns) -> Column:
+    """Busy cores; a short rest at the end is no peak, since CPU time of ended children arrives all at once."""
+    cores = columns.cpu_cores.combined
+    if not cores or not is_remainder(columns, -1):
+        return cores
+    return cores[:-1] + cores[-2:-1]
 
 
 def _tell_cores(column: Column, cores: float) -> str:
