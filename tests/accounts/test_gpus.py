@@ -143,6 +143,17 @@ def test_a_counter_of_energy_that_jumps_adds_nothing() -> None:
     assert (counters.energy_joules, counters.energy_seconds) == (700.0, 2.0)
 
 
+@pytest.mark.parametrize(("jump", "total"), [(700.0, 1100.0), (900.0, 400.0)])
+def test_a_jump_is_measured_by_the_power_limit(jump: float, total: float) -> None:
+    """For a moment a device may draw twice as much, and its counter may be a second late."""
+    account = GpuAccount(ROOT)
+    account.add(Gpu(0, "GPU-0", "A", None, power_limit_watts=400.0))
+    for at, value in ((0.0, 0.0), (1.0, 400.0), (1.1, 400.0 + jump)):
+        account.take(GpuReadings(at, (GpuReading("GPU-0", energy_joules=value),)), NAMES)
+
+    assert account.counters[0].energy_joules == total
+
+
 def test_a_counter_of_energy_that_jumps_is_said_with_the_time_that_is_missing() -> None:
     """Once, for all its jumps; a device whose counter is sound is not named."""
     account = GpuAccount(ROOT)
@@ -154,7 +165,7 @@ def test_a_counter_of_energy_that_jumps_is_said_with_the_time_that_is_missing() 
         account.take(GpuReadings(float(at), (GpuReading("GPU-0", energy_joules=value), sound)), NAMES)
 
     assert account.list_gaps() == (
-        "The energy counter of NVIDIA GPU 0 jumped by more than any device draws, or began again: "
+        "The energy counter of NVIDIA GPU 0 jumped by more than the device can draw, or began again: "
         "its energy is without 2 s of the time.",
     )
 

@@ -8,7 +8,14 @@ import pytest
 from hypothesis import given, strategies as st
 
 from builders import MB, recording
-from gpu_tracker.analysis.regions import PeakCall, Region, describe_gaps, summarize_metrics, summarize_regions
+from gpu_tracker.analysis.regions import (
+    PeakCall,
+    Region,
+    describe_cost,
+    describe_gaps,
+    summarize_metrics,
+    summarize_regions,
+)
 from gpu_tracker.core.model import Call, MetricRow, RegionGaps, RegionTotals
 from recorded import part
 
@@ -263,3 +270,18 @@ def test_a_mean_that_is_too_large_is_not_known() -> None:
     (loss,) = summarize_metrics(recording(metrics=rows))
 
     assert (loss.mean, loss.maximum) == (None, 1.5e308)
+
+
+@pytest.mark.parametrize(
+    ("calls", "cpu_seconds", "is_told"),
+    [(50_100, 10.0, True), (49_000, 10.0, False), (12_000, 0.1, False), (13_000, 0.1, True), (0, 0.0, False)],
+)
+def test_what_regions_cost_is_told_if_it_matters(calls: int, cpu_seconds: float, is_told: bool) -> None:
+    """From a fiftieth of the CPU time on, and from what can be felt."""
+    regions = summarize_regions(
+        recording(regions=(part(calls=calls - calls // 2), part(path=("b",), calls=calls // 2)))
+    )
+    notes = describe_cost(regions, cpu_seconds)
+
+    assert bool(notes) == is_told
+    assert not notes or notes[0].startswith(f"Regions were entered {calls:,} times: about ")

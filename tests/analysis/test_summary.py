@@ -155,6 +155,23 @@ def test_a_device_has_what_was_read() -> None:
     assert (summary.gpu_mean_sum_percent, summary.gpu_max_sum_percent) == (50.0, 90.0)
 
 
+@pytest.mark.parametrize(("used", "shown"), [(500 * MB, 2000 * MB), (3000 * MB, 3000 * MB), (None, None)])
+def test_all_processes_hold_at_least_what_the_job_holds(used: int | None, shown: int | None) -> None:
+    """Of which the driver's accounting may know more than any reading."""
+    counters, peaks = gpu_totals()
+    summary = summarize(
+        recording(
+            events=(found(gpu(0)),),
+            totals=totals(
+                gpu_counters=(counters,),
+                peaks=totals().peaks._replace(gpus=(peaks._replace(used_bytes=used),)),
+            ),
+        )
+    )
+
+    assert (summary.gpus[0].job_bytes.combined, summary.gpus[0].used_bytes) == (2000 * MB, shown)
+
+
 def test_a_total_with_an_unknown_part_is_not_known() -> None:
     """A worker of known size on one device, one of unknown size on the other, or it may be there for all that is known."""
     _, first = gpu_totals()

@@ -474,7 +474,7 @@ with Simulator.open() as simulator:
     report, _ = track(hardware, "-c", job)
     gpu = report["summary"]["gpus"][0]
     (note,) = report["notes"]
-    start = "The energy counter of NVIDIA GPU 0 jumped by more than any device draws, or began again: "
+    start = "The energy counter of NVIDIA GPU 0 jumped by more than the device can draw, or began again: "
 
     assert note.startswith(start)
     assert note.endswith(" of the time.")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gpu_tracker.core.observation import Holder, Observation
+from gpu_tracker.core.observation import Device, Holder, Observation
 from gpu_tracker.live.selection import (
     CPU,
     GPU,
@@ -16,7 +16,7 @@ from gpu_tracker.live.selection import (
     USER,
     Selection,
     find_unknown,
-    list_names,
+    is_named,
     list_rows,
     select,
     split_words,
@@ -95,16 +95,22 @@ def test_a_device_has_several_names() -> None:
     """The index, the UUID, and the bus ID as the kernel and as nvidia-smi write it."""
     first, second = select(machine(), Selection())
 
-    assert list_names(first) == {
-        "0",
-        "nvidia:0",
-        "GPU-0",
-        "0000:4f:00.0",
-        "00000000:4F:00.0",
-        "00000000:4f:00.0",
-    }
-    assert list_names(second) == {"1", "nvidia:1", "GPU-1"}
+    for name in ("0", "nvidia:0", "GPU-0", "0000:4f:00.0", "00000000:4F:00.0", "00000000:4f:00.0"):
+        assert [is_named(device, (name,)) for device in (first, second)] == [True, False]
+    for name in ("1", "nvidia:1", "GPU-1"):
+        assert [is_named(device, (name,)) for device in (first, second)] == [False, True]
+    assert not any(is_named(device, ("GPU-", "G", "", "gpu-0", "4f:00.0")) for device in (first, second))
     assert find_unknown(machine(), ("0", "GPU-1", "2", "x")) == ("2", "x")
+
+
+def test_a_uuid_may_be_cut_short() -> None:
+    """As in CUDA_VISIBLE_DEVICES; that of a split device means its instances."""
+    first, _ = select(machine(), Selection())
+    long = first.gpu._replace(uuid="GPU-11aabbcc-0000", parent_uuid="GPU-22aabbcc-0000")
+    device = Device(long, first.reading, first.details, first.processes, first.reasons)
+
+    assert all(is_named(device, (name,)) for name in ("GPU-11aabbcc", "GPU-1", "GPU-22"))
+    assert not is_named(device, ("GPU-33", "GPU-11aabbcc-0000-1"))
 
 
 def test_a_list_may_have_commas_and_spaces() -> None:

@@ -79,6 +79,15 @@ def test_a_driver_with_samples_is_read_as_often_as_asked() -> None:
     assert choose_pause(GpuReadings(0.0, (polled,)), 0.05, 0.1, 0.0) == 0.025
 
 
+def test_power_that_is_summed_up_is_read_at_irregular_intervals() -> None:
+    """For the same reason: a job that alternates in step with us would seem to draw the most, or the least."""
+    metered = GpuReading("GPU-a", samples=(), power_watts=50.0, energy_joules=1.0)
+
+    assert choose_pause(GpuReadings(0.0, (metered,)), 0.25, 0.1, 0.9) == 0.25
+    unmetered = metered._replace(energy_joules=None)
+    assert choose_pause(GpuReadings(0.0, (unmetered,)), 0.25, 0.1, 0.5) == 0.1
+
+
 def test_a_driver_that_forgets_samples_is_read_before_the_next() -> None:
     """The most hasty device decides, but never less often than asked."""
     readings = GpuReadings(

@@ -40,6 +40,8 @@ if TYPE_CHECKING:
     from .gpu_ticks import TickMeter
 
 _MOST_PROCESSES = 32
+# For a moment a device may draw more than its limit.
+_MOST_OF_LIMIT = 2.0
 # Counters of energy are updated a few times a second, at least.
 _ENERGY_DELAY_SECONDS = 1.0
 # A shorter time without a figure is not worth a note.
@@ -202,9 +204,17 @@ def _begin_meter(at_seconds: float, *, has_ticks: bool) -> ShareMeter | TickMete
 class _Device:
     """One device since the start."""
 
-    def __init__(self, reading: GpuReading, at_seconds: float, *, is_late: bool = False) -> None:
+    def __init__(
+        self,
+        reading: GpuReading,
+        at_seconds: float,
+        *,
+        is_late: bool = False,
+        power_limit_watts: float | None = None,
+    ) -> None:
         """`is_late`: others of the same driver were read before."""
         self.uuid = reading.uuid
+        self._most_watts = _MOST_OF_LIMIT * power_limit_watts if power_limit_watts else MOST_WATTS
         self.late_seconds = at_seconds if is_late else 0.0
         self.at_seconds = self.found_seconds = at_seconds
         self.reading = reading
@@ -496,7 +506,7 @@ class _Device:
         step = 0.0 if before is None else now - before
         self._energy_joules, self._energy_at_seconds = now, at_seconds
         # One that went back has begun again, and one that jumped was wrong before or is now.
-        if not 0 <= step <= MOST_WATTS * (passed + _ENERGY_DELAY_SECONDS):
+        if not 0 <= step <= self._most_watts * (passed + _ENERGY_DELAY_SECONDS):
             self.energy_gap_seconds += passed
             return total, seconds
         self.energy_step_joules = step
@@ -556,7 +566,13 @@ class GpuAccount:
             if device is None:
                 others = self._list_devices(readings.vendor)
                 is_late = any(other.found_seconds < readings.at_seconds for other in others)
-                device = _Device(reading, readings.at_seconds, is_late=is_late)
+                gpu = self._gpus.get(reading.uuid)
+                device = _Device(
+                    reading,
+                    readings.at_seconds,
+                    is_late=is_late,
+                    power_limit_watts=gpu and gpu.power_limit_watts,
+                )
                 self._devices[reading.uuid] = device
             there = processes.get(reading.uuid, [])
             held = _add_up(reading, there, self._root_pid)
@@ -711,7 +727,7 @@ class GpuAccount:
 def _list_gaps(label: str, device: _Device) -> Iterator[str]:
     if device.energy_gap_seconds:
         yield (
-            f"The energy counter of {label} jumped by more than any device draws, or began again: "
+            f"The energy counter of {label} jumped by more than the device can draw, or began again: "
             f"its energy is without {humanize_seconds(device.energy_gap_seconds)} of the time."
         )
     if device.late_seconds > _NOTABLE_GAP_SECONDS:

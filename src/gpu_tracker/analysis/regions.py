@@ -6,6 +6,7 @@ import math
 from itertools import pairwise
 
 from ..core.model import ESTIMATE, EXACT, INTEGRATED, SAMPLED, SHARED, MetricTotals
+from ..core.units import humanize_seconds
 from ..core.values import NamedTuple
 
 TYPE_CHECKING = False
@@ -18,6 +19,10 @@ if TYPE_CHECKING:
 
 
 _MOST_COUNTED = 10_000  # regions that a process refuses
+# Entering and leaving one, while a tracker runs.
+_SECONDS_PER_CALL = 4e-6
+_NOTABLE_COST = 0.02
+_LEAST_COST_SECONDS = 0.05
 
 
 class PeakCall(NamedTuple):
@@ -120,6 +125,18 @@ def find_outside_seconds(recording: RecordingData) -> float | None:
     outside = recording.totals.at_seconds - inside
     is_known = len({region.pid for region in outermost}) == 1 and outside >= 0
     return outside if is_known else None
+
+
+def describe_cost(regions: Iterable[Region], cpu_seconds: float) -> list[str]:
+    """What entering and leaving regions took, if that is a notable part of the job's CPU time."""
+    calls = sum(region.calls for region in regions)
+    cost = calls * _SECONDS_PER_CALL
+    if cost < max(_LEAST_COST_SECONDS, _NOTABLE_COST * cpu_seconds):
+        return []
+    return [
+        f"Regions were entered {calls:,} times: about {humanize_seconds(cost)} of the CPU time went to entering and leaving "
+        "them. That is in the figures of the regions and of those around them; fewer, longer regions cost less."
+    ]
 
 
 def describe_gaps(gaps: RegionGaps) -> list[str]:

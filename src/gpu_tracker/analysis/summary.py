@@ -397,7 +397,8 @@ def _summarize_gpu(
     mean = _mean(counter.utilization_percent_seconds, counter.utilization_seconds)
     return GpuSummary(
         gpu=gpu,
-        used_bytes=peak.used_bytes,
+        # The job is one of all: what only the driver's accounting knows of it was in use, too.
+        used_bytes=peak.used_bytes and max(peak.used_bytes, peak.job_bytes.combined or 0),
         job_bytes=job,
         basis=basis,
         # Of a short run it may be known at one instant only.

@@ -8,7 +8,7 @@ import time
 from ..core.errors import NoGpuError, TrackerError, UsageError
 from ..core.notices import is_new
 from ..core.observation import list_gpus, list_notes
-from ..live.selection import list_names
+from ..live.selection import is_named
 from ..live.terminal import write_all
 from ..recording.find import refuse_recording
 from ..sampler.handle.client import DEFAULT_PATIENCE_SECONDS
@@ -109,7 +109,7 @@ def choose_gpus(observation: Observation, which: str | None, *, must_exist: bool
         return gpus
     wanted = [word.strip() for word in which.split(",")]
     for word in wanted:
-        if must_exist and not any(word in list_names(observed) for observed in gpus):
+        if must_exist and not any(is_named(observed, (word,)) for observed in gpus):
             known = ", ".join(f"{observed.label} ({observed.gpu.uuid})" for observed in gpus)
             raise UsageError(f"There is no GPU {word!r}.", f"GPUs: {known}.")
-    return tuple(observed for observed in gpus if not list_names(observed).isdisjoint(wanted))
+    return tuple(observed for observed in gpus if is_named(observed, wanted))

@@ -8,13 +8,15 @@ from .smi_names import write_bus_id
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     from ..core.observation import DeviceProcess, Observation
 
 GPU, MEMORY, SM, CPU, RAM, PID, USER = "GPU", "memory", "SM", "CPU", "RAM", "PID", "user"
 SORTS = (GPU, MEMORY, SM, CPU, RAM, PID, USER)
 """What processes can be sorted by. Amounts begin with the largest."""
+# `GPU-` and `MIG-` alone would mean all of them.
+_KIND_LETTERS = 4
 
 
 class Selection(NamedTuple):
@@ -42,8 +44,17 @@ class Row(NamedTuple):
     """How many it keeps busy."""
 
 
-def list_names(observed: Device) -> set[str]:
-    """By which a user may name a device; an index means all instances of a device that is split into some."""
+def is_named(observed: Device, names: Collection[str]) -> bool:
+    """Whether a device has one of these names, or a UUID that begins so."""
+    if not _list_names(observed).isdisjoint(names):
+        return True
+    uuids = (observed.gpu.uuid, observed.gpu.parent_uuid or "")
+    prefixes = tuple(name for name in names if len(name) > _KIND_LETTERS)
+    return any(uuid.startswith(prefixes) for uuid in uuids)
+
+
+def _list_names(observed: Device) -> set[str]:
+    """Of a device; an index means all instances of a device that is split into some."""
     gpu = observed.gpu
     bus_id = write_bus_id(gpu.bus_id)
     numbers = {gpu.place, str(gpu.ordinal)}
@@ -65,8 +76,8 @@ def split_words(text: str) -> tuple[str, ...]:
 
 def find_unknown(observation: Observation, names: Sequence[str]) -> tuple[str, ...]:
     """Those that name no device."""
-    known = {name for observed in list_gpus(observation) for name in list_names(observed)}
-    return tuple(name for name in names if name not in known)
+    devices = list_gpus(observation)
+    return tuple(name for name in names if not any(is_named(observed, (name,)) for observed in devices))
 
 
 def select(observation: Observation, selection: Selection) -> tuple[Device, ...]:
@@ -77,7 +88,7 @@ def select(observation: Observation, selection: Selection) -> tuple[Device, ...]
     return tuple(
         _select_processes(observed, selection)
         for observed in devices
-        if not selection.gpus or not list_names(observed).isdisjoint(selection.gpus)
+        if not selection.gpus or is_named(observed, selection.gpus)
     )
 
 

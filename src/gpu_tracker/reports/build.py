@@ -10,6 +10,7 @@ from ..analysis.frameworks import FrameworkSummary, summarize_frameworks
 from ..analysis.regions import (
     Metric,
     Region,
+    describe_cost,
     describe_gaps,
     find_outside_seconds,
     summarize_metrics,
@@ -167,6 +168,7 @@ def build(
     frameworks, peaks = summarize_frameworks(recording), tuple(recording.peak_moments)
     notes = [event.text for event in recording.events if event.kind in _NOTES]
     notes.extend(describe_gaps(recording.gaps))
+    notes.extend(describe_cost(regions, recording.totals.cpu_seconds.combined))
     notes.extend(recording.problems)
     notes.extend(_describe_oddities(columns, recording.totals.at_seconds))
     if end is None and not recording.is_running:

@@ -44,13 +44,12 @@ def choose_pause(readings: GpuReadings, interval_seconds: float, poll_seconds: f
     met in the same phase every time. And it is read more often, if that is cheap. So is a driver that forgets samples.
     """
     is_polled = any(
-        device.samples is None and device.utilization_percent is not None for device in readings.devices
+        (device.samples is None and device.utilization_percent is not None)
+        or (device.energy_joules is None and device.power_watts is not None)  # its power is summed up instead
+        for device in readings.devices
     )
-    if is_polled:
-        return min(interval_seconds, poll_seconds) * (0.5 + luck)
-    return min(
-        [interval_seconds, *(device.shares.pause_seconds for device in readings.devices if device.shares)]
-    )
+    pause = min(interval_seconds, poll_seconds) * (0.5 + luck) if is_polled else interval_seconds
+    return min([pause, *(device.shares.pause_seconds for device in readings.devices if device.shares)])
 
 
 class Silences:

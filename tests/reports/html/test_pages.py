@@ -23,6 +23,7 @@ from gpu_tracker.core.model import (
     GpuSample,
     Identity,
     MetricRow,
+    Parts,
     PeakMoment,
     PeakProcess,
     Peaks,
@@ -200,7 +201,7 @@ def test_names_are_only_text(make: str) -> None:
 
 def test_what_is_not_known_is_not_a_zero() -> None:
     """A job of a moment, without samples or devices."""
-    empty = totals(at_seconds=0.0, cpu_seconds=(0.0, 0.0, 0.0), peaks=Peaks())
+    empty = totals(at_seconds=0.0, cpu_seconds=Parts(0.0, 0.0, 0.0), peaks=Peaks())
     page = to_html(build(run(totals=empty, header={"command": ()})))
 
     assert "too short for a rate" in page

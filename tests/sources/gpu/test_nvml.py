@@ -443,9 +443,16 @@ time.sleep(1.5)
     assert result["bases"] == ["sampled", "exact"]
 
 
-def test_utilization_of_processes_comes_from_the_drivers_ring(hardware: Simulator) -> None:
-    """Over the last second, in which a sample without the process counts too; without any sample it is idle."""
+@pytest.mark.parametrize(("device_percent", "percent_of_process"), [(50, 30.0), (30, 30.0), (10, 10.0)])
+def test_utilization_of_processes_comes_from_the_drivers_ring(
+    hardware: Simulator, device_percent: int, percent_of_process: float
+) -> None:
+    """Over the last second, in which a sample without the process counts too; without any sample it is idle.
+
+    It is never more than that of the device: what is idle at an instant is named at none.
+    """
     pid, now = os.getpid(), time.time_ns() // 1000 + 10**7
+    hardware.set_utilization(0, device_percent)
     hardware.set_process(0, pid, MIB)
     for percent, named, at in ((90, pid, 0), (30, pid, 1), (80, 999999, 2), (255, pid, 3)):
         hardware.push_process_utilization_sample(0, named, percent, timestamp_us=now + 100_000 * at)
@@ -455,8 +462,20 @@ def test_utilization_of_processes_comes_from_the_drivers_ring(hardware: Simulato
     hardware.set_process(1, pid, MIB)
     quiet = read(hardware, times=3)
 
-    assert [(p["pid"], p["utilization_percent"]) for p in busy["processes"]] == [(pid, 30.0)]
+    assert [(p["pid"], p["utilization_percent"]) for p in busy["processes"]] == [
+        (pid, pytest.approx(percent_of_process))
+    ]
     assert [p["utilization_percent"] for p in quiet["processes"]] == [0.0]
+
+
+def test_a_busy_device_that_names_no_process_leaves_their_utilization_unknown(hardware: Simulator) -> None:
+    """From the first reading on, as with MPS; that is not the same as idle."""
+    hardware.set_utilization(0, 70)
+    hardware.set_process(0, os.getpid(), MIB)
+    with hardware.sampling(10):
+        result = read(hardware, times=3)
+
+    assert [p["utilization_percent"] for p in result["processes"]] == [None]
 
 
 def test_a_job_that_the_driver_does_not_list(hardware: Simulator) -> None:
@@ -542,6 +561,17 @@ def test_temporary_trouble_is_a_gap(hardware: Simulator) -> None:
     assert result["ram"]["system"] == 400
     assert result["ram"]["main"] == 400
     assert result["notes"] == ["GPU 0 could not be read for a while: Unknown Error."]
+
+
+def test_a_reserve_that_is_not_reported_for_a_while_is_not_taken_for_memory_in_use(
+    hardware: Simulator,
+) -> None:
+    """A driver that has reported it apart has not become an old one."""
+    hardware.fail("nvmlDeviceGetMemoryInfo_v2", Code.NOT_SUPPORTED, device=0, after=3, times=2)
+    result = train(hardware, "hardware.set_process(0, os.getpid(), 400 * MIB)\ntime.sleep(3.5)")
+
+    assert result["ram"]["system"] == 400
+    assert result["notes"] == ["GPU 0 did not report memory used for a while."]
 
 
 def test_throttling_is_explained(hardware: Simulator) -> None:

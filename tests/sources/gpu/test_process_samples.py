@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from hypothesis import given, strategies as st
 
-from gpu_tracker.sources.gpu.process_samples import WINDOW_US, SamplePeriod, SampleWindow, find_share
+from gpu_tracker.sources.gpu.process_samples import (
+    WINDOW_US,
+    SamplePeriod,
+    SampleWindow,
+    find_share,
+    limit_percents,
+)
 
 SAMPLES = st.lists(st.tuples(st.integers(0, 5), st.integers(0, 100), st.integers(0, 300)))
 
@@ -84,3 +90,23 @@ def test_samples_of_several_answers_follow_each_other() -> None:
         period.take([number * 200_000])
 
     assert period.pause_seconds == 0.12
+
+
+@given(
+    st.dictionaries(st.integers(1, 5), st.none() | st.floats(0, 100)),
+    st.none() | st.floats(0, 100),
+)
+def test_processes_use_no_more_than_the_device(percents: dict[int, float | None], busy: float | None) -> None:
+    """If that is known; what is not known stays so, and who used more keeps more."""
+    limited = limit_percents(percents, busy)
+    known = [percent for percent in limited.values() if percent is not None]
+
+    assert {pid for pid in percents if percents[pid] is None} == {
+        pid for pid in limited if limited[pid] is None
+    }
+    assert busy is None or sum(known) <= busy * 1.000001 + 1e-9
+    assert sorted(percents, key=lambda pid: percents[pid] or 0.0) == sorted(
+        limited, key=lambda pid: (limited[pid] or 0.0, percents[pid] or 0.0)
+    ) or len(set(percents.values())) < len(percents)
+    if busy is None:
+        assert limited == percents

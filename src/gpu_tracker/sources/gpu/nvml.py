@@ -26,12 +26,12 @@ from .guard import DENIED, LOST, TROUBLE, UNSUPPORTED, Failure, Guard
 from .nvidia import LIBRARY, is_no_such_file, name_limits, parse_bus_id, why_not_loaded
 from .nvml_lists import DriverLists, merge_processes
 from .owners import Owners
-from .process_samples import WINDOW_US, SamplePeriod, SampleWindow, find_share
+from .process_samples import WINDOW_US, SamplePeriod, SampleWindow, find_share, limit_percents
 from .sample_clock import SampleClock
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
     from typing import Any
 
 NAME = "nvml"
@@ -99,6 +99,12 @@ def _suggest_fix(pynvml: Any, error: Any) -> str:
         pynvml.NVML_ERROR_UNKNOWN: " A container that has lost its devices must be restarted.",
     }
     return fixes.get(error.value, "")
+
+
+def _average(samples: Sequence[tuple[float, float]] | None, latest: float | None) -> float | None:
+    """The mean of what the driver has sampled, else its latest value."""
+    percents = [percent for _, percent in samples or ()]
+    return sum(percents) / len(percents) if percents else latest
 
 
 # ---- Devices.
@@ -232,13 +238,20 @@ class NvmlSource:
                 shares = self._find_shares(
                     device, named, asked, has_ticks=samples is not None, is_there=bool(listed)
                 )
-            is_busy = bool(rates[0]) or (shares is not None and any(share for _, share in shares.instants))
-            if shares is not None and is_busy and self._is_blind(device, at, everybody):
+            busy = _average(samples, rates[0])
+            is_busy = bool(rates[0] or busy) or (
+                shares is not None and any(share for _, share in shares.instants)
+            )
+            is_blind = shares is not None and is_busy and self._is_blind(device, at, everybody)
+            if is_blind:
                 # Where the device is sampled, what comes before the first name is known as soon as there is one,
                 # unless it is that of a server.
                 is_early = samples is not None and at - device.blind_seconds <= _BLIND_SECONDS
                 is_early &= device.job_pids.isdisjoint(device.mps_pids)
                 shares = shares if is_early else None
+            percents: Mapping[int, float | None] = {}
+            if device.samples and shares is not None and not is_blind:
+                percents = limit_percents({pid: device.samples.percent_of(pid) for pid in listed or ()}, busy)
             if pids is not None and any(used is None for used, _ in (listed or {}).values()):
                 text = (
                     f"{self._labels[uuid]} lists processes of the job without their memory (for MIG instances it "
@@ -246,8 +259,7 @@ class NvmlSource:
                 )
                 self._guard.say(uuid, "process_used_bytes", text)
             for pid, (used, kind) in (listed or {}).items():
-                percent = device.samples.percent_of(pid) if device.samples and shares is not None else None
-                processes.append(GpuProcessReading(uuid, pid, used, percent, kind))
+                processes.append(GpuProcessReading(uuid, pid, used, percents.get(pid), kind))
             if device.has_accounting and is_slow_turn and pids is not None:
                 high_waters += self._read_accounting(device, pids)
             reading = self._read_device(device, rates, samples, shares)
@@ -505,19 +517,19 @@ class NvmlSource:
     ) -> GpuReading:
         guard, uuid, handle = self._guard, device.gpu.uuid, device.handle
         used, reserved = guard.ask(uuid, "used_bytes", self._read_memory, handle) or (None, None)
-        busy, memory_busy = rates
-        percents = [percent for _, percent in samples or ()]
-        if percents:
-            busy = sum(percents) / len(percents)
+        busy, memory_busy = _average(samples, rates[0]), rates[1]
         energy = None
         if not device.is_instance:
             energy = guard.ask(uuid, "energy_joules", self._nvml.nvmlDeviceGetTotalEnergyConsumption, handle)
         energy_at_seconds = self._now()
+        figures = device.slow_figures
+        if energy is None and not device.is_instance:  # then it is the sum of its power over time
+            figures = {**figures, "power_watts": self._read_power(device)}
         return GpuReading(
             uuid,
             used,
             busy,
-            max(percents, default=busy),
+            max((percent for _, percent in samples or ()), default=busy),
             reserved,
             memory_busy,
             energy_joules=None if energy is None else energy / 1000,
@@ -525,7 +537,7 @@ class NvmlSource:
             samples=samples,
             measures_processes=shares is not None,
             shares=shares,
-            **device.slow_figures,
+            **figures,
         )
 
     def _read_memory(self, handle: Any) -> tuple[int, int | None] | None:
@@ -535,7 +547,8 @@ class NvmlSource:
             try:
                 memory = nvml.nvmlDeviceGetMemoryInfo(handle, nvml.nvmlMemory_v2)
             except nvml.NVMLError as error:
-                if not self._is_missing(error):
+                # What has once worked is there: without it, the reserve would count as used.
+                if self._reads_reserve or not self._is_missing(error):
                     raise
             else:
                 self._reads_reserve = True
@@ -600,16 +613,23 @@ class NvmlSource:
             return {}  # the driver reports them for the whole device only
         nvml = self._nvml
         calls = {
-            "power_watts": (lambda handle: nvml.nvmlDeviceGetPowerUsage(handle) / 1000,),
             "temperature_celsius": (nvml.nvmlDeviceGetTemperature, nvml.NVML_TEMPERATURE_GPU),
             "sm_clock_mhz": (nvml.nvmlDeviceGetClockInfo, nvml.NVML_CLOCK_SM),
             "memory_clock_mhz": (nvml.nvmlDeviceGetClockInfo, nvml.NVML_CLOCK_MEM),
             "limits": (self._read_limits,),
         }
-        return {
+        power = self._read_power(device)
+        slow = {
             figure: self._guard.ask(device.gpu.uuid, figure, call, device.handle, *arguments)
             for figure, (call, *arguments) in calls.items()
         }
+        return {"power_watts": power, **slow}
+
+    def _read_power(self, device: _Device) -> float | None:
+        milliwatts = self._guard.ask(
+            device.gpu.uuid, "power_watts", self._nvml.nvmlDeviceGetPowerUsage, device.handle
+        )
+        return None if milliwatts is None else milliwatts / 1000
 
     def _read_activity(self, device: _Device, at_seconds: float) -> float:
         """The seconds of which its means are new; 0 if they are the same as before, or none is known."""

@@ -9,7 +9,7 @@ from itertools import pairwise
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterable
+    from collections.abc import Container, Iterable, Mapping
 
 # About a second is shown; the slowest drivers sample once in that time.
 WINDOW_US = 1_500_000
@@ -55,6 +55,21 @@ class SampleWindow:
         if values and not valid:
             return None
         return sum(valid) / len(self._instants) if valid else 0.0
+
+
+def limit_percents(
+    percents: Mapping[int, float | None], busy_percent: float | None
+) -> Mapping[int, float | None]:
+    """What each process used, together no more than the device was busy.
+
+    A driver samples processes only while they run, and some keep only the newest sample: the mean of what names them is too much.
+    """
+    whole = sum(percent for percent in percents.values() if percent is not None)
+    if busy_percent is None or whole <= busy_percent:
+        return percents
+    return {
+        pid: None if percent is None else percent * busy_percent / whole for pid, percent in percents.items()
+    }
 
 
 def find_share(named: Iterable[tuple[int | None, bool | None]]) -> float | None:
