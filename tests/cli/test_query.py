@@ -292,6 +292,19 @@ def test_a_lost_device_has_its_row(run: Run, hardware: Simulator) -> None:
     assert "GPU 0 was lost" in table.stderr
 
 
+def test_processes_that_only_draw_are_no_compute_apps(run: Run, hardware: Simulator) -> None:
+    """As in nvidia-smi; all of them are there under our own name of the option."""
+    hardware.set_process(0, os.getpid(), 100 * MIB)
+    hardware.set_process(1, os.getppid(), 50 * MIB, "graphics")
+    compute, every = (
+        run("query", f"{option}=pid", "--format=csv,noheader").stdout.split()
+        for option in ("--query-compute-apps", "--process-fields")
+    )
+
+    assert compute == [str(os.getpid())]
+    assert every == [str(os.getpid()), str(os.getppid())]
+
+
 @pytest.mark.parametrize("n_denied", [1, 2])
 def test_processes_that_no_device_lists_are_told_by_the_exit_code(
     run: Run, hardware: Simulator, n_denied: int

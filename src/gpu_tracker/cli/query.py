@@ -56,11 +56,13 @@ def main(arguments: list[str]) -> int:
     if options.help_fields or options.help_process_fields:
         write(list_fields(GPU_FIELDS if options.help_fields else PROCESS_FIELDS))
         return 0
-    asks_processes = options.process_fields is not None
+    asks_compute = options.compute_fields is not None
+    process_fields = options.compute_fields if asks_compute else options.process_fields
+    asks_processes = process_fields is not None
     if asks_processes and options.fields is not None:
         raise UsageError("GPUs and processes cannot be queried at the same time.")
     fields = (
-        find_fields(options.process_fields, PROCESS_FIELDS)
+        find_fields(process_fields, PROCESS_FIELDS)
         if asks_processes
         else find_fields(options.fields or _DEFAULT_FIELDS, GPU_FIELDS)
     )
@@ -77,6 +79,8 @@ def main(arguments: list[str]) -> int:
                 observation = client.observe(details=wanted)
                 gpus = choose_gpus(observation, options.id, must_exist=number == 0)
                 rows = _make_rows(observation, gpus, of_processes=asks_processes)
+                if asks_compute:
+                    rows = [row for row in rows if row.process and row.process.kind != "graphics"]
                 is_answered |= not asks_processes or any(gpu.reading.lists_processes for gpu in gpus)
                 lines = [render_heading(fields)] if number == 0 and form.has_heading else []
                 lines += [_render(row, fields, form) for row in rows]
@@ -100,10 +104,14 @@ def _make_parser() -> Parser:
     )
     parser.add_argument(
         "--process-fields",
+        metavar="NAMES",
+        help="comma-separated fields, one row per process on a GPU: pid, used_memory...",
+    )
+    parser.add_argument(
         "--query-compute-apps",
         metavar="NAMES",
-        dest="process_fields",
-        help="comma-separated fields, one row per process on a GPU: pid, used_memory...",
+        dest="compute_fields",
+        help="the same without processes that only draw, as in nvidia-smi",
     )
     parser.add_argument("--help-fields", "--help-query-gpu", action="store_true", help="list the fields")
     parser.add_argument(

@@ -108,7 +108,8 @@ class Report(NamedTuple):
 
     def __repr__(self) -> str:
         """Short: there may be a million samples."""
-        return f"<Report {' '.join(self.header.command)!r}: {self.summary.seconds:.3g} s, {self.ending}>"
+        name = self.header.identity.name or " ".join(self.header.command)
+        return f"<Report {name!r}: {self.summary.seconds:.3g} s, {self.ending}>"
 
     def __str__(self) -> str:
         """As text, for 80 columns. A defect of ours must not end the program that prints it."""
