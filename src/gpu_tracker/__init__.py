@@ -5,6 +5,8 @@ Public names only. They are loaded when first used, so that importing the packag
 
 from __future__ import annotations
 
+import os as _os
+from _thread import RLock as _RLock
 from sys import is_finalizing as _is_finalizing
 
 from .core.version import __version__
@@ -201,14 +203,46 @@ def reclaim(empty_cache: bool = False) -> Reclaimed:
             gc.enable()
 
 
+_loading = _RLock()
+"""Held while a name is loaded, and while this process is forked: a child in which a thread was loading could never load again."""
+_LONGEST_LOADING_SECONDS = 5.0
+
+
+def _is_loading() -> bool:
+    """Whether this thread is, further up."""
+    return bool(_loading._is_owned())  # type: ignore[attr-defined] # noqa: SLF001 - as Condition asks it
+
+
+def _wait_for_loading() -> None:
+    _loading.acquire(True, _LONGEST_LOADING_SECONDS)
+
+
+def _go_on_after_fork() -> None:
+    if _is_loading():
+        _loading.release()
+
+
+def _forget_after_fork() -> None:
+    global _loading
+    _loading = _RLock()
+
+
+if hasattr(_os, "register_at_fork"):
+    _os.register_at_fork(
+        before=_wait_for_loading, after_in_parent=_go_on_after_fork, after_in_child=_forget_after_fork
+    )
+
+
 def __getattr__(name: str) -> object:
     # Not importlib: what is loaded already needs no descriptor.
     if name in _PACKAGES:
         return __import__(f"{__name__}.{name}", fromlist=(name,))
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    if _is_finalizing() and name in _HARMLESS:
-        return _HARMLESS[name]  # a thread that was stopped may have been loading it
+    if name in _HARMLESS and (_is_finalizing() or _is_loading()):
+        # A thread that was stopped may have been loading it; or we were, and a signal handler or finalizer has interrupted us.
+        return _HARMLESS[name]
+    is_held = _loading.acquire(True, _LONGEST_LOADING_SECONDS)
     try:
         value: object = getattr(__import__(f"{__name__}.{_MODULES[name]}", fromlist=(name,)), name)
     except (ImportError, OSError, MemoryError, RecursionError) as error:
@@ -217,6 +251,9 @@ def __getattr__(name: str) -> object:
             raise
         _say_unfollowed()
         return _HARMLESS[name]
+    finally:
+        if is_held:
+            _loading.release()
     globals()[name] = value  # from now on it is found at once
     return value
 

@@ -10,6 +10,7 @@ from builders import MB, ROOT, gpu, gpu_readings
 from gpu_tracker.accounts.gpus import GpuAccount, GpuMoment
 from gpu_tracker.core.model import (
     Gpu,
+    GpuFault,
     GpuHighWater,
     GpuProcessReading,
     GpuReading,
@@ -143,15 +144,27 @@ def test_a_counter_of_energy_that_jumps_adds_nothing() -> None:
     assert (counters.energy_joules, counters.energy_seconds) == (700.0, 2.0)
 
 
-@pytest.mark.parametrize(("jump", "total"), [(700.0, 1100.0), (900.0, 400.0)])
+@pytest.mark.parametrize(("jump", "total"), [(150.0, 590.0), (170.0, 440.0)])
 def test_a_jump_is_measured_by_the_power_limit(jump: float, total: float) -> None:
-    """For a moment a device may draw twice as much, and its counter may be a second late."""
+    """For a moment a device may draw twice as much, and its counter may be a tenth of a second late."""
     account = GpuAccount(ROOT)
     account.add(Gpu(0, "GPU-0", "A", None, power_limit_watts=400.0))
-    for at, value in ((0.0, 0.0), (1.0, 400.0), (1.1, 400.0 + jump)):
+    for at, value in ((0.0, 0.0), (1.0, 400.0), (1.1, 440.0), (1.2, 440.0 + jump)):
         account.take(GpuReadings(at, (GpuReading("GPU-0", energy_joules=value),)), NAMES)
 
-    assert account.counters[0].energy_joules == total
+    assert account.counters[0].energy_joules == pytest.approx(total)
+
+
+def test_a_counter_that_moves_once_a_second_does_not_jump() -> None:
+    """Then it has collected all that was used meanwhile; also at the first time, which says nothing of how often it moves."""
+    account = GpuAccount(ROOT)
+    account.add(Gpu(0, "GPU-0", "A", None, power_limit_watts=400.0))
+    for tenth in range(31):
+        reading = GpuReading("GPU-0", energy_joules=400.0 * ((tenth + 9) // 10))
+        account.take(GpuReadings(tenth / 10, (reading,)), NAMES)
+
+    assert account.counters[0].energy_joules == pytest.approx(1200.0)
+    assert account.list_gaps() == ()
 
 
 def test_a_counter_of_energy_that_jumps_is_said_with_the_time_that_is_missing() -> None:
@@ -725,3 +738,22 @@ def test_memory_that_was_not_in_use_at_the_start_may_have_been_later() -> None:
 
     assert finish(*idle, end_seconds=20.0).peaks[0].used_bytes is None
     assert finish(*idle, end_seconds=5.0).peaks[0].used_bytes == 0
+
+
+def test_faults_are_told_of_devices_that_the_job_may_use_or_uses() -> None:
+    """Whatever its environment said when it began."""
+    account = GpuAccount(ROOT)
+    for ordinal, is_visible in enumerate((True, False, False)):
+        account.add(Gpu(ordinal, f"GPU-{ordinal}", "A", None, is_visible=is_visible))
+    devices = tuple(GpuReading(f"GPU-{ordinal}", used_bytes=MB) for ordinal in range(3))
+    account.take(GpuReadings(0.0, devices, (GpuProcessReading("GPU-1", ROOT, MB),)), NAMES)
+    faults = [GpuFault(f"GPU-{ordinal}", "Xid", 79, 3.0) for ordinal in range(4)]
+
+    assert account.list_faults() == []
+    assert [(at, text[:6]) for at, _, text in account.take_faults(faults)] == [
+        (3.0, "GPU 0:"),
+        (3.0, "GPU 1:"),
+    ]
+    assert account.take_faults([]) == []
+    assert account.take_faults(faults[:1]) == []
+    assert account.list_faults() == [("note", "GPU 0: Xid 79 was reported 2 times in all.")]

@@ -349,3 +349,18 @@ def test_faults_of_the_jobs_devices_are_told(
     assert findings["gpu-faults"]["severity"] == "serious"
     assert "Xid 79" in findings["gpu-faults"]["sentence"]
     assert findings["gpu-faults"]["start_seconds"] == pytest.approx(3, abs=1)
+
+
+def test_a_fault_is_judged_however_short_the_run_was(hardware: Simulator, tmp_path: Path) -> None:
+    """It is what people want to know of a job that ended too early."""
+    program = tmp_path / "failing.py"
+    program.write_text(
+        "import time\n"
+        "from nvml_simulator import Simulator\n"
+        "with Simulator.open() as hardware:\n"
+        "    time.sleep(0.5)\n"
+        "    hardware.report_xid(0, 79)\n"
+    )
+    report, _ = Scene(hardware, tmp_path).track(str(program))
+
+    assert [finding["rule"] for finding in report["findings"]] == ["gpu-faults"]

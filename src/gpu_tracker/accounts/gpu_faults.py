@@ -23,13 +23,15 @@ _OF_PROGRAMS = {
     68: "the video decoder failed",
     69: "a kernel used the device in a way that it does not know",
 }
-# Of what happens when a program is killed.
-_OF_CLEANING_UP = {45: "the driver cleaned up after a program that ended early"}
+# What is nobody's error: a program that was killed, and memory that was replaced in time.
+_HARMLESS = {
+    45: "the driver cleaned up after a program that ended early",
+    63: "memory that failed will be replaced by spare memory",
+}
 _OF_DEVICES = {
     48: "uncorrectable memory error",
     61: "the device's own processor stopped",
     62: "the device's own processor stopped",
-    63: "memory that failed will be replaced by spare memory",
     64: "memory that failed could not be replaced by spare memory",
     74: "NVLink error",
     79: "the device has fallen off the bus",
@@ -40,7 +42,7 @@ _OF_DEVICES = {
     120: "the device's own processor failed",
     140: "uncorrectable memory error",
 }
-_MEANINGS = {**_OF_PROGRAMS, **_OF_CLEANING_UP, **_OF_DEVICES}
+_MEANINGS = {**_OF_PROGRAMS, **_HARMLESS, **_OF_DEVICES}
 # A device that fails in many ways fails.
 _MOST_SAID = 20
 
@@ -78,9 +80,10 @@ class FaultAccount:
 
 
 def _find_kind(kind: str, xid: int) -> str:
-    if kind == CORRECTED or xid in _OF_CLEANING_UP:
+    if kind == CORRECTED or xid in _HARMLESS:
         return _NOTE
-    return GPU_ERROR if xid in _OF_PROGRAMS else GPU_FAULT
+    # One that is not known may be either.
+    return GPU_FAULT if kind != XID or xid in _OF_DEVICES else GPU_ERROR
 
 
 def _describe(label: str, kind: str, xid: int, count: int) -> str:

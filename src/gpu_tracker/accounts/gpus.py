@@ -42,8 +42,9 @@ if TYPE_CHECKING:
 _MOST_PROCESSES = 32
 # For a moment a device may draw more than its limit.
 _MOST_OF_LIMIT = 2.0
-# Counters of energy are updated a few times a second, at least.
-_ENERGY_DELAY_SECONDS = 1.0
+# Counters of energy are updated once a second, at least; most of them ten times.
+_LONGEST_ENERGY_DELAY_SECONDS = 1.0
+_ENERGY_DELAY_SECONDS = 0.1
 # A shorter time without a figure is not worth a note.
 _NOTABLE_GAP_SECONDS = 0.5
 # How long a reading counts if it is the only one; else it depends on how far apart they usually are.
@@ -230,6 +231,8 @@ class _Device:
         self.pids: set[int] = set()
         self._energy_joules = reading.energy_joules
         self._energy_at_seconds = _date_energy(reading, at_seconds)
+        self._energy_changed_seconds = self._energy_at_seconds - _LONGEST_ENERGY_DELAY_SECONDS
+        """When the counter moved last: some are updated once a second, with all that was used meanwhile."""
         self.energy_step_joules: float | None = None
         self.energy_gap_seconds = 0.0
         """How much time is left out, because the counter has jumped or begun again."""
@@ -506,7 +509,10 @@ class _Device:
         step = 0.0 if before is None else now - before
         self._energy_joules, self._energy_at_seconds = now, at_seconds
         # One that went back has begun again, and one that jumped was wrong before or is now.
-        if not 0 <= step <= self._most_watts * (passed + _ENERGY_DELAY_SECONDS):
+        collected = at_seconds - self._energy_changed_seconds + _ENERGY_DELAY_SECONDS
+        if step:
+            self._energy_changed_seconds = at_seconds
+        if not 0 <= step <= self._most_watts * collected:
             self.energy_gap_seconds += passed
             return total, seconds
         self.energy_step_joules = step
@@ -540,16 +546,25 @@ class GpuAccount:
         """Add a device."""
         self._gpus[gpu.uuid] = gpu
 
-    def take_faults(self, faults: Iterable[GpuFault]) -> list[tuple[str, str]]:
-        """Those of devices that the job may use: the kind of event and its sentence, of each that is new."""
+    def take_faults(self, faults: Iterable[GpuFault]) -> list[tuple[float, str, str]]:
+        """Those of devices of the job: when, the kind of event and its sentence, of each that is new."""
         known = [(self._gpus.get(fault.uuid), fault) for fault in faults]
         if not known:
             return []
         from .gpu_faults import FaultAccount  # most devices have none
 
         self._faults = account = self._faults or FaultAccount()
-        told = (account.take(gpu.place, fault) for gpu, fault in known if gpu and gpu.is_visible)
-        return [event for event in told if event is not None]
+        told = (
+            (fault.at_seconds, account.take(gpu.place, fault))
+            for gpu, fault in known
+            if gpu and self._is_of_the_job(gpu)
+        )
+        return [(at_seconds, *event) for at_seconds, event in told if event is not None]
+
+    def _is_of_the_job(self, gpu: Gpu) -> bool:
+        """Whether the job may use it, or has done so."""
+        device = self._devices.get(gpu.uuid)
+        return gpu.is_visible or (device is not None and bool(device.pids))
 
     def list_faults(self) -> list[tuple[str, str]]:
         """How often they happened, in the same form."""

@@ -307,8 +307,8 @@ class Account:
         """What the job holds more on all devices than before it began; None if not known."""
         return self._gpus.find_growth()
 
-    def take_gpu_faults(self, faults: Iterable[GpuFault]) -> list[tuple[str, str]]:
-        """What to tell of them: the kind of event, and a sentence."""
+    def take_gpu_faults(self, faults: Iterable[GpuFault]) -> list[tuple[float, str, str]]:
+        """What to tell of them: when, the kind of event, and a sentence."""
         return self._gpus.take_faults(faults)
 
     def list_gpu_faults(self) -> list[tuple[str, str]]:

@@ -341,6 +341,8 @@ class GpuFault(NamedTuple):
     """`Xid`, `corrected` or `uncorrected`."""
     number: int
     """Of the Xid, or of the memory errors."""
+    at_seconds: float = 0.0
+    """When it was read, which may be long after the rest."""
 
 
 class GpuReadings(NamedTuple):

@@ -348,8 +348,10 @@ class RegionStack:
                 record.entry_ram_bytes = frame.peak_ram_bytes = self._rss_bytes
                 frame.high_water_bytes = self._high_water_bytes
                 self._publish(record)
-            lock.release()
+            # Before the lock is free: where garbage is collected in the middle of this, what a finalizer enters would tear it apart
+            # (in Python up to 3.11).
             current.set(frame)
+            lock.release()
         except BaseException:
             try:
                 lock.release()
@@ -477,6 +479,8 @@ class RegionStack:
             except BaseException:
                 self._publish(record)
                 raise
+            if current.get() is frame:
+                current.set(below)
             lock.release()
         except BaseException:
             try:
@@ -484,8 +488,6 @@ class RegionStack:
             except RuntimeError:
                 pass
             raise
-        if current.get() is frame:
-            current.set(below)
         if self.late:
             self._leave_late()
 

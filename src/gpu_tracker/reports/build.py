@@ -262,11 +262,17 @@ def _find_rules(report: Report, recording: RecordingData) -> tuple[Rule, ...]:
         from ..analysis.findings import table
 
         return tuple(rule for rule in table.RULES if not (rule.needs_the_end and recording.is_running))
-    if has_failed(report.ending, report.exit_code) or any(event.kind == "oom" for event in recording.events):
+    rules: tuple[Rule, ...] = ()
+    kinds = {event.kind for event in recording.events}
+    if has_failed(report.ending, report.exit_code) or "oom" in kinds:
         from ..analysis.findings import ending
 
-        return ending.RULES
-    return ()
+        rules += ending.RULES
+    if not kinds.isdisjoint((GPU_ERROR, GPU_FAULT)):
+        from ..analysis.findings import gpu
+
+        rules += (gpu.FAULTS,)
+    return rules
 
 
 def _collect_held(recording: RecordingData) -> tuple[HeldMemory, ...]:

@@ -195,7 +195,12 @@ class GpuThreads:
 
     def _date(self, readings: GpuReadings) -> GpuReadings:
         devices = tuple(map(self._date_device, readings.devices))
-        return readings._replace(at_seconds=self._since_start(readings.at_seconds), devices=devices)
+        faults = tuple(
+            fault._replace(at_seconds=self._since_start(fault.at_seconds)) for fault in readings.faults
+        )
+        return readings._replace(
+            at_seconds=self._since_start(readings.at_seconds), devices=devices, faults=faults
+        )
 
     def _date_device(self, device: GpuReading) -> GpuReading:
         shares, energy_at = device.shares, device.energy_at_seconds

@@ -363,11 +363,10 @@ class Sampler:
                     self.instruments.add_gpu(event.gpu)
         for readings in self._gpus.take_readings():
             moment = self._account.take_gpus(readings)
-            for kind, text in (
-                *self._account.take_gpu_estimates(),
-                *self._account.take_gpu_faults(readings.faults),
-            ):
-                self._say(readings.at_seconds, text, kind)
+            for kind, uuid in self._account.take_gpu_estimates():
+                self._say(readings.at_seconds, uuid, kind)
+            for at_seconds, kind, text in self._account.take_gpu_faults(readings.faults):
+                self._say(at_seconds, text, kind)
             if self.instruments is not None:
                 self.instruments.take_gpus(readings, moment)
 

@@ -529,7 +529,8 @@ def test_a_healthy_run_on_devices_has_nothing_worse_than_hints() -> None:
 # ---- 36. gpu-faults.
 
 FAULT = Event(61.0, "gpu_fault", "GPU 0: the driver reports Xid 79: the device has fallen off the bus.")
-ERROR = Event(5.0, "gpu_error", "GPU 1: the driver reports Xid 31: a kernel used memory that is not mapped.")
+ERROR = Event(5.0, "gpu_error", "GPU 0: the driver reports Xid 31: a kernel used memory that is not mapped.")
+ELSEWHERE = ERROR._replace(text=ERROR.text.replace("GPU 0", "GPU 1"))
 
 
 def test_a_device_that_fails_is_serious() -> None:
@@ -547,13 +548,29 @@ def test_a_device_that_fails_is_serious() -> None:
 
 
 def test_an_error_of_the_program_is_a_warning() -> None:
-    """The device is in order, and nobody need be told."""
+    """The device is in order."""
     finding = find(made_run(Device(), events=[ERROR]), "gpu-faults")
 
     assert finding is not None
-    assert finding.severity == "warning"
+    assert (finding.severity, finding.confidence) == ("warning", "likely")
     assert finding.sentence.endswith("not mapped, at 5 s.")
     assert "compute-sanitizer" in finding.advice
+
+
+def test_an_error_on_a_device_with_others_may_be_theirs() -> None:
+    """The driver does not say whose it is."""
+    finding = find(made_run(Device(used=30 * GB, job=10 * GB), events=[ERROR]), "gpu-faults")
+
+    assert finding is not None
+    assert finding.confidence == "possible"
+    assert finding.sentence.endswith("It may be another program's.")
+
+
+def test_an_error_on_a_device_without_the_job_is_another_programs() -> None:
+    """One that fails matters nevertheless: the job may want to use it."""
+    run = made_run(Device(), events=[ELSEWHERE])
+
+    assert why_not(run, "gpu-faults") == "the job did not use the GPU that reported an error"
 
 
 def test_other_notes_on_devices_are_no_faults() -> None:

@@ -27,7 +27,7 @@ with Simulator.open() as hardware:
     faults, acts = [], {acts!r}
     for number in range({times}):
         exec(acts.get(number, "pass"))
-        faults.append([list(fault) for fault in source.read({pids}).faults])
+        faults.append([list(fault[:3]) for fault in source.read({pids}).faults])
         clock += {step}
     held = hardware.held_event_sets()
     notes = source.take_notes()
@@ -153,3 +153,20 @@ def test_a_device_without_ecc_has_no_memory_errors(hardware: Simulator) -> None:
         [],
     ]
     assert result["notes"] == []
+
+
+def test_a_counter_that_goes_back_or_wild_adds_nothing(hardware: Simulator) -> None:
+    """What it counts afterwards counts."""
+    acts = {
+        1: "hardware.add_memory_errors(0, uncorrected=-1)",
+        2: "hardware.add_memory_errors(0, uncorrected=2**63)",
+        3: "hardware.add_memory_errors(0, uncorrected=2)",
+    }
+    result = read(hardware, acts, times=4)
+
+    assert [[fault[1:] for fault in faults] for faults in result["faults"]] == [
+        [],
+        [],
+        [],
+        [["uncorrected", 2]],
+    ]

@@ -12,6 +12,7 @@ from .spans import find_longest, find_quantile, find_share, join
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from ...core.model import Event
     from .facts import Facts, GpuFacts
     from .rule import Answer, Limits
 
@@ -407,26 +408,54 @@ def _judge_too_big(gpu: GpuFacts, cores: float, limits: Limits) -> Answer:
 
 
 def judge_faults(facts: Facts, _: Limits) -> Answer:
-    """What the driver reported, the worst first."""
+    """What the driver reported, the worst first. An error on a device that the job did not use is another program's."""
     if not facts.gpu_faults:
         return None if facts.gpus else "there is no GPU"
-    faults = sorted(facts.gpu_faults, key=lambda event: (event.kind != GPU_FAULT, event.at_seconds))
+    used = {gpu.summary.gpu.place: gpu for gpu in facts.gpus if gpu.has_job}
+    faults = sorted(
+        (event for event in facts.gpu_faults if event.kind == GPU_FAULT or _find_place(event) in used),
+        key=lambda event: (event.kind != GPU_FAULT, event.at_seconds),
+    )
+    if not faults:
+        return "the job did not use the GPU that reported an error"
     worst, others = faults[0], len(faults) - 1
     was = "was" if others == 1 else "were"
     more = f" There {was} {count_of(others, 'other error')}: see the notes." if others else ""
-    is_of_the_device = worst.kind == GPU_FAULT
+    sentence = f"{worst.text.removesuffix('.')}, at {write_clock(worst.at_seconds)}.{more}"
+    evidence = (("errors", float(len(faults))),)
+    if worst.kind == GPU_FAULT:
+        return Found(sentence, SERIOUS, CERTAIN, evidence, worst.at_seconds, worst.at_seconds)
+    is_shared = used[_find_place(worst)].is_shared
     return Found(
-        f"{worst.text.removesuffix('.')}, at {write_clock(worst.at_seconds)}.{more}",
-        SERIOUS if is_of_the_device else WARNING,
-        CERTAIN,
-        (("errors", len(faults)),),
+        f"{sentence} It may be another program's." if is_shared else sentence,
+        WARNING,
+        POSSIBLE if is_shared else LIKELY,
+        evidence,
         worst.at_seconds,
         worst.at_seconds,
-        ""
-        if is_of_the_device
-        else "Look for the error in the program: `compute-sanitizer` names the kernel.",
+        "Look for the error in the program: `compute-sanitizer` names the kernel. If other programs have it too, tell the "
+        "administrator of the machine.",
     )
 
+
+def _find_place(event: Event) -> str:
+    """Of the device that it is about, as it begins."""
+    return event.text.removeprefix("GPU ").partition(": ")[0]
+
+
+FAULTS = Rule(
+    "36",
+    "gpu-faults",
+    "errors that the NVIDIA driver reports (Xid), and memory errors that it could not correct",
+    (),
+    "devices that the job may not use; errors of programs on one that it did not use; corrected memory errors and what happens "
+    "when a program is killed, which are notes",
+    SERIOUS,
+    "GPU 0: the driver reports Xid 79: the device has fallen off the bus, at 1:02:03.",
+    "Tell the administrator of the machine; until then, leave the device out (CUDA_VISIBLE_DEVICES).",
+    "NVIDIA's list of Xid errors has another meaning for it with this driver",
+    judge_faults,
+)
 
 RULES = (
     Rule(
@@ -615,16 +644,5 @@ RULES = (
         needs_the_end=True,
         needs_all_time=True,
     ),
-    Rule(
-        "36",
-        "gpu-faults",
-        "errors that the NVIDIA driver reports (Xid), and memory errors that it could not correct",
-        (),
-        "devices that the job may not use; corrected memory errors and what happens when a program is killed, which are notes",
-        SERIOUS,
-        "GPU 0: the driver reports Xid 79: the device has fallen off the bus, at 1:02:03.",
-        "Tell the administrator of the machine; until then, leave the device out (CUDA_VISIBLE_DEVICES).",
-        "NVIDIA's list of Xid errors has another meaning for it with this driver",
-        judge_faults,
-    ),
+    FAULTS,
 )

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 # A device in trouble may report faster than anybody reads.
 _MOST_AT_ONCE = 64
 _NO_INSTANCE = 0xFFFFFFFF
+# A counter that jumps by more is wrong.
+_MOST_ERRORS = 2**32
 
 
 class FaultWatch:
@@ -35,7 +37,7 @@ class FaultWatch:
             if before is None or not counts_memory_errors:
                 continue
             now = self._count(kind)
-            if now is not None and now > before:
+            if now is not None and 0 < now - before <= _MOST_ERRORS:
                 yield kind, now - before, None
             self._counted[kind] = before if now is None else now
 

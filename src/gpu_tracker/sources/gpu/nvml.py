@@ -116,6 +116,7 @@ class _Device:
     def __init__(self, gpu: Gpu, handle: Any, clock: SampleClock) -> None:
         self.gpu = gpu
         self.handle = handle
+        self._recent: list[tuple[float, float]] = []
         self.slow_seconds = float("-inf")
         self.slow_figures: dict[str, Any] = {}
         """Fields of GpuReading that are not read every time."""
@@ -142,6 +143,14 @@ class _Device:
         self.has_accounting = False
         self.accounted_before: frozenset[int] = frozenset()
         self.job_pids: set[int] = set()
+
+    def find_recent_busy(
+        self, samples: Sequence[tuple[float, float]] | None, latest: float | None, at_seconds: float
+    ) -> float | None:
+        """Its mean over the time that is shown of its processes; `samples` are those since the last reading."""
+        since = at_seconds - WINDOW_US / 1e6
+        self._recent = [sample for sample in (*self._recent, *(samples or ())) if sample[0] > since]
+        return _average(self._recent, latest)
 
     @property
     def is_instance(self) -> bool:
@@ -251,7 +260,8 @@ class NvmlSource:
                 shares = shares if is_early else None
             percents: Mapping[int, float | None] = {}
             if device.samples and shares is not None and not is_blind:
-                percents = limit_percents({pid: device.samples.percent_of(pid) for pid in listed or ()}, busy)
+                named_percents = {pid: device.samples.percent_of(pid) for pid in listed or ()}
+                percents = limit_percents(named_percents, device.find_recent_busy(samples, busy, at))
             if pids is not None and any(used is None for used, _ in (listed or {}).values()):
                 text = (
                     f"{self._labels[uuid]} lists processes of the job without their memory (for MIG instances it "
@@ -506,7 +516,7 @@ class NvmlSource:
                 for device in self._devices:
                     is_there = instance is None or device.gpu_instance in (None, instance)
                     if device.gpu.ordinal == index and not device.gpu.is_split and is_there:
-                        yield GpuFault(device.gpu.uuid, kind, number)
+                        yield GpuFault(device.gpu.uuid, kind, number, self._now())
 
     def _read_device(
         self,
