@@ -353,6 +353,8 @@ class RegionStack:
             current.set(frame)
             lock.release()
         except BaseException:
+            if frame is not None and current.get() is frame:
+                current.set(below)
             try:
                 lock.release()
             except RuntimeError:
