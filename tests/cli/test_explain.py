@@ -19,7 +19,7 @@ def test_the_rules_are_listed_and_explained(run: Run, tmp_path: Path) -> None:
     listed = run("explain", "--rules", "rules.ini")
     one = run("explain", "gpu-low", GPU_TRACKER_RULES="rules.ini")
 
-    assert len(listed.stdout.splitlines()) == 38
+    assert len(listed.stdout.splitlines()) == 39
     assert "tail                off" in listed.stdout
     assert "note_percent = 33 (jobstats, Princeton)" in one.stdout
 

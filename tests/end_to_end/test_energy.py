@@ -19,7 +19,7 @@ RANGE_MICROJOULES = 65_532_610_987
 def hardware(tmp_path: Path) -> Iterator[Simulator]:
     """A device whose meter stands at 1000 J."""
     with Simulator(build(tmp_path), tmp_path / "state") as simulator:
-        simulator.add_device(uuid="GPU-a", name="NVIDIA A100")
+        simulator.add_device(uuid="GPU-a", name="NVIDIA A100", power_limit_watts=1000.0)
         simulator.set_energy_joules(0, 1000.0)
         yield simulator
 

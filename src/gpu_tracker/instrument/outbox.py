@@ -33,7 +33,7 @@ from .mailbox import (
 )
 from .mishaps import is_ours
 from .search import Search
-from .stack import RegionStack
+from .stack import MOST_SLOW, SLOW_NS, SLOW_PAUSE, RegionStack
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -48,7 +48,6 @@ _NOT_FINITE = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
 
 # Not more often than this, so that it costs less than a thousandth of the time.
 _SEARCH_EVERY_NS = 20_000_000
-_SEARCH_PAUSE = 50
 
 mailboxes: str | None = os.environ.get(MAILBOX_VARIABLE) or None
 """Our tracker's, then those of the trackers around it."""
@@ -62,6 +61,8 @@ _lost: tuple[str, int] | None = None
 """The file that says how many rows of metrics could not be written, and that number."""
 _watch: FrameworkWatch | None = None
 _opening = RLock()
+_n_slow_searches = 0
+"""In a row."""
 search_due_ns = 0
 """When to search for trackers again."""
 _search = Search()
@@ -72,15 +73,16 @@ _closed: set[str] = set()
 
 def search() -> None:
     """Find out which trackers there are around this process, which may be older than they are."""
-    global search_due_ns
+    global search_due_ns, _n_slow_searches
     began_ns = time.monotonic_ns()
     search_due_ns = began_ns + _SEARCH_EVERY_NS
     if _opened:
         return
     has_changed = _search.has_changed()
-    # While other threads run Python code, each system call waits for them.
-    now_ns = time.monotonic_ns()
-    search_due_ns = now_ns + max(_SEARCH_EVERY_NS, _SEARCH_PAUSE * (now_ns - began_ns))
+    took_ns = time.monotonic_ns() - began_ns
+    _n_slow_searches = _n_slow_searches + 1 if took_ns > SLOW_NS else 0
+    if _n_slow_searches >= MOST_SLOW:
+        search_due_ns = began_ns + SLOW_PAUSE * took_ns
     if not has_changed:
         return
     with replace_if_lost(_opening):
