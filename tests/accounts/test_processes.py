@@ -9,6 +9,8 @@ from gpu_tracker.accounts.processes import Account
 from gpu_tracker.core.model import (
     PROCESSOR_METER,
     EnergyReading,
+    Gpu,
+    GpuFault,
     GpuHighWater,
     MachineEnergy,
     PeakProcess,
@@ -609,3 +611,13 @@ def test_a_vendor_that_has_told_nothing_was_never_read() -> None:
     account = Account(ROOT, None, machine(0.0))
 
     assert not account.has_read_gpus("nvidia")
+
+
+def test_faults_of_devices_are_told_through_the_account() -> None:
+    """When they happen, and how often at the end."""
+    account = Account(ROOT, RootFigures(0.0, 0.0), machine())
+    account.add_gpu(Gpu(0, "GPU-0", "A", None))
+    told = account.take_gpu_faults([GpuFault("GPU-0", "Xid", 31, 2.0)] * 2)
+
+    assert [(at, kind) for at, kind, _ in told] == [(2.0, "gpu_error")]
+    assert account.list_gpu_faults() == [("note", "GPU 0: Xid 31 was reported 2 times in all.")]

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from gpu_tracker.core.model import Call, Event, FrameworkMemory, RegionTotals
+from gpu_tracker.reports.build import build
 from made_runs import GB, Device, find, judge, made_run, why_not
 
 
@@ -579,3 +580,12 @@ def test_other_notes_on_devices_are_no_faults() -> None:
 
     assert find(made_run(Device(), events=[note]), "gpu-faults") is None
     assert why_not(made_run(), "gpu-faults") == "there is no GPU"
+
+
+def test_a_fault_is_judged_however_short_the_run_was() -> None:
+    """Of a run with few readings nothing else is."""
+    short = made_run(Device(), n=2, events=[FAULT])
+    short = short._replace(totals=short.totals._replace(readings=2))
+
+    assert [finding.rule for finding in build(short).findings] == ["gpu-faults"]
+    assert build(short._replace(events=())).findings == ()
