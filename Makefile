@@ -25,7 +25,7 @@ REST = -m "not serial and not timed" $(PARALLEL)
 # Every worker loads the tests, and every workload its modules: compiling them each time would take half a minute.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help demo test soak test-all test-oldest test-here check bench gallery clean
+.PHONY: help demo test soak clusters ray test-all test-oldest test-here check bench gallery clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
@@ -44,6 +44,15 @@ test: check $(FRAMEWORKS) $(TRAINERS) $(REAL_TOOLS) $(NOTEBOOK) $(BROWSER) $(SIN
 
 soak: check  ## tests of rare races, repeated many times
 	$(PYTEST) -m repeats --soak $(PARALLEL)
+
+# The tests of a file share a cluster, or have the machine's containers; of different files they wait beside each other.
+clusters: $(PACKAGE) $(TOOLS) $(VENV)/.torch $(VENV)/.engines  ## jobs on a real Slurm and Dask, containers and torchrun on this machine; installs them (Debian, root)
+	sh tests/tools/install_cluster.sh >/dev/null
+	REAL_CLUSTER=1 $(PYTEST) tests/clusters --ignore=tests/clusters/test_ray.py --numprocesses=2 --dist=loadfile
+
+# Three nodes of Ray take all of a small machine, and its tests judge what is seen ten times a second: they are run by hand, alone.
+ray: $(PACKAGE) $(TOOLS) $(VENV)/.engines  ## jobs on a real Ray with three nodes on this machine; installs it (root)
+	REAL_CLUSTER=1 $(PYTEST) tests/clusters/test_ray.py
 
 # Part of the tests, for the three targets below: TESTS=tests/cli
 TESTS  ?=
@@ -83,13 +92,19 @@ $(TOOLS): pyproject.toml | $(PACKAGE)
 	touch $@
 
 # PyTorch without its dependencies: nothing is computed with it here.
-$(VENV)/.frameworks: | $(TOOLS)
-	-$(BIN)/python -m pip install --quiet --no-deps --group torch
+$(VENV)/.torch: | $(TOOLS)
+	-$(BIN)/python -m pip install --quiet --no-deps --group torch && touch $@
+
+$(VENV)/.frameworks: | $(TOOLS) $(VENV)/.torch
 	-$(BIN)/python -m pip install --quiet --group frameworks && touch $@
 
 # The same PyTorch with its dependencies, which are added if it is there without them. After the above, or two would install at once.
 $(VENV)/.trainers: | $(TOOLS) $(FRAMEWORKS)
 	-$(BIN)/python -m pip install --quiet --group trainers && touch $@
+
+$(VENV)/.engines: | $(TOOLS)
+	$(BIN)/python -m pip install --quiet --group engines
+	touch $@
 
 $(VENV)/.real-tools: | $(TOOLS)
 	-sh tests/tools/fetch_real_tools.sh $(VENV)/real-tools >/dev/null && touch $@

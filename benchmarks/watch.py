@@ -62,6 +62,19 @@ def rss_bytes(pid: int) -> int:
     return int(fields[1]) * _PAGE_BYTES if fields else 0
 
 
+def name(pid: int) -> str:
+    """What a process calls itself; empty if it has ended."""
+    return _read(pid, "comm").decode("utf-8", "replace").strip()
+
+
+def pss_bytes(pid: int) -> int:
+    """Memory of a process, what it shares with others divided among them; 0 if it has ended."""
+    for line in _read(pid, "smaps_rollup").splitlines():
+        if line.startswith(b"Pss:"):
+            return int(line.split()[1]) * 1024
+    return 0
+
+
 def _clock_seconds(pid: int) -> float:
     try:
         # The CPU clock of another process, see clock_getcpuclockid(3); /proc has a resolution of 10 ms.

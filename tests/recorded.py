@@ -33,6 +33,7 @@ from gpu_tracker.core.model import (
     add_parts,
 )
 from gpu_tracker.recording.create import create
+from gpu_tracker.recording.sampled import read_held
 from gpu_tracker.recording.writer import Writer
 
 REGIONS = (
@@ -225,7 +226,7 @@ def on_gpu(pid: int, host: str = "node1", *, has_job: bool = True, job: int | No
 
 def join(*ranks: RecordingData, factor: CarbonFactor | None = None) -> Combined:
     """Combined, with the names 0, 1, 2."""
-    return combine([(str(number), recording) for number, recording in enumerate(ranks)], factor)
+    return combine([(str(number), recording) for number, recording in enumerate(ranks)], read_held, factor)
 
 
 def write(path: Path, shown: RecordingData) -> Path:

@@ -187,3 +187,17 @@ def test_the_versions_of_trainers_are_those_that_are_tested() -> None:
     assert len(pins) == group[1].count(",") + 1
     for package, version in pins.items():
         assert re.search(rf"`{package}`.*\b{re.escape(version)}\b", table), package
+
+
+def test_the_versions_of_engines_are_those_that_are_tested() -> None:
+    """What `make clusters` installs is in the document."""
+    group = re.search(r"^engines = \[(.*)\]$", (PROJECT / "pyproject.toml").read_text(), re.MULTILINE)
+    assert group is not None
+    pins = dict(re.findall(r'"([\w-]+)==([\d.]+)"', group[1]))
+    text = re.sub(r"\s+", " ", (DOCS / "clusters.md").read_text())
+
+    assert set(pins) == {"distributed", "ray"}
+    assert all(
+        re.search(rf"\b{package} {re.escape(version)}\b", text, re.IGNORECASE)
+        for package, version in pins.items()
+    )

@@ -17,6 +17,7 @@ from benchmarks.measures import (
     loading,
     loops,
     paging,
+    ranks,
     regions,
     reporting,
     rewriting,
@@ -50,6 +51,7 @@ MEASURES: tuple[tuple[str, Callable[[Bench], list[Row]]], ...] = (
     (regions.NAME, regions.measure),
     (loops.NAME, loops.measure),
     (trainings.NAME, trainings.measure),
+    (ranks.NAME, ranks.measure),
     (comparing.NAME, comparing.measure),
     (accuracy.NAME, accuracy.measure),
 )

@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 NAME = "command"
 
 _GOAL_RATIO = 4.0
+_GOAL_MILLISECONDS = 50.0
+# What a small program in Python usually imports.
+_IMPORTS = "import argparse, json, subprocess"
 _SLEEP_SECONDS = 0.5
 
 
@@ -21,8 +24,12 @@ def measure(bench: Bench) -> list[Row]:
     """With the defaults of each tool."""
     ratio = Row("wrapping `true`, times `python -c pass`", "", Goal(high=_GOAL_RATIO), 2)
     wall = Row("wrapping `true`, wall", "ms")
+    added = Row("wrapping `true`, beyond bare", "ms", Goal(high=_GOAL_MILLISECONDS))
+    imports = Row(f"for comparison: `python -c '{_IMPORTS}'`, wall", "ms")
     beyond = Row(f"wrapping `sleep {_SLEEP_SECONDS}`, wall beyond {_SLEEP_SECONDS} s", "ms")
     for tools in bench.rounds(NAME, Rounds(12, 8), Rounds(5, 2)):
+        bare_seconds = 0.0
+        imports.add(bench.ours.name, 1000 * time_command(None, [bench.ours.python, "-c", _IMPORTS]))
         for tool in (None, *tools):
             figures = bench.attempt(_time, tool, bench.ours)
             if figures is not None:
@@ -30,8 +37,11 @@ def measure(bench: Bench) -> list[Row]:
                 name = tool.name if tool else None
                 ratio.add(name, nothing / empty)
                 wall.add(name, 1000 * nothing)
+                bare_seconds = bare_seconds if tool else nothing
+                if tool:
+                    added.add(name, 1000 * (nothing - bare_seconds))
                 beyond.add(name, 1000 * (sleep - _SLEEP_SECONDS))
-    return [ratio, wall, beyond]
+    return [ratio, wall, added, imports, beyond]
 
 
 def _time(tool: Installed | None, ours: Installed) -> tuple[float, float, float]:

@@ -116,6 +116,10 @@ class Gpus:
     def have_answered(self) -> bool:
         return True
 
+    def list_unattributed(self) -> list[str]:
+        """All are known."""
+        return []
+
     def take_last_silences(self) -> list[str]:
         return []
 

@@ -1,4 +1,4 @@
-"""Microseconds to enter and leave a region, with and without a tracker."""
+"""Microseconds of this thread's CPU time to enter and leave a region, with and without a tracker."""
 
 from __future__ import annotations
 
@@ -24,26 +24,26 @@ def main() -> None:
 
 
 def _measure() -> float:
-    began = time.perf_counter()
+    began = time.thread_time()
     for _ in range(_CALLS):
         with gput.region("step"):
             pass
-    return 1e6 * (time.perf_counter() - began) / _CALLS
+    return 1e6 * (time.thread_time() - began) / _CALLS
 
 
 def _measure_exact() -> float:
-    began = time.perf_counter()
+    began = time.thread_time()
     for _ in range(_EXACT_CALLS):
         with gput.region("exact", exact_peak=True):
             pass
-    return 1e6 * (time.perf_counter() - began) / _EXACT_CALLS
+    return 1e6 * (time.thread_time() - began) / _EXACT_CALLS
 
 
 def _measure_logging() -> float:
-    began = time.perf_counter()
+    began = time.thread_time()
     for step in range(_CALLS):
         gput.log(step=step, loss=0.5)
-    return 1e6 * (time.perf_counter() - began) / _CALLS
+    return 1e6 * (time.thread_time() - began) / _CALLS
 
 
 if __name__ == "__main__":

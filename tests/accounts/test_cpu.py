@@ -7,7 +7,7 @@ from hypothesis import given, strategies as st
 
 from builders import ROOT, process
 from gpu_tracker.accounts.cpu import CpuLedger
-from gpu_tracker.core.model import ProcessReading, RootFigures
+from gpu_tracker.core.model import NO_PROCESS, ProcessReading, RootFigures
 
 CHILD, GRANDCHILD, ADOPTER = 101, 102, 50
 
@@ -134,6 +134,43 @@ def test_an_orphan_keeps_counting_and_is_kept_when_it_ends() -> None:
     assert ledger.descendants_seconds == 5.0
 
 
+@pytest.mark.parametrize("is_last", [False, True])
+def test_a_child_that_is_killed_with_its_parent_is_counted_once(is_last: bool) -> None:
+    """The grandparent reaps the parent, the adopter reaps the child; with another reading after that, and without."""
+    ledger = new_job(ADOPTER)
+    ledger.feed(
+        [
+            process(),
+            process(CHILD, ROOT, cpu_seconds=2.0),
+            process(GRANDCHILD, CHILD, cpu_seconds=3.0),
+        ]
+    )
+    for _ in range(0 if is_last else 2):
+        ledger.feed([process(reaped_cpu_seconds=2.0)])
+    if not is_last:
+        assert ledger.descendants_seconds == 5.0
+    ledger.feed([], RootFigures(0.0, 2.0, adopted_cpu_seconds=3.25))
+
+    assert ledger.descendants_seconds == 5.25
+
+
+def test_children_that_nobody_reaps_are_kept_beside_adopted_ones() -> None:
+    """The kernel forgets the time of those whose parent ignores them."""
+    ledger = new_job(ADOPTER)
+    ledger.feed(
+        [
+            process(),
+            process(CHILD, ROOT, cpu_seconds=2.0),
+            process(GRANDCHILD, ADOPTER, cpu_seconds=3.0),
+        ]
+    )
+    ledger.feed([process()])
+    ledger.feed([process()])
+    ledger.feed([], RootFigures(0.0, 0.0, adopted_cpu_seconds=3.0))
+
+    assert ledger.descendants_seconds == 5.0
+
+
 def test_an_adopted_orphan_is_counted_exactly_in_the_end() -> None:
     """The adopter's own figure replaces the last reading of it."""
     ledger = new_job(ADOPTER)
@@ -181,3 +218,14 @@ def test_the_sum_never_falls_and_never_exceeds_what_was_used(ends: list[tuple[fl
         ledger.feed([root, *children.values()])
         assert before <= ledger.descendants_seconds <= used + 1e-9
     assert ledger.descendants_seconds == pytest.approx(used)
+
+
+def test_a_whole_job_has_no_main_process() -> None:
+    """What its processes use from the start on counts, also of those that end; what they had used before does not."""
+    ledger = CpuLedger(NO_PROCESS, None)
+    old = process(5, cpu_seconds=3.0, was_running_at_start=True)
+    ledger.feed([old])
+    ledger.feed([old._replace(cpu_seconds=4.0), process(6, cpu_seconds=1.0)])
+    ledger.feed([process(7, cpu_seconds=0.5)])
+
+    assert (ledger.main_seconds, ledger.descendants_seconds) == (0.0, 2.5)

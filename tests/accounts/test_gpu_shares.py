@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import random
 from collections.abc import Callable
 
 import pytest
@@ -183,3 +184,22 @@ def test_before_the_first_sample_nothing_is_known() -> None:
         meter.read(float(number), GpuShares(), is_there=True)
 
     assert (was_unknown, meter.is_unknown) == (True, False)
+
+
+@pytest.mark.parametrize("late_seconds", [0.0, 0.1, 0.2])
+@pytest.mark.parametrize("seed", range(4))
+def test_a_steady_job_whose_samples_come_late_is_not_idle(late_seconds: float, seed: int) -> None:
+    """Two processes take turns; the driver returns the newest sample of each, some time after its instant."""
+    dice, meter = random.Random(seed), Unmeasured()
+    samples = [(number / 10, dice.randrange(2)) for number in range(1, 150)]
+    now, newest = 0.0, 0.0
+    while now < 15.0:
+        now = min(15.0, now + dice.uniform(0.05, 0.35))
+        new = {pid: at for at, pid in samples if newest < at <= now - late_seconds}
+        newest = max([newest, *new.values()])
+        instants = tuple((at, PERCENT) for at in sorted(new.values()))
+        meter.read(now, GpuShares(instants, until_seconds=now), is_there=True)
+    meter.finish()
+
+    assert meter.percent_seconds / meter.seconds == pytest.approx(PERCENT, abs=1)
+    assert meter.seconds > 5.0

@@ -18,6 +18,7 @@ from gpu_tracker.core.model import (
     GpuSample,
     GpuShares,
     Parts,
+    Traffic,
 )
 
 CHILD = 200
@@ -480,6 +481,43 @@ def test_activity_is_counted_with_the_time_that_it_covers() -> None:
     assert (late.sm_percent, late.tensor_percent) == (40.0, None)
 
 
+def test_what_went_through_the_links_is_summed_up() -> None:
+    """What a reading does not tell adds nothing; a link that is never told is not known."""
+    account = GpuAccount(ROOT)
+    for at, moved in enumerate((Traffic(), Traffic(100, 10, None, 5), Traffic(), Traffic(None, 1, None, 2))):
+        account.take(GpuReadings(float(at), (GpuReading("GPU-0", traffic=moved),)), {})
+    (counters,) = account.counters
+
+    assert counters.traffic == (100, 11, None, 7)
+
+
+def use(at: float, busy: float, joules: float, **percents: float | None) -> GpuReadings:
+    """A reading of one device with these processes, by name."""
+    pids = {name: pid for pid, name in NAMES.items()}
+    return GpuReadings(
+        at,
+        (GpuReading("GPU-0", 1000 * MB, busy, energy_joules=joules, measures_processes=True),),
+        tuple(GpuProcessReading("GPU-0", pids[name], MB, percent) for name, percent in percents.items()),
+    )
+
+
+def test_each_process_has_its_part_of_what_the_job_used() -> None:
+    """And of the energy of the device, as much as it used of it; nothing is known of who is not told."""
+    account = account_of(
+        use(0.0, 0.0, 1000.0, train=0.0, worker=0.0),
+        use(2.0, 80.0, 1200.0, train=40.0, worker=20.0),
+        use(4.0, 50.0, 1300.0, train=50.0, worker=0.0),
+        use(6.0, 0.0, 1310.0, train=0.0),
+    )
+    whole = 2 * 0.8 + 2 * 0.5
+
+    assert list(account.find_use(ROOT)) == pytest.approx([1.8, 310 * 1.8 / whole])
+    assert list(account.find_use(CHILD)) == pytest.approx([0.4, 310 * 0.4 / whole])
+    assert account.find_use(7) == (None, None)
+    account.forget_use(ROOT)
+    assert account.find_use(ROOT) == (None, None)
+
+
 def test_a_device_that_measures_no_activity_counts_none() -> None:
     """Its lines are as short as before."""
     (counters,) = account_of(*(gpu_readings(at, ("GPU-0", 1, 50.0)) for at in (0.0, 1.0))).counters
@@ -653,6 +691,31 @@ def test_a_driver_that_begins_to_sample_the_device_is_metered_by_its_samples() -
     assert account.counters[0].job_seconds > 0
 
 
+def test_samples_that_were_fetched_between_readings_count() -> None:
+    """A driver that keeps only the newest is asked ten times a second, and read once: half of the time is the job's."""
+    account = GpuAccount(ROOT)
+    process = GpuProcessReading("GPU-0", ROOT, 5 * MB, 50.0)
+    for second in range(1, 11):
+        ticks = [second - 1 + number / 10 for number in range(1, 11)]
+        *earlier, last = [
+            GpuShares(((at, 60.0 if at % 0.4 < 0.2 else 0.0),), until_seconds=at) for at in ticks
+        ]
+        reading = GpuReading(
+            "GPU-0",
+            5 * MB,
+            90.0,
+            samples=tuple((at, 90.0) for at in ticks),
+            shares=last._replace(earlier=tuple(earlier)),
+            has_others=True,
+        )
+        account.take(GpuReadings(float(second), (reading,), (process,)), NAMES)
+    account.finish(10.0, has_ended=True)
+    (counters,) = account.counters
+
+    assert counters.job_seconds == pytest.approx(9.0)  # since the first reading
+    assert counters.job_percent_seconds / counters.job_seconds == pytest.approx(30.0, abs=1.5)
+
+
 def count_unknown(account: GpuAccount, end_seconds: float) -> tuple[float, float]:
     """How long at the end of the run it was not known what the job and all processes held."""
     account.finish(end_seconds, has_ended=True)
@@ -757,3 +820,20 @@ def test_faults_are_told_of_devices_that_the_job_may_use_or_uses() -> None:
     assert account.take_faults([]) == []
     assert account.take_faults(faults[:1]) == []
     assert account.list_faults() == [("note", "GPU 0: Xid 79 was reported 2 times in all.")]
+
+
+def test_links_that_are_not_counted_all_the_time_have_a_lower_bound() -> None:
+    """A note says for how long; of one that moved nothing until then, nothing is known."""
+    account = GpuAccount(root_pid=1)
+    account.add(Gpu(0, "GPU-0", "", None, "nvidia", "nvml"))
+    for at in range(11):
+        moved = Traffic(100, 0, 50, None) if at <= 4 else Traffic(None, None, 50, None)
+        reading = GpuReading("GPU-0", traffic=moved, activity_seconds=1.0 if at else 0.0)
+        account.take(GpuReadings(float(at), (reading,), vendor="nvidia"), {})
+    account.finish(10.0, has_ended=True)
+
+    (counters,) = account.counters
+    assert counters.traffic == (500, None, 550, None)
+    assert account.list_gaps() == (
+        "NVIDIA GPU 0 did not count what went through PCIe for 6 s: it was at least as much as is reported.",
+    )

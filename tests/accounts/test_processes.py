@@ -621,3 +621,15 @@ def test_faults_of_devices_are_told_through_the_account() -> None:
 
     assert [(at, kind) for at, kind, _ in told] == [(2.0, "gpu_error")]
     assert account.list_gpu_faults() == [("note", "GPU 0: Xid 31 was reported 2 times in all.")]
+
+
+def test_sharing_is_read_of_a_job_that_has_no_main_process() -> None:
+    """As one that is tracked on a whole node: all of its processes are descendants of nobody."""
+    account = new_account()
+    readings = [process(CHILD, 1, rss=500), process(CHILD + 1, CHILD, rss=500, is_forked_copy=True)]
+    sharing = SharingReading(375 * MB, 375 * MB, 250 * MB)
+    account.take(0.0, readings)
+    account.take_sharing(readings, {CHILD: sharing, CHILD + 1: sharing})
+
+    assert account.peaks.ram.combined.total_bytes == 750 * MB
+    assert account.peaks.ram.main.total_bytes == 0

@@ -62,6 +62,15 @@ def test_a_lost_sampler_is_said_with_a_hint() -> None:
     )
 
 
+def test_what_the_program_says_of_the_recording_is_kept_without_a_sampler() -> None:
+    """After the note on the sampler."""
+    lost = RecordingData(header(), (), (), None, totals(at_seconds=4.0))
+
+    saved = complete(lost, 0, 10**10, Known(10**10, BEFORE, BEFORE, notes=("It has workers elsewhere.",)))
+
+    assert (saved.events[-1].kind, saved.events[-1].text) == ("note", "It has workers elsewhere.")
+
+
 @pytest.mark.parametrize(("exception", "kinds"), [("MemoryError", ["note", "exception"]), (None, ["note"])])
 def test_what_ended_the_program_is_known_without_a_sampler(exception: str | None, kinds: list[str]) -> None:
     """The owner has seen it."""

@@ -134,6 +134,37 @@ def test_cpu_time_that_may_be_others_is_labelled() -> None:
     assert [region.cpu_basis for region in regions] == ["exact", "exact", "shared", "exact"]
 
 
+def test_cpu_time_of_which_much_went_to_entering_regions_is_not_exact() -> None:
+    """Its own calls and those of the regions inside: some of it is the tracker's."""
+    often = COUNTED._replace(calls=1100, cpu_ns=10**9, shared_cpu_ns=0)
+    rarely = often._replace(calls=900)
+    short = often._replace(cpu_ns=10**6, calls=900)
+    account = RegionAccount()
+    regions = account.combine(
+        [
+            (OTHER, COUNTED._replace(calls=1)),
+            (KEY, often),
+            ((7, ("a",)), rarely),
+            ((8, ("a",)), short),
+        ],
+        since_start,
+    )
+
+    assert [region.cpu_basis for region in regions] == ["shared", "shared", "exact", "exact"]
+
+
+def test_cpu_time_of_which_much_went_to_suspending_is_not_exact() -> None:
+    """As with entering; also around it."""
+    often = COUNTED._replace(calls=1, cpu_ns=10**9, shared_cpu_ns=0, switches=1100)
+    rarely = often._replace(switches=900)
+    regions = RegionAccount().combine(
+        [(OTHER, COUNTED._replace(calls=1)), (KEY, often), ((7, ("a",)), rarely)], since_start
+    )
+
+    assert [region.cpu_basis for region in regions] == ["shared", "shared", "exact"]
+    assert [region.switches for region in regions] == [0, 1100, 900]
+
+
 def test_cpu_time_of_a_call_in_which_its_process_ended_is_a_lower_bound() -> None:
     """And that of the regions around it, also those in which the process was forked; the rest is exact."""
     account = RegionAccount()

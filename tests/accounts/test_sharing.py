@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from hypothesis import given, strategies as st
 
 from builders import MB, ROOT, process
@@ -11,6 +13,7 @@ from gpu_tracker.accounts.sharing import (
     choose_examples,
     find_overlap,
     hold,
+    hold_the_same,
     is_settled,
     is_torn,
 )
@@ -187,6 +190,32 @@ def test_memory_is_settled_when_little_of_it_is_touched() -> None:
     assert not is_settled_after(1.0, rss=450)
     assert not is_settled_after(1.0, page_faults=10_000)
     assert not is_settled(tree[:1], tree, 1.0)
+
+
+def test_only_processes_that_touched_no_memory_hold_the_same() -> None:
+    """CPU time and high-water marks may differ, but not who there is, nor what anyone holds or has touched."""
+    tree = [process(rss=500 * MB)._replace(page_faults=9), fork(201, rss=500)._replace(page_faults=9)]
+    known = tuple(tree)
+
+    def hold_the_same_after(**changes: Any) -> bool:
+        return hold_the_same(known, [tree[0], tree[1]._replace(**changes)])
+
+    assert hold_the_same(known, tree)
+    assert hold_the_same_after(peak_rss_bytes=600 * MB, cpu_seconds=5)
+    assert not hold_the_same_after(rss_bytes=501 * MB)
+    assert not hold_the_same_after(file_bytes=tree[1].file_bytes + 4096)
+    assert not hold_the_same_after(page_faults=tree[1].page_faults + 1)
+    assert not hold_the_same_after(pid=202)
+    assert not hold_the_same(known, tree[:1])
+    assert not hold_the_same(known, [*tree, fork(202)])
+
+
+def test_without_page_faults_only_processes_that_have_not_run_hold_the_same() -> None:
+    """Whoever writes to memory that it shares need not grow."""
+    idle, has_run = fork(201, rss=500), fork(201, rss=500)._replace(cpu_seconds=5.0)
+
+    assert hold_the_same([idle], [idle._replace()])
+    assert not hold_the_same([idle], [has_run])
 
 
 def test_sharing_that_changed_while_it_was_read_is_torn() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from builders import found, gpu, gpu_totals, header, recording, sample, totals
+from builders import found, gpu, gpu_totals, header, recording, render_str, sample, totals
 from gpu_tracker.analysis.charts import (
     HEAT,
     LINES,
@@ -190,6 +190,23 @@ def test_activity_is_drawn_beside_utilization() -> None:
 
     assert [line.label for line in chart.lines] == ["GPU 0", "GPU 1", "GPU 1 SM activity"]
     assert chart.lines[2].mean[0] == 31.0
+
+
+def test_what_goes_through_links_is_drawn_per_second() -> None:
+    """Of links through which something went."""
+    samples = [
+        at_work(
+            at,
+            gpus=(GpuSample("GPU-0", utilization_percent=50.0),),
+            gpu_counters=(gpu_totals()[0]._replace(traffic=(int(at) * 1000, 0, None, int(at) * 10)),),
+            peaks=Peaks(gpus=(gpu_totals()[1],)),
+        )
+        for at in (1.0, 2.0, 3.0)
+    ]
+    chart = chart_all(recording(samples=tuple(samples), events=(found(gpu(0)),)))["links"]
+
+    assert [line.label for line in chart.lines] == ["GPU 0 PCIe received", "GPU 0 NVLink sent"]
+    assert [list(line.mean) for line in chart.lines] == [[1000.0] * 3, [10.0] * 3]
 
 
 def test_memory_of_all_processes_stands_in_for_the_unknown_one_of_the_job() -> None:
@@ -392,3 +409,18 @@ def test_a_device_of_which_a_figure_is_not_known_has_no_line() -> None:
 
     assert [line.label for line in charts["gpu_ram"].lines] == ["GPU 1"]
     assert [line.label for line in charts["gpu_busy"].lines] == ["GPU 0", "GPU 1"]
+
+
+def test_what_no_axis_has_room_for_is_a_gap() -> None:
+    """In an interval that took no time, as an edited file may have, every rate is infinite."""
+    counters = TreeCounters(read_bytes=10**9)
+    made = recording(
+        samples=(
+            at_work(5e-324, counters=counters),
+            at_work(1.0, counters=counters._replace(read_bytes=2 * 10**9)),
+        )
+    )
+    (line, *_) = chart_all(made)["io"].lines
+
+    assert [isnan(value) for value in line.mean] == [True, False]
+    assert render_str(build(made, read_columns(made)), "svg").startswith("<svg")

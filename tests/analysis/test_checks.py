@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from gpu_tracker.analysis.checks import (
+    ENERGY_GROUP,
     FAILED,
     FINE,
     NOTHING,
@@ -52,13 +53,22 @@ def test_a_machine_that_reports_everything_is_fine() -> None:
     assert Diagnosis(checks).is_complete
 
 
+def test_processors_without_meters_are_a_gap() -> None:
+    """The processors are there, and their energy is not measured: that is not everything."""
+    checks = check(vendor(reading(0), gpus=(gpu(0),)))
+    without = Diagnosis((*checks, Check(ENERGY_GROUP, "processors", NOTHING, "no meter")))
+
+    assert (without.is_fine, without.is_complete) == (True, False)
+
+
 def test_a_split_device_is_checked_by_its_instances() -> None:
-    """It is not one more."""
+    """It is not one more; one line says where its figures are."""
     split = (gpu(0)._replace(is_split=True), gpu(1)._replace(ordinal=0, instance=0))
     checks = check(vendor(reading(0), reading(1), gpus=split))
 
     assert checks[0].text == "1 device read through nvml"
-    assert len(checks) == 1 + 10
+    assert checks[1].text == "split (MIG): it is measured as its instances"
+    assert len(checks) == 1 + 1 + 10
 
 
 def test_having_no_gpu_is_fine() -> None:
@@ -295,3 +305,12 @@ def test_a_device_that_jobs_cannot_use_is_a_warning() -> None:
 def test_nobody_who_can_be_asked_is_one_failed_check() -> None:
     """With the reason."""
     assert fail_gpus("It crashed.") == Check("GPUs", "drivers", FAILED, "It crashed.")
+
+
+@pytest.mark.parametrize(("kind", "expected"), [(DENIED, [FAILED]), (UNSUPPORTED, [NOTHING])])
+def test_what_is_measured_besides_is_told_only_if_it_is_missing(kind: str, expected: list[str]) -> None:
+    """Most devices do not have all of it."""
+    reasons = (Reason("GPU-0", "memory_errors", "Why not.", kind),)
+    checks = check(vendor(reading(0), gpus=(gpu(0),), reasons=reasons))
+
+    assert [one.state for one in checks if one.what == "memory errors"] == expected

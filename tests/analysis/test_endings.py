@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gpu_tracker.analysis.endings import (
+    describe_signals,
     find_deadline,
     find_signal,
     has_failed,
@@ -12,7 +13,7 @@ from gpu_tracker.analysis.endings import (
     is_gpu_memory_error,
     is_memory_error,
 )
-from gpu_tracker.core.model import Allocation
+from gpu_tracker.core.model import SIGNAL, Allocation, Event
 
 
 @pytest.mark.parametrize(
@@ -83,3 +84,14 @@ def test_without_its_end_a_time_limit_counts_from_the_start() -> None:
     assert find_deadline(given._replace(ends_at_seconds=150.0), 100.0) == 150.0
     assert find_deadline(given, None) is None
     assert find_deadline(given._replace(time_limit_seconds=None), 100.0) is None
+
+
+def test_signals_are_told_once_each() -> None:
+    """With the first time; what is no number is damage."""
+    events = [Event(1.0, SIGNAL, "10"), Event(2.0, SIGNAL, "15"), Event(3.0, SIGNAL, "10")]
+    others = [Event(0.5, "note", "15"), Event(0.5, SIGNAL, "TERM")]
+
+    assert describe_signals([*others, *events]) == [
+        "The job got SIGUSR1 (10) after 1 s.",
+        "The job got SIGTERM (15) after 2 s.",
+    ]

@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
 from builders import MB, together, totals
-from gpu_tracker.core.model import End, MachineEnergy, Peaks, ProcessTotals, RamPeak
-from recorded import interval, join, lost_run, on_gpu, rank, run
+from gpu_tracker.core.model import (
+    UNREAD,
+    End,
+    Event,
+    Identity,
+    MachineEnergy,
+    MetricRow,
+    Peaks,
+    ProcessTotals,
+    RamPeak,
+    RecordingData,
+)
+from recorded import interval, join, lost_run, on_gpu, part, rank, run
 
 
 def test_time_is_from_the_first_start_to_the_last_end() -> None:
@@ -111,6 +124,18 @@ def test_an_unreported_figure_of_a_device_is_not_known() -> None:
     assert join(on_gpu(1), on_gpu(2, job=None)).values["peak_gpu_ram"] is None
     assert join(on_gpu(1, "a"), on_gpu(1, "b", job=None)).values["peak_gpu_ram"] is None
     assert join(on_gpu(1, has_job=False)).hosts[0].gpus == ()
+
+
+def test_devices_that_a_rank_could_not_read_are_in_no_sum() -> None:
+    """A driver that hangs on one node must not make the job look smaller."""
+    blind = rank(pid=2, host="b", events=(Event(1.0, UNREAD, "nvidia"),))
+    combined = join(on_gpu(1, "a"), blind)
+    values = combined.values
+
+    assert (values["peak_gpu_ram"], values["energy"], values["gpu_utilization"]) == (None, None, None)
+    assert combined.notes[0] == "GPUs could not be measured by 1: their sums are not known."
+    many = join(*(rank(pid=number, events=blind.events) for number in range(7)))
+    assert many.notes[0].startswith("GPUs could not be measured by 0, 1, 2, 3, 4 and 2 more: ")
 
 
 def test_balance_shows_the_spread_of_ranks() -> None:
@@ -275,3 +300,182 @@ def test_what_was_not_measured_all_the_time_has_no_upper_bound() -> None:
     assert combined.values["peak_ram"] is None
     assert [one.at_least for one in combined.ranks] == [("peak_ram",), ()]
     assert [one.figure.name for one in combined.balance if one.is_at_least] == ["peak_ram"]
+
+
+def test_the_job_tells_which_ranks_are_missing() -> None:
+    """If all agree on how many there are, and are of one job."""
+
+    def part(number: int, **fields: Any) -> RecordingData:
+        made = rank(pid=number + 1)
+        known: dict[str, Any] = {
+            "scheduler": "slurm",
+            "job": "7",
+            "rank": number,
+            "ranks": 4,
+            "node": f"n{number % 2}",
+            **fields,
+        }
+        return made._replace(header=made.header._replace(identity=Identity(**known)))
+
+    whole = join(*(part(number) for number in (0, 1, 3)))
+    others = join(part(0), part(1, job="8"))
+    unequal = join(part(0), part(1, ranks=8))
+
+    assert (whole.job.scheduler, whole.job.jobs, whole.job.missing_ranks) == ("slurm", ("7",), (2,))
+    assert {balance.largest_rank for balance in whole.balance} <= {f"rank {n} on n{n % 2}" for n in (0, 1, 3)}
+    assert (others.job.jobs, others.job.ranks, others.job.missing_ranks) == (("7", "8"), None, ())
+    assert (unequal.job.ranks, unequal.job.missing_ranks) == (None, ())
+
+
+def in_regions(number: int, host: str = "node1", **seconds: float) -> RecordingData:
+    """A rank that spent that many seconds in each region."""
+    made = rank(seconds=30.0, pid=number + 1, host=host)
+    return made._replace(
+        header=made.header._replace(identity=Identity(rank=number, ranks=4, node=host)),
+        regions=tuple(part(number + 1, time, path=(name,)) for name, time in seconds.items()),
+    )
+
+
+def test_the_rank_that_held_up_the_others_is_named_by_its_region() -> None:
+    """All ranks are as long and as busy: who waits for others spins."""
+    ranks = [in_regions(number, compute=20.0 if number == 2 else 10.0, reduce=1.0) for number in range(4)]
+    combined = join(*ranks)
+    compute, reduce = (balance for balance in combined.balance if balance.region)
+    whole = next(balance for balance in combined.balance if balance.figure.name == "time")
+
+    assert (compute.region, compute.smallest, compute.median, compute.largest) == (
+        "compute",
+        10.0,
+        10.0,
+        20.0,
+    )
+    assert (compute.largest_rank, compute.ranks, compute.load_balance_percent) == ("rank 2 on node1", 4, 62.5)
+    assert (reduce.region, reduce.load_balance_percent, whole.load_balance_percent) == ("reduce", 100, 100)
+    assert combined.notes[0] == (
+        "rank 2 on node1 spent 20 s in region 'compute', the median of 4 ranks is 10 s (load balance 62 %): "
+        "the others may have waited for it."
+    )
+
+
+def test_one_of_a_thousand_that_is_twice_as_slow_is_named() -> None:
+    """By its region where the others wait for it, and by its own time where they do not."""
+    waiting = [
+        in_regions(number, f"n{number // 8}", compute=20.0 if number == 417 else 10.0, reduce=1.0)
+        for number in range(1000)
+    ]
+    apart = [
+        rank(seconds=20.0 if number == 417 else 10.0, pid=number + 1, host=f"n{number // 8}")
+        for number in range(1000)
+    ]
+    apart = [
+        one._replace(header=one.header._replace(identity=Identity(rank=number, ranks=1000)))
+        for number, one in enumerate(apart)
+    ]
+    whole = next(balance for balance in join(*apart).balance if balance.figure.name == "time")
+
+    assert (
+        join(*waiting)
+        .notes[0]
+        .startswith(
+            "rank 417 on n52 spent 20 s in region 'compute', the median of 1000 ranks is 10 s (load balance 50 %)"
+        )
+    )
+    assert (whole.largest_rank, whole.median, whole.largest) == ("rank 417 on n52", 10.0, 20.0)
+    assert whole.load_balance_percent == pytest.approx(50, abs=0.1)
+
+
+@pytest.mark.parametrize(
+    "seconds", [(10.0, 10.5), (0.01, 0.05), (10.0,)], ids=["a little longer", "too short to matter", "alone"]
+)
+def test_nobody_is_named_where_nobody_stands_out(seconds: tuple[float, ...]) -> None:
+    """Nor a rank that is the only one with a region."""
+    combined = join(*(in_regions(number, compute=time) for number, time in enumerate(seconds)))
+
+    assert not any("may have waited" in note for note in combined.notes)
+    assert [balance.region for balance in combined.balance if balance.region] == ["compute"]
+
+
+def test_the_longest_regions_are_compared() -> None:
+    """At most ten, by the time of all ranks."""
+    combined = join(in_regions(0, "node1", **{f"r{number}": 1.0 + number for number in range(15)}))
+
+    assert [balance.region for balance in combined.balance if balance.region] == [
+        f"r{number}" for number in range(14, 4, -1)
+    ]
+
+
+def test_a_host_has_a_limit_and_cores() -> None:
+    """As far as its recordings tell."""
+    (host,) = join(rank(0, 500, pid=1), rank(5, 400, pid=2)).hosts
+    allocation = rank().header.allocation
+
+    assert (host.limit_bytes, host.limit_source) == (allocation.ram_bytes, allocation.ram_source)
+    assert host.mean_cores == pytest.approx(20 / 15)
+    assert host.machine_cores == allocation.machine_cores
+
+
+def test_metrics_of_ranks_are_compared() -> None:
+    """By what they were at the end, with the ranks that have the smallest and the largest; those that most have first."""
+    logged = (
+        [MetricRow(1.0, {"loss": 9.0}, 1), MetricRow(2.0, {"loss": last}, 2)] for last in (0.5, 0.25, 4.0)
+    )
+    ranks = [rank(pid=pid, metrics=tuple(rows)) for pid, rows in enumerate(logged, 1)]
+    alone = rank(pid=4, metrics=(MetricRow(1.0, {"accuracy": 0.75}),))
+    loss, accuracy = join(*ranks, alone).metrics
+
+    assert (loss.name, loss.ranks, loss.not_finite) == ("loss", 3, ())
+    assert (loss.smallest, loss.median, loss.largest) == (0.25, 0.5, 4.0)
+    assert (loss.smallest_rank, loss.largest_rank) == ("1", "2")
+    assert (accuracy.name, accuracy.ranks, accuracy.largest_rank) == ("accuracy", 1, "3")
+
+
+def test_ranks_in_which_a_metric_became_nan_are_named() -> None:
+    """It is in none of the other figures, of which there may be none then."""
+    ranks = [
+        rank(pid=pid, metrics=(MetricRow(1.0, {"loss": last, "norm": math.inf}),))
+        for pid, last in enumerate((0.5, math.nan), 1)
+    ]
+    loss, norm = join(*ranks).metrics
+
+    assert (loss.largest, loss.largest_rank, loss.not_finite) == (0.5, "0", ("1",))
+    assert (norm.smallest, norm.median, norm.largest_rank, norm.not_finite) == (None, None, "", ("0", "1"))
+
+
+def test_ranks_are_compared_even_if_who_started_them_is_recorded_too() -> None:
+    """It is in the sums, but no rank; what a rank tracks of itself is not compared with it, but has the metrics and regions."""
+    processes = tuple(ProcessTotals(pid, 1, "python", 0.0, 10.0, 1.0, MB) for pid in (2, 3))
+    launcher, first, second = (
+        one._replace(header=one.header._replace(identity=Identity(job="7", rank=number, ranks=number and 2)))
+        for number, one in (
+            (None, rank(pid=1, ram=900, processes=processes)),
+            (1, rank(pid=2, ram=300, regions=(part(2, 3.0),))),
+            (2, rank(pid=3, ram=500)),
+        )
+    )
+    itself = run(
+        9.0,
+        regions=(part(3, 5.0),),
+        metrics=(MetricRow(1.0, {"loss": 1.0}),),
+        header={**second.header._asdict(), "started_at": "2026-01-31T12:00:00.500+00:00"},
+    )
+    itself = itself._replace(end=itself.end and itself.end._replace(reason="stopped", exit_code=None))
+    combined = join(launcher, first, second, itself)
+    balance = {(one.figure.name, one.region): one for one in combined.balance}
+
+    assert [one.part_of for one in combined.ranks] == ["", "0", "0", "0"]
+    assert (balance["peak_ram", ""].smallest, balance["peak_ram", ""].largest) == (300 * MB, 500 * MB)
+    assert (balance["time", "step"].ranks, balance["time", "step"].largest) == (2, 5.0)
+    assert [(one.name, one.ranks) for one in combined.metrics] == [("loss", 1)]
+
+
+def test_a_rank_that_failed_is_told_whatever_its_launcher_says() -> None:
+    """A script may go on; a tracked block that raised may have been expected to."""
+    launcher = rank(pid=1, processes=(ProcessTotals(2, 1, "python", 0.0, 10.0, 1.0, MB),))
+    inner = rank(pid=2)
+    raised = inner._replace(end=inner.end and inner.end._replace(reason="raised", exit_code=None))
+    cut = inner._replace(end=None)
+
+    assert [
+        join(launcher, one).job.state
+        for one in (inner, raised, rank(pid=2, exit_code=-9), cut, rank(pid=2, exit_code=4))
+    ] == ["completed", "completed", "killed or failed", "killed or failed", "failed"]

@@ -19,7 +19,7 @@ from gpu_tracker.analysis.limits import (
     parse_limit,
 )
 from gpu_tracker.analysis.measures import RunFigures, Subject
-from gpu_tracker.core.figures import LAST_METRIC, REGION, RUN
+from gpu_tracker.core.figures import LAST_METRIC, REGION, RUN, TIME
 
 
 @pytest.mark.parametrize(
@@ -187,14 +187,133 @@ def test_a_limit_between_the_bounds_cannot_be_checked(text: str, n_fired: int, w
     assert len(verdict.unknown) == bool(words)
 
 
+def test_what_is_undecided_is_not_missing() -> None:
+    """Only what a run does not have may be left out."""
+    between = compare([("a", [values(peak_ram=5e9)]), ("b", [bounded(5e9, 9e9)])])
+    absent = compare([("a", [values(peak_ram=5e9)]), ("b", [values(peak_ram=None)])])
+    limits = [parse_limit("peak_ram > 8GB")]
+
+    for comparison, allow_missing, is_unchecked in [
+        (between, False, True),
+        (between, True, True),
+        (absent, False, True),
+        (absent, True, False),
+    ]:
+        gate = check_limits(limits, comparison, allow_missing=allow_missing)
+        assert bool(gate.unchecked) == is_unchecked
+        assert len(gate.unchecked) + len(gate.tolerated) == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "n_fired", "is_unknown"),
+    [
+        ("gpu_utilization < 30%", 0, False),
+        ("gpu_utilization < 50%", 0, True),
+        ("gpu_utilization < 90%", 1, False),
+        ("gpu_utilization < -20%", 0, True),
+        ("gpu_utilization < -90%", 0, False),
+    ],
+)
+def test_a_utilization_that_is_known_for_a_part_of_the_time_is_between_bounds(
+    text: str, n_fired: int, is_unknown: bool
+) -> None:
+    """In the rest the device may have been idle or busy, which differs from run to run."""
+    known = values(gpu_utilization=60.0)
+    part = known._replace(
+        floors=dict.fromkeys(known.values, 36.0), ceilings=dict.fromkeys(known.values, 76.0)
+    )
+    verdict = check(text, values(gpu_utilization=60.0), part)
+
+    assert (len(verdict.fired), bool(verdict.unknown)) == (n_fired, is_unknown)
+    assert all("b had at least 36 %, perhaps 76 %" in sentence for sentence in verdict.unknown)
+
+
 @pytest.mark.parametrize("text", ["peak_ram > 8GB", "peak_ram > +10%"])
 def test_what_was_mostly_not_measured_cannot_be_checked(text: str) -> None:
     """Unless what was measured breaks the limit."""
     unread = check(text, values(peak_ram=5e9), bounded(5e9, math.inf))
 
     assert (unread.fired, len(unread.unknown)) == ((), 1)
-    assert "b used at least 5 GB, not measured for most of the time" in unread.unknown[0]
+    assert "b used at least 5 GB, not measured all the time" in unread.unknown[0]
     assert len(check("peak_ram > 4GB", values(peak_ram=1e9), bounded(5e9, math.inf)).fired) == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "n_fired", "is_unknown"),
+    [
+        ("peak_ram > 4GB", 1, False),
+        ("peak_ram > 8GB", 0, True),
+        ("peak_ram > 9GB", 0, False),
+        ("peak_ram > +10%", 1, False),
+        ("peak_ram > 2x", 0, False),
+    ],
+)
+def test_a_job_is_limited_by_the_sum_of_its_ranks(text: str, n_fired: int, is_unknown: bool) -> None:
+    """Which may share some of it: an absolute limit in between cannot be checked, and relative ones compare sums."""
+    run = values(peak_ram=9e9)
+    job = run._replace(floors=dict.fromkeys(run.values, 5e9))
+    verdict = check(text, values(peak_ram=5e9), job)
+
+    assert (len(verdict.fired), bool(verdict.unknown)) == (n_fired, is_unknown)
+
+
+def logged(value: float, least: float | None = None, most: float | None = None) -> RunFigures:
+    """A run that ended with this value of `z`, or a job whose ranks ended with values in between."""
+    subject = Subject(LAST_METRIC, metric="z")
+    return RunFigures(
+        {subject: value},
+        ceilings={} if most is None else {subject: most},
+        floors={} if least is None else {subject: least},
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "n_fired", "is_unknown"),
+    [
+        ("metrics.z > 0.05", 1, False),
+        ("metrics.z > 1", 0, True),
+        ("metrics.z > 200", 0, False),
+        ("metrics.z < 0.5", 0, True),
+        ("metrics.z > +50%", 0, True),
+        ("metrics.z < -50%", 0, False),
+    ],
+)
+def test_ranks_that_end_with_other_values_do_not_pass(text: str, n_fired: int, is_unknown: bool) -> None:
+    """It is not known which of them is meant."""
+    verdict = check(text, logged(0.1), logged(0.1, 0.1, 100.0))
+
+    assert (len(verdict.fired), bool(verdict.unknown)) == (n_fired, is_unknown)
+    assert all("b has ranks that ended with 0.1 to 100" in sentence for sentence in verdict.unknown)
+
+
+@pytest.mark.parametrize(
+    ("text", "after", "fires"),
+    [
+        ("metrics.z < -10%", -1.0, 1),
+        ("metrics.z < 0.9x", -1.0, 1),
+        ("metrics.z > +10%", -1.0, 0),
+        ("metrics.z > +10%", 1.0, 1),
+        ("metrics.z < -10%", 1.0, 0),
+        ("metrics.z < -10%", 0.0, 0),
+    ],
+)
+def test_a_change_from_zero_has_a_direction(text: str, after: float, fires: int) -> None:
+    """However little it is, it is more than any percentage."""
+    assert len(check(text, logged(0.0), logged(after)).fired) == fires
+
+
+def test_a_job_with_missing_ranks_does_not_pass() -> None:
+    """Its figures are without them, so nothing of it can be checked, unless that is allowed."""
+    comparison = compare(
+        [("a", [values(time=1.0)]), ("b", [values(time=1.0)._replace(incomplete="no recording of rank 3")])]
+    )
+    limits = [parse_limit("time > +10%")]
+    strict, lenient = (check_limits(limits, comparison, allow_missing=allowed) for allowed in (False, True))
+
+    sentence = "1 run of b is incomplete (no recording of rank 3): the figures are without that."
+    assert (strict.exit_code, strict.unchecked) == (2, (f"Not checked: {sentence}",))
+    assert (lenient.exit_code, lenient.tolerated) == (0, (f"Not checked: {sentence}",))
+    assert sentence in comparison.notes
 
 
 @pytest.mark.parametrize(
@@ -254,6 +373,34 @@ def test_what_a_run_does_not_have_does_not_pass(text: str, runs: list[RunFigures
     assert refused == Gate(refused.verdicts, (), (sentence,), ())
     assert allowed == Gate(refused.verdicts, (), (), (sentence,))
     assert (refused.exit_code, allowed.exit_code) == (2, 0)
+
+
+@pytest.mark.parametrize(
+    ("text", "lacking", "n_unknown"),
+    [
+        ("regions.forward.time > 3s", {"lacks_regions": True}, 1),
+        ("regions.forward.time > 3s", {"lacks_metrics": True}, 0),
+        ("metrics.loss > 3", {"lacks_metrics": True}, 1),
+        ("metrics.loss > 3", {"lacks_regions": True}, 0),
+        ("time > 3s", {"lacks_regions": True, "lacks_metrics": True}, 0),
+    ],
+)
+def test_what_was_recorded_in_part_does_not_pass(text: str, lacking: dict[str, bool], n_unknown: int) -> None:
+    """Regions of a process without room for its files, say: what is known of the others says nothing of it."""
+    run = RunFigures(
+        {
+            Subject(TIME): 1.0,
+            Subject(TIME, ("forward",)): 1.0,
+            Subject(LAST_METRIC, metric="loss"): 1.0,
+        },
+        **lacking,  # type: ignore[arg-type]
+    )
+    comparison = compare([("A", [run, run._replace(lacks_regions=False, lacks_metrics=False)])])
+    gate = check_limits([parse_limit(text)], comparison)
+
+    assert (gate.broken, len(gate.unchecked), gate.exit_code) == ((), n_unknown, 2 * n_unknown)
+    assert all("could not be recorded in 1 of 2 runs of A" in sentence for sentence in gate.unchecked)
+    assert sum("missing in 1 of 2 runs of A" in note for note in comparison.notes) == len(lacking)
 
 
 def test_every_run_of_a_group_must_have_it() -> None:

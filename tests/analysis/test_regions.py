@@ -285,3 +285,14 @@ def test_what_regions_cost_is_told_if_it_matters(calls: int, cpu_seconds: float,
 
     assert bool(notes) == is_told
     assert not notes or notes[0].startswith(f"Regions were entered {calls:,} times: about ")
+
+
+def test_what_suspending_costs_is_told_if_it_matters() -> None:
+    """Of all regions and processes together."""
+    parts = part(1, calls=1, switches=150_000), part(2, calls=1, switches=50_000)
+    (note,) = describe_cost(summarize_regions(recording(regions=parts)), 10.0)
+
+    assert note.startswith(
+        "Regions were entered 2 times, and their code was suspended 200,000 times: about 1.2 s "
+    )
+    assert describe_cost(summarize_regions(recording(regions=parts)), 100.0) == []

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from builders import MB, alone, found, gpu, gpu_totals, header, recording, together, totals
-from gpu_tracker.analysis.sizing import HIGH, LOW, MEDIUM, Need, advise, find_need, round_up
+from gpu_tracker.analysis.sizing import HIGH, LOW, MEDIUM, Need, advise, find_need, lack_ranks, round_up
 from gpu_tracker.core.columns import RamColumns, SampleColumns, StallColumns
 from gpu_tracker.core.model import (
     Allocation,
@@ -469,6 +469,21 @@ def test_a_device_of_which_nothing_is_known_makes_their_number_a_lower_bound() -
     assert (sizing.gpus.advised, sizing.gpus.is_at_least) == (1, True)
 
 
+def test_a_gpu_whose_memory_is_not_known_is_asked_for_if_it_was_busy() -> None:
+    """As under WSL, and in a MIG instance without root: a job without it could not run again."""
+    counter, peak = gpu_totals()
+    busy = counter._replace(job_percent_seconds=300.0, job_seconds=10.0)
+    peak = peak._replace(job_bytes=Parts(None, None, None), has_job=True)
+    made = recording(
+        events=(found(gpu(0)),),
+        totals=totals(gpu_counters=(busy,), peaks=totals().peaks._replace(gpus=(peak,))),
+    )
+    sizing = advise([find_need(made)])
+
+    assert sizing.gpus is not None
+    assert (sizing.gpus.advised, sizing.gpu_memory_bytes, sizing.gpu_vendor) == (1, None, "nvidia")
+
+
 def test_unknown_gpus_are_not_asked_for() -> None:
     """No device, or one that does not say who uses it."""
     peaks = totals().peaks._replace(gpus=(GpuPeaks("GPU-0", has_job=True),))
@@ -545,8 +560,38 @@ def test_ranks_of_one_job_are_no_repeats_of_it() -> None:
     """What one of them needs is not what all need."""
     note = "These are ranks of one job: this is the request for one of them."
 
-    assert note in advise([used(job="7", rank=0), used(job="7", rank=1)]).notes
+    assert note in advise([used(job="7", rank=0), used(job="7", rank=1, host="b")]).notes
     assert note not in advise([used(job="7", rank=0), used(job="8", rank=0)]).notes
+
+
+@pytest.mark.parametrize(("is_counted", "together"), [(False, 11 * GB), (True, 5 * GB)])
+def test_memory_is_that_of_all_ranks_on_one_machine(is_counted: bool, together: int) -> None:
+    """Added up, unless a limit above them has counted them all for each; the fullest machine counts."""
+    sizes = {"a": (2, 3), "b": (2, 5, 4)}
+    ranks = [
+        used(job="7", rank=number, host=host, memory_bytes=size * GB, is_counted_by_limit=is_counted)
+        for number, (host, size) in enumerate((host, size) for host, some in sizes.items() for size in some)
+    ]
+    sizing = advise(ranks)
+
+    assert sizing.memory_bytes is not None
+    assert (sizing.memory_bytes.used, sizing.ranks_per_machine) == (together, 3)
+    assert "memory is for the 3 of them on one machine, the rest for each" in " ".join(sizing.notes)
+    assert (sizing.runs, sizing.cores and sizing.cores.advised) == (1, 1)
+
+
+def test_memory_of_ranks_that_is_not_known_stays_so() -> None:
+    """Of some it is a lower bound of all."""
+    known, unknown = (
+        used(job="7", rank=number, memory_bytes=size, is_counted_by_limit=False)
+        for number, size in enumerate((2 * GB, None))
+    )
+    doubtful = known._replace(rank=2, memory_ceiling_bytes=3.0 * GB)
+    both, alone = advise([known, doubtful]).memory_bytes, advise([unknown, unknown._replace(rank=3)])
+
+    assert both is not None
+    assert (both.used, both.is_at_least) == (4 * GB, True)
+    assert alone.memory_bytes is None
 
 
 def test_ranks_of_one_job_are_one_run() -> None:
@@ -574,7 +619,9 @@ def test_ranks_that_ran_again_are_repeats(other: dict[str, str]) -> None:
     assert (sizing.runs, sizing.finished_runs, sizing.confidence) == (2, 2, MEDIUM)
     assert sizing.memory_bytes is not None
     assert (sizing.memory_bytes.used, sizing.memory_bytes.least_used) == (6 * GB, 4 * GB)
-    assert "These are ranks of parallel jobs: this is the request for one of them." in sizing.notes
+    assert any(
+        note.startswith("These are ranks of parallel jobs: memory is for the 2 ") for note in sizing.notes
+    )
 
 
 def test_runs_that_are_no_ranks_are_repeats() -> None:
@@ -769,3 +816,26 @@ def test_memory_of_gpus_that_is_not_known_all_the_time_is_a_lower_bound() -> Non
     assert any("What a run held on GPUs" in note for note in alone.notes)
     assert together_with.gpu_memory_bytes is not None
     assert not together_with.gpu_memory_bytes.is_at_least
+
+
+def test_a_request_without_gpus_says_that_they_are_missing() -> None:
+    """Where it is not known whether one was used; another run may know."""
+    unknown, known = Need(10.0, is_gpu_use_unknown=True), Need(10.0, gpus=1)
+    note = "How many GPUs it used is not known, so the request has none: add them."
+
+    assert note in advise([unknown]).notes
+    assert note not in advise([unknown, known]).notes
+    assert note not in advise([Need(10.0)]).notes
+
+
+def test_ranks_without_a_recording_are_not_in_the_request() -> None:
+    """Which says so, and that it is the least."""
+    whole = advise([used(job="7", rank=0), used(job="7", rank=1)])
+    lacking = lack_ranks(whole, ["no recording of rank 2"])
+    unread = lack_ranks(whole._replace(memory_bytes=None), ["no recording of rank 2"])
+
+    assert lack_ranks(whole, []) == whole
+    assert whole.memory_bytes is not None
+    assert lacking.memory_bytes == whole.memory_bytes._replace(is_at_least=True)
+    assert lacking.notes[0].startswith("Incomplete (no recording of rank 2): ")
+    assert unread.memory_bytes is None

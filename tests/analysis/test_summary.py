@@ -20,8 +20,10 @@ from gpu_tracker.core.model import (
     GpuPeaks,
     Parts,
     Peaks,
+    ProcessTotals,
     RamPeak,
     Totals,
+    Traffic,
     add_parts,
     name_unread,
 )
@@ -307,11 +309,24 @@ def test_a_device_that_could_not_be_opened_is_unread_until_it_is_found(ordinal: 
 def test_activity_is_the_mean_over_the_time_that_was_measured() -> None:
     """And nothing without time."""
     counters, peaks = gpu_totals()
-    active = counters._replace(activity=((310.0, 10.0), (0.0, 0.0), (0.0, 10.0)))
+    active = counters._replace(activity=((310.0, 10.0), (0.0, 0.0), (0.0, 10.0)), traffic=(7, None, 0))
     every = totals(peaks=totals().peaks._replace(gpus=(peaks,)), gpu_counters=(active,))
     (summary,) = summarize(recording(events=(found(gpu(0)),), totals=every)).gpus
 
     assert summary.activity == Activity(31.0, None, 0.0, None)
+    assert summary.traffic == Traffic(7, None, 0)
+
+
+def test_processes_that_used_gpus_are_told_by_how_much() -> None:
+    """Those of which it is known."""
+    processes = tuple(
+        ProcessTotals(pid, 1, "a", 0.0, 1.0, 1.0, 1, gpu_seconds)
+        for pid, gpu_seconds in ((5, 1.0), (6, None), (7, 3.0))
+    )
+    run = recording(events=(found(gpu(0)),), processes=processes)
+
+    assert [use.pid for use in summarize(run).gpu_uses] == [7, 5]
+    assert summarize(recording(processes=processes)).gpu_uses == ()
 
 
 @pytest.mark.parametrize(
@@ -334,3 +349,28 @@ def test_a_peak_is_a_lower_bound_if_nothing_was_read_for_some_of_the_time(
 
     assert is_ram_least(summary, ending) is expected
     assert summary.is_partly_unread is (unread_seconds > 1)
+
+
+@pytest.mark.parametrize(
+    ("used", "percent", "events", "basis"),
+    [
+        (2000, 40.0, (), "estimate"),
+        (2400, 40.0, (), "estimate"),
+        (2500, 40.0, (), "sampled"),
+        (None, 40.0, (), "sampled"),
+        (2000, 47.5, (), "sampled"),
+        (2500, 47.5, (Event(1.0, "polled", "GPU-0"),), "estimate"),
+    ],
+)
+def test_a_job_that_is_alone_on_a_device_did_what_the_device_did(
+    used: int | None, percent: float, events: tuple[Event, ...], basis: str
+) -> None:
+    """If it seems to have done notably less, samples of its processes are missing; beside others nobody can tell."""
+    counters, peaks = gpu_totals()
+    peaks = peaks._replace(used_bytes=None if used is None else used * MB)
+    counters = counters._replace(job_percent_seconds=10 * percent, job_seconds=10.0)
+    summed = totals(gpu_counters=(counters,), peaks=totals().peaks._replace(gpus=(peaks,)))
+    (shown,) = summarize(recording(events=(found(gpu()), *events), totals=summed)).gpus
+
+    assert (shown.mean_percent, shown.job_mean_percent) == (50.0, percent)
+    assert shown.job_utilization_basis == basis

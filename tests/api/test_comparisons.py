@@ -9,10 +9,12 @@ from pathlib import Path
 import pytest
 
 import gpu_tracker as gput
+from gpu_tracker.analysis.measures import Subject
 from gpu_tracker.api.comparisons import name_group
 from gpu_tracker.core.errors import RecordingError, UsageError
-from gpu_tracker.core.model import Identity
-from recorded import run, write
+from gpu_tracker.core.figures import TIME
+from gpu_tracker.core.model import Identity, ProcessTotals
+from recorded import interval, run, write
 
 
 @pytest.fixture
@@ -71,7 +73,8 @@ def test_a_damaged_file_in_a_directory_is_left_out_and_said(runs: Path) -> None:
     damaged.write_text("nonsense\n")
     report = gput.compare(runs / "before", runs / "after")
 
-    assert report.comparison.groups[1] == ("after", 4, (), 1)
+    after = report.comparison.groups[1]
+    assert (after.name, after.runs, after.failures, after.unreadable) == ("after", 4, (), 1)
     for allow_failed in (False, True):
         assert report.check("time > 2x", allow_failed=allow_failed) == [
             "Not checked: 1 recording of after cannot be read."
@@ -151,3 +154,77 @@ def test_a_limit_about_what_no_run_has_does_not_pass(runs: Path) -> None:
 
     assert report.check(limit) == [f"Not checked: {limit}: no run has the region 'typo'."]
     assert report.check(limit, allow_missing=True) == []
+
+
+def test_ranks_of_a_job_are_one_run(tmp_path: Path) -> None:
+    """Not repeats of each other: three jobs of two ranks are three runs."""
+    for job in range(3):
+        for number in range(2):
+            made = run(10.0 + number, samples=(interval(10.0, 500),), header={"pid": number + 1})
+            identity = Identity(job=str(job), rank=number, ranks=2)
+            write(
+                tmp_path / f"{job}-{number}.jsonl",
+                made._replace(header=made.header._replace(identity=identity)),
+            )
+    write(tmp_path / "alone.jsonl", run(11.0))
+    (group,) = gput.compare(tmp_path).comparison.groups
+    (time,) = (row for row in gput.compare(tmp_path).comparison.rows if row.subject == Subject(TIME))
+
+    assert group.runs == 4
+    assert time.groups[0].values == (11.0, 11.0, 11.0, 11.0)
+
+
+def nest(folder: Path, number: int) -> None:
+    """A run of a program that tracks itself and was tracked from outside, too."""
+    below = ProcessTotals(100 + number, 1, "python", 0.0, 10.0, 9.0, 5)
+    around = {"pid": 1 + number, "started_at": f"2026-01-31T12:0{number}:00.000+00:00"}
+    inner = {"pid": 100 + number, "started_at": f"2026-01-31T12:0{number}:01.000+00:00"}
+    write(folder / f"{number}.jsonl", run(10.0 + number / 100, header=around, processes=(below,)))
+    write(folder / f"{number}-inner.jsonl", run(8.0, exit_code=None, header=inner))
+
+
+def test_a_program_that_tracks_itself_is_one_run(tmp_path: Path) -> None:
+    """It is no repeat of the run around it."""
+    for name in ("a", "b"):
+        for number in range(2):
+            nest(tmp_path / name, number)
+    comparison = gput.compare(tmp_path / "a", tmp_path / "b").comparison
+
+    assert [group.runs for group in comparison.groups] == [2, 2]
+    assert sum(note.startswith("Counted once: ") for note in comparison.notes) == 4
+
+
+def test_a_job_of_which_a_rank_is_missing_passes_no_gate(tmp_path: Path) -> None:
+    """Of two ranks, or of one that is left."""
+    for name, ranks in (("whole", range(3)), ("part", range(2)), ("one", range(1))):
+        for number in ranks:
+            one = run(10.0, header={"pid": 10 + number})
+            identity = Identity(job="7", rank=number, ranks=3)
+            write(
+                tmp_path / name / f"{number}.jsonl",
+                one._replace(header=one.header._replace(identity=identity)),
+            )
+    for name, missing in (("part", "2"), ("one", "1, 2")):
+        report = gput.compare(tmp_path / "whole", tmp_path / name)
+        (sentence,) = report.check("time > +10%")
+
+        assert f"is incomplete (no recording of rank {missing})" in sentence
+        assert report.check("time > +10%", allow_missing=True) == []
+
+
+def test_runs_of_several_programs_are_no_repeats(tmp_path: Path) -> None:
+    """That is said: a change between them is none of a program."""
+    for number, script in enumerate(("prepare.py", "train.py")):
+        write(
+            tmp_path / "a" / f"{number}.jsonl",
+            run(10.0, header={"command": ("python", script), "pid": number}),
+        )
+        write(
+            tmp_path / "b" / f"{number}.jsonl",
+            run(10.0, header={"command": ("python", "train.py"), "pid": number}),
+        )
+    notes = gput.compare(tmp_path / "a", tmp_path / "b").comparison.notes
+
+    assert [note for note in notes if "programs" in note] == [
+        "The runs of a are of 2 programs (prepare, train), not repeats of one."
+    ]

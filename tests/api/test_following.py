@@ -17,7 +17,7 @@ from gpu_tracker.analysis.findings.finding import CERTAIN, SERIOUS, Finding
 from gpu_tracker.api import following
 from gpu_tracker.core import notices
 from gpu_tracker.recording.follow import follow_path
-from gpu_tracker.reports.build import NO_CHOICES
+from gpu_tracker.reports.choices import NO_CHOICES
 from patience import wait_until
 from recorded import make_plain
 

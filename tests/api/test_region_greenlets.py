@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -34,6 +35,48 @@ def test_each_greenlet_has_its_own_time(tmp_path: Path) -> None:
         "light": (pytest.approx(0.04, abs=0.01), "exact"),
         "heavy": (pytest.approx(0.2, abs=0.02), "exact"),
     }
+
+
+def test_a_greenlet_goes_on_in_the_middle_of_a_generator(tmp_path: Path) -> None:
+    """Which is inside of who has asked it, wherever others are meanwhile."""
+    told = run(
+        tmp_path,
+        """
+steps = read()
+next(steps)
+for _ in range(4):
+    with region("load"):
+        next(steps)
+        burn(0.01)
+steps.close()
+""",
+        """
+import greenlet
+def read():
+    with region("read"):
+        yield
+        while True:
+            burn(0.01)
+            other.switch()
+            burn(0.01)
+            yield
+def work():
+    with region("work"):
+        while True:
+            burn(0.02)
+            main.switch()
+main = greenlet.getcurrent()
+other = greenlet.greenlet(work)
+""",
+    )
+
+    cpu_seconds = {path: region["cpu_seconds"] for path, (region,) in told.items()}
+    assert cpu_seconds["work"] == pytest.approx(0.08, abs=0.01)
+    assert cpu_seconds["load"] == pytest.approx(0.12, abs=0.01)
+    assert told["load"][0]["cpu_basis"] == told["work"][0]["cpu_basis"] == "exact"
+    if hasattr(sys, "monitoring"):
+        assert cpu_seconds["read"] == pytest.approx(0.08, abs=0.01)
+        assert told["read"][0]["cpu_basis"] == "exact"
 
 
 def test_whatever_else_listens_to_switches_goes_on_listening(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 
 from api.test_regions import Told, run
 
+INTERRUPTING = Path(__file__).parents[1] / "end_to_end/workloads/interrupting.py"
 ENDS = "nothing = (None, None, None)"
 
 
@@ -52,6 +54,7 @@ def test_closed_in_the_order_of_opening(tmp_path: Path) -> None:
 first, second, third = region("first"), region("second"), region("third")
 for one in (first, second, third):
     one.__enter__(); burn(0.1)
+time.sleep(0.5)
 for one in (first, second, third):
     one.__exit__(*nothing); burn(0.1)
 with region("after"): pass
@@ -308,6 +311,29 @@ other.join()
     assert sum(afterwards) == 2  # one of them may be inside a region that has stayed open
     # Python itself begins no `__exit__` if a handler raises in that moment.
     assert sum(region["open_calls"] for (region,) in told.values()) <= told.truth["raised"] / 20
+
+
+@pytest.mark.parametrize("kind", ["TimeoutError", "RuntimeError", "KeyboardInterrupt", "LimitError"])
+def test_an_interruption_at_any_line_reaches_the_program(
+    tmp_path: Path, command_line: str, kind: str
+) -> None:
+    """Also where the tracker is searched for and the files are opened, which take a moment of a run."""
+    command: list[str | Path] = [
+        command_line,
+        "run",
+        "--disable-logs",
+        "--record",
+        tmp_path,
+        "--",
+        sys.executable,
+        INTERRUPTING,
+        kind,
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=200, check=True)
+    told = json.loads(done.stdout)
+
+    assert told["lost"] == []
+    assert min(told["reached"]) > 100
 
 
 @pytest.mark.parametrize("is_known", [True, False])

@@ -67,6 +67,73 @@ def test_a_process_without_a_free_descriptor_says_what_is_missing(tmp_path: Path
     )  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("limit", "code"), [("regions.work.time > 100s", 2), ("metrics.loss > 100", 2), ("time > 100s", 0)]
+)
+def test_a_gate_does_not_pass_what_a_process_could_not_record(
+    tmp_path: Path, command_line: str, limit: str, code: int
+) -> None:
+    """Its parent's region of the same name says nothing of its own."""
+    program = """
+import os, resource, gpu_tracker as gput
+def work():
+    with gput.region("work"): gput.log(loss=1)
+work()
+if not os.fork():
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, -1))
+    work()
+else: os.wait()
+"""
+    command = [command_line, "run", "--no-record", "--fail-if", limit, "--", sys.executable, "-c", program]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=100)
+
+    assert done.returncode == code
+    assert ("could not be recorded in 1 of 1 runs" in done.stderr) == bool(code)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may change its user or root")
+@pytest.mark.parametrize("change", ["os.setgid(65534); os.setuid(65534)", "os.chroot({folder!r})"])
+@pytest.mark.parametrize("depth", [1, 3])
+@pytest.mark.parametrize("is_used_before", [True, False])
+def test_a_forked_process_that_cannot_reach_its_tracker_any_more_is_known(
+    tmp_path: Path, command_line: str, change: str, is_used_before: bool, depth: int
+) -> None:
+    """It tells a process around it, which tells the tracker: no gate on regions or metrics passes."""
+    program = f"""
+import os, gpu_tracker as gput
+def work():
+    with gput.region("work"): gput.log(loss=1)
+if {is_used_before}: work()
+else: gput.region, gput.log
+for _ in range({depth}):
+    if os.fork():
+        os.wait()
+        break
+else:
+    {change.format(folder=str(tmp_path))}
+    work()
+if os.getpid() != {"root"}: os._exit(0)
+work()
+"""
+    program = program.replace("import os,", "import os; root = os.getpid(); import", 1)
+    record = tmp_path / "run.jsonl"
+    command = [command_line, "run", "--record", str(record), "--", sys.executable, "-c", program]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=100)
+    gaps = gput.load(record).report.notes
+
+    assert done.returncode == 0
+    assert "Regions of 1 process could not be followed: their files could not be created." in gaps
+    assert any(note.startswith("Metrics of 1 call of log could not be recorded") for note in gaps)
+    for limit in ("regions.work.time > 100s", "metrics.loss > 100"):
+        checked = subprocess.run(
+            [command_line, "compare", str(record), "--fail-if", limit],
+            capture_output=True,
+            text=True,
+            timeout=100,
+        )
+        assert (checked.returncode, "could not be recorded in 1 of 1 runs" in checked.stderr) == (2, True)
+
+
 @pytest.mark.parametrize("most_bytes", [0, 1, 300])
 def test_a_file_is_never_larger_than_the_process_may_write(
     tmp_path: Path, command_line: str, most_bytes: int

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from api.test_regions import run
+from api.test_regions import Told, run
 
 TELLS = hasattr(sys, "monitoring")
 """Whether Python tells when code is suspended."""
@@ -226,3 +226,314 @@ async def main(): await asyncio.gather(visit(3), other())
     assert visit["cpu_seconds"] == pytest.approx(15 * 0.02, abs=0.04)
     assert visit["own_cpu_seconds"] == pytest.approx(15 * 0.02, abs=0.04)
     assert visit["cpu_basis"] == "exact"
+
+
+ASKED = """
+class timed:
+    def __init__(self, *names): self.names = names
+    def __enter__(self): self.before = time.thread_time()
+    def __exit__(self, *_):
+        for name in self.names: truth[name] = truth.get(name, 0) + time.thread_time() - self.before
+def decode():
+    with region("decode"):
+        for n in range(8):
+            with timed("decode"): burn(0.01)
+            yield n
+async def receive():
+    with region("receive"):
+        for n in range(8):
+            with timed("receive"): burn(0.01)
+            await asyncio.sleep(0)
+            yield n
+def parse():
+    with region("parse"):
+        yield
+        for n in range(8):
+            with timed("parse"):
+                burn(0.005)
+                with region("line"), timed("line"): burn(0.01)
+                burn(0.005)
+            yield n
+"""
+
+
+def check_asked(told: Told, *paths: str, slack_seconds: float = 0.01) -> None:
+    """Regions whose own code is never suspended have what their thread used in them, whoever it was for; so have others where it is told."""
+    for path in paths:
+        (found,) = told[path]
+        assert found["cpu_seconds"] == pytest.approx(
+            told.truth[path.rpartition("/")[2]], abs=slack_seconds
+        ), path
+        assert found["cpu_basis"] == "exact", path
+
+
+def check_generators(told: Told, *paths: str) -> None:
+    """Exact where Python tells when they are suspended."""
+    if TELLS:
+        check_asked(told, *paths)
+    else:
+        assert {region["cpu_basis"] for path in paths for region in told[path]} == {"shared"}
+
+
+def test_what_a_generator_does_is_inside_of_who_asks_it(tmp_path: Path) -> None:
+    """Each time in another call of the region; also if it had begun before all of them."""
+    told = run(
+        tmp_path,
+        """
+for number, name in enumerate(("load", "late")):
+    steps = decode() if name == "load" else parse()
+    if name == "late": next(steps)
+    for _ in range(8):
+        with region(name), timed(name):
+            next(steps)
+            burn(0.002)
+        burn(0.002)
+    steps.close()
+""",
+        ASKED,
+    )
+
+    check_asked(told, "load", "late")
+    check_generators(told, "load/decode", "parse")
+    assert told["load"][0]["own_cpu_seconds"] == pytest.approx(0.016 if TELLS else 0.096, abs=0.02)
+    if TELLS:
+        check_asked(told, "parse/line")
+
+
+def test_waiting_for_data_has_what_the_loader_does(tmp_path: Path) -> None:
+    """Whose regions are inside of the first wait, and go on in every other one."""
+    told = run(
+        tmp_path,
+        """
+for _ in gput.watch(decode()):
+    with timed("step"): burn(0.004)
+truth["data_wait"] = truth["decode"]
+""",
+        ASKED,
+    )
+
+    check_asked(told, "epoch/data_wait", "epoch/step")
+    check_generators(told, "epoch/data_wait/decode")
+
+
+def test_a_decorated_generator_has_what_it_asks_others_for(tmp_path: Path) -> None:
+    """With `for`, with `yield from`, and in async ones."""
+    told = run(
+        tmp_path,
+        """
+for _ in loop(): pass
+for _ in delegate(): pass
+asyncio.run(listen())
+truth.update(loop=truth["decode"] / 2 + 0.016, delegate=truth["decode"] / 2, filter=truth["receive"] + 0.016)
+truth["decode"] /= 2
+""",
+        f"""{ASKED}
+@region("loop")
+def loop():
+    for n in decode():
+        burn(0.002)
+        yield n
+@region("delegate")
+def delegate(): yield from decode()
+@region("filter")
+async def choose():
+    async for n in receive():
+        burn(0.002)
+        yield n
+async def listen():
+    async for _ in choose(): pass
+""",
+    )
+
+    check_asked(told, "loop", "delegate", "filter")
+    check_generators(told, "loop/decode", "delegate/decode", "filter/receive")
+
+
+def test_code_that_had_begun_before_is_inside_of_who_lets_it_go_on(tmp_path: Path) -> None:
+    """A coroutine that is sent to, a task of a loop that runs now, and a generator that another one asks in a thread."""
+    told = run(
+        tmp_path,
+        """
+sent = work()
+sent.send(None)
+for _ in range(4):
+    with region("send"), timed("send"): sent.send(None)
+loop = asyncio.new_event_loop()
+task = loop.create_task(serve())
+with region("run"), timed("run"): loop.run_until_complete(task)
+steps = decode()
+next(steps)
+def ask():
+    for _ in range(4):
+        with region("ask"), timed("ask"): next(steps)
+thread = threading.Thread(target=ask)
+thread.start(); thread.join()
+""",
+        f"""{ASKED}
+class Pause:
+    def __await__(self): yield
+@region("work")
+async def work():
+    for _ in range(6):
+        with timed("work"): burn(0.01)
+        await Pause()
+async def serve():
+    for _ in range(5):
+        with region("serve"), timed("serve"): burn(0.01)
+        burn(0.01)
+        await asyncio.sleep(0)
+""",
+    )
+
+    check_asked(told, "send", "work", "run", "serve", "ask")
+    check_generators(told, "decode")
+
+
+def test_who_closes_a_generator_has_what_that_takes(tmp_path: Path) -> None:
+    """Also what the generator does after its region; and a region that asks itself counts once."""
+    told = run(
+        tmp_path,
+        """
+steps = clean()
+next(steps)
+with region("close"), timed("close"):
+    steps.close()
+    burn(0.02)
+burn(0.1)
+steps = decode()
+next(steps)
+for _ in range(4):
+    with region("decode"): next(steps)
+steps.close()
+""",
+        f"""{ASKED}
+def clean():
+    try:
+        with region("clean"):
+            try: yield
+            finally:
+                with timed("clean"): burn(0.05)
+    finally: burn(0.05)
+""",
+    )
+
+    check_asked(told, "close")
+    check_generators(told, "clean", "decode")
+
+
+def test_what_suspensions_take_is_labelled_and_told(tmp_path: Path) -> None:
+    """Steps that take less than following them, also of who asks for them; where nobody follows them, they take nothing."""
+    told = run(
+        tmp_path,
+        """
+for _ in count(20_000): pass
+with region("around"): asyncio.run(wait(5_000))
+with region("few"):
+    asyncio.run(wait(5))
+    burn(0.1)
+steps = count(5_000)
+next(steps)
+with region("rest"):
+    for _ in steps: pass
+""",
+        """
+def count(n):
+    with region("count"):
+        yield from range(n)
+@region("wait")
+async def wait(n):
+    for _ in range(n): await asyncio.sleep(0)
+""",
+    )
+    bases = {path: region["cpu_basis"] for path, (region,) in told.items()}
+    switches = {path: region["switches"] for path, (region,) in told.items()}
+
+    assert bases["count"] == bases["around"] == bases["around/wait"] == "shared"
+    assert bases["few"] == bases["few/wait"] == "exact"
+    assert switches["around/wait"] >= 5_000
+    assert switches["few/wait"] < 50
+    assert switches["count"] == (25_000 if TELLS else 0)
+    assert bases["rest"] == ("shared" if TELLS else "exact")
+
+
+def test_who_lets_a_generator_go_on_has_what_it_used_when_it_is_killed(tmp_path: Path) -> None:
+    """In the last step, which nobody has counted, and in which the process ends."""
+    told = run(
+        tmp_path,
+        """
+done, tell = os.pipe()
+child = os.fork()
+if child == 0:
+    steps = endless(tell)
+    next(steps)
+    with region("ask"): next(steps)
+os.read(done, 1)
+time.sleep(1.5)
+os.kill(child, 9)
+os.waitpid(child, 0)
+""",
+        """
+def endless(tell):
+    with region("endless"):
+        yield
+        burn(1.0)
+        os.write(tell, b"x")
+        time.sleep(60)
+""",
+    )
+    (ask,) = told["ask"]
+
+    assert ask["cpu_seconds"] == pytest.approx(1.0, abs=0.1)
+    assert ask["cpu_basis"] == "sampled"
+
+
+def test_code_goes_on_by_an_exception_or_in_another_thread(tmp_path: Path) -> None:
+    """What it delegates to handles the exception; it enters a region there. What helpers do while all is suspended may be nobody's."""
+    told = run(
+        tmp_path,
+        """
+thrown = passed_on("thrown")
+next(thrown); thrown.throw(KeyError); thrown.close()
+moved = steps("moved")
+for _ in range(2):
+    thread = threading.Thread(target=next, args=(moved,)); thread.start(); thread.join()
+moved.close()
+held = steps("held")
+next(held)
+burn_in_pool(0.3)
+next(held)
+held.close()
+""",
+        """
+import concurrent.futures
+pool = concurrent.futures.ThreadPoolExecutor(1)
+pool.submit(int).result()
+def burn_in_pool(seconds):
+    pool.submit(burn, seconds).result()
+def catch():
+    try:
+        yield
+    except KeyError:
+        burn(0.05)
+def passed_on(name):
+    with region(name):
+        burn(0.05)
+        yield from catch()
+        burn(0.05)
+        yield
+def steps(name):
+    with region(name):
+        for _ in range(3):
+            burn(0.05)
+            with region("inside"): burn(0.05)
+            yield
+""",
+    )
+    (held,) = told["held"]
+
+    check(told["thrown"][0], 0.15)
+    check(told["moved"][0], 0.1)
+    if TELLS:
+        assert told["moved"][0]["cpu_seconds"] == pytest.approx(0.2, abs=0.03)
+        assert told["moved/inside"][0]["calls"] == 2
+    assert held["cpu_basis"] == "shared"

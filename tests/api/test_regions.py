@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from math import nan
 from pathlib import Path
 from typing import Any
@@ -429,7 +430,7 @@ def test_a_quick_spike_is_not_blamed_on_who_comes_next(tmp_path: Path) -> None:
         """
 for _ in range(300):
     with region("loop"): pass
-for megabytes in range(8, 16):
+for megabytes in range(8, 40):
     time.sleep(0.006)
     with region("spike"):
         block = touch(megabytes * 1_000_000); block.close()
@@ -439,7 +440,7 @@ for megabytes in range(8, 16):
     (idle,) = told["idle"]
 
     assert idle["peak_ram_bytes"] < idle["exit_ram_bytes"] + 6_000_000
-    assert idle["calls"] == 8
+    assert idle["calls"] == 32
 
 
 def test_a_killed_worker_has_lost_nothing(tmp_path: Path) -> None:
@@ -919,7 +920,9 @@ for secret in ("abcdef1", "abcdef2"):
     subprocess.run(["unshare", "-T", "true"], capture_output=True, check=False).returncode != 0,
     reason="needs time namespaces",
 )
-@pytest.mark.parametrize("shift", ["50000", "-500"])
+@pytest.mark.parametrize(
+    "shift", ["50000", f"-{min(500, int(time.monotonic()) // 2)}"], ids=["ahead", "back"]
+)
 def test_an_open_call_in_another_time_namespace_is_within_the_run(
     tmp_path: Path, command_line: str, shift: str
 ) -> None:

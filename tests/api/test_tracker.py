@@ -410,3 +410,36 @@ def test_what_the_existing_tool_takes_is_taken(tmp_path: Path, monkeypatch: pyte
         quiet(resource_usage_file=5)
     with pytest.raises(UsageError, match="gpu-tracker 5 has resource_usage_file in this place"):
         gput.Tracker(1.0, "gigabytes", "gigabytes", "hours", None, None, True, None, "usage.pkl")  # type: ignore[arg-type]
+
+
+def test_interruptions_leave_no_descriptors_open() -> None:
+    """Wherever a signal handler raises, while a tracker starts or stops: a program with time limits runs for long."""
+    program = """
+import os, random, signal
+import gpu_tracker as gput
+
+class TimeIsUp(Exception):
+    pass
+
+def interrupt(*_):
+    raise TimeIsUp
+
+signal.signal(signal.SIGALRM, interrupt)
+random = random.Random(1)
+with gput.Tracker(disable_logs=True):  # loads everything that stays open
+    pass
+before, interrupted = len(os.listdir("/proc/self/fd")), 0
+for _ in range(40):
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.001 + 0.2 * random.random())
+        with gput.Tracker(disable_logs=True):
+            pass
+    except TimeIsUp:
+        interrupted += 1
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+print(interrupted > 5, len(os.listdir("/proc/self/fd")) - before)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=200)
+
+    assert (done.stdout, done.stderr) == ("True 0\n", "")

@@ -17,9 +17,9 @@ from nvml_simulator import Code, Simulator
 from sources.gpu.smi_stage import Stage, device
 
 
-def diagnose(run: Run, **environment: str) -> tuple[int, list[dict[str, Any]]]:
+def diagnose(run: Run, *options: str, **environment: str) -> tuple[int, list[dict[str, Any]]]:
     """The exit code and the checks."""
-    done = run("doctor", "--json", "--timeout", "1", **environment)
+    done = run("doctor", "--json", *options, **environment)
     told = json.loads(done.stdout)
 
     assert done.stderr == ""
@@ -117,11 +117,38 @@ def test_a_denied_figure_is_a_fault_and_one_that_is_not_there_is_none(run: Run, 
     assert (code, faults(checks)) == (1, ["temperature"])
 
 
+@pytest.mark.parametrize("code", [Code.NO_PERMISSION, Code.UNKNOWN])
+@pytest.mark.parametrize(
+    ("function", "what"),
+    [
+        ("nvmlDeviceGetTotalEccErrors", "memory errors"),
+        ("nvmlDeviceRegisterEvents", "errors (Xid)"),
+        ("nvmlGpmQueryDeviceSupport", "activity"),
+        ("nvmlGpmSampleGet", "activity"),
+        ("nvmlDeviceGetFieldValues", "links"),
+        ("nvmlDeviceGetSamples", "driver's samples"),
+    ],
+)
+def test_what_is_measured_besides_is_checked_too(
+    run: Run, hardware: Simulator, function: str, what: str, code: Code
+) -> None:
+    """A device need not have it; but if it is denied or fails, that is said, with a cure."""
+    hardware.set_activity(0)
+    assert diagnose(run)[0] == 0
+    hardware.fail(function, code)
+    status, checks = diagnose(run)
+    texts = " ".join(check["text"] for check in checks)
+
+    assert status == 1
+    assert what in faults(checks)
+    assert ("administrator rights" if code is Code.NO_PERMISSION else "reset the device") in texts
+
+
 def test_a_driver_that_hangs_is_a_fault_and_costs_a_second(run: Run, hardware: Simulator) -> None:
     """Everything else is told all the same."""
     hardware.delay("nvmlDeviceGetUtilizationRates", 60_000)
     start = time.monotonic()
-    code, checks = diagnose(run)
+    code, checks = diagnose(run, "--timeout", "1")
 
     assert time.monotonic() - start < 10
     assert (code, faults(checks)) == (1, ["NVIDIA"])
@@ -149,7 +176,9 @@ def test_people_get_signs_and_a_verdict(run: Run) -> None:
     assert plain.stdout.isascii()
     assert "\n  + NVIDIA " in plain.stdout
     assert "\n  ✓ NVIDIA " in unicode.stdout
-    assert unicode.stdout.endswith("Everything on this machine can be measured.\n")
+    has_meters = "\n  ✓ processors" in unicode.stdout
+    verdict = "Everything on this machine can be measured" + ("" if has_meters else " except as marked above")
+    assert unicode.stdout.endswith(f"{verdict}.\n")
 
 
 def test_the_exit_codes_are_documented(run: Run) -> None:

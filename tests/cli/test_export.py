@@ -87,6 +87,15 @@ def test_what_cannot_be_done_is_one_sentence(command_line: str, tmp_path: Path) 
     assert (tmp_path / "there.csv").read_text() != "before"
 
 
+def test_an_export_is_replaced_by_the_next(command_line: str, tmp_path: Path) -> None:
+    """It has the header of its recording, but is none."""
+    path = make_full(tmp_path / "x.jsonl")
+    for _ in range(2):
+        finished = export(command_line, path, "-o", tmp_path / "y.json", "--overwrite")
+        assert (finished.returncode, finished.stderr) == (0, "")
+    assert export(command_line, path, "-o", tmp_path / "x.jsonl", "--overwrite").returncode != 0
+
+
 def test_damaged_lines_are_said(command_line: str, tmp_path: Path) -> None:
     """Beside the result, which has the others."""
     path = make_full(tmp_path / "x.jsonl")

@@ -134,6 +134,7 @@ def test_every_name_of_nvidia_smi_is_answered(run: Run, hardware: Simulator) -> 
     assert {name for name, cell in row.items() if cell == "[N/A]"} == never | without_mig
     assert [line.split()[1] for line in done.stderr.splitlines()] == sorted(never)
     truth = {
+        "addressing_mode": "HMM",
         "c2c.mode": "Disabled",
         "clocks_throttle_reasons.supported": "0x00000000000001FF",
         "ecc.errors.corrected.volatile.l1_cache": "1001",

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import re
+import sys
+
 import pytest
 
+from cli.conftest import Run
 from gpu_tracker.cli.run import parse, parse_options
 from gpu_tracker.core.errors import UsageError
 
@@ -49,3 +53,28 @@ def test_a_limit_that_needs_another_run_says_how_to_compare() -> None:
 
     assert "gpu-tracker compare" in str(refused.value)
     assert "second group" not in str(refused.value)
+
+
+UNREAPED = """
+import os, signal, time
+signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+for _ in range(6):
+    if not os.fork():
+        end = time.process_time() + 0.1
+        while time.process_time() < end: pass
+        os._exit(0)
+    time.sleep(0.15)
+"""
+
+
+def test_cpu_time_of_which_the_kernel_keeps_no_account_is_a_lower_bound(run: Run) -> None:
+    """It is said, and no limit on it passes; one that is exceeded fails."""
+    passing, failing = (
+        run("run", "--no-record", "--fail-if", f"cpu_time > {limit}s", "--", sys.executable, "-c", UNREAPED)
+        for limit in (100, 0.001)
+    )
+
+    assert "ignores SIGCHLD" in passing.stderr
+    assert re.search(r"CPU .*at least .* of CPU time", passing.stderr)
+    assert (passing.returncode, failing.returncode) == (2, 1)
+    assert "used at least " in passing.stderr

@@ -243,8 +243,19 @@ def test_a_file_with_wrong_things_in_it_is_damaged(ask: Ask, tmp_path: Path) -> 
 
     assert "damaged: runs/b.jsonl is damaged: The line at byte " in ask("ls", "runs").stdout
     assert "note: Skipped: runs/b.jsonl is damaged: Line " in compared.stdout
+    assert "note: Skipped: runs/b.jsonl is damaged: Line " in ask("combine", "runs").stdout
     for command in ("compare", "combine"):
         assert ask(command, "runs/b.jsonl").stderr.count("\n") == 1
+
+
+def test_a_directory_of_nothing_but_damage_is_an_error(ask: Ask, tmp_path: Path) -> None:
+    """In one line."""
+    (tmp_path / "runs").mkdir()
+    (tmp_path / "runs" / "a.jsonl").write_text("nonsense\n")
+    done = ask("combine", "runs")
+
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "gpu-tracker: runs/a.jsonl is not a gpu-tracker recording.\n"
 
 
 def test_a_link_to_nowhere_is_damaged_too(ask: Ask, tmp_path: Path) -> None:

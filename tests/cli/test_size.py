@@ -13,6 +13,7 @@ import pytest
 from cli.conftest import COMMAND
 from gpu_tracker import load
 from gpu_tracker.analysis.prices import COLUMNS
+from gpu_tracker.core.model import ProcessTotals
 from recorded import interval, on_gpu, run, write
 
 Ask = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -142,7 +143,7 @@ def test_a_bad_table_is_refused_in_one_sentence(ask: Ask, tmp_path: Path, table:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["size"], "required"),
+        (["size"], "Name recordings, directories of them, or a job"),
         (["size", "none*"], "There is no recording in none*."),
         (["size", "runs", "--for", "lsf"], "Unknown form 'lsf'. Use one of: slurm, pbs, kubernetes, words."),
         (["size", "runs", "--prices", "none.csv"], "Cannot read none.csv: No such file or directory."),
@@ -177,3 +178,46 @@ def test_the_request_can_show_what_a_run_emits(ask: Ask) -> None:
     text = ask("size", "gpu.jsonl", "runs", "--carbon", "381").stdout
 
     assert "  CO2: 0.265 g = 0.000694 kWh x 381 g/kWh\n" in text
+
+
+def test_what_cannot_be_read_in_a_directory_costs_only_itself(ask: Ask, tmp_path: Path) -> None:
+    """Named by itself it is an error."""
+    (tmp_path / "runs" / "c.jsonl").write_text("no recording")
+    (tmp_path / "runs" / "d.jsonl").touch()
+    done = ask("size", "runs")
+
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("next time (from 2 runs, ")
+    assert done.stdout.count("note: Skipped: ") == 2
+    assert ask("size", "runs/c.jsonl").returncode == 2
+
+
+def test_a_program_that_tracks_itself_is_one_run(ask: Ask, tmp_path: Path) -> None:
+    """What it needs is in the run around it."""
+    below = ProcessTotals(100, 1, "python", 0.0, 10.0, 9.0, 5)
+    write(tmp_path / "nested/a.jsonl", run(10.0, header={"pid": 1}, processes=(below,)))
+    write(tmp_path / "nested/b.jsonl", run(8.0, header={"pid": 100}, exit_code=None))
+    shown = ask("size", "nested").stdout
+
+    assert shown.startswith("next time (from 1 run, ")
+    assert "note: Counted once: nested/b.jsonl is part of nested/a.jsonl" in shown
+
+
+def test_a_gpu_of_which_nobody_knows_whether_it_was_used_is_said(ask: Ask, tmp_path: Path) -> None:
+    """As where a container hides whose process is whose: the request must not look complete."""
+    one = on_gpu(1, job=None)
+    (counters,), (peaks,) = one.totals.gpu_counters, one.totals.peaks.gpus
+    totals = one.totals._replace(
+        gpu_counters=(counters._replace(job_percent_seconds=0.0, job_seconds=0.0),),
+        peaks=one.totals.peaks._replace(gpus=(peaks._replace(basis="unknown"),)),
+    )
+    write(
+        tmp_path / "unknown.jsonl",
+        one._replace(totals=totals, end=one.end and one.end._replace(totals=totals)),
+    )
+    shown = ask("size", "unknown.jsonl").stdout
+
+    assert "--gpus" not in shown
+    assert "note: How many GPUs it used is not known, so the request has none: add them." in " ".join(
+        shown.split()
+    )

@@ -587,3 +587,11 @@ def test_an_unknown_gpu_restores_the_terminal(watch: Callable[..., Window]) -> N
     assert window.wait() == 2
     assert window.seen.rindex("There is no GPU '7'. GPUs: 0 (GPU-0), 1 (GPU-1).") > window.seen.index(LEAVE)
     assert window.is_as_before()
+
+
+def test_an_empty_choice_of_gpus_is_refused(run: Run) -> None:
+    """As `query -i ''` is: it would show all of them."""
+    done = run("watch", "--once", "--id", "")
+
+    assert done.returncode == 2
+    assert "--id names no GPU." in done.stderr

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 
@@ -9,7 +10,7 @@ class Part(NamedTuple):
     """The main process, its descendants, or both together."""
 
     cpu_seconds: float
-    """The mean percentage, turned back into what it was made of."""
+    """As it is, or the mean percentage turned back into what it was made of."""
     mean_percent: float
     max_percent: float
     mean_hardware_percent: float
@@ -71,11 +72,13 @@ def read_report_json(report: dict[str, Any]) -> Figures:
 
     def part(name: str) -> Part:
         cpu, ram = summary["cpu"][name], summary["ram"][name]
+        # A command that lasts less than a millisecond has no rate.
+        mean = math.nan if cpu["mean_percent"] is None else cpu["mean_percent"]
         return Part(
-            cpu["mean_percent"] / 100 * seconds,
-            cpu["mean_percent"],
+            cpu["seconds"],
+            mean,
             cpu["max_percent"],
-            cpu["mean_percent"] / n_expected_cores,
+            mean / n_expected_cores,
             ram["total_bytes"],
             ram["private_bytes"],
             ram["shared_bytes"],

@@ -19,6 +19,7 @@ PORTABLE = {"GPU_TRACKER_SOURCE": "portable"}
 # What a process still uses when it has told the truth about itself.
 AFTER_THE_TRUTH_SECONDS = 0.005
 _BASH = shutil.which("bash")
+WORKLOADS = Path(__file__).parent / "workloads"
 
 
 # ---- CPU.
@@ -44,6 +45,18 @@ def test_mean_cpu_is_that_of_getrusage(front: str, load: str) -> None:
     assert own + children == pytest.approx(figures.combined.cpu_seconds, rel=0.01)
     for part in (figures.main, figures.descendants, figures.combined):
         assert part.mean_percent <= part.max_percent <= figures.n_cores * 100 * 1.02
+
+
+@pytest.mark.parametrize("pause", ["sleep 0.7", "true"])
+@pytest.mark.parametrize("front", FRONTS)
+def test_a_process_that_is_killed_with_its_parent_counts_once(front: str, pause: str) -> None:
+    """The shell has reaped its parent, and whoever adopts orphans the worker itself, in the middle of the job or at its end."""
+    killing = shlex.join([sys.executable, str(WORKLOADS / "killing.py"), "0.6"])
+    printed, figures = track_command(front, ["sh", "-c", f"exec 2>/dev/null; {killing}; {pause}"])
+
+    used = float(printed.split()[0])
+    # Less than twice: the parent has told nothing of its own start.
+    assert used <= figures.descendants.cpu_seconds <= used + 0.4
 
 
 @pytest.mark.repeats(few=3, soak=50)

@@ -226,8 +226,72 @@ def test_processes_of_the_host_that_were_there_before_are_not_the_job(
     assert report["summary"]["gpu_bytes"] == {"main": None, "descendants": None, "combined": None}
     assert report["summary"]["gpu_processes"] == []
     assert report["summary"]["gpus"][0]["basis"] == ("estimate" if has_driver else "unknown")
-    assert any("docker run --pid=host" in note for note in report["notes"]) == has_driver
+    assert len([note for note in report["notes"] if "docker run --pid=host" in note]) == 1
     assert figures is None or figures["bytes"]["combined"] is None
+
+
+# Uses no GPU. A process of the host comes that has the same ID; another one was there before.
+LATE_NAMESAKE = """
+import os, sys, time
+from nvml_simulator import Simulator
+with Simulator.open() as simulator:
+    time.sleep(float(sys.argv[1]))
+    simulator.set_process(0, os.getpid(), 9 << 30, foreign=True)
+    time.sleep(2)
+"""
+
+# Starts a process under an ID that the driver lists already.
+LATER_NAMESAKE = """
+import os, time
+time.sleep(0.8)
+with open("/proc/sys/kernel/ns_last_pid", "w") as file:
+    file.write("499")
+pid = os.fork()
+if pid:
+    os.waitpid(pid, 0)
+else:
+    time.sleep(2)
+    os._exit(pid != 0)
+"""
+
+
+def expect_nothing_known(report: dict[str, Any]) -> None:
+    """The job's memory is unknown, with one reason."""
+    assert report["summary"]["gpu_bytes"] == {"main": None, "descendants": None, "combined": None}
+    assert report["summary"]["gpu_processes"] == []
+    assert report["summary"]["gpus"][0]["basis"] == "unknown"
+    (note,) = report["notes"]
+    assert "not known" in note
+    assert "docker run --pid=host" in note
+
+
+@needs_container
+@pytest.mark.parametrize("seconds", [0.8, 1.3])
+@pytest.mark.parametrize("has_stranger", [True, False])
+def test_a_namesake_that_comes_beside_another_process_of_the_host_is_not_the_job(
+    hardware: Simulator, tmp_path: Path, seconds: float, has_stranger: bool
+) -> None:
+    """However shortly before it was found that nobody of the job has loaded the driver."""
+    program = tmp_path / "namesake.py"
+    program.write_text(LATE_NAMESAKE)
+    if has_stranger:
+        hardware.set_process(0, BEYOND_PIDS, 2 << 30, foreign=True)
+    report, _ = Scene(hardware, tmp_path, CONTAINER).track(f"{program} {seconds}")
+
+    expect_nothing_known(report)
+
+
+@needs_container
+def test_a_process_that_was_listed_before_it_existed_is_not_the_job(
+    hardware: Simulator, tmp_path: Path
+) -> None:
+    """Also if it is found by its parents, before it is among the processes of the job."""
+    program = tmp_path / "namesake.py"
+    program.write_text(LATER_NAMESAKE)
+    hardware.set_process(0, 500, 4 << 30, foreign=True)
+    report, _ = Scene(hardware, tmp_path, CONTAINER).track(str(program))
+
+    expect_nothing_known(report)
 
 
 @needs_container
@@ -363,4 +427,24 @@ def test_a_fault_is_judged_however_short_the_run_was(hardware: Simulator, tmp_pa
     )
     report, _ = Scene(hardware, tmp_path).track(str(program))
 
+    assert [finding["rule"] for finding in report["findings"]] == ["gpu-faults"]
+
+
+@pytest.mark.parametrize("seconds", [0, 0.1, 0.2])
+def test_memory_errors_just_before_the_end_are_found(
+    hardware: Simulator, tmp_path: Path, seconds: float
+) -> None:
+    """They may be why it ended."""
+    program = tmp_path / "failing.py"
+    program.write_text(
+        "import time\n"
+        "from nvml_simulator import Simulator\n"
+        "with Simulator.open() as hardware:\n"
+        "    time.sleep(1.5)\n"
+        "    hardware.add_memory_errors(0, uncorrected=2)\n"
+        f"    time.sleep({seconds})\n"
+    )
+    report, _ = Scene(hardware, tmp_path).track(str(program))
+
+    assert report["notes"] == ["GPU 0: 2 uncorrected memory errors (ECC)."]
     assert [finding["rule"] for finding in report["findings"]] == ["gpu-faults"]

@@ -289,7 +289,7 @@ with Simulator.open() as simulator:
     )
 
     assert (run.returncode, compared.returncode, broken.returncode) == (2, 2, 1)
-    assert "not measured for most of the time" in run.stderr
+    assert "used at least 1.07 GB, not measured all the time" in run.stderr
 
 
 def test_a_job_that_ends_before_a_reading_may_have_held_anything(hardware: Simulator) -> None:
@@ -528,6 +528,60 @@ with Simulator.open() as simulator:
     assert found["sentence"] == "GPU 0 was 98 % busy, but only 31 % of its multiprocessors had work."
 
 
+@pytest.mark.timed
+@pytest.mark.parametrize(
+    "change", ["None, None, None, None", "4e9, 1e9, None, None, counted=0, is_short=True"]
+)
+def test_traffic_that_is_not_counted_any_more_is_said(hardware: Simulator, change: str) -> None:
+    """Whether the counters fail, or begin again as some that are too short to be believed."""
+    hardware.set_traffic(0, 4e9, 1e9, None, None)
+    job = f"""
+import time
+from nvml_simulator import Simulator
+with Simulator.open() as simulator:
+    time.sleep(2.5)
+    simulator.set_traffic(0, {change})
+    time.sleep(3)
+"""
+    report, _ = track(hardware, "-c", job, sleep=0.2)
+    traffic = report["summary"]["gpus"][0]["traffic"]
+
+    assert 0 < traffic["pcie_received_bytes"] < 4e9 * 3
+    (note,) = report["notes"]
+    assert note.startswith("NVIDIA GPU 0 did not count what went through PCIe for ")
+    assert note.endswith(": it was at least as much as is reported.")
+
+
+@pytest.mark.timed
+def test_links_and_processes_are_told_apart(hardware: Simulator) -> None:
+    """What went through PCIe, and which process kept the device busy; the truth is set in the driver."""
+    hardware.set_traffic(0, 4e9, 1e9, None, None)
+    hardware.set_power_watts(0, 100.0)
+    job = """
+import os, subprocess, time
+from nvml_simulator import Simulator
+with Simulator.open() as simulator:
+    with subprocess.Popen(["sleep", "6"]) as child:
+        simulator.set_process(0, os.getpid(), 1 << 30, sm_percent=60)
+        simulator.set_process(0, child.pid, 1 << 30, sm_percent=20)
+"""
+    with hardware.sampling(6, keeps_every_sample=True):
+        report, _ = track(hardware, "-c", job, sleep=0.2)
+    gpu = report["summary"]["gpus"][0]
+    traffic, uses = gpu["traffic"], report["summary"]["gpu_uses"]
+
+    assert traffic["pcie_received_bytes"] == pytest.approx(4e9 * report["summary"]["seconds"], rel=0.05)
+    assert traffic["pcie_sent_bytes"] == pytest.approx(traffic["pcie_received_bytes"] / 4, rel=0.01)
+    assert traffic["nvlink_sent_bytes"] is None
+    # They take turns: each is named in every other sample.
+    seconds = report["summary"]["seconds"]
+    main, child = uses
+    assert main["gpu_seconds"] == pytest.approx(0.30 * seconds, rel=0.15)
+    assert child["gpu_seconds"] == pytest.approx(0.10 * seconds, rel=0.25)
+    assert main["gpu_joules"] == pytest.approx(gpu["energy_joules"] * 30 / 60, rel=0.25)
+    assert child["gpu_joules"] == pytest.approx(gpu["energy_joules"] * 10 / 60, rel=0.35)
+
+
 # ---- Drivers that hang.
 
 SLEEP = "import time; time.sleep({seconds})"
@@ -760,6 +814,47 @@ def test_no_new_sample_is_not_zero_percent(
     percent = 79 * busy_seconds / report["summary"]["seconds"]
     assert [gpu["job_mean_percent"] for gpu in used] == pytest.approx([percent] * gpus, abs=3)
     assert report["summary"]["gpu_bytes"]["combined"] == workers * gpus * MIB
+
+
+@pytest.mark.parametrize("gpus", [2, 8])
+def test_a_driver_that_keeps_only_the_newest_sample_is_asked_in_time(hardware: Simulator, gpus: int) -> None:
+    """However many devices there are, and within the usual budget: beside another's process, whose samples take turns with the job's."""
+    for number in range(2, gpus):
+        hardware.add_device(uuid=f"GPU-{number}", memory_reserved_bytes=0)
+    report_path = hardware.path.with_name("report.json")
+    command = [
+        COMMAND_LINE,
+        "run",
+        "--no-record",
+        "-f",
+        "json",
+        "-o",
+        str(report_path),
+        "--",
+        "sh",
+        "-c",
+        CREW,
+        "1",
+    ]
+    with (
+        subprocess.Popen(["sleep", "60"]) as tenant,
+        hardware.sampling(6, keeps_every_sample=False),
+        subprocess.Popen(
+            command, env={**os.environ, **hardware.environment()}, stdout=subprocess.PIPE, text=True
+        ) as job,
+    ):
+        assert job.stdout is not None
+        pid = int(job.stdout.readline())
+        for number in range(gpus):
+            hardware.set_process(number, tenant.pid, MIB, sm_percent=90)
+            hardware.set_process(number, pid, MIB, sm_percent=60)
+        begun = time.time()
+        busy_seconds = float(job.stdout.readline()) - begun
+        tenant.kill()
+    summary = json.loads(report_path.read_text())["summary"]
+
+    percent = 30 * busy_seconds / summary["seconds"]
+    assert [gpu["job_mean_percent"] for gpu in summary["gpus"]] == pytest.approx([percent] * gpus, abs=3)
 
 
 WORK = """

@@ -67,7 +67,15 @@ def test_cpu_time_is_that_of_the_region_that_used_it(tmp_path: Path, scene: str,
 
 @pytest.mark.parametrize("front", FRONTS)
 @pytest.mark.parametrize(
-    "scene", ["short_calls", "nested_calls", "crossed_calls", "short_waits", "rare_calls"]
+    "scene",
+    [
+        "short_calls",
+        "nested_calls",
+        "crossed_calls",
+        # Where it waits between two readings of its clock, nobody can tell in which call: it is labelled shared then.
+        pytest.param("short_waits", marks=pytest.mark.timed),
+        "rare_calls",
+    ],
 )
 def test_cpu_time_of_short_calls_is_that_of_the_region_that_used_it(
     tmp_path: Path, scene: str, front: str
@@ -76,7 +84,8 @@ def test_cpu_time_of_short_calls_is_that_of_the_region_that_used_it(
     regions = play(tmp_path, scene, front)
 
     for name, region in regions.items():
-        assert region.cpu_seconds >= 0.97 * regions.truth[name]
+        may_be_less = scene == "short_waits" and region.cpu_basis == "shared"
+        assert region.cpu_seconds >= 0.97 * regions.truth[name] or may_be_less
         inside = [inner for path, inner in regions.items() if path.rpartition("/")[0] == name]
         if scene != "crossed_calls":  # where what is inside goes on without it
             assert region.cpu_seconds == pytest.approx(

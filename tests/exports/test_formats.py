@@ -70,6 +70,7 @@ GPU_COUNTERS = st.builds(
     activity=st.just(()) | st.tuples(*[st.tuples(SECONDS, SECONDS)] * 4),
     job_bytes_unknown_seconds=SECONDS,
     used_bytes_unknown_seconds=SECONDS,
+    traffic=st.just(()) | st.tuples(*[st.none() | BYTES] * 4),
 )
 SAMPLES = st.builds(
     sample,

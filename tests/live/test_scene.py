@@ -36,6 +36,14 @@ def test_a_run_is_called_by_its_name() -> None:
     assert name_run(header(command=("python", "train.py"))) == "python train.py"
 
 
+def test_a_rank_is_called_by_its_number() -> None:
+    """All have the same command."""
+    identity = Identity(rank=3, node="n1")
+
+    assert name_run(header()._replace(identity=identity)) == "rank 3 on n1: python train.py"
+    assert name_run(header()._replace(identity=identity._replace(node=None))).startswith("rank 3 on ")
+
+
 def test_the_job_and_its_devices_over_time() -> None:
     """What the last interval tells is written beside it; a device without figures has no graph."""
     columns = explain(transpose(map(list_figures, (gpu_sample(1.0), gpu_sample(2.0)))))

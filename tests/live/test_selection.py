@@ -15,7 +15,7 @@ from gpu_tracker.live.selection import (
     SORTS,
     USER,
     Selection,
-    find_unknown,
+    find_named,
     is_named,
     list_rows,
     select,
@@ -99,8 +99,11 @@ def test_a_device_has_several_names() -> None:
         assert [is_named(device, (name,)) for device in (first, second)] == [True, False]
     for name in ("1", "nvidia:1", "GPU-1"):
         assert [is_named(device, (name,)) for device in (first, second)] == [False, True]
-    assert not any(is_named(device, ("GPU-", "G", "", "gpu-0", "4f:00.0")) for device in (first, second))
-    assert find_unknown(machine(), ("0", "GPU-1", "2", "x")) == ("2", "x")
+    assert not any(is_named(device, ("GPU-", "G", "", "4f:00.0")) for device in (first, second))
+    assert find_named((first, second), ("0", "GPU-1")) == (first, second)
+    for name in ("2", "x", ""):
+        with pytest.raises(ValueError, match="is not valid"):
+            find_named((first, second), ("0", name))
 
 
 def test_a_uuid_may_be_cut_short() -> None:

@@ -129,9 +129,22 @@ def test_every_name_of_nvidia_smi_is_known() -> None:
     names = Path(__file__).with_name("nvidia_smi_550.txt").read_text().split()
     fields = find_fields(",".join(names), GPU_FIELDS)
 
-    assert len(names) == len(set(names)) == 177
+    assert len(names) == len(set(names)) == 178
     assert all(name in (field.name, *field.aliases) for name, field in zip(names, fields, strict=True))
     assert find_fields(",".join(names).lower(), GPU_FIELDS) == fields
+
+
+def test_every_name_of_a_process_is_known() -> None:
+    """Those that nvidia-smi 550 lists; each heads its own column."""
+    names = (
+        "timestamp gpu_name gpu_bus_id gpu_serial gpu_uuid pid process_name name used_gpu_memory used_memory"
+    )
+
+    assert [field.name for field in find_fields(names.replace(" ", ","), PROCESS_FIELDS)][3:5] == [
+        "gpu_serial",
+        "gpu_uuid",
+    ]
+    assert find_fields("pcie.link.gen.gpucurrent", GPU_FIELDS)[0].heading == "pcie.link.gen.gpucurrent"
 
 
 @pytest.mark.parametrize(

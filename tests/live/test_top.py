@@ -178,6 +178,16 @@ def test_a_graph_is_as_high_as_it_must_be(highest: float, capacity: float, top: 
     assert lines[2].split("┤")[0].strip() == top
 
 
+@pytest.mark.parametrize("value", [inf, 1.7e308])
+def test_what_no_axis_has_room_for_is_a_gap_in_the_graph(value: float) -> None:
+    """Such as the rate of something that took no time; the rest is drawn."""
+    series = make_series("CPU", "now", CORES, 8.0, [2.0] * 59 + [value])
+    lines = show(Scene(seconds=60.0, series=(series,)))
+
+    assert lines[1].startswith("CPU now  max 2")
+    assert lines[2].split("┤")[0].strip() == "8"
+
+
 def test_a_graph_of_what_is_not_known_is_empty() -> None:
     """Also of a device that has not told anything yet."""
     unknown = make_series("RAM", "-", BYTES, 0.0, [nan] * 60)

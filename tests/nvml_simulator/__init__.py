@@ -256,14 +256,16 @@ class Simulator:
         occupancy: float | None = 0.0,
         tensor: float | None = 0.0,
         bandwidth: float | None = 0.0,
+        links: Sequence[float | None] = (None,) * layout.LINK_COUNTERS,
     ) -> None:
         """Let the device measure how active its units are (GPM), from now on so many percent; None is not supported.
 
-        A MIG instance measures it if its GPU does.
+        `links`: MiB per second through PCIe, received and sent, and through NVLink. A MIG instance measures it if its GPU does.
         """
         target = self._device(device)
         percents = [
-            -1.0 if percent is None else percent for percent in (busy, sm, occupancy, tensor, bandwidth)
+            -1.0 if percent is None else percent
+            for percent in (busy, sm, occupancy, tensor, bandwidth, *links)
         ]
         with self._writing():
             now_us, change = _monotonic_us(), target.activity_changes + 1
@@ -277,6 +279,19 @@ class Simulator:
             segment.percent[:] = percents
             target.activity_changes = change
             (self._device(target.parent) if target.parent >= 0 else target).has_gpm = True
+
+    def set_traffic(
+        self, device: int, *bytes_per_second: float | None, counted: int = 10**12, is_short: bool = False
+    ) -> None:
+        """Let the device count what goes through PCIe, received and sent, and through NVLink, from now on; None is not counted.
+
+        So much has gone through each of them before; `is_short`: counters of PCIe have 32 bits.
+        """
+        target = self._device(device)
+        with self._writing():
+            target.counted_bytes, target.has_short_counters = counted, is_short
+            target.bytes_per_us[:] = [-1.0 if rate is None else rate / 1e6 for rate in bytes_per_second]
+            target.traffic_since_us = _monotonic_us()
 
     def held_gpm_samples(self) -> int:
         """How many samples clients have allocated and not freed."""

@@ -25,7 +25,7 @@ typedef enum {
 typedef void *nvml_device;
 
 enum { COMPUTE = 0, GRAPHICS = 1, MPS = 2, ANY_KIND = -1 };
-enum { ANY_DEVICE = -1, NO_INSTANCE = -1, UNSIGNED_INT_VALUE = 1 };
+enum { ANY_DEVICE = -1, NO_INSTANCE = -1, UNSIGNED_INT_VALUE = 1, UNSIGNED_LONG_LONG_VALUE = 3 };
 enum { PROCESS_INFO_V1_BYTES = 16, PROCESS_INFO_V2_BYTES = 24 };
 enum { HANG_STEP_MS = 20 };
 enum { GPM_VERSION = 1, GPM_REFRESH_US = 100000 };

@@ -19,7 +19,8 @@ CALL_LIMIT = 256
 CLIENT_LIMIT = 256
 NAME_BYTES = 64
 SAMPLE_KINDS = 3
-GPM_METRICS = 5
+GPM_METRICS = 9
+LINK_COUNTERS = 4
 HANGS = 2**32 - 1
 CRASHES = 2**32 - 2
 FAULT_LIMIT = 128
@@ -105,6 +106,10 @@ class Device(ctypes.Structure):
         ("energy_seen_mj", c_uint64),
         ("power", PowerSegment * 2),
         ("activity", ActivitySegment * 2),
+        ("traffic_since_us", c_uint64),
+        ("counted_bytes", c_uint64),
+        ("has_short_counters", c_uint64),
+        ("bytes_per_us", c_double * LINK_COUNTERS),
         ("activity_changes", c_uint32),
         ("has_gpm", c_uint32),
         ("power_changes", c_uint32),

@@ -763,6 +763,21 @@ nvml_return nvmlDeviceGetConfComputeProtectedMemoryUsage(nvml_device handle, str
     return SUCCESS;
 }
 
+/* What went through a link since it was set, in units of so many bytes; NVLink counts all links together only. */
+static void fill_link_counter(const struct device *device, int link, unsigned unit, struct nvml_field_value *value)
+{
+    bool is_asked = unit == 1 || value->scope == UINT32_MAX;
+    if (!device->traffic_since_us || device->bytes_per_us[link] < 0 || !is_asked) {
+        value->code = NOT_SUPPORTED;
+        return;
+    }
+    double elapsed = (double)(now_us(CLOCK_MONOTONIC) - device->traffic_since_us);
+    value->value_type = UNSIGNED_LONG_LONG_VALUE;
+    value->value.integer = (uint64_t)((double)device->counted_bytes + device->bytes_per_us[link] * elapsed) / unit;
+    if (unit == 1 && device->has_short_counters)
+        value->value.integer &= UINT32_MAX;
+}
+
 nvml_return nvmlDeviceGetFieldValues(nvml_device handle, int count, struct nvml_field_value *values)
 {
     ENTER_WHOLE_GPU(handle);
@@ -779,6 +794,18 @@ nvml_return nvmlDeviceGetFieldValues(nvml_device handle, int count, struct nvml_
             break;
         case 186: /* power at this moment */
             values[i].value.integer = power_of(device).power_mw + 2000;
+            break;
+        case 198: /* bytes received through PCIe */
+            fill_link_counter(device, 0, 1, &values[i]);
+            break;
+        case 197: /* and sent */
+            fill_link_counter(device, 1, 1, &values[i]);
+            break;
+        case 139: /* KiB received through NVLink */
+            fill_link_counter(device, 2, 1024, &values[i]);
+            break;
+        case 138: /* and sent */
+            fill_link_counter(device, 3, 1024, &values[i]);
             break;
         case 226: /* whether it must be reset */
             values[i].value.integer = 0;
@@ -813,6 +840,14 @@ nvml_return nvmlDeviceGetSerial(nvml_device handle, char *serial, unsigned capac
 {
     ENTER_WHOLE_GPU(handle);
     return copy_text("1320220012345", serial, capacity);
+}
+
+nvml_return nvmlDeviceGetAddressingMode(nvml_device handle, unsigned *mode)
+{
+    ENTER_WHOLE_GPU(handle);
+    RETURN_IF(mode[0] != 0x1000008, ARGUMENT_VERSION_MISMATCH);
+    mode[1] = 1;
+    return SUCCESS;
 }
 
 nvml_return nvmlDeviceGetVbiosVersion(nvml_device handle, char *version, unsigned capacity)
@@ -967,8 +1002,9 @@ struct gpm_sample {
     double percent[GPM_METRICS];
 };
 
-/* Any kernel, multiprocessors, their warps, tensor cores, memory: NVML's numbers of the simulated metrics. */
-static const uint32_t GPM_IDS[GPM_METRICS] = {1, 2, 3, 5, 10};
+/* Any kernel, multiprocessors, their warps, tensor cores, memory; MiB per second through PCIe, received and sent, and NVLink:
+ * NVML's numbers of the simulated metrics. */
+static const uint32_t GPM_IDS[GPM_METRICS] = {1, 2, 3, 5, 10, 21, 20, 60, 61};
 
 nvml_return nvmlGpmQueryDeviceSupport(nvml_device handle, struct nvml_gpm_support *support)
 {

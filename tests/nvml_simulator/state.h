@@ -27,7 +27,8 @@ enum {
     CLIENT_LIMIT = 256,
     NAME_BYTES = 64,
     SAMPLE_KINDS = 3,         /* power, gpu utilization, memory utilization: NVML's own numbers 0, 1, 2 */
-    GPM_METRICS = 5,          /* those of NVML's that are simulated */
+    GPM_METRICS = 9,          /* those of NVML's that are simulated */
+    LINK_COUNTERS = 4,
     FAULT_LIMIT = 128,
     SAMPLE_LIMIT = 120,
     PROCESS_SAMPLE_LIMIT = 72 /* what the kernel driver keeps: about ten seconds */
@@ -93,6 +94,10 @@ struct device {
     uint64_t energy_seen_mj;
     struct power_segment power[2]; /* the last change counted is in the place of its parity */
     struct activity_segment activity[2]; /* as for power */
+    uint64_t traffic_since_us;             /* 0: it does not count what goes through its links */
+    uint64_t counted_bytes;                /* through each link before that */
+    uint64_t has_short_counters;           /* of 32 bits, for PCIe */
+    double bytes_per_us[LINK_COUNTERS];    /* PCIe received and sent, NVLink received and sent; negative: not counted */
     uint32_t activity_changes;
     uint32_t has_gpm;
     uint32_t power_changes;

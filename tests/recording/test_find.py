@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from gpu_tracker.core.errors import RecordingError
-from gpu_tracker.recording.find import find_recordings, is_recording, name_run
+from gpu_tracker.core.errors import RecordingError, UsageError
+from gpu_tracker.recording.find import find_all, find_recordings, is_recording, list_job, name_run
 from gpu_tracker.recording.lock import hold
 
 
@@ -57,6 +57,8 @@ def test_a_path_is_named_by_its_last_part() -> None:
         (b' { "header": {"version": 1}}\n{"sample":', True),
         (b'{"header":{"ver', True),
         (b'{"headers":[]}', False),
+        (b'{"header":{"version":1},"summary":{}}\n', False),  # an export
+        (b'{"header":{"version":1}', True),
         (b'{\n "header": {\n  "version": 1', False),  # a report as JSON
         (b"", False),
         (b"\xff\x00", False),
@@ -98,3 +100,49 @@ def test_what_may_not_be_read_is_no_recording(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setattr("builtins.open", refuse)
 
     assert not is_recording(str(path))
+
+
+def test_the_jobs_of_a_directory_are_found_in_it(tmp_path: Path) -> None:
+    """Those of one job by its number: its array tasks and restarts too, but no other whose number begins alike."""
+    for name in (
+        "a.jsonl",
+        "job-47/s0-n1-r0.jsonl",
+        "job-47_1/n1.jsonl",
+        "job-47.r1/n1.jsonl",
+        "job-471/n1.jsonl",
+        "other/b.jsonl",
+    ):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).touch()
+    found = [os.path.relpath(path, tmp_path) for path in find_recordings(str(tmp_path))]
+
+    assert found == [
+        "a.jsonl",
+        "job-47/s0-n1-r0.jsonl",
+        "job-47.r1/n1.jsonl",
+        "job-471/n1.jsonl",
+        "job-47_1/n1.jsonl",
+    ]
+    assert [os.path.relpath(path, tmp_path) for path in list_job(str(tmp_path), "47")] == [
+        "job-47/s0-n1-r0.jsonl",
+        "job-47.r1/n1.jsonl",
+        "job-47_1/n1.jsonl",
+    ]
+
+
+def test_several_places_mean_each_recording_once(tmp_path: Path) -> None:
+    """Or those of one job in them; nothing is an error that names the places."""
+    for name in ("a.jsonl", "job-47/b.jsonl", "job-48/c.jsonl"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).touch()
+    places = [str(tmp_path), str(tmp_path / "a.jsonl"), str(tmp_path / "job-48")]
+
+    assert find_all(places) == [
+        str(tmp_path / name) for name in ("a.jsonl", "job-47/b.jsonl", "job-48/c.jsonl")
+    ]
+    assert find_all(places[:1], "47") == [str(tmp_path / "job-47/b.jsonl")]
+    with pytest.raises(UsageError, match=r"^There is no recording of job 49 in "):
+        find_all(places[:1], "49")
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(UsageError, match=r"^There is no recording in .*/empty\.$"):
+        find_all([str(tmp_path / "empty")])

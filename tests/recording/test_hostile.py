@@ -38,8 +38,9 @@ from gpu_tracker.recording.growing import GrowingRecording
 from gpu_tracker.recording.reader import load
 from gpu_tracker.recording.sampled import read_columns
 from gpu_tracker.recording.schema import encode_header
-from gpu_tracker.reports.build import NO_CHOICES, Report, build
+from gpu_tracker.reports.build import Report, build
 from gpu_tracker.reports.charts import find_length, list_charts
+from gpu_tracker.reports.choices import NO_CHOICES
 from gpu_tracker.reports.contract import list_formats, render
 from gpu_tracker.reports.html.page import assemble
 from gpu_tracker.reports.plot import _BINS

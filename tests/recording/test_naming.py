@@ -9,8 +9,16 @@ from pathlib import Path
 import pytest
 from hypothesis import example, given, strategies as st
 
+from gpu_tracker.core.model import Identity
 from gpu_tracker.recording.create import create
-from gpu_tracker.recording.naming import _INTERPRETERS, _WRAPPERS, name_command, name_recording
+from gpu_tracker.recording.naming import (
+    _INTERPRETERS,
+    _WRAPPERS,
+    name_command,
+    name_directory,
+    name_in_job,
+    name_recording,
+)
 
 LAUNCHERS = [*_INTERPRETERS, *_WRAPPERS]
 OPTIONS = sorted(
@@ -164,3 +172,37 @@ def test_any_command_gives_a_safe_name(words: list[str]) -> None:
 
     assert re.fullmatch(r"(?![.-])[\w.-]{1,40}", name)
     assert len(name_recording(words, 2**22, "20260131-235959").encode()) < 255
+
+
+@pytest.mark.parametrize(
+    ("identity", "name"),
+    [
+        (Identity(job="4711", step="0", node="n1", rank=3), "job-4711/s0-n1-r3.jsonl"),
+        (Identity(job="4711", step="batch", node="n1"), "job-4711/sbatch-n1.jsonl"),
+        (Identity(job="4712", array_job="4700", array_task="7", node="n1"), "job-4700_7/n1.jsonl"),
+        (Identity(job="9", array_task="7"), "job-9_7/host.jsonl"),
+        (Identity(job="4711", restart=1, attempt=1, rank=0), "job-4711.r1/host-r0.jsonl"),
+        (Identity(run_id="x", rank=1, attempt=2), "job-x/host-r1.a2.jsonl"),
+        (Identity(job="12.server/../../etc", node="/n 1"), "job-12.server_.._.._etc/_n_1.jsonl"),
+        (Identity(run_id="none", rank=1), None),
+        (Identity(rank=1, launcher="openmpi"), None),
+        (Identity(), None),
+    ],
+)
+def test_a_part_of_a_job_is_named_by_what_it_is_of_it(identity: Identity, name: str | None) -> None:
+    """Array tasks, restarts and attempts apart; a name that cannot leave its directory."""
+    assert name_in_job(identity, "host.domain") == name
+
+
+def test_a_name_that_is_taken_gives_the_next() -> None:
+    """As two commands of one batch script have it."""
+    assert name_in_job(Identity(job="1", node="n", rank=0), "h", 2) == "job-1/n-r0-2.jsonl"
+
+
+def test_long_names_of_jobs_that_begin_alike_have_directories_of_their_own() -> None:
+    """A short one keeps its name."""
+    first, second = (name_directory(60 * "x" + letter) for letter in "ab")
+
+    assert first != second
+    assert len(first) == len(second) == len("job-") + 40
+    assert name_directory("4711") == "job-4711"

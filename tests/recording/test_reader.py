@@ -9,10 +9,11 @@ from types import FrameType
 import pytest
 
 from builders import found, gpu
+from gpu_tracker.core.errors import RecordingError
 from gpu_tracker.core.model import Event
 from gpu_tracker.recording import reader
-from gpu_tracker.recording.reader import load
-from recorded import Made, make_plain, run, write
+from gpu_tracker.recording.reader import load, load_several
+from recorded import Made, make_plain, plain_sample, run, write
 
 NOTES = tuple(Event(float(at), "note", f"Note {at}.") for at in range(2500))
 
@@ -83,3 +84,30 @@ def test_an_event_costs_few_calls(tmp_path: Path) -> None:
         sys.setprofile(before)
 
     assert n_calls < 8 * len(NOTES)
+
+
+def test_lines_that_are_known_from_another_file_are_no_recording(tmp_path: Path) -> None:
+    """What many files have in common is checked once, but each must have its header."""
+    whole = write(tmp_path / "a.jsonl", run(samples=(plain_sample(1.0), plain_sample(2.0))))
+    lines = [line for line in whole.read_bytes().splitlines(keepends=True) if b'{"sample"' in line]
+    (tmp_path / "b.jsonl").write_bytes(b"".join(lines))
+    same = write(tmp_path / "c.jsonl", run(samples=(plain_sample(1.0), plain_sample(2.0))))
+    loaded, skipped = load_several([str(tmp_path / f"{name}.jsonl") for name in "abc"], ())
+
+    assert [path for path, _ in loaded] == [str(whole), str(same)]
+    assert [len(recording.samples) for _, recording in loaded] == [2, 2]
+    assert skipped == (f"Skipped: {tmp_path / 'b.jsonl'} is not a gpu-tracker recording.",)
+
+
+def test_a_damaged_file_is_left_out_unless_it_is_named_or_the_only_one(tmp_path: Path) -> None:
+    """Then there is nothing to go on with."""
+    whole = str(write(tmp_path / "a.jsonl", run()))
+    damaged = tmp_path / "b.jsonl"
+    damaged.write_text("nonsense")
+
+    assert len(load_several([whole, str(damaged)], ())[1]) == 1
+    with pytest.raises(RecordingError):
+        load_several([whole, str(damaged)], (str(damaged),))
+    with pytest.raises(RecordingError) as refusal:
+        load_several([str(damaged)], ())
+    assert not str(refusal.value).startswith("Skipped")

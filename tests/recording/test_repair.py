@@ -17,7 +17,7 @@ from gpu_tracker.recording.repair import repair_header
 from gpu_tracker.recording.schema import encode_end, encode_header
 from gpu_tracker.reports.build import build
 
-WHOLE = header()._replace(identity=Identity(name="night", labels=(("seed", "7"),), rank=3, world_size=8))
+WHOLE = header()._replace(identity=Identity(name="night", labels=(("seed", "7"),), rank=3, ranks=8))
 
 
 def changed(**values: Any) -> dict[str, Any]:
@@ -48,7 +48,7 @@ def test_unknown_keys_are_ignored() -> None:
     [
         *(("rank", value) for value in (-1, "3", 1.5, True, 2**70)),
         *(("labels", value) for value in ([1], {"a": 1}, "x")),
-        *(("name", 7), ("world_size", 0), ("job", [])),
+        *(("name", 7), ("ranks", 0), ("job", [])),
     ],
 )
 def test_a_bad_value_of_the_identity_is_dropped_and_named(name: str, value: Any) -> None:

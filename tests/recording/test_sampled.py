@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from array import array
@@ -30,8 +31,8 @@ from gpu_tracker.recording import sampled
 from gpu_tracker.recording.figures import Key, known, list_figures, merge
 from gpu_tracker.recording.lazy import SampleLines
 from gpu_tracker.recording.reader import load
-from gpu_tracker.recording.sampled import read_columns, read_figures
-from recorded import gpu_sample, make_full, make_plain, plain_sample, run, write
+from gpu_tracker.recording.sampled import read_columns, read_figures, read_held
+from recorded import gpu_sample, interval, make_full, make_plain, plain_sample, run, write
 
 SIZES: st.SearchStrategy[Any] = st.none() | st.integers(0, 2**40)
 AMOUNTS = st.integers(0, 10**12) | st.floats(0, 1e9)
@@ -59,6 +60,20 @@ def check(path: Path) -> None:
         expected = array("d", (known(row.get(key)) for row in rows))
         assert column.tobytes() == expected.tobytes()  # nan is not equal to itself
     assert problems == tuple(recording.problems)
+
+
+def check_held(path: Path) -> None:
+    """What is read of many recordings is what is read of one."""
+    recording = load(str(path))
+    held, columns = read_held(recording), read_columns(recording)
+
+    assert held.start_seconds.tobytes() == columns.start_seconds.tobytes()
+    assert held.end_seconds.tobytes() == columns.end_seconds.tobytes()
+    assert held.ram_bytes.tobytes() == columns.ram_bytes.combined.high.tobytes()
+    for uuid, gpu in columns.gpus.items():
+        unknown = array("d", [nan]) * len(columns.end_seconds)
+        assert held.gpus.get(uuid, unknown).tobytes() == gpu.job_bytes.tobytes()
+    assert held.gpus.keys() <= columns.gpus.keys()
 
 
 @st.composite
@@ -112,6 +127,7 @@ def test_columns_are_equal_to_samples(files: tuple[bytes, bytes]) -> None:
             path = Path(folder) / "x.jsonl"
             path.write_bytes(content)
             check(path)
+            check_held(path)
 
 
 @given(damaged_files())
@@ -340,3 +356,39 @@ def test_an_early_line_that_comes_late_takes_no_peak_back(tmp_path: Path) -> Non
     assert len(grown) > 1
     assert repeated.ram == honest.ram
     assert repeated.ram.combined.total_bytes == 800 * 10**6
+
+
+def test_peaks_that_grew_are_those_of_the_samples(tmp_path: Path) -> None:
+    """Also where a line has other peaks only; one that is damaged is left out and noted."""
+    samples = [interval(float(number), 100 * number) for number in range(1, 7)]
+    samples[2] = samples[2]._replace(peaks=samples[1].peaks._replace(threads=Parts(9, 9, 9)))
+    recording = run(samples=tuple(samples))
+    path = write(tmp_path / "run.jsonl", recording)
+    found, made = read_held(load(str(path))), read_held(recording)
+    lines = path.read_bytes().splitlines(keepends=True)
+    (last,) = (at for at, line in enumerate(lines) if line.startswith(b'{"sample":{"at":6.0'))
+    data = json.loads(lines[last])
+    data["sample"]["peaks"]["ram"][-1][0] = 10**30
+    lines[last] = json.dumps(data, separators=(",", ":")).encode() + b"\n"
+    path.write_bytes(b"".join(lines))
+    damaged = load(str(path))
+
+    assert (
+        found.grown
+        == made.grown
+        == tuple((float(number), (2 if number == 3 else number) * 10**8) for number in range(1, 7))
+    )
+    assert read_held(damaged).grown == found.grown[:-1]
+    assert len(damaged.problems) == 1
+
+
+def test_what_was_held_of_very_many_is_that_of_several_together(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The most of each group."""
+    monkeypatch.setattr(sampled, "_MOST_ROWS", 4)
+    path = write(tmp_path / "run.jsonl", run(samples=tuple(plain_sample(float(at)) for at in range(1, 9))))
+    held = read_held(load(str(path)))
+
+    assert list(held.end_seconds) == [2.0, 4.0, 6.0, 8.0]
+    check_held(path)

@@ -65,7 +65,7 @@ def through_json(data: object) -> object:
 
 def test_a_header_round_trips() -> None:
     """With and without named GPUs, a name and labels."""
-    known = Identity(name="a", labels=(("k", "v"), ("", "")), boot_id="b", job="7", rank=0, world_size=4)
+    known = Identity(name="a", labels=(("k", "v"), ("", "")), boot_id="b", job="7", rank=0, ranks=4)
     for value in (header(), header(gpu_uuids=("a", "b"), command=("x",), identity=known)):
         back: Header = schema.decode_header(through_json(schema.encode_header(value)))  # type: ignore[arg-type]
         assert back == value
@@ -213,3 +213,10 @@ def test_a_metric_without_values_is_none() -> None:
     assert [(name, list(at), list(values)) for name, at, values in schema.decode_metric_columns(line)] == [
         ("acc", [1.0], [0.5])
     ]
+
+
+def test_a_text_is_no_list_of_counters() -> None:
+    """It would be taken for its letters."""
+    shown = schema.encode_totals(Totals(gpu_counters=(COUNTERS,)))
+    with pytest.raises(TypeError, match="not a list"):
+        schema.decode_totals({**shown, "gpu_counters": ["500"]})

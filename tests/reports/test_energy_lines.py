@@ -8,7 +8,8 @@ from html import unescape
 from builders import found, gpu, gpu_totals, recording, render_str, totals
 from gpu_tracker.analysis.energy import CarbonFactor
 from gpu_tracker.core.model import Event, MachineEnergy, RecordingData
-from gpu_tracker.reports.build import Choices, build
+from gpu_tracker.reports.build import build
+from gpu_tracker.reports.choices import Choices
 from gpu_tracker.reports.energy_lines import format_gpu_energy, list_unmetered
 
 FACTOR = CarbonFactor(381.0, 1.2)

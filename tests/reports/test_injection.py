@@ -18,6 +18,7 @@ from gpu_tracker.analysis.tables import TABLES, make_table
 from gpu_tracker.core.model import RecordingData
 from gpu_tracker.core.text import join_command, neutralize
 from gpu_tracker.exports import find_format
+from gpu_tracker.recording.sampled import read_held
 from gpu_tracker.reports.build import build
 from gpu_tracker.reports.contract import View, render
 from rich import make_rich, report_rich
@@ -46,7 +47,7 @@ def render_documents(names: str, form: str) -> list[str]:
     documents = [
         report_rich(2, names),
         compare([(group, [measure(made)]), ("b", [measure(made)])])._replace(notes=(names,)),
-        combine([(group, made)])._replace(notes=(names,)),
+        combine([(group, made)], read_held)._replace(notes=(names,)),
         Runs(
             (
                 ListedRun(f"{names}x.jsonl", command=(names, "x"), name=names, started_at=names),

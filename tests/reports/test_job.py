@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 
 import pytest
 
 from builders import MB, render_str, totals
 from gpu_tracker.analysis.energy import CarbonFactor
+from gpu_tracker.analysis.findings.finding import Finding
+from gpu_tracker.analysis.job import Job
+from gpu_tracker.analysis.job_findings import JobFinding
 from gpu_tracker.core.figures import RUN
-from gpu_tracker.core.model import Event, MachineEnergy
-from recorded import join, lost_run, on_gpu, rank
+from gpu_tracker.core.model import Event, Identity, MachineEnergy, MetricRow, RecordingData
+from recorded import join, lost_run, on_gpu, part, rank
 
 
 def test_text_shows_totals_hosts_balance_and_ranks() -> None:
@@ -24,10 +28,13 @@ def test_text_shows_totals_hosts_balance_and_ranks() -> None:
     assert "RAM         upper bound 1.5 GB, all hosts together" in text
     assert "GPU RAM     5 GB (sum of the devices' peaks)" in text
     assert "GPU energy  5000 J (by the drivers' meters, whole devices)" in text
-    assert "node1: 2 recordings\n  RAM    peak between 500 MB and 1 GB; 2 GB in use on the machine" in text
+    assert (
+        "node1: 2 recordings\n  RAM    peak between 500 MB and 1 GB of 16 GB; 2 GB in use on the machine"
+        in text
+    )
     assert "GPU 0  Simulated A100: job 3 GB, all processes 3 GB, 50 % busy, 2500 J" in text
     assert "node2: 1 recording\n  RAM    peak 500 MB" in text
-    assert "largest above mean" in text
+    assert "mean ÷ largest" in text
     assert (
         "note: Memory shared between recordings is not known: the sum of their RAM is an upper bound" in text
     )
@@ -109,7 +116,7 @@ def test_many_ranks_are_counted_and_those_in_others_are_marked() -> None:
     """A job without GPUs says nothing about them."""
     text = render_str(join(*(rank(pid=number // 2) for number in range(70))))
 
-    assert "and 6 more (-f json has all)" in text
+    assert "and 60 more (-f json has all)" in text
     assert "exit code 0 (part of another)" in text
     assert "GPU" not in text
 
@@ -157,9 +164,147 @@ def test_a_peak_that_was_not_measured_all_the_time_is_marked() -> None:
     lost, other = lost_run(header={"host": "node1"}), rank(host="node2", pid=2)
     alone, both = render_str(join(lost)), render_str(join(lost, other))
 
-    assert "RAM  peak at least 500 MB; " in alone
+    assert "RAM  peak at least 500 MB of 16 GB; " in alone
     assert alone.count("≥ 500 MB") == 4
     assert "RAM   at least 500 MB, all hosts together" in both
     markdown = render_str(join(lost), "markdown")
     assert "| RAM | at least 500 MB |" in markdown
     assert "| `peak_ram` | ≥ 500 MB | ≥ 500 MB | ≥ 500 MB |" in markdown
+
+
+def test_many_missing_ranks_are_counted() -> None:
+    """The first few are named."""
+    combined = join(rank())
+    job = Job("slurm", ("7",), "train", 2, 64, tuple(range(1, 9)))
+
+    assert render_str(combined._replace(job=job)).splitlines()[0] == (
+        "Slurm job 7 (train): 1 recording on 1 host, 56 of 64 ranks (no recording of rank 1, 2, 3, 4, 5 and 3 more)"
+    )
+
+
+def test_of_many_ranks_the_worst_are_shown() -> None:
+    """Those that failed, then those that took longest; how all of them ended is counted."""
+    ranks = [rank(pid=number + 1, host=f"h{number}") for number in range(30)]
+    combined = join(*ranks)
+    worse = tuple(
+        one._replace(
+            exit_code=1 if number == 17 else 0, values={**one.values, "time": 60.0 if number == 5 else 10.0}
+        )
+        for number, one in enumerate(combined.ranks)
+    )
+    lines = render_str(combined._replace(ranks=worse)).splitlines()
+    shown = [
+        line.split()[1]
+        for line in lines[lines.index(next(one for one in lines if one.startswith("recording"))) + 1 :]
+    ]
+
+    assert shown[:2] == ["h17", "h5"]
+    assert any("29 × exit code 0, 1 × exit code 1" in line for line in lines)
+
+
+def test_a_job_of_any_size_fits_on_a_screen() -> None:
+    """The fullest hosts, the ranks that ended worst or took longest, and how many more there are."""
+    ranks = [rank(0, 100 + number, pid=number + 1, host=f"n{number // 2}") for number in range(60)]
+    text = render_str(join(*ranks))
+    lines = text.splitlines()
+
+    assert len(lines) < 50
+    assert lines[0] == "60 recordings on 30 hosts"
+    assert "and 20 more, less full (-f json has all)" in lines
+    assert "and 50 more (-f json has all)" in lines
+    (heading,) = (number for number, line in enumerate(lines) if line.startswith("host  recordings"))
+    assert lines[heading + 1].startswith("n29")
+
+
+def test_regions_are_compared_everywhere() -> None:
+    """With the rank that spent most time in them."""
+    ranks = [
+        rank(pid=number, host=f"n{number}", regions=(part(number, 4.0 * number, path=("a|b",)),))
+        for number in (1, 2)
+    ]
+    combined = join(*ranks)
+
+    assert "time in a|b" in render_str(combined)
+    assert "time in a\\|b" in render_str(combined, "markdown")
+    page = render_str(combined, "html")
+    assert "<h2>Balance</h2>" in page
+    assert "time in a|b" in page
+
+
+def test_tasks_of_an_array_are_not_added_up() -> None:
+    """Their distribution and the worst of them, in every format."""
+
+    def task(number: int) -> RecordingData:
+        made = rank(seconds=10.0 + number, pid=number + 1)
+        identity = Identity(scheduler="slurm", job=str(70 + number), array_job="70", array_task=str(number))
+        end = made.end and made.end._replace(exit_code=int(number == 3))
+        return made._replace(header=made.header._replace(identity=identity), end=end)
+
+    combined = join(*map(task, range(12)))
+    lines = render_str(combined).splitlines()
+
+    assert lines[0] == "Slurm array 70: 12 runs, not added up, 12 recordings on 1 host"
+    assert lines[1] == "  end  11 × exit code 0, 1 × exit code 1"
+    assert lines[3].split() == ["per", "run", "smallest", "median", "p95", "largest", "largest", "is"]
+    assert lines[4].split() == ["time", "10", "s", "15.5", "s", "21", "s", "21", "s", "task", "11"]
+    (heading,) = (number for number, line in enumerate(lines) if line.startswith("run "))
+    assert lines[heading + 1].split()[:2] == ["task", "3"]
+    assert "and 2 more (-f json has all)" in lines
+    assert len(json.loads(render_str(combined, "json"))["tasks"]) == 12
+    assert "| per run | smallest | median | p95 | largest | largest is |" in render_str(combined, "markdown")
+    assert "Runs, not added up" in render_str(combined, "html")
+
+
+def test_the_exit_code_of_a_task_may_be_unknown() -> None:
+    """One that was killed, say."""
+    ranks = [rank(pid=number + 1) for number in range(2)]
+    known = [
+        one._replace(header=one.header._replace(identity=Identity(job=str(number))), end=None)
+        for number, one in enumerate(ranks)
+    ]
+
+    assert render_str(join(*known)).count("not known") == 2
+
+
+def test_findings_say_which_ranks_have_them() -> None:
+    """And which one the sentence is about; of a single rank, as in its report."""
+    found = Finding(
+        "data-wait", "warning", "likely", "60 % of the time went to waiting for data.", "More workers."
+    )
+    whole = join(rank(pid=1), rank(pid=2))
+    several = whole._replace(
+        findings=(JobFinding(found, "rank 2 on n1", ("rank 0 on n1", "rank 2 on n1"), 4),)
+    )
+    one = whole._replace(findings=(JobFinding(found, "rank 2 on n1", ("rank 2 on n1",), 4),))
+    alone = whole._replace(findings=(JobFinding(found, "0", ("0",), 1),))
+
+    for format_name in ("text", "markdown", "html"):
+        shown = [" ".join(render_str(job, format_name).split()) for job in (several, one, alone)]
+        assert "waiting for data. (rank 2 on n1; in 2 of 4 ranks judged)" in shown[0], format_name
+        assert "waiting for data. (only rank 2 on n1 of 4 ranks judged)" in shown[1], format_name
+        assert "judged" not in shown[2], format_name
+    assert json.loads(render_str(several, "json"))["findings"][0]["ranks"] == ["rank 0 on n1", "rank 2 on n1"]
+
+
+@pytest.mark.parametrize("format_name", ["text", "markdown", "html"])
+def test_metrics_are_shown_with_the_ranks_in_which_they_are_not_finite(format_name: str) -> None:
+    """Beside the largest, or alone."""
+    values = ((0.5, math.nan), (0.25, math.nan), (math.inf, math.nan))
+    ranks = [
+        rank(pid=pid, metrics=(MetricRow(1.0, {"loss": loss, "norm": norm}),))
+        for pid, (loss, norm) in enumerate(values, 1)
+    ]
+    shown = " ".join(re.sub("<[^>]*>|[|]", " ", render_str(join(*ranks), format_name)).split())
+
+    assert "loss 3 0.25 0.375 0.5 0; nan or infinite: 2" in shown
+    assert re.search("norm 3( -){3} nan or infinite: 0 and 2 more", shown)
+
+
+def test_of_many_metrics_a_screen_has_room_for_some() -> None:
+    """And says so."""
+    logged = MetricRow(1.0, {f"metric {number:02d}": 1.0 for number in range(20)})
+    text = render_str(join(rank(pid=1, metrics=(logged,))))
+
+    assert "metric 07" in text
+    assert "metric 08" not in text
+    assert "and 12 more (-f json has all)" in text

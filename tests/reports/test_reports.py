@@ -27,6 +27,7 @@ from gpu_tracker.core.model import (
     add_parts,
 )
 from gpu_tracker.core.vendors import NO_GPU
+from gpu_tracker.recording.sampled import read_held
 from gpu_tracker.reports import paper
 from gpu_tracker.reports.build import Reports, build
 from gpu_tracker.reports.contract import View, choose_format, list_formats, render
@@ -404,6 +405,8 @@ def test_text_shows_how_sure_a_devices_figure_is() -> None:
     polled = on_one_gpu()
     polled = polled._replace(events=(*polled.events, Event(1.0, "polled", "GPU-0")))
     assert "50 % busy on average (estimate, job 40 %), peak 90 %" in text_of(polled)
+    alone = on_one_gpu(used_bytes=2000 * MB)
+    assert "50 % busy on average (job 40 %, an estimate), peak 90 %" in text_of(alone)
     assert "job 2 GB (exact), all processes 3 GB, of 40 GB" in text_of(on_one_gpu(basis="exact"))
     assert "job not measured, all processes 3 GB, of 40 GB" in text_of(
         on_one_gpu(job_bytes=Parts(None, None, None))
@@ -451,7 +454,7 @@ def test_everything_that_shows_a_peak_says_what_it_is_without() -> None:
     one, two = (on_used_gpus(number, job_bytes_unknown_seconds=6.0) for number in (1, 2))
     page = str(render(build(one), "html"))
     compared = compare([("a", [measure(one)])])
-    job = combine([("0", one)])
+    job = combine([("0", one)], read_held)
     runs = Runs((list_run("a.jsonl", one),))
 
     assert f"</abbr>, {without}" in page  # the tile
@@ -473,7 +476,7 @@ def test_everything_that_shows_an_estimate_says_so() -> None:
     """A total without a label is not given as one."""
     shown = on_used_gpus(1, job_bytes=Parts(None, None, None))
     shown = shown._replace(events=(*shown.events, Event(1.0, "unattributed", "?")))
-    compared, job = compare([("a", [measure(shown)])]), combine([("0", shown)])
+    compared, job = compare([("a", [measure(shown)])]), combine([("0", shown)], read_held)
     run = list_run("a.jsonl", shown)
 
     assert run.values["peak_gpu_ram"] == 2500 * MB

@@ -11,7 +11,8 @@ from builders import MB, recording, render_str
 from gpu_tracker.analysis.energy import CarbonFactor, Energy, estimate_carbon
 from gpu_tracker.analysis.prices import Choice, Machine
 from gpu_tracker.analysis.sizing import Need, Spike, advise
-from gpu_tracker.reports.build import Choices, build
+from gpu_tracker.reports.build import build
+from gpu_tracker.reports.choices import Choices
 from gpu_tracker.reports.sizing import SizingReport
 from gpu_tracker.reports.sizing_lines import format_choice, format_next_time, format_spike
 
@@ -43,6 +44,30 @@ def show(*needs: Need, form: str | None = None, **fields: Any) -> str:
 def test_one_form_is_ready_to_paste(form: str, text: str) -> None:
     """Nothing else is printed."""
     assert show(TRAINING, form=form) == text
+
+
+@pytest.mark.parametrize(
+    ("form", "text"),
+    [
+        ("slurm", "--ntasks-per-node=2 --mem=27G --cpus-per-task=6 --gpus-per-task=2 --time=02:45:00\n"),
+        ("pbs", "-l select=1:ncpus=12:mpiprocs=2:mem=27gb:ngpus=4 -l walltime=02:45:00\n"),
+        (
+            "kubernetes",
+            "resources:\n"
+            '  requests:\n    cpu: "12"\n    memory: 27Gi\n    nvidia.com/gpu: 4\n'
+            '  limits:\n    cpu: "12"\n    memory: 27Gi\n    nvidia.com/gpu: 4\n',
+        ),
+        (
+            "words",
+            "27 GiB of memory, 6 cores for each of 2 ranks, 2 GPUs for each of 2 ranks, 2 h 45 min 00 s\n",
+        ),
+    ],
+)
+def test_ranks_on_one_machine_share_its_memory(form: str, text: str) -> None:
+    """In the words of each scheduler."""
+    ranks = [TRAINING._replace(job="7", rank=number, is_counted_by_limit=False) for number in range(2)]
+
+    assert show(*ranks, form=form) == text
 
 
 @pytest.mark.parametrize(

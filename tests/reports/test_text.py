@@ -23,9 +23,11 @@ from gpu_tracker.core.model import (
     PeakMoment,
     PeakProcess,
     Peaks,
+    ProcessTotals,
     RamPeak,
     Stalls,
     Totals,
+    Traffic,
     TreeCounters,
     add_parts,
 )
@@ -376,6 +378,38 @@ def test_activity_of_many_devices_is_beside_their_utilization() -> None:
 
     assert text.count("98 % busy, SM 31 %") == 1
     assert text.count("SM ") == 1
+
+
+def test_what_went_through_the_links_is_told_where_it_is_known() -> None:
+    """Of each link apart."""
+    report = report_rich(1)
+    (gpu,) = report.summary.gpus
+
+    def show(traffic: Traffic) -> str:
+        gpus = (gpu._replace(traffic=traffic),)
+        return render_str(report._replace(summary=report.summary._replace(gpus=gpus)))
+
+    several = show(Traffic(340 * 10**9, 12 * 10**9, None, 0))
+    assert "PCIe 340 GB received, 12 GB sent; NVLink 0 B sent (whole device)" in several
+    assert "PCIe 1 B received (whole device)" in show(Traffic(1))
+    assert "PCIe" not in show(Traffic())
+
+
+def test_processes_that_shared_the_gpus_are_told() -> None:
+    """Those that used most of them; one alone needs no line."""
+    uses = tuple(
+        ProcessTotals(100 + number, 1, f"worker{number}", 0.0, 1.0, 1.0, 1, 60.0 / 2**number, 2000.0)
+        for number in range(6)
+    )
+    report = report_rich(1)
+    several = report._replace(summary=report.summary._replace(gpu_uses=uses))
+    alone = report._replace(summary=report.summary._replace(gpu_uses=uses[:1]))
+    text = render_str(several)
+
+    assert "process 100 worker0: ~ 60 s of GPU time (51 %), ~ 2000 J" in text
+    assert "process 104" not in text
+    assert "and 2 more processes (-f json has all)" in text
+    assert "of GPU time" not in render_str(alone)
 
 
 def test_five_findings_are_shown() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from gpu_tracker.core.model import Gpu, GpuReading, GpuReadings, GpuShares
 from gpu_tracker.sampler import gpu_threads
-from gpu_tracker.sampler.gpu_threads import Silences, choose_pause
+from gpu_tracker.sampler.gpu_threads import Silences, choose_pause, find_collecting_pause
 
 
 class RareSource:
@@ -88,8 +88,8 @@ def test_power_that_is_summed_up_is_read_at_irregular_intervals() -> None:
     assert choose_pause(GpuReadings(0.0, (unmetered,)), 0.25, 0.1, 0.5) == 0.1
 
 
-def test_a_driver_that_forgets_samples_is_read_before_the_next() -> None:
-    """The most hasty device decides, but never less often than asked."""
+def test_a_driver_that_forgets_samples_is_asked_before_the_next() -> None:
+    """The most forgetful device decides; others need not be asked for samples only."""
     readings = GpuReadings(
         0.0,
         tuple(
@@ -97,8 +97,9 @@ def test_a_driver_that_forgets_samples_is_read_before_the_next() -> None:
         ),
     )
 
-    assert choose_pause(readings, 0.25, 0.1, 0.5) == 0.06
-    assert choose_pause(readings, 0.05, 0.1, 0.5) == 0.05
+    assert find_collecting_pause(readings) == 0.06
+    assert choose_pause(readings, 0.25, 0.1, 0.5) == 0.25
+    assert find_collecting_pause(GpuReadings(0.0, (GpuReading("GPU-a"),))) == float("inf")
 
 
 # ---- Times in which a driver does not answer.

@@ -216,6 +216,35 @@ def test_a_run_and_its_report_print_the_same(run: Run) -> None:
     assert render(build(loaded), "text") == render(build(live), "text")
 
 
+def test_time_in_which_readings_are_missing_is_counted(run: Run) -> None:
+    """An ordinary delay is not; many short gaps are told together, and a long one at once."""
+    at = 0.0
+    for pause in (0.25, 0.45, 0.75, 0.25, 0.75):
+        run.sampler.read(at := at + pause)
+    early = [event.text for event in run.sampler.events if "Nothing was measured" in event.text]
+    run.sampler.read(at := at + 3.0)
+    end = run.sampler.finish(at + 0.25, None, "exited", 0)
+    notes = [event.text for event in run.sampler.events if "Nothing was measured" in event.text]
+
+    assert end.totals.unread_seconds == pytest.approx(0.75 + 0.75 + 3.0)
+    assert early == []
+    assert notes == [
+        "Nothing was measured from 2.45 s to 5.45 s: the sampler did not run.",
+        "Nothing was measured for 1.5 s in all: now and then the sampler did not run.",
+    ]
+
+
+def test_a_short_gap_in_a_long_run_is_not_worth_a_word(run: Run) -> None:
+    """But it counts."""
+    at = 0.0
+    for pause in (*[0.25] * 400, 0.75, 0.25):
+        run.sampler.read(at := at + pause)
+    end = run.sampler.finish(at, None, "exited", 0)
+
+    assert end.totals.unread_seconds == pytest.approx(0.75)
+    assert not any("Nothing was measured" in event.text for event in run.sampler.events)
+
+
 def test_intermediate_totals_end_nothing(run: Run) -> None:
     """They can be read as often as wanted."""
     run.sampler.tick(1.0)

@@ -208,7 +208,7 @@ def test_a_real_prometheus_has_the_figures_of_running_jobs(tmp_path: Path) -> No
         ],
         stdin=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
-        env={**os.environ, "SLURM_JOB_ID": "4711", "SLURM_PROCID": "3"},
+        env={**os.environ, "SLURM_JOB_ID": "4711", "SLURM_STEP_ID": "0", "SLURM_PROCID": "3"},
     )
     running = RunningRuns()
     with (

@@ -260,3 +260,30 @@ def test_groups_are_looked_at_up_to_a_number(system: FakeSystem) -> None:
 
     assert reached is not None
     assert reached.limit_bytes == MIB + 4096 * 99
+
+
+@pytest.mark.parametrize(
+    ("text", "cores"), [("4(x2)", 4.0), ("8", 8.0), ("", None), ("0", None), ("many", None)]
+)
+def test_the_cores_of_a_whole_job_are_not_those_of_a_step(
+    system: FakeSystem, text: str, cores: float | None
+) -> None:
+    """A step that only looks at the job has one of them."""
+    variables = {"SLURM_JOB_CPUS_PER_NODE": text, "SLURM_CPUS_ON_NODE": "1"}
+    system.put(os.getpid(), *V2)
+    allocation, _ = read_allocation(os.getpid(), variables, is_whole_job=True, proc=system.proc)
+
+    assert (allocation.cores, allocation.cores_source) == (1.0 if cores is None else cores, "Slurm")
+
+
+def test_the_memory_of_a_whole_job_is_not_that_of_a_step(system: FakeSystem) -> None:
+    """Which may have asked for less."""
+    system.put(7, "0::/job_3/step_1/user\n", V2[1])
+    system.control("job_3/memory.max", str(4 * MIB))
+    system.control("job_3/step_1/memory.max", str(MIB))
+    _, of_job = read_allocation(7, {}, is_whole_job=True, proc=system.proc)
+    _, of_step = read_allocation(7, {}, proc=system.proc)
+
+    assert of_job is not None
+    assert of_step is not None
+    assert (of_job.limit_bytes, of_step.limit_bytes) == (4 * MIB, MIB)

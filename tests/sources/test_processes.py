@@ -6,12 +6,16 @@ import os
 import pwd
 import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
+
+import pytest
 
 from gpu_tracker.core.observation import Holder
 from gpu_tracker.sources.processes import (
     exists,
+    ignores_children,
     list_descendants,
     name_user,
     parse_command,
@@ -123,3 +127,18 @@ def write_process(proc: Path, cmdline: bytes) -> None:
     (proc / "7" / "statm").write_bytes(b"100 50 20 0 0 0 0")
     (proc / "7" / "cmdline").write_bytes(cmdline)
     (proc / "7" / "comm").write_bytes(b"worker\n")
+
+
+@pytest.mark.parametrize("handling", ["SIG_IGN", "SIG_DFL"])
+def test_who_ignores_its_children_is_known(handling: str) -> None:
+    """The kernel forgets what they used."""
+    program = (
+        f"import signal; signal.signal(signal.SIGCHLD, signal.{handling}); print(flush=True); signal.pause()"
+    )
+    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        assert ignores_children(process.pid) == (handling == "SIG_IGN")
+        process.kill()
+
+    assert not ignores_children(process.pid)

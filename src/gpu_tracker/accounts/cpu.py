@@ -7,7 +7,7 @@ known time is kept here.
 
 from __future__ import annotations
 
-from ..core.model import ProcessReading, RootFigures
+from ..core.model import NO_PROCESS, ProcessReading, RootFigures
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -42,6 +42,8 @@ class CpuLedger:
         """
         current = {reading.pid: reading for reading in readings}
         root = current.get(self._root_pid) or self._previous.get(self._root_pid)
+        if self._root_pid == NO_PROCESS:
+            root = _never_seen(NO_PROCESS)
         if exact_root is not None:
             root = (root or _never_seen(self._root_pid))._replace(
                 cpu_seconds=exact_root.own_cpu_seconds,
@@ -98,18 +100,23 @@ class CpuLedger:
             else:
                 lost += _total(reading)
         claims: dict[int, float] = {}
+        unclaimed = 0.0
         for pid in due.keys() | self._claims.keys():
             if pid not in current:
                 continue
             old, new = self._claims.get(pid, 0.0), due.get(pid, 0.0)
             gained = current[pid].reaped_cpu_seconds - self._previous[pid].reaped_cpu_seconds
-            lost += _unless_rounding(old - gained)
+            unclaimed += _unless_rounding(old - gained)
             missing = _unless_rounding(new - max(0.0, gained - old))
             if is_last:
-                lost += missing
+                unclaimed += missing
             elif missing:
                 claims[pid] = missing
         self._claims = claims
+        if not self._adopter_pid:
+            return lost + unclaimed
+        # Their parent has ended with them: whoever adopts orphans reaps them, and tells their time at the end.
+        self._adopted_seconds += unclaimed
         return lost
 
 

@@ -65,13 +65,22 @@ class ShareMeter:
         self._are_complete = False
         self._last_seconds: float | None = None
         self._gaps: list[float] = []
+        self._ages: list[float] = []
+        """Of the newest samples, when they were returned."""
 
     @property
     def percent_seconds(self) -> float:
         """The integral."""
         return min(self._percent_seconds, self._most_percent_seconds)
 
-    def take(self, spans: Iterable[Span], shares: GpuShares, *, is_there: bool) -> None:
+    def take(
+        self,
+        spans: Iterable[Span],
+        shares: GpuShares,
+        *,
+        is_there: bool,
+        is_alone: bool = False,  # noqa: ARG002 - of use where the device is sampled, too
+    ) -> None:
         """Take the samples up to a reading, and whether the device then lists a process of the job."""
         for span in spans:
             length = span.end_seconds - span.start_seconds
@@ -80,6 +89,9 @@ class ShareMeter:
         at_seconds = min(shares.until_seconds, self._end_seconds)
         before, self._until_seconds = self._until_seconds, at_seconds
         is_late = at_seconds - before > _KEPT_SECONDS
+        if shares.instants:
+            age = max(0.0, at_seconds - max(instant for instant, _ in shares.instants))
+            self._ages = [*self._ages[1 - _GAPS_KEPT :], age]
         for instant, percent in shares.instants:
             self._add(_Waiting(instant, percent, self._read_seconds, at_seconds, is_late))
         self._are_complete |= shares.are_complete
@@ -171,8 +183,10 @@ class ShareMeter:
 
     def _quiet_until(self, sample: _Waiting, period: float) -> float:
         """Until when there certainly was no sample, if since the reading before only the newest were returned."""
-        is_long = sample.before_seconds - self._settled_seconds > _TOLERANCE * period
-        return sample.before_seconds - period / 2 if is_long else self._settled_seconds
+        # Samples come late: one that was not there yet when the driver was asked may be older than that.
+        sure_seconds = sample.before_seconds - min(self._ages)
+        is_long = sure_seconds - self._settled_seconds > _TOLERANCE * period
+        return sure_seconds - period / 2 if is_long else self._settled_seconds
 
     def _count_idle(self, until_seconds: float) -> None:
         if until_seconds > self._settled_seconds:

@@ -11,14 +11,16 @@ worked more than its device. Either way, how often the driver samples need not b
 Nobody is named at an instant at which nothing runs. Where processes are evidently sampled at the instants of the device,
 such an instant is one at which the job was idle, even if the device was partly busy since the one before.
 
-A driver may return only the newest sample of each process. Of several since the last reading only the last is then one
-that nothing can have replaced; it stands for the others.
+A driver may return only the newest sample of each process. If it was not asked for longer than it takes from one sample to the next,
+only the period of the last one is known, or as long a time without one: not even that the job was idle counts before, or idle times would
+be known more often than busy ones. If the job has the device to itself, what the device did tells all of it.
 """
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_left, bisect_right
-from itertools import takewhile
+from itertools import pairwise, takewhile
 
 from ..core.values import NamedTuple
 
@@ -31,6 +33,8 @@ if TYPE_CHECKING:
 
 # Samples closer together than this are of one instant: drivers sample at most ten times a second.
 _ONE_INSTANT_SECONDS = 0.04
+# A sample is recent if it is no older than that many periods.
+_RECENT = 1.1
 # A process and its device are sampled at the same instant if they are dated no further apart.
 _SAME_INSTANT_SECONDS = 0.02
 _MOST_ELSEWHERE = 0.1
@@ -43,10 +47,16 @@ _DELIVERY_SECONDS = 0.5
 # Between samples that are further apart than usual, the job was idle.
 _LONG = 2.2
 _GAPS_KEPT = 15
+_GAPS_TO_LEARN_FROM = 3
+# A period that differs by this factor is another one.
+_CHANGED = 1.2
 # A period is that long, and no longer than a second. A sample of the device is much shorter up to this part of it.
 _TOLERANCE = 1.5
 _LONGEST_PERIOD_SECONDS = 1.0
 _MUCH_SHORTER = 0.4
+# Means fit their periods if they are on average no further from what the device did in them.
+_MOST_MISFIT = 0.2
+_LEAST_JUDGED = 3
 # Samples are whole percents, of the device and of its processes.
 _ROUNDING_PERCENT = 1.5
 _JUDGED_KEPT = 20
@@ -69,7 +79,11 @@ class _Named(NamedTuple):
     reach_seconds: float
     """Until then."""
     own_seconds: float
-    """If it is the mean of a period: when that began."""
+    """If it is the mean of a period: what it says is known since then."""
+    mean_seconds: float
+    """When that period began."""
+    alone_seconds: float
+    """For how long it stands, if others in between were dropped; else 0."""
     is_first: bool
     """Then how long that was is not known: we may have begun in the middle of it."""
     device_percent: float = 0.0
@@ -129,14 +143,19 @@ class TickMeter:
         self._begin_seconds = at_seconds
         self._until_seconds = self._read_seconds = self._named_seconds = at_seconds
         self._came_seconds: float | None = None
-        self._is_known = self._are_complete = self._has_named = self._are_together = False
+        self._is_known = self._are_complete = self._has_named = self._are_together = self._was_there = False
         self._waiting: list[Span] = []
         """Samples of the device that are not counted yet."""
         self._spans: list[Span] = []
         self._named: list[_Named] = []
         """Those that are recent, to compare them."""
+        self._gaps: list[float] = []
+        self._period_seconds = float("inf")
+        """Of the driver's samples of processes."""
         self._judged_seconds = at_seconds
         """Up to here samples of processes were compared with what their device did."""
+        self._unknown: list[tuple[float, float]] = []
+        """Recent times of which samples of processes were dropped."""
         self._exceed: list[bool] = []
         """Whether the latest ones are more than their device can have done in a period."""
 
@@ -151,14 +170,19 @@ class TickMeter:
         came = self._came_seconds
         return came is not None and not self._is_known and came < self._read_seconds
 
-    def take(self, spans: Sequence[Span], shares: GpuShares, *, is_there: bool) -> None:
-        """Take the samples up to a reading, and whether the device then lists a process of the job."""
-        self._are_complete |= shares.are_complete
-        self._add_named(shares.instants)
+    def take(
+        self, spans: Sequence[Span], shares: GpuShares, *, is_there: bool, is_alone: bool = False
+    ) -> None:
+        """Take the samples up to a reading, and whether the device then lists a process of the job, and only such."""
+        known_spans = self._spans or spans
+        have_dropped = [self._hear(one, known_spans, is_there=is_there) for one in (*shares.earlier, shares)]
+        are_all_ours = is_alone and any(have_dropped)
         kept_seconds = shares.until_seconds - _KEPT_SECONDS
         # Of the time before we began, nothing is known.
         begun = (
-            span._replace(start_seconds=max(self._begin_seconds, span.start_seconds))
+            span._replace(
+                start_seconds=max(self._begin_seconds, span.start_seconds), is_all_ours=are_all_ours
+            )
             for span in spans
             if span.end_seconds > self._begin_seconds
         )
@@ -166,14 +190,31 @@ class TickMeter:
         self._waiting += kept
         self._spans += [span for span in kept if span.percent is not None]
         self._read_seconds = kept[-1].end_seconds if kept else self._read_seconds
-        self._until_seconds = max(self._until_seconds, shares.until_seconds)
         self._are_together = self._compare_instants()
         self._judge(self._read_seconds)
         self._settle(_LONGEST_SECONDS)
         self._spans = [span for span in self._spans if span.end_seconds >= kept_seconds]
         self._named = [named for named in self._named if named.end_seconds >= kept_seconds]
+        self._unknown = [one for one in self._unknown if one[1] >= kept_seconds - _KEPT_SECONDS]
         if is_there and self._came_seconds is None:
             self._came_seconds = self._read_seconds
+
+    def _hear(self, shares: GpuShares, spans: Sequence[Span], *, is_there: bool) -> bool:
+        """What the driver said when it was asked for samples of processes; whether it may have dropped some before."""
+        self._are_complete |= shares.are_complete
+        before_seconds, until_seconds = self._until_seconds, shares.until_seconds
+        least_seconds = self._find_least_seconds(spans, until_seconds)
+        # A job that is not there has no samples that could have been dropped.
+        may_run = is_there or self._was_there or any(percent for _, percent in shares.instants)
+        has_dropped = may_run and until_seconds - before_seconds > least_seconds
+        self._was_there = is_there
+        self._add_named(shares.instants, least_seconds if has_dropped else 0.0)
+        self._until_seconds = max(before_seconds, until_seconds)
+        if has_dropped:
+            first = self._find_known_seconds(before_seconds, least_seconds)
+            last = self._find_known_seconds(until_seconds, least_seconds) - least_seconds
+            self._unknown.append((first, last))
+        return has_dropped
 
     def finish(self) -> None:
         """Count what waits up to the last sample of a process; what the job did after it is not known."""
@@ -188,14 +229,53 @@ class TickMeter:
             self._count(span, is_over=False)
         self._waiting = []
 
-    def _add_named(self, instants: Iterable[tuple[float, float | None]]) -> None:
+    def _find_least_seconds(self, spans: Sequence[Span], until_seconds: float) -> float:
+        """From one sample of processes to the next, at least; infinite if none can have been dropped since the driver was last asked."""
+        lengths = sorted(span.length_seconds for span in spans[-_GAPS_KEPT:])
+        if self._are_complete or not lengths:
+            return float("inf")
+        usual = self._find_usual_seconds()
+        # If every time that it was asked there was a new one, there may have been more.
+        is_telling = math.isfinite(usual) and usual > _TOLERANCE * (until_seconds - self._until_seconds)
+        return usual if is_telling else min(usual, lengths[len(lengths) // 2])
+
+    def _find_known_seconds(self, asked_seconds: float, least_seconds: float) -> float:
+        """Up to when samples tell what the job did, at a time at which the driver was asked: to the newest, if there is a recent one."""
+        ends = (named.end_seconds for named in reversed(self._named) if named.end_seconds <= asked_seconds)
+        newest = next(ends, 0.0)
+        return newest if newest > asked_seconds - _RECENT * least_seconds else asked_seconds
+
+    def _find_part(self) -> float:
+        """Which part of what the device does is the job's, which has it to itself.
+
+        Means are compared with what the device did in their periods, if those fit: its own samples may be of shorter ones, and the
+        busiest of them is busier than any longer one. Else the largest recent samples of both are compared.
+        """
+        judged = [one for one in self._named if one.percent and one.device_percent and not one.is_first]
+        job, device = sum(one.percent or 0.0 for one in judged), sum(one.device_percent for one in judged)
+        misfit = sum(abs((one.percent or 0.0) * device - one.device_percent * job) for one in judged)
+        if len(judged) >= _LEAST_JUDGED and misfit > _MOST_MISFIT * job * device:
+            seen = (span.percent or 0.0 for span in self._spans if not self._is_unknown(span.end_seconds))
+            device = max(seen, default=0.0)
+            job = max((named.percent or 0.0 for named in self._named), default=0.0)
+        return min(1.0, job / device) if device and job else 1.0
+
+    def _is_unknown(self, at_seconds: float) -> bool:
+        return any(first < at_seconds <= last for first, last in self._unknown)
+
+    def _add_named(self, instants: Iterable[tuple[float, float | None]], alone_seconds: float) -> None:
+        """Each stands for the time since the one before; for that much only, if others in between were dropped."""
         merged = _merge(one for one in instants if one[0] > self._named_seconds)
+        known = [at_seconds for at_seconds, _ in merged]
+        if self._has_named:
+            known.insert(0, self._named_seconds)
+        self._gaps = [*self._gaps, *(later - earlier for earlier, later in pairwise(known))][-_GAPS_KEPT:]
         for at_seconds, percent in merged if self._are_complete else merged[-1:]:
-            self._named.append(self._begin(at_seconds, percent))
+            self._named.append(self._begin(at_seconds, percent, alone_seconds))
             self._named_seconds = at_seconds
             self._has_named = True
 
-    def _begin(self, at_seconds: float, percent: float | None) -> _Named:
+    def _begin(self, at_seconds: float, percent: float | None, alone_seconds: float) -> _Named:
         start_seconds, usual = self._named_seconds, self._find_usual_seconds()
         hidden_seconds = at_seconds if self._are_complete else self._until_seconds
         before, reach_seconds = (start_seconds, percent), start_seconds
@@ -204,19 +284,19 @@ class TickMeter:
             side = max(usual / 2, usual - self._spans[-1].length_seconds / 2) if self._spans else usual / 2
             reach_seconds = max(start_seconds, min(hidden_seconds, at_seconds - side))
             before = min(start_seconds + side, reach_seconds), self._named[-1].percent
-        own_seconds, period_seconds = start_seconds, min(usual, _LONGEST_PERIOD_SECONDS)
-        if self._named and at_seconds - start_seconds > _TOLERANCE * period_seconds:
-            own_seconds = max(start_seconds, min(hidden_seconds, at_seconds - period_seconds))
-        return _Named(
+        named = _Named(
             start_seconds,
             at_seconds,
             percent,
             hidden_seconds,
             before,
             reach_seconds,
-            own_seconds,
+            own_seconds=start_seconds,
+            mean_seconds=start_seconds,
+            alone_seconds=alone_seconds,
             is_first=not self._named,
         )
+        return _date_period(named, self._period_seconds)
 
     @property
     def _are_means(self) -> bool:
@@ -224,7 +304,8 @@ class TickMeter:
         return sum(self._exceed) <= _MOST_ELSEWHERE * len(self._exceed)
 
     def _judge(self, until_seconds: float) -> None:
-        """Compare new samples of processes with what is now known of their device."""
+        """Compare new samples of processes with what is now known of their device; all of them, if their period was not known."""
+        self._learn_period()
         first = bisect_right([named.end_seconds for named in self._named], self._judged_seconds)
         for place, named in enumerate(self._named[first:], first):
             if named.end_seconds > until_seconds:
@@ -235,7 +316,7 @@ class TickMeter:
             work = sum(overlap * (span.percent or 0.0) for overlap, span in overlaps)
             self._named[place] = named._replace(device_percent=work / seconds if seconds else 0.0)
             if named.percent and seconds and not named.is_first:
-                length = named.end_seconds - named.own_seconds
+                length = named.end_seconds - named.mean_seconds
                 most = 100.0 * (length - seconds) + sum(
                     min(100.0 * overlap, span.length_seconds * (span.percent or 0.0))
                     for overlap, span in overlaps
@@ -245,9 +326,9 @@ class TickMeter:
 
     def _find_overlaps(self, named: _Named) -> list[tuple[float, Span]]:
         """The device's samples in the period of one of its processes, and how long they are in it."""
-        recent = takewhile(lambda span: span.end_seconds > named.own_seconds, reversed(self._spans))
+        recent = takewhile(lambda span: span.end_seconds > named.mean_seconds, reversed(self._spans))
         overlaps = (
-            (min(span.end_seconds, named.end_seconds) - max(span.start_seconds, named.own_seconds), span)
+            (min(span.end_seconds, named.end_seconds) - max(span.start_seconds, named.mean_seconds), span)
             for span in recent
         )
         return [overlap for overlap in overlaps if overlap[0] > 0]
@@ -260,6 +341,17 @@ class TickMeter:
             if not named.is_first
         )
         return gaps[len(gaps) // 2] if gaps else float("inf")
+
+    def _learn_period(self) -> None:
+        """How long the driver's period seems to be: idle ones have no sample, so that it is one of the shorter gaps."""
+        if len(self._gaps) < _GAPS_TO_LEARN_FROM:
+            return
+        period = sorted(self._gaps)[len(self._gaps) // 4]
+        if period / _CHANGED <= self._period_seconds <= period * _CHANGED:
+            return
+        self._period_seconds = period
+        self._named = [_date_period(named, period) for named in self._named]
+        self._exceed, self._judged_seconds = [], self._begin_seconds
 
     def _compare_instants(self) -> bool:
         """Whether processes are sampled at the instants of their device, as far as the recent ones tell."""
@@ -303,9 +395,17 @@ class TickMeter:
         if span.is_too_old or (span.percent and not self._has_named):
             return
         most = 100.0 if span.percent is None else span.percent
-        known, rest_seconds = self._measure(span, is_full=span.percent is not None and most >= _FULL_PERCENT)
-        if is_over and most < _FULL_PERCENT:
-            known = [*known, (rest_seconds, 0.0)]
+        known: list[tuple[float, float]] = []
+        if span.is_all_ours and span.percent is not None:
+            known = [(span.length_seconds, span.percent * self._find_part())]
+        else:
+            for one in self._leave_out_unknown(span):
+                named, rest_seconds = self._measure(
+                    one, is_full=span.percent is not None and most >= _FULL_PERCENT
+                )
+                known += named
+                if is_over and most < _FULL_PERCENT:
+                    known.append((rest_seconds, 0.0))
         seconds = sum(length for length, _ in known)
         used = sum(length * percent for length, percent in known)
         self.seconds += seconds
@@ -314,6 +414,21 @@ class TickMeter:
         self._percent_seconds += used if self._are_together or self._are_means else min(used, most * seconds)
         came = self._came_seconds
         self._is_known |= came is not None and seconds > 0 and span.end_seconds > came
+
+    def _leave_out_unknown(self, span: Span) -> list[Span]:
+        """The parts of a sample of the device in which samples of processes were not dropped."""
+        if self._are_together:
+            # Only the instant at its end counts.
+            return [] if self._is_unknown(span.end_seconds) else [span]
+        parts, start_seconds = [], span.start_seconds
+        for first, last in self._unknown:
+            if first < span.end_seconds and last > start_seconds:
+                parts.append(
+                    span._replace(start_seconds=start_seconds, end_seconds=max(start_seconds, first))
+                )
+                start_seconds = max(start_seconds, last)
+        rest = span._replace(start_seconds=min(start_seconds, span.end_seconds))
+        return [part for part in (*parts, rest) if part.length_seconds > 0]
 
     def _measure(self, span: Span, *, is_full: bool) -> tuple[list[tuple[float, float]], float]:
         """For how long the job used how much, and the time in which nobody was named."""
@@ -328,6 +443,20 @@ class TickMeter:
             ]
         rest_seconds = span.length_seconds - sum(length for length, _ in parts)
         return [(length, percent) for length, percent in parts if percent is not None], rest_seconds
+
+
+def _date_period(named: _Named, period_seconds: float) -> _Named:
+    """With the period that it is the mean of, if samples have that period."""
+    start, at = named.start_seconds, named.end_seconds
+    period = min(period_seconds, _LONGEST_PERIOD_SECONDS)
+    own = mean = start
+    if not named.is_first and at - start > _TOLERANCE * period:
+        mean = max(start, at - period)
+        own = min(mean, max(start, named.hidden_seconds))
+    if named.alone_seconds:
+        known_seconds = period if math.isfinite(period_seconds) else 0.0
+        own = max(start, at - max(known_seconds, named.alone_seconds))
+    return named._replace(own_seconds=own, mean_seconds=mean)
 
 
 def _merge(instants: Iterable[tuple[float, float | None]]) -> list[tuple[float, float | None]]:

@@ -9,6 +9,7 @@ from ..core.figures import MOST_WATTS
 from ..core.model import (
     EXACT,
     INTEGRATED,
+    LINKS,
     POLLED,
     SAMPLED,
     Activity,
@@ -19,6 +20,7 @@ from ..core.model import (
     GpuReading,
     GpuSample,
     Parts,
+    Traffic,
     add_known,
     average_activity,
     find_activity,
@@ -69,6 +71,8 @@ class Span(NamedTuple):
     """If not, it is the latest value at the end."""
     is_too_old: bool = False
     """Whether nothing was read for so long that nothing is known of it."""
+    is_all_ours: bool = False
+    """Whether the job had the device to itself, and samples of its processes may have been dropped."""
 
     @property
     def length_seconds(self) -> float:
@@ -151,8 +155,12 @@ class _JobUse:
         *,
         is_there: bool,
         has_ticks: bool,
+        is_alone: bool,
     ) -> None:
-        """Take the driver's samples or, where it keeps none, the percentage since the last reading."""
+        """Take the driver's samples or, where it keeps none, the percentage since the last reading.
+
+        `is_alone`: all that the device did since then was done for the job.
+        """
         self._is_unknown = percent is None
         self._was_unknown |= is_there and percent is None
         if shares is None:
@@ -166,7 +174,7 @@ class _JobUse:
         self._has_ticks = has_ticks
         if self._meter is None:
             self._meter = _begin_meter(since_seconds, has_ticks=has_ticks)
-        self._meter.take(spans, shares, is_there=is_there)
+        self._meter.take(spans, shares, is_there=is_there, is_alone=is_alone)
 
     def finish(self) -> None:
         """The driver samples no longer."""
@@ -229,6 +237,10 @@ class _Device:
         )
         self.peaks = GpuPeaks(reading.uuid)
         self.pids: set[int] = set()
+        self.divided_seconds = 0.0
+        """How much of the job's use was divided among its processes."""
+        self._was_there = False
+        """Whether it listed a process of the job at the last reading."""
         self._energy_joules = reading.energy_joules
         self._energy_at_seconds = _date_energy(reading, at_seconds)
         self._energy_changed_seconds = self._energy_at_seconds - _LONGEST_ENERGY_DELAY_SECONDS
@@ -256,6 +268,11 @@ class _Device:
         self.unlisted = self.unutilized = self.unattributed = self.unread = _Gap()
         """When it has not, when its utilization, and the job's own, was missing, and when everything was."""
         self._was_attributed = False
+        self._traffic_seconds = [0.0] * len(Traffic._fields)
+        """How long what went each way through its links was counted."""
+        self.untold_links: tuple[str, ...] = ()
+        self.untold_seconds = 0.0
+        """Links that were not counted all the time, and for how long."""
         self._distances: list[float] = []
         """Between the latest readings."""
         self.start_interval()
@@ -283,7 +300,11 @@ class _Device:
             held.percent,
             is_there=bool(there),
             has_ticks=reading.samples is not None,
+            is_alone=bool(there or self._was_there) and not (reading.has_others or self.reading.has_others),
         )
+        self._was_there = bool(there)
+        for place, moved in enumerate(reading.traffic):
+            self._traffic_seconds[place] += 0.0 if moved is None else reading.activity_seconds
         self._note_unknown(at_seconds, reading, held)
         for one in spans:
             self.is_polled |= not one.is_sampled and one.percent is not None
@@ -333,6 +354,7 @@ class _Device:
         self._use.finish()
         unread_seconds = self._find_unread(end_seconds, is_last=True)
         self.counters = add_unknown(self._with_use(self.counters), unread_seconds)
+        self._doubt_traffic(end_seconds - self.late_seconds)
         last_seconds = end_seconds if has_ended else float("inf")
         self.is_missed = self.is_listing and self._read_seconds > last_seconds
         if self._sampled_seconds > last_seconds:
@@ -340,6 +362,19 @@ class _Device:
             self.peaks = self.peaks._replace(utilization_percent=self.peaks.utilization_percent or None)
         if self.is_missed or self.counters.used_bytes_unknown_seconds > end_seconds / 2:
             self.peaks = doubt_empty(self.peaks)
+
+    def _doubt_traffic(self, seconds: float) -> None:
+        """A total that lacks some time is a lower bound; nothing in it is then no total."""
+        traffic = self.counters.traffic
+        missing = [
+            0.0 if moved is None else seconds - known
+            for moved, known in zip(traffic, self._traffic_seconds, strict=False)
+        ]
+        untold = [place for place, gap in enumerate(missing) if gap > _NOTABLE_GAP_SECONDS]
+        self.untold_links = tuple(dict.fromkeys(LINKS[place // 2] for place in untold))
+        self.untold_seconds = max((missing[place] for place in untold), default=0.0)
+        kept = tuple(None if place in untold and not moved else moved for place, moved in enumerate(traffic))
+        self.counters = self.counters._replace(traffic=kept)
 
     def _note_first(self, at_seconds: float, spans: Sequence[Span]) -> None:
         if at_seconds > 0:
@@ -492,6 +527,7 @@ class _Device:
             energy_seconds=energy_seconds,
             limited_seconds=tuple(sorted(limited.items())),
             activity=active,
+            traffic=_add_traffic(counters.traffic, reading.traffic),
         )
         return self._with_use(counted)
 
@@ -539,6 +575,8 @@ class GpuAccount:
         self._moments = moments or PeakMoments()
         self._devices: dict[str, _Device] = {}
         self._processes: dict[tuple[str, int], GpuProcessPeak] = {}
+        self._uses: dict[int, dict[str, float]] = {}
+        """Of each process that is still there: how many seconds it kept each device busy."""
         self._estimates: set[tuple[str, str]] = set()
         self._faults: FaultAccount | None = None
 
@@ -592,6 +630,7 @@ class GpuAccount:
             there = processes.get(reading.uuid, [])
             held = _add_up(reading, there, self._root_pid)
             device.take(readings.at_seconds, reading, held, [process.pid for process in there])
+            self._add_uses(device, there)
             job_bytes = held.bytes.combined or 0
             if self._moments.is_new(reading.uuid, job_bytes):
                 parts = [
@@ -701,6 +740,38 @@ class GpuAccount:
         for device in self._devices.values():
             device.start_interval()
 
+    def find_use(self, pid: int) -> tuple[float | None, float | None]:
+        """How long a process kept devices busy, and its share of their energy; None if no driver has told."""
+        told = self._uses.get(pid, {})
+        used = {uuid: seconds for uuid, seconds in told.items() if self._devices[uuid].counters.job_seconds}
+        if not used:
+            return None, None
+        energies = ((seconds, self._devices[uuid].counters) for uuid, seconds in used.items())
+        joules = [
+            seconds * counted.energy_joules * 100 / counted.utilization_percent_seconds
+            for seconds, counted in energies
+            if counted.energy_joules is not None and counted.utilization_percent_seconds
+        ]
+        return sum(used.values()), sum(joules) if joules else None
+
+    def forget_use(self, pid: int) -> None:
+        """The process has ended."""
+        self._uses.pop(pid, None)
+
+    def _add_uses(self, device: _Device, processes: Sequence[GpuProcessReading]) -> None:
+        """Divide what the job has used since it was divided last, as the driver tells its processes apart now."""
+        told = [(process.pid, process.utilization_percent) for process in processes]
+        shares = {pid: percent for pid, percent in told if percent is not None}
+        whole = sum(shares.values())
+        for pid in shares:
+            self._uses.setdefault(pid, {}).setdefault(device.uuid, 0.0)
+        if not whole:
+            return
+        used = device.counters.job_percent_seconds / 100
+        for pid, percent in shares.items():
+            self._uses[pid][device.uuid] += max(0.0, used - device.divided_seconds) * percent / whole
+        device.divided_seconds = used
+
     def _note_process(
         self, uuid: str, pid: int, used_bytes: int | None, basis: str, names: Mapping[int, str]
     ) -> None:
@@ -744,6 +815,11 @@ def _list_gaps(label: str, device: _Device) -> Iterator[str]:
         yield (
             f"The energy counter of {label} jumped by more than the device can draw, or began again: "
             f"its energy is without {humanize_seconds(device.energy_gap_seconds)} of the time."
+        )
+    if device.untold_links:
+        yield (
+            f"{label} did not count what went through {' and '.join(device.untold_links)} "
+            f"for {humanize_seconds(device.untold_seconds)}: it was at least as much as is reported."
         )
     if device.late_seconds > _NOTABLE_GAP_SECONDS:
         yield f"{label} was found only at {device.late_seconds:.1f} s: what was used of it before is not known."
@@ -790,6 +866,16 @@ def _count_activity(
     return tuple(
         before if mean is None else (before[0] + mean * seconds, before[1] + seconds)
         for before, mean in zip(counted or _NO_ACTIVITY, means, strict=True)
+    )
+
+
+def _add_traffic(counted: Sequence[int | None], moved: Traffic) -> tuple[int | None, ...]:
+    """The counters with what is new; none as long as nothing was measured."""
+    if moved == Traffic():
+        return tuple(counted)
+    return tuple(
+        before if new is None else (before or 0) + new
+        for before, new in zip(counted or Traffic(), moved, strict=True)
     )
 
 

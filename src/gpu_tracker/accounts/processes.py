@@ -217,7 +217,8 @@ class Account:
         self._overlaps = {pid: find_overlap(by_pid[pid], sharing) for pid, sharing in sharings.items()}
         self._take_memory(readings, is_new_reading=False)
         self._refine_split("combined", self._combined)
-        self._refine_split("main", hold([by_pid.pop(self._root_pid)], self._overlaps))
+        if self._root_pid in by_pid:
+            self._refine_split("main", hold([by_pid.pop(self._root_pid)], self._overlaps))
         self._refine_split("descendants", hold(list(by_pid.values()), self._overlaps))
 
     def take_machine(self, machine: MachineReading) -> None:
@@ -373,10 +374,10 @@ class Account:
         used = zip(now.cpu_seconds, start.cpu_seconds, strict=True)
         parts = [Busiest(after - before, wall) for after, before in used]
         system = Busiest(now.system_cpu_seconds - start.system_cpu_seconds, wall)
-        self.peaks = self.peaks._replace(
-            busiest=Parts(*map(_busier, self.peaks.busiest, parts)),
-            system_busiest=_busier(self.peaks.system_busiest, system),
-        )
+        busiest = tuple(map(_busier, self.peaks.busiest, parts))
+        system_busiest = _busier(self.peaks.system_busiest, system)
+        if (busiest, system_busiest) != (self.peaks.busiest, self.peaks.system_busiest):
+            self.peaks = self.peaks._replace(busiest=Parts._make(busiest), system_busiest=system_busiest)
         self._cpu_interval_before, self._cpu_interval_start = start, now
 
     @property
@@ -409,23 +410,23 @@ class Account:
 
     def sample(self) -> Sample:
         """The interval so far. It stays open until `start_interval`, so that a failed write loses nothing."""
-        totals, interval = self.totals(), self._interval
+        cpu, interval = self._look_at_cpu(), self._interval
         return Sample(
-            at_seconds=totals.at_seconds,
+            at_seconds=cpu.at_seconds,
             readings=interval.n_readings,
             late_seconds=interval.late_seconds,
-            cpu_seconds=totals.cpu_seconds,
-            system_cpu_seconds=totals.system_cpu_seconds,
+            cpu_seconds=cpu.cpu_seconds,
+            system_cpu_seconds=cpu.system_cpu_seconds,
             ram_bytes=interval.spreads(),
             system_ram_bytes=self._machine.ram_used_bytes,
             threads=interval.threads,
             processes=interval.processes,
-            gpus=self._gpus.samples(totals.at_seconds),
-            gpu_counters=totals.gpu_counters,
+            gpus=self._gpus.samples(cpu.at_seconds),
+            gpu_counters=self._gpus.counters,
             peaks=self.peaks,
-            counters=totals.counters,
-            stalls=totals.stalls,
-            energy=totals.energy,
+            counters=self._counters,
+            stalls=self._stalls,
+            energy=self._metered,
         )
 
     def start_interval(self) -> None:
@@ -562,6 +563,7 @@ class Account:
         before, self._last_readings = self._last_readings, {reading.pid: reading for reading in readings}
         for pid in before.keys() - self._last_readings.keys():
             self._gone.append(self._describe_process(before[pid]))
+            self._gpus.forget_use(pid)
             del self._first_meetings[pid]
             self._largest_rss_bytes.pop(pid, None)
         for pid in self._last_readings.keys() - before.keys():
@@ -580,6 +582,7 @@ class Account:
         """Since the job began, or the process if that was later."""
         pid, first = reading.pid, self._first_meetings[reading.pid]
         high_water = reading.peak_rss_bytes or 0
+        gpu_seconds, gpu_joules = self._gpus.find_use(pid)
         return ProcessTotals(
             pid=pid,
             parent_pid=reading.parent_pid,
@@ -595,6 +598,8 @@ class Account:
                 high_water if high_water > first.peak_bytes else 0,
                 self._reset_high_waters.get(pid, 0),
             ),
+            gpu_seconds=gpu_seconds,
+            gpu_joules=gpu_joules,
         )
 
     def _take_threads(self, readings: Sequence[ProcessReading]) -> None:

@@ -58,6 +58,7 @@ def complete(
         if known is None or known.exception is None
         else (Event(end_seconds, "exception", known.exception),)
     )
+    told = () if known is None else tuple(Event(end_seconds, "note", text) for text in known.notes)
     because, what_to_do = f" ({reason})" if reason else "", f" {hint}" if hint else ""
     note = f"The sampler was lost{because}: nothing was measured from {lost_seconds:.3g} s to {end_seconds:.3g} s; {extent}.{what_to_do}"
     unread_seconds = totals.at_seconds - lost_seconds
@@ -69,7 +70,7 @@ def complete(
         ),
     )
     return recording._replace(
-        events=(*recording.events, Event(lost_seconds, "note", note), *raised),
+        events=(*recording.events, Event(lost_seconds, "note", note), *raised, *told),
         totals=totals,
         end=End(SAMPLER_LOST, exit_code, totals, 0.0, 0),
     )

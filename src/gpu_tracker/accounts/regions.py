@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 from itertools import chain
 
+from ..core.calls import MOST_ENTERING_SECONDS
 from ..core.model import AS_GOOD_AS, EXACT, SAMPLED, SHARED, RegionTotals, larger
 
 TYPE_CHECKING = False
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     Key = tuple[int, Path]
 
 
-# CPU time of which no more than this share and amount may be other code's is exact.
+# CPU time of which no more than this share and amount may be other code's, or ours, is exact.
 _SHARED_SHARE = 0.01
 _SHARED_NS = 10_000_000
 _MOST_ENDED = 2000
@@ -143,6 +144,7 @@ class RegionAccount:
         regions = []
         known = _add_up(chain(self._ended.items(), counted))
         inner = _add_up_inner(known)
+        entered = _count_entered(known)
         cut_off = {(pid, path[:depth]) for pid, path in self._left_open for depth in range(1, len(path) + 1)}
         for key, numbers in known.items():
             sampled = self._sampled.get(key, nothing)
@@ -172,7 +174,7 @@ class RegionAccount:
                     own_wall_seconds=_find_own_wall(numbers, inner.get(key, 0)) / 1e9,
                     cpu_seconds=numbers.cpu_ns / 1e9,
                     own_cpu_seconds=numbers.own_cpu_ns / 1e9,
-                    cpu_basis=_find_cpu_basis(numbers, is_cut_off=key in cut_off),
+                    cpu_basis=_find_cpu_basis(numbers, entered[key], is_cut_off=key in cut_off),
                     entry_ram_bytes=numbers.entry_ram_bytes if numbers.entry_ram_bytes >= 0 else None,
                     exit_ram_bytes=numbers.exit_ram_bytes if numbers.exit_ram_bytes >= 0 else None,
                     peak_ram_bytes=max(high_water, peak or 0) if is_exact else peak,
@@ -185,6 +187,7 @@ class RegionAccount:
                     last_seconds=since_start(numbers.last_ns),
                     peak_ram_call_seconds=sampled.peak_ram_call_seconds if was_sampled else None,
                     gpu_bytes_call_seconds=sampled.gpu_bytes_call_seconds,
+                    switches=numbers.switches,
                 )
             )
         return regions
@@ -200,9 +203,10 @@ class RegionAccount:
         return changed
 
 
-def _find_cpu_basis(numbers: Numbers, *, is_cut_off: bool) -> str:
+def _find_cpu_basis(numbers: Numbers, entered: int, *, is_cut_off: bool) -> str:
     """Of a call in which its process has ended, what was used after the last reading is missing."""
-    if numbers.shared_cpu_ns > max(_SHARED_NS, _SHARED_SHARE * numbers.cpu_ns):
+    not_its_own_ns = max(numbers.shared_cpu_ns, entered * MOST_ENTERING_SECONDS * 1e9)
+    if not_its_own_ns > max(_SHARED_NS, _SHARED_SHARE * numbers.cpu_ns):
         return SHARED
     return SAMPLED if is_cut_off else EXACT
 
@@ -222,6 +226,16 @@ def _add_up_inner(known: Mapping[Key, Numbers]) -> dict[Key, int]:
         around = pid, path[:-1]
         inner[around] = inner.get(around, 0) + numbers.wall_ns + numbers.open_wall_ns
     return inner
+
+
+def _count_entered(known: Mapping[Key, Numbers]) -> dict[Key, int]:
+    """How often each region or one inside it was entered, or its code suspended."""
+    entered: dict[Key, int] = {}
+    for (pid, path), numbers in known.items():
+        for depth in range(1, len(path) + 1):
+            around = pid, path[:depth]
+            entered[around] = entered.get(around, 0) + numbers.calls + numbers.switches
+    return entered
 
 
 def _add_up(counted: Iterable[tuple[Key, Numbers]]) -> dict[Key, Numbers]:

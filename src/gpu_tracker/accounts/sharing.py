@@ -93,6 +93,23 @@ def is_settled(before: Sequence[ProcessReading], after: Sequence[ProcessReading]
     return touched <= _STILL * seconds * sum(reading.rss_bytes for reading in after)
 
 
+def hold_the_same(before: Sequence[ProcessReading], after: Sequence[ProcessReading]) -> bool:
+    """Whether these are the same processes, and none has touched or returned memory: then they also share the same.
+
+    Every process has page faults. Where they are not counted, only one that has not run is known to have touched nothing.
+    """
+    return len(before) == len(after) and all(
+        then == now
+        or (
+            then.pid == now.pid
+            and then.rss_bytes == now.rss_bytes
+            and then.file_bytes == now.file_bytes
+            and then.page_faults == now.page_faults > 0
+        )
+        for then, now in zip(before, after, strict=True)
+    )
+
+
 def is_torn(
     before: Sequence[ProcessReading],
     after: Sequence[ProcessReading],

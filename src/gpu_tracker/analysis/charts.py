@@ -11,7 +11,7 @@ from itertools import compress
 from math import isnan, nan
 
 from ..core.calls import MOST_SAMPLED
-from ..core.model import RAM, Parts
+from ..core.model import LINKS, RAM, Parts
 from ..core.units import (
     BYTES,
     CORES,
@@ -30,6 +30,7 @@ from .logged import collect
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
+    from typing import Any
 
     from ..core.columns import Column, GpuColumns, SampleColumns
     from ..core.model import Call, MetricRow
@@ -45,6 +46,7 @@ TITLES = {
     "gpu_ram": "GPU memory",
     "gpu_parts": "GPU memory by use",
     "power": "Power of the devices",
+    "links": "GPU links, per second",
     "io": "Storage, per second",
     "metrics": "Metrics",
     "regions": "Regions",
@@ -68,6 +70,7 @@ _MOST_LANES = 10
 _NOTABLE_OTHERS = 0.05
 # Differences of larger values are beyond what a number can hold.
 _LARGEST_DRAWN = 1e150
+_DRAWN = ("mean", "low", "high")
 
 
 class Line(NamedTuple):
@@ -154,10 +157,24 @@ def make_charts(
             _chart_gpu_ram(gpus, columns),
             *_chart_parts(gpus, columns, {device.uuid: device for device in held}),
             _chart_power(gpus, columns),
+            _chart_links(gpus, columns),
         ]
     charts += [_chart_io(columns), *map(_chart_metric, logged[:_MOST_METRICS])]
-    shown = (chart._replace(lines=tuple(filter(_is_known, chart.lines))) for chart in charts)
+    shown = (
+        chart._replace(lines=tuple(filter(_is_known, map(_keep_drawable, chart.lines)))) for chart in charts
+    )
     return tuple(chart for chart in shown if chart.lines)
+
+
+def _keep_drawable(line: Line) -> Line:
+    """Without what no axis has room for: of an interval that took no time, as an edited file may have, a rate is infinite."""
+    columns = {name: column for name in _DRAWN if (column := getattr(line, name)) is not None}
+    changed: dict[str, Any] = {
+        name: array("d", (value if -_LARGEST_DRAWN < value < _LARGEST_DRAWN else nan for value in column))
+        for name, column in columns.items()
+        if any(abs(value) >= _LARGEST_DRAWN for value in column)
+    }
+    return line._replace(**changed) if changed else line
 
 
 def of_metric(chart: Chart) -> bool:
@@ -418,6 +435,17 @@ def _chart_power(gpus: Sequence[GpuSummary], columns: SampleColumns) -> Chart:
 def _chart_gpus(name: str, title: str, unit: str, lines: Sequence[Line]) -> Chart:
     """A line for each device, or a strip if they are many."""
     return Chart(name, title, unit, tuple(lines), LINES if len(lines) <= _MOST_LINES else HEAT)
+
+
+def _chart_links(gpus: Sequence[GpuSummary], columns: SampleColumns) -> Chart:
+    lines = [
+        _line(f"{_name(gpu)} {link} {way}", columns, f"{link.lower()}_{way}_bytes_per_second", gpu.gpu.uuid)
+        for gpu in gpus
+        for link in LINKS
+        for way in ("received", "sent")
+    ]
+    moved = [line for line in lines if any(map(_is_above, line.mean))]
+    return _chart_gpus("links", TITLES["links"], RATE, moved)
 
 
 def _chart_io(columns: SampleColumns) -> Chart:

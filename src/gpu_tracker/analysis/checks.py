@@ -25,6 +25,7 @@ NOTHING = "nothing"  # it does not exist here
 
 _GROUP = "GPUs"
 _DEVICE_GROUP = "GPU "
+ENERGY_GROUP = "energy"
 # Memory reserved by the driver does not matter here.
 _FIGURES = [figure for figure in DEVICE if figure.name != "reserved_bytes"]
 # What is reported of MIG instances.
@@ -32,6 +33,16 @@ _OF_INSTANCES = frozenset({"used_bytes"})
 # Without these, there is nothing of a device.
 _OF_DEVICES = frozenset({"device"})
 _UNITS = {PERCENT: "%", WATTS: "W", JOULES: "J"}
+
+
+# What is measured besides the figures of a reading, if a device has it.
+_BESIDES = {
+    "memory_errors": "memory errors",
+    "faults": "errors (Xid)",
+    "activity": "activity",
+    "traffic": "links",
+    "samples": "driver's samples",
+}
 
 
 class Check(NamedTuple):
@@ -61,8 +72,10 @@ class Diagnosis(NamedTuple):
 
 
 def _is_gap(check: Check) -> bool:
-    """What does not exist is no gap, unless a device lacks it."""
-    return check.state == WARNING or (check.state == NOTHING and check.group.startswith(_DEVICE_GROUP))
+    """What does not exist is no gap, unless something that exists lacks it."""
+    return check.state == WARNING or (
+        check.state == NOTHING and check.group.startswith((_DEVICE_GROUP, ENERGY_GROUP))
+    )
 
 
 class Signs(NamedTuple):
@@ -94,7 +107,9 @@ def check_gpus(observation: Observation, signs: Mapping[str, Signs]) -> tuple[Ch
     }
     for observed in devices:
         if observed.gpu.is_split:
-            continue  # its instances are used
+            text = "split (MIG): it is measured as its instances"
+            checks.append(Check(f"GPU {observed.gpu.label}: {observed.gpu.name}", "device", FINE, text))
+            continue
         checks += _check_device(observed, reasons, was_read=observed.gpu.uuid in read)
     return tuple(checks)
 
@@ -194,6 +209,10 @@ def _check_device(
     throttling = reasons.get((gpu.uuid, "limits"))
     if throttling is not None:
         checks.append(_explain_gap(group, "throttling", throttling, is_essential=False))
+    for besides, what in _BESIDES.items():
+        reason = reasons.get((gpu.uuid, besides))
+        if reason is not None:  # most devices do not have all of it
+            checks.append(_explain_gap(group, what, reason, is_essential=False))
     checks.append(_check_processes(group, observed, reasons))
     if observed.reading.lists_processes:
         checks.append(_check_shares(group, observed, reasons))

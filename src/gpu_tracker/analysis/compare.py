@@ -27,6 +27,8 @@ NOTABLE = 0.02
 NOTABLE_IN_FEW = 0.10
 CHANCE = 0.03
 
+_MOST_PROGRAMS = 4
+
 CHANGED = "changed"
 CANNOT_TELL = "cannot tell"
 NOISE = "within noise"
@@ -49,6 +51,8 @@ class Values(NamedTuple):
     """How many of them ended with a metric of nan or inf."""
     ceiling: float | None = None
     """What the median may have been at most; None if it is not only the least."""
+    floor: float | None = None
+    """What it was at least; None if it may not have been less."""
     is_at_least: bool = False
     """Whether one of them may have been more, because it is without some of the time."""
 
@@ -86,6 +90,11 @@ class Group(NamedTuple):
     """Why runs did not succeed, one for each that did not: it failed, was killed, has no end or nobody knows."""
     unreadable: int = 0
     """How many more recordings of it cannot be read."""
+    lacking_regions: int = 0
+    """How many runs have regions that could not be recorded."""
+    lacking_metrics: int = 0
+    incomplete: tuple[str, ...] = ()
+    """What there is no recording of, one for each run that lacks some."""
 
 
 class Comparison(NamedTuple):
@@ -115,9 +124,20 @@ def compare(groups: Sequence[tuple[str, Sequence[RunFigures]]]) -> Comparison:
         )
         rows.append(Row(subject, values, tuple(changes)))
     return Comparison(
-        tuple(Group(name, len(runs), _list_failures(runs)) for name, runs in groups),
+        tuple(_describe_group(name, runs) for name, runs in groups),
         tuple(rows),
         (*_list_broken(groups, rows), *_list_notes(groups)),
+    )
+
+
+def _describe_group(name: str, runs: Sequence[RunFigures]) -> Group:
+    return Group(
+        name,
+        len(runs),
+        _list_failures(runs),
+        lacking_regions=sum(run.lacks_regions for run in runs),
+        lacking_metrics=sum(run.lacks_metrics for run in runs),
+        incomplete=tuple(run.incomplete for run in runs if run.incomplete),
     )
 
 
@@ -153,7 +173,6 @@ def _collect(subject: Subject, runs: Sequence[RunFigures]) -> Values:
     not_numbers = len(known) - len(values)
     if not values:
         return Values(len(found), not_numbers=not_numbers)
-    ceilings = [run.ceilings.get(subject, run.values.get(subject)) for run in runs]
     return Values(
         len(found),
         tuple(values),
@@ -161,12 +180,21 @@ def _collect(subject: Subject, runs: Sequence[RunFigures]) -> Values:
         values[0],
         values[-1],
         not_numbers,
-        median([most for most in ceilings if most is not None and not math.isnan(most)])
-        if any(subject in run.ceilings for run in runs)
-        else None,
+        _find_bound(subject, runs, [run.ceilings for run in runs]),
+        _find_bound(subject, runs, [run.floors for run in runs]),
         is_at_least=subject == Subject(subject.figure)
         and any(subject.figure.name in run.at_least for run in runs),
     )
+
+
+def _find_bound(
+    subject: Subject, runs: Sequence[RunFigures], bounds: Sequence[Mapping[Subject, float]]
+) -> float | None:
+    """The median of what the runs were at most, or at least; None if that is what was measured."""
+    if not any(subject in some for some in bounds):
+        return None
+    every = [some.get(subject, run.values.get(subject)) for run, some in zip(runs, bounds, strict=True)]
+    return median([bound for bound in every if bound is not None and not math.isnan(bound)])
 
 
 def _find_chances(
@@ -233,6 +261,17 @@ def _list_broken(groups: Sequence[tuple[str, Sequence[RunFigures]]], rows: Seque
 def _list_notes(groups: Sequence[tuple[str, Sequence[RunFigures]]]) -> list[str]:
     """What to know before trusting the figures."""
     notes = [describe_failures(name, failures) for name, runs in groups if (failures := _list_failures(runs))]
+    notes += [
+        describe_incomplete(name, lacking)
+        for name, runs in groups
+        if (lacking := [run.incomplete for run in runs if run.incomplete])
+    ]
+    for name, runs in groups:
+        programs = list(dict.fromkeys(run.program for run in runs if run.program))
+        if len(programs) > 1:
+            notes.append(
+                f"The runs of {name} are of {len(programs)} programs ({', '.join(programs[:_MOST_PROGRAMS])}), not repeats of one."
+            )
     every_run = [run for _, runs in groups for run in runs]
     if len({run.host for run in every_run}) > 1:
         notes.append("The runs were not all on the same host.")
@@ -240,10 +279,28 @@ def _list_notes(groups: Sequence[tuple[str, Sequence[RunFigures]]]) -> list[str]
         notes.append("The runs did not all have the same cores and RAM.")
     return [
         *notes,
+        *_list_gaps(groups),
         *_list_unmetered(groups),
         *_list_unread(groups),
         *_list_unheld(groups),
         *_list_lacking(groups),
+    ]
+
+
+def _list_gaps(groups: Sequence[tuple[str, Sequence[RunFigures]]]) -> list[str]:
+    """Groups of which regions or metrics are missing."""
+    lacking = [
+        (name, what, sum(lacks), len(runs))
+        for name, runs in groups
+        for what, lacks in (
+            ("regions", [run.lacks_regions for run in runs]),
+            ("metrics", [run.lacks_metrics for run in runs]),
+        )
+    ]
+    return [
+        f"Some {what} are missing in {count} of {of} runs of {name}: they could not be recorded."
+        for name, what, count, of in lacking
+        if count
     ]
 
 
@@ -291,6 +348,14 @@ def describe_failures(name: str, failures: Sequence[str]) -> str:
     runs = "1 run" if len(failures) == 1 else f"{len(failures)} runs"
     what = "may have failed" if set(failures) == {UNKNOWN_OUTCOME} else "did not succeed"
     return f"{runs} of {name} {what} ({', '.join(dict.fromkeys(failures))})."
+
+
+def describe_incomplete(name: str, incomplete: Sequence[str]) -> str:
+    """A sentence about the runs of a group of which there is not every recording."""
+    runs = "1 run" if len(incomplete) == 1 else f"{len(incomplete)} runs"
+    what = "; ".join(dict.fromkeys(incomplete))
+    verb = "is" if len(incomplete) == 1 else "are"
+    return f"{runs} of {name} {verb} incomplete ({what}): the figures are without that."
 
 
 def _list_lacking(groups: Sequence[tuple[str, Sequence[RunFigures]]]) -> list[str]:

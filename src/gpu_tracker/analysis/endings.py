@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from ..core.model import SIGNAL
+from ..core.signals import name_signal
+from ..core.units import humanize_seconds, parse_count
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ..core.model import Allocation, RecordingData
+    from collections.abc import Sequence
+
+    from ..core.model import Allocation, Event, RecordingData
 
 SIGKILL, SIGTERM, SIGXCPU, SIGXFSZ = 9, 15, 24, 25
 # Schedulers end a job a little later than they said, never much sooner.
@@ -13,6 +19,7 @@ TIME_LIMIT_SLACK_SECONDS = 5.0
 OWN_PERCENT = 50.0
 
 _GOOD = ("exited", "stopped", "running", "sampler lost")
+_MOST_DIGITS = 3
 # A shell that passes on the signal of a program adds this.
 _SIGNAL_IN_SHELL = 128
 
@@ -27,6 +34,18 @@ def find_signal(exit_code: int | None) -> int | None:
     code = exit_code or 0
     signal = -code if code < 0 else code - _SIGNAL_IN_SHELL
     return signal if signal in (SIGKILL, SIGTERM, SIGXCPU, SIGXFSZ) else None
+
+
+def describe_signals(events: Sequence[Event]) -> list[str]:
+    """Which signals reached the job while it ran, each kind once."""
+    first: dict[int, float] = {}
+    for event in events:
+        number = parse_count(event.text, _MOST_DIGITS) if event.kind == SIGNAL else None
+        if number is not None:
+            first.setdefault(number, event.at_seconds)
+    return [
+        f"The job got {name_signal(number)} after {humanize_seconds(at)}." for number, at in first.items()
+    ]
 
 
 def find_ending(recording: RecordingData) -> str:

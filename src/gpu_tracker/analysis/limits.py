@@ -12,14 +12,14 @@ from ..core.figures import REGION, RUN
 from ..core.text import count_of
 from ..core.units import BYTES, JOULES, NUMBER, PERCENT, SECONDS, humanize
 from ..core.values import NamedTuple
-from .compare import CANNOT_TELL, CHANGED, describe_failures
+from .compare import CANNOT_TELL, CHANGED, describe_failures, describe_incomplete
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from ..core.figures import Figure
-    from .compare import Comparison, Row, Values
+    from .compare import Comparison, Group, Row, Values
 
 RATIO = "ratio"
 _UNITS = {
@@ -49,6 +49,8 @@ _EXPRESSION = re.compile(r"(.*?[^\s<>=])\s*(>=|<=|>|<)\s*([^<>=]+)", re.DOTALL)
 _AMOUNT = re.compile(r"([+-]?)([0-9]+(?:\.[0-9]*)?(?:[eE][+-]?[0-9]+)?|\.[0-9]+)\s*([A-Za-z%]*)")
 _BEYOND_NOISE = re.compile(r"(.*\S)\s+beyond\s+noise\s*", re.DOTALL)
 _MOST_PERCENT = 100.0
+# Of these the kernel may have kept no account.
+_CPU = ("cpu_time", "mean_cores")
 _EXAMPLE = "Try 'peak_gpu_ram > +10%', 'time > 1.2x' or 'regions.forward.peak_ram > 8GB'."
 
 
@@ -82,6 +84,8 @@ class Verdict(NamedTuple):
     """A sentence for every group that fails it."""
     unknown: tuple[str, ...]
     """A sentence for everything that could not be checked."""
+    undecided: tuple[str, ...] = ()
+    """Of these, those that were measured, but not well enough: what they may be is on both sides of the limit."""
 
 
 class Gate(NamedTuple):
@@ -160,11 +164,19 @@ def check_limits(
         for group in groups
         if group.unreadable
     ]
-    missing = [sentence for verdict in verdicts for sentence in verdict.unknown]
+    missing = [
+        f"Not checked: {describe_incomplete(group.name, group.incomplete)}"
+        for group in groups
+        if group.incomplete
+    ]
+    undecided = [sentence for verdict in verdicts for sentence in verdict.undecided]
+    missing += [
+        sentence for verdict in verdicts for sentence in verdict.unknown if sentence not in verdict.undecided
+    ]
     return Gate(
         verdicts,
         tuple(sentence for verdict in verdicts for sentence in verdict.fired),
-        (*(() if allow_failed else failed), *unreadable, *(() if allow_missing else missing)),
+        (*(() if allow_failed else failed), *unreadable, *(() if allow_missing else missing), *undecided),
         (*(failed if allow_failed else ()), *(missing if allow_missing else ())),
     )
 
@@ -177,7 +189,9 @@ def check_limit(limit: Limit, comparison: Comparison) -> Verdict:
         return Verdict(limit, (), (f"Not checked: {limit.text}: no run has the {kind} {name!r}.",))
     # The baseline's amount is not checked, unless it is alone.
     judged = range(1 if len(comparison.groups) > 1 else 0, len(comparison.groups))
-    fired, unknown = [], []
+    fired: list[str] = []
+    missing: list[str] = []
+    undecided: list[str] = []
     for row in rows:
         for index, (group, found) in enumerate(zip(comparison.groups, row.groups, strict=True)):
             if found.not_numbers:
@@ -185,12 +199,26 @@ def check_limit(limit: Limit, comparison: Comparison) -> Verdict:
                 fired.append(f"FAILED {limit.text}: {group.name} {_describe_broken(row, found)}.")
             elif index in judged and _is_broken(limit, row, index):
                 fired.append(f"FAILED {limit.text}: {group.name} {_describe(limit, row, index)}.")
-        unknown += [
-            f"Not checked: {limit.text}: {reason}."
-            for index in judged
-            for reason in _list_gaps(limit, row, comparison, index)
-        ]
-    return Verdict(limit, tuple(fired), tuple(dict.fromkeys(unknown)))
+        for index in judged:
+            gaps, doubts = (
+                _list_gaps(limit, row, comparison, index),
+                _list_doubts(limit, row, comparison, index),
+            )
+            if (
+                not (gaps or doubts)
+                and limit.is_beyond_noise
+                and row.changes[index - 1].verdict == CANNOT_TELL
+            ):
+                name = comparison.groups[index].name
+                doubts = [f"too few runs of {name} or the baseline to tell a change from noise"]
+            missing += [f"Not checked: {limit.text}: {reason}." for reason in gaps]
+            undecided += [f"Not checked: {limit.text}: {reason}." for reason in doubts]
+    return Verdict(
+        limit,
+        tuple(fired),
+        tuple(dict.fromkeys((*missing, *undecided))),
+        tuple(dict.fromkeys(undecided)),
+    )
 
 
 def needs_two_groups(limit: Limit) -> bool:
@@ -252,7 +280,7 @@ def _value_of(limit: Limit, first: Values, found: Values) -> float | None:
 
 def _divide(before: float, after: float) -> float:
     if before == 0:
-        return 1.0 if after == 0 else math.inf
+        return 1.0 if after == 0 else math.copysign(math.inf, after)
     # An increase over a negative value is still an increase.
     return 1 + (after - before) / abs(before)
 
@@ -261,16 +289,29 @@ def _is_broken(limit: Limit, row: Row, index: int) -> bool:
     value = _value_of(limit, row.groups[0], row.groups[index])
     if value is None or (limit.is_beyond_noise and row.changes[index - 1].verdict != CHANGED):
         return False
-    return _is_true(value, limit) and not _is_undecided(limit, row.groups[index])
+    return _is_true(value, limit) and not _is_undecided(limit, row, index)
 
 
-def _is_undecided(limit: Limit, found: Values) -> bool:
+def _is_undecided(limit: Limit, row: Row, index: int) -> bool:
     """Whether the limit lies between what a figure was at least and what it may have been."""
-    if found.median is None or found.ceiling is None:
+    bounds = [_find_bounds(row.groups[position]) for position in (0, index)]
+    if None in (row.groups[index].median, bounds[1]):
         return False
-    if limit.amount.unit == RATIO:
-        return math.isinf(found.ceiling)
-    return _is_true(found.median, limit) != _is_true(found.ceiling, limit)
+    first, found = (one or (0.0, 0.0) for one in bounds)
+    if limit.amount.unit != RATIO:
+        return len({_is_true(bound, limit) for bound in found}) > 1
+    if row.subject.metric is None and row.subject.figure.name != "gpu_utilization":
+        # Both are the same bound of what they are of, so they can be compared; what was not measured cannot.
+        return any(math.isinf(most) for _, most in (first, found))
+    return len({_is_true(_divide(before, after), limit) for before in first for after in found}) > 1
+
+
+def _find_bounds(found: Values) -> tuple[float, float] | None:
+    """What a figure was at least, and at most; None if it is not known."""
+    if found.median is None:
+        return None
+    least = found.median if found.floor is None else found.floor
+    return least, found.median if found.ceiling is None else found.ceiling
 
 
 def _is_true(value: float, limit: Limit) -> bool:
@@ -292,22 +333,43 @@ def _list_gaps(limit: Limit, row: Row, comparison: Comparison, index: int) -> li
             gaps.append(f"{lacking} of {group.runs} runs of {group.name} have no {what!r}")
         if unmeasured:
             gaps.append(f"not measured in {unmeasured} of {group.runs} runs of {group.name}")
-        if _is_undecided(limit, found):
-            gaps.append(f"{group.name} {_describe_bounds(row, found)}")
-    if not gaps and limit.is_beyond_noise and row.changes[index - 1].verdict == CANNOT_TELL:
-        gaps.append(
-            f"too few runs of {comparison.groups[index].name} or the baseline to tell a change from noise"
-        )
+        gaps += _list_unrecorded(row, group)
     return gaps
+
+
+def _list_doubts(limit: Limit, row: Row, comparison: Comparison, index: int) -> list[str]:
+    """What was measured, but may be on either side of the limit."""
+    if not _is_undecided(limit, row, index):
+        return []
+    return [
+        f"{comparison.groups[at].name} {_describe_bounds(row, row.groups[at])}"
+        for at in dict.fromkeys((0, index) if limit.amount.unit == RATIO else (index,))
+        if len(set(_find_bounds(row.groups[at]) or ())) > 1
+    ]
+
+
+def _list_unrecorded(row: Row, group: Group) -> list[str]:
+    """What is recorded of a region or metric may be a part of it."""
+    kinds = (
+        ("regions", group.lacking_regions if row.subject.region else 0),
+        ("metrics", 0 if row.subject.metric is None else group.lacking_metrics),
+    )
+    return [
+        f"some {what} could not be recorded in {count} of {group.runs} runs of {group.name}"
+        for what, count in kinds
+        if count
+    ]
 
 
 def _describe_bounds(row: Row, found: Values) -> str:
     figure = row.subject.figure
-    least, most = found.median or 0.0, found.ceiling or 0.0
-    more = (
-        "not measured for most of the time" if math.isinf(most) else f"perhaps {humanize(most, figure.unit)}"
-    )
-    return f"used at least {humanize(least, figure.unit)}, {more}"
+    least, most = _find_bounds(found) or (0.0, 0.0)
+    if row.subject.metric is not None:
+        return f"has ranks that ended with {humanize(least, figure.unit)} to {humanize(most, figure.unit)}"
+    unmeasured = "perhaps more" if figure.name in _CPU else "not measured all the time"
+    more = unmeasured if math.isinf(most) else f"perhaps {humanize(most, figure.unit)}"
+    verb = "had" if figure.unit == PERCENT else "used"
+    return f"{verb} at least {humanize(least, figure.unit)}, {more}"
 
 
 def _describe(limit: Limit, row: Row, index: int) -> str:

@@ -13,6 +13,7 @@ from .regions import summarize_metrics, summarize_regions
 from .summary import (
     doubt_held,
     find_unmetered_seconds,
+    find_unutilized_seconds,
     is_known_enough,
     is_ram_least,
     is_read_enough,
@@ -45,8 +46,12 @@ class RunFigures(NamedTuple):
 
     values: dict[Subject, float | None]
     ceilings: Mapping[Subject, float] = MappingProxyType({})
-    """What a figure may have been at most, where its value is only the least."""
+    """What a figure may have been at most, where its value may be less."""
+    floors: Mapping[Subject, float] = MappingProxyType({})
+    """What it was at least, where its value may be more."""
     host: str = ""
+    program: str = ""
+    """The name of what it ran, where that is known."""
     cores: float = 0.0
     ram_bytes: int = 0
     failure: str = ""
@@ -61,6 +66,12 @@ class RunFigures(NamedTuple):
     """The names of the figures of the whole run that are estimates."""
     at_least: tuple[str, ...] = ()
     """Of those that may have been more, because they are without some of the time."""
+    lacks_regions: bool = False
+    """Whether some of its regions, or those of some of its processes, could not be recorded."""
+    lacks_metrics: bool = False
+    """The same of metrics."""
+    incomplete: str = ""
+    """Which parts of a job have no recording, so that its figures are without them."""
 
 
 def measure(recording: RecordingData) -> RunFigures:
@@ -68,8 +79,12 @@ def measure(recording: RecordingData) -> RunFigures:
     header = recording.header
     values: dict[Subject, float | None] = {}
     summary = summarize(recording)
-    whole, ceilings = overall_values(summary), find_ceilings(summary)
     at_least = list_lower_bounds(summary, find_ending(recording))
+    whole, ceilings = overall_values(summary), find_ceilings(summary)
+    floors: dict[str, float] = {}
+    ceilings.update((name, math.inf) for name in at_least)
+    if (bounds := _bound_gpu_percent(summary)) is not None:
+        floors["gpu_utilization"], ceilings["gpu_utilization"] = bounds
     for figure in RUN:
         values[Subject(figure)] = whole[figure.name]
     for region in summarize_regions(recording):
@@ -80,7 +95,8 @@ def measure(recording: RecordingData) -> RunFigures:
         values[Subject(LAST_METRIC, metric=metric.name)] = math.nan if metric.last is None else metric.last
     return RunFigures(
         values,
-        ceilings={Subject(figure): most for figure in RUN if (most := ceilings.get(figure.name)) is not None},
+        ceilings={Subject(figure): ceilings[figure.name] for figure in RUN if figure.name in ceilings},
+        floors={Subject(figure): floors[figure.name] for figure in RUN if figure.name in floors},
         host=header.host,
         cores=header.allocation.cores,
         ram_bytes=header.allocation.ram_bytes,
@@ -92,6 +108,8 @@ def measure(recording: RecordingData) -> RunFigures:
         unread_seconds=summary.unread_seconds if "peak_ram" in at_least else 0.0,
         at_least=at_least,
         estimates=list_estimates(summary),
+        lacks_regions=bool(recording.gaps.unfollowed_processes or recording.gaps.refused_regions),
+        lacks_metrics=bool(recording.gaps.lost_metrics),
     )
 
 
@@ -131,22 +149,32 @@ def list_estimates(summary: Summary) -> tuple[str, ...]:
 def list_lower_bounds(summary: Summary, ending: str) -> tuple[str, ...]:
     """The names of those that may have been more, because they are without some of the time."""
     return (
+        *(["cpu_time", "mean_cores"] if summary.is_cpu_least else []),
         *(["peak_ram"] if is_ram_least(summary, ending) else []),
         *(["peak_gpu_ram"] if _find_unheld_seconds(summary) else []),
+        *(
+            ["energy"]
+            if any(find_unmetered_seconds(gpu, summary.seconds) for gpu in _list_metered(summary))
+            else []
+        ),
     )
 
 
 def _find_unheld_seconds(summary: Summary) -> float:
-    doubt = doubt_held((gpu for gpu in summary.gpus if gpu.may_be_used), summary.seconds)
+    doubt = doubt_held(
+        (gpu for gpu in summary.gpus if gpu.may_be_used and gpu.basis != EXACT), summary.seconds
+    )
     return 0.0 if _peak_gpu_bytes(summary) is None else doubt.unheld_seconds
 
 
 def find_ceilings(summary: Summary) -> dict[str, float]:
     """By name, what figures may have been at most of which only a part was measured, or shared memory not often enough."""
     peak, ceiling = summary.ram.combined, summary.ram_ceiling_bytes
+    cpu = {"cpu_time": math.inf, "mean_cores": math.inf} if summary.is_cpu_least else {}
     if not is_read_enough(summary.seconds - summary.unread_seconds, summary.seconds):
-        return {"peak_ram": math.inf, "peak_gpu_ram": math.inf}
+        return {**cpu, "peak_ram": math.inf, "peak_gpu_ram": math.inf}
     return {
+        **cpu,
         **({"peak_ram": ceiling} if peak.basis == ESTIMATE and ceiling else {}),
         **({} if _is_gpu_ram_known(summary) else {"peak_gpu_ram": math.inf}),
     }
@@ -186,6 +214,16 @@ def _gpu_percent(summary: Summary) -> float | None:
     if summary.has_unread_gpus or not is_enough:
         return None
     return sum(gpu.mean_percent or 0.0 for gpu in known) / len(known) if known else None
+
+
+def _bound_gpu_percent(summary: Summary) -> tuple[float, float] | None:
+    """What the utilization was at least and at most if it is not known all the time; None if it is, or is not known at all."""
+    known = [gpu for gpu in summary.gpus if gpu.is_expected and gpu.mean_percent is not None]
+    missing = [find_unutilized_seconds(gpu, summary.seconds) / summary.seconds for gpu in known]
+    if not any(missing):
+        return None
+    least = [(gpu.mean_percent or 0.0) * (1 - share) for gpu, share in zip(known, missing, strict=True)]
+    return sum(least) / len(known), (sum(least) + 100 * sum(missing)) / len(known)
 
 
 def _energy(summary: Summary) -> float | None:

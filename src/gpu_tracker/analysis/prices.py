@@ -145,13 +145,14 @@ def _find_lacking(machines: Sequence[Machine], sizing: Sizing) -> tuple[str, ...
 
 
 def _list_lacking(machine: Machine, sizing: Sizing) -> list[str]:
+    ranks = sizing.ranks_per_machine
     pairs = (
-        (machine.cores, sizing.cores),
-        (machine.ram_bytes, sizing.memory_bytes),
-        (machine.gpus, sizing.gpus),
-        (machine.gpu_ram_bytes, sizing.gpu_memory_bytes),
+        (machine.cores, ranks * _advised(sizing.cores)),
+        (machine.ram_bytes, _advised(sizing.memory_bytes)),
+        (machine.gpus, ranks * _advised(sizing.gpus)),
+        (machine.gpu_ram_bytes, _advised(sizing.gpu_memory_bytes)),
     )
-    return [what for what, (has, amount) in zip(_RESOURCES, pairs, strict=True) if has < _advised(amount)]
+    return [what for what, (has, needed) in zip(_RESOURCES, pairs, strict=True) if has < needed]
 
 
 def _advised(amount: Amount | None) -> int:

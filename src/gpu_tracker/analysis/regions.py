@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from itertools import pairwise
 
+from ..core.calls import ENTERING_SECONDS, SWITCHING_SECONDS
 from ..core.model import ESTIMATE, EXACT, INTEGRATED, SAMPLED, SHARED, MetricTotals
 from ..core.units import humanize_seconds
 from ..core.values import NamedTuple
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
 
 
 _MOST_COUNTED = 10_000  # regions that a process refuses
-# Entering and leaving one, while a tracker runs.
-_SECONDS_PER_CALL = 4e-6
 _NOTABLE_COST = 0.02
 _LEAST_COST_SECONDS = 0.05
 
@@ -53,7 +52,7 @@ class Region(NamedTuple):
     cpu_seconds: float
     own_cpu_seconds: float
     cpu_basis: str
-    """Shared if part of the CPU time may be other code's; sampled, a lower bound, if a process ended inside."""
+    """Shared if part of the CPU time may be other code's, or went to entering regions; sampled, a lower bound, if a process ended inside."""
     entry_ram_bytes: int | None
     """This and the next two are of the process with the highest peak."""
     exit_ram_bytes: int | None
@@ -72,6 +71,8 @@ class Region(NamedTuple):
     """The call that had the peak of GPU memory."""
     own_cpu_basis: str = EXACT
     """Shared also if what the regions inside took off is: the whole may be exact, and what is left of it not."""
+    switches: int = 0
+    """How often its code was suspended, or went on in the middle of a call, where that is followed."""
 
 
 class Metric(NamedTuple):
@@ -127,15 +128,18 @@ def find_outside_seconds(recording: RecordingData) -> float | None:
     return outside if is_known else None
 
 
-def describe_cost(regions: Iterable[Region], cpu_seconds: float) -> list[str]:
-    """What entering and leaving regions took, if that is a notable part of the job's CPU time."""
+def describe_cost(regions: Sequence[Region], cpu_seconds: float) -> list[str]:
+    """What entering, leaving and suspending regions took, if that is a notable part of the job's CPU time."""
     calls = sum(region.calls for region in regions)
-    cost = calls * _SECONDS_PER_CALL
+    switches = sum(region.switches for region in regions)
+    cost = calls * ENTERING_SECONDS + switches * SWITCHING_SECONDS
     if cost < max(_LEAST_COST_SECONDS, _NOTABLE_COST * cpu_seconds):
         return []
+    suspended = f", and their code was suspended {switches:,} times" if switches else ""
+    followed = "following that" if switches else "entering and leaving them"
     return [
-        f"Regions were entered {calls:,} times: about {humanize_seconds(cost)} of the CPU time went to entering and leaving "
-        "them. That is in the figures of the regions and of those around them; fewer, longer regions cost less."
+        f"Regions were entered {calls:,} times{suspended}: about {humanize_seconds(cost)} of the CPU time went to {followed}. "
+        "That is in the figures of the regions and of those around them; fewer, longer regions cost less."
     ]
 
 
@@ -221,6 +225,7 @@ def _summarize_region(path: tuple[str, ...], parts: Sequence[RegionTotals], sing
         last_seconds=_most(part.last_seconds for part in parts),
         peak_ram_call=peak_call,
         gpu_call=_find_call(fullest.pid, fullest.gpu_bytes_call_seconds, single),
+        switches=sum(part.switches for part in parts),
     )
 
 

@@ -7,6 +7,7 @@ import operator as operators
 import re
 
 from ..core.figures import RUN
+from ..core.model import Identity
 from ..core.moments import parse_moment
 from ..core.text import join_command
 from ..core.units import BYTES, NUMBER, SECONDS
@@ -44,6 +45,8 @@ class ListedRun(NamedTuple):
     exit_code: int | None = None
     name: str | None = None
     labels: tuple[tuple[str, str], ...] = ()
+    identity: Identity = Identity()
+    """Of which job it is, and which rank."""
     values: Mapping[str, float | None] = {}
     """The figures of a whole run, by name."""
     estimates: tuple[str, ...] = ()
@@ -73,7 +76,7 @@ class Condition(NamedTuple):
 _NUMBERS = {figure.name: figure for figure in RUN}
 SORTS = ("when", *_NUMBERS, "command")
 STATES = ("all", "running", "finished", "failed")
-_TEXTS = ("command", "name", "label", "host", "end", "file")
+_TEXTS = ("command", "name", "label", "job", "host", "end", "file")
 
 
 def list_run(path: str, recording: RecordingData) -> ListedRun:
@@ -89,6 +92,7 @@ def list_run(path: str, recording: RecordingData) -> ListedRun:
         exit_code=end.exit_code if end else None,
         name=header.identity.name,
         labels=header.identity.labels,
+        identity=header.identity,
         values=overall_values(summary),
         estimates=list_estimates(summary),
         at_least=list_lower_bounds(summary, find_ending(recording)),
@@ -174,11 +178,26 @@ def _sort_key(run: ListedRun, by: str) -> tuple[Any, ...]:
     return (value is None, -(value or 0.0), -when, run.path)
 
 
+def _describe_job(identity: Identity) -> str:
+    """By whatever a job is known."""
+    task = f"{identity.array_job}_{identity.array_task}" if identity.array_task is not None else None
+    known = (identity.job, task, identity.job_name, identity.run_id)
+    return " ".join(one for one in known if one is not None)
+
+
 def _meets(run: ListedRun, condition: Condition, describe_ending: Callable[[str, int | None], str]) -> bool:
     if condition.operator == "~":
         labels = " ".join(f"{name}={value}" for name, value in run.labels)
         ending = describe_ending(run.ending, run.exit_code)
-        texts = (" ".join(run.command), run.name or "", labels, run.host, ending, run.path)
+        texts = (
+            " ".join(run.command),
+            run.name or "",
+            labels,
+            _describe_job(run.identity),
+            f"{run.host} {run.identity.node or ''}",
+            ending,
+            run.path,
+        )
         searched = texts[_TEXTS.index(condition.field)] if condition.field else "\n".join(texts)
         return condition.text in searched.lower()
     value = run.values.get(condition.field)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from ..core.columns import SampleColumns
     from ..core.model import End, Header, PeakMoment, Peaks, RecordingData
-    from .summary import Summary
+    from .summary import GpuSummary, Summary
 
 # How sure the advice is.
 LOW, MEDIUM, HIGH = "low", "medium", "high"
@@ -114,6 +114,8 @@ class Need(NamedTuple):
     gpus: int | None = None
     may_use_more_gpus: bool = False
     """Whether there is a device of which nothing is known."""
+    is_gpu_use_unknown: bool = False
+    """Whether there is one of which nobody knows whether it was used."""
     gpu_vendor: str = ""
     gpu_bytes: int | None = None
     """On the device where it held most."""
@@ -125,6 +127,7 @@ class Need(NamedTuple):
     """Of the job: several may run in it, one after the other."""
     rank: int | None = None
     """Of a process in a parallel job."""
+    host: str = ""
     program: str = ""
     """The name of what it ran, where that is known."""
     has_samples: bool = True
@@ -180,7 +183,9 @@ class Sizing(NamedTuple):
     """Of memory."""
     confidence: str
     memory_bytes: Amount | None
+    """Of all ranks on one machine together."""
     cores: Amount | None
+    """This and the following: of one rank, if the runs are of several."""
     gpus: Amount | None
     gpu_memory_bytes: Amount | None
     """Per device."""
@@ -188,6 +193,7 @@ class Sizing(NamedTuple):
     gpu_vendor: str = ""
     spike: Spike | None = None
     notes: tuple[str, ...] = ()
+    ranks_per_machine: int = 1
 
 
 # ---- What one run needed.
@@ -227,7 +233,8 @@ def find_need(recording: RecordingData, columns: SampleColumns | None = None) ->
         has_starved=_has_starved(summary, cores),
         gpus=_count_gpus(summary),
         may_use_more_gpus=summary.has_unread_gpus or any(gpu.may_hold_unseen for gpu in summary.gpus),
-        gpu_vendor=used[0].gpu.vendor if used else "",
+        is_gpu_use_unknown=any(map(_is_use_unknown, summary.gpus)),
+        gpu_vendor=next((gpu.gpu.vendor for gpu in summary.gpus if _is_used(gpu)), ""),
         gpu_bytes=max((gpu.job_bytes.combined or 0 for gpu in used), default=None),
         is_gpu_least=doubt.basis == ESTIMATE or doubt.unheld_seconds > 0,
         spike=None if columns is None else _find_spike(summary, columns, recording.peak_moments, memory),
@@ -235,6 +242,7 @@ def find_need(recording: RecordingData, columns: SampleColumns | None = None) ->
         job=recording.header.identity.job,
         step=recording.header.identity.step,
         rank=recording.header.identity.rank,
+        host=recording.header.host,
         has_samples=columns is not None or not needs_samples(recording),
     )
 
@@ -321,14 +329,18 @@ def _has_starved(summary: Summary, cores: float | None) -> bool:
 
 
 def _count_gpus(summary: Summary) -> int | None:
-    """The devices that the job really used."""
-    if not summary.gpus or any(_is_use_unknown(gpu.basis, gpu.is_expected) for gpu in summary.gpus):
+    """The devices that the job really used: whose memory it held or, if that is not known, that it kept busy."""
+    if not summary.gpus or any(map(_is_use_unknown, summary.gpus)):
         return None
-    return sum(bool(gpu.job_bytes.combined) for gpu in summary.gpus)
+    return sum(map(_is_used, summary.gpus))
 
 
-def _is_use_unknown(basis: str, is_expected: bool) -> bool:
-    return is_expected and basis in (UNKNOWN, ESTIMATE)
+def _is_used(gpu: GpuSummary) -> bool:
+    return bool(gpu.job_bytes.combined or gpu.job_mean_percent)
+
+
+def _is_use_unknown(gpu: GpuSummary) -> bool:
+    return gpu.is_expected and gpu.basis in (UNKNOWN, ESTIMATE) and not gpu.job_mean_percent
 
 
 def _find_spike(
@@ -380,8 +392,9 @@ def advise(needs: Sequence[Need]) -> Sizing:
     runs = _join_ranks(needs)
     finished = [run for run in runs if not any(need.failure for need in run)]
     margin = _MARGIN_OF_MANY if len(finished) >= _MANY_RUNS else _MARGIN
+    machines = [machine for run in runs for machine in _group_by_machine(run)]
     memory = _choose(
-        needs,
+        list(map(_add_ranks, machines)),
         lambda need: need.memory_bytes,
         lambda need, _: _size_memory_of(need, margin),
         lambda need: need.is_memory_least,
@@ -415,6 +428,21 @@ def advise(needs: Sequence[Need]) -> Sizing:
         gpu_vendor=next((need.gpu_vendor for need in needs if need.gpu_vendor), ""),
         spike=largest.spike if largest else None,
         notes=tuple(_explain(needs, runs, largest)),
+        ranks_per_machine=max(map(len, machines), default=1),
+    )
+
+
+def lack_ranks(sizing: Sizing, missing: Sequence[str]) -> Sizing:
+    """The same where runs lack ranks, in words: what those need is not in it."""
+    if not missing:
+        return sizing
+    memory = sizing.memory_bytes
+    note = (
+        f"Incomplete ({'; '.join(missing)}): what those ranks need, and their tasks, are not in the request."
+    )
+    return sizing._replace(
+        memory_bytes=None if memory is None else memory._replace(is_at_least=True),
+        notes=(note, *sizing.notes),
     )
 
 
@@ -428,6 +456,33 @@ def _join_ranks(needs: Sequence[Need]) -> list[list[Need]]:
         run = (number,) if need.rank is None else (need.job, need.step, repeats[rank])
         runs.setdefault(run, []).append(need)
     return list(runs.values())
+
+
+def _group_by_machine(run: Sequence[Need]) -> list[list[Need]]:
+    machines: dict[str, list[Need]] = {}
+    for need in run:
+        machines.setdefault(need.host, []).append(need)
+    return list(machines.values())
+
+
+def _add_ranks(ranks: Sequence[Need]) -> Need:
+    """What the ranks on one machine need together. A limit above all of them has counted all of them for each."""
+    if len(ranks) == 1:
+        return ranks[0]
+    known = [rank for rank in ranks if rank.memory_bytes is not None]
+    largest = max(known or ranks, key=lambda rank: rank.memory_bytes or 0)
+    are_counted = all(rank.is_counted_by_limit for rank in known)
+    join = max if are_counted else sum
+    has_ceiling = any(rank.memory_ceiling_bytes for rank in ranks)
+    ceilings = [rank.memory_ceiling_bytes or rank.memory_bytes or 0 for rank in ranks]
+    return largest._replace(
+        memory_bytes=join([rank.memory_bytes or 0 for rank in known]) if known else None,
+        memory_ceiling_bytes=join(ceilings) if has_ceiling else 0.0,
+        failure=next((rank.failure for rank in ranks if rank.failure), ""),
+        ran_out_of_memory=any(rank.ran_out_of_memory for rank in ranks),
+        has_lacked_memory=any(rank.has_lacked_memory for rank in ranks),
+        rank=min(rank.rank or 0 for rank in ranks),
+    )
 
 
 def _choose(
@@ -521,6 +576,8 @@ def _explain(needs: Sequence[Need], runs: Sequence[Sequence[Need]], largest: Nee
         yield f"Lower bounds only, where a run did not finish ({'; '.join(failures)})."
     if any(need.ran_out_of_memory for need in needs):
         yield "A run was killed for lack of memory: how much it needs is not known."
+    if all(need.gpus is None for need in needs) and any(need.is_gpu_use_unknown for need in needs):
+        yield "How many GPUs it used is not known, so the request has none: add them."
     if any(need.is_gpu_least for need in needs):
         yield "What a run held on GPUs is an estimate, or was not known all the time: it may have needed more."
     if any(need.has_lacked_memory for need in needs):
@@ -552,7 +609,12 @@ def _explain(needs: Sequence[Need], runs: Sequence[Sequence[Need]], largest: Nee
         yield "Cores are those of the busiest interval: the samples were not read."
     if len(needs) > len(runs):
         jobs = "one job" if len(runs) == 1 else "parallel jobs"
-        yield f"These are ranks of {jobs}: this is the request for one of them."
+        most = max(len(machine) for run in runs for machine in _group_by_machine(run))
+        yield (
+            f"These are ranks of {jobs}: this is the request for one of them."
+            if most == 1
+            else f"These are ranks of {jobs}: memory is for the {most} of them on one machine, the rest for each."
+        )
     if largest and largest.memory_bytes and largest.outside_bytes > _NOTABLE_SHARE * largest.memory_bytes:
         yield (
             "Much of the memory is not in the job's processes: files in /dev/shm, kernel memory, "

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from heapq import nlargest
+
 from ..core.model import (
     ESTIMATE,
     EXACT,
@@ -11,6 +13,7 @@ from ..core.model import (
     SAMPLER_LOST,
     UNKNOWN,
     UNREAD,
+    UNREAPED,
     Activity,
     Busiest,
     Gpu,
@@ -20,6 +23,7 @@ from ..core.model import (
     Parts,
     RamPeak,
     Stalls,
+    Traffic,
     TreeCounters,
     add_capacities,
     add_known,
@@ -34,9 +38,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from ..core.model import Peaks, RecordingData
+    from ..core.model import Peaks, ProcessTotals, RecordingData
 
 _SHORTEST_SECONDS = 1e-3
+_MOST_USES = 32
 # A mean or sum that is known for less of the run does not stand for it...
 _LEAST_KNOWN_SHARE = 0.5
 # ...and what is missing is told from this share on. Drivers take samples at least once a second.
@@ -49,6 +54,9 @@ _LATE_SAMPLE_SECONDS = 1.0
 _LATE_NAME_SECONDS = 2.0
 # A device that was read for less has told nothing of the job.
 _GLIMPSE_SECONDS = 0.5
+# What a driver holds of a device that the job has to itself; by how much such a device and the job may differ.
+_OVERHEAD_SHARE = 0.01
+_NOTABLE_POINTS = 3.0
 
 
 class CpuSummary(NamedTuple):
@@ -98,8 +106,12 @@ class GpuSummary(NamedTuple):
     """The same of all processes."""
     job_percent_unknown_seconds: float = 0.0
     """How long the job's own utilization was not known: its mean is without that time."""
+    traffic: Traffic = Traffic()
+    """What went through its links, of all processes."""
     may_hold_unseen: bool = False
     """Whether the job may hold memory on it of which nothing is known, so that totals are not known either."""
+    job_utilization_basis: str = UNKNOWN
+    """Sampled by the driver, or an estimate: where the job is alone on a device that did notably more, samples of it are missing."""
 
     @property
     def may_be_used(self) -> bool:
@@ -139,12 +151,16 @@ class Summary(NamedTuple):
     gpu_max_sum_percent: float | None
     gpu_mean_sum_percent: float | None
     gpu_processes: tuple[GpuProcessPeak, ...]
+    gpu_uses: tuple[ProcessTotals, ...] = ()
+    """The processes whose utilization of GPUs is known, those that used most of them first."""
     counters: TreeCounters = TreeCounters()
     """What the job read and wrote, and how long it waited for a core."""
     stalls: Stalls = Stalls()
     """How long the machine kept anything waiting."""
     unread_seconds: float = 0.0
     """For how long nothing was read, in gaps or after the sampler was lost: peaks may be missing."""
+    is_cpu_least: bool = False
+    """Whether processes may have used more CPU time, of which the kernel has kept no account."""
     has_unread_gpus: bool = False
     """Whether a vendor's driver has never answered, or a device that the job may use could never be opened: what concerns
     all devices is not known then."""
@@ -205,9 +221,11 @@ def summarize(recording: RecordingData) -> Summary:
         gpu_max_sum_percent=busiest_sum,
         gpu_mean_sum_percent=add_known(gpu.mean_percent for gpu in gpus if gpu.is_expected),
         gpu_processes=peaks.gpu_processes,
+        gpu_uses=_list_uses(recording.processes) if gpus else (),
         counters=totals.counters,
         stalls=totals.stalls,
         unread_seconds=totals.unread_seconds,
+        is_cpu_least=any(event.kind == UNREAPED for event in recording.events),
     )
     return _forget_totals(summary) if _has_unread_gpus(recording) else summary
 
@@ -359,6 +377,8 @@ def _summarize_gpus(recording: RecordingData) -> tuple[GpuSummary, ...]:
             )
         if (POLLED, gpu.uuid) in estimates:
             summary = summary._replace(utilization_basis=ESTIMATE)
+        if summary.job_mean_percent is not None:
+            summary = summary._replace(job_utilization_basis=_judge_own(summary))
         if (INTEGRATED, gpu.uuid) in estimates:
             summary = summary._replace(energy_basis=ESTIMATE)
         summaries.append(summary)
@@ -422,6 +442,7 @@ def _summarize_gpu(
             if counter.utilization_seconds
         ),
         activity=average_activity(counter.activity),
+        traffic=Traffic(*counter.traffic[: len(Traffic._fields)]),
         is_expected=is_expected,
         job_bytes_unknown_seconds=counter.used_bytes_unknown_seconds
         if basis == ESTIMATE
@@ -429,6 +450,23 @@ def _summarize_gpu(
         used_bytes_unknown_seconds=counter.used_bytes_unknown_seconds,
         job_percent_unknown_seconds=max(0.0, seconds - counter.job_seconds),
     )
+
+
+def _judge_own(gpu: GpuSummary) -> str:
+    """How sure the job's own utilization is."""
+    used, job = gpu.used_bytes, gpu.job_bytes.combined
+    is_alone = None not in (used, job) and (used or 0) - (job or 0) <= _OVERHEAD_SHARE * (
+        gpu.gpu.memory_bytes or 0
+    )
+    missing = (gpu.mean_percent or 0.0) - (gpu.job_mean_percent or 0.0)
+    return (
+        ESTIMATE if (is_alone and missing > _NOTABLE_POINTS) or gpu.utilization_basis == ESTIMATE else SAMPLED
+    )
+
+
+def _list_uses(processes: Iterable[ProcessTotals]) -> tuple[ProcessTotals, ...]:
+    used = (process for process in processes if process.gpu_seconds is not None)
+    return tuple(nlargest(_MOST_USES, used, key=lambda process: process.gpu_seconds or 0.0))
 
 
 def _mean(integral: float | None, seconds: float) -> float | None:

@@ -5,23 +5,27 @@ from __future__ import annotations
 import os
 
 from ..analysis.compare import compare as compare_groups
+from ..analysis.job_measures import add_inner, join_ranks, list_missing, name_job
 from ..analysis.limits import check_limits, needs_two_groups, parse_limit
 from ..analysis.measures import measure
+from ..analysis.ranks import align, describe_inner, find_outer, find_outermost
 from ..core.config import check_path
 from ..core.errors import WRONG_DATA, KindError, RecordingError, UsageError
 from ..recording.find import find_recordings, name_run
 from ..recording.glance import glance
+from ..recording.naming import name_command
 from ..recording.reader import load, refuse_damaged
 from ..recording.secrets import mask_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from typing import Any, TypeAlias
 
     from ..analysis.compare import Comparison
     from ..analysis.limits import Limit
     from ..analysis.measures import RunFigures
+    from ..core.model import RecordingData
 
     Source: TypeAlias = str | os.PathLike[str]
 
@@ -136,8 +140,9 @@ def _list_paths(group: Source | Iterable[Source]) -> list[str]:
 
 
 def _measure_all(paths: Sequence[str], notes: list[str]) -> tuple[list[RunFigures], int]:
-    """The figures of all runs, and how many cannot be read: in a directory that is a note, otherwise an error."""
-    runs = []
+    """The figures of all runs, and how many recordings cannot be read: in a directory that is a note, otherwise an error."""
+    measured: dict[str, RunFigures] = {}
+    recordings: list[tuple[str, RecordingData]] = []
     unreadable = 0
     seen: set[str] = set()
     for given in paths:
@@ -150,25 +155,72 @@ def _measure_all(paths: Sequence[str], notes: list[str]) -> tuple[list[RunFigure
                 continue
             seen.add(real)
             try:
-                runs.append(_measure(path))
+                recording, measured[path] = _measure(path)
             except RecordingError as error:
                 if is_named:
                     raise
                 unreadable += 1
                 notes.append(f"Skipped: {error}")
-    if not runs:
+                continue
+            recordings.append((path, recording))
+    if not recordings:
         raise UsageError(f"There is no recording to read in {', '.join(paths) or 'an empty group'}.")
-    return runs, unreadable
+    outer = find_outer(align(recordings))
+    notes += describe_inner(outer)
+    measured = _add_inner(recordings, outer, measured)
+    runs: list[RunFigures] = []
+    ranks: dict[tuple[str, ...], list[tuple[str, RecordingData, RunFigures]]] = {}
+    for path, recording in recordings:
+        if path in outer:
+            continue
+        job = name_job(recording.header.identity)
+        if job is None:
+            runs.append(measured[path])
+        else:
+            ranks.setdefault(job, []).append((path, recording, measured[path]))
+    return [*runs, *map(_join_ranks, ranks.values())], unreadable
 
 
-def _measure(path: str) -> RunFigures:
+def _add_inner(
+    recordings: Sequence[tuple[str, RecordingData]],
+    outer: Mapping[str, str],
+    measured: Mapping[str, RunFigures],
+) -> dict[str, RunFigures]:
+    """The figures of all runs, each with what those that are part of it tell."""
+    inner: dict[str, list[str]] = {}
+    for path in outer:
+        inner.setdefault(find_outermost(path, outer), []).append(path)
+    identities = {path: recording.header.identity for path, recording in recordings}
+    added = dict(measured)
+    for path, parts in inner.items():
+        jobs = {name_job(identities[part]) for part in parts}
+        ranks = [identity for identity in identities.values() if name_job(identity) in jobs]
+        added[path] = add_inner(measured[path], [measured[part] for part in parts], list_missing(ranks))
+    return added
+
+
+def _join_ranks(ranks: Sequence[tuple[str, RecordingData, RunFigures]]) -> RunFigures:
+    """The ranks of one job are one run, not repeats of each other."""
+    if len(ranks) == 1 and ranks[0][1].header.identity.ranks in (None, 1):
+        return ranks[0][2]
+    from functools import partial
+
+    from ..analysis.job import combine
+    from ..recording.sampled import read_held
+
+    ordered = sorted(ranks, key=lambda one: one[1].header.identity.rank or 0)
+    whole = combine([(path, recording) for path, recording, _ in ordered], partial(read_held, plans={}))
+    return join_ranks(whole, [figures for _, _, figures in ordered])
+
+
+def _measure(path: str) -> tuple[RecordingData, RunFigures]:
     recording = load(path)
     try:
         figures = measure(recording)
     except WRONG_DATA:
         raise RecordingError(f"{path} is damaged: it contains invalid numbers.") from None
     refuse_damaged(recording, path)
-    return figures
+    return recording, figures._replace(program=name_command(recording.header.command))
 
 
 def _tell_apart(groups: Sequence[tuple[str, Sequence[str]]]) -> list[str]:

@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from ..analysis.findings.finding import Finding
     from ..analysis.intervals import Interval
     from ..recording.follow import Source
-    from ..reports.build import Choices, Report
+    from ..reports.build import Report
+    from ..reports.choices import Choices
 
 _NOTHING = News()
 _SHORTEST_SECONDS = 0.01

@@ -221,8 +221,8 @@ class watch(Generic[_Item]):  # noqa: N801 - a word of the public surface, used 
         return getattr(self._loader, name)
 
 
-class _Batches(Generic[_Item]):
-    """Once through a loader. Not a generator, which would keep the last batch while the next one is made.
+class _Taken(Generic[_Item]):
+    """Once through a loader, which may be over. Not a generator, which would keep the last batch while the next one is made.
 
     It has rounds of its own, with an epoch and steps, unless it is asked in those of another one (`zip`, `next` in the body of a loop)
     or by another one.
@@ -262,10 +262,6 @@ class _Batches(Generic[_Item]):
         rounds.asked_in = 0
         rounds.go_to(STEP)
         return batch
-
-    def __del__(self) -> None:
-        """A loop that was left in the middle has dropped this."""
-        self._end()
 
     def _begin(self, loops: list[_Rounds]) -> _Rounds:
         _end_step()
@@ -329,11 +325,22 @@ class _Batches(Generic[_Item]):
     def _end(self) -> None:
         if not getattr(self, "_is_over", True):  # a signal handler may have raised before it began
             self._is_over = True
+            self.__class__ = _Taken  # what a signal handler raises while Python calls `__del__` would be lost
             rounds = getattr(self, "_rounds", None)
             if rounds is not None:
                 rounds.finish()
                 if rounds in self._loops:
                     self._loops.remove(rounds)
+
+
+class _Batches(_Taken[_Item]):
+    """While it is not over."""
+
+    __slots__ = ()
+
+    def __del__(self) -> None:
+        """A loop that was left in the middle has dropped this."""
+        self._end()
 
 
 def step(number: float | None = None, /, **values: float) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from functools import cached_property
+from functools import cached_property, partial
 
 from ..analysis.job import combine as combine_values
 from ..analysis.sizing import advise, find_need
@@ -14,9 +14,10 @@ from ..core.notices import warn_once
 from ..exports import frames
 from ..recording import reader
 from ..recording.find import find_recordings
-from ..recording.sampled import read_columns
-from ..reports.build import Choices, build
-from .reporting import find_changes, report_on
+from ..recording.sampled import read_columns, read_held
+from ..reports.build import build
+from ..reports.choices import Choices
+from .reporting import find_changes, find_findings, report_on
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -56,19 +57,21 @@ def load(path: str | os.PathLike[str]) -> Recording:
 def combine(*recordings: str | os.PathLike[str] | Recording) -> Combined:
     """Recordings of several ranks or hosts as one job: files, directories of them, or what `load` gave.
 
-    Raises `RecordingError` for a file that is damaged: half a rank beside whole ones would mislead.
+    A damaged file in a directory is left out, with a note; one that is named raises `RecordingError`.
     """
     parts: list[tuple[str, RecordingData]] = []
+    skipped: tuple[str, ...] = ()
     for one in recordings:
         if isinstance(one, Recording):
             parts.append((one.path, one._values))  # noqa: SLF001 - our own class
         else:
-            parts += [
-                (path, reader.load_whole(path)) for path in find_recordings(check_path("A recording", one))
-            ]
+            path = check_path("A recording", one)
+            loaded, damaged = reader.load_several(find_recordings(path), (path,))
+            parts, skipped = parts + loaded, skipped + damaged
     if not parts:
         raise UsageError("Nothing to combine.", "Name recordings or directories of recordings.")
-    return combine_values(parts)
+    judge = partial(find_findings, changes=find_changes(warn_once))
+    return combine_values(parts, partial(read_held, plans={}), skipped=skipped, judge=judge)
 
 
 class Recording:

@@ -6,12 +6,14 @@ import os
 
 from ..core.config import RULES_VARIABLE
 from ..core.errors import RecordingError, TrackerError, UsageError
-from ..reports.build import NO_CHOICES, SHORTEST_SECONDS, Choices, build, is_worth_judging
+from ..reports.build import SHORTEST_SECONDS, build, is_worth_judging
+from ..reports.choices import NO_CHOICES, Choices
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from ..analysis.findings.finding import Finding
     from ..analysis.findings.judge import Changes
     from ..core.model import RecordingData
     from ..reports.build import Report
@@ -26,6 +28,11 @@ def report_on(recording: RecordingData, choices: Choices = NO_CHOICES) -> Report
         return build(recording, read_columns(recording), choices)
     except RecordingError:  # the file has gone since
         return build(recording, choices=choices)
+
+
+def find_findings(recording: RecordingData, changes: Changes | None = None) -> tuple[Finding, ...]:
+    """What was found in a recording, worst first."""
+    return report_on(recording, Choices(changes)).findings
 
 
 def report_session(

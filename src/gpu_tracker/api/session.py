@@ -25,13 +25,15 @@ from ..sampler.handle.process import (
     without_child_signals,
 )
 from ..sampler.handle.wire import FINAL, GPU_PATIENCE_SECONDS, Plan, Start
+from ..sources.files import read_text
+from ..sources.identity import find_identity, leave_out_rank
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from ..core.config import Settings
-    from ..core.model import Known, RecordingData
+    from ..core.model import Identity, Known, RecordingData
     from ..recording.follow import Content, Source
     from ..sampler.handle.recovery import Recovery
 
@@ -49,6 +51,8 @@ class Target(NamedTuple):
     """It has this process's environment, and its processes find our mailbox."""
     is_started_by_us: bool = False
     """A command that this process is about to start."""
+    job: str | None = None
+    """All processes of this job on this machine; the process above is one of them."""
 
 
 def is_in_notebook() -> bool:
@@ -82,6 +86,17 @@ def other_process(pid: int) -> Target:
     return Target(pid, read_command(pid) or (), is_ours=False)
 
 
+def whole_job(job: str) -> Target:
+    """All processes of a scheduler's job on this machine. UsageError if there are none, and we are not of it either."""
+    from ..sources.job_processes import list_of_job
+
+    running, ours = list_of_job(job), os.getpid()
+    if not running:
+        raise UsageError(f"Job {job} has no process on this machine that you may see.")
+    # Others may end at any moment.
+    return Target(ours if ours in running else running[0], (), is_ours=False, job=job)
+
+
 def check_runs(pid: int) -> int:
     """The ID of a process that runs already. UsageError if there is none."""
     from ..sources.processes import exists, find_process
@@ -92,6 +107,14 @@ def check_runs(pid: int) -> int:
     if process != pid:
         raise UsageError(f"{pid} is a thread of process {process}.", "Track the process instead.")
     return pid
+
+
+def find_own_identity() -> Identity:
+    """Which part of which job this process is."""
+    try:
+        return find_identity(os.environ, read_text("/proc/self/cgroup"))
+    except OSError:
+        return find_identity(os.environ)
 
 
 class Wishes(NamedTuple):
@@ -152,7 +175,8 @@ class Session:
         try:
             tracking = self._make_tracking_file()
             self.recording_path = self._make_recording()
-            self._mailbox = choose_mailbox(os.environ, 0 if self._target.is_ours else self._target.pid)
+            if self._target.job is None:
+                self._mailbox = choose_mailbox(os.environ, 0 if self._target.is_ours else self._target.pid)
             self._plan = self._make_plan(tracking)
             self._sampler = self._sampler or start_sampler(self._failures.append)
             if self._sampler is not None:
@@ -186,6 +210,11 @@ class Session:
             self._say(failure)  # only now is it sure what is reported without a sampler
         if self._sampler is not None:
             self._sampler.send("begin", start)
+
+    def note_signal(self, number: int) -> None:
+        """A signal has reached the job, which may end it."""
+        if self._sampler is not None:
+            self._sampler.send("signal", time.monotonic_ns(), number)
 
     def find_source(self) -> Source | None:
         """Where the recording can be followed while it is written, and read to its end afterwards; None without a sampler."""
@@ -335,12 +364,19 @@ class Session:
         from ..recording.create import create
 
         try:
-            path = create(place, mask_secrets(self._target.command), self._target.pid)
+            path = create(place, mask_secrets(self._target.command), self._target.pid, self._identify())
         except RecordingError as error:
             self._say(f"{error} The run is not recorded.")
             return None
         self._made[path] = _identify(os.lstat(path))
         return path
+
+    def _identify(self) -> Identity:
+        if self._target.job is None:
+            return find_own_identity()
+        from ..sources.job_processes import identify
+
+        return leave_out_rank(identify(self._target.pid))
 
     def _make_tracking_file(self) -> tuple[str, tuple[str, str, str]] | None:
         path, settings = self._wishes.tracking_file, self._settings
@@ -396,6 +432,7 @@ class Session:
             mailbox=self._mailbox,
             tracking=tracking,
             gpu_patience_seconds=self._gpu_patience_seconds,
+            job=target.job,
         )
 
     def _wait_for(self, sampler: SamplerProcess) -> bool:
@@ -429,8 +466,8 @@ class Session:
         sampler = self._sampler
         if sampler is None:
             return None
-        after, exit_code, exception = (None, None, None) if known is None else known[2:]
-        sampler.send("stop", at_nanoseconds, after, exit_code, reason, exception)
+        after, exit_code, exception, notes = (None, None, None, ()) if known is None else known[2:]
+        sampler.send("stop", at_nanoseconds, after, exit_code, reason, exception, notes)
         sampler.wake()
         for attempt in range(max(1, attempts)):
             if attempt:

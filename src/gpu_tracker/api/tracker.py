@@ -9,6 +9,7 @@ import time
 from _thread import RLock
 
 from ..core.config import (
+    RECORD_VARIABLE,
     Settings,
     check,
     check_gpu_uuids,
@@ -41,7 +42,8 @@ if TYPE_CHECKING:
     from ..analysis.intervals import Interval
     from ..core.model import RecordingData
     from ..integrations.ipython import Panel
-    from ..reports.build import Choices, Report
+    from ..reports.build import Report
+    from ..reports.choices import Choices
     from ..sinks import Sink
     from .feeding import Feed
     from .following import Monitor
@@ -130,6 +132,7 @@ class Tracker:
             )
         )
         self._other_pid = None if process_id is None else _check_other(check_process_id(process_id))
+        record = os.environ.get(RECORD_VARIABLE) or None if record is None else record
         self._record = None if record is None else os.path.abspath(check_path("record", record))
         self._may_replace = bool(overwrite)
         self.tracking_file = (
@@ -243,6 +246,7 @@ class Tracker:
             known = known._replace(
                 after=known.after._replace(own_cpu_seconds=own_cpu_seconds),
                 exception=None if reason is None or error is None else _name_exception(type(error)),
+                notes=_describe_engines(),
             )
         try:
             self._recording = session.stop(
@@ -285,7 +289,13 @@ class Tracker:
         exception: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        self._stop(exception or sys.exc_info()[1])
+        error = exception or sys.exc_info()[1]
+        try:
+            self._stop(error)
+        except BaseException:  # what a signal handler raises: nobody else would stop it now
+            if self.state is Tracker.State.STARTED:
+                self._stop(error)
+            raise
 
     @property
     def resource_usage(self) -> ResourceUsage | None:
@@ -412,7 +422,7 @@ class Tracker:
             return None
 
     def _find_choices(self) -> Choices:
-        from ..reports.build import Choices
+        from ..reports.choices import Choices
         from .reporting import find_changes
 
         return Choices(find_changes(self._warn))
@@ -503,6 +513,18 @@ def _name_exception(kind: type[BaseException]) -> str:
     names = [base.__name__ for base in kind.__mro__]
     memory = next((name for name in names if name.endswith("MemoryError")), names[0])
     return names[0] if memory == names[0] else f"{names[0]}, derived from {memory}"
+
+
+def _describe_engines() -> tuple[str, ...]:
+    """Which have done work that was not measured."""
+    from ..instrument.engines import find_engines
+
+    engines = find_engines(sys.modules)
+    if not engines:
+        return ()
+    from ..analysis.elsewhere import describe_engine
+
+    return tuple(map(describe_engine, engines))
 
 
 def _check_other(pid: int) -> int:

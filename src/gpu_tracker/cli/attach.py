@@ -1,4 +1,4 @@
-"""Track a process that already runs, until it ends or you press Ctrl-C."""
+"""Track a process that already runs, or a whole job on this machine, until it ends or you press Ctrl-C."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ import select
 import signal
 import time
 
-from ..api.session import Session, check_runs, other_process
+from ..api.session import Session, check_runs, find_own_identity, other_process, whole_job
 from ..core.config import check_process_id
 from ..core.errors import TrackerError, UsageError
-from ..reports.build import Choices
+from ..core.model import NO_PROCESS
+from ..reports.choices import Choices
 from ..reports.contract import choose_format
 from ..sampler.handle.wire import Start
 from .defects import survive
@@ -18,10 +19,11 @@ from .interrupts import interruptible, raise_interrupts
 from .options import Parser, add_measuring, add_output, add_recording, add_rules, to_settings, to_wishes
 from .output import Output
 from .run import read_rules, show
-from .track import DEFAULT_DIRECTORY, choose_say, find_gpus
+from .track import DEFAULT_DIRECTORY, choose_say, find_gpus, may_print
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from ..api.session import Target
     from ..sampler.handle.process import SamplerProcess
 
 NAME = "attach"
@@ -30,7 +32,15 @@ NAME = "attach"
 def main(arguments: list[str], sampler: SamplerProcess | None) -> int:
     """The process itself is not touched."""
     parser = Parser(prog="gpu-tracker attach", description=__doc__)
-    parser.add_argument("pid", metavar="PID", help="the process to track, with its descendants")
+    parser.add_argument("pid", metavar="PID", nargs="?", help="the process to track, with its descendants")
+    parser.add_argument(
+        "--job",
+        metavar="ID",
+        nargs="?",
+        const="",
+        help="track all processes of a Slurm job on this machine instead, whoever starts them (default: the job that this "
+        "command runs in), until the job ends",
+    )
     add_measuring(parser)
     add_recording(parser, DEFAULT_DIRECTORY)
     add_output(parser, "Report")
@@ -39,12 +49,19 @@ def main(arguments: list[str], sampler: SamplerProcess | None) -> int:
     format_name = choose_format("Report", options.format, options.output)
     settings = to_settings(options)
     choices = Choices(read_rules(options.rules))
-    pid = _find_process(options.pid)
+    target = _find_target(options.pid, options.job)
+    if target.job is not None:
+        if find_own_identity().local_rank:
+            return 0  # srun starts as many as the job has tasks, and one on each machine is enough
+        settings = settings._replace(
+            name=settings.name or f"job {target.job}",
+            disable_logs=settings.disable_logs or not may_print(None),
+        )
     output = Output(options.output)
     output.refuse_binary(format_name, otherwise=2)
     with interruptible():
         settings = find_gpus(settings, sampler)
-    session = Session(other_process(pid), settings, to_wishes(options), choose_say(settings), sampler)
+    session = Session(target, settings, to_wishes(options), choose_say(settings), sampler)
     session.prepare()
     wake_reading, wake_writing = os.pipe()
     try:
@@ -60,17 +77,32 @@ def main(arguments: list[str], sampler: SamplerProcess | None) -> int:
     except BaseException:
         session.discard()
         raise
-    session.begin(Start(pid, time.monotonic_ns(), None))
+    is_job = target.job is not None
+    root = NO_PROCESS if is_job else target.pid
+    session.begin(Start(root, time.monotonic_ns(), None, outsiders=(os.getpid(),) if is_job else ()))
     woken, _, _ = select.select([session.replies_fd, wake_reading], [], [])
-    recording = session.stop(
-        time.monotonic_ns(), None, reason=None if session.replies_fd in woken else "interrupted"
-    )
+    reason = None if session.replies_fd in woken else "interrupted"
+    # A scheduler ends what is left of a job by a signal, and never tells how the job ended.
+    recording = session.stop(time.monotonic_ns(), None, reason="ended" if is_job else reason)
     is_shown = survive(
         lambda: show(output, session, recording, format_name, settings, choices=choices),
         otherwise=False,
         recording_path=session.recording_path,
     )
     return 0 if is_shown else TrackerError.exit_code
+
+
+def _find_target(pid: str | None, job: str | None) -> Target:
+    if (pid is None) == (job is None):
+        raise UsageError("Name a process by its ID, or a job (--job).")
+    if pid is not None:
+        return other_process(_find_process(pid))
+    job = job or find_own_identity().job
+    if job is None:
+        raise UsageError(
+            "This command does not run in a Slurm job.", "Name one: gpu-tracker attach --job ID."
+        )
+    return whole_job(job)
 
 
 def _find_process(text: str) -> int:

@@ -7,7 +7,7 @@ import sys
 import time
 from importlib import import_module
 
-from ..analysis.checks import FAILED, FINE, NOTHING, WARNING, Check
+from ..analysis.checks import ENERGY_GROUP, FAILED, FINE, NOTHING, WARNING, Check
 from ..core.config import PROCESS_SOURCES, list_process_sources
 from ..core.text import count_of
 from ..core.units import humanize_bytes
@@ -145,8 +145,10 @@ def check_energy(sys: str = "/sys") -> list[Check]:
     try:
         meters = connect(sys=sys).read()
     except NotAvailableError as error:
-        return [Check("energy", "processors", NOTHING, str(error))]
-    return [_fine("energy", "processors", f"{count_of(len(meters), 'meter')} (RAPL), for the whole machine")]
+        return [Check(ENERGY_GROUP, "processors", NOTHING, str(error))]
+    return [
+        _fine(ENERGY_GROUP, "processors", f"{count_of(len(meters), 'meter')} (RAPL), for the whole machine")
+    ]
 
 
 def _fine(group: str, what: str, text: str) -> Check:

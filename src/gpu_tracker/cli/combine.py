@@ -2,32 +2,47 @@
 
 from __future__ import annotations
 
+import gc
+from functools import partial
+
 from ..analysis.job import combine
-from ..core.errors import WRONG_DATA, RecordingError, UsageError
-from ..recording.find import find_recordings, name_run
-from ..recording.reader import load_whole
+from ..api.reporting import find_findings, read_changes
+from ..core.errors import WRONG_DATA, RecordingError
+from ..recording.find import name_run
+from ..recording.reader import load_several
+from ..recording.sampled import read_held
 from ..reports.contract import WITH_CHARTS, choose_format, render
-from .options import Parser, add_carbon, add_output, to_factor
+from .options import Parser, add_carbon, add_output, add_places, add_rules, find_places, to_factor
 from .output import Output, refuse_same
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ..core.model import Identity
 
 
 def main(arguments: list[str]) -> int:
     """The result goes to standard output."""
+    gc.disable()  # all recordings are kept until the end: looking for garbage takes longer the more there are
     parser = Parser(prog="gpu-tracker combine", description=__doc__)
-    parser.add_argument("files", metavar="FILE", nargs="+", help="recordings, or directories of them")
+    add_places(parser, "files", "recordings, or directories of them")
     add_carbon(parser)
     add_output(parser, "Combined")
+    add_rules(parser)
     options = parser.parse_args(arguments)
     format_name = choose_format("Combined", options.format, options.output)
     factor = to_factor(options)
-    paths = list(dict.fromkeys(found for path in options.files for found in find_recordings(path)))
+    judge = partial(find_findings, changes=read_changes(options.rules))
+    paths = find_places(options.files, options.job)
     refuse_same(options.output, paths)
     output = Output(options.output)
-    if not paths:
-        raise UsageError(f"There is no recording in {', '.join(options.files)}.")
-    recordings = [(name, load_whole(path)) for name, path in zip(_name_all(paths), paths, strict=True)]
+    loaded, skipped = load_several(paths, options.files)
+    names = _name_all([path for path, _ in loaded])
+    recordings = [(name, recording) for name, (_, recording) in zip(names, loaded, strict=True)]
     try:
-        combined = combine(recordings, factor)
+        state = _ask_scheduler([recording.header.identity for _, recording in recordings])
+        combined = combine(recordings, partial(read_held, plans={}), factor, skipped, state, judge)
         if format_name in WITH_CHARTS:
             from ..api.pictures import draw_ranks
 
@@ -37,6 +52,17 @@ def main(arguments: list[str]) -> int:
         raise RecordingError("A recording is damaged: it contains invalid numbers.") from None
     output.write(text, otherwise=1)
     return 0
+
+
+def _ask_scheduler(identities: Sequence[Identity]) -> str | None:
+    """How the job ended, if they are all of one."""
+    jobs = {(identity.scheduler, identity.job, identity.job_name) for identity in identities}
+    scheduler, job, name = jobs.pop() if len(jobs) == 1 else (None, None, None)
+    if scheduler != "slurm" or job is None:
+        return None
+    from ..sources.slurm import ask_state
+
+    return ask_state(job, name)
 
 
 def _name_all(paths: list[str]) -> list[str]:

@@ -6,6 +6,7 @@ import os
 
 from ..analysis.checks import Check, Diagnosis, Signs, check_gpus, fail_gpus
 from ..core.errors import TrackerError
+from ..core.observation import PROBE
 from ..reports.contract import choose_format, render
 from ..sampler.handle.client import ObserverClient
 from ..sources.gpu.hardware import find_device_files, find_on_bus
@@ -66,7 +67,7 @@ def _check_gpus(timeout_seconds: float) -> tuple[Check, ...]:
     """A driver that crashes takes the answers of the others with it, but no other check."""
     try:
         with ObserverClient(timeout_seconds) as client:
-            observation = client.observe()
+            observation = client.observe(details=(PROBE,))
     except TrackerError as error:
         return (fail_gpus(str(error)),)
     return check_gpus(observation, _find_signs(vendor.vendor for vendor in observation.vendors))

@@ -25,6 +25,7 @@ from .witness import Witness
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import NoReturn, Protocol
 
     class Onlooker(Protocol):
@@ -47,6 +48,18 @@ _LOCALE = b"LC_CTYPE"
 _MOMENT_SECONDS = 0.02
 # A sender that has no core in that moment may not have come to the others yet: it gets as many moments.
 _MOST_MOMENTS = 25
+# Those that say why a job may end: a person, a scheduler, a limit.
+_TELLING = frozenset(
+    [
+        signal.SIGHUP,
+        signal.SIGINT,
+        signal.SIGQUIT,
+        signal.SIGTERM,
+        signal.SIGUSR1,
+        signal.SIGUSR2,
+        signal.SIGXCPU,
+    ]
+)
 # What Python ignores in itself, so that what it inherited is lost.
 _IGNORED_BY_PYTHON = (signal.SIGPIPE, signal.SIGXFSZ)
 # Programs that start others with what they ignore themselves. Runtimes like Python and Node ignore SIGPIPE too, but not for others.
@@ -117,8 +130,10 @@ class _Held(NamedTuple):
 class Job:
     """A command: about to be started, then running, then ended."""
 
-    def __init__(self, arguments: list[str]) -> None:
+    def __init__(self, arguments: list[str], tell: Callable[[int], object] = bool) -> None:
+        """`tell` is given every signal that may end the job."""
         self._arguments = arguments
+        self._tell = tell
         self._witness = Witness()
         self._inherited = _find_inherited(os.getppid())
         self._early: set[int] = set()
@@ -272,8 +287,14 @@ class Job:
             del self._held[number]
 
     def _forward_unless_reached(self, received: _Received) -> None:
-        if not self._has_reached_the_job(received.is_from_kernel):
+        if self._has_reached_the_job(received.is_from_kernel):
+            self._note(received.number)
+        else:
             self._forward(received.number)
+
+    def _note(self, number: int) -> None:
+        if number in _TELLING:
+            self._tell(number)
 
     def _was_for_all(self, number: int, is_from_kernel: bool) -> bool:
         if number in self._early:  # it came before there was a job
@@ -299,6 +320,7 @@ class Job:
             return True
 
     def _forward(self, number: int) -> None:
+        self._note(number)
         try:
             os.kill(self.pid, number)
         except (ProcessLookupError, PermissionError):

@@ -9,10 +9,10 @@ from collections import Counter
 from ..analysis.runs import SORTS, Runs, choose, parse_age, parse_condition, sort_runs
 from ..core.errors import UsageError
 from ..live.listing import list_file
-from ..recording.find import find_recordings, name_run
+from ..recording.find import find_all, find_recordings, name_run
 from ..reports.contract import WITH_CHARTS, choose_format, render
 from ..reports.report import describe_ending
-from .options import Parser, add_output
+from .options import Parser, add_job, add_output
 from .output import Output
 from .track import DEFAULT_DIRECTORY
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ..analysis.runs import ListedRun
 
 _EPILOG = """\
-Filters: command~TEXT, name~TEXT, label~TEXT, host~TEXT, end~TEXT, file~TEXT (as shown; case does not matter);
+Filters: command~TEXT, name~TEXT, label~TEXT, job~TEXT, host~TEXT, end~TEXT, file~TEXT (as shown; case does not matter);
 time>10min, cpu_time>1h, mean_cores>2, peak_ram>8GB, peak_gpu_ram<1GB, gpu_utilization<20%, energy>1kWh.
 All filters must match. Unreadable files are listed as damaged.
 """
@@ -37,6 +37,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument(
         "paths", metavar="DIR", nargs="*", help=f"directories, or recordings (default {DEFAULT_DIRECTORY})"
     )
+    add_job(parser)
     parser.add_argument(
         "--sort", metavar="BY", default="when", help=f"one of {', '.join(SORTS)} (default when)"
     )
@@ -59,7 +60,9 @@ def main(arguments: list[str]) -> int:
     except ValueError as error:
         raise UsageError(str(error)) from None
     output = Output(options.output)
-    runs = sort_runs(choose(_list_runs(options.paths), conditions, since, describe_ending), options.sort)
+    runs = sort_runs(
+        choose(_list_runs(options.paths, options.job), conditions, since, describe_ending), options.sort
+    )
     charts = _draw(runs) if format_name in WITH_CHARTS else ()
     output.write(render(Runs(tuple(runs), charts), format_name, output.find_view(1)), otherwise=1)
     return 0
@@ -83,12 +86,15 @@ def _name_runs(runs: Sequence[ListedRun]) -> list[str]:
     ]
 
 
-def _list_runs(paths: list[str]) -> list[ListedRun]:
+def _list_runs(paths: list[str], job: str | None) -> list[ListedRun]:
     if not paths and not os.path.isdir(DEFAULT_DIRECTORY):
         return []
     for path in paths:
         check_path(path)
-    found = [file for path in paths or [DEFAULT_DIRECTORY] for file in find_recordings(path)]
+    places = paths or [DEFAULT_DIRECTORY]
+    found = (
+        [file for path in places for file in find_recordings(path)] if job is None else find_all(places, job)
+    )
     return [list_file(path) for path in dict.fromkeys(found)]
 
 

@@ -8,7 +8,7 @@ import time
 from ..core.errors import NoGpuError, TrackerError, UsageError
 from ..core.notices import is_new
 from ..core.observation import list_gpus, list_notes
-from ..live.selection import is_named
+from ..live.selection import find_named, is_named
 from ..live.terminal import write_all
 from ..recording.find import refuse_recording
 from ..sampler.handle.client import DEFAULT_PATIENCE_SECONDS
@@ -17,7 +17,7 @@ from .output import say
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from ..core.observation import Device, Observation
 
@@ -35,15 +35,15 @@ def add_observing(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def check_seconds(option: str, text: str, *, least: float) -> float:
-    """The number of seconds, if it is valid."""
+def check_seconds(option: str, text: str, *, least: float, unit: str = "seconds") -> float:
+    """The number of seconds, or of another unit, if it is valid."""
     try:
         seconds = float(text)
     except ValueError:
         raise UsageError(f"{option}: {text!r} is not a number.") from None
     if not least <= seconds <= _MOST_SECONDS:
         limit = f"at least {least:g}" if seconds < least else f"at most {_MOST_SECONDS:g}"
-        raise UsageError(f"{option} of {text} is invalid.", f"Must be {limit} seconds.")
+        raise UsageError(f"{option} of {text} is invalid.", f"Must be {limit} {unit}.")
     return seconds
 
 
@@ -107,9 +107,19 @@ def choose_gpus(observation: Observation, which: str | None, *, must_exist: bool
         raise NoGpuError("No GPU found.", " ".join(reasons[:1]))
     if which is None:
         return gpus
-    wanted = [word.strip() for word in which.split(",")]
-    for word in wanted:
-        if must_exist and not any(is_named(observed, (word,)) for observed in gpus):
-            known = ", ".join(f"{observed.label} ({observed.gpu.uuid})" for observed in gpus)
-            raise UsageError(f"There is no GPU {word!r}.", f"GPUs: {known}.")
+    wanted = which.split(",")
+    if must_exist:
+        return refuse_unknown(gpus, wanted)
     return tuple(observed for observed in gpus if is_named(observed, wanted))
+
+
+def refuse_unknown(gpus: Sequence[Device], names: Sequence[str]) -> tuple[Device, ...]:
+    """The devices with these names, or UsageError."""
+    for name in names:
+        if not any(is_named(observed, (name,)) for observed in gpus):
+            known = ", ".join(f"{observed.label} ({observed.gpu.uuid})" for observed in gpus)
+            raise UsageError(f"There is no GPU {name.strip()!r}.", f"GPUs: {known}.")
+    try:
+        return find_named(gpus, names)
+    except ValueError as error:
+        raise UsageError(f"{error}.".replace("..", ".")) from None

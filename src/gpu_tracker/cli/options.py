@@ -15,8 +15,10 @@ from ..core.config import (
 )
 from ..core.errors import UsageError
 from ..core.vendors import VENDORS
+from ..recording.find import find_all
 from ..reports.contract import list_formats
 from .output import refuse_same
+from .track import DEFAULT_DIRECTORY
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -90,6 +92,26 @@ class Parser(argparse.ArgumentParser):
 
         message = " ".join(mask_secrets(message.split(" ")))
         raise UsageError(f"{message[:1].upper()}{message[1:]}.", f"See `{self.prog} --help`.")
+
+
+def add_places(parser: argparse.ArgumentParser, name: str, meaning: str) -> None:
+    """Which recordings are meant."""
+    parser.add_argument(name, metavar=name.upper().rstrip("S"), nargs="*", help=meaning)
+    add_job(parser)
+
+
+def add_job(parser: argparse.ArgumentParser) -> None:
+    """Of directories, only the recordings of one job."""
+    parser.add_argument(
+        "--job", metavar="ID", help=f"only this job in these directories (default {DEFAULT_DIRECTORY})"
+    )
+
+
+def find_places(places: list[str], job: str | None) -> list[str]:
+    """The recordings that are meant. UsageError if there are none."""
+    if not places and job is None:
+        raise UsageError("Name recordings, directories of them, or a job (--job ID).")
+    return find_all(places or [DEFAULT_DIRECTORY], job)
 
 
 def add_measuring(parser: argparse.ArgumentParser) -> None:

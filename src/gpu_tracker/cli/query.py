@@ -159,7 +159,7 @@ def _parse_format(text: str) -> _Format:
 def _find_pace(options: argparse.Namespace) -> tuple[float, int | None]:
     """Seconds between two readings, and how many; one without any such option."""
     if options.loop_ms is not None:
-        interval = check_seconds("-lms", options.loop_ms, least=10) / 1000
+        interval = check_seconds("-lms", options.loop_ms, least=10, unit="milliseconds") / 1000
     else:
         interval = check_seconds("-l", options.loop or _DEFAULT_LOOP_SECONDS, least=0.01)
     if options.count is not None:

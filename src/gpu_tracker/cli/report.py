@@ -8,11 +8,16 @@ from ..api.reporting import read_changes, report_on
 from ..core.errors import UsageError
 from ..recording.find import find_recordings
 from ..recording.reader import load
-from ..reports.build import Choices, Reports
+from ..reports.build import Reports
+from ..reports.choices import Choices
 from ..reports.contract import choose_format, render
 from .options import Parser, add_carbon, add_output, add_prices, add_rules, read_prices, to_factor
 from .output import Output, refuse_same
 from .track import DEFAULT_DIRECTORY
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ..reports.build import Report
 
 
 def main(arguments: list[str]) -> int:
@@ -38,9 +43,23 @@ def main(arguments: list[str]) -> int:
     output = Output(options.output)
     output.refuse_binary(format_name, otherwise=1)
     reports = tuple(report_on(load(path), choices) for path in paths)
-    document = reports[0] if len(reports) == 1 else Reports(reports)
+    document = _ask_scheduler(reports[0]) if len(reports) == 1 else Reports(reports)
     output.write(render(document, format_name, output.find_view(1)), otherwise=1)
     return 0
+
+
+def _ask_scheduler(report: Report) -> Report:
+    """With a note on how the job ended, if it did not end by itself."""
+    identity = report.header.identity
+    if identity.scheduler != "slurm" or identity.job is None or report.exit_code == 0:
+        return report
+    from ..analysis.job_end import name_state
+    from ..sources.slurm import ask_state
+
+    state = ask_state(identity.job, identity.job_name)
+    if state is None:
+        return report
+    return report._replace(notes=(f"Slurm job {identity.job}: {name_state(state)}.", *report.notes))
 
 
 def _find_newest() -> str:

@@ -5,15 +5,24 @@ from __future__ import annotations
 import os
 
 from ..api.session import Wishes
-from ..core.config import RULES_VARIABLE, Settings, check
+from ..core.config import RULES_VARIABLE, SAY_VARIABLE, Settings, check
 from ..core.errors import WRONG_DATA, TrackerError, UsageError
 from ..core.text import neutralize
 from ..core.values import NamedTuple
-from ..reports.build import NO_CHOICES, Choices
+from ..reports.choices import NO_CHOICES, Choices
 from ..reports.contract import choose_format, fit, list_formats, render
 from .defects import survive
 from .output import Output, say, say_gate
-from .track import DEFAULT_DIRECTORY, choose_say, track_command
+from .track import (
+    ALL,
+    DEFAULT_DIRECTORY,
+    FIRST,
+    NONE,
+    choose_say,
+    hint_at_batch_script,
+    may_print,
+    track_command,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -54,6 +63,8 @@ class Request(NamedTuple):
     summary: str | None = None
     """A file to append it to, as Markdown."""
     live: Live | None = None
+    say: str | None = None
+    """Which ranks of a job print."""
 
 
 class Live(NamedTuple):
@@ -70,6 +81,9 @@ def main(arguments: list[str], sampler: SamplerProcess | None) -> int:
     """The summary goes to standard error; standard output belongs to the job."""
     request = parse(arguments)
     command, settings = request.command, request.settings
+    is_quiet = not may_print(request.say)
+    settings = settings._replace(disable_logs=settings.disable_logs or is_quiet)
+    hint_at_batch_script(choose_say(settings))
     output = Output(request.output)
     output.refuse_binary(request.format_name, otherwise=2)
     extras = _find_extras(request)
@@ -84,7 +98,15 @@ def main(arguments: list[str], sampler: SamplerProcess | None) -> int:
         if showing is not None:
             survive(lambda: showing.finish(session, recording), None, path)
         is_shown = survive(
-            lambda: show(output, session, recording, request.format_name, settings, extras, request.choices),
+            lambda: show(
+                None if is_quiet and request.output is None else output,
+                session,
+                recording,
+                request.format_name,
+                settings,
+                extras,
+                request.choices,
+            ),
             False,
             path,
         )
@@ -165,6 +187,11 @@ def parse_options(arguments: list[str]) -> Request:
         metavar="CMD",
         help="run CMD in a shell when something goes wrong with the job, with the sentence as its last argument",
     )
+    parser.add_argument(
+        "--say",
+        choices=(ALL, FIRST, NONE),
+        help=f"which ranks of a parallel job print (default {FIRST}, or ${SAY_VARIABLE}); recordings are written by all",
+    )
     parser.add_argument("command", nargs=argparse.REMAINDER, help="the command and its arguments")
     options = parser.parse_args(arguments)
     return Request(
@@ -180,6 +207,7 @@ def parse_options(arguments: list[str]) -> Request:
         reports=tuple(options.report),
         summary=options.summary,
         live=_to_live(options.live, options.notify),
+        say=options.say,
     )
 
 
@@ -266,7 +294,7 @@ class Extra(NamedTuple):
 
 
 def show(
-    output: Output,
+    output: Output | None,
     session: Session,
     recording: RecordingData,
     format_name: str,
@@ -274,12 +302,19 @@ def show(
     extras: Sequence[Extra] = (),
     choices: Choices = NO_CHOICES,
 ) -> bool:
-    """Write the result where it was asked for (True), or else where it can be seen: it must not be lost."""
+    """Write the result where it was asked for (True), or else where it can be seen: it must not be lost.
+
+    Without an output it is not shown: another rank's is.
+    """
+    if output is None and not extras:
+        return True
     formats = {format_name, *(extra.format_name for extra in extras)}
     from ..api.reporting import report_session
 
     report = report_session(session, recording, choices, is_short_too=not formats <= _WITHOUT_CHARTS)
     n_written = sum(_write_extra(extra, report) for extra in extras)
+    if output is None:
+        return n_written == len(extras)
     if settings.disable_logs and format_name == "text":
         report = report._replace(notes=())
     view = output.find_view(2)

@@ -53,7 +53,7 @@ def main(arguments: list[str]) -> int:
     from ..live.server.answers import Show, Site
     from ..live.server.shell import bind, need_tornado, serve
     from ..live.server.token import find_folder, find_token, hold_token
-    from ..reports.build import Choices
+    from ..reports.choices import Choices
 
     need_tornado()
     directory = options.directory or DEFAULT_DIRECTORY

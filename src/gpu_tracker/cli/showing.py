@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from ..core.model import RecordingData
     from ..live.messenger import Messenger
     from ..live.window import Window
-    from ..reports.build import Choices
+    from ..reports.choices import Choices
     from .job import Ending, Job
     from .run import Live
 

@@ -3,17 +3,27 @@
 from __future__ import annotations
 
 from ..analysis.energy import estimate_carbon, summarize_energy
+from ..analysis.job_measures import list_missing
 from ..analysis.prices import choose_machine
-from ..analysis.sizing import advise, find_need
+from ..analysis.ranks import leave_out_inner
+from ..analysis.sizing import advise, find_need, lack_ranks
 from ..core.errors import WRONG_DATA, RecordingError, UsageError
-from ..recording.find import find_recordings
 from ..recording.naming import name_command
-from ..recording.reader import load
+from ..recording.reader import load_several
 from ..recording.sampled import read_columns
 from ..reports.contract import choose_format, render
 from ..reports.sizing import SizingReport
 from ..reports.sizing_lines import FORMS, format_words, is_lower_bound
-from .options import Parser, add_carbon, add_output, add_prices, read_prices, to_factor
+from .options import (
+    Parser,
+    add_carbon,
+    add_output,
+    add_places,
+    add_prices,
+    find_places,
+    read_prices,
+    to_factor,
+)
 from .output import Output, say
 
 TYPE_CHECKING = False
@@ -32,9 +42,7 @@ def main(arguments: list[str]) -> int:
     """The advice goes to standard output."""
     parser = Parser(prog="gpu-tracker size", description=__doc__)
     parser.epilog = _EPILOG
-    parser.add_argument(
-        "runs", metavar="RUN", nargs="+", help="recordings of one job, or directories of them"
-    )
+    add_places(parser, "runs", "recordings of one job, or directories of them")
     parser.add_argument(
         "--for", dest="form", metavar="FORM", help=f"only this form: {', '.join(FORMS)} (default: all)"
     )
@@ -47,10 +55,10 @@ def main(arguments: list[str]) -> int:
         raise UsageError(f"Unknown form {options.form!r}.", f"Use one of: {', '.join(FORMS)}.")
     factor, machines = to_factor(options), read_prices(options.prices)
     output = Output(options.output)
-    paths = list(dict.fromkeys(found for path in options.runs for found in find_recordings(path)))
-    if not paths:
-        raise UsageError(f"There is no recording in {', '.join(options.runs)}.")
-    recordings = [load(path) for path in paths]
+    paths = find_places(options.runs, options.job)
+    loaded, skipped = load_several(paths, options.runs)
+    counted, inner = leave_out_inner(loaded)
+    recordings = [recording for _, recording in counted]
     try:
         sizing = advise([_find_need(recording) for recording in recordings])
         energy = max(map(summarize_energy, recordings), key=lambda one: one.total_joules or 0.0)
@@ -58,6 +66,8 @@ def main(arguments: list[str]) -> int:
         raise RecordingError("A recording is damaged: it contains invalid numbers.") from None
     if options.form is not None and not format_words(sizing):  # an empty line must not be pasted
         raise RecordingError(" ".join(("Nothing can be advised.", *sizing.notes)))
+    sizing = lack_ranks(sizing, list_missing(recording.header.identity for _, recording in loaded))
+    sizing = sizing._replace(notes=(*sizing.notes, *skipped, *inner))
     document = SizingReport(
         sizing,
         tuple(FORMS) if options.form is None else (options.form,),

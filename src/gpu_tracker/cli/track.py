@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import os
+
 from ..api.session import Session, new_command, resolve_gpus
+from ..core.config import RECORD_VARIABLE, SAY_VARIABLE
 from ..core.errors import UsageError
 from ..core.values import NamedTuple
 from ..sampler.handle.wire import Start
+from ..sources.files import read_text
+from ..sources.identity import find_identity, is_in_batch_script
 from .defects import survive
 from .interrupts import interruptible
 from .output import say
@@ -21,7 +26,10 @@ if TYPE_CHECKING:
     from .job import Ending
     from .showing import Showing
 
-DEFAULT_DIRECTORY = "gpu-tracker-runs"
+DEFAULT_DIRECTORY = os.environ.get(RECORD_VARIABLE) or "gpu-tracker-runs"
+_SLURM_JOB, _STARTER = "SLURM_JOB_ID", "slurmstepd"
+ALL, FIRST, NONE = "all", "first", "none"
+"""Which ranks print."""
 
 
 class Tracked(NamedTuple):
@@ -31,6 +39,31 @@ class Tracked(NamedTuple):
     recording: RecordingData | None
     """None if a defect of ours has cost it, which was said."""
     session: Session
+
+
+def may_print(choice: str | None) -> bool:
+    """Whether this process prints, or leaves that to the first rank of its job."""
+    choice = choice or os.environ.get(SAY_VARIABLE) or FIRST
+    if choice not in (ALL, FIRST, NONE):  # a variable, which must not keep the job from running
+        say(f"{SAY_VARIABLE}={choice} is ignored: use {ALL}, {FIRST} or {NONE}.")
+        choice = FIRST
+    return choice == ALL or (choice == FIRST and not find_identity(os.environ).rank)
+
+
+def hint_at_batch_script(say: Callable[[str], None]) -> None:
+    """Of a batch script Slurm tells only the first process that its time is up."""
+    if _SLURM_JOB not in os.environ:
+        return
+    try:
+        groups, parent = read_text("/proc/self/cgroup"), read_text(f"/proc/{os.getppid()}/comm").strip()
+    except OSError:
+        return
+    if is_in_batch_script(os.environ, groups) and parent != _STARTER:
+        say(
+            "When the time of a batch script is up, or it is cancelled, Slurm tells only the script itself; this command is killed "
+            "without a warning. To have it told: `srun gpu-tracker run`, `exec gpu-tracker run`, or `#SBATCH --signal=B:TERM@60` "
+            "with a trap."
+        )
 
 
 def choose_say(settings: Settings) -> Callable[[str], None]:
@@ -65,7 +98,7 @@ def track_command(
         from ..reports import build, report, usage_lines  # noqa: F401
         from .job import Job, NoProcessError
 
-        job = Job(command)
+        job = Job(command, session.note_signal)
         with interruptible():
             session.wait_until_ready()
         try:

@@ -16,10 +16,10 @@ from ..live.choices import HELP, Choices, Extent, Shown, press_all
 from ..live.keys import split_keys
 from ..live.lines import build_lines, build_object, head_line, render_object
 from ..live.screen import Size, build_screen, measure
-from ..live.selection import SORTS, Selection, find_unknown, split_words
+from ..live.selection import SORTS, Selection, split_words
 from ..live.terminal import Screen, write
 from ..sampler.handle.client import SETTLE_SECONDS, ObserverClient
-from .observing import add_observing, check_seconds, repeat, say_once
+from .observing import add_observing, check_seconds, refuse_unknown, repeat, say_once
 from .options import Parser
 
 TYPE_CHECKING = False
@@ -93,7 +93,6 @@ def _make_parser() -> Parser:
     parser.add_argument(
         "--id",
         metavar="GPUS",
-        default="",
         help="only these GPUs: comma-separated indices, UUIDs or bus ids",
     )
     parser.add_argument(
@@ -180,12 +179,14 @@ def _to_selection(options: argparse.Namespace) -> Selection:
     sort = by_name.get(options.sort.lower())
     if sort is None:
         raise UsageError(f"--sort: unknown column {options.sort!r}.", f"Use one of {', '.join(SORTS)}.")
+    if options.id is not None and not split_words(options.id):
+        raise UsageError("--id names no GPU.", "Leave it out to see all of them.")
     pids = split_words(options.pid)
     for pid in pids:
         if not pid.isdecimal():
             raise UsageError(f"--pid: {pid!r} is not a process ID.")
     return Selection(
-        gpus=split_words(options.id),
+        gpus=split_words(options.id or ""),
         users=split_words(options.user),
         pids=tuple(map(int, pids)),
         sort=sort,
@@ -197,10 +198,8 @@ def _check_gpus(now: Observation, choices: Choices) -> None:
     """UsageError for a name that no GPU has, unless it may be one of a driver that has not answered."""
     is_slow = any(missing.kind == SLOW for vendor in now.vendors for missing in vendor.missing)
     gpus = list_gpus(now)
-    for word in find_unknown(now, choices.selection.gpus):
-        if gpus and not is_slow:
-            known = ", ".join(f"{observed.label} ({observed.gpu.uuid})" for observed in gpus)
-            raise UsageError(f"There is no GPU {word!r}.", f"GPUs: {known}.")
+    if gpus and not is_slow:
+        refuse_unknown(gpus, choices.selection.gpus)
 
 
 # ---- Not on a full screen.

@@ -48,8 +48,24 @@ class GpuColumns(NamedTuple):
     occupancy_percent: Column
     tensor_percent: Column
     bandwidth_percent: Column
+    pcie_received_bytes_per_second: Column
+    pcie_sent_bytes_per_second: Column
+    nvlink_received_bytes_per_second: Column
+    nvlink_sent_bytes_per_second: Column
     throttled_seconds: Mapping[str, Column]
     """By reason, in each interval. Reasons may overlap."""
+
+
+class HeldColumns(NamedTuple):
+    """What a job held, in each interval, in the order of time."""
+
+    start_seconds: Column
+    end_seconds: Column
+    ram_bytes: Column
+    gpus: Mapping[str, Column]
+    """By UUID."""
+    grown: tuple[tuple[float, int], ...] = ()
+    """When a new peak of RAM was known, and its size."""
 
 
 class StallColumns(NamedTuple):

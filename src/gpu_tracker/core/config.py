@@ -18,6 +18,9 @@ SHORTEST_SLEEP_SECONDS = 0.01
 DEFAULT_MAX_OVERHEAD = 0.01
 # How processes are read ("procfs" or "portable"), for kernels whose /proc is not reliable.
 _SOURCE_VARIABLE = "GPU_TRACKER_SOURCE"
+# Where recordings go, and which ranks of a job print, if nothing else is said.
+RECORD_VARIABLE = "GPU_TRACKER_RECORD"
+SAY_VARIABLE = "GPU_TRACKER_SAY"
 # A file that changes the rules of findings.
 RULES_VARIABLE = "GPU_TRACKER_RULES"
 _NO_VENDOR = "none"

@@ -110,6 +110,7 @@ _OTHER_LABELS = {
     "lists_mps_clients": "clients of MPS",
     "utilization_of_processes": "utilization by process",
     "process_used_bytes": "memory of a process",
+    "traffic": "what goes through its links",
 }
 
 # ---- Of a running job: what other programs are told, under these names.

@@ -29,14 +29,19 @@ AS_GOOD_AS = 0.99
 PROCESSOR_METER, MEMORY_METER = "processor", "memory"
 # The kinds of events that say which figure of a device is an estimate.
 POLLED, INTEGRATED = "polled", "integrated"
+OOM_LIMIT = "oom_limit"
 # The kind of event that says why the energy of processors is not measured.
 UNMETERED = "unmetered"
+# The kind of event that is a note on a process whose children leave no account of their CPU time.
+UNREAPED = "unreaped"
 # The kind of event that names a vendor whose driver has never answered, or a device that could not be opened.
 UNREAD = "unread"
 # Kinds of events that are notes on a GPU: a program's error, and a fault of the device.
 GPU_ERROR, GPU_FAULT = "gpu_error", "gpu_fault"
 # Kinds of faults that a device reports: an error of its driver, and memory errors.
 XID, CORRECTED, UNCORRECTED = "Xid", "corrected", "uncorrected"
+# The kind of event that names a signal which reached the job by way of whoever runs it.
+SIGNAL = "signal"
 # How a recording ends whose sampler did not live to see it.
 SAMPLER_LOST = "sampler lost"
 
@@ -252,7 +257,9 @@ class GpuShares(NamedTuple):
     until_seconds: float = float("inf")
     """Up to here: when the driver was asked, which may be long before the reading was complete."""
     pause_seconds: float = float("inf")
-    """A longer time until the next reading may cost samples."""
+    """A longer time until the driver is asked again may cost samples."""
+    earlier: tuple[GpuShares, ...] = ()
+    """What it said since the last reading, each time that it was asked for samples only."""
 
 
 class Activity(NamedTuple):
@@ -266,6 +273,18 @@ class Activity(NamedTuple):
     """How long tensor cores worked."""
     bandwidth_percent: float | None = None
     """Of the bandwidth of its memory, how much was used."""
+
+
+LINKS = ("PCIe", "NVLink")
+
+
+class Traffic(NamedTuple):
+    """What went through the links of a device. None is not measured."""
+
+    pcie_received_bytes: int | None = None
+    pcie_sent_bytes: int | None = None
+    nvlink_received_bytes: int | None = None
+    nvlink_sent_bytes: int | None = None
 
 
 class GpuReading(NamedTuple):
@@ -306,6 +325,10 @@ class GpuReading(NamedTuple):
     """The time of which it is the mean; 0 if an earlier reading has told it already."""
     energy_at_seconds: float | None = None
     """When the counter of energy was read, which may be long after the rest; None if with it."""
+    traffic: Traffic = Traffic()
+    """Since the reading before; unknown if nothing new is known."""
+    has_others: bool = True
+    """Whether it may be used by anybody else than the job."""
 
 
 def find_activity(reading: GpuReading | GpuSample) -> Activity:
@@ -455,6 +478,8 @@ class Known(NamedTuple):
     exit_code: int | None = None
     exception: str | None = None
     """The class of the exception that ended the tracked part."""
+    notes: tuple[str, ...] = ()
+    """What it has to say about the recording as a whole."""
 
 
 # ---- What a recording keeps.
@@ -479,6 +504,10 @@ class Allocation(NamedTuple):
     """How many devices the scheduler has given to the job on this machine."""
 
 
+NO_PROCESS = 0
+"""In place of a main process, where all processes of a job are tracked."""
+
+
 class Identity(NamedTuple):
     """Which run this is, of which job, and its rank. None does not apply."""
 
@@ -497,8 +526,25 @@ class Identity(NamedTuple):
     """Of this process in a parallel job."""
     local_rank: int | None = None
     """Among the ranks on this machine."""
-    world_size: int | None = None
+    ranks: int | None = None
     """How many ranks there are."""
+    scheduler: str | None = None
+    """`slurm`, `pbs` or `kubernetes`."""
+    job_name: str | None = None
+    array_job: str | None = None
+    """The job of which `array_task` is one."""
+    restart: int | None = None
+    """How often the scheduler has started the job again."""
+    nodes: int | None = None
+    """How many machines the job has."""
+    launcher: str | None = None
+    """Who has started the ranks: `openmpi`, `mpich`, `pmix`, `slurm`, `torchrun`..., or its process: `ray`, `dask`."""
+    attempt: int | None = None
+    """How often the launcher has started this rank again."""
+    run_id: str | None = None
+    """The launcher's own name for the run."""
+    pid_namespace: str | None = None
+    """Distinguishes containers and nodes with the same process IDs."""
 
 
 class Header(NamedTuple):
@@ -566,6 +612,8 @@ class GpuCounters(NamedTuple):
     """How long it was not known what the job held there."""
     used_bytes_unknown_seconds: float = 0.0
     """The same of all processes."""
+    traffic: tuple[int | None, ...] = ()
+    """The figures of `Traffic`; nothing if none was measured."""
 
 
 def average_activity(integrals: Iterable[tuple[float, float]]) -> Activity:
@@ -712,7 +760,7 @@ class Event(NamedTuple):
     time, an estimate), `unread` (a vendor whose driver has never answered, or a vendor and the
     index of a device that could not be opened, as `nvidia 0`: totals over all devices are not known unless it is found later),
     `unmetered` (why the energy of processors is not measured), `oom` (a note: the kernel has killed a process for its memory),
-    `exception` (the class of the one that ended the tracked part), `gpu_error` (a note: a program has made an error on a GPU) and
+    `oom_limit` (the limit in bytes under which that was, if the job entered it after its start), `exception` (the class of the one that ended the tracked part), `gpu_error` (a note: a program has made an error on a GPU) and
     `gpu_fault` (a note: a GPU has failed).
     """
 
@@ -771,6 +819,8 @@ class RegionTotals(NamedTuple):
     """When the call began in which the sampler read this peak; unknown if the process itself found the peak."""
     gpu_bytes_call_seconds: float | None = None
     """When the call began in which the largest GPU memory was read."""
+    switches: int = 0
+    """How often its code was suspended, or went on in the middle of a call, where that is followed."""
 
 
 class Call(NamedTuple):
@@ -839,6 +889,10 @@ class ProcessTotals(NamedTuple):
     last_seconds: float
     cpu_seconds: float
     peak_ram_bytes: int
+    gpu_seconds: float | None = None
+    """How long its kernels kept devices busy, summed over devices: an estimate from the driver's percentages. None: never told."""
+    gpu_joules: float | None = None
+    """Of the energy of these devices, the part of its share of their utilization: an estimate."""
 
 
 class FrameworkMemory(NamedTuple):

@@ -21,6 +21,9 @@ UNSUPPORTED = "unsupported"
 LOST = "lost"
 TROUBLE = "trouble"
 
+# Asked for like a detail: try also what is read only while a job is tracked.
+PROBE = "probe"
+
 
 class MachineState(NamedTuple):
     """The whole machine."""

@@ -121,6 +121,14 @@ def _list_counters(report: Report) -> Iterator[Event]:
                 f"{name} activity (%)": {"SM": gpu.sm_percent, "tensor cores": gpu.tensor_percent},
                 f"{name} memory (bytes)": {"all": gpu.used_bytes, "job": gpu.job_bytes},
                 f"{name} power (W)": {"device": gpu.power_watts},
+                f"{name} PCIe (bytes/s)": {
+                    "received": gpu.pcie_received_bytes_per_second,
+                    "sent": gpu.pcie_sent_bytes_per_second,
+                },
+                f"{name} NVLink (bytes/s)": {
+                    "received": gpu.nvlink_received_bytes_per_second,
+                    "sent": gpu.nvlink_sent_bytes_per_second,
+                },
                 f"{name} temperature (C)": {"device": gpu.temperature_celsius},
             }
     for name, series in counters.items():

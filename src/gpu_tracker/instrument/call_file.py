@@ -55,8 +55,17 @@ class CallFileWriter:
     def __init__(self, regions_path: str) -> None:
         self._path = name_call_file(regions_path)
         self._random = Random().random
-        self._memory = map_new(self._path, (MOST_REGIONS_WITH_CALLS + 1) * _PAGE_BYTES, _PAGE_BYTES)
+        self._file = map_new(self._path, (MOST_REGIONS_WITH_CALLS + 1) * _PAGE_BYTES, _PAGE_BYTES)
+        self._memory = self._file.memory
         self._versions = memoryview(self._memory)[: _VERSIONS.size].cast("Q")
+        self._regions: list[RegionCalls] = []
+
+    def let_go(self) -> None:
+        """Let go of the file at once, with its descriptor, whatever still refers to this."""
+        for region in self._regions:
+            region.let_go()
+        self._versions.release()
+        self._file.let_go()
 
     def add_region(self, number: int) -> RegionCalls | None:
         """The calls of a new region; None if there is no room for them."""
@@ -72,8 +81,10 @@ class CallFileWriter:
             if not is_ours(error):
                 raise
             return None  # the tracker has ended, or the disk is full
-        page = memoryview(self._memory)[number * _PAGE_BYTES : (number + 1) * _PAGE_BYTES]
-        return RegionCalls(page, self._versions[number - 1 : number], self._random)
+        with memoryview(self._memory)[number * _PAGE_BYTES : (number + 1) * _PAGE_BYTES] as page:
+            calls = RegionCalls(page, self._versions[number - 1 : number], self._random)
+        self._regions.append(calls)
+        return calls
 
 
 class RegionCalls:
@@ -100,7 +111,8 @@ class RegionCalls:
 
     def __init__(self, page: memoryview, version: memoryview, random: Callable[[], float]) -> None:
         self._entries = page[:_ENTRIES_BYTES]
-        self.open = page[_ENTRIES_BYTES : _ENTRIES_BYTES + _OPEN.size].cast("Q")
+        with page[_ENTRIES_BYTES : _ENTRIES_BYTES + _OPEN.size] as opened:
+            self.open = opened.cast("Q")
         self.free = list(range(MOST_OPEN - 1, 0, -1))
         self._version = version
         self._random = random
@@ -109,6 +121,11 @@ class RegionCalls:
         self._priorities: list[int] = []
         self._longest: list[int] = []
         self._largest: list[int] = []
+
+    def let_go(self) -> None:
+        """Let go of the file."""
+        for view in (self._entries, self.open, self._version):
+            view.release()
 
     def keep(self, number: int, start_ns: int, end_ns: int, peak_ram_bytes: int, is_exact: bool) -> None:
         """Keep a call for what makes it worth it."""

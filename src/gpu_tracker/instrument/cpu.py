@@ -12,17 +12,20 @@ from __future__ import annotations
 
 import os
 import time
-from _thread import _local, get_native_id
+from _thread import _local, get_ident, get_native_id
 from _weakref import ref
 
+from ..core.calls import MOST_ENTERING_SECONDS
 from .crowds import find_crowd
 from .mishaps import is_ours
 from .shared_file import (
     CPU,
+    MOST_DRIVERS,
     MOST_THREADS,
     OWN_CPU,
     PROCESS_CPU,
     SHARED_CPU,
+    SWITCHES,
     THREAD_WORDS,
     THREADS,
     UNKNOWN_SHARE_NS,
@@ -50,6 +53,8 @@ _LEAST_OWED_NS = 20_000
 _LEAST_WEIGHT_NS = 1_000
 # The kernel's tick is the resolution of its coarse clock (CLOCK_MONOTONIC_COARSE, from linux/time.h).
 _TICK_NS = int(time.clock_getres(6) * 1e9)
+# What it takes at most when code is suspended or goes on.
+_MOST_SWITCHING_NS = int(MOST_ENTERING_SECONDS * 1e9)
 # With more suspended regions than this, nobody can tell for whom a helper works.
 _MOST_WAITING = 16
 
@@ -61,8 +66,10 @@ class Thread:
         "clock_id",
         "counted",
         "cpu_ns",
+        "drivers",
         "due_ns",
         "frame",
+        "ident",
         "recent_ns",
         "region_word",
         "slot",
@@ -73,10 +80,14 @@ class Thread:
 
     def __init__(self, tid: int, slot: int) -> None:
         self.tid = tid
+        self.ident = 0
+        """Python's number of it, from its first call of ours to its end."""
         self.clock_id = (~tid << 3) | 6  # how Linux names the CPU clock of a thread
         self.slot = slot
         self.region_word = THREADS + slot * THREAD_WORDS + 1
         self.frame: Frame | None = None
+        self.drivers: dict[object, Frame] = {}
+        """Of code that has gone on in this thread: the call that resumed it, unless its own calls are inside that anyway."""
         self.cpu_ns = _read_clock(self.clock_id)
         self.due_ns = self.recent_ns = 0
         self.taken_ns = time.monotonic_ns()
@@ -127,6 +138,7 @@ class CpuShares:
         except AttributeError:
             tid = get_native_id()
             thread = self.local.thread = self._main if tid == self._main.tid else self._add(tid)
+            thread.ident = get_ident()
             self.local.farewell = _Farewell(self, thread)
         return thread
 
@@ -152,6 +164,32 @@ class CpuShares:
         place = SHARED_CPU + number
         self._words[place] = max(self._words[place], UNKNOWN_SHARE_NS)
 
+    def count_switch(self, thread: Thread) -> None:
+        """The thread has gone on in the middle of a call, or its code is suspended: what that takes is in its figures."""
+        if thread.frame is not None:
+            self._words[SWITCHES + thread.frame.record.number] += 1
+
+    def drive(self, thread: Thread, drivers: dict[object, Frame]) -> None:
+        """From now on the thread runs code that these calls have resumed. The sampler knows the first of them."""
+        thread.drivers = drivers
+        word = thread.region_word + 2
+        end = word + MOST_DRIVERS
+        for driver in drivers.values():
+            if word == end:
+                self.doubt(driver.record.number)
+            else:
+                self._words[word] = driver.record.number
+                word += 1
+        if word < end:
+            self._words[word] = 0
+
+    def end_drive(self, thread: Thread, resumed: object) -> None:
+        """Code that was resumed is suspended: what that took is also in the figures of the call that did it, and those around that."""
+        driver = thread.drivers.pop(resumed)
+        self.drive(thread, thread.drivers)
+        for step in _list_around(driver, ())[0]:
+            self._words[SHARED_CPU + step.record.number] += _MOST_SWITCHING_NS
+
     def switch(self, thread: Thread, frame: Frame | None) -> None:
         """From now on the thread is in this region."""
         thread.frame = frame
@@ -159,6 +197,7 @@ class CpuShares:
 
     def forget(self, thread: Thread) -> None:
         """A thread ends, and calls this itself."""
+        thread.ident = 0
         if thread.tid == get_native_id():
             self.charge_other(thread)
         if thread is not self._main and thread in self._known:
@@ -171,6 +210,7 @@ class CpuShares:
         thread = Thread(tid, self._free.pop() if self._free else MOST_THREADS)
         self._words[thread.region_word] = 0
         self._words[thread.region_word + 1] = thread.cpu_ns
+        self.drive(thread, {})
         self._write_tid(thread, tid)
         self._known.append(thread)
         return thread
@@ -198,7 +238,7 @@ class CpuShares:
         if frame is None:
             return
         thread.recent_ns += used
-        self._credit(frame, used)
+        self._credit(frame, used, thread.drivers)
 
     def _settle(self, thread: Thread, unread: list[Any], used_ns: int, since_ns: int, now_ns: int) -> None:
         """Divide what a thread has used since its clock was read last among the calls that it was in.
@@ -210,9 +250,10 @@ class CpuShares:
         at_ns = since_ns
         steps = iter(unread)
         for frame, record, until_ns in zip(steps, steps, steps, strict=True):
-            try:  # faster than get
+            # No `except KeyError`, which would take the one that a signal handler raises.
+            if record in passed:
                 passed[record] += until_ns - at_ns
-            except KeyError:
+            else:
                 passed[record] = until_ns - at_ns
                 examples[record] = frame
             at_ns = until_ns
@@ -224,17 +265,17 @@ class CpuShares:
             examples.setdefault(record, frame)
             passed = {**passed, record: passed.get(record, 0) + now_ns - at_ns}
             parts = {**parts, record: parts.get(record, 0) + max(0, used_ns - early_ns)}
-        ended = frozenset(unread[::3])
         for record, part in parts.items():
             if record is not None:
                 thread.recent_ns += part
-                self._credit(examples[record], part, record, ended)
+                self._credit(examples[record], part, thread.drivers, record, unread)
         waited_ns = now_ns - since_ns - used_ns
         if waited_ns > max(_LEAST_WAIT_NS, _LEAST_WAIT_SHARE * (now_ns - since_ns)):
-            self._doubt_parts(passed, parts, examples, ended, used_ns, waited_ns)
+            self._doubt_parts(thread, passed, parts, examples, unread, used_ns, waited_ns)
 
     def _doubt_parts(
         self,
+        thread: Thread,
         passed: Mapping[Record | None, int],
         parts: Mapping[Record | None, int],
         examples: Mapping[Record | None, Frame],
@@ -247,7 +288,7 @@ class CpuShares:
         for record, part in parts.items():
             if record is not None:
                 frame = examples[record]
-                counted, _ = _list_counted(frame, ended)
+                counted, _ = _list_counted(frame, thread.drivers, ended)
                 for one in {record, *(step.record for step in counted if step is not frame)}:
                     known_ns, given_ns = around.get(one, (0, 0))
                     around[one] = known_ns + passed[record], given_ns + part
@@ -256,14 +297,19 @@ class CpuShares:
             self._words[SHARED_CPU + record.number] += max(0, most - given_ns, given_ns - least)
 
     def _credit(
-        self, frame: Frame, cpu_ns: int, record: Record | None = None, ended: Container[Frame] = ()
+        self,
+        frame: Frame,
+        cpu_ns: int,
+        drivers: Mapping[object, Frame],
+        record: Record | None = None,
+        ended: Container[Frame] = (),
     ) -> None:
         """Give time of its own thread to a call, or to all that share it."""
         if frame.is_crowded and frame.is_open:
             for one, part in find_crowd(frame).divide(cpu_ns):
-                self._give(one, part, is_shared=False, ended=ended)
+                self._give(one, part, drivers, is_shared=False, ended=ended)
         else:
-            self._give(frame, cpu_ns, is_shared=False, record=record, ended=ended)
+            self._give(frame, cpu_ns, drivers, is_shared=False, record=record, ended=ended)
 
     def _take_helpers(self, thread: Thread, waiting: Collection[Frame], now_ns: int) -> None:
         """Give the time of all other threads to the regions that run, else to the few that wait."""
@@ -277,32 +323,37 @@ class CpuShares:
         self._known_ns = 0
         if self._owed_ns < _LEAST_OWED_NS:
             return
-        running = [(one.frame, one.recent_ns) for one in self._known if one.frame is not None]
+        running = [(one.frame, one.recent_ns, one.drivers) for one in self._known if one.frame is not None]
         for one in self._known:
             one.recent_ns = 0
-        among = running or [(frame, 0) for frame in _find_few(waiting)]
+        among = running or [(frame, 0, {}) for frame in _find_few(waiting)]
         # As many threads seem to have run as it takes to use that much meanwhile.
         ticks_ns = max(_TICK_NS, self._owed_ns * _TICK_NS // max(1, now_ns - self._taken_ns))
-        self._divide(among, 0 if len(among) > 1 else min(self._owed_ns, ticks_ns))
+        # What is suspended may have nothing to do with it.
+        is_shared = len(among) > 1 or not running
+        self._divide(among, 0 if is_shared else min(self._owed_ns, ticks_ns), is_shared=is_shared)
         self._owed_ns, self._taken_ns = 0, now_ns
 
-    def _divide(self, among: list[tuple[Frame, int]], earlier_ns: int) -> None:
-        whole = sum(recent_ns + _LEAST_WEIGHT_NS for _, recent_ns in among)
-        for frame, recent_ns in among:
+    def _divide(
+        self, among: list[tuple[Frame, int, dict[object, Frame]]], earlier_ns: int, *, is_shared: bool
+    ) -> None:
+        whole = sum(recent_ns + _LEAST_WEIGHT_NS for _, recent_ns, _ in among)
+        for frame, recent_ns, drivers in among:
             part = self._owed_ns * (recent_ns + _LEAST_WEIGHT_NS) // whole
-            self._give(frame, part, is_shared=len(among) > 1, earlier_ns=earlier_ns)
+            self._give(frame, part, drivers, is_shared=is_shared, earlier_ns=earlier_ns)
 
     def _give(
         self,
         frame: Frame,
         cpu_ns: int,
+        drivers: Mapping[object, Frame],
         *,
         is_shared: bool,
         earlier_ns: int = 0,
         record: Record | None = None,
         ended: Container[Frame] = (),
     ) -> None:
-        """Give time to a region and those around it, also to those in which this process was forked.
+        """Give time to a region and those around it, also to those in which this process was forked, and those that drive its code.
 
         It may be of a call that has gone on as one of another region, or of calls that have ended since.
 
@@ -311,7 +362,7 @@ class CpuShares:
         """
         words = self._words
         own = record or frame.record
-        counted, around = _list_counted(frame, ended)
+        counted, around = _list_counted(frame, drivers, ended)
         while around is not None:
             words[CPU + around.number] += cpu_ns
             around = around.parent
@@ -331,8 +382,28 @@ def _scale(parts: Mapping[Record | None, int], used_ns: int, whole_ns: int) -> d
     return {record: ns * used_ns // whole_ns for record, ns in parts.items()}
 
 
-def _list_counted(frame: Frame, ended: Container[Frame] = ()) -> tuple[list[Frame], Record | None]:
-    """The calls that time in this one counts for, also some that have ended; and the region that this process was forked in."""
+def _list_counted(
+    frame: Frame, drivers: Mapping[object, Frame], ended: Container[Frame] = ()
+) -> tuple[list[Frame], Record | None]:
+    """The calls that time in this one counts for, also some that have ended; and the region that this process was forked in.
+
+    Those that have resumed the code that runs are around it, too. Whatever the ways to it, each region counts once.
+    """
+    counted, forked_in = _list_around(frame, ended)
+    if drivers:
+        known = {step.record for step in counted}
+        for driver in drivers.values():
+            around, its_forked_in = _list_around(driver, ended)
+            forked_in = forked_in or its_forked_in
+            for step in around:
+                if step.record not in known:
+                    known.add(step.record)
+                    counted.append(step)
+    return counted, forked_in
+
+
+def _list_around(frame: Frame, ended: Container[Frame]) -> tuple[list[Frame], Record | None]:
+    """Those of one call."""
     counted = []
     outermost = frame
     step: Frame | None = frame

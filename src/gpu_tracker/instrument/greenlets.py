@@ -31,7 +31,7 @@ def follow(stack: RegionStack, find_latest: Callable[[], Frame | None]) -> None:
 class _Switches:
     """Called in the context of the greenlet that goes on, after whatever else listens to switches."""
 
-    __slots__ = ("_find_latest", "others", "stack")
+    __slots__ = ("_find_latest", "_left", "others", "stack")
 
     def __init__(
         self,
@@ -42,6 +42,8 @@ class _Switches:
         self.stack = ref(stack)
         self._find_latest = find_latest
         self.others = others
+        self._left: dict[int, tuple[Any, tuple[Frame | None, dict[object, Frame]]]] = {}
+        """Where greenlets are that were switched out in code that can be suspended, by their identity: not in the latest of their context."""
 
     def __call__(self, event: str, ends: Any) -> None:
         if self.others is not None:
@@ -49,12 +51,24 @@ class _Switches:
         try:
             stack = self.stack()
             if stack is not None and not stack.is_closed:
-                stack.step_into(self._find_latest())
+                is_resumed = stack.is_in_resumed()
+                if self._left or is_resumed:
+                    self._trade(stack, *ends, is_resumed=is_resumed)
+                else:
+                    stack.step_into(self._find_latest())
             elif sys.modules["greenlet"].gettrace() is self:
                 sys.modules["greenlet"].settrace(self.others)
         except Exception as error:  # whatever happens to us, the program goes on
             if not is_ours(error):
                 raise
+
+    def _trade(self, stack: RegionStack, before: Any, after: Any, *, is_resumed: bool) -> None:
+        known = self._left.pop(id(after), None)
+        place: tuple[Frame | None, dict[object, Frame]]
+        place = known[1] if known is not None and known[0]() is after else (self._find_latest(), {})
+        left = stack.trade(place)
+        if is_resumed and not before.dead:
+            self._left[id(before)] = ref(before), left
 
     def is_over(self) -> bool:
         """Whether its tracker has ended."""

@@ -13,6 +13,8 @@ import resource
 import stat
 import time
 
+from .mishaps import is_ours
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -70,7 +72,9 @@ def is_gone(mailbox: str) -> bool:
     """Whether a mailbox that is not found was removed, rather than hidden by another root or mount of this process."""
     try:
         return _identify_around(os.path.dirname(mailbox)) in os.path.basename(mailbox)
-    except OSError:
+    except OSError as error:
+        if not is_ours(error):
+            raise
         return False
 
 
@@ -106,13 +110,15 @@ def is_private(place: str) -> bool:
     """Whether a directory is ours alone: another user may have taken its name."""
     try:
         return _is_private(os.lstat(place))
-    except OSError:
+    except OSError as error:
+        if not is_ours(error):
+            raise
         return False
 
 
 def _is_private(status: os.stat_result) -> bool:
-    is_ours = stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid()
-    return is_ours and not status.st_mode & (stat.S_IRWXG | stat.S_IRWXO)
+    is_of_user = stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid()
+    return is_of_user and not status.st_mode & (stat.S_IRWXG | stat.S_IRWXO)
 
 
 def put_inside(mailbox: str, outer: str | None) -> str:
@@ -125,9 +131,9 @@ def find_innermost(mailboxes: str) -> str:
     return mailboxes.partition(os.pathsep)[0]
 
 
-def name_file(mailbox: str, suffix: str) -> str:
-    """A new file, named after the process that writes it and its pid namespace."""
-    return f"{mailbox}/{posix.getpid()}-{find_namespace()}-{posix.urandom(4).hex()}{suffix}"
+def name_file(mailbox: str, suffix: str, pid: int = 0) -> str:
+    """A new file, named after the process that writes it, or that it is about, and its pid namespace."""
+    return f"{mailbox}/{pid or posix.getpid()}-{find_namespace()}-{posix.urandom(4).hex()}{suffix}"
 
 
 def check_size(n_bytes: int) -> None:
@@ -141,7 +147,9 @@ def find_namespace() -> int:
     """The pid namespace of this process; 0 on systems without them."""
     try:
         return posix.stat("/proc/self/ns/pid").st_ino
-    except OSError:
+    except OSError as error:
+        if not is_ours(error):
+            raise
         return 0
 
 
@@ -174,11 +182,15 @@ def is_alive(path: str) -> bool:
     """Whether the sampler or the tracker of a mailbox still runs, and so holds its lock."""
     try:
         lock = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
-    except OSError:
+    except OSError as error:
+        if not is_ours(error):
+            raise
         return False
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
+    except OSError as error:
+        if not is_ours(error):
+            raise
         return True
     finally:
         os.close(lock)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import atexit
 import fcntl
+import mmap
 import os
 import posix
 import sys
@@ -33,6 +34,7 @@ from .mailbox import (
 )
 from .mishaps import is_ours
 from .search import Search
+from .shared_file import FIRST_BEYOND_STANDARD, identify
 from .stack import MOST_SLOW, SLOW_NS, SLOW_PAUSE, RegionStack
 
 TYPE_CHECKING = False
@@ -40,6 +42,9 @@ if TYPE_CHECKING:
     from .frameworks import FrameworkWatch
 
 _FIRST_DESCRIPTOR = 512
+# Notes of forked processes, by their numbers; two that share a place count once.
+_N_NOTES = 512
+_OF_REGIONS, _OF_METRICS = 0, _N_NOTES
 # Modules whose GPU memory is read.
 _FRAMEWORKS = ("torch", "jax", "tensorflow")
 
@@ -66,6 +71,9 @@ _n_slow_searches = 0
 search_due_ns = 0
 """When to search for trackers again."""
 _search = Search()
+_board: memoryview | None = None
+"""Memory without a file that this process shares with those that it forks, and those with theirs: there they note that they cannot reach the
+mailbox any more, having changed their user or root. Whoever ends as usual, and can reach it, passes that on."""
 _opened: set[str] = set()
 """The mailboxes of trackers that run in this process: it knows better than any search."""
 _closed: set[str] = set()
@@ -85,7 +93,11 @@ def search() -> None:
         search_due_ns = began_ns + SLOW_PAUSE * took_ns
     if not has_changed:
         return
-    with replace_if_lost(_opening):
+    lock = replace_if_lost(_opening)
+    if not lock.acquire(False):
+        _search.forget()  # another thread is at it, and may wait for this one
+        return
+    try:
         try:
             found = _search.find()
         except OSError as error:
@@ -99,6 +111,8 @@ def search() -> None:
         found += [path for path in known if path not in found and path not in _closed and _is_there(path)]
         if found != known:
             _turn_to(os.pathsep.join(found) or None)
+    finally:
+        lock.release()
 
 
 def _is_there(mailbox: str) -> bool:
@@ -106,7 +120,10 @@ def _is_there(mailbox: str) -> bool:
     try:
         posix.stat(mailbox)
     except OSError as error:
-        return isinstance(error, PermissionError)
+        if not is_ours(error):
+            raise
+        # One that another root hides is still there: that it cannot be reached is said when it is used.
+        return isinstance(error, PermissionError) or not is_gone(mailbox)
     return True
 
 
@@ -240,6 +257,7 @@ def _count_lost(mailbox: str) -> None:
     except OSError as error:
         if not is_ours(error):
             raise
+        _note_for_others(_OF_METRICS)
         if given_up is None:
             _say_unreachable("Metrics", mailbox, error)
 
@@ -250,7 +268,34 @@ def _say_unfollowed(names: str) -> None:
     try:
         posix.mknod(name_file(mailbox, UNFOLLOWED_SUFFIX), 0o600)
     except OSError as error:
+        if not is_ours(error):
+            raise
+        _note_for_others(_OF_REGIONS)
         _say_unreachable("Regions and metrics", mailbox, error)
+
+
+def _note_for_others(kind: int) -> None:
+    if _board is not None:
+        pid = posix.getpid()
+        _board[kind + pid % _N_NOTES] = pid
+
+
+def _pass_on_notes() -> None:
+    """Say for forked processes what they could not say themselves."""
+    if _board is None or mailboxes is None:
+        return
+    for kind, suffix in ((_OF_REGIONS, UNFOLLOWED_SUFFIX), (_OF_METRICS, LOST_SUFFIX)):
+        for place in range(kind, kind + _N_NOTES):
+            pid = _board[place]
+            if pid:
+                path = name_file(find_innermost(mailboxes), suffix, pid)
+                try:
+                    posix.mknod(path, 0o600)
+                    posix.utime(path, (0, 1))  # one row at least
+                    _board[place] = 0
+                except OSError as error:  # it is our own note, or the tracker has ended
+                    if not is_ours(error):
+                        raise
 
 
 def _say_unreachable(lost: str, mailbox: str, error: OSError) -> None:
@@ -260,8 +305,9 @@ def _say_unreachable(lost: str, mailbox: str, error: OSError) -> None:
     if not has_ended and not warn_once(text) and is_new(text):
         try:
             sys.stderr.write(f"gpu_tracker: {text}\n")
-        except (OSError, ValueError, AttributeError):
-            pass  # there is none
+        except (OSError, ValueError, AttributeError) as mishap:  # there is none
+            if not is_ours(mishap):
+                raise
 
 
 class MetricsWriter:
@@ -269,6 +315,7 @@ class MetricsWriter:
 
     def __init__(self, mailbox: str) -> None:
         self._mailbox = mailbox
+        self._identity: tuple[int, int] | None = None
         self._fd = self._open()
         self._n_bytes = 0
         self._lock = RLock()
@@ -276,12 +323,15 @@ class MetricsWriter:
     def add(self, step: float | None, values: dict[str, float]) -> None:
         """Write one row immediately, so that a kill loses nothing."""
         line = f"{_encode(time.monotonic_ns(), step, values)}\n".encode()
-        with replace_if_lost(self._lock):
+        lock = replace_if_lost(self._lock)
+        # A finalizer that the garbage collector runs amid a region must not wait for who may wait for that region.
+        if not lock.acquire(stack is None or not stack.is_busy()):
+            _count_lost(self._mailbox)
+            return
+        try:
             try:
-                if self._n_bytes >= METRICS_BYTES:
-                    fd, self._fd = self._fd, -1
-                    if fd >= 0:  # else a signal handler has raised here before
-                        posix.close(fd)
+                if self._n_bytes >= METRICS_BYTES or not self._is_ours():
+                    self._let_go()
                     self._fd, self._n_bytes = self._open(), 0
                 check_size(self._n_bytes + len(line))
                 if posix.write(self._fd, line) < len(line):
@@ -292,22 +342,33 @@ class MetricsWriter:
                 if not is_ours(error):
                     raise
                 _count_lost(self._mailbox)  # a full disk must not disturb the job
+        finally:
+            lock.release()
 
     def close(self) -> None:
         """No more rows."""
         with replace_if_lost(self._lock):
-            fd, self._fd = self._fd, -1
-            try:
-                posix.close(fd)
-            except OSError:
-                pass  # the job has closed it
+            self._let_go()
+
+    def _is_ours(self) -> bool:
+        """Whether the descriptor is still that of our file: a program may close all, and use the numbers for its own."""
+        return self._fd >= 0 and identify(self._fd) == self._identity
+
+    def _let_go(self) -> None:
+        """Close the file, unless the program has done so, or a signal handler has raised here before."""
+        is_still_ours = self._is_ours()
+        fd, self._fd = self._fd, -1
+        if is_still_ours:
+            posix.close(fd)
 
     def _open(self) -> int:
         """A new file. The sampler removes files that it has read, so that metrics do not fill the memory."""
         path = name_file(self._mailbox, METRICS_SUFFIX)
-        return _move_away(
+        fd = _move_away(
             posix.open(path, posix.O_CREAT | posix.O_EXCL | posix.O_APPEND | posix.O_WRONLY, 0o600)
         )
+        self._identity = identify(fd)
+        return fd
 
 
 def _encode(at_ns: int, step: float | None, values: dict[str, float]) -> str:
@@ -357,12 +418,25 @@ def expect_frameworks() -> None:
         sys.meta_path.insert(0, _ImportNotice())
 
 
+def _prepare_fork() -> None:
+    global _board
+    if _board is None and mailboxes is not None:
+        try:
+            _board = memoryview(mmap.mmap(-1, 4 * 2 * _N_NOTES)).cast("I")
+        except (OSError, ValueError) as error:
+            if not is_ours(error):
+                raise
+
+
 def _forget_after_fork() -> None:
     """A forked child begins with no regions, metrics or high-water mark."""
     global _opening, search_due_ns
     for parents in (stack, *_outer_stacks.values()):
         if parents is not None:
-            parents.is_closed = True
+            try:
+                parents.let_go()
+            except BufferError:
+                pass  # forked by a finalizer, in the middle of something of ours
     _outer_stacks.clear()
     _forget()
     _opening, search_due_ns = RLock(), 0
@@ -372,6 +446,7 @@ def _forget_after_fork() -> None:
 
 def _flush(*, is_last: bool = True) -> None:
     """Write everything that is pending, and close what is not used any more."""
+    _pass_on_notes()
     if mailboxes is not None:
         _watch_frameworks(mailboxes)
     if stack is not None:
@@ -382,18 +457,20 @@ def _flush(*, is_last: bool = True) -> None:
 
 
 def _move_away(fd: int) -> int:
-    """Move a descriptor to a large number: a job that closes all descriptors reuses the small ones."""
-    try:
-        moved = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, _FIRST_DESCRIPTOR)
-    except OSError as error:
-        if not is_ours(error):
-            raise
-        return fd  # above the limit
-    posix.close(fd)
-    return moved
+    """Move a descriptor to a large number: a job that closes all descriptors reuses the small ones, the standard ones first."""
+    for least in (_FIRST_DESCRIPTOR, FIRST_BEYOND_STANDARD):
+        try:
+            moved = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, least)
+        except OSError as error:
+            if not is_ours(error):
+                raise
+            continue  # above the limit
+        posix.close(fd)
+        return moved
+    return fd
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget_after_fork)
+    os.register_at_fork(before=_prepare_fork, after_in_child=_forget_after_fork)
 # Other functions are called after it, and may still use regions.
 atexit.register(_flush, is_last=False)

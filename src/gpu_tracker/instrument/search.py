@@ -53,8 +53,10 @@ class Search:
                     continue  # asking whether it is locked could be in the way of locking it
                 try:
                     tracked_pid, namespace = find_writer(name)
-                except ValueError:
-                    continue  # not ours
+                except ValueError as error:
+                    if not is_ours(error):
+                        raise
+                    continue  # not a mailbox
                 ancestors = ancestors or _find_ancestors(pid or posix.getpid())
                 if namespace == here and tracked_pid in ancestors and is_alive(f"{place}/{name}"):
                     # Of the trackers of one process the newest is innermost.
@@ -94,5 +96,7 @@ def _read_parent(pid: int) -> int:
             return int(posix.read(fd, 1024).rpartition(b")")[2].split()[1])
         finally:
             posix.close(fd)
-    except (OSError, ValueError, IndexError):
+    except (OSError, ValueError, IndexError) as error:
+        if not is_ours(error):
+            raise
         return 0

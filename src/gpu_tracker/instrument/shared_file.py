@@ -3,7 +3,7 @@
 Both map it into memory, so entering a region costs no system call, and a killed process loses nothing. One file
 per process, in the mailbox. Times are nanoseconds of the monotonic clock.
 
-A header, a table of threads, the regions with the counters of their finished calls, and four columns with a number
+A header, a table of threads, the regions with the counters of their finished calls, and five columns with a number
 per region that change while calls are open: each number there is written at once, so it is never read half-written.
 """
 
@@ -15,16 +15,18 @@ import posix
 import struct
 import sys
 import time
+from itertools import takewhile
 
 from ..core.values import NamedTuple
 from .mailbox import REGIONS_SUFFIX, check_size, name_file
+from .mishaps import is_ours
 
 MOST_REGIONS = 1000
 MOST_THREADS = 64
 _NAME_BYTES = 118
 _MOST_COUNTED = 10_000  # of the regions that are refused
 _WAS_SHORTENED = 0x8000  # in the length of a name
-_MAGIC = b"gpu-trk3"
+_MAGIC = b"gpu-trk4"
 
 _HEADER = struct.Struct("<8sIi")  # magic, pid, number of regions
 _N_REGIONS_OFFSET = 12
@@ -34,9 +36,9 @@ _BEGAN_OFFSET = 32
 _N_REFUSED_OFFSET = 40
 _PROGRAM_OFFSET = 48
 _THREADS_OFFSET = 64
-_THREAD = struct.Struct(
-    "<qqq"
-)  # thread id, the region that it is in, its CPU time up to which regions have it
+# Thread id, the region that it is in, its CPU time up to which regions have it; other regions from which its code was resumed.
+MOST_DRIVERS = 4
+_THREAD = struct.Struct(f"<{3 + MOST_DRIVERS}q")
 _RECORDS_OFFSET = _THREADS_OFFSET + (MOST_THREADS + 1) * _THREAD.size
 _RECORD_BYTES = 256
 _NAMES = struct.Struct(f"<iH{_NAME_BYTES}s")  # parent, length of the name, name
@@ -49,14 +51,20 @@ _FIRST_NS_OFFSET = _NUMBERS_OFFSET + TIMES.size
 _LAST_NS = struct.Struct("<Q")
 _LAST_NS_OFFSET = TIMES.size - _LAST_NS.size
 _COLUMNS_OFFSET = _RECORDS_OFFSET + MOST_REGIONS * _RECORD_BYTES
-_N_COLUMNS = 4
+_N_COLUMNS = 5
 FILE_BYTES = _COLUMNS_OFFSET + _N_COLUMNS * MOST_REGIONS * 8
 
 # The file as numbers of eight bytes: where they are. A column is indexed by the number of the region.
 PROCESS_CPU = _PROCESS_CPU_OFFSET // 8
 THREADS, THREAD_WORDS = _THREADS_OFFSET // 8, _THREAD.size // 8
-OPEN, CPU, OWN_CPU, SHARED_CPU = (_COLUMNS_OFFSET // 8 - 1 + n * MOST_REGIONS for n in range(_N_COLUMNS))
+OPEN, CPU, OWN_CPU, SHARED_CPU, SWITCHES = (
+    _COLUMNS_OFFSET // 8 - 1 + n * MOST_REGIONS for n in range(_N_COLUMNS)
+)
 
+# A mapped file keeps a descriptor, whose number the program may close and use for another file.
+_WITHOUT_DESCRIPTOR: dict[str, bool] = {"trackfd": False} if sys.version_info >= (3, 13) else {}
+
+FIRST_BEYOND_STANDARD = 3
 UNKNOWN_SHARE_NS = 1 << 60
 """In the column of shared CPU time: any part of a region's may be other code's, and any part of theirs its own."""
 
@@ -100,6 +108,8 @@ class Numbers(NamedTuple):
     own_cpu_ns: int = 0
     shared_cpu_ns: int = 0
     """The part of `cpu_ns` that may be other code's; more than that if any part of other code's may be this region's."""
+    switches: int = 0
+    """How often its code was suspended, or went on."""
     open_calls: int = 0
     open_wall_ns: int = 0
 
@@ -115,6 +125,8 @@ class ThreadEntry(NamedTuple):
     region: int
     """0 outside of all regions."""
     cpu_ns: int
+    drivers: tuple[int, ...] = ()
+    """Other regions in whose middle the code of that one goes on."""
 
 
 class SharedFileWriter:
@@ -123,7 +135,8 @@ class SharedFileWriter:
     def __init__(self, mailbox: str) -> None:
         self.pid = posix.getpid()
         self.path = name_file(mailbox, REGIONS_SUFFIX)
-        self.memory = map_new(self.path, FILE_BYTES, FILE_BYTES)
+        self._file = map_new(self.path, FILE_BYTES, FILE_BYTES)
+        self.memory = self._file.memory
         self.words = memoryview(self.memory).cast("q")
         self._n_regions = self._high_water_bytes = 0
         self._refused: set[int] = set()
@@ -131,6 +144,11 @@ class SharedFileWriter:
         struct.pack_into("<q", self.memory, _BEGAN_OFFSET, self.began_ns)
         struct.pack_into("<Q", self.memory, _PROGRAM_OFFSET, _find_program(self.pid))
         _HEADER.pack_into(self.memory, 0, _MAGIC, self.pid, 0)
+
+    def let_go(self) -> None:
+        """Let go of the file at once, with its descriptor, whatever still refers to this."""
+        self.words.release()
+        self._file.let_go()
 
     def add_region(self, parent: int, name: str) -> int:
         """The number of a new region (counted from 1), or 0 if there are too many."""
@@ -170,19 +188,87 @@ def _shorten(encoded: bytes) -> bytes:
     return encoded[: _NAME_BYTES - len(end)].decode("utf-8", "ignore").encode() + end
 
 
-def map_new(path: str, n_bytes: int, n_reserved_bytes: int) -> mmap.mmap:
+class MappedFile:
+    """A file in memory.
+
+    Up to Python 3.12 that keeps a descriptor, whose number the program may have closed, and used for a file of its own: then it is never
+    closed, or that file would be.
+    """
+
+    __slots__ = ("_fd", "_identity", "memory")
+
+    def __init__(self, fd: int, n_bytes: int) -> None:
+        self._identity = identify(fd)
+        self._fd = -1
+        if not _WITHOUT_DESCRIPTOR:
+            self._fd = posix.dup(fd)  # the number that is about to be taken
+            posix.close(self._fd)
+        self.memory = mmap.mmap(fd, n_bytes, **_WITHOUT_DESCRIPTOR)
+
+    def let_go(self) -> None:
+        """Close it, with its descriptor."""
+        if self._is_anothers():
+            _never_closed.append(self.memory)
+        else:
+            self.memory.close()
+        self._fd = -1
+
+    def __del__(self) -> None:
+        try:
+            if self._is_anothers():
+                _never_closed.append(self.memory)
+        except Exception:  # noqa: BLE001, S110 - the interpreter may be ending, or there was no room for it
+            pass
+
+    def _is_anothers(self) -> bool:
+        return self._fd >= 0 and identify(self._fd) != self._identity
+
+
+_never_closed: list[mmap.mmap] = []
+
+
+def identify(fd: int) -> tuple[int, int] | None:
+    """Which file a descriptor is of; None if it is closed."""
+    try:
+        status = posix.fstat(fd)
+    except OSError as error:
+        if not is_ours(error):
+            raise
+        return None
+    return status.st_dev, status.st_ino
+
+
+def map_new(path: str, n_bytes: int, n_reserved_bytes: int) -> MappedFile:
     """Create a file and map it; the rest of its room is reserved later. OSError if there is no room."""
     check_size(n_bytes)
-    fd = posix.open(path, posix.O_CREAT | posix.O_EXCL | posix.O_RDWR, 0o600)
+    standard = _take_standard()
     try:
-        posix.truncate(fd, n_bytes)
-        reserve(fd, 0, n_reserved_bytes)
-        return mmap.mmap(fd, n_bytes)
-    except OSError:
-        posix.unlink(path)
-        raise
+        fd = posix.open(path, posix.O_CREAT | posix.O_EXCL | posix.O_RDWR, 0o600)
+        try:
+            posix.truncate(fd, n_bytes)
+            reserve(fd, 0, n_reserved_bytes)
+            return MappedFile(fd, n_bytes)
+        except OSError:
+            posix.unlink(path)
+            raise
+        finally:
+            posix.close(fd)
     finally:
+        for fd in standard:
+            posix.close(fd)
+
+
+def _take_standard() -> list[int]:
+    """Those of the standard streams that are closed: what is printed there would be written into our file."""
+    taken: list[int] = []
+    try:
+        while (fd := posix.open("/", posix.O_RDONLY)) < FIRST_BEYOND_STANDARD:  # which there is in every jail
+            taken.append(fd)
         posix.close(fd)
+    except OSError:
+        tuple(map(posix.close, taken))
+        raise
+    return taken
 
 
 def reserve(fd: int, offset: int, n_bytes: int) -> None:
@@ -202,7 +288,9 @@ def _find_program(pid: int) -> int:
             posix.close(fd)
         total: int = sum(word for (word,) in struct.iter_unpack("<Q", content))
         return total & (1 << 64) - 1
-    except (OSError, struct.error):
+    except (OSError, struct.error) as error:
+        if not is_ours(error):
+            raise
         return 0
 
 
@@ -253,7 +341,7 @@ class SharedFileReader:
     def read_all(self, now_ns: int) -> dict[int, Numbers]:
         """The counters of every region."""
         since_began_ns = now_ns - struct.unpack_from("<q", self._memory, _BEGAN_OFFSET)[0]
-        columns = self._read_columns(CPU, OWN_CPU, SHARED_CPU, OPEN)
+        columns = self._read_columns(CPU, OWN_CPU, SHARED_CPU, SWITCHES, OPEN)
         return {
             number: Numbers(
                 *NUMBERS.unpack_from(self._memory, find_numbers_offset(number))
@@ -277,7 +365,11 @@ class SharedFileReader:
         """The CPU time of the process up to which regions have it, and the threads that have used regions."""
         process_ns, *_ = struct.unpack_from("<q", self._memory, _PROCESS_CPU_OFFSET)
         content = self._memory[_THREADS_OFFSET:_RECORDS_OFFSET]
-        return process_ns, [ThreadEntry(*entry) for entry in _THREAD.iter_unpack(content) if entry[0]]
+        return process_ns, [
+            ThreadEntry(tid, region, cpu_ns, tuple(takewhile(bool, drivers)))
+            for tid, region, cpu_ns, *drivers in _THREAD.iter_unpack(content)
+            if tid
+        ]
 
     def read_high_water(self) -> int:
         """The largest high-water mark kept; 0 if it was never reset."""

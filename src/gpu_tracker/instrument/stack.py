@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from _operator import attrgetter  # what operator exports, without importing that
-from _thread import RLock
+from _thread import RLock, get_ident
 from contextvars import ContextVar
 from time import monotonic_ns, sleep
 
@@ -32,7 +32,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from types import FrameType
-    from typing import Protocol
+    from typing import Protocol, TypeAlias
 
     from .cpu import Thread
     from .crowds import Crowd
@@ -45,6 +45,9 @@ if TYPE_CHECKING:
         parallel: bool
         is_frequent: bool
         """Whether it is a part of a loop, whose steps may all be longer than a reading of memory is rare."""
+
+    Suspension: TypeAlias = tuple[FrameType | None, bool]
+    """Of code that may be suspended: that of a generator, if that is known; and whether nobody tells when it is suspended."""
 
 
 # Reading memory costs more than the rest together: a hundred times in a row, then not more often than this.
@@ -63,9 +66,11 @@ MOST_SLOW = 5
 SLOW_PAUSE = 50
 # Who has the lock usually needs it for microseconds, and to go on.
 _LOCK_PAUSE_SECONDS = 1e-5
-_LONGEST_LOCK_PAUSE_SECONDS = 1e-3
+_LONGEST_LOCK_PAUSE_SECONDS = 1e-4
+_LOCK_WAIT_SECONDS = 0.05
 
 _get_numbers = attrgetter(*FINISHED)
+_pack_times = TIMES.pack_into
 
 
 class Record:
@@ -135,6 +140,8 @@ class Frame:
     is_resting = False
     rests_in_task = 0
     rests_in: Frame | None = None
+    entered_in: Frame | None = None
+    """The call that the thread was in before this one, where that is not the latest in this context: in code that has been resumed."""
     generator: FrameType | None = None
     is_untold = False
     """Whether nobody tells when the code is suspended."""
@@ -219,7 +226,28 @@ def _find_running(frame: Frame | None) -> Frame | None:
 def _find_back_from(frame: Frame, back: Frame | None) -> Frame | None:
     """The call that a thread goes back to when it leaves one whose code may have gone on elsewhere than it began."""
     before = frame if frame.generator is None else yields.find_before(frame, frame.generator)
-    return back if before is frame else _find_running(before)
+    if before is not frame:
+        return _find_running(before)
+    return back if frame.entered_in is None else _find_running(frame.entered_in)
+
+
+def _is_inside(frame: Frame | None, around: Frame) -> bool:
+    """Whether a call is inside another one, or is that one."""
+    while frame is not None and frame is not around:
+        frame = frame.outer
+    return frame is not None
+
+
+def _find_driver(thread: Thread) -> Frame | None:
+    """The call in whose middle a thread runs code that is in none."""
+    return next((driver for driver in reversed(thread.drivers.values()) if driver.is_open), None)
+
+
+def _find_resumed(top: Frame | None, outer: Frame | None) -> Frame | None:
+    """The call around a new one in code that was resumed: what its consumer has entered since is the latest of its context, but not inside."""
+    if top is None or top is outer or not top.is_open or not top.can_rest or top.is_untold:
+        return outer
+    return outer if top.is_suspended() or _is_inside(outer, top) else top
 
 
 def _find_enclosing(frame: Frame | None, mailbox: str) -> Frame | None:
@@ -257,7 +285,8 @@ class RegionStack:
         self._calls = _open_call_file(self._writer.path)
         self._words = self._writer.words
         self._lock = RLock()
-        self._is_busy = self._lock._is_owned  # type: ignore[attr-defined] # noqa: SLF001 - as Condition asks it
+        self.is_busy = self._lock._is_owned  # type: ignore[attr-defined] # noqa: SLF001 - as Condition asks it
+        """Whether the calling thread is amid a change of its regions."""
         self.late: list[Frame] = []
         self._outermost: dict[str, Record] = {}
         self._open: dict[Frame, None] = {}
@@ -271,14 +300,12 @@ class RegionStack:
         self._exact_peaks: dict[Frame, int] = {}
         self.is_closed = False
 
-    def enter(
-        self, owner: Region, generator: FrameType | None = None, *, is_untold: bool = False
-    ) -> Frame | None:
+    def enter(self, owner: Region, suspension: Suspension | None = None) -> Frame | None:
         """Begin a call of a region; None if there are too many regions, or if a signal handler has interrupted us here.
 
-        Its code may be that of a generator. It is untold if nobody tells when that code is suspended.
+        Without parameters by name: calling a function that has some takes longer.
         """
-        if self._is_busy():
+        if self.is_busy():
             return None
         below = current.get()
         if below is not None and not below.is_open:
@@ -291,6 +318,15 @@ class RegionStack:
         try:
             if not lock.acquire(False):  # not `with`, which costs three times as much
                 lock = self._wait_for_lock()
+            try:
+                thread = self._local.thread
+            except AttributeError:
+                thread = self._cpu.find_thread()
+            inside = thread.frame
+            # Code that goes on in another thread has none of its calls in the context of that.
+            is_driven = thread.drivers or (below is None and inside is not None and inside.can_rest)
+            if is_driven:
+                outer = _find_resumed(inside, outer)
             if owner.parallel or (outer is not None and (outer.owner.parallel or outer.stack is not self)):
                 outer, record = self._find_beside(owner, outer)
             else:
@@ -302,10 +338,6 @@ class RegionStack:
                 lock.release()
                 return None
             words = self._words
-            try:
-                thread = self._local.thread
-            except AttributeError:
-                thread = self._cpu.find_thread()
             now = monotonic_ns()
             if now >= thread.due_ns:
                 self._cpu.charge(thread, now, self._open)
@@ -338,8 +370,10 @@ class RegionStack:
             if not record.first_ns:
                 record.first_ns = now
                 self._publish(record)
-            if generator is not None or is_untold or owner.parallel:
-                self._note_others(frame, generator, is_untold)
+            if is_driven:
+                frame.can_rest, frame.entered_in = True, thread.frame
+            if suspension is not None or owner.parallel:
+                self._note_others(frame, suspension)
             thread.frame = frame
             words[thread.region_word] = record.number
             if owner.exact_peak:
@@ -376,7 +410,7 @@ class RegionStack:
         if self.is_closed:
             _put_away(frame)
             return
-        if self._is_busy():
+        if self.is_busy():
             self.late.append(frame)  # a signal handler or the garbage collector has interrupted us here
             return
         lock = self._lock
@@ -410,6 +444,8 @@ class RegionStack:
                 back = below
             if frame.can_rest:
                 back = _find_back_from(frame, back)
+                if calling.drivers or thread.drivers:
+                    self._end_drive(frame, calling, now)
             if back is not None and back.stack is not self:
                 back = self._skip_others(back)
             del self._open[frame]
@@ -424,6 +460,8 @@ class RegionStack:
                     around.own_ns -= now
             words = self._words
             if thread.frame is frame:
+                if back is None and thread.drivers:
+                    back = _find_driver(thread)
                 if back is None or back.stack is not self or back.thread is not thread:
                     thread.frame = None
                     words[thread.region_word] = 0
@@ -463,7 +501,7 @@ class RegionStack:
                     or self._parallel
                 ):
                     self._complete(frame, now)
-                TIMES.pack_into(
+                _pack_times(
                     self._memory,
                     record.offset,
                     calls,
@@ -501,7 +539,7 @@ class RegionStack:
         In a usual loop this costs half of leaving and entering. Neither region is parallel or has an exact peak. A call that is renamed does
         not end: it has been one of the other region from its begin on. What is unusual keeps its name.
         """
-        if self._is_busy():
+        if self.is_busy():
             return frame if is_renamed else self._leave_and_enter(frame, owner)
         lock = self._lock
         try:
@@ -519,14 +557,14 @@ class RegionStack:
                 or frame.can_rest
                 or frame.place > 0
                 or thread.frame is not frame
-                or thread is not getattr(self._local, "thread", None)
+                or thread.ident != get_ident()
                 or (
                     outer is not None
                     and (not outer.is_open or outer.stack is not self or outer.owner.parallel)
                 )
                 or self.late
                 or self.is_closed
-                or not (is_renamed or 0 <= now - self._ram_stale_ns < _RAM_IN_LOOP_EVERY_NS)
+                or not (is_renamed or self._ram_stale_ns <= now < self._ram_stale_ns + _RAM_IN_LOOP_EVERY_NS)
             ):
                 lock.release()
                 return frame if is_renamed else self._leave_and_enter(frame, owner)
@@ -536,11 +574,10 @@ class RegionStack:
             else:
                 thread.unread += frame, before, now
             # From here on nothing is called until the one is counted and the other has begun.
-            began, counted, place = frame.entered_ns, frame.counted, frame.place
-            peak, is_exact = frame.peak_ram_bytes, frame.is_peak_exact
+            began, peak, is_exact = frame.entered_ns, frame.peak_ram_bytes, frame.is_peak_exact
             single, calls, wall = before.single_calls, 0, now - began
-            words[before.open_word] -= counted
-            if place == 0:
+            words[before.open_word] -= frame.counted
+            if not frame.place:
                 single.open[0] = 0  # type: ignore[union-attr]
             if not is_renamed:
                 before.calls = calls = before.calls + 1
@@ -557,9 +594,11 @@ class RegionStack:
                 if peak >= 0:
                     frame.peak_ram_bytes = frame.high_water_bytes = -1
                     frame.is_peak_exact = False
-            frame.owner, frame.record, frame.place = owner, record, -1
+            frame.owner, frame.record = owner, record
             words[record.open_word] = frame.counted
-            if record.single_calls is not None:
+            if record.single_calls is None:
+                frame.place = -1
+            else:
                 frame.place = 0
                 record.single_calls.open[0] = frame.entered_ns
             words[thread.region_word] = record.number
@@ -568,7 +607,7 @@ class RegionStack:
                     record.first_ns = frame.entered_ns
                     self._publish(record)
                 if calls:
-                    TIMES.pack_into(
+                    _pack_times(
                         self._memory,
                         before.offset,
                         calls,
@@ -631,8 +670,8 @@ class RegionStack:
                 raise
 
     def _leave_late(self) -> None:
-        """End the calls that could not be ended in the middle of something else."""
-        while self.late:
+        """End the calls that could not be ended in the middle of something else, unless this is still in the middle of it."""
+        while self.late and not self.is_busy():
             frame = self.late[-1]
             self.leave(frame)
             if frame in self.late:
@@ -645,6 +684,9 @@ class RegionStack:
         with self._find_lock():
             thread = self._cpu.find_thread()
             self._cpu.charge(thread, monotonic_ns(), self._open)
+            self._cpu.count_switch(thread)
+            if frame in thread.drivers:
+                self._cpu.end_drive(thread, frame)
             frame.can_rest = frame.is_resting = True
             frame.rests_in, frame.rests_in_task = thread.frame, task
             if before is frame:
@@ -657,18 +699,58 @@ class RegionStack:
             return None
         with self._find_lock():
             frame.is_resting, frame.rests_in_task = False, 0
-            return self._switch(find_open(frame.rests_in or frame))
+            target = find_open(frame.rests_in or frame)
+            before = self._switch(target)
+            if before is not None and target is not None and not _is_inside(before, frame):
+                self._drive(target, before, frame)
+            return before
 
     def step_into(self, frame: Frame | None) -> Frame | None:
         """The calling thread goes on with code that is in this call, of whichever tracker; returns the call that it was in."""
-        while frame is not None and not (frame.is_open and frame.stack is self):
-            frame = frame.below
+        frame = self._find_own(frame)
         with self._find_lock():
-            return self._switch(frame)
+            before = self._switch(frame)
+            self._cpu.count_switch(self._cpu.find_thread())
+            return before
 
-    def find_inside(self) -> Frame | None:
-        """The call that the calling thread is in."""
-        return self._cpu.find_thread().frame
+    def begin_callback(self, frame: Frame | None, callback: object) -> Frame | None:
+        """The same for code that an event loop calls in the middle of the call that the thread is in."""
+        frame = self._find_own(frame)
+        with self._find_lock():
+            thread = self._cpu.find_thread()
+            before = self._switch(frame or thread.frame)
+            if before is not None:
+                self._drive(frame, before, callback)
+            self._cpu.count_switch(thread)
+            return before
+
+    def end_callback(self, before: Frame | None, callback: object) -> None:
+        """It has ended; the thread goes on in the call that it was in before."""
+        before = self._find_own(before)
+        with self._find_lock():
+            thread = self._cpu.find_thread()
+            if callback in thread.drivers:
+                self._cpu.charge(thread, monotonic_ns(), self._open)
+                self._cpu.end_drive(thread, callback)
+            self._switch(before)
+
+    def is_in_resumed(self) -> bool:
+        """Whether the calling thread runs code that can be suspended, of a call or of who has resumed it."""
+        thread = self._cpu.find_thread()
+        return bool(thread.drivers) or (thread.frame is not None and thread.frame.can_rest)
+
+    def trade(
+        self, place: tuple[Frame | None, dict[object, Frame]]
+    ) -> tuple[Frame | None, dict[object, Frame]]:
+        """The calling thread goes on elsewhere, in this call and resumed by these; returns where it was."""
+        with self._find_lock():
+            thread = self._cpu.find_thread()
+            self._cpu.charge(thread, monotonic_ns(), self._open)
+            before, drivers = thread.frame, thread.drivers
+            self._cpu.drive(thread, place[1])
+            self._switch(self._find_own(place[0]))
+            self._cpu.count_switch(thread)
+            return before, drivers
 
     def find_call(self, owner: Region) -> Frame | None:
         """The latest open call of a region, wherever it was entered."""
@@ -687,18 +769,22 @@ class RegionStack:
         lock = replace_if_lost(self._lock)
         if lock is not self._lock:
             self._lock = lock
-            self._is_busy = lock._is_owned  # type: ignore[attr-defined] # noqa: SLF001
+            self.is_busy = lock._is_owned  # type: ignore[attr-defined] # noqa: SLF001
         return lock
 
     def _wait_for_lock(self) -> RLock:
         """Take the lock, which another thread has.
 
-        Not by waiting for it: whoever does gets it while others run, who then all wait at each of their calls.
+        Not at once by waiting for it: whoever does gets it while others run, who then all wait at each of their calls. But nobody tries
+        for long in vain.
         """
         pause_seconds = 0.0
         while not (lock := self._find_lock()).acquire(False):
-            sleep(pause_seconds)
-            pause_seconds = min(pause_seconds + _LOCK_PAUSE_SECONDS, _LONGEST_LOCK_PAUSE_SECONDS)
+            if pause_seconds < _LONGEST_LOCK_PAUSE_SECONDS:
+                sleep(pause_seconds)
+                pause_seconds += _LOCK_PAUSE_SECONDS
+            elif lock.acquire(True, _LOCK_WAIT_SECONDS):
+                break
         return lock
 
     def _switch(self, frame: Frame | None) -> Frame | None:
@@ -711,6 +797,27 @@ class RegionStack:
                 frame.thread = thread
         return before
 
+    def _find_own(self, frame: Frame | None) -> Frame | None:
+        """The call itself, or the nearest open one below that is of this tracker."""
+        while frame is not None and not (frame.is_open and frame.stack is self):
+            frame = frame.below
+        return frame
+
+    def _drive(self, frame: Frame | None, driver: Frame, resumed: object) -> None:
+        """Code goes on in a call, and in the middle of another one: both count its time, until it is suspended."""
+        if not _is_inside(frame, driver):
+            thread = self._cpu.find_thread()
+            thread.drivers[resumed] = driver
+            self._cpu.drive(thread, thread.drivers)
+
+    def _end_drive(self, frame: Frame, calling: Thread, now_ns: int) -> None:
+        """A call that was resumed ends: its code is now in the one that has done that."""
+        for thread in {calling, frame.thread}:
+            if frame in thread.drivers:
+                if thread is calling:
+                    self._cpu.charge(thread, now_ns, self._open)
+                self._cpu.end_drive(thread, frame)
+
     def _skip_others(self, frame: Frame | None) -> Frame | None:
         """Of calls that run, the nearest one of this tracker: one that has ended may have left open calls."""
         while frame is not None and frame.stack is not self:
@@ -719,7 +826,7 @@ class RegionStack:
 
     def _find_back(self, frame: Frame, thread: Thread) -> Frame | None:
         """The call in which a thread goes on after this one."""
-        back = self._skip_others(_find_running(frame.below))
+        back = self._skip_others(_find_running(frame.entered_in or frame.below))
         return back if back is not None and back.stack is self and back.thread is thread else None
 
     def _find_beside(self, owner: Region, outer: Frame | None) -> tuple[Frame | None, Record | None]:
@@ -734,14 +841,15 @@ class RegionStack:
         around = nesting.record if nesting.stack is self else self._adopt(nesting.record)
         return outer, None if around is None else self._find(around, owner.name)
 
-    def _note_others(self, frame: Frame, generator: FrameType | None, is_untold: bool) -> None:
+    def _note_others(self, frame: Frame, suspension: Suspension | None) -> None:
         """What else may run while a call is open."""
-        frame.generator, frame.is_untold = generator, is_untold
-        if is_untold:
+        if suspension is not None:
+            frame.generator, frame.is_untold = suspension
+        if frame.is_untold:
             self._cpu.doubt(frame.record.number)
-        if generator is not None:
+        if frame.generator is not None:
             frame.can_rest = True
-            yields.add(frame, generator)
+            yields.add(frame, frame.generator)
         if frame.owner.parallel:
             self._parallel.setdefault(frame.owner, {})[frame] = None
             crowds.join(frame)
@@ -777,6 +885,13 @@ class RegionStack:
         """No more regions here."""
         self.settle(is_last=True)
 
+    def let_go(self) -> None:
+        """In a forked process: nothing of its parent's is left, before the program uses the numbers of its descriptors again."""
+        self.is_closed = True
+        for mapped in (*self._keepers.values(), self._calls):
+            if mapped is not None:
+                mapped.let_go()
+
     def settle(self, *, is_last: bool = False) -> None:
         """Count everything up to now."""
         self._leave_late()
@@ -794,6 +909,8 @@ class RegionStack:
         if frame.generator is not None:
             yields.remove(frame, frame.generator)
             frame.generator = None
+        if frame.entered_in is not None:
+            frame.entered_in = None  # else ended calls would keep each other
         if frame.owner.parallel:
             self._forget_parallel(frame)
         if frame.n_inside and frame.record.n_recursive and not frame.is_recursion:

@@ -50,12 +50,14 @@ def enter_from(stack: RegionStack, owner: Any, caller: FrameType) -> None:
     if not is_untold and stack not in _callback.stacks:
         _note_outside(stack)
     is_told = is_untold and yields.follow(caller.f_code)
-    stack.enter(owner, caller if is_generator or is_told else None, is_untold=is_untold and not is_told)
+    generator = caller if is_generator or is_told else None
+    is_untold = is_untold and not is_told
+    stack.enter(owner, (generator, is_untold) if generator is not None or is_untold else None)
 
 
 def _note_outside(stack: RegionStack) -> None:
     if all(noted is not stack for noted, _ in _callback.outside):
-        _callback.outside = (*_callback.outside, (stack, stack.find_inside()))
+        _callback.outside = (*_callback.outside, (stack, stack.begin_callback(current.get(), _callback)))
 
 
 def _find_user(frame: FrameType) -> FrameType:
@@ -111,7 +113,7 @@ def _run_followed(handle: Any) -> None:
     try:
         _go_outside(stacks)
         frame = handle._context.get(current)  # noqa: SLF001
-        befores.extend((stack, stack.step_into(frame)) for stack in stacks)
+        befores.extend((stack, stack.begin_callback(frame, handle)) for stack in stacks)
     except Exception as error:  # whatever happens to us, the program goes on
         if not is_ours(error):
             raise
@@ -122,7 +124,7 @@ def _run_followed(handle: Any) -> None:
         try:
             _go_outside(_followed)
             for stack, before in befores:
-                stack.step_into(before)
+                stack.end_callback(before, handle)
         except Exception as error:
             if not is_ours(error):
                 raise
@@ -133,7 +135,7 @@ def _go_outside(stacks: tuple[RegionStack, ...]) -> None:
     noted, _callback.outside = _callback.outside, ()
     for stack, frame in noted:
         if stack in stacks:
-            stack.step_into(frame)
+            stack.end_callback(frame, _callback)
 
 
 def forget() -> None:

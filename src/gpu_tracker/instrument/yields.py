@@ -102,6 +102,18 @@ def _take_resume(*_: object) -> None:
         _go_on(calls)
 
 
+def _take_throw(*_: object) -> None:
+    """Of generators that delegate to each other, only the innermost is told; those around it go on, too."""
+    running: list[dict[Frame, Frame | None]] = []
+    code: FrameType | None = sys._getframe(1)  # noqa: SLF001
+    while code is not None:
+        if (calls := _calls.get(code)) is not None:
+            running.append(calls)
+        code = code.f_back
+    for calls in reversed(running):
+        _go_on(calls)
+
+
 def _suspend(calls: dict[Frame, Frame | None], task: int) -> None:
     try:
         for frame, before in reversed(calls.items()):
@@ -122,4 +134,4 @@ def _go_on(calls: dict[Frame, Frame | None]) -> None:
             raise
 
 
-_CALLBACKS = {"PY_YIELD": _take_yield, "PY_RESUME": _take_resume, "PY_THROW": _take_resume}
+_CALLBACKS = {"PY_YIELD": _take_yield, "PY_RESUME": _take_resume, "PY_THROW": _take_throw}

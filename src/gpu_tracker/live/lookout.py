@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ..analysis.intervals import Interval
     from ..core.model import Gpu, Header, MetricRow
     from ..recording.follow import News, Source
-    from ..reports.build import Choices
+    from ..reports.choices import Choices
 
 
 class Lookout:

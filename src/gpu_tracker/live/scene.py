@@ -103,8 +103,10 @@ class Scene(NamedTuple):
 
 
 def name_run(header: Header) -> str:
-    """By its name, else by its command."""
-    return neutralize(header.identity.name or join_command(header.command))
+    """By its name, else by its command; one of several ranks also by which it is."""
+    identity = header.identity
+    rank = "" if identity.rank is None else f"rank {identity.rank} on {identity.node or header.host}: "
+    return neutralize(rank + (identity.name or join_command(header.command)))
 
 
 def list_series(header: Header, columns: SampleColumns, gpus: Sequence[Gpu]) -> tuple[Series, ...]:

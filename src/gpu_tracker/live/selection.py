@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from ..core.gpu_names import find_gpus, may_mean
 from ..core.observation import Device, list_gpus
 from ..core.values import NamedTuple
-from .smi_names import write_bus_id
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 GPU, MEMORY, SM, CPU, RAM, PID, USER = "GPU", "memory", "SM", "CPU", "RAM", "PID", "user"
 SORTS = (GPU, MEMORY, SM, CPU, RAM, PID, USER)
 """What processes can be sorted by. Amounts begin with the largest."""
-# `GPU-` and `MIG-` alone would mean all of them.
-_KIND_LETTERS = 4
 
 
 class Selection(NamedTuple):
@@ -45,28 +43,8 @@ class Row(NamedTuple):
 
 
 def is_named(observed: Device, names: Collection[str]) -> bool:
-    """Whether a device has one of these names, or a UUID that begins so."""
-    if not _list_names(observed).isdisjoint(names):
-        return True
-    uuids = (observed.gpu.uuid, observed.gpu.parent_uuid or "")
-    prefixes = tuple(name for name in names if len(name) > _KIND_LETTERS)
-    return any(uuid.startswith(prefixes) for uuid in uuids)
-
-
-def _list_names(observed: Device) -> set[str]:
-    """Of a device; an index means all instances of a device that is split into some."""
-    gpu = observed.gpu
-    bus_id = write_bus_id(gpu.bus_id)
-    numbers = {gpu.place, str(gpu.ordinal)}
-    return {
-        *numbers,
-        *(f"{gpu.vendor}:{number}" for number in numbers),
-        gpu.uuid,
-        gpu.parent_uuid or "",
-        gpu.bus_id,
-        bus_id,
-        bus_id.lower(),
-    } - {""}
+    """Whether a device may be meant by one of these."""
+    return any(may_mean(observed.gpu, name) for name in names)
 
 
 def split_words(text: str) -> tuple[str, ...]:
@@ -74,10 +52,11 @@ def split_words(text: str) -> tuple[str, ...]:
     return tuple(text.replace(",", " ").split())
 
 
-def find_unknown(observation: Observation, names: Sequence[str]) -> tuple[str, ...]:
-    """Those that name no device."""
-    devices = list_gpus(observation)
-    return tuple(name for name in names if not any(is_named(observed, (name,)) for observed in devices))
+def find_named(devices: Sequence[Device], names: Sequence[str]) -> tuple[Device, ...]:
+    """Those with these names; ValueError for one that none has, or more than it should."""
+    gpus = [observed.gpu for observed in devices]
+    uuids = {gpu.uuid for name in names for gpu in find_gpus(name, gpus)}
+    return tuple(observed for observed in devices if observed.uuid in uuids)
 
 
 def select(observation: Observation, selection: Selection) -> tuple[Device, ...]:

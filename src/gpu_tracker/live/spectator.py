@@ -15,7 +15,8 @@ from ..core.model import list_gpus
 from ..core.moments import Pace, parse_moment
 from ..recording.growing import GrowingRecording
 from ..recording.past import Past
-from ..reports.build import NO_CHOICES, build, is_worth_judging
+from ..reports.build import build, is_worth_judging
+from ..reports.choices import NO_CHOICES
 from ..reports.report import describe_ending
 from .scene import Scene, draw_steps, list_living, list_metrics, list_regions, list_series, name_run
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from math import ceil, inf, isnan
+from array import array
+from math import ceil, inf, isnan, nan
 
 from ..analysis.findings.finding import NOTE, SERIOUS
 from ..analysis.series import bin_column, cut_time, make_bins
@@ -58,6 +59,8 @@ _MOST_ACROSS = 4
 _HIGHEST_GRAPH_ROWS = 12
 _GAP = "  "
 _SHORTEST_SPAN_SECONDS = 60.0
+# The next round number above it must be finite.
+_LARGEST_DRAWN = 1e307
 # A graph is as high as its highest value, unless that is near what there is.
 _NEAR_SHARE = 0.25
 _NICE = (1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0)
@@ -280,7 +283,12 @@ def _bin(series: Series, now: float, span: float, cells: int) -> tuple[Column, C
     last = ceil(now / length - 1e-9) * length
     bins = make_bins(cut_time(last - cells * length, last, cells), series.start, series.end)
     binned = bin_column(bins, series.end, series.values, series.values, series.highs)
-    return binned.mean, binned.high
+    return array("d", map(_to_drawable, binned.mean)), array("d", map(_to_drawable, binned.high))
+
+
+def _to_drawable(value: float) -> float:
+    """A gap for what no axis has room for, such as the rate of something that took no time."""
+    return value if -_LARGEST_DRAWN < value < _LARGEST_DRAWN else nan
 
 
 def _find_top(highest: float, capacity: float) -> float:

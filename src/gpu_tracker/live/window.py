@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from ..analysis.findings.finding import Finding
     from ..recording.follow import Source
-    from ..reports.build import Choices
+    from ..reports.choices import Choices
 
 _FRAME_SECONDS, _LINE_SECONDS = 1.0, 60.0
 # A terminal that was stopped with Ctrl-S takes nothing.

@@ -7,7 +7,8 @@ import os
 import time
 
 from ..core.errors import RecordingError, UsageError
-from .naming import SUFFIX, name_recording
+from ..core.model import Identity
+from .naming import SUFFIX, name_in_job, name_recording
 from .secrets import mask_text
 
 TYPE_CHECKING = False
@@ -15,8 +16,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
-def create(place: str, command: Sequence[str], pid: int) -> str:
+def create(place: str, command: Sequence[str], pid: int, identity: Identity | None = None) -> str:
     """Create a file that only its owner may read: `place` if it has the suffix, else a new name in that directory.
+
+    A part of a job is named by what it is of it.
 
     UsageError if the user named a file that exists; RecordingError if nothing can be written there.
     """
@@ -24,7 +27,7 @@ def create(place: str, command: Sequence[str], pid: int) -> str:
     try:
         path = os.path.abspath(place)
         if not path.endswith(SUFFIX):
-            return _create_new_in(path, command, pid)
+            return _create_new_in(path, command, pid, identity or Identity())
         _make_directory(os.path.dirname(path))
         _create(path)
     except FileExistsError:
@@ -35,13 +38,14 @@ def create(place: str, command: Sequence[str], pid: int) -> str:
     return path
 
 
-def _create_new_in(directory: str, command: Sequence[str], pid: int) -> str:
+def _create_new_in(directory: str, command: Sequence[str], pid: int, identity: Identity) -> str:
     """The first free name: equal pids and equal seconds happen, in containers and on the nodes of a cluster."""
-    _make_directory(directory)
-    stamp = time.strftime("%Y%m%d-%H%M%S")
+    stamp, host = time.strftime("%Y%m%d-%H%M%S"), os.uname().nodename
     number = 1
     while True:
-        path = os.path.join(directory, name_recording(command, pid, stamp, number))
+        name = name_in_job(identity, host, number) or name_recording(command, pid, stamp, number)
+        path = os.path.join(directory, name)
+        _make_directory(os.path.dirname(path))
         try:
             _create(path)
         except FileExistsError:

@@ -8,9 +8,9 @@ from itertools import accumulate, chain, compress
 from math import inf, isnan, nan
 from operator import add, itemgetter, lt, sub, truediv
 
-from ..core.columns import Extremes, GpuColumns, RamColumns, SampleColumns, StallColumns
+from ..core.columns import Extremes, GpuColumns, HeldColumns, RamColumns, SampleColumns, StallColumns
 from ..core.figures import DEVICE, MOST_BYTES
-from ..core.model import GpuSample, Parts
+from ..core.model import GpuSample, Parts, Spread, Traffic
 from ..core.values import NamedTuple
 
 TYPE_CHECKING = False
@@ -30,6 +30,16 @@ _COUNTERS = ("read_bytes", "written_bytes", "waiting_seconds")
 # Counters that are read once a second stand still in between.
 _COUNTER_SECONDS = 1.5
 _LOW, _HIGH = "low", "high"
+# What is needed to tell what a job held: those figures, and what shows that a sample cannot be.
+HELD = frozenset(
+    (
+        "at",
+        "machine_ram",
+        *(f"{part}_ram_{name}" for part in Parts._fields for name in Spread._fields),
+        *_DEVICE_BOUNDS,
+        *_GPU_GAUGES,
+    )
+)
 # What charts show besides the job's RAM, which has its extremes in every sample.
 _DRAWN_GAUGES = ("used_bytes", "job_bytes", "utilization_percent", "power_watts", "sm_percent")
 
@@ -96,6 +106,10 @@ def list_figures(sample: Sample) -> dict[Key, float | None]:
         figures[Key("counted", counters.uuid)] = counters.utilization_seconds
         figures |= {
             Key("limited", counters.uuid, reason): value for reason, value in counters.limited_seconds
+        }
+        figures |= {
+            Key(name, counters.uuid): value
+            for name, value in zip(Traffic._fields, counters.traffic, strict=False)
         }
     return figures
 
@@ -212,6 +226,24 @@ def explain(written: Mapping[Key, Column], faults: Faults = NO_FAULTS) -> Sample
         },
         disordered_samples=max(n_disordered, faults.disordered),
         impossible_samples=n_impossible + faults.impossible,
+    )
+
+
+def explain_held(written: Mapping[Key, Column], grown: Iterable[tuple[float, int]]) -> HeldColumns:
+    """What a job held, given the figures of its samples, and when which peak was known."""
+    possible, _ = drop_impossible(written)
+    columns, _ = _sort_by_time(
+        {key: column if isinstance(column, array) else array("d", column) for key, column in possible.items()}
+    )
+    at = columns.get(Key("at"), array("d"))
+    unknown = array("d", [nan]) * len(at)
+    uuids = dict.fromkeys(key.uuid for key in columns if key.uuid)
+    return HeldColumns(
+        start_seconds=array("d", [0.0, *at])[: len(at)],
+        end_seconds=at,
+        ram_bytes=columns.get(Key("combined_ram_high"), array("d")),
+        gpus={uuid: columns.get(Key("job_bytes", uuid), unknown) for uuid in uuids},
+        grown=tuple(grown),
     )
 
 
@@ -343,7 +375,13 @@ def _gpu_of(columns: Mapping[Key, Column], uuid: str) -> GpuColumns:
         for reason in reasons
     }
     gauges = {name: columns.get(Key(name, uuid), unknown) for name in _GPU_GAUGES}
-    return GpuColumns(**gauges, throttled_seconds=throttled)
+    at = columns[Key("at")]
+    start = array("d", [0.0, *at])[: len(at)]
+    traffic = {
+        f"{name}_per_second": _find_slow_rates(columns.get(Key(name, uuid)), start, at, 0.0)
+        for name in Traffic._fields
+    }
+    return GpuColumns(**gauges, **traffic, throttled_seconds=throttled)
 
 
 def _fill(limited: Column, counted: Column) -> Sequence[float]:

@@ -27,7 +27,7 @@ from .schema import (
     decode_sample,
     join_metrics,
 )
-from .validate import check, check_all, check_metrics
+from .validate import check, check_all, check_metrics, check_number
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -170,6 +170,22 @@ class SampleLines(_Lines[Sample]):
             else:
                 peaks = sample.peaks
                 yield sample
+
+    def read_grown_ram(self) -> Iterator[tuple[float, int]]:
+        """When there were new peaks, and the job's RAM at its peak until then."""
+        peak = 0
+        for offset, line in zip(self._grown, self._file.read_back(self._grown), strict=True):
+            try:
+                data = parse(line)[1]
+                at, ram = data["at"], data["peaks"].get("ram")
+                most = peak if ram is None else ram[-1][0]
+                check_number(at)
+                check_number(most)
+            except WRONG_DATA:
+                self._damage.note(offset)
+            else:
+                peak = most
+                yield at, peak
 
     def read_arrays(
         self, pandas: Any, kinds: Sequence[str], make_row: Callable[[Sample], Sequence[Any]]

@@ -12,8 +12,14 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from ..core.model import Identity
+
 SUFFIX = ".jsonl"
+JOB_PREFIX = "job-"
+"""Of a directory with the recordings of one job."""
+_NO_RUN_ID = "none"  # torchrun's, unless it is given one
 _LONGEST_NAME = 40
+_DIGEST_LETTERS = 8
 _SCRIPT_SUFFIXES = frozenset(
     ["py", "pyz", "sh", "r", "jl", "js", "mjs", "ts", "pl", "rb", "lua", "jar", "ipynb"]
 )
@@ -133,6 +139,39 @@ _WRAPPERS: Mapping[str, _Launcher] = {
 }
 
 
+def name_in_job(identity: Identity, host: str, number: int = 1) -> str | None:
+    """The name of a part of a job below the directory: `job-4711/s0-n1-r3.jsonl`; None if it is not part of any.
+
+    Array tasks, restarts and attempts have names of their own; a name that is taken gives the next: `...-r3-2.jsonl`.
+    """
+    job = identity.job or (identity.run_id if identity.run_id != _NO_RUN_ID else None)
+    if identity.array_task is not None and (identity.array_job or identity.job):
+        job = f"{identity.array_job or identity.job}_{identity.array_task}"
+    if job is None:
+        return None
+    restart = f".r{identity.restart}" if identity.restart else ""
+    parts = [
+        "" if identity.step is None else f"s{identity.step}",
+        identity.node or host.partition(".")[0],
+        "" if identity.rank is None else f"r{identity.rank}",
+    ]
+    is_again = identity.attempt and identity.attempt != identity.restart
+    attempt = f".a{identity.attempt}" if is_again else ""
+    again = f"-{number}" if number > 1 else ""
+    file = "-".join(_keep_valid(part) for part in parts if part)
+    return f"{name_directory(job)}{restart}/{file}{attempt}{again}{SUFFIX}"
+
+
+def name_directory(job: str) -> str:
+    """Of a job, by its number or name; of two long ones that begin alike, another one."""
+    name = _keep_valid(job)
+    if len(job) > _LONGEST_NAME:
+        from binascii import crc32
+
+        name = f"{name[: -_DIGEST_LETTERS - 1]}-{crc32(job.encode('utf-8', 'replace')):0{_DIGEST_LETTERS}x}"
+    return f"{JOB_PREFIX}{name}"
+
+
 def name_recording(command: Sequence[str], pid: int, stamp: str, number: int = 1) -> str:
     """A file name with time, program and pid: `20260131-235959-train-4242.jsonl`; the next is `...-4242-2.jsonl`."""
     again = f"-{number}" if number > 1 else ""
@@ -217,6 +256,9 @@ def _clean(word: str) -> str:
     """The last part of a path without a script's suffix, in letters, digits and `._-`; no leading dot or dash."""
     base = _basename(word)
     stem, _, suffix = base.rpartition(".")
-    kept = stem if stem and suffix.lower() in _SCRIPT_SUFFIXES else base
-    letters = (letter if letter.isalnum() or letter in "._-" else "_" for letter in kept)
+    return _keep_valid(stem if stem and suffix.lower() in _SCRIPT_SUFFIXES else base)
+
+
+def _keep_valid(text: str) -> str:
+    letters = (letter if letter.isalnum() or letter in "._-" else "_" for letter in text)
     return "".join(letters).lstrip(".-")[:_LONGEST_NAME]

@@ -43,7 +43,7 @@ from .validate import check, check_metric_totals
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Container, Iterable
     from typing import Any, TypeVar
 
     from ..core.model import End, Header, MetricTotals, Totals
@@ -74,18 +74,46 @@ _ROOM_BYTES = {
 _MOST_USELESS = 10_000
 
 
-def load(path: str | os.PathLike[str]) -> RecordingData:
+class Shapes:
+    """Lines without their digits that were found to be valid. Many recordings of one job have the same ones."""
+
+    def __init__(self) -> None:
+        self.samples: dict[bytes, bool] = {}
+        """Whether such a line has peaks."""
+        self.regions: set[bytes] = set()
+
+
+def load(path: str | os.PathLike[str], shapes: Shapes | None = None) -> RecordingData:
     """Read a recording from a file."""
     name = os.fspath(path)
-    return note_liveness(read(LineFile(name, partial(open_path, name))), name)  # can be pickled
+    file = LineFile(name, partial(open_path, name))  # can be pickled
+    return note_liveness(read(file, shapes=shapes), name)
 
 
-def load_whole(path: str) -> RecordingData:
+def load_whole(path: str, shapes: Shapes | None = None) -> RecordingData:
     """Read a recording without damage, so that an incomplete run is not compared with complete ones."""
-    recording = load(path)
+    recording = load(path, shapes)
     len(recording.regions), len(recording.calls)  # decoding them may find damage
     refuse_damaged(recording, path)
     return recording
+
+
+def load_several(
+    paths: Iterable[str], named: Container[str]
+) -> tuple[list[tuple[str, RecordingData]], tuple[str, ...]]:
+    """Whole recordings by their paths, and a sentence about each that is left out, unless the user has named it."""
+    loaded, skipped = [], []
+    shapes = Shapes()
+    for path in paths:
+        try:
+            loaded.append((path, load_whole(path, shapes)))
+        except RecordingError as error:
+            if path in named:
+                raise
+            skipped.append(f"Skipped: {error}")
+    if skipped and not loaded:
+        raise RecordingError(skipped[0].removeprefix("Skipped: "))
+    return loaded, tuple(skipped)
 
 
 def refuse_damaged(recording: RecordingData, path: str) -> None:
@@ -107,9 +135,11 @@ def load_descriptor(fd: int) -> RecordingData:
     )
 
 
-def read(file: LineFile, some: Iterable[tuple[int, bytes]] | None = None) -> RecordingData:
+def read(
+    file: LineFile, some: Iterable[tuple[int, bytes]] | None = None, shapes: Shapes | None = None
+) -> RecordingData:
     """Read all lines, or some of them. The last one may be torn; any other damaged line is noted."""
-    scan = _Scan(file, is_whole=some is None)
+    scan = _Scan(file, shapes or Shapes(), is_whole=some is None)
     try:
         for offset, block in file.read_all() if some is None else some:
             scan.take(offset, block)
@@ -124,7 +154,7 @@ def read(file: LineFile, some: Iterable[tuple[int, bytes]] | None = None) -> Rec
 class _Scan:
     """One pass over the lines of a file."""
 
-    def __init__(self, file: LineFile, *, is_whole: bool) -> None:
+    def __init__(self, file: LineFile, shapes: Shapes, *, is_whole: bool) -> None:
         self._file = file
         self._is_whole = is_whole
         self._n_lines = 0
@@ -149,10 +179,8 @@ class _Scan:
         self._room_bytes = dict(_ROOM_BYTES)
         self._sample_offsets = array("q")
         self._grown_offsets = array("q")
-        self._shapes: dict[bytes, bool] = {}
-        """Sample lines without their digits → whether such a line has peaks."""
-        self._region_shapes: set[bytes] = set()
-        """Lines of regions without their digits that are JSON."""
+        self._shapes = shapes.samples
+        self._region_shapes = shapes.regions
 
     @property
     def is_hopeless(self) -> bool:
@@ -171,7 +199,7 @@ class _Scan:
         for number, (at, line, is_grown) in enumerate(
             zip(offsets, lines, are_grown, strict=False), before + 1
         ):
-            if is_grown is not None:
+            if is_grown is not None and self._header is not None:
                 self._sample_offsets.append(at)
                 if is_grown:
                     self._grown_offsets.append(at)

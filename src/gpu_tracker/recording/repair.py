@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 # The smallest valid number.
-_AT_LEAST = {"rank": 0, "local_rank": 0, "world_size": 1}
+_AT_LEAST = {"rank": 0, "local_rank": 0, "ranks": 1}
 
 
 def repair_header(data: dict[str, Any]) -> tuple[Header, tuple[str, ...]]:
@@ -20,7 +20,7 @@ def repair_header(data: dict[str, Any]) -> tuple[Header, tuple[str, ...]]:
     allocation = _keep_known(data["allocation"], Allocation)
     identity = data.get("identity")
     identity = _keep_known(identity, Identity) if isinstance(identity, dict) else {}
-    dropped = [name for name, value in identity.items() if not _is_valid(name, value)]
+    dropped = [] if _is_valid(identity) else _list_invalid(identity)
     kept = {
         **_keep_known(data, Header),
         "allocation": allocation,
@@ -41,12 +41,17 @@ def _keep_known(data: dict[str, Any], kind: type[Header | Allocation | Identity]
     return {name: data[name] for name in kind._fields if name in data}
 
 
-def _is_valid(name: str, value: Any) -> bool:
-    """Whether an identity with this value alone would be valid."""
+def _list_invalid(identity: dict[str, Any]) -> list[str]:
+    return [name for name, value in identity.items() if not _is_valid({name: value})]
+
+
+def _is_valid(values: dict[str, Any]) -> bool:
+    """Whether an identity with these values alone would be valid."""
     try:
-        field: Any = tuple(value.items()) if name == "labels" else value
-        check(Identity(**{name: field}))
-        return value is None or name not in _AT_LEAST or value >= _AT_LEAST[name]
+        labels = {"labels": tuple(values["labels"].items())} if "labels" in values else {}
+        check(Identity(**{**values, **labels}))
+        known = (name for name in _AT_LEAST if values.get(name) is not None)
+        return all(values[name] >= _AT_LEAST[name] for name in known)
     except WRONG_DATA:
         return False
 

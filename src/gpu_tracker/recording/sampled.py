@@ -13,11 +13,13 @@ from math import inf, nan
 from ..core.values import NamedTuple
 from .columns import learn, read_numbers
 from .figures import (
+    HELD,
     Faults,
     Key,
     count_disordered,
     drop_impossible,
     explain,
+    explain_held,
     list_figures,
     merge,
     transpose,
@@ -26,9 +28,9 @@ from .lazy import SampleLines, decode_row
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
-    from ..core.columns import Column, SampleColumns
+    from ..core.columns import Column, HeldColumns, SampleColumns
     from ..core.model import Peaks, RecordingData
     from .columns import Layout
     from .lazy import Block
@@ -47,6 +49,10 @@ class _Plan(NamedTuple):
     keys: tuple[Key, ...]
 
 
+Plans = dict[tuple[tuple[str, ...], bytes], _Plan | None]
+"""By the devices and the shape of lines; None for lines that must be read one by one."""
+
+
 class _Part(NamedTuple):
     """Some lines of a block: which ones, and their figures."""
 
@@ -57,12 +63,15 @@ class _Part(NamedTuple):
     """Whether the lines were read one by one: only then a number can have a sign."""
 
 
-def read_columns(recording: RecordingData) -> SampleColumns:
-    """The columns of a recording, from a file or not. Damaged lines are left out, as `load` leaves them out."""
+def read_columns(recording: RecordingData, plans: Plans | None = None) -> SampleColumns:
+    """The columns of a recording, from a file or not. Damaged lines are left out, as `load` leaves them out.
+
+    Who reads many recordings learns the shapes of their lines once, by giving the same plans each time.
+    """
     samples = recording.samples
     n_together = -(-len(samples) // _MOST_ROWS) or 1
     if isinstance(samples, SampleLines):
-        return explain(*read_figures(samples, n_together))
+        return explain(*read_figures(samples, n_together, plans))
     written = transpose(map(list_figures, samples))
     if n_together == 1:
         return explain(written)
@@ -71,15 +80,36 @@ def read_columns(recording: RecordingData) -> SampleColumns:
     return explain(merge(possible, n_together), faults)
 
 
-def read_figures(samples: SampleLines, n_together: int = 1) -> tuple[dict[Key, Column], Faults]:
-    """Every figure of every undamaged sample, as it was written, or of that many together, without those that cannot be."""
+def read_held(recording: RecordingData, plans: Plans | None = None) -> HeldColumns:
+    """What a job held, for sums over many: of a thousand recordings nothing else is read."""
+    samples = recording.samples
+    if not isinstance(samples, SampleLines):
+        written = transpose(map(list_figures, samples))
+        return explain_held(
+            written, [(one.at_seconds, one.peaks.ram.combined.total_bytes) for one in samples]
+        )
+    n_together = -(-len(samples) // _MOST_ROWS) or 1
+    written, _ = read_figures(samples, n_together, plans, HELD)
+    return explain_held(written, samples.read_grown_ram())
+
+
+def read_figures(
+    samples: SampleLines,
+    n_together: int = 1,
+    plans: Plans | None = None,
+    chosen: Collection[str] | None = None,
+) -> tuple[dict[Key, Column], Faults]:
+    """Every figure of every undamaged sample, as it was written, or of that many together, without those that cannot be.
+
+    If only some are chosen, there may be others as well.
+    """
     columns: dict[Key, Column] = {}
-    plans: dict[tuple[tuple[str, ...], bytes], _Plan | None] = {}
+    plans = {} if plans is None else plans
     before: Mapping[Key, Sequence[float]] = {}
     n_rows = n_disordered = n_impossible = 0
     latest = -inf
     for block in samples.read_blocks(max(1, _BLOCK_LINES // n_together) * n_together):
-        parts = [part for part in _read_parts(samples, block, plans) if part.indices]
+        parts = [part for part in _read_parts(samples, block, plans, chosen) if part.indices]
         figures: Mapping[Key, Sequence[float]] = _join(parts)
         n_lines = sum(len(part.indices) for part in parts)
         if n_together > 1 and n_lines:
@@ -98,7 +128,7 @@ def read_figures(samples: SampleLines, n_together: int = 1) -> tuple[dict[Key, C
 
 
 def _read_parts(
-    samples: SampleLines, block: Block, plans: dict[tuple[tuple[str, ...], bytes], _Plan | None]
+    samples: SampleLines, block: Block, plans: Plans, chosen: Collection[str] | None
 ) -> Iterator[_Part]:
     peaks, offsets, lines, groups = block
     uuids = tuple(gpu.uuid for gpu in peaks.gpus)
@@ -106,7 +136,7 @@ def _read_parts(
         some = lines if len(indices) == len(lines) else [lines[index] for index in indices]
         if (uuids, shape) not in plans:
             plans[uuids, shape] = _make_plan(some[0], peaks)
-        columns = _read_together(some, plans[uuids, shape])
+        columns = _read_together(some, plans[uuids, shape], chosen)
         if columns is None:
             rows, _ = samples.read_rows([offsets[index] for index in indices], some, peaks, list_figures)
             yield _Part([indices[at] for at in rows], transpose(rows.values()), is_alone=True)
@@ -129,7 +159,9 @@ def _make_plan(line: bytes, peaks: Peaks) -> _Plan | None:
     return None if layout is None or has_digits else _Plan(layout, keys)
 
 
-def _read_together(lines: list[bytes], plan: _Plan | None) -> dict[Key, Sequence[float] | None] | None:
+def _read_together(
+    lines: list[bytes], plan: _Plan | None, chosen: Collection[str] | None
+) -> dict[Key, Sequence[float] | None] | None:
     """The figures of lines of one shape; None if they must be read one by one."""
     numbers = None if plan is None else read_numbers(lines, plan.layout)
     if plan is None or numbers is None:
@@ -138,6 +170,7 @@ def _read_together(lines: list[bytes], plan: _Plan | None) -> dict[Key, Sequence
     return {
         key: _repeat(constant, len(lines)) if place is None else numbers[place::width]
         for key, place, constant in zip(plan.keys, plan.layout.places, plan.layout.constants, strict=True)
+        if chosen is None or key.figure in chosen
     }
 
 

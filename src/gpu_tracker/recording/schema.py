@@ -132,14 +132,13 @@ def encode_sample(sample: Sample, written_peaks: Peaks) -> dict[str, Any]:
 
 def encode_peaks(peaks: Peaks, known: Peaks) -> dict[str, Any]:
     """The fields that have changed."""
-    return {
-        name: _to_lists(value) for name, value in peaks._asdict().items() if value != getattr(known, name)
-    }
+    changed = zip(peaks._fields, peaks, known, strict=True) if peaks != known else ()
+    return {name: _to_lists(value) for name, value, before in changed if value != before}
 
 
 def _to_lists(value: Any) -> Any:
     if isinstance(value, tuple):
-        return [_to_lists(item) for item in value]
+        return [item if item is None or type(item) is int else _to_lists(item) for item in value]
     return _short(value) if isinstance(value, float) else value
 
 
@@ -451,11 +450,19 @@ def _decode_spread(data: Any) -> Spread:
 
 
 def _decode_counters(data: Any) -> tuple[GpuCounters, ...]:
-    return tuple(_decode_counters_of(GpuCounters(*gpu)) for gpu in data)
+    return tuple(_decode_counters_of(GpuCounters(*_check_list(gpu))) for gpu in data)
+
+
+def _check_list(data: Any) -> list[Any]:
+    """A text would be taken for a list of letters."""
+    if not isinstance(data, list):
+        raise TypeError("not a list")
+    return data
 
 
 def _decode_counters_of(gpu: GpuCounters) -> GpuCounters:
     return gpu._replace(
         limited_seconds=tuple((reason, seconds) for reason, seconds in gpu.limited_seconds),
         activity=tuple((integral, seconds) for integral, seconds in gpu.activity),
+        traffic=tuple(gpu.traffic),
     )

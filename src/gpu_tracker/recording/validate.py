@@ -48,6 +48,11 @@ def check_all(values: Sequence[Any]) -> None:
                 rule(field)
 
 
+def check_number(value: Any) -> None:
+    """Raise ValueError unless it is a number in range."""
+    _check_field(value, _TYPES["float"])
+
+
 def check_metrics(data: dict[str, Any]) -> None:
     """Check the columns of a line of metrics, all rows at once: there may be a million."""
     numbers = [*data["at"], *data["pid"], *data["step"], *chain.from_iterable(data["values"].values())]
@@ -122,6 +127,8 @@ def _find_rule(annotation: str) -> Rule:
         return tuple(one for word in words for one in _TYPES[word])
     if annotation.startswith("Parts["):
         return _repeat(_find_rule(annotation.removeprefix("Parts[").removesuffix("]")))
+    if annotation == "tuple[int | None, ...]":
+        return _repeat(_find_rule("int | None"))
     if annotation.startswith("tuple[tuple["):
         words = annotation.removeprefix("tuple[tuple[").removesuffix("], ...]").split(", ")
         return _pairs(*map(_find_rule, words))

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from bisect import bisect_right
 
-from ..analysis.endings import find_ending, has_failed
-from ..analysis.energy import Carbon, CarbonFactor, Energy, estimate_carbon, summarize_energy
+from ..analysis.elsewhere import describe_elsewhere
+from ..analysis.endings import describe_signals, find_ending, has_failed
+from ..analysis.energy import Carbon, Energy, estimate_carbon, summarize_energy
 from ..analysis.frameworks import FrameworkSummary, summarize_frameworks
 from ..analysis.regions import (
     Metric,
@@ -18,10 +19,11 @@ from ..analysis.regions import (
 )
 from ..analysis.sizing import Sizing, advise, find_need
 from ..analysis.summary import Summary, summarize
-from ..core.model import GPU_ERROR, GPU_FAULT
+from ..core.model import GPU_ERROR, GPU_FAULT, UNREAPED
 from ..core.text import count_of
 from ..core.units import humanize_seconds
 from ..core.values import NamedTuple
+from .choices import NO_CHOICES, Choices
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -39,27 +41,13 @@ if TYPE_CHECKING:
     from ..core.model import Call, Header, PeakMoment, RecordingData
 
 
-_NOTES = ("note", "unattributed", "oom", GPU_ERROR, GPU_FAULT)
+_NOTES = ("note", "unattributed", "oom", UNREAPED, GPU_ERROR, GPU_FAULT)
 _FEWEST_READINGS = 30
 _COLUMNS = 80
 # A sample may be taken while the job is stopped.
 _CLOCK_SECONDS = 1.0
 # Of a shorter run there is nothing to see over time, and reading it would take longer than the run.
 SHORTEST_SECONDS = 1.0
-
-
-class Choices(NamedTuple):
-    """What the user chose for a report."""
-
-    changes: Changes | None = None
-    """Of the rules by which a run is judged."""
-    factor: CarbonFactor | None = None
-    """Carbon dioxide per energy."""
-    machines: tuple[Machine, ...] = ()
-    """With their prices."""
-
-
-NO_CHOICES = Choices()
 
 
 class Report(NamedTuple):
@@ -168,7 +156,9 @@ def build(
     regions, metrics = summarize_regions(recording), summarize_metrics(recording)
     frameworks, peaks = summarize_frameworks(recording), tuple(recording.peak_moments)
     notes = [event.text for event in recording.events if event.kind in _NOTES]
+    notes.extend(describe_signals(recording.events))
     notes.extend(describe_gaps(recording.gaps))
+    notes.extend(describe_elsewhere(recording.header))
     notes.extend(describe_cost(regions, recording.totals.cpu_seconds.combined))
     notes.extend(recording.problems)
     notes.extend(_describe_oddities(columns, recording.totals.at_seconds))

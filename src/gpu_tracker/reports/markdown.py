@@ -17,7 +17,17 @@ from ..core.units import humanize
 from ..core.vendors import NO_GPU
 from .comparison import show_median
 from .energy_lines import format_energy, format_gpu_energy
-from .job import list_totals, show_balance
+from .job import (
+    METRICS,
+    SPREAD,
+    list_findings,
+    list_metrics,
+    list_spread,
+    list_totals,
+    name_balance,
+    show_balance,
+    title_job,
+)
 from .region_tables import count_logged, show_cpu, show_last, show_peak
 from .report import describe_ending, describe_title
 from .runs import mark
@@ -119,11 +129,18 @@ def compare_to_markdown(comparison: Comparison, _view: View | None = None) -> st
 
 def combine_to_markdown(combined: Combined, _view: View | None = None) -> str:
     """The totals, and the balance between ranks."""
-    title = f"### {count_of(len(combined.ranks), 'recording')} on {count_of(len(combined.hosts), 'host')}"
+    title = f"### {write_text(title_job(combined))}"
     totals = [
         (f"`{name}`" if name else label, write_text(value)) for name, label, value in list_totals(combined)
     ]
-    balance = [(f"`{one.figure.name}`", *show_balance(one)) for one in combined.balance]
+    balance = [
+        (
+            write_text(name_balance(one)) if one.region else f"`{one.figure.name}`",
+            *show_balance(one),
+            write_text(one.largest_rank),
+        )
+        for one in combined.balance
+    ]
     hosts = [
         (
             write_code(host.name),
@@ -133,11 +150,20 @@ def combine_to_markdown(combined: Combined, _view: View | None = None) -> str:
         )
         for host in combined.hosts
     ]
+    metrics = [tuple(map(write_text, row)) for row in list_metrics(combined.metrics)]
     return _join(
         [title, ""],
-        _table(("figure", "value"), totals),
-        ["", *_table(("per recording", "smallest", "median", "largest"), balance)] if balance else [],
-        ["", *_cut_table(("host", "recordings", "RAM, upper bound", "GPUs"), hosts, _MOST_HOSTS, "host")],
+        _table(SPREAD, [tuple(map(write_text, row)) for row in list_spread(combined)])
+        if combined.tasks
+        else _table(("figure", "value"), totals),
+        ["", *_table(("per recording", "smallest", "median", "largest", "largest is"), balance)]
+        if balance
+        else [],
+        ["", *_cut_table(METRICS, metrics, _MOST_METRICS, "metric")] if metrics else [],
+        ["", *_cut_table(("host", "recordings", "RAM, upper bound", "GPUs"), hosts, _MOST_HOSTS, "host")]
+        if hosts
+        else [],
+        _list_findings(list_findings(combined.findings)),
         _list_notes(combined.notes),
     )
 

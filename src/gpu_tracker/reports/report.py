@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..core.signals import name_signal
 from ..core.text import (
     BOLD,
     RED,
@@ -107,16 +108,7 @@ def describe_ending(ending: str, code: int | None) -> str:
     if code is None:
         return _ENDINGS.get(ending, ending)
     lost = ", but its sampler was lost" if ending == "sampler lost" else ""
-    return f"exit code {code}{lost}" if code >= 0 else f"killed by {_name_signal(-code)}{lost}"
-
-
-def _name_signal(number: int) -> str:
-    from signal import Signals
-
-    try:
-        return f"{Signals(number).name} ({number})"
-    except ValueError:
-        return f"signal {number}"
+    return f"exit code {code}{lost}" if code >= 0 else f"killed by {name_signal(-code)}{lost}"
 
 
 def find_title(report: Report) -> str:

@@ -42,12 +42,13 @@ def format_basis(sizing: Sizing) -> str:
 
 def format_slurm(sizing: Sizing) -> str:
     """Options of sbatch and srun."""
-    return " ".join(
+    ranks = sizing.ranks_per_machine
+    return (f"--ntasks-per-node={ranks} " if ranks > 1 else "") + " ".join(
         option + format_amount(amount.advised)
         for option, amount, format_amount in (
             ("--mem=", sizing.memory_bytes, lambda size: format_size(size, "KMGT")),
             ("--cpus-per-task=", sizing.cores, str),
-            ("--gpus=", _some(sizing.gpus), str),
+            ("--gpus-per-task=" if ranks > 1 else "--gpus=", _some(sizing.gpus), str),
             ("--time=", sizing.time_seconds, _format_slurm_time),
         )
         if amount is not None
@@ -56,13 +57,15 @@ def format_slurm(sizing: Sizing) -> str:
 
 def format_pbs(sizing: Sizing) -> str:
     """Options of qsub."""
-    chunks = ["select=1"]
+    chunks, ranks = ["select=1"], sizing.ranks_per_machine
     if sizing.cores is not None:
-        chunks.append(f"ncpus={sizing.cores.advised}")
+        chunks.append(f"ncpus={ranks * sizing.cores.advised}")
+    if ranks > 1:
+        chunks.append(f"mpiprocs={ranks}")
     if sizing.memory_bytes is not None:
         chunks.append(f"mem={format_size(sizing.memory_bytes.advised, ('kb', 'mb', 'gb', 'tb'))}")
     if (gpus := _some(sizing.gpus)) is not None:
-        chunks.append(f"ngpus={gpus.advised}")
+        chunks.append(f"ngpus={ranks * gpus.advised}")
     time = sizing.time_seconds
     return f"-l {':'.join(chunks)}" + (f" -l walltime={_format_clock(time.advised)}" if time else "")
 
@@ -80,26 +83,28 @@ def format_kubernetes_line(sizing: Sizing) -> str:
 
 
 def _list_resources(sizing: Sizing) -> list[str]:
-    amounts = []
+    amounts, ranks = [], sizing.ranks_per_machine
     if sizing.cores is not None:
-        amounts.append(f'cpu: "{sizing.cores.advised}"')
+        amounts.append(f'cpu: "{ranks * sizing.cores.advised}"')
     if sizing.memory_bytes is not None:
         amounts.append(f"memory: {format_size(sizing.memory_bytes.advised, ('Ki', 'Mi', 'Gi', 'Ti'))}")
     if (gpus := _some(sizing.gpus)) is not None:
         vendor = VENDORS.get(sizing.gpu_vendor)
         if vendor is not None and vendor.kubernetes:
-            amounts.append(f"{vendor.kubernetes}: {gpus.advised}")
+            amounts.append(f"{vendor.kubernetes}: {ranks * gpus.advised}")
     return amounts
 
 
 def format_words(sizing: Sizing) -> str:
     """In plain words."""
+    ranks = sizing.ranks_per_machine
+    of_each = f"for each of {ranks} ranks" if ranks > 1 else ""
     words = [
         f"{'at least ' if amount.is_at_least else ''}{format_amount(amount.advised)} {what}"
         for amount, format_amount, what in (
             (sizing.memory_bytes, humanize_limit, "of memory"),
-            (sizing.cores, lambda n: count_of(n, "core"), ""),
-            (sizing.gpus, _count_gpus, ""),
+            (sizing.cores, lambda n: count_of(n, "core"), of_each),
+            (sizing.gpus, _count_gpus, of_each),
             (sizing.time_seconds, humanize_seconds, ""),
         )
         if amount is not None

@@ -14,7 +14,7 @@ from ..analysis.summary import (
     list_counted,
 )
 from ..core.figures import name_device_figure
-from ..core.model import ESTIMATE, EXACT, RAM, SAMPLED, UNKNOWN
+from ..core.model import ESTIMATE, EXACT, LINKS, NO_PROCESS, RAM, SAMPLED, UNKNOWN
 from ..core.text import align, count_of, shorten
 from ..core.units import (
     count_cores,
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from ..analysis.summary import GpuSummary, Summary
-    from ..core.model import PeakMoment
+    from ..core.model import PeakMoment, Traffic
     from .build import Report
 
     Pictures = Mapping[str, Picture]
@@ -47,6 +47,7 @@ _WAITING_SHARE = 0.05
 # Of more devices each has one line.
 _MOST_IN_DETAIL = 1
 _MOST_DEVICES = 16
+_MOST_USES = 4
 # Fewer samples show nothing over time, and a line that stays below this share of the capacity is flat.
 _FEWEST_SAMPLES = 4
 _SMALLEST_SHARE = 0.02
@@ -56,8 +57,9 @@ _NAME_CELLS = 32
 def list_usage(report: Report, line_cells: int = LINE_CELLS) -> list[Row]:
     """CPU, RAM, devices, and what the job waited for."""
     pictures = _draw_pictures(report, line_cells)
+    has_main = report.header.pid != NO_PROCESS
     return [
-        *_list_cpu(report.summary, pictures),
+        *_list_cpu(report.summary, pictures, has_main=has_main),
         *_list_ram(report, pictures),
         *(_list_gpus(report, pictures) if report.summary.gpus else [Row("GPU", _explain_no_gpu(report))]),
         *_list_activity(report.summary),
@@ -96,13 +98,13 @@ def _with_share(
     return picture._replace(share=part / whole, top=max(picture.top, peak or 0.0))
 
 
-def _list_cpu(summary: Summary, pictures: Pictures) -> list[Row]:
+def _list_cpu(summary: Summary, pictures: Pictures, *, has_main: bool) -> list[Row]:
     main, descendants, combined = summary.cpu
     expected = summary.n_expected_cores
     mean = combined.mean_percent
     if summary.is_unread:
         return [Row("CPU", "-")]
-    spent = f"{humanize_seconds(combined.seconds)} of CPU time"
+    spent = f"{'at least ' if summary.is_cpu_least else ''}{humanize_seconds(combined.seconds)} of CPU time"
     if mean is None:
         return [Row("CPU", f"{spent}; too short for a rate")]
     share = mean / expected if expected > 0 else 0.0
@@ -116,23 +118,19 @@ def _list_cpu(summary: Summary, pictures: Pictures) -> list[Row]:
         )
     ]
     if descendants.seconds > 0 or summary.threads.descendants:
-        rows.append(
-            Row(
-                "",
-                f"main {_cores(main.mean_percent)}, descendants {_cores(descendants.mean_percent)} cores"
-                f"{_count_processes(summary)}",
-            )
-        )
+        parts = f"main {_cores(main.mean_percent)}, descendants {_cores(descendants.mean_percent)} cores"
+        words = [*([parts] if has_main else []), *_count_processes(summary)]
+        rows += [Row("", "; ".join(words))] if words else []
     machine = _describe_machine(summary, mean)
     return [*rows, Row("", machine)] if machine else rows
 
 
-def _count_processes(summary: Summary) -> str:
+def _count_processes(summary: Summary) -> list[str]:
     """Nothing if none was ever read."""
     processes, threads = summary.processes, summary.threads.combined
     if processes is None or threads is None:
-        return ""
-    return f"; up to {count_of(processes, 'process')}, {count_of(threads, 'thread')}"
+        return []
+    return [f"up to {count_of(processes, 'process')}, {count_of(threads, 'thread')}"]
 
 
 def _describe_machine(summary: Summary, job_percent: float) -> str:
@@ -159,7 +157,7 @@ def _list_ram(report: Report, pictures: Pictures) -> list[Row]:
         ceiling = _size(summary.ram_ceiling_bytes)
         rows.append(Row("", f"shared memory could not be read in time; upper bound {ceiling}"))
     explained = _explain_peak(report, RAM, combined.total_bytes)
-    if descendants.total_bytes and not explained:
+    if descendants.total_bytes and not explained and report.header.pid != NO_PROCESS:
         rows.append(
             Row(
                 "",
@@ -245,6 +243,7 @@ def _list_gpus(report: Report, pictures: Pictures) -> list[Row]:
         remarks = [remark for remark in list_held(shown, summary.seconds) if remark != EXACT]
         peak = _size_with(summary.gpu_bytes.combined, remarks)
         rows.append(Row("GPUs", f"peak {peak} of GPU RAM, all together"))
+    rows += _list_uses(summary)
     others = [gpu for gpu in summary.gpus if gpu not in shown]
     unknown = [gpu for gpu in others if gpu.may_be_used and gpu.job_bytes.combined is None]
     for gpus, why in (
@@ -268,7 +267,11 @@ def _list_gpu(report: Report, gpu: GpuSummary, pictures: Pictures) -> list[Row]:
             line, f"{shorten(gpu.gpu.name, _NAME_CELLS)}: {_gpu_memory(gpu, report.summary.seconds)}", memory
         ),
         *(
-            [Row("", _gpu_busy(gpu, report.summary.seconds), busy), *_list_activity_of(gpu)]
+            [
+                Row("", _gpu_busy(gpu, report.summary.seconds), busy),
+                *_list_activity_of(gpu),
+                *_list_traffic(gpu),
+            ]
             if report.summary.has_rates
             else []
         ),
@@ -293,6 +296,25 @@ def _tabulate_gpus(shown: Sequence[GpuSummary], pictures: Pictures, seconds: flo
         ),
         *_count_rest(len(shown) - _MOST_DEVICES),
     ]
+
+
+def _list_uses(summary: Summary) -> list[Row]:
+    """Which processes used the GPUs, if there were several."""
+    uses = summary.gpu_uses
+    if len(uses) < 2:
+        return []
+    total = sum(use.gpu_seconds or 0.0 for use in uses) or 1.0
+    rows = [
+        Row(
+            "",
+            f"process {use.pid} {shorten(use.name, _NAME_CELLS)}: "
+            f"~ {humanize_seconds(use.gpu_seconds or 0.0)} of GPU time ({humanize_percent(100 * (use.gpu_seconds or 0.0) / total)})"
+            + ("" if use.gpu_joules is None else f", ~ {humanize_joules(use.gpu_joules)}"),
+        )
+        for use in uses[:_MOST_USES]
+    ]
+    rest = len(uses) - _MOST_USES
+    return rows if rest <= 0 else [*rows, Row("", f"and {count_of(rest, 'more process')} (-f json has all)")]
 
 
 def _count_rest(count: int) -> list[Row]:
@@ -367,6 +389,20 @@ def _list_activity_of(gpu: GpuSummary) -> list[Row]:
     return [Row("", f"{means} on average")] if known else []
 
 
+def _list_traffic(gpu: GpuSummary) -> list[Row]:
+    """What went through its links, where that was measured."""
+    moved = describe_traffic(gpu.traffic)
+    return [Row("", f"{moved} (whole device)")] if moved else []
+
+
+def describe_traffic(traffic: Traffic) -> str:
+    """What went through each link, each way, as far as it is known."""
+    ways = zip(("received", "sent", "received", "sent"), traffic, strict=True)
+    known = [f"{humanize_bytes(size)} {way}" if size is not None else "" for way, size in ways]
+    links = [", ".join(filter(None, known[place : place + 2])) for place in (0, 2)]
+    return "; ".join(f"{link} {text}" for link, text in zip(LINKS, links, strict=True) if text)
+
+
 def _gpu_energy(gpu: GpuSummary, seconds: float) -> str:
     if gpu.energy_joules is None or gpu.mean_watts is None:
         return "" if gpu.max_watts is None else f"peak {gpu.max_watts:.0f} W (whole device)"
@@ -382,7 +418,8 @@ def list_own_busy(gpu: GpuSummary, seconds: float) -> list[str]:
     missing = find_unattributed_seconds(gpu, seconds)
     is_more = missing > find_unutilized_seconds(gpu, seconds)
     without = "".join(f" {text}" for text in list_unknown(missing if is_more else 0.0))
-    return [f"job {humanize_percent(gpu.job_mean_percent)}{without}"]
+    estimate = ", an estimate" if gpu.job_utilization_basis == ESTIMATE != gpu.utilization_basis else ""
+    return [f"job {humanize_percent(gpu.job_mean_percent)}{estimate}{without}"]
 
 
 def list_unknown(missing_seconds: float) -> list[str]:

@@ -10,6 +10,7 @@ import os
 import select
 import time
 
+from ..core.model import NO_PROCESS
 from ..instrument.mailbox import make_mailbox, remove_leftovers, remove_mailbox
 from ..recording.lock import hold
 from ..sources import SAMPLER_NAME
@@ -91,6 +92,7 @@ class Service:
             "begin": self._begin,
             "totals": self._send_totals,
             "discount": self._discount,
+            "signal": self._note_signal,
             "stop": self._stop,
             "observe": self._observe,
             "resolve": self._resolve,
@@ -99,6 +101,8 @@ class Service:
         self._unread: list[tuple[str, tuple[Any, ...]]] = []
         self._poll = select.poll()
         self._poll.register(_COMMANDS, select.POLLIN)
+        self._commands_alone = select.poll()
+        self._commands_alone.register(_COMMANDS, select.POLLIN)
         self._mailbox: str | None = None
         self._prepared: Prepared | None = None
         self._sampler: Sampler | None = None
@@ -163,7 +167,7 @@ class Service:
 
     def _take_in(self) -> bool:
         """Take in what has come; whether more can come."""
-        if not select.select([_COMMANDS], [], [], 0)[0]:
+        if not self._commands_alone.poll(0):
             return True
         chunk = os.read(_COMMANDS, 65536)
         self._unread += self._inbox.feed(chunk)
@@ -202,7 +206,7 @@ class Service:
             raise RuntimeError("the job began before the plan was known")
         self._sampler = Sampler(self._prepared, start, self._hear_discounts)
         self._root_pid, self._start_nanoseconds = start[:2]
-        if self._root_pid != self._owner_pid:
+        if self._root_pid not in (self._owner_pid, NO_PROCESS):
             self._root_fd = self._watch(self._root_pid)
 
     def _send_totals(self, request: int) -> None:
@@ -214,6 +218,10 @@ class Service:
         if self._sampler is not None:
             self._sampler.discount(seconds)
 
+    def _note_signal(self, at_nanoseconds: int, number: int) -> None:
+        if self._sampler is not None:
+            self._sampler.note_signal(at_nanoseconds / 1e9, number)
+
     def _stop(
         self,
         at_nanoseconds: int,
@@ -221,10 +229,11 @@ class Service:
         exit_code: int | None,
         reason: str,
         exception: str | None,
+        notes: tuple[str, ...],
     ) -> None:
         if reason == "stopped" and self._ended_seconds is not None:
             reason, exit_code = "ended", self._exit_code
-        self._finish(self._need_sampler(), at_nanoseconds / 1e9, figures, reason, exit_code, exception)
+        self._finish(self._need_sampler(), at_nanoseconds / 1e9, figures, reason, exit_code, exception, notes)
 
     def _observe(self, number: int, request: Request) -> None:
         """For live views; a sampler that tracks a job is never asked this."""
@@ -290,11 +299,12 @@ class Service:
         reason: str,
         exit_code: int | None,
         exception: str | None = None,
+        notes: tuple[str, ...] = (),
     ) -> None:
         self._is_over = True
         at = self._find_end(now_seconds, is_from_its_parent=figures is not None)
         started = self._start_nanoseconds / 1e9
-        end = sampler.finish(max(0.0, at - started), figures, reason, exit_code, exception)
+        end = sampler.finish(max(0.0, at - started), figures, reason, exit_code, exception, notes)
         _send("totals", FINAL, sampler.describe(end))
 
     def _find_end(self, told_seconds: float, *, is_from_its_parent: bool) -> float:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from typing import TypeVar
 
-    from ..core.model import Gpu, GpuReading, GpuReadings
+    from ..core.model import Gpu, GpuReading, GpuReadings, GpuShares
     from ..sources import GpuSource
 
     T = TypeVar("T", float, float | None)
@@ -24,8 +24,11 @@ if TYPE_CHECKING:
 # Energy and memory are counted to a reading after the job has ended: nobody notices such a delay. A driver that already hangs is
 # not waited for.
 _LAST_READING_SECONDS = 0.25
+_LONGEST_LAST_READING_SECONDS = 0.75
 # A reading that takes longer is reported with the time that is missing.
 _SILENCE_SECONDS = 2.0
+# However much a reading costs, a process that uses a device must not go unseen.
+_LONGEST_PAUSE_SECONDS = 2.0
 _MOST_SILENCES_SAID = 5
 # Readings are a little irregular.
 _USUAL_GAPS = 1.5
@@ -41,15 +44,21 @@ def choose_pause(readings: GpuReadings, interval_seconds: float, poll_seconds: f
     """How long to wait after these readings, given a random number between 0 and 1.
 
     What a driver keeps no samples of is read at irregular intervals: a job that alternates regularly would otherwise be
-    met in the same phase every time. And it is read more often, if that is cheap. So is a driver that forgets samples.
+    met in the same phase every time. And it is read more often, if that is cheap.
     """
     is_polled = any(
         (device.samples is None and device.utilization_percent is not None)
         or (device.energy_joules is None and device.power_watts is not None)  # its power is summed up instead
         for device in readings.devices
     )
-    pause = min(interval_seconds, poll_seconds) * (0.5 + luck) if is_polled else interval_seconds
-    return min([pause, *(device.shares.pause_seconds for device in readings.devices if device.shares)])
+    return min(interval_seconds, poll_seconds) * (0.5 + luck) if is_polled else interval_seconds
+
+
+def find_collecting_pause(readings: GpuReadings) -> float:
+    """How long to wait at most before samples are fetched that the driver would forget."""
+    return min(
+        (device.shares.pause_seconds for device in readings.devices if device.shares), default=float("inf")
+    )
 
 
 class Silences:
@@ -158,9 +167,13 @@ class GpuThreads:
 
     def read_now(self) -> list[tuple[str, str]]:
         """Read every device once more, if that takes but a moment; the vendors that do not answer, and a note on each."""
-        deadline = time.monotonic() + _LAST_READING_SECONDS
-        awake = [thread for thread in self._vendor_threads if not thread.is_stuck(_LAST_READING_SECONDS)]
+        # One that has always been slow may be as slow again.
+        usual = max((thread.longest_call_seconds for thread in self._vendor_threads), default=0.0)
+        patience = max(_LAST_READING_SECONDS, min(_LONGEST_LAST_READING_SECONDS, 2 * usual))
+        deadline = time.monotonic() + patience
+        awake = [thread for thread in self._vendor_threads if not thread.is_stuck(patience)]
         for thread in awake:
+            thread.is_last = True
             thread.wake()
         for thread in awake:
             thread.wait_for_reading(deadline)
@@ -174,6 +187,12 @@ class GpuThreads:
     def take_last_silences(self) -> list[str]:
         """What has not been said yet of the times in which drivers did not answer."""
         return [text for thread in self._vendor_threads for text in thread.silences.finish()]
+
+    def list_unattributed(self) -> list[str]:
+        """Why what the job held is not known to the end, of each vendor for which that was not said."""
+        checks = (thread.attribution for thread in self._vendor_threads)
+        reasons = (check.find_unsaid_reason() for check in checks if check is not None)
+        return [f"What the job used of GPUs is not known: {reason}" for reason in reasons if reason]
 
     def have_answered(self) -> bool:
         """Whether every driver has been read once, or has no devices."""
@@ -208,11 +227,14 @@ class GpuThreads:
             # Of a counter that was read before the start, all that it has counted since is known.
             energy_at_seconds=None if energy_at is None else energy_at - self._start_seconds,
             samples=None if device.samples is None else self._date_samples(device.samples),
-            shares=shares
-            and shares._replace(
-                instants=self._date_samples(shares.instants),
-                until_seconds=self._since_start(shares.until_seconds),
-            ),
+            shares=shares and self._date_shares(shares),
+        )
+
+    def _date_shares(self, shares: GpuShares) -> GpuShares:
+        return shares._replace(
+            instants=self._date_samples(shares.instants),
+            until_seconds=self._since_start(shares.until_seconds),
+            earlier=tuple(map(self._date_shares, shares.earlier)),
         )
 
     def _date_samples(self, samples: Iterable[tuple[float, T]]) -> tuple[tuple[float, T], ...]:
@@ -242,13 +264,15 @@ class GpuThreads:
             self.say(describe_bug(name, error))
 
     def _read_repeatedly(self, thread: _VendorThread, source: GpuSource) -> None:
-        attribution = _AttributionCheck(source)
+        attribution = thread.attribution = _AttributionCheck(source)
         last_seconds = float("-inf")
         known = self._add_gpus(source, set())
         while source.gpus or source.unopened:
             spent = time.thread_time()
             thread.is_due.clear()
             thread.begin_call()
+            if thread.is_last:
+                source.expect_end()
             readings = source.read(self.pids)
             known = self._add_gpus(source, known)
             self._note_silence(thread)
@@ -266,12 +290,33 @@ class GpuThreads:
             if reason:
                 self._events.append((time.monotonic(), "unattributed", reason, None))
             spent = time.thread_time() - spent
-            pause = choose_pause(
-                readings, self._interval_seconds, source.poll_seconds, os.urandom(1)[0] / 255
-            )
-            thread.is_due.wait(max(pause, spent / self._max_overhead))
+            self._wait(thread, source, readings, spent)
         for note in source.take_notes():
             self.say(note)
+
+    def _wait(
+        self, thread: _VendorThread, source: GpuSource, readings: GpuReadings, spent_seconds: float
+    ) -> None:
+        """Until the next reading.
+
+        If that costs too much to be in time for samples that the driver would forget, only those are fetched meanwhile, for half as much again.
+        """
+        step = find_collecting_pause(readings)
+        pause = choose_pause(readings, self._interval_seconds, source.poll_seconds, os.urandom(1)[0] / 255)
+        pause = min(pause, step)
+        due_seconds = time.monotonic() + max(
+            pause, min(spent_seconds / self._max_overhead, _LONGEST_PAUSE_SECONDS)
+        )
+        while (left := due_seconds - time.monotonic()) > step:
+            if thread.is_due.wait(step):
+                return
+            spent = time.thread_time()
+            thread.begin_call()
+            source.collect()
+            thread.end_call()
+            self._note_silence(thread)
+            step = max(step, 2 * (time.thread_time() - spent) / self._max_overhead)
+        thread.is_due.wait(max(0.0, left))
 
     def _note_silence(self, thread: _VendorThread) -> None:
         """If the call that has just returned was long."""
@@ -308,13 +353,16 @@ class _VendorThread:
 
         self.vendor = vendor
         self.is_due = threading.Event()
+        self.is_last = False
+        """Whether the job has ended."""
         self._has_read = threading.Event()
         self._wanted_seconds = self._read_seconds = self._new_seconds = 0.0
-        self._longest_gap_seconds = self._longest_call_seconds = 0.0
+        self._longest_gap_seconds = self.longest_call_seconds = 0.0
         self.began_seconds = time.monotonic()
         """The call that is under way, or the last one."""
         self._is_calling = True
         self.silences = Silences(name_vendor(vendor))
+        self.attribution: _AttributionCheck | None = None
         self._thread = threading.Thread(target=owner.run_thread, args=(self,), daemon=True)
         self._thread.start()
 
@@ -329,10 +377,14 @@ class _VendorThread:
         self.began_seconds = time.monotonic()
         self._is_calling = True
 
+    def end_call(self) -> None:
+        """It has answered."""
+        self._is_calling = False
+        self.longest_call_seconds = max(self.longest_call_seconds, time.monotonic() - self.began_seconds)
+
     def note_reading(self) -> None:
         """The reading is complete."""
-        self._is_calling = False
-        self._longest_call_seconds = max(self._longest_call_seconds, time.monotonic() - self.began_seconds)
+        self.end_call()
         self._read_seconds = self.began_seconds
         self._has_read.set()
 
@@ -356,7 +408,7 @@ class _VendorThread:
         """Since when there is no reading, if that is longer than usual."""
         last_seconds = max(self._new_seconds, start_seconds)
         # A slow driver may be asked, and answer as slowly as always.
-        usual = _USUAL_GAPS * max(interval_seconds, self._longest_gap_seconds) + self._longest_call_seconds
+        usual = _USUAL_GAPS * max(interval_seconds, self._longest_gap_seconds) + self.longest_call_seconds
         is_usual = self._new_seconds > start_seconds and time.monotonic() - last_seconds <= usual
         return None if is_usual else last_seconds
 
@@ -384,10 +436,20 @@ class _AttributionCheck:
         self._source = source
         self._first_bytes: dict[str, int] = {}
         self._next_seconds = 0.0
-        self._is_suspected = self._is_settled = False
+        self._is_suspected = self._is_settled = self._is_said = False
+        self._unlisted: tuple[str, ...] = ()
+        """The devices whose latest list is not believed."""
+
+    def find_unsaid_reason(self) -> str | None:
+        """Why lists are not believed in the end, unless that was said."""
+        reasons = (self._source.reasons.get((uuid, "lists_processes")) for uuid in self._unlisted)
+        return None if self._is_said else next(filter(None, reasons), None)
 
     def check(self, readings: GpuReadings, pids: frozenset[int]) -> str | None:
         """A sentence about it, once."""
+        self._unlisted = tuple(
+            device.uuid for device in readings.devices if not (device.lists_processes or device.has_lost_list)
+        )
         has_grown = False
         for device in readings.devices:
             used = device.used_bytes or 0
@@ -405,7 +467,7 @@ class _AttributionCheck:
 
         if not any(has_driver_loaded(pid) for pid in sorted(pids)[:_MOST_PROCESSES_CHECKED]):
             return None
-        self._is_settled = True
+        self._is_settled = self._is_said = True
         return (
             "The job uses a GPU, but its GPU memory cannot be separated from other processes': "
             f"{why_not_listed(self._source.reasons)} "

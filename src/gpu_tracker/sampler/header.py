@@ -11,7 +11,7 @@ from ..core.version import __version__
 from ..recording.schema import VERSION
 from ..recording.secrets import mask_text
 from ..sources.files import read_file
-from ..sources.identity import find_identity
+from ..sources.identity import find_identity, leave_out_rank
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,7 +28,10 @@ def make_header(
     plan: Plan, start: Start, allocation: Allocation, source: str, environment: Mapping[str, str]
 ) -> Header:
     """The header of a job that has just begun."""
-    identity = find_identity(environment)
+    pid = start.root_pid or plan.example_pid
+    identity = find_identity(environment, _read_text(f"/proc/{pid}/cgroup") or "")
+    if plan.job is not None:
+        identity = leave_out_rank(identity)
     # Anybody can set these variables, to anything.
     said: Any = {name: mask_text(text) for name, text in identity._asdict().items() if isinstance(text, str)}
     identity = identity._replace(**said)
@@ -44,12 +47,25 @@ def make_header(
         source=source,
         n_expected_cores=plan.n_expected_cores or allocation.cores,
         gpu_uuids=plan.gpu_uuids,
-        identity=identity._replace(name=plan.name, labels=plan.labels, boot_id=_read_boot_id()),
+        identity=identity._replace(
+            name=plan.name,
+            labels=plan.labels,
+            boot_id=_read_text(_BOOT_ID_PATH),
+            pid_namespace=_read_namespace(pid),
+        ),
     )
 
 
-def _read_boot_id() -> str | None:
+def _read_text(path: str) -> str | None:
     try:
-        return read_file(_BOOT_ID_PATH).decode("ascii", "replace").strip()
+        return read_file(path).decode("ascii", "replace").strip()
+    except OSError:
+        return None
+
+
+def _read_namespace(pid: int) -> str | None:
+    """The number of `pid:[4026531836]`."""
+    try:
+        return os.readlink(f"/proc/{pid}/ns/pid").partition("[")[2].removesuffix("]")
     except OSError:
         return None

@@ -10,11 +10,25 @@ import os
 import time
 
 from ..accounts.processes import Account
-from ..accounts.sharing import choose_examples, is_settled, is_torn
-from ..core.model import UNMETERED, UNREAD, End, Event, RecordingData, RegionGaps, RootFigures, list_gpus
+from ..accounts.sharing import choose_examples, hold_the_same, is_settled, is_torn
+from ..core.model import (
+    NO_PROCESS,
+    OOM_LIMIT,
+    SIGNAL,
+    UNMETERED,
+    UNREAD,
+    UNREAPED,
+    End,
+    Event,
+    RecordingData,
+    RegionGaps,
+    RootFigures,
+    list_gpus,
+)
 from ..instrument.mailbox import has_word, is_attached
 from ..recording.writer import Writer
 from ..sources.platform import read_own_peak_bytes
+from ..sources.processes import ignores_children
 from .budget import Budget, describe_cost_of_metrics, estimate_sharing_cost
 from .clock import Deadlines
 from .header import make_header
@@ -40,8 +54,12 @@ _MOST_PROCESSES_WRITTEN = 2000
 _MOST_LIVING_WRITTEN = 8
 _LIVING_SECONDS = 5.0
 _LIVING_GROWTH_BYTES = 1e5
-_GAP_SECONDS = 2.0
-_GAP_INTERVALS = 5
+# From two intervals on a reading is missing. A short gap is an ordinary delay, or somebody has stopped us for a moment: many are told together.
+_GAP_SECONDS = 0.5
+_GAP_INTERVALS = 2
+_LONG_GAP_SECONDS = 2.0
+_LONG_GAP_INTERVALS = 5
+_NOTABLE_GAPS = 0.01
 _GROUPS_SECONDS = 1.0
 _COST_MEMORY = 0.9
 _SLOWED_DOWN = 1.5
@@ -51,6 +69,8 @@ _EARLY_GROWTH = 0.25
 _EARLY_COST_SECONDS = 0.02
 # What processes do besides computing is dearer to read, and changes less.
 _ACTIVITY_SECONDS = 1.0
+_MOST_PARENTS_LOOKED_AT = 8
+_MOST_SIGNALS = 16
 
 
 class Sampler:
@@ -83,24 +103,20 @@ class Sampler:
         self._n_processes_written = 0
         self._living_pace = Pace(_LIVING_GROWTH_BYTES)
         self._living_due_seconds = _LIVING_SECONDS
-        self._has_tracking_failed = False
+        self._has_tracking_failed = self._has_unreaped = False
         self._have_gpus_answered = False
         self._readings: tuple[ProcessReading, ...] = ()
         self._read_seconds = 0.0
+        self._short_gaps_seconds = 0.0
         self._is_memory_settled = False
         self._groups_due_seconds = 0.0
+        self._readings_of_groups: tuple[ProcessReading, ...] | None = None
         self._reset_high_waters: dict[int, int] = {}
         self._examples_due_seconds = 0.0
         self._readings_with_sharing: tuple[ProcessReading, ...] | None = None
         self._start_seconds = start.at_nanoseconds / 1e9
         adopter_pid = plan.owner_pid if plan.starts_the_job else 0
-        self._tree: ProcessTreeSource = prepared.source.ProcessTree(
-            start.root_pid,
-            is_newborn=plan.starts_the_job,
-            adopter_pid=adopter_pid,
-            outsiders=start.outsiders,
-            started_seconds=self._start_seconds,
-        )
+        self._tree = self._open_tree(start, adopter_pid)
         before = start.root_cpu_seconds and RootFigures(*start.root_cpu_seconds)
         self._account = Account(start.root_pid, before, self._machine.read(), adopter_pid)
         self.deadlines = Deadlines(self._start_seconds, min(self._asked_seconds, _FIRST_INTERVAL_SECONDS))
@@ -118,7 +134,9 @@ class Sampler:
         self._take_gpus()
         if prepared.energy is None:
             self._say(0.0, prepared.energy_reason, UNMETERED)
-        if plan.mailbox is None:
+        if plan.job is not None:
+            pass  # trackers in its processes record their regions
+        elif plan.mailbox is None:
             self._say(0.0, "Regions and metrics cannot be followed: no directory for them could be created.")
         elif not plan.has_our_environment:
             self._look_for_other_trackers(start.root_pid)
@@ -126,6 +144,22 @@ class Sampler:
         self._write_line(0.0)
         if not plan.starts_the_job:  # it has done something before
             self._read_activity(0.0)
+
+    def _open_tree(self, start: Start, adopter_pid: int) -> ProcessTreeSource:
+        if self._plan.job is not None:
+            from ..sources.job_processes import JobProcesses
+
+            return JobProcesses(
+                self._plan.job, outsiders=start.outsiders, started_seconds=self._start_seconds
+            )
+        tree: ProcessTreeSource = self._prepared.source.ProcessTree(
+            start.root_pid,
+            is_newborn=self._plan.starts_the_job,
+            adopter_pid=adopter_pid,
+            outsiders=start.outsiders,
+            started_seconds=self._start_seconds,
+        )
+        return tree
 
     def _look_for_other_trackers(self, root_pid: int) -> None:
         """A process reports its regions to one tracker: to that which it runs under, if there is one."""
@@ -175,9 +209,11 @@ class Sampler:
         reason: str,
         exit_code: int | None,
         exception: str | None = None,
+        notes: tuple[str, ...] = (),
     ) -> End:
         """The last reading, the last line, the end."""
         self._read_tree(at_seconds, 0.0, figures, is_last=True)
+        self._note_short_gaps(at_seconds)
         if self._activity is not None:
             self._read_activity(at_seconds)
         self._read_energy(at_seconds)
@@ -190,7 +226,11 @@ class Sampler:
             if not self._account.has_read_gpus(vendor):
                 self._say(at_seconds, vendor, UNREAD)
         self._account.finish_gpus(has_ended=has_ended)
-        for text in (*self._gpus.take_last_silences(), *self._account.list_gpu_gaps()):
+        for text in (
+            *self._gpus.take_last_silences(),
+            *self._gpus.list_unattributed(),
+            *self._account.list_gpu_gaps(),
+        ):
             self._say(at_seconds, text)
         for kind, text in self._account.list_gpu_faults():
             self._say(at_seconds, text, kind)
@@ -209,8 +249,12 @@ class Sampler:
                 f"{limit.limit_bytes / 1e6:.0f} MB was reached.",
                 "oom",
             )
+            if self._prepared.limit is None or limit.limit_bytes != self._prepared.limit.limit_bytes:
+                self._say(at_seconds, str(limit.limit_bytes), OOM_LIMIT)
         if exception is not None:
             self._say(at_seconds, exception, "exception")
+        for text in notes:
+            self._say(at_seconds, text)
         if self._plan.mailbox is not None and not os.path.isdir(self._plan.mailbox):
             self._say(
                 at_seconds,
@@ -248,6 +292,15 @@ class Sampler:
         """Exclude CPU time of another tracker that the root has reaped."""
         self._account.discount(seconds)
         self._readings = ()  # so that the next reading counts even if nothing has run
+
+    def note_signal(self, now_seconds: float, number: int) -> None:
+        """Write it down at once: a scheduler that ends the job soon ends us with it. Of a storm, the first ones."""
+        if sum(event.kind == SIGNAL for event in self.events) < _MOST_SIGNALS:
+            self._say(max(0.0, now_seconds - self._start_seconds), str(number), SIGNAL)
+            try:
+                self._write_events()
+            except OSError:
+                pass  # the next line tries again
 
     def totals_now(self, now_seconds: float) -> End:
         """All totals up to now, as a provisional end."""
@@ -330,13 +383,24 @@ class Sampler:
             )
 
     def _note_gap(self, at_seconds: float) -> None:
-        """Say so if nothing was read for much longer than intended: somebody stopped us, or the machine was too busy."""
-        usual = self.deadlines.interval_seconds
-        if at_seconds - self._read_seconds > max(_GAP_SECONDS, _GAP_INTERVALS * usual):
-            self._account.unread_seconds += at_seconds - self._read_seconds
+        """Count the time in which nothing was read though it was due: somebody stopped us, or the machine was too busy."""
+        usual, gap = self.deadlines.interval_seconds, at_seconds - self._read_seconds
+        if gap <= max(_GAP_SECONDS, _GAP_INTERVALS * usual):
+            return
+        self._account.unread_seconds += gap
+        if gap > max(_LONG_GAP_SECONDS, _LONG_GAP_INTERVALS * usual):
             self._say(
                 at_seconds,
                 f"Nothing was measured from {self._read_seconds:.3g} s to {at_seconds:.3g} s: the sampler did not run.",
+            )
+        else:
+            self._short_gaps_seconds += gap
+
+    def _note_short_gaps(self, at_seconds: float) -> None:
+        if self._short_gaps_seconds > _NOTABLE_GAPS * at_seconds:
+            self._say(
+                at_seconds,
+                f"Nothing was measured for {self._short_gaps_seconds:.3g} s in all: now and then the sampler did not run.",
             )
 
     def _read_mailbox(self) -> dict[int, int]:
@@ -371,8 +435,10 @@ class Sampler:
                 self.instruments.take_gpus(readings, moment)
 
     def _read_sharing_if_worth_it(self, at_seconds: float) -> None:
-        if self._readings == self._readings_with_sharing:
-            return  # no process has run since, so nothing has changed
+        known = self._readings_with_sharing
+        if known is not None and (known is self._readings or hold_the_same(known, self._readings)):
+            self._readings_with_sharing = self._readings
+            return
         in_doubt = self._account.is_sharing_in_doubt()
         if not in_doubt and not self._account.is_split_unknown():
             return
@@ -406,7 +472,8 @@ class Sampler:
             sharing = self._tree.read_sharing(reading.pid)
             if sharing is not None:
                 sharings[reading.pid] = sharing
-        is_whole = len(sharings) == len(chosen) and self._tree.root_pid in sharings
+        has_root = self._tree.root_pid in (NO_PROCESS, *sharings)
+        is_whole = len(sharings) == len(chosen) and has_root
         if is_whole and not is_torn(chosen, self._tree.read(), sharings):
             self._account.take_sharing(self._readings, sharings)
             self._readings_with_sharing = self._readings
@@ -418,11 +485,33 @@ class Sampler:
         """The root may enter a group with a memory limit, and the largest process is who would be killed in it."""
         if at_seconds < self._groups_due_seconds:
             return
-        if at_seconds > _GROUPS_SECONDS:  # before that at every reading: many jobs are short
+        if at_seconds > _GROUPS_SECONDS:
             self._groups_due_seconds = at_seconds + _GROUPS_SECONDS
+        elif self._readings is self._readings_of_groups:
+            return  # before that whenever something has run: many jobs are short
+        self._readings_of_groups = self._readings
         largest = max(self._readings, key=lambda reading: reading.rss_bytes, default=None)
         for pid in {self._tree.root_pid, largest.pid if largest else self._tree.root_pid}:
             self._prepared.oom.look_at(pid)
+        self._look_at_parents(at_seconds)
+
+    def _look_at_parents(self, at_seconds: float) -> None:
+        """One that ignores its children costs the account of their CPU time."""
+        if self._has_unreaped:
+            return
+        names = {reading.pid: reading.name for reading in self._readings}
+        parents = dict.fromkeys(
+            reading.parent_pid for reading in self._readings if reading.parent_pid in names
+        )
+        for pid in list(parents)[:_MOST_PARENTS_LOOKED_AT]:
+            if ignores_children(pid):
+                self._has_unreaped = True
+                text = (
+                    f"Process {pid} ({names[pid]}) ignores SIGCHLD, so the kernel keeps no account of its children when they "
+                    "end: the CPU time is a lower bound."
+                )
+                self._say(at_seconds, text, UNREAPED)
+                return
 
     def _open_tracking_file(self) -> TrackingFile | None:
         """Imported only if needed, to keep the sampler's start fast."""

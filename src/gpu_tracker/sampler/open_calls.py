@@ -47,8 +47,9 @@ def read_numbers(reader: SharedFileReader, clocks: Clocks) -> dict[int, Numbers]
     """The counters of every region, with what is open counted up to these clocks."""
     numbers = reader.read_all(clocks.at_ns)
     counted_ns, entries = reader.read_threads()
-    for region, used_ns, shared_ns in _divide(entries, clocks.process_ns - counted_ns, clocks.threads):
-        for step in reader.find_chain(region):
+    for entry, used_ns, shared_ns in _divide(entries, clocks.process_ns - counted_ns, clocks.threads):
+        region = entry.region
+        for step in {step for number in (region, *entry.drivers) for step in reader.find_chain(number)}:
             known = numbers.get(step)
             # One that was never entered there is around by the fork of the process.
             if known is not None and (known.open_calls or not known.first_ns):
@@ -63,17 +64,16 @@ def read_numbers(reader: SharedFileReader, clocks: Clocks) -> dict[int, Numbers]
 
 def _divide(
     entries: Iterable[ThreadEntry], process_ns: int, threads: Mapping[int, int]
-) -> list[tuple[int, int, int]]:
-    """The time that a process has not counted yet: a region, its part, and how much of that is shared."""
+) -> list[tuple[ThreadEntry, int, int]]:
+    """The time that a process has not counted yet: a thread in a region, its part, and how much of that is shared."""
     used = [(entry, max(0, threads.get(entry.tid, 0) - entry.cpu_ns)) for entry in entries]
-    inside = [(entry.region, ns) for entry, ns in used if entry.region > 0]
+    inside = [(entry, ns) for entry, ns in used if entry.region > 0]
     helpers_ns = max(0, process_ns - sum(ns for _, ns in used)) if threads else 0
     whole = sum(ns + _LEAST_WEIGHT_NS for _, ns in inside)
     parts = [helpers_ns * (ns + _LEAST_WEIGHT_NS) // whole for _, ns in inside]
     is_shared = len(inside) > 1
     return [
-        (region, ns + part, part if is_shared else 0)
-        for (region, ns), part in zip(inside, parts, strict=True)
+        (entry, ns + part, part if is_shared else 0) for (entry, ns), part in zip(inside, parts, strict=True)
     ]
 
 

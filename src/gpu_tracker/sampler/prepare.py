@@ -49,7 +49,7 @@ class Prepared(NamedTuple):
 def prepare(plan: Plan, recording_fd: int) -> Prepared:
     """Find the sources that work here, and start reading the GPUs."""
     environment = os.environ if plan.has_our_environment else read_environment(plan.example_pid)
-    allocation, limit = read_allocation(plan.example_pid, os.environ)
+    allocation, limit = read_allocation(plan.example_pid, environment, is_whole_job=plan.job is not None)
     source, machine = _connect(plan, limit)
     interval_seconds = min(plan.sleep_seconds, _READING_SECONDS)
     energy, energy_reason = _connect_energy()

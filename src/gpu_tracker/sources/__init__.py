@@ -55,14 +55,12 @@ if TYPE_CHECKING:
 
         gpus: tuple[Gpu, ...]
         unopened: tuple[Gpu, ...]
-        """Devices that exist but could not be opened, as far as they are known: not those that are denied to this user.
-        One without a UUID has its label instead, and no name."""
+        """Known devices that could not be opened, unless denied; one without a UUID has its label instead, and no name."""
         is_outdated: bool
         """Whether there are devices that were not there when it was opened; connecting anew finds them."""
         reasons: Mapping[tuple[str, str], str]
-        """(uuid, figure) → why it is not measured, and how to fix it. Figures are fields of GpuReading and
-        GpuProcessReading. The uuid is empty for what concerns all devices; a device that cannot be opened
-        has a label instead."""
+        """(uuid, figure) → why it is not measured, and how to fix it. Figures are fields of readings. The uuid is empty
+        for what concerns all devices; a device that cannot be opened has a label instead."""
         kinds: Mapping[tuple[str, str], str]
         """The same keys → a kind of `guard`: an unsupported figure is not a fault, a denied one is."""
         poll_seconds: float
@@ -70,6 +68,12 @@ if TYPE_CHECKING:
 
         def read(self, pids: frozenset[int] | None) -> GpuReadings:
             """Read every device, and what these processes use of it (None: all processes)."""
+
+        def collect(self) -> None:
+            """Fetch the samples that the driver may forget before the next reading, for that one."""
+
+        def expect_end(self) -> None:
+            """The next reading is the last: what is read rarely is due in it."""
 
         def read_details(self, names: Collection[str]) -> Mapping[str, Mapping[str, float | str]]:
             """Less common figures by uuid, those of these that it has, by nvidia-smi's names: `pstate`, `fan.speed`..."""
@@ -86,8 +90,7 @@ class Roots(NamedTuple):
 
     proc: str = "/proc"
     sys: str = "/sys"
-    share: str = "/usr/share"
-    """Where distributions keep lists of devices."""
+    share: str = "/usr/share"  # distributions keep lists of devices there
 
 
 class NotAvailableError(Exception):

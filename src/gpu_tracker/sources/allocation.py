@@ -20,6 +20,7 @@ _MIB = 1024 * 1024
 # cgroup v1 writes "no limit" as the largest page-aligned number; no machine has an exbibyte.
 _NO_LIMIT_BYTES = 1 << 60
 _MOST_GROUPS = 100
+_STEP = "/step_"  # in the path of a group of Slurm's
 
 
 class MemoryLimit:
@@ -181,6 +182,13 @@ def parse_slurm_memory(environment: Mapping[str, str]) -> int | None:
     return None
 
 
+def parse_job_cores(environment: Mapping[str, str]) -> float | None:
+    """The cores of a Slurm job on this node, if it has as many on each: 4 of `4(x2)`. A step may have fewer."""
+    count, _, _ = environment.get("SLURM_JOB_CPUS_PER_NODE", "").partition("(")
+    cores = parse_count(count)
+    return float(cores) if cores else None
+
+
 def parse_time_limit(environment: Mapping[str, str]) -> tuple[float | None, float | None]:
     """The time limit of the job, and when it ends, by Slurm's variables."""
     end, start = (parse_count(environment.get(f"SLURM_JOB_{name}_TIME")) for name in ("END", "START"))
@@ -198,13 +206,16 @@ def parse_granted_gpus(environment: Mapping[str, str]) -> int | None:
 
 
 def read_allocation(
-    pid: int, environment: Mapping[str, str], *, proc: str = "/proc"
+    pid: int, environment: Mapping[str, str], *, is_whole_job: bool = False, proc: str = "/proc"
 ) -> tuple[Allocation, MemoryLimit | None]:
-    """What this process may use, and its memory limit if a cgroup sets one."""
+    """What this process may use, or its job on this machine; and the memory limit if a cgroup sets one."""
     machine_cores = os.cpu_count() or 1
     machine_ram = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    cores, cores_source = _read_cores(pid, environment, machine_cores, proc)
-    limit = find_memory_limit(pid, machine_ram, proc=proc)
+    of_job = parse_job_cores(environment) if is_whole_job else None
+    cores, cores_source = (
+        _read_cores(pid, environment, machine_cores, proc) if of_job is None else (of_job, "Slurm")
+    )
+    limit = find_memory_limit(pid, machine_ram, is_whole_job=is_whole_job, proc=proc)
     ram, ram_source = machine_ram, "machine"
     if limit is not None:
         ram, ram_source = limit.limit_bytes, "cgroup"
@@ -234,10 +245,14 @@ def read_environment(pid: int, *, proc: str = "/proc") -> dict[str, str]:
     return dict(entry.split("=", 1) for entry in text.split("\0") if "=" in entry)
 
 
-def find_memory_limit(pid: int, machine_ram_bytes: int, *, proc: str = "/proc") -> MemoryLimit | None:
-    """The smallest limit on the process's cgroup path, if below the machine's memory."""
+def find_memory_limit(
+    pid: int, machine_ram_bytes: int, *, is_whole_job: bool = False, proc: str = "/proc"
+) -> MemoryLimit | None:
+    """The smallest limit on the process's cgroup path, if below the machine's memory; of a job, that of no single step."""
     tightest = None
     steps = _climb(pid, "memory", ("memory.max", "memory.limit_in_bytes"), proc)
+    if is_whole_job:
+        steps = [step for step in steps if _STEP not in step[0]]
     for number, (directory, name) in enumerate(steps, 1):
         try:
             limit = int(read_text(f"{directory}/{name}"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 
+from ..core import signal
 from ..core.observation import Holder
 from .files import read_file
 
@@ -38,6 +39,15 @@ def exists(pid: int) -> bool:
     except PermissionError:
         pass  # another user's
     return True
+
+
+def ignores_children(pid: int, *, proc: str = "/proc") -> bool:
+    """Whether a process ignores SIGCHLD: the kernel then waits for its children itself, and forgets what they used."""
+    try:
+        ignored = read_file(f"{proc}/{pid}/status").partition(b"\nSigIgn:")[2].split(maxsplit=1)[0]
+        return bool(int(ignored, 16) >> (signal.SIGCHLD - 1) & 1)
+    except (OSError, ValueError, IndexError):
+        return False  # it has ended, or is hidden
 
 
 def find_process(thread: int, *, proc: str = "/proc") -> int:

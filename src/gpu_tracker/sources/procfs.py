@@ -66,6 +66,11 @@ def parse_stat(text: bytes) -> Stat:
     )
 
 
+def is_forked_copy(stat: Stat) -> bool:
+    """Whether a process runs the program of the one that started it: it has not been replaced by another yet."""
+    return bool(stat[3] & _FORKED_BUT_NO_EXEC)
+
+
 def count_seconds(ticks: int) -> float:
     """The kernel's ticks, as in the start of a process."""
     return ticks / _TICKS_PER_SECOND
@@ -147,7 +152,7 @@ def is_ended(pid: int, *, proc: str = "/proc") -> bool:
 
 
 class _StatusFile:
-    """A small file of a process, kept open while descriptors last.
+    """A small file of a process or of the machine, kept open while descriptors last.
 
     An open file stays bound to its process: once that has ended reading fails, even if the pid is reused.
     """
@@ -327,7 +332,7 @@ class ProcessTree:
     def _admit(self, pid: int, stat: Stat | None, *, at_start: bool) -> bool:
         if stat is None:
             return False
-        name, state, parent, flags, cpu, reaped, threads, start_tick, *_ = stat
+        name, state, parent, _, cpu, reaped, threads, start_tick, *_ = stat
         is_root = pid == self.root_pid
         at_start = at_start and (is_root or start_tick < self._first_tick)
         # A zombie's time becomes its parent's when it is reaped, and its arguments, which would show
@@ -338,15 +343,13 @@ class ProcessTree:
             self._undecided.add(pid)
         if not is_of_the_job:
             return False
-        is_forked_copy = bool(flags & _FORKED_BUT_NO_EXEC) and not is_root
-        reading = ProcessReading(
-            pid, parent, name, is_forked_copy, threads, cpu, reaped, 0, 0, None, at_start
-        )
+        is_copy = is_forked_copy(stat) and not is_root
+        reading = ProcessReading(pid, parent, name, is_copy, threads, cpu, reaped, 0, 0, None, at_start)
         keep = len(self._members) < self._most_kept
         stat_file = _StatusFile(f"{self._proc}/{pid}/stat", keep=keep)
         statm_file = _StatusFile(f"{self._proc}/{pid}/statm", keep=keep)
         member = self._members[pid] = _Member(reading, start_tick, stat_file, statm_file)
-        member.is_newborn = is_forked_copy
+        member.is_newborn = is_copy
         return True
 
     def _is_of_the_job(self, pid: int) -> bool | None:
@@ -450,14 +453,20 @@ class Machine:
     def __init__(
         self, read_limit_used: Callable[[], int | None] | None = None, *, proc: str = "/proc"
     ) -> None:
-        self._proc = proc
+        # What is needed of them is at their beginning.
+        self._stat = _StatusFile(f"{proc}/stat", keep=True)
+        self._meminfo = _StatusFile(f"{proc}/meminfo", keep=True)
         self._read_limit_used = read_limit_used
+
+    def __del__(self) -> None:
+        self._stat.close()
+        self._meminfo.close()
 
     def read(self) -> MachineReading:
         """CPU time, and memory in use."""
         return MachineReading(
-            parse_machine_cpu(read_file(f"{self._proc}/stat")),
-            parse_memory_used(read_file(f"{self._proc}/meminfo")),
+            parse_machine_cpu(self._stat.read()),
+            parse_memory_used(self._meminfo.read()),
             self._read_limit_used() if self._read_limit_used else None,
         )
 

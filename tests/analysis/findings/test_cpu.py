@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from gpu_tracker.core.model import Identity
 from made_runs import GB, Device, find, made_run, why_not
 
 # ---- 21. one-core.
@@ -175,6 +176,17 @@ def test_a_job_that_hardly_waits_does_not_suffer() -> None:
     assert "are needed" in str(why_not(busy_machine(n=20), "crowded-machine"))
     assert unsure is not None
     assert unsure.confidence == "possible"
+
+
+def test_other_ranks_are_no_strangers() -> None:
+    """Those of one job fill a machine together, as they should; a rank alone can have no others."""
+    run = busy_machine()
+
+    def be_one_of(ranks: int) -> Any:
+        return run._replace(header=run.header._replace(identity=Identity(rank=0, ranks=ranks)))
+
+    assert why_not(be_one_of(8), "crowded-machine") == "other ranks of its job may have kept the cores busy"
+    assert find(be_one_of(1), "crowded-machine") is not None
 
 
 def test_without_samples_others_are_not_known() -> None:

@@ -223,6 +223,17 @@ def test_a_signal_at_the_time_limit_is_likely_the_schedulers(code: int, end: str
     assert finding.advice.endswith("how much it needs is not known.")
 
 
+def test_a_limit_that_the_job_entered_itself_is_the_one_that_counts() -> None:
+    """Not the one that it had from its start, under which it was far from full; a number that is none is no limit."""
+    entered = Event(99.0, "oom_limit", str(60 * 10**6))
+    damaged = Event(99.0, "oom_limit", "much")
+    finding = died(events=[OOM, entered], ram=65 * 10**6)
+
+    assert (finding.severity, finding.confidence) == ("serious", "certain")
+    assert "for its memory: 65 MB of 60 MB." in finding.sentence
+    assert died(events=[OOM, damaged], ram=65 * 10**6).confidence == "possible"
+
+
 def test_a_time_limit_without_its_end_counts_from_the_start_of_the_run() -> None:
     """The run of 100 s reached 104 s, but not 106 s."""
     assert died(given={"time_limit_seconds": 104.0}).sentence.startswith(

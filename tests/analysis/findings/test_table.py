@@ -31,7 +31,8 @@ from gpu_tracker.core.model import (
 from gpu_tracker.core.moments import parse_moment
 from gpu_tracker.recording.reader import load
 from gpu_tracker.recording.sampled import read_columns
-from gpu_tracker.reports.build import Choices, build
+from gpu_tracker.reports.build import build
+from gpu_tracker.reports.choices import Choices
 from gpu_tracker.reports.contract import render
 from made_runs import GB, Device, find, judge, lose, made_run, repeat
 from recorded import make_full, run as make_run, write

@@ -22,7 +22,7 @@ from gpu_tracker.core.moments import stamp_moment
 from gpu_tracker.live.server.access import Door
 from gpu_tracker.live.server.answers import Show, Site
 from gpu_tracker.live.server.shell import bind, serve
-from gpu_tracker.reports.build import NO_CHOICES
+from gpu_tracker.reports.choices import NO_CHOICES
 from recorded import interval, run, write
 
 TOKEN = "t" * 43

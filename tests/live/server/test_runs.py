@@ -50,6 +50,48 @@ def test_runs_are_listed_newest_first(directory: RunDirectory, runs: Path) -> No
     assert (listing.n_files, listing.n_unread, listing.problem) == (2, 0, "")
 
 
+def test_ranks_in_directories_of_jobs_are_listed(directory: RunDirectory, runs: Path) -> None:
+    """And found, by their place in the directory; what is below them, or in other directories, is not."""
+    for place in ("job-7/s0-n1-r0.jsonl", "job-7/deeper/x.jsonl", "other/x.jsonl"):
+        (runs / place).parent.mkdir(parents=True, exist_ok=True)
+        write(runs / place, run())
+    (runs / "job-8").symlink_to(runs / "other")
+    (runs / "job-7/up.jsonl").symlink_to(runs / "run-1.jsonl")
+    found = directory.find(make_key("job-7/s0-n1-r0.jsonl"))
+
+    assert sorted(list_names(directory)) == ["job-7/s0-n1-r0.jsonl", "run-1.jsonl", "run-2.jsonl"]
+    assert found is not None
+    assert found.path == str(runs / "job-7/s0-n1-r0.jsonl")
+    for name in (
+        "job-7/deeper/x.jsonl",
+        "other/x.jsonl",
+        "job-8/x.jsonl",
+        "job-7/up.jsonl",
+        "job-7/../run-1.jsonl",
+        "/run-1.jsonl",
+        "./run-1.jsonl",
+        "job-7/",
+        "job-9/x.jsonl",
+    ):
+        assert directory.find(make_key(name)) is None
+
+
+def test_a_job_that_vanishes_costs_only_itself(
+    directory: RunDirectory, runs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between the look at the directory and the look into it."""
+    (runs / "job-7").mkdir()
+    real = os.listdir
+
+    def remove_first(path: str) -> list[str]:
+        (runs / "job-7").rmdir()
+        return real(path)
+
+    monkeypatch.setattr("gpu_tracker.live.server.runs.os.listdir", remove_first)
+
+    assert sorted(list_names(directory)) == ["run-1.jsonl", "run-2.jsonl"]
+
+
 def test_a_file_is_read_again_only_if_it_has_changed(directory: RunDirectory, runs: Path) -> None:
     """What is known of the others stays the same object."""
     os.utime(runs / "run-1.jsonl", (1, 1))

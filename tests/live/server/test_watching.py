@@ -15,7 +15,8 @@ from gpu_tracker.live.server import watching
 from gpu_tracker.live.server.watching import RunSubject
 from gpu_tracker.recording.reader import load
 from gpu_tracker.recording.sampled import read_columns
-from gpu_tracker.reports.build import NO_CHOICES, build
+from gpu_tracker.reports.build import build
+from gpu_tracker.reports.choices import NO_CHOICES
 from gpu_tracker.reports.html.page import make_page
 from live.server.conftest import Grown
 

@@ -89,7 +89,8 @@ class Boaster:
             gpu(1)._replace(memory_bytes=2**60),
             gpu(2)._replace(memory_bytes=None),
         )
-        self.closed = 0
+        self.closed = self.n_collected = 0
+        self.expects_end = False
 
     def read(self, pids: frozenset[int] | None) -> GpuReadings:
         """More degrees than a device can stand."""
@@ -98,6 +99,14 @@ class Boaster:
     def read_details(self, names: object) -> Mapping[str, Mapping[str, float | str]]:
         """One."""
         return {"GPU-0": {"pstate": "P0"}}
+
+    def collect(self) -> None:
+        """Counted."""
+        self.n_collected += 1
+
+    def expect_end(self) -> None:
+        """Noted."""
+        self.expects_end = True
 
     def take_notes(self) -> tuple[str, ...]:
         """One."""
@@ -112,9 +121,12 @@ def test_a_source_is_believed_in_all_but_what_cannot_be() -> None:
     """Sizes of devices and readings are left out, with a note; everything else is the source's own."""
     boaster = Boaster()
     source = BelievedSource(boaster)
+    source.collect()
+    source.expect_end()
     (reading,) = source.read(None).devices
     source.close()
 
+    assert (boaster.n_collected, boaster.expects_end) == (1, True)
     assert [one.memory_bytes for one in source.gpus] == [1000 * MB, None, None]
     assert reading == GpuReading("GPU-0")
     refused = {

@@ -29,6 +29,18 @@ def test_display_devices_of_known_vendors_are_found(tmp_path: Path) -> None:
     )
 
 
+def test_devices_that_the_nvidia_driver_names_are_found(tmp_path: Path) -> None:
+    """A container may see nothing else of them; each counts once."""
+    plug(tmp_path, "0000:01:00.0", "0x10de", "0x030200")
+    for bus_id in ("0000:01:00.0", "0000:41:00.0"):
+        (tmp_path / "driver/nvidia/gpus" / bus_id).mkdir(parents=True)
+
+    assert find_on_bus(str(tmp_path), str(tmp_path)) == (
+        BusDevice("nvidia", "0000:01:00.0"),
+        BusDevice("nvidia", "0000:41:00.0"),
+    )
+
+
 def test_a_machine_without_a_bus_has_nothing_on_it(tmp_path: Path) -> None:
     """Nor any device files."""
     assert find_on_bus(str(tmp_path)) == ()

@@ -284,8 +284,8 @@ def test_a_device_that_cannot_be_opened_is_named(text: str, device: str, words: 
         ("NVIDIA-SMI couldn't find libnvidia-ml.so library in your system. Please ...", "`utility` capability"),
         ("Failed to initialize NVML: Insufficient Permissions", "/dev/nvidia*"),
         ("Failed to initialize NVML: GPU access blocked by the operating system", "wsl --shutdown"),
-        ("Segmentation fault\n", "nvidia-smi said: Segmentation fault."),
-        ("", "nvidia-smi said: nothing."),
+        ("Segmentation fault\n", "nvidia-smi said: Segmentation fault; run it by hand"),
+        ("", "nvidia-smi said: nothing; run it by hand"),
     ],
 )  # fmt: skip
 def test_an_absence_comes_with_its_fix(text: str, words: str) -> None:
@@ -549,9 +549,11 @@ def test_a_process_of_the_host_with_the_same_id_is_not_the_job(
     stage.show(apps=[app(0, os.getpid())])
     with connected(stage) as source:
         readings = source.read(frozenset({os.getpid()}))
+        assert [process.pid for process in readings.processes] == [os.getpid()] * (not is_container)
+        reasons = [source.reasons.get((one.uuid, "lists_processes"), "") for one in readings.devices]
 
-    assert [process.pid for process in readings.processes] == [os.getpid()] * (not is_container)
     assert {one.lists_processes for one in readings.devices} == {not is_container}
+    assert ["--pid=host" in reason for reason in reasons] == [is_container] * len(readings.devices)
 
 
 def test_a_process_listed_twice_holds_the_larger(stage: Stage) -> None:

@@ -600,6 +600,8 @@ def test_unsupported_figures_are_one_sentence(hardware: Simulator) -> None:
         (Code.DRIVER_NOT_LOADED, "modprobe"),
         (Code.NO_PERMISSION, "/dev/nvidia"),
         (Code.UNKNOWN, "restart"),
+        (Code.INVALID_ARGUMENT, "install the driver again or reboot"),
+        (Code.LIBRARY_NOT_FOUND, "install the driver again or reboot"),
     ],
 )
 def test_a_driver_that_cannot_be_opened_has_a_reason_and_a_fix(

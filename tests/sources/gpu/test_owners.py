@@ -106,3 +106,11 @@ def test_a_sample_long_after_the_end_is_not_of_that_time(child: subprocess.Popen
     assert owners.own(child.pid, 3.1) is False
     assert owners.own(child.pid, 2.3, period_seconds=0.2) is False
     assert owners.own(child.pid, 2.2, period_seconds=0.2)
+
+
+def test_a_process_that_never_was_here_is_somebody_elses() -> None:
+    """One of another container, whose samples go on: only one of ours that has just ended is in doubt."""
+    owners = Owners(sees_everybody=True)
+    owners.update(OURS, 1.0)
+
+    assert [owners.own(NOBODY, at) for at in (1.0, 2.9, 3.1, 9.0)] == [None, None, False, False]

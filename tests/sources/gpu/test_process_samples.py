@@ -24,8 +24,8 @@ def test_percents_are_percents(samples: list[tuple[int, int, int]], start: int) 
 
     assert window.newest_us == max([start, *(at_us for _, at_us, _ in samples)])
     assert {pid for pids in new.values() for pid in pids} == named
-    assert all(window.percent_of(pid) == 0 for pid in range(6) if pid not in named)
-    assert all((percent := window.percent_of(pid)) is None or 0 <= percent <= 100 for pid in named)
+    assert all(window.find_percents([pid])[pid] == 0 for pid in range(6) if pid not in named)
+    assert all((percent := window.find_percents([pid])[pid]) is None or 0 <= percent <= 100 for pid in named)
 
 
 def test_a_process_shares_the_window_with_others() -> None:
@@ -33,12 +33,12 @@ def test_a_process_shares_the_window_with_others() -> None:
     window = SampleWindow(0)
     window.take([(7, 1000, 60), (8, 2000, 80), (7, 3000, 20), (9, 4000, 255)], now_us=5000)
 
-    assert [window.percent_of(pid) for pid in (7, 8, 9, 10)] == [20.0, 20.0, None, 0.0]
+    assert [window.find_percents([pid])[pid] for pid in (7, 8, 9, 10)] == [20.0, 20.0, None, 0.0]
     assert window.are_complete  # one process was returned twice
     assert window.names_any({9, 10})
     assert not window.names_any({10})
     assert window.take([(7, 4000, 99)], now_us=5000 + WINDOW_US) == {}
-    assert window.percent_of(7) == 0.0
+    assert window.find_percents([7])[7] == 0.0
 
 
 def test_a_driver_that_returns_the_newest_only_is_not_taken_for_complete() -> None:

@@ -20,7 +20,8 @@ class Hardware:
         self.unopened: set[int] = set()
         self.connecting_seconds = 0.0
         self.asleep: set[int] = set()
-        self.opened = self.closed = 0
+        self.opened = self.closed = self.n_collected = 0
+        self.expects_end = False
         self.is_loaded = True
 
     def connect(self) -> Source:
@@ -66,6 +67,14 @@ class Source:
         """By device."""
         return {one.uuid: {"pstate": "P0"} for one in self.gpus}
 
+    def collect(self) -> None:
+        """Counted."""
+        self._hardware.n_collected += 1
+
+    def expect_end(self) -> None:
+        """Noted."""
+        self._hardware.expects_end = True
+
     def take_notes(self) -> tuple[str, ...]:
         """Since the last call."""
         notes, self._notes = self._notes, []
@@ -102,8 +111,13 @@ def test_a_lost_device_is_found_again() -> None:
     assert [one.uuid for one in source.gpus] == [gpu(0).uuid, gpu(1).uuid]
     assert source.take_notes() == ("Some figures are not reported.", "GPU 0 was lost.")
     assert hardware.opened - hardware.closed == 1
+    source.collect()
+    source.expect_end()
     source.close()
     source.close()
+    source.collect()
+    source.expect_end()
+    assert (hardware.n_collected, hardware.expects_end) == (1, True)
     assert hardware.opened == hardware.closed
     assert source.read(frozenset()).devices == ()
     assert source.read_details(EVERY_DETAIL) == {}

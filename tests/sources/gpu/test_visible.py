@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import example, given, strategies as st
 
+from gpu_tracker.core.gpu_names import may_mean
 from gpu_tracker.core.model import Gpu
 from gpu_tracker.sources.gpu.visible import choose_visible, parse_ordinals, resolve_gpus
 
@@ -493,3 +494,31 @@ def test_an_ambiguous_prefix_is_refused_with_all_matches() -> None:
         resolve_gpus(["GPU-a"], NVIDIA)
 
     assert str(caught.value) == f"GPU UUID of GPU-a is ambiguous. It is the beginning of: {A}, {B}"
+
+
+def test_every_way_of_naming_a_device_that_is_split_means_its_instances() -> None:
+    """Its address on the bus, as the kernel or nvidia-smi writes it, its UUID or the beginning of that, its number."""
+    split = (
+        NVIDIA[0]._replace(is_split=True, bus_id="0000:4f:00.0"),
+        *(one for one in DIVIDED if one.parent_uuid == A),
+        NVIDIA[2]._replace(bus_id="0001:e1:00.0"),
+    )
+    for name in ("0", "nvidia:0", A, A[:9], "0000:4f:00.0", "00000000:4F:00.0"):
+        assert resolve_gpus([name], split) == (MIG_1, MIG_2)
+        assert [gpu.uuid for gpu in split if may_mean(gpu, name)] == [A, MIG_1, MIG_2][
+            : 1 if ":00" in name else 3
+        ]
+    assert resolve_gpus([A], split[1:]) == (MIG_1, MIG_2)
+    assert resolve_gpus(["00000001:E1:00.0", "NVIDIA A100"], split) == (C, MIG_1, MIG_2)
+    with pytest.raises(ValueError, match="is ambiguous"):
+        resolve_gpus(["MIG-1"], split)
+
+
+@pytest.mark.parametrize("name", ["0000:50:00.0", "4f:00.0", ":", "GPU-"])
+def test_a_part_of_an_address_or_of_all_uuids_names_nothing(name: str) -> None:
+    """It may be anywhere."""
+    gpus = (NVIDIA[0]._replace(bus_id="0000:4f:00.0"), NVIDIA[1])
+
+    assert not any(may_mean(gpu, name) for gpu in gpus)
+    with pytest.raises(ValueError, match="is not valid"):
+        resolve_gpus([name], gpus)

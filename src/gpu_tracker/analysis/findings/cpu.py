@@ -133,6 +133,8 @@ def judge_crowded(facts: Facts, limits: Limits) -> Answer:
     others = find_others(facts)
     if share < limits["time_share"]:
         return None
+    if (facts.header.identity.ranks or 1) > 1:
+        return "other ranks of its job may have kept the cores busy"
     waiting, spent = facts.summary.counters.waiting_seconds, facts.summary.cpu.combined.seconds
     if waiting is not None and (
         waiting < limits["waiting_share"] * (waiting + spent)
@@ -238,7 +240,7 @@ RULES = (
             Threshold("waiting_share", 0.1, OWN),
             Threshold("run_share", 0.05, OWN),
         ),
-        "a job that hardly waited for a core",
+        "a job that hardly waited for a core, or that has other ranks, which may be on the same machine",
         WARNING,
         "Other programs used 9.1 of the 16 cores; every core was busy 83 % of the time.",
         "Times of this run cannot be compared with others.",

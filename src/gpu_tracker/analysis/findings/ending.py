@@ -56,8 +56,8 @@ def judge_death(facts: Facts, limits: Limits) -> Answer:
 def _explain_oom(facts: Facts, limits: Limits) -> Found | None:
     if not facts.has_oom:
         return None
-    peak, limit = facts.limit_used_bytes, facts.allocation.ram_bytes
-    own = facts.summary.ram.combined.total_bytes
+    own, limit = facts.summary.ram.combined.total_bytes, facts.oom_limit_bytes or facts.allocation.ram_bytes
+    peak = facts.limit_used_bytes if facts.oom_limit_bytes is None else own
     if not facts.is_ram_least and is_far_below(own, limit, limits["own_percent"]):
         return Found(
             f"The kernel killed a process under the memory limit of {humanize_limit(limit)}, which need not be of this job: "

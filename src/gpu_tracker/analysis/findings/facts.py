@@ -5,8 +5,9 @@ from __future__ import annotations
 from statistics import median
 
 from ...core.loops import BETWEEN_STEPS, DATA_WAIT_NAMES, STEP_NAMES
-from ...core.model import GPU_ERROR, GPU_FAULT, Parts
+from ...core.model import GPU_ERROR, GPU_FAULT, OOM_LIMIT, Parts
 from ...core.moments import parse_moment
+from ...core.units import parse_count
 from ...core.values import NamedTuple
 from ..endings import find_deadline, has_failed
 from ..summary import is_known_enough, is_ram_least
@@ -115,6 +116,8 @@ class Facts(NamedTuple):
     exception: str | None = None
     """The class of the exception that ended it."""
     has_oom: bool = False
+    oom_limit_bytes: int | None = None
+    """The limit under which that was, if it is not the one that the job had from its start."""
     gpu_faults: tuple[Event, ...] = ()
     """What devices reported that should not have happened."""
     """The kernel has killed a process for its memory."""
@@ -251,6 +254,7 @@ def derive(
         exit_code=end.exit_code if end else None,
         exception=raised[-1] if raised else None,
         has_oom=any(event.kind == "oom" for event in recording.events),
+        oom_limit_bytes=_find_oom_limit(recording.events),
         gpu_faults=tuple(event for event in recording.events if event.kind in (GPU_ERROR, GPU_FAULT)),
         limit_used_bytes=max(
             recording.totals.peaks.limit_ram_bytes or 0, reported.summary.ram.combined.total_bytes
@@ -327,3 +331,9 @@ def _derive_gpu(
         power_watts=find_known(start, end, device.power_watts),
         sm_percent=skip_until(find_known(start, end, device.sm_percent), steady_seconds),
     )
+
+
+def _find_oom_limit(events: Iterable[Event]) -> int | None:
+    """As it was told last; a recording from anywhere may tell anything."""
+    told = [event.text for event in events if event.kind == OOM_LIMIT]
+    return parse_count(told[-1]) if told else None

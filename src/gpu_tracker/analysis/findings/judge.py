@@ -42,7 +42,7 @@ def judge(facts: Facts, rules: Sequence[Rule], changes: Changes) -> Judgement:
             findings.append(_complete(rule, answer))
         elif answer is not None:
             unjudged.append((rule.name, answer))
-    return Judgement(tuple(sorted(findings, key=_order)), tuple(unjudged))
+    return Judgement(tuple(sorted(findings, key=find_place)), tuple(unjudged))
 
 
 def find_limits(rule: Rule, changes: Changes) -> Limits:
@@ -85,7 +85,8 @@ def _complete(rule: Rule, found: Found) -> Finding:
     )
 
 
-def _order(finding: Finding) -> tuple[bool, int, int]:
+def find_place(finding: Finding) -> tuple[bool, int, int]:
+    """Where it comes among others: the worst first, after why it died."""
     return (
         finding.rule != WHY_IT_DIED,
         SEVERITIES.index(finding.severity),

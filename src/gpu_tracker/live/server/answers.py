@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Executor
     from typing import TypeAlias
 
-    from ...reports.build import Choices
+    from ...reports.choices import Choices
     from ...reports.html.page import Page
     from .access import Asked, Door
     from .watching import Viewer

@@ -1,4 +1,4 @@
-"""The recordings of a directory, read anew only if they have changed; and which of them a name means."""
+"""The recordings of a directory and of its jobs, read anew only if they have changed; and which of them a name means."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from urllib.parse import quote_from_bytes, unquote_to_bytes
 
 from ...core.moments import Pace
 from ...core.values import NamedTuple
-from ...recording.naming import SUFFIX
+from ...recording.naming import JOB_PREFIX, SUFFIX
 from ..listing import list_file
 
 TYPE_CHECKING = False
@@ -33,6 +33,7 @@ class Found(NamedTuple):
     """A file that may be a recording."""
 
     name: str
+    """Below the directory: `x.jsonl`, or `job-4711/x.jsonl`."""
     path: str
     """Where it really is."""
     identity: tuple[int, int, int, int]
@@ -65,9 +66,11 @@ class RunDirectory:
     def find(self, key: str) -> Found | None:
         """The recording of that key; None if there is none in the directory."""
         name = parse_key(key)
-        if "/" in name or "\0" in name or not name.endswith(SUFFIX):
+        job, _, file = name.rpartition("/")
+        is_outside = "/" in job or (name != file and not job.startswith(JOB_PREFIX))
+        if is_outside or "\0" in name or not file.endswith(SUFFIX):
             return None
-        return self._examine(name, os.path.realpath(self.directory))
+        return self._examine(job, file, os.path.realpath(self.directory))
 
     def look(self) -> Listing:
         """Everything that could be read in a short time; the same again if somebody has just looked."""
@@ -116,17 +119,31 @@ class RunDirectory:
         root = os.path.realpath(self.directory)
         with os.scandir(root) as entries:
             for entry in entries:
-                if entry.name.endswith(SUFFIX) and (found := self._examine(entry.name, root)):
+                if entry.name.endswith(SUFFIX) and (found := self._examine("", entry.name, root)):
                     yield found
+                elif entry.name.startswith(JOB_PREFIX) and entry.is_dir(follow_symlinks=False):
+                    yield from self._scan_job(entry.name, root)
 
-    def _examine(self, name: str, root: str) -> Found | None:
-        """A regular file in the directory, also by a link; what a link leads to elsewhere is nobody's business."""
-        path = os.path.join(root, name)
+    def _scan_job(self, job: str, root: str) -> Iterator[Found]:
         try:
+            names = os.listdir(os.path.join(root, job))
+        except OSError:  # another user's, or gone
+            return
+        for name in names:
+            if name.endswith(SUFFIX) and (found := self._examine(job, name, root)):
+                yield found
+
+    def _examine(self, job: str, file: str, root: str) -> Found | None:
+        """A regular file in the directory, also by a link; what a link leads to elsewhere is nobody's business."""
+        folder = os.path.join(root, job) if job else root
+        path = os.path.join(folder, file)
+        try:
+            if job and stat.S_ISLNK(os.lstat(folder).st_mode):
+                return None
             status = os.lstat(path)
             if stat.S_ISLNK(status.st_mode):
                 path = os.path.realpath(path)
-                if os.path.dirname(path) != root:
+                if os.path.dirname(path) != folder:
                     return None
                 status = os.lstat(path)
         except OSError:
@@ -134,7 +151,7 @@ class RunDirectory:
         if not stat.S_ISREG(status.st_mode):
             return None
         identity = (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
-        return Found(name, path, identity, status.st_mtime)
+        return Found(f"{job}/{file}" if job else file, path, identity, status.st_mtime)
 
 
 def make_key(name: str) -> str:

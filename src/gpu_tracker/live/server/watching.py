@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from typing import Protocol
 
     from ...core.model import MetricRow
-    from ...reports.build import Choices, Report
+    from ...reports.build import Report
+    from ...reports.choices import Choices
 
     class Subject(Protocol):
         """Something that changes."""

@@ -6,9 +6,22 @@ from ...analysis.charts import Run, overlay
 from ...analysis.measures import list_estimates, list_lower_bounds, overall_values
 from ...core.figures import RUN
 from ...core.text import count_of
+from ...core.units import PERCENT, humanize
 from ..comparison import format_cells, label_row, list_statements
 from ..energy_lines import format_gpu_energy
-from ..job import describe_host, list_totals, title_job
+from ..job import (
+    BALANCE,
+    METRICS,
+    SPREAD,
+    describe_host,
+    list_findings,
+    list_metrics,
+    list_spread,
+    list_totals,
+    name_balance,
+    show_balance,
+    title_job,
+)
 from ..region_tables import name_region
 from ..report import describe_ending
 from ..runs import HEADING, list_cells, mark
@@ -125,12 +138,27 @@ def show_job(combined: Combined, _view: View | None = None) -> str:
         for rank in combined.ranks[:_MOST_ROWS]
     ]
     hosts = [(host.name, *describe_host(host)) for host in combined.hosts]
+    balance = [
+        (name_balance(one), *show_balance(one), humanize(one.load_balance_percent, PERCENT), one.largest_rank)
+        for one in combined.balance
+    ]
     heading = ("rank", "host", *(figure.label for figure in RUN), "end")
     return _show(
         title_job(combined),
         combined.charts,
-        section("The whole job", fragments.table(("figure", "value"), totals)),
-        section("Hosts", fragments.table_of_known(("host", "recordings", "RAM", "devices"), hosts)),
+        section("The whole job", fragments.table(("figure", "value"), totals))
+        if totals
+        else section("Runs, not added up", fragments.table(SPREAD, list_spread(combined))),
+        section("What was found", fragments.findings(list_findings(combined.findings)))
+        if combined.findings
+        else "",
+        section("Balance", fragments.table(BALANCE, balance)) if balance else "",
+        section("Metrics", fragments.table(METRICS, list_metrics(combined.metrics[:_MOST_ROWS])))
+        if combined.metrics
+        else "",
+        section("Hosts", fragments.table_of_known(("host", "recordings", "RAM", "devices"), hosts))
+        if hosts
+        else "",
         section("Ranks", fragments.table_of_known(heading, ranks)),
         section("Notes", fragments.notes(combined.notes)),
     )

@@ -16,7 +16,10 @@ _reserved: list[int] = []
 
 
 class Descriptor:
-    """Takes ownership of a new descriptor."""
+    """Takes ownership of a new descriptor. One that nobody has closed, because a signal handler raised, is closed when it is dropped."""
+
+    _fd = -1
+    _identity: tuple[int, int] | None = None
 
     def __init__(self, fd: int) -> None:
         try:
@@ -35,6 +38,12 @@ class Descriptor:
         number, self._fd = self.number, -1
         if number >= 0:
             os.close(number)
+
+    def __del__(self) -> None:
+        try:
+            self.close()
+        except Exception:  # noqa: BLE001, S110 - the interpreter may be ending
+            pass
 
 
 def reserve() -> None:

@@ -71,6 +71,8 @@ class Plan(NamedTuple):
     """An existing tracking file, and its units of RAM, GPU RAM and time."""
     gpu_patience_seconds: float = GPU_PATIENCE_SECONDS
     """How long a job may be kept waiting for the first reading of the GPUs."""
+    job: str | None = None
+    """All processes of this job of a scheduler on this machine are tracked, instead of one and its descendants."""
 
 
 class Request(NamedTuple):

@@ -114,6 +114,12 @@ class AppleSource:
                     devices.append(self._describe_reading(gpu.uuid, accelerator))
         return GpuReadings(self._now(), tuple(devices))
 
+    def collect(self) -> None:
+        """There are no samples of processes here."""
+
+    def expect_end(self) -> None:
+        """Everything is read each time."""
+
     def read_details(self, _names: Collection[str]) -> Mapping[str, Mapping[str, float | str]]:
         """Nothing: fans, limits and clocks require root."""
         return {gpu.uuid: {} for gpu in self.gpus if gpu.uuid not in self._guard.lost}

@@ -45,9 +45,19 @@ class BelievedSource:
             **dict.fromkeys(self._refusals, TROUBLE),
         }
 
+    def collect(self) -> None:
+        """Fetch samples for the next reading."""
+        self._source.collect()
+
+    def expect_end(self) -> None:
+        """The next reading is the last."""
+        self._source.expect_end()
+
     def read_details(self, names: Collection[str]) -> Mapping[str, Mapping[str, float | str]]:
         """Less common figures, as they are reported."""
-        return self._source.read_details(names)
+        details = self._source.read_details(names)
+        self._explain()
+        return details
 
     def take_notes(self) -> tuple[str, ...]:
         """Sentences for the user since the last call."""

@@ -63,6 +63,12 @@ class CardSource:
             raise NotAvailableError(reason)
         return cls(now, roots)
 
+    def collect(self) -> None:
+        """There are no samples of processes here."""
+
+    def expect_end(self) -> None:
+        """Everything is read each time."""
+
     def read_details(self, names: Collection[str]) -> Mapping[str, Mapping[str, float | str]]:
         """Limits, fans, sensors and versions."""
         return self._panel.read_details(names)

@@ -68,7 +68,7 @@ def list_gpus(vendors: Iterable[str] | None) -> list[Gpu]:
     for vendor in find_vendors({}) if vendors is None else vendors:
         source, _, _ = connect(VENDORS[vendor], {})
         if source is not None:
-            gpus.extend(gpu for gpu in source.gpus if not gpu.is_split)
+            gpus.extend(source.gpus)
             source.close()
     return gpus
 

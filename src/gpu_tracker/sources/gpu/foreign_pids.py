@@ -11,6 +11,14 @@ from __future__ import annotations
 from ..processes import exists
 from .evidence import has_driver_loaded, is_in_a_container, lacks_driver
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+HOST_PIDS = (
+    "this is a container, and the NVIDIA driver lists processes by their IDs on the host; "
+    "start it with the process IDs of the host (docker run --pid=host)."
+)
 _RECHECK_SECONDS = 0.9
 _MOST_KNOWN = 4096
 
@@ -33,8 +41,17 @@ class NamespaceCheck:
         self._doubt: tuple[frozenset[int], frozenset[int]] | None = None
         self._doubt_seconds = float("-inf")
 
-    def take(self, listed: set[int], pids: frozenset[int] | None, at_seconds: float) -> None:
-        """Take the processes on all devices; `pids` are those of the job, None if all are asked for."""
+    def take(
+        self,
+        listed: set[int],
+        pids: frozenset[int] | None,
+        at_seconds: float,
+        is_ours: Callable[[int], bool | None],
+    ) -> None:
+        """Take the processes on all devices; `pids` are those of the job, None if all are asked for.
+
+        `is_ours` also knows processes of the job that are too new to be among those.
+        """
         if not self.is_in_a_container:
             return
         strangers = listed - self._known_pids
@@ -58,26 +75,25 @@ class NamespaceCheck:
             self.is_list_trusted = self.is_list_trusted or _lists_ours(listed, gone, pids)
             is_doubted &= not self.is_list_trusted
         self.shows_foreign_pids = is_doubted and (
-            self.shows_foreign_pids or self._is_one_of_us_missing(listed - gone, gone, pids, at_seconds)
+            self.shows_foreign_pids
+            or pids is None  # all processes are asked for, also those that cannot be seen from here
+            # One that is listed without the driver has the same ID as another by chance.
+            or any(map(is_ours, listed - gone))
+            or self._is_one_of_us_missing(gone, pids, at_seconds)
         )
 
     def _is_namesake(self, pid: int) -> bool:
         """Whether it is not this process that is listed, but one of the host with the same ID."""
         return pid in self._once_missing_pids or lacks_driver(pid)
 
-    def _is_one_of_us_missing(
-        self, alive: set[int], gone: set[int], pids: frozenset[int] | None, at_seconds: float
-    ) -> bool:
+    def _is_one_of_us_missing(self, gone: set[int], pids: frozenset[int], at_seconds: float) -> bool:
         """Whether a process of ours uses the driver, but is not listed as such. What it has loaded is not read each time."""
-        if pids is None:
-            return True  # all processes are asked for, also those that cannot be seen from here
         doubt = (frozenset(gone), pids)
         if doubt == self._doubt and at_seconds - self._doubt_seconds < _RECHECK_SECONDS:
             return False
         self._doubt, self._doubt_seconds = doubt, at_seconds
-        # One that is listed without the driver has the same ID as another by chance. And what may not be read counts:
-        # zero bytes must not be made up.
-        return not alive.isdisjoint(pids) or any(has_driver_loaded(pid, if_denied=True) for pid in pids)
+        # What may not be read counts: zero bytes must not be made up.
+        return any(has_driver_loaded(pid, if_denied=True) for pid in pids)
 
 
 def _lists_ours(listed: set[int], gone: set[int], pids: frozenset[int] | None) -> bool:

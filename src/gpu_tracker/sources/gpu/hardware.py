@@ -18,16 +18,12 @@ class BusDevice(NamedTuple):
     bus_id: str
 
 
-def find_on_bus(sys: str = "/sys") -> tuple[BusDevice, ...]:
+def find_on_bus(sys: str = "/sys", proc: str = "/proc") -> tuple[BusDevice, ...]:
     """The devices of known vendors; a container sees those of its host."""
-    root = f"{sys}/bus/pci/devices"
-    try:
-        bus_ids = sorted(os.listdir(root))
-    except OSError:
-        return ()
-    devices = []
+    root, told = f"{sys}/bus/pci/devices", f"{proc}/driver/nvidia/gpus"
+    devices = [BusDevice("nvidia", bus_id) for bus_id in _list_names(told)]
     by_pci_id = {vendor.pci_id: name for name, vendor in VENDORS.items() if vendor.pci_id}
-    for bus_id in bus_ids:
+    for bus_id in _list_names(root):
         try:
             vendor = by_pci_id.get(read_text(f"{root}/{bus_id}/vendor").strip())
             is_display = read_text(f"{root}/{bus_id}/class").startswith(_DISPLAY_CLASS)
@@ -35,7 +31,7 @@ def find_on_bus(sys: str = "/sys") -> tuple[BusDevice, ...]:
             continue
         if vendor is not None and is_display:
             devices.append(BusDevice(vendor, bus_id))
-    return tuple(devices)
+    return tuple(dict.fromkeys(devices))
 
 
 def find_device_files(vendor: str, dev: str = "/dev") -> tuple[str, ...]:
@@ -46,9 +42,13 @@ def find_device_files(vendor: str, dev: str = "/dev") -> tuple[str, ...]:
     prefix = VENDORS[vendor].device_files
     if not prefix:
         return ()
-    try:
-        names = sorted(os.listdir(dev))
-    except OSError:
-        return ()
+    names = _list_names(dev)
     numbers = ((name, name.removeprefix(prefix)) for name in names if name.startswith(prefix))
     return tuple(f"{dev}/{name}" for name, number in numbers if number.isdigit() or not number)
+
+
+def _list_names(folder: str) -> list[str]:
+    try:
+        return sorted(os.listdir(folder))
+    except OSError:
+        return []

@@ -17,7 +17,7 @@ from ...core.values import NamedTuple
 from .. import NotAvailableError
 from ..command import run
 from ..processes import exists
-from .foreign_pids import NamespaceCheck
+from .foreign_pids import HOST_PIDS, NamespaceCheck
 from .guard import DENIED, LOST, TROUBLE, UNSUPPORTED, Failure, Guard
 from .nvidia import SMI, find_smi
 from .smi_text import (
@@ -261,15 +261,26 @@ class NvidiaSmiSource:
         latest = self._latest
         if latest.at_seconds > self._checked_seconds:
             self._checked_seconds = latest.at_seconds
-            self._namespace.take({process.pid for process in latest.processes}, pids, at_seconds)
+            listed = {process.pid for process in latest.processes}
+            self._namespace.take(listed, pids, at_seconds, lambda pid: pids is not None and pid in pids)
         if pids is None:
             return latest
+        if self._namespace.shows_foreign_pids:
+            for device in latest.devices:
+                self._guard.kinds[device.uuid, "lists_processes"] = DENIED
+                self._guard.reasons[device.uuid, "lists_processes"] = HOST_PIDS
         if self._namespace.shows_foreign_pids or self._namespace.has_strangers:
             devices = (device._replace(lists_processes=False) for device in latest.devices)
             return latest._replace(devices=tuple(devices), processes=())
         return latest._replace(
             processes=tuple(process for process in latest.processes if process.pid in pids)
         )
+
+    def collect(self) -> None:
+        """There are no samples of processes here."""
+
+    def expect_end(self) -> None:
+        """Everything is read each time."""
 
     def read_details(self, names: Collection[str]) -> Mapping[str, Mapping[str, float | str]]:
         """As of the latest reading."""

@@ -9,7 +9,6 @@ import time
 
 from ...core.figures import PROCESS_LISTS, name_device_figure
 from ...core.model import (
-    Activity,
     Gpu,
     GpuFault,
     GpuHighWater,
@@ -17,17 +16,20 @@ from ...core.model import (
     GpuReading,
     GpuReadings,
     GpuShares,
+    Traffic,
 )
+from ...core.observation import PROBE
 from .. import NotAvailableError
 from .faults import FaultWatch
-from .foreign_pids import NamespaceCheck
-from .gpm import ActivityMeter, can_measure
+from .foreign_pids import HOST_PIDS, NamespaceCheck
+from .gpm import ActivityMeter, Measured, can_measure
 from .guard import DENIED, LOST, TROUBLE, UNSUPPORTED, Failure, Guard
 from .nvidia import LIBRARY, is_no_such_file, name_limits, parse_bus_id, why_not_loaded
 from .nvml_lists import DriverLists, merge_processes
 from .owners import Owners
 from .process_samples import WINDOW_US, SamplePeriod, SampleWindow, find_share, limit_percents
 from .sample_clock import SampleClock
+from .traffic import TrafficMeter
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -49,6 +51,13 @@ _NO_DEVICE = (
 _LISTS = tuple(
     zip(("Compute", "Graphics", "MPSCompute"), ("compute", "graphics", "compute"), PROCESS_LISTS, strict=True)
 )
+# What is read besides figures, and need not be there.
+_PROBED = {
+    "memory_errors": "number of memory errors (ECC)",
+    "faults": "list of errors of the driver (Xid)",
+    "activity": "activity of the units",
+    "samples": "list of the driver's samples",
+}
 
 
 def why_absent() -> str | None:
@@ -98,7 +107,8 @@ def _suggest_fix(pynvml: Any, error: Any) -> str:
         pynvml.NVML_ERROR_NO_PERMISSION: " Ask for access to the device files /dev/nvidia*.",
         pynvml.NVML_ERROR_UNKNOWN: " A container that has lost its devices must be restarted.",
     }
-    return fixes.get(error.value, "")
+    general = " If `nvidia-smi` fails, too, install the driver again or reboot; restart a container that fails alone."
+    return fixes.get(error.value, general)
 
 
 def _average(samples: Sequence[tuple[float, float]] | None, latest: float | None) -> float | None:
@@ -126,8 +136,14 @@ class _Device:
         self.period, self.named_period = SamplePeriod(), SamplePeriod()
         """How often the driver samples the device, and its processes."""
         self.samples: SampleWindow | None = None
+        self.is_forgetful = False
+        """Whether the driver keeps only the newest sample of each process, and the job has some here."""
+        self.collected: list[tuple[float, list[tuple[int, int, int]]]] = []
+        """Samples since the last reading, and when the driver was asked for them."""
         self.has_named: set[bool] = set()
         """Whether a sample has named a process that the device lists: one of MPS, or any other."""
+        self.others_us = -1
+        """The newest sample of its processes that was searched for others than those of the job."""
         self.mps_pids: frozenset[int] = frozenset()
         """Clients of MPS, which work through a server, also those that have ended."""
         self.blind_seconds = float("inf")
@@ -135,10 +151,9 @@ class _Device:
         """That it is a part of."""
         self.part: tuple[Any, int] | None = None
         """The whole device and its instance of which this is one, if nothing else is a part of that."""
-        self.meter: ActivityMeter | None = None
-        self.activity = Activity()
-        self.busy_percent: float | None = None
-        """Of an instance, by its meter."""
+        self.meter: ActivityMeter | TrafficMeter | None = None
+        self.measured = Measured()
+        """The last answer of its meter."""
         self.busy_samples: tuple[tuple[float, float], ...] | None = None
         self.has_accounting = False
         self.accounted_before: frozenset[int] = frozenset()
@@ -155,6 +170,10 @@ class _Device:
     @property
     def is_instance(self) -> bool:
         return self.gpu.parent_uuid is not None
+
+    def find_newest_us(self, window: SampleWindow) -> int:
+        """The newest sample of its processes that is known."""
+        return max([window.newest_us, *(at_us for _, some in self.collected for _, at_us, _ in some)])
 
 
 class NvmlSource:
@@ -185,6 +204,7 @@ class NvmlSource:
         self._faults: dict[int, FaultWatch] = {}
         """Of whole devices, by index; nobody listens until a job is tracked."""
         self._faults_seconds = float("-inf")
+        self._is_last = False
         self._layout = self._list_layout(count)
         self._layout_due_seconds = now() + _LAYOUT_SECONDS
         self.is_outdated = False
@@ -216,7 +236,12 @@ class NvmlSource:
         ]
         lists = {device.gpu.uuid: self._read_processes(device) for device in present}
         namespace, was_foreign = self._namespace, self._namespace.shows_foreign_pids
-        namespace.take({pid for listed in lists.values() for pid in listed or ()}, pids, at)
+        namespace.take(
+            {pid for listed in lists.values() for pid in listed or ()},
+            pids,
+            at,
+            lambda pid: self._owners.own(pid, at),
+        )
         if namespace.shows_foreign_pids != was_foreign:
             self._note_namespace(namespace.shows_foreign_pids)
         for device in present:
@@ -240,16 +265,26 @@ class NvmlSource:
             asked = self._now()
             named = None if listed is None else self._read_process_samples(device)
             samples = self._read_samples(device)
+            collected, device.collected = device.collected, []
             if named is not None and device.is_clock_set_back:
-                named = self._read_process_samples(device)
+                named, collected = self._read_process_samples(device), []
             shares = None
+            has_others = True
             if named is not None:
+                all_named = [sample for _, some in (*collected, (asked, named)) for sample in some]
+                there = everybody | {pid for pid, at_us, _ in all_named if at_us > device.others_us}
+                device.others_us = max([device.others_us, *(at_us for _, at_us, _ in all_named)])
+                has_others = any(pid not in device.job_pids and exists(pid) for pid in there)
+                device.is_forgetful = samples is not None and bool(listed)
+                earlier = [self._find_shares(device, some, at) for at, some in collected]
                 shares = self._find_shares(
-                    device, named, asked, has_ticks=samples is not None, is_there=bool(listed)
+                    device, named, asked, has_ticks=samples is not None, is_job=pids is not None
                 )
+                shares = shares and shares._replace(earlier=tuple(filter(None, earlier)))
             busy = _average(samples, rates[0])
             is_busy = bool(rates[0] or busy) or (
-                shares is not None and any(share for _, share in shares.instants)
+                shares is not None
+                and any(share for one in (*shares.earlier, shares) for _, share in one.instants)
             )
             is_blind = shares is not None and is_busy and self._is_blind(device, at, everybody)
             if is_blind:
@@ -260,7 +295,7 @@ class NvmlSource:
                 shares = shares if is_early else None
             percents: Mapping[int, float | None] = {}
             if device.samples and shares is not None and not is_blind:
-                named_percents = {pid: device.samples.percent_of(pid) for pid in listed or ()}
+                named_percents = device.samples.find_percents(listed or ())
                 percents = limit_percents(named_percents, device.find_recent_busy(samples, busy, at))
             if pids is not None and any(used is None for used, _ in (listed or {}).values()):
                 text = (
@@ -268,8 +303,10 @@ class NvmlSource:
                     "requires root, and WSL does not report it): what they hold meanwhile is not known."
                 )
                 self._guard.say(uuid, "process_used_bytes", text)
-            for pid, (used, kind) in (listed or {}).items():
-                processes.append(GpuProcessReading(uuid, pid, used, percents.get(pid), kind))
+            processes += [
+                GpuProcessReading._make((uuid, pid, used, percents.get(pid), kind))
+                for pid, (used, kind) in (listed or {}).items()
+            ]
             if device.has_accounting and is_slow_turn and pids is not None:
                 high_waters += self._read_accounting(device, pids)
             reading = self._read_device(device, rates, samples, shares)
@@ -277,8 +314,10 @@ class NvmlSource:
                 reading._replace(
                     lists_processes=listed is not None,
                     has_lost_list=lists[uuid] is None,
-                    **device.activity._asdict(),
+                    **device.measured.activity._asdict(),
                     activity_seconds=activity_seconds,
+                    traffic=device.measured.traffic if activity_seconds else Traffic(),
+                    has_others=has_others,
                 )
             )
         return GpuReadings(
@@ -289,10 +328,26 @@ class NvmlSource:
             faults=() if pids is None else tuple(self._take_faults(at)),
         )
 
+    def collect(self) -> None:
+        """Fetch samples of processes where the driver keeps only the newest, which costs a small part of a reading."""
+        for device in self._devices:
+            if device.samples is not None and device.is_forgetful and device.gpu.uuid not in self._guard.lost:
+                asked = self._now()
+                samples = self._ask_for_process_samples(device, device.find_newest_us(device.samples))
+                device.collected.append((asked, samples or []))
+
+    def expect_end(self) -> None:
+        """Read counters once more; a memory error may be why the job has just ended."""
+        self._faults_seconds = float("-inf")
+        self._is_last = True
+
     def read_details(self, names: Collection[str]) -> Mapping[str, Mapping[str, float | str]]:
         """Performance state, fan, limits..."""
         from .nvml_details import read_details
 
+        if PROBE in names:
+            for device in self._devices:
+                self._probe(device)
         return {device.gpu.uuid: read_details(self._nvml, device.handle, names) for device in self._devices}
 
     def take_notes(self) -> tuple[str, ...]:
@@ -441,7 +496,11 @@ class NvmlSource:
         """What a device cannot measure is not worth a note: most cannot."""
         nvml, uuid = self._nvml, device.gpu.uuid
         whole, part = device.part or (device.handle, None)
-        if (device.is_instance and part is None) or not can_measure(nvml, whole):
+        if device.is_instance and part is None:
+            return
+        if not can_measure(nvml, whole):
+            if part is None:
+                device.meter = self._open_traffic_meter(device)
             return
 
         def take_sample(sample: Any) -> None:
@@ -451,6 +510,13 @@ class NvmlSource:
                 nvml.nvmlGpmMigSampleGet(whole, part, sample)
 
         device.meter = self._guard.ask(uuid, "sm_percent", ActivityMeter, nvml, take_sample)
+
+    def _open_traffic_meter(self, device: _Device) -> TrafficMeter | None:
+        try:
+            meter = TrafficMeter(self._nvml, device.handle)
+        except self._nvml.NVMLError:
+            return None
+        return None if meter.is_empty else meter
 
     # ---- Reading.
 
@@ -575,10 +641,8 @@ class NvmlSource:
     def _read_utilization(self, device: _Device) -> tuple[float | None, float | None]:
         """The latest value, and that of memory."""
         if device.is_instance or device.gpu.is_split:
-            return (
-                device.busy_percent,
-                None,
-            )  # the driver itself reports it for devices that are not split only
+            # The driver itself reports it for devices that are not split only.
+            return device.measured.busy_percent, None
         rates = self._guard.ask(
             device.gpu.uuid, "utilization_percent", self._nvml.nvmlDeviceGetUtilizationRates, device.handle
         )
@@ -618,6 +682,45 @@ class NvmlSource:
         valid = ((device.clock.date(at_us), percent) for at_us, percent in sorted(fresh) if percent <= 100)
         return () if is_first else tuple(valid)
 
+    def _probe(self, device: _Device) -> None:
+        """Find out why what is read besides the usual figures may be missing; a device need not have it."""
+        if device.is_instance or device.gpu.is_split:
+            return
+        nvml, handle, uuid = self._nvml, device.handle, device.gpu.uuid
+
+        def listen() -> None:
+            events = nvml.nvmlEventSetCreate()
+            try:
+                nvml.nvmlDeviceRegisterEvents(handle, nvml.nvmlEventTypeXidCriticalError, events)
+            finally:
+                nvml.nvmlEventSetFree(events)
+
+        def measure() -> None:
+            if nvml.nvmlGpmQueryDeviceSupport(handle).isSupportedDevice:
+                sample = nvml.nvmlGpmSampleAlloc()
+                try:
+                    nvml.nvmlGpmSampleGet(handle, sample)
+                finally:
+                    nvml.nvmlGpmSampleFree(sample)
+
+        calls: dict[str, Callable[[], object]] = {
+            "memory_errors": lambda: nvml.nvmlDeviceGetTotalEccErrors(
+                handle, nvml.NVML_MEMORY_ERROR_TYPE_UNCORRECTED, nvml.NVML_VOLATILE_ECC
+            ),
+            "faults": listen,
+            "activity": measure,
+            "traffic": lambda: TrafficMeter(nvml, handle),
+            "samples": lambda: self._lists.utilization_samples(handle, 0),
+        }
+        for what, call in calls.items():
+            try:
+                call()
+            except nvml.NVMLError as error:
+                failure = self._explain(error, uuid, what)
+                if failure.kind != UNSUPPORTED:
+                    self._guard.reasons.setdefault((uuid, what), failure.text)
+                    self._guard.kinds.setdefault((uuid, what), failure.kind)
+
     def _read_slow(self, device: _Device) -> dict[str, Any]:
         if device.is_instance:
             return {}  # the driver reports them for the whole device only
@@ -646,10 +749,11 @@ class NvmlSource:
         meter, seconds = device.meter, 0.0
         if meter is None:
             return seconds
-        if meter.is_due(at_seconds):
-            answer = self._guard.ask(device.gpu.uuid, "sm_percent", meter.read, at_seconds)
-            seconds, device.busy_percent, device.activity = answer or (0.0, None, Activity())
-        busy = device.busy_percent
+        if meter.is_due(at_seconds, is_last=self._is_last):
+            answer = self._guard.ask(device.gpu.uuid, meter.figure, meter.read, at_seconds)
+            device.measured = answer or Measured()
+            seconds = device.measured.seconds
+        busy = device.measured.busy_percent
         device.busy_samples = None if busy is None else ((at_seconds, busy),) if seconds else ()
         return seconds
 
@@ -679,14 +783,10 @@ class NvmlSource:
         return merge_processes(lists)
 
     def _note_namespace(self, is_foreign: bool) -> None:
-        text = (
-            "this is a container, and the NVIDIA driver lists processes that do not exist in it; "
-            "start it with the process IDs of the host (docker run --pid=host)."
-        )
         for device in self._devices:
             self._unmark(device, "lists_processes")
             if is_foreign:
-                self._mark(device, "lists_processes", text)
+                self._mark(device, "lists_processes", HOST_PIDS)
 
     def _read_process_samples(self, device: _Device) -> list[tuple[int, int, int]] | None:
         """The driver's samples of processes since the last reading. None if the device does not report them."""
@@ -695,7 +795,7 @@ class NvmlSource:
         if device.samples is None:
             # The driver keeps ten seconds.
             device.samples = SampleWindow(device.clock.stamp(self._now()) - WINDOW_US)
-        samples = self._ask_for_process_samples(device, device.samples.newest_us)
+        samples = self._ask_for_process_samples(device, device.find_newest_us(device.samples))
         if samples is None:
             device.samples = None
         elif not samples and device.sample_us <= 0 and device.clock.is_silent(self._now()):
@@ -719,10 +819,10 @@ class NvmlSource:
         samples: list[tuple[int, int, int]],
         asked_seconds: float,
         *,
-        has_ticks: bool,
-        is_there: bool,
+        has_ticks: bool = True,
+        is_job: bool = True,
     ) -> GpuShares | None:
-        """The job's shares since the last reading."""
+        """The job's shares since the driver was last asked; without one they are nobody's."""
         window, clock, now = device.samples, device.clock, self._now()
         if window is None:
             return None
@@ -733,11 +833,12 @@ class NvmlSource:
         instants = tuple(
             (at, self._find_share(device, named, at))
             for at, named in ((clock.date(at_us), named) for at_us, named in new.items())
+            if is_job
         )
         until = max([asked_seconds, *(at for at, _ in instants)])
-        is_hasty = has_ticks and not window.are_complete and is_there
+        device.is_forgetful &= not window.are_complete
         pause = min(device.period.pause_seconds, device.named_period.pause_seconds)
-        return GpuShares(instants, window.are_complete, until, pause if is_hasty else float("inf"))
+        return GpuShares(instants, window.are_complete, until, pause if device.is_forgetful else float("inf"))
 
     def _find_share(
         self, device: _Device, named: Mapping[int, int | None], at_seconds: float
@@ -790,7 +891,7 @@ class NvmlSource:
         nvml = self._nvml
         code = getattr(error, "value", None)
         label = self._labels.get(device, "The NVIDIA driver")
-        figure = name_device_figure(what)
+        figure = _PROBED.get(what) or name_device_figure(what)
         if code in (nvml.NVML_ERROR_GPU_IS_LOST, nvml.NVML_ERROR_RESET_REQUIRED):
             return Failure(LOST, f"{label} was lost; its figures are missing until it returns.")
         if isinstance(error, nvml.NVMLError) and self._is_missing(error):

@@ -13,6 +13,7 @@ _YES = ("No", "Yes")
 _PERFORMANCE_STATES = tuple(f"P{number}" for number in range(16))  # a higher one is not known
 _COMPUTE_MODES = ("Default", "Exclusive_Thread", "Prohibited", "Exclusive_Process")
 _OPERATION_MODES = ("All On", "Compute", "Low Double Precision")
+_ADDRESSING_MODES = ("None", "HMM", "ATS")
 _FABRIC_STATES = ("Not Supported", "Not Started", "In Progress", "Completed")
 # Names of NVML's constants.
 _REASONS = {
@@ -212,6 +213,7 @@ _READERS: dict[str, Callable[[Any, Any], float | str]] = {
     "pci.subClass": _read_pci_class("subClass"),
     "pcie.link.gen.gpumax": _ask("nvmlDeviceGetGpuMaxPcieLinkGeneration"),
     "pcie.link.gen.current": _ask("nvmlDeviceGetCurrPcieLinkGeneration"),
+    "pcie.link.gen.gpucurrent": _ask("nvmlDeviceGetCurrPcieLinkGeneration"),
     "pcie.link.gen.max": _ask("nvmlDeviceGetMaxPcieLinkGeneration"),
     "pcie.link.width.current": _ask("nvmlDeviceGetCurrPcieLinkWidth"),
     "pcie.link.width.max": _ask("nvmlDeviceGetMaxPcieLinkWidth"),
@@ -264,5 +266,7 @@ _READERS: dict[str, Callable[[Any, Any], float | str]] = {
     "display_mode": _switch("nvmlDeviceGetDisplayMode"),
     "compute_cap": lambda nvml, handle: ".".join(map(str, nvml.nvmlDeviceGetCudaComputeCapability(handle))),
     "serial": _ask("nvmlDeviceGetSerial"),
+    "gpu_serial": _ask("nvmlDeviceGetSerial"),
+    "addressing_mode": lambda nvml, handle: _ADDRESSING_MODES[nvml.nvmlDeviceGetAddressingMode(handle)],
     "vbios_version": _ask("nvmlDeviceGetVbiosVersion"),
 }

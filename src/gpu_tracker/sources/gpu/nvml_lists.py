@@ -7,7 +7,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
     from typing import Any
 
 _NOT_AVAILABLE = 2**64 - 1
@@ -24,11 +24,16 @@ def is_wide_entry_driver(version: str) -> bool:
 
 
 def merge_processes(
-    lists: Iterable[tuple[str, Iterable[tuple[int, int]]]],
+    lists: Iterable[tuple[str, Sequence[tuple[int, int]]]],
 ) -> dict[int, tuple[int | None, str]]:
     """Bytes and kind by pid. A process may be in several lists, each with its total."""
     merged: dict[int, tuple[int | None, str]] = {}
     for kind, entries in lists:
+        if not merged:  # most devices have one list, with every process once
+            merged = {pid: (None if size == _NOT_AVAILABLE else size, kind) for pid, size in entries}
+            if len(merged) == len(entries):
+                continue
+            merged = {}
         for pid, size in entries:
             used = None if size == _NOT_AVAILABLE else size
             known = merged.get(pid)

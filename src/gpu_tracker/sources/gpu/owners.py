@@ -12,6 +12,7 @@ _MOST_REMEMBERED = 4096
 # A sample stands for a period of the driver, which samples at least about once a second, and not quite regularly.
 _LONGEST_PERIOD_SECONDS = 1.0
 _TOLERANCE = 1.2
+_LONGEST_ABSENT_SECONDS = 2.0
 
 
 class Owners:
@@ -27,6 +28,8 @@ class Owners:
         self._ends: dict[int, float] = {}
         self._lasts: dict[int, float] = {}
         """When they were named for the first time after that."""
+        self._absent: dict[int, float] = {}
+        """When one that does not exist was named first."""
         self._has_begun = False
 
     def update(self, pids: frozenset[int], at_seconds: float) -> None:
@@ -39,7 +42,7 @@ class Owners:
         self._ends.update(dict.fromkeys(before - now, at_seconds))
         self._ends = {pid: end for pid, end in self._ends.items() if pid not in now}
         self._lasts = {pid: last for pid, last in self._lasts.items() if pid in self._ends}
-        for known in (self._strangers, self._ends):
+        for known in (self._strangers, self._ends, self._absent):
             if len(known) > _MOST_REMEMBERED:
                 known.clear()
 
@@ -57,7 +60,9 @@ class Owners:
         if not exists(pid):
             if self._is_last(pid, at_seconds, period_seconds):
                 return True
-            return None if self._sees_everybody and pid not in self._ends else False
+            # One that ended before it was seen is named no longer than this; others are of another namespace.
+            is_recent = at_seconds - self._absent.setdefault(pid, at_seconds) <= _LONGEST_ABSENT_SECONDS
+            return None if self._sees_everybody and pid not in self._ends and is_recent else False
         if not self._has_begun:
             return None
         if self._descends(pid):

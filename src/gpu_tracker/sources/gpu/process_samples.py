@@ -29,6 +29,11 @@ class SampleWindow:
         self.are_complete = False
         """Whether the driver has returned several samples of one process, not only the newest."""
         self._instants: dict[int, dict[int, int | None]] = {}
+        self._sums: dict[int, int] = {}
+        """Of each process, over all instants that have a valid percent of it."""
+        self._counts: dict[int, int] = {}
+        """How many those are."""
+        self._invalid: dict[int, int] = {}
 
     def take(self, samples: Iterable[tuple[int, int, int]], now_us: int) -> dict[int, dict[int, int | None]]:
         """Take what has been sampled since; the percent of each process, by instant, None if invalid."""
@@ -40,21 +45,35 @@ class SampleWindow:
                 self.are_complete |= pid in pids
                 pids.add(pid)
         self.newest_us = max([self.newest_us, *new])
-        known = {**self._instants, **new}
-        self._instants = {at_us: named for at_us, named in known.items() if at_us > now_us - WINDOW_US}
+        self._instants.update(new)
+        for named in new.values():
+            self._add(named, 1)
+        for at_us in [at_us for at_us in self._instants if at_us <= now_us - WINDOW_US]:
+            self._add(self._instants.pop(at_us), -1)
         return new
+
+    def _add(self, named: Mapping[int, int | None], sign: int) -> None:
+        sums, counts = self._sums, self._counts
+        for pid, percent in named.items():
+            if percent is None:
+                self._invalid[pid] = self._invalid.get(pid, 0) + sign
+            else:
+                sums[pid] = sums.get(pid, 0) + sign * percent
+                counts[pid] = count = counts.get(pid, 0) + sign
+                if not count:
+                    del sums[pid], counts[pid]
 
     def names_any(self, pids: Container[int]) -> bool:
         """Whether one of these was seen to run."""
         return any(pid in pids for named in self._instants.values() for pid in named)
 
-    def percent_of(self, pid: int) -> float | None:
-        """Mean over the window: zero without any sample, None with invalid ones only."""
-        values = [named[pid] for named in self._instants.values() if pid in named]
-        valid = [value for value in values if value is not None]
-        if values and not valid:
-            return None
-        return sum(valid) / len(self._instants) if valid else 0.0
+    def find_percents(self, pids: Iterable[int]) -> dict[int, float | None]:
+        """Of each process the mean over the window: zero without any sample, None with invalid ones only."""
+        sums, n_instants = self._sums, len(self._instants)
+        return {
+            pid: sums[pid] / n_instants if pid in sums else None if self._invalid.get(pid) else 0.0
+            for pid in pids
+        }
 
 
 def limit_percents(

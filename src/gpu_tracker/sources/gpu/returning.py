@@ -64,9 +64,23 @@ class ReturningSource:
             return found
         return readings
 
+    def collect(self) -> None:
+        """Fetch samples for the next reading."""
+        if self._source is not None:
+            self._source.collect()
+
+    def expect_end(self) -> None:
+        """The next reading is the last."""
+        if self._source is not None:
+            self._source.expect_end()
+
     def read_details(self, names: Collection[str]) -> Mapping[str, Mapping[str, float | str]]:
         """Less common figures, as they are reported."""
-        return {} if self._source is None else self._source.read_details(names)
+        if self._source is None:
+            return {}
+        details = self._source.read_details(names)
+        self._explain(self._source)
+        return details
 
     def take_notes(self) -> tuple[str, ...]:
         """Sentences for the user since the last call; a new source need not repeat those of the one before."""

@@ -383,5 +383,10 @@ def explain_absence(complaint: Complaint) -> str:
     elif complaint.kind == NO_DEVICES:
         why = "nvidia-smi found no device; in a container, or under a scheduler, a GPU must be requested"
     else:
-        why = known[0] if known else f"nvidia-smi said: {complaint.words or 'nothing'}"
+        said = f"nvidia-smi said: {complaint.words.rstrip('.') or 'nothing'}"
+        why = (
+            known[0]
+            if known
+            else f"{said}; run it by hand, and if it fails there, install the driver again or reboot"
+        )
     return f"No NVIDIA GPU was measured: {why}."

@@ -7,6 +7,7 @@ measuring one too many is harmless, leaving out the one in use is not.
 
 from __future__ import annotations
 
+from ...core.gpu_names import find_gpus
 from ...core.vendors import VENDORS
 
 TYPE_CHECKING = False
@@ -208,53 +209,9 @@ def _parse_ranges(text: str) -> list[int]:
 
 
 def resolve_gpus(names: Sequence[str], gpus: Sequence[Gpu]) -> tuple[str, ...]:
-    """The UUIDs of the named devices, each once, in the order of the names.
-
-    A name is a UUID or the beginning of one, a number (`0`, that of an instance `1:0`, with its
-    vendor `amd:0`; that of a device which is split means all its instances), or a model.
-    """
-    resolved: dict[str, None] = {}
-    for name in names:
-        resolved |= dict.fromkeys(_resolve(name, gpus))
-    return tuple(resolved)
-
-
-def _resolve(name: str, gpus: Sequence[Gpu]) -> list[str]:
-    wanted = name.strip().lower()
-    exact = [gpu.uuid for gpu in gpus if gpu.uuid.lower() == wanted]
-    if exact:
-        return exact
-    numbered = _resolve_number(wanted, gpus)
-    if len(numbered) > 1:
-        choices = " or ".join(sorted(f"{gpu.vendor}:{gpu.place}" for gpu in numbered))
-        raise ValueError(f"GPU {name} is ambiguous: there is one of each vendor. Write {choices}.")
-    if numbered:
-        return [gpu.uuid for gpu in numbered]
-    divided = [
-        gpu.uuid for gpu in gpus if gpu.instance is not None and _is_numbered(gpu, str(gpu.ordinal), wanted)
-    ]
-    if divided:
-        return divided
-    named = [gpu.uuid for gpu in gpus if gpu.name.lower() == wanted]
-    if named:
-        return named
-    begun = sorted(gpu.uuid for gpu in gpus if wanted and gpu.uuid.lower().startswith(wanted))
-    if len(begun) > 1:
-        raise ValueError(f"GPU UUID of {name} is ambiguous. It is the beginning of: {', '.join(begun)}")
-    if not begun:
-        available = ", ".join(sorted(gpu.uuid for gpu in gpus))
-        raise ValueError(f"GPU UUID of {name} is not valid. Available UUIDs are: {available}")
-    return begun
-
-
-def _resolve_number(wanted: str, gpus: Sequence[Gpu]) -> list[Gpu]:
-    """An instance without a number of its own, as in older recordings, has none that could be meant."""
-    numbered = (gpu for gpu in gpus if _is_whole(gpu) or gpu.instance is not None)
-    return [gpu for gpu in numbered if _is_numbered(gpu, gpu.place, wanted)]
-
-
-def _is_numbered(gpu: Gpu, number: str, wanted: str) -> bool:
-    return wanted in (number, f"{gpu.vendor}:{number}")
+    """The UUIDs of the named devices, each once, in the order of the names: of one that is split, the instances."""
+    resolved = (gpu for name in names for gpu in find_gpus(name, gpus))
+    return tuple(dict.fromkeys(gpu.uuid for gpu in resolved if not gpu.is_split))
 
 
 # ---- Devices and their instances.

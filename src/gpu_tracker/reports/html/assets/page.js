@@ -268,7 +268,7 @@
   }
 
   function short(chart) {
-    return {cpu: "CPU", ram: "RAM", gpu_busy: "busy", gpu_ram: "GPU RAM", power: "power", io: "storage"}[chart.name] ?? chart.title;
+    return {cpu: "CPU", ram: "RAM", gpu_busy: "busy", gpu_ram: "GPU RAM", power: "power", links: "links", io: "storage"}[chart.name] ?? chart.title;
   }
 
   function element(name, attributes, ...children) {

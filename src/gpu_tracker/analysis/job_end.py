@@ -1,0 +1,158 @@
+"""How a job of many ranks ended, and which of them ended it. Pure."""
+
+from __future__ import annotations
+
+from ..core.model import SIGNAL
+from ..core.moments import parse_moment
+from ..core.signals import name_signal
+from ..core.text import count_of
+from ..core.units import humanize_bytes, humanize_limit, humanize_seconds, parse_count
+from .endings import find_ending, has_failed, is_at_time_limit
+from .ranks import find_end, name_rank
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from .hosts import Host
+    from .ranks import Part
+
+# What others send to end a job, and what they send if it does not.
+_ENDING_SIGNALS = (1, 2, 15)
+_SIGKILL = 9
+_MOST_LOST = 5
+# Slurm's words for the state of a job, in ours.
+_STATES = {
+    "BOOT_FAIL": "node lost",
+    "CANCELLED": "cancelled",
+    "COMPLETED": "completed",
+    "COMPLETING": "ending",
+    "DEADLINE": "deadline reached",
+    "FAILED": "failed",
+    "NODE_FAIL": "node lost",
+    "OUT_OF_MEMORY": "out of memory",
+    "PENDING": "requeued",
+    "PREEMPTED": "preempted",
+    "REQUEUED": "requeued",
+    "RUNNING": "running",
+    "TIMEOUT": "time limit reached",
+}
+
+
+def name_state(state: str) -> str:
+    """Slurm's word for it in ours, or as it is."""
+    return _STATES.get(state, state.lower().replace("_", " "))
+
+
+def find_state(parts: Sequence[Part]) -> str:
+    """How the job ended, as far as its recordings tell."""
+    if any(part.recording.is_running for part in parts):
+        return "running"
+    if any(map(_has_oom, parts)):
+        return "out of memory"
+    failed = [part for part in parts if _has_failed(part)]
+    told = [part for part in parts if _list_signals(part)]
+    if any(map(_is_out_of_time, (*failed, *told))):
+        return "time limit reached"
+    if any(map(_has_failed_by_itself, parts)):
+        return "failed"
+    if told:
+        return "told to end"
+    if failed:
+        return "killed or failed"
+    codes = {part.recording.end.exit_code for part in parts if part.recording.end is not None}
+    return "completed" if codes == {0} else "ended"
+
+
+def describe_end(parts: Sequence[Part], hosts: Sequence[Host]) -> list[str]:
+    """Where memory ran out, which machine was lost, which rank failed first, and what the others were told."""
+    victims = [part for part in parts if _has_oom(part)]
+    hit = {part.recording.header.host for part in victims}
+    notes = [_describe_oom(host, victims) for host in hosts if host.name in hit]
+    notes += _describe_lost(parts)
+    own = sorted((part for part in parts if _has_failed_by_itself(part)), key=find_end)
+    told = [part for part in parts if _list_signals(part)]
+    if own and len(parts) > 1:
+        code = own[0].recording.end.exit_code if own[0].recording.end else None
+        how = "an exception" if code is None else f"exit code {code}"
+        others = f"; {len(own) - 1} more failed by themselves later" if len(own) > 1 else ""
+        notes.append(f"{name_rank(own[0])} failed first, with {how}{others}.")
+    if told and len(parts) > 1:
+        names = sorted({number for part in told for number in _list_signals(part)})
+        signals = " and ".join(map(name_signal, names))
+        notes.append(f"{signals} reached {len(told)} of {count_of(len(parts), 'recording')}.")
+    return notes
+
+
+def _describe_lost(parts: Sequence[Part]) -> list[str]:
+    """Machines on which nobody was left to write an end, if it was not the same on all."""
+    on_hosts: dict[str, list[Part]] = {}
+    for part in parts:
+        on_hosts.setdefault(part.recording.header.host, []).append(part)
+    lost = {
+        host: some
+        for host, some in on_hosts.items()
+        if not any(part.recording.end is not None or part.recording.is_running for part in some)
+    }
+    if len(lost) == len(on_hosts):
+        return []
+    more = len(lost) - _MOST_LOST
+    return [
+        *(
+            f"{host} was lost, or everything on it was killed at once: its {count_of(len(some), 'recording')} "
+            f"ended without a word, at the latest {humanize_seconds(max(map(find_end, some)))} after the start."
+            for host, some in list(lost.items())[:_MOST_LOST]
+        ),
+        *([f"{count_of(more, 'more host')} ended in the same way."] if more > 0 else []),
+    ]
+
+
+def _describe_oom(host: Host, all_victims: Sequence[Part]) -> str:
+    victims = [part for part in all_victims if part.recording.header.host == host.name]
+    named = ", ".join(name_rank(part) for part in victims[:3]) + (" and others" if len(victims) > 3 else "")
+    limit = "" if host.limit_bytes is None else f" of {humanize_limit(host.limit_bytes)}"
+    most = host.ram_sum_bytes or host.ram_at_least_bytes
+    together = (
+        ""
+        if most is None
+        else f"; its {count_of(host.ranks, 'recording')} held up to {humanize_bytes(most)} together"
+    )
+    return f"Memory ran out on {host.name}: the kernel killed processes of {named} at the limit{limit}{together}."
+
+
+def has_died(part: Part) -> bool:
+    """Whether a process failed, was killed, or left no end. A tracked block that raised may have been expected to."""
+    end = part.recording.end
+    return not part.recording.is_running and (end is None or bool(end.exit_code))
+
+
+def _has_oom(part: Part) -> bool:
+    return any(event.kind == "oom" for event in part.recording.events)
+
+
+def _has_failed(part: Part) -> bool:
+    recording = part.recording
+    return has_failed(find_ending(recording), recording.end.exit_code if recording.end else None)
+
+
+def _has_failed_by_itself(part: Part) -> bool:
+    """Not because it was told to, and not by a signal that others send."""
+    end = part.recording.end
+    if end is None or _list_signals(part) or _has_oom(part):
+        return False
+    code = end.exit_code
+    return end.reason == "raised" or (
+        code is not None and code != 0 and -code not in (*_ENDING_SIGNALS, _SIGKILL)
+    )
+
+
+def _list_signals(part: Part) -> list[int]:
+    """Those that it was told to end by."""
+    told = (parse_count(event.text, 3) for event in part.recording.events if event.kind == SIGNAL)
+    return [number for number in told if number in _ENDING_SIGNALS]
+
+
+def _is_out_of_time(part: Part) -> bool:
+    began, totals = parse_moment(part.recording.header.started_at), part.recording.totals
+    ended = None if began is None else began + totals.at_seconds
+    return is_at_time_limit(part.recording.header.allocation, ended, totals.at_seconds)

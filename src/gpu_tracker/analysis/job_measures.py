@@ -1,0 +1,124 @@
+"""A job of many ranks, reduced to what is compared, as if it were one run. Pure."""
+
+from __future__ import annotations
+
+import math
+
+from ..core.figures import RUN
+from .job import count_ranks, describe_missing
+from .measures import UNKNOWN_OUTCOME, RunFigures, Subject
+from .tasks import identify_run
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from ..core.model import Identity
+    from .job import Combined
+
+# How a figure of a region is that of all ranks: the job waits for the slowest, and does the work of all.
+_OF_REGIONS: Mapping[str, Callable[[Sequence[float]], float]] = {
+    "calls": sum,
+    "cpu_time": sum,
+    "mean_cores": sum,
+}
+
+
+def name_job(identity: Identity) -> tuple[str, ...] | None:
+    """What the recordings of the ranks of one run have in common; None for what is no rank of anything."""
+    is_known = identity.rank is not None and (identity.job or identity.run_id)
+    return identify_run(identity) if is_known else None
+
+
+def list_missing(identities: Iterable[Identity]) -> list[str]:
+    """Of the jobs that these are ranks of: those that lack some, in words."""
+    launches: dict[tuple[str, ...], list[Identity]] = {}
+    for identity in identities:
+        if (job := name_job(identity)) is not None:
+            launches.setdefault(job, []).append(identity)
+    return [words for ranks in launches.values() for words in describe_missing(count_ranks(ranks)[1])]
+
+
+def join_ranks(whole: Combined, ranks: Sequence[RunFigures]) -> RunFigures:
+    """One run, from the job as a whole and the figures of its ranks in their order."""
+    values: dict[Subject, float | None] = {Subject(figure): whole.values[figure.name] for figure in RUN}
+    ceilings: dict[Subject, float] = {}
+    floors: dict[Subject, float] = {}
+    estimates = _unite(rank.estimates for rank in ranks)
+    (peak_ram,) = (subject for subject in values if subject.figure.name == "peak_ram")
+    least, most = whole.ram_at_least_bytes, whole.ram_at_most_bytes
+    if values[peak_ram] is None and most is not None and least is not None:
+        # What ranks on one host share is not known, of this job as of any other: the sum is what they can be compared by.
+        values[peak_ram], floors[peak_ram] = most, least
+        estimates = (*estimates, "peak_ram")
+    elif values[peak_ram] is None and least is not None:
+        values[peak_ram], ceilings[peak_ram] = least, math.inf
+    for subject in dict.fromkeys(
+        subject for rank in ranks for subject in rank.values if subject not in values
+    ):
+        found = [rank.values[subject] for rank in ranks if subject in rank.values]
+        values[subject] = _join(subject, found)
+        if (bounds := _bound_metric(subject, found)) is not None:
+            floors[subject], ceilings[subject] = bounds
+    return RunFigures(
+        values,
+        ceilings,
+        floors,
+        program=", ".join(dict.fromkeys(rank.program for rank in ranks if rank.program)),
+        host=", ".join(dict.fromkeys(rank.host for rank in ranks)),
+        cores=sum(rank.cores for rank in ranks),
+        ram_bytes=max(rank.ram_bytes for rank in ranks),
+        failure=next((rank.failure for rank in ranks if rank.failure), ""),
+        unmetered_seconds=max(rank.unmetered_seconds for rank in ranks),
+        unheld_seconds=max(rank.unheld_seconds for rank in ranks),
+        unread_seconds=max(rank.unread_seconds for rank in ranks),
+        estimates=tuple(dict.fromkeys(estimates)),
+        at_least=_unite(rank.at_least for rank in ranks),
+        lacks_regions=any(rank.lacks_regions for rank in ranks),
+        lacks_metrics=any(rank.lacks_metrics for rank in ranks),
+        incomplete=next(iter(describe_missing(whole.job.missing_ranks)), ""),
+    )
+
+
+def add_inner(whole: RunFigures, inner: Sequence[RunFigures], missing: Sequence[str]) -> RunFigures:
+    """A run with what only the recordings that are part of it tell: that one failed or is missing, their regions and metrics.
+
+    Its other figures include theirs. `missing` says in words which have none.
+    """
+    values, ceilings, floors = dict(whole.values), dict(whole.ceilings), dict(whole.floors)
+    told = [
+        subject for one in inner for subject in one.values if subject.region or subject.metric is not None
+    ]
+    for subject in dict.fromkeys(told):
+        found = [one.values[subject] for one in (whole, *inner) if subject in one.values]
+        values[subject] = _join(subject, found)
+        if (bounds := _bound_metric(subject, found)) is not None:
+            floors[subject], ceilings[subject] = bounds
+    failures = (one.failure for one in inner if one.failure not in ("", UNKNOWN_OUTCOME))
+    return whole._replace(
+        values=values,
+        ceilings=ceilings,
+        floors=floors,
+        failure=whole.failure or next((f"a recorded part of it: {failure}" for failure in failures), ""),
+        lacks_regions=any(one.lacks_regions for one in (whole, *inner)),
+        lacks_metrics=any(one.lacks_metrics for one in (whole, *inner)),
+        incomplete=whole.incomplete or "; ".join(missing),
+    )
+
+
+def _bound_metric(subject: Subject, found: Sequence[float | None]) -> tuple[float, float] | None:
+    """The smallest and largest value that a metric ended with, if they differ."""
+    known = {value for value in found if value is not None and math.isfinite(value)}
+    return (min(known), max(known)) if subject.metric is not None and len(known) > 1 else None
+
+
+def _join(subject: Subject, found: Sequence[float | None]) -> float | None:
+    """A metric is that of the first rank that has logged it, unless one is not a number. A figure that one rank lacks is unknown for the job."""
+    known = [value for value in found if value is not None]
+    if subject.metric is not None:
+        return next((value for value in known if not math.isfinite(value)), found[0])
+    return _OF_REGIONS.get(subject.figure.name, max)(known) if len(known) == len(found) else None
+
+
+def _unite(names: Iterable[Sequence[str]]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(name for some in names for name in some))

@@ -1,0 +1,107 @@
+"""Runs that are never added up: the tasks of an array, several jobs, and attempts of one. Pure."""
+
+from __future__ import annotations
+
+import math
+
+from ..core.figures import RUN
+from ..core.values import NamedTuple
+from .permutation_test import median
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from ..core.figures import Figure
+    from ..core.model import Identity, RecordingData
+
+_HIGH = 0.95
+# What runs are called that have no job, task, restart, attempt or launch.
+_WITHOUT = ("no job", "no task", "first attempt", "first attempt", "outside of steps")
+# Launchers whose ranks are in one step.
+_SLURMS = ("slurm", "pmix")
+
+
+class Task(NamedTuple):
+    """One of several runs."""
+
+    name: str
+    values: Mapping[str, float | None]
+    """The figures of a whole run, by name; of the RAM of several ranks, the upper bound."""
+    ranks: int
+    exit_code: int | None
+    """Of the rank that ended worst; None if that is not known."""
+
+
+class Spread(NamedTuple):
+    """One figure over all tasks."""
+
+    figure: Figure
+    smallest: float
+    median: float
+    high: float
+    """At most a twentieth of the tasks had more."""
+    largest: float
+    largest_task: str
+
+
+def split_tasks(
+    recordings: Sequence[tuple[str, RecordingData]],
+) -> dict[str, list[tuple[str, RecordingData]]]:
+    """The recordings of each run, by its name. Of one run, or where nothing is known of that, there is one entry."""
+    groups: dict[tuple[str, ...], list[tuple[str, RecordingData]]] = {}
+    for one in recordings:
+        groups.setdefault(identify_run(one[1].header.identity), []).append(one)
+    varying = [len(set(column)) > 1 for column in zip(*groups, strict=True)]
+    return {
+        _name(key, varying): some for key, some in sorted(groups.items(), key=lambda item: _order(item[0]))
+    }
+
+
+def identify_run(identity: Identity) -> tuple[str, ...]:
+    """Job, task, restart, attempt and launch, each with what it is called: what all ranks of one run have in common."""
+    task = identity.array_task
+    is_slurms = identity.launcher in _SLURMS
+    launch = identity.step if is_slurms else identity.run_id if identity.job is not None else None
+    job = (identity.array_job if task is not None else None) or identity.job or identity.run_id
+    known = (
+        ("job", job),
+        ("task", task),
+        ("restart", identity.restart or None),
+        # The scheduler's restarts count as attempts of its ranks.
+        ("attempt", None if identity.attempt == identity.restart else identity.attempt or None),
+        # Of ranks: those of another step, or of another launcher, are others. Ranks of one mpirun may be in several steps.
+        ("step" if is_slurms else "launch", None if identity.rank is None else launch),
+    )
+    return tuple("" if value is None else f"{what} {value}" for what, value in known)
+
+
+def _name(key: Sequence[str], varying: Sequence[bool]) -> str:
+    """By what distinguishes it."""
+    parts = (part or rest for part, rest, varies in zip(key, _WITHOUT, varying, strict=True) if varies)
+    return ", ".join(dict.fromkeys(parts))
+
+
+def _order(key: Sequence[str]) -> list[tuple[int, str]]:
+    """Numbers by their size."""
+    numbers = (part.rpartition(" ")[2] for part in key)
+    return [
+        (int(number) if number.isdecimal() else -1, part) for number, part in zip(numbers, key, strict=True)
+    ]
+
+
+def find_worst_code(codes: Iterable[int | None]) -> int | None:
+    """The exit code of a run of many ranks: one that is not 0, or unknown, if there is any."""
+    found = list(codes)
+    return next((code for code in found if code), None if None in found else 0)
+
+
+def spread_tasks(tasks: Sequence[Task]) -> Iterator[Spread]:
+    """How much tasks need: what to request for all of them."""
+    for figure in RUN:
+        known = [(value, task.name) for task in tasks if (value := task.values[figure.name]) is not None]
+        if known:
+            ordered = sorted(value for value, _ in known)
+            largest, name = max(known, key=lambda one: one[0])
+            high = ordered[math.ceil(_HIGH * len(ordered)) - 1]
+            yield Spread(figure, ordered[0], median(ordered), high, largest, name)

@@ -1,0 +1,96 @@
+"""Linux: all processes of a scheduler's job on this machine, whoever started them."""
+
+from __future__ import annotations
+
+import os
+import time
+
+from ..core.model import NO_PROCESS
+from .allocation import read_environment
+from .files import read_text
+from .identity import find_identity, is_of_job
+from .processes import list_pids
+from .procfs import ProcessTree, is_forked_copy
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from ..core.model import Identity
+
+# What the scheduler itself runs in the job's group.
+_OF_THE_SCHEDULER = frozenset({"slurmstepd"})
+# A job seldom takes longer from one step to the next.
+_PAUSE_SECONDS = 10.0
+
+
+def identify(pid: int, *, proc: str = "/proc") -> Identity:
+    """The job, node and rank of a process, as far as this user may know it."""
+    try:
+        groups = read_text(f"{proc}/{pid}/cgroup")
+    except OSError:
+        groups = ""
+    return find_identity(read_environment(pid, proc=proc), groups)
+
+
+def list_of_job(job: str, *, proc: str = "/proc") -> list[int]:
+    """The processes of a job that run here now."""
+    return [
+        pid
+        for pid in sorted(list_pids(proc))
+        if _read_name(pid, proc) not in _OF_THE_SCHEDULER and is_of_job(identify(pid, proc=proc), job)
+    ]
+
+
+def _read_name(pid: int, proc: str) -> str:
+    try:
+        return read_text(f"{proc}/{pid}/comm").strip()
+    except OSError:
+        return ""
+
+
+class JobProcesses(ProcessTree):
+    """The processes of a job, none of which is the main one. They come and go with its steps; for a while there may be none.
+
+    `outsiders` are of the job, but not measured: they measure it.
+    """
+
+    def __init__(
+        self,
+        job: str,
+        *,
+        started_seconds: float | None = None,
+        outsiders: Iterable[int] = (),
+        proc: str = "/proc",
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._job = job
+        self._now = now
+        self._is_inside = is_of_job(identify(os.getpid(), proc=proc), job)
+        self._last_seen_seconds = now()
+        self._doubted: set[int] = set()
+        """Copies of others' processes, which are looked at once more: most become something else at once."""
+        super().__init__(NO_PROCESS, started_seconds=started_seconds, outsiders=outsiders, proc=proc)
+
+    def is_alive(self) -> bool:
+        """Whether the job may still start processes here. One that we are part of ends us."""
+        if self._members:
+            self._last_seen_seconds = self._now()
+        return self._is_inside or self._now() - self._last_seen_seconds < _PAUSE_SECONDS
+
+    def _admit_relatives(self, pids: Iterable[int], *, at_start: bool) -> None:
+        for pid in pids:
+            stat = None if pid in self._members or pid in self._outsiders else self._try_stat(pid)
+            if stat is None:
+                continue
+            # Until its exec a process is a copy of who started it: it may become one of the job, even if that is the scheduler.
+            is_copy = is_forked_copy(stat)
+            if stat[0] in _OF_THE_SCHEDULER:
+                self._undecided.update([pid] * is_copy)
+            elif is_of_job(identify(pid, proc=self._proc), self._job):
+                self._admit(pid, stat, at_start=at_start)
+            elif is_copy and pid not in self._doubted:
+                self._doubted.add(pid)
+                self._undecided.add(pid)
+            else:
+                self._doubted.discard(pid)

@@ -1,0 +1,152 @@
+"""How a job of many ranks ended, by its recordings, and which rank ended it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from gpu_tracker.analysis.job_end import name_state
+from gpu_tracker.core.model import SIGNAL, Allocation, Event, Identity, RecordingData
+from gpu_tracker.core.moments import parse_moment
+from recorded import join, rank
+
+TERM = Event(5.0, SIGNAL, "15")
+OOM = Event(6.0, "oom", "Out of memory: the kernel killed a process.")
+
+
+def ended(pid: int, code: int | None, *events: Event, reason: str = "exited", **fields: Any) -> RecordingData:
+    """A rank that ended so."""
+    whole = rank(pid=pid, events=events, **fields)
+    assert whole.end is not None
+    identity = Identity(rank=pid, job="7", scheduler="slurm")
+    return whole._replace(
+        end=whole.end._replace(exit_code=code, reason=reason),
+        header=whole.header._replace(identity=identity),
+    )
+
+
+def cut_off(pid: int, *, is_running: bool = False) -> RecordingData:
+    """A rank whose recording has no end."""
+    return ended(pid, 0)._replace(end=None, is_running=is_running)
+
+
+@pytest.mark.parametrize(
+    ("parts", "state"),
+    [
+        ([ended(0, 0), ended(1, 0)], "completed"),
+        ([ended(0, 0), cut_off(1, is_running=True)], "running"),
+        ([ended(0, 1), ended(1, -15, TERM)], "failed"),
+        ([ended(0, 143, TERM), ended(1, 0, TERM)], "told to end"),
+        ([ended(0, -9), ended(1, 0)], "killed or failed"),
+        ([ended(0, 0), cut_off(1)], "killed or failed"),
+        ([ended(0, -9, OOM), ended(1, -15, TERM)], "out of memory"),
+        ([ended(0, None, reason="stopped"), ended(1, 0)], "ended"),
+        ([ended(0, None, reason="raised"), ended(1, 0)], "failed"),
+        ([ended(0, 0, Event(1.0, SIGNAL, "10"))], "completed"),  # SIGUSR1 ends nothing by itself
+        ([ended(0, 0, Event(1.0, SIGNAL, "9" * 5000))], "completed"),  # not a number of ours
+    ],
+)
+def test_how_it_ended(parts: list[RecordingData], state: str) -> None:
+    """What is surest counts: a rank that failed by itself before others that were told to end because of it."""
+    assert join(*parts).job.state == state
+
+
+def test_a_job_that_was_told_to_end_when_its_time_was_up() -> None:
+    """Even if its ranks then ended well."""
+    part = ended(0, 0, TERM)
+    began = parse_moment(part.header.started_at) or 0.0
+    limited = Allocation(4, 4.0, "Slurm", 2**34, 2**33, "Slurm", ends_at_seconds=began + 9)
+    part = part._replace(header=part.header._replace(allocation=limited))
+
+    assert join(part).job.state == "time limit reached"
+
+
+def test_the_rank_that_failed_first_is_named() -> None:
+    """The others were told to end because of it."""
+    notes = join(
+        ended(0, -15, TERM, seconds=9.0),
+        ended(1, 3, seconds=4.0),
+        ended(2, 1, seconds=6.0),
+        ended(3, 0, TERM),
+    ).notes
+
+    assert notes[0] == "rank 1 on node1 failed first, with exit code 3; 1 more failed by themselves later."
+    assert notes[1] == "SIGTERM (15) reached 2 of 4 recordings."
+    assert join(ended(0, None, reason="raised"), ended(1, 0)).notes[0] == (
+        "rank 0 on node1 failed first, with an exception."
+    )
+    assert join(ended(0, 3)).job.state == "failed"
+    assert not any("first" in note for note in join(ended(0, 3)).notes)
+
+
+def test_where_memory_ran_out() -> None:
+    """The limit is that of the host, and so is what its ranks held together."""
+    notes = join(
+        ended(0, 0, host="a"), ended(1, -9, OOM, host="b", ram=300), ended(2, 0, host="b", ram=200)
+    ).notes
+
+    assert notes[0].startswith(
+        "Memory ran out on b: the kernel killed processes of rank 1 on b at the limit of "
+    )
+    assert notes[0].endswith("; its 2 recordings held up to 500 MB together.")
+    many = join(*(ended(number, -9, OOM) for number in range(5))).notes
+    assert "rank 0 on node1, rank 1 on node1, rank 2 on node1 and others" in many[0]
+
+
+def test_the_schedulers_own_words() -> None:
+    """Those that are not known stay as they are."""
+    assert name_state("TIMEOUT") == "time limit reached"
+    assert name_state("SPECIAL_EXIT") == "special exit"
+
+
+def test_an_end_by_the_scheduler() -> None:
+    """It knows best."""
+    from gpu_tracker.analysis.job import combine
+    from gpu_tracker.recording.sampled import read_held
+
+    combined = combine([("0", ended(0, 0))], read_held, state="NODE_FAIL")
+
+    assert combined.job.state == "node lost"
+
+
+def on_host(part: RecordingData, host: str) -> RecordingData:
+    """The same on another machine."""
+    return part._replace(header=part.header._replace(host=host))
+
+
+def test_a_lost_machine_is_named() -> None:
+    """Nobody there could write an end, while others could."""
+    parts = [on_host(ended(0, 0), "n1"), on_host(cut_off(1), "n2"), on_host(cut_off(2), "n2")]
+    (lost, *_) = join(*parts).notes
+
+    assert lost == (
+        "n2 was lost, or everything on it was killed at once: its 2 recordings ended without a word, "
+        "at the latest 10 s after the start."
+    )
+
+
+def test_many_lost_machines_are_five_and_a_number() -> None:
+    """A switch may take them all."""
+    lost = [on_host(cut_off(number), f"n{number}") for number in range(8)]
+    notes = join(*lost, on_host(ended(9, 0), "n9")).notes
+
+    assert [note for note in notes if "was lost" in note or "in the same way" in note][5] == (
+        "3 more hosts ended in the same way."
+    )
+
+
+@pytest.mark.parametrize(
+    "others",
+    [
+        [on_host(ended(2, -9), "n2")],
+        [on_host(cut_off(2, is_running=True), "n2")],
+    ],
+    ids=["one has an end", "one is running"],
+)
+def test_a_machine_that_is_there_is_not_lost(others: list[RecordingData]) -> None:
+    """If any recording on it says more; nor if it is the same everywhere."""
+    notes = join(on_host(ended(0, 0), "n1"), on_host(cut_off(1), "n2"), *others).notes
+    everywhere = join(on_host(cut_off(1), "n1"), on_host(cut_off(2), "n2")).notes
+
+    assert not any("was lost" in note for note in (*notes, *everywhere))

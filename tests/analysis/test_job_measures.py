@@ -1,0 +1,161 @@
+"""A job of many ranks as one run that is compared."""
+
+from __future__ import annotations
+
+from math import nan
+from typing import Any
+
+import pytest
+
+from builders import MB
+from gpu_tracker.analysis.job_measures import add_inner, join_ranks, list_missing, name_job
+from gpu_tracker.analysis.measures import RunFigures, measure
+from gpu_tracker.core.model import Identity, MetricRow, RecordingData
+from recorded import join, lost_run, part, rank
+
+
+@pytest.mark.parametrize(
+    ("identity", "is_rank"),
+    [
+        ({}, False),
+        ({"job": "7"}, False),
+        ({"rank": 0}, False),
+        ({"rank": 0, "job": "7"}, True),
+        ({"rank": 0, "run_id": "a"}, True),
+    ],
+)
+def test_a_rank_belongs_to_a_job(identity: dict[str, Any], is_rank: bool) -> None:
+    """Only if both are known."""
+    assert (name_job(Identity(**identity)) is not None) == is_rank
+
+
+def test_attempts_are_runs_of_their_own() -> None:
+    """As are steps and tasks."""
+    base = Identity(job="7", rank=0, launcher="slurm", step="0")
+    others = [
+        base._replace(**one) for one in ({"step": "1"}, {"attempt": 1}, {"restart": 1}, {"array_task": "1"})
+    ]
+
+    assert len({name_job(one) for one in (base, *others)}) == 5
+    assert name_job(base._replace(rank=3)) == name_job(base)
+
+
+def by_name(figures: RunFigures) -> dict[str, float | None]:
+    """Values by region or metric and figure."""
+    return {
+        "/".join((*subject.region, subject.metric or subject.figure.name)): value
+        for subject, value in figures.values.items()
+    }
+
+
+def join_all(*ranks: RecordingData) -> RunFigures:
+    """As one run."""
+    return join_ranks(join(*ranks), [measure(one) for one in ranks])
+
+
+def test_a_job_is_as_long_as_its_slowest_rank() -> None:
+    """And used what all of them used; its loss is that of the first."""
+    ranks = [
+        rank(
+            ram=400 * number,
+            seconds=10.0 * number,
+            pid=number,
+            host=f"n{number}",
+            regions=(part(number, *[1.0 * number] * number, cpu_seconds=2.0),),
+            metrics=(MetricRow(1.0, {"loss": 1.0 * number}),),
+        )
+        for number in (1, 2)
+    ]
+    joined = join_all(*ranks)
+    values = by_name(joined)
+
+    assert (values["time"], values["cpu_time"]) == (20.0, 30.0)
+    assert (values["step/time"], values["step/calls"], values["step/cpu_time"]) == (4.0, 3, 4.0)
+    assert values["loss"] == 1.0
+    assert (joined.host, joined.failure) == ("n1, n2", "")
+    (peak_ram, loss) = joined.floors
+    assert (values["peak_ram"], joined.floors[peak_ram]) == (1200 * MB, 800 * MB)
+    assert (joined.floors[loss], dict(joined.ceilings)) == (1.0, {loss: 2.0})
+    assert joined.estimates == ("peak_ram",)
+
+
+def test_what_one_rank_does_not_know_is_not_known_of_the_job() -> None:
+    """Nor is there an upper bound of memory that was not measured."""
+    joined = join_all(rank(pid=1, regions=(part(1, 1.0),)), lost_run(regions=(part(1, peak_ram_bytes=5),)))
+
+    assert by_name(joined)["step/time"] is None
+    assert list(joined.ceilings.values()) == [float("inf")]
+    assert (joined.at_least, joined.failure) == (("peak_ram",), "sampler lost")
+
+
+def test_memory_of_a_job_on_one_tree_is_exact() -> None:
+    """Then it has no bounds."""
+    joined = join_all(rank(ram=400, pid=1))
+
+    assert (by_name(joined)["peak_ram"], dict(joined.ceilings)) == (400 * MB, {})
+
+
+def test_a_metric_that_is_no_number_in_any_rank_is_none_of_the_job() -> None:
+    """Whichever rank logs first; where all agree there is nothing to tell."""
+    logged = [
+        join_all(
+            *(
+                rank(pid=number, metrics=(MetricRow(1.0, {"loss": value}),))
+                for number, value in enumerate(values)
+            )
+        )
+        for values in ((0.1, nan), (nan, 0.1), (0.1, 0.1))
+    ]
+
+    assert [str(by_name(one)["loss"]) for one in logged] == ["nan", "nan", "0.1"]
+    assert not any(subject.metric for one in logged for subject in (*one.floors, *one.ceilings))
+
+
+def test_ranks_of_which_there_is_no_recording_are_missing_in_the_figures() -> None:
+    """Even if only one is left."""
+    identity = Identity(job="7", rank=0, ranks=3)
+    one = rank(pid=1)
+    joined = join_all(one._replace(header=one.header._replace(identity=identity)))
+
+    assert joined.incomplete == "no recording of rank 1, 2"
+    assert join_all(rank(pid=1)).incomplete == ""
+
+
+def test_a_run_has_what_those_that_are_part_of_it_tell() -> None:
+    """That one failed or is missing, its regions and metrics; its own figures include theirs."""
+    whole = measure(rank(ram=900, metrics=(MetricRow(1.0, {"loss": 1.0}),)))
+    inner = [
+        measure(
+            rank(pid=pid, regions=(part(pid, 2.0),), metrics=(MetricRow(1.0, {"loss": loss, "norm": 2.0}),))
+        )
+        for pid, loss in ((2, 9.0), (3, 3.0))
+    ]
+    failed = inner[1]._replace(failure="exit code 4", lacks_metrics=True)
+    added = add_inner(whole, [inner[0], failed], ["no recording of rank 2"])
+    values = by_name(added)
+
+    assert (values["peak_ram"], values["time"]) == (900 * MB, 10.0)
+    assert (values["loss"], values["norm"], values["step/time"], values["step/calls"]) == (1.0, 2.0, 2.0, 2)
+    (loss,) = added.floors
+    assert (added.floors[loss], added.ceilings[loss]) == (1.0, 9.0)
+    assert (added.failure, added.incomplete) == (
+        "a recorded part of it: exit code 4",
+        "no recording of rank 2",
+    )
+    assert (added.lacks_regions, added.lacks_metrics) == (False, True)
+
+
+def test_a_part_without_an_exit_code_is_no_failure() -> None:
+    """That of the whole is known; what the whole says of itself comes first."""
+    whole, inner = measure(rank()), measure(rank(pid=2))
+    unknown = inner._replace(failure="exit code not known")
+
+    assert add_inner(whole, [unknown], []).failure == ""
+    assert add_inner(whole._replace(failure="exit code 1"), [inner], []).failure == "exit code 1"
+
+
+def test_missing_ranks_are_those_of_each_job() -> None:
+    """What is no rank of anything lacks none."""
+    ranks = [Identity(job=job, rank=0, ranks=ranks) for job, ranks in (("7", 2), ("8", 1), ("9", None))]
+
+    assert list_missing([*ranks, Identity()]) == ["no recording of rank 1"]

@@ -1,0 +1,36 @@
+"""Recordings that are parts of others."""
+
+from __future__ import annotations
+
+from builders import MB
+from gpu_tracker.analysis.ranks import find_outermost, leave_out_inner, list_worst
+from gpu_tracker.core.model import ProcessTotals
+from recorded import join, rank
+
+
+def test_a_recording_that_is_part_of_another_is_left_out() -> None:
+    """With a sentence."""
+    outer = rank(pid=1, processes=(ProcessTotals(2, 1, "python", 0.0, 10.0, 1.0, MB),))
+    recordings = [("outer", outer), ("inner", rank(pid=2)), ("other", rank(pid=3))]
+    counted, notes = leave_out_inner(recordings)
+
+    assert [name for name, _ in counted] == ["outer", "other"]
+    assert notes == ["Counted once: inner is part of outer, which includes its processes."]
+
+
+def test_the_outermost_is_part_of_no_other() -> None:
+    """Copies of one recording may seem to be part of each other."""
+    outer = {"a": "b", "b": "c", "x": "y", "y": "x"}
+
+    assert [find_outermost(name, outer) for name in ("a", "b", "c", "z")] == ["c", "c", "c", "z"]
+    assert find_outermost("x", outer) == "y"
+
+
+def test_the_worst_are_those_that_failed_and_took_longest() -> None:
+    """All of a few, in their order."""
+    ranks = join(
+        rank(pid=1, seconds=9.0), rank(pid=2, seconds=5.0, exit_code=1), rank(pid=3, seconds=12.0)
+    ).ranks
+
+    assert [one.pid for one in list_worst(ranks, 3)] == [1, 2, 3]
+    assert [one.pid for one in list_worst(ranks, 2)] == [2, 3]

@@ -1,0 +1,101 @@
+"""Runs that are never added up: tasks of an array, jobs, attempts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from gpu_tracker.analysis.tasks import find_worst_code, split_tasks
+from gpu_tracker.core.model import RecordingData
+from recorded import join, part, rank
+
+SRUN: dict[str, Any] = {"launcher": "slurm", "rank": 0}
+MPIRUN: dict[str, Any] = {"launcher": "openmpi", "rank": 0, "run_id": "1"}
+
+
+def of(
+    number: int = 1, seconds: float = 10.0, *, exit_code: int | None = 0, **identity: Any
+) -> RecordingData:
+    """A recording with that identity."""
+    made = rank(seconds=seconds, pid=number)
+    end = made.end and made.end._replace(exit_code=exit_code)
+    known = made.header.identity._replace(scheduler="slurm", **identity)
+    return made._replace(header=made.header._replace(identity=known), end=end)
+
+
+@pytest.mark.parametrize(
+    ("identities", "names"),
+    [
+        ([{}, {}], [""]),
+        ([{"job": "7", "rank": 0}, {"job": "7", "rank": 1}], [""]),
+        ([{"job": "8"}, {"job": "7"}, {"job": "10"}], ["job 7", "job 8", "job 10"]),
+        ([{"job": "9", "array_job": "7", "array_task": task} for task in ("2", "10", "1")], ["task 1", "task 2", "task 10"]),
+        ([{"job": "7", "restart": 1, "attempt": 1}, {"job": "7"}], ["first attempt", "restart 1"]),
+        ([{"run_id": "a", "attempt": 0}, {"run_id": "a", "attempt": 2}], ["first attempt", "attempt 2"]),
+        ([{"run_id": "b"}, {"job": "7", "restart": 1}], ["job b, first attempt", "job 7, restart 1"]),
+        ([{"job": "7", "step": "batch"}, {"job": "7", **SRUN, "step": "0"}], ["outside of steps", "step 0"]),
+        ([{"job": "7", **SRUN, "step": "0"}, {"job": "7", **SRUN, "step": "1"}], ["step 0", "step 1"]),
+        ([{"job": "7", **MPIRUN, "step": step, "rank": number} for number, step in enumerate(("batch", "0"))], [""]),
+        ([{"job": "7", **MPIRUN, "run_id": run} for run in ("1", "2")], ["launch 1", "launch 2"]),
+    ],
+)  # fmt: skip
+def test_runs_are_told_apart(identities: list[dict[str, Any]], names: list[str]) -> None:
+    """By what differs, in the order of their numbers."""
+    recordings = [(str(number), of(number, **one)) for number, one in enumerate(identities)]
+    tasks = split_tasks(recordings)
+
+    assert list(tasks) == names
+    assert sum(map(len, tasks.values())) == len(recordings)
+
+
+def test_an_array_has_a_distribution() -> None:
+    """Of its tasks: at most a twentieth needs more than p95."""
+    array = [of(task, float(task), array_job="7", array_task=str(task)) for task in range(1, 41)]
+    combined = join(*array)
+    time = combined.spread[0]
+
+    assert combined.values == dict.fromkeys(combined.values)
+    assert (combined.hosts, combined.balance, len(combined.ranks), len(combined.tasks)) == ((), (), 40, 40)
+    assert (time.figure.name, time.smallest, time.median, time.high, time.largest, time.largest_task) == (
+        "time", 1.0, 20.5, 38.0, 40.0, "task 40"
+    )  # fmt: skip
+    assert {one.figure.name for one in combined.spread} == {"time", "cpu_time", "mean_cores", "peak_ram"}
+
+
+def test_ranks_of_a_task_are_one_run() -> None:
+    """Its own sums and notes are those of a job."""
+    slow = part(1, 9.0, path=("compute",)), part(2, 1.0, path=("compute",))
+    ranks = [
+        of(number, array_job="7", array_task=task, rank=number)._replace(regions=(slow[number - 1],))
+        for task in ("1", "2")
+        for number in (1, 2)
+    ]
+    combined = join(*ranks)
+    first = combined.tasks[0]
+
+    assert (first.name, first.ranks, first.exit_code) == ("task 1", 2, 0)
+    assert (first.values["cpu_time"], first.values["peak_ram"]) == (20.0, 1000e6)
+    assert any(
+        note.startswith("task 2: rank 1 on node1 spent 9 s in region 'compute'") for note in combined.notes
+    )
+
+
+def test_many_notes_of_tasks_are_counted() -> None:
+    """What concerns ranks comes first; what is said of several tasks is said once."""
+    array = [
+        of(task, array_job="7", array_task=str(task), rank=0, ranks=2)._replace(end=None) for task in range(9)
+    ]
+    notes = join(*array).notes
+
+    assert notes[:5] == tuple(f"task {task}: no recording of rank 1" for task in range(5))
+    assert notes[5] == "4 more notes on single runs: combine one of them."
+    assert len(notes) == len(set(notes)) < 17
+
+
+@pytest.mark.parametrize(
+    ("codes", "worst"), [((0, 0), 0), ((0, 3, 0), 3), ((0, None), None), ((None, -9), -9), ((), 0)]
+)
+def test_a_run_ends_as_its_worst_rank(codes: tuple[int | None, ...], worst: int | None) -> None:
+    """One that failed, or of which that is not known."""
+    assert find_worst_code(codes) == worst
