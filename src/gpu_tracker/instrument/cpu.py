@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import os
 import time
+from _operator import itemgetter  # what operator exports, without importing that
 from _thread import _local, get_ident, get_native_id
 from _weakref import ref
 
@@ -53,6 +54,7 @@ _LEAST_OWED_NS = 20_000
 _LEAST_WEIGHT_NS = 1_000
 # The kernel's tick is the resolution of its coarse clock (CLOCK_MONOTONIC_COARSE, from linux/time.h).
 _TICK_NS = int(time.clock_getres(6) * 1e9)
+_get_length = itemgetter(0)
 # What it takes at most when code is suspended or goes on.
 _MOST_SWITCHING_NS = int(MOST_ENTERING_SECONDS * 1e9)
 # With more suspended regions than this, nobody can tell for whom a helper works.
@@ -243,35 +245,29 @@ class CpuShares:
     def _settle(self, thread: Thread, unread: list[Any], used_ns: int, since_ns: int, now_ns: int) -> None:
         """Divide what a thread has used since its clock was read last among the calls that it was in.
 
-        If it has waited, then in the last of them: what waits takes long, and after that the clock is read.
+        If it has waited, then in the longest of them: what waits takes long.
         """
-        passed: dict[Record | None, int] = {}
+        pieces: list[tuple[int, Record | None]] = []
         examples: dict[Record | None, Frame] = {}
         at_ns = since_ns
         steps = iter(unread)
         for frame, record, until_ns in zip(steps, steps, steps, strict=True):
-            # No `except KeyError`, which would take the one that a signal handler raises.
-            if record in passed:
-                passed[record] += until_ns - at_ns
-            else:
-                passed[record] = until_ns - at_ns
-                examples[record] = frame
-            at_ns = until_ns
-        early_ns = at_ns - since_ns
-        parts = passed if early_ns <= used_ns else _scale(passed, used_ns, early_ns)
-        frame = thread.frame
-        if frame is not None:
-            record = frame.record
+            pieces.append((until_ns - at_ns, record))
             examples.setdefault(record, frame)
-            passed = {**passed, record: passed.get(record, 0) + now_ns - at_ns}
-            parts = {**parts, record: parts.get(record, 0) + max(0, used_ns - early_ns)}
+            at_ns = until_ns
+        last = thread.frame
+        pieces.append((now_ns - at_ns, None if last is None else last.record))
+        if last is not None:
+            examples.setdefault(last.record, last)
+        waited_ns = now_ns - since_ns - used_ns
+        has_waited = waited_ns > max(_LEAST_WAIT_NS, _LEAST_WAIT_SHARE * (now_ns - since_ns))
+        parts = _divide_in_turn(sorted(pieces, key=_get_length) if has_waited else pieces, used_ns)
         for record, part in parts.items():
             if record is not None:
                 thread.recent_ns += part
                 self._credit(examples[record], part, thread.drivers, record, unread)
-        waited_ns = now_ns - since_ns - used_ns
-        if waited_ns > max(_LEAST_WAIT_NS, _LEAST_WAIT_SHARE * (now_ns - since_ns)):
-            self._doubt_parts(thread, passed, parts, examples, unread, used_ns, waited_ns)
+        if has_waited:
+            self._doubt_parts(thread, _sum(pieces), parts, examples, unread, used_ns, waited_ns)
 
     def _doubt_parts(
         self,
@@ -378,8 +374,23 @@ class CpuShares:
             words[SHARED_CPU + own.number] += cpu_ns
 
 
-def _scale(parts: Mapping[Record | None, int], used_ns: int, whole_ns: int) -> dict[Record | None, int]:
-    return {record: ns * used_ns // whole_ns for record, ns in parts.items()}
+def _sum(pieces: list[tuple[int, Record | None]]) -> dict[Record | None, int]:
+    """How much time has passed in each region."""
+    passed: dict[Record | None, int] = {}
+    for length_ns, record in pieces:
+        passed[record] = passed.get(record, 0) + length_ns
+    return passed
+
+
+def _divide_in_turn(pieces: list[tuple[int, Record | None]], used_ns: int) -> dict[Record | None, int]:
+    """What was used in each region: all the time that has passed, as long as there is some left, and what then remains in the last piece."""
+    parts = dict.fromkeys([record for _, record in pieces], 0)
+    for length_ns, record in pieces:
+        part = min(length_ns, used_ns)
+        parts[record] += part
+        used_ns -= part
+    parts[pieces[-1][1]] += used_ns
+    return parts
 
 
 def _list_counted(
