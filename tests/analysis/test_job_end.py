@@ -100,14 +100,25 @@ def test_the_schedulers_own_words() -> None:
     assert name_state("SPECIAL_EXIT") == "special exit"
 
 
-def test_an_end_by_the_scheduler() -> None:
-    """It knows best."""
+@pytest.mark.parametrize(
+    ("word", "parts", "state"),
+    [
+        ("NODE_FAIL", [ended(0, 0)], "node lost"),
+        ("COMPLETED", [ended(0, 0), ended(1, 0)], "completed"),
+        ("COMPLETED", [ended(0, 0), ended(1, -9, OOM)], "completed, but part of it ran out of memory"),
+        ("COMPLETED", [ended(0, 0), ended(1, 3)], "completed, but part of it failed"),
+        ("COMPLETED", [ended(0, 0), cut_off(1)], "completed, but part of it was killed or failed"),
+        ("FAILED", [ended(0, 0), ended(1, -9, OOM)], "failed"),
+    ],
+)
+def test_an_end_by_the_scheduler(word: str, parts: list[RecordingData], state: str) -> None:
+    """It knows best, but not what a batch script that went on has passed over."""
     from gpu_tracker.analysis.job import combine
     from gpu_tracker.recording.sampled import read_held
 
-    combined = combine([("0", ended(0, 0))], read_held, state="NODE_FAIL")
+    named = [(f"{number}", one) for number, one in enumerate(parts)]
 
-    assert combined.job.state == "node lost"
+    assert combine(named, read_held, state=word).job.state == state
 
 
 def on_host(part: RecordingData, host: str) -> RecordingData:

@@ -10,8 +10,13 @@ import pytest
 from builders import MB
 from gpu_tracker.analysis.job_measures import add_inner, join_ranks, list_missing, name_job
 from gpu_tracker.analysis.measures import RunFigures, measure
-from gpu_tracker.core.model import Identity, MetricRow, RecordingData
+from gpu_tracker.core.model import NO_PROCESS, Header, Identity, MetricRow, RecordingData
 from recorded import join, lost_run, part, rank
+
+
+def header(pid: int = 1, **identity: Any) -> Header:
+    """Of a recording with that identity."""
+    return rank(pid=pid).header._replace(identity=Identity(**identity))
 
 
 @pytest.mark.parametrize(
@@ -22,22 +27,24 @@ from recorded import join, lost_run, part, rank
         ({"rank": 0}, False),
         ({"rank": 0, "job": "7"}, True),
         ({"rank": 0, "run_id": "a"}, True),
+        ({"rank": 0, "ranks": 4}, True),
+        ({"pid": NO_PROCESS, "job": "7"}, True),
+        ({"pid": NO_PROCESS}, False),
     ],
 )
 def test_a_rank_belongs_to_a_job(identity: dict[str, Any], is_rank: bool) -> None:
-    """Only if both are known."""
-    assert (name_job(Identity(**identity)) is not None) == is_rank
+    """Only if both are known; all of a job on one machine belongs to the job, too."""
+    assert (name_job(header(**identity)) is not None) == is_rank
 
 
 def test_attempts_are_runs_of_their_own() -> None:
     """As are steps and tasks."""
-    base = Identity(job="7", rank=0, launcher="slurm", step="0")
-    others = [
-        base._replace(**one) for one in ({"step": "1"}, {"attempt": 1}, {"restart": 1}, {"array_task": "1"})
-    ]
+    base: dict[str, Any] = {"job": "7", "rank": 0, "launcher": "slurm", "step": "0"}
+    others = [base | one for one in ({"step": "1"}, {"attempt": 1}, {"restart": 1}, {"array_task": "1"})]
 
-    assert len({name_job(one) for one in (base, *others)}) == 5
-    assert name_job(base._replace(rank=3)) == name_job(base)
+    assert len({name_job(header(**one)) for one in (base, *others)}) == 5
+    assert name_job(header(**base | {"rank": 3})) == name_job(header(**base))
+    assert name_job(header(**base), 2) != name_job(header(**base))
 
 
 def by_name(figures: RunFigures) -> dict[str, float | None]:
@@ -156,6 +163,10 @@ def test_a_part_without_an_exit_code_is_no_failure() -> None:
 
 def test_missing_ranks_are_those_of_each_job() -> None:
     """What is no rank of anything lacks none."""
-    ranks = [Identity(job=job, rank=0, ranks=ranks) for job, ranks in (("7", 2), ("8", 1), ("9", None))]
+    ranks = [
+        rank()._replace(header=header(job=job, rank=0, ranks=ranks))
+        for job, ranks in (("7", 2), ("8", 1), ("9", None))
+    ]
+    named = [(f"{number}", one) for number, one in enumerate([*ranks, rank()])]
 
-    assert list_missing([*ranks, Identity()]) == ["no recording of rank 1"]
+    assert list_missing(named) == ["no recording of rank 1"]

@@ -224,3 +224,42 @@ def test_recordings_come_from_machines_that_do_not_share_the_directory(
     check_alone(told, recordings)
     assert all(one.is_complete for one in recordings)
     assert [one.problems for one in recordings] == [(), ()]
+
+
+def run_two_trackers(scheduler: str, folder: Path) -> dict[str, Any]:
+    """What the client has told in the end."""
+    script = JOB.with_name("dask_twice.py")
+    directories = [str(folder / name) for name in ("first", "second")]
+    command = [sys.executable, str(script), scheduler, "2", *directories]
+    done = subprocess.run(command, env=ENVIRONMENT, cwd=folder, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    told: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return {**told, "warnings": done.stderr}
+
+
+def test_two_trackers_of_one_cluster_do_not_disturb_each_other(
+    start: Callable[..., str], folder: Path
+) -> None:
+    """Tasks are counted once, by the tracker that began last, as of nested trackers; none leaves anything behind."""
+    told = run_two_trackers(start("--nthreads", "1"), folder)
+    calls = {
+        name: {
+            region: sum(one.calls for one in regions)
+            for region, regions in find_regions(list(map(gput.load, told[name]))).items()
+        }
+        for name in ("first", "second")
+    }
+
+    assert calls == {"first": {"both": 8}, "second": {"later": 8}}
+    assert told["left"] == []
+
+
+def test_workers_without_the_package_work_untracked(start: Callable[..., str], folder: Path) -> None:
+    """One sentence says so, and nothing is left that would keep other workers from starting."""
+    hidden = str(JOB.parent / "without_gput")
+    told = run_two_trackers(start("--nthreads", "1", PYTHONPATH=f"{hidden}:{JOB.parent}"), folder)
+
+    assert (told["both"], told["later"]) == (list(range(8)), list(range(8)))
+    assert (told["first"], told["second"], told["left"]) == ([], [], [])
+    assert "is not tracked: " in told["warnings"]
+    assert "Install gput there." in told["warnings"]

@@ -217,6 +217,37 @@ def test_mpich_without_a_scheduler(cluster: Cluster, tracker: str, shared: Path,
     assert done.stderr.count("exit code 0") == 1
 
 
+def test_launches_of_mpich_are_told_apart_by_their_ranks(
+    cluster: Cluster, tracker: str, shared: Path, work: str
+) -> None:
+    """It gives them no ID: each is a run, and one that lacks a rank is incomplete."""
+    command = (
+        "mpiexec.mpich",
+        "-n",
+        "2",
+        tracker,
+        "run",
+        "--record",
+        "runs",
+        "--",
+        PYTHON,
+        work,
+        "30",
+        "0.2",
+    )
+    for _ in range(2):
+        assert cluster.run(*command, cwd=shared).returncode == 0
+    (both,) = gput.compare(shared / "runs").to_json()["groups"]
+    tasks = gput.combine(shared / "runs").tasks
+    (shared / "runs" / list_files(shared)[0]).unlink()
+    (lacking,) = gput.compare(shared / "runs").to_json()["groups"]
+
+    assert [(task.name, task.ranks) for task in tasks] == [("launch 1", 2), ("launch 2", 2)]
+    assert (both["runs"], both["incomplete"]) == (2, [])
+    assert lacking["runs"] == 2
+    assert [words.startswith("no recording of rank") for words in lacking["incomplete"]] == [True]
+
+
 def test_mpich_in_a_job(cluster: Cluster, tracker: str, shared: Path, work: str) -> None:
     """Its own launcher, in a batch script; Debian's knows nothing of Slurm, and stays on the first node."""
     script = shared / "job.sh"
@@ -279,6 +310,32 @@ def test_a_side_car_on_each_node_sees_the_whole_job(
     # What the ranks share is counted once, and the batch script and srun are of the job, too.
     assert 8 * 120_000_000 < ram < 1.01 * sum(truth["ram"] for truth in truths)
     assert cpu == pytest.approx(own_seconds + sum(truth["cpu"] for truth in truths), rel=0.01)
+
+
+def test_a_second_side_car_adds_nothing(cluster: Cluster, tracker: str, shared: Path, work: str) -> None:
+    """Two of each node, of two steps: all end with the job, which is one run and used what it used."""
+    script = shared / "job.sh"
+    sidecar = (
+        f"srun --overlap --ntasks-per-node=1 --mem=50M {tracker} attach --job --st 0.1 --record runs &\n"
+    )
+    begun = "for file in {}; do until test -s runs/job-$SLURM_JOB_ID/$file.jsonl; do sleep 0.1; done; done\n"
+    script.write_text(
+        f"#!/bin/sh\ncd {shared}\n{sidecar}{begun.format('n1 n2')}{sidecar}{begun.format('n1-2 n2-2')}"
+        f"srun --overlap -n8 --mem-per-cpu=170 {PYTHON} {work} 120 1 1\n"
+    )
+    cluster.batch("-N2", "-n8", "-o", "out", "--mem=760M", str(script), cwd=shared)
+    truths = read_truths((shared / "out").read_text())
+    recordings = [gput.load(shared / "runs" / file) for file in list_files(shared)]
+    whole = gput.combine(shared / "runs")
+    (group,) = gput.compare(shared / "runs").to_json()["groups"]
+
+    assert [one.report.ending for one in recordings] == ["ended"] * 4
+    assert (whole.ram_at_most_bytes or 0) < 1.01 * sum(truth["ram"] for truth in truths)
+    # The scripts and commands around the ranks are of the job, too.
+    assert sum(truth["cpu"] for truth in truths) < (whole.values["cpu_time"] or 0.0)
+    assert (whole.values["cpu_time"] or 0.0) < 1.5 * sum(truth["cpu"] for truth in truths)
+    assert sum(rank.part_of != "" for rank in whole.ranks) == 2
+    assert group["runs"] == 1
 
 
 def test_pmix(cluster: Cluster, tracker: str, shared: Path) -> None:

@@ -40,6 +40,7 @@ WORDS = [
     *(["env", f"{name}={{}}", "job"] for name in ("API_KEYS", "PGPASS", "pw")),
     ["sshpass", "-p", "{}", "ssh", "-p", "22", "host"],
     ["/usr/bin/mysql", "-u", "me", "-p{}", "db"],
+    *(["job", f"--{name}={{}}"] for name in ("dbpass", "root_pass", "smtpPass")),
     ["smbclient", "-U", "me%{}", "share"],
     *(["nice", tool, "x", "-p{}", "archive"] for tool in ("7z", "/usr/bin/7za", "unrar", "mariadb-dump")),
     *([tool, "-u", "me", "-p", "{}", "db"] for tool in ("mongosh", "mongodump", "cqlsh", "rabbitmqadmin")),
@@ -282,6 +283,11 @@ def test_the_word_after_a_header_without_quotes_is_masked(words: list[str]) -> N
 
     assert (secret, host, option) == ("***", "host", "--verbose")
     assert mask_secrets([*words, "--verbose"])[-1] == "--verbose"
+
+
+def test_a_secret_like_an_option_takes_nothing_with_it() -> None:
+    """One that ends as a name of secrets does."""
+    assert mask_secrets(["mysql", "-pmypassword", "-u", "root"]) == ("mysql", "-p***", "-u", "root")
 
 
 @pytest.mark.parametrize("line", ORDINARY.strip().splitlines())

@@ -58,6 +58,31 @@ def test_a_batch_script_is_no_rank() -> None:
 
 
 @pytest.mark.parametrize(
+    ("number", "text", "step"),
+    [
+        ("4294967290", "", "interactive"),
+        ("4294967290", "0::/slurm/uid_0/job_7/step_interactive/task_0", "interactive"),
+        ("4294967291", "", "batch"),
+    ],
+)
+def test_a_shell_of_an_allocation_is_no_rank(number: str, text: str, step: str) -> None:
+    """Slurm numbers its step beyond all others, and it has a rank 0 of as many as the allocation has tasks."""
+    identity = find_identity({**SLURM, "SLURM_PROCID": "0", "SLURM_STEP_ID": number}, text)
+
+    assert (identity.step, identity.launcher, identity.rank, identity.ranks) == (step, None, None, None)
+    assert find_identity({**SLURM, "SLURM_STEP_ID": number, "PMI_RANK": "2"}, text).rank == 2
+
+
+def test_a_launch_without_a_name_has_none() -> None:
+    """What torchrun calls it then is the same for all."""
+    ranks = {"RANK": "1", "WORLD_SIZE": "2", "TORCHELASTIC_RUN_ID": "none"}
+    identity = find_identity(ranks)
+
+    assert (identity.launcher, identity.rank, identity.ranks, identity.run_id) == ("torchrun", 1, 2, None)
+    assert find_identity({**ranks, "TORCHELASTIC_RUN_ID": "a"}).run_id == "a"
+
+
+@pytest.mark.parametrize(
     ("text", "job", "step"),
     [
         ("5:memory:/slurm_n1/uid_1001/job_3/step_0/task_0\n1:name=systemd:/x", "3", "0"),

@@ -102,22 +102,52 @@ def test_what_the_scheduler_runs_is_not_the_jobs(proc: Path) -> None:
 
 
 def test_a_copy_of_another_process_may_become_one_of_the_job(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is looked at once more, then no longer; one that runs a program of its own is not."""
+    """It is looked at for a second, then no longer; one that runs a program of its own is not."""
     asked: list[int] = []
+    now = [100.0]
 
     def count(pid: int, *, proc: str = "/proc") -> object:
         asked.append(pid)
         return identify(pid, proc=proc)
 
-    processes = JobProcesses(JOB)
+    processes = JobProcesses(JOB, now=lambda: now[0])
     monkeypatch.setattr(job_processes, "identify", count)
     with start(None, "import os; child = os.fork(); child or (input(), os._exit(0))") as other:
         (copy,) = list_descendants(other)
         for _ in range(5):
             processes.read()
+            now[0] += 0.4
         os.kill(copy, signal.SIGKILL)
 
-    assert (asked.count(other), asked.count(copy)) == (1, 2)
+    assert (asked.count(other), asked.count(copy)) == (1, 4)
+    processes.close()
+
+
+def test_a_process_that_is_amid_its_exec_is_looked_at_again(tmp_path: Path) -> None:
+    """It has neither arguments nor variables then, which would tell whose it is."""
+    own = tmp_path / "77"
+    own.mkdir()
+    fields = "S 1 1 1 0 -1 0 9 0 0 0 0 0 0 0 20 0 1 0 99 9999999 100 18446744073709551615"
+    for file, text in (
+        ("stat", f"77 (python) {fields}\n"),
+        ("statm", "900 90 9 1 0 9 0\n"),
+        ("comm", "python\n"),
+        ("cgroup", "0::/\n"),
+        ("status", "Name:\tx\nTgid:\t77\n"),
+        ("cmdline", ""),
+        ("environ", ""),
+    ):
+        (own / file).write_text(text)
+    (tmp_path / "loadavg").write_text("0 0 0 1/1 77\n")
+    (tmp_path / "sys" / "kernel").mkdir(parents=True)
+    (tmp_path / "sys" / "kernel" / "pid_max").write_text("32768\n")
+    processes = JobProcesses("7", proc=str(tmp_path))
+    for _ in range(3):
+        assert processes.read() == ()
+    (own / "cmdline").write_text("python\0")
+    (own / "environ").write_text("SLURM_JOB_ID=7\0")
+
+    assert [reading.pid for reading in processes.read()] == [77]
     processes.close()
 
 

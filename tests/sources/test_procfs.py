@@ -206,6 +206,23 @@ def test_what_an_adopter_had_before_stays_out_of_the_tree(tmp_path: Path) -> Non
     tree.close()
 
 
+def test_a_process_that_has_a_number_before_it_is_there_is_found_when_it_is(tmp_path: Path) -> None:
+    """The kernel numbers it first; another reading later it must be there."""
+    for name, text in {"loadavg": b"0 0 0 1/1 302\n", "sys/kernel/pid_max": b"32768\n"}.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_bytes(text)
+    write_process(tmp_path, 302, 1)
+    tree = procfs.ProcessTree(302, proc=str(tmp_path))
+    (tmp_path / "loadavg").write_bytes(b"0 0 0 1/1 304\n")
+    assert [reading.pid for reading in tree.read()] == [302]
+
+    write_process(tmp_path, 303, 302)
+    assert [reading.pid for reading in tree.read()] == [302, 303]
+    write_process(tmp_path, 304, 302)
+    assert [reading.pid for reading in tree.read()] == [302, 303]
+    tree.close()
+
+
 def write_process(proc: Path, pid: int, parent: int) -> None:
     """A process in a /proc of our own."""
     directory = proc / str(pid)

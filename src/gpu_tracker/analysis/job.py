@@ -9,7 +9,7 @@ from ..core.values import NamedTuple
 from .balance import balance_ranks, balance_regions, describe_delay, spread_metrics
 from .energy import add_joules, estimate_carbon
 from .hosts import describe_host, list_unread_gpus, may_hold_more
-from .job_end import describe_end, find_state, has_died, name_state
+from .job_end import describe_end, has_died, judge_state
 from .job_findings import join_findings
 from .ranks import align, describe_rank, find_end, find_outer, group_by_host, list_worst, name_rank
 from .tasks import Task, find_worst_code, split_tasks, spread_tasks
@@ -147,7 +147,7 @@ def combine(
             *skipped,
             *_list_notes(parts, outer, hosts),
         ),
-        job=_describe_job(parts)._replace(state=name_state(state) if state else find_state(ended)),
+        job=_describe_job(parts)._replace(state=judge_state(state, ended)),
         machine_joules=machine_joules,
         carbon=estimate_carbon(add_joules(values["energy"], machine_joules), factor),
         metrics=tuple(spread_metrics(ranks)),

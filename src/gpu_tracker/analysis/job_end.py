@@ -22,10 +22,11 @@ _ENDING_SIGNALS = (1, 2, 15)
 _SIGKILL = 9
 _MOST_LOST = 5
 # Slurm's words for the state of a job, in ours.
+_COMPLETED = "COMPLETED"
 _STATES = {
     "BOOT_FAIL": "node lost",
     "CANCELLED": "cancelled",
-    "COMPLETED": "completed",
+    _COMPLETED: "completed",
     "COMPLETING": "ending",
     "DEADLINE": "deadline reached",
     "FAILED": "failed",
@@ -37,11 +38,24 @@ _STATES = {
     "RUNNING": "running",
     "TIMEOUT": "time limit reached",
 }
+# What Slurm calls completed if the batch script went on, in words.
+_PARTLY = {
+    "out of memory": "completed, but part of it ran out of memory",
+    "failed": "completed, but part of it failed",
+    "killed or failed": "completed, but part of it was killed or failed",
+}
 
 
 def name_state(state: str) -> str:
     """Slurm's word for it in ours, or as it is."""
     return _STATES.get(state, state.lower().replace("_", " "))
+
+
+def judge_state(state: str | None, parts: Sequence[Part]) -> str:
+    """How the job ended: Slurm's word for it, if it was asked, and what that leaves out."""
+    found = find_state(parts)
+    named = found if state is None else name_state(state)
+    return _PARTLY.get(found, named) if state == _COMPLETED else named
 
 
 def find_state(parts: Sequence[Part]) -> str:

@@ -5,15 +5,16 @@ from __future__ import annotations
 import math
 
 from ..core.figures import RUN
+from ..core.model import NO_PROCESS
 from .job import count_ranks, describe_missing
+from .launches import identify_run, number_unnamed
 from .measures import UNKNOWN_OUTCOME, RunFigures, Subject
-from .tasks import identify_run
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from ..core.model import Identity
+    from ..core.model import Header, Identity, RecordingData
     from .job import Combined
 
 # How a figure of a region is that of all ranks: the job waits for the slowest, and does the work of all.
@@ -24,19 +25,33 @@ _OF_REGIONS: Mapping[str, Callable[[Sequence[float]], float]] = {
 }
 
 
-def name_job(identity: Identity) -> tuple[str, ...] | None:
-    """What the recordings of the ranks of one run have in common; None for what is no rank of anything."""
-    is_known = identity.rank is not None and (identity.job or identity.run_id)
-    return identify_run(identity) if is_known else None
+def name_job(header: Header, unnamed_launch: int | None = None) -> tuple[str, ...] | None:
+    """What the recordings of one run have in common: of its ranks, or of all of a job on each of its machines.
+
+    None for what is part of nothing.
+    """
+    identity = header.identity
+    is_whole_job = header.pid == NO_PROCESS and identity.job is not None
+    is_rank = identity.rank is not None and (identity.job or identity.run_id or identity.ranks)
+    return identify_run(identity, unnamed_launch) if is_whole_job or is_rank else None
 
 
-def list_missing(identities: Iterable[Identity]) -> list[str]:
+def list_missing(recordings: Sequence[tuple[str, RecordingData]]) -> list[str]:
     """Of the jobs that these are ranks of: those that lack some, in words."""
-    launches: dict[tuple[str, ...], list[Identity]] = {}
-    for identity in identities:
-        if (job := name_job(identity)) is not None:
-            launches.setdefault(job, []).append(identity)
-    return [words for ranks in launches.values() for words in describe_missing(count_ranks(ranks)[1])]
+    launches = number_unnamed(recordings)
+    return describe_all_missing(
+        (name_job(recording.header, launches.get(name)), recording.header.identity)
+        for name, recording in recordings
+    )
+
+
+def describe_all_missing(ranks: Iterable[tuple[tuple[str, ...] | None, Identity]]) -> list[str]:
+    """The same of identities, each with the name of its job."""
+    jobs: dict[tuple[str, ...], list[Identity]] = {}
+    for job, identity in ranks:
+        if job is not None:
+            jobs.setdefault(job, []).append(identity)
+    return [words for identities in jobs.values() for words in describe_missing(count_ranks(identities)[1])]
 
 
 def join_ranks(whole: Combined, ranks: Sequence[RunFigures]) -> RunFigures:

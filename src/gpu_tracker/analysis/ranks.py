@@ -5,6 +5,7 @@ from __future__ import annotations
 from heapq import nsmallest
 from types import MappingProxyType
 
+from ..core.model import NO_PROCESS
 from ..core.moments import parse_moment
 from ..core.values import NamedTuple
 from .endings import find_ending
@@ -140,6 +141,10 @@ def _is_same(part: Part, other: Part) -> bool:
         return False
     if (inner.header, inner.totals) == (around.header, around.totals):
         return True  # a copy
+    if inner.header.pid == NO_PROCESS:  # two of all of a job on this machine
+        own, others = inner.header.identity, around.header.identity
+        is_same_job = (own.job, own.restart) == (others.job, others.restart)
+        return is_same_job and _begins_in(part, other, 0.0, around.totals.at_seconds)
     # Two recordings by parents are of two processes.
     was_stopped = inner.end is not None and inner.end.reason in _NOT_THE_PARENTS
     has_started = around.end is not None and around.end.exit_code is not None

@@ -6,6 +6,7 @@ import math
 
 from ..core.figures import RUN
 from ..core.values import NamedTuple
+from .launches import identify_run, number_unnamed
 from .permutation_test import median
 
 TYPE_CHECKING = False
@@ -13,13 +14,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from ..core.figures import Figure
-    from ..core.model import Identity, RecordingData
+    from ..core.model import RecordingData
 
 _HIGH = 0.95
 # What runs are called that have no job, task, restart, attempt or launch.
 _WITHOUT = ("no job", "no task", "first attempt", "first attempt", "outside of steps")
-# Launchers whose ranks are in one step.
-_SLURMS = ("slurm", "pmix")
 
 
 class Task(NamedTuple):
@@ -50,30 +49,14 @@ def split_tasks(
 ) -> dict[str, list[tuple[str, RecordingData]]]:
     """The recordings of each run, by its name. Of one run, or where nothing is known of that, there is one entry."""
     groups: dict[tuple[str, ...], list[tuple[str, RecordingData]]] = {}
-    for one in recordings:
-        groups.setdefault(identify_run(one[1].header.identity), []).append(one)
+    launches = number_unnamed(recordings)
+    for name, recording in recordings:
+        run = identify_run(recording.header.identity, launches.get(name))
+        groups.setdefault(run, []).append((name, recording))
     varying = [len(set(column)) > 1 for column in zip(*groups, strict=True)]
     return {
         _name(key, varying): some for key, some in sorted(groups.items(), key=lambda item: _order(item[0]))
     }
-
-
-def identify_run(identity: Identity) -> tuple[str, ...]:
-    """Job, task, restart, attempt and launch, each with what it is called: what all ranks of one run have in common."""
-    task = identity.array_task
-    is_slurms = identity.launcher in _SLURMS
-    launch = identity.step if is_slurms else identity.run_id if identity.job is not None else None
-    job = (identity.array_job if task is not None else None) or identity.job or identity.run_id
-    known = (
-        ("job", job),
-        ("task", task),
-        ("restart", identity.restart or None),
-        # The scheduler's restarts count as attempts of its ranks.
-        ("attempt", None if identity.attempt == identity.restart else identity.attempt or None),
-        # Of ranks: those of another step, or of another launcher, are others. Ranks of one mpirun may be in several steps.
-        ("step" if is_slurms else "launch", None if identity.rank is None else launch),
-    )
-    return tuple("" if value is None else f"{what} {value}" for what, value in known)
 
 
 def _name(key: Sequence[str], varying: Sequence[bool]) -> str:

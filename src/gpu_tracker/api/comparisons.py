@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 
 from ..analysis.compare import compare as compare_groups
-from ..analysis.job_measures import add_inner, join_ranks, list_missing, name_job
+from ..analysis.job_measures import add_inner, describe_all_missing, join_ranks, name_job
+from ..analysis.launches import number_launches
 from ..analysis.limits import check_limits, needs_two_groups, parse_limit
 from ..analysis.measures import measure
 from ..analysis.ranks import align, describe_inner, find_outer, find_outermost
@@ -165,16 +166,18 @@ def _measure_all(paths: Sequence[str], notes: list[str]) -> tuple[list[RunFigure
             recordings.append((path, recording))
     if not recordings:
         raise UsageError(f"There is no recording to read in {', '.join(paths) or 'an empty group'}.")
-    outer = find_outer(align(recordings))
+    parts = align(recordings)
+    outer = find_outer(parts)
+    launches = number_launches(parts, outer)
+    jobs = {path: name_job(recording.header, launches.get(path)) for path, recording in recordings}
     notes += describe_inner(outer)
-    measured = _add_inner(recordings, outer, measured)
+    measured = _add_inner(recordings, jobs, outer, measured)
     runs: list[RunFigures] = []
     ranks: dict[tuple[str, ...], list[tuple[str, RecordingData, RunFigures]]] = {}
     for path, recording in recordings:
         if path in outer:
             continue
-        job = name_job(recording.header.identity)
-        if job is None:
+        if (job := jobs[path]) is None:
             runs.append(measured[path])
         else:
             ranks.setdefault(job, []).append((path, recording, measured[path]))
@@ -183,6 +186,7 @@ def _measure_all(paths: Sequence[str], notes: list[str]) -> tuple[list[RunFigure
 
 def _add_inner(
     recordings: Sequence[tuple[str, RecordingData]],
+    jobs: Mapping[str, tuple[str, ...] | None],
     outer: Mapping[str, str],
     measured: Mapping[str, RunFigures],
 ) -> dict[str, RunFigures]:
@@ -190,12 +194,12 @@ def _add_inner(
     inner: dict[str, list[str]] = {}
     for path in outer:
         inner.setdefault(find_outermost(path, outer), []).append(path)
-    identities = {path: recording.header.identity for path, recording in recordings}
+    identities = [(jobs[path], recording.header.identity) for path, recording in recordings]
     added = dict(measured)
     for path, parts in inner.items():
-        jobs = {name_job(identities[part]) for part in parts}
-        ranks = [identity for identity in identities.values() if name_job(identity) in jobs]
-        added[path] = add_inner(measured[path], [measured[part] for part in parts], list_missing(ranks))
+        own = {jobs[part] for part in parts}
+        missing = describe_all_missing(one for one in identities if one[0] in own)
+        added[path] = add_inner(measured[path], [measured[part] for part in parts], missing)
     return added
 
 

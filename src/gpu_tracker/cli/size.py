@@ -66,7 +66,7 @@ def main(arguments: list[str]) -> int:
         raise RecordingError("A recording is damaged: it contains invalid numbers.") from None
     if options.form is not None and not format_words(sizing):  # an empty line must not be pasted
         raise RecordingError(" ".join(("Nothing can be advised.", *sizing.notes)))
-    sizing = lack_ranks(sizing, list_missing(recording.header.identity for _, recording in loaded))
+    sizing = lack_ranks(sizing, list_missing(loaded))
     sizing = sizing._replace(notes=(*sizing.notes, *skipped, *inner))
     document = SizingReport(
         sizing,

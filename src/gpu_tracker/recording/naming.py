@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 SUFFIX = ".jsonl"
 JOB_PREFIX = "job-"
 """Of a directory with the recordings of one job."""
-_NO_RUN_ID = "none"  # torchrun's, unless it is given one
 _LONGEST_NAME = 40
 _DIGEST_LETTERS = 8
 _SCRIPT_SUFFIXES = frozenset(
@@ -144,7 +143,7 @@ def name_in_job(identity: Identity, host: str, number: int = 1) -> str | None:
 
     Array tasks, restarts and attempts have names of their own; a name that is taken gives the next: `...-r3-2.jsonl`.
     """
-    job = identity.job or (identity.run_id if identity.run_id != _NO_RUN_ID else None)
+    job = identity.job or identity.run_id
     if identity.array_task is not None and (identity.array_job or identity.job):
         job = f"{identity.array_job or identity.job}_{identity.array_task}"
     if job is None:

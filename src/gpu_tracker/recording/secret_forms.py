@@ -22,7 +22,7 @@ _TAIL = re.compile(
     r"(?:-(?:\d+|prod|production|staging|dev|test|ci|main|default|base|value|old|new|read|write)|\d)+$"
 )
 _SECRET_NAME = re.compile(
-    r"(?:^|-)(?:(?:ssh|pg|user)?pass|pwd?|auth|authorization|bearer|cookies?|jwt)$"
+    r"(?:^|-)(?:(?:ssh|pg|my|db|user|root|admin|smtp|mail|ftp|ldap|bind|http|proxy|redis|mongo|sudo|vnc|keystore)?pass|pwd?|auth|authorization|bearer|cookies?|jwt)$"
     r"|(?:pass-?words?|passwds?|passphrases?|passcode|passwort|kennwort|mot-de-passe|secrets?|credentials?|token|apikeys?|shared-access-signature)$"
     r"|^x-(?:amz|goog)-signature$"
     r"|(?:^|-)(?:api|access|private|secret|auth|account|signing|encryption|master|service|licen[cs]e|"
@@ -144,14 +144,16 @@ def mask_words(command: Sequence[str]) -> Iterator[str]:
             yield word
             continue
         is_scheme = bool(_SCHEME_WORD.fullmatch(word))
+        masked = ""
         if is_header and not is_scheme and not _LONG_OPTION.fullmatch(word):
             yield MASK
         elif tool.get(before):
             yield MASK
             del tool[before]  # what follows is another command, with a port perhaps
         elif word[:2] in tool and len(word) > 2:
-            yield f"{word[:2]}{MASK}"
             del tool[word[:2]]
+            masked = f"{word[:2]}{MASK}"
+            yield masked
         elif (is_several and not word.startswith("-")) or (
             _is_given(earlier, before, is_assigned) and not _LONG_OPTION.fullmatch(word)
         ):
@@ -161,7 +163,8 @@ def mask_words(command: Sequence[str]) -> Iterator[str]:
         is_several = bool(_SEVERAL.fullmatch(word)) or (is_several and not word.startswith("-"))
         is_header = bool(_HEADER_START.fullmatch(word)) or (is_header and is_scheme)
         tool = _find_tool(before, word) or tool
-        earlier, before, is_assigned = before, word, False
+        # `-pmypassword` is not the option before a secret.
+        earlier, before, is_assigned = before, masked or word, False
 
 
 def _is_given(earlier: str, before: str, is_assigned: bool) -> bool:

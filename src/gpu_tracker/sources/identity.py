@@ -18,13 +18,14 @@ _SCHEDULERS = (
     ("pbs", "PBS_JOBID"),
     ("kubernetes", "KUBERNETES_SERVICE_HOST"),
 )
+_STEP_VARIABLE = "SLURM_STEP_ID"
 # Field of the identity → the variables to look for, in order.
 _TEXTS = {
     "job": ("SLURM_JOB_ID", "PBS_JOBID"),
     "job_name": ("SLURM_JOB_NAME", "PBS_JOBNAME"),
     "array_job": ("SLURM_ARRAY_JOB_ID",),
     "array_task": ("SLURM_ARRAY_TASK_ID", "PBS_ARRAY_INDEX"),
-    "step": ("SLURM_STEP_ID",),
+    "step": (_STEP_VARIABLE,),
     "node": ("SLURMD_NODENAME",),
     "run_id": ("TORCHELASTIC_RUN_ID", "PMIX_NAMESPACE"),
 }
@@ -55,12 +56,16 @@ _LAUNCHERS = (
     _Launcher("mpich", "PMI_RANK", "MPI_LOCALRANKID", "PMI_SIZE"),
     _Launcher("kubernetes", "JOB_COMPLETION_INDEX"),
 )
+# Only of a step: in a batch script it is 0, too, although the script is no rank of anything.
+_SLURM = _Launcher("slurm", "SLURM_PROCID", "SLURM_LOCALID", "SLURM_NTASKS")
 # Those that number no ranks, and what is set in all that they start: by our plugin in workers of Dask, by Ray itself.
 _UNRANKED = (("dask", "GPU_TRACKER_DASK"), ("ray", "RAY_LD_PRELOAD_ON_WORKERS"))
-# Only of a step: in a batch script it is 0, too, although the script is no rank of anything.
-_SLURM = _Launcher("slurm", "SLURM_PROCID", "SLURM_LOCALID", "SLURM_NTASKS", needs="SLURM_STEP_ID")
+# Steps that Slurm starts itself, whose one process is no rank, and their numbers.
+_INTERACTIVE, _BATCH, _EXTERN = "interactive", "batch", "extern"
+_OWN_STEPS = {"4294967290": _INTERACTIVE, "4294967291": _BATCH, "4294967292": _EXTERN}
 _MOST_DIGITS = 9
-_JOB, _STEP, _BATCH = "job_", "step_", "batch"
+_UNNAMED_RUN = "none"  # by torchrun, unless it is given a name
+_JOB, _STEP = "job_", "step_"
 
 
 def find_identity(environment: Mapping[str, str], cgroup_text: str = "") -> Identity:
@@ -69,9 +74,12 @@ def find_identity(environment: Mapping[str, str], cgroup_text: str = "") -> Iden
         "scheduler": next((name for name, variable in _SCHEDULERS if environment.get(variable)), None),
         **{field: _find(environment, names) for field, names in _TEXTS.items()},
         **{field: _count(environment, names) for field, names in _COUNTS.items()},
-        **_find_rank(environment),
         **_find_in_cgroup(cgroup_text),
     }
+    known["step"] = step = _OWN_STEPS.get(f"{known['step']}", known["step"])
+    known |= _find_rank(environment, is_in_step=step is not None and step not in _OWN_STEPS.values())
+    if known["run_id"] == _UNNAMED_RUN:
+        known["run_id"] = None
     return Identity(**known)  # type: ignore[arg-type]
 
 
@@ -80,7 +88,7 @@ def is_in_batch_script(environment: Mapping[str, str], cgroup_text: str = "") ->
     step = _find_in_cgroup(cgroup_text).get("step")
     if step is not None:
         return step == _BATCH
-    return bool(environment.get(_SLURM.rank)) and not environment.get(_SLURM.needs)
+    return bool(environment.get(_SLURM.rank)) and not environment.get(_STEP_VARIABLE)
 
 
 def is_of_job(identity: Identity, job: str) -> bool:
@@ -105,13 +113,13 @@ def _count(environment: Mapping[str, str], names: tuple[str, ...]) -> int | None
     return next((count for count in counts if count is not None), None)
 
 
-def _find_rank(environment: Mapping[str, str]) -> dict[str, str | int | None]:
-    for launcher in (*_LAUNCHERS, _SLURM):
+def _find_rank(environment: Mapping[str, str], *, is_in_step: bool) -> dict[str, str | int | None]:
+    for launcher in (*_LAUNCHERS, *[_SLURM] * is_in_step):
         rank = _count(environment, (launcher.rank,))
         if rank is not None and (not launcher.needs or environment.get(launcher.needs)):
             # Started by Slurm itself, which knows the rest of it.
             is_slurms = launcher.name == "pmix" and _count(environment, (_SLURM.rank,)) == rank
-            rest = _SLURM if is_slurms and environment.get(_SLURM.needs) else launcher
+            rest = _SLURM if is_slurms and is_in_step else launcher
             return {
                 "launcher": launcher.name,
                 "rank": rank,

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 _OF_THE_SCHEDULER = frozenset({"slurmstepd"})
 # A job seldom takes longer from one step to the next.
 _PAUSE_SECONDS = 10.0
+# So long a process may take from its fork to the end of its exec on a busy machine.
+_DOUBT_SECONDS = 1.0
 
 
 def identify(pid: int, *, proc: str = "/proc") -> Identity:
@@ -68,8 +70,8 @@ class JobProcesses(ProcessTree):
         self._now = now
         self._is_inside = is_of_job(identify(os.getpid(), proc=proc), job)
         self._last_seen_seconds = now()
-        self._doubted: set[int] = set()
-        """Copies of others' processes, which are looked at once more: most become something else at once."""
+        self._doubted: dict[int, float] = {}
+        """Until when processes are looked at again that are none of the job's yet, but may become something else at once."""
         super().__init__(NO_PROCESS, started_seconds=started_seconds, outsiders=outsiders, proc=proc)
 
     def is_alive(self) -> bool:
@@ -89,8 +91,13 @@ class JobProcesses(ProcessTree):
                 self._undecided.update([pid] * is_copy)
             elif is_of_job(identify(pid, proc=self._proc), self._job):
                 self._admit(pid, stat, at_start=at_start)
-            elif is_copy and pid not in self._doubted:
-                self._doubted.add(pid)
+            elif (is_copy or self._is_amid_exec(pid)) and self._is_in_doubt(pid):
                 self._undecided.add(pid)
-            else:
-                self._doubted.discard(pid)
+        self._doubted = {pid: until for pid, until in self._doubted.items() if pid in self._undecided}
+
+    def _is_amid_exec(self, pid: int) -> bool:
+        """Whether it has neither arguments nor variables yet, which would tell whose it is."""
+        return self._is_of_the_job(pid) is None
+
+    def _is_in_doubt(self, pid: int) -> bool:
+        return self._now() <= self._doubted.setdefault(pid, self._now() + _DOUBT_SECONDS)

@@ -31,6 +31,8 @@ _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
 _FORKED_BUT_NO_EXEC = 0x40  # PF_FORKNOEXEC in the flags of /proc/PID/stat
 _LOWEST_RECYCLED_PID = 300  # the kernel never assigns lower ones after a wrap
 _MOST_PIDS_TO_TRY = 2000
+# The newest ones, which processors may be making.
+_MOST_UNBORN = 8
 _SPARE_DESCRIPTORS = 32
 _DEAD_STATES = (b"Z", b"X")
 _PEAKS_PER_READING = 8
@@ -131,7 +133,7 @@ def parse_last_pid(text: bytes) -> int:
     return int(text.rsplit(maxsplit=1)[1])
 
 
-def pids_since(previous: int, newest: int, highest: int) -> Iterable[int] | None:
+def pids_since(previous: int, newest: int, highest: int) -> list[int] | None:
     """The pids assigned after `previous`; None if there are too many to try."""
     if newest >= previous:
         count, candidates = newest - previous, [range(previous + 1, newest + 1)]
@@ -296,7 +298,10 @@ class ProcessTree:
             self._scan(at_start=False)
         else:
             undecided, self._undecided = self._undecided, set()
+            # Numbered, but not there yet, or no longer: the latter for good, the former at the next reading.
+            unborn = [pid for pid in candidates[-_MOST_UNBORN:] if self._try_stat(pid) is None]
             self._admit_relatives([*undecided, *candidates], at_start=False)
+            self._undecided.update(unborn)
 
     def _scan(self, *, at_start: bool) -> None:
         pids = sorted(int(name) for name in os.listdir(self._proc) if name.isdigit())
