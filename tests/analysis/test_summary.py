@@ -205,6 +205,15 @@ def test_a_device_that_was_lost_before_the_job_was_on_it_leaves_the_total() -> N
     assert (total(6.0), total(9.9)) == (2000 * MB, None)
 
 
+def test_a_device_that_was_never_read_is_unknown_all_the_time() -> None:
+    """Its driver hung from the start."""
+    summary = summarize(recording(events=(found(gpu(0)),), totals=totals(gpu_counters=())))
+    (device,) = summary.gpus
+
+    assert (device.job_bytes.combined, device.used_bytes) == (None, None)
+    assert device.job_bytes_unknown_seconds == device.used_bytes_unknown_seconds == summary.seconds > 0
+
+
 def test_of_an_estimate_no_part_is_known() -> None:
     """The growth of the device's memory may be any process's."""
     _, peaks = gpu_totals()

@@ -365,8 +365,8 @@ def _summarize_gpus(recording: RecordingData) -> tuple[GpuSummary, ...]:
         is_expected = peak.has_job if by_use else gpu.is_visible
         if named is not None:
             is_expected = gpu.uuid in named
-        counter = counters.get(gpu.uuid, GpuCounters(gpu.uuid))
         seconds = recording.totals.at_seconds
+        counter = counters.get(gpu.uuid) or _count_nothing(gpu.uuid, seconds)
         summary = _summarize_gpu(gpu, peak, counter, seconds, is_estimate, is_expected)
         was_idle = 0 < counter.job_bytes_unknown_seconds < seconds - _GLIMPSE_SECONDS and not peak.has_job
         if summary.may_be_used and summary.job_bytes.combined is None and not was_idle:
@@ -383,6 +383,11 @@ def _summarize_gpus(recording: RecordingData) -> tuple[GpuSummary, ...]:
             summary = summary._replace(energy_basis=ESTIMATE)
         summaries.append(summary)
     return tuple(summaries)
+
+
+def _count_nothing(uuid: str, seconds: float) -> GpuCounters:
+    """Of a device that was never read."""
+    return GpuCounters(uuid, job_bytes_unknown_seconds=seconds, used_bytes_unknown_seconds=seconds)
 
 
 def _complete(known: Parts[int | None], gpus: Sequence[GpuSummary]) -> Parts[int | None]:
