@@ -265,6 +265,62 @@ def test_bursts_of_a_job_that_is_sampled_at_other_instants_than_its_device(
         assert mean == pytest.approx(0.6 * PERCENT, abs=3)
 
 
+def make_bursts(dice: random.Random, busy_seconds: float, idle_seconds: float) -> list[tuple[float, float]]:
+    """When somebody uses the device in half a minute: bursts and pauses of about that length."""
+    bursts, at = [], -dice.random() * (busy_seconds + idle_seconds)
+    while at < 30:
+        end = at + busy_seconds * dice.uniform(0.75, 1.25)
+        bursts.append((at, end))
+        at = end + idle_seconds * dice.uniform(0.75, 1.25)
+    return bursts
+
+
+def measure_shared(
+    dice: random.Random, process_hertz: float, *, job: tuple[float, float], others: tuple[float, float]
+) -> float:
+    """How much too much a job seems to do that uses 80 % of a device in bursts, beside somebody who uses 20 % in others.
+
+    Samples of processes are instants; those of their device are means.
+    """
+    ours, theirs = make_bursts(dice, *job), make_bursts(dice, *others)
+
+    def use(bursts: list[tuple[float, float]], start: float, end: float) -> float:
+        return sum(max(0.0, min(end, last) - max(start, first)) for first, last in bursts) / (end - start)
+
+    device = [(number + dice.random() / 10) / 6 for number in range(180)]
+    spans = [
+        Span(start, end, round(min(100.0, 80 * use(ours, start, end) + 20 * use(theirs, start, end))))
+        for start, end in itertools.pairwise([0.0, *device])
+    ]
+    instants = [(number + dice.random() / 10) / process_hertz for number in range(int(30 * process_hertz))]
+    named = [(at, 80.0 * use(ours, at, at + 1e-6)) for at in instants if use([*ours, *theirs], at, at + 1e-6)]
+    meter = TickMeter(0.0)
+    for second in range(1, 31):
+        meter.take(
+            [span for span in spans if second - 1 < span.end_seconds <= second],
+            GpuShares(tuple(one for one in named if second - 1 < one[0] <= second), True, float(second)),
+            is_there=True,
+        )
+    meter.finish()
+    error = meter.percent_seconds / meter.seconds - 80 * use(ours, 0.0, 30.0)
+    assert meter.is_drawn or error == pytest.approx(0.0, abs=3)
+    return error
+
+
+@pytest.mark.parametrize("process_hertz", [3, 4, 5, 7, 10])
+@pytest.mark.parametrize("job", [(0.3, 0.7), (0.7, 0.3), (2.0, 2.0)])
+@pytest.mark.parametrize("others", [(0.5, 0.5), (30.0, 0.0), (3.0, 3.0)])
+def test_instants_of_a_job_that_shares_its_device_make_no_mean_too_small(
+    process_hertz: float, job: tuple[float, float], others: tuple[float, float]
+) -> None:
+    """Chance decides how good each run's is, which is said; over many runs it is right."""
+    errors = [
+        measure_shared(random.Random(seed), process_hertz, job=job, others=others) for seed in range(12)
+    ]
+
+    assert sum(errors) / len(errors) == pytest.approx(0.0, abs=2)
+
+
 @pytest.mark.parametrize("round_seconds", [0.01, 0.1, 0.25, 1.0])
 def test_samples_of_processes_that_are_dated_roughly(round_seconds: float) -> None:
     """Rounded down."""

@@ -230,6 +230,42 @@ def test_without_a_counter_energy_is_power_over_time() -> None:
     assert read_power(100.0).take_estimates() == ()
 
 
+def draw(*joules: float, watts: float | None = 100.0) -> GpuAccount:
+    """A second apart, at a steady power."""
+    account = GpuAccount(ROOT)
+    account.add(Gpu(0, "GPU-0", "A", None))
+    for at, value in enumerate(joules):
+        reading = GpuReading("GPU-0", power_watts=watts, energy_joules=value)
+        account.take(GpuReadings(float(at), (reading,)), NAMES)
+    return account
+
+
+def test_a_counter_of_energy_that_stands_still_while_power_is_drawn_is_replaced_by_power() -> None:
+    """From the beginning, or in the middle; what it collects meanwhile is not counted twice."""
+    still = draw(*[5000.0] * 11)
+    stopped = draw(0.0, 100.0, 200.0, *[200.0] * 8)
+    catching_up = draw(0.0, 100.0, 200.0, *[200.0] * 5, 800.0, 900.0)
+    accounts = (still, stopped, catching_up)
+
+    assert [account.counters[0].energy_joules for account in accounts] == [1000.0, 1000.0, 900.0]
+    assert [account.take_estimates() for account in accounts] == [(("integrated", "GPU-0"),)] * 3
+    assert still.list_gaps() == (
+        "The energy counter of NVIDIA GPU 0 stood still for 10 s although the device drew power: its energy in that time is "
+        "estimated from power.",
+    )
+
+
+def test_a_counter_of_energy_that_has_never_moved_says_nothing() -> None:
+    """Nobody can tell whether it works. One that has moved may rest while next to nothing is drawn."""
+    unknown = draw(*[5000.0] * 11, watts=None)
+    short = draw(5000.0, 5000.0)
+    resting = draw(0.0, 100.0, *[100.0] * 9, watts=0.1)
+
+    joules = [account.counters[0].energy_joules for account in (unknown, short, resting)]
+    assert joules == [None, None, 100.0]
+    assert resting.take_estimates() == ()
+
+
 def test_a_long_time_between_two_readings_of_power_has_no_energy() -> None:
     """What was drawn in it is not known."""
     times = (0.0, 1.0, 2.0, 3.0, 60.0, 61.0)

@@ -369,6 +369,7 @@ def test_a_peak_is_a_lower_bound_if_nothing_was_read_for_some_of_the_time(
         (None, 40.0, (), "sampled"),
         (2000, 47.5, (), "sampled"),
         (2500, 47.5, (Event(1.0, "polled", "GPU-0"),), "estimate"),
+        (2500, 47.5, (Event(1.0, "drawn", "GPU-0"),), "estimate"),
     ],
 )
 def test_a_job_that_is_alone_on_a_device_did_what_the_device_did(

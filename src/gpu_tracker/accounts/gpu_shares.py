@@ -59,6 +59,8 @@ class ShareMeter:
         self._read_seconds = self._there_seconds = at_seconds
         self._came_seconds: float | None = None
         """When the job was first there."""
+        self.is_drawn = False
+        """Each sample stands for a time in which the driver would have had others."""
         self._is_known = False
         """Whether any time since then, in which it was there, has been counted."""
         self._waiting: list[_Waiting] = []

@@ -140,6 +140,8 @@ class TickMeter:
         self._percent_seconds = self._most_percent_seconds = 0.0
         self.seconds = 0.0
         """How much time the integral covers."""
+        self.is_drawn = False
+        """Whether it is made of instants, of a device that others use, too: chance has chosen them."""
         self._begin_seconds = at_seconds
         self._until_seconds = self._read_seconds = self._named_seconds = at_seconds
         self._came_seconds: float | None = None
@@ -279,7 +281,16 @@ class TickMeter:
         start_seconds, usual = self._named_seconds, self._find_usual_seconds()
         hidden_seconds = at_seconds if self._are_complete else self._until_seconds
         before, reach_seconds = (start_seconds, percent), start_seconds
-        if at_seconds - start_seconds > _LONG * usual:
+        gap_seconds = at_seconds - start_seconds
+        if (
+            self._named
+            and self._is_shared
+            and gap_seconds > _TOLERANCE * (period := self._find_shortest_seconds())
+        ):
+            side = period / 2
+            reach_seconds = at_seconds - side
+            before = start_seconds + side, self._named[-1].percent
+        elif gap_seconds > _LONG * usual:
             # It stands for the time around it, up to where samples of the device, if they are closer, say that it ended.
             side = max(usual / 2, usual - self._spans[-1].length_seconds / 2) if self._spans else usual / 2
             reach_seconds = max(start_seconds, min(hidden_seconds, at_seconds - side))
@@ -297,6 +308,16 @@ class TickMeter:
             is_first=not self._named,
         )
         return _date_period(named, self._period_seconds)
+
+    @property
+    def _is_shared(self) -> bool:
+        """Whether others were named recently, and none of their samples was dropped."""
+        return self._are_complete and any(named.percent == 0 for named in self._named)
+
+    def _find_shortest_seconds(self) -> float:
+        """A gap in which no sample is missing, unless the job and all others are hardly ever there; infinite if that is not known."""
+        gaps = sorted(self._gaps)
+        return gaps[len(gaps) // 8] if len(gaps) >= _GAPS_TO_LEARN_FROM else float("inf")
 
     @property
     def _are_means(self) -> bool:
@@ -410,8 +431,11 @@ class TickMeter:
         used = sum(length * percent for length, percent in known)
         self.seconds += seconds
         self._most_percent_seconds += most * seconds
-        # One instant may be busier than the time that it stands for; only the mean of many is not.
-        self._percent_seconds += used if self._are_together or self._are_means else min(used, most * seconds)
+        # One instant may be busier than the time that it stands for; only the mean of many is not. Where others share the device, it may
+        # be less busy just as well: to leave out only what is too much would make the mean too small.
+        are_sums = self._are_together or self._are_means
+        self.is_drawn |= self._is_shared and not are_sums and used > 0
+        self._percent_seconds += used if are_sums or self._is_shared else min(used, most * seconds)
         came = self._came_seconds
         self._is_known |= came is not None and seconds > 0 and span.end_seconds > came
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from ..core.figures import MOST_WATTS
 from ..core.model import (
+    DRAWN,
     EXACT,
     INTEGRATED,
     LINKS,
@@ -44,6 +45,9 @@ if TYPE_CHECKING:
 _MOST_PROCESSES = 32
 # For a moment a device may draw more than its limit.
 _MOST_OF_LIMIT = 2.0
+# A counter that does not move for this long has stopped, if that much is drawn.
+_LONGEST_STILL_SECONDS = 3.0
+_LEAST_WATTS = 1.0
 # Counters of energy are updated once a second, at least; most of them ten times.
 _LONGEST_ENERGY_DELAY_SECONDS = 1.0
 _ENERGY_DELAY_SECONDS = 0.1
@@ -144,6 +148,12 @@ class _JobUse:
         self._has_ticks = False
         """Whether the driver samples the device, too."""
         self._is_unknown = self._was_unknown = False
+        self._was_drawn = False
+
+    @property
+    def is_drawn(self) -> bool:
+        """Whether it is the mean of instants, which chance may have chosen well or badly."""
+        return self._was_drawn or (self._meter is not None and self._meter.is_drawn)
 
     def take(
         self,
@@ -183,6 +193,7 @@ class _JobUse:
             self._percent_seconds += self._meter.percent_seconds
             self._seconds += self._meter.seconds
             self._was_unknown |= self._meter.is_unknown
+            self._was_drawn |= self._meter.is_drawn
             self._meter = None
 
     def lose(self) -> None:
@@ -249,7 +260,11 @@ class _Device:
         self.energy_gap_seconds = 0.0
         """How much time is left out, because the counter has jumped or begun again."""
         self.is_energy_integrated = False
-        """Whether energy is the sum of its power over time, because its driver has no counter."""
+        """Whether energy is the sum of its power over time, because its driver has no counter, or one that stood still."""
+        self.energy_still_seconds = 0.0
+        """How long it stood still although power was drawn."""
+        self._still_seconds = self._still_joules = self._stood_in_joules = 0.0
+        """Of the present stretch: how long it is, what was drawn in it, and what of that is counted."""
         self.is_polled = False
         """Whether utilization is its latest value at each reading, because its driver keeps no samples."""
         self.span_seconds = 0.0
@@ -339,6 +354,11 @@ class _Device:
             temperature_celsius=larger(peaks.temperature_celsius, reading.temperature_celsius),
             has_job=bool(self.pids),
         )
+
+    @property
+    def is_use_drawn(self) -> bool:
+        """Whether the job's own utilization is the mean of instants."""
+        return self._use.is_drawn
 
     def miss(self, at_seconds: float) -> None:
         """It was not among the devices that were read."""
@@ -551,9 +571,32 @@ class _Device:
         if not 0 <= step <= self._most_watts * collected:
             self.energy_gap_seconds += passed
             return total, seconds
-        self.energy_step_joules = step
-        is_first = total is None and not passed
-        return None if is_first else (total or 0.0) + step, seconds + passed
+        counted = self._replace_still(reading, step, passed)
+        self.energy_step_joules = counted
+        # One that has never moved says nothing: it may stand still for ever.
+        return (total if total is None and not counted else (total or 0.0) + counted), seconds + passed
+
+    def _replace_still(self, reading: GpuReading, step: float, passed: float) -> float:
+        """What to count: the counter's step; while it stands still for long although power is drawn, that power over time instead."""
+        if step:
+            # It may have caught up.
+            counted = max(0.0, step - self._stood_in_joules)
+            self._still_seconds = self._still_joules = self._stood_in_joules = 0.0
+            return counted
+        before, now = self.reading.power_watts, reading.power_watts
+        if before is not None and now is not None:
+            self._still_seconds += passed
+            self._still_joules += passed * (before + now) / 2
+        if (
+            self._still_seconds <= _LONGEST_STILL_SECONDS
+            or self._still_joules < self._still_seconds * _LEAST_WATTS
+        ):
+            return 0.0
+        counted = self._still_joules - self._stood_in_joules
+        self.energy_still_seconds += passed if self._stood_in_joules else self._still_seconds
+        self._stood_in_joules = self._still_joules
+        self.is_energy_integrated = True
+        return counted
 
     def _integrate_power(self, reading: GpuReading, at_seconds: float) -> tuple[float | None, float]:
         """The same where there is no counter: between two readings, the mean of both."""
@@ -717,7 +760,11 @@ class GpuAccount:
         kinds = [
             (kind, device.uuid)
             for device in self._devices.values()
-            for kind, is_so in ((POLLED, device.is_polled), (INTEGRATED, device.is_energy_integrated))
+            for kind, is_so in (
+                (POLLED, device.is_polled),
+                (INTEGRATED, device.is_energy_integrated),
+                (DRAWN, device.is_use_drawn),
+            )
             if is_so
         ]
         new = tuple(estimate for estimate in kinds if estimate not in self._estimates)
@@ -815,6 +862,11 @@ def _list_gaps(label: str, device: _Device) -> Iterator[str]:
         yield (
             f"The energy counter of {label} jumped by more than the device can draw, or began again: "
             f"its energy is without {humanize_seconds(device.energy_gap_seconds)} of the time."
+        )
+    if device.energy_still_seconds:
+        yield (
+            f"The energy counter of {label} stood still for {humanize_seconds(device.energy_still_seconds)} although the device drew "
+            "power: its energy in that time is estimated from power."
         )
     if device.untold_links:
         yield (

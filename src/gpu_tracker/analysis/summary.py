@@ -5,6 +5,7 @@ from __future__ import annotations
 from heapq import nlargest
 
 from ..core.model import (
+    DRAWN,
     ESTIMATE,
     EXACT,
     INTEGRATED,
@@ -378,7 +379,8 @@ def _summarize_gpus(recording: RecordingData) -> tuple[GpuSummary, ...]:
         if (POLLED, gpu.uuid) in estimates:
             summary = summary._replace(utilization_basis=ESTIMATE)
         if summary.job_mean_percent is not None:
-            summary = summary._replace(job_utilization_basis=_judge_own(summary))
+            is_drawn = (DRAWN, gpu.uuid) in estimates
+            summary = summary._replace(job_utilization_basis=ESTIMATE if is_drawn else _judge_own(summary))
         if (INTEGRATED, gpu.uuid) in estimates:
             summary = summary._replace(energy_basis=ESTIMATE)
         summaries.append(summary)

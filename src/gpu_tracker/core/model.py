@@ -28,7 +28,7 @@ AS_GOOD_AS = 0.99
 # What a meter of energy meters.
 PROCESSOR_METER, MEMORY_METER = "processor", "memory"
 # The kinds of events that say which figure of a device is an estimate.
-POLLED, INTEGRATED = "polled", "integrated"
+POLLED, INTEGRATED, DRAWN = "polled", "integrated", "drawn"
 OOM_LIMIT = "oom_limit"
 # The kind of event that says why the energy of processors is not measured.
 UNMETERED = "unmetered"
@@ -756,7 +756,9 @@ class Event(NamedTuple):
 
     Kinds are `gpu` (a device and its description), `note` (a sentence for the user), `unattributed` (a note, and the job's GPU
     memory is an estimate: it could not be attributed to processes), `polled` (the UUID of a device whose driver keeps no samples:
-    its utilization is an estimate), `integrated` (the UUID of a device without a counter of energy: it is the sum of its power over
+    its utilization is an estimate), `drawn` (the UUID of a device that the job shares and whose driver samples processes at instants:
+    the job's own utilization is an estimate), `integrated` (the UUID of a device without a counter of energy, or with one that
+    stood still: it is the sum of its power over
     time, an estimate), `unread` (a vendor whose driver has never answered, or a vendor and the
     index of a device that could not be opened, as `nvidia 0`: totals over all devices are not known unless it is found later),
     `unmetered` (why the energy of processors is not measured), `oom` (a note: the kernel has killed a process for its memory),
