@@ -276,7 +276,12 @@ def make_bursts(dice: random.Random, busy_seconds: float, idle_seconds: float) -
 
 
 def measure_shared(
-    dice: random.Random, process_hertz: float, *, job: tuple[float, float], others: tuple[float, float]
+    dice: random.Random,
+    process_hertz: float,
+    *,
+    job: tuple[float, float],
+    others: tuple[float, float],
+    returns_newest_only: bool,
 ) -> float:
     """How much too much a job seems to do that uses 80 % of a device in bursts, beside somebody who uses 20 % in others.
 
@@ -294,11 +299,13 @@ def measure_shared(
     ]
     instants = [(number + dice.random() / 10) / process_hertz for number in range(int(30 * process_hertz))]
     named = [(at, 80.0 * use(ours, at, at + 1e-6)) for at in instants if use([*ours, *theirs], at, at + 1e-6)]
-    meter = TickMeter(0.0)
-    for second in range(1, 31):
+    meter, step_seconds = TickMeter(0.0), 0.6 / process_hertz if returns_newest_only else 1.0
+    for number in range(int(30 / step_seconds)):
+        start, now = number * step_seconds, (number + 1) * step_seconds
+        new = [one for one in named if start < one[0] <= now]
         meter.take(
-            [span for span in spans if second - 1 < span.end_seconds <= second],
-            GpuShares(tuple(one for one in named if second - 1 < one[0] <= second), True, float(second)),
+            [span for span in spans if start < span.end_seconds <= now],
+            GpuShares(tuple(new[-returns_newest_only:]), not returns_newest_only, now),
             is_there=True,
         )
     meter.finish()
@@ -310,12 +317,20 @@ def measure_shared(
 @pytest.mark.parametrize("process_hertz", [3, 4, 5, 7, 10])
 @pytest.mark.parametrize("job", [(0.3, 0.7), (0.7, 0.3), (2.0, 2.0)])
 @pytest.mark.parametrize("others", [(0.5, 0.5), (30.0, 0.0), (3.0, 3.0)])
+@pytest.mark.parametrize("returns_newest_only", [False, True])
 def test_instants_of_a_job_that_shares_its_device_make_no_mean_too_small(
-    process_hertz: float, job: tuple[float, float], others: tuple[float, float]
+    process_hertz: float, job: tuple[float, float], others: tuple[float, float], returns_newest_only: bool
 ) -> None:
     """Chance decides how good each run's is, which is said; over many runs it is right."""
     errors = [
-        measure_shared(random.Random(seed), process_hertz, job=job, others=others) for seed in range(12)
+        measure_shared(
+            random.Random(seed),
+            process_hertz,
+            job=job,
+            others=others,
+            returns_newest_only=returns_newest_only,
+        )
+        for seed in range(12)
     ]
 
     assert sum(errors) / len(errors) == pytest.approx(0.0, abs=2)

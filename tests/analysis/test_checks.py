@@ -255,6 +255,16 @@ def test_a_lost_device_is_one_fault(reasons: tuple[Reason, ...]) -> None:
     assert checks[0].text == "0 of 1 device read through nvml"
 
 
+def test_trouble_of_what_is_no_listed_device_comes_with_what_to_do_too() -> None:
+    """A device whose UUID cannot be read has another name from then on."""
+    reasons = (Reason("GPU 0", "uuid", "GPU 0 could not be read for a while.", TROUBLE),)
+    checks = check(vendor(reading(0), gpus=(gpu(0),), reasons=reasons))
+
+    assert [one.text[:38] for one in checks if one.what == "what to do"] == [
+        "If this persists, reset the device or "
+    ]
+
+
 @pytest.mark.parametrize("kind", [LOST, TROUBLE, DENIED])
 def test_a_device_that_is_lost_or_fails_comes_with_what_to_do(kind: str) -> None:
     """One that is only denied needs no reset."""

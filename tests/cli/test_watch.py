@@ -529,6 +529,12 @@ def test_colours_can_be_forced(run: Run) -> None:
     assert STYLES.search(run("watch", "-cpu", "--color").stdout)
 
 
+def test_who_speaks_of_colours_in_a_pipe_means_gpustats_table(run: Run) -> None:
+    """As a script for gpustat does; it would wait for ever."""
+    assert run("watch", "--no-color").stdout.count("NVIDIA A100") == 2
+    assert STYLES.search(run("watch", "--force-color").stdout)
+
+
 def test_json_is_one_object_unless_there_is_an_interval(hardware: Simulator) -> None:
     """As a script for gpustat expects it; with an interval, an object per line."""
     command = [COMMAND, "watch", "--json"]

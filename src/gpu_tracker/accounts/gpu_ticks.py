@@ -311,8 +311,8 @@ class TickMeter:
 
     @property
     def _is_shared(self) -> bool:
-        """Whether others were named recently, and none of their samples was dropped."""
-        return self._are_complete and any(named.percent == 0 for named in self._named)
+        """Whether others were named recently."""
+        return any(named.percent == 0 for named in self._named)
 
     def _find_shortest_seconds(self) -> float:
         """A gap in which no sample is missing, unless the job and all others are hardly ever there; infinite if that is not known."""

@@ -12,7 +12,7 @@ from ..core.vendors import VENDORS, name_vendor
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from ..core.model import Gpu
     from ..core.observation import Device, Missing, Observation, Reason, VendorState
@@ -134,11 +134,13 @@ def _check_vendor(vendor: VendorState, signs: Signs) -> list[Check]:
     ]
     uuids = {gpu.uuid for gpu in vendor.gpus}
     figures = {figure.name for figure in _FIGURES} if uuids else set()
-    checks += [
-        Check(_GROUP, reason.uuid or label, _judge(reason), reason.text)
+    of_no_device = [
+        reason
         for reason in vendor.reasons
         if reason.uuid not in uuids and not (reason.uuid == "" and reason.figure in figures)
     ]
+    checks += [Check(_GROUP, reason.uuid or label, _judge(reason), reason.text) for reason in of_no_device]
+    checks += _advise(_GROUP, of_no_device, "")
     explained = {reason.text for reason in vendor.reasons}
     checks += [Check(_GROUP, label, WARNING, note) for note in vendor.notes if note not in explained]
     return checks
@@ -188,7 +190,7 @@ def _check_device(
         text = why.get("device") or next(
             iter(why.values()), "It could not be read; the driver gives no reason."
         )
-        return [Check(group, "device", FAILED, text), *_advise(group, gpu, reasons)]
+        return [Check(group, "device", FAILED, text), *_advise_on(gpu, group, reasons)]
     checks = []
     if not gpu.is_visible:
         text = "Jobs started from here cannot use it (CUDA_VISIBLE_DEVICES or similar)."
@@ -216,16 +218,19 @@ def _check_device(
     checks.append(_check_processes(group, observed, reasons))
     if observed.reading.lists_processes:
         checks.append(_check_shares(group, observed, reasons))
-    return [*checks, *_advise(group, gpu, reasons)]
+    return [*checks, *_advise_on(gpu, group, reasons)]
 
 
-def _advise(group: str, gpu: Gpu, reasons: Mapping[tuple[str, str], Reason]) -> list[Check]:
-    """What to do about a device that is lost or fails."""
-    kinds = {reason.kind for (uuid, _), reason in reasons.items() if uuid == gpu.uuid}
-    if kinds.isdisjoint((LOST, TROUBLE)):
-        return []
+def _advise_on(gpu: Gpu, group: str, reasons: Mapping[tuple[str, str], Reason]) -> list[Check]:
     command = VENDORS[gpu.vendor].reset if gpu.vendor in VENDORS else ""
     how = f" (`{command} {gpu.ordinal}`, as administrator)" if command else ""
+    return _advise(group, (reason for (uuid, _), reason in reasons.items() if uuid == gpu.uuid), how)
+
+
+def _advise(group: str, reasons: Iterable[Reason], how: str) -> list[Check]:
+    """What to do about a device that is lost or fails."""
+    if {reason.kind for reason in reasons}.isdisjoint((LOST, TROUBLE)):
+        return []
     text = f"If this persists, reset the device{how} or reboot; if this is a container, restart it first."
     return [Check(group, "what to do", WARNING, text)]
 

@@ -151,7 +151,9 @@ def _has_gpustat(options: argparse.Namespace) -> bool:
 
 
 def _is_once(options: argparse.Namespace) -> bool:
-    return bool(options.once or (options.interval is None and (options.json or _has_gpustat(options))))
+    # Lines to a pipe have no colours: who speaks of them there means gpustat's table.
+    means_table = _has_gpustat(options) or (not is_screen() and (options.no_color or options.force_color))
+    return bool(options.once or (options.interval is None and (options.json or means_table)))
 
 
 def _to_shown(options: argparse.Namespace) -> Shown:

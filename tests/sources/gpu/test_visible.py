@@ -508,6 +508,10 @@ def test_every_way_of_naming_a_device_that_is_split_means_its_instances() -> Non
         assert [gpu.uuid for gpu in split if may_mean(gpu, name)] == [A, MIG_1, MIG_2][
             : 1 if ":00" in name else 3
         ]
+    for name in ("0", A, A[:9], f"MIG-{A}/7/0"):
+        assert choose(split, cuda=name) == {MIG_1, MIG_2}
+    assert choose(split) == {MIG_1, MIG_2, C}
+    assert choose(split, cuda="1", order="PCI_BUS_ID") == {C}
     assert resolve_gpus([A], split[1:]) == (MIG_1, MIG_2)
     assert resolve_gpus(["00000001:E1:00.0", "NVIDIA A100"], split) == (C, MIG_1, MIG_2)
     with pytest.raises(ValueError, match="is ambiguous"):

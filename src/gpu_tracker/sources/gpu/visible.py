@@ -22,7 +22,6 @@ _SCHEDULER_VARIABLES = ("SLURM_STEP_GPUS", "SLURM_JOB_GPUS", "GPU_DEVICE_ORDINAL
 
 def choose_visible(gpus: Sequence[Gpu], environment: Mapping[str, str]) -> frozenset[str]:
     """The UUIDs of the devices that a job with this environment may use: of one that is split, the instances."""
-    gpus = [gpu for gpu in gpus if not gpu.is_split]
     vendors = {gpu.vendor for gpu in gpus}
     chosen: set[str] = set()
     for vendor in vendors:
@@ -31,6 +30,7 @@ def choose_visible(gpus: Sequence[Gpu], environment: Mapping[str, str]) -> froze
         # If a scheduler has set one of these, it is enough.
         if any(variable in environment for variable in variables):
             is_cuda = vendor == "nvidia"
+            # A number or UUID of one that is split means its instances.
             chosen |= _choose_nvidia(own, environment) if is_cuda else _choose(own, environment, variables)
             continue
         if vendor == "nvidia":
@@ -38,7 +38,7 @@ def choose_visible(gpus: Sequence[Gpu], environment: Mapping[str, str]) -> froze
         # A scheduler numbers the devices of a node regardless of vendor.
         allocated = _find_allocated(environment) if len(vendors) == 1 else None
         chosen |= _uuids_of(own if allocated is None else _choose_allocated(own, allocated))
-    return frozenset(chosen)
+    return frozenset(chosen - {gpu.uuid for gpu in gpus if gpu.is_split})
 
 
 # ---- NVIDIA.
