@@ -367,7 +367,8 @@ def _summarize_gpus(recording: RecordingData) -> tuple[GpuSummary, ...]:
         if named is not None:
             is_expected = gpu.uuid in named
         seconds = recording.totals.at_seconds
-        counter = counters.get(gpu.uuid) or _count_nothing(gpu.uuid, seconds)
+        was_read = gpu.uuid in peaks or gpu.uuid in counters
+        counter = counters.get(gpu.uuid) or _count_nothing(gpu.uuid, 0.0 if was_read else seconds)
         summary = _summarize_gpu(gpu, peak, counter, seconds, is_estimate, is_expected)
         was_idle = 0 < counter.job_bytes_unknown_seconds < seconds - _GLIMPSE_SECONDS and not peak.has_job
         if summary.may_be_used and summary.job_bytes.combined is None and not was_idle:
@@ -388,7 +389,7 @@ def _summarize_gpus(recording: RecordingData) -> tuple[GpuSummary, ...]:
 
 
 def _count_nothing(uuid: str, seconds: float) -> GpuCounters:
-    """Of a device that was never read."""
+    """Of a device of which nothing was read for so long."""
     return GpuCounters(uuid, job_bytes_unknown_seconds=seconds, used_bytes_unknown_seconds=seconds)
 
 
