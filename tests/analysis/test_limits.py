@@ -187,6 +187,31 @@ def test_a_limit_between_the_bounds_cannot_be_checked(text: str, n_fired: int, w
     assert len(verdict.unknown) == bool(words)
 
 
+@pytest.mark.parametrize(
+    ("text", "n_fired", "is_unknown"),
+    [
+        ("regions.r.peak_ram > 0.1GB", 1, False),
+        ("regions.r.peak_ram > 0.3GB", 0, True),
+        ("regions.r.peak_ram > 0.5GB", 0, False),
+    ],
+)
+def test_a_sampled_peak_of_a_region_passes_only_what_the_whole_run_passes(
+    text: str, n_fired: int, is_unknown: bool
+) -> None:
+    """How to measure it is said, and the table marks it as the least."""
+    peak = Subject(next(figure for figure in REGION if figure.name == "peak_ram"), ("r",))
+    run = RunFigures({Subject(TIME, ("r",)): 1.0, peak: 0.2e9}, ceilings={peak: 0.4e9})
+    verdict = check(text, run)
+
+    assert (len(verdict.fired), len(verdict.unknown)) == (n_fired, is_unknown)
+    assert all(
+        "used at least 200 MB, perhaps 400 MB (a region with exact_peak=True" in sentence
+        for sentence in verdict.unknown
+    )
+    (row,) = (row for row in compare([("a", [run])]).rows if row.subject == peak)
+    assert row.groups[0].is_at_least
+
+
 def test_what_is_undecided_is_not_missing() -> None:
     """Only what a run does not have may be left out."""
     between = compare([("a", [values(peak_ram=5e9)]), ("b", [bounded(5e9, 9e9)])])

@@ -136,6 +136,37 @@ def test_a_peak_may_have_been_larger_than_measured() -> None:
     assert ceilings == [{"peak_ram": 800 * MB}, {"peak_ram": math.inf, "peak_gpu_ram": math.inf}, {}]
 
 
+def test_a_region_may_have_used_as_much_as_the_whole_run() -> None:
+    """Where what was measured of it is the least: its memory was only sampled, or a process ended inside."""
+    regions = (
+        part(1, 2.0, path=("sampled",), peak_ram_bytes=100 * MB, gpu_bytes=1000 * MB, energy_joules=5.0),
+        part(1, 2.0, path=("exact",), peak_ram_bytes=100 * MB, peak_ram_basis="exact"),
+        part(1, 2.0, path=("killed",), cpu_seconds=1.0, cpu_basis="sampled"),
+    )
+    whole = measure(recording(regions=regions, totals=totals(at_seconds=10.0))).ceilings
+    stopped = measure(recording(regions=regions, totals=totals(at_seconds=10.0, unread_seconds=8.0))).ceilings
+    counters, _ = gpu_totals()
+    unmetered = on_gpus()._replace(
+        regions=regions,
+        totals=on_gpus().totals._replace(gpu_counters=(counters._replace(energy_seconds=6.0),)),
+    )
+
+    assert {(one.region[0], one.figure.name): most for one, most in whole.items()} == {
+        ("sampled", "peak_ram"): 500 * MB,
+        ("killed", "cpu_time"): math.inf,
+        ("killed", "mean_cores"): math.inf,
+    }
+    assert {(*one.region, one.figure.name): most for one, most in stopped.items()} == {
+        ("peak_ram",): math.inf,
+        ("peak_gpu_ram",): math.inf,
+        ("sampled", "peak_ram"): math.inf,
+        ("sampled", "peak_gpu_ram"): math.inf,
+        ("killed", "cpu_time"): math.inf,
+        ("killed", "mean_cores"): math.inf,
+    }
+    assert measure(unmetered).ceilings[Subject(REGION[-1], ("sampled",))] == math.inf
+
+
 def test_regions_and_metrics_are_figures_too() -> None:
     """A region that was never left has no time."""
     open_part = part(1, path=("open",), open_calls=1)

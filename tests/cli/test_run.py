@@ -78,3 +78,25 @@ def test_cpu_time_of_which_the_kernel_keeps_no_account_is_a_lower_bound(run: Run
     assert re.search(r"CPU .*at least .* of CPU time", passing.stderr)
     assert (passing.returncode, failing.returncode) == (2, 1)
     assert "used at least " in passing.stderr
+
+
+UNSEEN = """
+import os, signal, time
+signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+time.sleep(0.6)  # long before and after it: a reading sees a child of a moment by chance only
+if not os.fork():
+    held = bytes(range(256)) * 400_000
+    os._exit(0)
+time.sleep(0.6)
+"""
+
+
+@pytest.mark.parametrize("limit", ["cpu_time > 100s", "peak_ram > 1GB"])
+def test_children_that_no_reading_has_met_make_lower_bounds_too(run: Run, limit: str) -> None:
+    """Of what they used nobody keeps an account, so neither CPU time nor memory passes a limit."""
+    outcome = run("run", "--no-record", "--fail-if", limit, "--", sys.executable, "-c", UNSEEN)
+
+    assert outcome.returncode == 2, outcome.stderr
+    assert re.search(r"RAM .*peak at least ", outcome.stderr)
+    assert "CPU time and peak RAM are lower bounds" in outcome.stderr
+    assert "next time, at least: --mem=" in outcome.stderr

@@ -1264,6 +1264,44 @@ def test_attach_records_how_the_process_ended(scene: Scene, script: str, code: i
     assert gate.returncode == 2, gate.stderr
 
 
+HARD_AT_THE_END = """
+import signal, subprocess, sys, time
+burn = "import sys, time; sys.stdin.readline()\\nwhile time.process_time() < 0.3: pass"
+waits, path = sys.argv[1] == "waits", sys.argv[2]
+if not waits:
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel waits for it, at once
+job = subprocess.Popen([sys.executable, "-c", burn], stdin=subprocess.PIPE,
+                       preexec_fn=lambda: signal.signal(signal.SIGCHLD, signal.SIG_DFL))
+print(job.pid, flush=True)
+sys.stdin.readline()
+job.stdin.close()
+sys.stdin.readline()
+"""
+
+
+@pytest.mark.parametrize("parent", ["waits", "ignores"])
+def test_attach_knows_all_that_was_used_or_says_that_it_does_not(scene: Scene, parent: str) -> None:
+    """Until its parent waits for it, a process that has ended tells what it used in all; then nobody does."""
+    starter = scene.start([sys.executable, "-c", HARD_AT_THE_END, parent, "x"], stdin=subprocess.PIPE)
+    pid = scene.read_line(starter).strip()
+    attached = scene.start(tracker("attach", pid, "--record", "run.jsonl"))
+    wait_until_attached(attached)
+    assert starter.stdin is not None
+    starter.stdin.write("\n")
+    starter.stdin.flush()
+    outcome = scene.finish(attached)
+    starter.stdin.close()
+    assert starter.wait() == 0
+    summary = scene.report(scene.directory / "run.jsonl")["summary"]
+    # It had used less than a tenth of a second when it was attached to.
+    is_known = summary["cpu"]["combined"]["seconds"] > 0.2
+    assert is_known or summary["is_cpu_least"]
+    assert is_known or parent == "ignores"
+    assert summary["is_cpu_least"] == ("was gone before it could be read a last time" in outcome.stderr)
+    gate = scene.run_tracked("compare", "run.jsonl", "--allow-failed", "--fail-if", "cpu_time > 1h")
+    assert gate.returncode == (2 if summary["is_cpu_least"] else 0), gate.stderr
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_attach_ends_with_an_interrupt_and_leaves_the_process_alone(
     scene: Scene, number: signal.Signals

@@ -54,6 +54,7 @@ class MadeUp:
 
         def __init__(self, root_pid: int, **options: object) -> None:
             self.root_pid = root_pid
+            self.has_missed = self.has_seen_end = False
 
         def is_alive(self) -> bool:
             """As given."""

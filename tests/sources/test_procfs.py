@@ -318,6 +318,34 @@ def test_high_water_marks_of_many_are_read_in_turns() -> None:
         sleeper.wait()
 
 
+def test_the_end_is_seen_until_the_parent_has_waited() -> None:
+    """Then nobody knows any more what it used last; having seen it once is enough."""
+    seen, unseen = (subprocess.Popen(["sleep", "60"]) for _ in range(2))
+    trees = [procfs.ProcessTree(sleeper.pid) for sleeper in (seen, unseen)]
+    for sleeper in (seen, unseen):
+        sleeper.kill()
+        os.waitid(os.P_PID, sleeper.pid, os.WEXITED | os.WNOWAIT)
+    trees[0].read()
+    for sleeper in (seen, unseen):
+        sleeper.wait()
+    for tree in trees:
+        tree.read()
+
+    assert [tree.has_seen_end for tree in trees] == [True, False]
+    for tree in trees:
+        tree.close()
+
+
+def test_processes_of_a_moment_are_missed() -> None:
+    """That there were some between two readings is known from the process IDs that they had."""
+    tree = procfs.ProcessTree(os.getpid())
+    subprocess.run(["true"], check=True)
+    tree.read()
+
+    assert tree.has_missed
+    tree.close()
+
+
 def test_a_dead_or_unreadable_process_is_absent(tmp_path: Path) -> None:
     """A root that has ended gives an empty tree; a torn file counts as an ended process."""
     gone = subprocess.Popen(["true"])

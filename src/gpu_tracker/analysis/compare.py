@@ -182,9 +182,14 @@ def _collect(subject: Subject, runs: Sequence[RunFigures]) -> Values:
         not_numbers,
         _find_bound(subject, runs, [run.ceilings for run in runs]),
         _find_bound(subject, runs, [run.floors for run in runs]),
-        is_at_least=subject == Subject(subject.figure)
-        and any(subject.figure.name in run.at_least for run in runs),
+        is_at_least=any(_is_at_least(subject, run) for run in runs),
     )
+
+
+def _is_at_least(subject: Subject, run: RunFigures) -> bool:
+    if subject.region:
+        return run.ceilings.get(subject, -math.inf) > (run.values.get(subject) or 0.0)
+    return subject == Subject(subject.figure) and subject.figure.name in run.at_least
 
 
 def _find_bound(

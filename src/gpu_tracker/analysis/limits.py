@@ -369,7 +369,13 @@ def _describe_bounds(row: Row, found: Values) -> str:
     unmeasured = "perhaps more" if figure.name in _CPU else "not measured all the time"
     more = unmeasured if math.isinf(most) else f"perhaps {humanize(most, figure.unit)}"
     verb = "had" if figure.unit == PERCENT else "used"
-    return f"{verb} at least {humanize(least, figure.unit)}, {more}"
+    return f"{verb} at least {humanize(least, figure.unit)}, {more}{_advise(row)}"
+
+
+def _advise(row: Row) -> str:
+    """How to learn more the next time, where that is in the user's hands."""
+    is_sampled = row.subject.region and row.subject.figure.name == "peak_ram"
+    return " (a region with exact_peak=True knows its peak)" if is_sampled else ""
 
 
 def _describe(limit: Limit, row: Row, index: int) -> str:

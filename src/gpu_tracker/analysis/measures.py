@@ -6,7 +6,7 @@ import math
 from types import MappingProxyType
 
 from ..core.figures import LAST_METRIC, REGION, RUN, Figure
-from ..core.model import ESTIMATE, EXACT
+from ..core.model import ESTIMATE, EXACT, SAMPLED
 from ..core.values import NamedTuple
 from .endings import find_ending
 from .regions import summarize_metrics, summarize_regions
@@ -87,15 +87,20 @@ def measure(recording: RecordingData) -> RunFigures:
         floors["gpu_utilization"], ceilings["gpu_utilization"] = bounds
     for figure in RUN:
         values[Subject(figure)] = whole[figure.name]
+    most = {Subject(figure): ceilings[figure.name] for figure in RUN if figure.name in ceilings}
     for region in summarize_regions(recording):
         of_region = _region_values(region)
+        most_of_region = _find_region_ceilings(region, whole, ceilings)
         for figure in REGION:
-            values[Subject(figure, region.path)] = of_region[figure.name]
+            subject = Subject(figure, region.path)
+            values[subject] = of_region[figure.name]
+            if figure.name in most_of_region:
+                most[subject] = most_of_region[figure.name]
     for metric in summarize_metrics(recording):
         values[Subject(LAST_METRIC, metric=metric.name)] = math.nan if metric.last is None else metric.last
     return RunFigures(
         values,
-        ceilings={Subject(figure): ceilings[figure.name] for figure in RUN if figure.name in ceilings},
+        ceilings=most,
         floors={Subject(figure): floors[figure.name] for figure in RUN if figure.name in floors},
         host=header.host,
         cores=header.allocation.cores,
@@ -170,12 +175,14 @@ def _find_unheld_seconds(summary: Summary) -> float:
 def find_ceilings(summary: Summary) -> dict[str, float]:
     """By name, what figures may have been at most of which only a part was measured, or shared memory not often enough."""
     peak, ceiling = summary.ram.combined, summary.ram_ceiling_bytes
-    cpu = {"cpu_time": math.inf, "mean_cores": math.inf} if summary.is_cpu_least else {}
+    unbounded = dict.fromkeys(("cpu_time", "mean_cores"), math.inf) if summary.is_cpu_least else {}
     if not is_read_enough(summary.seconds - summary.unread_seconds, summary.seconds):
-        return {**cpu, "peak_ram": math.inf, "peak_gpu_ram": math.inf}
+        return {**unbounded, "peak_ram": math.inf, "peak_gpu_ram": math.inf}
+    if summary.has_lost_children:
+        unbounded["peak_ram"] = math.inf
     return {
-        **cpu,
         **({"peak_ram": ceiling} if peak.basis == ESTIMATE and ceiling else {}),
+        **unbounded,
         **({} if _is_gpu_ram_known(summary) else {"peak_gpu_ram": math.inf}),
     }
 
@@ -237,6 +244,20 @@ def _energy(summary: Summary) -> float | None:
 
 def _list_metered(summary: Summary) -> list[GpuSummary]:
     return [gpu for gpu in summary.gpus if gpu.is_expected and gpu.energy_joules is not None]
+
+
+def _find_region_ceilings(
+    region: Region, whole: Mapping[str, float | None], ceilings: Mapping[str, float]
+) -> dict[str, float]:
+    """What a region may have used at most, where what was measured of it may be less: no more than the whole run."""
+    found = dict.fromkeys(("cpu_time", "mean_cores"), math.inf) if region.cpu_basis == SAMPLED else {}
+    if region.peak_ram_bytes is not None and region.peak_ram_basis != EXACT:
+        found["peak_ram"] = ceilings.get("peak_ram", whole["peak_ram"] or math.inf)
+    if region.gpu_bytes is not None and "peak_gpu_ram" in ceilings:
+        found["peak_gpu_ram"] = ceilings["peak_gpu_ram"]
+    if region.energy_joules is not None and "energy" in ceilings:
+        found["energy"] = ceilings["energy"]
+    return found
 
 
 def _region_values(region: Region) -> dict[str, float | None]:

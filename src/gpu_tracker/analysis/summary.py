@@ -15,6 +15,7 @@ from ..core.model import (
     UNKNOWN,
     UNREAD,
     UNREAPED,
+    UNSEEN_END,
     Activity,
     Busiest,
     Gpu,
@@ -161,7 +162,9 @@ class Summary(NamedTuple):
     unread_seconds: float = 0.0
     """For how long nothing was read, in gaps or after the sampler was lost: peaks may be missing."""
     is_cpu_least: bool = False
-    """Whether processes may have used more CPU time, of which the kernel has kept no account."""
+    """Whether processes may have used more CPU time, of which nobody knows."""
+    has_lost_children: bool = False
+    """Whether the kernel has kept no account of children that have ended."""
     has_unread_gpus: bool = False
     """Whether a vendor's driver has never answered, or a device that the job may use could never be opened: what concerns
     all devices is not known then."""
@@ -198,6 +201,7 @@ def summarize(recording: RecordingData) -> Summary:
         peaks.gpu_with_job_sum_percent if _counts_by_use(recording) else peaks.gpu_utilization_sum_percent
     )
     parts = zip(totals.cpu_seconds, peaks.busiest, strict=True)
+    kinds = {event.kind for event in recording.events}
     summary = Summary(
         seconds=seconds,
         gpu_growth_bytes=None if recording.end is None else recording.end.gpu_growth_bytes,
@@ -226,7 +230,8 @@ def summarize(recording: RecordingData) -> Summary:
         counters=totals.counters,
         stalls=totals.stalls,
         unread_seconds=totals.unread_seconds,
-        is_cpu_least=any(event.kind == UNREAPED for event in recording.events),
+        is_cpu_least=not kinds.isdisjoint((UNREAPED, UNSEEN_END)),
+        has_lost_children=UNREAPED in kinds,
     )
     return _forget_totals(summary) if _has_unread_gpus(recording) else summary
 
@@ -267,8 +272,14 @@ def _forget_totals(summary: Summary) -> Summary:
 
 
 def is_ram_least(summary: Summary, ending: str) -> bool:
-    """Whether the peak of RAM may have been higher while nothing was read; after a lost sampler, however short that was."""
-    if summary.ram.combined.basis in (EXACT, UNKNOWN):
+    """Whether the peak of RAM may have been higher: in children of which nothing is known, or while nothing was read.
+
+    After a lost sampler, however short that was.
+    """
+    basis = summary.ram.combined.basis
+    if summary.has_lost_children:
+        return basis != UNKNOWN
+    if basis in (EXACT, UNKNOWN):
         return False
     read_seconds = summary.seconds - summary.unread_seconds
     return ending == SAMPLER_LOST or find_missing(read_seconds, summary.seconds, _LATE_READING_SECONDS) > 0

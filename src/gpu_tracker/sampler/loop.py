@@ -18,6 +18,7 @@ from ..core.model import (
     UNMETERED,
     UNREAD,
     UNREAPED,
+    UNSEEN_END,
     End,
     Event,
     RecordingData,
@@ -240,6 +241,13 @@ class Sampler:
         self._account.close_cpu_interval(is_last=is_short)
         if figures is not None or not self.is_root_alive():
             self._account.finish(figures)
+        if figures is None and has_ended and self._plan.job is None and not self._tree.has_seen_end:
+            self._say(
+                at_seconds,
+                "The process was gone before it could be read a last time: the CPU time is a lower bound, without what it used after "
+                "the reading before.",
+                UNSEEN_END,
+            )
         if self._prepared.limit is not None:
             self._account.cap_limit_held(self._prepared.limit.read_peak())
         if (limit := self._prepared.oom.find_reached()) is not None:
@@ -496,19 +504,18 @@ class Sampler:
         self._look_at_parents(at_seconds)
 
     def _look_at_parents(self, at_seconds: float) -> None:
-        """One that ignores its children costs the account of their CPU time."""
+        """One that ignores its children costs the account of what they used, of those too that no reading has met."""
         if self._has_unreaped:
             return
         names = {reading.pid: reading.name for reading in self._readings}
-        parents = dict.fromkeys(
-            reading.parent_pid for reading in self._readings if reading.parent_pid in names
-        )
-        for pid in list(parents)[:_MOST_PARENTS_LOOKED_AT]:
+        parents = [reading.parent_pid for reading in self._readings if reading.parent_pid in names]
+        others = names if self._tree.has_missed else ()
+        for pid in list(dict.fromkeys((*parents, *others)))[:_MOST_PARENTS_LOOKED_AT]:
             if ignores_children(pid):
                 self._has_unreaped = True
                 text = (
                     f"Process {pid} ({names[pid]}) ignores SIGCHLD, so the kernel keeps no account of its children when they "
-                    "end: the CPU time is a lower bound."
+                    "end: CPU time and peak RAM are lower bounds."
                 )
                 self._say(at_seconds, text, UNREAPED)
                 return

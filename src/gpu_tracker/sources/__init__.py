@@ -28,6 +28,10 @@ if TYPE_CHECKING:
         """A process and all its descendants."""
 
         root_pid: int
+        has_missed: bool
+        """Whether processes have come and gone between two readings, so that nobody knows whose they were."""
+        has_seen_end: bool
+        """Whether the root was read after its end, when its figures were final: its parent has not waited for it at once."""
 
         def is_alive(self) -> bool: ...
         def read(self) -> tuple[ProcessReading, ...]: ...

@@ -84,6 +84,7 @@ class JobProcesses(ProcessTree):
         for pid in pids:
             stat = None if pid in self._members or pid in self._outsiders else self._try_stat(pid)
             if stat is None:
+                self.has_missed |= pid not in self._members and pid not in self._outsiders
                 continue
             # Until its exec a process is a copy of who started it: it may become one of the job, even if that is the scheduler.
             is_copy = is_forked_copy(stat)

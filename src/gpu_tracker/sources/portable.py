@@ -30,6 +30,8 @@ class ProcessTree:
         outsiders: Iterable[int] = (),
     ) -> None:
         self.root_pid = root_pid
+        self.has_missed = True  # nobody tells
+        self.has_seen_end = False
         self._adopter_pid = adopter_pid
         self._outsiders = set(outsiders)
         self._members: dict[int, psutil.Process] = {}
@@ -53,6 +55,7 @@ class ProcessTree:
         import psutil
 
         self._find_new()
+        self.has_seen_end |= self.root_pid in self._members and not self.is_alive()
         readings = []
         for pid, process in tuple(self._members.items()):
             try:

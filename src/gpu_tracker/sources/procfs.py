@@ -234,6 +234,8 @@ class ProcessTree:
         proc: str = "/proc",
     ) -> None:
         self.root_pid = root_pid
+        self.has_missed = False
+        self.has_seen_end = False
         self._proc = proc
         self._adopter_pid = adopter_pid
         self._outsiders = set(outsiders)
@@ -295,6 +297,7 @@ class ProcessTree:
         self._last_pid = newest
         self._outsiders = {pid for pid in self._outsiders if self._try_stat(pid) is not None}
         if candidates is None:
+            self.has_missed = True
             self._scan(at_start=False)
         else:
             undecided, self._undecided = self._undecided, set()
@@ -313,6 +316,8 @@ class ProcessTree:
             stat = None if pid in self._members else self._try_stat(pid)
             if stat is not None:
                 strangers[pid] = stat
+            elif pid not in self._members:
+                self.has_missed = True
         # A child's pid may be lower than its parent's (pids wrap), so repeat until no process joins.
         joined = True
         while joined:
@@ -401,6 +406,7 @@ class ProcessTree:
             if not is_of_the_job:
                 raise ProcessLookupError(old.pid)
         member.is_zombie = state in _DEAD_STATES
+        self.has_seen_end |= member.is_zombie and old.pid == self.root_pid
         # Without a page fault nothing became resident, so the high-water mark is unchanged.
         member.peak_is_due = not member.is_zombie and (
             member.peak_is_due or not member.was_read or faults != old.page_faults
