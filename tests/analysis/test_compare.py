@@ -176,6 +176,30 @@ def test_a_change_is_judged_among_all_figures_and_groups() -> None:
     assert (step.verdict, step.chance) == (NOISE, None)
 
 
+def test_a_change_between_groups_that_were_not_in_turns_is_doubted() -> None:
+    """Whatever drifts with time looks the same. Where nothing has changed there is nothing to doubt."""
+
+    def begin(*times: float, at: float, step: float = 1.0) -> list[RunFigures]:
+        return [run._replace(began_seconds=at + step * index) for index, run in enumerate(runs(*times))]
+
+    fast, slow = (1.0, 1.01, 1.02, 1.03), (2.0, 2.01, 2.02, 2.03)
+    doubt = "were not in turns"
+    pairs = {
+        "in turns": (begin(*fast, at=0, step=2), begin(*slow, at=1, step=2)),
+        "one after the other": (begin(*fast, at=0), begin(*slow, at=10)),
+        "the other before": (begin(*fast, at=10), begin(*slow, at=0)),
+        "alike": (begin(*fast, at=0), begin(*fast, at=10)),
+        "not known": (runs(*fast), begin(*slow, at=10)),
+    }
+    doubted = [
+        name
+        for name, (before, after) in pairs.items()
+        if doubt in " ".join(compare([("a", before), ("b", after)]).notes)
+    ]
+
+    assert doubted == ["one after the other", "the other before"]
+
+
 def test_notes_say_what_weakens_a_comparison() -> None:
     """Failed and unfinished runs, other machines, too few repeats."""
     (plain,) = runs(1.0)

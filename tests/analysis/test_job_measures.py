@@ -86,6 +86,24 @@ def test_a_job_is_as_long_as_its_slowest_rank() -> None:
     assert joined.estimates == ("peak_ram",)
 
 
+def test_a_region_of_a_job_may_have_used_as_much_as_in_any_rank() -> None:
+    """Its memory was only sampled, in ranks or in what is part of a run."""
+    ranks = [
+        rank(ram=400 * number, pid=number, regions=(part(number, 1.0, peak_ram_bytes=100 * number * MB),))
+        for number in (1, 2)
+    ]
+    (peak,) = (
+        subject
+        for subject in measure(ranks[0]).values
+        if subject.region and subject.figure.name == "peak_ram"
+    )
+    joined = join_all(*ranks)
+    outer = add_inner(measure(rank(ram=400, pid=3)), [measure(one) for one in ranks], [])
+
+    for whole in (joined, outer):
+        assert (whole.values[peak], whole.ceilings[peak]) == (200 * MB, 800 * MB)
+
+
 def test_what_one_rank_does_not_know_is_not_known_of_the_job() -> None:
     """Nor is there an upper bound of memory that was not measured."""
     joined = join_all(rank(pid=1, regions=(part(1, 1.0),)), lost_run(regions=(part(1, peak_ram_bytes=5),)))

@@ -759,6 +759,26 @@ def test_a_value_that_warns_when_it_is_converted_is_logged_silently(
     assert [row.values["loss"] for row in recording.metric_rows] == pytest.approx([number] * 2, nan_ok=True)
 
 
+def test_a_dictionary_is_logged_by_its_names(tmp_path: Path) -> None:
+    """Beside values by keyword, which win; its step counts as one. What is no dictionary is ignored, with a warning."""
+    code = (
+        "import gpu_tracker as gput\n"
+        "with gput.Tracker(record='x.jsonl', disable_logs=True):\n"
+        "    gput.log({'loss': 1.0, 2: 3.0}, step=4, loss=2.0)\n"
+        "    gput.log({'a/b c': 1.0, 'step': 5})\n"
+        "    gput.log(0.5)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path)
+    rows = gput.load(tmp_path / "x.jsonl").metric_rows
+
+    said = "gput.log: float is ignored: use gput.log(loss=0.5) or gput.log({'loss': 0.5}).\n"
+    assert (done.returncode, done.stderr) == (0, said)
+    assert [(row.step, row.values) for row in rows[:2]] == [
+        (4, {"loss": 2.0, "2": 3.0}),
+        (5, {"a/b c": 1.0}),
+    ]
+
+
 def test_a_value_whose_conversion_warns_where_warnings_are_errors_is_ignored(
     tmp_path: Path,
 ) -> None:

@@ -26,6 +26,27 @@ def ask(command_line: str, *arguments: object, **options: object) -> subprocess.
     return subprocess.run([command_line, *map(str, arguments)], text=True, timeout=200, **streams)  # type: ignore[call-overload,no-any-return]
 
 
+@pytest.mark.parametrize(
+    ("words", "near"),
+    [
+        (["--versoin"], "Did you mean --version?"),
+        (["report", "--fromat=json"], "Did you mean --format?"),
+        (["run", "--recrod", "x", "--", "true"], "Did you mean --record?"),
+        (["report", "--zzz"], "See `gpu-tracker report --help`."),
+        (["--st", "1"], "See `gpu-tracker --help`."),
+    ],
+)
+def test_a_mistyped_option_is_answered_with_the_nearest(
+    command_line: str, words: list[str], near: str
+) -> None:
+    """In one sentence, before anything that is missing."""
+    done = ask(command_line, *words)
+
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.endswith(f" {near}\n")
+    assert len(done.stderr.splitlines()) == 1
+
+
 @pytest.mark.parametrize("command", ["report", "compare", "ls", "combine"])
 @pytest.mark.parametrize("format_name", ["text", "json"])
 def test_a_full_standard_output_is_an_error(

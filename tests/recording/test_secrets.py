@@ -41,6 +41,7 @@ WORDS = [
     ["sshpass", "-p", "{}", "ssh", "-p", "22", "host"],
     ["/usr/bin/mysql", "-u", "me", "-p{}", "db"],
     *(["job", f"--{name}={{}}"] for name in ("dbpass", "root_pass", "smtpPass")),
+    *(["redis-server", f"--{name}", "{}"] for name in ("requirepass", "masterauth")),
     ["smbclient", "-U", "me%{}", "share"],
     *(["nice", tool, "x", "-p{}", "archive"] for tool in ("7z", "/usr/bin/7za", "unrar", "mariadb-dump")),
     *([tool, "-u", "me", "-p", "{}", "db"] for tool in ("mongosh", "mongodump", "cqlsh", "rabbitmqadmin")),

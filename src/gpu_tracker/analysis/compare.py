@@ -126,7 +126,7 @@ def compare(groups: Sequence[tuple[str, Sequence[RunFigures]]]) -> Comparison:
     return Comparison(
         tuple(_describe_group(name, runs) for name, runs in groups),
         tuple(rows),
-        (*_list_broken(groups, rows), *_list_notes(groups)),
+        (*_list_broken(groups, rows), *_list_one_after_the_other(groups, rows), *_list_notes(groups)),
     )
 
 
@@ -261,6 +261,24 @@ def _list_broken(groups: Sequence[tuple[str, Sequence[RunFigures]]], rows: Seque
         for (name, _), values in zip(groups, row.groups, strict=True)
         if values.not_numbers
     ]
+
+
+def _list_one_after_the_other(
+    groups: Sequence[tuple[str, Sequence[RunFigures]]], rows: Sequence[Row]
+) -> list[str]:
+    """Groups that differ, and were not run in turns with the baseline: the machine may have changed meanwhile."""
+    (first, before), *others = groups
+    return [
+        f"The runs of {first} and {name} were not in turns: a machine that has become warmer or busier meanwhile looks like a change."
+        for index, (name, runs) in enumerate(others)
+        if any(row.changes[index].verdict == CHANGED for row in rows) and _are_apart(before, runs)
+    ]
+
+
+def _are_apart(first: Sequence[RunFigures], other: Sequence[RunFigures]) -> bool:
+    """Whether all runs of one group began before all of the other; those of which that is not known may have."""
+    begins = [[run.began_seconds for run in runs if run.began_seconds is not None] for runs in (first, other)]
+    return all(begins) and (max(begins[0]) < min(begins[1]) or max(begins[1]) < min(begins[0]))
 
 
 def _list_notes(groups: Sequence[tuple[str, Sequence[RunFigures]]]) -> list[str]:

@@ -71,14 +71,14 @@ def join_ranks(whole: Combined, ranks: Sequence[RunFigures]) -> RunFigures:
     for subject in dict.fromkeys(
         subject for rank in ranks for subject in rank.values if subject not in values
     ):
-        found = [rank.values[subject] for rank in ranks if subject in rank.values]
-        values[subject] = _join(subject, found)
-        if (bounds := _bound_metric(subject, found)) is not None:
-            floors[subject], ceilings[subject] = bounds
+        having = [rank for rank in ranks if subject in rank.values]
+        _take(subject, having, values, ceilings, floors)
+    began = [rank.began_seconds for rank in ranks if rank.began_seconds is not None]
     return RunFigures(
         values,
         ceilings,
         floors,
+        began_seconds=min(began, default=None),
         program=", ".join(dict.fromkeys(rank.program for rank in ranks if rank.program)),
         host=", ".join(dict.fromkeys(rank.host for rank in ranks)),
         cores=sum(rank.cores for rank in ranks),
@@ -105,10 +105,8 @@ def add_inner(whole: RunFigures, inner: Sequence[RunFigures], missing: Sequence[
         subject for one in inner for subject in one.values if subject.region or subject.metric is not None
     ]
     for subject in dict.fromkeys(told):
-        found = [one.values[subject] for one in (whole, *inner) if subject in one.values]
-        values[subject] = _join(subject, found)
-        if (bounds := _bound_metric(subject, found)) is not None:
-            floors[subject], ceilings[subject] = bounds
+        having = [one for one in (whole, *inner) if subject in one.values]
+        _take(subject, having, values, ceilings, floors)
     failures = (one.failure for one in inner if one.failure not in ("", UNKNOWN_OUTCOME))
     return whole._replace(
         values=values,
@@ -119,6 +117,23 @@ def add_inner(whole: RunFigures, inner: Sequence[RunFigures], missing: Sequence[
         lacks_metrics=any(one.lacks_metrics for one in (whole, *inner)),
         incomplete=whole.incomplete or "; ".join(missing),
     )
+
+
+def _take(
+    subject: Subject,
+    having: Sequence[RunFigures],
+    values: dict[Subject, float | None],
+    ceilings: dict[Subject, float],
+    floors: dict[Subject, float],
+) -> None:
+    """Take a figure of those that have it as one."""
+    found = [one.values[subject] for one in having]
+    values[subject] = _join(subject, found)
+    most = _join(subject, [one.ceilings.get(subject, one.values[subject]) for one in having])
+    if (bounds := _bound_metric(subject, found)) is not None:
+        floors[subject], ceilings[subject] = bounds
+    elif most is not None and any(subject in one.ceilings for one in having):
+        ceilings[subject] = most
 
 
 def _bound_metric(subject: Subject, found: Sequence[float | None]) -> tuple[float, float] | None:

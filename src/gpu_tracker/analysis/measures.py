@@ -7,6 +7,7 @@ from types import MappingProxyType
 
 from ..core.figures import LAST_METRIC, REGION, RUN, Figure
 from ..core.model import ESTIMATE, EXACT, SAMPLED
+from ..core.moments import parse_moment
 from ..core.values import NamedTuple
 from .endings import find_ending
 from .regions import summarize_metrics, summarize_regions
@@ -52,6 +53,8 @@ class RunFigures(NamedTuple):
     host: str = ""
     program: str = ""
     """The name of what it ran, where that is known."""
+    began_seconds: float | None = None
+    """Since 1970, by the clock of its host."""
     cores: float = 0.0
     ram_bytes: int = 0
     failure: str = ""
@@ -103,6 +106,7 @@ def measure(recording: RecordingData) -> RunFigures:
         ceilings=most,
         floors={Subject(figure): floors[figure.name] for figure in RUN if figure.name in floors},
         host=header.host,
+        began_seconds=parse_moment(header.started_at),
         cores=header.allocation.cores,
         ram_bytes=header.allocation.ram_bytes,
         failure=find_failure(recording.end),

@@ -99,7 +99,9 @@ def load_groups(groups: Sequence[tuple[str, Sequence[str]]]) -> Comparison:
         group._replace(unreadable=unreadable)
         for group, (_, unreadable) in zip(comparison.groups, found, strict=True)
     )
-    return comparison._replace(groups=tuple(with_unreadable), notes=(*notes, *comparison.notes))
+    return comparison._replace(
+        groups=tuple(with_unreadable), notes=(*dict.fromkeys(notes), *comparison.notes)
+    )
 
 
 def list_runs(comparison: Comparison, groups: Sequence[tuple[str, Sequence[str]]]) -> list[tuple[str, str]]:

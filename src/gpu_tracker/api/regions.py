@@ -22,7 +22,7 @@ from .decorating import has_flag, wrap_async_generator
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator
+    from collections.abc import Callable, Generator, Mapping
     from types import TracebackType
     from typing import Any, ParamSpec, TypeVar
 
@@ -158,9 +158,9 @@ class region:  # noqa: N801 - a word of the public surface, used like a keyword
         return call
 
 
-def log(*, step: float | None = None, **values: float) -> None:
-    """Record the job's own numbers (loss, accuracy...) on the same time axis as its resource use."""
-    log_for("log", step, values)
+def log(numbers: Mapping[str, float] | None = None, /, *, step: float | None = None, **values: float) -> None:
+    """Record the job's own numbers (loss, accuracy...) on the same time axis as its resource use: by name, or as a dictionary."""
+    log_for("log", step, values if numbers is None else _merge(numbers, values))
 
 
 def log_for(who: str, step: float | None, values: dict[str, float]) -> None:
@@ -179,6 +179,19 @@ def log_for(who: str, step: float | None, values: dict[str, float]) -> None:
     except Exception as error:
         if not is_ours(error):
             raise
+
+
+def _merge(numbers: Mapping[str, float], values: dict[str, float]) -> dict[str, float]:
+    """Both together. What is no dictionary is ignored with a warning."""
+    try:
+        return {**{str(name): value for name, value in numbers.items()}, **values}
+    except Exception as error:
+        if not is_of_called(error):
+            raise
+        warn_once(
+            f"gput.log: {type(numbers).__name__} is ignored: use gput.log(loss=0.5) or gput.log({{'loss': 0.5}})."
+        )
+        return values
 
 
 def _to_numbers(who: str, values: dict[str, float]) -> dict[str, float]:

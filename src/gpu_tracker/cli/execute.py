@@ -58,6 +58,8 @@ def _parse(arguments: list[str]) -> Namespace:
     """The options; what the command line does not say, a configuration file may."""
     parser = make_parser()
     options = parser.parse_args(arguments)
+    if options.execute is None:  # only now: a mistyped option is told first
+        parser.error("the following arguments are required: -e/--execute")
     if options.tconfig is None:
         return options
     from .tracker_config import read_config
@@ -94,7 +96,6 @@ def make_parser() -> Parser:
     parser.add_argument(
         "-e",
         "--execute",
-        required=True,
         metavar="COMMAND",
         help='the command to run along with its arguments, all within quotes, e.g. "ls -l -a"',
     )

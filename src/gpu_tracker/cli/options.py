@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 HELP_COLUMNS = 80
 _NO_BREAK = "\xa0"
+_UNKNOWN = "unrecognized arguments: "  # as argparse has it
 # Beyond these somebody has mistaken the unit.
 _MOST_GRAMS, _MOST_PUE = 5000, 10
 
@@ -90,8 +91,15 @@ class Parser(argparse.ArgumentParser):
         """Raise instead of printing the whole usage. Misplaced arguments of a job may be secret."""
         from ..recording.secrets import mask_secrets
 
+        hint = self._suggest(message.removeprefix(_UNKNOWN).split(" ")[0]) if _UNKNOWN in message else ""
         message = " ".join(mask_secrets(message.split(" ")))
-        raise UsageError(f"{message[:1].upper()}{message[1:]}.", f"See `{self.prog} --help`.")
+        raise UsageError(f"{message[:1].upper()}{message[1:]}.", hint or f"See `{self.prog} --help`.")
+
+    def _suggest(self, word: str) -> str:
+        from difflib import get_close_matches
+
+        near = get_close_matches(word.partition("=")[0], self._option_string_actions, n=1)
+        return f"Did you mean {near[0]}?" if near else ""
 
 
 def add_places(parser: argparse.ArgumentParser, name: str, meaning: str) -> None:

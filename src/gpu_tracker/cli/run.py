@@ -7,6 +7,7 @@ import os
 from ..api.session import Wishes
 from ..core.config import RULES_VARIABLE, SAY_VARIABLE, Settings, check
 from ..core.errors import WRONG_DATA, TrackerError, UsageError
+from ..core.model import UNWRITTEN
 from ..core.text import neutralize
 from ..core.values import NamedTuple
 from ..reports.choices import NO_CHOICES, Choices
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
 
 _EPILOG = """\
 Exit code: that of the job. With --fail-if, if the job succeeds: 1 if a limit is broken, 2 if something could not be
-checked, 3 if the result could not be written, else 0.
+checked, 3 if the result or the whole recording could not be written, else 0.
 """
 
 
@@ -93,11 +94,11 @@ def main(arguments: list[str], sampler: SamplerProcess | None) -> int:
     tracked = track_command(sampler, command, settings, request.wishes, showing)
     code, session, recording = tracked.ending.returncode, tracked.session, tracked.recording
     path = session.recording_path
-    is_shown, failed = False, TrackerError.exit_code
+    is_kept, failed = False, TrackerError.exit_code
     if recording is not None:
         if showing is not None:
             survive(lambda: showing.finish(session, recording), None, path)
-        is_shown = survive(
+        is_kept = survive(
             lambda: show(
                 None if is_quiet and request.output is None else output,
                 session,
@@ -112,9 +113,10 @@ def main(arguments: list[str], sampler: SamplerProcess | None) -> int:
         )
         name = settings.name or os.path.basename(command[0])
         failed = survive(lambda: _check(request.limits, name, recording, request.allow_missing), failed, path)
+        is_kept &= all(event.kind != UNWRITTEN for event in recording.events)
     if not request.limits:
         return code  # whatever happens to the result
-    return code or failed or (0 if is_shown else TrackerError.exit_code)
+    return code or failed or (0 if is_kept else TrackerError.exit_code)
 
 
 def parse(arguments: list[str]) -> Request:

@@ -22,7 +22,7 @@ _TAIL = re.compile(
     r"(?:-(?:\d+|prod|production|staging|dev|test|ci|main|default|base|value|old|new|read|write)|\d)+$"
 )
 _SECRET_NAME = re.compile(
-    r"(?:^|-)(?:(?:ssh|pg|my|db|user|root|admin|smtp|mail|ftp|ldap|bind|http|proxy|redis|mongo|sudo|vnc|keystore)?pass|pwd?|auth|authorization|bearer|cookies?|jwt)$"
+    r"(?:^|-)(?:(?:ssh|pg|my|db|user|root|admin|smtp|mail|ftp|ldap|bind|http|proxy|redis|mongo|sudo|vnc|keystore|require)?pass|pwd?|(?:master)?auth|authorization|bearer|cookies?|jwt)$"
     r"|(?:pass-?words?|passwds?|passphrases?|passcode|passwort|kennwort|mot-de-passe|secrets?|credentials?|token|apikeys?|shared-access-signature)$"
     r"|^x-(?:amz|goog)-signature$"
     r"|(?:^|-)(?:api|access|private|secret|auth|account|signing|encryption|master|service|licen[cs]e|"

@@ -19,6 +19,7 @@ from ..core.model import (
     UNREAD,
     UNREAPED,
     UNSEEN_END,
+    UNWRITTEN,
     End,
     Event,
     RecordingData,
@@ -619,7 +620,9 @@ class Sampler:
             is_limited = error.errno == errno.EFBIG
             reason = "the file size limit (ulimit -f) is reached" if is_limited else error.strerror
             what = "the recording could not be written" if self._plan.recording_path else "no reading is kept"
-            self._say(at_seconds, f"At {at_seconds:.3g} s {what}: {reason}. The totals are complete.")
+            self._say(
+                at_seconds, f"At {at_seconds:.3g} s {what}: {reason}. The totals are complete.", UNWRITTEN
+            )
 
     def _say(self, at_seconds: float, text: str, kind: str = "note") -> None:
         event = Event(at_seconds, kind, text)

@@ -28,10 +28,8 @@ if TYPE_CHECKING:
         """A process and all its descendants."""
 
         root_pid: int
-        has_missed: bool
-        """Whether processes have come and gone between two readings, so that nobody knows whose they were."""
-        has_seen_end: bool
-        """Whether the root was read after its end, when its figures were final: its parent has not waited for it at once."""
+        has_missed: bool  # processes came and went between two readings: nobody knows whose they were
+        has_seen_end: bool  # the root was read after its end, when its figures were final
 
         def is_alive(self) -> bool: ...
         def read(self) -> tuple[ProcessReading, ...]: ...
@@ -60,11 +58,11 @@ if TYPE_CHECKING:
         gpus: tuple[Gpu, ...]
         unopened: tuple[Gpu, ...]
         """Known devices that could not be opened, unless denied; one without a UUID has its label instead, and no name."""
-        is_outdated: bool
-        """Whether there are devices that were not there when it was opened; connecting anew finds them."""
+        is_outdated: (
+            bool  # there are devices that were not there when it was opened; connecting anew finds them
+        )
         reasons: Mapping[tuple[str, str], str]
-        """(uuid, figure) → why it is not measured, and how to fix it. Figures are fields of readings. The uuid is empty
-        for what concerns all devices; a device that cannot be opened has a label instead."""
+        """(uuid, field of a reading) → why it is not measured, and the fix. No uuid: all devices; unopened ones have a label instead."""
         kinds: Mapping[tuple[str, str], str]
         """The same keys → a kind of `guard`: an unsupported figure is not a fault, a denied one is."""
         poll_seconds: float

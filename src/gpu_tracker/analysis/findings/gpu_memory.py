@@ -48,7 +48,9 @@ def _judge_tight(gpu: GpuFacts, limits: Limits) -> Answer:
     if find_pool(gpu, limits["pool_percent"], limits["pool_seconds"]) is not None:
         return "the framework took its memory in advance"
     percent = 100 * used / gpu.memory_bytes
-    flushes = sum(one.memory.flushes for one in gpu.frameworks)
+    # With much of the device free, what did not fit was one huge request.
+    is_filled = percent > limits["flush_percent"]
+    flushes = sum(one.memory.flushes for one in gpu.frameworks) if is_filled else 0
     if percent <= limits["percent"] and not flushes:
         return None
     if not flushes and _is_waiting_server(gpu, limits):
@@ -175,10 +177,11 @@ RULES = (
         (
             Threshold("percent", 90, "PyTorch Kineto, gpuprof"),
             Threshold("serious_percent", 97, "gpuprof"),
+            Threshold("flush_percent", 50, OWN),
             Threshold("waiting_percent", 25, "as of gpu-low"),
             *_POOL,
         ),
-        "memory taken in advance by JAX or TensorFlow, or by a server that waits for requests",
+        "memory taken in advance by JAX or TensorFlow, or by a server that waits for requests; a cache emptied while much was free",
         SERIOUS,
         "The memory of GPU 0 was up to 95 % full (22.8 GB of 24 GB), and the framework had to empty its cache 3 times.",
         "A slightly larger input may not fit: reduce the batch, or use a larger device.",

@@ -63,6 +63,8 @@ CRASH_HINT = (
     "Unless someone killed it, the library of a GPU driver crashed: reinstall that driver. "
     "`gpu-tracker run --gpu none` measures everything but GPUs."
 )
+# Where there is no GPU, and so no driver.
+KILL_HINT = "Someone killed it, or the system did for want of memory."
 # What the owner's or parent's own `getrusage` tells at the end.
 WITHOUT_A_SAMPLER = "only time, CPU and the peak memory of the largest process will be reported"
 

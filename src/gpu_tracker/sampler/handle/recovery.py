@@ -7,10 +7,11 @@ import os
 from ...accounts.recovery import complete, merge_regions, skip_known
 from ...core.errors import RecordingError
 from ...core.model import RecordingData, Totals
+from ...core.vendors import NO_GPU
 from ...recording.reader import load, load_descriptor
 from ...sources.allocation import read_allocation
 from ..header import make_header
-from .process import CRASH_HINT
+from .process import CRASH_HINT, KILL_HINT
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -45,9 +46,9 @@ class Recovery:
         self._regions = merge_regions(written.regions, regions)
         self._metrics = skip_known(written.metrics, metrics)
         failure = sampler.failure if sampler else "it was not started"
-        completed = complete(
-            written, start.at_nanoseconds, at_nanoseconds, known, failure, "" if failure else CRASH_HINT
-        )
+        has_no_gpu = any(event.text == NO_GPU for event in written.events)
+        hint = "" if failure else KILL_HINT if has_no_gpu else CRASH_HINT
+        completed = complete(written, start.at_nanoseconds, at_nanoseconds, known, failure, hint)
         self._notes = completed.events[len(written.events) :]
         self.recording = completed._replace(
             regions=self._regions,
