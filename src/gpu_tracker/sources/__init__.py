@@ -58,15 +58,12 @@ if TYPE_CHECKING:
         gpus: tuple[Gpu, ...]
         unopened: tuple[Gpu, ...]
         """Known devices that could not be opened, unless denied; one without a UUID has its label instead, and no name."""
-        is_outdated: (
-            bool  # there are devices that were not there when it was opened; connecting anew finds them
-        )
+        is_outdated: bool  # there are devices now that were not there when it was opened
         reasons: Mapping[tuple[str, str], str]
-        """(uuid, field of a reading) → why it is not measured, and the fix. No uuid: all devices; unopened ones have a label instead."""
+        """(uuid, field of a reading) → why it is not measured, and the fix. No uuid: all devices; unopened ones have a label."""
         kinds: Mapping[tuple[str, str], str]
         """The same keys → a kind of `guard`: an unsupported figure is not a fault, a denied one is."""
-        poll_seconds: float
-        """How often utilization without samples of the driver is worth reading: often, if that costs little."""
+        poll_seconds: float  # how often to read utilization without samples: often, if that costs little
 
         def read(self, pids: frozenset[int] | None) -> GpuReadings:
             """Read every device, and what these processes use of it (None: all processes)."""
