@@ -215,10 +215,13 @@ def test_ctrl_z_stops_both_and_fg_continues_both(shell: Terminal, scene: Scene, 
 
 @pytest.mark.parametrize("name", ["TSTP", "STOP"])
 def test_a_job_that_stops_itself_gives_the_prompt_back(shell: Terminal, name: str) -> None:
-    """Programs that suspend themselves (less, top, a shell) give the prompt back; `fg` continues them."""
+    """Programs that suspend themselves (less, top, a shell) give the prompt back, and the shell their signal; `fg` continues them."""
     shell.type(command("sh", "-c", f"echo started; kill -{name} $$; echo back; exit 3") + "\n")
     shell.expect("\nstarted\n")
     shell.expect("Stopped")
+    shell.expect(PROMPT)
+    shell.type("echo code $?.\n")
+    shell.expect(f"\ncode {128 + signal.Signals['SIG' + name]}\\.\n")
     shell.expect(PROMPT)
     shell.type("fg\n")
     shell.expect("\nback\n")

@@ -361,7 +361,7 @@ class Job:
             return
         if self._onlooker is not None:
             self._onlooker.hide()
-        os.kill(os.getpid(), signal.SIGSTOP)
+        _stop_by(number)
         if self._onlooker is not None:
             self._onlooker.wake()
 
@@ -392,6 +392,16 @@ class Job:
 def _control_process(option: int, value: int) -> None:
     if sys.platform == "linux":
         call_function(dlsym(dlopen(None, 0), "prctl"), (option, value, 0, 0, 0))  # type: ignore[arg-type]
+
+
+def _stop_by(number: int) -> None:
+    """Stop, by the signal that stopped the job: our shell tells which it was."""
+    if signal.getsignal(number) is not signal.SIG_DFL:  # it would not stop us, or cannot be caught
+        number = signal.SIGSTOP
+    os.kill(os.getpid(), number)
+    # While it is blocked, it and one that the terminal has sent us are one.
+    mask = signal.pthread_sigmask(signal.SIG_UNBLOCK, {number})
+    signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
 
 def _wait_for_signal(signals: set[int], until_seconds: float | None = None) -> _Received | None:
