@@ -14,7 +14,7 @@ from operator import le
 from ..core.calls import choose_calls
 from ..core.columns import LoggedColumns
 from ..core.errors import WRONG_DATA, RecordingError
-from ..core.model import Call, Event, MetricRow, Peaks, Sample
+from ..core.model import MOST_METRICS, Call, Event, MetricRow, Peaks, Sample
 from ..core.values import NamedTuple
 from .columns import shape_of
 from .schema import (
@@ -42,8 +42,6 @@ if TYPE_CHECKING:
 
 
 _MOST_CALLS = 1000
-# A run has a few dozen; what is put into a name by mistake must not fill the memory.
-_MOST_METRICS = 10_000
 _MERGED_LINES = 1000
 _LINES_AT_ONCE = 10_000
 # So few that the garbage collector is not called for what is made on the way.
@@ -378,11 +376,11 @@ class MetricLines(_Lines[MetricRow]):
         """The checked data of some lines at a time; of one at a time where one is damaged."""
         for some in self._read_some():
             try:
-                yield self._check([line for _, line in some])
+                yield from self._check([line for _, line in some])
             except WRONG_DATA:
                 for offset, line in some:
                     try:
-                        yield self._check([line])
+                        yield from self._check([line])
                     except WRONG_DATA:
                         self._damage.note(offset)
 
@@ -396,12 +394,15 @@ class MetricLines(_Lines[MetricRow]):
         if some:
             yield some
 
-    def _check(self, lines: Sequence[bytes]) -> dict[str, Any]:
-        data = join_metrics(parse(line)[1] for line in lines)
-        check_metrics(data)
-        if not self._names.issuperset(data["values"]):
-            self._learn_names(data["values"])
-        return data
+    def _check(self, lines: Sequence[bytes]) -> list[dict[str, Any]]:
+        """The points of all lines, unless one is damaged: those with the same names together."""
+        joined = join_metrics(parse(line)[1] for line in lines)
+        for data in joined:
+            check_metrics(data)
+        for data in joined:
+            if not self._names.issuperset(data["values"]):
+                self._learn_names(data["values"])
+        return joined
 
     def _pick(self, index: int) -> MetricRow:
         ends = self._count()
@@ -419,7 +420,8 @@ class MetricLines(_Lines[MetricRow]):
         """The rows of each line; none for a damaged line."""
         for offset, line in zip(offsets, self._file.read_back(offsets), strict=True):
             try:
-                rows = decode_metrics(self._check([line]))
+                (data,) = self._check([line])
+                rows = decode_metrics(data)
             except WRONG_DATA:
                 self._damage.note(offset)
                 rows = []
@@ -428,11 +430,11 @@ class MetricLines(_Lines[MetricRow]):
     def _learn_names(self, columns: dict[str, Any]) -> None:
         """Take new names while there are few; the columns of others are removed."""
         for name in [name for name in columns if name not in self._names]:
-            if len(self._names) < _MOST_METRICS:
+            if len(self._names) < MOST_METRICS:
                 self._names.add(name)
             else:
                 del columns[name]
-                self._damage.say(f"Only the first {_MOST_METRICS} metrics of the recording were read.")
+                self._damage.say(f"Only the first {MOST_METRICS} metrics of the recording were read.")
 
 
 class _WholeLines(_Lines["_Item"]):
