@@ -16,9 +16,8 @@ from ..core.values import NamedTuple
 from .lazy import decode_sample_line, parse
 from .lines import LONGEST_LINE_BYTES, open_path
 from .lock import is_alive, is_held
-from .reader import miss_header, read_header
+from .reader import may_be_header, miss_header, read_header
 from .schema import (
-    HEADER_START,
     decode_calls,
     decode_end,
     decode_event,
@@ -184,7 +183,7 @@ class Follower:
 
     def _check_start(self, found: Content) -> None:
         """RecordingError if the file will never get a header."""
-        if not HEADER_START.startswith(self._rest[: len(HEADER_START)]):
+        if not may_be_header(self._rest):
             raise RecordingError(f"{self._source.name} is not a gpu-tracker recording.")
         if found.was_held is False and time.time() - found.modified_at > _START_SECONDS:
             raise miss_header(self._source.name, is_empty=not found.size)
@@ -205,7 +204,7 @@ class Follower:
                 kind, data = parse(line + b"\n")
                 self._take(found, kind, data)
             except WRONG_DATA:
-                if self.header is None and not line.startswith(HEADER_START):
+                if self.header is None and not may_be_header(line):
                     raise RecordingError(f"{self._source.name} is not a gpu-tracker recording.") from None
                 found.damaged_lines += 1
         return found.tell()
@@ -222,6 +221,8 @@ class Follower:
             self._last_seconds = sample.at_seconds
             found.lists["samples"].append(sample)
         elif kind == "end":
+            if self.end is not None:
+                raise ValueError(kind)
             end = decode_end(data)
             check(end)
             self.end = found.end = end

@@ -14,7 +14,7 @@ from operator import le
 from ..core.calls import choose_calls
 from ..core.columns import LoggedColumns
 from ..core.errors import WRONG_DATA, RecordingError
-from ..core.model import MOST_METRICS, Call, Event, MetricRow, Peaks, Sample
+from ..core.model import MOST_METRICS, Call, Event, MetricRow, Peaks, Sample, total_up
 from ..core.values import NamedTuple
 from .columns import shape_of
 from .schema import (
@@ -248,14 +248,17 @@ class SampleLines(_Lines[Sample]):
             raise RecordingError(f"The line at byte {offset} of {self._file.name} is damaged.") from None
 
     def last(self) -> Sample | None:
-        """The last undamaged one."""
+        """The last undamaged one, whose counters may be totals."""
         peaks = self._merge_peaks(self._grown)
         for offset in reversed(self._offsets):
             (line,) = self._file.read_back([offset])
             try:
-                return decode_sample_line(parse(line)[1], peaks)
+                sample = decode_sample_line(parse(line)[1], peaks)
+                check(total_up(sample, 0))
             except WRONG_DATA:
                 self._damage.note(offset)
+            else:
+                return sample
         return None
 
     def _put_in_order(self, offsets: Sequence[int]) -> Sequence[int]:
@@ -312,8 +315,8 @@ def _list_devices(line: bytes) -> list[bytes]:
 
 
 def decode_row(line: bytes, peaks: Peaks, make_row: Callable[[Sample], _Row]) -> _Row:
-    """What `make_row` gives for the checked sample of a line."""
-    return make_row(decode_sample_line(parse(line)[1], peaks))
+    """What `make_row` gives for the sample of a line, whose numbers may be made up."""
+    return make_row(decode_sample(parse(line)[1], peaks))
 
 
 def group(lines: list[bytes]) -> dict[bytes, Sequence[int]]:

@@ -166,6 +166,7 @@ class _Scan:
         self._waiting: list[tuple[int | None, int, bytes]] = []
         """Events that are not decoded yet: number, offset and line."""
         self._end: End | None = None
+        self._end_offset = 0
         self._gaps = RegionGaps()
         self._regions: dict[bytes | tuple[int, tuple[str, ...]], tuple[int, bytes]] = {}
         self._processes: dict[tuple[int, float], tuple[int, bytes]] = {}
@@ -246,7 +247,7 @@ class _Scan:
         except WRONG_DATA:
             self._is_empty = False
             # A header torn by a full disk is written again as soon as there is space.
-            if self._header is None and not line.startswith(HEADER_START):
+            if self._header is None and not may_be_header(line):
                 raise RecordingError(f"{self._file.name} is not a gpu-tracker recording.") from None
             if line.endswith(b"\n"):
                 self._damage.note(offset, number)
@@ -324,9 +325,11 @@ class _Scan:
         elif kind == "peak":
             self._keep("peaks", self._peak_moments, data["subject"], offset, line)
         elif kind == "end":
+            if self._end is not None:
+                raise ValueError(kind)  # there is one end
             end = decode_end(data)
             check(end)
-            self._end = end
+            self._end, self._end_offset = end, offset
         else:
             raise ValueError(kind)
 
@@ -337,6 +340,8 @@ class _Scan:
             raise miss_header(self._file.name, is_empty=self._is_empty, is_written=self._file.is_written())
         samples = SampleLines(self._file, self._sample_offsets, self._grown_offsets, self._damage)
         totals = self._find_totals(self._end, samples)
+        if self._end is not None and self._sample_offsets and self._sample_offsets[-1] > self._end_offset:
+            self._damage.say("The recording has samples after its end.")
         return RecordingData(
             header=self._header,
             samples=samples,
@@ -390,6 +395,11 @@ def miss_header(name: str, *, is_empty: bool, is_written: bool = False) -> Recor
         return RecordingError(f"{name} has just begun, and nothing is in it yet.", "Try again in a moment.")
     what = "is empty" if is_empty else "has no complete header"
     return RecordingError(f"{name} {what}: gpu-tracker was killed at the start, or the disk was full.")
+
+
+def may_be_header(line: bytes) -> bool:
+    """Whether it begins as the first line does, however soon it was torn."""
+    return HEADER_START.startswith(line[: len(HEADER_START)])
 
 
 def read_header(kind: str, data: dict[str, Any], name: str) -> tuple[Header, tuple[str, ...]]:
