@@ -17,6 +17,8 @@ from ..core.errors import WRONG_DATA, RecordingError
 from ..core.model import MOST_METRICS, Call, Event, MetricRow, Peaks, Sample, total_up
 from ..core.values import NamedTuple
 from .columns import shape_of
+from .damage import Damage
+from .lines import LineBytes
 from .schema import (
     decode_calls,
     decode_event,
@@ -34,7 +36,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from typing import Any, TypeVar, overload
 
-    from .damage import Damage
     from .lines import LineFile
 
     _Item = TypeVar("_Item")
@@ -47,6 +48,9 @@ _LINES_AT_ONCE = 10_000
 # So few that the garbage collector is not called for what is made on the way.
 _PARSED_TOGETHER = 30
 _LONG_LINE_BYTES = 2**15
+# A valid file has a few dozen shapes; one with a new shape in every line must not fill the memory.
+MOST_SHAPES = 10_000
+_SAMPLE = b'{"sample"'
 _TIME = re.compile(rb'\{"sample":\{"at":(\d+(?:\.\d+)?)')
 _FIRST_TEXT = re.compile(rb'\["([^"\\]*)",')
 
@@ -148,18 +152,27 @@ class Block(NamedTuple):
 class SampleLines(_Lines[Sample]):
     """The samples in order. Iterating is cheap; access by index merges the peaks of all earlier samples."""
 
-    def __init__(self, file: LineFile, offsets: array[int], grown: array[int], damage: Damage) -> None:
+    def __init__(
+        self,
+        file: LineFile,
+        offsets: array[int],
+        grown: array[int],
+        damage: Damage,
+        before: Peaks = Peaks(),  # noqa: B008
+    ) -> None:
         self._file = file
         self._offsets = offsets
         self._grown = grown
         """Offsets of the lines with new peaks."""
         self._damage = damage
+        self._before = before
+        """The peaks before the first of these lines."""
 
     def __len__(self) -> int:
         return len(self._offsets)
 
     def __iter__(self) -> Iterator[Sample]:
-        peaks = Peaks()
+        peaks = self._before
         for offset, line in zip(self._offsets, self._file.read_back(self._offsets), strict=True):
             try:
                 sample = decode_sample_line(parse(line)[1], peaks)
@@ -195,7 +208,7 @@ class SampleLines(_Lines[Sample]):
 
     def read_blocks(self, n_lines: int) -> Iterator[Block]:
         """All lines, some at a time."""
-        peaks = Peaks()
+        peaks = self._before
         for offsets, lines in self._read_some(n_lines):
             groups = group(lines)
             # Where devices are found their order may change.
@@ -278,7 +291,53 @@ class SampleLines(_Lines[Sample]):
             grown = [_decode_grown(some[at]) for at in sorted(last.values())]
             for fields in grown if None not in grown else map(_decode_grown, some):
                 known.update(fields or {})  # damage is noted when the samples are iterated
-        return decode_peaks(known, Peaks())
+        return decode_peaks(known, self._before)
+
+
+def gather_samples(
+    name: str, lines: Iterable[bytes], shapes: dict[bytes, bool], before: Peaks
+) -> tuple[SampleLines, list[bytes]]:
+    """The samples among lines of a file, and all other lines; those of damaged samples are among these.
+
+    `shapes` are those of valid samples, with whether there are peaks; new ones are learned.
+    """
+    every = list(lines)
+    kept, rest = [], []
+    offsets, grown = array("q"), array("q")
+    at = 0
+    for line, shape in zip(every, shape_of(b"\n".join(every)).split(b"\n"), strict=True):
+        is_grown = shapes.get(shape)
+        if is_grown is None:
+            is_grown = _learn_shape(line, shape, shapes)
+        if is_grown is None:
+            rest.append(line)
+            continue
+        kept.append(line + b"\n")
+        offsets.append(at)
+        if is_grown:
+            grown.append(at)
+        at += len(line) + 1
+    return SampleLines(LineBytes(name, b"".join(kept)), offsets, grown, Damage(), before), rest
+
+
+def _learn_shape(line: bytes, shape: bytes, shapes: dict[bytes, bool]) -> bool | None:
+    """Whether a sample has peaks; None if it is none, or damaged."""
+    if not line.startswith(_SAMPLE):
+        return None
+    try:
+        data = parse(line + b"\n")[1]
+        decode_sample_line(data, Peaks())
+    except WRONG_DATA:
+        return None
+    is_grown = "peaks" in data
+    if len(shapes) < MOST_SHAPES:
+        shapes[shape] = is_grown
+    return is_grown
+
+
+def find_moments(lines: Iterable[bytes]) -> list[float]:
+    """When the samples among lines ended."""
+    return [float(found[1]) for found in map(_TIME.match, lines) if found]
 
 
 def _find_time(line: bytes) -> float:

@@ -17,6 +17,7 @@ from ..core.model import SAMPLER_LOST, Event, Peaks, RecordingData, RegionGaps, 
 from .columns import shape_of
 from .damage import Damage
 from .lazy import (
+    MOST_SHAPES,
     CallLines,
     EveryLine,
     LastLines,
@@ -57,8 +58,6 @@ _CALLS = b'{"calls":'
 _REGION = b'{"region":{"pid":'
 _REGION_KEY_END = b',"calls":'
 _READINGS = re.compile(rb'"readings":\s*(\d{1,18})')
-# A valid file has a few dozen shapes; one with a new shape in every line must not fill the memory.
-_MOST_SHAPES = 10_000
 _LINES_AT_ONCE = 1000
 # Bytes of the lines of each kind that are kept, or read later: several times what the largest runs write.
 _ROOM_BYTES = {
@@ -258,7 +257,7 @@ class _Scan:
         shape = shape_of(line)
         if shape not in self._region_shapes:
             parse(line)
-            if len(self._region_shapes) < _MOST_SHAPES:
+            if len(self._region_shapes) < MOST_SHAPES:
                 self._region_shapes.add(shape)
 
     def take_last(self) -> None:
@@ -298,7 +297,7 @@ class _Scan:
             has_peaks = "peaks" in data
             if has_peaks:
                 self._grown_offsets.append(offset)
-            if line.endswith(b"\n") and len(self._shapes) < _MOST_SHAPES:
+            if line.endswith(b"\n") and len(self._shapes) < MOST_SHAPES:
                 self._shapes[shape_of(line[:-1])] = has_peaks
         elif kind == "event":
             self._take_waiting()
