@@ -228,7 +228,7 @@ def test_a_thousand_damaged_lines_are_a_few_sentences(tmp_path: Path) -> None:
 
 def test_many_shapes_do_not_fill_the_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Beyond a few thousand, a line is decoded instead."""
-    monkeypatch.setattr(reader, "_MOST_SHAPES", 1)
+    monkeypatch.setattr(reader, "MOST_SHAPES", 1)
     path = make_full(tmp_path / "x.jsonl")
 
     assert len(tuple(load(str(path)).samples)) == 3

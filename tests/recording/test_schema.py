@@ -284,3 +284,16 @@ def test_lines_of_metrics_are_far_shorter_than_what_is_read(rows: list[MetricRow
 
     assert len(lines) > 1
     assert max(lines) < 2**20 * 1.2
+
+
+def test_only_lines_with_the_same_names_are_joined() -> None:
+    """Others would get a gap for each point of each other."""
+    lines = [
+        schema.encode_metrics([MetricRow(float(at), {name: 1.0}, None, 7)]) for at, name in enumerate("aabc")
+    ]
+
+    assert [(data["at"], list(data["values"])) for data in schema.join_metrics(lines)] == [
+        ([0.0, 1.0], ["a"]),
+        ([2.0], ["b"]),
+        ([3.0], ["c"]),
+    ]
