@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from gpu_tracker.accounts import metrics as module
-from gpu_tracker.accounts.metrics import tally, thin
+from gpu_tracker.accounts.metrics import KnownNames, tally, thin
 from gpu_tracker.core.model import MetricRow, MetricTotals
 
 ROWS = st.lists(
@@ -78,3 +78,27 @@ def test_processes_are_thinned_apart() -> None:
         (6, {"loss": 6}, 6),
         (99, {"loss": 1, "lr": 0.1}, 99),
     ]
+
+
+def test_names_are_known_up_to_a_number_and_a_length(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is put into a name by mistake is counted, not kept; other numbers of the same row are, and so is a row without any."""
+    monkeypatch.setattr(module, "MOST_METRICS", 3)
+    monkeypatch.setattr(module, "_MOST_LETTERS", 10)
+    names = KnownNames()
+    first = [
+        MetricRow(0.0, {"loss": 1.0, "too long for it": 2.0}),
+        MetricRow(1.0, {"a": 1.0}),
+        MetricRow(2.0, {}),
+    ]
+    chosen = names.choose(first)
+
+    assert [row.values for row in chosen] == [{"loss": 1.0}, {"a": 1.0}, {}]
+    assert names.n_refused == 1
+    second = [MetricRow(at, {"loss": at, f"b{at}": at}, at, 7) for at in (3.0, 4.0, 5.0)]
+    assert names.choose(second) == [
+        second[0],
+        MetricRow(4.0, {"loss": 4.0}, 4.0, 7),
+        MetricRow(5.0, {"loss": 5.0}, 5.0, 7),
+    ]
+    assert names.choose([MetricRow(6.0, {"c": 1.0, "d": 1.0})]) == []
+    assert names.n_refused == 5

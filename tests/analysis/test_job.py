@@ -20,6 +20,7 @@ from gpu_tracker.core.model import (
     ProcessTotals,
     RamPeak,
     RecordingData,
+    Totals,
 )
 from recorded import interval, join, lost_run, on_gpu, part, rank, run
 
@@ -479,3 +480,12 @@ def test_a_rank_that_failed_is_told_whatever_its_launcher_says() -> None:
         join(launcher, one).job.state
         for one in (inner, raised, rank(pid=2, exit_code=-9), cut, rank(pid=2, exit_code=4))
     ] == ["completed", "completed", "killed or failed", "killed or failed", "failed"]
+
+
+def test_ranks_of_which_nothing_was_read_have_no_time() -> None:
+    """It is not known, as in their reports; as soon as one has a sample, it is."""
+    nothing = run(end=None)._replace(totals=Totals())
+    values, both = join(nothing).values, join(nothing, run()).values
+
+    assert (values["time"], values["cpu_time"], values["mean_cores"]) == (None, None, None)
+    assert both["time"] == 10.0

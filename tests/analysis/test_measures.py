@@ -10,7 +10,7 @@ from builders import MB, alone, found, gpu, gpu_totals, recording, totals
 from gpu_tracker.analysis.measures import Subject, list_estimates, measure, overall_values
 from gpu_tracker.analysis.summary import is_known_enough, is_read_enough, summarize
 from gpu_tracker.core.figures import LAST_METRIC, REGION, RUN
-from gpu_tracker.core.model import End, Event, MetricRow, Parts, RamPeak, RecordingData
+from gpu_tracker.core.model import End, Event, MetricRow, Parts, RamPeak, RecordingData, RegionGaps
 from gpu_tracker.core.units import humanize
 from recorded import part
 
@@ -270,3 +270,12 @@ def test_what_a_device_did_in_the_rest_of_the_time_is_between_nothing_and_everyt
     assert found.ceilings[energy] == math.inf
     assert (found.floors.get(percent), found.ceilings.get(percent)) == pytest.approx(bounds or (None, None))
     assert "energy" in found.at_least
+
+
+@pytest.mark.parametrize(
+    ("gaps", "lacks"),
+    [(RegionGaps(), False), (RegionGaps(lost_metrics=1), True), (RegionGaps(refused_metrics=1), True)],
+)
+def test_metrics_may_be_missing_for_lack_of_room_or_for_too_many_names(gaps: RegionGaps, lacks: bool) -> None:
+    """Then a limit on one that is not there cannot be checked."""
+    assert measure(recording(gaps=gaps)).lacks_metrics == lacks

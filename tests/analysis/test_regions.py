@@ -161,6 +161,20 @@ def test_a_region_that_was_never_left_has_no_mean() -> None:
             ["Metrics of 1 call of log could not be recorded: there was no room for them."],
         ),
         (
+            RegionGaps(refused_metrics=1),
+            [
+                "Names of metrics: too many, so 1 number was not recorded: a job can have 10,000 metrics, "
+                "so do not put a changing value into a name."
+            ],
+        ),
+        (
+            RegionGaps(refused_metrics=15_201),
+            [
+                "Names of metrics: too many, so 15,201 numbers were not recorded: a job can have 10,000 metrics, "
+                "so do not put a changing value into a name."
+            ],
+        ),
+        (
             RegionGaps(1, unfollowed_processes=2),
             [
                 "Names of regions: 1 too long, shortened to the beginning and a digest.",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+import pytest
 from hypothesis import given, strategies as st
 
 from gpu_tracker.core.moments import Pace, parse_moment, stamp_moment
@@ -32,3 +33,11 @@ def test_what_costs_more_is_done_more_seldom() -> None:
     pace.pay(12.0, 2.0)
     assert not pace.is_due(211.9)
     assert pace.is_due(212.0)
+
+
+@pytest.mark.parametrize(
+    "text", ["yesterday", "2026-01-31T12:00:00", "9999-12-31T23:59:59-12:00", "0001-01-01T00:00:00+12:00"]
+)
+def test_a_moment_that_cannot_be_shown_everywhere_is_not_valid(text: str) -> None:
+    """No moment at all, of no known time zone, or in no year elsewhere."""
+    assert parse_moment(text) is None

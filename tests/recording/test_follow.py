@@ -17,11 +17,13 @@ from hypothesis import given, strategies as st
 
 from gpu_tracker.core.errors import RecordingError
 from gpu_tracker.core.model import RecordingData
+from gpu_tracker.recording import follow
 from gpu_tracker.recording.follow import Content, Follower, News, Source, follow_path, read_unnamed
 from gpu_tracker.recording.growing import GrowingRecording
 from gpu_tracker.recording.lock import hold
 from gpu_tracker.recording.reader import load_bytes
 from gpu_tracker.recording.sampled import read_columns
+from gpu_tracker.recording.schema import decode_sample
 
 GOLDEN = Path(__file__).parent / "golden"
 CONTENTS = {name: (GOLDEN / f"v1-{name}.jsonl").read_bytes() for name in ("full", "plain")}
@@ -301,3 +303,44 @@ def test_of_many_calls_as_many_are_kept_as_in_a_file() -> None:
 
     assert growing.data.calls == list(load_bytes(first + line + b"".join(rest)).calls)
     assert 100 < len(growing.data.calls) < 1000
+
+
+@pytest.mark.parametrize("name", CONTENTS)
+@pytest.mark.parametrize("n_parts", [1, 3, 40])
+def test_samples_that_are_read_together_are_the_same(
+    name: str, n_parts: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever is between them, damage too; peaks and devices go on from part to part."""
+    monkeypatch.setattr(follow, "_FEW_LINES", 0)
+    first, *lines = CONTENTS[name].splitlines(keepends=True)
+    sample = next(line for line in lines if line.startswith(b'{"sample"'))
+    damaged = sample.replace(b'"threads":', b'"threads":x')
+    content = b"".join([first, *lines[:2], damaged, *lines[2:]])
+    places = [number * len(content) // n_parts for number in range(1, n_parts)]
+    growing, news = look_at_parts(cut(content, places))
+    whole = load_bytes(CONTENTS[name])
+
+    assert {**without_samples(growing.data), "problems": ()} == without_samples(whole)
+    assert growing.last_sample == whole.samples[-1]
+    assert as_bytes(growing.columns) == as_bytes(read_columns(whole))
+    assert sum(some.damaged_lines for some in news) == 1
+
+
+def test_most_samples_that_are_read_together_are_never_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    """That would take ten times as long."""
+    head, *lines = CONTENTS["plain"].splitlines(keepends=True)
+    samples = [line for line in lines if line.startswith(b'{"sample"')]
+    n_made = 0
+
+    def count(*arguments: Any) -> Any:
+        nonlocal n_made
+        n_made += 1
+        return decode_sample(*arguments)
+
+    monkeypatch.setattr("gpu_tracker.recording.lazy.decode_sample", count)
+    content = b"".join([head, *samples * 1000])
+    growing = GrowingRecording(Source("the test", partial(read_unnamed, content)))
+    growing.look()
+
+    assert len(growing.columns.end_seconds) == 1000 * len(samples)
+    assert n_made < 20 * len(samples)

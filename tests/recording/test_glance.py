@@ -148,15 +148,31 @@ def test_a_late_note_on_unattributed_memory_is_found(tmp_path: Path) -> None:
 
 
 def test_a_sparse_file_is_not_read(path: Path) -> None:
-    """3 GB of holes, with or without a line after them."""
+    """3 GB of holes, and a line after them."""
     content = path.read_bytes()
-    for rest in (b"", b"\nnonsense\n", b"\n" + content.splitlines()[-1].replace(b"exited", b"\xff")):
-        path.write_bytes(content[: content.index(b"\n") + 1])
+    start = content.index(b"\n") + 1
+    for rest in (b"\nnonsense\n", b"\n" + b'{"end":\xff}\n'):
+        path.write_bytes(content[:start])
         os.truncate(path, 3 * 10**9)
         with path.open("ab") as file:
             file.write(rest)
-        with pytest.raises(RecordingError, match="is damaged: a line is longer than 8 MiB"):
+        with pytest.raises(RecordingError, match=r"is damaged: The line at byte \d+ of the recording"):
             glance(str(path))
+
+
+@pytest.mark.parametrize("n_bytes", [0, 2 * 2**20])
+def test_holes_at_the_end_are_what_a_full_disk_leaves(path: Path, n_bytes: int) -> None:
+    """As whoever loads it sees it, however long it is: it has its end, or has none."""
+    content = path.read_bytes()
+    note = b'{"gaps":{"long_names":0,"refused_regions":0,"refusing_processes":0}}\n'
+    first = content.index(b"\n") + 1
+    for known in (content, content[:first]):
+        path.write_bytes(known[:first] + note * (n_bytes // len(note)) + known[first:])
+        os.truncate(path, 3 * 10**9)
+        found, loaded = glance(str(path)), load(str(path))
+
+        assert (found.end, found.totals) == (loaded.end, loaded.totals)
+        assert not loaded.problems
 
 
 def test_a_pipe_is_refused_at_once(tmp_path: Path) -> None:

@@ -228,7 +228,7 @@ def test_a_thousand_damaged_lines_are_a_few_sentences(tmp_path: Path) -> None:
 
 def test_many_shapes_do_not_fill_the_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Beyond a few thousand, a line is decoded instead."""
-    monkeypatch.setattr(reader, "_MOST_SHAPES", 1)
+    monkeypatch.setattr(reader, "MOST_SHAPES", 1)
     path = make_full(tmp_path / "x.jsonl")
 
     assert len(tuple(load(str(path)).samples)) == 3
@@ -546,7 +546,7 @@ def test_the_last_line_of_a_region_is_kept_however_often_it_is_written(
 
 def test_names_of_metrics_are_read_up_to_a_number(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A job that puts a changing value into a name must not fill the memory of whoever reads it; others are read on."""
-    monkeypatch.setattr(lazy, "_MOST_METRICS", 3)
+    monkeypatch.setattr(lazy, "MOST_METRICS", 3)
     with Made(tmp_path / "x.jsonl") as writer:
         for number in range(9):
             writer.write_metrics([MetricRow(float(number), {f"m{number}": 1.0, "m0": 2.0})])

@@ -25,9 +25,8 @@ def test_lines_are_read_together_or_one_by_one(tmp_path: Path, monkeypatch: pyte
 def test_lines_around_one_that_is_too_long_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Wherever in a block it begins, it is skipped to its end."""
     monkeypatch.setattr(lines, "LONGEST_LINE_BYTES", 100)
-    monkeypatch.setattr(lines, "_BLOCK_BYTES", 50)
     path = tmp_path / "long"
     path.write_bytes(b"a" * 49 + b"\nb\n" + b"x" * 500 + b"\nc\n")
-    found = list(LineFile("x", lambda: path.open("rb")).read_all())
+    found = list(LineFile("x", lambda: path.open("rb")).read_all(50))
 
     assert found == [(0, b"a" * 49 + b"\nb\n"), (52, b"\xff\n"), (553, b"c\n")]

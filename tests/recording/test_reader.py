@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 from types import FrameType
@@ -12,7 +13,9 @@ from builders import found, gpu
 from gpu_tracker.core.errors import RecordingError
 from gpu_tracker.core.model import Event
 from gpu_tracker.recording import reader
-from gpu_tracker.recording.reader import load, load_several
+from gpu_tracker.recording.follow import Follower, follow_path
+from gpu_tracker.recording.glance import glance
+from gpu_tracker.recording.reader import load, load_bytes, load_several, load_whole
 from recorded import Made, make_plain, plain_sample, run, write
 
 NOTES = tuple(Event(float(at), "note", f"Note {at}.") for at in range(2500))
@@ -111,3 +114,68 @@ def test_a_damaged_file_is_left_out_unless_it_is_named_or_the_only_one(tmp_path:
     with pytest.raises(RecordingError) as refusal:
         load_several([str(damaged)], ())
     assert not str(refusal.value).startswith("Skipped")
+
+
+def test_what_follows_the_end_is_said(tmp_path: Path) -> None:
+    """Another end is damage; so is a sample, whose place is before it."""
+    path = make_plain(tmp_path / "x.jsonl")
+    content = path.read_bytes()
+    lines = content.splitlines(keepends=True)
+    sample, end = next(line for line in lines if line.startswith(b'{"sample"')), lines[-1]
+    path.write_bytes(content + end.replace(b"exited", b"ended"))
+    n_lines = content.count(b"\n")
+    recording = load(str(path))
+    assert recording.end == load_bytes(content).end
+    assert list(recording.problems) == [f"Line {n_lines + 1} of the recording is damaged and was left out."]
+
+    path.write_bytes(content + sample)
+    assert list(load(str(path)).problems) == ["The recording has samples after its end."]
+
+
+@pytest.mark.parametrize("line", [b"{", b'{"heade', b'{"header"', b'{"header":{"version":1,'])
+def test_a_header_that_was_torn_early_is_a_header(tmp_path: Path, line: bytes) -> None:
+    """Whoever reads it says the same."""
+    path = tmp_path / "x.jsonl"
+    path.write_bytes(line)
+    os.utime(path, (0, 0))
+    sentences = set()
+    for read in (load, glance, lambda name: Follower(follow_path(name)).look()):
+        with pytest.raises(RecordingError) as raised:
+            read(str(path))
+        sentences.add(str(raised.value))
+
+    assert sentences == {
+        f"{path} has no complete header: gpu-tracker was killed at the start, or the disk was full."
+    }
+
+
+@pytest.mark.parametrize(
+    ("good", "wrong"),
+    [
+        (b'"at_seconds":10.0', b'"at_seconds":-7000000000.0'),
+        (b'"at_seconds":10.0', b'"at_seconds":9e+18'),
+        (b'"tracker_ram_bytes":', b'"tracker_ram_bytes":-'),
+    ],
+)
+def test_an_end_with_numbers_that_cannot_be_is_damaged(tmp_path: Path, good: bytes, wrong: bytes) -> None:
+    """So no limit is held against them."""
+    path = make_plain(tmp_path / "x.jsonl")
+    content = path.read_bytes()
+    head, end = content[: content.index(b'{"end"')], content[content.index(b'{"end"') :]
+    assert end.count(good) == 1
+    path.write_bytes(head + end.replace(good, wrong))
+    with pytest.raises(RecordingError, match="is damaged and was left out"):
+        load_whole(str(path))
+
+
+def test_a_last_sample_that_cannot_be_makes_no_totals(tmp_path: Path) -> None:
+    """Of a run that was killed; the one before does."""
+    path = tmp_path / "x.jsonl"
+    with Made(path) as writer:
+        for at in (1.0, 2.0, 3.0):
+            writer.write_sample(plain_sample(at))
+    path.write_bytes(path.read_bytes().replace(b'"at":3.0', b'"at":-7e9'))
+    recording = load(str(path))
+
+    assert recording.totals.at_seconds == 2.0
+    assert recording.problems

@@ -46,9 +46,9 @@ def test_unknown_keys_are_ignored() -> None:
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        *(("rank", value) for value in (-1, "3", 1.5, True, 2**70)),
+        *(("rank", value) for value in (-1, "3", 1.5, True, 2**24, 2**70)),
         *(("labels", value) for value in ([1], {"a": 1}, "x")),
-        *(("name", 7), ("ranks", 0), ("job", [])),
+        *(("name", 7), ("ranks", 0), ("ranks", 2**62), ("job", [])),
     ],
 )
 def test_a_bad_value_of_the_identity_is_dropped_and_named(name: str, value: Any) -> None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
+from hypothesis import given, strategies as st
 
 from builders import MB, alone, found, gpu, gpu_totals, header, sample, totals
 from gpu_tracker.core.model import (
@@ -220,3 +222,78 @@ def test_a_text_is_no_list_of_counters() -> None:
     shown = schema.encode_totals(Totals(gpu_counters=(COUNTERS,)))
     with pytest.raises(TypeError, match="not a list"):
         schema.decode_totals({**shown, "gpu_counters": ["500"]})
+
+
+def measure(rows: Sequence[MetricRow]) -> list[int]:
+    """The bytes of each line."""
+    return [len(to_text({"metrics": schema.encode_metrics(some)})) for some in schema.split_metrics(rows)]
+
+
+def to_text(line: dict[str, Any]) -> str:
+    """As it is written."""
+    return json.dumps(line, separators=(",", ":"))
+
+
+@given(
+    st.lists(
+        st.builds(
+            MetricRow,
+            st.floats(0, 1e6),
+            st.dictionaries(st.integers(0, 50).map(str), st.floats(-9, 9), max_size=9),
+        )
+    )
+)
+def test_no_point_of_metrics_is_lost_or_moved_between_lines(rows: list[MetricRow]) -> None:
+    """And a line has few gaps."""
+    lines = list(schema.split_metrics(rows))
+
+    assert [row for some in lines for row in some] == rows
+    for some in lines:
+        names = {name for row in some for name in row.values}
+        assert len(names) * len(some) <= 4 * sum(len(row.values) for row in some)
+
+
+def test_metrics_with_the_same_names_share_long_lines() -> None:
+    """A thousand points in each."""
+    rows = [MetricRow(float(at), {"loss": 1.0, "lr": 0.1}, at) for at in range(2500)]
+
+    assert [len(some) for some in schema.split_metrics(rows)] == [1000, 1000, 500]
+
+
+def test_metrics_take_as_much_as_there_are_numbers_whatever_their_names() -> None:
+    """Twice as many points with names of their own take twice as much."""
+    rows = [
+        MetricRow(1.0, {f"layer{at:04}/{name}": 0.5 for name in ("mean", "std", "max")}) for at in range(2000)
+    ]
+    few, many = sum(measure(rows[:1000])), sum(measure(rows))
+
+    assert many == pytest.approx(2 * few, rel=0.01)
+    assert many / (3 * len(rows)) < 60
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [MetricRow(1.0, {f"w{at}": -1.2345678901234567e-300 for at in range(3000)}) for _ in range(40)],
+        [MetricRow(1.0, {"\U0001f600" * 50_000 + str(at): 1.0}) for at in range(9)],
+    ],
+)
+def test_lines_of_metrics_are_far_shorter_than_what_is_read(rows: list[MetricRow]) -> None:
+    """Many names, or long ones: a line is about a megabyte, or one point."""
+    lines = measure(rows)
+
+    assert len(lines) > 1
+    assert max(lines) < 2**20 * 1.2
+
+
+def test_only_lines_with_the_same_names_are_joined() -> None:
+    """Others would get a gap for each point of each other."""
+    lines = [
+        schema.encode_metrics([MetricRow(float(at), {name: 1.0}, None, 7)]) for at, name in enumerate("aabc")
+    ]
+
+    assert [(data["at"], list(data["values"])) for data in schema.join_metrics(lines)] == [
+        ([0.0, 1.0], ["a"]),
+        ([2.0], ["b"]),
+        ([3.0], ["c"]),
+    ]

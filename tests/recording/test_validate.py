@@ -6,8 +6,18 @@ from typing import Any
 
 import pytest
 
-from gpu_tracker.core.model import GpuCounters, RamPeak, Totals
-from gpu_tracker.recording.validate import check, check_metrics
+from gpu_tracker.core.model import (
+    End,
+    GpuCounters,
+    GpuPeaks,
+    Parts,
+    RamPeak,
+    RegionTotals,
+    Spread,
+    Totals,
+    TreeCounters,
+)
+from gpu_tracker.recording.validate import check, check_metric_totals, check_metrics
 
 
 @pytest.mark.parametrize(
@@ -16,7 +26,11 @@ from gpu_tracker.recording.validate import check, check_metrics
         GpuCounters("a", limited_seconds=(("heat", 1.5), ("power", 2))),
         GpuCounters("a", energy_joules=None),
         GpuCounters("a", activity=((31.5, 1), (0.0, 0.0))),
-        RamPeak(2**63 - 1),
+        RamPeak(2**60),
+        RegionTotals(1, ("a",), own_wall_seconds=-1e-9, own_cpu_seconds=-0.01, squared_seconds=1e18),
+        End("exited", -9, Totals(), 0.0, 0, -1000),
+        GpuPeaks("a", temperature_celsius=-5.0),
+        Spread(-1.0, 0.0, 2.0**62),
     ],
 )
 def test_valid_values_are_accepted(value: Any) -> None:
@@ -40,12 +54,26 @@ def test_valid_values_are_accepted(value: Any) -> None:
         GpuCounters("a", energy_joules="5"),  # type: ignore[arg-type]
         Totals(peaks=5.0),  # type: ignore[arg-type]
         RamPeak(2**63),
+        RamPeak(2**60 + 1),
+        RamPeak(-1),
+        End("exited", -(2**33), Totals(), 0.0, 0),
+        Totals(at_seconds=-0.001),
+        Totals(at_seconds=2.0**51),
+        Totals(cpu_seconds=Parts(0.0, -7e9, 0.0)),
+        Totals(counters=TreeCounters(read_bytes=-1)),
+        GpuCounters("a", -1.0),
+        GpuCounters("a", limited_seconds=(("heat", -1.0),)),
+        GpuCounters("a", activity=((-1.0, 1.0),)),
+        GpuCounters("a", traffic=(None, -1)),
+        GpuPeaks("a", utilization_percent=9e18),
+        RegionTotals(1, ("a",), calls=-1),
+        RegionTotals(1, ("a",), wall_seconds=-7e9),
         RamPeak(1.5),  # type: ignore[arg-type]
         RamPeak(True),
     ],
 )
 def test_invalid_values_are_refused(value: Any) -> None:
-    """Of another type, not finite, or out of range."""
+    """Of another type, not finite, or a number that cannot be."""
     with pytest.raises(ValueError):
         check(value)
 
@@ -82,3 +110,11 @@ def test_invalid_columns_are_refused(wrong: dict[str, Any]) -> None:
     """One value is enough."""
     with pytest.raises(ValueError):
         check_metrics({**GOOD, **wrong})
+
+
+@pytest.mark.parametrize("wrong", [[-1, 0, 1.0, 1.0, 1.0, 1.0, 2.0], [1, 0, 1.0, 1.0, 1.0, 1.0, -2.0]])
+def test_totals_of_metrics_have_counts_and_a_time_that_can_be(wrong: list[float]) -> None:
+    """Their values may be anything."""
+    check_metric_totals({"loss": [1, 0, -5.0, -5.0, -5.0, "nan", 2.0]})
+    with pytest.raises(ValueError):
+        check_metric_totals({"loss": wrong})

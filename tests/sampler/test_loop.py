@@ -10,7 +10,7 @@ import time
 import types
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import pytest
 
@@ -408,6 +408,26 @@ def test_the_report_says_that_logging_was_expensive(run: Run, tmp_path: Path) ->
     for events in (run.sampler.events, load(run.path).events):
         (note,) = [event.text for event in events if "called log" in event.text]
         assert note.startswith("The job called log 1,000 times in 2 s: ")
+
+
+def test_reading_what_was_logged_last_is_part_of_the_cost(run: Run, tmp_path: Path) -> None:
+    """The end has it, here and in the file."""
+
+    class Busy(Instruments):
+        """Its last reading takes a tenth of a second of CPU time."""
+
+        def write(self, *arguments: Any, **options: Any) -> float:
+            until = time.process_time() + 0.1
+            while time.process_time() < until:
+                pass
+            return super().write(*arguments, **options)
+
+    run.sampler.instruments = Busy(str(tmp_path), 0.0)
+    before = time.process_time()
+    end = run.sampler.finish(2.0, None, "stopped", None)
+
+    assert end.tracker_cpu_seconds - before >= 0.1
+    assert load(run.path).end == end
 
 
 def test_what_the_job_does_besides_computing_is_read_once_a_second(run: Run) -> None:

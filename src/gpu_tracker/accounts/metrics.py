@@ -4,13 +4,40 @@ from __future__ import annotations
 
 from itertools import islice
 
-from ..core.model import MetricRow, MetricTotals
+from ..core.model import MOST_METRICS, MetricRow, MetricTotals
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 _ROWS_AT_ONCE = 10_000
+# All names and totals are in one line, which must not become too long to be read.
+_MOST_LETTERS = 500_000
+
+
+class KnownNames:
+    """The names that a job logs under. There may be many, but not without end: then a changing value is put into them."""
+
+    def __init__(self) -> None:
+        self._names: set[str] = set()
+        self._n_letters = 0
+        self.n_refused = 0
+        """Numbers with names that are too many."""
+
+    def choose(self, rows: Sequence[MetricRow]) -> list[MetricRow]:
+        """The rows without what is refused; one of which nothing remains is left out."""
+        chosen = (row if self._names.issuperset(row.values) else self._learn(row) for row in rows)
+        return [row for row in chosen if row is not None]
+
+    def _learn(self, row: MetricRow) -> MetricRow | None:
+        for name in row.values:
+            n_letters = self._n_letters + len(name)
+            if name not in self._names and len(self._names) < MOST_METRICS and n_letters <= _MOST_LETTERS:
+                self._names.add(name)
+                self._n_letters = n_letters
+        kept = _keep(row, self._names)
+        self.n_refused += len(row.values) - len(kept.values)
+        return kept if kept.values else None
 
 
 def tally(known: dict[str, MetricTotals], rows: Iterable[MetricRow]) -> None:

@@ -117,9 +117,10 @@ def combine(
     percents = [gpu.mean_percent for gpu in devices if gpu.mean_percent is not None]
     unread = list_unread_gpus(counted)
     are_known = not unread and all(gpu.is_known_enough for gpu in devices if gpu.mean_percent is not None)
+    is_unread = all(part.summary.is_unread for part in parts)
     values = {
-        "time": seconds,
-        "cpu_time": cpu_seconds,
+        "time": None if is_unread else seconds,
+        "cpu_time": None if is_unread else cpu_seconds,
         "mean_cores": cpu_seconds / seconds if seconds > 0 else None,
         "peak_ram": at_most if at_least == at_most else None,
         "peak_gpu_ram": None if may_hold_more(counted) else _add_all([gpu.job_bytes for gpu in devices]),

@@ -118,7 +118,7 @@ def measure(recording: RecordingData) -> RunFigures:
         at_least=at_least,
         estimates=list_estimates(summary),
         lacks_regions=bool(recording.gaps.unfollowed_processes or recording.gaps.refused_regions),
-        lacks_metrics=bool(recording.gaps.lost_metrics),
+        lacks_metrics=bool(recording.gaps.lost_metrics or recording.gaps.refused_metrics),
     )
 
 

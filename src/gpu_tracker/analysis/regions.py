@@ -6,7 +6,7 @@ import math
 from itertools import pairwise
 
 from ..core.calls import ENTERING_SECONDS, SWITCHING_SECONDS
-from ..core.model import ESTIMATE, EXACT, INTEGRATED, SAMPLED, SHARED, MetricTotals
+from ..core.model import ESTIMATE, EXACT, INTEGRATED, MOST_METRICS, SAMPLED, SHARED, MetricTotals
 from ..core.units import humanize_seconds
 from ..core.values import NamedTuple
 
@@ -164,6 +164,13 @@ def describe_gaps(gaps: RegionGaps) -> list[str]:
     if gaps.lost_metrics:
         calls = "1 call" if gaps.lost_metrics == 1 else f"{gaps.lost_metrics} calls"
         notes.append(f"Metrics of {calls} of log could not be recorded: there was no room for them.")
+    if gaps.refused_metrics:
+        is_one = gaps.refused_metrics == 1
+        numbers = "1 number was" if is_one else f"{gaps.refused_metrics:,} numbers were"
+        notes.append(
+            f"Names of metrics: too many, so {numbers} not recorded: a job can have {MOST_METRICS:,} metrics, "
+            "so do not put a changing value into a name."
+        )
     return notes
 
 

@@ -861,6 +861,12 @@ class RegionGaps(NamedTuple):
     """Processes with regions of which nothing is recorded, for lack of room for their files."""
     lost_metrics: int = 0
     """Rows of metrics that could not be written, for lack of room."""
+    refused_metrics: int = 0
+    """Logged numbers with names beyond the first ten thousand of the job, which are not recorded; left out if 0."""
+
+
+# A run has a few dozen; what is put into a name by mistake must not fill the memory.
+MOST_METRICS = 10_000
 
 
 class MetricRow(NamedTuple):

@@ -23,7 +23,7 @@ def stamp_moment(epoch_seconds: float) -> str:
 
 def parse_moment(text: str) -> float | None:
     """Seconds since 1970 of a header's time, or None if it is not valid."""
-    from datetime import datetime
+    from datetime import MAXYEAR, MINYEAR, datetime
 
     if text[-5:-4] in ("+", "-"):  # Python 3.10 refuses `+0100`, which earlier headers have
         text = f"{text[:-2]}:{text[-2:]}"
@@ -31,7 +31,8 @@ def parse_moment(text: str) -> float | None:
         moment = datetime.fromisoformat(text)
     except ValueError:
         return None
-    return None if moment.tzinfo is None else moment.timestamp()
+    is_valid = moment.tzinfo is not None and MINYEAR < moment.year < MAXYEAR  # also in other time zones
+    return moment.timestamp() if is_valid else None
 
 
 def longest_silence(interval_seconds: float) -> float:

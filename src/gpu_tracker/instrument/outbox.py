@@ -45,6 +45,8 @@ _FIRST_DESCRIPTOR = 512
 # Notes of forked processes, by their numbers; two that share a place count once.
 _N_NOTES = 512
 _OF_REGIONS, _OF_METRICS = 0, _N_NOTES
+# More may not fit into a line of the recording.
+_MOST_ROW_BYTES = METRICS_BYTES
 # Modules whose GPU memory is read.
 _FRAMEWORKS = ("torch", "jax", "tensorflow")
 
@@ -333,6 +335,8 @@ class MetricsWriter:
                 if self._n_bytes >= METRICS_BYTES or not self._is_ours():
                     self._let_go()
                     self._fd, self._n_bytes = self._open(), 0
+                if len(line) > _MOST_ROW_BYTES:
+                    raise OSError
                 check_size(self._n_bytes + len(line))
                 if posix.write(self._fd, line) < len(line):
                     posix.ftruncate(self._fd, self._n_bytes)

@@ -29,7 +29,7 @@ class Lookout:
     """What is known about the job. `tell` hears of each rule once that finds something bad."""
 
     def __init__(self, source: Source, choices: Choices, tell: Callable[[Finding], object] | None) -> None:
-        self._recording = GrowingRecording(source)
+        self._recording = GrowingRecording(source, needs_samples=True)
         self._choices = choices
         self._tell = tell
         self._told: frozenset[str] = frozenset()

@@ -7,7 +7,7 @@ from itertools import count
 
 from ..core.errors import WRONG_DATA
 from ..core.values import NamedTuple
-from .validate import LARGEST
+from .validate import MOST
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ _SIGN_OR_EXPONENT = re.compile(rb"-|\d[eE]")
 _LONG = b"1" * 16
 _ONLY_ONES = bytes.maketrans(b"023456789.\n", b"1" * 10 + b",")
 _ONLY_DIGITS = bytes.maketrans(b"023456789", b"1" * 9)
-_HUGE = b"1" * len(str(LARGEST))
+_HUGE = b"1" * len(str(MOST))
 _KEPT = b"0123456789.,\n"
 _DROPPED = bytes(letter for letter in range(256) if letter not in _KEPT)
 _DIGITS = b"0123456789"
@@ -90,7 +90,7 @@ def read_numbers(lines: list[bytes], layout: Layout) -> list[float] | None:
     if len(numbers) != len(lines) * len(layout.fields) or not _are_texts(numbers, texts, layout, len(lines)):
         return None
     may_be_large = _HUGE in filled.translate(_ONLY_DIGITS)
-    return None if may_be_large and max(numbers) > LARGEST else numbers
+    return None if may_be_large and max(numbers) > MOST else numbers
 
 
 def _parse(array: bytes) -> list[float] | None:

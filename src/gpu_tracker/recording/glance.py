@@ -10,7 +10,7 @@ from ..core.errors import WRONG_DATA, RecordingError
 from ..core.model import SAMPLER_LOST, Event, RecordingData
 from .columns import shape_of
 from .lazy import decode_events, decode_line, parse
-from .lines import LONGEST_LINE_BYTES, LineFile, open_path, read_last_line
+from .lines import LineFile, open_path, read_last_line
 from .liveness import note_liveness
 from .reader import read, read_header
 from .schema import decode_end
@@ -27,6 +27,7 @@ _BLOCK_BYTES = 2**20
 _PEAKS = b',"peaks":{'
 _EVENT = b'{"event":{'
 _SAMPLE = b'{"sample"'
+_END = b'{"end"'
 
 
 def glance(path: str) -> RecordingData:
@@ -36,7 +37,7 @@ def glance(path: str) -> RecordingData:
             try:
                 return _read_ends(file, path)
             except WRONG_DATA:
-                recording = read(LineFile(path, partial(open_path, path)), _read_marked(file, path))
+                recording = read(_open_lines(path), _read_marked(path))
     except OSError as error:
         raise RecordingError(f"Cannot read {path}: {error.strerror or error}.") from None
     if recording.end is None and len(recording.problems):
@@ -52,14 +53,14 @@ def _read_ends(file: BinaryIO, path: str) -> RecordingData:
     first, *lines = head[: head.rindex(b"\n")].split(b"\n")
     header, notes = read_header(*parse(first), path)
     _, last = read_last_line(fd)
-    if not last.startswith(b'{"end"'):
+    if not last.startswith(_END):
         raise ValueError(last)
     end = decode_line(last, decode_end)
     if end.reason == SAMPLER_LOST and not end.totals.unread_seconds:
         raise ValueError(last)  # the last sample may tell
     events = _decode_events(lines)
     if len(head) == _CHUNK_BYTES and _may_lack_events(events, end.totals.peaks):
-        events = _decode_events(line for _, line in _read_marked(file, path))
+        events = _decode_events(line for _, line in _read_marked(path))
     events = (*(Event(0.0, "note", note) for note in notes), *events)
     return RecordingData(header, (), events, end, end.totals)
 
@@ -76,24 +77,18 @@ def _may_lack_events(events: tuple[Event, ...], peaks: Peaks) -> bool:
     )
 
 
-def _read_marked(file: BinaryIO, path: str) -> Iterator[tuple[int, bytes]]:
-    """All lines at both ends, and in between the events and the samples that may matter, each with its offset.
+def _open_lines(path: str) -> LineFile:
+    return LineFile(path, partial(open_path, path))
 
-    Raises if a line is too long to be valid, as in a sparse file.
-    """
-    size, offset = os.fstat(file.fileno()).st_size, 0
-    file.seek(0)
-    while block := file.read(_BLOCK_BYTES):
-        if not block.endswith(b"\n"):
-            rest = file.readline(LONGEST_LINE_BYTES)
-            if len(rest) == LONGEST_LINE_BYTES and not rest.endswith(b"\n"):
-                raise RecordingError(f"{path} is damaged: a line is longer than {len(rest) >> 20} MiB.")
-            block += rest
+
+def _read_marked(path: str) -> Iterator[tuple[int, bytes]]:
+    """All lines at both ends, and in between the events, the end and the samples that may matter, each with its offset."""
+    size = os.path.getsize(path)
+    for offset, block in _open_lines(path).read_all(_BLOCK_BYTES):
         if offset == 0 or offset + len(block) >= size - _BLOCK_BYTES:
             yield from _split(block, offset)
         else:
             yield from _choose_marked(block, offset)
-        offset += len(block)
 
 
 def _split(block: bytes, offset: int) -> Iterator[tuple[int, bytes]]:
@@ -103,17 +98,17 @@ def _split(block: bytes, offset: int) -> Iterator[tuple[int, bytes]]:
 
 
 def _choose_marked(block: bytes, offset: int) -> Iterator[tuple[int, bytes]]:
-    """Events, of the samples with the same peaks the last, and the last of all, in order."""
+    """Events, the end, of the samples with the same peaks the last, and the last of all, in order."""
     chosen = _find_last_sample(block)  # many lines of another kind may follow it
-    if not chosen and _EVENT not in block:
+    if not chosen and _EVENT not in block and _END not in block:
         return
     lines = block.split(b"\n")
     if _PEAKS in block:
         # All at once, since every line may have peaks.
         last = dict(zip(shape_of(block).split(b"\n"), range(len(lines)), strict=True))
         chosen |= {at for shape, at in last.items() if _PEAKS in shape}
-    if _EVENT in block:
-        chosen |= {at for at, line in enumerate(lines) if line.startswith(_EVENT)}
+    if _EVENT in block or _END in block:
+        chosen |= {at for at, line in enumerate(lines) if line.startswith((_EVENT, _END))}
     before = 0
     for at in sorted(chosen):
         offset += sum(map(len, lines[before:at])) + at - before

@@ -10,6 +10,7 @@ from ..core.calls import choose_calls
 from ..core.model import RecordingData, RegionGaps, count_unread, total_up
 from .figures import Key, explain, list_figures, transpose
 from .follow import Follower
+from .sampled import explain_together, read_figures
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from ..core.columns import Column, SampleColumns
     from ..core.model import Call, End, Event, FrameworkMemory, MetricRow, MetricTotals, Sample, Totals
     from .follow import News, Source
+    from .lazy import SampleLines
+    from .sampled import Plans
 
 _MOST_CALLS = 1000
 # Counters that are read once a second tell about the rows of the last second or so.
@@ -27,10 +30,14 @@ _AT = Key("at")
 
 
 class GrowingRecording:
-    """The recording of one run. After each `look` it is as if it had been loaded anew, for the price of what is new."""
+    """The recording of one run. After each `look` it is as if it had been loaded anew, for the price of what is new.
 
-    def __init__(self, source: Source) -> None:
-        self._follower = Follower(source)
+    Of very many new samples a look returns only the last, unless each is needed.
+    """
+
+    def __init__(self, source: Source, *, needs_samples: bool = False) -> None:
+        self._follower = Follower(source, reads_together=not needs_samples)
+        self._plans: Plans = {}
         self._forget()
 
     def _forget(self) -> None:
@@ -115,7 +122,7 @@ class GrowingRecording:
     @property
     def columns(self) -> SampleColumns:
         """All samples. Costs as much as the recording is long; `columns_since` does not."""
-        return explain(self._written)
+        return explain_together(self._written)
 
     def columns_since(self, seconds: float) -> SampleColumns:
         """The samples that ended after that moment, preceded by a few that are needed to understand them."""
@@ -126,7 +133,7 @@ class GrowingRecording:
     # ---- Inside.
 
     def _take(self, news: News) -> None:
-        self._take_samples(news.samples)
+        self._take_samples(news.samples, self._follower.sample_lines)
         self._events += news.events
         known = self._by_key
         known["regions"].update(((one.pid, one.path), one) for one in news.regions)
@@ -141,12 +148,19 @@ class GrowingRecording:
         self._n_damaged += news.damaged_lines
         self.end = news.end or self.end
 
-    def _take_samples(self, samples: tuple[Sample, ...]) -> None:
-        if not samples:
-            return
-        append(self._written, transpose(map(list_figures, samples)))
-        self.last_sample = samples[-1]
-        self._n_readings += sum(sample.readings for sample in samples)
+    def _take_samples(self, samples: tuple[Sample, ...], lines: SampleLines | None) -> None:
+        """The first of the samples is the last of the lines, if there are any."""
+        if lines is not None:
+            columns, _ = read_figures(lines, plans=self._plans)
+            self._append(columns, samples[0])
+            samples = samples[1:]
+        if samples:
+            self._append(transpose(map(list_figures, samples)), samples[-1])
+
+    def _append(self, columns: Mapping[Key, Column], last: Sample) -> None:
+        append(self._written, columns)
+        self._n_readings += int(sum(columns[Key("readings")]))
+        self.last_sample = last
 
     def _take_calls(self, news: News) -> None:
         for call in news.calls:

@@ -14,9 +14,11 @@ from operator import le
 from ..core.calls import choose_calls
 from ..core.columns import LoggedColumns
 from ..core.errors import WRONG_DATA, RecordingError
-from ..core.model import Call, Event, MetricRow, Peaks, Sample
+from ..core.model import MOST_METRICS, Call, Event, MetricRow, Peaks, Sample, total_up
 from ..core.values import NamedTuple
 from .columns import shape_of
+from .damage import Damage
+from .lines import LineBytes
 from .schema import (
     decode_calls,
     decode_event,
@@ -34,7 +36,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from typing import Any, TypeVar, overload
 
-    from .damage import Damage
     from .lines import LineFile
 
     _Item = TypeVar("_Item")
@@ -42,13 +43,14 @@ if TYPE_CHECKING:
 
 
 _MOST_CALLS = 1000
-# A run has a few dozen; what is put into a name by mistake must not fill the memory.
-_MOST_METRICS = 10_000
 _MERGED_LINES = 1000
 _LINES_AT_ONCE = 10_000
 # So few that the garbage collector is not called for what is made on the way.
 _PARSED_TOGETHER = 30
 _LONG_LINE_BYTES = 2**15
+# A valid file has a few dozen shapes; one with a new shape in every line must not fill the memory.
+MOST_SHAPES = 10_000
+_SAMPLE = b'{"sample"'
 _TIME = re.compile(rb'\{"sample":\{"at":(\d+(?:\.\d+)?)')
 _FIRST_TEXT = re.compile(rb'\["([^"\\]*)",')
 
@@ -150,18 +152,27 @@ class Block(NamedTuple):
 class SampleLines(_Lines[Sample]):
     """The samples in order. Iterating is cheap; access by index merges the peaks of all earlier samples."""
 
-    def __init__(self, file: LineFile, offsets: array[int], grown: array[int], damage: Damage) -> None:
+    def __init__(
+        self,
+        file: LineFile,
+        offsets: array[int],
+        grown: array[int],
+        damage: Damage,
+        before: Peaks = Peaks(),  # noqa: B008
+    ) -> None:
         self._file = file
         self._offsets = offsets
         self._grown = grown
         """Offsets of the lines with new peaks."""
         self._damage = damage
+        self._before = before
+        """The peaks before the first of these lines."""
 
     def __len__(self) -> int:
         return len(self._offsets)
 
     def __iter__(self) -> Iterator[Sample]:
-        peaks = Peaks()
+        peaks = self._before
         for offset, line in zip(self._offsets, self._file.read_back(self._offsets), strict=True):
             try:
                 sample = decode_sample_line(parse(line)[1], peaks)
@@ -197,7 +208,7 @@ class SampleLines(_Lines[Sample]):
 
     def read_blocks(self, n_lines: int) -> Iterator[Block]:
         """All lines, some at a time."""
-        peaks = Peaks()
+        peaks = self._before
         for offsets, lines in self._read_some(n_lines):
             groups = group(lines)
             # Where devices are found their order may change.
@@ -250,14 +261,17 @@ class SampleLines(_Lines[Sample]):
             raise RecordingError(f"The line at byte {offset} of {self._file.name} is damaged.") from None
 
     def last(self) -> Sample | None:
-        """The last undamaged one."""
+        """The last undamaged one, whose counters may be totals."""
         peaks = self._merge_peaks(self._grown)
         for offset in reversed(self._offsets):
             (line,) = self._file.read_back([offset])
             try:
-                return decode_sample_line(parse(line)[1], peaks)
+                sample = decode_sample_line(parse(line)[1], peaks)
+                check(total_up(sample, 0))
             except WRONG_DATA:
                 self._damage.note(offset)
+            else:
+                return sample
         return None
 
     def _put_in_order(self, offsets: Sequence[int]) -> Sequence[int]:
@@ -277,7 +291,53 @@ class SampleLines(_Lines[Sample]):
             grown = [_decode_grown(some[at]) for at in sorted(last.values())]
             for fields in grown if None not in grown else map(_decode_grown, some):
                 known.update(fields or {})  # damage is noted when the samples are iterated
-        return decode_peaks(known, Peaks())
+        return decode_peaks(known, self._before)
+
+
+def gather_samples(
+    name: str, lines: Iterable[bytes], shapes: dict[bytes, bool], before: Peaks
+) -> tuple[SampleLines, list[bytes]]:
+    """The samples among lines of a file, and all other lines; those of damaged samples are among these.
+
+    `shapes` are those of valid samples, with whether there are peaks; new ones are learned.
+    """
+    every = list(lines)
+    kept, rest = [], []
+    offsets, grown = array("q"), array("q")
+    at = 0
+    for line, shape in zip(every, shape_of(b"\n".join(every)).split(b"\n"), strict=True):
+        is_grown = shapes.get(shape)
+        if is_grown is None:
+            is_grown = _learn_shape(line, shape, shapes)
+        if is_grown is None:
+            rest.append(line)
+            continue
+        kept.append(line + b"\n")
+        offsets.append(at)
+        if is_grown:
+            grown.append(at)
+        at += len(line) + 1
+    return SampleLines(LineBytes(name, b"".join(kept)), offsets, grown, Damage(), before), rest
+
+
+def _learn_shape(line: bytes, shape: bytes, shapes: dict[bytes, bool]) -> bool | None:
+    """Whether a sample has peaks; None if it is none, or damaged."""
+    if not line.startswith(_SAMPLE):
+        return None
+    try:
+        data = parse(line + b"\n")[1]
+        decode_sample_line(data, Peaks())
+    except WRONG_DATA:
+        return None
+    is_grown = "peaks" in data
+    if len(shapes) < MOST_SHAPES:
+        shapes[shape] = is_grown
+    return is_grown
+
+
+def find_moments(lines: Iterable[bytes]) -> list[float]:
+    """When the samples among lines ended."""
+    return [float(found[1]) for found in map(_TIME.match, lines) if found]
 
 
 def _find_time(line: bytes) -> float:
@@ -314,8 +374,8 @@ def _list_devices(line: bytes) -> list[bytes]:
 
 
 def decode_row(line: bytes, peaks: Peaks, make_row: Callable[[Sample], _Row]) -> _Row:
-    """What `make_row` gives for the checked sample of a line."""
-    return make_row(decode_sample_line(parse(line)[1], peaks))
+    """What `make_row` gives for the sample of a line, whose numbers may be made up."""
+    return make_row(decode_sample(parse(line)[1], peaks))
 
 
 def group(lines: list[bytes]) -> dict[bytes, Sequence[int]]:
@@ -378,11 +438,11 @@ class MetricLines(_Lines[MetricRow]):
         """The checked data of some lines at a time; of one at a time where one is damaged."""
         for some in self._read_some():
             try:
-                yield self._check([line for _, line in some])
+                yield from self._check([line for _, line in some])
             except WRONG_DATA:
                 for offset, line in some:
                     try:
-                        yield self._check([line])
+                        yield from self._check([line])
                     except WRONG_DATA:
                         self._damage.note(offset)
 
@@ -396,12 +456,15 @@ class MetricLines(_Lines[MetricRow]):
         if some:
             yield some
 
-    def _check(self, lines: Sequence[bytes]) -> dict[str, Any]:
-        data = join_metrics(parse(line)[1] for line in lines)
-        check_metrics(data)
-        if not self._names.issuperset(data["values"]):
-            self._learn_names(data["values"])
-        return data
+    def _check(self, lines: Sequence[bytes]) -> list[dict[str, Any]]:
+        """The points of all lines, unless one is damaged: those with the same names together."""
+        joined = join_metrics(parse(line)[1] for line in lines)
+        for data in joined:
+            check_metrics(data)
+        for data in joined:
+            if not self._names.issuperset(data["values"]):
+                self._learn_names(data["values"])
+        return joined
 
     def _pick(self, index: int) -> MetricRow:
         ends = self._count()
@@ -419,7 +482,8 @@ class MetricLines(_Lines[MetricRow]):
         """The rows of each line; none for a damaged line."""
         for offset, line in zip(offsets, self._file.read_back(offsets), strict=True):
             try:
-                rows = decode_metrics(self._check([line]))
+                (data,) = self._check([line])
+                rows = decode_metrics(data)
             except WRONG_DATA:
                 self._damage.note(offset)
                 rows = []
@@ -428,11 +492,11 @@ class MetricLines(_Lines[MetricRow]):
     def _learn_names(self, columns: dict[str, Any]) -> None:
         """Take new names while there are few; the columns of others are removed."""
         for name in [name for name in columns if name not in self._names]:
-            if len(self._names) < _MOST_METRICS:
+            if len(self._names) < MOST_METRICS:
                 self._names.add(name)
             else:
                 del columns[name]
-                self._damage.say(f"Only the first {_MOST_METRICS} metrics of the recording were read.")
+                self._damage.say(f"Only the first {MOST_METRICS} metrics of the recording were read.")
 
 
 class _WholeLines(_Lines["_Item"]):

@@ -35,11 +35,11 @@ class LineFile:
         self._open_file = open_file
         self._identity: tuple[int, int] | None = None
 
-    def read_all(self) -> Iterator[tuple[int, bytes]]:
+    def read_all(self, block_bytes: int = _BLOCK_BYTES) -> Iterator[tuple[int, bytes]]:
         """All lines, many together, with the offset of the first. One that is too long is replaced by an invalid one."""
         with self._open() as file:
             offset = 0
-            while block := file.read(_BLOCK_BYTES):
+            while block := file.read(block_bytes):
                 last = block.rfind(b"\n") + 1
                 room = LONGEST_LINE_BYTES - (len(block) - last)
                 rest = file.readline(room)

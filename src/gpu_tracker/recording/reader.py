@@ -17,6 +17,7 @@ from ..core.model import SAMPLER_LOST, Event, Peaks, RecordingData, RegionGaps, 
 from .columns import shape_of
 from .damage import Damage
 from .lazy import (
+    MOST_SHAPES,
     CallLines,
     EveryLine,
     LastLines,
@@ -57,8 +58,6 @@ _CALLS = b'{"calls":'
 _REGION = b'{"region":{"pid":'
 _REGION_KEY_END = b',"calls":'
 _READINGS = re.compile(rb'"readings":\s*(\d{1,18})')
-# A valid file has a few dozen shapes; one with a new shape in every line must not fill the memory.
-_MOST_SHAPES = 10_000
 _LINES_AT_ONCE = 1000
 # Bytes of the lines of each kind that are kept, or read later: several times what the largest runs write.
 _ROOM_BYTES = {
@@ -166,6 +165,7 @@ class _Scan:
         self._waiting: list[tuple[int | None, int, bytes]] = []
         """Events that are not decoded yet: number, offset and line."""
         self._end: End | None = None
+        self._end_offset = 0
         self._gaps = RegionGaps()
         self._regions: dict[bytes | tuple[int, tuple[str, ...]], tuple[int, bytes]] = {}
         self._processes: dict[tuple[int, float], tuple[int, bytes]] = {}
@@ -246,7 +246,7 @@ class _Scan:
         except WRONG_DATA:
             self._is_empty = False
             # A header torn by a full disk is written again as soon as there is space.
-            if self._header is None and not line.startswith(HEADER_START):
+            if self._header is None and not may_be_header(line):
                 raise RecordingError(f"{self._file.name} is not a gpu-tracker recording.") from None
             if line.endswith(b"\n"):
                 self._damage.note(offset, number)
@@ -257,7 +257,7 @@ class _Scan:
         shape = shape_of(line)
         if shape not in self._region_shapes:
             parse(line)
-            if len(self._region_shapes) < _MOST_SHAPES:
+            if len(self._region_shapes) < MOST_SHAPES:
                 self._region_shapes.add(shape)
 
     def take_last(self) -> None:
@@ -297,7 +297,7 @@ class _Scan:
             has_peaks = "peaks" in data
             if has_peaks:
                 self._grown_offsets.append(offset)
-            if line.endswith(b"\n") and len(self._shapes) < _MOST_SHAPES:
+            if line.endswith(b"\n") and len(self._shapes) < MOST_SHAPES:
                 self._shapes[shape_of(line[:-1])] = has_peaks
         elif kind == "event":
             self._take_waiting()
@@ -324,9 +324,11 @@ class _Scan:
         elif kind == "peak":
             self._keep("peaks", self._peak_moments, data["subject"], offset, line)
         elif kind == "end":
+            if self._end is not None:
+                raise ValueError(kind)  # there is one end
             end = decode_end(data)
             check(end)
-            self._end = end
+            self._end, self._end_offset = end, offset
         else:
             raise ValueError(kind)
 
@@ -337,6 +339,8 @@ class _Scan:
             raise miss_header(self._file.name, is_empty=self._is_empty, is_written=self._file.is_written())
         samples = SampleLines(self._file, self._sample_offsets, self._grown_offsets, self._damage)
         totals = self._find_totals(self._end, samples)
+        if self._end is not None and self._sample_offsets and self._sample_offsets[-1] > self._end_offset:
+            self._damage.say("The recording has samples after its end.")
         return RecordingData(
             header=self._header,
             samples=samples,
@@ -390,6 +394,11 @@ def miss_header(name: str, *, is_empty: bool, is_written: bool = False) -> Recor
         return RecordingError(f"{name} has just begun, and nothing is in it yet.", "Try again in a moment.")
     what = "is empty" if is_empty else "has no complete header"
     return RecordingError(f"{name} {what}: gpu-tracker was killed at the start, or the disk was full.")
+
+
+def may_be_header(line: bytes) -> bool:
+    """Whether it begins as the first line does, however soon it was torn."""
+    return HEADER_START.startswith(line[: len(HEADER_START)])
 
 
 def read_header(kind: str, data: dict[str, Any], name: str) -> tuple[Header, tuple[str, ...]]:

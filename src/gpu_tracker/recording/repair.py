@@ -11,8 +11,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-# The smallest valid number.
-_AT_LEAST = {"rank": 0, "local_rank": 0, "ranks": 1}
+# The smallest valid number, and one that no job reaches.
+_BOUNDS = {name: (least, 2**24) for name, least in (("rank", 0), ("local_rank", 0), ("ranks", 1))}
 
 
 def repair_header(data: dict[str, Any]) -> tuple[Header, tuple[str, ...]]:
@@ -50,8 +50,8 @@ def _is_valid(values: dict[str, Any]) -> bool:
     try:
         labels = {"labels": tuple(values["labels"].items())} if "labels" in values else {}
         check(Identity(**{**values, **labels}))
-        known = (name for name in _AT_LEAST if values.get(name) is not None)
-        return all(values[name] >= _AT_LEAST[name] for name in known)
+        known = ((values[name], bounds) for name, bounds in _BOUNDS.items() if values.get(name) is not None)
+        return all(least <= value < most for value, (least, most) in known)
     except WRONG_DATA:
         return False
 

@@ -69,15 +69,23 @@ def read_columns(recording: RecordingData, plans: Plans | None = None) -> Sample
     Who reads many recordings learns the shapes of their lines once, by giving the same plans each time.
     """
     samples = recording.samples
-    n_together = -(-len(samples) // _MOST_ROWS) or 1
     if isinstance(samples, SampleLines):
-        return explain(*read_figures(samples, n_together, plans))
-    written = transpose(map(list_figures, samples))
+        return explain(*read_figures(samples, _count_together(len(samples)), plans))
+    return explain_together(transpose(map(list_figures, samples)))
+
+
+def explain_together(written: Mapping[Key, Column]) -> SampleColumns:
+    """The columns, given the figures of all samples; of very many, several become one."""
+    n_together = _count_together(len(written.get(Key("at"), ())))
     if n_together == 1:
         return explain(written)
     possible, n_impossible = drop_impossible(written)
     faults = Faults(count_disordered(possible[Key("at")]), n_impossible)
     return explain(merge(possible, n_together), faults)
+
+
+def _count_together(n_samples: int) -> int:
+    return -(-n_samples // _MOST_ROWS) or 1
 
 
 def read_held(recording: RecordingData, plans: Plans | None = None) -> HeldColumns:
@@ -88,8 +96,7 @@ def read_held(recording: RecordingData, plans: Plans | None = None) -> HeldColum
         return explain_held(
             written, [(one.at_seconds, one.peaks.ram.combined.total_bytes) for one in samples]
         )
-    n_together = -(-len(samples) // _MOST_ROWS) or 1
-    written, _ = read_figures(samples, n_together, plans, HELD)
+    written, _ = read_figures(samples, _count_together(len(samples)), plans, HELD)
     return explain_held(written, samples.read_grown_ram())
 
 

@@ -22,7 +22,7 @@ a reader refuses versions that it does not know.
 
 from __future__ import annotations
 
-from itertools import compress, repeat
+from itertools import compress, groupby
 
 from ..core.model import (
     Allocation,
@@ -47,6 +47,7 @@ from ..core.model import (
     Peaks,
     ProcessTotals,
     RamPeak,
+    RegionGaps,
     RegionTotals,
     Sample,
     Spread,
@@ -74,7 +75,15 @@ NOT_FINITE = ("nan", "inf", "-inf")
 _LATER_GPU_FIELDS = frozenset(
     {"power_limit_watts", "top_sm_clock_mhz", "slowdown_celsius", "shares_memory_with", "instance"}
 )
+# A line of metrics has few gaps, and is short enough to be read and decoded at once.
+_MOST_POINTS = 1000
+_MOST_CELLS_PER_NUMBER = 4
+_MOST_METRICS_BYTES = 2**20
+_CELL_BYTES = 26
+_POINT_BYTES = 60
+_LETTER_BYTES = 12
 _UNRECORDED_GPU_FIELDS = frozenset({"label", "is_split"})
+_LATER_GAPS = frozenset({"refused_metrics"})
 _RARE_TOTALS = frozenset({"energy", "unread_seconds"})
 
 # ---- Encoding.
@@ -162,14 +171,42 @@ def encode_known(value: RegionTotals | ProcessTotals | FrameworkMemory | PeakMom
     return _drop_unknown({name: _to_lists(field) for name, field in value._asdict().items()})
 
 
+def encode_gaps(gaps: RegionGaps) -> dict[str, Any]:
+    """Without what became known in later versions, if it is nothing: lines of others stay as they were."""
+    return {name: count for name, count in gaps._asdict().items() if count or name not in _LATER_GAPS}
+
+
 def encode_calls(path: tuple[str, ...], calls: Sequence[Call]) -> dict[str, Any]:
     """Calls of one region, one column per field."""
     columns = {name: [_to_lists(getattr(call, name)) for call in calls] for name in _CALL_COLUMNS}
     return {"path": list(path), **columns}
 
 
+def split_metrics(rows: Iterable[MetricRow]) -> Iterator[list[MetricRow]]:
+    """The points of each line, in order: a column has a gap for each point of its line without that name, so few may lack one."""
+    some: list[MetricRow] = []
+    names: frozenset[str] = frozenset()
+    n_numbers = n_name_bytes = 0
+    for row in rows:
+        new = row.values.keys() - names
+        new_bytes = _LETTER_BYTES * sum(map(len, new))
+        n_points, n_cells = len(some) + 1, (len(some) + 1) * (len(names) + len(new))
+        n_bytes = _POINT_BYTES * n_points + _CELL_BYTES * n_cells + n_name_bytes + new_bytes
+        is_sparse = n_cells > _MOST_CELLS_PER_NUMBER * (n_numbers + len(row.values))
+        if some and (n_points > _MOST_POINTS or n_bytes > _MOST_METRICS_BYTES or is_sparse):
+            yield some
+            some, names, n_numbers, n_name_bytes = [], frozenset(), 0, 0
+            new, new_bytes = {*row.values}, _LETTER_BYTES * sum(map(len, row.values))
+        some.append(row)
+        names |= new
+        n_numbers += len(row.values)
+        n_name_bytes += new_bytes
+    if some:
+        yield some
+
+
 def encode_metrics(rows: Sequence[MetricRow]) -> dict[str, Any]:
-    """Many points in one line, one column per name: there may be a million."""
+    """Points of one line, one column per name: there may be a million."""
     names = sorted({name for row in rows for name in row.values})
     return {
         "at": [_short(row.at_seconds) for row in rows],
@@ -357,23 +394,24 @@ def decode_metrics(data: dict[str, Any]) -> list[MetricRow]:
     ]
 
 
-def join_metrics(lines: Iterable[dict[str, Any]]) -> dict[str, Any]:
-    """The points of several lines as those of one."""
+def join_metrics(lines: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The points of lines with the same names, one after the other, as those of one."""
+    return [_join(some) for _, some in groupby(lines, key=lambda data: data["values"].keys())]
+
+
+def _join(lines: Iterable[dict[str, Any]]) -> dict[str, Any]:
     joined: dict[str, Any] = {"at": [], "pid": [], "step": [], "values": {}}
     columns: dict[str, list[Any]] = joined["values"]
     for data in lines:
-        n_before, n_rows = len(joined["at"]), len(data["at"])
+        n_rows = len(data["at"])
+        if not n_rows == len(data["pid"]) == len(data["step"]):
+            raise ValueError(n_rows)
         for name in ("at", "pid", "step"):
             joined[name] += data[name]
         for name, column in data["values"].items():
             if len(column) < n_rows:
                 raise IndexError(name)
-            columns[name] = columns.get(name) or [None] * n_before
-            columns[name] += column[:n_rows]
-        if not n_before + n_rows == len(joined["pid"]) == len(joined["step"]):
-            raise ValueError(n_rows)
-        for column in columns.values():
-            column.extend(repeat(None, n_before + n_rows - len(column)))
+            columns.setdefault(name, []).extend(column[:n_rows])
     return joined
 
 

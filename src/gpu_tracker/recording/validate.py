@@ -1,9 +1,11 @@
-"""Checks that a value matches its annotations: a recording may come from anywhere. Pure."""
+"""Checks that a value matches its annotations, with numbers that can be: a recording may come from anywhere. Pure."""
 
 from __future__ import annotations
 
 from itertools import chain
 
+from ..core.model import GpuSample, Sample, Spread
+from ..core.values import NamedTuple
 from .schema import NOT_FINITE
 
 TYPE_CHECKING = False
@@ -11,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any, TypeAlias
 
-    Rule: TypeAlias = tuple[type, ...] | Callable[[Any], object]
+    Rule: TypeAlias = "Plain | Callable[[Any], object]"
 
 # The largest kernel counter. Anything above could overflow in later arithmetic.
 LARGEST = 2**63 - 1
@@ -24,6 +26,35 @@ _TYPES: dict[str, tuple[type, ...]] = {
     "None": (type(None),),
 }
 _NUMBERS = {float, int}
+# No number of a run is larger, in any unit, except what a job has read and written, and what it may map.
+MOST = 2**50
+_BYTES_BOUNDS = 0, 2**60
+# Differences of clocks that are read one after the other: a little less than nothing is nothing.
+_DIFFERENCE_BOUNDS = -1.0, MOST
+_OWN_BOUNDS = {
+    "": (-LARGEST, LARGEST),
+    "exit_code": (-(2**32), 2**32),
+    "gpu_growth_bytes": (-(2**60), 2**60),
+    "squared_seconds": (0, LARGEST),
+    "traffic": _BYTES_BOUNDS,
+    **dict.fromkeys(("temperature_celsius", "slowdown_celsius"), (-273.15, MOST)),
+    **dict.fromkeys(
+        ("cpu_seconds", "system_cpu_seconds", "own_cpu_seconds", "own_wall_seconds"), _DIFFERENCE_BOUNDS
+    ),
+}
+# Of samples, which are many, impossible numbers are found in columns.
+_CHECKED_IN_COLUMNS = (Sample, Spread, GpuSample)
+
+
+class Plain(NamedTuple):
+    """The types of a plain value and, of a number, the smallest and the largest that can be."""
+
+    types: tuple[type, ...]
+    least: float = -LARGEST
+    most: float = LARGEST
+
+
+_ANY_NUMBER = Plain(_TYPES["float"])
 _rules: dict[type, tuple[Rule, ...]] = {}
 
 
@@ -41,8 +72,8 @@ def check_all(values: Sequence[Any]) -> None:
     kind = type(values[0])
     rules = _rules.get(kind) or _learn(kind)
     for column, rule in zip(zip(*values, strict=True), rules, strict=True):
-        if isinstance(rule, tuple):
-            _check_column(column, rule, LARGEST)
+        if isinstance(rule, Plain):
+            _check_column(column, rule)
         else:
             for field in column:
                 rule(field)
@@ -50,7 +81,7 @@ def check_all(values: Sequence[Any]) -> None:
 
 def check_number(value: Any) -> None:
     """Raise ValueError unless it is a number in range."""
-    _check_field(value, _TYPES["float"])
+    _check_field(value, _ANY_NUMBER)
 
 
 def check_metrics(data: dict[str, Any]) -> None:
@@ -59,8 +90,8 @@ def check_metrics(data: dict[str, Any]) -> None:
     kinds, kinds_of_pids = {*map(type, numbers)}, {*map(type, data["pid"])}
     if kinds_of_pids == {int} and kinds <= _NUMBERS and -LARGEST <= min(numbers) <= max(numbers) <= LARGEST:
         return  # as almost always
-    for name, types in (("at", _TYPES["float"]), ("pid", _TYPES["int"])):
-        _check_column(data[name], types, LARGEST)
+    for name, kind in (("at", _ANY_NUMBER), ("pid", Plain(_TYPES["int"]))):
+        _check_column(data[name], kind)
     for column in (data["step"], *data["values"].values()):
         _check_logged(column)
 
@@ -68,8 +99,8 @@ def check_metrics(data: dict[str, Any]) -> None:
 def check_metric_totals(data: dict[str, Any]) -> None:
     """Check the totals of metrics: two counts, sizes that may not exist, the last value and its time."""
     for logged, not_finite, *sizes, last_seconds in data.values():
-        _check_column([logged, not_finite], _TYPES["int"], LARGEST)
-        _check_column([last_seconds], _TYPES["float"], LARGEST)
+        _check_column([logged, not_finite], Plain(_TYPES["int"], 0, MOST))
+        _check_column([last_seconds], Plain(_TYPES["float"], 0, MOST))
         _check_logged(sizes)
         if sizes[0] is None or sizes[-1] is None:
             raise ValueError(sizes)
@@ -78,27 +109,28 @@ def check_metric_totals(data: dict[str, Any]) -> None:
 def _check_logged(column: list[Any]) -> None:
     numbers = [value for value in column if type(value) is not str]
     # Metrics may be of any size, or nan.
-    _check_column(numbers, (float, int, type(None)), _LARGEST_FLOAT)
+    _check_column(numbers, Plain((float, int, type(None)), -_LARGEST_FLOAT, _LARGEST_FLOAT))
     if len(numbers) < len(column) and not all(value in NOT_FINITE for value in column if type(value) is str):
         raise ValueError(column)
 
 
-def _check_column(column: Sequence[Any], types: tuple[type, ...], largest: float) -> None:
+def _check_column(column: Sequence[Any], rule: Plain) -> None:
     found = set(map(type, column))
-    if not found.issubset(types):
+    if not found.issubset(rule.types):
         raise ValueError(found)
     is_plain = found.issubset(_TYPES["float"])
     numbers = column if is_plain else [value for value in column if type(value) in _TYPES["float"]]
-    if numbers and not -largest <= min(numbers) <= max(numbers) <= largest:
+    if numbers and not rule.least <= min(numbers) <= max(numbers) <= rule.most:
         raise ValueError(max(numbers))
 
 
 def _check_field(field: Any, rule: Rule) -> None:
-    if not isinstance(rule, tuple):
+    if not isinstance(rule, Plain):
         rule(field)
         return
+    types, least, most = rule
     found = type(field)
-    if found not in rule or (found in _TYPES["float"] and not -LARGEST <= field <= LARGEST):
+    if found not in types or (found in _NUMBERS and not least <= field <= most):
         raise ValueError(field)
 
 
@@ -117,22 +149,29 @@ def _check_value(part: Any) -> None:
 
 
 def _learn(kind: type) -> tuple[Rule, ...]:
-    return _rules.setdefault(kind, tuple(map(_find_rule, kind.__annotations__.values())))
+    fields = kind.__annotations__.items()
+    names = ("" if kind in _CHECKED_IN_COLUMNS else name for name, _ in fields)
+    found = (_find_rule(annotation, name) for (_, annotation), name in zip(fields, names, strict=True))
+    return _rules.setdefault(kind, tuple(found))
 
 
-def _find_rule(annotation: str) -> Rule:
-    """The valid types of a plain value, or a function that checks anything else."""
+def _find_rule(annotation: str, name: str) -> Rule:
+    """What a plain value must be, or a function that checks anything else."""
     words = annotation.split(" | ")
     if all(word in _TYPES for word in words):
-        return tuple(one for word in words for one in _TYPES[word])
+        return Plain(tuple(one for word in words for one in _TYPES[word]), *_find_bounds(name))
     if annotation.startswith("Parts["):
-        return _repeat(_find_rule(annotation.removeprefix("Parts[").removesuffix("]")))
+        return _repeat(_find_rule(annotation.removeprefix("Parts[").removesuffix("]"), name))
     if annotation == "tuple[int | None, ...]":
-        return _repeat(_find_rule("int | None"))
+        return _repeat(_find_rule("int | None", name))
     if annotation.startswith("tuple[tuple["):
         words = annotation.removeprefix("tuple[tuple[").removesuffix("], ...]").split(", ")
-        return _pairs(*map(_find_rule, words))
+        return _pairs(*(_find_rule(word, name) for word in words))
     return _check_value
+
+
+def _find_bounds(name: str) -> tuple[float, float]:
+    return _OWN_BOUNDS.get(name) or (_BYTES_BOUNDS if name.endswith("_bytes") else (0, MOST))
 
 
 def _repeat(rule: Rule) -> Rule:

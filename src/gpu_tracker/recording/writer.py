@@ -13,6 +13,7 @@ from .schema import (
     encode_calls,
     encode_end,
     encode_event,
+    encode_gaps,
     encode_header,
     encode_known,
     encode_metric_totals,
@@ -75,10 +76,10 @@ class Writer:
 
     def write_gaps(self, gaps: RegionGaps) -> None:
         """What is missing among the regions so far."""
-        self._write("gaps", gaps._asdict())
+        self._write("gaps", encode_gaps(gaps))
 
     def write_metrics(self, rows: Sequence[MetricRow]) -> None:
-        """Numbers that the job logged."""
+        """Numbers that the job logged, as many as `split_metrics` puts into a line."""
         import json  # faster for thousands of numbers
 
         self._write("metrics", encode_metrics(rows), lambda line: json.dumps(line, separators=(",", ":")))

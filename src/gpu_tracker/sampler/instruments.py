@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import time
+from math import inf
 
 from ..accounts.calls import CallAccount
 from ..accounts.frameworks import FrameworkAccount
-from ..accounts.metrics import tally, thin
+from ..accounts.metrics import KnownNames, tally, thin
 from ..accounts.regions import RegionAccount
 from ..core.model import EXACT, RegionGaps
+from ..recording.schema import split_metrics
 from .mailbox_reader import MailboxReader
 from .pace import Pace
 
@@ -24,15 +26,15 @@ if TYPE_CHECKING:
 _DETAILS_GROWTH_BYTES = _METRICS_GROWTH_BYTES = 4e5
 # All metrics are kept until they have taken this much.
 _MOST_METRICS_BYTES = 10_000_000
-_METRICS_PER_LINE = 1000
 # On a full disk, until there is room again.
 _MOST_UNWRITTEN_METRICS = 10_000
 # Calls are read rarely: not more often than this, and at most a thousandth of the time is spent on them.
 _CALLS_SECONDS = 1.0
 _CALLS_LINES = 50
 _CALLS_SHARE = 0.001
-# What a job logs between two lines may be more than is read at once; one that never pauses must not keep us.
-_MOST_BATCHES = 100
+# What a job logs may take longer to read than is good for readings: the rest waits for the next turn.
+_TURN_SECONDS = 0.2
+_BATCH_BYTES = 2**20
 
 
 class Instruments:
@@ -49,6 +51,7 @@ class Instruments:
         self._calls_due_seconds = _CALLS_SECONDS
         self._frameworks = FrameworkAccount()
         self._unwritten_metrics: list[MetricRow] = []
+        self._metric_names = KnownNames()
         self._metrics_bytes = 0
         self._are_metrics_thinned = False
         self._metrics_pace = Pace(_METRICS_GROWTH_BYTES)
@@ -92,7 +95,7 @@ class Instruments:
         spent = time.process_time() - began
         self.metrics_cost_seconds += spent
         if is_last or self._details_pace.is_due(at_seconds):
-            before_bytes = writer.written_bytes
+            before_bytes = self._metrics_bytes
             for memory in self._frameworks.take_changed():
                 writer.write_framework(memory)
             for region in self._regions.take_changed(self.list_regions()):
@@ -119,8 +122,8 @@ class Instruments:
         return self._regions.combine(self._mailbox.read_all(), self._mailbox.since_start)
 
     def read_gaps(self) -> RegionGaps:
-        """What is missing among the regions so far."""
-        return self._mailbox.read_gaps()
+        """What is missing among the regions and metrics so far."""
+        return self._mailbox.read_gaps()._replace(refused_metrics=self._metric_names.n_refused)
 
     def list_open(self, since_seconds: float, read_pids: Container[int]) -> list[tuple[str, ...]]:
         """The paths of the regions that were open during the last reading, which began then and met these processes.
@@ -162,24 +165,25 @@ class Instruments:
 
     def _write_metrics(self, writer: Writer, at_seconds: float, *, is_last: bool, keep_all: bool) -> None:
         """Write what was logged: all of it while that is little, then the most telling values at growing intervals."""
-        batches = 0
-        while (is_last or batches < _MOST_BATCHES) and (batches == 0 or self._take_metrics()):
-            batches += 1
-            if not self._are_metrics_thinned and (keep_all or self._metrics_bytes < _MOST_METRICS_BYTES):
-                self._put_metrics(writer)  # at first what could not be written the last time
-            else:
+        until = inf if is_last else time.monotonic() + _TURN_SECONDS
+        most_bytes = inf if keep_all else _MOST_METRICS_BYTES
+        has_more = True  # at first what could not be written the last time
+        while has_more:
+            if not self._are_metrics_thinned:
+                self._put_metrics(writer, most_bytes)
+            if self._unwritten_metrics:
                 self._thin_metrics()
+            has_more = time.monotonic() < until and self._take_metrics()
         if self._unwritten_metrics and (is_last or self._metrics_pace.is_due(at_seconds)):
-            before_bytes = self._metrics_bytes
+            before_bytes = writer.written_bytes
             writer.write_metric_totals(self.metric_totals.values())
             self._put_metrics(writer)
-            self._metrics_pace.note(at_seconds, self._metrics_bytes - before_bytes)
+            self._metrics_pace.note(at_seconds, writer.written_bytes - before_bytes)
 
     def keep_metrics(self, *, is_last: bool) -> None:
         """Count what was logged although it cannot be written now; of much the most telling values are kept."""
-        batches = 0
-        while (is_last or batches < _MOST_BATCHES) and self._take_metrics():
-            batches += 1
+        until = inf if is_last else time.monotonic() + _TURN_SECONDS
+        while time.monotonic() < until and self._take_metrics():
             if len(self._unwritten_metrics) > _MOST_UNWRITTEN_METRICS:
                 self._thin_metrics()
 
@@ -189,16 +193,23 @@ class Instruments:
 
     def _take_metrics(self) -> bool:
         """Take some of what was logged; whether there was any."""
-        rows = self._mailbox.take_metrics()
-        tally(self.metric_totals, rows)
+        rows = self._mailbox.take_metrics(_BATCH_BYTES)
+        known = self._metric_names.choose(rows)
+        tally(self.metric_totals, known)
         self.n_metric_rows += len(rows)
-        self._unwritten_metrics += rows
+        self._unwritten_metrics += known
         return bool(rows)
 
-    def _put_metrics(self, writer: Writer) -> None:
-        """What cannot be written is written first the next time."""
-        before_bytes = writer.written_bytes
-        while self._unwritten_metrics:
-            writer.write_metrics(self._unwritten_metrics[:_METRICS_PER_LINE])
-            del self._unwritten_metrics[:_METRICS_PER_LINE]
-        self._metrics_bytes += writer.written_bytes - before_bytes
+    def _put_metrics(self, writer: Writer, most_bytes: float = inf) -> None:
+        """Write until metrics take so much. What cannot be written is written first the next time."""
+        others_bytes = writer.written_bytes - self._metrics_bytes
+        n_written = 0
+        try:
+            for rows in split_metrics(self._unwritten_metrics):
+                if self._metrics_bytes >= most_bytes:
+                    break
+                writer.write_metrics(rows)
+                n_written += len(rows)
+                self._metrics_bytes = writer.written_bytes - others_bytes
+        finally:
+            del self._unwritten_metrics[:n_written]

@@ -286,6 +286,9 @@ class Sampler:
             try:
                 self._write_events()
                 self._write_details(at_seconds, is_last=True)
+                end = end._replace(
+                    tracker_cpu_seconds=time.process_time(), tracker_ram_bytes=read_own_peak_bytes()
+                )
                 self._note_cost_of_metrics(at_seconds)
                 self._write_events()
                 for process in self._account.list_processes():

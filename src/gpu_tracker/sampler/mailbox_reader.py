@@ -30,7 +30,9 @@ if TYPE_CHECKING:
 
     Key = tuple[int, tuple[str, ...]]
 
-_MOST_BYTES_AT_ONCE = METRICS_BYTES
+# Of one file: its last row, which is no longer either, was begun before it was full.
+_MOST_BYTES_AT_ONCE = 2 * METRICS_BYTES
+_ALL_BYTES = 2**62
 _MOST_LOST = 1_000_000_000
 
 
@@ -61,12 +63,11 @@ class MailboxReader:
             names = os.listdir(self._mailbox)
         except OSError:
             return
+        self._metrics.update((name, 0) for name in self._list_new_metrics(names))
         for name in names:
             if not _is_ours(name):
                 continue
-            if name.endswith(METRICS_SUFFIX):
-                self._metrics.setdefault(name, 0)
-            elif name.endswith(UNFOLLOWED_SUFFIX):
+            if name.endswith(UNFOLLOWED_SUFFIX):
                 self._unfollowed.add(find_writer(name))
             elif name.endswith(LOST_SUFFIX):
                 self._lost_metrics[name] = _read_lost(f"{self._mailbox}/{name}")
@@ -82,6 +83,11 @@ class MailboxReader:
                 except (OSError, ValueError):
                     continue  # still being created
                 self._call_readers[name] = CallFileReader(path)
+
+    def _list_new_metrics(self, names: Iterable[str]) -> list[str]:
+        """The oldest first: a process fills one file after the other."""
+        new = [name for name in names if name.endswith(METRICS_SUFFIX) and name not in self._metrics]
+        return sorted(filter(_is_ours, new), key=lambda name: _find_change(f"{self._mailbox}/{name}"))
 
     def read_active(self) -> dict[Key, int]:
         """Open regions by pid and path, each with its number of open calls."""
@@ -213,10 +219,12 @@ class MailboxReader:
         """Within the run: the clock of a process in another time namespace is another one."""
         return max(0.0, min(nanoseconds, time.monotonic_ns()) / 1e9 - self._start_seconds)
 
-    def take_metrics(self) -> list[MetricRow]:
-        """The metrics logged since the last call."""
+    def take_metrics(self, about_bytes: int = _ALL_BYTES) -> list[MetricRow]:
+        """The metrics logged since the last call, or some of them, one file after the other."""
         rows: list[MetricRow] = []
         for name, offset in list(self._metrics.items()):
+            if about_bytes <= 0:
+                break
             is_complete = offset >= METRICS_BYTES or is_over(name, self._namespace)
             try:
                 fd = os.open(f"{self._mailbox}/{name}", os.O_RDONLY | os.O_NOFOLLOW)
@@ -226,7 +234,8 @@ class MailboxReader:
                 content = os.pread(fd, _MOST_BYTES_AT_ONCE, offset)
             finally:
                 os.close(fd)
-            whole = content.rfind(b"\n") + 1
+            whole = content.find(b"\n", about_bytes) + 1 or content.rfind(b"\n") + 1
+            about_bytes -= whole
             self._metrics[name] = offset + whole
             rows += self._parse(content[:whole], find_writer(name)[0])
             if is_complete and not whole:
@@ -329,6 +338,14 @@ def _read_lost(path: str) -> int:
     except OSError:
         return 1
     return count if 0 < count < _MOST_LOST else 1
+
+
+def _find_change(path: str) -> int:
+    """When a file was changed last; 0 if that is not known."""
+    try:
+        return os.stat(path, follow_symlinks=False).st_mtime_ns
+    except OSError:
+        return 0
 
 
 def _is_ours(name: str) -> bool:

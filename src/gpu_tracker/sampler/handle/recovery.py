@@ -9,6 +9,7 @@ from ...core.errors import RecordingError
 from ...core.model import RecordingData, Totals
 from ...core.vendors import NO_GPU
 from ...recording.reader import load, load_descriptor
+from ...recording.schema import split_metrics
 from ...sources.allocation import read_allocation
 from ..header import make_header
 from .process import CRASH_HINT, KILL_HINT
@@ -79,8 +80,8 @@ class Recovery:
             writer.write_event(event)
         for region in self._regions:
             writer.write_region(region)
-        if self._metrics:
-            writer.write_metrics(self._metrics)
+        for rows in split_metrics(self._metrics):
+            writer.write_metrics(rows)
         if self.recording.end is not None:
             writer.write_end(self.recording.end)
 
