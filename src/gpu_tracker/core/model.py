@@ -258,6 +258,8 @@ class GpuShares(NamedTuple):
     """Up to here: when the driver was asked, which may be long before the reading was complete."""
     pause_seconds: float = float("inf")
     """A longer time until the driver is asked again may cost samples."""
+    names_one: bool = False
+    """Whether the driver names only one process at an instant, although others run."""
     earlier: tuple[GpuShares, ...] = ()
     """What it said since the last reading, each time that it was asked for samples only."""
 

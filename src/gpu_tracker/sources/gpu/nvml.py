@@ -838,7 +838,13 @@ class NvmlSource:
         until = max([asked_seconds, *(at for at, _ in instants)])
         device.is_forgetful &= not window.are_complete
         pause = min(device.period.pause_seconds, device.named_period.pause_seconds)
-        return GpuShares(instants, window.are_complete, until, pause if device.is_forgetful else float("inf"))
+        return GpuShares(
+            instants,
+            window.are_complete,
+            until,
+            pause if device.is_forgetful else float("inf"),
+            window.names_one,
+        )
 
     def _find_share(
         self, device: _Device, named: Mapping[int, int | None], at_seconds: float
