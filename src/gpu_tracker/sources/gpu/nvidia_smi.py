@@ -144,11 +144,12 @@ _EVERYTHING = (_Query(_DEVICES), _Query(_PROCESSES))
 
 
 def _has_failed_for_all(query: _Query, table: Table) -> bool:
-    """Whether one device may have made the query for all devices fail."""
-    if query.number is not None or table.complaint is None or table.rows:
+    """Whether one device may have made the query for all devices fail, perhaps after the rows of those before it."""
+    if query.number is not None or table.complaint is None:
         return False
     is_about_devices = query.subject == _DEVICES
-    return table.complaint.kind == HANDLE or (table.complaint.kind == SILENCE and is_about_devices)
+    is_broken_off = table.complaint.kind == SILENCE or bool(table.rows)
+    return table.complaint.kind == HANDLE or (is_about_devices and is_broken_off)
 
 
 def _probe_each(program: _Program) -> tuple[list[dict[str, str]], dict[int, Complaint]]:
@@ -319,7 +320,7 @@ class NvidiaSmiSource:
         results = _Results({}, {}, set())
         has_failed = any(starmap(_has_failed_for_all, tables.items()))
         for query, (rows, complaint) in tables.items():
-            if complaint is None or (rows and query.subject == _DEVICES):
+            if complaint is None or (rows and query.subject == _DEVICES and not has_failed):
                 self._accept(query, rows, results)
             elif not has_failed:
                 self._refuse(query, complaint)
