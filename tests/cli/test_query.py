@@ -167,6 +167,17 @@ def test_every_name_of_nvidia_smi_is_answered(run: Run, hardware: Simulator) -> 
     assert {name: row[name] for name in truth} == truth
 
 
+def test_the_words_of_a_format_have_any_order(run: Run) -> None:
+    """As for nvidia-smi, which needs to be told that it is CSV."""
+    for words in ("noheader,nounits,csv", "nounits, csv ,noheader"):
+        done = run("query", "--query-gpu=index,memory.total", f"--format={words}", "-i", "1")
+        assert (done.returncode, done.stdout) == (0, "1, 40960\n")
+    for words in ("noheader", "csv,json", ""):
+        done = run("query", "--query-gpu=index", f"--format={words}")
+        assert done.returncode == 2
+        assert f"Unknown format {words!r}." in done.stderr
+
+
 def test_instances_are_told_apart(run: Run, hardware: Simulator) -> None:
     """By the number of their device and their own; either may be asked for."""
     for number in range(2):

@@ -147,13 +147,14 @@ def _make_parser() -> Parser:
 
 
 def _parse_format(text: str) -> _Format:
-    kind, *rest = (word.strip() for word in text.split(","))
-    unknown = [word for word in rest if word not in ("noheader", "nounits")]
-    if kind not in ("csv", "json") or unknown:
+    words = {word.strip() for word in text.split(",")}
+    kinds = words - {"noheader", "nounits"}
+    if kinds not in ({"csv"}, {"json"}):
         raise UsageError(
             f"Unknown format {text!r}.", "Use csv, optionally with ,noheader and ,nounits, or json."
         )
-    return _Format(kind == "json", kind == "csv" and "noheader" not in rest, "nounits" not in rest)
+    is_json = "json" in kinds
+    return _Format(is_json, not is_json and "noheader" not in words, "nounits" not in words)
 
 
 def _find_pace(options: argparse.Namespace) -> tuple[float, int | None]:

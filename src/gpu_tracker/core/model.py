@@ -223,6 +223,8 @@ class Gpu(NamedTuple):
     """What it is called: its place, if need be with its vendor (`amd:0`). Not recorded: it depends on what else is there."""
     is_split: bool = False
     """Whether it is a whole device of which only the instances can be used. Not recorded: only live views show it."""
+    old_uuid: str = ""
+    """What CUDA called an instance before these had UUIDs, and still accepts: `MIG-GPU-.../7/0`. Not recorded."""
 
     @property
     def place(self) -> str:

@@ -74,7 +74,7 @@ NOT_FINITE = ("nan", "inf", "-inf")
 _LATER_GPU_FIELDS = frozenset(
     {"power_limit_watts", "top_sm_clock_mhz", "slowdown_celsius", "shares_memory_with", "instance"}
 )
-_UNRECORDED_GPU_FIELDS = frozenset({"label", "is_split"})
+_UNRECORDED_GPU_FIELDS = frozenset({"label", "is_split", "old_uuid"})
 _RARE_TOTALS = frozenset({"energy", "unread_seconds"})
 
 # ---- Encoding.

@@ -312,6 +312,9 @@ def test_mig_instances_are_devices(hardware: Simulator) -> None:
     assert [device["uuid"] for device in of_a_job["devices"]] == ["GPU-0", "GPU-1", "MIG-a", "MIG-b"]
     assert {gpu["parent_uuid"] for gpu in instances} == {"GPU-split"}
     assert {gpu["memory_bytes"] for gpu in instances} == {4864 * MIB}
+    # In the oldest drivers these were their UUIDs.
+    assert [gpu["old_uuid"].startswith("MIG-GPU-split/") for gpu in instances] == [True, True]
+    assert len({gpu["old_uuid"] for gpu in result["gpus"]}) == 3
     assert [device["used_bytes"] for device in result["devices"][3:]] == [300 * MIB, 0]
     assert [device["utilization_percent"] for device in result["devices"][3:]] == [None, None]
     assert [(p["uuid"], p["pid"], p["used_bytes"]) for p in result["processes"]] == [

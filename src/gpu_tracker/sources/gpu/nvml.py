@@ -459,6 +459,7 @@ class NvmlSource:
         for number, instance in self._find_instances(handle):
             gpu = self._open(index, instance, f"GPU {index}:{number}", parent_uuid)._replace(instance=number)
             part = self._guard.ask(gpu.uuid, "GPU instance", nvml.nvmlDeviceGetGpuInstanceId, instance)
+            gpu = gpu._replace(old_uuid=self._find_old_uuid(gpu, part, instance))
             owner = owners.get(part)
             if owner is not None:
                 owner.part, gpu = None, gpu._replace(shares_memory_with=owner.gpu.uuid)
@@ -467,6 +468,13 @@ class NvmlSource:
             if owner is None and part is not None:
                 owners[part], devices[-1].part = devices[-1], (handle, part)
         return devices
+
+    def _find_old_uuid(self, gpu: Gpu, part: int | None, instance: Any) -> str:
+        try:
+            number = self._nvml.nvmlDeviceGetComputeInstanceId(instance)
+        except self._nvml.NVMLError:
+            return ""  # it can be named by its UUID
+        return "" if part is None else f"MIG-{gpu.parent_uuid}/{part}/{number}"
 
     def _find_instances(self, handle: Any) -> Iterator[tuple[int, Any]]:
         """The MIG instances of a device, by number."""
