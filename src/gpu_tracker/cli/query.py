@@ -84,7 +84,8 @@ def main(arguments: list[str]) -> int:
                 is_answered |= not asks_processes or any(gpu.reading.lists_processes for gpu in gpus)
                 lines = [render_heading(fields)] if number == 0 and form.has_heading else []
                 lines += [_render(row, fields, form) for row in rows]
-                say_once((*list_notes(observation), *(() if is_answered else _explain_silence(gpus))))
+                notes = list_notes(observation, None if options.id is None else gpus)
+                say_once((*notes, *(() if is_answered else _explain_silence(gpus))))
                 if not write_lines(lines, out):
                     break
         except KeyboardInterrupt:

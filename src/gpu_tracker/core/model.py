@@ -51,6 +51,11 @@ def name_unread(vendor: str, ordinal: int) -> str:
     return f"{vendor} {ordinal}"
 
 
+def name_unopened(ordinal: int) -> str:
+    """What stands for the UUID of a device that could not be opened, and so could not tell its own."""
+    return f"GPU {ordinal}"
+
+
 class Parts(NamedTuple, Generic[Value]):
     """One figure of the tracked process, of all its descendants, and of both together."""
 
@@ -225,6 +230,11 @@ class Gpu(NamedTuple):
     """Whether it is a whole device of which only the instances can be used. Not recorded: only live views show it."""
     old_uuid: str = ""
     """What CUDA called an instance before these had UUIDs, and still accepts: `MIG-GPU-.../7/0`. Not recorded."""
+
+    @property
+    def known_uuid(self) -> str | None:
+        """Its UUID, unless that is only what stands for one."""
+        return None if self.uuid == name_unopened(self.ordinal) else self.uuid
 
     @property
     def place(self) -> str:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 from itertools import starmap
 
-from ...core.model import Gpu, GpuProcessReading, GpuReading, GpuReadings
+from ...core.model import Gpu, GpuProcessReading, GpuReading, GpuReadings, name_unopened
 from ...core.values import NamedTuple
 from .. import NotAvailableError
 from ..command import run
@@ -405,7 +405,7 @@ class NvidiaSmiSource:
     # ---- Trouble.
 
     def _note_unopened(self, number: int, complaint: Complaint) -> None:
-        label, failure = f"GPU {number}", _explain_unopened(number, complaint)
+        label, failure = name_unopened(number), _explain_unopened(number, complaint)
         self._guard.fail(label, "device", failure)
         if failure.kind != DENIED:
             self.unopened += (Gpu(number, label, "", None, "nvidia", NAME),)

@@ -17,6 +17,7 @@ from ...core.model import (
     GpuReadings,
     GpuShares,
     Traffic,
+    name_unopened,
 )
 from ...core.observation import PROBE
 from .. import NotAvailableError
@@ -371,7 +372,7 @@ class NvmlSource:
     def _open_all(self, count: int) -> list[_Device]:
         devices: list[_Device] = []
         for index in range(count):
-            label = f"GPU {index}"
+            label = name_unopened(index)
             self._labels[label] = label
             handle = self._guard.ask(label, "device", self._nvml.nvmlDeviceGetHandleByIndex, index)
             if handle is None:
@@ -381,7 +382,7 @@ class NvmlSource:
                 continue
             whole = self._open(index, handle, label, None)
             if not self._guard.lost.isdisjoint((label, whole.uuid)):
-                self.unopened += (whole,)
+                self.unopened += (whole._replace(uuid=label) if label in self._guard.lost else whole,)
                 continue
             self._wholes[index] = handle
             instances = self._open_instances(index, handle, whole.uuid)
