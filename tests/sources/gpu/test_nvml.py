@@ -621,6 +621,17 @@ def test_a_driver_that_cannot_be_opened_has_a_reason_and_a_fix(
     assert ".." not in result["absent"]
 
 
+def test_a_driver_older_than_the_binding_is_opened_all_the_same(hardware: Simulator) -> None:
+    """By the calls that it has; if those fail, too, that is said."""
+    hardware.fail("nvmlInitWithFlags", Code.FUNCTION_NOT_FOUND)
+    hardware.fail("nvmlDeviceGetPciInfo_v3", Code.FUNCTION_NOT_FOUND)
+    assert [gpu["bus_id"] for gpu in read(hardware)["gpus"]] == ["0000:01:00.0", "0000:02:00.0"]
+    hardware.fail("nvmlDeviceGetPciInfo_v2", Code.NO_PERMISSION)
+    assert [gpu["bus_id"] for gpu in read(hardware)["gpus"]] == ["", ""]
+    hardware.fail("nvmlInit_v2", Code.DRIVER_NOT_LOADED)
+    assert "modprobe" in read(hardware)["absent"]
+
+
 @pytest.mark.serial
 def test_a_slow_driver_delays_nothing_else(hardware: Simulator) -> None:
     """Each of its calls takes 300 ms: processes are sampled as often as without it."""

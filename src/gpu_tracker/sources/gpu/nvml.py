@@ -27,6 +27,7 @@ from .gpm import ActivityMeter, Measured, can_measure
 from .guard import DENIED, LOST, TROUBLE, UNSUPPORTED, Failure, Guard
 from .nvidia import LIBRARY, is_no_such_file, name_limits, parse_bus_id, why_not_loaded
 from .nvml_lists import DriverLists, merge_processes
+from .nvml_older import initialize, read_bus_id
 from .owners import Owners
 from .process_samples import WINDOW_US, SamplePeriod, SampleWindow, find_share, limit_percents
 from .sample_clock import SampleClock
@@ -85,7 +86,7 @@ def connect(now: Callable[[], float]) -> NvmlSource:
             "run `pip install nvidia-ml-py`."
         ) from None
     try:
-        pynvml.nvmlInit()
+        initialize(pynvml)
         return _open(pynvml, now)
     except pynvml.NVMLError as error:
         raise NotAvailableError(
@@ -418,8 +419,8 @@ class NvmlSource:
         memory = self._guard.ask(uuid, "memory_bytes", nvml.nvmlDeviceGetMemoryInfo, handle)
         bus_id = ""
         if parent_uuid is None:
-            pci = self._guard.ask(uuid, "bus", nvml.nvmlDeviceGetPciInfo, handle)
-            bus_id = "" if pci is None else parse_bus_id(_text(pci.busId))
+            address = self._guard.ask(uuid, "bus", read_bus_id, nvml, handle)
+            bus_id = "" if address is None else parse_bus_id(_text(address))
         return Gpu(
             ordinal=index,
             uuid=uuid,
