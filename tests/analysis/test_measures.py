@@ -165,6 +165,22 @@ def test_a_peak_is_bounded_by_what_all_processes_held_while_none_was_listed(
     assert bound_gpu_bytes(shown._replace(totals=partial)) == bounds
 
 
+def test_a_device_that_the_job_was_not_on_until_it_was_lost_bounds_nothing() -> None:
+    """Whatever others hold there."""
+    shown, (idle, peaks) = on_gpus(), gpu_totals("GPU-1")
+    lost = shown.totals._replace(
+        gpu_counters=(*shown.totals.gpu_counters, idle._replace(job_bytes_unknown_seconds=3.0)),
+        peaks=shown.totals.peaks._replace(
+            gpus=(
+                *shown.totals.peaks.gpus,
+                peaks._replace(job_bytes=Parts(None, None, None), has_job=False),
+            )
+        ),
+    )
+
+    assert bound_gpu_bytes(shown._replace(totals=lost, events=(*shown.events, found(gpu(1))))) == (None, None)
+
+
 def test_an_estimate_beside_a_device_of_which_nothing_is_known_is_no_sum() -> None:
     """The job may hold anything there."""
     summary = summarize(on_gpus(Event(1.0, "unattributed", "?"), found(gpu(1)), known=False))

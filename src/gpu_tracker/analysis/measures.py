@@ -6,7 +6,7 @@ import math
 from types import MappingProxyType
 
 from ..core.figures import LAST_METRIC, REGION, RUN, Figure
-from ..core.model import ESTIMATE, EXACT
+from ..core.model import ESTIMATE, EXACT, SAMPLED
 from ..core.values import NamedTuple
 from .endings import find_ending
 from .regions import summarize_metrics, summarize_regions
@@ -212,7 +212,7 @@ def _find_most_held(gpu: GpuSummary, seconds: float) -> float:
 
 def _is_held_unlisted(gpu: GpuSummary, seconds: float) -> bool:
     """Whether the job may have held more than what is known of it: its driver does not list processes, or did not for a while."""
-    return gpu.basis == ESTIMATE or (gpu.basis != EXACT and find_unlisted_seconds(gpu, seconds) > 0)
+    return gpu.basis == ESTIMATE or (gpu.basis == SAMPLED and find_unlisted_seconds(gpu, seconds) > 0)
 
 
 def _is_gpu_ram_known(summary: Summary) -> bool:
