@@ -59,6 +59,7 @@ class Tree:
     """One process."""
 
     root_pid = PID
+    has_missed = has_seen_end = False
 
     def __init__(self, *_: object, **__: object) -> None:
         pass

@@ -588,3 +588,93 @@ def test_a_job_that_is_not_there_is_idle(percent: float) -> None:
 
     assert meter.seconds > 18.5
     assert meter.percent_seconds / meter.seconds == pytest.approx(6.0, abs=0.7)
+
+
+def measure_chosen(
+    seed: int,
+    hertz: float,
+    *,
+    job: float,
+    others: float,
+    tells_own: bool,
+    workers: int = 1,
+    seconds: float = 12.0,
+) -> tuple[float, bool]:
+    """The mean of a steady job whose driver names one of those that ran, and whether that is called the mean of instants.
+
+    Chance chooses who, by how much each has used; the sample then says what that one did, or what the device did.
+    """
+    dice, phase = random.Random(seed), 0.13
+    users = [(job / workers, True)] * workers + [(others, False)] * bool(others)
+    ticks = [phase + number / hertz for number in range(int(seconds * hertz))]
+    named = []
+    for tick in ticks:
+        own, is_ours = dice.choices(users, [percent for percent, _ in users])[0]
+        named.append((tick, float(is_ours) * round(own if tells_own else job + others)))
+    spans = [Span(start, end, job + others) for start, end in itertools.pairwise([0.0, *ticks])]
+    meter = TickMeter(0.0)
+    for reading in range(1, int(seconds * 4) + 1):
+        before, now = (reading - 1) / 4, reading / 4
+        meter.take(
+            [span for span in spans if before < span.end_seconds <= now],
+            GpuShares(tuple(one for one in named if before < one[0] <= now), True, now, names_one=True),
+            is_there=True,
+            is_alone=not others,
+        )
+    meter.finish()
+    return meter.percent_seconds / meter.seconds, meter.is_drawn
+
+
+@pytest.mark.parametrize("hertz", [3, 6, 10])
+@pytest.mark.parametrize(("job", "others"), [(30.0, 50.0), (60.0, 20.0), (5.0, 60.0)])
+@pytest.mark.parametrize("tells_own", [True, False])
+@pytest.mark.parametrize("workers", [1, 3])
+def test_one_process_named_by_chance_stands_for_all_that_the_device_did(
+    hertz: float, job: float, others: float, tells_own: bool, workers: int
+) -> None:
+    """Whatever the driver says of it: over many runs the mean is right, and each is called what it is."""
+    runs = [
+        measure_chosen(seed, hertz, job=job, others=others, tells_own=tells_own, workers=workers)
+        for seed in range(40)
+    ]
+
+    error = sum(mean - job for mean, _ in runs) / len(runs)
+    assert error == pytest.approx(0.0, abs=2)
+    assert all(is_drawn or mean == 0 for mean, is_drawn in runs)
+
+
+@pytest.mark.parametrize("tells_own", [True, False])
+def test_workers_named_one_at_a_time_did_what_their_device_did(tells_own: bool) -> None:
+    """If nobody else is there, it does not matter whom chance has chosen."""
+    mean, is_drawn = measure_chosen(1, 3, job=77.0, others=0.0, tells_own=tells_own, workers=4)
+
+    assert mean == pytest.approx(77.0)
+    assert not is_drawn
+
+
+@pytest.mark.parametrize(("is_alone", "is_right"), [(True, True), (False, False)])
+def test_bursts_between_the_instants_of_a_driver(is_alone: bool, is_right: bool) -> None:
+    """A job that works for a fifth of the time is named too rarely, but its device tells what it did if it has that to itself."""
+    meter, hertz = TickMeter(0.0), 3.0
+    for number in range(1, 61):
+        at = number / hertz
+        instants = ((at, 100.0),) if number % 12 == 0 else ()
+        spans = [Span((number - 1) / hertz, at, 20.0)]
+        meter.take(spans, GpuShares(instants, True, at), is_there=True, is_alone=is_alone)
+    meter.finish()
+
+    mean = meter.percent_seconds / meter.seconds
+    assert (abs(mean - 20.0) < 2) == is_right
+    assert not meter.is_drawn
+
+
+def test_dropped_samples_of_workers_named_one_at_a_time_do_not_matter() -> None:
+    """What a sample says of one of them is no part of the device's work."""
+    meter = TickMeter(0.0)
+    for second in range(1, 11):
+        spans = [Span(second - 1 + part / 6, second - 1 + (part + 1) / 6, 80.0) for part in range(6)]
+        shares = GpuShares(((float(second), 20.0),), until_seconds=float(second), names_one=True)
+        meter.take(spans, shares, is_there=True, is_alone=True)
+    meter.finish()
+
+    assert meter.percent_seconds / meter.seconds == pytest.approx(80.0)

@@ -10,8 +10,8 @@ import pytest
 from builders import MB
 from gpu_tracker.analysis.job_measures import add_inner, join_ranks, list_missing, name_job
 from gpu_tracker.analysis.measures import RunFigures, measure
-from gpu_tracker.core.model import NO_PROCESS, Header, Identity, MetricRow, RecordingData
-from recorded import join, lost_run, part, rank
+from gpu_tracker.core.model import NO_PROCESS, Event, Header, Identity, MetricRow, RecordingData
+from recorded import join, lost_run, on_gpu, part, rank
 
 
 def header(pid: int = 1, **identity: Any) -> Header:
@@ -111,6 +111,25 @@ def test_what_one_rank_does_not_know_is_not_known_of_the_job() -> None:
     assert by_name(joined)["step/time"] is None
     assert list(joined.ceilings.values()) == [float("inf")]
     assert (joined.at_least, joined.failure) == (("peak_ram",), "sampler lost")
+
+
+def test_estimated_gpu_memory_of_ranks_is_bounded() -> None:
+    """By that of any one of them, and by what all processes held on their device, which each of them sees."""
+    estimated = on_gpu(1, job=None)
+    estimated = estimated._replace(events=(*estimated.events, Event(1.0, "unattributed", "?")))
+    listed = on_gpu(2)
+    shared, elsewhere = (
+        join_all(estimated, other) for other in (listed, listed._replace(header=on_gpu(2, "b").header))
+    )
+
+    for joined, most in ((shared, 3000 * MB), (elsewhere, 5000 * MB)):
+        (least,) = (
+            bound for subject, bound in joined.floors.items() if subject.figure.name == "peak_gpu_ram"
+        )
+        (bound,) = (
+            most for subject, most in joined.ceilings.items() if subject.figure.name == "peak_gpu_ram"
+        )
+        assert (least, bound) == (2000 * MB, most)
 
 
 def test_memory_of_a_job_on_one_tree_is_exact() -> None:

@@ -282,6 +282,30 @@ def test_a_job_is_limited_by_the_sum_of_its_ranks(text: str, n_fired: int, is_un
     assert (len(verdict.fired), bool(verdict.unknown)) == (n_fired, is_unknown)
 
 
+@pytest.mark.parametrize(
+    ("text", "n_fired", "is_unknown"),
+    [
+        ("peak_gpu_ram > 4GB", 0, True),
+        ("peak_gpu_ram > 11GB", 0, False),
+        ("peak_gpu_ram < 4GB", 0, True),
+        ("peak_gpu_ram > +10%", 0, True),
+        ("peak_gpu_ram > 30x", 0, False),
+    ],
+)
+def test_an_estimate_of_gpu_memory_decides_no_limit_between_its_bounds(
+    text: str, n_fired: int, is_unknown: bool
+) -> None:
+    """It may be far too low in one run, and right in another."""
+    run = values(peak_gpu_ram=0.3e9)
+    estimated = run._replace(
+        floors=dict.fromkeys(run.values, 0.0), ceilings=dict.fromkeys(run.values, 10.5e9)
+    )
+    verdict = check(text, values(peak_gpu_ram=0.4e9), estimated)
+
+    assert (len(verdict.fired), bool(verdict.undecided)) == (n_fired, is_unknown)
+    assert all("b used at least 0 B, perhaps 10.5 GB" in sentence for sentence in verdict.unknown)
+
+
 def logged(value: float, least: float | None = None, most: float | None = None) -> RunFigures:
     """A run that ended with this value of `z`, or a job whose ranks ended with values in between."""
     subject = Subject(LAST_METRIC, metric="z")

@@ -88,8 +88,11 @@ def test_a_peak_that_is_known_for_a_part_of_the_run_may_have_been_more(
     """It is a lower bound, unless the driver itself has kept it."""
     shown = on_gpus()
     (counters,), (peaks,) = shown.totals.gpu_counters, shown.totals.peaks.gpus
+    unread = counters._replace(
+        job_bytes_unknown_seconds=unknown_seconds, used_bytes_unknown_seconds=unknown_seconds
+    )
     partial = shown.totals._replace(
-        gpu_counters=(counters._replace(job_bytes_unknown_seconds=unknown_seconds),),
+        gpu_counters=(unread,),
         peaks=shown.totals.peaks._replace(gpus=(peaks._replace(basis=basis),)),
     )
     found = measure(shown._replace(totals=partial))
@@ -102,6 +105,80 @@ def test_unattributed_memory_is_compared_as_estimated() -> None:
     """By the growth of the device's memory since the start."""
     assert overall(on_gpus(Event(1.0, "unattributed", "?"), known=False))["peak_gpu_ram"] == 2500 * MB
     assert overall(on_gpus(known=False))["peak_gpu_ram"] is None
+
+
+def bound_gpu_bytes(shown: RecordingData) -> tuple[float | None, float | None]:
+    """What the job held on all devices at least and at most, where that differs from its peak."""
+    found = measure(shown)
+    return tuple(  # type: ignore[return-value]
+        {subject.figure.name: bound for subject, bound in bounds.items()}.get("peak_gpu_ram")
+        for bounds in (found.floors, found.ceilings)
+    )
+
+
+def test_an_estimate_is_bounded_by_what_all_processes_held() -> None:
+    """What others gave back while the job grew hides it, so the growth of the device bounds nothing."""
+    estimated = on_gpus(Event(1.0, "unattributed", "?"), known=False)
+    nothing_used = estimated.totals.peaks.gpus[0]._replace(used_bytes=None)
+    peaks = estimated.totals.peaks._replace(gpus=(nothing_used,), gpu_bytes=Parts(None, None, None))
+    unused = estimated._replace(totals=estimated.totals._replace(peaks=peaks))
+
+    # Elsewhere it is known to have held two of them.
+    assert bound_gpu_bytes(estimated) == (2000 * MB, 3000 * MB)
+    assert bound_gpu_bytes(unused) == (0.0, math.inf)
+    assert bound_gpu_bytes(on_gpus()) == (None, None)
+
+
+def test_an_estimate_beside_a_device_that_lists_its_processes() -> None:
+    """There the job's own peak is known."""
+    counters, peaks = gpu_totals()
+    listed = gpu_totals("GPU-1")
+    unlisted = peaks._replace(job_bytes=Parts(None, None, None))
+    summed = totals(
+        gpu_counters=(counters, listed[0]),
+        peaks=totals().peaks._replace(gpus=(unlisted, listed[1]), gpu_bytes=Parts(0, 0, 1900 * MB)),
+    )
+    both = recording(events=(found(gpu()), found(gpu(1)), Event(1.0, "unattributed", "?")), totals=summed)
+
+    assert bound_gpu_bytes(both) == (1900 * MB, 5000 * MB)
+
+
+@pytest.mark.parametrize(
+    ("unlisted_seconds", "basis", "bounds"),
+    [
+        (0.8, "sampled", (2000 * MB, 3000 * MB)),
+        (0.1, "sampled", (None, None)),
+        (0.8, "exact", (None, None)),
+    ],
+)
+def test_a_peak_is_bounded_by_what_all_processes_held_while_none_was_listed(
+    unlisted_seconds: float, basis: str, bounds: tuple[float | None, float | None]
+) -> None:
+    """However short that was, unless the driver itself has kept the peak."""
+    shown = on_gpus()
+    (counters,), (peaks,) = shown.totals.gpu_counters, shown.totals.peaks.gpus
+    partial = shown.totals._replace(
+        gpu_counters=(counters._replace(job_bytes_unknown_seconds=unlisted_seconds),),
+        peaks=shown.totals.peaks._replace(gpus=(peaks._replace(basis=basis),)),
+    )
+
+    assert bound_gpu_bytes(shown._replace(totals=partial)) == bounds
+
+
+def test_a_device_that_the_job_was_not_on_until_it_was_lost_bounds_nothing() -> None:
+    """Whatever others hold there."""
+    shown, (idle, peaks) = on_gpus(), gpu_totals("GPU-1")
+    lost = shown.totals._replace(
+        gpu_counters=(*shown.totals.gpu_counters, idle._replace(job_bytes_unknown_seconds=3.0)),
+        peaks=shown.totals.peaks._replace(
+            gpus=(
+                *shown.totals.peaks.gpus,
+                peaks._replace(job_bytes=Parts(None, None, None), has_job=False),
+            )
+        ),
+    )
+
+    assert bound_gpu_bytes(shown._replace(totals=lost, events=(*shown.events, found(gpu(1))))) == (None, None)
 
 
 def test_an_estimate_beside_a_device_of_which_nothing_is_known_is_no_sum() -> None:

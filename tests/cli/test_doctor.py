@@ -144,6 +144,16 @@ def test_what_is_measured_besides_is_checked_too(
     assert ("administrator rights" if code is Code.NO_PERMISSION else "reset the device") in texts
 
 
+def test_a_denied_name_is_a_fault(run: Run, hardware: Simulator) -> None:
+    """What the device is called instead is no name."""
+    hardware.fail("nvmlDeviceGetName", Code.NO_PERMISSION, device=0)
+    done = run("doctor", "--json")
+    (check,) = (one for one in json.loads(done.stdout)["checks"] if one["what"] == "name")
+
+    assert (done.returncode, check["state"]) == (1, "failed")
+    assert check["group"].startswith("GPU 0")
+
+
 def test_a_driver_that_hangs_is_a_fault_and_costs_a_second(run: Run, hardware: Simulator) -> None:
     """Everything else is told all the same."""
     hardware.delay("nvmlDeviceGetUtilizationRates", 60_000)

@@ -167,6 +167,31 @@ def test_every_name_of_nvidia_smi_is_answered(run: Run, hardware: Simulator) -> 
     assert {name: row[name] for name in truth} == truth
 
 
+def test_a_lost_device_has_no_invented_uuid(run: Run, hardware: Simulator) -> None:
+    """It cannot tell its own; who asks for the other one is not told of it."""
+    hardware.lose(1)
+    fields = ("query", "--query-gpu=index,uuid", "--format=csv,noheader")
+    both, first = run(*fields), run(*fields, "-i", "0")
+    told = json.loads(run("query", "--fields=uuid", "--format=json", "-i", "1").stdout)
+    (_, lost) = json.loads(run("watch", "--json").stdout)["gpus"]
+
+    assert both.stdout == "0, GPU-0\n1, [GPU is lost]\n"
+    assert "GPU 1" in both.stderr
+    assert (first.stdout, first.stderr) == ("0, GPU-0\n", "")
+    assert (told["uuid"], lost["uuid"]) == (None, None)
+
+
+def test_the_words_of_a_format_have_any_order(run: Run) -> None:
+    """As for nvidia-smi, which needs to be told that it is CSV."""
+    for words in ("noheader,nounits,csv", "nounits, csv ,noheader"):
+        done = run("query", "--query-gpu=index,memory.total", f"--format={words}", "-i", "1")
+        assert (done.returncode, done.stdout) == (0, "1, 40960\n")
+    for words in ("noheader", "csv,json", ""):
+        done = run("query", "--query-gpu=index", f"--format={words}")
+        assert done.returncode == 2
+        assert f"Unknown format {words!r}." in done.stderr
+
+
 def test_instances_are_told_apart(run: Run, hardware: Simulator) -> None:
     """By the number of their device and their own; either may be asked for."""
     for number in range(2):

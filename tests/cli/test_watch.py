@@ -553,6 +553,26 @@ def test_json_is_one_object_unless_there_is_an_interval(hardware: Simulator) -> 
     assert process.returncode == 0
 
 
+def test_a_name_means_the_same_gpus_as_elsewhere(run: Run, hardware: Simulator) -> None:
+    """Of a model with spaces, a split GPU by its address, and an instance in the old form."""
+    hardware.add_device(
+        name="NVIDIA Split GPU", uuid="GPU-split", pci_bus_id="00000000:5A:00.0", mig_capable=True
+    )
+    for number in range(2):
+        hardware.add_mig_instance(2, uuid=f"MIG-{number}", gpu_instance=7 + number)
+
+    def list_shown(name: str) -> tuple[list[str], list[str]]:
+        told = json.loads(run("watch", "--json", "--id", name).stdout)
+        rows = run(
+            "query", "--query-gpu=index", "--format=csv,noheader", "--count", "2", "-lms", "50", "-i", name
+        )
+        return [gpu["label"] for gpu in told["gpus"]], rows.stdout.split()
+
+    for name in ("NVIDIA Split GPU", "0000:5a:00.0"):
+        assert list_shown(name) == (["2", "2:0", "2:1"], ["2", "2:0", "2:1"] * 2)
+    assert list_shown("MIG-GPU-split/8/0") == (["2:1"], ["2:1"] * 2)
+
+
 def test_only_some_gpus_and_processes(run: Run, hardware: Simulator, occupant: Callable[..., int]) -> None:
     """In tables, lines and objects alike."""
     first, second = occupant(), occupant()

@@ -78,6 +78,22 @@ def test_only_problems_are_noted() -> None:
     assert list_notes(seen) == ("Denied.", "Something else.", "Broken.")
 
 
+def test_notes_about_other_devices_are_left_out() -> None:
+    """Those about all of them, or about none, are not."""
+    reasons = (
+        Reason("", "energy_joules", "No energy.", guard.DENIED),
+        Reason("GPU-1", "power_watts", "GPU 1 denies it.", guard.DENIED),
+        Reason("GPU 7", "device", "GPU 7 was lost.", guard.LOST),
+    )
+    notes = ("GPU 1 denies it.", "Something else.")
+    seen = observation(vendor(reading(0), reading(1), reasons=reasons, notes=notes))
+    first, second = list_gpus(seen)
+
+    assert list_notes(seen, [first]) == ("No energy.", "Something else.")
+    assert list_notes(seen, [first, second]) == ("No energy.", "GPU 1 denies it.", "Something else.")
+    assert len(list_notes(seen)) == 4
+
+
 def test_the_unsupported_kind_is_that_of_the_sources() -> None:
     """Two modules that may not import each other agree on it."""
     assert UNSUPPORTED == guard.UNSUPPORTED

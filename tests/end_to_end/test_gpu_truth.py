@@ -573,13 +573,13 @@ with Simulator.open() as simulator:
     assert traffic["pcie_received_bytes"] == pytest.approx(4e9 * report["summary"]["seconds"], rel=0.05)
     assert traffic["pcie_sent_bytes"] == pytest.approx(traffic["pcie_received_bytes"] / 4, rel=0.01)
     assert traffic["nvlink_sent_bytes"] is None
-    # They take turns: each is named in every other sample.
+    # They take turns: each is named in every other sample. Together they did what the device did.
     seconds = report["summary"]["seconds"]
     main, child = uses
-    assert main["gpu_seconds"] == pytest.approx(0.30 * seconds, rel=0.15)
-    assert child["gpu_seconds"] == pytest.approx(0.10 * seconds, rel=0.25)
-    assert main["gpu_joules"] == pytest.approx(gpu["energy_joules"] * 30 / 60, rel=0.25)
-    assert child["gpu_joules"] == pytest.approx(gpu["energy_joules"] * 10 / 60, rel=0.35)
+    assert main["gpu_seconds"] == pytest.approx(0.45 * seconds, rel=0.15)
+    assert child["gpu_seconds"] == pytest.approx(0.15 * seconds, rel=0.25)
+    assert main["gpu_joules"] == pytest.approx(gpu["energy_joules"] * 45 / 60, rel=0.25)
+    assert child["gpu_joules"] == pytest.approx(gpu["energy_joules"] * 15 / 60, rel=0.35)
 
 
 # ---- Drivers that hang.
@@ -846,7 +846,7 @@ def test_a_driver_that_keeps_only_the_newest_sample_is_asked_in_time(hardware: S
         assert job.stdout is not None
         pid = int(job.stdout.readline())
         for number in range(gpus):
-            hardware.set_process(number, tenant.pid, MIB, sm_percent=90)
+            hardware.set_process(number, tenant.pid, MIB, sm_percent=60)
             hardware.set_process(number, pid, MIB, sm_percent=60)
         begun = time.time()
         busy_seconds = float(job.stdout.readline()) - begun
@@ -926,6 +926,44 @@ def test_processes_need_not_be_sampled_at_the_instants_of_their_device(
 
     assert gpu["job_mean_percent"] == pytest.approx(0.6 * gpu["mean_percent"], abs=3)
     assert gpu["mean_percent"] == pytest.approx(100 * busy_seconds / 1.37, abs=15)
+
+
+@pytest.mark.parametrize("keeps_every_sample", [True, False])
+def test_a_share_of_a_device_that_chance_has_chosen_is_an_estimate(
+    hardware: Simulator, keeps_every_sample: bool
+) -> None:
+    """Each sample names the job or somebody else, never both."""
+    hardware.set_process(0, 1, 1 << 30, sm_percent=60)
+    with hardware.sampling(6, keeps_every_sample=keeps_every_sample):
+        report, _ = track(hardware, "-c", WORK.format(seconds=6), sleep=1)
+    gpu = report["summary"]["gpus"][0]
+
+    assert gpu["job_utilization_basis"] == "estimate"
+    assert gpu["job_mean_percent"] == pytest.approx(gpu["mean_percent"] / 2, abs=5)
+
+
+@pytest.mark.parametrize("keeps_every_sample", [True, False])
+def test_workers_that_are_named_one_at_a_time_did_what_their_device_did(
+    hardware: Simulator, keeps_every_sample: bool
+) -> None:
+    """The job has it to itself, so what a sample says of one of them is not the whole."""
+    job = """
+import subprocess
+from nvml_simulator import Simulator
+with Simulator.open() as simulator:
+    workers = [subprocess.Popen(["sleep", "6"]) for _ in range(3)]
+    for worker, percent in zip(workers, (20, 30, 80)):
+        simulator.set_process(0, worker.pid, 1 << 30, sm_percent=percent)
+    for worker in workers:
+        worker.wait()
+"""
+    with hardware.sampling(6, keeps_every_sample=keeps_every_sample):
+        report, _ = track(hardware, "-c", job, sleep=1)
+    gpu = report["summary"]["gpus"][0]
+
+    assert gpu["job_utilization_basis"] == "sampled"
+    assert gpu["job_mean_percent"] == pytest.approx(gpu["mean_percent"], abs=3)
+    assert gpu["mean_percent"] > 40
 
 
 @pytest.mark.parametrize(("hertz", "keeps_every_sample"), [(6, False), (10, False), (6, True)])

@@ -16,9 +16,11 @@ from gpu_tracker.live.selection import (
     USER,
     Selection,
     find_named,
+    find_shown,
     is_named,
     list_rows,
     select,
+    split_names,
     split_words,
 )
 from observed import gpu, observation, process, reading, vendor
@@ -116,7 +118,26 @@ def test_a_uuid_may_be_cut_short() -> None:
     assert not is_named(device, ("GPU-33", "GPU-11aabbcc-0000-1"))
 
 
+def test_names_mean_the_same_wherever_devices_are_shown() -> None:
+    """A split device by its address and a model mean its instances, too; what is ambiguous or not there hides nothing else."""
+    devices = select(machine(), Selection())
+    whole = devices[0].gpu._replace(is_split=True, name="NVIDIA A100-SXM4-40GB")
+    part = whole._replace(
+        uuid="MIG-0", parent_uuid="GPU-0", instance=0, bus_id="", is_split=False, name="MIG 1g.5gb"
+    )
+    amd = devices[1].gpu._replace(vendor="amd", ordinal=0)
+    shown = [
+        Device(gpu, devices[0].reading, devices[0].details, (), devices[0].reasons)
+        for gpu in (whole, part, amd)
+    ]
+    for name in ("0000:4f:00.0", "nvidia a100-sxm4-40gb", "GPU-0", "nvidia:0"):
+        assert [device.uuid for device in find_shown(shown, (name, "7"))] == ["GPU-0", "MIG-0"]
+    assert [device.uuid for device in find_shown(shown, ("0",))] == ["GPU-0", "MIG-0", "GPU-1"]
+
+
 def test_a_list_may_have_commas_and_spaces() -> None:
-    """As people type them."""
+    """As people type them; the names of models have spaces."""
+    assert split_names("0, NVIDIA A100-SXM4-40GB,,2 ") == ("0", "NVIDIA A100-SXM4-40GB", "2")
+    assert split_names(" , ") == ()
     assert split_words("0, 1,,2 3") == ("0", "1", "2", "3")
     assert split_words(" ") == ()

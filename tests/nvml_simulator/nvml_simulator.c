@@ -12,6 +12,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -881,15 +882,31 @@ static bool parse_bus_id(const char *text, struct nvml_pci_info *pci)
     return sscanf(text, "%x:%x:%x", &pci->domain, &pci->bus, &pci->device) == 3;
 }
 
-nvml_return nvmlDeviceGetPciInfo_v3(nvml_device handle, struct nvml_pci_info *pci)
+static void describe_bus(const struct device *device, struct nvml_pci_info *pci)
 {
-    ENTER_WHOLE_GPU(handle);
-    RETURN_IF(!pci, INVALID_ARGUMENT);
     *pci = (struct nvml_pci_info){.device_id = 0x20b010de};
     parse_bus_id(device->pci_bus_id, pci);
     memcpy(pci->bus_id, device->pci_bus_id, sizeof pci->bus_id - 1);
     snprintf(pci->bus_id_legacy, sizeof pci->bus_id_legacy, "%04x:%02x:%02x.0",
              pci->domain & 0xffff, pci->bus & 0xff, pci->device & 0xff);
+}
+
+nvml_return nvmlDeviceGetPciInfo_v3(nvml_device handle, struct nvml_pci_info *pci)
+{
+    ENTER_WHOLE_GPU(handle);
+    RETURN_IF(!pci, INVALID_ARGUMENT);
+    describe_bus(device, pci);
+    return SUCCESS;
+}
+
+/* The structure then ended before the longer address. */
+nvml_return nvmlDeviceGetPciInfo_v2(nvml_device handle, void *pci)
+{
+    ENTER_WHOLE_GPU(handle);
+    RETURN_IF(!pci, INVALID_ARGUMENT);
+    struct nvml_pci_info whole;
+    describe_bus(device, &whole);
+    memcpy(pci, &whole, offsetof(struct nvml_pci_info, bus_id));
     return SUCCESS;
 }
 

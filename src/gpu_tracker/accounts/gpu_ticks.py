@@ -8,12 +8,17 @@ is distributed over the device's samples in proportion to their work. Or it may 
 samples are more than their device did in the period. Then the device's samples bound it: in none of them has the job
 worked more than its device. Either way, how often the driver samples need not be known, and may change.
 
+A driver may name only one of those that ran since its sample before: chance has chosen which. That one then stands for all that the
+device did, whatever the sample says of its own part.
+
 Nobody is named at an instant at which nothing runs. Where processes are evidently sampled at the instants of the device,
 such an instant is one at which the job was idle, even if the device was partly busy since the one before.
 
 A driver may return only the newest sample of each process. If it was not asked for longer than it takes from one sample to the next,
 only the period of the last one is known, or as long a time without one: not even that the job was idle counts before, or idle times would
-be known more often than busy ones. If the job has the device to itself, what the device did tells all of it.
+be known more often than busy ones.
+
+If the job has the device to itself, what the device did tells all of it: of times whose samples were dropped, or are chosen by chance.
 """
 
 from __future__ import annotations
@@ -146,6 +151,7 @@ class TickMeter:
         self._until_seconds = self._read_seconds = self._named_seconds = at_seconds
         self._came_seconds: float | None = None
         self._is_known = self._are_complete = self._has_named = self._are_together = self._was_there = False
+        self._names_one = False
         self._waiting: list[Span] = []
         """Samples of the device that are not counted yet."""
         self._spans: list[Span] = []
@@ -178,12 +184,13 @@ class TickMeter:
         """Take the samples up to a reading, and whether the device then lists a process of the job, and only such."""
         known_spans = self._spans or spans
         have_dropped = [self._hear(one, known_spans, is_there=is_there) for one in (*shares.earlier, shares)]
-        are_all_ours = is_alone and any(have_dropped)
         kept_seconds = shares.until_seconds - _KEPT_SECONDS
         # Of the time before we began, nothing is known.
         begun = (
             span._replace(
-                start_seconds=max(self._begin_seconds, span.start_seconds), is_all_ours=are_all_ours
+                start_seconds=max(self._begin_seconds, span.start_seconds),
+                is_all_ours=is_alone,
+                may_lack_names=any(have_dropped),
             )
             for span in spans
             if span.end_seconds > self._begin_seconds
@@ -204,6 +211,7 @@ class TickMeter:
     def _hear(self, shares: GpuShares, spans: Sequence[Span], *, is_there: bool) -> bool:
         """What the driver said when it was asked for samples of processes; whether it may have dropped some before."""
         self._are_complete |= shares.are_complete
+        self._names_one = shares.names_one
         before_seconds, until_seconds = self._until_seconds, shares.until_seconds
         least_seconds = self._find_least_seconds(spans, until_seconds)
         # A job that is not there has no samples that could have been dropped.
@@ -251,16 +259,23 @@ class TickMeter:
         """Which part of what the device does is the job's, which has it to itself.
 
         Means are compared with what the device did in their periods, if those fit: its own samples may be of shorter ones, and the
-        busiest of them is busier than any longer one. Else the largest recent samples of both are compared.
+        busiest of them is busier than any longer one. Else the largest recent samples of both are compared. Samples that name only one of
+        its processes tell no part.
         """
+        if self._names_one:
+            return 1.0
         judged = [one for one in self._named if one.percent and one.device_percent and not one.is_first]
         job, device = sum(one.percent or 0.0 for one in judged), sum(one.device_percent for one in judged)
         misfit = sum(abs((one.percent or 0.0) * device - one.device_percent * job) for one in judged)
         if len(judged) >= _LEAST_JUDGED and misfit > _MOST_MISFIT * job * device:
-            seen = (span.percent or 0.0 for span in self._spans if not self._is_unknown(span.end_seconds))
-            device = max(seen, default=0.0)
-            job = max((named.percent or 0.0 for named in self._named), default=0.0)
+            job, device = self._find_busiest()
         return min(1.0, job / device) if device and job else 1.0
+
+    def _find_busiest(self) -> tuple[float, float]:
+        """The largest recent samples of the job and of its device."""
+        seen = (span.percent or 0.0 for span in self._spans if not self._is_unknown(span.end_seconds))
+        job = max((named.percent or 0.0 for named in self._named), default=0.0)
+        return job, max(seen, default=0.0)
 
     def _is_unknown(self, at_seconds: float) -> bool:
         return any(first < at_seconds <= last for first, last in self._unknown)
@@ -417,7 +432,7 @@ class TickMeter:
             return
         most = 100.0 if span.percent is None else span.percent
         known: list[tuple[float, float]] = []
-        if span.is_all_ours and span.percent is not None:
+        if span.percent is not None and self._tells_all(span):
             known = [(span.length_seconds, span.percent * self._find_part())]
         else:
             for one in self._leave_out_unknown(span):
@@ -434,10 +449,19 @@ class TickMeter:
         # One instant may be busier than the time that it stands for; only the mean of many is not. Where others share the device, it may
         # be less busy just as well: to leave out only what is too much would make the mean too small.
         are_sums = self._are_together or self._are_means
-        self.is_drawn |= self._is_shared and not are_sums and used > 0
+        self.is_drawn |= self._is_shared and (self._names_one or not are_sums) and used > 0
         self._percent_seconds += used if are_sums or self._is_shared else min(used, most * seconds)
         came = self._came_seconds
         self._is_known |= came is not None and seconds > 0 and span.end_seconds > came
+
+    def _tells_all(self, span: Span) -> bool:
+        """Whether the device itself tells what the job did then: more than samples of which some are missing, or chosen by chance."""
+        return span.is_all_ours and (span.may_lack_names or (not self._is_shared and self._are_chosen()))
+
+    def _are_chosen(self) -> bool:
+        """Whether samples name one of the job's workers, or instants of bursts that are shorter than any sample of the device."""
+        job, device = self._find_busiest()
+        return self._names_one or (not self._are_means and job > device + _ROUNDING_PERCENT)
 
     def _leave_out_unknown(self, span: Span) -> list[Span]:
         """The parts of a sample of the device in which samples of processes were not dropped."""
@@ -454,10 +478,16 @@ class TickMeter:
         rest = span._replace(start_seconds=min(start_seconds, span.end_seconds))
         return [part for part in (*parts, rest) if part.length_seconds > 0]
 
+    def _credit(self, named: _Named) -> float | None:
+        """The job's percent in the period of a sample: all that the device did, if only one of those that ran is named."""
+        stands_for_all = self._names_one and self._are_means and named.percent and named.device_percent
+        return named.device_percent if stands_for_all else named.percent
+
     def _measure(self, span: Span, *, is_full: bool) -> tuple[list[tuple[float, float]], float]:
         """For how long the job used how much, and the time in which nobody was named."""
         start_seconds = span.start_seconds - _SAME_INSTANT_SECONDS
-        near = list(takewhile(lambda one: one.end_seconds > start_seconds, reversed(self._named)))
+        recent = takewhile(lambda one: one.end_seconds > start_seconds, reversed(self._named))
+        near = [one._replace(percent=self._credit(one)) for one in recent]
         if self._are_together:
             named = [one.percent for one in near if one.covers(span.end_seconds)][:1]
             parts = [(span.length_seconds, percent) for percent in named]

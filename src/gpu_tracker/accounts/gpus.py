@@ -76,7 +76,9 @@ class Span(NamedTuple):
     is_too_old: bool = False
     """Whether nothing was read for so long that nothing is known of it."""
     is_all_ours: bool = False
-    """Whether the job had the device to itself, and samples of its processes may have been dropped."""
+    """Whether the job had the device to itself."""
+    may_lack_names: bool = False
+    """Whether samples of its processes may have been dropped."""
 
     @property
     def length_seconds(self) -> float:

@@ -35,8 +35,10 @@ _OF_DEVICES = frozenset({"device"})
 _UNITS = {PERCENT: "%", WATTS: "W", JOULES: "J"}
 
 
-# What is measured besides the figures of a reading, if a device has it.
+# What is asked for besides the figures of a reading, if a device has it.
 _BESIDES = {
+    "name": "name",
+    "bus": "address on the bus",
     "memory_errors": "memory errors",
     "faults": "errors (Xid)",
     "activity": "activity",

@@ -68,6 +68,9 @@ def join_ranks(whole: Combined, ranks: Sequence[RunFigures]) -> RunFigures:
         estimates = (*estimates, "peak_ram")
     elif values[peak_ram] is None and least is not None:
         values[peak_ram], ceilings[peak_ram] = least, math.inf
+    (peak_gpu_ram,) = (subject for subject in values if subject.figure.name == "peak_gpu_ram")
+    if values[peak_gpu_ram] is not None and any(peak_gpu_ram in rank.ceilings for rank in ranks):
+        floors[peak_gpu_ram], ceilings[peak_gpu_ram] = _bound_gpu_bytes(peak_gpu_ram, whole, ranks)
     for subject in dict.fromkeys(
         subject for rank in ranks for subject in rank.values if subject not in values
     ):
@@ -93,6 +96,18 @@ def join_ranks(whole: Combined, ranks: Sequence[RunFigures]) -> RunFigures:
         lacks_metrics=any(rank.lacks_metrics for rank in ranks),
         incomplete=next(iter(describe_missing(whole.job.missing_ranks)), ""),
     )
+
+
+def _bound_gpu_bytes(
+    peak_gpu_ram: Subject, whole: Combined, ranks: Sequence[RunFigures]
+) -> tuple[float, float]:
+    """What all ranks held at least and at most together: no less than one of them, no more than all processes there."""
+    known = [(rank, rank.values[peak_gpu_ram] or 0.0) for rank in ranks]
+    least = max(rank.floors.get(peak_gpu_ram, value) for rank, value in known)
+    most = sum(rank.ceilings.get(peak_gpu_ram, value) for rank, value in known)
+    used = [gpu.used_bytes for host in whole.hosts for gpu in host.gpus]
+    is_shared = math.isfinite(most) and None not in used
+    return least, min(most, sum(size or 0 for size in used)) if is_shared else most
 
 
 def add_inner(whole: RunFigures, inner: Sequence[RunFigures], missing: Sequence[str]) -> RunFigures:

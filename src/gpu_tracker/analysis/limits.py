@@ -49,6 +49,8 @@ _EXPRESSION = re.compile(r"(.*?[^\s<>=])\s*(>=|<=|>|<)\s*([^<>=]+)", re.DOTALL)
 _AMOUNT = re.compile(r"([+-]?)([0-9]+(?:\.[0-9]*)?(?:[eE][+-]?[0-9]+)?|\.[0-9]+)\s*([A-Za-z%]*)")
 _BEYOND_NOISE = re.compile(r"(.*\S)\s+beyond\s+noise\s*", re.DOTALL)
 _MOST_PERCENT = 100.0
+# Of these, what is not known differs from run to run.
+_BOUNDED_APART = ("gpu_utilization", "peak_gpu_ram")
 # Of these the kernel may have kept no account.
 _CPU = ("cpu_time", "mean_cores")
 _EXAMPLE = "Try 'peak_gpu_ram > +10%', 'time > 1.2x' or 'regions.forward.peak_ram > 8GB'."
@@ -300,9 +302,11 @@ def _is_undecided(limit: Limit, row: Row, index: int) -> bool:
     first, found = (one or (0.0, 0.0) for one in bounds)
     if limit.amount.unit != RATIO:
         return len({_is_true(bound, limit) for bound in found}) > 1
-    if row.subject.metric is None and row.subject.figure.name != "gpu_utilization":
-        # Both are the same bound of what they are of, so they can be compared; what was not measured cannot.
-        return any(math.isinf(most) for _, most in (first, found))
+    is_same_bound = row.subject.metric is None and row.subject.figure.name not in _BOUNDED_APART
+    is_unmeasured = any(math.isinf(most) for _, most in (first, found))
+    if is_same_bound or is_unmeasured:
+        # The same bound of two runs can be compared; what was not measured cannot.
+        return is_unmeasured
     return len({_is_true(_divide(before, after), limit) for before in first for after in found}) > 1
 
 

@@ -13,6 +13,7 @@ from .endings import find_ending
 from .regions import summarize_metrics, summarize_regions
 from .summary import (
     doubt_held,
+    find_unlisted_seconds,
     find_unmetered_seconds,
     find_unutilized_seconds,
     is_known_enough,
@@ -85,12 +86,15 @@ def measure(recording: RecordingData) -> RunFigures:
     at_least = list_lower_bounds(summary, find_ending(recording))
     whole, ceilings = overall_values(summary), find_ceilings(summary)
     floors: dict[str, float] = {}
+    if (held := _bound_gpu_bytes(summary)) is not None:
+        floors["peak_gpu_ram"], ceilings["peak_gpu_ram"] = held
     ceilings.update((name, math.inf) for name in at_least)
     if (bounds := _bound_gpu_percent(summary)) is not None:
         floors["gpu_utilization"], ceilings["gpu_utilization"] = bounds
     for figure in RUN:
         values[Subject(figure)] = whole[figure.name]
     most = {Subject(figure): ceilings[figure.name] for figure in RUN if figure.name in ceilings}
+    least = {Subject(figure): floors[figure.name] for figure in RUN if figure.name in floors}
     for region in summarize_regions(recording):
         of_region = _region_values(region)
         most_of_region = _find_region_ceilings(region, whole, ceilings)
@@ -99,12 +103,14 @@ def measure(recording: RecordingData) -> RunFigures:
             values[subject] = of_region[figure.name]
             if figure.name in most_of_region:
                 most[subject] = most_of_region[figure.name]
+                if figure.name in floors:  # an estimate, which may be anything
+                    least[subject] = 0.0
     for metric in summarize_metrics(recording):
         values[Subject(LAST_METRIC, metric=metric.name)] = math.nan if metric.last is None else metric.last
     return RunFigures(
         values,
         ceilings=most,
-        floors={Subject(figure): floors[figure.name] for figure in RUN if figure.name in floors},
+        floors=least,
         host=header.host,
         began_seconds=parse_moment(header.started_at),
         cores=header.allocation.cores,
@@ -198,6 +204,29 @@ def _peak_gpu_bytes(summary: Summary) -> int | None:
     if any(gpu.may_hold_unseen for gpu in summary.gpus):
         return None
     return sum(gpu.job_bytes.combined or 0 for gpu in summary.gpus if gpu.may_be_used)
+
+
+def _bound_gpu_bytes(summary: Summary) -> tuple[float, float] | None:
+    """What the job held on all devices at least and at most, if some of it is not told; None if it is, or nothing is known.
+
+    What others give back hides what the job takes, so that memory need not grow by it; but all processes together held no less.
+    """
+    gpus = [gpu for gpu in summary.gpus if gpu.may_be_used]
+    is_told = not any(_is_held_unlisted(gpu, summary.seconds) for gpu in gpus)
+    if is_told or _peak_gpu_bytes(summary) is None:
+        return None
+    return summary.gpu_bytes.combined or 0.0, sum(_find_most_held(gpu, summary.seconds) for gpu in gpus)
+
+
+def _find_most_held(gpu: GpuSummary, seconds: float) -> float:
+    if not _is_held_unlisted(gpu, seconds):
+        return gpu.job_bytes.combined or 0.0
+    return math.inf if gpu.used_bytes is None else gpu.used_bytes
+
+
+def _is_held_unlisted(gpu: GpuSummary, seconds: float) -> bool:
+    """Whether the job may have held more than what is known of it: its driver does not list processes, or did not for a while."""
+    return gpu.basis == ESTIMATE or (gpu.basis == SAMPLED and find_unlisted_seconds(gpu, seconds) > 0)
 
 
 def _is_gpu_ram_known(summary: Summary) -> bool:

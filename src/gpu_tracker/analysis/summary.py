@@ -310,6 +310,12 @@ def find_unheld_seconds(gpu: GpuSummary, seconds: float) -> float:
     return find_missing(seconds - gpu.job_bytes_unknown_seconds, seconds)
 
 
+def find_unlisted_seconds(gpu: GpuSummary, seconds: float) -> float:
+    """How much of it what the job held was not known although what all processes held was."""
+    unlisted_seconds = gpu.job_bytes_unknown_seconds - gpu.used_bytes_unknown_seconds
+    return find_missing(seconds - unlisted_seconds, seconds, _LATE_READING_SECONDS)
+
+
 class HeldDoubt(NamedTuple):
     """How sure the job's peak of GPU memory is."""
 

@@ -8,7 +8,7 @@ import time
 from ..core.errors import NoGpuError, TrackerError, UsageError
 from ..core.notices import is_new
 from ..core.observation import list_gpus, list_notes
-from ..live.selection import find_named, is_named
+from ..live.selection import find_named, find_shown, is_named
 from ..live.terminal import write_all
 from ..recording.find import refuse_recording
 from ..sampler.handle.client import DEFAULT_PATIENCE_SECONDS
@@ -110,7 +110,7 @@ def choose_gpus(observation: Observation, which: str | None, *, must_exist: bool
     wanted = which.split(",")
     if must_exist:
         return refuse_unknown(gpus, wanted)
-    return tuple(observed for observed in gpus if is_named(observed, wanted))
+    return find_shown(gpus, wanted)
 
 
 def refuse_unknown(gpus: Sequence[Device], names: Sequence[str]) -> tuple[Device, ...]:

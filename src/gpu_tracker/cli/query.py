@@ -84,7 +84,8 @@ def main(arguments: list[str]) -> int:
                 is_answered |= not asks_processes or any(gpu.reading.lists_processes for gpu in gpus)
                 lines = [render_heading(fields)] if number == 0 and form.has_heading else []
                 lines += [_render(row, fields, form) for row in rows]
-                say_once((*list_notes(observation), *(() if is_answered else _explain_silence(gpus))))
+                notes = list_notes(observation, None if options.id is None else gpus)
+                say_once((*notes, *(() if is_answered else _explain_silence(gpus))))
                 if not write_lines(lines, out):
                     break
         except KeyboardInterrupt:
@@ -147,13 +148,14 @@ def _make_parser() -> Parser:
 
 
 def _parse_format(text: str) -> _Format:
-    kind, *rest = (word.strip() for word in text.split(","))
-    unknown = [word for word in rest if word not in ("noheader", "nounits")]
-    if kind not in ("csv", "json") or unknown:
+    words = {word.strip() for word in text.split(",")}
+    kinds = words - {"noheader", "nounits"}
+    if kinds not in ({"csv"}, {"json"}):
         raise UsageError(
             f"Unknown format {text!r}.", "Use csv, optionally with ,noheader and ,nounits, or json."
         )
-    return _Format(kind == "json", kind == "csv" and "noheader" not in rest, "nounits" not in rest)
+    is_json = "json" in kinds
+    return _Format(is_json, not is_json and "noheader" not in words, "nounits" not in words)
 
 
 def _find_pace(options: argparse.Namespace) -> tuple[float, int | None]:

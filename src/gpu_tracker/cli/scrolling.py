@@ -68,7 +68,7 @@ def scroll(
                 observation = client.observe(details=details)
                 gpus = choose_gpus(observation, options.id, must_exist=number == 0)
                 lines = [*(heading if number == 0 else ()), *build(observation, gpus)]
-                say_once(list_notes(observation))
+                say_once(list_notes(observation, None if options.id is None else gpus))
                 if not write_lines(lines, out):
                     break
         except KeyboardInterrupt:

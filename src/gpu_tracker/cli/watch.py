@@ -16,7 +16,7 @@ from ..live.choices import HELP, Choices, Extent, Shown, press_all
 from ..live.keys import split_keys
 from ..live.lines import build_lines, build_object, head_line, render_object
 from ..live.screen import Size, build_screen, measure
-from ..live.selection import SORTS, Selection, split_words
+from ..live.selection import SORTS, Selection, split_names, split_words
 from ..live.terminal import Screen, write
 from ..sampler.handle.client import SETTLE_SECONDS, ObserverClient
 from .observing import add_observing, check_seconds, refuse_unknown, repeat, say_once
@@ -181,14 +181,14 @@ def _to_selection(options: argparse.Namespace) -> Selection:
     sort = by_name.get(options.sort.lower())
     if sort is None:
         raise UsageError(f"--sort: unknown column {options.sort!r}.", f"Use one of {', '.join(SORTS)}.")
-    if options.id is not None and not split_words(options.id):
+    if options.id is not None and not split_names(options.id):
         raise UsageError("--id names no GPU.", "Leave it out to see all of them.")
     pids = split_words(options.pid)
     for pid in pids:
         if not pid.isdecimal():
             raise UsageError(f"--pid: {pid!r} is not a process ID.")
     return Selection(
-        gpus=split_words(options.id or ""),
+        gpus=split_names(options.id or ""),
         users=split_words(options.user),
         pids=tuple(map(int, pids)),
         sort=sort,

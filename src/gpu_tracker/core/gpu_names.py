@@ -1,6 +1,6 @@
 """Which devices a user means by a name: the same ones wherever devices are named. Pure.
 
-A name is a UUID or the beginning of one, a number (`0`, that of an instance `1:0`, with its vendor `amd:0`), an address on the
+A name is a UUID or the beginning of one (of an instance also its old form, `MIG-GPU-.../7/0`), a number (`0`, that of an instance `1:0`, with its vendor `amd:0`), an address on the
 bus as the kernel or nvidia-smi writes it, or a model. Whatever names a device that is split means all its instances, too.
 """
 
@@ -27,7 +27,7 @@ def may_mean(gpu: Gpu, name: str) -> bool:
     """Whether this device has that name, among others perhaps."""
     wanted = name.strip().lower()
     is_numbered = any(_is_numbered(gpu, number, wanted) for number in (gpu.place, str(gpu.ordinal)))
-    names = {gpu.name.lower(), find_address(gpu.bus_id)} - {""}
+    names = {gpu.name.lower(), gpu.old_uuid.lower(), find_address(gpu.bus_id)} - {""}
     return is_numbered or not names.isdisjoint((wanted, find_address(wanted))) or _begins(gpu, wanted)
 
 
@@ -45,7 +45,7 @@ def _find(name: str, gpus: Sequence[Gpu]) -> list[Gpu]:
         choices = " or ".join(sorted(f"{gpu.vendor}:{gpu.place}" for gpu in numbered))
         raise ValueError(f"GPU {name} is ambiguous: there is one of each vendor. Write {choices}.")
     candidates = (
-        [gpu for gpu in gpus if gpu.uuid.lower() == wanted],
+        [gpu for gpu in gpus if gpu.uuid.lower() == wanted or gpu.old_uuid.lower() == wanted != ""],
         numbered,
         [gpu for gpu in gpus if gpu.instance is not None and _is_numbered(gpu, str(gpu.ordinal), wanted)],
         [gpu for gpu in gpus if (gpu.parent_uuid or "").lower() == wanted != ""],

@@ -55,6 +55,11 @@ def name_unread(vendor: str, ordinal: int) -> str:
     return f"{vendor} {ordinal}"
 
 
+def name_unopened(ordinal: int) -> str:
+    """What stands for the UUID of a device that could not be opened, and so could not tell its own."""
+    return f"GPU {ordinal}"
+
+
 class Parts(NamedTuple, Generic[Value]):
     """One figure of the tracked process, of all its descendants, and of both together."""
 
@@ -227,6 +232,13 @@ class Gpu(NamedTuple):
     """What it is called: its place, if need be with its vendor (`amd:0`). Not recorded: it depends on what else is there."""
     is_split: bool = False
     """Whether it is a whole device of which only the instances can be used. Not recorded: only live views show it."""
+    old_uuid: str = ""
+    """What CUDA called an instance before these had UUIDs, and still accepts: `MIG-GPU-.../7/0`. Not recorded."""
+
+    @property
+    def known_uuid(self) -> str | None:
+        """Its UUID, unless that is only what stands for one."""
+        return None if self.uuid == name_unopened(self.ordinal) else self.uuid
 
     @property
     def place(self) -> str:
@@ -262,6 +274,8 @@ class GpuShares(NamedTuple):
     """Up to here: when the driver was asked, which may be long before the reading was complete."""
     pause_seconds: float = float("inf")
     """A longer time until the driver is asked again may cost samples."""
+    names_one: bool = False
+    """Whether the driver names only one process at an instant, although others run."""
     earlier: tuple[GpuShares, ...] = ()
     """What it said since the last reading, each time that it was asked for samples only."""
 

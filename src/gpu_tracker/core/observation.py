@@ -8,7 +8,7 @@ from .values import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
 # Why a source does not answer.
 ABSENT = "absent"  # this machine has nothing for it to read
@@ -254,16 +254,22 @@ def list_gpus(observation: Observation) -> tuple[Device, ...]:
     return tuple(_join(owners[gpu.uuid], gpu, holders) for gpu in gpus)
 
 
-def list_notes(observation: Observation) -> tuple[str, ...]:
-    """Problems, each sentence once. Absent vendors and unsupported figures are not problems."""
+def list_notes(observation: Observation, devices: Iterable[Device] | None = None) -> tuple[str, ...]:
+    """Problems, each sentence once; if only some devices matter, without those of others.
+
+    Absent vendors and unsupported figures are not problems.
+    """
+    shown = None if devices is None else {"", *(device.uuid for device in devices)}
     texts: list[str] = []
+    left_out: set[str] = set()
     for vendor in observation.vendors:
+        left_out |= {reason.text for reason in vendor.reasons if shown and reason.uuid not in shown}
         usual = {reason.text for reason in vendor.reasons if reason.kind == UNSUPPORTED}
         if vendor.source is None:
             texts += [missing.text for missing in vendor.missing if missing.kind != ABSENT]
         texts += [reason.text for reason in vendor.reasons if reason.kind not in (None, UNSUPPORTED)]
         texts += [note for note in vendor.notes if note not in usual]
-    return tuple(dict.fromkeys(texts))
+    return tuple(text for text in dict.fromkeys(texts) if text not in left_out)
 
 
 def _join(vendor: VendorState, gpu: Gpu, holders: Mapping[int, Holder]) -> Device:

@@ -89,6 +89,7 @@ def _gpu_object(observed: Device, cores: Mapping[int, float]) -> dict[str, Any]:
     reading = {name: value for name, value in observed.reading._asdict().items() if name not in _LEFT_OUT}
     return {
         **observed.gpu._asdict(),
+        "uuid": observed.gpu.known_uuid,
         **reading,
         "free_bytes": observed.memory_free_bytes,
         "processes": [_process_object(process, cores) for process in observed.processes],

@@ -10,6 +10,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
 
+    from ..core.model import Gpu
     from ..core.observation import DeviceProcess, Observation
 
 GPU, MEMORY, SM, CPU, RAM, PID, USER = "GPU", "memory", "SM", "CPU", "RAM", "PID", "user"
@@ -52,6 +53,11 @@ def split_words(text: str) -> tuple[str, ...]:
     return tuple(text.replace(",", " ").split())
 
 
+def split_names(text: str) -> tuple[str, ...]:
+    """The names of devices in a list with commas: a model has spaces."""
+    return tuple(name.strip() for name in text.split(",") if name.strip())
+
+
 def find_named(devices: Sequence[Device], names: Sequence[str]) -> tuple[Device, ...]:
     """Those with these names; ValueError for one that none has, or more than it should."""
     gpus = [observed.gpu for observed in devices]
@@ -59,16 +65,27 @@ def find_named(devices: Sequence[Device], names: Sequence[str]) -> tuple[Device,
     return tuple(observed for observed in devices if observed.uuid in uuids)
 
 
+def find_shown(devices: Sequence[Device], names: Sequence[str]) -> tuple[Device, ...]:
+    """Those that these names mean, and all that an ambiguous one may mean; a name may be of none that is there now."""
+    gpus = [observed.gpu for observed in devices]
+    uuids = {gpu.uuid for name in names for gpu in _find_any(name, gpus)}
+    return tuple(observed for observed in devices if observed.uuid in uuids)
+
+
+def _find_any(name: str, gpus: Sequence[Gpu]) -> tuple[Gpu, ...]:
+    try:
+        return find_gpus(name, gpus)
+    except ValueError:
+        return tuple(gpu for gpu in gpus if may_mean(gpu, name))
+
+
 def select(observation: Observation, selection: Selection) -> tuple[Device, ...]:
     """The devices that are wanted, with the processes that are wanted."""
     devices = list_gpus(observation)
     if selection.is_everything:
         return devices
-    return tuple(
-        _select_processes(observed, selection)
-        for observed in devices
-        if not selection.gpus or is_named(observed, selection.gpus)
-    )
+    shown = find_shown(devices, selection.gpus) if selection.gpus else devices
+    return tuple(_select_processes(observed, selection) for observed in shown)
 
 
 def _select_processes(observed: Device, selection: Selection) -> Device:

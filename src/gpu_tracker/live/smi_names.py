@@ -19,7 +19,7 @@ _TIMESTAMP = Field(
     lambda row: write_moment(row.observation.epoch_seconds, "%Y/%m/%d %H:%M:%S.%f"),
 )
 _GPU_NAME = Field("name", "device name", lambda row: row.gpu.gpu.name or None, aliases=("gpu_name",))
-_GPU_UUID = Field("uuid", "device UUID", lambda row: row.gpu.gpu.uuid, aliases=("gpu_uuid",))
+_GPU_UUID = Field("uuid", "device UUID", lambda row: row.gpu.gpu.known_uuid, aliases=("gpu_uuid",))
 
 
 def _find_index(row: Row) -> int | str:

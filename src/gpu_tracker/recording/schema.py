@@ -82,7 +82,7 @@ _MOST_METRICS_BYTES = 2**20
 _CELL_BYTES = 26
 _POINT_BYTES = 60
 _LETTER_BYTES = 12
-_UNRECORDED_GPU_FIELDS = frozenset({"label", "is_split"})
+_UNRECORDED_GPU_FIELDS = frozenset({"label", "is_split", "old_uuid"})
 _LATER_GAPS = frozenset({"refused_metrics"})
 _RARE_TOTALS = frozenset({"energy", "unread_seconds"})
 

@@ -43,8 +43,8 @@ def write(text: str, scene: dict[str, Any]) -> None:
             time.sleep(0.001)
 
 
-def select(scene: dict[str, Any], wanted: str | None) -> list[dict[str, str]]:
-    """The requested devices, if they can be opened."""
+def select(scene: dict[str, Any], wanted: str | None) -> tuple[list[dict[str, str]], str]:
+    """The requested devices, if they can be opened: else those before the first that cannot, and what is said of it."""
     gpus: list[dict[str, str]] = scene["gpus"]
     if wanted is not None:
         gpus = [gpu for gpu in gpus if gpu["index"] == wanted]
@@ -56,8 +56,9 @@ def select(scene: dict[str, Any], wanted: str | None) -> list[dict[str, str]]:
         if gpu["index"] in scene.get("lost", []):
             number = gpu["index"] if scene.get("names_the_lost", True) else " "
             why = scene.get("why_lost", "GPU is lost.  Reboot the system to recover this GPU\n\n")
-            end(f"Unable to determine the device handle for GPU{number}: {why}\n", 15)
-    return gpus
+            complaint = f"Unable to determine the device handle for GPU{number}: {why}\n"
+            return gpus[: gpus.index(gpu)], complaint
+    return gpus, ""
 
 
 def print_table(subject: str, fields: list[str], wanted: str | None) -> None:
@@ -69,12 +70,16 @@ def print_table(subject: str, fields: list[str], wanted: str | None) -> None:
         time.sleep(1000)
     if subject in scene.get("crashing", []):
         os.kill(os.getpid(), signal.SIGSEGV)
-    gpus = select(scene, wanted)
+    gpus, complaint = select(scene, wanted)
+    if complaint and not scene.get("rows_first"):
+        end(complaint, 15)
     uuids = [gpu["uuid"] for gpu in gpus]
     rows = gpus if subject == "gpu" else [app for app in scene["apps"] if app["gpu_uuid"] in uuids]
     for row in rows:
         cells = [row.get(field, "[N/A]") for field in fields]
         write(", ".join(cells) + "\n", scene)
+    if complaint:
+        end(complaint, scene.get("status", 15))
     if scene.get("garbage"):
         os.write(1, b"\xff\xfe\x00 what, is, this\n,,,,,,\n\n1, 2\n")
     if subject in scene.get("crashing_late", []):

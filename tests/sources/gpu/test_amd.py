@@ -220,7 +220,7 @@ def test_older_and_newer_cards_have_other_files(machine: FakeMachine, clock: Fak
 
     assert source.gpus[0]._replace(name="") == (
         *(0, "pci-0000:03:00.0", "", 16 * GIB, "amd", "amd", "0000:03:00.0", "amdgpu 6.7.0"),
-        *(None, True, 255.0, None, 100.0, None, None, "", False),
+        *(None, True, 255.0, None, 100.0, None, None, "", False, ""),
     )
     assert source.gpus[0].name == "AMD Radeon RX 6800/6800 XT/6900 XT"
     assert (reading.power_watts, reading.temperature_celsius) == (99.0, 78.0)

@@ -646,7 +646,10 @@ def test_no_more_processes_can_be_started(stage: Stage, monkeypatch: pytest.Monk
 
 
 @pytest.mark.parametrize("names_the_lost", [True, False])
-def test_a_device_lost_meanwhile_does_not_hide_the_others(stage: Stage, names_the_lost: bool) -> None:
+@pytest.mark.parametrize("rows_first", [True, False])
+def test_a_device_lost_meanwhile_does_not_hide_the_others(
+    stage: Stage, names_the_lost: bool, rows_first: bool
+) -> None:
     """The oldest version does not even name it; the devices are then queried one by one."""
     gpus = [device(0), device(1), device(2)]
     stage.show(gpus, [app(0, 1), app(1, 2)])
@@ -658,6 +661,7 @@ def test_a_device_lost_meanwhile_does_not_hide_the_others(stage: Stage, names_th
             [app(0, 1), app(1, 2)],
             lost=["1"],
             names_the_lost=names_the_lost,
+            rows_first=rows_first,
         )
         assert stage.read(source).devices == ()
         readings = stage.read(source)
@@ -697,10 +701,11 @@ def test_a_device_that_begins_to_hang_does_not_hide_the_others(stage: Stage) -> 
     assert stage.notes == ["GPU 0 could not be read for a while: nvidia-smi did not answer within 2 seconds."]
 
 
-def test_a_device_lost_from_the_start_does_not_hide_the_others(stage: Stage) -> None:
-    """Nor does one on which nvidia-smi hangs; both are noted."""
+@pytest.mark.parametrize("faults", [{}, {"rows_first": True}, {"rows_first": True, "status": 0}])
+def test_a_device_lost_from_the_start_does_not_hide_the_others(stage: Stage, faults: dict[str, Any]) -> None:
+    """Nor does one on which nvidia-smi hangs; both are noted, even if the rows of those before come first."""
     gpus = [device(number) for number in range(4)]
-    stage.show(gpus, [app(3, 9)], lost=["1"], hanging=["2"])
+    stage.show(gpus, [app(3, 9)], lost=["1"], hanging=["2"], faults=faults)
     with connected(stage, patience_seconds=1.5) as source:
         readings = stage.read(source)
         assert len(readings.devices) == 2

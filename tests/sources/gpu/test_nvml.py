@@ -312,6 +312,9 @@ def test_mig_instances_are_devices(hardware: Simulator) -> None:
     assert [device["uuid"] for device in of_a_job["devices"]] == ["GPU-0", "GPU-1", "MIG-a", "MIG-b"]
     assert {gpu["parent_uuid"] for gpu in instances} == {"GPU-split"}
     assert {gpu["memory_bytes"] for gpu in instances} == {4864 * MIB}
+    # In the oldest drivers these were their UUIDs.
+    assert [gpu["old_uuid"].startswith("MIG-GPU-split/") for gpu in instances] == [True, True]
+    assert len({gpu["old_uuid"] for gpu in result["gpus"]}) == 3
     assert [device["used_bytes"] for device in result["devices"][3:]] == [300 * MIB, 0]
     assert [device["utilization_percent"] for device in result["devices"][3:]] == [None, None]
     assert [(p["uuid"], p["pid"], p["used_bytes"]) for p in result["processes"]] == [
@@ -616,6 +619,17 @@ def test_a_driver_that_cannot_be_opened_has_a_reason_and_a_fix(
     assert result["absent"].startswith("No NVIDIA GPU was measured: the driver reports: ")
     assert fix in result["absent"]
     assert ".." not in result["absent"]
+
+
+def test_a_driver_older_than_the_binding_is_opened_all_the_same(hardware: Simulator) -> None:
+    """By the calls that it has; if those fail, too, that is said."""
+    hardware.fail("nvmlInitWithFlags", Code.FUNCTION_NOT_FOUND)
+    hardware.fail("nvmlDeviceGetPciInfo_v3", Code.FUNCTION_NOT_FOUND)
+    assert [gpu["bus_id"] for gpu in read(hardware)["gpus"]] == ["0000:01:00.0", "0000:02:00.0"]
+    hardware.fail("nvmlDeviceGetPciInfo_v2", Code.NO_PERMISSION)
+    assert [gpu["bus_id"] for gpu in read(hardware)["gpus"]] == ["", ""]
+    hardware.fail("nvmlInit_v2", Code.DRIVER_NOT_LOADED)
+    assert "modprobe" in read(hardware)["absent"]
 
 
 @pytest.mark.serial

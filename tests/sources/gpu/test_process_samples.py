@@ -49,6 +49,19 @@ def test_a_driver_that_returns_the_newest_only_is_not_taken_for_complete() -> No
     assert not window.are_complete
 
 
+def test_a_driver_may_name_only_one_of_those_that_ran() -> None:
+    """Which is known once it has named several processes, and never two at one instant, however roughly that is dated."""
+    one, idle, both, roughly = (SampleWindow(0) for _ in range(4))
+    one.take([(7, 100_000, 80), (8, 300_000, 80)], now_us=500_000)
+    idle.take([(7, 100_000, 80), (8, 100_000, 0), (9, 300_000, 255)], now_us=500_000)
+    both.take([(7, 100_000, 30), (8, 100_000, 50)], now_us=500_000)
+    roughly.take([(7, 100_000, 30), (8, 110_000, 50)], now_us=500_000)
+
+    assert [window.names_one for window in (one, idle, both, roughly)] == [True, False, False, False]
+    one.take([(7, 600_000, 30), (8, 600_000, 50)], now_us=700_000)
+    assert not one.names_one
+
+
 def test_the_share_of_our_processes_at_one_instant() -> None:
     """Zero if others ran, unknown if ours are invalid or it may be ours, at most everything."""
     assert find_share([(50, False)]) == 0.0

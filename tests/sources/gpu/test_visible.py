@@ -177,6 +177,27 @@ def test_instances_listed_by_their_old_names() -> None:
     assert choose(gpus, cuda=legacy) == {legacy}
 
 
+def test_old_names_of_instances_with_uuids() -> None:
+    """CUDA and every option accept them, too: position on the device, not number."""
+    named = tuple(
+        gpu._replace(old_uuid=f"MIG-{gpu.parent_uuid}/{7 + (gpu.instance or 0)}/0")
+        if gpu.parent_uuid
+        else gpu
+        for gpu in DIVIDED
+    )
+    first, second = f"MIG-{A}/7/0", f"MIG-{A}/8/0"
+
+    assert choose(named, cuda=second) == {MIG_2}
+    assert choose(named, cuda=f"{second},{first}") == {MIG_1, MIG_2}
+    assert choose(named, cuda=f"{second},{second}") == set()
+    assert choose(named, cuda=f"MIG-{A}/9/0,{first}") == set()
+    # A job is given the instances without their device.
+    assert choose(named[2:], cuda=first) == choose(DIVIDED[2:], cuda=MIG_1) == {MIG_1}
+    assert choose(DIVIDED[2:], cuda=first) == {MIG_1, MIG_2}
+    assert resolve_gpus([second.lower()], named) == (MIG_2,)
+    assert [gpu.uuid for gpu in named if may_mean(gpu, second)] == [MIG_2]
+
+
 def test_an_instance_without_listed_instances() -> None:
     """Its device is unknown, so none is ruled out."""
     assert choose(NVIDIA, cuda=MIG_1) == ALL

@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 from itertools import starmap
 
-from ...core.model import Gpu, GpuProcessReading, GpuReading, GpuReadings
+from ...core.model import Gpu, GpuProcessReading, GpuReading, GpuReadings, name_unopened
 from ...core.values import NamedTuple
 from .. import NotAvailableError
 from ..command import run
@@ -144,11 +144,12 @@ _EVERYTHING = (_Query(_DEVICES), _Query(_PROCESSES))
 
 
 def _has_failed_for_all(query: _Query, table: Table) -> bool:
-    """Whether one device may have made the query for all devices fail."""
-    if query.number is not None or table.complaint is None or table.rows:
+    """Whether one device may have made the query for all devices fail, perhaps after the rows of those before it."""
+    if query.number is not None or table.complaint is None:
         return False
     is_about_devices = query.subject == _DEVICES
-    return table.complaint.kind == HANDLE or (table.complaint.kind == SILENCE and is_about_devices)
+    is_broken_off = table.complaint.kind == SILENCE or bool(table.rows)
+    return table.complaint.kind == HANDLE or (is_about_devices and is_broken_off)
 
 
 def _probe_each(program: _Program) -> tuple[list[dict[str, str]], dict[int, Complaint]]:
@@ -319,7 +320,7 @@ class NvidiaSmiSource:
         results = _Results({}, {}, set())
         has_failed = any(starmap(_has_failed_for_all, tables.items()))
         for query, (rows, complaint) in tables.items():
-            if complaint is None or (rows and query.subject == _DEVICES):
+            if complaint is None or (rows and query.subject == _DEVICES and not has_failed):
                 self._accept(query, rows, results)
             elif not has_failed:
                 self._refuse(query, complaint)
@@ -404,7 +405,7 @@ class NvidiaSmiSource:
     # ---- Trouble.
 
     def _note_unopened(self, number: int, complaint: Complaint) -> None:
-        label, failure = f"GPU {number}", _explain_unopened(number, complaint)
+        label, failure = name_unopened(number), _explain_unopened(number, complaint)
         self._guard.fail(label, "device", failure)
         if failure.kind != DENIED:
             self.unopened += (Gpu(number, label, "", None, "nvidia", NAME),)

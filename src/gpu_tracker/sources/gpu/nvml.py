@@ -17,6 +17,7 @@ from ...core.model import (
     GpuReadings,
     GpuShares,
     Traffic,
+    name_unopened,
 )
 from ...core.observation import PROBE
 from .. import NotAvailableError
@@ -26,6 +27,7 @@ from .gpm import ActivityMeter, Measured, can_measure
 from .guard import DENIED, LOST, TROUBLE, UNSUPPORTED, Failure, Guard
 from .nvidia import LIBRARY, is_no_such_file, name_limits, parse_bus_id, why_not_loaded
 from .nvml_lists import DriverLists, merge_processes
+from .nvml_older import initialize, read_bus_id
 from .owners import Owners
 from .process_samples import WINDOW_US, SamplePeriod, SampleWindow, find_share, limit_percents
 from .sample_clock import SampleClock
@@ -84,7 +86,7 @@ def connect(now: Callable[[], float]) -> NvmlSource:
             "run `pip install nvidia-ml-py`."
         ) from None
     try:
-        pynvml.nvmlInit()
+        initialize(pynvml)
         return _open(pynvml, now)
     except pynvml.NVMLError as error:
         raise NotAvailableError(
@@ -371,7 +373,7 @@ class NvmlSource:
     def _open_all(self, count: int) -> list[_Device]:
         devices: list[_Device] = []
         for index in range(count):
-            label = f"GPU {index}"
+            label = name_unopened(index)
             self._labels[label] = label
             handle = self._guard.ask(label, "device", self._nvml.nvmlDeviceGetHandleByIndex, index)
             if handle is None:
@@ -381,7 +383,7 @@ class NvmlSource:
                 continue
             whole = self._open(index, handle, label, None)
             if not self._guard.lost.isdisjoint((label, whole.uuid)):
-                self.unopened += (whole,)
+                self.unopened += (whole._replace(uuid=label) if label in self._guard.lost else whole,)
                 continue
             self._wholes[index] = handle
             instances = self._open_instances(index, handle, whole.uuid)
@@ -417,8 +419,8 @@ class NvmlSource:
         memory = self._guard.ask(uuid, "memory_bytes", nvml.nvmlDeviceGetMemoryInfo, handle)
         bus_id = ""
         if parent_uuid is None:
-            pci = self._guard.ask(uuid, "bus", nvml.nvmlDeviceGetPciInfo, handle)
-            bus_id = "" if pci is None else parse_bus_id(_text(pci.busId))
+            address = self._guard.ask(uuid, "bus", read_bus_id, nvml, handle)
+            bus_id = "" if address is None else parse_bus_id(_text(address))
         return Gpu(
             ordinal=index,
             uuid=uuid,
@@ -459,6 +461,7 @@ class NvmlSource:
         for number, instance in self._find_instances(handle):
             gpu = self._open(index, instance, f"GPU {index}:{number}", parent_uuid)._replace(instance=number)
             part = self._guard.ask(gpu.uuid, "GPU instance", nvml.nvmlDeviceGetGpuInstanceId, instance)
+            gpu = gpu._replace(old_uuid=self._find_old_uuid(gpu, part, instance))
             owner = owners.get(part)
             if owner is not None:
                 owner.part, gpu = None, gpu._replace(shares_memory_with=owner.gpu.uuid)
@@ -467,6 +470,13 @@ class NvmlSource:
             if owner is None and part is not None:
                 owners[part], devices[-1].part = devices[-1], (handle, part)
         return devices
+
+    def _find_old_uuid(self, gpu: Gpu, part: int | None, instance: Any) -> str:
+        try:
+            number = self._nvml.nvmlDeviceGetComputeInstanceId(instance)
+        except self._nvml.NVMLError:
+            return ""  # it can be named by its UUID
+        return "" if part is None else f"MIG-{gpu.parent_uuid}/{part}/{number}"
 
     def _find_instances(self, handle: Any) -> Iterator[tuple[int, Any]]:
         """The MIG instances of a device, by number."""
@@ -838,7 +848,13 @@ class NvmlSource:
         until = max([asked_seconds, *(at for at, _ in instants)])
         device.is_forgetful &= not window.are_complete
         pause = min(device.period.pause_seconds, device.named_period.pause_seconds)
-        return GpuShares(instants, window.are_complete, until, pause if device.is_forgetful else float("inf"))
+        return GpuShares(
+            instants,
+            window.are_complete,
+            until,
+            pause if device.is_forgetful else float("inf"),
+            window.names_one,
+        )
 
     def _find_share(
         self, device: _Device, named: Mapping[int, int | None], at_seconds: float

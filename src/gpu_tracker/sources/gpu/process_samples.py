@@ -19,6 +19,8 @@ _AHEAD_US = 1_000_000
 _PART_OF_PERIOD = 0.6
 _SHORTEST_PAUSE_SECONDS = 0.05
 _GAPS_KEPT = 15
+# Samples closer together than this are of one instant.
+_ONE_INSTANT_US = 40_000
 
 
 class SampleWindow:
@@ -34,6 +36,14 @@ class SampleWindow:
         self._counts: dict[int, int] = {}
         """How many those are."""
         self._invalid: dict[int, int] = {}
+        self._last_ran: tuple[int, int] | None = None
+        """The process that was named last, and when."""
+        self._has_named_others = self._has_named_several = False
+
+    @property
+    def names_one(self) -> bool:
+        """Whether it has named several processes, but never two at one instant."""
+        return self._has_named_others and not self._has_named_several
 
     def take(self, samples: Iterable[tuple[int, int, int]], now_us: int) -> dict[int, dict[int, int | None]]:
         """Take what has been sampled since; the percent of each process, by instant, None if invalid."""
@@ -44,6 +54,8 @@ class SampleWindow:
                 new.setdefault(at_us, {})[pid] = percent if percent <= 100 else None
                 self.are_complete |= pid in pids
                 pids.add(pid)
+                if 0 < percent <= 100:
+                    self._note_ran(pid, at_us)
         self.newest_us = max([self.newest_us, *new])
         self._instants.update(new)
         for named in new.values():
@@ -51,6 +63,13 @@ class SampleWindow:
         for at_us in [at_us for at_us in self._instants if at_us <= now_us - WINDOW_US]:
             self._add(self._instants.pop(at_us), -1)
         return new
+
+    def _note_ran(self, pid: int, at_us: int) -> None:
+        last_pid, last_us = self._last_ran or (pid, at_us)
+        if pid != last_pid:
+            self._has_named_others = True
+            self._has_named_several |= at_us - last_us < _ONE_INSTANT_US
+        self._last_ran = pid, at_us
 
     def _add(self, named: Mapping[int, int | None], sign: int) -> None:
         sums, counts = self._sums, self._counts

@@ -309,11 +309,13 @@ def parse_table(text: str | None, status: int | None, fields: Sequence[str], wai
             prose.append(line)
     if is_cut:
         return Table(rows, Complaint(SILENCE, "", "nvidia-smi's output is cut off"))
+    complaint = parse_complaint("\n".join(prose)) if prose else None
     may_be_empty = "pid" in fields and not prose
-    if status in _GOOD_STATUSES and (rows or may_be_empty):
+    is_whole = complaint is None or complaint.kind != HANDLE
+    if status in _GOOD_STATUSES and is_whole and (rows or may_be_empty):
         return Table(rows, None)
-    if prose:
-        return Table(rows, parse_complaint("\n".join(prose)))
+    if complaint is not None:
+        return Table(rows, complaint)
     return Table(rows, Complaint(SILENCE, "", f"nvidia-smi ended without output (exit status {status})"))
 
 

@@ -102,7 +102,11 @@ def _choose_by_uuid(candidates: Sequence[Gpu], gpus: Sequence[Gpu], text: str) -
     chosen: list[Gpu] = []
     for entry in text.split(","):
         is_of_the_kind = entry[:4] == text[:4]
-        matches = [gpu for gpu in candidates if is_of_the_kind and gpu.uuid.startswith(entry)]
+        matches = [
+            gpu
+            for gpu in candidates
+            if is_of_the_kind and (gpu.uuid.startswith(entry) or gpu.old_uuid == entry)
+        ]
         if len(matches) != 1:
             break
         if matches[0] in chosen:
@@ -117,11 +121,10 @@ def _choose_instances(gpus: list[Gpu], text: str) -> set[str]:
     if not text.startswith("MIG-GPU-"):
         # Without listed instances the device of an instance is unknown.
         return _choose_by_uuid(instances, gpus, text) if instances else _uuids_of(gpus)
-    if any(gpu.uuid.startswith("MIG-GPU-") for gpu in instances):
+    if any(gpu.old_uuid or gpu.uuid.startswith("MIG-GPU-") for gpu in instances):
         return _choose_by_uuid(instances, gpus, text)
-    parents = [entry.removeprefix("MIG-").partition("/")[0] for entry in text.split(",")]
-    named = [gpu for gpu in _wholes_of(gpus) if any(gpu.uuid == parent for parent in parents)]
-    return _with_instances(named, gpus)
+    parents = {entry.removeprefix("MIG-").partition("/")[0] for entry in text.split(",")}
+    return {gpu.uuid for gpu in gpus if gpu.uuid in parents or gpu.parent_uuid in parents}
 
 
 def _choose_injected(gpus: list[Gpu], text: str | None) -> list[Gpu]:
