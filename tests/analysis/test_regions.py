@@ -51,15 +51,15 @@ def test_cpu_time_of_an_open_call_is_a_lower_bound_if_its_tracker_did_not_see_th
     )
     made = recording(regions=parts)
     assert made.end is not None
-    ends = (made.end, None, made.end._replace(reason="tracker killed"))
+    unseen = [made.end._replace(reason=reason) for reason in ("tracker killed", "abandoned")]
 
     bases = [
         {region.path[0]: region.cpu_basis for region in summarize_regions(made._replace(end=end))}
-        for end in ends
+        for end in (made.end, None, *unseen)
     ]
 
     assert bases[0] == {"open": "exact", "ended": "exact", "shared": "shared"}
-    assert bases[1] == bases[2] == {**bases[0], "open": "sampled"}
+    assert bases[1:] == [{**bases[0], "open": "sampled"}] * 3
 
 
 def test_the_call_in_which_the_peak_was_sampled_is_known() -> None:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 
 _MOST_COUNTED = 10_000  # regions that a process refuses
+_UNSEEN_ENDS = ("abandoned", "tracker killed")
 _NOTABLE_COST = 0.02
 _LEAST_COST_SECONDS = 0.05
 
@@ -106,7 +107,7 @@ def summarize_regions(recording: RecordingData) -> tuple[Region, ...]:
             for region in summaries
         ]
     # What an open call used after the last reading is missing.
-    if recording.end is None or recording.end.reason == "tracker killed":
+    if recording.end is None or recording.end.reason in _UNSEEN_ENDS:
         summaries = [
             region._replace(cpu_basis=SAMPLED) if region.open_calls and region.cpu_basis == EXACT else region
             for region in summaries
