@@ -114,6 +114,38 @@ truth["nested"] = window(1000)
     assert told.truth["nested"] < 10
 
 
+def test_ended_calls_need_no_garbage_collector(tmp_path: Path) -> None:
+    """Also of code that is suspended, closed in the middle or driven by hand: many programs turn the collector off."""
+    told = run(
+        tmp_path,
+        """
+def count_calls(): return sum(type(one).__name__ == "Frame" for one in gc.get_objects())
+gc.disable()
+for shape in (use, use_half, drop, drive):
+    for _ in range(100): shape()
+    truth[shape.__name__] = count_calls()
+""",
+        f"""{COUNT}
+def rows():
+    with region("rows"):
+        yield 1
+        yield 2
+@region("wait")
+async def wait(): await asyncio.sleep(0)
+def use(): return list(rows())
+def use_half():
+    half = rows(); next(half); half.close()
+def drop(): next(rows())
+def drive():
+    waiting = wait(); waiting.send(None)
+    try: waiting.send(None)
+    except StopIteration: pass
+""",
+    )
+
+    assert max(told.truth[shape] for shape in ("use", "use_half", "drop", "drive")) < 10, told.truth
+
+
 def test_regions_that_overlap_share_by_their_number_of_calls(tmp_path: Path) -> None:
     """In whatever order they end; a task has the time of its own call and of what it was created in."""
     told = run(

@@ -699,7 +699,7 @@ class RegionStack:
             return None
         with self._find_lock():
             frame.is_resting, frame.rests_in_task = False, 0
-            target = find_open(frame.rests_in or frame)
+            target, frame.rests_in = find_open(frame.rests_in or frame), None
             before = self._switch(target)
             if before is not None and target is not None and not _is_inside(before, frame):
                 self._drive(target, before, frame)
@@ -909,8 +909,8 @@ class RegionStack:
         if frame.generator is not None:
             yields.remove(frame, frame.generator)
             frame.generator = None
-        if frame.entered_in is not None:
-            frame.entered_in = None  # else ended calls would keep each other
+        if frame.can_rest:
+            frame.entered_in = frame.rests_in = None  # else ended calls would keep each other, or themselves
         if frame.owner.parallel:
             self._forget_parallel(frame)
         if frame.n_inside and frame.record.n_recursive and not frame.is_recursion:
