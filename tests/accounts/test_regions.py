@@ -134,6 +134,17 @@ def test_cpu_time_that_may_be_others_is_labelled() -> None:
     assert [region.cpu_basis for region in regions] == ["exact", "exact", "shared", "exact"]
 
 
+def test_own_time_in_which_other_code_went_on_unnoticed_is_labelled() -> None:
+    """However little of it there may be: nobody knows."""
+    counted = [(KEY, COUNTED._replace(own_doubts=1)), (OTHER, COUNTED)]
+    regions = RegionAccount().combine(counted, since_start)
+
+    assert [(region.cpu_basis, region.own_cpu_basis) for region in regions] == [
+        ("exact", "shared"),
+        ("exact", None),
+    ]
+
+
 def test_cpu_time_of_which_much_went_to_entering_regions_is_not_exact() -> None:
     """Its own calls and those of the regions inside: some of it is the tracker's."""
     often = COUNTED._replace(calls=1100, cpu_ns=10**9, shared_cpu_ns=0)

@@ -221,6 +221,8 @@ def test_own_time_is_shared_if_what_was_taken_off_is() -> None:
         part(1, 2.0, path=("run", "epoch")),
         part(2, 1.0, path=("run", "epoch", "load"), cpu_basis="shared"),
         part(1, 1.0, path=("killed",), cpu_basis="sampled"),
+        part(1, 2.0, path=("use",)),
+        part(2, 2.0, path=("use",), own_cpu_basis="shared"),
     ]
 
     regions = {"/".join(one.path): one for one in summarize_regions(recording(regions=tuple(parts)))}
@@ -230,6 +232,7 @@ def test_own_time_is_shared_if_what_was_taken_off_is() -> None:
         "run/epoch": ("exact", "shared"),
         "run/epoch/load": ("shared", "shared"),
         "killed": ("sampled", "sampled"),
+        "use": ("exact", "shared"),
     }
 
 

@@ -71,7 +71,7 @@ class Region(NamedTuple):
     gpu_call: PeakCall | None = None
     """The call that had the peak of GPU memory."""
     own_cpu_basis: str = EXACT
-    """Shared also if what the regions inside took off is: the whole may be exact, and what is left of it not."""
+    """Shared also if what the regions inside took off is, or if other code may have gone on unnoticed in the middle: the whole may be exact."""
     switches: int = 0
     """How often its code was suspended, or went on in the middle of a call, where that is followed."""
 
@@ -117,7 +117,8 @@ def summarize_regions(recording: RecordingData) -> tuple[Region, ...]:
 
 
 def _label_own(region: Region, doubted: AbstractSet[tuple[str, ...]]) -> Region:
-    return region._replace(own_cpu_basis=SHARED if region.path in doubted else region.cpu_basis)
+    is_doubted = region.own_cpu_basis == SHARED or region.path in doubted
+    return region._replace(own_cpu_basis=SHARED if is_doubted else region.cpu_basis)
 
 
 def find_outside_seconds(recording: RecordingData) -> float | None:
@@ -226,6 +227,7 @@ def _summarize_region(path: tuple[str, ...], parts: Sequence[RegionTotals], sing
         last_seconds=_most(part.last_seconds for part in parts),
         peak_ram_call=peak_call,
         gpu_call=_find_call(fullest.pid, fullest.gpu_bytes_call_seconds, single),
+        own_cpu_basis=SHARED if any(part.own_cpu_basis == SHARED for part in parts) else EXACT,
         switches=sum(part.switches for part in parts),
     )
 

@@ -823,6 +823,8 @@ class RegionTotals(NamedTuple):
     """When the call began in which the largest GPU memory was read."""
     switches: int = 0
     """How often its code was suspended, or went on in the middle of a call, where that is followed."""
+    own_cpu_basis: str | None = None
+    """Shared if code of another region may have gone on in the middle of it, and nobody told."""
 
 
 class Call(NamedTuple):

@@ -69,6 +69,8 @@ _LOCK_PAUSE_SECONDS = 1e-5
 _LONGEST_LOCK_PAUSE_SECONDS = 1e-4
 _LOCK_WAIT_SECONDS = 0.05
 
+# Of code that is not suspended itself, while other code may be.
+_UNSUSPENDED: Suspension = (None, False)
 _get_numbers = attrgetter(*FINISHED)
 _pack_times = TIMES.pack_into
 
@@ -100,7 +102,7 @@ class Record:
         self.inner: dict[str, Record] = {}
         self.n_recursive = 0
         """The open calls that are inside another one."""
-        self.calls = self.exact_calls = 0
+        self.calls = self.exact_calls = self.own_doubts = 0
         self.wall_ns = self.shortest_ns = self.longest_ns = 0
         self.squared_seconds = 0.0
         self.own_wall_ns = 0
@@ -145,6 +147,8 @@ class Frame:
     generator: FrameType | None = None
     is_untold = False
     """Whether nobody tells when the code is suspended."""
+    is_beside_untold = False
+    """Whether such code may go on in the middle of this call, in a call that is not around it."""
     is_crowded = False
     """Whether another parallel call was open at the same time in this context."""
     crowd: Crowd | None = None
@@ -223,6 +227,11 @@ def _find_running(frame: Frame | None) -> Frame | None:
     return frame
 
 
+def _is_beside_untold(below: Frame | None) -> bool:
+    """Whether the code of a call below may go on unnoticed; each knows of those below itself."""
+    return below is not None and (below.is_beside_untold or (below.is_untold and below.is_suspended()))
+
+
 def _find_back_from(frame: Frame, back: Frame | None) -> Frame | None:
     """The call that a thread goes back to when it leaves one whose code may have gone on elsewhere than it began."""
     before = frame if frame.generator is None else yields.find_before(frame, frame.generator)
@@ -292,6 +301,8 @@ class RegionStack:
         self._open: dict[Frame, None] = {}
         self._parallel: dict[Region, dict[Frame, None]] = {}
         """Of the open calls, the parallel ones."""
+        self._untold: dict[Frame, None] = {}
+        """Those of which nobody tells when they are suspended."""
         self._began_ns = self._writer.began_ns
         self._cpu = CpuShares(self._words, self._began_ns)
         self._local = self._cpu.local
@@ -313,6 +324,7 @@ class RegionStack:
         outer = below
         if outer is not None and (outer.can_rest or outer.stack is not self):
             outer = _find_enclosing(outer, self.mailbox)
+            suspension = suspension or _UNSUSPENDED
         frame = None
         lock = self._lock
         try:
@@ -847,12 +859,25 @@ class RegionStack:
             frame.generator, frame.is_untold = suspension
         if frame.is_untold:
             self._cpu.doubt(frame.record.number)
+            self._untold[frame] = None
+        if _is_beside_untold(frame.below):
+            frame.can_rest = frame.is_beside_untold = True
+            self._doubt_own(frame.record)
         if frame.generator is not None:
             frame.can_rest = True
             yields.add(frame, frame.generator)
         if frame.owner.parallel:
             self._parallel.setdefault(frame.owner, {})[frame] = None
             crowds.join(frame)
+
+    def _doubt_own(self, record: Record) -> None:
+        record.own_doubts += 1
+        self._publish(record)
+
+    def _doubt_outlived(self, frame: Frame) -> None:
+        """A call has ended while untold code inside it goes on: that is now taken for what the code around the call does."""
+        if frame.outer is not None and frame.outer.stack is self:
+            self._doubt_own(frame.outer.record)
 
     def _note_recursion(self, frame: Frame) -> None:
         frame.is_recursion = True
@@ -913,6 +938,10 @@ class RegionStack:
             frame.entered_in = frame.rests_in = None  # else ended calls would keep each other, or themselves
         if frame.owner.parallel:
             self._forget_parallel(frame)
+        if frame.is_untold:
+            self._untold.pop(frame, None)
+        if frame.n_inside and any(_is_inside(one, frame) for one in self._untold):
+            self._doubt_outlived(frame)
         if frame.n_inside and frame.record.n_recursive and not frame.is_recursion:
             self._promote(now_ns)
         if frame in self._exact_peaks:
