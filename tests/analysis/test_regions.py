@@ -39,7 +39,16 @@ def test_the_call_with_the_peak_is_known() -> None:
     region = summarize(part(1, 1.0, peak_ram_bytes=80, peak_ram_call_seconds=3.0), part(2, 1.0), calls=calls)
 
     assert region.peak_ram_call == PeakCall(1, 2.0, 2, 2.5)
-    assert (region.peak_ram_bytes, region.peak_ram_basis) == (90, "exact")
+    assert (region.peak_ram_bytes, region.peak_ram_basis) == (90, "sampled")
+
+
+def test_an_exact_call_of_a_sampled_region_may_not_be_the_largest() -> None:
+    """Nor is a call named that is far from the peak."""
+    exact = part(1, 1.0, peak_ram_bytes=80, peak_ram_basis="exact")
+
+    assert summarize(exact, calls=(call(2, 90, basis="exact"),)).peak_ram_basis == "exact"
+    assert summarize(exact, calls=(call(2, 90),)).peak_ram_basis == "sampled"
+    assert summarize(exact, calls=(call(2, 70, basis="exact"),)).peak_ram_call is None
 
 
 def test_cpu_time_of_an_open_call_is_a_lower_bound_if_its_tracker_did_not_see_the_end() -> None:

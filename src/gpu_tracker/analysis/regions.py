@@ -7,7 +7,7 @@ from itertools import pairwise
 
 from ..core.calls import ENTERING_SECONDS, SWITCHING_SECONDS
 from ..core.model import ESTIMATE, EXACT, INTEGRATED, SAMPLED, SHARED, MetricTotals
-from ..core.units import humanize_seconds
+from ..core.units import AS_GOOD_AS, humanize_seconds
 from ..core.values import NamedTuple
 
 TYPE_CHECKING = False
@@ -239,8 +239,12 @@ def _find_peak(largest: RegionTotals, single: Sequence[Call]) -> tuple[RegionTot
     known = largest.peak_ram_bytes or 0
     if top is None or ((top.peak_ram_bytes or 0) < known and largest.peak_ram_call_seconds is not None):
         return largest, _find_call(largest.pid, largest.peak_ram_call_seconds, single)
+    if (top.peak_ram_bytes or 0) < known * AS_GOOD_AS:
+        return largest, None  # it was in a call that was not read
     if (top.peak_ram_bytes or 0) > known:
-        largest = largest._replace(peak_ram_bytes=top.peak_ram_bytes, peak_ram_basis=top.peak_ram_basis)
+        # That call may not have been the largest.
+        basis = EXACT if largest.peak_ram_basis == top.peak_ram_basis == EXACT else SAMPLED
+        largest = largest._replace(peak_ram_bytes=top.peak_ram_bytes, peak_ram_basis=basis)
     return largest, PeakCall(top.pid, top.start_seconds, top.number, top.end_seconds)
 
 

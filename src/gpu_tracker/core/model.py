@@ -22,9 +22,6 @@ ESTIMATE = "estimate"  # derived, with the reason in the notes
 SHARED = "shared"  # of a region's CPU time: part of it may be other code's
 UNKNOWN = "unknown"
 
-# The kernel counts pages per core and adds them up later, so its figures of one amount differ by a little.
-AS_GOOD_AS = 0.99
-
 # What a meter of energy meters.
 PROCESSOR_METER, MEMORY_METER = "processor", "memory"
 # The kinds of events that say which figure of a device is an estimate.

@@ -17,6 +17,7 @@ from .cpu import CpuShares
 from .high_water import find_kept_bytes, is_since_start, keep_high_water, read_own_memory, reset_high_water
 from .locks import replace_if_lost
 from .mishaps import is_ours
+from .rises import RAM_FRESH_NS, attribute
 from .shared_file import (
     FINISHED,
     NUMBERS,
@@ -53,8 +54,6 @@ if TYPE_CHECKING:
 # Reading memory costs more than the rest together: a hundred times in a row, then not more often than this.
 _RAM_EVERY_NS = 20_000_000
 _RAM_CREDIT_NS = 100 * _RAM_EVERY_NS
-# No notable amount of memory can be allocated in this time.
-_RAM_FRESH_NS = 100_000
 # In a loop that goes from part to part, whose steps may all be longer than those 20 ms.
 _RAM_IN_LOOP_EVERY_NS = 500_000_000
 _RARER_NS = _RAM_IN_LOOP_EVERY_NS - _RAM_EVERY_NS
@@ -86,6 +85,7 @@ class Record:
         "offset",
         "open_word",
         "parent",
+        "paused_ns",
         "single_calls",
         *FINISHED,
     )
@@ -108,6 +108,8 @@ class Record:
         self.own_wall_ns = 0
         self.entry_ram_bytes = self.exit_ram_bytes = self.peak_ram_bytes = self.inside_ram_bytes = -1
         self.first_ns = self.last_ns = 0
+        self.paused_ns = 0
+        """When a call last began after a time without one."""
 
     def find_namesake(self, name: str) -> Record | None:
         """This region or one around it with this name."""
@@ -156,7 +158,6 @@ class Frame:
     """Those that a parallel call is in: its own, and those of calls above it."""
     counted_in: Frame | None = None
     """Of a recursive call: the nearest one around it that is none."""
-    high_water_bytes = -1
     is_peak_exact = False
 
     def __init__(
@@ -306,8 +307,9 @@ class RegionStack:
         self._began_ns = self._writer.began_ns
         self._cpu = CpuShares(self._words, self._began_ns)
         self._local = self._cpu.local
-        self._ram_due_ns = self._ram_stale_ns = self._n_slow_readings = 0
+        self._ram_due_ns = self._ram_stale_ns = self._ram_read_ns = self._n_slow_readings = 0
         self._rss_bytes = self._high_water_bytes_now = self._high_water_bytes = -1
+        self._records: list[Record] = []
         self._exact_peaks: dict[Frame, int] = {}
         self.is_closed = False
 
@@ -379,9 +381,8 @@ class RegionStack:
                         frame.place = place = single.free[-1]
                         del single.free[-1]  # what calls nothing cannot be interrupted
                         single.open[place] = now
-            if not record.first_ns:
-                record.first_ns = now
-                self._publish(record)
+            if now - record.last_ns > RAM_FRESH_NS:
+                self._begin_after_pause(record, now)
             if is_driven:
                 frame.can_rest, frame.entered_in = True, thread.frame
             if suspension is not None or owner.parallel:
@@ -394,7 +395,6 @@ class RegionStack:
                 self._read_ram(now)
             if now < self._ram_stale_ns:
                 record.entry_ram_bytes = frame.peak_ram_bytes = self._rss_bytes
-                frame.high_water_bytes = self._high_water_bytes
                 self._publish(record)
             # Before the lock is free: where garbage is collected in the middle of this, what a finalizer enters would tear it apart
             # (in Python up to 3.11).
@@ -604,7 +604,7 @@ class RegionStack:
                     before.shortest_ns = wall
                 frame.entered_ns, frame.own_ns, frame.counted = now, -now, thread.counted
                 if peak >= 0:
-                    frame.peak_ram_bytes = frame.high_water_bytes = -1
+                    frame.peak_ram_bytes = -1
                     frame.is_peak_exact = False
             frame.owner, frame.record = owner, record
             words[record.open_word] = frame.counted
@@ -615,9 +615,8 @@ class RegionStack:
                 record.single_calls.open[0] = frame.entered_ns
             words[thread.region_word] = record.number
             try:
-                if not record.first_ns:
-                    record.first_ns = frame.entered_ns
-                    self._publish(record)
+                if frame.entered_ns - record.last_ns > RAM_FRESH_NS:
+                    self._begin_after_pause(record, frame.entered_ns)
                 if calls:
                     _pack_times(
                         self._memory,
@@ -853,6 +852,13 @@ class RegionStack:
         around = nesting.record if nesting.stack is self else self._adopt(nesting.record)
         return outer, None if around is None else self._find(around, owner.name)
 
+    def _begin_after_pause(self, record: Record, now_ns: int) -> None:
+        """A region begins to run, for the first time or again."""
+        record.paused_ns = now_ns
+        if not record.first_ns:
+            record.first_ns = now_ns
+            self._publish(record)
+
     def _note_others(self, frame: Frame, suspension: Suspension | None) -> None:
         """What else may run while a call is open."""
         if suspension is not None:
@@ -925,8 +931,8 @@ class RegionStack:
             now = monotonic_ns()
             self._cpu.charge(self._cpu.find_thread(), now, self._open)
             self._cpu.settle()
+            self._read_ram(now)
             if find_kept_bytes() >= 0:
-                self._read_ram(now)
                 self._keep_high_water()
 
     def _complete(self, frame: Frame, now_ns: int) -> None:
@@ -949,21 +955,11 @@ class RegionStack:
         elif now_ns > self._ram_due_ns and (
             not frame.owner.is_frequent or now_ns > self._ram_stale_ns + _RARER_NS
         ):
-            self._read_ram(now_ns)
+            self._read_ram(now_ns, frame)
         if now_ns < self._ram_stale_ns:
-            self._take_ram(frame)
+            frame.record.exit_ram_bytes = self._rss_bytes
+            frame.peak_ram_bytes = max(frame.peak_ram_bytes, self._rss_bytes)
             self._publish(frame.record)
-
-    def _take_ram(self, frame: Frame) -> None:
-        """Memory at the end of a call, and its peak if the kernel's high-water mark has risen."""
-        record = frame.record
-        record.exit_ram_bytes, high_water = self._rss_bytes, self._high_water_bytes
-        # Without a reading at its begin, the rise may have been before the call.
-        if 0 <= frame.high_water_bytes < high_water:
-            frame.peak_ram_bytes, frame.is_peak_exact = high_water, True
-            record.peak_ram_bytes = max(record.peak_ram_bytes, high_water)
-        elif self._rss_bytes > frame.peak_ram_bytes:
-            frame.peak_ram_bytes = self._rss_bytes
 
     def _begin_exactly(self, frame: Frame, now_ns: int) -> None:
         """Reset the kernel's high-water mark for this call; if that fails, it has no exact peak."""
@@ -974,7 +970,7 @@ class RegionStack:
 
     def _end_exactly(self, frame: Frame, now_ns: int) -> None:
         """The high-water mark is the peak of this call, and a lower bound for the calls around it."""
-        self._read_ram(now_ns)
+        self._read_ram(now_ns, frame)
         self._keep_high_water()
         peak = self._exact_peaks.pop(frame)
         if self._high_water_bytes_now < 0:
@@ -1023,6 +1019,7 @@ class RegionStack:
                 return None
             single_calls = None if self._calls is None else self._calls.add_region(number)
             record = known[name] = Record(name, around, number, single_calls)
+            self._records.append(record)
             self._publish(record)
         return record
 
@@ -1031,9 +1028,9 @@ class RegionStack:
         around = None if record.parent is None else self._adopt(record.parent)
         return self._find(around, record.name)
 
-    def _read_ram(self, now_ns: int) -> None:
-        """Read resident memory and the kernel's high-water mark; -1 if they cannot be read."""
-        self._ram_stale_ns = now_ns + _RAM_FRESH_NS
+    def _read_ram(self, now_ns: int, left: Frame | None = None) -> None:
+        """Read resident memory and the kernel's high-water mark, at the end of a call or elsewhere; -1 if they cannot be read."""
+        self._ram_stale_ns = now_ns + RAM_FRESH_NS
         self._rss_bytes, self._high_water_bytes_now = read_own_memory()
         took_ns = monotonic_ns() - now_ns
         self._n_slow_readings = self._n_slow_readings + 1 if took_ns > SLOW_NS else 0
@@ -1042,7 +1039,12 @@ class RegionStack:
         else:
             self._ram_due_ns = now_ns + SLOW_PAUSE * took_ns
         # As it would be if it had never been reset.
-        self._high_water_bytes = max(self._high_water_bytes_now, find_kept_bytes())
+        high_water = max(self._high_water_bytes_now, find_kept_bytes())
+        if 0 <= self._high_water_bytes < high_water:
+            calls = self._open if left is None else (*self._open, left)
+            for record in attribute(self._records, calls, high_water, self._ram_read_ns, now_ns):
+                self._publish(record)
+        self._high_water_bytes, self._ram_read_ns = high_water, now_ns
 
 
 def _open_call_file(regions_path: str) -> CallFileWriter | None:
