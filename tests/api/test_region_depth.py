@@ -43,6 +43,10 @@ def first_first(n):
     calls = [region("first first", parallel=True) for _ in range(n)]
     for call in calls: call.__enter__()
     for call in calls: call.__exit__(*nothing)
+def first_first_recursive(n, names):
+    calls = [region(f"part {number % names}") for number in range(n)]
+    for call in calls: call.__enter__()
+    for call in calls: call.__exit__(*nothing)
 def window(n, **options):
     calls = collections.deque()
     for _ in range(n):
@@ -70,6 +74,19 @@ truth["many"] = weigh({shape}, 300)
     )
 
     assert told.truth["many"] < 1.5 * told.truth["few"], told.truth
+
+
+def test_leaving_in_the_order_of_entering_costs_no_more_for_many_regions(tmp_path: Path) -> None:
+    """Where the call that is left has others of its region inside, which go on counting."""
+    told = run(
+        tmp_path,
+        """
+for names in (50, 5, 50): truth[str(names)] = weigh(lambda n: first_first_recursive(n, names), 200)
+""",
+        COUNT,
+    )
+
+    assert told.truth["50"] < 1.5 * told.truth["5"], told.truth
 
 
 def test_a_leaf_costs_the_same_however_deep_it_is(tmp_path: Path) -> None:

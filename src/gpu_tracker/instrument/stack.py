@@ -273,6 +273,12 @@ def _find_around(outer: Frame | None) -> Frame | None:
     return outer
 
 
+def _find_counted(outer: Frame | None) -> Frame | None:
+    """The nearest call around a recursive one that is none."""
+    around = _find_around(outer)
+    return around.counted_in if around is not None and around.is_recursion else around
+
+
 def _is_open_around(record: Record, outer: Frame | None) -> bool:
     """Whether a call is inside one of the same region."""
     while outer is not None:
@@ -888,8 +894,7 @@ class RegionStack:
     def _note_recursion(self, frame: Frame) -> None:
         frame.is_recursion = True
         frame.record.n_recursive += 1
-        around = _find_around(frame.outer)
-        frame.counted_in = around.counted_in if around is not None and around.is_recursion else around
+        frame.counted_in = _find_counted(frame.outer)
 
     def _forget_parallel(self, frame: Frame) -> None:
         calls = self._parallel.get(frame.owner, {})
@@ -898,19 +903,18 @@ class RegionStack:
             self._parallel.pop(frame.owner, None)
         crowds.leave(frame)
 
-    def _promote(self, now_ns: int) -> None:
+    def _promote(self, record: Record, now_ns: int) -> None:
         """The outermost call of a region was left before the recursive ones inside: they go on counting."""
-        recursive = [frame for frame in self._open if frame.is_recursion]
-        for frame in recursive:
-            frame.record.n_recursive -= 1
-            frame.is_recursion, frame.counted_in = False, None
-        for frame in recursive:  # in the order of their begin, so that those around come first
-            if _is_open_around(frame.record, frame.outer):
-                self._note_recursion(frame)
-            else:
+        # In the order of their begin, so that those around come first.
+        for frame in [frame for frame in self._open if frame.is_recursion]:
+            if frame.record is record and not _is_open_around(record, frame.outer):
+                record.n_recursive -= 1
+                frame.is_recursion, frame.counted_in = False, None
                 frame.entered_ns = now_ns
                 frame.counted = count_open(now_ns - self._began_ns)
-                self._words[frame.record.open_word] += frame.counted
+                self._words[record.open_word] += frame.counted
+            else:
+                frame.counted_in = _find_counted(frame.outer)
 
     def close(self) -> None:
         """No more regions here."""
@@ -949,7 +953,7 @@ class RegionStack:
         if frame.n_inside and any(_is_inside(one, frame) for one in self._untold):
             self._doubt_outlived(frame)
         if frame.n_inside and frame.record.n_recursive and not frame.is_recursion:
-            self._promote(now_ns)
+            self._promote(frame.record, now_ns)
         if frame in self._exact_peaks:
             self._end_exactly(frame, now_ns)
         elif now_ns > self._ram_due_ns and (
