@@ -147,7 +147,7 @@ def test_cpu_time_that_may_be_others_is_labelled() -> None:
 
 def test_own_time_in_which_other_code_went_on_unnoticed_is_labelled() -> None:
     """However little of it there may be: nobody knows."""
-    counted = [(KEY, COUNTED._replace(own_doubts=1)), (OTHER, COUNTED)]
+    counted = [(KEY, COUNTED._replace(has_own_doubts=1)), (OTHER, COUNTED)]
     regions = RegionAccount().combine(counted, since_start)
 
     assert [(region.cpu_basis, region.own_cpu_basis) for region in regions] == [

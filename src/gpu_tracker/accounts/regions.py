@@ -190,7 +190,7 @@ class RegionAccount:
                     peak_ram_call_seconds=sampled.peak_ram_call_seconds if was_sampled else None,
                     gpu_bytes_call_seconds=sampled.gpu_bytes_call_seconds,
                     switches=numbers.switches,
-                    own_cpu_basis=SHARED if numbers.own_doubts else None,
+                    own_cpu_basis=SHARED if numbers.has_own_doubts else None,
                 )
             )
         return regions

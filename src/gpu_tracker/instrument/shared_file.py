@@ -103,8 +103,8 @@ class Numbers(NamedTuple):
     """The largest exact peak of the calls of this region and the regions inside."""
     exact_calls: int = 0
     """How many calls of this region have an exact peak."""
-    own_doubts: int = 0
-    """How often code of another region may have gone on inside a call, or for longer than it, and nobody told."""
+    has_own_doubts: int = 0
+    """1 if code of another region may have gone on inside a call, or for longer than it, and nobody told."""
     cpu_ns: int = 0
     """This and the following are kept in the columns, and include open calls."""
     own_cpu_ns: int = 0

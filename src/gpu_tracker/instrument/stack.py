@@ -102,7 +102,7 @@ class Record:
         self.inner: dict[str, Record] = {}
         self.n_recursive = 0
         """The open calls that are inside another one."""
-        self.calls = self.exact_calls = self.own_doubts = 0
+        self.calls = self.exact_calls = self.has_own_doubts = 0
         self.wall_ns = self.shortest_ns = self.longest_ns = 0
         self.squared_seconds = 0.0
         self.own_wall_ns = 0
@@ -309,7 +309,7 @@ class RegionStack:
         self._parallel: dict[Region, dict[Frame, None]] = {}
         """Of the open calls, the parallel ones."""
         self._untold: dict[Frame, None] = {}
-        """Those of which nobody tells when they are suspended."""
+        """Those of generators of which nobody tells when they are suspended."""
         self._began_ns = self._writer.began_ns
         self._cpu = CpuShares(self._words, self._began_ns)
         self._local = self._cpu.local
@@ -871,20 +871,22 @@ class RegionStack:
             frame.generator, frame.is_untold = suspension
         if frame.is_untold:
             self._cpu.doubt(frame.record.number)
-            self._untold[frame] = None
         if _is_beside_untold(frame.below):
             frame.can_rest = frame.is_beside_untold = True
             self._doubt_own(frame.record)
         if frame.generator is not None:
             frame.can_rest = True
             yields.add(frame, frame.generator)
+            if frame.is_untold:
+                self._untold[frame] = None
         if frame.owner.parallel:
             self._parallel.setdefault(frame.owner, {})[frame] = None
             crowds.join(frame)
 
     def _doubt_own(self, record: Record) -> None:
-        record.own_doubts += 1
-        self._publish(record)
+        if not record.has_own_doubts:
+            record.has_own_doubts = 1
+            self._publish(record)
 
     def _doubt_outlived(self, frame: Frame) -> None:
         """A call has ended while untold code inside it goes on: that is now taken for what the code around the call does."""
