@@ -139,7 +139,7 @@ def test_ended_calls_need_no_garbage_collector(tmp_path: Path) -> None:
 def count_calls(): return sum(type(one).__name__ == "Frame" for one in gc.get_objects())
 gc.disable()
 for shape in (use, use_half, drop, drive):
-    for _ in range(100): shape()
+    for _ in range(1000): shape()
     truth[shape.__name__] = count_calls()
 """,
         f"""{COUNT}
@@ -160,7 +160,8 @@ def drive():
 """,
     )
 
-    assert max(told.truth[shape] for shape in ("use", "use_half", "drop", "drive")) < 10, told.truth
+    # Those since the thread's clock was read last, about 0.1 ms ago, are still needed.
+    assert max(told.truth[shape] for shape in ("use", "use_half", "drop", "drive")) < 100, told.truth
 
 
 def test_regions_that_overlap_share_by_their_number_of_calls(tmp_path: Path) -> None:
