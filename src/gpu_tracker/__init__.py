@@ -5,7 +5,9 @@ Public names only. They are loaded when first used, so that importing the packag
 
 from __future__ import annotations
 
+import atexit as _atexit
 import os as _os
+import sys as _sys
 from _thread import RLock as _RLock
 from sys import is_finalizing as _is_finalizing
 
@@ -13,6 +15,8 @@ from .core.version import __version__
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
     from typing_extensions import Self
 
     from . import sinks as sinks, sub_tracker as sub_tracker, tracker as tracker
@@ -137,6 +141,24 @@ _HARMLESS = {
     "sub_track": _Idle,
     "watch": _hand_back,
 }
+
+
+class _Remains(type(_sys)):  # type: ignore[misc] # the class of modules
+    """This module when the interpreter ends. Python clears its names, while objects that are deleted later may still use regions."""
+
+    def __getattribute__(
+        self,
+        name: str,
+        harmless: Mapping[str, object] = _HARMLESS,
+        is_finalizing: Callable[[], bool] = _is_finalizing,
+        find: Callable[[object, str], object] = object.__getattribute__,
+    ) -> object:
+        if name in harmless and is_finalizing():
+            return find(self, "__dict__").get(name) or harmless[name]  # type: ignore[attr-defined]
+        return super().__getattribute__(name)
+
+
+_atexit.register(setattr, _sys.modules[__name__], "__class__", _Remains)
 
 
 def _say_unfollowed() -> None:

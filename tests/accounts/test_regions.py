@@ -86,6 +86,17 @@ def test_the_kernels_high_water_mark_is_exact() -> None:
     assert (sampled.peak_ram_bytes, sampled.peak_ram_basis) == (300 * MB, "sampled")
 
 
+def test_a_peak_of_a_process_that_ended_inside_is_a_lower_bound() -> None:
+    """The mark may have risen after the last reading; not in regions that were left before."""
+    account = RegionAccount()
+    risen = COUNTED._replace(peak_ram_bytes=90 * MB)
+    account.retire(KEY, risen, 1)
+    account.retire((100, ("other",)), risen, 0)
+
+    bases = {region.path: region.peak_ram_basis for region in account.combine([], since_start)}
+    assert bases == {("epoch", "step"): "sampled", ("other",): "exact"}
+
+
 def test_calls_with_exact_peaks_make_an_exact_region() -> None:
     """If all have one and none is open; samples do not count then."""
     account = RegionAccount()
@@ -132,6 +143,17 @@ def test_cpu_time_that_may_be_others_is_labelled() -> None:
     regions = [RegionAccount().combine([(KEY, numbers)], since_start)[0] for numbers in (*shared, short)]
 
     assert [region.cpu_basis for region in regions] == ["exact", "exact", "shared", "exact"]
+
+
+def test_own_time_in_which_other_code_went_on_unnoticed_is_labelled() -> None:
+    """However little of it there may be: nobody knows."""
+    counted = [(KEY, COUNTED._replace(has_own_doubts=1)), (OTHER, COUNTED)]
+    regions = RegionAccount().combine(counted, since_start)
+
+    assert [(region.cpu_basis, region.own_cpu_basis) for region in regions] == [
+        ("exact", "shared"),
+        ("exact", None),
+    ]
 
 
 def test_cpu_time_of_which_much_went_to_entering_regions_is_not_exact() -> None:

@@ -39,7 +39,16 @@ def test_the_call_with_the_peak_is_known() -> None:
     region = summarize(part(1, 1.0, peak_ram_bytes=80, peak_ram_call_seconds=3.0), part(2, 1.0), calls=calls)
 
     assert region.peak_ram_call == PeakCall(1, 2.0, 2, 2.5)
-    assert (region.peak_ram_bytes, region.peak_ram_basis) == (90, "exact")
+    assert (region.peak_ram_bytes, region.peak_ram_basis) == (90, "sampled")
+
+
+def test_an_exact_call_of_a_sampled_region_may_not_be_the_largest() -> None:
+    """Nor is a call named that is far from the peak."""
+    exact = part(1, 1.0, peak_ram_bytes=80, peak_ram_basis="exact")
+
+    assert summarize(exact, calls=(call(2, 90, basis="exact"),)).peak_ram_basis == "exact"
+    assert summarize(exact, calls=(call(2, 90),)).peak_ram_basis == "sampled"
+    assert summarize(exact, calls=(call(2, 70, basis="exact"),)).peak_ram_call is None
 
 
 def test_cpu_time_of_an_open_call_is_a_lower_bound_if_its_tracker_did_not_see_the_end() -> None:
@@ -51,15 +60,15 @@ def test_cpu_time_of_an_open_call_is_a_lower_bound_if_its_tracker_did_not_see_th
     )
     made = recording(regions=parts)
     assert made.end is not None
-    ends = (made.end, None, made.end._replace(reason="tracker killed"))
+    unseen = [made.end._replace(reason=reason) for reason in ("tracker killed", "abandoned")]
 
     bases = [
         {region.path[0]: region.cpu_basis for region in summarize_regions(made._replace(end=end))}
-        for end in ends
+        for end in (made.end, None, *unseen)
     ]
 
     assert bases[0] == {"open": "exact", "ended": "exact", "shared": "shared"}
-    assert bases[1] == bases[2] == {**bases[0], "open": "sampled"}
+    assert bases[1:] == [{**bases[0], "open": "sampled"}] * 3
 
 
 def test_the_call_in_which_the_peak_was_sampled_is_known() -> None:
@@ -235,6 +244,8 @@ def test_own_time_is_shared_if_what_was_taken_off_is() -> None:
         part(1, 2.0, path=("run", "epoch")),
         part(2, 1.0, path=("run", "epoch", "load"), cpu_basis="shared"),
         part(1, 1.0, path=("killed",), cpu_basis="sampled"),
+        part(1, 2.0, path=("use",)),
+        part(2, 2.0, path=("use",), own_cpu_basis="shared"),
     ]
 
     regions = {"/".join(one.path): one for one in summarize_regions(recording(regions=tuple(parts)))}
@@ -244,6 +255,7 @@ def test_own_time_is_shared_if_what_was_taken_off_is() -> None:
         "run/epoch": ("exact", "shared"),
         "run/epoch/load": ("shared", "shared"),
         "killed": ("sampled", "sampled"),
+        "use": ("exact", "shared"),
     }
 
 

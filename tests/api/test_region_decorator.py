@@ -83,8 +83,59 @@ def test_a_name_is_a_string_from_the_beginning() -> None:
     """Nothing of the program is called when a region is entered."""
     assert type(region(Unhashable("name")).name) is str
     assert region(Unhashable("name")).name == "name"
-    with pytest.raises(TypeError, match=r"^The name of a region must be a string, not Unspeakable\.$"):
-        region(Unspeakable())  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("name", "known"),
+    [(Unspeakable(), "Unspeakable"), (Unspeakable, "Unspeakable"), (len, str(len)), (7, "7")],
+)
+def test_whatever_names_a_region_it_has_a_name(name: Any, known: str) -> None:
+    """It is not refused in the middle of a program, also if it cannot be made a string."""
+    assert region(name).name == known
+
+
+def test_a_decorator_without_a_name_says_so() -> None:
+    """Else it would take the function for the name."""
+    with pytest.raises(TypeError, match=r"^A region needs a name: "):
+        region(len_of_all)  # type: ignore[arg-type]
+
+
+def len_of_all(*values: Any) -> int:
+    """A function that somebody decorates."""
+    return sum(map(len, values))
+
+
+def test_a_generator_that_is_closed_returns_what_it_would_without_a_region() -> None:
+    """A value from Python 3.13 on; one that goes on instead is refused, one that does not listen ends."""
+
+    def returns() -> Generator[int, None, int]:
+        try:
+            yield 1
+        except GeneratorExit:
+            return 42
+        return 0
+
+    def goes_on() -> Generator[int, None, None]:
+        try:
+            yield 1
+        except GeneratorExit:
+            yield 2
+
+    def ends() -> Generator[int, None, None]:
+        yield 1
+
+    closed: list[Any] = []
+    for function in (returns, region("part")(returns), ends, region("part")(ends)):
+        generator = function()
+        assert next(generator) == 1
+        closed.append(generator.close())
+    stubborn = region("part")(goes_on)()
+    next(stubborn)
+
+    assert closed[0] == closed[1]
+    assert closed[2:] == [None, None]
+    with pytest.raises(RuntimeError, match="generator ignored GeneratorExit"):
+        stubborn.close()
 
 
 def test_an_abandoned_async_generator_is_closed_once() -> None:

@@ -206,6 +206,39 @@ def wait():
     assert told["generator"][0]["calls"] + told["generator"][0]["open_calls"] == 1
 
 
+LAST_OBJECTS = """
+import os
+import gpu_tracker as gput
+from gpu_tracker import region
+def tell(what, write=os.write):
+    write(1, f"{what} ".encode())
+@region("function")
+def work(tell=tell): tell("function")
+class Lazy:
+    def __del__(self, gput=gput, tell=tell):
+        with gput.region("lazy"): tell("lazy")
+class Imported:
+    def __del__(self, region=region, tell=tell):
+        with region("imported"): tell("imported")
+class Known:
+    known = region("known")
+    def __del__(self, tell=tell):
+        with self.known: tell("known")
+class Decorated:
+    def __del__(self, work=work): work()
+os.last = [Lazy(), Imported(), Known(), Decorated()]  # of a module that Python clears after gpu_tracker
+"""
+
+
+def test_objects_that_are_deleted_last_may_use_regions(command_line: str) -> None:
+    """When the names of gpu_tracker's modules are gone, with and without a tracker."""
+    program = [sys.executable, "-c", LAST_OBJECTS]
+    for command in (program, [command_line, "run", "--no-record", "--", *program]):
+        done = subprocess.run(command, capture_output=True, text=True)
+        assert set(done.stdout.split()) == {"lazy", "imported", "known", "function"}
+        assert "Exception" not in done.stderr
+
+
 def test_a_recursive_region_whose_outermost_call_ends_first(tmp_path: Path) -> None:
     """The calls inside go on counting."""
     told = run(

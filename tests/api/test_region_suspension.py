@@ -80,6 +80,39 @@ for _ in rows():
     assert told["use"][0]["cpu_basis"] == "exact"
 
 
+def test_what_a_consumer_has_of_its_own_is_in_doubt_if_nobody_tells(tmp_path: Path) -> None:
+    """In the call that resumes a generator, or one inside that; so is that of a call around one that a generator outlives."""
+    told = run(
+        tmp_path,
+        """
+with region("beside"): burn(0.02)
+earlier = rows(); next(earlier)
+with region("use"):
+    burn(0.02)
+    with region("part"): next(earlier)
+earlier.close()
+with region("run"):
+    with region("epoch"): inside = rows(); next(inside)
+    burn(0.02)
+    inside.close()
+""",
+        """
+def rows():
+    with region("rows"):
+        while True:
+            burn(0.1)
+            yield
+""",
+    )
+
+    in_doubt = {path for path in told if told[path][0]["own_cpu_basis"] == "shared"}
+    assert in_doubt == (set() if TELLS else {"use", "use/part", "run"})
+    for path, own_seconds in {"beside": 0.02, "use": 0.02, "use/part": 0.0, "run": 0.02}.items():
+        if path not in in_doubt:
+            assert told[path][0]["own_cpu_seconds"] == pytest.approx(own_seconds, abs=0.02)
+    assert told["use"][0]["cpu_basis"] == "exact"
+
+
 def test_what_a_generator_lost_to_another_is_in_doubt(tmp_path: Path) -> None:
     """However little it has got itself."""
     told = run(

@@ -423,6 +423,22 @@ with region("idle"): time.sleep(0.3)
     assert big["exit_ram_bytes"] < 100_000_000
 
 
+def test_a_spike_in_a_call_that_was_not_read_is_never_missing_from_an_exact_peak(tmp_path: Path) -> None:
+    """After so many calls that memory is read now and then; the region has an exact peak from its first calls."""
+    told = run(
+        tmp_path,
+        """
+for number in range(300):
+    with region("part"):
+        block = touch(200_000_000 if number == 280 else 10_000_000)
+        time.sleep(0.001); block.close()
+""",
+    )
+    (part,) = told["part"]
+
+    assert part["peak_ram_basis"] == "sampled" or part["peak_ram_bytes"] >= 200_000_000
+
+
 def test_a_quick_spike_is_not_blamed_on_who_comes_next(tmp_path: Path) -> None:
     """Also where memory has been read so often that it is not read at every call any more."""
     told = run(

@@ -63,9 +63,9 @@ def test_regions_and_their_counters_come_across(mailbox: str) -> None:
     writer = SharedFileWriter(mailbox)
     outer = writer.add_region(0, "epoch")
     inner = writer.add_region(outer, "forward é")
-    finished = (1, 2, 3, 4, 5.5, 6, 7, 8, -1, 10, 11, 12, 13)
+    finished = (1, 2, 3, 4, 5.5, 6, 7, 8, -1, 10, 11, 12, 13, 14)
     NUMBERS.pack_into(writer.memory, find_numbers_offset(inner), *finished)
-    for column, value in ((CPU, 14), (OWN_CPU, 15), (SHARED_CPU, 16), (SWITCHES, 17)):
+    for column, value in ((CPU, 15), (OWN_CPU, 16), (SHARED_CPU, 17), (SWITCHES, 18)):
         writer.words[column + inner] = value
     writer.words[OPEN + inner] = count_open(2_000_000) + count_open(5_000_000)
     writer.words[OPEN + outer] = count_open(1_000_000)
@@ -74,7 +74,7 @@ def test_regions_and_their_counters_come_across(mailbox: str) -> None:
 
     assert reader.pid == os.getpid()
     assert reader.find_path(inner) == ("epoch", "forward é")
-    assert read[inner] == Numbers(*finished, 14, 15, 16, 17, 2, 13_000_000)
+    assert read[inner] == Numbers(*finished, 15, 16, 17, 18, 2, 13_000_000)
     assert (read[outer].open_calls, read[outer].open_wall_ns) == (1, 9_000_000)
     assert reader.read_all(writer.began_ns)[inner].open_wall_ns == 0
     assert reader.read_active() == {inner: 2, outer: 1}
@@ -91,7 +91,7 @@ def test_a_region_that_a_parent_process_is_in_is_read_too(mailbox: str) -> None:
     reader = SharedFileReader(writer.path)
 
     assert reader.read_active() == {inner: 1, adopted: 0}
-    NUMBERS.pack_into(writer.memory, find_numbers_offset(adopted), *[1] * 13)
+    NUMBERS.pack_into(writer.memory, find_numbers_offset(adopted), *[1] * 14)
     assert reader.read_active() == {inner: 1}
     reader.close()
     close(writer)

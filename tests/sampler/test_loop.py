@@ -111,6 +111,7 @@ def _made_up_source(monkeypatch: pytest.MonkeyPatch) -> None:
         setattr(module, name, getattr(MadeUp, name))
     monkeypatch.setitem(sys.modules, "gpu_tracker.sources.made_up", module)
     monkeypatch.setattr(MadeUp, "readings", (process(),))
+    monkeypatch.setattr(MadeUp, "cpu_seconds", 0.0)
     monkeypatch.setattr(MadeUp, "sharing_reads", 0)
     monkeypatch.setattr(MadeUp, "after_reading", object)
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from ..core.calls import MOST_LARGEST, choose_calls, identify_call
-from ..core.model import AS_GOOD_AS, EXACT
+from ..core.model import EXACT
+from ..core.units import AS_GOOD_AS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -389,7 +389,8 @@ class Account:
         return _CpuMoment(
             self._at_seconds,
             add_parts(self._ledger.main_seconds, self._ledger.descendants_seconds),
-            self._machine.cpu_seconds - self._machine_at_start.cpu_seconds,
+            # An emulation of /proc may take back what it has counted.
+            max(0.0, self._machine.cpu_seconds - self._machine_at_start.cpu_seconds),
         )
 
     def totals(self) -> Totals:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from ..core.model import (
-    AS_GOOD_AS,
     EXACT,
     SAMPLED,
     SAMPLER_LOST,
@@ -19,6 +18,7 @@ from ..core.model import (
     RootFigures,
     add_parts,
 )
+from ..core.units import AS_GOOD_AS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

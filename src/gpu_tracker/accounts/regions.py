@@ -6,7 +6,8 @@ from functools import partial
 from itertools import chain
 
 from ..core.calls import MOST_ENTERING_SECONDS
-from ..core.model import AS_GOOD_AS, EXACT, SAMPLED, SHARED, RegionTotals, larger
+from ..core.model import EXACT, SAMPLED, SHARED, RegionTotals, larger
+from ..core.units import AS_GOOD_AS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -158,7 +159,8 @@ class RegionAccount:
                 )  # every call has an exact peak; samples cannot improve it
             else:
                 peak = larger(peak, sampled.peak_ram_bytes)
-            is_exact = 0 < high_water >= (peak or 0) * AS_GOOD_AS
+            # Of a call in which its process has ended, the last rise of the mark is not known.
+            is_exact = 0 < high_water >= (peak or 0) * AS_GOOD_AS and key not in cut_off
             was_sampled = not is_exact and peak == sampled.peak_ram_bytes
             regions.append(
                 RegionTotals(
@@ -188,6 +190,7 @@ class RegionAccount:
                     peak_ram_call_seconds=sampled.peak_ram_call_seconds if was_sampled else None,
                     gpu_bytes_call_seconds=sampled.gpu_bytes_call_seconds,
                     switches=numbers.switches,
+                    own_cpu_basis=SHARED if numbers.has_own_doubts else None,
                 )
             )
         return regions

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ..core.model import AS_GOOD_AS, EXACT, RAM
+from ..core.model import EXACT, RAM
 from ..core.text import shorten, shorten_middle
-from ..core.units import humanize_bytes, write_clock
+from ..core.units import AS_GOOD_AS, humanize_bytes, write_clock
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 from ..core.calls import ENTERING_SECONDS, SWITCHING_SECONDS
 from ..core.model import ESTIMATE, EXACT, INTEGRATED, MOST_METRICS, SAMPLED, SHARED, MetricTotals
-from ..core.units import humanize_seconds
+from ..core.units import AS_GOOD_AS, humanize_seconds
 from ..core.values import NamedTuple
 
 TYPE_CHECKING = False
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 
 _MOST_COUNTED = 10_000  # regions that a process refuses
+_UNSEEN_ENDS = ("abandoned", "tracker killed")
 _NOTABLE_COST = 0.02
 _LEAST_COST_SECONDS = 0.05
 
@@ -70,7 +71,7 @@ class Region(NamedTuple):
     gpu_call: PeakCall | None = None
     """The call that had the peak of GPU memory."""
     own_cpu_basis: str = EXACT
-    """Shared also if what the regions inside took off is: the whole may be exact, and what is left of it not."""
+    """Shared also if what the regions inside took off is, or if other code may have gone on unnoticed in the middle: the whole may be exact."""
     switches: int = 0
     """How often its code was suspended, or went on in the middle of a call, where that is followed."""
 
@@ -106,7 +107,7 @@ def summarize_regions(recording: RecordingData) -> tuple[Region, ...]:
             for region in summaries
         ]
     # What an open call used after the last reading is missing.
-    if recording.end is None or recording.end.reason == "tracker killed":
+    if recording.end is None or recording.end.reason in _UNSEEN_ENDS:
         summaries = [
             region._replace(cpu_basis=SAMPLED) if region.open_calls and region.cpu_basis == EXACT else region
             for region in summaries
@@ -116,7 +117,8 @@ def summarize_regions(recording: RecordingData) -> tuple[Region, ...]:
 
 
 def _label_own(region: Region, doubted: AbstractSet[tuple[str, ...]]) -> Region:
-    return region._replace(own_cpu_basis=SHARED if region.path in doubted else region.cpu_basis)
+    is_doubted = region.own_cpu_basis == SHARED or region.path in doubted
+    return region._replace(own_cpu_basis=SHARED if is_doubted else region.cpu_basis)
 
 
 def find_outside_seconds(recording: RecordingData) -> float | None:
@@ -232,6 +234,7 @@ def _summarize_region(path: tuple[str, ...], parts: Sequence[RegionTotals], sing
         last_seconds=_most(part.last_seconds for part in parts),
         peak_ram_call=peak_call,
         gpu_call=_find_call(fullest.pid, fullest.gpu_bytes_call_seconds, single),
+        own_cpu_basis=SHARED if any(part.own_cpu_basis == SHARED for part in parts) else EXACT,
         switches=sum(part.switches for part in parts),
     )
 
@@ -243,8 +246,12 @@ def _find_peak(largest: RegionTotals, single: Sequence[Call]) -> tuple[RegionTot
     known = largest.peak_ram_bytes or 0
     if top is None or ((top.peak_ram_bytes or 0) < known and largest.peak_ram_call_seconds is not None):
         return largest, _find_call(largest.pid, largest.peak_ram_call_seconds, single)
+    if (top.peak_ram_bytes or 0) < known * AS_GOOD_AS:
+        return largest, None  # it was in a call that was not read
     if (top.peak_ram_bytes or 0) > known:
-        largest = largest._replace(peak_ram_bytes=top.peak_ram_bytes, peak_ram_basis=top.peak_ram_basis)
+        # That call may not have been the largest.
+        basis = EXACT if largest.peak_ram_basis == top.peak_ram_basis == EXACT else SAMPLED
+        largest = largest._replace(peak_ram_bytes=top.peak_ram_bytes, peak_ram_basis=basis)
     return largest, PeakCall(top.pid, top.start_seconds, top.number, top.end_seconds)
 
 

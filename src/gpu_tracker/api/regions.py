@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import functools
 from contextlib import nullcontext
-from sys import _getframe  # it is there in CPython and PyPy
+from sys import _getframe, is_finalizing  # the first is there in CPython and PyPy
 from time import monotonic_ns
-from types import coroutine
+from types import FunctionType, coroutine
 
 from ..core.notices import warn_once
 from ..instrument import outbox
@@ -24,7 +24,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Mapping
     from types import TracebackType
-    from typing import Any, ParamSpec, TypeVar
+    from typing import Any, ParamSpec, TypeAlias, TypeVar
 
     from typing_extensions import Self
 
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
     _Parameters = ParamSpec("_Parameters")
     _Result = TypeVar("_Result")
+    _Driven: TypeAlias = tuple[Any, Callable[[], Frame | None], Callable[[Frame | None], None]]
+    """A generator or coroutine, and what begins and ends each of its steps."""
 
 _EXHAUSTED = MemoryError, SystemError  # Python may lose an error for which it has no memory
 _STEP = "step"  # no value can be called so: it is a parameter of its own
@@ -55,14 +57,18 @@ class region:  # noqa: N801 - a word of the public surface, used like a keyword
     _depth = 1
     """How many frames above `__enter__` the code is that uses the region: a class made from this one may add some."""
 
+    _is_over = staticmethod(is_finalizing)
+    """Kept here, because when the interpreter ends, objects that are deleted last find no names in modules any more."""
+
     def __init__(self, name: str, *, exact_peak: bool = False, parallel: bool = False) -> None:
         self.name = name if type(name) is str else _to_name(name)
         self.exact_peak = exact_peak
         self.parallel = parallel
 
     def __enter__(self) -> Self:
-        now = monotonic_ns()
+        now = 0
         try:
+            now = monotonic_ns()
             if now > outbox.search_due_ns:
                 outbox.search()
             if outbox.mailboxes is not None:
@@ -77,7 +83,7 @@ class region:  # noqa: N801 - a word of the public surface, used like a keyword
         except RecursionError:
             pass  # whatever happens to us, the program goes on; nothing can be called here
         except BaseException as error:
-            if not _is_mishap(error, self, now):
+            if not (self._is_over() or _is_mishap(error, self, now)):
                 raise
         return self
 
@@ -102,7 +108,7 @@ class region:  # noqa: N801 - a word of the public surface, used like a keyword
             if frame is not None:
                 frame.stack.late.append(frame)  # it is ended with the next one
         except BaseException as error:
-            if not is_mishap_of(error, frame or _find_call(self)):
+            if not (self._is_over() or is_mishap_of(error, frame or _find_call(self))):
                 raise
 
     def __call__(self, function: Callable[_Parameters, _Result]) -> Callable[_Parameters, _Result]:
@@ -130,29 +136,28 @@ class region:  # noqa: N801 - a word of the public surface, used like a keyword
 
         if has_flag(function, GENERATOR):
 
-            @functools.wraps(function)
-            def call_generator(*arguments: Any, **options: Any) -> Any:
+            def start(*arguments: Any, **options: Any) -> _Driven:
                 # Each step is a call; the time between steps is not the region's.
-                return (
-                    yield from _drive(wrapped(*arguments, **options), functools.partial(enter, self), leave)
-                )
+                return wrapped(*arguments, **options), functools.partial(enter, self), leave
 
-            return call_generator
+            return functools.wraps(function)(_make_driver(start))  # type: ignore[return-value]
 
         if has_flag(function, ASYNC_GENERATOR):
             return wrap_async_generator(wrapped, nullcontext, functools.partial(_Steps, self))
 
+        begin, end = enter, leave  # kept as `_is_over` is
+
         @functools.wraps(function)
         def call(*arguments: _Parameters.args, **options: _Parameters.kwargs) -> _Result:
-            frame = enter(self)
+            frame = begin(self)
             try:
                 try:
                     return function(*arguments, **options)
                 finally:
-                    leave(frame)
+                    end(frame)
             except BaseException:
                 if frame is not None and frame.is_open:
-                    leave(frame)  # a signal handler has raised when it was about to begin
+                    end(frame)  # a signal handler has raised when it was about to begin
                 raise
 
         return call
@@ -236,12 +241,17 @@ def to_step(number: Any) -> float | None:
 
 
 def _to_name(name: object) -> str:
-    if callable(name):
+    """A string of no class of the program. Of what cannot tell its name, the name of its class."""
+    if isinstance(name, type):
+        return name.__name__
+    if isinstance(name, FunctionType):
         raise TypeError('A region needs a name: @gput.region("name").')
     try:
-        return str.__str__(name) if isinstance(name, str) else str(name)  # of no class of the program
+        return str.__str__(name) if isinstance(name, str) else str.__str__(str(name))
     except Exception as error:
-        raise TypeError(f"The name of a region must be a string, not {type(name).__name__}.") from error
+        if not is_of_called(error):
+            raise
+        return type(name).__name__
 
 
 def _check(function: object) -> None:
@@ -253,10 +263,11 @@ def _check(function: object) -> None:
         raise TypeError(f"A region decorates functions, not a {kind}: put @gput.region(...) below @{kind}.")
 
 
-def enter(owner: region) -> Frame | None:
+def enter(owner: region, is_over: Callable[[], bool] = is_finalizing) -> Frame | None:
     """Begin a call; None without a tracker. Whatever happens, the program goes on."""
-    now = monotonic_ns()
+    now = 0
     try:
+        now = monotonic_ns()
         if now > outbox.search_due_ns:
             outbox.search()
         if outbox.mailboxes is None:
@@ -266,12 +277,12 @@ def enter(owner: region) -> Frame | None:
     except RecursionError:
         return None
     except BaseException as error:
-        if not _is_mishap(error, owner, now):
+        if not (is_over() or _is_mishap(error, owner, now)):
             raise
         return None
 
 
-def leave(frame: Frame | None) -> None:
+def leave(frame: Frame | None, is_over: Callable[[], bool] = is_finalizing) -> None:
     """End a call."""
     try:
         if frame is not None:
@@ -280,14 +291,14 @@ def leave(frame: Frame | None) -> None:
         if frame is not None:
             frame.stack.late.append(frame)
     except BaseException as error:
-        if not is_mishap_of(error, frame):
+        if not (is_over() or is_mishap_of(error, frame)):
             raise
 
 
 def _is_mishap(error: BaseException, owner: region, since_ns: int) -> bool:
     """Whether entering has failed by our own fault; if it was begun, it is undone."""
     try:
-        if outbox.stack is not None:
+        if since_ns and outbox.stack is not None:
             outbox.stack.abandon(owner, since_ns)
     except _EXHAUSTED:
         pass
@@ -330,7 +341,7 @@ class _Steps:
         frame = enter(self._owner)
         try:
             return (
-                yield from _drive(
+                yield from _drive_coroutine(
                     self._awaited, functools.partial(_resume, frame), functools.partial(_rest, frame)
                 )
             )
@@ -338,31 +349,33 @@ class _Steps:
             leave(frame)
 
 
-def _drive(
-    driven: Any, begin: Callable[[], Frame | None], end: Callable[[Frame | None], None]
-) -> Generator[Any, Any, Any]:
-    """Run a generator or coroutine; each step begins and ends, also the one that closes it."""
-    step, given = driven.send, None
-    while True:
-        frame = begin()
-        try:
-            made = step(given)
-        except StopIteration as stop:
-            return stop.value
-        finally:
-            given = None  # an error would keep this code, and that the function's arguments
-            end(frame)
-        try:
-            step, given = driven.send, (yield made)
-        except GeneratorExit:
+def _make_driver(start: Callable[..., _Driven]) -> Callable[..., Generator[Any, Any, Any]]:
+    """A generator function that runs what it starts: a generator or coroutine, each of whose steps begins and ends, also the one that closes it.
+
+    It is what the program drives: `yield from` would lose what a generator returns when it is closed (from Python 3.13 on).
+    """
+
+    def drive(*arguments: Any, **options: Any) -> Generator[Any, Any, Any]:
+        driven, begin, end = start(*arguments, **options)
+        step, given = driven.send, None
+        while True:
             frame = begin()
             try:
-                driven.close()
+                made = step(given)
+            except StopIteration as stop:
+                return stop.value
             finally:
+                given = None  # an error would keep this code, and that the function's arguments
                 end(frame)
-            raise
-        except BaseException as error:  # noqa: BLE001 - thrown into us, so it is thrown into it
-            step, given = driven.throw, error
+            try:
+                step, given = driven.send, (yield made)
+            except BaseException as error:  # noqa: BLE001 - thrown into us, so it is thrown into it
+                step, given = driven.throw, error
+
+    return drive
+
+
+_drive_coroutine = _make_driver(lambda coroutine, resume, rest: (coroutine, resume, rest))
 
 
 def _resume(frame: Frame | None) -> Frame | None:

@@ -22,9 +22,6 @@ ESTIMATE = "estimate"  # derived, with the reason in the notes
 SHARED = "shared"  # of a region's CPU time: part of it may be other code's
 UNKNOWN = "unknown"
 
-# The kernel counts pages per core and adds them up later, so its figures of one amount differ by a little.
-AS_GOOD_AS = 0.99
-
 # What a meter of energy meters.
 PROCESSOR_METER, MEMORY_METER = "processor", "memory"
 # The kinds of events that say which figure of a device is an estimate.
@@ -842,6 +839,8 @@ class RegionTotals(NamedTuple):
     """When the call began in which the largest GPU memory was read."""
     switches: int = 0
     """How often its code was suspended, or went on in the middle of a call, where that is followed."""
+    own_cpu_basis: str | None = None
+    """Shared if code of another region may have gone on in the middle of it, and nobody told."""
 
 
 class Call(NamedTuple):

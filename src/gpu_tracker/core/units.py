@@ -21,6 +21,9 @@ BYTES_PER_UNIT = {
 }
 SECONDS_PER_UNIT = {"seconds": 1, "minutes": 60, "hours": 3600, "days": 86400}
 
+# The kernel counts pages per core and adds them up later, so its figures of one amount differ by a little.
+AS_GOOD_AS = 0.99
+
 _KIB = 2**10
 _LARGEST_READABLE = 999_999_999.5
 _BYTES_PER_SHORT_UNIT = {

@@ -6,11 +6,13 @@ one has used as much CPU time in each call as time has passed in it. What it may
 A thread that was never in a region (BLAS, OpenMP, the pools of frameworks) works for the region that runs meanwhile. If
 several run, they share its time in proportion to their own; that part of their figures is counted as shared. So is a tick
 per thread where a call begins: the clock of the process lacks what the threads on other CPUs have used since the kernel's last tick.
+When a thread enters its first region, it has been none of these threads: what it used before is taken back, or counted as shared.
 """
 
 from __future__ import annotations
 
 import os
+import posix
 import time
 from _operator import itemgetter  # what operator exports, without importing that
 from _thread import _local, get_ident, get_native_id
@@ -54,6 +56,9 @@ _LEAST_OWED_NS = 20_000
 _LEAST_WEIGHT_NS = 1_000
 # The kernel's tick is the resolution of its coarse clock (CLOCK_MONOTONIC_COARSE, from linux/time.h).
 _TICK_NS = int(time.clock_getres(6) * 1e9)
+# The unit in which the kernel tells when a thread was started.
+_START_UNIT_NS = 10**9 // os.sysconf("SC_CLK_TCK")
+_UNKNOWN_AGE_NS = 1 << 62
 _get_length = itemgetter(0)
 # What it takes at most when code is suspended or goes on.
 _MOST_SWITCHING_NS = int(MOST_ENTERING_SECONDS * 1e9)
@@ -130,7 +135,9 @@ class CpuShares:
         self.local = _local()
         self._known_ns = self._owed_ns = 0
         self._process_ns = words[PROCESS_CPU] = time.process_time_ns()
-        self._due_ns = self._taken_ns = 0
+        self._due_ns = self._taken_ns = self._asked_ns = 0
+        self._helped_ns: dict[int, int] = {}
+        """The time of helpers that regions were given, by their number, as far as it is not in doubt."""
         self._main = self._add(os.getpid())
 
     def find_thread(self) -> Thread:
@@ -140,6 +147,8 @@ class CpuShares:
         except AttributeError:
             tid = get_native_id()
             thread = self.local.thread = self._main if tid == self._main.tid else self._add(tid)
+            if thread is not self._main:
+                self._take_back(thread)
             thread.ident = get_ident()
             self.local.farewell = _Farewell(self, thread)
         return thread
@@ -309,6 +318,7 @@ class CpuShares:
 
     def _take_helpers(self, thread: Thread, waiting: Collection[Frame], now_ns: int) -> None:
         """Give the time of all other threads to the regions that run, else to the few that wait."""
+        self._asked_ns = now_ns
         process_ns = time.process_time_ns()
         for other in tuple(self._known):
             if other is not thread:
@@ -330,6 +340,29 @@ class CpuShares:
         self._divide(among, 0 if is_shared else min(self._owed_ns, ticks_ns), is_shared=is_shared)
         self._owed_ns, self._taken_ns = 0, now_ns
 
+    def _take_back(self, thread: Thread) -> None:
+        """What a thread has used before its first region is no helper's: take it out of what is owed to those.
+
+        Of one that is older than that, some may have been given away before. Then the regions that run now get too little.
+        """
+        earlier_ns = thread.cpu_ns
+        for one in tuple(self._known):
+            self.charge_other(one)
+        owed_ns = self._owed_ns + time.process_time_ns() - self._process_ns - self._known_ns
+        taken_ns = max(0, min(earlier_ns, owed_ns))
+        self._known_ns += taken_ns
+        if _read_age(thread.tid) < time.monotonic_ns() - self._asked_ns:
+            return
+        doubted_ns = min(earlier_ns, sum(self._helped_ns.values()))
+        running = [_list_counted(one.frame, one.drivers)[0] for one in self._known if one.frame is not None]
+        doubts = {step.record.number: min(doubted_ns, taken_ns) for steps in running for step in steps}
+        for number, helped_ns in self._helped_ns.items():
+            given_ns = min(doubted_ns, helped_ns)
+            self._helped_ns[number] -= given_ns
+            doubts[number] = max(doubts.get(number, 0), given_ns)
+        for number, doubt_ns in doubts.items():
+            self._words[SHARED_CPU + number] += doubt_ns
+
     def _divide(
         self, among: list[tuple[Frame, int, dict[object, Frame]]], earlier_ns: int, *, is_shared: bool
     ) -> None:
@@ -337,6 +370,9 @@ class CpuShares:
         for frame, recent_ns, drivers in among:
             part = self._owed_ns * (recent_ns + _LEAST_WEIGHT_NS) // whole
             self._give(frame, part, drivers, is_shared=is_shared, earlier_ns=earlier_ns)
+            for step in _list_counted(frame, drivers)[0]:
+                number = step.record.number
+                self._helped_ns[number] = self._helped_ns.get(number, 0) + part
 
     def _give(
         self,
@@ -438,3 +474,19 @@ def _read_clock(clock_id: int) -> int:
         if not is_ours(error):
             raise
         return -1
+
+
+def _read_age(tid: int) -> int:
+    """How long ago a thread of this process was started, in nanoseconds: up to one unit too long, and very long if that cannot be read."""
+    try:
+        fd = posix.open(f"/proc/self/task/{tid}/stat", posix.O_RDONLY)
+        try:
+            content = posix.read(fd, 1024)
+        finally:
+            posix.close(fd)
+        started = int(content.rpartition(b")")[2].split()[19])
+    except (OSError, LookupError, ValueError) as error:
+        if not is_ours(error):
+            raise
+        return _UNKNOWN_AGE_NS
+    return time.clock_gettime_ns(time.CLOCK_BOOTTIME) - started * _START_UNIT_NS

@@ -43,7 +43,7 @@ _RECORDS_OFFSET = _THREADS_OFFSET + (MOST_THREADS + 1) * _THREAD.size
 _RECORD_BYTES = 256
 _NAMES = struct.Struct(f"<iH{_NAME_BYTES}s")  # parent, length of the name, name
 _NUMBERS_OFFSET = 128
-NUMBERS = struct.Struct("<QQQQdQQQqqqqQ")
+NUMBERS = struct.Struct("<QQQQdQQQqqqqQQ")
 TIMES = struct.Struct("<QQQQdQQ")
 """The first of them, which change at every call."""
 _FIRST_NS = struct.Struct("<Q")
@@ -103,6 +103,8 @@ class Numbers(NamedTuple):
     """The largest exact peak of the calls of this region and the regions inside."""
     exact_calls: int = 0
     """How many calls of this region have an exact peak."""
+    has_own_doubts: int = 0
+    """1 if code of another region may have gone on inside a call, or for longer than it, and nobody told."""
     cpu_ns: int = 0
     """This and the following are kept in the columns, and include open calls."""
     own_cpu_ns: int = 0

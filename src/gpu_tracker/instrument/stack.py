@@ -17,6 +17,7 @@ from .cpu import CpuShares
 from .high_water import find_kept_bytes, is_since_start, keep_high_water, read_own_memory, reset_high_water
 from .locks import replace_if_lost
 from .mishaps import is_ours
+from .rises import RAM_FRESH_NS, attribute
 from .shared_file import (
     FINISHED,
     NUMBERS,
@@ -53,8 +54,6 @@ if TYPE_CHECKING:
 # Reading memory costs more than the rest together: a hundred times in a row, then not more often than this.
 _RAM_EVERY_NS = 20_000_000
 _RAM_CREDIT_NS = 100 * _RAM_EVERY_NS
-# No notable amount of memory can be allocated in this time.
-_RAM_FRESH_NS = 100_000
 # In a loop that goes from part to part, whose steps may all be longer than those 20 ms.
 _RAM_IN_LOOP_EVERY_NS = 500_000_000
 _RARER_NS = _RAM_IN_LOOP_EVERY_NS - _RAM_EVERY_NS
@@ -69,6 +68,8 @@ _LOCK_PAUSE_SECONDS = 1e-5
 _LONGEST_LOCK_PAUSE_SECONDS = 1e-4
 _LOCK_WAIT_SECONDS = 0.05
 
+# Of code that is not suspended itself, while other code may be.
+_UNSUSPENDED: Suspension = (None, False)
 _get_numbers = attrgetter(*FINISHED)
 _pack_times = TIMES.pack_into
 
@@ -84,6 +85,7 @@ class Record:
         "offset",
         "open_word",
         "parent",
+        "paused_ns",
         "single_calls",
         *FINISHED,
     )
@@ -100,12 +102,14 @@ class Record:
         self.inner: dict[str, Record] = {}
         self.n_recursive = 0
         """The open calls that are inside another one."""
-        self.calls = self.exact_calls = 0
+        self.calls = self.exact_calls = self.has_own_doubts = 0
         self.wall_ns = self.shortest_ns = self.longest_ns = 0
         self.squared_seconds = 0.0
         self.own_wall_ns = 0
         self.entry_ram_bytes = self.exit_ram_bytes = self.peak_ram_bytes = self.inside_ram_bytes = -1
         self.first_ns = self.last_ns = 0
+        self.paused_ns = 0
+        """When a call last began after a time without one."""
 
     def find_namesake(self, name: str) -> Record | None:
         """This region or one around it with this name."""
@@ -145,6 +149,8 @@ class Frame:
     generator: FrameType | None = None
     is_untold = False
     """Whether nobody tells when the code is suspended."""
+    is_beside_untold = False
+    """Whether such code may go on in the middle of this call, in a call that is not around it."""
     is_crowded = False
     """Whether another parallel call was open at the same time in this context."""
     crowd: Crowd | None = None
@@ -152,7 +158,6 @@ class Frame:
     """Those that a parallel call is in: its own, and those of calls above it."""
     counted_in: Frame | None = None
     """Of a recursive call: the nearest one around it that is none."""
-    high_water_bytes = -1
     is_peak_exact = False
 
     def __init__(
@@ -223,6 +228,11 @@ def _find_running(frame: Frame | None) -> Frame | None:
     return frame
 
 
+def _is_beside_untold(below: Frame | None) -> bool:
+    """Whether the code of a call below may go on unnoticed; each knows of those below itself."""
+    return below is not None and (below.is_beside_untold or (below.is_untold and below.is_suspended()))
+
+
 def _find_back_from(frame: Frame, back: Frame | None) -> Frame | None:
     """The call that a thread goes back to when it leaves one whose code may have gone on elsewhere than it began."""
     before = frame if frame.generator is None else yields.find_before(frame, frame.generator)
@@ -263,6 +273,12 @@ def _find_around(outer: Frame | None) -> Frame | None:
     return outer
 
 
+def _find_counted(outer: Frame | None) -> Frame | None:
+    """The nearest call around a recursive one that is none."""
+    around = _find_around(outer)
+    return around.counted_in if around is not None and around.is_recursion else around
+
+
 def _is_open_around(record: Record, outer: Frame | None) -> bool:
     """Whether a call is inside one of the same region."""
     while outer is not None:
@@ -292,11 +308,14 @@ class RegionStack:
         self._open: dict[Frame, None] = {}
         self._parallel: dict[Region, dict[Frame, None]] = {}
         """Of the open calls, the parallel ones."""
+        self._untold: dict[Frame, None] = {}
+        """Those of generators of which nobody tells when they are suspended."""
         self._began_ns = self._writer.began_ns
         self._cpu = CpuShares(self._words, self._began_ns)
         self._local = self._cpu.local
-        self._ram_due_ns = self._ram_stale_ns = self._n_slow_readings = 0
+        self._ram_due_ns = self._ram_stale_ns = self._ram_read_ns = self._n_slow_readings = 0
         self._rss_bytes = self._high_water_bytes_now = self._high_water_bytes = -1
+        self._records: list[Record] = []
         self._exact_peaks: dict[Frame, int] = {}
         self.is_closed = False
 
@@ -313,6 +332,7 @@ class RegionStack:
         outer = below
         if outer is not None and (outer.can_rest or outer.stack is not self):
             outer = _find_enclosing(outer, self.mailbox)
+            suspension = suspension or _UNSUSPENDED
         frame = None
         lock = self._lock
         try:
@@ -367,9 +387,8 @@ class RegionStack:
                         frame.place = place = single.free[-1]
                         del single.free[-1]  # what calls nothing cannot be interrupted
                         single.open[place] = now
-            if not record.first_ns:
-                record.first_ns = now
-                self._publish(record)
+            if now - record.last_ns > RAM_FRESH_NS:
+                self._begin_after_pause(record, now)
             if is_driven:
                 frame.can_rest, frame.entered_in = True, thread.frame
             if suspension is not None or owner.parallel:
@@ -382,7 +401,6 @@ class RegionStack:
                 self._read_ram(now)
             if now < self._ram_stale_ns:
                 record.entry_ram_bytes = frame.peak_ram_bytes = self._rss_bytes
-                frame.high_water_bytes = self._high_water_bytes
                 self._publish(record)
             # Before the lock is free: where garbage is collected in the middle of this, what a finalizer enters would tear it apart
             # (in Python up to 3.11).
@@ -592,7 +610,7 @@ class RegionStack:
                     before.shortest_ns = wall
                 frame.entered_ns, frame.own_ns, frame.counted = now, -now, thread.counted
                 if peak >= 0:
-                    frame.peak_ram_bytes = frame.high_water_bytes = -1
+                    frame.peak_ram_bytes = -1
                     frame.is_peak_exact = False
             frame.owner, frame.record = owner, record
             words[record.open_word] = frame.counted
@@ -603,9 +621,8 @@ class RegionStack:
                 record.single_calls.open[0] = frame.entered_ns
             words[thread.region_word] = record.number
             try:
-                if not record.first_ns:
-                    record.first_ns = frame.entered_ns
-                    self._publish(record)
+                if frame.entered_ns - record.last_ns > RAM_FRESH_NS:
+                    self._begin_after_pause(record, frame.entered_ns)
                 if calls:
                     _pack_times(
                         self._memory,
@@ -699,7 +716,7 @@ class RegionStack:
             return None
         with self._find_lock():
             frame.is_resting, frame.rests_in_task = False, 0
-            target = find_open(frame.rests_in or frame)
+            target, frame.rests_in = find_open(frame.rests_in or frame), None
             before = self._switch(target)
             if before is not None and target is not None and not _is_inside(before, frame):
                 self._drive(target, before, frame)
@@ -841,24 +858,45 @@ class RegionStack:
         around = nesting.record if nesting.stack is self else self._adopt(nesting.record)
         return outer, None if around is None else self._find(around, owner.name)
 
+    def _begin_after_pause(self, record: Record, now_ns: int) -> None:
+        """A region begins to run, for the first time or again."""
+        record.paused_ns = now_ns
+        if not record.first_ns:
+            record.first_ns = now_ns
+            self._publish(record)
+
     def _note_others(self, frame: Frame, suspension: Suspension | None) -> None:
         """What else may run while a call is open."""
         if suspension is not None:
             frame.generator, frame.is_untold = suspension
         if frame.is_untold:
             self._cpu.doubt(frame.record.number)
+        if _is_beside_untold(frame.below):
+            frame.can_rest = frame.is_beside_untold = True
+            self._doubt_own(frame.record)
         if frame.generator is not None:
             frame.can_rest = True
             yields.add(frame, frame.generator)
+            if frame.is_untold:
+                self._untold[frame] = None
         if frame.owner.parallel:
             self._parallel.setdefault(frame.owner, {})[frame] = None
             crowds.join(frame)
 
+    def _doubt_own(self, record: Record) -> None:
+        if not record.has_own_doubts:
+            record.has_own_doubts = 1
+            self._publish(record)
+
+    def _doubt_outlived(self, frame: Frame) -> None:
+        """A call has ended while untold code inside it goes on: that is now taken for what the code around the call does."""
+        if frame.outer is not None and frame.outer.stack is self:
+            self._doubt_own(frame.outer.record)
+
     def _note_recursion(self, frame: Frame) -> None:
         frame.is_recursion = True
         frame.record.n_recursive += 1
-        around = _find_around(frame.outer)
-        frame.counted_in = around.counted_in if around is not None and around.is_recursion else around
+        frame.counted_in = _find_counted(frame.outer)
 
     def _forget_parallel(self, frame: Frame) -> None:
         calls = self._parallel.get(frame.owner, {})
@@ -867,19 +905,18 @@ class RegionStack:
             self._parallel.pop(frame.owner, None)
         crowds.leave(frame)
 
-    def _promote(self, now_ns: int) -> None:
+    def _promote(self, record: Record, now_ns: int) -> None:
         """The outermost call of a region was left before the recursive ones inside: they go on counting."""
-        recursive = [frame for frame in self._open if frame.is_recursion]
-        for frame in recursive:
-            frame.record.n_recursive -= 1
-            frame.is_recursion, frame.counted_in = False, None
-        for frame in recursive:  # in the order of their begin, so that those around come first
-            if _is_open_around(frame.record, frame.outer):
-                self._note_recursion(frame)
-            else:
+        # In the order of their begin, so that those around come first.
+        for frame in [frame for frame in self._open if frame.is_recursion]:
+            if frame.record is record and not _is_open_around(record, frame.outer):
+                record.n_recursive -= 1
+                frame.is_recursion, frame.counted_in = False, None
                 frame.entered_ns = now_ns
                 frame.counted = count_open(now_ns - self._began_ns)
-                self._words[frame.record.open_word] += frame.counted
+                self._words[record.open_word] += frame.counted
+            else:
+                frame.counted_in = _find_counted(frame.outer)
 
     def close(self) -> None:
         """No more regions here."""
@@ -900,8 +937,8 @@ class RegionStack:
             now = monotonic_ns()
             self._cpu.charge(self._cpu.find_thread(), now, self._open)
             self._cpu.settle()
+            self._read_ram(now)
             if find_kept_bytes() >= 0:
-                self._read_ram(now)
                 self._keep_high_water()
 
     def _complete(self, frame: Frame, now_ns: int) -> None:
@@ -909,32 +946,26 @@ class RegionStack:
         if frame.generator is not None:
             yields.remove(frame, frame.generator)
             frame.generator = None
-        if frame.entered_in is not None:
-            frame.entered_in = None  # else ended calls would keep each other
+        if frame.can_rest:
+            frame.entered_in = frame.rests_in = None  # else ended calls would keep each other, or themselves
         if frame.owner.parallel:
             self._forget_parallel(frame)
+        if frame.is_untold:
+            self._untold.pop(frame, None)
+        if frame.n_inside and any(_is_inside(one, frame) for one in self._untold):
+            self._doubt_outlived(frame)
         if frame.n_inside and frame.record.n_recursive and not frame.is_recursion:
-            self._promote(now_ns)
+            self._promote(frame.record, now_ns)
         if frame in self._exact_peaks:
             self._end_exactly(frame, now_ns)
         elif now_ns > self._ram_due_ns and (
             not frame.owner.is_frequent or now_ns > self._ram_stale_ns + _RARER_NS
         ):
-            self._read_ram(now_ns)
+            self._read_ram(now_ns, frame)
         if now_ns < self._ram_stale_ns:
-            self._take_ram(frame)
+            frame.record.exit_ram_bytes = self._rss_bytes
+            frame.peak_ram_bytes = max(frame.peak_ram_bytes, self._rss_bytes)
             self._publish(frame.record)
-
-    def _take_ram(self, frame: Frame) -> None:
-        """Memory at the end of a call, and its peak if the kernel's high-water mark has risen."""
-        record = frame.record
-        record.exit_ram_bytes, high_water = self._rss_bytes, self._high_water_bytes
-        # Without a reading at its begin, the rise may have been before the call.
-        if 0 <= frame.high_water_bytes < high_water:
-            frame.peak_ram_bytes, frame.is_peak_exact = high_water, True
-            record.peak_ram_bytes = max(record.peak_ram_bytes, high_water)
-        elif self._rss_bytes > frame.peak_ram_bytes:
-            frame.peak_ram_bytes = self._rss_bytes
 
     def _begin_exactly(self, frame: Frame, now_ns: int) -> None:
         """Reset the kernel's high-water mark for this call; if that fails, it has no exact peak."""
@@ -945,7 +976,7 @@ class RegionStack:
 
     def _end_exactly(self, frame: Frame, now_ns: int) -> None:
         """The high-water mark is the peak of this call, and a lower bound for the calls around it."""
-        self._read_ram(now_ns)
+        self._read_ram(now_ns, frame)
         self._keep_high_water()
         peak = self._exact_peaks.pop(frame)
         if self._high_water_bytes_now < 0:
@@ -994,6 +1025,7 @@ class RegionStack:
                 return None
             single_calls = None if self._calls is None else self._calls.add_region(number)
             record = known[name] = Record(name, around, number, single_calls)
+            self._records.append(record)
             self._publish(record)
         return record
 
@@ -1002,9 +1034,9 @@ class RegionStack:
         around = None if record.parent is None else self._adopt(record.parent)
         return self._find(around, record.name)
 
-    def _read_ram(self, now_ns: int) -> None:
-        """Read resident memory and the kernel's high-water mark; -1 if they cannot be read."""
-        self._ram_stale_ns = now_ns + _RAM_FRESH_NS
+    def _read_ram(self, now_ns: int, left: Frame | None = None) -> None:
+        """Read resident memory and the kernel's high-water mark, at the end of a call or elsewhere; -1 if they cannot be read."""
+        self._ram_stale_ns = now_ns + RAM_FRESH_NS
         self._rss_bytes, self._high_water_bytes_now = read_own_memory()
         took_ns = monotonic_ns() - now_ns
         self._n_slow_readings = self._n_slow_readings + 1 if took_ns > SLOW_NS else 0
@@ -1013,7 +1045,12 @@ class RegionStack:
         else:
             self._ram_due_ns = now_ns + SLOW_PAUSE * took_ns
         # As it would be if it had never been reset.
-        self._high_water_bytes = max(self._high_water_bytes_now, find_kept_bytes())
+        high_water = max(self._high_water_bytes_now, find_kept_bytes())
+        if 0 <= self._high_water_bytes < high_water:
+            calls = self._open if left is None else (*self._open, left)
+            for record in attribute(self._records, calls, high_water, self._ram_read_ns, now_ns):
+                self._publish(record)
+        self._high_water_bytes, self._ram_read_ns = high_water, now_ns
 
 
 def _open_call_file(regions_path: str) -> CallFileWriter | None:
