@@ -347,6 +347,14 @@ def test_the_machine_and_a_limit_have_their_own_figures() -> None:
     assert account.peaks.limit_ram_bytes == 700 * MB
 
 
+def test_what_a_machine_takes_back_is_not_less_than_nothing() -> None:
+    """Containers that emulate the machine's counters do so."""
+    account = new_account()
+    account.take_machine(machine(cpu=-3.0))
+
+    assert account.sample().system_cpu_seconds == account.totals().system_cpu_seconds == 0.0
+
+
 def test_a_line_that_could_not_be_written_loses_nothing() -> None:
     """The interval stays open until it is."""
     account = new_account()

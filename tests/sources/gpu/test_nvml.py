@@ -46,7 +46,7 @@ with Simulator.open() as hardware:
         processes=[[p.pid, p.used_bytes, p.basis] for p in tracker.report.summary.gpu_processes],
         # That this machine was busy is none of the driver's trouble.
         notes=[note for note in tracker.notes if not note.startswith("Nothing was measured")],
-        truth=globals().get("truth"), readings=tracker.report.summary.readings, text=render(tracker.report, "text"))))
+        truth=globals().get("truth"), seconds=globals().get("seconds"), readings=tracker.report.summary.readings, text=render(tracker.report, "text"))))
 """
 
 
@@ -365,7 +365,7 @@ def test_limits_of_a_device_are_read_once(hardware: Simulator) -> None:
 def test_a_whole_training_is_reported_exactly(hardware: Simulator) -> None:
     """It allocates, frees, forks workers, and ends: peaks, energy and utilization match what it did."""
     hardware.set_energy_joules(0, 1000)
-    hardware.set_energy_joules(1, 0)
+    hardware.set_energy_joules(1, 0, integrates=True)
     result = train(
         hardware,
         """
@@ -385,7 +385,8 @@ for step, percent in enumerate([20, 100, 60, 20]):
         hardware.push_sample(0, "gpu_utilization", percent)
     truth += percent * (time.monotonic() - step_began)
     hardware.set_energy_joules(0, 1000 + 250 * (step + 1))
-truth /= time.monotonic() - began
+seconds = time.monotonic() - began
+truth /= seconds
 hardware.set_temperature_celsius(0, 71)
 """,
     )
@@ -393,7 +394,7 @@ hardware.set_temperature_celsius(0, 71)
     assert result["peaks"] == [2000 * MIB, 700 * MIB]
     assert [used for _, used, _ in result["processes"]] == [2000 * MIB, 700 * MIB]
     assert result["ram"]["combined"] == 2700
-    assert result["energy"] == [1000, 0]
+    assert result["energy"] == [1000, pytest.approx(50 * result["seconds"], rel=0.1)]
     assert result["mean"][0] == pytest.approx(result["truth"], abs=1)
     assert result["most"][0] == 100
     assert result["expected"] == [True, True]
