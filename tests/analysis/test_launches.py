@@ -27,9 +27,11 @@ def number(*recordings: RecordingData) -> list[int | None]:
 @pytest.mark.parametrize(
     ("ranks", "launches"),
     [
-        # One launch, whenever its ranks began.
+        # One launch: its ranks overlap.
         ([(0, 0, 1), (0, 1, 2)], [None, None]),
-        ([(0, 0, 1), (30, 1, 2)], [None, None]),
+        ([(0, 0, 1), (9, 1, 2)], [None, None]),
+        # Two in turn, each of which lacks another rank.
+        ([(0, 0, 1), (11, 1, 2)], [1, 2]),
         # Two in turn, also if a rank of the first or of the second has no recording.
         ([(0, 0, 1), (0, 1, 2), (30, 0, 3), (30, 1, 4)], [1, 1, 2, 2]),
         ([(30, 1, 4), (0, 0, 1), (31, 0, 3)], [2, 1, 2]),
@@ -43,3 +45,9 @@ def number(*recordings: RecordingData) -> list[int | None]:
 def test_a_launch_has_each_rank_once(ranks: list[tuple[int, int, int]], launches: list[int | None]) -> None:
     """Where its launcher gives it no ID."""
     assert number(*(of(start, rank, pid=pid) for start, rank, pid in ranks)) == launches
+
+
+def test_ranks_of_a_moment_need_not_overlap() -> None:
+    """They do not start at once; launches in turn are further apart."""
+    assert number(of(0, 0, pid=1, seconds=0.1), of(1, 1, pid=2, seconds=0.1)) == [None, None]
+    assert number(of(0, 0, pid=1, seconds=0.1), of(3, 1, pid=2, seconds=0.1)) == [1, 2]

@@ -121,7 +121,7 @@ def check_alone(told: dict[str, Any], recordings: Sequence[gput.Recording]) -> N
 
 
 def test_each_kind_of_task_has_its_own_peak_and_cpu_time(start: Callable[..., str], folder: Path) -> None:
-    """With one thread per worker, small tasks after large ones too; the time a task computes is its own."""
+    """With one thread per worker, small tasks after large ones too; CPU time is that of the worker meanwhile."""
     told = run_job(start("--nthreads", "1"), folder, "large=4", "small=8")
     recordings = list(map(gput.load, told["recordings"]))
     regions = find_regions(recordings)
@@ -132,6 +132,7 @@ def test_each_kind_of_task_has_its_own_peak_and_cpu_time(start: Callable[..., st
         used = sum(region.cpu_seconds for region in regions[name])
         assert seconds <= used * 1.02
         assert used <= seconds + len(truths) * 0.12  # it is also sent and received
+        assert {region.cpu_basis for region in regions[name]} == {"shared"}
     assert {one.header.identity.launcher for one in recordings} == {"dask"}
     assert {dict(one.header.identity.labels)["worker"] for one in recordings} == {"w0", "w1"}
     assert all(one.is_complete for one in recordings)

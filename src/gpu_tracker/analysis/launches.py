@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 # Launchers whose ranks are in one step.
 _SLURMS = ("slurm", "pmix")
-# Ranks that run for a moment only may not overlap, since they do not start at once.
+# The ranks of a launch need not start at once: those that run for a moment only may not overlap.
 _STAGGER_SECONDS = 2.0
 
 
@@ -26,7 +26,10 @@ class _Launch(NamedTuple):
 
     processes: Mapping[int, tuple[str, int]]
     """Of each rank: its host and process ID."""
+    begin_seconds: float
+    """When the first of them began."""
     end_seconds: float
+    """When the last of them ended."""
 
 
 def identify_run(identity: Identity, unnamed_launch: int | None = None) -> tuple[str, ...]:
@@ -62,13 +65,8 @@ def _name_kind(identity: Identity) -> tuple[object, ...]:
 
 def number_unnamed(recordings: Sequence[tuple[str, RecordingData]]) -> dict[str, int]:
     """The launch of each recording that is, or is part of, a rank of an unnamed one; empty if there is only one launch of each."""
-    known = [
-        (*_name_kind(rank), rank.rank)
-        for _, recording in recordings
-        if _is_unnamed(rank := recording.header.identity)
-    ]
-    if len(set(known)) == len(known):
-        return {}
+    if not any(_is_unnamed(recording.header.identity) for _, recording in recordings):
+        return {}  # usually: the rest is not for nothing where there are thousands
     parts = align(recordings)
     return number_launches(parts, find_outer(parts))
 
@@ -94,13 +92,16 @@ def _join(launches: _Launches, part: Part) -> int:
         index
         for index in range(len(launches) - 1, -1, -1)
         if launches[index].processes.get(rank) == process
-        or (
-            rank not in launches[index].processes
-            and part.begin_seconds <= launches[index].end_seconds + _STAGGER_SECONDS
-        )
+        or (rank not in launches[index].processes and _may_be_of(launches[index], part))
     )
     index = next(fitting, len(launches))
-    known = launches[index] if index < len(launches) else _Launch({}, 0.0)
-    grown = _Launch({**known.processes, rank: process}, max(known.end_seconds, find_end(part)))
+    known = launches[index] if index < len(launches) else _Launch({}, part.begin_seconds, find_end(part))
+    end_seconds = max(known.end_seconds, find_end(part))
+    grown = known._replace(processes={**known.processes, rank: process}, end_seconds=end_seconds)
     launches[index : index + 1] = [grown]
     return index
+
+
+def _may_be_of(launch: _Launch, part: Part) -> bool:
+    """Whether a rank began while others of a launch ran, or about when these began."""
+    return part.begin_seconds <= max(launch.end_seconds, launch.begin_seconds + _STAGGER_SECONDS)

@@ -52,7 +52,7 @@ class region:  # noqa: N801 - a word of the public surface, used like a keyword
     """
 
     __slots__ = ("exact_peak", "name", "parallel")
-    is_frequent = False
+    is_frequent = is_run_by_others = False
 
     _depth = 1
     """How many frames above `__enter__` the code is that uses the region: a class made from this one may add some."""

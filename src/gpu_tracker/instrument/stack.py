@@ -44,6 +44,8 @@ if TYPE_CHECKING:
         name: str
         exact_peak: bool
         parallel: bool
+        is_run_by_others: bool
+        """Whether other threads do its work, so that nobody knows whose CPU time that of the process is."""
         is_frequent: bool
         """Whether it is a part of a loop, whose steps may all be longer than a reading of memory is rare."""
 
@@ -869,7 +871,7 @@ class RegionStack:
         """What else may run while a call is open."""
         if suspension is not None:
             frame.generator, frame.is_untold = suspension
-        if frame.is_untold:
+        if frame.is_untold or frame.owner.is_run_by_others:
             self._cpu.doubt(frame.record.number)
         if _is_beside_untold(frame.below):
             frame.can_rest = frame.is_beside_untold = True

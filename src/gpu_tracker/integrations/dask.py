@@ -34,12 +34,19 @@ _tracked: set[str] = set()
 """The plugins that track this process: workers that are threads of one process are tracked once by each."""
 
 
+class _TaskRegion(region):
+    """Entered where a worker is told what it does; the task itself runs in another thread."""
+
+    __slots__ = ()
+    is_run_by_others = True
+
+
 class _Tasks:
     """The tasks of a worker that run. One of its plugins makes their regions; there may be several."""
 
     def __init__(self) -> None:
         self.plugins: list[TrackWorkers] = []
-        self.regions: dict[Any, region] = {}
+        self.regions: dict[Any, _TaskRegion] = {}
 
 
 _of_workers: WeakKeyDictionary[Any, _Tasks] = WeakKeyDictionary()
@@ -48,8 +55,8 @@ _of_workers: WeakKeyDictionary[Any, _Tasks] = WeakKeyDictionary()
 class TrackWorkers(WorkerPlugin):
     """Tracks each worker, and makes a region of all tasks with the same key prefix, as in Dask's own dashboard.
 
-    With one thread per worker, memory peaks are those of the tasks themselves, and their CPU time is exact. With several, tasks overlap: the peak is
-    that of the worker while one of them ran, and CPU time is shared. Options are those of `Tracker`.
+    With one thread per worker, memory peaks are those of the tasks themselves. With several, tasks overlap: the peak is that of the worker while one
+    of them ran. CPU time is that of the worker meanwhile, with what it took to send and receive data. Options are those of `Tracker`.
     """
 
     name = _NAME
@@ -100,7 +107,7 @@ class TrackWorkers(WorkerPlugin):
             return
         if finish == "executing":
             if key not in tasks.regions:
-                call = region(key_split(key), exact_peak=self._has_one_thread, parallel=True)
+                call = _TaskRegion(key_split(key), exact_peak=self._has_one_thread, parallel=True)
                 tasks.regions[key] = call.__enter__()
         elif start in _RUNNING and finish not in _RUNNING:
             call_or_none = tasks.regions.pop(key, None)
