@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from gpu_tracker.analysis.launches import number_unnamed
-from gpu_tracker.core.model import RecordingData
-from recorded import rank
+from gpu_tracker.core.model import ProcessTotals, RecordingData
+from recorded import join, rank
 
 
 def of(start: int, number: int, *, pid: int, seconds: float = 10.0, **identity: Any) -> RecordingData:
@@ -43,3 +43,17 @@ def number(*recordings: RecordingData) -> list[int | None]:
 def test_a_launch_has_each_rank_once(ranks: list[tuple[int, int, int]], launches: list[int | None]) -> None:
     """Where its launcher gives it no ID."""
     assert number(*(of(start, rank, pid=pid) for start, rank, pid in ranks)) == launches
+
+
+def test_a_command_without_a_rank_is_another_run_than_ranks() -> None:
+    """Of the same batch script; what has started them, and what is part of them, are not."""
+    ranks = [of(30, index, pid=pid, job="7") for index, pid in enumerate((2, 3))]
+    command = of(0, 0, pid=1, job="7", rank=None, ranks=None)
+    inner = of(31, 0, pid=4, job="7", rank=None, ranks=None)
+    below = (ProcessTotals(2, 1, "train", 0.0, 10.0, 1.0, 1), ProcessTotals(4, 2, "eval", 1.0, 9.0, 1.0, 1))
+    launcher = of(30, 0, pid=1, job="7", rank=None, ranks=None)._replace(processes=below[:1])
+
+    assert number(command, *ranks) == [None, 1, 1]
+    assert number(launcher, *ranks) == [None, None, None]
+    assert number(ranks[0]._replace(processes=below), inner) == [None, None]
+    assert [task.name for task in join(command, *ranks).tasks] == ["outside of steps", "launch 1"]
