@@ -674,6 +674,25 @@ def test_runs_that_are_no_ranks_are_repeats() -> None:
 # ---- What was not measured.
 
 
+def test_work_that_was_done_elsewhere_leaves_all_but_the_time_unknown() -> None:
+    """It is said who did it, and where the tracker belongs."""
+    need = find_need(recording(header=header(command=("srun", "python", "train.py"))))
+    sizing = advise([need._replace(gpus=1, gpu_bytes=GB)])
+
+    amounts = sizing.memory_bytes, sizing.cores, sizing.gpus, sizing.gpu_memory_bytes, sizing.time_seconds
+    assert [amount is not None and amount.is_at_least for amount in amounts] == [*[True] * 4, False]
+    assert sizing.notes[0].startswith("srun has its work done elsewhere (by Slurm)")
+
+
+def test_ranks_that_had_work_done_elsewhere_leave_a_lower_bound() -> None:
+    """Of those on one machine, also if it was not the largest."""
+    ranks = [used(job="7", rank=0), used(job="7", rank=1, memory_bytes=MIB, elsewhere="docker")]
+    memory = advise(ranks).memory_bytes
+
+    assert memory is not None
+    assert memory.is_at_least
+
+
 def test_only_memory_is_uncertain_if_its_peak_is_an_estimate() -> None:
     """Time and cores are known."""
     sizing = advise([used(memory_ceiling_bytes=3e9, gpus=1, gpu_bytes=GB)])

@@ -1,7 +1,7 @@
 """How much to ask for the next time: memory, cores, GPUs and time, from what runs really used. Pure.
 
 Memory is what a limit counts: anonymous, shared and kernel memory, but not the page cache, which the kernel gives back.
-What a run that failed, was killed, has no end or was not measured all the time used is a lower bound.
+What a run that failed, was killed, has no end, was not measured all the time or had work done elsewhere used is a lower bound.
 """
 
 from __future__ import annotations
@@ -135,11 +135,13 @@ class Need(NamedTuple):
 
     unread_seconds: float = 0.0
     """For how long nothing was measured."""
+    elsewhere: str = ""
+    """Who had work done elsewhere, in a sentence: that was not measured."""
 
     @property
     def is_least(self) -> bool:
-        """Whether it may need more than was seen: it did not finish, or was not measured all the time."""
-        return bool(self.failure or self.ran_out_of_memory) or self.is_partly_unread
+        """Whether it may need more than was seen: it did not finish, or was not measured all the time, or not all of it."""
+        return bool(self.failure or self.ran_out_of_memory or self.elsewhere) or self.is_partly_unread
 
     @property
     def is_partly_unread(self) -> bool:
@@ -239,6 +241,7 @@ def find_need(recording: RecordingData, columns: SampleColumns | None = None) ->
         is_gpu_least=doubt.basis == ESTIMATE or doubt.unheld_seconds > 0,
         spike=None if columns is None else _find_spike(summary, columns, recording.peak_moments, memory),
         unread_seconds=summary.unread_seconds,
+        elsewhere=summary.elsewhere,
         job=recording.header.identity.job,
         step=recording.header.identity.step,
         rank=recording.header.identity.rank,
@@ -482,6 +485,7 @@ def _add_ranks(ranks: Sequence[Need]) -> Need:
         ran_out_of_memory=any(rank.ran_out_of_memory for rank in ranks),
         has_lacked_memory=any(rank.has_lacked_memory for rank in ranks),
         unread_seconds=max(rank.unread_seconds for rank in ranks),
+        elsewhere=next((rank.elsewhere for rank in ranks if rank.elsewhere), ""),
     )
 
 
@@ -570,6 +574,7 @@ def _judge(finished: Sequence[Sequence[Need]], memory: Amount | None) -> str:
 
 
 def _explain(needs: Sequence[Need], runs: Sequence[Sequence[Need]], largest: Need | None) -> Iterable[str]:
+    yield from dict.fromkeys(need.elsewhere for need in needs if need.elsewhere)
     unread = [need for need in needs if need.has_only_lost_its_sampler or need.is_partly_unread]
     yield from dict.fromkeys(
         _describe_doubt(need) for need in needs if need.memory_ceiling_bytes and need not in unread
