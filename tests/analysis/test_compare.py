@@ -51,6 +51,16 @@ def verdict(first: Sequence[float | None], second: Sequence[float | None]) -> st
     return find(comparison, Subject(TIME)).changes[0].verdict
 
 
+def test_work_that_was_done_elsewhere_is_noted() -> None:
+    """Once for each group."""
+    (own,) = runs(10)
+    launcher = own._replace(elsewhere="srun has its work done elsewhere.")
+    comparison = compare([("a", [own]), ("b", [launcher, launcher])])
+
+    assert comparison.notes[0] == "b: srun has its work done elsewhere."
+    assert [len(group.elsewhere) for group in comparison.groups] == [0, 2]
+
+
 def test_energy_of_a_part_of_the_time_is_noted() -> None:
     """By the run that lacks most of it."""
     part = [runs(10)[0]._replace(unmetered_seconds=seconds) for seconds in (3.0, 7.0, 0.0)]

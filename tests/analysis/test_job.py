@@ -34,6 +34,17 @@ def test_time_is_from_the_first_start_to_the_last_end() -> None:
     assert [part.begin_seconds for part in combined.ranks] == [5.0, 0.0, 8.0]
 
 
+def test_work_that_was_done_elsewhere_is_noted() -> None:
+    """Once, and nothing bounds what the job held."""
+    ranks = [rank(pid=pid) for pid in (1, 2)]
+    launchers = [one._replace(header=one.header._replace(command=("srun", "train"))) for one in ranks]
+    combined = join(*launchers)
+
+    assert sum(note.startswith("srun has its work done elsewhere") for note in combined.notes) == 1
+    assert combined.ram_at_most_bytes is None
+    assert all("cpu_time" in one.at_least for one in combined.ranks)
+
+
 def test_memory_is_added_up_where_runs_overlap() -> None:
     """The sum is an upper bound, the largest a lower bound."""
     (host,) = join(rank(0, 500, pid=1), rank(5, 400, pid=2), rank(30, 300, pid=3)).hosts
@@ -223,12 +234,12 @@ def test_an_absurdly_long_run_takes_few_steps() -> None:
     assert join(rank(0, 400, 9e18, pid=1), rank(0, 500, pid=2)).hosts[0].ram_sum_bytes == 900 * MB
 
 
-def test_processes_of_each_rank_are_read_once() -> None:
-    """However many ranks there are."""
+def test_processes_of_each_rank_are_read_twice() -> None:
+    """For what they start elsewhere and for which recordings are part of others, however many ranks there are."""
     processes = _Counted([ProcessTotals(pid, 1, "sh", 0.0, 9.0, 0.0, 5) for pid in range(1000, 1100)])
     join(*(rank(pid=number, processes=processes) for number in range(40)))
 
-    assert processes.walks == 40
+    assert processes.walks == 2 * 40
 
 
 def test_many_names_are_shortened_to_a_few_and_a_number() -> None:

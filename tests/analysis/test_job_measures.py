@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import nan
+from math import isinf, nan
 from typing import Any
 
 import pytest
@@ -111,6 +111,17 @@ def test_what_one_rank_does_not_know_is_not_known_of_the_job() -> None:
     assert by_name(joined)["step/time"] is None
     assert list(joined.ceilings.values()) == [float("inf")]
     assert (joined.at_least, joined.failure) == (("peak_ram",), "sampler lost")
+
+
+def test_a_job_has_no_upper_bound_of_what_a_rank_had_done_elsewhere() -> None:
+    """Its other ranks do not change that."""
+    launcher = rank(pid=1)
+    launcher = launcher._replace(header=launcher.header._replace(command=("docker", "run", "image")))
+    joined = join_all(launcher, rank(pid=2, host="b"))
+    unbounded = {subject.figure.name for subject, most in joined.ceilings.items() if isinf(most)}
+
+    assert unbounded == {"cpu_time", "mean_cores", "peak_ram"}
+    assert joined.elsewhere.startswith("docker has its work done elsewhere")
 
 
 def test_estimated_gpu_memory_of_ranks_is_bounded() -> None:

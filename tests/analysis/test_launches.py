@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from gpu_tracker.analysis.launches import number_unnamed
-from gpu_tracker.core.model import RecordingData
-from recorded import rank
+from gpu_tracker.core.model import ProcessTotals, RecordingData
+from recorded import join, rank
 
 
 def of(start: int, number: int, *, pid: int, seconds: float = 10.0, **identity: Any) -> RecordingData:
@@ -51,3 +51,17 @@ def test_ranks_of_a_moment_need_not_overlap() -> None:
     """They do not start at once; launches in turn are further apart."""
     assert number(of(0, 0, pid=1, seconds=0.1), of(1, 1, pid=2, seconds=0.1)) == [None, None]
     assert number(of(0, 0, pid=1, seconds=0.1), of(3, 1, pid=2, seconds=0.1)) == [1, 2]
+
+
+def test_a_command_without_a_rank_is_another_run_than_ranks() -> None:
+    """Of the same batch script; what has started them, and what is part of them, are not."""
+    ranks = [of(30, index, pid=pid, job="7") for index, pid in enumerate((2, 3))]
+    command = of(0, 0, pid=1, job="7", rank=None, ranks=None)
+    inner = of(31, 0, pid=4, job="7", rank=None, ranks=None)
+    below = (ProcessTotals(2, 1, "train", 0.0, 10.0, 1.0, 1), ProcessTotals(4, 2, "eval", 1.0, 9.0, 1.0, 1))
+    launcher = of(30, 0, pid=1, job="7", rank=None, ranks=None)._replace(processes=below[:1])
+
+    assert number(command, *ranks) == [None, 1, 1]
+    assert number(launcher, *ranks) == [None, None, None]
+    assert number(ranks[0]._replace(processes=below), inner) == [None, None]
+    assert [task.name for task in join(command, *ranks).tasks] == ["outside of steps", "launch 1"]

@@ -263,6 +263,21 @@ def test_what_was_mostly_not_measured_cannot_be_checked(text: str) -> None:
     assert len(check("peak_ram > 4GB", values(peak_ram=1e9), bounded(5e9, math.inf)).fired) == 1
 
 
+def test_work_that_was_done_elsewhere_passes_no_limit() -> None:
+    """What was measured of it may break one."""
+    launcher = bounded(2e7, math.inf)._replace(elsewhere="srun has its work done elsewhere.")
+    comparison = compare([("b", [launcher])])
+    kept, broken = (
+        check_limits([parse_limit(f"peak_ram > {limit}MB")], comparison, allow_missing=True)
+        for limit in (30, 10)
+    )
+
+    assert (kept.exit_code, broken.exit_code) == (2, 1)
+    assert kept.unchecked == (
+        "Not checked: peak_ram > 30MB: b used at least 20 MB, without the work that was done elsewhere.",
+    )
+
+
 @pytest.mark.parametrize(
     ("text", "n_fired", "is_unknown"),
     [

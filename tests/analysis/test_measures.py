@@ -101,6 +101,33 @@ def test_a_peak_that_is_known_for_a_part_of_the_run_may_have_been_more(
     assert set(found.ceilings.values()) <= {math.inf}
 
 
+def test_of_work_that_was_done_elsewhere_only_the_time_is_known() -> None:
+    """All else may have been more, of the run and of its regions."""
+    shown = on_gpus()
+    launcher = shown._replace(
+        header=shown.header._replace(command=("srun", "train")), regions=(part(1, 1.0, cpu_seconds=0.5),)
+    )
+    found = measure(launcher)
+    unbounded = {"cpu_time", "mean_cores", "peak_ram", "peak_gpu_ram", "energy"}
+
+    assert found.elsewhere.startswith("srun has its work done elsewhere")
+    assert set(found.at_least) == unbounded
+    for region in ((), ("step",)):
+        ceilings = {
+            subject.figure.name: most for subject, most in found.ceilings.items() if subject.region == region
+        }
+        assert ceilings == dict.fromkeys(unbounded, math.inf)
+    assert (measure(shown).elsewhere, measure(shown).at_least) == ("", ())
+
+
+def test_of_work_that_was_done_elsewhere_what_is_not_known_has_no_bound() -> None:
+    """As GPU memory without a GPU."""
+    made = recording()
+    found = measure(made._replace(header=made.header._replace(command=("srun", "train"))))
+
+    assert found.at_least == ("cpu_time", "mean_cores", "peak_ram")
+
+
 def test_unattributed_memory_is_compared_as_estimated() -> None:
     """By the growth of the device's memory since the start."""
     assert overall(on_gpus(Event(1.0, "unattributed", "?"), known=False))["peak_gpu_ram"] == 2500 * MB

@@ -594,6 +594,48 @@ def test_memory_of_ranks_that_is_not_known_stays_so() -> None:
     assert alone.memory_bytes is None
 
 
+@pytest.mark.parametrize("failure", ["exit code 1", "killed by signal 9", "no end: killed, or still running"])
+def test_a_rank_that_did_not_finish_leaves_the_need_of_its_run_unknown(failure: str) -> None:
+    """However little it had used by then, ranks may need different amounts; unless another run needs as much for certain."""
+    finished = used(job="7", rank=0, host="a", memory_bytes=2 * GB, gpus=1, gpu_bytes=2 * GB)
+    died = finished._replace(rank=1, host="b", seconds=60.0, memory_bytes=GB, gpu_bytes=GB, failure=failure)
+    again = [finished._replace(job="8"), died._replace(job="8", failure="")]
+    less = [one._replace(memory_bytes=GB, gpu_bytes=GB, seconds=60.0) for one in again]
+
+    for ranks, is_at_least in (
+        ([finished, died], True),
+        ([finished, died, *less], True),
+        ([finished, died, *again], False),
+    ):
+        sizing = advise(ranks)
+        amounts = sizing.memory_bytes, sizing.gpu_memory_bytes, sizing.time_seconds
+        assert [amount and amount.is_at_least for amount in amounts] == [is_at_least] * 3
+        assert sizing.memory_bytes is not None
+        assert sizing.memory_bytes.used == 2 * GB
+        assert f"Lower bounds only, where a run did not finish ({failure})." in sizing.notes
+
+
+def test_a_rank_that_was_never_read_leaves_the_need_of_its_run_unknown() -> None:
+    """It was killed before anything was known of it."""
+    finished = used(job="7", rank=0, host="a")
+    died = Need(seconds=0.0, job="7", rank=1, host="b", failure="killed by signal 9")
+    memory = advise([finished, died]).memory_bytes
+
+    assert memory is not None
+    assert (memory.used, memory.is_at_least) == (GB, True)
+
+
+def test_a_rank_that_was_not_measured_all_the_time_leaves_all_but_the_time_unknown() -> None:
+    """Also on the machine of the largest."""
+    finished = used(job="7", rank=0, host="a")
+    for host in ("a", "b"):
+        unread = finished._replace(rank=1, host=host, memory_bytes=MIB, unread_seconds=HOUR / 2)
+        sizing = advise([finished, unread])
+
+        amounts = sizing.memory_bytes, sizing.cores, sizing.time_seconds
+        assert [amount is not None and amount.is_at_least for amount in amounts] == [True, True, False]
+
+
 def test_ranks_of_one_job_are_one_run() -> None:
     """The largest counts, and there is nothing that it could be alike."""
     ranks = [used(job="7", step="0", rank=number, memory_bytes=(9 + number) * GB) for number in range(8)]
@@ -630,6 +672,25 @@ def test_runs_that_are_no_ranks_are_repeats() -> None:
 
 
 # ---- What was not measured.
+
+
+def test_work_that_was_done_elsewhere_leaves_all_but_the_time_unknown() -> None:
+    """It is said who did it, and where the tracker belongs."""
+    need = find_need(recording(header=header(command=("srun", "python", "train.py"))))
+    sizing = advise([need._replace(gpus=1, gpu_bytes=GB)])
+
+    amounts = sizing.memory_bytes, sizing.cores, sizing.gpus, sizing.gpu_memory_bytes, sizing.time_seconds
+    assert [amount is not None and amount.is_at_least for amount in amounts] == [*[True] * 4, False]
+    assert sizing.notes[0].startswith("srun has its work done elsewhere (by Slurm)")
+
+
+def test_ranks_that_had_work_done_elsewhere_leave_a_lower_bound() -> None:
+    """Of those on one machine, also if it was not the largest."""
+    ranks = [used(job="7", rank=0), used(job="7", rank=1, memory_bytes=MIB, elsewhere="docker")]
+    memory = advise(ranks).memory_bytes
+
+    assert memory is not None
+    assert memory.is_at_least
 
 
 def test_only_memory_is_uncertain_if_its_peak_is_an_estimate() -> None:

@@ -121,6 +121,30 @@ def test_work_that_is_done_elsewhere_is_said(run: Run, tmp_path: Path) -> None:
         assert "srun has its work done elsewhere (by Slurm)" in " ".join(text.split())
 
 
+@pytest.mark.parametrize(
+    "script", ["exec srun -n 4 train", "srun -n 4 train; true"], ids=["alone", "in a script"]
+)
+def test_no_gate_passes_work_that_is_done_elsewhere(run: Run, tmp_path: Path, script: str) -> None:
+    """And every reader says so: of a launcher, and of a script that starts one."""
+    srun = tmp_path / "srun"
+    srun.write_text("#!/bin/sh\nsleep 2\n")
+    srun.chmod(0o755)
+    gate = "--fail-if", "peak_ram > 1TB"
+    tracked = run(
+        *("run", "--record", "x.jsonl", *gate, "--", "sh", "-c", script),
+        PATH=f"{tmp_path}:{os.environ['PATH']}",
+    )
+    compared, combined, sized = (
+        run(*words, "x.jsonl") for words in (("compare", *gate), ("combine",), ("size",))
+    )
+
+    assert (tracked.returncode, compared.returncode) == (2, 2)
+    assert "without the work that was done elsewhere" in tracked.stderr
+    assert "next time, at least" in sized.stdout
+    for text in (tracked.stderr, compared.stdout, combined.stdout, sized.stdout):
+        assert "It has its work done elsewhere (by Slurm)" in " ".join(text.split())
+
+
 def test_readers_take_a_job(run: Run, tmp_path: Path) -> None:
     """By its ID, instead of the directory of directories."""
     for job, rank in (("47", 0), ("47", 1), ("48", 0)):

@@ -119,7 +119,14 @@ def test_json_has_every_value() -> None:
     )
     figures = {figure["figure"]: figure for figure in shown["figures"]}
 
-    whole = {"failures": [], "unreadable": 0, "lacking_regions": 0, "lacking_metrics": 0, "incomplete": []}
+    whole = {
+        "failures": [],
+        "unreadable": 0,
+        "lacking_regions": 0,
+        "lacking_metrics": 0,
+        "incomplete": [],
+        "elsewhere": [],
+    }
     assert shown["groups"] == [{"name": "a", "runs": 2, **whole}, {"name": "b", "runs": 1, **whole}]
     assert figures["time"]["groups"][0]["values"] == [10.0, 11.0]
     assert figures["peak_ram"]["groups"][1]["median"] == 600 * MB

@@ -95,6 +95,8 @@ class Group(NamedTuple):
     lacking_metrics: int = 0
     incomplete: tuple[str, ...] = ()
     """What there is no recording of, one for each run that lacks some."""
+    elsewhere: tuple[str, ...] = ()
+    """Who had work done elsewhere, in a sentence for each such run."""
 
 
 class Comparison(NamedTuple):
@@ -138,6 +140,7 @@ def _describe_group(name: str, runs: Sequence[RunFigures]) -> Group:
         lacking_regions=sum(run.lacks_regions for run in runs),
         lacking_metrics=sum(run.lacks_metrics for run in runs),
         incomplete=tuple(run.incomplete for run in runs if run.incomplete),
+        elsewhere=tuple(run.elsewhere for run in runs if run.elsewhere),
     )
 
 
@@ -288,6 +291,11 @@ def _list_notes(groups: Sequence[tuple[str, Sequence[RunFigures]]]) -> list[str]
         describe_incomplete(name, lacking)
         for name, runs in groups
         if (lacking := [run.incomplete for run in runs if run.incomplete])
+    ]
+    notes += [
+        f"{name}: {sentence}"
+        for name, runs in groups
+        for sentence in dict.fromkeys(run.elsewhere for run in runs if run.elsewhere)
     ]
     for name, runs in groups:
         programs = list(dict.fromkeys(run.program for run in runs if run.program))

@@ -145,6 +145,7 @@ def combine(
             *describe_end(ended, hosts),
             *_describe_unread_gpus(unread),
             *describe_delay(balance, seconds),
+            *dict.fromkeys(part.summary.elsewhere for part in counted if part.summary.elsewhere),
             *skipped,
             *_list_notes(parts, outer, hosts),
         ),

@@ -71,6 +71,8 @@ def join_ranks(whole: Combined, ranks: Sequence[RunFigures]) -> RunFigures:
     (peak_gpu_ram,) = (subject for subject in values if subject.figure.name == "peak_gpu_ram")
     if values[peak_gpu_ram] is not None and any(peak_gpu_ram in rank.ceilings for rank in ranks):
         floors[peak_gpu_ram], ceilings[peak_gpu_ram] = _bound_gpu_bytes(peak_gpu_ram, whole, ranks)
+    at_least = _unite(rank.at_least for rank in ranks)
+    ceilings.update((subject, math.inf) for subject in values if subject.figure.name in at_least)
     for subject in dict.fromkeys(
         subject for rank in ranks for subject in rank.values if subject not in values
     ):
@@ -91,10 +93,11 @@ def join_ranks(whole: Combined, ranks: Sequence[RunFigures]) -> RunFigures:
         unheld_seconds=max(rank.unheld_seconds for rank in ranks),
         unread_seconds=max(rank.unread_seconds for rank in ranks),
         estimates=tuple(dict.fromkeys(estimates)),
-        at_least=_unite(rank.at_least for rank in ranks),
+        at_least=at_least,
         lacks_regions=any(rank.lacks_regions for rank in ranks),
         lacks_metrics=any(rank.lacks_metrics for rank in ranks),
         incomplete=next(iter(describe_missing(whole.job.missing_ranks)), ""),
+        elsewhere=next((rank.elsewhere for rank in ranks if rank.elsewhere), ""),
     )
 
 

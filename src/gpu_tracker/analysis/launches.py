@@ -7,7 +7,7 @@ from .ranks import align, find_end, find_outer, find_outermost
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from typing import TypeAlias
 
     from ..core.model import Identity, RecordingData
@@ -59,12 +59,17 @@ def _is_unnamed(identity: Identity) -> bool:
 
 
 def _name_kind(identity: Identity) -> tuple[object, ...]:
-    """What ranks of one launch have in common, and those of others may have, too."""
+    """What ranks of one launch have in common, and those of others may have, too: their run, and how many they are."""
     return (*identify_run(identity), identity.ranks)
 
 
+def _name_commands(identities: Iterable[Identity]) -> set[tuple[str, ...]]:
+    """The runs of what is no rank: a command of a batch script."""
+    return {identify_run(identity) for identity in identities if identity.rank is None}
+
+
 def number_unnamed(recordings: Sequence[tuple[str, RecordingData]]) -> dict[str, int]:
-    """The launch of each recording that is, or is part of, a rank of an unnamed one; empty if there is only one launch of each."""
+    """The launch of each recording that is, or is part of, a rank of an unnamed one; empty if nothing has to be told apart from it."""
     if not any(_is_unnamed(recording.header.identity) for _, recording in recordings):
         return {}  # usually: the rest is not for nothing where there are thousands
     parts = align(recordings)
@@ -74,14 +79,19 @@ def number_unnamed(recordings: Sequence[tuple[str, RecordingData]]) -> dict[str,
 def number_launches(parts: Sequence[Part], outer: Mapping[str, str]) -> dict[str, int]:
     """The same of recordings of which it is known which are part of others."""
     by_kind: dict[tuple[object, ...], _Launches] = {}
-    numbers: dict[str, tuple[_Launches, int]] = {}
+    numbers: dict[str, tuple[tuple[object, ...], int]] = {}
     for part in sorted(parts, key=lambda part: part.begin_seconds):
         identity = part.recording.header.identity
         if part.name not in outer and _is_unnamed(identity):
-            launches = by_kind.setdefault(_name_kind(identity), [])
-            numbers[part.name] = launches, _join(launches, part)
-    numbered = {part.name: numbers.get(find_outermost(part.name, outer), ([], 0)) for part in parts}
-    return {name: number + 1 for name, (launches, number) in numbered.items() if len(launches) > 1}
+            kind = _name_kind(identity)
+            numbers[part.name] = kind, _join(by_kind.setdefault(kind, []), part)
+    # What has started the ranks is one run with them.
+    others = (part for part in parts if part.name not in outer and part.name not in outer.values())
+    commands = _name_commands(part.recording.header.identity for part in others)
+    several = {kind for kind, launches in by_kind.items() if len(launches) > 1 or kind[:-1] in commands}
+    outermost = {part.name: find_outermost(part.name, outer) for part in parts}
+    found = {name: numbers[around] for name, around in outermost.items() if around in numbers}
+    return {name: number + 1 for name, (kind, number) in found.items() if kind in several}
 
 
 def _join(launches: _Launches, part: Part) -> int:

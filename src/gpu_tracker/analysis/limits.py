@@ -346,7 +346,7 @@ def _list_doubts(limit: Limit, row: Row, comparison: Comparison, index: int) -> 
     if not _is_undecided(limit, row, index):
         return []
     return [
-        f"{comparison.groups[at].name} {_describe_bounds(row, row.groups[at])}"
+        f"{comparison.groups[at].name} {_describe_bounds(row, row.groups[at], comparison.groups[at])}"
         for at in dict.fromkeys((0, index) if limit.amount.unit == RATIO else (index,))
         if len(set(_find_bounds(row.groups[at]) or ())) > 1
     ]
@@ -365,12 +365,14 @@ def _list_unrecorded(row: Row, group: Group) -> list[str]:
     ]
 
 
-def _describe_bounds(row: Row, found: Values) -> str:
+def _describe_bounds(row: Row, found: Values, group: Group) -> str:
     figure = row.subject.figure
     least, most = _find_bounds(found) or (0.0, 0.0)
     if row.subject.metric is not None:
         return f"has ranks that ended with {humanize(least, figure.unit)} to {humanize(most, figure.unit)}"
     unmeasured = "perhaps more" if figure.name in _CPU else "not measured all the time"
+    if group.elsewhere:
+        unmeasured = "without the work that was done elsewhere"
     more = unmeasured if math.isinf(most) else f"perhaps {humanize(most, figure.unit)}"
     verb = "had" if figure.unit == PERCENT else "used"
     return f"{verb} at least {humanize(least, figure.unit)}, {more}{_advise(row)}"

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
 UNKNOWN_OUTCOME = "exit code not known"
 NO_END = "no end: killed, or still running"
+# What is measured of processes and of the devices they use: of work that others did, nothing.
+_OF_PROCESSES = ("cpu_time", "mean_cores", "peak_ram", "peak_gpu_ram", "energy")
 
 
 class Subject(NamedTuple):
@@ -76,6 +78,8 @@ class RunFigures(NamedTuple):
     """The same of metrics."""
     incomplete: str = ""
     """Which parts of a job have no recording, so that its figures are without them."""
+    elsewhere: str = ""
+    """Who had work done elsewhere, in a sentence, so that its figures are without that."""
 
 
 def measure(recording: RecordingData) -> RunFigures:
@@ -97,7 +101,11 @@ def measure(recording: RecordingData) -> RunFigures:
     least = {Subject(figure): floors[figure.name] for figure in RUN if figure.name in floors}
     for region in summarize_regions(recording):
         of_region = _region_values(region)
-        most_of_region = _find_region_ceilings(region, whole, ceilings)
+        most_of_region = (
+            dict.fromkeys(_OF_PROCESSES, math.inf)
+            if summary.elsewhere
+            else _find_region_ceilings(region, whole, ceilings)
+        )
         for figure in REGION:
             subject = Subject(figure, region.path)
             values[subject] = of_region[figure.name]
@@ -125,6 +133,7 @@ def measure(recording: RecordingData) -> RunFigures:
         estimates=list_estimates(summary),
         lacks_regions=bool(recording.gaps.unfollowed_processes or recording.gaps.refused_regions),
         lacks_metrics=bool(recording.gaps.lost_metrics or recording.gaps.refused_metrics),
+        elsewhere=summary.elsewhere,
     )
 
 
@@ -162,7 +171,10 @@ def list_estimates(summary: Summary) -> tuple[str, ...]:
 
 
 def list_lower_bounds(summary: Summary, ending: str) -> tuple[str, ...]:
-    """The names of those that may have been more, because they are without some of the time."""
+    """The names of those that may have been more, because they are without some of the time, or of the work."""
+    if summary.elsewhere:
+        values = overall_values(summary)
+        return tuple(name for name in _OF_PROCESSES if values[name] is not None)
     return (
         *(["cpu_time", "mean_cores"] if summary.is_cpu_least else []),
         *(["peak_ram"] if is_ram_least(summary, ending) else []),

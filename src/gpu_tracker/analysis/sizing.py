@@ -1,7 +1,7 @@
 """How much to ask for the next time: memory, cores, GPUs and time, from what runs really used. Pure.
 
 Memory is what a limit counts: anonymous, shared and kernel memory, but not the page cache, which the kernel gives back.
-What a run that failed, was killed, has no end or was not measured all the time used is a lower bound.
+What a run that failed, was killed, has no end, was not measured all the time or had work done elsewhere used is a lower bound.
 """
 
 from __future__ import annotations
@@ -135,11 +135,13 @@ class Need(NamedTuple):
 
     unread_seconds: float = 0.0
     """For how long nothing was measured."""
+    elsewhere: str = ""
+    """Who had work done elsewhere, in a sentence: that was not measured."""
 
     @property
     def is_least(self) -> bool:
-        """Whether it may need more than was seen: it did not finish, or was not measured all the time."""
-        return bool(self.failure or self.ran_out_of_memory) or self.is_partly_unread
+        """Whether it may need more than was seen: it did not finish, or was not measured all the time, or not all of it."""
+        return bool(self.failure or self.ran_out_of_memory or self.elsewhere) or self.is_partly_unread
 
     @property
     def is_partly_unread(self) -> bool:
@@ -147,13 +149,13 @@ class Need(NamedTuple):
         return self.unread_seconds > UNREAD_SHARE * self.seconds
 
     @property
-    def is_memory_least(self) -> bool:
-        """The same of memory, of which only the least may have been measured."""
-        return self.is_least or self.has_lacked_memory or bool(self.memory_ceiling_bytes)
+    def is_memory_doubtful(self) -> bool:
+        """Whether only the least of its memory was measured, although it was measured all the time."""
+        return self.has_lacked_memory or bool(self.memory_ceiling_bytes)
 
     @property
     def is_time_least(self) -> bool:
-        """The same of time, which is known without a sampler."""
+        """Whether it may take longer than was seen, which is known without a sampler."""
         return bool(self.failure or self.ran_out_of_memory) and not self.has_only_lost_its_sampler
 
     @property
@@ -239,6 +241,7 @@ def find_need(recording: RecordingData, columns: SampleColumns | None = None) ->
         is_gpu_least=doubt.basis == ESTIMATE or doubt.unheld_seconds > 0,
         spike=None if columns is None else _find_spike(summary, columns, recording.peak_moments, memory),
         unread_seconds=summary.unread_seconds,
+        elsewhere=summary.elsewhere,
         job=recording.header.identity.job,
         step=recording.header.identity.step,
         rank=recording.header.identity.rank,
@@ -392,21 +395,21 @@ def advise(needs: Sequence[Need]) -> Sizing:
     runs = _join_ranks(needs)
     finished = [run for run in runs if not any(need.failure for need in run)]
     margin = _MARGIN_OF_MANY if len(finished) >= _MANY_RUNS else _MARGIN
-    machines = [machine for run in runs for machine in _group_by_machine(run)]
+    machines = [_group_by_machine(run) for run in runs]
     memory = _choose(
-        list(map(_add_ranks, machines)),
+        [list(map(_add_ranks, some)) for some in machines],
         lambda need: need.memory_bytes,
         lambda need, _: _size_memory_of(need, margin),
-        lambda need: need.is_memory_least,
+        lambda need: need.is_memory_doubtful,
     )
     gpus = _choose(
-        needs,
+        runs,
         lambda need: need.gpus,
         lambda _, used: int(used),
-        lambda need: need.is_least or need.may_use_more_gpus,
+        lambda need: need.may_use_more_gpus,
     )
     n_gpus = gpus.advised if gpus else 0
-    cores = _choose(needs, lambda need: need.cores, lambda _, used: _size_cores(used, n_gpus))
+    cores = _choose(runs, lambda need: need.cores, lambda _, used: _size_cores(used, n_gpus))
     if cores and any(need.has_starved for need in needs):
         cores = cores._replace(is_at_least=True)
     largest = max(needs, key=lambda need: need.memory_bytes or 0, default=None)
@@ -419,16 +422,16 @@ def advise(needs: Sequence[Need]) -> Sizing:
         cores=cores,
         gpus=gpus,
         gpu_memory_bytes=_choose(
-            needs,
+            runs,
             lambda need: need.gpu_bytes,
             lambda _, used: _size_memory(int(used), margin),
-            lambda need: need.is_least or need.is_gpu_least,
+            lambda need: need.is_gpu_least,
         ),
-        time_seconds=_choose_time(needs),
+        time_seconds=_choose_time(runs),
         gpu_vendor=next((need.gpu_vendor for need in needs if need.gpu_vendor), ""),
         spike=largest.spike if largest else None,
         notes=tuple(_explain(needs, runs, largest)),
-        ranks_per_machine=max(map(len, machines), default=1),
+        ranks_per_machine=max((len(machine) for some in machines for machine in some), default=1),
     )
 
 
@@ -481,37 +484,45 @@ def _add_ranks(ranks: Sequence[Need]) -> Need:
         failure=next((rank.failure for rank in ranks if rank.failure), ""),
         ran_out_of_memory=any(rank.ran_out_of_memory for rank in ranks),
         has_lacked_memory=any(rank.has_lacked_memory for rank in ranks),
-        rank=min(rank.rank or 0 for rank in ranks),
+        unread_seconds=max(rank.unread_seconds for rank in ranks),
+        elsewhere=next((rank.elsewhere for rank in ranks if rank.elsewhere), ""),
     )
 
 
 def _choose(
-    needs: Sequence[Need],
+    runs: Sequence[Sequence[Need]],
     get: Callable[[Need], float | None],
     size: Callable[[Need, float], int],
+    is_doubtful: Callable[[Need], bool] = lambda _: False,
     is_least: Callable[[Need], bool] = lambda need: need.is_least,
 ) -> Amount | None:
-    """The largest of all runs. It is a lower bound if a run that did not finish needs more than those that did."""
-    known = [(need, used) for need in needs if (used := get(need)) is not None and used < _MOST]
-    if not known:
+    """The largest of all runs. It is a lower bound if a run that did not finish needs more than those that did.
+
+    Ranks of one run may need different amounts: of one that did not finish, nobody knows whether it would have needed most.
+    """
+    sizes: list[tuple[int, bool]] = []
+    most: list[float] = []
+    for run in runs:
+        known = [(need, used) for need in run if (used := get(need)) is not None and used < _MOST]
+        is_open = any(map(is_least, run))
+        sizes += [(size(need, used), is_open or is_doubtful(need)) for need, used in known]
+        most += [max(used for _, used in known)] if known else []
+    if not sizes:
         return None
-    sizes = [(size(need, used), is_least(need)) for need, used in known]
     advised = max(sized for sized, _ in sizes)
     is_certain = any(sized == advised and not may_be_more for sized, may_be_more in sizes)
-    # Of the ranks of a run, the largest counts.
-    runs = [max(get(need) or 0.0 for need in run) for run in _join_ranks([need for need, _ in known])]
-    return Amount(advised, max(runs), min(runs), is_at_least=not is_certain)
+    return Amount(advised, max(most), min(most), is_at_least=not is_certain)
 
 
-def _choose_time(needs: Sequence[Need]) -> Amount | None:
+def _choose_time(runs: Sequence[Sequence[Need]]) -> Amount | None:
     """None if the longest run was cut off: that it needs more is all that is known."""
-    if _find_cut_off(needs) is not None:
+    if _find_cut_off([need for run in runs for need in run]) is not None:
         return None
     return _choose(
-        needs,
+        runs,
         lambda need: need.seconds if need.seconds > 0 else None,
         lambda _, used: _size_time(used),
-        lambda need: need.is_time_least,
+        is_least=lambda need: need.is_time_least,
     )
 
 
@@ -563,6 +574,7 @@ def _judge(finished: Sequence[Sequence[Need]], memory: Amount | None) -> str:
 
 
 def _explain(needs: Sequence[Need], runs: Sequence[Sequence[Need]], largest: Need | None) -> Iterable[str]:
+    yield from dict.fromkeys(need.elsewhere for need in needs if need.elsewhere)
     unread = [need for need in needs if need.has_only_lost_its_sampler or need.is_partly_unread]
     yield from dict.fromkeys(
         _describe_doubt(need) for need in needs if need.memory_ceiling_bytes and need not in unread

@@ -35,6 +35,7 @@ from ..core.model import (
 )
 from ..core.values import NamedTuple
 from ..core.vendors import NO_GPU
+from .elsewhere import find_elsewhere
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -170,6 +171,8 @@ class Summary(NamedTuple):
     all devices is not known then."""
     gpu_growth_bytes: int | None = None
     """What the job held on all devices at the end, less what it held before it began."""
+    elsewhere: str = ""
+    """Who had work done elsewhere, in a sentence: what was measured of anything but time is then the least."""
 
     @property
     def is_unread(self) -> bool:
@@ -202,6 +205,7 @@ def summarize(recording: RecordingData) -> Summary:
     )
     parts = zip(totals.cpu_seconds, peaks.busiest, strict=True)
     kinds = {event.kind for event in recording.events}
+    elsewhere = find_elsewhere(recording)
     summary = Summary(
         seconds=seconds,
         gpu_growth_bytes=None if recording.end is None else recording.end.gpu_growth_bytes,
@@ -230,8 +234,9 @@ def summarize(recording: RecordingData) -> Summary:
         counters=totals.counters,
         stalls=totals.stalls,
         unread_seconds=totals.unread_seconds,
-        is_cpu_least=not kinds.isdisjoint((UNREAPED, UNSEEN_END)),
+        is_cpu_least=bool(elsewhere) or not kinds.isdisjoint((UNREAPED, UNSEEN_END)),
         has_lost_children=UNREAPED in kinds,
+        elsewhere=elsewhere,
     )
     return _forget_totals(summary) if _has_unread_gpus(recording) else summary
 
@@ -272,12 +277,12 @@ def _forget_totals(summary: Summary) -> Summary:
 
 
 def is_ram_least(summary: Summary, ending: str) -> bool:
-    """Whether the peak of RAM may have been higher: in children of which nothing is known, or while nothing was read.
+    """Whether the peak of RAM may have been higher: in processes of which nothing is known, or while nothing was read.
 
     After a lost sampler, however short that was.
     """
     basis = summary.ram.combined.basis
-    if summary.has_lost_children:
+    if summary.has_lost_children or summary.elsewhere:
         return basis != UNKNOWN
     if basis in (EXACT, UNKNOWN):
         return False

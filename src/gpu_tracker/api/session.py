@@ -281,7 +281,7 @@ class Session:
         return recording
 
     def read_samples(self, recording: RecordingData) -> RecordingData:
-        """The recording that `stop` gave, with what the sampler has only written: samples and metrics."""
+        """The recording that `stop` gave, with what the sampler has only written: samples, metrics and processes."""
         from ..recording.reader import load, load_bytes
 
         if recording.samples:

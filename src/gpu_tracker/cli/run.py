@@ -112,7 +112,7 @@ def main(arguments: list[str], sampler: SamplerProcess | None) -> int:
             path,
         )
         name = settings.name or os.path.basename(command[0])
-        failed = survive(lambda: _check(request.limits, name, recording, request.allow_missing), failed, path)
+        failed = survive(lambda: _check(request, name, session, recording), failed, path)
         is_kept &= all(event.kind != UNWRITTEN for event in recording.events)
     if not request.limits:
         return code  # whatever happens to the result
@@ -267,16 +267,17 @@ def _parse_limits(texts: list[str]) -> tuple[Limit, ...]:
     return tuple(parse_limits(texts, 0))
 
 
-def _check(limits: Sequence[Limit], name: str, recording: RecordingData, allow_missing: bool) -> int:
+def _check(request: Request, name: str, session: Session, recording: RecordingData) -> int:
     """Check the limits of a single run; the exit code if the job has succeeded."""
-    if not limits:
+    if not request.limits:
         return 0
     from ..analysis.compare import compare
     from ..analysis.limits import check_limits
     from ..analysis.measures import measure
 
-    comparison = compare([(name, [measure(recording)])])
-    return say_gate(check_limits(limits, comparison, allow_missing=allow_missing))
+    # Only what was written names the processes.
+    comparison = compare([(name, [measure(session.read_samples(recording))])])
+    return say_gate(check_limits(request.limits, comparison, allow_missing=request.allow_missing))
 
 
 def _hook_into_python() -> None:

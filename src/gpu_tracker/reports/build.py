@@ -158,7 +158,7 @@ def build(
     notes = [event.text for event in recording.events if event.kind in _NOTES]
     notes.extend(describe_signals(recording.events))
     notes.extend(describe_gaps(recording.gaps))
-    notes.extend(describe_elsewhere(recording.header))
+    notes.extend(describe_elsewhere(recording))
     notes.extend(describe_cost(regions, recording.totals.cpu_seconds.combined))
     notes.extend(recording.problems)
     notes.extend(_describe_oddities(columns, recording.totals.at_seconds))

@@ -91,6 +91,15 @@ def test_cores_that_nobody_reserved_are_no_waste(
     assert why_not(made_run(*devices, **{"cores": 2, "step": 4, **fields}), "cores-oversized") == reason
 
 
+def test_cores_of_work_that_was_done_elsewhere_are_no_waste() -> None:
+    """Only the least that it needs is known."""
+    run = made_run(cores=2, step=4)
+    launcher = run._replace(header=run.header._replace(command=("srun", "train")))
+
+    assert find(run, "cores-oversized") is not None
+    assert why_not(launcher, "cores-oversized") == "how many it needs is not known"
+
+
 # ---- 23. oversubscribed.
 
 

@@ -74,6 +74,8 @@ def judge_oversized(facts: Facts, limits: Limits) -> Answer:
     percent = mean / cores if cores else 100.0
     if needed is None or percent >= limits["percent"] or needed.advised >= cores:
         return None
+    if needed.is_at_least:
+        return "how many it needs is not known"
     enough = needed.advised
     flag = f"--cpus-per-task={enough}" if facts.allocation.cores_source == "Slurm" else count_cores(enough)
     return Found(
@@ -200,7 +202,7 @@ RULES = (
         "cores-oversized",
         "busy cores over time, and how many a scheduler or container gave",
         (Threshold("percent", 65, _JOBSTATS), Threshold("least_seconds", 300, _JOBSTATS)),
-        "cores that nobody reserved; jobs on GPUs; runs that failed",
+        "cores that nobody reserved; jobs on GPUs; runs that failed, waited for cores or had their work done elsewhere",
         NOTE,
         "4.1 of 16 cores were busy on average (26 %), and for 95 % of the time at most 6.",
         "Ask for fewer cores.",
