@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from gpu_tracker.analysis.launches import number_unnamed
-from gpu_tracker.core.model import RecordingData
+from gpu_tracker.analysis.launches import identify_run, number_unnamed
+from gpu_tracker.core.model import Identity, RecordingData
 from recorded import rank
 
 
@@ -43,3 +43,13 @@ def number(*recordings: RecordingData) -> list[int | None]:
 def test_a_launch_has_each_rank_once(ranks: list[tuple[int, int, int]], launches: list[int | None]) -> None:
     """Where its launcher gives it no ID."""
     assert number(*(of(start, rank, pid=pid) for start, rank, pid in ranks)) == launches
+
+
+def test_the_components_of_one_step_are_one_run() -> None:
+    """`srun A : B` numbers their ranks in one row; another step is another run."""
+    runs = [
+        identify_run(Identity(job="7", step=step, launcher="slurm", rank=rank))
+        for step, rank in (("4+0", 0), ("4+1", 1), ("4", 2), ("5", 0))
+    ]
+
+    assert runs[0] == runs[1] == runs[2] != runs[3]
