@@ -32,7 +32,7 @@ def identify(pid: int, *, proc: str = "/proc") -> Identity:
         groups = read_text(f"{proc}/{pid}/cgroup")
     except OSError:
         groups = ""
-    return find_identity(read_environment(pid, proc=proc), groups)
+    return find_identity(read_environment(pid, proc=proc), groups, os.uname().nodename)
 
 
 def list_of_job(job: str, *, proc: str = "/proc") -> list[int]:
