@@ -67,6 +67,9 @@ class Tree:
     def is_alive(self) -> bool:
         return True
 
+    def find_pause(self) -> float | None:
+        return None
+
     def read(self) -> tuple[ProcessReading, ...]:
         rss = PEAK_BYTES if Clock.is_peak else GB + Clock.noise(0) * 10**6
         return (ProcessReading(PID, 1, "job", False, 9, 0.9 * Clock.now, 0.0, rss, 0),)

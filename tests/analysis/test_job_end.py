@@ -7,7 +7,15 @@ from typing import Any
 import pytest
 
 from gpu_tracker.analysis.job_end import name_state
-from gpu_tracker.core.model import SIGNAL, Allocation, Event, Identity, RecordingData
+from gpu_tracker.core.model import (
+    NO_PROCESS,
+    SIGNAL,
+    Allocation,
+    Event,
+    Identity,
+    ProcessTotals,
+    RecordingData,
+)
 from gpu_tracker.core.moments import parse_moment
 from recorded import join, rank
 
@@ -15,20 +23,35 @@ TERM = Event(5.0, SIGNAL, "15")
 OOM = Event(6.0, "oom", "Out of memory: the kernel killed a process.")
 
 
-def ended(pid: int, code: int | None, *events: Event, reason: str = "exited", **fields: Any) -> RecordingData:
+def ended(
+    number: int, code: int | None, *events: Event, reason: str = "exited", **fields: Any
+) -> RecordingData:
     """A rank that ended so."""
-    whole = rank(pid=pid, events=events, **fields)
+    whole = rank(pid=100 + number, events=events, **fields)
     assert whole.end is not None
-    identity = Identity(rank=pid, job="7", scheduler="slurm")
+    identity = Identity(rank=number, job="7", scheduler="slurm")
     return whole._replace(
         end=whole.end._replace(exit_code=code, reason=reason),
         header=whole.header._replace(identity=identity),
     )
 
 
-def cut_off(pid: int, *, is_running: bool = False) -> RecordingData:
+def cut_off(number: int, *, is_running: bool = False) -> RecordingData:
     """A rank whose recording has no end."""
-    return ended(pid, 0)._replace(end=None, is_running=is_running)
+    return ended(number, 0)._replace(end=None, is_running=is_running)
+
+
+def whole_job(*events: Event, has_end: bool = True, is_running: bool = False, **fields: Any) -> RecordingData:
+    """All of the job on one machine, of which nobody tells how it ended."""
+    whole = ended(0, None, *events, reason="ended", **fields)
+    header = whole.header._replace(pid=NO_PROCESS, identity=Identity(job="7", scheduler="slurm"))
+    return whole._replace(header=header, end=whole.end if has_end else None, is_running=is_running)
+
+
+def within_it(number: int, code: int = 0, **fields: Any) -> tuple[RecordingData, ProcessTotals]:
+    """A rank, and its process as whoever follows the whole job has seen it."""
+    part = ended(number, code, **fields)
+    return part, ProcessTotals(part.header.pid, 1, "python", 0.0, 10.0, 1.0, 10**6)
 
 
 @pytest.mark.parametrize(
@@ -50,6 +73,39 @@ def cut_off(pid: int, *, is_running: bool = False) -> RecordingData:
 def test_how_it_ended(parts: list[RecordingData], state: str) -> None:
     """What is surest counts: a rank that failed by itself before others that were told to end because of it."""
     assert join(*parts).job.state == state
+
+
+@pytest.mark.parametrize(
+    ("parts", "state"),
+    [
+        ([whole_job()], "ended"),
+        ([whole_job(has_end=False)], "ended"),
+        ([whole_job(has_end=False, is_running=True)], "running"),
+        ([whole_job(OOM)], "out of memory"),
+        ([whole_job(has_end=False), ended(0, 0), ended(1, 0)], "completed"),
+        ([whole_job(has_end=False, is_running=True), ended(0, 0)], "completed"),
+        ([whole_job(), ended(0, 0), ended(1, 3)], "failed"),
+        ([whole_job(), ended(0, 0), cut_off(1)], "killed or failed"),
+    ],
+)
+def test_who_follows_a_whole_job_does_not_tell_how_it_ended(parts: list[RecordingData], state: str) -> None:
+    """Its step is ended with the job, and is often the last to run: the ranks tell, if they are recorded."""
+    assert join(*parts).job.state == state
+
+
+def test_ranks_within_a_followed_job_tell_how_it_ended() -> None:
+    """Although they are part of another recording, and ended well."""
+    (good, seen), (bad, also_seen) = within_it(0), within_it(1, 3)
+    around = whole_job(has_end=False, processes=(seen, also_seen))
+    well, badly = join(around, good), join(around, good, bad)
+
+    assert (well.job.state, badly.job.state) == ("completed", "failed")
+    assert [one.part_of for one in badly.ranks] == ["", "0", "0"]
+    assert badly.notes[0] == "rank 1 on node1 failed first, with exit code 3."
+    assert not any("first" in note for note in join(around, bad).notes)
+    assert [one.ending for one in well.ranks] == ["ended", "exited"]
+    assert "Without what came after the last sample: 0." in well.notes
+    assert not any("killed" in note for note in well.notes)
 
 
 def test_a_job_that_was_told_to_end_when_its_time_was_up() -> None:
@@ -94,6 +150,16 @@ def test_where_memory_ran_out() -> None:
     assert "rank 0 on node1, rank 1 on node1, rank 2 on node1 and others" in many[0]
 
 
+def test_who_only_shares_the_limit_is_no_victim() -> None:
+    """The kernel counts for all of a group: those that ended well are named only if nobody ended badly."""
+    killed = join(ended(0, 0, OOM), ended(1, 137, OOM), whole_job(OOM), ended(2, 0, OOM, host="b")).notes
+    survived = join(ended(0, 0, OOM), ended(1, 0, OOM)).notes
+
+    assert "processes of rank 2 on b at" in killed[0]
+    assert "processes of rank 1 on node1 at" in killed[1]
+    assert "processes of rank 0 on node1, rank 1 on node1 at" in survived[0]
+
+
 def test_the_schedulers_own_words() -> None:
     """Those that are not known stay as they are."""
     assert name_state("TIMEOUT") == "time limit reached"
@@ -109,6 +175,8 @@ def test_the_schedulers_own_words() -> None:
         ("COMPLETED", [ended(0, 0), ended(1, 3)], "completed, but part of it failed"),
         ("COMPLETED", [ended(0, 0), cut_off(1)], "completed, but part of it was killed or failed"),
         ("FAILED", [ended(0, 0), ended(1, -9, OOM)], "failed"),
+        ("COMPLETED", [whole_job(has_end=False)], "completed"),
+        ("TIMEOUT", [whole_job(has_end=False)], "time limit reached"),
     ],
 )
 def test_an_end_by_the_scheduler(word: str, parts: list[RecordingData], state: str) -> None:
@@ -152,12 +220,14 @@ def test_many_lost_machines_are_five_and_a_number() -> None:
     [
         [on_host(ended(2, -9), "n2")],
         [on_host(cut_off(2, is_running=True), "n2")],
+        [on_host(whole_job(), "n2")],
     ],
-    ids=["one has an end", "one is running"],
+    ids=["one has an end", "one is running", "who follows the whole job has an end"],
 )
 def test_a_machine_that_is_there_is_not_lost(others: list[RecordingData]) -> None:
     """If any recording on it says more; nor if it is the same everywhere."""
     notes = join(on_host(ended(0, 0), "n1"), on_host(cut_off(1), "n2"), *others).notes
     everywhere = join(on_host(cut_off(1), "n1"), on_host(cut_off(2), "n2")).notes
+    followed = join(on_host(ended(0, 0), "n1"), on_host(whole_job(has_end=False), "n2")).notes
 
-    assert not any("was lost" in note for note in (*notes, *everywhere))
+    assert not any("was lost" in note for note in (*notes, *everywhere, *followed))

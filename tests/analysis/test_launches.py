@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from gpu_tracker.analysis.launches import number_unnamed
-from gpu_tracker.core.model import ProcessTotals, RecordingData
+from gpu_tracker.analysis.launches import identify_run, number_unnamed
+from gpu_tracker.core.model import Identity, ProcessTotals, RecordingData
 from recorded import join, rank
 
 
@@ -65,3 +65,13 @@ def test_a_command_without_a_rank_is_another_run_than_ranks() -> None:
     assert number(launcher, *ranks) == [None, None, None]
     assert number(ranks[0]._replace(processes=below), inner) == [None, None]
     assert [task.name for task in join(command, *ranks).tasks] == ["outside of steps", "launch 1"]
+
+
+def test_the_components_of_one_step_are_one_run() -> None:
+    """`srun A : B` numbers their ranks in one row; another step is another run."""
+    runs = [
+        identify_run(Identity(job="7", step=step, launcher="slurm", rank=rank))
+        for step, rank in (("4+0", 0), ("4+1", 1), ("4", 2), ("5", 0))
+    ]
+
+    assert runs[0] == runs[1] == runs[2] != runs[3]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from builders import MB
 from gpu_tracker.analysis.ranks import find_outermost, leave_out_inner, list_worst
-from gpu_tracker.core.model import ProcessTotals
+from gpu_tracker.core.model import NO_PROCESS, Identity, ProcessTotals, RecordingData
 from recorded import join, rank
 
 
@@ -16,6 +16,20 @@ def test_a_recording_that_is_part_of_another_is_left_out() -> None:
 
     assert [name for name, _ in counted] == ["outer", "other"]
     assert notes == ["Counted once: inner is part of outer, which includes its processes."]
+
+
+def whole_job(start: int, job: str) -> RecordingData:
+    """All of a job on one machine, from that many seconds after noon."""
+    made = rank(start, pid=NO_PROCESS, exit_code=None)
+    return made._replace(header=made.header._replace(identity=Identity(job=job)))
+
+
+def test_all_of_a_job_on_one_machine_counts_once() -> None:
+    """However many have followed it; another job is another."""
+    recordings = [("first", whole_job(0, "7")), ("second", whole_job(2, "7")), ("other", whole_job(3, "8"))]
+    counted, _ = leave_out_inner(recordings)
+
+    assert [name for name, _ in counted] == ["first", "other"]
 
 
 def test_the_outermost_is_part_of_no_other() -> None:
@@ -34,3 +48,12 @@ def test_the_worst_are_those_that_failed_and_took_longest() -> None:
 
     assert [one.pid for one in list_worst(ranks, 3)] == [1, 2, 3]
     assert [one.pid for one in list_worst(ranks, 2)] == [2, 3]
+
+
+def test_who_follows_a_whole_job_is_not_among_the_worst() -> None:
+    """Nobody tells it how the job ended."""
+    ranks = join(
+        rank(pid=NO_PROCESS, seconds=5.0, exit_code=None), rank(pid=2, seconds=9.0), rank(pid=3, exit_code=1)
+    ).ranks
+
+    assert [one.pid for one in list_worst(ranks, 2)] == [3, 2]

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from gpu_tracker.analysis.tasks import find_worst_code, split_tasks
-from gpu_tracker.core.model import RecordingData
+from gpu_tracker.core.model import NO_PROCESS, RecordingData
 from recorded import join, part, rank
 
 SRUN: dict[str, Any] = {"launcher": "slurm", "rank": 0}
@@ -47,6 +47,14 @@ def test_runs_are_told_apart(identities: list[dict[str, Any]], names: list[str])
 
     assert list(tasks) == names
     assert sum(map(len, tasks.values())) == len(recordings)
+
+
+def test_who_follows_a_whole_job_tells_no_exit_code() -> None:
+    """The ranks do, if they are recorded."""
+    followed = (of(NO_PROCESS, exit_code=None, job=job) for job in ("7", "8"))
+    tasks = join(*followed, of(job="7")).tasks
+
+    assert [task.exit_code for task in tasks] == [0, None]
 
 
 def test_an_array_has_a_distribution() -> None:

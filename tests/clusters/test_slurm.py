@@ -313,22 +313,25 @@ def test_a_side_car_on_each_node_sees_the_whole_job(
 
 
 def test_a_second_side_car_adds_nothing(cluster: Cluster, tracker: str, shared: Path, work: str) -> None:
-    """Two of each node, of two steps: all end with the job, which is one run and used what it used."""
+    """Of another step, it ends at once. If it records elsewhere, the job is still one run and used what it used."""
     script = shared / "job.sh"
-    sidecar = (
-        f"srun --overlap --ntasks-per-node=1 --mem=50M {tracker} attach --job --st 0.1 --record runs &\n"
-    )
-    begun = "for file in {}; do until test -s runs/job-$SLURM_JOB_ID/$file.jsonl; do sleep 0.1; done; done\n"
+    sidecar = f"srun --overlap --ntasks-per-node=1 --mem=50M {tracker} attach --job --st 0.1 --record"
+    begun = "for file in n1 n2; do until test -s {}/job-$SLURM_JOB_ID/$file.jsonl; do sleep 0.1; done; done\n"
     script.write_text(
-        f"#!/bin/sh\ncd {shared}\n{sidecar}{begun.format('n1 n2')}{sidecar}{begun.format('n1-2 n2-2')}"
+        f"#!/bin/sh\ncd {shared}\n{sidecar} runs &\n{begun.format('runs')}{sidecar} runs\n"
+        f"{sidecar} again &\n{begun.format('again')}"
         f"srun --overlap -n8 --mem-per-cpu=170 {PYTHON} {work} 120 1 1\n"
     )
     cluster.batch("-N2", "-n8", "-o", "out", "--mem=760M", str(script), cwd=shared)
     truths = read_truths((shared / "out").read_text())
+    of_each_node = [path.rpartition("/")[2] for path in list_files(shared)]
+    for path in (shared / "again").rglob("*.jsonl"):
+        path.rename(shared / "runs" / path.parent.name / f"{path.stem}-2.jsonl")
     recordings = [gput.load(shared / "runs" / file) for file in list_files(shared)]
     whole = gput.combine(shared / "runs")
     (group,) = gput.compare(shared / "runs").to_json()["groups"]
 
+    assert of_each_node == ["n1.jsonl", "n2.jsonl"]
     assert [one.report.ending for one in recordings] == ["ended"] * 4
     assert (whole.ram_at_most_bytes or 0) < 1.01 * sum(truth["ram"] for truth in truths)
     # The scripts and commands around the ranks are of the job, too.

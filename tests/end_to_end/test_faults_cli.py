@@ -45,6 +45,8 @@ from end_to_end.faults import (
     wait_until_attached,
     workload,
 )
+from gpu_tracker.recording.reader import load
+from gpu_tracker.sources import job_processes
 from marked import WITNESS_NAME, read_state
 from patience import wait_until
 
@@ -1352,6 +1354,25 @@ def test_a_whole_job_is_followed_whoever_starts_its_processes(scene: Scene) -> N
     assert report["ending"] == "ended"
 
 
+@pytest.mark.timed
+def test_a_whole_job_ended_when_its_last_process_was_seen(scene: Scene) -> None:
+    """From outside, another step is waited for, which is none of its time."""
+    job = scene.start(["sleep", "600"], env={"SLURM_JOB_ID": "4713"})
+    began = time.monotonic()
+    attached = scene.start(tracker("attach", "--job", "4713", "--st", "0.1", "--record", "x.jsonl"))
+    wait_until_attached(attached)
+    time.sleep(0.5)
+    job.kill()
+    scene.finish(job)
+    outcome = scene.finish(attached)
+    waited_seconds = time.monotonic() - began
+    recording = load(scene.directory / "x.jsonl")
+
+    assert outcome.returncode == 0, outcome.stderr
+    assert 0 < recording.totals.at_seconds <= waited_seconds - job_processes.PAUSE_SECONDS
+    assert recording.samples[-1].at_seconds == pytest.approx(recording.totals.at_seconds)
+
+
 def test_one_tracker_of_a_whole_job_is_enough_on_each_machine(scene: Scene) -> None:
     """Others that are started with it have nothing to do."""
     second = {"SLURM_JOB_ID": "4711", "SLURM_STEP_ID": "0", "SLURM_PROCID": "5", "SLURM_LOCALID": "1"}
@@ -1359,6 +1380,32 @@ def test_one_tracker_of_a_whole_job_is_enough_on_each_machine(scene: Scene) -> N
 
     assert (outcome.returncode, outcome.stdout, outcome.stderr) == (0, "", "")
     assert not (scene.directory / "gpu-tracker-runs").exists()
+
+
+def test_a_tracker_of_another_step_ends_at_once(scene: Scene) -> None:
+    """The recording of the first is held by who writes it; once it is not, another may go on."""
+    steps = [{"SLURM_JOB_ID": "4714", "SLURM_STEP_ID": step, "SLURMD_NODENAME": "n1"} for step in "01"]
+    attach = ("attach", "--job", "--st", "0.1", "--record", "runs")
+    first = scene.start(tracker(*attach), env=steps[0])
+    recording = scene.directory / "runs" / "job-4714" / "n1.jsonl"
+    wait_until(lambda: recording.exists() and recording.stat().st_size > 0, "the first records")
+    second = scene.run_tracked(*attach, env=steps[1])
+    elsewhere = scene.start(tracker(*attach[:-1], "others"), env=steps[1])
+    wait_until_attached(elsewhere)
+    for one in (first, elsewhere):
+        one.send_signal(signal.SIGTERM)
+        scene.finish(one)
+    third = scene.start(tracker(*attach), env=steps[1])
+    wait_until_attached(third)
+    third.send_signal(signal.SIGTERM)
+    scene.finish(third)
+
+    assert (second.returncode, second.stdout, second.stderr) == (0, "", "")
+    assert sorted(path.name for path in scene.directory.rglob("*.jsonl")) == [
+        "n1-2.jsonl",
+        "n1.jsonl",
+        "n1.jsonl",
+    ]
 
 
 def test_a_whole_job_must_be_named_or_be_ours(scene: Scene) -> None:

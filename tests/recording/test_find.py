@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 import os
+from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from gpu_tracker.core.errors import RecordingError, UsageError
-from gpu_tracker.recording.find import find_all, find_recordings, is_recording, list_job, name_run
+from gpu_tracker.core.model import NO_PROCESS, Identity
+from gpu_tracker.recording.find import (
+    find_all,
+    find_recordings,
+    is_followed,
+    is_recording,
+    list_job,
+    name_run,
+)
 from gpu_tracker.recording.lock import hold
+from recorded import rank, write
 
 
 def test_a_directory_means_its_recordings(tmp_path: Path) -> None:
@@ -146,3 +157,30 @@ def test_several_places_mean_each_recording_once(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     with pytest.raises(UsageError, match=r"^There is no recording in .*/empty\.$"):
         find_all([str(tmp_path / "empty")])
+
+
+def test_a_whole_job_is_followed_while_somebody_writes_its_recording(tmp_path: Path) -> None:
+    """On this machine, also by a later name; nobody else's recording counts, although it may have the name."""
+    job, host = Identity(job="7"), os.uname().nodename
+    node = host.partition(".")[0]
+    folder = tmp_path / "job-7"
+
+    def put(name: str, **fields: Any) -> Path:
+        made = rank(**{"pid": NO_PROCESS, "host": host, **fields})._replace(end=None)
+        return write(folder / name, made)
+
+    assert not is_followed(str(tmp_path), job)
+    put(f"{node}.jsonl")  # its tracker was killed
+    strangers = [put(f"{node}-2.jsonl", pid=5), put(f"{node}-3.jsonl", host="other")]
+    begun = folder / f"{node}-4.jsonl"
+    begun.touch()
+    with ExitStack() as stack:
+        for path in (*strangers, begun):
+            hold(stack.enter_context(path.open("rb")).fileno())
+        assert not is_followed(str(tmp_path), job)
+        hold(stack.enter_context(put(f"{node}-5.jsonl").open("rb")).fileno())
+        assert is_followed(str(tmp_path), job)
+        assert not is_followed(str(tmp_path), Identity(job="8"))
+        assert not is_followed(str(tmp_path), Identity())
+
+    assert not is_followed(str(tmp_path), job)

@@ -46,6 +46,7 @@ class MadeUp:
     readings: tuple[ProcessReading, ...] = (process(),)
     cpu_seconds = 0.0
     is_there = True
+    paused_seconds: float | None = None
     sharing_reads = 0
     after_reading: ClassVar[Callable[[], object]] = object
 
@@ -59,6 +60,10 @@ class MadeUp:
         def is_alive(self) -> bool:
             """As given."""
             return MadeUp.is_there
+
+        def find_pause(self) -> float | None:
+            """As given."""
+            return MadeUp.paused_seconds
 
         def read(self) -> tuple[ProcessReading, ...]:
             """As given; then happens what happens after a reading."""
@@ -112,6 +117,7 @@ def _made_up_source(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "gpu_tracker.sources.made_up", module)
     monkeypatch.setattr(MadeUp, "readings", (process(),))
     monkeypatch.setattr(MadeUp, "cpu_seconds", 0.0)
+    monkeypatch.setattr(MadeUp, "paused_seconds", None)
     monkeypatch.setattr(MadeUp, "sharing_reads", 0)
     monkeypatch.setattr(MadeUp, "after_reading", object)
 
@@ -195,6 +201,46 @@ def test_a_job_that_ended_before_the_last_reading_leaves_its_samples_in_order(ru
 
     assert times == sorted(times)
     assert end.totals.at_seconds == 1.99
+
+
+def tick(run: Run, since: int, until: int) -> None:
+    """Five readings a second; others use the machine meanwhile."""
+    for number in range(5 * since + 1, 5 * until + 1):
+        run.sampler.tick(number / 5)
+        MadeUp.cpu_seconds += 0.2
+
+
+def pause(run: Run, since: int, until: int) -> None:
+    """The same while nothing of the job runs."""
+    MadeUp.readings, MadeUp.paused_seconds = (), float(since)
+    tick(run, since, until)
+
+
+def test_what_comes_after_the_last_process_of_a_job_is_not_its_own(run: Run) -> None:
+    """Another step might have followed, so it was waited for."""
+    tick(run, 0, 3)
+    pause(run, 3, 13)
+    end = run.sampler.finish(run.sampler.find_pause() or 0.0, None, "ended", None)
+    recording = load(run.path)
+
+    assert (end.totals.at_seconds, recording.samples[-1].at_seconds) == (3.0, 3.0)
+    assert end.totals.system_cpu_seconds == pytest.approx(3.0)
+    assert end.totals.unread_seconds == 0.0
+
+
+def test_a_job_that_goes_on_after_a_pause_is_measured_on(run: Run) -> None:
+    """Nothing was missed meanwhile."""
+    tick(run, 0, 3)
+    pause(run, 3, 9)
+    MadeUp.readings, MadeUp.paused_seconds = (process(102, rss=700, cpu_seconds=0.5),), None
+    tick(run, 9, 11)
+    end = run.sampler.finish(11.0, None, "ended", None)
+
+    assert end.totals.at_seconds == 11.0
+    assert end.totals.peaks.ram.combined.total_bytes == 700 * MB
+    assert end.totals.system_cpu_seconds == pytest.approx(11.0)
+    assert end.totals.unread_seconds == 0.0
+    assert not any("Nothing was measured" in event.text for event in run.sampler.events)
 
 
 def test_full_resolution_keeps_every_reading(tmp_path: Path) -> None:

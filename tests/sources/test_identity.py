@@ -165,6 +165,26 @@ def test_a_process_is_of_a_job_or_of_a_task() -> None:
     assert not is_of_job(Identity(), "None_None")
 
 
+@pytest.mark.parametrize(
+    ("variables", "host", "node"),
+    [
+        ({"PMI_RANK": "1"}, "node8.cluster", "node8"),
+        ({"PMI_RANK": "1"}, "node7.cluster", "node7"),
+        ({"PMI_RANK": "1", "SLURMD_NODENAME": "node7.cluster"}, "node7", "node7.cluster"),
+        ({"PMI_RANK": "1"}, "", "node7"),
+        ({"PMI_RANK": "1", "SLURMD_NODENAME": ""}, "node8", None),
+        ({"PMIX_RANK": "5"}, "node8", "node7"),
+        ({}, "login", "node7"),  # what Slurm itself calls it, whatever its host is called
+        ({"SLURM_STEP_ID": ""}, "login", "node7"),
+    ],
+)
+def test_a_launcher_may_bring_the_name_of_the_node_where_it_began(
+    variables: dict[str, str], host: str, node: str | None
+) -> None:
+    """Then the ranks are where they run. A domain makes no other node."""
+    assert find_identity({**SLURM, **variables}, host=host).node == node
+
+
 def test_a_whole_job_is_no_rank() -> None:
     """Nor a step; everything else stays."""
     identity = leave_out_rank(find_identity(SLURM))

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from gpu_tracker.core.model import Identity
 from gpu_tracker.sources import job_processes
 from gpu_tracker.sources.job_processes import JobProcesses, identify, list_of_job
 from gpu_tracker.sources.processes import list_descendants
@@ -67,20 +68,38 @@ def test_those_who_measure_are_not_measured() -> None:
 
 
 def test_a_job_may_pause_between_two_steps() -> None:
-    """It is over if nothing has run for a while, unless we are part of it."""
+    """It is over if nothing has run for a while, unless we are part of it. Then it was when something was last seen."""
     now = [100.0]
     with start(JOB):
         processes = JobProcesses(JOB, now=lambda: now[0])
         read(processes)
     now[0] = 200.0
     assert processes.is_alive()
+    assert processes.find_pause() is None
     read(processes)
     now[0] = 205.0
     assert processes.is_alive()
+    assert processes.find_pause() == 200.0
     now[0] = 211.0
 
     assert not processes.is_alive()
     processes.close()
+
+
+def test_a_job_that_we_are_part_of_does_not_pause(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However little of it runs on this machine."""
+    ours = os.getpid()
+    monkeypatch.setattr(
+        job_processes, "identify", lambda pid, proc: Identity(job=JOB if pid == ours else None)
+    )
+    now = [100.0]
+    inside = JobProcesses(JOB, outsiders=(ours,), now=lambda: now[0])
+    now[0] = 1000.0
+
+    assert read(inside) == set()
+    assert inside.is_alive()
+    assert inside.find_pause() is None
+    inside.close()
 
 
 @pytest.fixture

@@ -18,6 +18,8 @@ TIME_LIMIT_SLACK_SECONDS = 5.0
 # Whoever holds less than this of a limit has hardly exceeded it; others under it have.
 OWN_PERCENT = 50.0
 
+# Of a recording without an end.
+KILLED = "killed"
 _GOOD = ("exited", "stopped", "running", "sampler lost")
 _MOST_DIGITS = 3
 # A shell that passes on the signal of a program adds this.
@@ -52,7 +54,7 @@ def find_ending(recording: RecordingData) -> str:
     """How a run ended, in the word of its recording, or what can be said without one."""
     if recording.end is not None:
         return recording.end.reason
-    return "running" if recording.is_running else "killed"
+    return "running" if recording.is_running else KILLED
 
 
 def is_far_below(own_bytes: float, limit_bytes: float, own_percent: float = OWN_PERCENT) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..core.figures import RUN
+from ..core.model import NO_PROCESS
 from ..core.moments import parse_moment
 from ..core.text import count_of
 from ..core.values import NamedTuple
@@ -11,7 +12,16 @@ from .energy import add_joules, estimate_carbon
 from .hosts import describe_host, list_unread_gpus, may_hold_more
 from .job_end import describe_end, has_died, judge_state
 from .job_findings import join_findings
-from .ranks import align, describe_rank, find_end, find_outer, group_by_host, list_worst, name_rank
+from .ranks import (
+    align,
+    describe_rank,
+    find_end,
+    find_outer,
+    group_by_host,
+    is_of_whole_job,
+    list_worst,
+    name_rank,
+)
 from .tasks import Task, find_worst_code, split_tasks, spread_tasks
 
 TYPE_CHECKING = False
@@ -103,8 +113,7 @@ def combine(
     parts = align(recordings)
     outer = find_outer(parts)
     counted = [part for part in parts if part.name not in outer]
-    # Whoever starts ranks may not tell that one has failed.
-    ended = [part for part in parts if part.name not in outer or has_died(part)]
+    ended = _list_ended(parts, outer)
     ranks = tuple(describe_rank(part, outer.get(part.name, "")) for part in parts)
     names = sorted({part.recording.header.host for part in parts})
     hosts = tuple(describe_host(name, on_host, read_held) for name, on_host in group_by_host(counted, names))
@@ -155,6 +164,18 @@ def combine(
         metrics=tuple(spread_metrics(ranks)),
         findings=join_findings(judged),
     )
+
+
+def _list_ended(parts: Sequence[Part], outer: Mapping[str, str]) -> list[Part]:
+    """The recordings to judge its end by. Whoever starts ranks may not tell that one has failed; who follows a whole job never tells."""
+    around = {part.name for part in parts if is_of_whole_job(part.recording.header)}
+    return [
+        part
+        for part in parts
+        if part.name not in outer
+        or has_died(part)
+        or (part.name not in around and outer[part.name] in around)
+    ]
 
 
 def _list_weighed(parts: Sequence[Part], outer: Mapping[str, str]) -> frozenset[str]:
@@ -212,15 +233,24 @@ def _describe_task(name: str, whole: Combined) -> Task:
         name,
         {**whole.values, "peak_ram": whole.ram_at_most_bytes if ram is None else ram},
         len(whole.ranks),
-        find_worst_code(rank.exit_code for rank in whole.ranks),
+        find_worst_code(_list_codes(whole.ranks)),
     )
+
+
+def _list_codes(ranks: Sequence[Rank]) -> list[int | None]:
+    """Those of processes; None of a whole job, if that is all there is."""
+    return [rank.exit_code for rank in ranks if rank.pid != NO_PROCESS] or [None]
 
 
 def _describe_unread_gpus(parts: Sequence[Part]) -> list[str]:
     """Sums over all devices would be without them."""
-    more = f" and {len(parts) - _MOST_NAMED} more" if len(parts) > _MOST_NAMED else ""
-    names = ", ".join(name_rank(part) for part in parts[:_MOST_NAMED])
-    return [f"GPUs could not be measured by {names}{more}: their sums are not known."] if parts else []
+    names = _join_some([name_rank(part) for part in parts])
+    return [f"GPUs could not be measured by {names}: their sums are not known."] if parts else []
+
+
+def _join_some(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
+    return ", ".join(names[:_MOST_NAMED]) + more
 
 
 def count_ranks(identities: Sequence[Identity]) -> tuple[int | None, tuple[int, ...]]:
@@ -249,9 +279,7 @@ def _describe_job(parts: Sequence[Part]) -> Job:
 
 def describe_missing(ranks: Sequence[int]) -> list[str]:
     """Which ranks have no recording, if there are any."""
-    more = len(ranks) - _MOST_NAMED
-    others = f" and {more} more" if more > 0 else ""
-    return [f"no recording of rank {', '.join(map(str, ranks[:_MOST_NAMED]))}{others}"] if ranks else []
+    return [f"no recording of rank {_join_some([str(rank) for rank in ranks])}"] if ranks else []
 
 
 def _find_same(values: Iterable[Any]) -> Any:
@@ -281,10 +309,13 @@ def _list_notes(parts: Sequence[Part], outer: dict[str, str], hosts: Sequence[Ho
         notes.append(f"{inner} is part of {other}, which includes its processes; it is in no sum.")
     if len(outer) > _MOST_NAMED:
         notes.append(f"{len(outer) - _MOST_NAMED} more are part of others in the same way.")
-    cut = [part.name for part in parts if part.recording.end is None]
-    if cut:
-        more = f" and {len(cut) - _MOST_NAMED} more" if len(cut) > _MOST_NAMED else ""
-        notes.append(f"Incomplete (killed or still running): {', '.join(cut[:_MOST_NAMED])}{more}.")
+    cut = {part.name: is_of_whole_job(part.recording.header) for part in parts if part.recording.end is None}
+    incomplete = [name for name, is_followed in cut.items() if not is_followed]
+    followed = [name for name, is_followed in cut.items() if is_followed and name not in outer]
+    if incomplete:
+        notes.append(f"Incomplete (killed or still running): {_join_some(incomplete)}.")
+    if followed:
+        notes.append(f"Without what came after the last sample: {_join_some(followed)}.")
     if any(parse_moment(part.recording.header.started_at) is None for part in parts):
         notes.append("Some recordings have no start time; they are taken to have started with the first.")
     if len(parts) > 1 and max(map(find_end, parts)) < _SHORT_SECONDS:

@@ -8,7 +8,7 @@ from ..core.signals import name_signal
 from ..core.text import count_of
 from ..core.units import humanize_bytes, humanize_limit, humanize_seconds, parse_count
 from .endings import find_ending, has_failed, is_at_time_limit
-from .ranks import find_end, name_rank
+from .ranks import find_end, is_of_whole_job, name_rank
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -60,41 +60,43 @@ def judge_state(state: str | None, parts: Sequence[Part]) -> str:
 
 def find_state(parts: Sequence[Part]) -> str:
     """How the job ended, as far as its recordings tell."""
-    if any(part.recording.is_running for part in parts):
+    telling = [part for part in parts if _tells_end(part)]
+    # The tracker of a whole job may outlive what the others track.
+    if any(part.recording.is_running for part in telling or parts):
         return "running"
     if any(map(_has_oom, parts)):
         return "out of memory"
-    failed = [part for part in parts if _has_failed(part)]
-    told = [part for part in parts if _list_signals(part)]
+    failed = [part for part in telling if _has_failed(part)]
+    told = [part for part in telling if _list_signals(part)]
     if any(map(_is_out_of_time, (*failed, *told))):
         return "time limit reached"
-    if any(map(_has_failed_by_itself, parts)):
+    if any(map(_has_failed_by_itself, telling)):
         return "failed"
     if told:
         return "told to end"
     if failed:
         return "killed or failed"
-    codes = {part.recording.end.exit_code for part in parts if part.recording.end is not None}
+    codes = {part.recording.end.exit_code for part in telling if part.recording.end is not None}
     return "completed" if codes == {0} else "ended"
 
 
 def describe_end(parts: Sequence[Part], hosts: Sequence[Host]) -> list[str]:
     """Where memory ran out, which machine was lost, which rank failed first, and what the others were told."""
-    victims = [part for part in parts if _has_oom(part)]
-    hit = {part.recording.header.host for part in victims}
-    notes = [_describe_oom(host, victims) for host in hosts if host.name in hit]
+    hit = [part for part in parts if _has_oom(part)]
+    notes = [_describe_oom(host, victims) for host in hosts if (victims := _list_victims(hit, host.name))]
     notes += _describe_lost(parts)
-    own = sorted((part for part in parts if _has_failed_by_itself(part)), key=find_end)
-    told = [part for part in parts if _list_signals(part)]
-    if own and len(parts) > 1:
+    telling = [part for part in parts if _tells_end(part)]
+    own = sorted((part for part in telling if _has_failed_by_itself(part)), key=find_end)
+    told = [part for part in telling if _list_signals(part)]
+    if own and len(telling) > 1:
         code = own[0].recording.end.exit_code if own[0].recording.end else None
         how = "an exception" if code is None else f"exit code {code}"
         others = f"; {len(own) - 1} more failed by themselves later" if len(own) > 1 else ""
         notes.append(f"{name_rank(own[0])} failed first, with {how}{others}.")
-    if told and len(parts) > 1:
+    if told and len(telling) > 1:
         names = sorted({number for part in told for number in _list_signals(part)})
         signals = " and ".join(map(name_signal, names))
-        notes.append(f"{signals} reached {len(told)} of {count_of(len(parts), 'recording')}.")
+        notes.append(f"{signals} reached {len(told)} of {count_of(len(telling), 'recording')}.")
     return notes
 
 
@@ -103,12 +105,13 @@ def _describe_lost(parts: Sequence[Part]) -> list[str]:
     on_hosts: dict[str, list[Part]] = {}
     for part in parts:
         on_hosts.setdefault(part.recording.header.host, []).append(part)
+    judged = {host: some for host, some in on_hosts.items() if any(map(_tells_end, some))}
     lost = {
         host: some
-        for host, some in on_hosts.items()
+        for host, some in judged.items()
         if not any(part.recording.end is not None or part.recording.is_running for part in some)
     }
-    if len(lost) == len(on_hosts):
+    if len(lost) == len(judged):
         return []
     more = len(lost) - _MOST_LOST
     return [
@@ -121,8 +124,13 @@ def _describe_lost(parts: Sequence[Part]) -> list[str]:
     ]
 
 
-def _describe_oom(host: Host, all_victims: Sequence[Part]) -> str:
-    victims = [part for part in all_victims if part.recording.header.host == host.name]
+def _list_victims(hit: Sequence[Part], host: str) -> list[Part]:
+    """Of the recordings on a machine whose limit was reached those that ended badly, if any did: the others may share the limit."""
+    there = [part for part in hit if part.recording.header.host == host]
+    return [part for part in there if _tells_end(part) and _has_failed(part)] or there
+
+
+def _describe_oom(host: Host, victims: Sequence[Part]) -> str:
     named = ", ".join(name_rank(part) for part in victims[:3]) + (" and others" if len(victims) > 3 else "")
     limit = "" if host.limit_bytes is None else f" of {humanize_limit(host.limit_bytes)}"
     most = host.ram_sum_bytes or host.ram_at_least_bytes
@@ -137,7 +145,12 @@ def _describe_oom(host: Host, all_victims: Sequence[Part]) -> str:
 def has_died(part: Part) -> bool:
     """Whether a process failed, was killed, or left no end. A tracked block that raised may have been expected to."""
     end = part.recording.end
-    return not part.recording.is_running and (end is None or bool(end.exit_code))
+    return _tells_end(part) and not part.recording.is_running and (end is None or bool(end.exit_code))
+
+
+def _tells_end(part: Part) -> bool:
+    """A recording of a whole job has no exit code, and ends when the scheduler ends its tracker."""
+    return not is_of_whole_job(part.recording.header)
 
 
 def _has_oom(part: Part) -> bool:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 
 from ..core.figures import RUN
-from ..core.model import NO_PROCESS
 from .job import count_ranks, describe_missing
 from .launches import identify_run, number_unnamed
 from .measures import UNKNOWN_OUTCOME, RunFigures, Subject
+from .ranks import is_of_whole_job
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,9 +31,8 @@ def name_job(header: Header, unnamed_launch: int | None = None) -> tuple[str, ..
     None for what is part of nothing.
     """
     identity = header.identity
-    is_whole_job = header.pid == NO_PROCESS and identity.job is not None
     is_rank = identity.rank is not None and (identity.job or identity.run_id or identity.ranks)
-    return identify_run(identity, unnamed_launch) if is_whole_job or is_rank else None
+    return identify_run(identity, unnamed_launch) if is_of_whole_job(header) or is_rank else None
 
 
 def list_missing(recordings: Sequence[tuple[str, RecordingData]]) -> list[str]:

@@ -39,7 +39,9 @@ def identify_run(identity: Identity, unnamed_launch: int | None = None) -> tuple
     """
     task = identity.array_task
     is_slurms = identity.launcher in _SLURMS
-    launch = identity.step if is_slurms else identity.run_id if identity.job is not None else None
+    # The components of one step of several programs (`srun A : B`) are 4+0, 4+1...
+    step = None if identity.step is None else identity.step.partition("+")[0]
+    launch = step if is_slurms else identity.run_id if identity.job is not None else None
     job = (identity.array_job if task is not None else None) or identity.job or identity.run_id
     known = (
         ("job", job),

@@ -8,7 +8,7 @@ from types import MappingProxyType
 from ..core.model import NO_PROCESS
 from ..core.moments import parse_moment
 from ..core.values import NamedTuple
-from .endings import find_ending
+from .endings import KILLED, find_ending
 from .measures import list_estimates, list_lower_bounds, overall_values
 from .regions import summarize_metrics, summarize_regions
 from .summary import summarize
@@ -17,12 +17,13 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from ..core.model import ProcessTotals, RecordingData
+    from ..core.model import Header, ProcessTotals, RecordingData
     from .summary import Summary
 
 _CLOCK_SECONDS = 0.01
 # Endings that a tracker in the process, or one that was attached to it, writes.
-_NOT_THE_PARENTS = ("stopped", "ended", "interrupted", "raised")
+_ENDED = "ended"
+_NOT_THE_PARENTS = ("stopped", _ENDED, "interrupted", "raised")
 
 
 class Rank(NamedTuple):
@@ -69,6 +70,11 @@ def align(recordings: Sequence[tuple[str, RecordingData]]) -> list[Part]:
         Part(name, recording, 0.0 if begin is None else begin - first, summarize(recording))
         for (name, recording), begin in zip(recordings, begins, strict=True)
     ]
+
+
+def is_of_whole_job(header: Header) -> bool:
+    """Whether it is of all of a job on one machine, whoever started it, so that nobody told how that ended."""
+    return header.pid == NO_PROCESS and header.identity.job is not None
 
 
 def find_end(part: Part) -> float:
@@ -170,6 +176,7 @@ def _begins_in(part: Part, other: Part, first_seconds: float, last_seconds: floa
 def describe_rank(part: Part, part_of: str) -> Rank:
     """What it used, and which other recording it is part of."""
     header, end, summary = part.recording.header, part.recording.end, part.summary
+    ending = find_ending(part.recording)
     return Rank(
         name=part.name,
         host=header.host,
@@ -177,8 +184,9 @@ def describe_rank(part: Part, part_of: str) -> Rank:
         begin_seconds=part.begin_seconds,
         values=overall_values(summary),
         estimates=list_estimates(summary),
-        at_least=list_lower_bounds(summary, find_ending(part.recording)),
-        ending=find_ending(part.recording),
+        at_least=list_lower_bounds(summary, ending),
+        # The scheduler ends its tracker with the job, whether all went well or not.
+        ending=_ENDED if ending == KILLED and is_of_whole_job(header) else ending,
         exit_code=end.exit_code if end else None,
         part_of=part_of,
         label=name_rank(part),
@@ -197,7 +205,14 @@ def list_worst(ranks: Sequence[Rank], most: int) -> Sequence[Rank]:
     """All of a few; of many, those that did not end well, then those that took longest."""
     if len(ranks) <= most:
         return ranks
-    return nsmallest(most, ranks, key=lambda rank: (rank.exit_code == 0, -(rank.values["time"] or 0.0)))
+    return nsmallest(
+        most, ranks, key=lambda rank: (_may_have_ended_well(rank), -(rank.values["time"] or 0.0))
+    )
+
+
+def _may_have_ended_well(rank: Rank) -> bool:
+    """Also of a whole job, of which nobody knows."""
+    return rank.exit_code == 0 or rank.pid == NO_PROCESS
 
 
 def name_rank(part: Part) -> str:

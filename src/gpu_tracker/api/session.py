@@ -112,9 +112,19 @@ def check_runs(pid: int) -> int:
 def find_own_identity() -> Identity:
     """Which part of which job this process is."""
     try:
-        return find_identity(os.environ, read_text("/proc/self/cgroup"))
+        groups = read_text("/proc/self/cgroup")
     except OSError:
-        return find_identity(os.environ)
+        groups = ""
+    return find_identity(os.environ, groups, os.uname().nodename)
+
+
+def identify_target(target: Target) -> Identity:
+    """Which part of which job that is which is tracked; of a whole job, all of it on this machine."""
+    if target.job is None:
+        return find_own_identity()
+    from ..sources.job_processes import identify
+
+    return leave_out_rank(identify(target.pid))
 
 
 class Wishes(NamedTuple):
@@ -364,19 +374,13 @@ class Session:
         from ..recording.create import create
 
         try:
-            path = create(place, mask_secrets(self._target.command), self._target.pid, self._identify())
+            identity = identify_target(self._target)
+            path = create(place, mask_secrets(self._target.command), self._target.pid, identity)
         except RecordingError as error:
             self._say(f"{error} The run is not recorded.")
             return None
         self._made[path] = _identify(os.lstat(path))
         return path
-
-    def _identify(self) -> Identity:
-        if self._target.job is None:
-            return find_own_identity()
-        from ..sources.job_processes import identify
-
-        return leave_out_rank(identify(self._target.pid))
 
     def _make_tracking_file(self) -> tuple[str, tuple[str, str, str]] | None:
         path, settings = self._wishes.tracking_file, self._settings

@@ -7,7 +7,14 @@ import select
 import signal
 import time
 
-from ..api.session import Session, check_runs, find_own_identity, other_process, whole_job
+from ..api.session import (
+    Session,
+    check_runs,
+    find_own_identity,
+    identify_target,
+    other_process,
+    whole_job,
+)
 from ..core.config import check_process_id
 from ..core.errors import TrackerError, UsageError
 from ..core.model import NO_PROCESS
@@ -51,8 +58,9 @@ def main(arguments: list[str], sampler: SamplerProcess | None) -> int:
     choices = Choices(read_rules(options.rules))
     target = _find_target(options.pid, options.job)
     if target.job is not None:
-        if find_own_identity().local_rank:
-            return 0  # srun starts as many as the job has tasks, and one on each machine is enough
+        # srun starts as many as the job has tasks, and one on each machine is enough.
+        if find_own_identity().local_rank or _is_followed(options.record, target):
+            return 0
         settings = settings._replace(
             name=settings.name or f"job {target.job}",
             disable_logs=settings.disable_logs or not may_print(None),
@@ -103,6 +111,15 @@ def _find_target(pid: str | None, job: str | None) -> Target:
             "This command does not run in a Slurm job.", "Name one: gpu-tracker attach --job ID."
         )
     return whole_job(job)
+
+
+def _is_followed(place: str | None, target: Target) -> bool:
+    """Whether a tracker of another step records the same into the same directory."""
+    if place is None:
+        return False
+    from ..recording.find import is_followed
+
+    return is_followed(place, identify_target(target))
 
 
 def _find_process(text: str) -> int:

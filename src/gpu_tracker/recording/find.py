@@ -5,13 +5,16 @@ from __future__ import annotations
 import os
 
 from ..core.errors import RecordingError, UsageError
+from ..core.model import NO_PROCESS
 from .lock import is_held
-from .naming import JOB_PREFIX, SUFFIX, name_directory
+from .naming import JOB_PREFIX, SUFFIX, name_directory, name_in_job
 from .schema import HEADER_START
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from ..core.model import Identity
 
 _HEAD_BYTES = 64
 _LONGEST_HEADER_BYTES = 2**20
@@ -77,6 +80,29 @@ def refuse_recording(path: str) -> None:
     """UsageError if a file that is about to be written is a recording: nothing ever replaces one, or adds to it."""
     if is_recording(path):
         raise UsageError(f"{path} is a recording, which is never overwritten.", "Name another file.")
+
+
+def is_followed(directory: str, identity: Identity) -> bool:
+    """Whether somebody on this machine records all of this job here into a directory already."""
+    host, number = os.uname().nodename, 1
+    while True:
+        name = name_in_job(identity, host, number)
+        if name is None or not os.path.exists(path := os.path.join(directory, name)):
+            return False
+        if _is_written_of_whole_job(path, host):
+            return True
+        number += 1
+
+
+def _is_written_of_whole_job(path: str, host: str) -> bool:
+    from .glance import glance
+    from .liveness import is_written
+
+    try:
+        header = glance(path).header if is_written(path) else None
+    except RecordingError:  # one that has just begun
+        return False
+    return header is not None and (header.pid, header.host) == (NO_PROCESS, host)
 
 
 def is_recording(path: str) -> bool:

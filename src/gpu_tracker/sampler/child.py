@@ -302,16 +302,19 @@ class Service:
         notes: tuple[str, ...] = (),
     ) -> None:
         self._is_over = True
-        at = self._find_end(now_seconds, is_from_its_parent=figures is not None)
+        at = self._find_end(sampler, now_seconds, is_from_its_parent=figures is not None)
         started = self._start_nanoseconds / 1e9
         end = sampler.finish(max(0.0, at - started), figures, reason, exit_code, exception, notes)
         _send("totals", FINAL, sampler.describe(end))
 
-    def _find_end(self, told_seconds: float, *, is_from_its_parent: bool) -> float:
-        """When it was over. A parent knows best, unless it was itself stopped when the root ended."""
+    def _find_end(self, sampler: Sampler, told_seconds: float, *, is_from_its_parent: bool) -> float:
+        """When it was over. A parent knows best, unless it was itself stopped when the root ended.
+
+        A whole job was over when the last of it was seen, although another step might have followed.
+        """
         if is_from_its_parent:
             return min(told_seconds, self._latest_end_seconds)
-        return self._ended_seconds or told_seconds
+        return sampler.find_pause() or self._ended_seconds or told_seconds
 
     def _need_sampler(self) -> Sampler:
         if self._sampler is None:

@@ -29,7 +29,8 @@ def make_header(
 ) -> Header:
     """The header of a job that has just begun."""
     pid = start.root_pid or plan.example_pid
-    identity = find_identity(environment, _read_text(f"/proc/{pid}/cgroup") or "")
+    host = os.uname().nodename
+    identity = find_identity(environment, _read_text(f"/proc/{pid}/cgroup") or "", host)
     if plan.job is not None:
         identity = leave_out_rank(identity)
     # Anybody can set these variables, to anything.
@@ -40,7 +41,7 @@ def make_header(
         tracker_version=__version__,
         command=plan.command,
         pid=start.root_pid,
-        host=os.uname().nodename,
+        host=host,
         started_at=stamp_moment(time.time() - (time.monotonic() - start.at_nanoseconds / 1e9)),
         sleep_seconds=plan.sleep_seconds,
         allocation=allocation,

@@ -6,6 +6,7 @@ Cheap reads are frequent, expensive ones happen when the budget allows, and line
 from __future__ import annotations
 
 import errno
+import math
 import os
 import time
 
@@ -111,6 +112,8 @@ class Sampler:
         self._read_seconds = 0.0
         self._short_gaps_seconds = 0.0
         self._is_memory_settled = False
+        self._has_paused = False
+        """Nothing of a whole job runs: it has ended, or is between two steps."""
         self._groups_due_seconds = 0.0
         self._readings_of_groups: tuple[ProcessReading, ...] | None = None
         self._reset_high_waters: dict[int, int] = {}
@@ -176,12 +179,18 @@ class Sampler:
         """Whether the root still runs."""
         return self._tree.is_alive()
 
+    def find_pause(self) -> float | None:
+        """Since when nothing of a whole job has run; None if something does, and of a single process."""
+        return self._tree.find_pause()
+
     def tick(self, now_seconds: float) -> None:
         """Take a reading at a deadline, and write a line if it is due."""
         late = self.deadlines.strike(now_seconds)
         cost = time.process_time()
         self._apart_cost_seconds = 0.0
         self.read(now_seconds, late)
+        if self._has_paused:
+            return
         at = now_seconds - self._start_seconds
         line = max(self._plan.sleep_seconds, self._pace.interval_seconds(at))
         if self._plan.full_resolution or at - self._line_seconds >= line - self._slack():
@@ -193,6 +202,8 @@ class Sampler:
         """Read everything that is due."""
         at = now_seconds - self._start_seconds
         self._read_tree(at, late_seconds)
+        if self._has_paused:
+            return
         self._take_gpus()
         self._read_sharing_if_worth_it(at)
         self._note_open_regions()
@@ -216,12 +227,11 @@ class Sampler:
         """The last reading, the last line, the end."""
         self._read_tree(at_seconds, 0.0, figures, is_last=True)
         self._note_short_gaps(at_seconds)
-        if self._activity is not None:
-            self._read_activity(at_seconds)
-        self._read_energy(at_seconds)
+        if not self._has_paused:
+            self._read_meters(at_seconds)
         has_ended = not self.is_root_alive()
         silences = self._gpus.read_now()
-        self._take_gpus()
+        self._take_gpus(at_seconds if self._has_paused else math.inf)
         for vendor, text in silences:
             self._say(at_seconds, text)
             self._account.lose_gpus(vendor)
@@ -237,7 +247,6 @@ class Sampler:
         for kind, text in self._account.list_gpu_faults():
             self._say(at_seconds, text, kind)
         self._note_open_regions()
-        self._account.take_machine(self._machine.read())
         is_short = self._account.seconds_in_cpu_interval < self._plan.sleep_seconds / 2
         self._account.close_cpu_interval(is_last=is_short)
         if figures is not None or not self.is_root_alive():
@@ -349,6 +358,8 @@ class Sampler:
     ) -> None:
         self._note_gap(at_seconds)
         readings = self._tree.read()
+        if not is_last and self._notice_pause(at_seconds):
+            return
         # Only now: CPU time that was announced before it was reaped cannot be in the readings without being known here.
         discount = self._hear_discounts()
         if discount:
@@ -371,6 +382,23 @@ class Sampler:
             self.instruments.take(self._account.rss_bytes)
             if is_last:
                 self._account.take_earlier_peaks(self.instruments.find_exact_peaks())
+
+    def _notice_pause(self, at_seconds: float) -> bool:
+        """Whether nothing runs that can be measured. Nothing more is taken then: what comes after the end is not the job's."""
+        had_paused = self._has_paused
+        self._has_paused = bool(self._readings) and self._tree.find_pause() is not None
+        if self._has_paused:
+            self._read_seconds = at_seconds  # nothing was missed
+            if not had_paused:
+                self._read_meters(at_seconds)
+        return self._has_paused
+
+    def _read_meters(self, at_seconds: float) -> None:
+        """What counts for the whole machine, or for all that the job has done, once more before the end."""
+        if self._activity is not None:
+            self._read_activity(at_seconds)
+        self._read_energy(at_seconds)
+        self._account.take_machine(self._machine.read())
 
     def _read_activity(self, at_seconds: float) -> None:
         if self._activity is None:
@@ -427,7 +455,7 @@ class Sampler:
                     self.instruments.add_gpu(event.gpu)
         return {} if self.instruments is None else self.instruments.find_new()
 
-    def _take_gpus(self) -> None:
+    def _take_gpus(self, until_seconds: float = math.inf) -> None:
         # Before the readings are taken: a later answer is not among them.
         self._have_gpus_answered = self._gpus.have_answered()
         for event in self._gpus.take_events():
@@ -438,6 +466,8 @@ class Sampler:
                 if self.instruments is not None:
                     self.instruments.add_gpu(event.gpu)
         for readings in self._gpus.take_readings():
+            if readings.at_seconds > until_seconds:
+                continue
             moment = self._account.take_gpus(readings)
             for kind, uuid in self._account.take_gpu_estimates():
                 self._say(readings.at_seconds, uuid, kind)

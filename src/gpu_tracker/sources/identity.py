@@ -58,6 +58,8 @@ _LAUNCHERS = (
 )
 # Only of a step: in a batch script it is 0, too, although the script is no rank of anything.
 _SLURM = _Launcher("slurm", "SLURM_PROCID", "SLURM_LOCALID", "SLURM_NTASKS")
+# What starts the ranks of a step by itself, with variables of each node.
+_SLURMS = (_SLURM.name, "pmix")
 # Those that number no ranks, and what is set in all that they start: by our plugin in workers of Dask, by Ray itself.
 _UNRANKED = (("dask", "GPU_TRACKER_DASK"), ("ray", "RAY_LD_PRELOAD_ON_WORKERS"))
 # Steps that Slurm starts itself, whose one process is no rank, and their numbers.
@@ -68,8 +70,8 @@ _UNNAMED_RUN = "none"  # by torchrun, unless it is given a name
 _JOB, _STEP = "job_", "step_"
 
 
-def find_identity(environment: Mapping[str, str], cgroup_text: str = "") -> Identity:
-    """The identity by the variables and the content of `/proc/PID/cgroup`; None for what is not set."""
+def find_identity(environment: Mapping[str, str], cgroup_text: str = "", host: str = "") -> Identity:
+    """The identity by the variables, the content of `/proc/PID/cgroup` and the name of this machine; None for what is not set."""
     known: dict[str, str | int | None] = {
         "scheduler": next((name for name, variable in _SCHEDULERS if environment.get(variable)), None),
         **{field: _find(environment, names) for field, names in _TEXTS.items()},
@@ -80,7 +82,8 @@ def find_identity(environment: Mapping[str, str], cgroup_text: str = "") -> Iden
     known |= _find_rank(environment, is_in_step=step is not None and step not in _OWN_STEPS.values())
     if known["run_id"] == _UNNAMED_RUN:
         known["run_id"] = None
-    return Identity(**known)  # type: ignore[arg-type]
+    found = Identity(**known)  # type: ignore[arg-type]
+    return found._replace(node=_find_node(found, host))
 
 
 def is_in_batch_script(environment: Mapping[str, str], cgroup_text: str = "") -> bool:
@@ -102,6 +105,14 @@ def leave_out_rank(identity: Identity) -> Identity:
     return identity._replace(
         step=None, launcher=None, rank=None, ranks=None, local_rank=None, attempt=None, run_id=None
     )
+
+
+def _find_node(identity: Identity, host: str) -> str | None:
+    """That of the variables, unless a launcher of its own may have brought them from the node where it began."""
+    node, here = identity.node, host.partition(".")[0]
+    if node is None or not here or identity.launcher in (None, *_SLURMS):
+        return node
+    return node if node.partition(".")[0] == here else here
 
 
 def _find(environment: Mapping[str, str], names: tuple[str, ...]) -> str | None:

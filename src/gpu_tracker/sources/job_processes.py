@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 # What the scheduler itself runs in the job's group.
 _OF_THE_SCHEDULER = frozenset({"slurmstepd"})
 # A job seldom takes longer from one step to the next.
-_PAUSE_SECONDS = 10.0
+PAUSE_SECONDS = 10.0
 # So long a process may take from its fork to the end of its exec on a busy machine.
 _DOUBT_SECONDS = 1.0
 
@@ -32,7 +32,7 @@ def identify(pid: int, *, proc: str = "/proc") -> Identity:
         groups = read_text(f"{proc}/{pid}/cgroup")
     except OSError:
         groups = ""
-    return find_identity(read_environment(pid, proc=proc), groups)
+    return find_identity(read_environment(pid, proc=proc), groups, os.uname().nodename)
 
 
 def list_of_job(job: str, *, proc: str = "/proc") -> list[int]:
@@ -78,7 +78,11 @@ class JobProcesses(ProcessTree):
         """Whether the job may still start processes here. One that we are part of ends us."""
         if self._members:
             self._last_seen_seconds = self._now()
-        return self._is_inside or self._now() - self._last_seen_seconds < _PAUSE_SECONDS
+        return self._is_inside or self._now() - self._last_seen_seconds < PAUSE_SECONDS
+
+    def find_pause(self) -> float | None:
+        """When a process was last seen, if none runs now. Where we are part of the job, it goes on."""
+        return None if self._is_inside or self._members else self._last_seen_seconds
 
     def _admit_relatives(self, pids: Iterable[int], *, at_start: bool) -> None:
         for pid in pids:

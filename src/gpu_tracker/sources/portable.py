@@ -50,6 +50,10 @@ class ProcessTree:
         except psutil.Error:
             return False
 
+    def find_pause(self) -> float | None:
+        """A tree ends with its root."""
+        return None
+
     def read(self) -> tuple[ProcessReading, ...]:
         """Read every living process of the tree."""
         import psutil

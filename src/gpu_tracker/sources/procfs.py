@@ -259,6 +259,10 @@ class ProcessTree:
         root = self._members.get(self.root_pid)
         return root is not None and not root.is_zombie
 
+    def find_pause(self) -> float | None:
+        """A tree ends with its root."""
+        return None
+
     def read(self) -> tuple[ProcessReading, ...]:
         """Read every living process of the tree."""
         self._find_new()
