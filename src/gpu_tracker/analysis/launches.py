@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..core.model import NO_PROCESS
 from ..core.values import NamedTuple
 from .ranks import align, find_end, find_outer, find_outermost
 
@@ -10,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from typing import TypeAlias
 
-    from ..core.model import Identity, RecordingData
+    from ..core.model import Header, Identity, RecordingData
     from .ranks import Part
 
     _Launches: TypeAlias = list["_Launch"]
@@ -65,9 +66,10 @@ def _name_kind(identity: Identity) -> tuple[object, ...]:
     return (*identify_run(identity), identity.ranks)
 
 
-def _name_commands(identities: Iterable[Identity]) -> set[tuple[str, ...]]:
-    """The runs of what is no rank: a command of a batch script."""
-    return {identify_run(identity) for identity in identities if identity.rank is None}
+def _name_commands(headers: Iterable[Header]) -> set[tuple[str, ...]]:
+    """The runs of what is no rank, nor all of a job: a command of a batch script."""
+    alone = (header.identity for header in headers if header.pid != NO_PROCESS)
+    return {identify_run(identity) for identity in alone if identity.rank is None}
 
 
 def number_unnamed(recordings: Sequence[tuple[str, RecordingData]]) -> dict[str, int]:
@@ -89,7 +91,7 @@ def number_launches(parts: Sequence[Part], outer: Mapping[str, str]) -> dict[str
             numbers[part.name] = kind, _join(by_kind.setdefault(kind, []), part)
     # What has started the ranks is one run with them.
     others = (part for part in parts if part.name not in outer and part.name not in outer.values())
-    commands = _name_commands(part.recording.header.identity for part in others)
+    commands = _name_commands(part.recording.header for part in others)
     several = {kind for kind, launches in by_kind.items() if len(launches) > 1 or kind[:-1] in commands}
     outermost = {part.name: find_outermost(part.name, outer) for part in parts}
     found = {name: numbers[around] for name, around in outermost.items() if around in numbers}
