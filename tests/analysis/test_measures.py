@@ -192,11 +192,19 @@ def test_a_peak_is_bounded_by_what_all_processes_held_while_none_was_listed(
     assert bound_gpu_bytes(shown._replace(totals=partial)) == bounds
 
 
-def test_a_device_that_the_job_was_not_on_until_it_was_lost_bounds_nothing() -> None:
-    """Whatever others hold there."""
+@pytest.mark.parametrize(
+    ("used_bytes_unknown_seconds", "bounds"), [(3.0, (None, None)), (0.0, (2000 * MB, 5000 * MB))]
+)
+def test_a_device_that_the_job_was_not_on_bounds_it_where_only_its_list_failed(
+    used_bytes_unknown_seconds: float, bounds: tuple[float | None, float | None]
+) -> None:
+    """The job may have come and gone meanwhile, unless the device was lost to everybody."""
     shown, (idle, peaks) = on_gpus(), gpu_totals("GPU-1")
+    unknown = idle._replace(
+        job_bytes_unknown_seconds=3.0, used_bytes_unknown_seconds=used_bytes_unknown_seconds
+    )
     lost = shown.totals._replace(
-        gpu_counters=(*shown.totals.gpu_counters, idle._replace(job_bytes_unknown_seconds=3.0)),
+        gpu_counters=(*shown.totals.gpu_counters, unknown),
         peaks=shown.totals.peaks._replace(
             gpus=(
                 *shown.totals.peaks.gpus,
@@ -205,7 +213,7 @@ def test_a_device_that_the_job_was_not_on_until_it_was_lost_bounds_nothing() -> 
         ),
     )
 
-    assert bound_gpu_bytes(shown._replace(totals=lost, events=(*shown.events, found(gpu(1))))) == (None, None)
+    assert bound_gpu_bytes(shown._replace(totals=lost, events=(*shown.events, found(gpu(1))))) == bounds
 
 
 def test_an_estimate_beside_a_device_of_which_nothing_is_known_is_no_sum() -> None:
@@ -233,11 +241,18 @@ def test_a_peak_may_have_been_larger_than_measured() -> None:
     stopped = recording(totals=totals(at_seconds=10.0, unread_seconds=8.0))
     briefly = recording(totals=totals(at_seconds=10.0, unread_seconds=3.0))
 
+    unseen = recording(end=End("ended", 0, totals(), 0.1, 0))  # by a process that was attached to
+
     ceilings = [
         {subject.figure.name: most for subject, most in measure(one).ceilings.items()}
-        for one in (shared, stopped, briefly)
+        for one in (shared, stopped, briefly, unseen)
     ]
-    assert ceilings == [{"peak_ram": 800 * MB}, {"peak_ram": math.inf, "peak_gpu_ram": math.inf}, {}]
+    assert ceilings == [
+        {"peak_ram": 800 * MB},
+        {"peak_ram": math.inf, "peak_gpu_ram": math.inf},
+        {},
+        {"peak_ram": math.inf},
+    ]
 
 
 def test_a_region_may_have_used_as_much_as_the_whole_run() -> None:

@@ -252,7 +252,7 @@ for step in range(1500):
     assert len(told) == 1000
     assert notes == [
         "Names of regions: 2 too long, shortened to the beginning and a digest; 502 too many, not recorded: "
-        "a process can have 1000 regions, so do not put a changing value into a name."
+        "a process can have 1000 regions, 100 of them inside each other, so do not put a changing value into a name."
     ]
 
 

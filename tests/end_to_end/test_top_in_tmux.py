@@ -34,6 +34,11 @@ while not os.path.exists("stop"):
 """
 
 
+def has_begun(directory: Path) -> bool:
+    """Whether there is a recording that can be read."""
+    return any(path.stat().st_size for path in directory.glob("*.jsonl"))
+
+
 class Top(Terminal):
     """A terminal in which runs are looked at."""
 
@@ -114,7 +119,7 @@ def make_finished(path: Path, name: str = "finished", seconds: int = 600) -> Pat
 @pytest.mark.usefixtures("job")
 def test_a_running_job_is_followed_to_its_end(top: Top, tmp_path: Path) -> None:
     """Its clock advances; regions, metrics, processes and a forecast are there; then it says how it ended."""
-    wait_until((tmp_path / "gpu-tracker-runs").exists, "the job has begun")
+    wait_until(lambda: has_begun(tmp_path / "gpu-tracker-runs"), "the job has begun")
     top.open()
     top.wait_for_state("LIVE", least=2, name="training")
     first = top.state[1]
@@ -130,7 +135,7 @@ def test_a_running_job_is_followed_to_its_end(top: Top, tmp_path: Path) -> None:
 @pytest.mark.usefixtures("job")
 def test_a_resize_and_ctrl_z(top: Top, tmp_path: Path) -> None:
     """The frame has the size of the window; while it is stopped, the shell has the terminal."""
-    wait_until((tmp_path / "gpu-tracker-runs").exists, "the job has begun")
+    wait_until(lambda: has_begun(tmp_path / "gpu-tracker-runs"), "the job has begun")
     top.open()
     top.wait_for_state("LIVE")
     top.resize(120, 40)
@@ -181,7 +186,7 @@ def find_top(folder: str) -> int:
 
 def test_a_job_that_is_killed(top: Top, tmp_path: Path, job: subprocess.Popen[bytes]) -> None:
     """With its tracker: nothing is written any more, and after a while that is said."""
-    wait_until((tmp_path / "gpu-tracker-runs").exists, "the job has begun")
+    wait_until(lambda: has_begun(tmp_path / "gpu-tracker-runs"), "the job has begun")
     top.open()
     top.wait_for_state("LIVE", least=1)
     job.kill()

@@ -127,6 +127,22 @@ def test_too_many_regions_are_refused(mailbox: str) -> None:
     close(writer)
 
 
+def test_regions_too_deep_inside_others_are_refused(mailbox: str) -> None:
+    """And counted; beside them there is room."""
+    writer = SharedFileWriter(mailbox)
+    reader = SharedFileReader(writer.path)
+    around = 0
+    for depth in range(100):
+        around = writer.add_region(around, f"{depth}")
+        assert around == depth + 1
+
+    assert writer.add_region(around, "too deep") == 0
+    assert writer.add_region(around - 1, "beside") == 101
+    assert reader.read_refused() == 1
+    reader.close()
+    close(writer)
+
+
 def test_regions_may_be_added_while_they_are_read(mailbox: str) -> None:
     """By another process, which waits for nobody."""
     for _ in range(10):

@@ -200,7 +200,7 @@ def find_ceilings(summary: Summary) -> dict[str, float]:
     unbounded = dict.fromkeys(("cpu_time", "mean_cores"), math.inf) if summary.is_cpu_least else {}
     if not is_read_enough(summary.seconds - summary.unread_seconds, summary.seconds):
         return {**unbounded, "peak_ram": math.inf, "peak_gpu_ram": math.inf}
-    if summary.has_lost_children:
+    if summary.has_lost_children or summary.is_end_unseen:
         unbounded["peak_ram"] = math.inf
     return {
         **({"peak_ram": ceiling} if peak.basis == ESTIMATE and ceiling else {}),
@@ -238,7 +238,7 @@ def _find_most_held(gpu: GpuSummary, seconds: float) -> float:
 
 def _is_held_unlisted(gpu: GpuSummary, seconds: float) -> bool:
     """Whether the job may have held more than what is known of it: its driver does not list processes, or did not for a while."""
-    return gpu.basis == ESTIMATE or (gpu.basis == SAMPLED and find_unlisted_seconds(gpu, seconds) > 0)
+    return gpu.basis == ESTIMATE or (gpu.basis != EXACT and find_unlisted_seconds(gpu, seconds) > 0)
 
 
 def _is_gpu_ram_known(summary: Summary) -> bool:

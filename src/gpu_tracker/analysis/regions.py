@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 _MOST_COUNTED = 10_000  # regions that a process refuses
-_UNSEEN_ENDS = ("abandoned", "tracker killed")
+_UNSEEN_ENDS = ("ended", "abandoned", "tracker killed")
 _NOTABLE_COST = 0.02
 _LEAST_COST_SECONDS = 0.05
 
@@ -154,8 +154,8 @@ def describe_gaps(gaps: RegionGaps) -> list[str]:
         least = "at least " if gaps.refused_regions >= _MOST_COUNTED else ""
         where = f" in {gaps.refusing_processes} processes" if gaps.refusing_processes > 1 else ""
         names.append(
-            f"{least}{gaps.refused_regions} too many{where}, not recorded: a process can have 1000 regions, "
-            "so do not put a changing value into a name"
+            f"{least}{gaps.refused_regions} too many{where}, not recorded: a process can have 1000 regions, 100 of them inside "
+            "each other, so do not put a changing value into a name"
         )
     notes = [f"Names of regions: {'; '.join(names)}."] if names else []
     if gaps.unfollowed_processes:

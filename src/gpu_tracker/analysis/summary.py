@@ -9,6 +9,7 @@ from ..core.model import (
     ESTIMATE,
     EXACT,
     INTEGRATED,
+    NO_PROCESS,
     POLLED,
     SAMPLED,
     SAMPLER_LOST,
@@ -51,6 +52,8 @@ _LEAST_KNOWN_SHARE = 0.5
 _NOTABLE_SHARE = 0.01
 # If nothing was measured for more of the run, "usually" and shares of its time are not known.
 UNREAD_SHARE = 0.1
+# Reasons to end that come from a main process whose parent is not us, nor it itself.
+_UNSEEN_ENDS = ("ended", "abandoned")
 _LATE_READING_SECONDS = 0.05
 _LATE_SAMPLE_SECONDS = 1.0
 # Drivers may sample processes only once a second: what comes before the first sample and after the last is not known.
@@ -166,6 +169,8 @@ class Summary(NamedTuple):
     """Whether processes may have used more CPU time, of which nobody knows."""
     has_lost_children: bool = False
     """Whether the kernel has kept no account of children that have ended."""
+    is_end_unseen: bool = False
+    """Whether the main process has ended where nobody is told its peak."""
     has_unread_gpus: bool = False
     """Whether a vendor's driver has never answered, or a device that the job may use could never be opened: what concerns
     all devices is not known then."""
@@ -236,6 +241,9 @@ def summarize(recording: RecordingData) -> Summary:
         unread_seconds=totals.unread_seconds,
         is_cpu_least=bool(elsewhere) or not kinds.isdisjoint((UNREAPED, UNSEEN_END)),
         has_lost_children=UNREAPED in kinds,
+        is_end_unseen=header.pid != NO_PROCESS
+        and recording.end is not None
+        and recording.end.reason in _UNSEEN_ENDS,
         elsewhere=elsewhere,
     )
     return _forget_totals(summary) if _has_unread_gpus(recording) else summary
@@ -282,7 +290,7 @@ def is_ram_least(summary: Summary, ending: str) -> bool:
     After a lost sampler, however short that was.
     """
     basis = summary.ram.combined.basis
-    if summary.has_lost_children or summary.elsewhere:
+    if summary.has_lost_children or summary.is_end_unseen or summary.elsewhere:
         return basis != UNKNOWN
     if basis in (EXACT, UNKNOWN):
         return False

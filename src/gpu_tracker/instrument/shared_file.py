@@ -22,6 +22,8 @@ from .mailbox import REGIONS_SUFFIX, check_size, name_file
 from .mishaps import is_ours
 
 MOST_REGIONS = 1000
+# The path of every region is written: without an end to it they would be as long as there are regions.
+_MOST_DEPTH = 100
 MOST_THREADS = 64
 _NAME_BYTES = 118
 _MOST_COUNTED = 10_000  # of the regions that are refused
@@ -141,6 +143,7 @@ class SharedFileWriter:
         self.memory = self._file.memory
         self.words = memoryview(self.memory).cast("q")
         self._n_regions = self._high_water_bytes = 0
+        self._depths = {0: 0}
         self._refused: set[int] = set()
         self.began_ns = time.monotonic_ns()
         struct.pack_into("<q", self.memory, _BEGAN_OFFSET, self.began_ns)
@@ -153,10 +156,12 @@ class SharedFileWriter:
         self._file.let_go()
 
     def add_region(self, parent: int, name: str) -> int:
-        """The number of a new region (counted from 1), or 0 if there are too many."""
+        """The number of a new region (counted from 1), or 0 if there are too many, or too many around it."""
         encoded = name.encode("utf-8", "backslashreplace")
         length = len(encoded)
-        if self._n_regions >= MOST_REGIONS or (length > _NAME_BYTES and sys.is_finalizing()):
+        depth = self._depths.get(parent, 0) + 1
+        is_full = self._n_regions >= MOST_REGIONS or depth > _MOST_DEPTH
+        if is_full or (length > _NAME_BYTES and sys.is_finalizing()):
             self._refuse(hash((parent, name)))
             return 0
         if length > _NAME_BYTES:
@@ -166,6 +171,7 @@ class SharedFileWriter:
             self.memory, _RECORDS_OFFSET + self._n_regions * _RECORD_BYTES, parent, length, encoded
         )
         self._n_regions += 1
+        self._depths[self._n_regions] = depth
         struct.pack_into("<i", self.memory, _N_REGIONS_OFFSET, self._n_regions)
         return self._n_regions
 
