@@ -34,6 +34,7 @@ from gpu_tracker.live.spectator import Spectator
 from gpu_tracker.live.top import Look, build_frame
 from gpu_tracker.recording import damage, lazy, lines, reader
 from gpu_tracker.recording.follow import follow_path
+from gpu_tracker.recording.glance import glance
 from gpu_tracker.recording.growing import GrowingRecording
 from gpu_tracker.recording.reader import load
 from gpu_tracker.recording.sampled import read_columns
@@ -568,3 +569,20 @@ def test_a_report_shows_some_of_many_notes(tmp_path: Path) -> None:
     assert len(report.notes) >= 1000
     assert text.count("note: ") == 25
     assert f"and {len(report.notes) - 25} more notes (the JSON report has all)" in text
+
+
+@pytest.mark.parametrize(
+    ("words", "twice"),
+    [(b'"exit_code":', b'"exit_code":1,"exit_code":'), (b'{"end":', b'{"end":{},"end":')],
+)
+def test_no_name_in_an_end_hides_another(tmp_path: Path, words: bytes, twice: bytes) -> None:
+    """Whoever reads it could be told anything."""
+    path = make_full(tmp_path / "x.jsonl")
+    content = path.read_bytes()
+    before, end = content[: content.rindex(b'{"end":')], content[content.rindex(b'{"end":') :]
+    assert words in end
+    path.write_bytes(before + end.replace(words, twice, 1))
+
+    assert load(str(path)).end is None
+    with pytest.raises(RecordingError, match="damaged"):
+        glance(str(path))

@@ -392,3 +392,21 @@ def test_what_was_held_of_very_many_is_that_of_several_together(
 
     assert list(held.end_seconds) == [2.0, 4.0, 6.0, 8.0]
     check_held(path)
+
+
+def test_a_text_in_place_of_a_number_is_damage_of_its_line_alone(tmp_path: Path) -> None:
+    """Wherever in the file: the other samples are read, as columns and as arrays."""
+    path = make_full(tmp_path / "x.jsonl")
+    lines = path.read_text().splitlines()
+    at = max(number for number, line in enumerate(lines) if re.match(r'{"sample".*"gpus":\[\[', line))
+    data = json.loads(lines[at])
+    data["sample"]["gpus"][0][0] = "much"
+    lines[at] = json.dumps(data, separators=(",", ":"))
+    whole = len(load(str(path)).samples)
+    path.write_text("\n".join(lines) + "\n")
+
+    columns, problems = figures_of(path)
+    assert len(columns[Key("at")]) == whole - 1
+    assert len(problems) == 1
+    assert "damaged" in problems[0]
+    assert len(gput.load(path).to_pandas()) == whole - 1

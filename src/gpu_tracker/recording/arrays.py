@@ -7,7 +7,7 @@ from importlib import import_module
 from io import BytesIO
 
 from .columns import is_short, learn, reduce
-from .lazy import decode_row
+from .lazy import decode_row, is_sound
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ def _read_block(
         some = [block.lines[index] for index in indices]
         if (uuids, shape) not in layouts:
             decode = partial(decode_row, peaks=block.peaks, make_row=make_row)
-            layouts[uuids, shape] = learn(some[0], decode)
+            layouts[uuids, shape] = learn(some[0], decode) if is_sound(some[0], block.peaks) else None
         values = _read_together(packages, some, layouts[uuids, shape])
         if values is not None:
             yield indices, values

@@ -58,6 +58,9 @@ _FIRST_TEXT = re.compile(rb'\["([^"\\]*)",')
 def parse(line: bytes) -> tuple[str, dict[str, Any]]:
     """The kind of a line, and its data."""
     text = line.decode()
+    if line.startswith(_SINGULAR):
+        ((kind, data),) = _strict_decoder.decode(text).items()
+        return kind, data
     try:
         found, end = _scan(text, 0)
     except StopIteration:
@@ -116,7 +119,18 @@ def _refuse(word: str) -> float:
     raise ValueError(word)
 
 
+def _take_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object in which no name hides another."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError(pairs)
+    return found
+
+
+# Lines of which a file has one.
+_SINGULAR = b'{"header"', b'{"end"'
 _decoder = json.JSONDecoder(parse_constant=_refuse)
+_strict_decoder = json.JSONDecoder(parse_constant=_refuse, object_pairs_hook=_take_once)
 _scan: Callable[[str, int], tuple[Any, int]] = _decoder.scan_once  # type: ignore[attr-defined]
 
 
@@ -371,6 +385,15 @@ def _list_devices(line: bytes) -> list[bytes]:
     start = line.find(b'"gpus":', line.find(b'"peaks":'))
     stop = line.find(b']],"', start)
     return _FIRST_TEXT.findall(line, start, stop if stop >= 0 else len(line))
+
+
+def is_sound(line: bytes, peaks: Peaks) -> bool:
+    """Whether a sample is undamaged. One that is not has another shape than others, unless only its numbers cannot be."""
+    try:
+        decode_sample_line(parse(line)[1], peaks)
+    except WRONG_DATA:
+        return False
+    return True
 
 
 def decode_row(line: bytes, peaks: Peaks, make_row: Callable[[Sample], _Row]) -> _Row:

@@ -24,7 +24,7 @@ from .figures import (
     merge,
     transpose,
 )
-from .lazy import SampleLines, decode_row
+from .lazy import SampleLines, decode_row, is_sound
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -153,6 +153,8 @@ def _read_parts(
 
 def _make_plan(line: bytes, peaks: Peaks) -> _Plan | None:
     """None if such lines must be read one by one."""
+    if not is_sound(line, peaks):
+        return None
     keys: tuple[Key, ...] = ()
 
     def list_values(marked: bytes) -> list[float | None]:

@@ -30,7 +30,7 @@ _NUMBERS = {float, int}
 MOST = 2**50
 _BYTES_BOUNDS = 0, 2**60
 # Differences of clocks that are read one after the other: a little less than nothing is nothing.
-_DIFFERENCE_BOUNDS = -1.0, MOST
+_DIFFERENCE_BOUNDS = -0.05, MOST
 _OWN_BOUNDS = {
     "": (-LARGEST, LARGEST),
     "exit_code": (-(2**32), 2**32),
