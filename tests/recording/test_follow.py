@@ -306,12 +306,13 @@ def test_of_many_calls_as_many_are_kept_as_in_a_file() -> None:
 
 
 @pytest.mark.parametrize("name", CONTENTS)
-@pytest.mark.parametrize("n_parts", [1, 3, 40])
+@pytest.mark.parametrize(("n_parts", "most_shapes"), [(1, 10_000), (3, 10_000), (40, 10_000), (3, 0)])
 def test_samples_that_are_read_together_are_the_same(
-    name: str, n_parts: int, monkeypatch: pytest.MonkeyPatch
+    name: str, n_parts: int, most_shapes: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whatever is between them, damage too; peaks and devices go on from part to part."""
+    """Whatever is between them, damage too; peaks and devices go on from part to part. Shapes are kept as far as there is room."""
     monkeypatch.setattr(follow, "_FEW_LINES", 0)
+    monkeypatch.setattr("gpu_tracker.recording.lazy.MOST_SHAPES", most_shapes)
     first, *lines = CONTENTS[name].splitlines(keepends=True)
     sample = next(line for line in lines if line.startswith(b'{"sample"'))
     damaged = sample.replace(b'"threads":', b'"threads":x')
