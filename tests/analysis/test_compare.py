@@ -193,7 +193,7 @@ def test_a_change_between_groups_that_were_not_in_turns_is_doubted() -> None:
         return [run._replace(began_seconds=at + step * index) for index, run in enumerate(runs(*times))]
 
     fast, slow = (1.0, 1.01, 1.02, 1.03), (2.0, 2.01, 2.02, 2.03)
-    doubt = "were not in turns"
+    doubt = "were not interleaved"
     pairs = {
         "in turns": (begin(*fast, at=0, step=2), begin(*slow, at=1, step=2)),
         "one after the other": (begin(*fast, at=0), begin(*slow, at=10)),

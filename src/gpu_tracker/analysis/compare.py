@@ -272,7 +272,7 @@ def _list_one_after_the_other(
     """Groups that differ, and were not run in turns with the baseline: the machine may have changed meanwhile."""
     (first, before), *others = groups
     return [
-        f"The runs of {first} and {name} were not in turns: a machine that has become warmer or busier meanwhile looks like a change."
+        f"The runs of {first} and {name} were not interleaved: a machine that got warmer or busier in between looks like a change."
         for index, (name, runs) in enumerate(others)
         if any(row.changes[index].verdict == CHANGED for row in rows) and _are_apart(before, runs)
     ]

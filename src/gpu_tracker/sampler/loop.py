@@ -254,8 +254,8 @@ class Sampler:
         if figures is None and has_ended and self._plan.job is None and not self._tree.has_seen_end:
             self._say(
                 at_seconds,
-                "The process was gone before it could be read a last time: the CPU time is a lower bound, without what it used after "
-                "the reading before.",
+                "The process was gone before it could be read a last time: the CPU time is a lower bound, without what it used after the last "
+                "reading.",
                 UNSEEN_END,
             )
         if self._prepared.limit is not None:
