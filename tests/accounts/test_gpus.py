@@ -266,6 +266,20 @@ def test_a_counter_of_energy_that_has_never_moved_says_nothing() -> None:
     assert resting.take_estimates() == ()
 
 
+def test_a_counter_that_stands_still_while_power_cannot_be_read_is_not_believed() -> None:
+    """Whether it still counts is known only if it moves within a short time."""
+    stopped = draw(0.0, 100.0, 200.0, *[200.0] * 8, watts=None)
+    slow = draw(0.0, 100.0, 100.0, 100.0, 400.0, watts=None)
+    accounts = (stopped, slow)
+
+    assert [account.counters[0].energy_joules for account in accounts] == [200.0, 400.0]
+    assert [account.counters[0].energy_seconds for account in accounts] == [2.0, 4.0]
+    assert stopped.list_gaps() == (
+        "The energy counter of NVIDIA GPU 0 stood still for 8 s while its power could not be read: its energy is without that time.",
+    )
+    assert slow.list_gaps() == ()
+
+
 def test_a_long_time_between_two_readings_of_power_has_no_energy() -> None:
     """What was drawn in it is not known."""
     times = (0.0, 1.0, 2.0, 3.0, 60.0, 61.0)

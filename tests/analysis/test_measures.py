@@ -193,12 +193,12 @@ def test_a_peak_is_bounded_by_what_all_processes_held_while_none_was_listed(
 
 
 @pytest.mark.parametrize(
-    ("used_bytes_unknown_seconds", "bounds"), [(3.0, (None, None)), (0.0, (2000 * MB, 5000 * MB))]
+    ("used_bytes_unknown_seconds", "bounds"), [(3.0, (None, math.inf)), (0.0, (2000 * MB, 5000 * MB))]
 )
 def test_a_device_that_the_job_was_not_on_bounds_it_where_only_its_list_failed(
     used_bytes_unknown_seconds: float, bounds: tuple[float | None, float | None]
 ) -> None:
-    """The job may have come and gone meanwhile, unless the device was lost to everybody."""
+    """The job may have come and gone meanwhile. Where nothing could be read, that is bounded by nothing."""
     shown, (idle, peaks) = on_gpus(), gpu_totals("GPU-1")
     unknown = idle._replace(
         job_bytes_unknown_seconds=3.0, used_bytes_unknown_seconds=used_bytes_unknown_seconds

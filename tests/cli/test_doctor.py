@@ -111,7 +111,7 @@ def test_a_denied_figure_is_a_fault_and_one_that_is_not_there_is_none(run: Run, 
     """The reason tells them apart."""
     hardware.fail("nvmlDeviceGetPowerUsage*", Code.NOT_SUPPORTED)
     assert diagnose(run)[0] == 0
-    hardware.fail("nvmlDeviceGetTemperature*", Code.NO_PERMISSION, device=0)
+    hardware.fail("nvmlDeviceGetTemperature", Code.NO_PERMISSION, device=0)
     code, checks = diagnose(run)
 
     assert (code, faults(checks)) == (1, ["temperature"])
@@ -127,6 +127,10 @@ def test_a_denied_figure_is_a_fault_and_one_that_is_not_there_is_none(run: Run, 
         ("nvmlGpmSampleGet", "activity"),
         ("nvmlDeviceGetFieldValues", "links"),
         ("nvmlDeviceGetSamples", "driver's samples"),
+        ("nvmlDeviceGetMigMode", "MIG instances"),
+        ("nvmlDeviceGetEnforcedPowerLimit", "power limit"),
+        ("nvmlDeviceGetMaxClockInfo", "highest clock"),
+        ("nvmlDeviceGetTemperatureThreshold", "temperature limit"),
     ],
 )
 def test_what_is_measured_besides_is_checked_too(

@@ -57,23 +57,37 @@ def advise(recorded: Path) -> dict[str, Any]:
     return advice
 
 
+def was_stopped(recorded: Path) -> bool:
+    """Whether the tracker did not run for a share of the time that counts, because the machine was too busy."""
+    summary = json.loads(run([COMMAND_LINE, "report", str(recorded), "-f", "json"]))["summary"]
+    return bool(summary["unread_seconds"] > 0.1 * summary["seconds"])
+
+
 @pytest.mark.uncovered
 @pytest.mark.repeats(few=1, soak=10)
 @pytest.mark.parametrize("kind", [kind.__name__ for kind in KINDS])
 def test_the_next_run_passes_with_what_was_advised(kind: str, tmp_path: Path, repeats: int) -> None:
     """And with 1.35 times less it does not: the advice is that near to the true need."""
     job = workload("sized", kind, make_file(tmp_path, kind))
-    for number in range(repeats):
+    n_measured = 0
+    for number in range(3 * repeats):
         first, second, third = (tmp_path / f"{number}-{name}.jsonl" for name in ("first", "second", "third"))
         assert track_under(job, first, GENEROUS_BYTES, ALL_CORES) == 0
         advice = advise(first)
         memory, cores = advice["memory_bytes"], advice["cores"]
 
         assert memory["advised"] < GENEROUS_BYTES / 2
-        assert not memory["is_at_least"]
+        assert memory["is_at_least"] == was_stopped(first)
+        if memory["is_at_least"]:
+            continue  # that this is enough is not promised
         assert cores["advised"] == BUSY_CORES.get(kind, 1) or cores["is_at_least"]
         assert track_under(job, second, memory["advised"], cores["advised"]) == 0
         assert track_under(job, third, int(memory["advised"] / MOST_OF_NEED), cores["advised"]) != 0
+        n_measured += 1
+        if n_measured == repeats:
+            break
+
+    assert n_measured == repeats
 
 
 @pytest.mark.uncovered

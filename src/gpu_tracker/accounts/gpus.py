@@ -267,6 +267,10 @@ class _Device:
         """How long it stood still although power was drawn."""
         self._still_seconds = self._still_joules = self._stood_in_joules = 0.0
         """Of the present stretch: how long it is, what was drawn in it, and what of that is counted."""
+        self.energy_silent_seconds = 0.0
+        """How long it stood still while power could not be read either."""
+        self._silent_seconds = 0.0
+        """The same of the present stretch."""
         self.is_polled = False
         """Whether utilization is its latest value at each reading, because its driver keeps no samples."""
         self.span_seconds = 0.0
@@ -576,7 +580,22 @@ class _Device:
         counted = self._replace_still(reading, step, passed)
         self.energy_step_joules = counted
         # One that has never moved says nothing: it may stand still for ever.
-        return (total if total is None and not counted else (total or 0.0) + counted), seconds + passed
+        silent_seconds = self._find_silent(reading, step, passed)
+        self.energy_silent_seconds += silent_seconds
+        return (
+            total if total is None and not counted else (total or 0.0) + counted
+        ), seconds + passed - silent_seconds
+
+    def _find_silent(self, reading: GpuReading, step: float, passed: float) -> float:
+        """How much time is no longer taken for known: nothing says whether a counter that stands still for long still counts."""
+        if step or self.reading.power_watts is not None or reading.power_watts is not None:
+            self._silent_seconds = 0.0
+            return 0.0
+        was_long = self._silent_seconds > _LONGEST_STILL_SECONDS
+        self._silent_seconds += passed
+        if self._silent_seconds <= _LONGEST_STILL_SECONDS:
+            return 0.0
+        return passed if was_long else self._silent_seconds
 
     def _replace_still(self, reading: GpuReading, step: float, passed: float) -> float:
         """What to count: the counter's step; while it stands still for long although power is drawn, that power over time instead."""
@@ -869,6 +888,11 @@ def _list_gaps(label: str, device: _Device) -> Iterator[str]:
         yield (
             f"The energy counter of {label} stood still for {humanize_seconds(device.energy_still_seconds)} although the device drew "
             "power: its energy in that time is estimated from power."
+        )
+    if device.energy_silent_seconds:
+        yield (
+            f"The energy counter of {label} stood still for {humanize_seconds(device.energy_silent_seconds)} while its power could not be "
+            "read: its energy is without that time."
         )
     if device.untold_links:
         yield (

@@ -44,6 +44,10 @@ _BESIDES = {
     "activity": "activity",
     "traffic": "links",
     "samples": "driver's samples",
+    "instances": "MIG instances",
+    "power_limit_watts": "power limit",
+    "top_sm_clock_mhz": "highest clock",
+    "slowdown_celsius": "temperature limit",
 }
 
 

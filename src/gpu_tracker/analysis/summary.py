@@ -339,10 +339,16 @@ class HeldDoubt(NamedTuple):
 
 def doubt_held(gpus: Iterable[GpuSummary], seconds: float) -> HeldDoubt:
     """Of what the job held on these devices together: no surer than on any of them."""
+    gpus = list(gpus)
     known = [gpu for gpu in gpus if gpu.job_bytes.combined is not None]
     bases = {gpu.basis for gpu in known}
     basis = next((basis for basis in (ESTIMATE, SAMPLED) if basis in bases), EXACT if bases else UNKNOWN)
-    return HeldDoubt(basis, max((find_unheld_seconds(gpu, seconds) for gpu in known), default=0.0))
+    unheld = [find_unheld_seconds(gpu, seconds) for gpu in known]
+    # On the others it was never seen, while they could be read.
+    unseen = [gpu for gpu in gpus if gpu.job_bytes.combined is None and gpu.may_be_used]
+    return HeldDoubt(
+        basis, max((*unheld, *(find_unused_seconds(gpu, seconds) for gpu in unseen)), default=0.0)
+    )
 
 
 def find_unused_seconds(gpu: GpuSummary, seconds: float) -> float:

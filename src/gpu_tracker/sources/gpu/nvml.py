@@ -59,6 +59,10 @@ _PROBED = {
     "faults": "list of errors of the driver (Xid)",
     "activity": "activity of the units",
     "samples": "list of the driver's samples",
+    "instances": "list of MIG instances",
+    "power_limit_watts": "power limit",
+    "top_sm_clock_mhz": "highest clock",
+    "slowdown_celsius": "temperature limit",
 }
 
 
@@ -436,21 +440,23 @@ class NvmlSource:
 
     def _read_limits_of(self, handle: Any) -> dict[str, Any]:
         """What the device may draw, how fast it may run, and how hot it may get; what it does not report is left out."""
+        limits = {}
+        for figure, call in self._list_limits_of(handle).items():
+            try:
+                limits[figure] = float(call())
+            except self._nvml.NVMLError:
+                continue
+        return limits
+
+    def _list_limits_of(self, handle: Any) -> dict[str, Callable[[], float]]:
         nvml = self._nvml
-        calls: dict[str, Callable[[], float]] = {
+        return {
             "power_limit_watts": lambda: nvml.nvmlDeviceGetEnforcedPowerLimit(handle) / 1000,
             "top_sm_clock_mhz": lambda: nvml.nvmlDeviceGetMaxClockInfo(handle, nvml.NVML_CLOCK_SM),
             "slowdown_celsius": lambda: nvml.nvmlDeviceGetTemperatureThreshold(
                 handle, nvml.NVML_TEMPERATURE_THRESHOLD_SLOWDOWN
             ),
         }
-        limits = {}
-        for figure, call in calls.items():
-            try:
-                limits[figure] = float(call())
-            except nvml.NVMLError:
-                continue
-        return limits
 
     def _open_instances(self, index: int, handle: Any, parent_uuid: str) -> list[_Device]:
         """The instances of a device in MIG mode."""
@@ -721,6 +727,8 @@ class NvmlSource:
             "activity": measure,
             "traffic": lambda: TrafficMeter(nvml, handle),
             "samples": lambda: self._lists.utilization_samples(handle, 0),
+            "instances": lambda: nvml.nvmlDeviceGetMigMode(handle),
+            **self._list_limits_of(handle),
         }
         for what, call in calls.items():
             try:
