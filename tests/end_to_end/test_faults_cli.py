@@ -964,6 +964,28 @@ def test_metrics_are_counted_although_they_cannot_be_written(
     assert outcome.returncode == code
 
 
+LOGGING_MUCH = """
+import gpu_tracker as gput, random
+for number in range(250_000):
+    gput.log(x=random.random(), y=random.random(), z=number)
+"""
+
+
+@pytest.mark.parametrize(("options", "n_notes"), [((), 1), (("--full-resolution",), 0)])
+def test_metrics_of_which_some_are_not_kept_are_said(
+    scene: Scene, options: tuple[str, ...], n_notes: int
+) -> None:
+    """The totals know all of them."""
+    files = ("-f", "json", "-o", "report.json", "--record", "run.jsonl")
+    outcome = scene.run_tracked("run", *files, *options, "--", sys.executable, "-c", LOGGING_MUCH)
+    report = json.loads((scene.directory / "report.json").read_text())
+    logged = {metric["name"]: metric for metric in report["metrics"]}
+
+    assert outcome.returncode == 0
+    assert len([note for note in report["notes"] if "logged so many numbers" in note]) == n_notes
+    assert (logged["z"]["logged"], logged["z"]["last"]) == (250_000, 249_999)
+
+
 # ---- Starting together.
 
 

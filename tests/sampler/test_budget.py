@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from gpu_tracker.sampler.budget import Budget, describe_cost_of_metrics, estimate_sharing_cost
+from gpu_tracker.sampler.budget import (
+    Budget,
+    describe_cost_of_metrics,
+    describe_thinning,
+    estimate_sharing_cost,
+)
 
 
 def test_credit_grows_with_time_and_is_spent() -> None:
@@ -53,3 +58,11 @@ def test_metrics_that_cost_too_much_are_counted() -> None:
     )
     assert describe_cost_of_metrics(0.25, 50_000, 0.0, 0.01) == ""
     assert describe_cost_of_metrics(30.0, 50_000_000, 3600.0, 0.01) == ""
+
+
+def test_metrics_of_which_not_every_number_is_kept_are_said() -> None:
+    """From when on, what is kept instead, and how to keep all."""
+    assert describe_thinning(12.3456) == (
+        "The job logged so many numbers that of those after 12.3 s the recording has only the smallest, the largest and the last of each "
+        "interval, and totals of all (full_resolution keeps every one)."
+    )

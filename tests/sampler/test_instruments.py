@@ -104,6 +104,7 @@ def test_the_bound_on_metrics_holds_within_a_batch(logged: Logged, monkeypatch: 
     rows = logged.read()
 
     assert logged.path.stat().st_size < 100_000
+    assert logged.instruments.thinned_seconds is not None
     assert (totals.logged, totals.maximum) == (20_000, 19_999 / 8)
     assert (rows[-1].step, rows[-1].values) == (19_999, {"loss": 19_999 / 8})
 

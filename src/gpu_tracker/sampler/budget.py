@@ -43,3 +43,11 @@ def describe_cost_of_metrics(cost_seconds: float, n_rows: int, at_seconds: float
         f"The job called log {n_rows:,} times in {at_seconds:.3g} s: reading that took {cost_seconds:.3g} s of CPU time, "
         f"more than {share:.1%} of one core (max_overhead). Log less often."
     )
+
+
+def describe_thinning(thinned_seconds: float) -> str:
+    """A note that the curves of what a job has logged are not complete from this moment on."""
+    return (
+        f"The job logged so many numbers that of those after {thinned_seconds:.3g} s the recording has only the smallest, the largest and "
+        "the last of each interval, and totals of all (full_resolution keeps every one)."
+    )

@@ -53,7 +53,8 @@ class Instruments:
         self._unwritten_metrics: list[MetricRow] = []
         self._metric_names = KnownNames()
         self._metrics_bytes = 0
-        self._are_metrics_thinned = False
+        self.thinned_seconds: float | None = None
+        """Since when only the most telling of what was logged is kept."""
         self._metrics_pace = Pace(_METRICS_GROWTH_BYTES)
         self._details_pace = Pace(_DETAILS_GROWTH_BYTES)
         self.metric_totals: dict[str, MetricTotals] = {}
@@ -169,7 +170,7 @@ class Instruments:
         most_bytes = inf if keep_all else _MOST_METRICS_BYTES
         has_more = True  # at first what could not be written the last time
         while has_more:
-            if not self._are_metrics_thinned:
+            if self.thinned_seconds is None:
                 self._put_metrics(writer, most_bytes)
             if self._unwritten_metrics:
                 self._thin_metrics()
@@ -188,8 +189,9 @@ class Instruments:
                 self._thin_metrics()
 
     def _thin_metrics(self) -> None:
+        if self.thinned_seconds is None:
+            self.thinned_seconds = self._unwritten_metrics[0].at_seconds
         self._unwritten_metrics = thin(self._unwritten_metrics)
-        self._are_metrics_thinned = True
 
     def _take_metrics(self) -> bool:
         """Take some of what was logged; whether there was any."""

@@ -32,7 +32,7 @@ from ..instrument.mailbox import has_word, is_attached
 from ..recording.writer import Writer
 from ..sources.platform import read_own_peak_bytes
 from ..sources.processes import ignores_children
-from .budget import Budget, describe_cost_of_metrics, estimate_sharing_cost
+from .budget import Budget, describe_cost_of_metrics, describe_thinning, estimate_sharing_cost
 from .clock import Deadlines
 from .header import make_header
 from .pace import Pace
@@ -298,7 +298,7 @@ class Sampler:
                 end = end._replace(
                     tracker_cpu_seconds=time.process_time(), tracker_ram_bytes=read_own_peak_bytes()
                 )
-                self._note_cost_of_metrics(at_seconds)
+                self._note_metrics(at_seconds)
                 self._write_events()
                 for process in self._account.list_processes():
                     self._write_process(process)
@@ -682,14 +682,16 @@ class Sampler:
                 f"to stay below {self._plan.max_overhead:.1%} of one core (max_overhead).",
             )
 
-    def _note_cost_of_metrics(self, at_seconds: float) -> None:
-        """What the job logs is all read, so it may cost more than readings may."""
+    def _note_metrics(self, at_seconds: float) -> None:
+        """What the job logs is all read, so it may cost more than readings may; it is not all kept."""
         instruments, share = self.instruments, self._plan.max_overhead
         if instruments is not None:
             cost, n_rows = instruments.metrics_cost_seconds, instruments.n_metric_rows
             note = describe_cost_of_metrics(cost, n_rows, at_seconds, share)
             if note:
                 self._say(at_seconds, note)
+            if self._plan.recording_path and instruments.thinned_seconds is not None:
+                self._say(at_seconds, describe_thinning(instruments.thinned_seconds))
 
     def _slack(self) -> float:
         return self.deadlines.interval_seconds / 2
