@@ -90,6 +90,15 @@ def test_a_device_tells_what_it_is_and_does(hardware: Simulator) -> None:
     assert said == ""
 
 
+def test_a_device_whose_driver_does_not_tell_its_uuid_has_none(hardware: Simulator) -> None:
+    """Its figures are told nevertheless."""
+    hardware.fail("nvmlDeviceGetUUID", Code.NO_PERMISSION)
+    body = "told = [(gpu.uuid, gpu.memory_total_bytes) for gpu in gput.gpus()]"
+    told, _ = run(hardware, body)
+
+    assert told["told"] == [[None, 40960 * MIB]]
+
+
 def test_the_script_keeps_nothing_of_it(hardware: Simulator) -> None:
     """No driver, no third-party module, no thread, no descriptor, and soon no process."""
     told, _ = run(

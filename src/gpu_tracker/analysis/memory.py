@@ -19,7 +19,7 @@ class GpuMemory(NamedTuple):
 
     label: str
     name: str
-    uuid: str
+    uuid: str | None
     total_bytes: int | None
     process_bytes: int | None
     """All that this process holds there, by the driver: the next three together."""
@@ -63,12 +63,12 @@ def split_gpus(
     devices: Sequence[Device], pid: int, readings: Sequence[FrameworkReading]
 ) -> tuple[GpuMemory, ...]:
     """The memory of each device, given what the frameworks of the process report."""
-    used = [device.uuid for device in devices if any(process.pid == pid for process in device.processes)]
-    uuids = [device.uuid for device in devices]
+    used = [device.gpu.uuid for device in devices if any(process.pid == pid for process in device.processes)]
+    uuids = [device.gpu.uuid for device in devices]
     only = used if len(readings) == 1 else ()
     by_device = [(find_device(reading, uuids, only), reading) for reading in readings]
     return tuple(
-        _split(device, pid, [reading for uuid, reading in by_device if uuid == device.uuid])
+        _split(device, pid, [reading for uuid, reading in by_device if uuid == device.gpu.uuid])
         for device in devices
     )
 

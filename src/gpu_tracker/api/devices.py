@@ -130,7 +130,7 @@ def gpus(timeout_seconds: float = DEFAULT_PATIENCE_SECONDS, *, visible: bool = F
 
 def _find_usable(devices: Sequence[Device]) -> list[Device]:
     """Instances instead of the devices that are split into them, which they know."""
-    wholes = {device.uuid: device for device in devices if device.gpu.is_split}
+    wholes = {device.gpu.uuid: device for device in devices if device.gpu.is_split}
     return [
         device.within(wholes.get(device.gpu.parent_uuid or ""))
         for device in devices
@@ -142,7 +142,7 @@ def _choose_visible(devices: Sequence[Device]) -> list[Device]:
     from ..sources.gpu.visible import choose_visible
 
     chosen = choose_visible([device.gpu for device in devices], os.environ)
-    return [device for device in devices if device.uuid in chosen]
+    return [device for device in devices if device.gpu.uuid in chosen]
 
 
 def observe(timeout_seconds: float, *, root_pid: int | None = None) -> tuple[Observation, tuple[Device, ...]]:

@@ -34,7 +34,7 @@ def memory(timeout_seconds: float = DEFAULT_PATIENCE_SECONDS) -> Memory:
     """
     observation, devices = observe(timeout_seconds, root_pid=os.getpid())
     visible = choose_visible([device.gpu for device in devices], os.environ)
-    mine = [device for device in devices if device.uuid in visible]
+    mine = [device for device in devices if device.gpu.uuid in visible]
     allocation, _ = read_allocation(os.getpid(), os.environ)
     return Memory(
         RamMemory(

@@ -46,10 +46,10 @@ def main(arguments: list[str]) -> int:
 
     def build(observation: Observation, gpus: tuple[Device, ...]) -> list[str]:
         lines = [
-            build_device_row(observation, gpu, before.get(gpu.uuid), columns, moments, is_csv=is_csv)
+            build_device_row(observation, gpu, before.get(gpu.gpu.uuid), columns, moments, is_csv=is_csv)
             for gpu in gpus
         ]
-        before.update((gpu.uuid, Before(gpu, observation.at_seconds)) for gpu in gpus)
+        before.update((gpu.gpu.uuid, Before(gpu, observation.at_seconds)) for gpu in gpus)
         return lines
 
     shown = () if "noheader" in words else heading[:1] if "nounit" in words else heading

@@ -235,7 +235,7 @@ class Gpu(NamedTuple):
     @property
     def known_uuid(self) -> str | None:
         """Its UUID, unless that is only what stands for one."""
-        return None if self.uuid == name_unopened(self.ordinal) else self.uuid
+        return None if self.uuid == f"GPU {self.place}" else self.uuid
 
     @property
     def place(self) -> str:

@@ -178,9 +178,9 @@ class Device:
         return self.gpu.label
 
     @property
-    def uuid(self) -> str:
-        """The vendor's unique ID."""
-        return self.gpu.uuid
+    def uuid(self) -> str | None:
+        """The vendor's unique ID; None if the driver has not told it."""
+        return self.gpu.known_uuid
 
     @property
     def name(self) -> str:

@@ -62,14 +62,14 @@ def find_named(devices: Sequence[Device], names: Sequence[str]) -> tuple[Device,
     """Those with these names; ValueError for one that none has, or more than it should."""
     gpus = [observed.gpu for observed in devices]
     uuids = {gpu.uuid for name in names for gpu in find_gpus(name, gpus)}
-    return tuple(observed for observed in devices if observed.uuid in uuids)
+    return tuple(observed for observed in devices if observed.gpu.uuid in uuids)
 
 
 def find_shown(devices: Sequence[Device], names: Sequence[str]) -> tuple[Device, ...]:
     """Those that these names mean, and all that an ambiguous one may mean; a name may be of none that is there now."""
     gpus = [observed.gpu for observed in devices]
     uuids = {gpu.uuid for name in names for gpu in _find_any(name, gpus)}
-    return tuple(observed for observed in devices if observed.uuid in uuids)
+    return tuple(observed for observed in devices if observed.gpu.uuid in uuids)
 
 
 def _find_any(name: str, gpus: Sequence[Gpu]) -> tuple[Gpu, ...]:
@@ -112,8 +112,8 @@ def list_rows(devices: Sequence[Device], selection: Selection, cores: Mapping[in
         for process in observed.processes
     ]
     if selection.sort == GPU:  # as they are
-        places = {observed.uuid: place for place, observed in enumerate(devices)}
-        return sorted(rows, key=lambda row: places[row.gpu.uuid], reverse=selection.is_reversed)
+        places = {observed.gpu.uuid: place for place, observed in enumerate(devices)}
+        return sorted(rows, key=lambda row: places[row.gpu.gpu.uuid], reverse=selection.is_reversed)
     read, is_amount = _READERS[selection.sort]
     known = [(value, row) for row in rows if (value := read(row)) is not None]
     known.sort(key=lambda pair: pair[0], reverse=is_amount != selection.is_reversed)

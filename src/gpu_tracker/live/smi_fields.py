@@ -35,7 +35,7 @@ class Row(NamedTuple):
     def unknown(self) -> str:
         """What is written for a value that is not known."""
         reasons = (reason for vendor in self.observation.vendors for reason in vendor.reasons)
-        is_lost = any(reason.kind == LOST and reason.uuid == self.gpu.uuid for reason in reasons)
+        is_lost = any(reason.kind == LOST and reason.uuid == self.gpu.gpu.uuid for reason in reasons)
         return _GPU_IS_LOST if is_lost else _NOT_AVAILABLE
 
 

@@ -417,7 +417,7 @@ class NvmlSource:
 
     def _open(self, index: int, handle: Any, label: str, parent_uuid: str | None) -> Gpu:
         nvml = self._nvml
-        uuid = self._guard.ask(label, "UUID", nvml.nvmlDeviceGetUUID, handle) or label.replace(" ", "-")
+        uuid = self._guard.ask(label, "UUID", nvml.nvmlDeviceGetUUID, handle) or label
         self._labels[uuid] = label
         name = self._guard.ask(uuid, "name", nvml.nvmlDeviceGetName, handle) or "NVIDIA GPU"
         memory = self._guard.ask(uuid, "memory_bytes", nvml.nvmlDeviceGetMemoryInfo, handle)
