@@ -229,3 +229,21 @@ def test_a_whole_job_has_no_main_process() -> None:
     ledger.feed([process(7, cpu_seconds=0.5)])
 
     assert (ledger.main_seconds, ledger.descendants_seconds) == (0.0, 2.5)
+
+
+def test_time_that_no_ancestor_has_gained_is_lost() -> None:
+    """Of processes that no reading has met it may be, too. What an adopter has waited for is not, nor is rounding."""
+    child = process(CHILD, ROOT, cpu_seconds=1.0)
+    forgotten, waited, adopted, cheated = new_job(), new_job(), new_job(ADOPTER), new_job(ADOPTER)
+    for ledger in (forgotten, waited, adopted, cheated):
+        ledger.feed([process(), child])
+    forgotten.feed([process()])
+    forgotten.feed([process()])
+    waited.feed([process(reaped_cpu_seconds=0.99)])
+    waited.feed([process(reaped_cpu_seconds=0.99)])
+    adopted.feed([process()], RootFigures(0.0, 0.0, 1.0))
+    cheated.feed([process()], RootFigures(0.0, 0.0, 0.0))
+
+    ledgers = (forgotten, waited, adopted, cheated)
+    assert [ledger.has_lost for ledger in ledgers] == [True, False, False, True]
+    assert [ledger.descendants_seconds for ledger in ledgers] == [1.0, 1.0, 1.0, 1.0]

@@ -37,7 +37,7 @@ def test_a_lost_sampler_costs_no_time_and_no_cpu() -> None:
     assert (saved.end.reason, saved.end.exit_code) == ("sampler lost", 3)
     assert saved.events[-1].text == (
         "The sampler was lost (OSError): nothing was measured from 4 s to 10 s; "
-        "time and CPU are complete, memory and GPU figures end there."
+        "time is complete, CPU is that of the processes that were waited for, memory and GPU figures end there."
     )
 
 

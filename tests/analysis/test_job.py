@@ -310,8 +310,9 @@ def test_what_was_not_measured_all_the_time_has_no_upper_bound() -> None:
     assert [host.ram_at_most_bytes is None for host in combined.hosts] == [True, False]
     assert (combined.ram_at_least_bytes, combined.ram_at_most_bytes) == (500 * MB, None)
     assert combined.values["peak_ram"] is None
-    assert [one.at_least for one in combined.ranks] == [("peak_ram",), ()]
-    assert [one.figure.name for one in combined.balance if one.is_at_least] == ["peak_ram"]
+    assert [one.at_least for one in combined.ranks] == [("cpu_time", "mean_cores", "peak_ram"), ()]
+    least = [one.figure.name for one in combined.balance if one.is_at_least]
+    assert least == ["cpu_time", "mean_cores", "peak_ram"]
 
 
 def test_the_job_tells_which_ranks_are_missing() -> None:

@@ -109,8 +109,8 @@ def test_what_one_rank_does_not_know_is_not_known_of_the_job() -> None:
     joined = join_all(rank(pid=1, regions=(part(1, 1.0),)), lost_run(regions=(part(1, peak_ram_bytes=5),)))
 
     assert by_name(joined)["step/time"] is None
-    assert list(joined.ceilings.values()) == [float("inf")]
-    assert (joined.at_least, joined.failure) == (("peak_ram",), "sampler lost")
+    assert list(joined.ceilings.values()) == [float("inf")] * 3
+    assert (joined.at_least, joined.failure) == (("cpu_time", "mean_cores", "peak_ram"), "sampler lost")
 
 
 def test_a_job_has_no_upper_bound_of_what_a_rank_had_done_elsewhere() -> None:

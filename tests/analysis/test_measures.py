@@ -362,12 +362,12 @@ def test_a_short_run_must_be_known_for_half_of_it_too(
 
 
 def test_lower_bounds_are_named() -> None:
-    """Of RAM that was not read for some of the time."""
+    """Of RAM that was not read for some of the time, and of CPU time without a sampler."""
     peaks = totals().peaks._replace(ram=alone(RamPeak(500 * MB, 500 * MB, 0, "sampled")))
     lost = totals(at_seconds=10.0, unread_seconds=6.0, peaks=peaks)
     figures = measure(recording(totals=lost, end=End("sampler lost", 0, lost, 0.0, 0)))
 
-    assert (figures.at_least, figures.unread_seconds) == (("peak_ram",), 6.0)
+    assert (figures.at_least, figures.unread_seconds) == (("cpu_time", "mean_cores", "peak_ram"), 6.0)
     assert measure(recording()).at_least == ()
 
 

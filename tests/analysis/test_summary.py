@@ -384,3 +384,22 @@ def test_a_job_that_is_alone_on_a_device_did_what_the_device_did(
 
     assert (shown.mean_percent, shown.job_mean_percent) == (50.0, percent)
     assert shown.job_utilization_basis == basis
+
+
+@pytest.mark.parametrize(
+    ("kind", "reason", "is_least"),
+    [
+        ("note", "exited", False),
+        ("unreaped", "exited", True),
+        ("unseen_end", "ended", True),
+        ("note", "sampler lost", True),
+    ],
+)
+def test_cpu_time_is_a_lower_bound_where_nobody_has_learned_what_processes_used(
+    kind: str, reason: str, is_least: bool
+) -> None:
+    """Without a sampler, only those count for which their parents have waited."""
+    end = End(reason, 0, Totals(1.0), 0.0, 0)
+    summary = summarize(recording(events=(Event(1.0, kind, "?"),), end=end))
+
+    assert summary.is_cpu_least is is_least

@@ -80,6 +80,49 @@ def test_cpu_time_of_which_the_kernel_keeps_no_account_is_a_lower_bound(run: Run
     assert "used at least " in passing.stderr
 
 
+UNWAITED = """
+import os, time
+for _ in range(10):
+    if not os.fork():
+        while time.process_time() < 0.05: pass
+        os._exit(0)
+    time.sleep(0.12)
+"""
+
+
+def test_children_that_nobody_has_waited_for_count(run: Run) -> None:
+    """Whoever takes them over at the end learns what they used."""
+    job = [sys.executable, "-c", UNWAITED]
+    outcome = run("run", "--no-record", "--fail-if", "cpu_time > 0.5s", "--", *job)
+
+    assert outcome.returncode == 1, outcome.stderr
+    assert "at least" not in outcome.stderr
+
+
+FORGOTTEN = """
+import ctypes, os, signal, sys, time
+from signal import SIGCHLD
+class Action(ctypes.Structure):
+    _fields_ = [("handler", ctypes.c_void_p), ("mask", ctypes.c_ulong * 16), ("flags", ctypes.c_int), ("restorer", ctypes.c_void_p)]
+NO_CHILD_WAIT = 2
+handle = ctypes.CFUNCTYPE(None, ctypes.c_int)(lambda number: None)
+ctypes.CDLL(None).sigaction(SIGCHLD, ctypes.byref(Action(ctypes.cast(handle, ctypes.c_void_p), flags=NO_CHILD_WAIT)), None)
+for _ in range(4):
+    if not os.fork():
+        while time.process_time() < 0.3: pass
+        os._exit(0)
+    time.sleep(0.4)
+"""
+
+
+def test_children_of_which_the_kernel_forgets_what_they_used_make_lower_bounds(run: Run) -> None:
+    """A flag of the handler says so to the kernel, which shows it to nobody: their time is missing in their parent's."""
+    outcome = run("run", "--no-record", "--fail-if", "cpu_time > 100s", "--", sys.executable, "-c", FORGOTTEN)
+
+    assert outcome.returncode == 2, outcome.stderr
+    assert "ended for which nobody has waited" in outcome.stderr
+
+
 UNSEEN = """
 import os, signal, time
 signal.signal(signal.SIGCHLD, signal.SIG_IGN)

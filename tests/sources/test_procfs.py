@@ -234,12 +234,11 @@ def write_process(proc: Path, pid: int, parent: int) -> None:
 
 
 def test_samplers_and_pythons_own_helpers_are_not_part_of_the_job() -> None:
-    """Nor are zombies and threads."""
+    """Nor are threads."""
     code = (
         "import subprocess, sys, threading, time\n"
         "helpers = [subprocess.Popen([sys.executable, '-c', 'input() #' + mark], stdin=subprocess.PIPE)\n"
         "    for mark in ('gpu_tracker.sampler.child', 'multiprocessing.resource_tracker')]\n"
-        "zombie = subprocess.Popen(['true'])\n"
         "threading.Thread(target=time.sleep, args=(60,), daemon=True).start()\n"
         "time.sleep(0.3); print('ready', flush=True); sys.stdin.read(); [h.kill() for h in helpers]\n"
     )
@@ -334,6 +333,52 @@ def test_the_end_is_seen_until_the_parent_has_waited() -> None:
     assert [tree.has_seen_end for tree in trees] == [True, False]
     for tree in trees:
         tree.close()
+
+
+LEADERLESS = """
+import ctypes, mmap, sys, threading
+held = mmap.mmap(-1, 64_000_000)
+held.write(bytes(64_000_000))
+def work():
+    print("ready", flush=True)
+    sys.stdin.read()
+threading.Thread(target=work).start()
+ctypes.CDLL(None).pthread_exit(None)
+"""
+
+
+def test_a_process_outlives_its_first_thread() -> None:
+    """Its memory is that of the others then; a child that is met so late is one of the job's, too."""
+    with python(LEADERLESS) as leaderless:
+        stat = Path(f"/proc/{leaderless.pid}/stat")
+        wait_until(lambda: procfs.parse_stat(stat.read_bytes())[1] == b"Z", "its first thread has ended")
+        trees = [procfs.ProcessTree(os.getpid()), procfs.ProcessTree(leaderless.pid)]
+        seen = [read(tree)[leaderless.pid] for tree in trees]
+        was_alive, was_ended = trees[1].is_alive(), procfs.is_ended(leaderless.pid)
+        leaderless.kill()
+        wait_until(lambda: procfs.is_ended(leaderless.pid), "it has ended")
+        trees[1].read()
+        is_alive = trees[1].is_alive()
+        for tree in trees:
+            tree.close()
+
+    assert (was_alive, was_ended, is_alive) == (True, False, False)
+    assert min(reading.rss_bytes for reading in seen) > 64_000_000
+    assert [reading.n_threads for reading in seen] == [2, 2]
+
+
+def test_a_child_that_is_met_after_its_end_counts() -> None:
+    """Its parent may never wait for it."""
+    with subprocess.Popen(
+        [sys.executable, "-c", "import time\nwhile time.process_time() < 0.2: pass"]
+    ) as child:
+        wait_until(lambda: procfs.is_ended(child.pid), "it has ended")
+        tree = procfs.ProcessTree(os.getpid())
+        reading = read(tree)[child.pid]
+        tree.close()
+
+    assert reading.cpu_seconds >= 0.2
+    assert (reading.n_threads, reading.rss_bytes) == (0, 0)
 
 
 def test_processes_of_a_moment_are_missed() -> None:

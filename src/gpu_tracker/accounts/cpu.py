@@ -32,6 +32,8 @@ class CpuLedger:
         self._adopter_pid = adopter_pid
         self._adopted_seconds = 0.0
         self._claims: dict[int, float] = {}
+        self.has_lost = False
+        """Whether processes have ended for which nobody has waited: of others like them that no reading has met, nothing is known."""
         self._previous: dict[int, ProcessReading] = {}
 
     def feed(self, readings: Iterable[ProcessReading], exact_root: RootFigures | None = None) -> None:
@@ -61,6 +63,7 @@ class CpuLedger:
         self._previous = current
         adopted = self._adopted_seconds
         if exact_root is not None:
+            self.has_lost |= _unless_rounding(adopted - exact_root.adopted_cpu_seconds) > 0
             adopted = max(adopted, exact_root.adopted_cpu_seconds)
 
         others = sum(_total(reading) for pid, reading in current.items() if pid != self._root_pid)
@@ -114,6 +117,7 @@ class CpuLedger:
                 claims[pid] = missing
         self._claims = claims
         if not self._adopter_pid:
+            self.has_lost |= unclaimed > 0
             return lost + unclaimed
         # Their parent has ended with them: whoever adopts orphans reaps them, and tells their time at the end.
         self._adopted_seconds += unclaimed

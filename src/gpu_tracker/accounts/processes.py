@@ -324,6 +324,11 @@ class Account:
         """What is missing in the totals of the GPUs, a sentence each."""
         return self._gpus.list_gaps()
 
+    @property
+    def has_lost_children(self) -> bool:
+        """Whether processes have ended of which nobody has learned what they used."""
+        return self._ledger.has_lost
+
     def discount(self, seconds: float) -> None:
         """Exclude CPU time of another tracker that the root has reaped."""
         self._ledger.discount_seconds += seconds

@@ -52,7 +52,7 @@ def complete(
             ),
         )
         peaks = _raise_after_loss(peaks, before, after)
-        extent = "time and CPU are complete, memory and GPU figures end there"
+        extent = "time is complete, CPU is that of the processes that were waited for, memory and GPU figures end there"
     raised = (
         ()
         if known is None or known.exception is None

@@ -40,7 +40,7 @@ from .elsewhere import find_elsewhere
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Collection, Iterable, Sequence
 
     from ..core.model import Peaks, ProcessTotals, RecordingData
 
@@ -239,7 +239,7 @@ def summarize(recording: RecordingData) -> Summary:
         counters=totals.counters,
         stalls=totals.stalls,
         unread_seconds=totals.unread_seconds,
-        is_cpu_least=bool(elsewhere) or not kinds.isdisjoint((UNREAPED, UNSEEN_END)),
+        is_cpu_least=bool(elsewhere) or _has_lost_cpu(recording, kinds),
         has_lost_children=UNREAPED in kinds,
         is_end_unseen=header.pid != NO_PROCESS
         and recording.end is not None
@@ -270,6 +270,12 @@ def are_gpus_known(recording: RecordingData) -> bool:
 def _has_unread_gpus(recording: RecordingData) -> bool:
     found = {name_unread(gpu.vendor, gpu.ordinal) for gpu in recording.gpus}
     return any(event.kind == UNREAD and event.text not in found for event in recording.events)
+
+
+def _has_lost_cpu(recording: RecordingData, kinds: Collection[str]) -> bool:
+    """Whether processes may have ended of which nobody has learned what they used."""
+    is_sampler_lost = recording.end is not None and recording.end.reason == SAMPLER_LOST
+    return is_sampler_lost or not {UNREAPED, UNSEEN_END}.isdisjoint(kinds)
 
 
 def _forget_totals(summary: Summary) -> Summary:

@@ -341,6 +341,14 @@ class Job:
             else:
                 self._reap_orphan(change.si_pid)
 
+    def _reap_orphans(self) -> None:
+        """Those that the job has left behind with its own end: it had never waited for them."""
+        try:
+            while (ended := os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)) is not None:
+                self._reap_orphan(ended.si_pid)
+        except ChildProcessError:
+            pass  # nobody is left
+
     def _reap_orphan(self, pid: int) -> None:
         # What outsiders leave behind is inherited, too, and nothing tells the dead apart: then readings must do.
         is_of_the_job = not self.outsiders and not _is_ours(pid)
@@ -371,6 +379,7 @@ class Job:
         own_seconds = read_cpu_clock(self.pid)
         has_waited_for_children = _has_reaped(self.pid)
         _, status, usage = os.wait4(self.pid, 0)
+        self._reap_orphans()
         total = usage.ru_utime + usage.ru_stime
         own = total if own_seconds is None else min(own_seconds, total)
         peak = max(find_peak_bytes(usage), self._adopted_peak_bytes)

@@ -106,7 +106,7 @@ def track_command(
         except NoProcessError as error:
             session.discard()
             job.close()
-            say(f"The command runs untracked: no process can be started for it ({error}).")
+            say(f"The command runs untracked and unchecked: no process can be started for it ({error}).")
             job.replace_us()
     except BaseException:
         session.discard()

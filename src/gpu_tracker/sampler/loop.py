@@ -226,6 +226,7 @@ class Sampler:
     ) -> End:
         """The last reading, the last line, the end."""
         self._read_tree(at_seconds, 0.0, figures, is_last=True)
+        self._note_lost_children(at_seconds)
         self._note_short_gaps(at_seconds)
         if not self._has_paused:
             self._read_meters(at_seconds)
@@ -553,6 +554,14 @@ class Sampler:
                 )
                 self._say(at_seconds, text, UNREAPED)
                 return
+
+    def _note_lost_children(self, at_seconds: float) -> None:
+        if self._account.has_lost_children and not self._has_unreaped:
+            text = (
+                "Processes of the job have ended for which nobody has waited, so the kernel keeps no account of them: CPU time and peak RAM "
+                "are lower bounds."
+            )
+            self._say(at_seconds, text, UNREAPED)
 
     def _open_tracking_file(self) -> TrackingFile | None:
         """Imported only if needed, to keep the sampler's start fast."""

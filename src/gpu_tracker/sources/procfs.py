@@ -12,7 +12,7 @@ import time
 
 from ..core.model import MachineReading, ProcessReading, SharingReading
 from ..core.units import parse_kib_field
-from . import IGNORED_ARGUMENTS, WITNESS_NAME
+from . import IGNORED_ARGUMENTS, SAMPLER_NAME, WITNESS_NAME
 from .files import read_file
 
 TYPE_CHECKING = False
@@ -145,12 +145,27 @@ def pids_since(previous: int, newest: int, highest: int) -> list[int] | None:
     return [pid for pids in candidates for pid in pids]
 
 
+def is_over(state: bytes, threads: int) -> bool:
+    """Whether a process has ended, though nobody may have waited for it yet: its other threads may outlive the first one."""
+    return state in _DEAD_STATES and threads <= 1
+
+
 # ---- Reading.
 
 
 def is_ended(pid: int, *, proc: str = "/proc") -> bool:
-    """Whether a process has ended, though nobody may have waited for it yet."""
-    return parse_stat(read_file(f"{proc}/{pid}/stat"))[1] in _DEAD_STATES
+    """The same, of a process by its number."""
+    _, state, *_, threads, _, _, _ = parse_stat(read_file(f"{proc}/{pid}/stat"))
+    return is_over(state, threads)
+
+
+def _read_sizes_of_threads(directory: str) -> tuple[int, int, int]:
+    """The memory of a process whose first thread has ended, which shows none."""
+    for thread in os.listdir(f"{directory}/task"):
+        sizes = parse_statm(read_file(f"{directory}/task/{thread}/statm"))
+        if any(sizes):
+            return sizes
+    return _NO_MEMORY
 
 
 class _StatusFile:
@@ -349,10 +364,10 @@ class ProcessTree:
         name, state, parent, _, cpu, reaped, threads, start_tick, *_ = stat
         is_root = pid == self.root_pid
         at_start = at_start and (is_root or start_tick < self._first_tick)
-        # A zombie's time becomes its parent's when it is reaped, and its arguments, which would show
-        # whether it belongs to the job, are gone.
-        is_candidate = state not in _DEAD_STATES and name != WITNESS_NAME
-        is_of_the_job = is_root or (is_candidate and self._is_of_the_job(pid))
+        # The arguments of a process are gone with its first thread, but not its name.
+        is_dead = state in _DEAD_STATES
+        is_candidate = name not in (SAMPLER_NAME, WITNESS_NAME)
+        is_of_the_job = is_root or (is_candidate and self._is_of_the_job(pid, has_arguments=not is_dead))
         if is_of_the_job is None:
             self._undecided.add(pid)
         if not is_of_the_job:
@@ -363,15 +378,17 @@ class ProcessTree:
         stat_file = _StatusFile(f"{self._proc}/{pid}/stat", keep=keep)
         statm_file = _StatusFile(f"{self._proc}/{pid}/statm", keep=keep)
         member = self._members[pid] = _Member(reading, start_tick, stat_file, statm_file)
-        member.is_newborn = is_copy
+        member.is_newborn = is_copy and not is_dead
         return True
 
-    def _is_of_the_job(self, pid: int) -> bool | None:
+    def _is_of_the_job(self, pid: int, *, has_arguments: bool = True) -> bool | None:
         """Whether it belongs to the job; None if that is not known yet."""
         try:
             # Threads have a directory in /proc, too, but an unlisted one.
             if parse_group_leader(read_file(f"{self._proc}/{pid}/status")) != pid:
                 return False
+            if not has_arguments:
+                return True
             arguments = read_file(f"{self._proc}/{pid}/cmdline")
         except (OSError, ValueError):
             return False
@@ -409,7 +426,7 @@ class ProcessTree:
                 return  # decided at the next reading
             if not is_of_the_job:
                 raise ProcessLookupError(old.pid)
-        member.is_zombie = state in _DEAD_STATES
+        member.is_zombie = is_over(state, threads)
         self.has_seen_end |= member.is_zombie and old.pid == self.root_pid
         # Without a page fault nothing became resident, so the high-water mark is unchanged.
         member.peak_is_due = not member.is_zombie and (
@@ -418,6 +435,8 @@ class ProcessTree:
         member.was_read = True
         member.clock_nanoseconds = clock
         sizes = _NO_MEMORY if member.is_zombie else parse_statm(member.statm.read())
+        if state in _DEAD_STATES and not member.is_zombie:
+            sizes = _read_sizes_of_threads(f"{self._proc}/{old.pid}")
         rss, file, virtual = _NO_MEMORY if is_amid_exec(sizes) else sizes
         member.reading = ProcessReading(
             old.pid,

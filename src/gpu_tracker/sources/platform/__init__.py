@@ -23,7 +23,7 @@ _PIDFD_INFO_EXIT = 1 << 3
 _PIDFD_INFO_BYTES = 64
 _PIDFD_EXIT_CODE = slice(60, 64)
 # The fields of /proc/PID/stat after the name.
-_STATE, _EXIT_CODE = 0, 49
+_STATE, _THREADS, _EXIT_CODE = 0, 17, 49
 
 
 def find_peak_bytes(usage: struct_rusage) -> int:
@@ -96,8 +96,8 @@ def read_exit_code(pid: int, exit_fd: int) -> int | None:
 def _read_status_of_zombie(directory: str) -> int | None:
     try:
         fields = read_file(f"{directory}/stat").rpartition(b")")[2].split()
-        if fields[_STATE] != b"Z":
-            return None
+        if fields[_STATE] != b"Z" or int(fields[_THREADS]) > 1:
+            return None  # other threads may outlive the first one
         os.readlink(f"{directory}/ns/user")  # without the right to read this, the code is always 0
         return int(fields[_EXIT_CODE])
     except (OSError, ValueError, IndexError):
