@@ -18,7 +18,7 @@ from gpu_tracker.recording.reader import load
 from gpu_tracker.recording.schema import encode_event
 from recorded import interval, run, write
 
-SAMPLES = (interval(1.0, 100), interval(2.0, 900), interval(3.0, 900))
+SAMPLES = (interval(1.0, 100), interval(2.0, 450), interval(3.0, 450))
 
 
 @pytest.fixture
@@ -164,7 +164,7 @@ def test_a_sparse_file_is_not_read(path: Path) -> None:
 def test_holes_at_the_end_are_what_a_full_disk_leaves(path: Path, n_bytes: int) -> None:
     """As whoever loads it sees it, however long it is: it has its end, or has none."""
     content = path.read_bytes()
-    note = b'{"gaps":{"long_names":0,"refused_regions":0,"refusing_processes":0}}\n'
+    note = b'{"gaps":{"long_names":0,"refused_regions":0,"refusing_processes":0,"unfollowed_processes":0,"lost_metrics":0}}\n'
     first = content.index(b"\n") + 1
     for known in (content, content[:first]):
         path.write_bytes(known[:first] + note * (n_bytes // len(note)) + known[first:])

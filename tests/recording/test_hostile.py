@@ -490,7 +490,8 @@ def test_a_completely_damaged_file_does_not_fill_the_memory(
 def test_a_region_without_a_name_is_refused(tmp_path: Path) -> None:
     """It would be taken for the whole run."""
     path = make_plain(tmp_path / "x.jsonl")
-    path.write_bytes(path.read_bytes() + b'{"region":{"pid":1,"path":[],"calls":1}}\n')
+    *lines, end = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join((*lines, b'{"region":{"pid":1,"path":[],"calls":1}}\n', end)))
     recording = load(str(path))
 
     assert (len(recording.regions), len(recording.problems)) == (0, 1)

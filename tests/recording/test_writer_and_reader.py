@@ -27,7 +27,7 @@ def path(tmp_path: Path) -> Path:
     file = tmp_path / "runs" / "x.jsonl"
     with Made(file) as writer:
         writer.write_event(found(gpu()))
-        for at, peak in ((1.0, 100), (2.0, 900), (3.0, 900)):
+        for at, peak in ((1.0, 100), (2.0, 450), (3.0, 450)):
             writer.write_sample(plain_sample(at, peak))
         writer.write_event(Event(3.0, "note", "Said once."))
         writer.write_end(End("exited", 0, totals(), 0.1, 9))
@@ -42,8 +42,8 @@ def test_what_was_written_is_read(path: Path) -> None:
     assert recording.header == header()
     assert tuple(recording.samples) == (
         plain_sample(1.0, 100),
-        plain_sample(2.0, 900),
-        plain_sample(3.0, 900),
+        plain_sample(2.0, 450),
+        plain_sample(3.0, 450),
     )
     assert recording.events == (found(gpu()), Event(3.0, "note", "Said once."))
     assert recording.totals == totals()

@@ -12,7 +12,7 @@ from functools import partial
 from operator import sub
 
 from ..core.errors import WRONG_DATA, RecordingError
-from ..core.model import Peaks, RegionGaps
+from ..core.model import Peaks
 from ..core.values import NamedTuple
 from .lazy import decode_sample_line, find_moments, gather_samples, parse
 from .lines import LONGEST_LINE_BYTES, open_path
@@ -23,6 +23,7 @@ from .schema import (
     decode_end,
     decode_event,
     decode_framework,
+    decode_gaps,
     decode_metric_totals,
     decode_metrics,
     decode_path,
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
         MetricTotals,
         PeakMoment,
         ProcessTotals,
+        RegionGaps,
         RegionTotals,
         Sample,
     )
@@ -306,7 +308,7 @@ class _Found:
             check_metric_totals(data)
             self.metric_totals = decode_metric_totals(data)
         elif kind == "gaps":
-            gaps = RegionGaps(**data)
+            gaps = decode_gaps(data)
             check(gaps)
             self.gaps = gaps
         else:
