@@ -203,6 +203,17 @@ def test_the_caller_keeps_a_line_that_does_not_fit(tmp_path: Path) -> None:
     os.close(fd)
 
 
+def test_a_writer_notices_that_its_file_was_truncated(tmp_path: Path) -> None:
+    """Also if it has written more since."""
+    path = tmp_path / "x.jsonl"
+    with Made(path) as writer:
+        writer.write_sample(plain_sample(1.0, 100))
+        assert not writer.is_cut()
+        os.truncate(path, 100)
+        writer.write_sample(plain_sample(2.0, 100))
+        assert writer.is_cut()
+
+
 def test_half_a_line_is_an_error(tmp_path: Path) -> None:
     """What stands in the way of the rest says why."""
     reading, writing = os.pipe()

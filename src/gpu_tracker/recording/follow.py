@@ -149,6 +149,8 @@ class Follower:
     def _forget(self) -> None:
         self._offset = 0
         self._rest = b""
+        self._first_line = b""
+        """The header, once that is known."""
         self._is_skipping = False
         self._peaks = Peaks()
         self._interval_seconds = 0.0
@@ -178,8 +180,10 @@ class Follower:
             found = self._source.read(self._offset)
             is_another = self._file not in (None, found.file) or found.size < self._offset
             if is_another:
-                self._forget()
+                is_same = self._file == found.file
                 found = self._source.read(0)
+                self._refuse_truncated(found, is_same=is_same)
+                self._forget()
         except OSError as error:
             raise RecordingError(f"Cannot read {self._source.name}: {error.strerror or error}.") from None
         if found.content:
@@ -193,6 +197,11 @@ class Follower:
         if self.header is None and not self.has_more:
             self._check_start(found)
         return news._replace(is_another_file=is_another)
+
+    def _refuse_truncated(self, found: Content, *, is_same: bool) -> None:
+        """RecordingError if it is the recording that was followed, which has become shorter: another one begins in another way."""
+        if is_same and self._first_line and found.content.startswith(self._first_line):
+            raise RecordingError(f"{self._source.name} was truncated while it was read.")
 
     def _check_start(self, found: Content) -> None:
         """RecordingError if the file will never get a header."""
@@ -216,6 +225,7 @@ class Follower:
         every = [*filter(None, lines)]  # an empty one closes a line that was torn by a full disk
         n_first = 0
         while self.header is None and n_first < len(every):
+            self._first_line = every[n_first]
             self._decode_line(found, every[n_first])
             n_first += 1
         rest = every[n_first:]

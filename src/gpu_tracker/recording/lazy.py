@@ -573,7 +573,7 @@ class LastLines(_WholeLines["_Item"]):
         lines: dict[Any, tuple[int, bytes]],
         decode: Callable[[dict[str, Any]], _Item],
         damage: Damage,
-        find_contradiction: Callable[[_Item], str | None] = lambda _: None,
+        find_contradiction: Callable[[_Item], str | None] | None = None,
     ) -> None:
         self._lines = lines
         self._decode = decode
@@ -582,8 +582,8 @@ class LastLines(_WholeLines["_Item"]):
 
     def _decode_all(self) -> Iterator[_Item]:
         for item in decode_undamaged(self._lines.values(), self._decode, self._damage):
-            contradiction = self._find_contradiction(item)
-            if contradiction is not None:
+            contradiction = self._find_contradiction and self._find_contradiction(item)
+            if contradiction:
                 self._damage.say(contradiction)
             yield item
 
