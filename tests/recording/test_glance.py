@@ -292,3 +292,14 @@ def test_a_sampler_that_was_lost_before_its_first_sample_read_nothing(tmp_path: 
 
     for read in (glance(made), load(made), growing.data):
         assert read.totals.unread_seconds == 60.0
+
+
+def test_of_two_ends_the_first_counts(path: Path) -> None:
+    """As for whoever reads all of it."""
+    path.write_bytes(
+        path.read_bytes() + path.read_bytes().splitlines(keepends=True)[-1].replace(b"exited", b"ended")
+    )
+    seen, whole = glance(str(path)).end, load(str(path)).end
+
+    assert seen is not None
+    assert (seen.reason, seen) == ("exited", whole)

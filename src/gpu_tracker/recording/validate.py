@@ -42,7 +42,7 @@ _OWN_BOUNDS = {
         ("cpu_seconds", "system_cpu_seconds", "own_cpu_seconds", "own_wall_seconds"), _DIFFERENCE_BOUNDS
     ),
 }
-_ROUNDING = 1e-6
+MEAN_ROUNDING = 1e-6
 # Of samples, which are many, impossible numbers are found in columns.
 _CHECKED_IN_COLUMNS = (Sample, Spread, GpuSample)
 
@@ -90,7 +90,7 @@ def check_order(spread: Spread) -> None:
     low, mean, high = spread
     if low is None or mean is None or high is None:
         return
-    if not low <= high or not low - _ROUNDING * low <= mean <= high + _ROUNDING * high:
+    if mean * (1 + MEAN_ROUNDING) < low or high * (1 + MEAN_ROUNDING) < mean:
         raise ValueError(spread)
 
 
