@@ -966,7 +966,7 @@ class Totals(NamedTuple):
     stalls: Stalls = Stalls()
     energy: MachineEnergy = MachineEnergy()
     unread_seconds: float = 0.0
-    """For how long nothing was read although it should have been: the sampler was stopped or lost, or the machine too busy."""
+    """For how long nothing was read although it should have been: the sampler was stopped or lost, or the machine too busy; left out if 0."""
 
 
 def total_up(last: Sample | None, n_readings: int) -> Totals:

@@ -105,6 +105,8 @@ class Source(NamedTuple):
     name: str
     read: Callable[[int], Content]
     """From an offset on, at most some megabytes."""
+    goes_back: bool = False
+    """Whether it may be set back, and is shorter then."""
 
 
 def follow_path(path: str) -> Source:
@@ -200,7 +202,8 @@ class Follower:
 
     def _refuse_truncated(self, found: Content, *, is_same: bool) -> None:
         """RecordingError if it is the recording that was followed, which has become shorter: another one begins in another way."""
-        if is_same and self._first_line and found.content.startswith(self._first_line):
+        is_shorter = is_same and not self._source.goes_back
+        if is_shorter and self._first_line and found.content.startswith(self._first_line):
             raise RecordingError(f"{self._source.name} was truncated while it was read.")
 
     def _check_start(self, found: Content) -> None:

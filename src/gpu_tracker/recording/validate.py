@@ -98,10 +98,9 @@ def check_metrics(data: dict[str, Any], latest_seconds: float = LARGEST) -> None
     """Check the columns of a line of metrics, all rows at once: there may be a million."""
     numbers = [*data["at"], *data["pid"], *data["step"], *chain.from_iterable(data["values"].values())]
     kinds, kinds_of_pids = {*map(type, numbers)}, {*map(type, data["pid"])}
-    are_plain = kinds_of_pids == {int} and kinds <= _NUMBERS
-    if are_plain and -LARGEST <= min(numbers) <= max(numbers) <= LARGEST and min(data["at"]) >= 0:
-        if max(data["at"]) > latest_seconds:
-            raise ValueError(latest_seconds)
+    if kinds_of_pids == {int} and kinds <= _NUMBERS and -LARGEST <= min(numbers) <= max(numbers) <= LARGEST:
+        if min(data["at"]) < 0 or max(data["at"]) > latest_seconds:
+            raise ValueError(data["at"])
         return  # as almost always
     for name, kind in (("at", Plain(_TYPES["float"], 0, latest_seconds)), ("pid", Plain(_TYPES["int"]))):
         _check_column(data[name], kind)
