@@ -166,11 +166,11 @@ def test_a_device_has_a_vendor() -> None:
         schema.decode_event(line)
 
 
-@pytest.mark.parametrize("path", [[None], ["a", 1], [], [["a"]]])
+@pytest.mark.parametrize("path", [[None], ["a", 1], [], [["a"]], "ab"])
 def test_a_path_is_of_texts(path: list[Any]) -> None:
     """What is none is not made one."""
     assert schema.decode_path({"path": ["a", "b"]}) == ("a", "b")
-    with pytest.raises(ValueError):
+    with pytest.raises((TypeError, ValueError)):
         schema.decode_path({"path": path})
 
 

@@ -34,6 +34,7 @@ _MOST_MACHINE_WATTS = 200_000.0
 _SLACK_JOULES = 100_000.0
 # A last sample is written with the end, unless nothing was read any more.
 _SILENT_SHARE = 0.2
+_SILENT_SECONDS = 600.0
 _CALL_SHARE = 0.01
 _CALL_SECONDS = 0.1
 _BEGINNING = "The recording contradicts itself: "
@@ -58,7 +59,7 @@ def find_contradictions(
 def _is_silent(recording: RecordingData, end: End, last: Sample) -> bool:
     """Whether there is no sample for long before the end, although nothing says why."""
     totals, sampled = recording.totals, last.at_seconds
-    silent_seconds = _SLACK_SECONDS + recording.header.sleep_seconds + _SILENT_SHARE * sampled
+    silent_seconds = _SILENT_SECONDS + recording.header.sleep_seconds + _SILENT_SHARE * sampled
     is_known = end.reason == SAMPLER_LOST or any(event.kind == UNWRITTEN for event in recording.events)
     return not is_known and totals.at_seconds - sampled > silent_seconds + totals.unread_seconds
 
@@ -72,7 +73,7 @@ def find_latest_seconds(end: End | None) -> float:
     """When the last metric can have been logged: what outlives the job may log until the sampler ends."""
     if end is None or end.reason == SAMPLER_LOST:
         return inf
-    return (1 + _SILENT_SHARE) * end.totals.at_seconds + _SLACK_SECONDS
+    return (1 + _SILENT_SHARE) * end.totals.at_seconds + _SILENT_SECONDS
 
 
 def find_region_contradiction(region: RegionTotals) -> str | None:

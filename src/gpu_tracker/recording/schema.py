@@ -393,7 +393,7 @@ def decode_gaps(data: dict[str, Any]) -> RegionGaps:
 
 def decode_path(data: dict[str, Any]) -> tuple[str, ...]:
     """An empty path would mean the whole run, so it is refused."""
-    path = tuple(data["path"])
+    path = tuple(_check_list(data["path"]))
     if not path or {*map(type, path)} != {str}:
         raise ValueError(path)
     return path
