@@ -181,11 +181,13 @@ def test_a_worker_that_is_in_its_launchers_recording_is_counted_once() -> None:
     assert combined.notes[0].startswith("0 is part of 1, which includes its processes; it is in no sum.")
 
 
-def test_two_recordings_of_one_process_are_counted_once() -> None:
-    """The inner one is part of the outer one, not the other way round."""
-    combined = join(rank(pid=1), rank(pid=1))
+def test_a_copy_is_counted_once() -> None:
+    """It is no rank, and in no sum."""
+    combined = join(rank(pid=1), rank(pid=1), rank(pid=2))
 
-    assert [part.part_of for part in combined.ranks] == ["1", ""]
+    assert [part.name for part in combined.ranks] == ["0", "2"]
+    assert combined.hosts[0].ram_sum_bytes == 1000 * MB
+    assert "Counted once: 1 is of the same run as 0." in combined.notes
 
 
 def test_ranks_with_the_same_pid_in_their_containers_are_all_counted() -> None:
@@ -243,12 +245,13 @@ def test_processes_of_each_rank_are_read_twice() -> None:
 
 
 def test_many_names_are_shortened_to_a_few_and_a_number() -> None:
-    """Of copies and of incomplete recordings."""
-    notes = join(*(rank(end=None) for _ in range(9))).notes
+    """Of workers and of incomplete recordings."""
+    workers = tuple(ProcessTotals(pid, 1, "python", 0.0, 10.0, 5.0, 5) for pid in range(2, 10))
+    notes = join(rank(pid=1, processes=workers), *(rank(pid=pid, end=None) for pid in range(2, 10))).notes
 
     assert len([note for note in notes if "is part of" in note]) == 5
     assert "3 more are part of others in the same way." in notes
-    assert "Incomplete (killed or still running): 0, 1, 2, 3, 4 and 4 more." in notes
+    assert "Incomplete (killed or still running): 1, 2, 3, 4, 5 and 3 more." in notes
 
 
 class _Counted(list[ProcessTotals]):

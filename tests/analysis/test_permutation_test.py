@@ -103,3 +103,4 @@ def test_the_median_is_in_the_middle() -> None:
     """Of an even number, between two."""
     assert median([3.0, 1.0, 2.0]) == 2.0
     assert median([4.0, 1.0, 2.0, 3.0]) == 2.5
+    assert median([1e308, 1.5e308]) == 1.25e308

@@ -18,6 +18,14 @@ def test_a_recording_that_is_part_of_another_is_left_out() -> None:
     assert notes == ["Counted once: inner is part of outer, which includes its processes."]
 
 
+def test_a_copy_is_left_out() -> None:
+    """Whole, with a sentence."""
+    counted, notes = leave_out_inner([("one", rank()), ("copy", rank())])
+
+    assert [name for name, _ in counted] == ["one"]
+    assert notes == ["Counted once: copy is of the same run as one."]
+
+
 def whole_job(start: int, job: str) -> RecordingData:
     """All of a job on one machine, from that many seconds after noon."""
     made = rank(start, pid=NO_PROCESS, exit_code=None)

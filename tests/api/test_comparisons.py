@@ -13,7 +13,7 @@ from gpu_tracker.analysis.measures import Subject
 from gpu_tracker.api.comparisons import name_group
 from gpu_tracker.core.errors import RecordingError, UsageError
 from gpu_tracker.core.figures import TIME
-from gpu_tracker.core.model import Identity, ProcessTotals
+from gpu_tracker.core.model import Identity, ProcessTotals, RegionTotals
 from recorded import interval, run, write
 
 
@@ -135,6 +135,24 @@ def test_a_recording_counts_once_in_its_group(runs: Path) -> None:
 
     assert [group.runs for group in report.comparison.groups] == [4, 4]
     assert sum(note.startswith("Counted once: ") for note in report.comparison.notes) == 2
+
+
+def test_a_copy_adds_nothing(tmp_path: Path) -> None:
+    """Whole, cut off or edited: neither to regions nor to the number of runs."""
+    identity = Identity(boot_id="a")
+    region = RegionTotals(100, ("epoch",), 3, wall_seconds=2.5, longest_seconds=1.0, cpu_seconds=2.0)
+    whole = run(10.0, samples=(interval(5.0, 500),), regions=(region,), header={"identity": identity})
+    path = write(tmp_path / "runs" / "whole.jsonl", whole)
+    lines = path.read_text().splitlines(keepends=True)
+    (tmp_path / "runs" / "copy.jsonl").write_text("".join(lines))
+    (tmp_path / "runs" / "cut.jsonl").write_text("".join(lines[:-2]))
+    (tmp_path / "runs" / "edited.jsonl").write_text("".join(lines).replace('"calls":3', '"calls":4'))
+    alone, together = gput.compare(path).comparison, gput.compare(tmp_path / "runs").comparison
+
+    assert together.groups[0].runs == 1
+    assert [row.groups[0].values for row in together.rows] == [row.groups[0].values for row in alone.rows]
+    assert sum(note.startswith("Counted once: ") for note in together.notes) == 3
+    assert len(gput.combine(tmp_path / "runs").ranks) == 1
 
 
 def test_metrics_that_are_damaged_are_not_compared(runs: Path) -> None:

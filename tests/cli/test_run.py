@@ -67,6 +67,17 @@ for _ in range(6):
 """
 
 
+@pytest.mark.parametrize("size", [0, 1000])
+def test_a_recording_that_is_truncated_passes_no_gate(run: Run, size: int) -> None:
+    """It is said, and the exit code is that of a full disk."""
+    program = f"import os, time; time.sleep(0.5); os.truncate('x.jsonl', {size}); time.sleep(0.3)"
+    arguments = ("run", "--record", "x.jsonl", "--st", "0.1", "--fail-if", "time > 1h")
+    done = run(*arguments, "--", sys.executable, "-c", program)
+
+    assert "note: The recording was truncated while it was being written" in done.stderr
+    assert done.returncode == 3
+
+
 def test_cpu_time_of_which_the_kernel_keeps_no_account_is_a_lower_bound(run: Run) -> None:
     """It is said, and no limit on it passes; one that is exceeded fails."""
     passing, failing = (

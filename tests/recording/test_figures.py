@@ -11,7 +11,7 @@ from hypothesis import given, strategies as st
 
 from builders import gpu_totals, sample
 from gpu_tracker.core.columns import SampleColumns
-from gpu_tracker.core.model import GpuSample, Sample, Stalls, TreeCounters, add_parts
+from gpu_tracker.core.model import GpuSample, Parts, Sample, Spread, Stalls, TreeCounters, add_parts
 from gpu_tracker.recording.figures import Key, explain, list_figures, merge, transpose
 
 if TYPE_CHECKING:
@@ -109,6 +109,8 @@ def test_samples_in_any_order_are_sorted_by_time() -> None:
         sample(2.0, system_ram_bytes=2**60),
         sample(2.0, gpus=(GpuSample("GPU-0", utilization_percent=900.0),)),
         sample(2.0, gpus=(GpuSample("GPU-0", power_watts=-1.0),)),
+        sample(2.0, ram_bytes=Parts(*(Spread(5, 4, 6),) * 3)),
+        sample(2.0, ram_bytes=Parts(*(Spread(5, 5, 3),) * 3)),
     ],
 )
 def test_samples_that_cannot_be_are_left_out(wrong: Sample) -> None:

@@ -199,6 +199,19 @@ def test_a_file_that_was_emptied_is_read_from_its_start() -> None:
     assert growing.look() == News()
 
 
+def test_a_file_that_was_truncated_is_refused(tmp_path: Path) -> None:
+    """At every look: what was told already must not be told again."""
+    path = tmp_path / "x.jsonl"
+    path.write_bytes(CONTENTS["full"])
+    growing = GrowingRecording(follow_path(str(path)))
+    growing.look_at_all()
+    os.truncate(path, 3000)
+
+    for _ in range(2):
+        with pytest.raises(RecordingError, match="was truncated while it was read"):
+            growing.look()
+
+
 @pytest.mark.parametrize(("ago_seconds", "is_over"), [(0.0, False), (11.0, False), (14.0, True)])
 def test_a_file_that_does_not_grow_has_lost_its_writer(ago_seconds: float, is_over: bool) -> None:
     """After two intervals, here of one second, and ten seconds."""

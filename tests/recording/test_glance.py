@@ -18,7 +18,7 @@ from gpu_tracker.recording.reader import load
 from gpu_tracker.recording.schema import encode_event
 from recorded import interval, run, write
 
-SAMPLES = (interval(1.0, 100), interval(2.0, 900), interval(3.0, 900))
+SAMPLES = (interval(1.0, 100), interval(2.0, 450), interval(3.0, 450))
 
 
 @pytest.fixture
@@ -164,7 +164,7 @@ def test_a_sparse_file_is_not_read(path: Path) -> None:
 def test_holes_at_the_end_are_what_a_full_disk_leaves(path: Path, n_bytes: int) -> None:
     """As whoever loads it sees it, however long it is: it has its end, or has none."""
     content = path.read_bytes()
-    note = b'{"gaps":{"long_names":0,"refused_regions":0,"refusing_processes":0}}\n'
+    note = b'{"gaps":{"long_names":0,"refused_regions":0,"refusing_processes":0,"unfollowed_processes":0,"lost_metrics":0}}\n'
     first = content.index(b"\n") + 1
     for known in (content, content[:first]):
         path.write_bytes(known[:first] + note * (n_bytes // len(note)) + known[first:])
@@ -292,3 +292,14 @@ def test_a_sampler_that_was_lost_before_its_first_sample_read_nothing(tmp_path: 
 
     for read in (glance(made), load(made), growing.data):
         assert read.totals.unread_seconds == 60.0
+
+
+def test_of_two_ends_the_first_counts(path: Path) -> None:
+    """As for whoever reads all of it."""
+    path.write_bytes(
+        path.read_bytes() + path.read_bytes().splitlines(keepends=True)[-1].replace(b"exited", b"ended")
+    )
+    seen, whole = glance(str(path)).end, load(str(path)).end
+
+    assert seen is not None
+    assert (seen.reason, seen) == ("exited", whole)

@@ -490,10 +490,51 @@ def test_a_completely_damaged_file_does_not_fill_the_memory(
 def test_a_region_without_a_name_is_refused(tmp_path: Path) -> None:
     """It would be taken for the whole run."""
     path = make_plain(tmp_path / "x.jsonl")
-    path.write_bytes(path.read_bytes() + b'{"region":{"pid":1,"path":[],"calls":1}}\n')
+    *lines, end = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join((*lines, b'{"region":{"pid":1,"path":[],"calls":1}}\n', end)))
     recording = load(str(path))
 
     assert (len(recording.regions), len(recording.problems)) == (0, 1)
+
+
+@pytest.mark.parametrize("kind", ["sample", "region", "calls", "metrics", "process", "peak", "framework"])
+@pytest.mark.parametrize("place", ["top", "inside"])
+def test_no_name_in_a_line_hides_another(tmp_path: Path, kind: str, place: str) -> None:
+    """At the top of a line, or in what it holds; whichever counts, it may be the wrong one."""
+    path = make_full(tmp_path / "x.jsonl")
+    lines = path.read_text().splitlines(keepends=True)
+    at = next(at for at, line in enumerate(lines) if line.startswith(f'{{"{kind}"'))
+    line = lines[at].rstrip("\n")
+    if place == "top":
+        line = f"{line[:-1]},{line[1:]}"
+    else:
+        name, value = next(iter(json.loads(line)[kind].items()))
+        line = f'{line[:-2]},"{name}" :{json.dumps(value)}}}}}'
+    lines[at] = f"{line}\n"
+    path.write_text("".join(lines))
+
+    assert len(look_at_everything(path, is_drawn=False)) == 1
+
+
+def test_colons_in_names_are_no_damage(tmp_path: Path) -> None:
+    """They are what names that are there twice are found by."""
+    with Made(tmp_path / "x.jsonl") as writer:
+        writer.write_metrics((MetricRow(0.5, {"train:loss": 1.0, '":"': 2.0}, 1, 100),))
+    recording = load(str(tmp_path / "x.jsonl"))
+
+    assert [row.values for row in recording.metrics] == [{"train:loss": 1.0, '":"': 2.0}]
+    assert not recording.problems
+
+
+@pytest.mark.parametrize("at", [-1.0, 1e6])
+def test_a_metric_of_another_time_is_damage(tmp_path: Path, at: float) -> None:
+    """Before the run, or long after it."""
+    path = make_full(tmp_path / "x.jsonl")
+    content = path.read_text()
+    path.write_text(content.replace('{"metrics":{"at":[0.5', f'{{"metrics":{{"at":[{at}'))
+
+    assert path.read_text() != content
+    assert len(look_at_everything(path, is_drawn=False)) == 1
 
 
 @pytest.mark.parametrize("content", [b'{"header":{"version":1,\n', b'{"header":{"version":1,'])

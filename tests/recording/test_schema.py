@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
@@ -29,6 +29,7 @@ from gpu_tracker.core.model import (
     add_parts,
 )
 from gpu_tracker.recording import schema
+from recorded import FRAMEWORKS, GAPS, REGIONS
 
 COUNTERS, GPU_PEAKS = gpu_totals()
 JOB_BYTES = [1500 * MB, 500 * MB, 2000 * MB]
@@ -133,6 +134,52 @@ def test_the_end_round_trips() -> None:
 
     for one in (end, end._replace(gpu_growth_bytes=0)):
         assert schema.decode_end(through_json(schema.encode_end(one))) == one  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("decode", "whole", "missing"),
+    [
+        (schema.decode_totals, schema.encode_totals(totals()), "at_seconds"),
+        (schema.decode_totals, schema.encode_totals(totals()), "readings"),
+        (schema.decode_region, schema.encode_known(REGIONS[0]), "wall_seconds"),
+        (schema.decode_region, schema.encode_known(REGIONS[0]), "cpu_seconds"),
+        (schema.decode_region, schema.encode_known(REGIONS[0]), "calls"),
+        (schema.decode_gaps, schema.encode_gaps(GAPS), "lost_metrics"),
+        (schema.decode_framework, schema.encode_known(FRAMEWORKS[0]), "failures"),
+    ],
+)
+def test_a_field_that_every_writer_writes_is_needed(
+    decode: Callable[[dict[str, Any]], Any], whole: dict[str, Any], missing: str
+) -> None:
+    """Without it nothing would be taken for 0."""
+    assert decode(whole)
+    with pytest.raises(KeyError):
+        decode({name: value for name, value in whole.items() if name != missing})
+
+
+def test_a_device_has_a_vendor() -> None:
+    """There is no usual one."""
+    line = schema.encode_event(found(gpu()))
+    assert schema.decode_event(line) == found(gpu())
+    del line["gpu"]["vendor"]
+    with pytest.raises(KeyError):
+        schema.decode_event(line)
+
+
+@pytest.mark.parametrize("path", [[None], ["a", 1], [], [["a"]], "ab"])
+def test_a_path_is_of_texts(path: list[Any]) -> None:
+    """What is none is not made one."""
+    assert schema.decode_path({"path": ["a", "b"]}) == ("a", "b")
+    with pytest.raises((TypeError, ValueError)):
+        schema.decode_path({"path": path})
+
+
+@pytest.mark.parametrize("spread", [[None, 1.0, 2.0], [1, None, 2], [1, 2, None], [None, None, None]])
+def test_of_an_interval_all_is_known_or_nothing(spread: list[Any]) -> None:
+    """A mean without a maximum is none."""
+    line = schema.encode_sample(sample(1.0), Peaks())
+    with pytest.raises(ValueError, match="None"):
+        schema.decode_sample({**line, "ram": [spread]}, Peaks())
 
 
 def test_empty_totals_round_trip() -> None:

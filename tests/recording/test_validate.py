@@ -17,7 +17,7 @@ from gpu_tracker.core.model import (
     Totals,
     TreeCounters,
 )
-from gpu_tracker.recording.validate import check, check_metric_totals, check_metrics
+from gpu_tracker.recording.validate import check, check_metric_totals, check_metrics, check_order
 
 
 @pytest.mark.parametrize(
@@ -86,6 +86,30 @@ GOOD: dict[str, Any] = {
 }
 
 
+@pytest.mark.parametrize(
+    "spread", [Spread(1, 2, 3), Spread(2, 2, 2), Spread(None, None, None), Spread(1, 3.0000001, 3)]
+)
+def test_a_mean_is_between_its_extremes(spread: Spread) -> None:
+    """But for rounding, and unless nothing is known."""
+    check_order(spread)
+
+
+@pytest.mark.parametrize("spread", [Spread(5, 4, 3), Spread(5, 4, 6), Spread(1, 4, 3)])
+def test_a_mean_beyond_an_extreme_is_refused(spread: Spread) -> None:
+    """Below the smallest, or above the largest."""
+    with pytest.raises(ValueError):
+        check_order(spread)
+
+
+def test_what_was_logged_after_the_run_is_refused() -> None:
+    """However simple the rest is."""
+    for step in (1.0, None):
+        line = {"at": [9.0], "pid": [7], "step": [step], "values": {"loss": [1.0]}}
+        check_metrics(line, 9.0)
+        with pytest.raises(ValueError):
+            check_metrics(line, 8.0)
+
+
 def test_valid_columns_are_accepted() -> None:
     """Metrics may be nan, or of any size."""
     check_metrics(GOOD)
@@ -96,6 +120,8 @@ def test_valid_columns_are_accepted() -> None:
     "wrong",
     [
         {"at": [1, None]},
+        {"at": [1, -1]},
+        {"at": [1, -1], "step": [None, "nan"]},
         {"at": [1, 2**63]},
         {"pid": [7, 1.5]},
         {"pid": [7, True]},

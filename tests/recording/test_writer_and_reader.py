@@ -27,7 +27,7 @@ def path(tmp_path: Path) -> Path:
     file = tmp_path / "runs" / "x.jsonl"
     with Made(file) as writer:
         writer.write_event(found(gpu()))
-        for at, peak in ((1.0, 100), (2.0, 900), (3.0, 900)):
+        for at, peak in ((1.0, 100), (2.0, 450), (3.0, 450)):
             writer.write_sample(plain_sample(at, peak))
         writer.write_event(Event(3.0, "note", "Said once."))
         writer.write_end(End("exited", 0, totals(), 0.1, 9))
@@ -42,8 +42,8 @@ def test_what_was_written_is_read(path: Path) -> None:
     assert recording.header == header()
     assert tuple(recording.samples) == (
         plain_sample(1.0, 100),
-        plain_sample(2.0, 900),
-        plain_sample(3.0, 900),
+        plain_sample(2.0, 450),
+        plain_sample(3.0, 450),
     )
     assert recording.events == (found(gpu()), Event(3.0, "note", "Said once."))
     assert recording.totals == totals()
@@ -201,6 +201,17 @@ def test_the_caller_keeps_a_line_that_does_not_fit(tmp_path: Path) -> None:
     assert recording.samples == (plain_sample(2.0, 100),)
     assert writer.is_deleted()
     os.close(fd)
+
+
+def test_a_writer_notices_that_its_file_was_truncated(tmp_path: Path) -> None:
+    """Also if it has written more since."""
+    path = tmp_path / "x.jsonl"
+    with Made(path) as writer:
+        writer.write_sample(plain_sample(1.0, 100))
+        assert not writer.is_cut()
+        os.truncate(path, 100)
+        writer.write_sample(plain_sample(2.0, 100))
+        assert writer.is_cut()
 
 
 def test_half_a_line_is_an_error(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from gpu_tracker.analysis.findings.finding import Finding
 from gpu_tracker.analysis.job import Job
 from gpu_tracker.analysis.job_findings import JobFinding
 from gpu_tracker.core.figures import RUN
-from gpu_tracker.core.model import Event, Identity, MachineEnergy, MetricRow, RecordingData
+from gpu_tracker.core.model import Event, Identity, MachineEnergy, MetricRow, ProcessTotals, RecordingData
 from recorded import join, lost_run, on_gpu, part, rank
 
 
@@ -114,7 +114,8 @@ def test_tables_have_what_the_text_has_of_the_whole(format_name: str) -> None:
 
 def test_many_ranks_are_counted_and_those_in_others_are_marked() -> None:
     """A job without GPUs says nothing about them."""
-    text = render_str(join(*(rank(pid=number // 2) for number in range(70))))
+    workers = tuple(ProcessTotals(pid, 1, "python", 0.0, 10.0, 5.0, 5) for pid in range(2, 71))
+    text = render_str(join(rank(pid=1, processes=workers), *(rank(pid=pid) for pid in range(2, 71))))
 
     assert "and 60 more (-f json has all)" in text
     assert "exit code 0 (part of another)" in text

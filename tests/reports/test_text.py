@@ -342,6 +342,28 @@ def test_the_largest_sample_is_not_called_the_peak() -> None:
     assert "largest reading 400 MB at 1 s: main 400 MB; in epoch; the true peak came between readings" in text
 
 
+class _Counted(int):
+    """A number that counts how often it is compared."""
+
+    compared = 0
+
+    def __eq__(self, other: object) -> bool:
+        _Counted.compared += 1
+        return int(self) == other
+
+    __hash__ = int.__hash__
+
+
+def test_very_many_devices_take_time_in_proportion() -> None:
+    """None is compared with all others."""
+    n_devices = 1000
+    events = [found(gpu(number)._replace(ordinal=_Counted(number))) for number in range(n_devices)]
+    report = build(recording(events=tuple(events)))
+
+    assert "more devices (-f json has all)" in render_str(report)
+    assert _Counted.compared < 100 * n_devices
+
+
 def test_many_devices_are_counted() -> None:
     """Sixteen have a line; a device that reports nothing has dashes."""
     assert "and 4 more devices (-f json has all)" in render_str(report_rich(20))

@@ -8,6 +8,7 @@ from ..core.moments import parse_moment
 from ..core.text import count_of
 from ..core.values import NamedTuple
 from .balance import balance_ranks, balance_regions, describe_delay, spread_metrics
+from .copies import leave_out_copies
 from .energy import add_joules, estimate_carbon
 from .hosts import describe_host, list_unread_gpus, may_hold_more
 from .job_end import describe_end, has_died, judge_state
@@ -107,10 +108,12 @@ def combine(
 
     What each held is read when it is added up: together it may be too much. Of many ranks only the worst are judged.
     """
-    tasks = split_tasks(recordings)
+    every, copies = leave_out_copies(recordings)
+    skipped = (*skipped, *copies)
+    tasks = split_tasks(every)
     if len(tasks) > 1:
         return _combine_tasks(tasks, read_held, skipped)
-    parts = align(recordings)
+    parts = align(every)
     outer = find_outer(parts)
     counted = [part for part in parts if part.name not in outer]
     ended = _list_ended(parts, outer)

@@ -57,7 +57,8 @@ def median(values: Sequence[float]) -> float:
     """The middle one, or the mean of the two in the middle."""
     ordered = sorted(values)
     half = len(ordered) // 2
-    return ordered[half] if len(ordered) % 2 else (ordered[half - 1] + ordered[half]) / 2
+    # Halved before they are added: the largest floats have no sum.
+    return ordered[half] if len(ordered) % 2 else ordered[half - 1] / 2 + ordered[half] / 2
 
 
 def runs_needed(chance: float) -> int:

@@ -8,6 +8,7 @@ from types import MappingProxyType
 from ..core.model import NO_PROCESS
 from ..core.moments import parse_moment
 from ..core.values import NamedTuple
+from .copies import leave_out_copies
 from .endings import KILLED, find_ending
 from .measures import list_estimates, list_lower_bounds, overall_values
 from .regions import summarize_metrics, summarize_regions
@@ -111,9 +112,10 @@ def find_outer(parts: Sequence[Part]) -> dict[str, str]:
 def leave_out_inner(
     recordings: Sequence[tuple[str, RecordingData]],
 ) -> tuple[list[tuple[str, RecordingData]], list[str]]:
-    """Those that are part of no other, and a sentence about each that is: a program that tracks itself may be tracked, too."""
-    outer = find_outer(align(recordings))
-    return [one for one in recordings if one[0] not in outer], describe_inner(outer)
+    """Those that are part of no other, and sentences about the rest: a program that tracks itself may be tracked, too."""
+    every, copies = leave_out_copies(recordings)
+    outer = find_outer(align(every))
+    return [one for one in every if one[0] not in outer], [*copies, *describe_inner(outer)]
 
 
 def describe_inner(outer: Mapping[str, str]) -> list[str]:
@@ -145,8 +147,6 @@ def _is_same(part: Part, other: Part) -> bool:
     inner, around = part.recording, other.recording
     if inner.header.pid != around.header.pid:
         return False
-    if (inner.header, inner.totals) == (around.header, around.totals):
-        return True  # a copy
     if inner.header.pid == NO_PROCESS:  # two of all of a job on this machine
         own, others = inner.header.identity, around.header.identity
         is_same_job = (own.job, own.restart) == (others.job, others.restart)

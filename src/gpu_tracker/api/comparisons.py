@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from ..analysis.compare import compare as compare_groups
+from ..analysis.copies import leave_out_copies
 from ..analysis.job_measures import add_inner, describe_all_missing, join_ranks, name_job
 from ..analysis.launches import number_launches
 from ..analysis.limits import check_limits, needs_two_groups, parse_limit
@@ -168,6 +169,8 @@ def _measure_all(paths: Sequence[str], notes: list[str]) -> tuple[list[RunFigure
             recordings.append((path, recording))
     if not recordings:
         raise UsageError(f"There is no recording to read in {', '.join(paths) or 'an empty group'}.")
+    recordings, copies = leave_out_copies(recordings)
+    notes += copies
     parts = align(recordings)
     outer = find_outer(parts)
     launches = number_launches(parts, outer)

@@ -46,7 +46,8 @@ def main(arguments: list[str]) -> int:
         if format_name in WITH_CHARTS:
             from ..api.pictures import draw_ranks
 
-            combined = combined._replace(charts=draw_ranks(recordings))
+            counted = {rank.name for rank in combined.ranks}
+            combined = combined._replace(charts=draw_ranks([one for one in recordings if one[0] in counted]))
         text = render(combined, format_name, output.find_view(1))
     except WRONG_DATA:
         raise RecordingError("A recording is damaged: it contains invalid numbers.") from None

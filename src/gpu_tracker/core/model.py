@@ -33,7 +33,7 @@ UNMETERED = "unmetered"
 UNREAPED = "unreaped"
 # The kind of event that is a note on the main process, which was gone before it could be read a last time.
 UNSEEN_END = "unseen_end"
-# The kind of event that is a note on samples that could not be written.
+# The kind of event that is a note on samples that could not be written, or did not stay.
 UNWRITTEN = "unwritten"
 # The kind of event that names a vendor whose driver has never answered, or a device that could not be opened.
 UNREAD = "unread"
@@ -777,7 +777,7 @@ class Event(NamedTuple):
     time, an estimate), `unread` (a vendor whose driver has never answered, or a vendor and the
     index of a device that could not be opened, as `nvidia 0`: totals over all devices are not known unless it is found later),
     `unmetered` (why the energy of processors is not measured), `unreaped` (a note: children of a process leave no account of what
-    they used), `unseen_end` (a note: what the main process used last is not known), `unwritten` (a note: samples are missing, for want of room), `oom` (a note: the kernel has killed a process for its memory),
+    they used), `unseen_end` (a note: what the main process used last is not known), `unwritten` (a note: samples are missing, for want of room or because the file was truncated), `oom` (a note: the kernel has killed a process for its memory),
     `oom_limit` (the limit in bytes under which that was, if the job entered it after its start), `exception` (the class of the one that ended the tracked part), `gpu_error` (a note: a program has made an error on a GPU) and
     `gpu_fault` (a note: a GPU has failed).
     """
@@ -966,7 +966,7 @@ class Totals(NamedTuple):
     stalls: Stalls = Stalls()
     energy: MachineEnergy = MachineEnergy()
     unread_seconds: float = 0.0
-    """For how long nothing was read although it should have been: the sampler was stopped or lost, or the machine too busy."""
+    """For how long nothing was read although it should have been: the sampler was stopped or lost, or the machine too busy; left out if 0."""
 
 
 def total_up(last: Sample | None, n_readings: int) -> Totals:

@@ -12,6 +12,7 @@ from ..core.columns import Extremes, GpuColumns, HeldColumns, RamColumns, Sample
 from ..core.figures import DEVICE, MOST_BYTES
 from ..core.model import GpuSample, Parts, Spread, Traffic
 from ..core.values import NamedTuple
+from .validate import MEAN_ROUNDING
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -256,6 +257,10 @@ def drop_impossible(
         for key, column in columns.items()
         for row in _find_impossible(key, column, may_have_signs=may_have_signs)
     }
+    for part in Parts._fields:
+        wrong.update(
+            _find_disordered(*(columns.get(Key(f"{part}_ram_{name}"), ()) for name in Spread._fields))
+        )
     if not wrong:
         return columns, 0
     is_possible = [row not in wrong for row in range(len(columns[Key("at")]))]
@@ -269,6 +274,15 @@ def _find_impossible(key: Key, column: Sequence[float], *, may_have_signs: bool)
     if is_low and not (may_have_signs and _has_sign(column)):
         return ()
     return [row for row, value in enumerate(column) if value < least or value > most]
+
+
+def _find_disordered(low: Sequence[float], mean: Sequence[float], high: Sequence[float]) -> Iterable[int]:
+    """The rows whose mean is not between the extremes, but for rounding; almost always none."""
+    if not any(map(lt, mean, low)) and not any(map(lt, high, mean)):
+        return ()
+    rows = enumerate(zip(low, mean, high, strict=False))
+    slack = 1 + MEAN_ROUNDING
+    return [row for row, (least, usual, most) in rows if usual * slack < least or most * slack < usual]
 
 
 def _has_sign(column: Sequence[float]) -> bool:

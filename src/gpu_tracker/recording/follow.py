@@ -12,7 +12,7 @@ from functools import partial
 from operator import sub
 
 from ..core.errors import WRONG_DATA, RecordingError
-from ..core.model import Peaks, RegionGaps
+from ..core.model import Peaks
 from ..core.values import NamedTuple
 from .lazy import decode_sample_line, find_moments, gather_samples, parse
 from .lines import LONGEST_LINE_BYTES, open_path
@@ -23,6 +23,7 @@ from .schema import (
     decode_end,
     decode_event,
     decode_framework,
+    decode_gaps,
     decode_metric_totals,
     decode_metrics,
     decode_path,
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
         MetricTotals,
         PeakMoment,
         ProcessTotals,
+        RegionGaps,
         RegionTotals,
         Sample,
     )
@@ -103,6 +105,8 @@ class Source(NamedTuple):
     name: str
     read: Callable[[int], Content]
     """From an offset on, at most some megabytes."""
+    goes_back: bool = False
+    """Whether it may be set back, and is shorter then."""
 
 
 def follow_path(path: str) -> Source:
@@ -147,6 +151,8 @@ class Follower:
     def _forget(self) -> None:
         self._offset = 0
         self._rest = b""
+        self._first_line = b""
+        """The header, once that is known."""
         self._is_skipping = False
         self._peaks = Peaks()
         self._interval_seconds = 0.0
@@ -176,8 +182,10 @@ class Follower:
             found = self._source.read(self._offset)
             is_another = self._file not in (None, found.file) or found.size < self._offset
             if is_another:
-                self._forget()
+                is_same = self._file == found.file
                 found = self._source.read(0)
+                self._refuse_truncated(found, is_same=is_same)
+                self._forget()
         except OSError as error:
             raise RecordingError(f"Cannot read {self._source.name}: {error.strerror or error}.") from None
         if found.content:
@@ -191,6 +199,12 @@ class Follower:
         if self.header is None and not self.has_more:
             self._check_start(found)
         return news._replace(is_another_file=is_another)
+
+    def _refuse_truncated(self, found: Content, *, is_same: bool) -> None:
+        """RecordingError if it is the recording that was followed, which has become shorter: another one begins in another way."""
+        is_shorter = is_same and not self._source.goes_back
+        if is_shorter and self._first_line and found.content.startswith(self._first_line):
+            raise RecordingError(f"{self._source.name} was truncated while it was read.")
 
     def _check_start(self, found: Content) -> None:
         """RecordingError if the file will never get a header."""
@@ -214,6 +228,7 @@ class Follower:
         every = [*filter(None, lines)]  # an empty one closes a line that was torn by a full disk
         n_first = 0
         while self.header is None and n_first < len(every):
+            self._first_line = every[n_first]
             self._decode_line(found, every[n_first])
             n_first += 1
         rest = every[n_first:]
@@ -306,7 +321,7 @@ class _Found:
             check_metric_totals(data)
             self.metric_totals = decode_metric_totals(data)
         elif kind == "gaps":
-            gaps = RegionGaps(**data)
+            gaps = decode_gaps(data)
             check(gaps)
             self.gaps = gaps
         else:

@@ -7,9 +7,10 @@ from functools import partial
 from io import BytesIO
 
 from ..core.errors import WRONG_DATA, RecordingError
-from ..core.model import SAMPLER_LOST, Event, RecordingData
+from ..core.model import SAMPLER_LOST, Event, Peaks, RecordingData
 from .columns import shape_of
-from .lazy import decode_events, decode_line, parse
+from .contradictions import find_contradictions, is_contradiction
+from .lazy import decode_events, decode_line, gather_samples, parse
 from .lines import LineFile, open_path, read_last_line
 from .liveness import note_liveness
 from .reader import read, read_header
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from typing import BinaryIO
 
-    from ..core.model import Peaks
+    from ..core.model import Sample
 
 _CHUNK_BYTES = 2**15
 _BLOCK_BYTES = 2**20
@@ -40,8 +41,8 @@ def glance(path: str) -> RecordingData:
                 recording = read(_open_lines(path), _read_marked(path))
     except OSError as error:
         raise RecordingError(f"Cannot read {path}: {error.strerror or error}.") from None
-    if recording.end is None and len(recording.problems):
-        # The damaged line may have been the end, or may have held the peaks.
+    if len(recording.problems) and (recording.end is None or any(map(is_contradiction, recording.problems))):
+        # The damaged line may have been the end, or may have held the peaks; or the end was edited.
         raise RecordingError(f"{path} is damaged: {recording.problems[0]}")
     return note_liveness(recording, path)
 
@@ -52,8 +53,9 @@ def _read_ends(file: BinaryIO, path: str) -> RecordingData:
     head = os.pread(fd, _CHUNK_BYTES, 0)
     first, *lines = head[: head.rindex(b"\n")].split(b"\n")
     header, notes = read_header(*parse(first), path)
+    tail = os.pread(fd, _CHUNK_BYTES, max(0, os.fstat(fd).st_size - _CHUNK_BYTES))
     _, last = read_last_line(fd)
-    if not last.startswith(_END):
+    if not last.startswith(_END) or tail.count(b"\n" + _END) > 1:  # of two the first counts
         raise ValueError(last)
     end = decode_line(last, decode_end)
     if end.reason == SAMPLER_LOST and not end.totals.unread_seconds:
@@ -62,7 +64,16 @@ def _read_ends(file: BinaryIO, path: str) -> RecordingData:
     if len(head) == _CHUNK_BYTES and _may_lack_events(events, end.totals.peaks):
         events = _decode_events(line for _, line in _read_marked(path))
     events = (*(Event(0.0, "note", note) for note in notes), *events)
-    return RecordingData(header, (), events, end, end.totals)
+    recording = RecordingData(header, (), events, end, end.totals)
+    if find_contradictions(recording, _decode_last_sample(tail, path)):
+        raise ValueError(last)  # whoever reads more can say more
+    return recording
+
+
+def _decode_last_sample(tail: bytes, path: str) -> Sample | None:
+    """The last sample in the end of a file, with the peaks that are there."""
+    samples, _ = gather_samples(path, tail.split(b"\n"), {}, Peaks())
+    return samples.last()
 
 
 def _decode_events(lines: Iterable[bytes]) -> tuple[Event, ...]:

@@ -29,7 +29,7 @@ from .schema import (
     decode_sample,
     join_metrics,
 )
-from .validate import check, check_all, check_metrics, check_number
+from .validate import check, check_all, check_metrics, check_number, check_order
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -58,9 +58,6 @@ _FIRST_TEXT = re.compile(rb'\["([^"\\]*)",')
 def parse(line: bytes) -> tuple[str, dict[str, Any]]:
     """The kind of a line, and its data."""
     text = line.decode()
-    if line.startswith(_SINGULAR):
-        ((kind, data),) = _strict_decoder.decode(text).items()
-        return kind, data
     try:
         found, end = _scan(text, 0)
     except StopIteration:
@@ -68,7 +65,15 @@ def parse(line: bytes) -> tuple[str, dict[str, Any]]:
     if text[end:] != "\n":  # white space around the value, or damage
         found = _decoder.decode(text)
     ((kind, data),) = found.items()
+    # Looking for names that are there twice takes long: it is done only if there are more colons than names.
+    if line.startswith(_SINGULAR) or line.count(b":") != _count_names(data):
+        _strict_decoder.decode(text)
     return kind, data
+
+
+def _count_names(data: dict[str, Any]) -> int:
+    """Those of a line, as far as lines are known to have any."""
+    return 1 + len(data) + sum(len(data[name]) for name in _NESTED if name in data)
 
 
 def decode_line(line: bytes, decode: Callable[[dict[str, Any]], _Item]) -> _Item:
@@ -112,6 +117,8 @@ def decode_sample_line(data: dict[str, Any], peaks_before: Peaks) -> Sample:
     """A checked sample. The peaks before it have been checked already."""
     sample = decode_sample(data, peaks_before)
     check(sample, len(sample) if "peaks" in data else len(sample) - 1)
+    for spread in sample.ram_bytes:
+        check_order(spread)
     return sample
 
 
@@ -127,6 +134,7 @@ def _take_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
+_NESTED = ("gpu", "peaks", "values")
 # Lines of which a file has one.
 _SINGULAR = b'{"header"', b'{"end"'
 _decoder = json.JSONDecoder(parse_constant=_refuse)
@@ -288,6 +296,13 @@ class SampleLines(_Lines[Sample]):
                 return sample
         return None
 
+    def find_earlier(self, n_lines: int) -> float:
+        """When the sample so many lines before the last ended; 0 if there are fewer."""
+        if len(self._offsets) <= n_lines:
+            return 0.0
+        (line,) = self._file.read_back([self._offsets[-1 - n_lines]])
+        return max(0.0, _find_time(line))
+
     def _put_in_order(self, offsets: Sequence[int]) -> Sequence[int]:
         """By the times of the lines: in a recording from anywhere an early one may come late, with peaks that have grown since."""
         times = [_find_time(line) for line in self._file.read_back(offsets)]
@@ -423,10 +438,14 @@ def _has_new_gpus(shape: bytes) -> bool:
 class MetricLines(_Lines[MetricRow]):
     """What the job logged, many rows per line."""
 
-    def __init__(self, file: LineFile, offsets: array[int], damage: Damage) -> None:
+    def __init__(
+        self, file: LineFile, offsets: array[int], damage: Damage, latest_seconds: float = inf
+    ) -> None:
         self._file = file
         self._offsets = offsets
         self._damage = damage
+        self._latest_seconds = latest_seconds
+        """Later than that nothing was logged."""
         self._ends: list[int] | None = None
         """Number of rows up to the end of each line."""
         self._names: set[str] = set()
@@ -483,7 +502,7 @@ class MetricLines(_Lines[MetricRow]):
         """The points of all lines, unless one is damaged: those with the same names together."""
         joined = join_metrics(parse(line)[1] for line in lines)
         for data in joined:
-            check_metrics(data)
+            check_metrics(data, self._latest_seconds)
         for data in joined:
             if not self._names.issuperset(data["values"]):
                 self._learn_names(data["values"])
@@ -554,13 +573,19 @@ class LastLines(_WholeLines["_Item"]):
         lines: dict[Any, tuple[int, bytes]],
         decode: Callable[[dict[str, Any]], _Item],
         damage: Damage,
+        find_contradiction: Callable[[_Item], str | None] | None = None,
     ) -> None:
         self._lines = lines
         self._decode = decode
         self._damage = damage
+        self._find_contradiction = find_contradiction
 
     def _decode_all(self) -> Iterator[_Item]:
-        return decode_undamaged(self._lines.values(), self._decode, self._damage)
+        for item in decode_undamaged(self._lines.values(), self._decode, self._damage):
+            contradiction = self._find_contradiction and self._find_contradiction(item)
+            if contradiction:
+                self._damage.say(contradiction)
+            yield item
 
 
 class EveryLine(_WholeLines["_Item"]):

@@ -27,7 +27,7 @@ class Past:
         self._whole = source
         self._forget()
         self.until_seconds = inf
-        self.source = Source(source.name, self._read)
+        self.source = Source(source.name, self._read, goes_back=True)
 
     def _forget(self) -> None:
         self._moments, self._ends = array("d"), array("q")

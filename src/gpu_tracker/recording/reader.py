@@ -13,8 +13,22 @@ from functools import partial
 from itertools import accumulate, islice
 
 from ..core.errors import WRONG_DATA, RecordingError
-from ..core.model import SAMPLER_LOST, Event, Peaks, RecordingData, RegionGaps, count_unread, total_up
+from ..core.model import (
+    SAMPLER_LOST,
+    Event,
+    Peaks,
+    RecordingData,
+    RegionGaps,
+    count_unread,
+    total_up,
+)
 from .columns import shape_of
+from .contradictions import (
+    describe_fewer_calls,
+    find_contradictions,
+    find_latest_seconds,
+    find_region_contradiction,
+)
 from .damage import Damage
 from .lazy import (
     MOST_SHAPES,
@@ -35,7 +49,9 @@ from .schema import (
     VERSION,
     decode_end,
     decode_framework,
+    decode_gaps,
     decode_metric_totals,
+    decode_path,
     decode_peak_moment,
     decode_process,
     decode_region,
@@ -47,7 +63,7 @@ if TYPE_CHECKING:
     from collections.abc import Container, Iterable
     from typing import Any, TypeVar
 
-    from ..core.model import End, Header, MetricTotals, Totals
+    from ..core.model import End, Header, MetricTotals, Sample, Totals
 
     _Key = TypeVar("_Key")
 
@@ -57,8 +73,11 @@ _METRICS = b'{"metrics":'
 _CALLS = b'{"calls":'
 _REGION = b'{"region":{"pid":'
 _REGION_KEY_END = b',"calls":'
+_CALLS_OF_REGION = re.compile(rb',"calls":(\d{1,18})')
 _READINGS = re.compile(rb'"readings":\s*(\d{1,18})')
 _LINES_AT_ONCE = 1000
+# So many may be taken before a sampler hears that the job has ended.
+_SAMPLES_AFTER_END = 10
 # Bytes of the lines of each kind that are kept, or read later: several times what the largest runs write.
 _ROOM_BYTES = {
     "regions": 16 * 2**20,
@@ -240,7 +259,9 @@ class _Scan:
             elif self._header is not None and line.startswith(_REGION) and line.endswith((b"}}\n", b"}}")):
                 self._check_region(line)
                 # Process and path come first and are always encoded the same way, so they serve as the key.
-                self._keep("regions", self._regions, line[: line.index(_REGION_KEY_END)], offset, line)
+                key = line[: line.index(_REGION_KEY_END)]
+                self._compare_calls(key, line)
+                self._keep("regions", self._regions, key, offset, line)
             else:
                 self._decode(offset, line, *parse(line))
         except WRONG_DATA:
@@ -259,6 +280,15 @@ class _Scan:
             parse(line)
             if len(self._region_shapes) < MOST_SHAPES:
                 self._region_shapes.add(shape)
+
+    def _compare_calls(self, key: bytes, line: bytes) -> None:
+        """Lines of one region have more and more calls."""
+        if key not in self._regions:
+            return
+        _, before = self._regions[key]
+        earlier, later = (_CALLS_OF_REGION.match(one, len(key)) for one in (before, line))
+        if earlier and later and int(later[1]) < int(earlier[1]):
+            self._damage.say(describe_fewer_calls("/".join(decode_path(parse(line)[1]))))
 
     def take_last(self) -> None:
         """The end, if the last line of the file is one: how the job ended is known wherever reading stopped."""
@@ -307,7 +337,7 @@ class _Scan:
         elif kind == "metrics":
             self._metric_offsets.append(offset)
         elif kind == "gaps":
-            gaps = RegionGaps(**data)
+            gaps = decode_gaps(data)
             check(gaps)
             self._gaps = gaps
         elif kind == "calls":
@@ -338,18 +368,21 @@ class _Scan:
         if self._header is None:
             raise miss_header(self._file.name, is_empty=self._is_empty, is_written=self._file.is_written())
         samples = SampleLines(self._file, self._sample_offsets, self._grown_offsets, self._damage)
-        totals = self._find_totals(self._end, samples)
-        if self._end is not None and self._sample_offsets and self._sample_offsets[-1] > self._end_offset:
-            self._damage.say("The recording has samples after its end.")
-        return RecordingData(
+        last = samples.last() if self._sample_offsets else None
+        totals = self._find_totals(self._end, last)
+        for what in self._list_after_end():
+            self._damage.say(f"The recording has {what} after its end.")
+        recording = RecordingData(
             header=self._header,
             samples=samples,
             events=tuple(self._events),
             end=self._end,
             totals=totals,
             problems=self._damage,
-            regions=LastLines(self._regions, decode_region, self._damage),
-            metrics=MetricLines(self._file, self._metric_offsets, self._damage),
+            regions=LastLines(self._regions, decode_region, self._damage, find_region_contradiction),
+            metrics=MetricLines(
+                self._file, self._metric_offsets, self._damage, find_latest_seconds(self._end)
+            ),
             metric_totals=self._decode_metric_totals(),
             processes=LastLines(self._processes, decode_process, self._damage),
             frameworks=LastLines(self._frameworks, decode_framework, self._damage),
@@ -358,6 +391,9 @@ class _Scan:
             peak_moments=LastLines(self._peak_moments, decode_peak_moment, self._damage),
             calls=CallLines(self._file, self._call_offsets, self._damage),
         )
+        for sentence in find_contradictions(recording, last, samples.find_earlier(_SAMPLES_AFTER_END)):
+            self._damage.say(sentence)
+        return recording
 
     def _decode_metric_totals(self) -> tuple[MetricTotals, ...]:
         """Of the last line; none if it is damaged, so that the points are counted instead."""
@@ -372,10 +408,22 @@ class _Scan:
             self._damage.note(offset)
             return ()
 
-    def _find_totals(self, end: End | None, samples: SampleLines) -> Totals:
+    def _list_after_end(self) -> list[str]:
+        """What has lines there, which belong before it: another line of a kind may have been the last, or added to the others."""
+        if self._end is None:
+            return []
+        offsets = {
+            "samples": self._sample_offsets[-1:],
+            "regions": [offset for offset, _ in self._regions.values()],
+            "processes": [offset for offset, _ in self._processes.values()],
+            "metrics": self._metric_offsets[-1:],
+            "calls": self._call_offsets[-1:],
+        }
+        return [what for what, some in offsets.items() if max(some, default=0) > self._end_offset]
+
+    def _find_totals(self, end: End | None, last: Sample | None) -> Totals:
         if end is not None and end.reason != SAMPLER_LOST:
             return end.totals
-        last = samples.last()
         if end is not None:
             return count_unread(end.totals, end.reason, last.at_seconds if last else 0.0)
         return total_up(last, self._count_readings() if last else 0)

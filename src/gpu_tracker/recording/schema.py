@@ -86,6 +86,25 @@ _UNRECORDED_GPU_FIELDS = frozenset({"label", "is_split", "old_uuid"})
 _LATER_GAPS = frozenset({"refused_metrics"})
 _RARE_TOTALS = frozenset({"energy", "unread_seconds"})
 
+
+def _list_required(kind: type, optional: frozenset[str] = frozenset()) -> frozenset[str]:
+    """The fields that every writer writes: without one, its default would be taken for what was measured."""
+    plain = {name for name, annotation in kind.__annotations__.items() if annotation in _PLAIN_KINDS}
+    return frozenset(plain) - optional
+
+
+_PLAIN_KINDS = ("int", "float", "str", "bool")
+_REQUIRED: dict[type, frozenset[str]] = {
+    kind: _list_required(kind, optional)
+    for kind, optional in (
+        (Gpu, _UNRECORDED_GPU_FIELDS),
+        (RegionTotals, frozenset()),
+        (RegionGaps, _LATER_GAPS),
+        (FrameworkMemory, frozenset()),
+        (Totals, _RARE_TOTALS),
+    )
+}
+
 # ---- Encoding.
 
 
@@ -358,18 +377,24 @@ _PEAKS: dict[str, Callable[[Any], Any]] = {
 def decode_event(data: dict[str, Any]) -> Event:
     """An event."""
     gpu = data.get("gpu")
-    return Event._make((data["at"], data["kind"], data.get("text", ""), None if gpu is None else Gpu(**gpu)))
+    device = None if gpu is None else Gpu(**_require(Gpu, gpu))
+    return Event._make((data["at"], data["kind"], data.get("text", ""), device))
 
 
 def decode_region(data: dict[str, Any]) -> RegionTotals:
     """A region."""
-    return RegionTotals(**{**data, "path": decode_path(data)})
+    return RegionTotals(**{**_require(RegionTotals, data), "path": decode_path(data)})
+
+
+def decode_gaps(data: dict[str, Any]) -> RegionGaps:
+    """What is missing among the regions."""
+    return RegionGaps(**_require(RegionGaps, data))
 
 
 def decode_path(data: dict[str, Any]) -> tuple[str, ...]:
     """An empty path would mean the whole run, so it is refused."""
-    path = tuple(str(name) for name in data["path"])
-    if not path:
+    path = tuple(_check_list(data["path"]))
+    if not path or {*map(type, path)} != {str}:
         raise ValueError(path)
     return path
 
@@ -460,14 +485,14 @@ def decode_peak_moment(data: dict[str, Any]) -> PeakMoment:
 
 def decode_framework(data: dict[str, Any]) -> FrameworkMemory:
     """Memory of a framework."""
-    return FrameworkMemory(**data)
+    return FrameworkMemory(**_require(FrameworkMemory, data))
 
 
 def decode_totals(data: dict[str, Any]) -> Totals:
     """Everything since the start."""
     return Totals(
         **{
-            **data,
+            **_require(Totals, data),
             "cpu_seconds": Parts(*data["cpu_seconds"]),
             "gpu_counters": _decode_counters(data["gpu_counters"]),
             "counters": TreeCounters(*data.get("counters", ())),
@@ -483,8 +508,20 @@ def decode_end(data: dict[str, Any]) -> End:
     return End(**{**data, "totals": decode_totals(data["totals"])})
 
 
+def _require(kind: type, data: dict[str, Any]) -> dict[str, Any]:
+    """The same data, which has all that every writer writes."""
+    if not data.keys() >= _REQUIRED[kind]:
+        raise KeyError(kind)
+    return data
+
+
 def _decode_spread(data: Any) -> Spread:
-    return Spread(*data) if isinstance(data, list) else Spread(data, data, data)
+    """One number, or three of which none is unknown."""
+    if not isinstance(data, list):
+        return Spread(data, data, data)
+    if None in data:
+        raise ValueError(data)
+    return Spread(*data)
 
 
 def _decode_counters(data: Any) -> tuple[GpuCounters, ...]:

@@ -42,6 +42,7 @@ _OWN_BOUNDS = {
         ("cpu_seconds", "system_cpu_seconds", "own_cpu_seconds", "own_wall_seconds"), _DIFFERENCE_BOUNDS
     ),
 }
+MEAN_ROUNDING = 1e-6
 # Of samples, which are many, impossible numbers are found in columns.
 _CHECKED_IN_COLUMNS = (Sample, Spread, GpuSample)
 
@@ -84,13 +85,24 @@ def check_number(value: Any) -> None:
     _check_field(value, _ANY_NUMBER)
 
 
-def check_metrics(data: dict[str, Any]) -> None:
+def check_order(spread: Spread) -> None:
+    """Raise ValueError unless its mean is between its extremes, but for rounding."""
+    low, mean, high = spread
+    if low is None or mean is None or high is None:
+        return
+    if mean * (1 + MEAN_ROUNDING) < low or high * (1 + MEAN_ROUNDING) < mean:
+        raise ValueError(spread)
+
+
+def check_metrics(data: dict[str, Any], latest_seconds: float = LARGEST) -> None:
     """Check the columns of a line of metrics, all rows at once: there may be a million."""
     numbers = [*data["at"], *data["pid"], *data["step"], *chain.from_iterable(data["values"].values())]
     kinds, kinds_of_pids = {*map(type, numbers)}, {*map(type, data["pid"])}
     if kinds_of_pids == {int} and kinds <= _NUMBERS and -LARGEST <= min(numbers) <= max(numbers) <= LARGEST:
+        if min(data["at"]) < 0 or max(data["at"]) > latest_seconds:
+            raise ValueError(data["at"])
         return  # as almost always
-    for name, kind in (("at", _ANY_NUMBER), ("pid", Plain(_TYPES["int"]))):
+    for name, kind in (("at", Plain(_TYPES["float"], 0, latest_seconds)), ("pid", Plain(_TYPES["int"]))):
         _check_column(data[name], kind)
     for column in (data["step"], *data["values"].values()):
         _check_logged(column)

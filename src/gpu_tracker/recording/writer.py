@@ -108,6 +108,10 @@ class Writer:
         """Whether the file has been removed."""
         return os.fstat(self._fd).st_nlink == 0
 
+    def is_cut(self) -> bool:
+        """Whether the file is shorter than what was written: somebody has truncated it."""
+        return os.fstat(self._fd).st_size < self.written_bytes
+
     def _write(self, kind: str, data: dict[str, Any], encode: Callable[[Any], str] = to_json) -> None:
         text = encode({kind: data})
         line = f"\n{text}\n" if self._has_torn_line else f"{text}\n"

@@ -244,12 +244,16 @@ def _list_gpus(report: Report, pictures: Pictures) -> list[Row]:
         peak = _size_with(summary.gpu_bytes.combined, remarks)
         rows.append(Row("GPUs", f"peak {peak} of GPU RAM, all together"))
     rows += _list_uses(summary)
-    others = [gpu for gpu in summary.gpus if gpu not in shown]
-    unknown = [gpu for gpu in others if gpu.may_be_used and gpu.job_bytes.combined is None]
-    for gpus, why in (
-        ([gpu for gpu in others if gpu not in unknown], "the job did not use them"),
-        (unknown, "it is not known whether the job used them"),
+    counted = {gpu.gpu.uuid for gpu in shown}
+    others: dict[bool, list[GpuSummary]] = {False: [], True: []}
+    for gpu in summary.gpus:
+        if gpu.gpu.uuid not in counted:
+            others[gpu.may_be_used and gpu.job_bytes.combined is None].append(gpu)
+    for is_unknown, why in (
+        (False, "the job did not use them"),
+        (True, "it is not known whether the job used them"),
     ):
+        gpus = others[is_unknown]
         if gpus:
             labels = ", ".join(gpu.gpu.label for gpu in gpus)
             rows.append(Row("", f"not counted, because {why}: GPU {labels}"))

@@ -281,6 +281,12 @@ class Sampler:
             )
         if self._plan.recording_path and self._writer.is_deleted():
             self._say(at_seconds, "The recording was deleted while it was being written.")
+        elif self._plan.recording_path and self._writer.is_cut():
+            self._say(
+                at_seconds,
+                "The recording was truncated while it was being written: lines are missing. The totals are complete.",
+                UNWRITTEN,
+            )
         self._write_line(at_seconds)
         if self._tracking is not None:
             self._write_tracking(at_seconds, self._tracking, None)
