@@ -14,6 +14,7 @@ from builders import MB, alone, found, gpu, gpu_totals, header, recording, toget
 from gpu_tracker.analysis.sizing import HIGH, LOW, MEDIUM, Need, advise, find_need, lack_ranks, round_up
 from gpu_tracker.core.columns import RamColumns, SampleColumns, StallColumns
 from gpu_tracker.core.model import (
+    SIGNAL,
     Allocation,
     Busiest,
     End,
@@ -542,6 +543,15 @@ def test_a_time_limit_that_was_reached_is_found_in_the_recording(
     )
 
     assert find_need(made).reached_time_limit is expected
+
+
+def test_what_a_job_used_until_it_was_told_to_end_is_a_lower_bound() -> None:
+    """Although its program exited with 0."""
+    whole = recording(header=header(identity=Identity(job="7")), end=End("exited", 0, totals(), 0.0, 0))
+    told = whole._replace(events=(Event(1.0, SIGNAL, "15"),))
+    times = [advise([find_need(made)]).time_seconds for made in (whole, told)]
+
+    assert [time is not None and time.is_at_least for time in times] == [False, True]
 
 
 def test_runs_of_different_programs_are_told_apart() -> None:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from ..core.model import SIGNAL
-from ..core.moments import parse_moment
 from ..core.signals import name_signal
 from ..core.text import count_of
-from ..core.units import humanize_bytes, humanize_limit, humanize_seconds, parse_count
-from .endings import find_ending, has_failed, is_at_time_limit
+from ..core.units import humanize_bytes, humanize_limit, humanize_seconds
+from .endings import ENDING_SIGNALS, SIGKILL, find_ending, has_failed, is_out_of_time, list_ending_signals
 from .ranks import find_end, is_of_whole_job, name_rank
 
 TYPE_CHECKING = False
@@ -17,9 +15,6 @@ if TYPE_CHECKING:
     from .hosts import Host
     from .ranks import Part
 
-# What others send to end a job, and what they send if it does not.
-_ENDING_SIGNALS = (1, 2, 15)
-_SIGKILL = 9
 _MOST_LOST = 5
 # Slurm's words for the state of a job, in ours.
 _COMPLETED = "COMPLETED"
@@ -68,7 +63,7 @@ def find_state(parts: Sequence[Part]) -> str:
         return "out of memory"
     failed = [part for part in telling if _has_failed(part)]
     told = [part for part in telling if _list_signals(part)]
-    if any(map(_is_out_of_time, (*failed, *told))):
+    if any(is_out_of_time(part.recording) for part in (*failed, *told)):
         return "time limit reached"
     if any(map(_has_failed_by_itself, telling)):
         return "failed"
@@ -169,17 +164,10 @@ def _has_failed_by_itself(part: Part) -> bool:
         return False
     code = end.exit_code
     return end.reason == "raised" or (
-        code is not None and code != 0 and -code not in (*_ENDING_SIGNALS, _SIGKILL)
+        code is not None and code != 0 and -code not in (*ENDING_SIGNALS, SIGKILL)
     )
 
 
 def _list_signals(part: Part) -> list[int]:
     """Those that it was told to end by."""
-    told = (parse_count(event.text, 3) for event in part.recording.events if event.kind == SIGNAL)
-    return [number for number in told if number in _ENDING_SIGNALS]
-
-
-def _is_out_of_time(part: Part) -> bool:
-    began, totals = parse_moment(part.recording.header.started_at), part.recording.totals
-    ended = None if began is None else began + totals.at_seconds
-    return is_at_time_limit(part.recording.header.allocation, ended, totals.at_seconds)
+    return list_ending_signals(part.recording.events)

@@ -1,7 +1,7 @@
 """How much to ask for the next time: memory, cores, GPUs and time, from what runs really used. Pure.
 
 Memory is what a limit counts: anonymous, shared and kernel memory, but not the page cache, which the kernel gives back.
-What a run that failed, was killed, has no end, was not measured all the time or had work done elsewhere used is a lower bound.
+What a run that failed, was killed or told to end, has no end, was not measured all the time or had work done elsewhere used is a lower bound.
 """
 
 from __future__ import annotations
@@ -9,10 +9,9 @@ from __future__ import annotations
 import math
 
 from ..core.model import ESTIMATE, RAM, SAMPLER_LOST, UNKNOWN
-from ..core.moments import parse_moment
 from ..core.units import humanize_bytes, humanize_seconds
 from ..core.values import NamedTuple
-from .endings import is_at_time_limit, is_far_below, is_gpu_memory_error, is_memory_error
+from .endings import is_far_below, is_gpu_memory_error, is_memory_error, is_out_of_time
 from .measures import NO_END, find_ceilings, find_failure
 from .paging import has_lacked_memory
 from .summary import UNREAD_SHARE, doubt_held, summarize
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from ..core.columns import SampleColumns
-    from ..core.model import End, Header, PeakMoment, Peaks, RecordingData
+    from ..core.model import End, PeakMoment, Peaks, RecordingData
     from .summary import GpuSummary, Summary
 
 # How sure the advice is.
@@ -210,7 +209,7 @@ def find_need(recording: RecordingData, columns: SampleColumns | None = None) ->
     """What a recording says; `columns` are its samples, without which the busiest interval counts for cores."""
     summary, peaks = summarize(recording), recording.totals.peaks
     memory, outside = _find_memory(summary, peaks, _find_tracker_bytes(recording.end))
-    failure = find_failure(recording.end)
+    failure = find_failure(recording)
     cores = _find_cores(summary, columns, recording.header.allocation.cores)
     used = [gpu for gpu in summary.gpus if gpu.job_bytes.combined]
     doubt = doubt_held(used, summary.seconds)
@@ -222,7 +221,7 @@ def find_need(recording: RecordingData, columns: SampleColumns | None = None) ->
         memory_ceiling_bytes=0.0 if peaks.limit_held_bytes else find_ceilings(summary).get("peak_ram", 0.0),
         seconds=summary.seconds,
         failure=failure,
-        reached_time_limit=bool(failure) and _is_at_time_limit(recording.header, summary.seconds),
+        reached_time_limit=bool(failure) and is_out_of_time(recording),
         was_refused_memory=_was_refused_memory(recording),
         ran_out_of_memory=_has_run_out(recording, summary, failure),
         limit_bytes=limit,
@@ -260,11 +259,6 @@ def _has_run_out(recording: RecordingData, summary: Summary, failure: str) -> bo
 def _was_refused_memory(recording: RecordingData) -> bool:
     exceptions = [event.text for event in recording.events if event.kind == "exception"]
     return any(is_memory_error(name) and not is_gpu_memory_error(name) for name in exceptions)
-
-
-def _is_at_time_limit(header: Header, seconds: float) -> bool:
-    started = parse_moment(header.started_at)
-    return is_at_time_limit(header.allocation, None if started is None else started + seconds, seconds)
 
 
 def _find_tracker_bytes(end: End | None) -> int:
