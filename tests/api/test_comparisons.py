@@ -174,6 +174,19 @@ def test_ranks_of_a_job_are_one_run(tmp_path: Path) -> None:
     assert time.groups[0].values == (11.0, 11.0, 11.0, 11.0)
 
 
+def test_pods_of_an_indexed_job_are_one_run(tmp_path: Path) -> None:
+    """Kubernetes tells each its index, but no name of the job: what they held together is judged."""
+    for number in range(3):
+        made = run(10.0, samples=(interval(10.0, 400),), header={"host": f"train-{number}", "pid": 1})
+        identity = Identity(scheduler="kubernetes", launcher="kubernetes", rank=number)
+        write(tmp_path / f"{number}.jsonl", made._replace(header=made.header._replace(identity=identity)))
+    report = gput.compare(tmp_path)
+
+    assert [group.runs for group in report.comparison.groups] == [1]
+    assert len(report.check("peak_ram > 1GB")) == 1
+    assert report.check("peak_ram > 1.6GB") == []
+
+
 def nest(folder: Path, number: int) -> None:
     """A run of a program that tracks itself and was tracked from outside, too."""
     below = ProcessTotals(100 + number, 1, "python", 0.0, 10.0, 9.0, 5)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..core.model import NO_PROCESS
 from ..core.values import NamedTuple
-from .ranks import align, find_end, find_outer, find_outermost
+from .ranks import align, find_end, find_outer, find_outermost, is_of_whole_job
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -54,6 +54,23 @@ def identify_run(identity: Identity, unnamed_launch: int | None = None) -> tuple
         ("step" if is_slurms else "launch", unnamed_launch or (None if identity.rank is None else launch)),
     )
     return tuple("" if value is None else f"{what} {value}" for what, value in known)
+
+
+def find_run(header: Header, unnamed_launch: int | None = None) -> tuple[str, ...] | None:
+    """What the recordings of one run have in common: of its ranks, or of all of a job on each of its machines.
+
+    None for what is a run by itself.
+    """
+    identity = header.identity
+    is_known = identity.job or identity.run_id or identity.ranks or identity.launcher
+    is_rank = identity.rank is not None and is_known
+    return identify_run(identity, unnamed_launch) if is_of_whole_job(header) or is_rank else None
+
+
+def find_runs(recordings: Sequence[tuple[str, RecordingData]]) -> dict[str, tuple[str, ...] | None]:
+    """The same of each recording, by its name."""
+    launches = number_unnamed(recordings)
+    return {name: find_run(recording.header, launches.get(name)) for name, recording in recordings}
 
 
 def _is_unnamed(identity: Identity) -> bool:

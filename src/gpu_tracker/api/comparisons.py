@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 
 from ..analysis.compare import compare as compare_groups
-from ..analysis.job_measures import add_inner, describe_all_missing, join_ranks, name_job
-from ..analysis.launches import number_launches
+from ..analysis.job_measures import add_inner, describe_all_missing, join_ranks
+from ..analysis.launches import find_run, number_launches
 from ..analysis.limits import check_limits, needs_two_groups, parse_limit
 from ..analysis.measures import measure
 from ..analysis.ranks import align, describe_inner, find_outer, find_outermost
@@ -171,7 +171,7 @@ def _measure_all(paths: Sequence[str], notes: list[str]) -> tuple[list[RunFigure
     parts = align(recordings)
     outer = find_outer(parts)
     launches = number_launches(parts, outer)
-    jobs = {path: name_job(recording.header, launches.get(path)) for path, recording in recordings}
+    jobs = {path: find_run(recording.header, launches.get(path)) for path, recording in recordings}
     notes += describe_inner(outer)
     measured = _add_inner(recordings, jobs, outer, measured)
     runs: list[RunFigures] = []
