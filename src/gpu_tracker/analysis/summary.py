@@ -6,6 +6,7 @@ from heapq import nlargest
 
 from ..core.model import (
     DRAWN,
+    EARLIER,
     ESTIMATE,
     EXACT,
     INTEGRATED,
@@ -239,7 +240,7 @@ def summarize(recording: RecordingData) -> Summary:
         counters=totals.counters,
         stalls=totals.stalls,
         unread_seconds=totals.unread_seconds,
-        is_cpu_least=bool(elsewhere) or not kinds.isdisjoint((UNREAPED, UNSEEN_END)),
+        is_cpu_least=bool(elsewhere) or not kinds.isdisjoint((EARLIER, UNREAPED, UNSEEN_END)),
         has_lost_children=UNREAPED in kinds,
         is_end_unseen=header.pid != NO_PROCESS
         and recording.end is not None
