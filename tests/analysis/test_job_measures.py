@@ -6,7 +6,7 @@ from math import isinf, nan
 from typing import Any
 
 from builders import MB
-from gpu_tracker.analysis.job_measures import add_inner, join_ranks, list_missing
+from gpu_tracker.analysis.job_measures import add_inner, doubt_rest, join_ranks, list_missing
 from gpu_tracker.analysis.measures import RunFigures, measure
 from gpu_tracker.core.model import Event, Header, Identity, MetricRow, RecordingData
 from recorded import join, lost_run, on_gpu, part, rank
@@ -177,6 +177,22 @@ def test_a_part_without_an_exit_code_is_no_failure() -> None:
 
     assert add_inner(whole, [unknown], []).failure == ""
     assert add_inner(whole._replace(failure="exit code 1"), [inner], []).failure == "exit code 1"
+
+
+def test_a_run_without_some_of_its_time_may_have_used_more() -> None:
+    """Of everything, as far as it is known; its regions are not touched."""
+    whole = measure(rank(pid=1)._replace(regions=(part(1, 2.0),)))
+    doubted = doubt_rest(whole)
+    names = {
+        subject.figure.name
+        for subject, most in doubted.ceilings.items()
+        if isinf(most) and not subject.region
+    }
+
+    assert doubted.values == whole.values
+    assert names == {"time", "cpu_time", "mean_cores", "peak_ram", "peak_gpu_ram", "energy"}
+    assert set(doubted.at_least) == names
+    assert not any(subject.region for subject in doubted.ceilings.keys() - whole.ceilings.keys())
 
 
 def test_missing_ranks_are_those_of_each_job() -> None:

@@ -789,6 +789,14 @@ def test_work_that_was_done_elsewhere_leaves_all_but_the_time_unknown() -> None:
     assert sizing.notes[0].startswith("srun has its work done elsewhere (by Slurm)")
 
 
+def test_a_run_some_of_which_is_only_in_another_recording_gives_lower_bounds() -> None:
+    """Also of its time."""
+    sizing = advise([used(is_cut=True)])
+
+    amounts = sizing.memory_bytes, sizing.cores, sizing.time_seconds
+    assert [amount is not None and amount.is_at_least for amount in amounts] == [True] * 3
+
+
 def test_ranks_that_had_work_done_elsewhere_leave_a_lower_bound() -> None:
     """Of those on one machine, also if it was not the largest."""
     ranks = [

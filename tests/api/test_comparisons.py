@@ -207,6 +207,19 @@ def test_a_program_that_tracks_itself_is_one_run(tmp_path: Path) -> None:
     assert sum(note.startswith("Counted once: ") for note in comparison.notes) == 4
 
 
+def test_trackers_of_one_process_that_overlap_are_one_run_with_lower_bounds(tmp_path: Path) -> None:
+    """Their sum would count some of it twice."""
+    for number, (start, seconds) in enumerate(((0, 10.0), (5, 12.0))):
+        began = f"2026-01-31T12:00:{start:02d}.000+00:00"
+        made = run(seconds, exit_code=None, header={"started_at": began, "identity": Identity(boot_id="b")})
+        write(tmp_path / f"{number}.jsonl", made)
+    report = gput.compare(tmp_path)
+
+    assert [group.runs for group in report.comparison.groups] == [1]
+    assert "overlap in part" in report.comparison.notes[0]
+    assert "at least" in report.check("cpu_time > 1h", allow_failed=True)[0]
+
+
 def test_a_job_of_which_a_rank_is_missing_passes_no_gate(tmp_path: Path) -> None:
     """Of two ranks, or of one that is left."""
     for name, ranks in (("whole", range(3)), ("part", range(2)), ("one", range(1))):

@@ -7,7 +7,7 @@ import math
 from ..core.figures import RUN
 from .job import count_ranks, describe_missing
 from .launches import find_runs
-from .measures import UNKNOWN_OUTCOME, RunFigures, Subject
+from .measures import OF_PROCESSES, UNKNOWN_OUTCOME, RunFigures, Subject
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -119,6 +119,19 @@ def add_inner(whole: RunFigures, inner: Sequence[RunFigures], missing: Sequence[
         lacks_regions=any(one.lacks_regions for one in (whole, *inner)),
         lacks_metrics=any(one.lacks_metrics for one in (whole, *inner)),
         incomplete=whole.incomplete or "; ".join(missing),
+    )
+
+
+def doubt_rest(whole: RunFigures) -> RunFigures:
+    """A run some of whose time is only in a recording that is not counted: there may be more of everything."""
+    names = ("time", *OF_PROCESSES)
+    least = {
+        subject: math.inf
+        for subject in whole.values
+        if subject == Subject(subject.figure) and subject.figure.name in names
+    }
+    return whole._replace(
+        ceilings={**whole.ceilings, **least}, at_least=tuple(dict.fromkeys((*whole.at_least, *names)))
     )
 
 

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 UNKNOWN_OUTCOME = "exit code not known"
 NO_END = "no end: killed, or still running"
 # What is measured of processes and of the devices they use: of work that others did, nothing.
-_OF_PROCESSES = ("cpu_time", "mean_cores", "peak_ram", "peak_gpu_ram", "energy")
+OF_PROCESSES = ("cpu_time", "mean_cores", "peak_ram", "peak_gpu_ram", "energy")
 
 
 class Subject(NamedTuple):
@@ -102,7 +102,7 @@ def measure(recording: RecordingData) -> RunFigures:
     for region in summarize_regions(recording):
         of_region = _region_values(region)
         most_of_region = (
-            dict.fromkeys(_OF_PROCESSES, math.inf)
+            dict.fromkeys(OF_PROCESSES, math.inf)
             if summary.elsewhere
             else _find_region_ceilings(region, whole, ceilings)
         )
@@ -175,7 +175,7 @@ def list_lower_bounds(summary: Summary, ending: str) -> tuple[str, ...]:
     """The names of those that may have been more, because they are without some of the time, or of the work."""
     if summary.elsewhere:
         values = overall_values(summary)
-        return tuple(name for name in _OF_PROCESSES if values[name] is not None)
+        return tuple(name for name in OF_PROCESSES if values[name] is not None)
     return (
         *(["cpu_time", "mean_cores"] if summary.is_cpu_least else []),
         *(["peak_ram"] if is_ram_least(summary, ending) else []),

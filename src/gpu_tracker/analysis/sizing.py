@@ -141,10 +141,14 @@ class Need(NamedTuple):
     elsewhere: str = ""
     """Who had work done elsewhere, in a sentence: that was not measured."""
 
+    is_cut: bool = False
+    """Whether some of its time is only in a recording that is not counted."""
+
     @property
     def is_least(self) -> bool:
         """Whether it may need more than was seen: it did not finish, or was not measured all the time, or not all of it."""
-        return bool(self.failure or self.ran_out_of_memory or self.elsewhere) or self.is_partly_unread
+        did_not_finish = bool(self.failure or self.ran_out_of_memory or self.elsewhere)
+        return did_not_finish or self.is_cut or self.is_partly_unread
 
     @property
     def is_partly_unread(self) -> bool:
@@ -159,7 +163,8 @@ class Need(NamedTuple):
     @property
     def is_time_least(self) -> bool:
         """Whether it may take longer than was seen, which is known without a sampler."""
-        return bool(self.failure or self.ran_out_of_memory) and not self.has_only_lost_its_sampler
+        did_not_finish = bool(self.failure or self.ran_out_of_memory) and not self.has_only_lost_its_sampler
+        return did_not_finish or self.is_cut
 
     @property
     def has_only_lost_its_sampler(self) -> bool:
@@ -495,6 +500,7 @@ def _join_needs(needs: Sequence[Need], join: Callable[[list[float]], float]) -> 
         has_lacked_memory=any(need.has_lacked_memory for need in needs),
         unread_seconds=max(need.unread_seconds for need in needs),
         elsewhere=next((need.elsewhere for need in needs if need.elsewhere), ""),
+        is_cut=any(need.is_cut for need in needs),
         begin_seconds=_find_begin(needs),
         seconds=_measure_span(needs),
     )

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 
 from ..analysis.compare import compare as compare_groups
-from ..analysis.job_measures import add_inner, describe_all_missing, join_ranks
+from ..analysis.job_measures import add_inner, describe_all_missing, doubt_rest, join_ranks
 from ..analysis.launches import find_run, number_launches
 from ..analysis.limits import check_limits, needs_two_groups, parse_limit
 from ..analysis.measures import measure
-from ..analysis.ranks import align, describe_inner, find_outer, find_outermost
+from ..analysis.ranks import align, describe_inner, find_cut, find_outer, find_outermost
 from ..core.config import check_path
 from ..core.errors import WRONG_DATA, KindError, RecordingError, UsageError
 from ..recording.find import find_recordings, name_run
@@ -172,8 +172,10 @@ def _measure_all(paths: Sequence[str], notes: list[str]) -> tuple[list[RunFigure
     outer = find_outer(parts)
     launches = number_launches(parts, outer)
     jobs = {path: find_run(recording.header, launches.get(path)) for path, recording in recordings}
-    notes += describe_inner(outer)
+    cut = find_cut(parts, outer)
+    notes += describe_inner(outer, cut)
     measured = _add_inner(recordings, jobs, outer, measured)
+    measured.update((path, doubt_rest(measured[path])) for path in set(cut.values()))
     runs: list[RunFigures] = []
     ranks: dict[tuple[str, ...], list[tuple[str, RecordingData, RunFigures]]] = {}
     for path, recording in recordings:

@@ -58,10 +58,12 @@ def main(arguments: list[str]) -> int:
     output = Output(options.output)
     paths = find_places(options.runs, options.job)
     loaded, skipped = load_several(paths, options.runs)
-    counted, inner = leave_out_inner(loaded)
+    counted, cut, inner = leave_out_inner(loaded)
     runs = find_runs(loaded)
     try:
-        sizing = advise([_find_need(recording, runs[path]) for path, recording in counted])
+        sizing = advise(
+            [_find_need(recording, runs[path], is_cut=path in cut) for path, recording in counted]
+        )
         energy = max(
             (summarize_energy(recording) for _, recording in counted), key=lambda one: one.total_joules or 0.0
         )
@@ -85,6 +87,6 @@ def main(arguments: list[str]) -> int:
     return 0 if format_words(sizing) else RecordingError.exit_code
 
 
-def _find_need(recording: RecordingData, run: tuple[str, ...] | None) -> Need:
+def _find_need(recording: RecordingData, run: tuple[str, ...] | None, *, is_cut: bool) -> Need:
     need = find_need(recording, read_columns(recording))
-    return need._replace(program=name_command(recording.header.command), run=run)
+    return need._replace(program=name_command(recording.header.command), run=run, is_cut=is_cut)

@@ -151,9 +151,10 @@ def title_job(combined: Combined) -> str:
 def _total_rows(combined: Combined) -> list[tuple[str, str]]:
     values = combined.values
     cores = "- cores" if values["mean_cores"] is None else humanize_cores(100 * values["mean_cores"])
+    least = "at least " if "cpu_time" in combined.at_least else ""
     rows = [
         ("time", f"{humanize(values['time'], SECONDS)}, from the first start to the last end"),
-        ("CPU", f"{humanize(values['cpu_time'], SECONDS)} of CPU time, {cores} on average"),
+        ("CPU", f"{least}{humanize(values['cpu_time'], SECONDS)} of CPU time, {cores} on average"),
     ]
     if len(combined.ranks) > _MOST_RANKS:
         rows.append(("end", _count_endings(combined)))
@@ -209,7 +210,7 @@ def _task_lines(combined: Combined) -> list[str]:
 def list_totals(combined: Combined) -> list[tuple[str, str, str]]:
     """What tables have of the whole job: the name of a figure, if it is one, then its label and its value."""
     figures = [
-        (figure.name, figure.label, humanize(value, figure.unit))
+        (figure.name, figure.label, mark(figure, value, at_least=combined.at_least))
         for figure in RUN
         if (value := combined.values[figure.name]) is not None
     ]
