@@ -965,6 +965,21 @@ def test_metrics_are_counted_although_they_cannot_be_written(
     assert outcome.returncode == code
 
 
+@needs_root
+def test_a_rank_that_prints_nothing_says_why_its_gate_ends_with_3(scene: Scene) -> None:
+    """No report explains the exit code; the rank is one of several."""
+    rank = {"SLURM_JOB_ID": "4717", "SLURM_STEP_ID": "0", "SLURM_PROCID": "3", "SLURMD_NODENAME": "n1"}
+    with small_disk(scene.directory, 1 << 20) as disk:
+        fill(disk, leave_bytes=0)
+        outcome = scene.run_tracked(
+            "run", "--record", disk / "run.jsonl", "--fail-if", "time > 1h", "--", "sleep", "0.3", env=rank
+        )
+
+    assert outcome.returncode == 3
+    assert len(outcome.stderr.splitlines()) == 1
+    assert "No space left on device" in outcome.stderr
+
+
 LOGGING_MUCH = """
 import gpu_tracker as gput, random
 for number in range(250_000):

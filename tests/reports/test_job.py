@@ -189,6 +189,18 @@ def test_cpu_time_that_is_a_lower_bound_is_called_one(format_name: str, told: st
     assert " ".join(told.split()) in shown
 
 
+def test_of_many_jobs_a_title_names_some() -> None:
+    """And says how many more there are."""
+    jobs = [rank(pid=number + 1) for number in range(7)]
+    named = [
+        made._replace(header=made.header._replace(identity=Identity(scheduler="slurm", job=f"{number}")))
+        for number, made in enumerate(jobs)
+    ]
+
+    assert render_str(join(*named)).startswith("Slurm jobs 0, 1, 2, 3, 4 and 2 more: 7 runs")
+    assert render_str(join(*named[:5])).startswith("Slurm jobs 0, 1, 2, 3, 4: 5 runs")
+
+
 def test_many_missing_ranks_are_counted() -> None:
     """The first few are named."""
     combined = join(rank())

@@ -9,8 +9,9 @@ from ..core.text import count_of
 from ..core.values import NamedTuple
 from .balance import balance_ranks, balance_regions, describe_delay, spread_metrics
 from .energy import add_joules, estimate_carbon
+from .findings.finding import POSSIBLE, WHY_IT_DIED
 from .hosts import describe_host, list_unread_gpus, may_hold_more
-from .job_end import describe_end, has_died, judge_state
+from .job_end import describe_end, has_died, judge_state, tells_why
 from .job_findings import join_findings
 from .measures import OF_PROCESSES
 from .ranks import (
@@ -151,7 +152,10 @@ def combine(
     # Regions and metrics are those of the innermost recording.
     balance = (*balance_ranks(own), *balance_regions(ranks))
     by_name = {part.name: part.recording for part in parts}
-    judged = [(rank.label, judge(by_name[rank.name])) for rank in list_worst(own, MOST_JUDGED)]
+    judged = [
+        (rank.label, _leave_out_guesses(judge(by_name[rank.name]), state))
+        for rank in list_worst(own, MOST_JUDGED)
+    ]
     return Combined(
         values=values,
         ram_at_least_bytes=at_least,
@@ -194,6 +198,13 @@ def _list_weighed(parts: Sequence[Part], outer: Mapping[str, str]) -> frozenset[
     if ranked:
         return frozenset(name for name in ranked if outer.get(name) not in ranked)
     return frozenset(part.name for part in parts if part.name not in outer)
+
+
+def _leave_out_guesses(findings: Sequence[Finding], state: str | None) -> Sequence[Finding]:
+    """Where the scheduler has told why it ended the job, nobody needs to ask who sent the signal."""
+    if not tells_why(state):
+        return findings
+    return [one for one in findings if (one.rule, one.confidence) != (WHY_IT_DIED, POSSIBLE)]
 
 
 def _list_least(values: Mapping[str, float | None], ranks: Sequence[Rank], is_cut: bool) -> tuple[str, ...]:

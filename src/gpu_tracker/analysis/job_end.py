@@ -33,6 +33,8 @@ _STATES = {
     "RUNNING": "running",
     "TIMEOUT": "time limit reached",
 }
+# Its reasons to end what runs.
+_ENDED_BY_SLURM = ("CANCELLED", "DEADLINE", "PREEMPTED", "REQUEUED", "TIMEOUT")
 # What Slurm calls completed if the batch script went on, in words.
 _PARTLY = {
     "out of memory": "completed, but part of it ran out of memory",
@@ -51,6 +53,11 @@ def judge_state(state: str | None, parts: Sequence[Part]) -> str:
     found = find_state(parts)
     named = found if state is None else name_state(state)
     return _PARTLY.get(found, named) if state == _COMPLETED else named
+
+
+def tells_why(state: str | None) -> bool:
+    """Whether Slurm's word explains why processes were ended from outside."""
+    return state in _ENDED_BY_SLURM
 
 
 def find_state(parts: Sequence[Part]) -> str:
@@ -78,7 +85,11 @@ def find_state(parts: Sequence[Part]) -> str:
 def describe_end(parts: Sequence[Part], hosts: Sequence[Host]) -> list[str]:
     """Where memory ran out, which machine was lost, which rank failed first, and what the others were told."""
     hit = [part for part in parts if _has_oom(part)]
-    notes = [_describe_oom(host, victims) for host in hosts if (victims := _list_victims(hit, host.name))]
+    notes = [
+        _describe_oom(host, victims, is_shared=_share_limit(parts, host.name))
+        for host in hosts
+        if (victims := _list_victims(hit, host.name))
+    ]
     notes += _describe_lost(parts)
     telling = [part for part in parts if _tells_end(part)]
     own = sorted((part for part in telling if _has_failed_by_itself(part)), key=find_end)
@@ -125,16 +136,27 @@ def _list_victims(hit: Sequence[Part], host: str) -> list[Part]:
     return [part for part in there if _tells_end(part) and _has_failed(part)] or there
 
 
-def _describe_oom(host: Host, victims: Sequence[Part]) -> str:
+def _describe_oom(host: Host, victims: Sequence[Part], *, is_shared: bool) -> str:
     named = ", ".join(name_rank(part) for part in victims[:3]) + (" and others" if len(victims) > 3 else "")
     limit = "" if host.limit_bytes is None else f" of {humanize_limit(host.limit_bytes)}"
     most = host.ram_sum_bytes or host.ram_at_least_bytes
+    if most is not None and is_shared and host.limit_bytes is not None:
+        most = min(most, host.limit_bytes)  # what they share is in the sum of each
     together = (
         ""
         if most is None
         else f"; its {count_of(host.ranks, 'recording')} held up to {humanize_bytes(most)} together"
     )
     return f"Memory ran out on {host.name}: the kernel killed processes of {named} at the limit{limit}{together}."
+
+
+def _share_limit(parts: Sequence[Part], host: str) -> bool:
+    """Whether the recordings on a machine are of one step, so that one limit of Slurm's is above all of them."""
+    headers = [part.recording.header for part in parts]
+    identities = [header.identity for header in headers if header.host == host]
+    return (
+        None not in {one.job for one in identities} and len({(one.job, one.step) for one in identities}) == 1
+    )
 
 
 def has_died(part: Part) -> bool:

@@ -140,12 +140,14 @@ def title_job(combined: Combined) -> str:
     scheduler = _SCHEDULERS.get(job.scheduler or "", "")
     if combined.tasks and job.array is not None:
         return f"{scheduler} array {_clean(job.array)}{name}: {whole}"
-    several = (
-        f"s {', '.join(map(_clean, job.jobs[:_MOST_MISSING]))}"
-        if len(job.jobs) > 1
-        else f" {_clean(job.jobs[0])}"
-    )
-    return f"{scheduler} job{several}{name}{state}: {whole}".strip()
+    return f"{scheduler} job{_name_jobs(job.jobs)}{name}{state}: {whole}".strip()
+
+
+def _name_jobs(jobs: Sequence[str]) -> str:
+    if len(jobs) == 1:
+        return f" {_clean(jobs[0])}"
+    more = f" and {len(jobs) - _MOST_MISSING} more" if len(jobs) > _MOST_MISSING else ""
+    return f"s {', '.join(map(_clean, jobs[:_MOST_MISSING]))}{more}"
 
 
 def _total_rows(combined: Combined) -> list[tuple[str, str]]:
