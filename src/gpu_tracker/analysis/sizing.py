@@ -455,6 +455,7 @@ def lack_ranks(sizing: Sizing, missing: Sequence[str]) -> Sizing:
 
 
 def _join_ranks(needs: Sequence[Need]) -> list[list[Need]]:
+    """Runs, each with all of its ranks."""
     runs: dict[object, list[Need]] = {}
     for number, need in enumerate(needs):
         runs.setdefault(number if need.run is None else need.run, []).append(need)
@@ -511,30 +512,33 @@ def _add_at_once(machines: Sequence[Sequence[Need]]) -> list[list[Need]]:
 
     Each step has a limit of its own, which counts nothing of the others.
     """
-    of_job: dict[object, list[Need]] = {}
-    for need in (need for some in machines for need in some):
-        of_job.setdefault((need.job, need.host), []).append(need)
-    return [
-        [need if need.job is None else _add_beside(need, of_job[need.job, need.host]) for need in some]
-        for some in machines
-    ]
+    needs = [need for some in machines for need in some]
+    of_job: dict[tuple[str, str], list[int]] = {}
+    for number, need in enumerate(needs):
+        if need.job is not None and need.begin_seconds is not None:
+            of_job.setdefault((need.job, need.host), []).append(number)
+    whole = list(needs)
+    for numbers in of_job.values():
+        for number, at_once in _find_at_once(needs, numbers).items():
+            whole[number] = _join_needs([needs[one] for one in at_once], sum)
+    rest = iter(whole)
+    return [[next(rest) for _ in some] for some in machines]
 
 
-def _add_beside(need: Need, others: Sequence[Need]) -> Need:
-    """With those that ran when it began, or the most while it ran: more are there only if another begins."""
-    moments = [need, *(other for other in others if _is_running(need, other))]
-    at_once = [
-        [need, *(other for other in others if other is not need and _is_running(other, moment))]
-        for moment in moments
-    ]
-    return _join_needs(max(at_once, key=lambda some: sum(one.memory_bytes or 0 for one in some)), sum)
-
-
-def _is_running(need: Need, other: Need) -> bool:
-    """Whether a run is on when another begins."""
-    if need.begin_seconds is None or other.begin_seconds is None:
-        return False
-    return need.begin_seconds <= other.begin_seconds < need.begin_seconds + need.seconds
+def _find_at_once(needs: Sequence[Need], numbers: Sequence[int]) -> dict[int, list[int]]:
+    """With which others each of these held most: there are more only when one begins."""
+    found: dict[int, list[int]] = {}
+    most: dict[int, int] = {}
+    running: list[int] = []
+    for number in sorted(numbers, key=lambda one: needs[one].begin_seconds or 0.0):
+        now = needs[number].begin_seconds or 0.0
+        running = [one for one in running if now < (needs[one].begin_seconds or 0.0) + needs[one].seconds]
+        running.append(number)
+        held = sum(needs[one].memory_bytes or 0 for one in running)
+        for one in running:
+            if held > most.get(one, -1):
+                most[one], found[one] = held, running
+    return found
 
 
 def _find_begin(ranks: Sequence[Need]) -> float | None:
@@ -547,7 +551,7 @@ def _measure_span(ranks: Sequence[Need]) -> float:
     """From the first start to the last end; without their starts, as long as the longest took."""
     begin = _find_begin(ranks)
     ends = [rank.seconds + (rank.begin_seconds or 0.0) for rank in ranks]
-    return max(rank.seconds for rank in ranks) if begin is None else max(ends) - begin
+    return max(rank.seconds for rank in ranks) if begin is None or len(ranks) == 1 else max(ends) - begin
 
 
 def _choose(
