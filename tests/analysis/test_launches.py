@@ -137,3 +137,22 @@ def test_one_place_decides_what_is_one_run(identities: list[dict[str, Any]], run
 
     assert None not in found.values()
     assert len(set(found.values())) == runs
+
+
+def test_ranks_are_one_run_with_what_includes_them() -> None:
+    """All of a job, or a launcher; not where it includes those of several steps, which are runs of their own."""
+
+    def step(number: int, pid: int) -> RecordingData:
+        return of(0, 0, pid=pid, job="7", launcher="slurm", step=f"{number}", ranks=1)
+
+    below = tuple(ProcessTotals(pid, 1, "train", 0.0, 10.0, 1.0, 1) for pid in (2, 3))
+    whole = rank(pid=NO_PROCESS, processes=below)._replace(header=header(NO_PROCESS, job="7"))
+
+    assert len(join(whole, step(0, 2)).tasks) == 0
+    assert [one.part_of for one in join(whole, step(0, 2)).ranks] == ["", "0"]
+    assert [one.name for one in join(whole, step(0, 2), step(1, 3)).tasks] == [
+        "outside of steps",
+        "step 0",
+        "step 1",
+    ]
+    assert [one.name for one in join(whole, step(0, 4)).tasks] == ["outside of steps", "step 0"]

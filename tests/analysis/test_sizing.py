@@ -722,6 +722,7 @@ AT_ONCE = (
         ([{"begin_seconds": -50.0}], 2),
         ([{"begin_seconds": 50.0}, {"begin_seconds": 60.0, "memory_bytes": 2 * GB}], 4),
         ([{"begin_seconds": -50.0, "seconds": 60.0}, {"begin_seconds": 20.0, "memory_bytes": 2 * GB}], 3),
+        ([{"begin_seconds": -50.0, "seconds": 60.0, "memory_bytes": 3 * GB}, {"begin_seconds": 20.0}], 4),
         # One after the other, on another machine, of another job or none, or nobody knows when.
         ([{"begin_seconds": 100.0}], 1),
         ([{"host": "b"}], 1),

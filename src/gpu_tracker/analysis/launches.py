@@ -56,6 +56,32 @@ def identify_run(identity: Identity, unnamed_launch: int | None = None) -> tuple
     return tuple("" if value is None else f"{what} {value}" for what, value in known)
 
 
+def identify_runs(recordings: Sequence[tuple[str, RecordingData]]) -> dict[str, tuple[str, ...]]:
+    """The run of each recording, by its name. Ranks are one run with what includes them, if that includes those of one run only."""
+    launches = number_unnamed(recordings)
+    runs = {
+        name: identify_run(recording.header.identity, launches.get(name)) for name, recording in recordings
+    }
+    is_alone = all(recording.header.identity.rank is not None for _, recording in recordings)
+    if is_alone or len(set(runs.values())) == 1:
+        return runs  # usually: the rest is not for nothing where there are thousands
+    around = _find_runs_around(recordings, runs)
+    return {name: around.get(run, run) for name, run in runs.items()}
+
+
+def _find_runs_around(
+    recordings: Sequence[tuple[str, RecordingData]], runs: Mapping[str, tuple[str, ...]]
+) -> dict[tuple[str, ...], tuple[str, ...]]:
+    """Which run another one is the whole content of, as far as that is recorded: of all of a job, or a launcher, its only step."""
+    outer = find_outer(align(recordings))
+    inner: dict[tuple[str, ...], set[tuple[str, ...]]] = {}
+    for name in outer:
+        around = runs[find_outermost(name, outer)]
+        if runs[name] != around:
+            inner.setdefault(around, set()).add(runs[name])
+    return {run: around for around, some in inner.items() if len(some) == 1 for run in some}
+
+
 def find_run(header: Header, unnamed_launch: int | None = None) -> tuple[str, ...] | None:
     """What the recordings of one run have in common: of its ranks, or of all of a job on each of its machines.
 
