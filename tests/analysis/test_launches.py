@@ -148,7 +148,10 @@ def test_ranks_are_one_run_with_what_includes_them() -> None:
     below = tuple(ProcessTotals(pid, 1, "train", 0.0, 10.0, 1.0, 1) for pid in (2, 3))
     whole = rank(pid=NO_PROCESS, processes=below)._replace(header=header(NO_PROCESS, job="7"))
 
+    command = of(0, 0, pid=3, job="7", launcher=None, rank=None, ranks=None)
+
     assert len(join(whole, step(0, 2)).tasks) == 0
+    assert len(join(whole, step(0, 2), command).tasks) == 0
     assert [one.part_of for one in join(whole, step(0, 2)).ranks] == ["", "0"]
     assert [one.name for one in join(whole, step(0, 2), step(1, 3)).tasks] == [
         "outside of steps",
