@@ -190,6 +190,35 @@ def test_a_copy_is_counted_once() -> None:
     assert "Counted once: 1 is of the same run as 0." in combined.notes
 
 
+def test_what_overlapping_trackers_of_a_process_saw_is_a_lower_bound() -> None:
+    """Only the larger is counted, which is without some of the time; never both."""
+    known = Identity(boot_id="b")
+    first, second = (
+        made._replace(header=made.header._replace(identity=known))
+        for made in (rank(0, 300, 10.0, pid=7, exit_code=None), rank(5, 500, 12.0, pid=7, exit_code=None))
+    )
+    combined = join(first, second)
+    host = combined.hosts[0]
+
+    assert combined.values["time"] == 17.0
+    assert combined.values["cpu_time"] == second.totals.cpu_seconds.combined
+    assert combined.at_least == ("cpu_time", "mean_cores")
+    assert (host.ram_at_least_bytes, host.ram_at_most_bytes) == (500 * MB, None)
+    assert combined.notes[0] == (
+        "0 and 1 are of the same process and overlap in part: only 1 is counted, so what the process used is at least that."
+    )
+
+
+def test_a_lower_bound_of_a_rank_is_one_of_the_job() -> None:
+    """Unless it is in another."""
+    lacking = rank(pid=2, events=(Event(5.0, "unreaped", "CPU time is a lower bound."),))
+    around = rank(pid=1, processes=(ProcessTotals(2, 1, "python", 0.0, 10.0, 1.0, 5),))
+
+    assert join(rank(pid=1), rank(pid=3)).at_least == ()
+    assert join(rank(pid=1), lacking).at_least == ("cpu_time", "mean_cores")
+    assert join(around, lacking).at_least == ()
+
+
 def test_ranks_with_the_same_pid_in_their_containers_are_all_counted() -> None:
     """Only the parent knows an exit code, so two of them mean two processes."""
     processes = (ProcessTotals(7, 1, "python", 0.0, 10.0, 9.0, 5),)

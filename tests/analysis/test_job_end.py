@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import pytest
 
+from builders import MB
+from gpu_tracker.analysis.findings.finding import CERTAIN, POSSIBLE, SERIOUS, WHY_IT_DIED, Finding
+from gpu_tracker.analysis.job import combine
 from gpu_tracker.analysis.job_end import name_state
 from gpu_tracker.core.model import (
     NO_PROCESS,
@@ -17,6 +21,7 @@ from gpu_tracker.core.model import (
     RecordingData,
 )
 from gpu_tracker.core.moments import parse_moment
+from gpu_tracker.recording.sampled import read_held
 from recorded import join, rank
 
 TERM = Event(5.0, SIGNAL, "15")
@@ -146,6 +151,40 @@ def test_where_memory_ran_out() -> None:
         "Memory ran out on b: the kernel killed processes of rank 1 on b at the limit of "
     )
     assert notes[0].endswith("; its 2 recordings held up to 500 MB together.")
+
+
+@pytest.mark.parametrize(("steps", "told"), [(("0", "0"), "400 MB"), (("0", "1"), "500 MB")])
+def test_ranks_of_one_step_held_no_more_than_its_limit(steps: tuple[str, str], told: str) -> None:
+    """What they share is in the sum of each. Each step has a limit of its own."""
+    limit = Allocation(4, 4.0, "machine", 16_000 * MB, 400 * MB, "cgroup")
+    ranks = [
+        made._replace(
+            header=made.header._replace(allocation=limit, identity=made.header.identity._replace(step=step))
+        )
+        for made, step in zip((ended(0, -9, OOM, ram=300), ended(1, 0, ram=200)), steps, strict=True)
+    ]
+
+    assert join(*ranks).notes[0].endswith(f"; its 2 recordings held up to {told} together.")
+
+
+@pytest.mark.parametrize(
+    ("state", "is_told"), [("CANCELLED", True), ("TIMEOUT", True), ("FAILED", False), (None, False)]
+)
+def test_who_ended_a_job_is_not_guessed_where_slurm_tells(state: str | None, is_told: bool) -> None:
+    """Findings that know why stay."""
+    guess = Finding(WHY_IT_DIED, SERIOUS, POSSIBLE, "Killed by SIGTERM; who sent it is not known.")
+    known = guess._replace(confidence=CERTAIN)
+    found = [
+        combine(
+            [("0", ended(0, -15, TERM))],
+            partial(read_held, plans={}),
+            state=state,
+            judge=lambda _, one=one: (one,),  # type: ignore[misc]
+        ).findings
+        for one in (guess, known)
+    ]
+
+    assert list(map(len, found)) == [0 if is_told else 1, 1]
     many = join(*(ended(number, -9, OOM) for number in range(5))).notes
     assert "rank 0 on node1, rank 1 on node1, rank 2 on node1 and others" in many[0]
 

@@ -5,46 +5,16 @@ from __future__ import annotations
 from math import isinf, nan
 from typing import Any
 
-import pytest
-
 from builders import MB
-from gpu_tracker.analysis.job_measures import add_inner, join_ranks, list_missing, name_job
+from gpu_tracker.analysis.job_measures import add_inner, doubt_rest, join_ranks, list_missing
 from gpu_tracker.analysis.measures import RunFigures, measure
-from gpu_tracker.core.model import NO_PROCESS, Event, Header, Identity, MetricRow, RecordingData
+from gpu_tracker.core.model import Event, Header, Identity, MetricRow, RecordingData
 from recorded import join, lost_run, on_gpu, part, rank
 
 
 def header(pid: int = 1, **identity: Any) -> Header:
     """Of a recording with that identity."""
     return rank(pid=pid).header._replace(identity=Identity(**identity))
-
-
-@pytest.mark.parametrize(
-    ("identity", "is_rank"),
-    [
-        ({}, False),
-        ({"job": "7"}, False),
-        ({"rank": 0}, False),
-        ({"rank": 0, "job": "7"}, True),
-        ({"rank": 0, "run_id": "a"}, True),
-        ({"rank": 0, "ranks": 4}, True),
-        ({"pid": NO_PROCESS, "job": "7"}, True),
-        ({"pid": NO_PROCESS}, False),
-    ],
-)
-def test_a_rank_belongs_to_a_job(identity: dict[str, Any], is_rank: bool) -> None:
-    """Only if both are known; all of a job on one machine belongs to the job, too."""
-    assert (name_job(header(**identity)) is not None) == is_rank
-
-
-def test_attempts_are_runs_of_their_own() -> None:
-    """As are steps and tasks."""
-    base: dict[str, Any] = {"job": "7", "rank": 0, "launcher": "slurm", "step": "0"}
-    others = [base | one for one in ({"step": "1"}, {"attempt": 1}, {"restart": 1}, {"array_task": "1"})]
-
-    assert len({name_job(header(**one)) for one in (base, *others)}) == 5
-    assert name_job(header(**base | {"rank": 3})) == name_job(header(**base))
-    assert name_job(header(**base), 2) != name_job(header(**base))
 
 
 def by_name(figures: RunFigures) -> dict[str, float | None]:
@@ -207,6 +177,22 @@ def test_a_part_without_an_exit_code_is_no_failure() -> None:
 
     assert add_inner(whole, [unknown], []).failure == ""
     assert add_inner(whole._replace(failure="exit code 1"), [inner], []).failure == "exit code 1"
+
+
+def test_a_run_without_some_of_its_time_may_have_used_more() -> None:
+    """Of everything, as far as it is known; its regions are not touched."""
+    whole = measure(rank(pid=1)._replace(regions=(part(1, 2.0),)))
+    doubted = doubt_rest(whole)
+    names = {
+        subject.figure.name
+        for subject, most in doubted.ceilings.items()
+        if isinf(most) and not subject.region
+    }
+
+    assert doubted.values == whole.values
+    assert names == {"time", "cpu_time", "mean_cores", "peak_ram", "peak_gpu_ram", "energy"}
+    assert set(doubted.at_least) == names
+    assert not any(subject.region for subject in doubted.ceilings.keys() - whole.ceilings.keys())
 
 
 def test_missing_ranks_are_those_of_each_job() -> None:

@@ -6,11 +6,22 @@ import math
 
 import pytest
 
-from builders import MB, alone, found, gpu, gpu_totals, recording, totals
+from builders import MB, alone, found, gpu, gpu_totals, header, recording, totals
 from gpu_tracker.analysis.measures import Subject, list_estimates, measure, overall_values
 from gpu_tracker.analysis.summary import is_known_enough, is_read_enough, summarize
 from gpu_tracker.core.figures import LAST_METRIC, REGION, RUN
-from gpu_tracker.core.model import End, Event, MetricRow, Parts, RamPeak, RecordingData, RegionGaps
+from gpu_tracker.core.model import (
+    SIGNAL,
+    Allocation,
+    End,
+    Event,
+    Identity,
+    MetricRow,
+    Parts,
+    RamPeak,
+    RecordingData,
+    RegionGaps,
+)
 from gpu_tracker.core.units import humanize
 from recorded import part
 
@@ -347,6 +358,45 @@ def test_a_figure_is_shown_in_its_unit(value: float | None, unit: str, text: str
 def test_a_run_that_did_not_succeed_says_why(end: End | None, failure: str) -> None:
     """It passes no limit."""
     assert measure(recording(end=end)).failure == failure
+
+
+@pytest.mark.parametrize(
+    ("identity", "signals", "failure"),
+    [
+        (Identity(job="7"), ("15",), "told to end by SIGTERM (15)"),
+        (Identity(job="7"), ("2", "15", "15"), "told to end by SIGINT (2) and SIGTERM (15)"),
+        (Identity(scheduler="kubernetes", rank=1), ("15",), "told to end by SIGTERM (15)"),
+        (Identity(job="7"), ("10", "nonsense"), ""),
+        (Identity(job="7"), (), ""),
+        # A service that is stopped on purpose.
+        (Identity(), ("15",), ""),
+        (Identity(scheduler="kubernetes"), ("15",), ""),
+    ],
+)
+def test_a_job_that_was_told_to_end_has_not_succeeded(
+    identity: Identity, signals: tuple[str, ...], failure: str
+) -> None:
+    """Also if its program saved its work and exited with 0."""
+    events = tuple(Event(2.0, SIGNAL, text) for text in signals)
+    end = End("exited", 0, totals(), 0.0, 0)
+    told = recording(header=header(identity=identity), end=end, events=events)
+
+    assert measure(told).failure == failure
+    assert measure(told._replace(end=end._replace(exit_code=143))).failure == "exit code 143"
+
+
+def test_a_job_that_was_told_to_end_when_its_time_was_up_says_so() -> None:
+    """Started at noon, it had ten seconds."""
+    allocation = Allocation(4, 4.0, "Slurm", 10**9, 10**9, "Slurm", ends_at_seconds=1769860810.0)
+    cut_off = recording(
+        header=header(
+            identity=Identity(job="7"), allocation=allocation, started_at="2026-01-31T12:00:00+00:00"
+        ),
+        events=(Event(9.0, SIGNAL, "15"),),
+        end=End("exited", 0, totals(), 0.0, 0),
+    )
+
+    assert measure(cut_off).failure == "time limit reached, SIGTERM (15)"
 
 
 @pytest.mark.parametrize(

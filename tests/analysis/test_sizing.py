@@ -14,6 +14,7 @@ from builders import MB, alone, found, gpu, gpu_totals, header, recording, toget
 from gpu_tracker.analysis.sizing import HIGH, LOW, MEDIUM, Need, advise, find_need, lack_ranks, round_up
 from gpu_tracker.core.columns import RamColumns, SampleColumns, StallColumns
 from gpu_tracker.core.model import (
+    SIGNAL,
     Allocation,
     Busiest,
     End,
@@ -544,6 +545,15 @@ def test_a_time_limit_that_was_reached_is_found_in_the_recording(
     assert find_need(made).reached_time_limit is expected
 
 
+def test_what_a_job_used_until_it_was_told_to_end_is_a_lower_bound() -> None:
+    """Although its program exited with 0."""
+    whole = recording(header=header(identity=Identity(job="7")), end=End("exited", 0, totals(), 0.0, 0))
+    told = whole._replace(events=(Event(1.0, SIGNAL, "15"),))
+    times = [advise([find_need(made)]).time_seconds for made in (whole, told)]
+
+    assert [time is not None and time.is_at_least for time in times] == [False, True]
+
+
 def test_runs_of_different_programs_are_told_apart() -> None:
     """Their largest is the need of none of them."""
     mixed = advise([used(program=name) for name in ("train", "eval", "train")])
@@ -560,8 +570,18 @@ def test_ranks_of_one_job_are_no_repeats_of_it() -> None:
     """What one of them needs is not what all need."""
     note = "These are ranks of one job: this is the request for one of them."
 
-    assert note in advise([used(job="7", rank=0), used(job="7", rank=1, host="b")]).notes
-    assert note not in advise([used(job="7", rank=0), used(job="8", rank=0)]).notes
+    assert (
+        note in advise([used(job="7", run=("7",), rank=0), used(job="7", run=("7",), rank=1, host="b")]).notes
+    )
+    assert note not in advise([used(job="7", run=("7",), rank=0), used(job="8", run=("8",), rank=0)]).notes
+
+
+def test_all_of_a_job_on_several_machines_is_one_run() -> None:
+    """Followed on each of them, with none of its ranks."""
+    sizing = advise([used(run=("7",), host=host) for host in "ab"])
+
+    assert sizing.runs == 1
+    assert "These are machines of one job: this is the request for one of them." in sizing.notes
 
 
 @pytest.mark.parametrize(("is_counted", "together"), [(False, 11 * GB), (True, 5 * GB)])
@@ -569,7 +589,14 @@ def test_memory_is_that_of_all_ranks_on_one_machine(is_counted: bool, together: 
     """Added up, unless a limit above them has counted them all for each; the fullest machine counts."""
     sizes = {"a": (2, 3), "b": (2, 5, 4)}
     ranks = [
-        used(job="7", rank=number, host=host, memory_bytes=size * GB, is_counted_by_limit=is_counted)
+        used(
+            job="7",
+            run=("7",),
+            rank=number,
+            host=host,
+            memory_bytes=size * GB,
+            is_counted_by_limit=is_counted,
+        )
         for number, (host, size) in enumerate((host, size) for host, some in sizes.items() for size in some)
     ]
     sizing = advise(ranks)
@@ -583,7 +610,7 @@ def test_memory_is_that_of_all_ranks_on_one_machine(is_counted: bool, together: 
 def test_memory_of_ranks_that_is_not_known_stays_so() -> None:
     """Of some it is a lower bound of all."""
     known, unknown = (
-        used(job="7", rank=number, memory_bytes=size, is_counted_by_limit=False)
+        used(job="7", run=("7",), rank=number, memory_bytes=size, is_counted_by_limit=False)
         for number, size in enumerate((2 * GB, None))
     )
     doubtful = known._replace(rank=2, memory_ceiling_bytes=3.0 * GB)
@@ -597,9 +624,9 @@ def test_memory_of_ranks_that_is_not_known_stays_so() -> None:
 @pytest.mark.parametrize("failure", ["exit code 1", "killed by signal 9", "no end: killed, or still running"])
 def test_a_rank_that_did_not_finish_leaves_the_need_of_its_run_unknown(failure: str) -> None:
     """However little it had used by then, ranks may need different amounts; unless another run needs as much for certain."""
-    finished = used(job="7", rank=0, host="a", memory_bytes=2 * GB, gpus=1, gpu_bytes=2 * GB)
+    finished = used(job="7", run=("7",), rank=0, host="a", memory_bytes=2 * GB, gpus=1, gpu_bytes=2 * GB)
     died = finished._replace(rank=1, host="b", seconds=60.0, memory_bytes=GB, gpu_bytes=GB, failure=failure)
-    again = [finished._replace(job="8"), died._replace(job="8", failure="")]
+    again = [finished._replace(run=("8",)), died._replace(run=("8",), failure="")]
     less = [one._replace(memory_bytes=GB, gpu_bytes=GB, seconds=60.0) for one in again]
 
     for ranks, is_at_least in (
@@ -617,8 +644,8 @@ def test_a_rank_that_did_not_finish_leaves_the_need_of_its_run_unknown(failure: 
 
 def test_a_rank_that_was_never_read_leaves_the_need_of_its_run_unknown() -> None:
     """It was killed before anything was known of it."""
-    finished = used(job="7", rank=0, host="a")
-    died = Need(seconds=0.0, job="7", rank=1, host="b", failure="killed by signal 9")
+    finished = used(job="7", run=("7",), rank=0, host="a")
+    died = Need(seconds=0.0, job="7", run=("7",), rank=1, host="b", failure="killed by signal 9")
     memory = advise([finished, died]).memory_bytes
 
     assert memory is not None
@@ -627,7 +654,7 @@ def test_a_rank_that_was_never_read_leaves_the_need_of_its_run_unknown() -> None
 
 def test_a_rank_that_was_not_measured_all_the_time_leaves_all_but_the_time_unknown() -> None:
     """Also on the machine of the largest."""
-    finished = used(job="7", rank=0, host="a")
+    finished = used(job="7", run=("7",), rank=0, host="a")
     for host in ("a", "b"):
         unread = finished._replace(rank=1, host=host, memory_bytes=MIB, unread_seconds=HOUR / 2)
         sizing = advise([finished, unread])
@@ -638,23 +665,25 @@ def test_a_rank_that_was_not_measured_all_the_time_leaves_all_but_the_time_unkno
 
 def test_ranks_of_one_job_are_one_run() -> None:
     """The largest counts, and there is nothing that it could be alike."""
-    ranks = [used(job="7", step="0", rank=number, memory_bytes=(9 + number) * GB) for number in range(8)]
+    ranks = [
+        used(job="7", run=("7", "0"), rank=number, memory_bytes=(9 + number) * GB) for number in range(8)
+    ]
     sizing = advise(ranks)
 
     assert (sizing.runs, sizing.finished_runs, sizing.margin_percent, sizing.confidence) == (1, 1, 20, LOW)
     assert sizing.memory_bytes is not None
     assert (sizing.memory_bytes.used, sizing.memory_bytes.least_used) == (16 * GB, 16 * GB)
-    assert advise([*ranks, used(job="7", step="0", rank=8, failure="exit code 1")]).finished_runs == 0
+    assert advise([*ranks, used(job="7", run=("7", "0"), rank=8, failure="exit code 1")]).finished_runs == 0
 
 
 @pytest.mark.parametrize(
     "other",
-    [{"job": "8", "step": "0"}, {"job": "7", "step": "1"}, {"job": "7", "step": "0"}],
-    ids=["job", "step", "again"],
+    [{"job": "8", "run": ("8", "0")}, {"job": "7", "run": ("7", "1")}],
+    ids=["job", "step"],
 )
-def test_ranks_that_ran_again_are_repeats(other: dict[str, str]) -> None:
-    """In another job, in another step, or the same ranks once more."""
-    ranks = [used(job="7", step="0", rank=rank, memory_bytes=(4 - rank) * GB) for rank in (0, 1)]
+def test_ranks_that_ran_again_are_repeats(other: dict[str, Any]) -> None:
+    """In another job, or in another step."""
+    ranks = [used(job="7", run=("7", "0"), rank=rank, memory_bytes=(4 - rank) * GB) for rank in (0, 1)]
     again = [used(**other, rank=rank, memory_bytes=(6 - rank) * GB) for rank in (0, 1)]
     sizing = advise([*ranks, *again])
 
@@ -664,6 +693,83 @@ def test_ranks_that_ran_again_are_repeats(other: dict[str, str]) -> None:
     assert any(
         note.startswith("These are ranks of parallel jobs: memory is for the 2 ") for note in sizing.notes
     )
+
+
+def test_commands_of_one_rank_ran_one_after_the_other() -> None:
+    """They are one run, and what the larger needs is enough for both."""
+    ranks = [
+        used(run=("7",), rank=rank, memory_bytes=size * GB, is_counted_by_limit=False)
+        for rank, size in ((0, 1), (0, 3), (1, 2))
+    ]
+    sizing = advise(ranks)
+
+    assert sizing.memory_bytes is not None
+    assert (sizing.runs, sizing.memory_bytes.used, sizing.ranks_per_machine) == (1, 5 * GB, 2)
+
+
+STEP = used(job="7", host="a", begin_seconds=0.0, seconds=100.0)
+AT_ONCE = (
+    "Several steps or commands of one job ran on one machine at the same time: "
+    "memory is what they held there together."
+)
+
+
+@pytest.mark.parametrize(
+    ("others", "most"),
+    [
+        # They overlap, whoever began first, and whatever ran before.
+        ([{"begin_seconds": 50.0}], 2),
+        ([{"begin_seconds": -50.0}], 2),
+        ([{"begin_seconds": 50.0}, {"begin_seconds": 60.0, "memory_bytes": 2 * GB}], 4),
+        ([{"begin_seconds": -50.0, "seconds": 60.0}, {"begin_seconds": 20.0, "memory_bytes": 2 * GB}], 3),
+        ([{"begin_seconds": -50.0, "seconds": 60.0, "memory_bytes": 3 * GB}, {"begin_seconds": 20.0}], 4),
+        # One after the other, on another machine, of another job or none, or nobody knows when.
+        ([{"begin_seconds": 100.0}], 1),
+        ([{"host": "b"}], 1),
+        ([{"job": "8"}], 1),
+        ([{"begin_seconds": None}], 1),
+    ],
+)
+def test_steps_that_ran_at_the_same_time_need_memory_together(
+    others: list[dict[str, Any]], most: int
+) -> None:
+    """Each has a limit of its own, and has counted nothing of the others."""
+    sizing = advise([STEP, *(STEP._replace(**other) for other in others)])
+
+    assert sizing.memory_bytes is not None
+    assert (sizing.memory_bytes.used, sizing.runs) == (most * GB, 1 + len(others))
+    assert (AT_ONCE in sizing.notes) == (most > 1)
+
+
+def test_runs_of_no_job_need_no_memory_together() -> None:
+    """They may be repeats that somebody ran at the same time."""
+    sizing = advise([STEP._replace(job=None)] * 2)
+
+    assert sizing.memory_bytes is not None
+    assert sizing.memory_bytes.used == GB
+
+
+def test_a_failed_step_leaves_open_what_all_need_together() -> None:
+    """Of those that ran at the same time."""
+    memory = advise([STEP, STEP._replace(failure="exit code 1")]).memory_bytes
+
+    assert memory is not None
+    assert (memory.used, memory.is_at_least) == (2 * GB, True)
+
+
+@pytest.mark.parametrize(("begins", "seconds"), [((0.0, 40.0, 80.0), 90.0), ((0.0, None, 80.0), 10.0)])
+def test_the_time_of_ranks_is_from_the_first_start_to_the_last_end(
+    begins: tuple[float | None, ...], seconds: float
+) -> None:
+    """They need not start at once. Where a start is not known, the longest of them counts."""
+    ranks = [
+        used(run=("7",), rank=number, begin_seconds=begin, seconds=10.0)
+        for number, begin in enumerate(begins)
+    ]
+    time = advise(ranks).time_seconds
+
+    assert time is not None
+    assert time.used == seconds
 
 
 def test_runs_that_are_no_ranks_are_repeats() -> None:
@@ -684,9 +790,20 @@ def test_work_that_was_done_elsewhere_leaves_all_but_the_time_unknown() -> None:
     assert sizing.notes[0].startswith("srun has its work done elsewhere (by Slurm)")
 
 
+def test_a_run_some_of_which_is_only_in_another_recording_gives_lower_bounds() -> None:
+    """Also of its time."""
+    sizing = advise([used(is_cut=True)])
+
+    amounts = sizing.memory_bytes, sizing.cores, sizing.time_seconds
+    assert [amount is not None and amount.is_at_least for amount in amounts] == [True] * 3
+
+
 def test_ranks_that_had_work_done_elsewhere_leave_a_lower_bound() -> None:
     """Of those on one machine, also if it was not the largest."""
-    ranks = [used(job="7", rank=0), used(job="7", rank=1, memory_bytes=MIB, elsewhere="docker")]
+    ranks = [
+        used(job="7", run=("7",), rank=0),
+        used(job="7", run=("7",), rank=1, memory_bytes=MIB, elsewhere="docker"),
+    ]
     memory = advise(ranks).memory_bytes
 
     assert memory is not None
@@ -891,7 +1008,7 @@ def test_a_request_without_gpus_says_that_they_are_missing() -> None:
 
 def test_ranks_without_a_recording_are_not_in_the_request() -> None:
     """Which says so, and that it is the least."""
-    whole = advise([used(job="7", rank=0), used(job="7", rank=1)])
+    whole = advise([used(job="7", run=("7",), rank=0), used(job="7", run=("7",), rank=1)])
     lacking = lack_ranks(whole, ["no recording of rank 2"])
     unread = lack_ranks(whole._replace(memory_bytes=None), ["no recording of rank 2"])
 

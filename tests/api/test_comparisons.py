@@ -192,6 +192,19 @@ def test_ranks_of_a_job_are_one_run(tmp_path: Path) -> None:
     assert time.groups[0].values == (11.0, 11.0, 11.0, 11.0)
 
 
+def test_pods_of_an_indexed_job_are_one_run(tmp_path: Path) -> None:
+    """Kubernetes tells each its index, but no name of the job: what they held together is judged."""
+    for number in range(3):
+        made = run(10.0, samples=(interval(10.0, 400),), header={"host": f"train-{number}", "pid": 1})
+        identity = Identity(scheduler="kubernetes", launcher="kubernetes", rank=number)
+        write(tmp_path / f"{number}.jsonl", made._replace(header=made.header._replace(identity=identity)))
+    report = gput.compare(tmp_path)
+
+    assert [group.runs for group in report.comparison.groups] == [1]
+    assert len(report.check("peak_ram > 1GB")) == 1
+    assert report.check("peak_ram > 1.6GB") == []
+
+
 def nest(folder: Path, number: int) -> None:
     """A run of a program that tracks itself and was tracked from outside, too."""
     below = ProcessTotals(100 + number, 1, "python", 0.0, 10.0, 9.0, 5)
@@ -210,6 +223,19 @@ def test_a_program_that_tracks_itself_is_one_run(tmp_path: Path) -> None:
 
     assert [group.runs for group in comparison.groups] == [2, 2]
     assert sum(note.startswith("Counted once: ") for note in comparison.notes) == 4
+
+
+def test_trackers_of_one_process_that_overlap_are_one_run_with_lower_bounds(tmp_path: Path) -> None:
+    """Their sum would count some of it twice."""
+    for number, (start, seconds) in enumerate(((0, 10.0), (5, 12.0))):
+        began = f"2026-01-31T12:00:{start:02d}.000+00:00"
+        made = run(seconds, exit_code=None, header={"started_at": began, "identity": Identity(boot_id="b")})
+        write(tmp_path / f"{number}.jsonl", made)
+    report = gput.compare(tmp_path)
+
+    assert [group.runs for group in report.comparison.groups] == [1]
+    assert "overlap in part" in report.comparison.notes[0]
+    assert "at least" in report.check("cpu_time > 1h", allow_failed=True)[0]
 
 
 def test_a_job_of_which_a_rank_is_missing_passes_no_gate(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ import pytest
 from cli.conftest import COMMAND
 from gpu_tracker import load
 from gpu_tracker.analysis.prices import COLUMNS
-from gpu_tracker.core.model import ProcessTotals
+from gpu_tracker.core.model import Identity, ProcessTotals
 from recorded import interval, on_gpu, run, write
 
 Ask = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -201,6 +201,18 @@ def test_a_program_that_tracks_itself_is_one_run(ask: Ask, tmp_path: Path) -> No
 
     assert shown.startswith("next time (from 1 run, ")
     assert "note: Counted once: nested/b.jsonl is part of nested/a.jsonl" in shown
+
+
+def test_ranks_of_mpirun_on_two_nodes_are_one_run(ask: Ask, tmp_path: Path) -> None:
+    """Those on the first node are of the batch script, the rest of a step: one that failed leaves open what all need."""
+    for number, (step, exit_code) in enumerate((("batch", 0), ("batch", 0), ("0", 5))):
+        made = run(10.0, header={"pid": 10 + number, "host": f"n{step}"}, exit_code=exit_code)
+        identity = Identity(job="7", step=step, launcher="openmpi", run_id="a", rank=number, ranks=3)
+        write(tmp_path / f"mpi/{number}.jsonl", made._replace(header=made.header._replace(identity=identity)))
+    shown = ask("size", "mpi").stdout
+
+    assert shown.startswith("next time, at least (from 1 run, ")
+    assert "used: memory at least " in shown
 
 
 def test_a_gpu_of_which_nobody_knows_whether_it_was_used_is_said(ask: Ask, tmp_path: Path) -> None:

@@ -34,6 +34,7 @@ from end_to_end.faults import (
     check_idle,
     check_plausible,
     check_said_once,
+    cpu_seconds,
     fill,
     lines_of,
     needs_root,
@@ -964,6 +965,21 @@ def test_metrics_are_counted_although_they_cannot_be_written(
     assert outcome.returncode == code
 
 
+@needs_root
+def test_a_rank_that_prints_nothing_says_why_its_gate_ends_with_3(scene: Scene) -> None:
+    """No report explains the exit code; the rank is one of several."""
+    rank = {"SLURM_JOB_ID": "4717", "SLURM_STEP_ID": "0", "SLURM_PROCID": "3", "SLURMD_NODENAME": "n1"}
+    with small_disk(scene.directory, 1 << 20) as disk:
+        fill(disk, leave_bytes=0)
+        outcome = scene.run_tracked(
+            "run", "--record", disk / "run.jsonl", "--fail-if", "time > 1h", "--", "sleep", "0.3", env=rank
+        )
+
+    assert outcome.returncode == 3
+    assert len(outcome.stderr.splitlines()) == 1
+    assert "No space left on device" in outcome.stderr
+
+
 LOGGING_MUCH = """
 import gpu_tracker as gput, random
 for number in range(250_000):
@@ -1374,6 +1390,27 @@ def test_a_whole_job_is_followed_whoever_starts_its_processes(scene: Scene) -> N
     assert 0.97 * held < ram["total_bytes"] <= held
     assert 0.98 * (0.5 + after) < cpu["seconds"] < 1.02 * (before + after)
     assert report["ending"] == "ended"
+
+
+@pytest.mark.timed
+def test_what_a_whole_job_used_before_its_tracker_began_is_said_to_be_missing(scene: Scene) -> None:
+    """CPU time is a lower bound then, and a limit on it that is not exceeded cannot be checked."""
+    command = [sys.executable, str(Path(__file__).parent / "workloads" / "resident.py")]
+    job = scene.start([*command, "1", "0", "0.5", "600"], env={"SLURM_JOB_ID": "4716"})
+    wait_until(lambda: cpu_seconds(job.pid) >= 0.5, "the job has worked")
+    attached = scene.start(tracker("attach", "--job", "4716", "--st", "0.1", "--record", "x.jsonl"))
+    wait_until_attached(attached)
+    attached.send_signal(signal.SIGTERM)
+    outcome = scene.finish(attached)
+    job.kill()
+    scene.finish(job)
+    checked = scene.run_tracked("compare", "x.jsonl", "--allow-failed", "--fail-if", "cpu_time > 0.4s")
+
+    assert re.search(r"at least [\d.]+ m?s of CPU time", " ".join(outcome.stderr.split()))
+    assert re.search(
+        r"The job had run here for [\d.]+ s before its tracker began: the 0\.[5-9]\d s of CPU", outcome.stderr
+    )
+    assert (checked.returncode, "Not checked" in checked.stderr) == (2, True)
 
 
 @pytest.mark.timed

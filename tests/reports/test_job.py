@@ -173,6 +173,35 @@ def test_a_peak_that_was_not_measured_all_the_time_is_marked() -> None:
     assert "| `peak_ram` | ≥ 500 MB | ≥ 500 MB | ≥ 500 MB |" in markdown
 
 
+@pytest.mark.parametrize(
+    ("format_name", "told"),
+    [
+        ("text", "CPU   at least 20 s of CPU time"),
+        ("markdown", "≥ 20 s"),
+        ("html", "≥ 20 s"),
+        ("json", '"at_least": [ "cpu_time", "mean_cores" ]'),
+    ],
+)
+def test_cpu_time_that_is_a_lower_bound_is_called_one(format_name: str, told: str) -> None:
+    """Also of the whole job, if one rank of it is."""
+    lacking = rank(pid=2, events=(Event(5.0, "unreaped", "CPU time is a lower bound."),))
+    shown = " ".join(render_str(join(rank(pid=1), lacking), format_name).split())
+
+    assert " ".join(told.split()) in shown
+
+
+def test_of_many_jobs_a_title_names_some() -> None:
+    """And says how many more there are."""
+    jobs = [rank(pid=number + 1) for number in range(7)]
+    named = [
+        made._replace(header=made.header._replace(identity=Identity(scheduler="slurm", job=f"{number}")))
+        for number, made in enumerate(jobs)
+    ]
+
+    assert render_str(join(*named)).startswith("Slurm jobs 0, 1, 2, 3, 4 and 2 more: 7 runs")
+    assert render_str(join(*named[:5])).startswith("Slurm jobs 0, 1, 2, 3, 4: 5 runs")
+
+
 def test_many_missing_ranks_are_counted() -> None:
     """The first few are named."""
     combined = join(rank())

@@ -65,7 +65,7 @@ def test_one_form_is_ready_to_paste(form: str, text: str) -> None:
 )
 def test_ranks_on_one_machine_share_its_memory(form: str, text: str) -> None:
     """In the words of each scheduler."""
-    ranks = [TRAINING._replace(job="7", rank=number, is_counted_by_limit=False) for number in range(2)]
+    ranks = [TRAINING._replace(run=("7",), rank=number, is_counted_by_limit=False) for number in range(2)]
 
     assert show(*ranks, form=form) == text
 

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -65,6 +66,19 @@ def test_those_who_measure_are_not_measured() -> None:
 
         assert read(processes) == {first}
         processes.close()
+
+
+def test_it_is_known_for_how_long_a_job_had_run_before() -> None:
+    """By the oldest of its processes here; of those that come later it is no matter."""
+    with start(JOB):
+        early = JobProcesses(JOB, started_seconds=time.monotonic() + 100.0)
+        late = JobProcesses(JOB, started_seconds=time.monotonic() - 100.0)
+        nobodys = JobProcesses("1" + JOB)
+
+        assert early.find_earlier_seconds() >= 100.0
+        assert late.find_earlier_seconds() == nobodys.find_earlier_seconds() == 0.0
+        for processes in (early, late, nobodys):
+            processes.close()
 
 
 def test_a_job_may_pause_between_two_steps() -> None:

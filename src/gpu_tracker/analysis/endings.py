@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..core.model import SIGNAL
+from ..core.moments import parse_moment
 from ..core.signals import name_signal
 from ..core.units import humanize_seconds, parse_count
 
@@ -12,7 +13,9 @@ if TYPE_CHECKING:
 
     from ..core.model import Allocation, Event, RecordingData
 
-SIGKILL, SIGTERM, SIGXCPU, SIGXFSZ = 9, 15, 24, 25
+SIGHUP, SIGINT, SIGKILL, SIGTERM, SIGXCPU, SIGXFSZ = 1, 2, 9, 15, 24, 25
+# What others send to end a job.
+ENDING_SIGNALS = (SIGHUP, SIGINT, SIGTERM)
 # Schedulers end a job a little later than they said, never much sooner.
 TIME_LIMIT_SLACK_SECONDS = 5.0
 # Whoever holds less than this of a limit has hardly exceeded it; others under it have.
@@ -48,6 +51,31 @@ def describe_signals(events: Sequence[Event]) -> list[str]:
     return [
         f"The job got {name_signal(number)} after {humanize_seconds(at)}." for number, at in first.items()
     ]
+
+
+def list_ending_signals(events: Sequence[Event]) -> list[int]:
+    """Those that told the job to end while it ran, in their order."""
+    told = (parse_count(event.text, _MOST_DIGITS) for event in events if event.kind == SIGNAL)
+    return [number for number in told if number in ENDING_SIGNALS]
+
+
+def describe_cut_off(recording: RecordingData) -> str:
+    """Why a scheduler's job, or a rank, has done less than it was to do although it ended well; empty if it was not told to end.
+
+    A program that saves its work and exits with 0 was cut off all the same. A service that is stopped, of no job, ends so on purpose.
+    """
+    identity, signals = recording.header.identity, list_ending_signals(recording.events)
+    if not signals or (identity.job is None and identity.rank is None):
+        return ""
+    names = " and ".join(map(name_signal, dict.fromkeys(signals)))
+    return f"time limit reached, {names}" if is_out_of_time(recording) else f"told to end by {names}"
+
+
+def is_out_of_time(recording: RecordingData) -> bool:
+    """Whether it ended when its time was up."""
+    began, seconds = parse_moment(recording.header.started_at), recording.totals.at_seconds
+    ended = None if began is None else began + seconds
+    return is_at_time_limit(recording.header.allocation, ended, seconds)
 
 
 def find_ending(recording: RecordingData) -> str:

@@ -28,7 +28,7 @@ from .summary import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
     from typing import Any
 
     from ..core.columns import HeldColumns
@@ -94,9 +94,12 @@ class Host(NamedTuple):
 
 
 def describe_host(
-    name: str, parts: Sequence[Part], read_held: Callable[[RecordingData], HeldColumns]
+    name: str,
+    parts: Sequence[Part],
+    read_held: Callable[[RecordingData], HeldColumns],
+    cut: Collection[str] = (),
 ) -> Host:
-    """The ranks on one machine together."""
+    """The ranks on one machine together; those that are `cut` are without some of their time."""
     totals = [part.recording.totals for part in parts]
     at_least = max(total.peaks.ram.combined.total_bytes for total in totals)
     sums = _Sums(max((find_end(part) for part in parts), default=0.0))
@@ -110,7 +113,9 @@ def describe_host(
     # Each rank has read the same meters.
     metered = max(totals, key=lambda total: add_joules(*total.energy[:2]) or 0.0)
     at_most = max(at_least, min(summed, system)) if system else summed
-    is_least = any(is_ram_least(part.summary, find_ending(part.recording)) for part in parts)
+    is_least = any(
+        part.name in cut or is_ram_least(part.summary, find_ending(part.recording)) for part in parts
+    )
     allocations = [part.recording.header.allocation for part in parts]
     limit = max(allocations, key=lambda one: one.ram_bytes)
     seconds = max(map(find_end, parts)) - min(part.begin_seconds for part in parts)

@@ -10,12 +10,16 @@ from ..core.values import NamedTuple
 from .balance import balance_ranks, balance_regions, describe_delay, spread_metrics
 from .copies import leave_out_copies
 from .energy import add_joules, estimate_carbon
+from .findings.finding import POSSIBLE, WHY_IT_DIED
 from .hosts import describe_host, list_unread_gpus, may_hold_more
-from .job_end import describe_end, has_died, judge_state
+from .job_end import describe_end, has_died, judge_state, tells_why
 from .job_findings import join_findings
+from .measures import OF_PROCESSES
 from .ranks import (
     align,
+    describe_cut,
     describe_rank,
+    find_cut,
     find_end,
     find_outer,
     group_by_host,
@@ -94,6 +98,8 @@ class Combined(NamedTuple):
     """What the ranks logged last."""
     findings: tuple[JobFinding, ...] = ()
     """What was found in the ranks that were judged, worst first."""
+    at_least: tuple[str, ...] = ()
+    """The names of the figures that may have been more, because they are without some of the time."""
 
 
 def combine(
@@ -115,11 +121,15 @@ def combine(
         return _combine_tasks(tasks, read_held, skipped)
     parts = align(every)
     outer = find_outer(parts)
+    cut = find_cut(parts, outer)
     counted = [part for part in parts if part.name not in outer]
     ended = _list_ended(parts, outer)
     ranks = tuple(describe_rank(part, outer.get(part.name, "")) for part in parts)
     names = sorted({part.recording.header.host for part in parts})
-    hosts = tuple(describe_host(name, on_host, read_held) for name, on_host in group_by_host(counted, names))
+    hosts = tuple(
+        describe_host(name, on_host, read_held, frozenset(cut.values()))
+        for name, on_host in group_by_host(counted, names)
+    )
     seconds = max(find_end(part) for part in parts)
     cpu_seconds = sum(host.cpu_seconds for host in hosts)
     devices = [gpu for host in hosts for gpu in host.gpus]
@@ -145,7 +155,10 @@ def combine(
     # Regions and metrics are those of the innermost recording.
     balance = (*balance_ranks(own), *balance_regions(ranks))
     by_name = {part.name: part.recording for part in parts}
-    judged = [(rank.label, judge(by_name[rank.name])) for rank in list_worst(own, MOST_JUDGED)]
+    judged = [
+        (rank.label, _leave_out_guesses(judge(by_name[rank.name]), state))
+        for rank in list_worst(own, MOST_JUDGED)
+    ]
     return Combined(
         values=values,
         ram_at_least_bytes=at_least,
@@ -159,13 +172,14 @@ def combine(
             *describe_delay(balance, seconds),
             *dict.fromkeys(part.summary.elsewhere for part in counted if part.summary.elsewhere),
             *skipped,
-            *_list_notes(parts, outer, hosts),
+            *_list_notes(parts, outer, cut, hosts),
         ),
         job=_describe_job(parts)._replace(state=judge_state(state, ended)),
         machine_joules=machine_joules,
         carbon=estimate_carbon(add_joules(values["energy"], machine_joules), factor),
         metrics=tuple(spread_metrics(ranks)),
         findings=join_findings(judged),
+        at_least=_list_least(values, ranks, bool(cut)),
     )
 
 
@@ -187,6 +201,20 @@ def _list_weighed(parts: Sequence[Part], outer: Mapping[str, str]) -> frozenset[
     if ranked:
         return frozenset(name for name in ranked if outer.get(name) not in ranked)
     return frozenset(part.name for part in parts if part.name not in outer)
+
+
+def _leave_out_guesses(findings: Sequence[Finding], state: str | None) -> Sequence[Finding]:
+    """Where the scheduler has told why it ended the job, nobody needs to ask who sent the signal."""
+    if not tells_why(state):
+        return findings
+    return [one for one in findings if (one.rule, one.confidence) != (WHY_IT_DIED, POSSIBLE)]
+
+
+def _list_least(values: Mapping[str, float | None], ranks: Sequence[Rank], is_cut: bool) -> tuple[str, ...]:
+    """The figures that are lower bounds: those of any rank that counts or, if one is without some of its time, of all."""
+    least = {name for rank in ranks if not rank.part_of for name in rank.at_least}
+    names = OF_PROCESSES if is_cut else [name for name in OF_PROCESSES if name in least]
+    return tuple(name for name in names if values[name] is not None)
 
 
 def _combine_tasks(
@@ -301,7 +329,9 @@ def _add(values: Iterable[float | None]) -> Any:
     return sum(known) if known else None
 
 
-def _list_notes(parts: Sequence[Part], outer: dict[str, str], hosts: Sequence[Host]) -> list[str]:
+def _list_notes(
+    parts: Sequence[Part], outer: Mapping[str, str], cut: Mapping[str, str], hosts: Sequence[Host]
+) -> list[str]:
     notes = []
     if any(host.ranks > 1 for host in hosts):
         notes.append(
@@ -309,12 +339,18 @@ def _list_notes(parts: Sequence[Part], outer: dict[str, str], hosts: Sequence[Ho
             "the largest of them a lower bound."
         )
     for inner, other in list(outer.items())[:_MOST_NAMED]:
-        notes.append(f"{inner} is part of {other}, which includes its processes; it is in no sum.")
+        notes.append(
+            describe_cut(inner, other)
+            if inner in cut
+            else f"{inner} is part of {other}, which includes its processes; it is in no sum."
+        )
     if len(outer) > _MOST_NAMED:
         notes.append(f"{len(outer) - _MOST_NAMED} more are part of others in the same way.")
-    cut = {part.name: is_of_whole_job(part.recording.header) for part in parts if part.recording.end is None}
-    incomplete = [name for name, is_followed in cut.items() if not is_followed]
-    followed = [name for name, is_followed in cut.items() if is_followed and name not in outer]
+    unfinished = {
+        part.name: is_of_whole_job(part.recording.header) for part in parts if part.recording.end is None
+    }
+    incomplete = [name for name, is_followed in unfinished.items() if not is_followed]
+    followed = [name for name, is_followed in unfinished.items() if is_followed and name not in outer]
     if incomplete:
         notes.append(f"Incomplete (killed or still running): {_join_some(incomplete)}.")
     if followed:

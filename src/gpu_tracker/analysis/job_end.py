@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from ..core.model import SIGNAL
-from ..core.moments import parse_moment
 from ..core.signals import name_signal
 from ..core.text import count_of
-from ..core.units import humanize_bytes, humanize_limit, humanize_seconds, parse_count
-from .endings import find_ending, has_failed, is_at_time_limit
+from ..core.units import humanize_bytes, humanize_limit, humanize_seconds
+from .endings import ENDING_SIGNALS, SIGKILL, find_ending, has_failed, is_out_of_time, list_ending_signals
 from .ranks import find_end, is_of_whole_job, name_rank
 
 TYPE_CHECKING = False
@@ -17,9 +15,6 @@ if TYPE_CHECKING:
     from .hosts import Host
     from .ranks import Part
 
-# What others send to end a job, and what they send if it does not.
-_ENDING_SIGNALS = (1, 2, 15)
-_SIGKILL = 9
 _MOST_LOST = 5
 # Slurm's words for the state of a job, in ours.
 _COMPLETED = "COMPLETED"
@@ -38,6 +33,8 @@ _STATES = {
     "RUNNING": "running",
     "TIMEOUT": "time limit reached",
 }
+# Its reasons to end what runs.
+_ENDED_BY_SLURM = ("CANCELLED", "DEADLINE", "PREEMPTED", "REQUEUED", "TIMEOUT")
 # What Slurm calls completed if the batch script went on, in words.
 _PARTLY = {
     "out of memory": "completed, but part of it ran out of memory",
@@ -58,6 +55,11 @@ def judge_state(state: str | None, parts: Sequence[Part]) -> str:
     return _PARTLY.get(found, named) if state == _COMPLETED else named
 
 
+def tells_why(state: str | None) -> bool:
+    """Whether Slurm's word explains why processes were ended from outside."""
+    return state in _ENDED_BY_SLURM
+
+
 def find_state(parts: Sequence[Part]) -> str:
     """How the job ended, as far as its recordings tell."""
     telling = [part for part in parts if _tells_end(part)]
@@ -68,7 +70,7 @@ def find_state(parts: Sequence[Part]) -> str:
         return "out of memory"
     failed = [part for part in telling if _has_failed(part)]
     told = [part for part in telling if _list_signals(part)]
-    if any(map(_is_out_of_time, (*failed, *told))):
+    if any(is_out_of_time(part.recording) for part in (*failed, *told)):
         return "time limit reached"
     if any(map(_has_failed_by_itself, telling)):
         return "failed"
@@ -83,7 +85,11 @@ def find_state(parts: Sequence[Part]) -> str:
 def describe_end(parts: Sequence[Part], hosts: Sequence[Host]) -> list[str]:
     """Where memory ran out, which machine was lost, which rank failed first, and what the others were told."""
     hit = [part for part in parts if _has_oom(part)]
-    notes = [_describe_oom(host, victims) for host in hosts if (victims := _list_victims(hit, host.name))]
+    notes = [
+        _describe_oom(host, victims, is_shared=_share_limit(parts, host.name))
+        for host in hosts
+        if (victims := _list_victims(hit, host.name))
+    ]
     notes += _describe_lost(parts)
     telling = [part for part in parts if _tells_end(part)]
     own = sorted((part for part in telling if _has_failed_by_itself(part)), key=find_end)
@@ -130,16 +136,27 @@ def _list_victims(hit: Sequence[Part], host: str) -> list[Part]:
     return [part for part in there if _tells_end(part) and _has_failed(part)] or there
 
 
-def _describe_oom(host: Host, victims: Sequence[Part]) -> str:
+def _describe_oom(host: Host, victims: Sequence[Part], *, is_shared: bool) -> str:
     named = ", ".join(name_rank(part) for part in victims[:3]) + (" and others" if len(victims) > 3 else "")
     limit = "" if host.limit_bytes is None else f" of {humanize_limit(host.limit_bytes)}"
     most = host.ram_sum_bytes or host.ram_at_least_bytes
+    if most is not None and is_shared and host.limit_bytes is not None:
+        most = min(most, host.limit_bytes)  # what they share is in the sum of each
     together = (
         ""
         if most is None
         else f"; its {count_of(host.ranks, 'recording')} held up to {humanize_bytes(most)} together"
     )
     return f"Memory ran out on {host.name}: the kernel killed processes of {named} at the limit{limit}{together}."
+
+
+def _share_limit(parts: Sequence[Part], host: str) -> bool:
+    """Whether the recordings on a machine are of one step, so that one limit of Slurm's is above all of them."""
+    headers = [part.recording.header for part in parts]
+    identities = [header.identity for header in headers if header.host == host]
+    return (
+        None not in {one.job for one in identities} and len({(one.job, one.step) for one in identities}) == 1
+    )
 
 
 def has_died(part: Part) -> bool:
@@ -169,17 +186,10 @@ def _has_failed_by_itself(part: Part) -> bool:
         return False
     code = end.exit_code
     return end.reason == "raised" or (
-        code is not None and code != 0 and -code not in (*_ENDING_SIGNALS, _SIGKILL)
+        code is not None and code != 0 and -code not in (*ENDING_SIGNALS, SIGKILL)
     )
 
 
 def _list_signals(part: Part) -> list[int]:
     """Those that it was told to end by."""
-    told = (parse_count(event.text, 3) for event in part.recording.events if event.kind == SIGNAL)
-    return [number for number in told if number in _ENDING_SIGNALS]
-
-
-def _is_out_of_time(part: Part) -> bool:
-    began, totals = parse_moment(part.recording.header.started_at), part.recording.totals
-    ended = None if began is None else began + totals.at_seconds
-    return is_at_time_limit(part.recording.header.allocation, ended, totals.at_seconds)
+    return list_ending_signals(part.recording.events)

@@ -6,15 +6,14 @@ import math
 
 from ..core.figures import RUN
 from .job import count_ranks, describe_missing
-from .launches import identify_run, number_unnamed
-from .measures import UNKNOWN_OUTCOME, RunFigures, Subject
-from .ranks import is_of_whole_job
+from .launches import find_runs
+from .measures import OF_PROCESSES, UNKNOWN_OUTCOME, RunFigures, Subject
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from ..core.model import Header, Identity, RecordingData
+    from ..core.model import Identity, RecordingData
     from .job import Combined
 
 # How a figure of a region is that of all ranks: the job waits for the slowest, and does the work of all.
@@ -25,23 +24,10 @@ _OF_REGIONS: Mapping[str, Callable[[Sequence[float]], float]] = {
 }
 
 
-def name_job(header: Header, unnamed_launch: int | None = None) -> tuple[str, ...] | None:
-    """What the recordings of one run have in common: of its ranks, or of all of a job on each of its machines.
-
-    None for what is part of nothing.
-    """
-    identity = header.identity
-    is_rank = identity.rank is not None and (identity.job or identity.run_id or identity.ranks)
-    return identify_run(identity, unnamed_launch) if is_of_whole_job(header) or is_rank else None
-
-
 def list_missing(recordings: Sequence[tuple[str, RecordingData]]) -> list[str]:
     """Of the jobs that these are ranks of: those that lack some, in words."""
-    launches = number_unnamed(recordings)
-    return describe_all_missing(
-        (name_job(recording.header, launches.get(name)), recording.header.identity)
-        for name, recording in recordings
-    )
+    runs = find_runs(recordings)
+    return describe_all_missing((runs[name], recording.header.identity) for name, recording in recordings)
 
 
 def describe_all_missing(ranks: Iterable[tuple[tuple[str, ...] | None, Identity]]) -> list[str]:
@@ -133,6 +119,19 @@ def add_inner(whole: RunFigures, inner: Sequence[RunFigures], missing: Sequence[
         lacks_regions=any(one.lacks_regions for one in (whole, *inner)),
         lacks_metrics=any(one.lacks_metrics for one in (whole, *inner)),
         incomplete=whole.incomplete or "; ".join(missing),
+    )
+
+
+def doubt_rest(whole: RunFigures) -> RunFigures:
+    """A run some of whose time is only in a recording that is not counted: there may be more of everything."""
+    names = ("time", *OF_PROCESSES)
+    least = {
+        subject: math.inf
+        for subject in whole.values
+        if subject == Subject(subject.figure) and subject.figure.name in names
+    }
+    return whole._replace(
+        ceilings={**whole.ceilings, **least}, at_least=tuple(dict.fromkeys((*whole.at_least, *names)))
     )
 
 

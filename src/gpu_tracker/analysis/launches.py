@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..core.model import NO_PROCESS
 from ..core.values import NamedTuple
-from .ranks import align, find_end, find_outer, find_outermost
+from .ranks import align, find_end, find_outer, find_outermost, is_of_whole_job
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -54,6 +54,49 @@ def identify_run(identity: Identity, unnamed_launch: int | None = None) -> tuple
         ("step" if is_slurms else "launch", unnamed_launch or (None if identity.rank is None else launch)),
     )
     return tuple("" if value is None else f"{what} {value}" for what, value in known)
+
+
+def identify_runs(recordings: Sequence[tuple[str, RecordingData]]) -> dict[str, tuple[str, ...]]:
+    """The run of each recording, by its name. Ranks are one run with what includes them, if that includes those of one run only."""
+    launches = number_unnamed(recordings)
+    runs = {
+        name: identify_run(recording.header.identity, launches.get(name)) for name, recording in recordings
+    }
+    is_alone = all(recording.header.identity.rank is not None for _, recording in recordings)
+    if is_alone or len(set(runs.values())) == 1:
+        return runs  # usually: the rest is not for nothing where there are thousands
+    around = _find_runs_around(recordings, runs)
+    return {name: around.get(run, run) for name, run in runs.items()}
+
+
+def _find_runs_around(
+    recordings: Sequence[tuple[str, RecordingData]], runs: Mapping[str, tuple[str, ...]]
+) -> dict[tuple[str, ...], tuple[str, ...]]:
+    """Which run another one is the whole content of, as far as that is recorded: of all of a job, or a launcher, its only step."""
+    outer = find_outer(align(recordings))
+    inner: dict[tuple[str, ...], set[tuple[str, ...]]] = {}
+    for name in outer:
+        around = runs[find_outermost(name, outer)]
+        if runs[name] != around:
+            inner.setdefault(around, set()).add(runs[name])
+    return {run: around for around, some in inner.items() if len(some) == 1 for run in some}
+
+
+def find_run(header: Header, unnamed_launch: int | None = None) -> tuple[str, ...] | None:
+    """What the recordings of one run have in common: of its ranks, or of all of a job on each of its machines.
+
+    None for what is a run by itself.
+    """
+    identity = header.identity
+    is_known = identity.job or identity.run_id or identity.ranks or identity.launcher
+    is_rank = identity.rank is not None and is_known
+    return identify_run(identity, unnamed_launch) if is_of_whole_job(header) or is_rank else None
+
+
+def find_runs(recordings: Sequence[tuple[str, RecordingData]]) -> dict[str, tuple[str, ...] | None]:
+    """The same of each recording, by its name."""
+    launches = number_unnamed(recordings)
+    return {name: find_run(recording.header, launches.get(name)) for name, recording in recordings}
 
 
 def _is_unnamed(identity: Identity) -> bool:

@@ -9,7 +9,7 @@ from ..core.figures import LAST_METRIC, REGION, RUN, Figure
 from ..core.model import ESTIMATE, EXACT, SAMPLED
 from ..core.moments import parse_moment
 from ..core.values import NamedTuple
-from .endings import find_ending
+from .endings import describe_cut_off, find_ending
 from .regions import summarize_metrics, summarize_regions
 from .summary import (
     doubt_held,
@@ -27,14 +27,14 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ..core.model import End, RecordingData
+    from ..core.model import RecordingData
     from .regions import Region
     from .summary import GpuSummary, Summary
 
 UNKNOWN_OUTCOME = "exit code not known"
 NO_END = "no end: killed, or still running"
 # What is measured of processes and of the devices they use: of work that others did, nothing.
-_OF_PROCESSES = ("cpu_time", "mean_cores", "peak_ram", "peak_gpu_ram", "energy")
+OF_PROCESSES = ("cpu_time", "mean_cores", "peak_ram", "peak_gpu_ram", "energy")
 
 
 class Subject(NamedTuple):
@@ -102,7 +102,7 @@ def measure(recording: RecordingData) -> RunFigures:
     for region in summarize_regions(recording):
         of_region = _region_values(region)
         most_of_region = (
-            dict.fromkeys(_OF_PROCESSES, math.inf)
+            dict.fromkeys(OF_PROCESSES, math.inf)
             if summary.elsewhere
             else _find_region_ceilings(region, whole, ceilings)
         )
@@ -123,7 +123,7 @@ def measure(recording: RecordingData) -> RunFigures:
         began_seconds=parse_moment(header.started_at),
         cores=header.allocation.cores,
         ram_bytes=header.allocation.ram_bytes,
-        failure=find_failure(recording.end),
+        failure=find_failure(recording),
         unmetered_seconds=max(
             (find_unmetered_seconds(gpu, summary.seconds) for gpu in _list_metered(summary)), default=0.0
         ),
@@ -137,14 +137,15 @@ def measure(recording: RecordingData) -> RunFigures:
     )
 
 
-def find_failure(end: End | None) -> str:
+def find_failure(recording: RecordingData) -> str:
     """Why a run is no successful one; empty if it is."""
+    end = recording.end
     if end is None:
         return NO_END
     if end.exit_code:
         return f"exit code {end.exit_code}" if end.exit_code > 0 else f"killed by signal {-end.exit_code}"
     if end.reason in ("ended", "exited"):
-        return UNKNOWN_OUTCOME if end.exit_code is None else ""
+        return UNKNOWN_OUTCOME if end.exit_code is None else describe_cut_off(recording)
     return "" if end.reason == "stopped" else str(end.reason)
 
 
@@ -174,7 +175,7 @@ def list_lower_bounds(summary: Summary, ending: str) -> tuple[str, ...]:
     """The names of those that may have been more, because they are without some of the time, or of the work."""
     if summary.elsewhere:
         values = overall_values(summary)
-        return tuple(name for name in _OF_PROCESSES if values[name] is not None)
+        return tuple(name for name in OF_PROCESSES if values[name] is not None)
     return (
         *(["cpu_time", "mean_cores"] if summary.is_cpu_least else []),
         *(["peak_ram"] if is_ram_least(summary, ending) else []),

@@ -103,27 +103,54 @@ def find_outer(parts: Sequence[Part]) -> dict[str, str]:
         for other, process in others:
             if other is part or other.name in outer:
                 continue
-            if _is_same(part, other) or _is_below(part, own, other, process):
+            if _is_same(part, other) or _is_smaller(part, other) or _is_below(part, own, other, process):
                 outer[part.name] = other.name
                 break
     return outer
 
 
+def find_cut(parts: Sequence[Part], outer: Mapping[str, str]) -> dict[str, str]:
+    """Recordings that are no part of another, but overlap with it, and the other one, which is without some of their time."""
+    by_name = {part.name: part for part in parts}
+    pairs = ((by_name[name], by_name[other]) for name, other in outer.items())
+    return {
+        part.name: other.name
+        for part, other in pairs
+        if _overlap_as_one(part, other) and not _is_within(part, other)
+    }
+
+
 def leave_out_inner(
     recordings: Sequence[tuple[str, RecordingData]],
-) -> tuple[list[tuple[str, RecordingData]], list[str]]:
-    """Those that are part of no other, and sentences about the rest: a program that tracks itself may be tracked, too."""
+) -> tuple[list[tuple[str, RecordingData]], frozenset[str], list[str]]:
+    """Those that are part of no other, which of them are without some of the time, and a sentence about each that is left out.
+
+    A program that tracks itself may be tracked, too.
+    """
     every, copies = leave_out_copies(recordings)
-    outer = find_outer(align(every))
-    return [one for one in every if one[0] not in outer], [*copies, *describe_inner(outer)]
+    parts = align(every)
+    outer = find_outer(parts)
+    cut = find_cut(parts, outer)
+    counted = [one for one in every if one[0] not in outer]
+    return counted, frozenset(cut.values()), [*copies, *describe_inner(outer, cut)]
 
 
-def describe_inner(outer: Mapping[str, str]) -> list[str]:
-    """A sentence about each recording that is part of another."""
+def describe_inner(outer: Mapping[str, str], cut: Mapping[str, str]) -> list[str]:
+    """A sentence about each recording that is part of another, or overlaps with it."""
     return [
-        f"Counted once: {name} is part of {other}, which includes its processes."
+        describe_cut(name, other)
+        if name in cut
+        else f"Counted once: {name} is part of {other}, which includes its processes."
         for name, other in outer.items()
     ]
+
+
+def describe_cut(name: str, other: str) -> str:
+    """That a recording is not counted, although it has some time that the other has not."""
+    return (
+        f"{name} and {other} are of the same process and overlap in part: only {other} is counted, "
+        "so what the process used is at least that."
+    )
 
 
 def find_outermost(name: str, outer: Mapping[str, str]) -> str:
@@ -155,6 +182,38 @@ def _is_same(part: Part, other: Part) -> bool:
     was_stopped = inner.end is not None and inner.end.reason in _NOT_THE_PARENTS
     has_started = around.end is not None and around.end.exit_code is not None
     return was_stopped and has_started and _begins_in(part, other, 0.0, around.totals.at_seconds)
+
+
+def _is_smaller(part: Part, other: Part) -> bool:
+    """Whether two trackers of one process were there at the same time, and this one has seen less of it."""
+    if not _overlap_as_one(part, other):
+        return False
+    if _is_within(part, other) or _is_within(other, part):
+        return _is_within(part, other)
+    return _order_by_cpu(part) < _order_by_cpu(other)
+
+
+def _order_by_cpu(part: Part) -> tuple[float, float, str]:
+    totals = part.recording.totals
+    return totals.cpu_seconds.combined, totals.at_seconds, part.name
+
+
+def _overlap_as_one(part: Part, other: Part) -> bool:
+    """Whether both are of one process and overlap. A machine and its boot are known, and containers count on their own."""
+    header, around = part.recording.header, other.recording.header
+    own, others = header.identity, around.identity
+    is_one = header.pid == around.pid != NO_PROCESS and own.boot_id is not None
+    seconds = min(find_end(part), find_end(other)) - max(part.begin_seconds, other.begin_seconds)
+    is_here = (own.boot_id, own.pid_namespace) == (others.boot_id, others.pid_namespace)
+    return is_one and is_here and seconds > _CLOCK_SECONDS
+
+
+def _is_within(part: Part, other: Part) -> bool:
+    """Whether all of its time is in that of the other one."""
+    return (
+        part.begin_seconds >= other.begin_seconds - _CLOCK_SECONDS
+        and find_end(part) <= find_end(other) + _CLOCK_SECONDS
+    )
 
 
 def _is_below(part: Part, own: ProcessTotals | None, other: Part, process: ProcessTotals | None) -> bool:

@@ -1,7 +1,7 @@
 """How much to ask for the next time: memory, cores, GPUs and time, from what runs really used. Pure.
 
 Memory is what a limit counts: anonymous, shared and kernel memory, but not the page cache, which the kernel gives back.
-What a run that failed, was killed, has no end, was not measured all the time or had work done elsewhere used is a lower bound.
+What a run that failed, was killed or told to end, has no end, was not measured all the time or had work done elsewhere used is a lower bound.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from ..core.model import ESTIMATE, RAM, SAMPLER_LOST, UNKNOWN
 from ..core.moments import parse_moment
 from ..core.units import humanize_bytes, humanize_seconds
 from ..core.values import NamedTuple
-from .endings import is_at_time_limit, is_far_below, is_gpu_memory_error, is_memory_error
+from .endings import is_far_below, is_gpu_memory_error, is_memory_error, is_out_of_time
 from .measures import NO_END, find_ceilings, find_failure
 from .paging import has_lacked_memory
 from .summary import UNREAD_SHARE, doubt_held, summarize
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from ..core.columns import SampleColumns
-    from ..core.model import End, Header, PeakMoment, Peaks, RecordingData
+    from ..core.model import End, PeakMoment, Peaks, RecordingData
     from .summary import GpuSummary, Summary
 
 # How sure the advice is.
@@ -123,11 +123,14 @@ class Need(NamedTuple):
     """Whether it may have held more there: it was not known all the time, or is an estimate."""
     spike: Spike | None = None
     job: str | None = None
-    step: str | None = None
-    """Of the job: several may run in it, one after the other."""
+    """That of its scheduler: several runs may be in it, one after the other or at once."""
+    run: tuple[str, ...] | None = None
+    """What it has in common with the other ranks of one run; None of a run by itself."""
     rank: int | None = None
     """Of a process in a parallel job."""
     host: str = ""
+    begin_seconds: float | None = None
+    """Since 1970, by the clock of its host."""
     program: str = ""
     """The name of what it ran, where that is known."""
     has_samples: bool = True
@@ -138,10 +141,14 @@ class Need(NamedTuple):
     elsewhere: str = ""
     """Who had work done elsewhere, in a sentence: that was not measured."""
 
+    is_cut: bool = False
+    """Whether some of its time is only in a recording that is not counted."""
+
     @property
     def is_least(self) -> bool:
         """Whether it may need more than was seen: it did not finish, or was not measured all the time, or not all of it."""
-        return bool(self.failure or self.ran_out_of_memory or self.elsewhere) or self.is_partly_unread
+        did_not_finish = bool(self.failure or self.ran_out_of_memory or self.elsewhere)
+        return did_not_finish or self.is_cut or self.is_partly_unread
 
     @property
     def is_partly_unread(self) -> bool:
@@ -156,7 +163,8 @@ class Need(NamedTuple):
     @property
     def is_time_least(self) -> bool:
         """Whether it may take longer than was seen, which is known without a sampler."""
-        return bool(self.failure or self.ran_out_of_memory) and not self.has_only_lost_its_sampler
+        did_not_finish = bool(self.failure or self.ran_out_of_memory) and not self.has_only_lost_its_sampler
+        return did_not_finish or self.is_cut
 
     @property
     def has_only_lost_its_sampler(self) -> bool:
@@ -209,8 +217,9 @@ def needs_samples(recording: RecordingData) -> bool:
 def find_need(recording: RecordingData, columns: SampleColumns | None = None) -> Need:
     """What a recording says; `columns` are its samples, without which the busiest interval counts for cores."""
     summary, peaks = summarize(recording), recording.totals.peaks
+    identity = recording.header.identity
     memory, outside = _find_memory(summary, peaks, _find_tracker_bytes(recording.end))
-    failure = find_failure(recording.end)
+    failure = find_failure(recording)
     cores = _find_cores(summary, columns, recording.header.allocation.cores)
     used = [gpu for gpu in summary.gpus if gpu.job_bytes.combined]
     doubt = doubt_held(used, summary.seconds)
@@ -222,7 +231,7 @@ def find_need(recording: RecordingData, columns: SampleColumns | None = None) ->
         memory_ceiling_bytes=0.0 if peaks.limit_held_bytes else find_ceilings(summary).get("peak_ram", 0.0),
         seconds=summary.seconds,
         failure=failure,
-        reached_time_limit=bool(failure) and _is_at_time_limit(recording.header, summary.seconds),
+        reached_time_limit=bool(failure) and is_out_of_time(recording),
         was_refused_memory=_was_refused_memory(recording),
         ran_out_of_memory=_has_run_out(recording, summary, failure),
         limit_bytes=limit,
@@ -242,10 +251,10 @@ def find_need(recording: RecordingData, columns: SampleColumns | None = None) ->
         spike=None if columns is None else _find_spike(summary, columns, recording.peak_moments, memory),
         unread_seconds=summary.unread_seconds,
         elsewhere=summary.elsewhere,
-        job=recording.header.identity.job,
-        step=recording.header.identity.step,
-        rank=recording.header.identity.rank,
+        job=identity.job,
+        rank=identity.rank,
         host=recording.header.host,
+        begin_seconds=parse_moment(recording.header.started_at),
         has_samples=columns is not None or not needs_samples(recording),
     )
 
@@ -260,11 +269,6 @@ def _has_run_out(recording: RecordingData, summary: Summary, failure: str) -> bo
 def _was_refused_memory(recording: RecordingData) -> bool:
     exceptions = [event.text for event in recording.events if event.kind == "exception"]
     return any(is_memory_error(name) and not is_gpu_memory_error(name) for name in exceptions)
-
-
-def _is_at_time_limit(header: Header, seconds: float) -> bool:
-    started = parse_moment(header.started_at)
-    return is_at_time_limit(header.allocation, None if started is None else started + seconds, seconds)
 
 
 def _find_tracker_bytes(end: End | None) -> int:
@@ -391,13 +395,14 @@ def _share_above(low: float, mean: float, high: float) -> float:
 
 
 def advise(needs: Sequence[Need]) -> Sizing:
-    """What to ask for, given one or more runs of the same job."""
+    """What to ask for, given one or more runs of the same job. Ranks of one run are no repeats of it."""
     runs = _join_ranks(needs)
     finished = [run for run in runs if not any(need.failure for need in run)]
     margin = _MARGIN_OF_MANY if len(finished) >= _MANY_RUNS else _MARGIN
-    machines = [_group_by_machine(run) for run in runs]
+    machines = [list(map(_add_ranks, _group_by_machine(run))) for run in runs]
+    at_once = _add_at_once(machines)
     memory = _choose(
-        [list(map(_add_ranks, some)) for some in machines],
+        at_once,
         lambda need: need.memory_bytes,
         lambda need, _: _size_memory_of(need, margin),
         lambda need: need.is_memory_doubtful,
@@ -430,8 +435,8 @@ def advise(needs: Sequence[Need]) -> Sizing:
         time_seconds=_choose_time(runs),
         gpu_vendor=next((need.gpu_vendor for need in needs if need.gpu_vendor), ""),
         spike=largest.spike if largest else None,
-        notes=tuple(_explain(needs, runs, largest)),
-        ranks_per_machine=max((len(machine) for some in machines for machine in some), default=1),
+        notes=(*_explain(needs, runs, largest), *_explain_at_once(machines, at_once)),
+        ranks_per_machine=_count_ranks_per_machine(runs),
     )
 
 
@@ -450,14 +455,10 @@ def lack_ranks(sizing: Sizing, missing: Sequence[str]) -> Sizing:
 
 
 def _join_ranks(needs: Sequence[Need]) -> list[list[Need]]:
-    """Runs: the ranks of one job and step are one. If it was run again, each rank is there once more."""
-    runs: dict[tuple[object, ...], list[Need]] = {}
-    repeats: dict[tuple[object, ...], int] = {}
+    """Runs, each with all of its ranks."""
+    runs: dict[object, list[Need]] = {}
     for number, need in enumerate(needs):
-        rank = need.job, need.step, need.rank
-        repeats[rank] = repeats.get(rank, 0) + 1
-        run = (number,) if need.rank is None else (need.job, need.step, repeats[rank])
-        runs.setdefault(run, []).append(need)
+        runs.setdefault(number if need.run is None else need.run, []).append(need)
     return list(runs.values())
 
 
@@ -468,25 +469,89 @@ def _group_by_machine(run: Sequence[Need]) -> list[list[Need]]:
     return list(machines.values())
 
 
+def _count_ranks_per_machine(runs: Sequence[Sequence[Need]]) -> int:
+    machines = (machine for run in runs for machine in _group_by_machine(run))
+    return max((len({need.rank for need in machine}) for machine in machines), default=1)
+
+
 def _add_ranks(ranks: Sequence[Need]) -> Need:
     """What the ranks on one machine need together. A limit above all of them has counted all of them for each."""
-    if len(ranks) == 1:
-        return ranks[0]
-    known = [rank for rank in ranks if rank.memory_bytes is not None]
-    largest = max(known or ranks, key=lambda rank: rank.memory_bytes or 0)
-    are_counted = all(rank.is_counted_by_limit for rank in known)
-    join = max if are_counted else sum
-    has_ceiling = any(rank.memory_ceiling_bytes for rank in ranks)
-    ceilings = [rank.memory_ceiling_bytes or rank.memory_bytes or 0 for rank in ranks]
+    commands: dict[int | None, list[Need]] = {}
+    for need in ranks:
+        commands.setdefault(need.rank, []).append(need)
+    # Those of one rank ran one after the other.
+    single = [_join_needs(some, max) for some in commands.values()]
+    are_counted = all(rank.is_counted_by_limit for rank in ranks if rank.memory_bytes is not None)
+    return _join_needs(single, max if are_counted else sum)
+
+
+def _join_needs(needs: Sequence[Need], join: Callable[[list[float]], float]) -> Need:
+    """As one, whose memory is the largest or the sum, where it is known."""
+    if len(needs) == 1:
+        return needs[0]
+    known = [need for need in needs if need.memory_bytes is not None]
+    largest = max(known or needs, key=lambda need: need.memory_bytes or 0)
+    has_ceiling = any(need.memory_ceiling_bytes for need in needs)
+    ceilings = [need.memory_ceiling_bytes or need.memory_bytes or 0 for need in needs]
     return largest._replace(
-        memory_bytes=join([rank.memory_bytes or 0 for rank in known]) if known else None,
+        memory_bytes=int(join([need.memory_bytes or 0 for need in known])) if known else None,
         memory_ceiling_bytes=join(ceilings) if has_ceiling else 0.0,
-        failure=next((rank.failure for rank in ranks if rank.failure), ""),
-        ran_out_of_memory=any(rank.ran_out_of_memory for rank in ranks),
-        has_lacked_memory=any(rank.has_lacked_memory for rank in ranks),
-        unread_seconds=max(rank.unread_seconds for rank in ranks),
-        elsewhere=next((rank.elsewhere for rank in ranks if rank.elsewhere), ""),
+        failure=next((need.failure for need in needs if need.failure), ""),
+        ran_out_of_memory=any(need.ran_out_of_memory for need in needs),
+        has_lacked_memory=any(need.has_lacked_memory for need in needs),
+        unread_seconds=max(need.unread_seconds for need in needs),
+        elsewhere=next((need.elsewhere for need in needs if need.elsewhere), ""),
+        is_cut=any(need.is_cut for need in needs),
+        begin_seconds=_find_begin(needs),
+        seconds=_measure_span(needs),
     )
+
+
+def _add_at_once(machines: Sequence[Sequence[Need]]) -> list[list[Need]]:
+    """The needs of runs on each of their machines, each with what other steps of its job held there at the same time.
+
+    Each step has a limit of its own, which counts nothing of the others.
+    """
+    needs = [need for some in machines for need in some]
+    of_job: dict[tuple[str, str], list[int]] = {}
+    for number, need in enumerate(needs):
+        if need.job is not None and need.begin_seconds is not None:
+            of_job.setdefault((need.job, need.host), []).append(number)
+    whole = list(needs)
+    for numbers in of_job.values():
+        for number, at_once in _find_at_once(needs, numbers).items():
+            whole[number] = _join_needs([needs[one] for one in at_once], sum)
+    rest = iter(whole)
+    return [[next(rest) for _ in some] for some in machines]
+
+
+def _find_at_once(needs: Sequence[Need], numbers: Sequence[int]) -> dict[int, list[int]]:
+    """With which others each of these held most: there are more only when one begins."""
+    found: dict[int, list[int]] = {}
+    most: dict[int, int] = {}
+    running: list[int] = []
+    for number in sorted(numbers, key=lambda one: needs[one].begin_seconds or 0.0):
+        now = needs[number].begin_seconds or 0.0
+        running = [one for one in running if now < (needs[one].begin_seconds or 0.0) + needs[one].seconds]
+        running.append(number)
+        held = sum(needs[one].memory_bytes or 0 for one in running)
+        for one in running:
+            if held > most.get(one, -1):
+                most[one], found[one] = held, running
+    return found
+
+
+def _find_begin(ranks: Sequence[Need]) -> float | None:
+    """When the first of them began; None if that of any is not known."""
+    begins = [rank.begin_seconds for rank in ranks if rank.begin_seconds is not None]
+    return min(begins) if len(begins) == len(ranks) else None
+
+
+def _measure_span(ranks: Sequence[Need]) -> float:
+    """From the first start to the last end; without their starts, as long as the longest took."""
+    begin = _find_begin(ranks)
+    ends = [rank.seconds + (rank.begin_seconds or 0.0) for rank in ranks]
+    return max(rank.seconds for rank in ranks) if begin is None or len(ranks) == 1 else max(ends) - begin
 
 
 def _choose(
@@ -516,14 +581,20 @@ def _choose(
 
 def _choose_time(runs: Sequence[Sequence[Need]]) -> Amount | None:
     """None if the longest run was cut off: that it needs more is all that is known."""
-    if _find_cut_off([need for run in runs for need in run]) is not None:
+    whole = _take_spans(runs)
+    if _find_cut_off([need for run in whole for need in run]) is not None:
         return None
     return _choose(
-        runs,
+        whole,
         lambda need: need.seconds if need.seconds > 0 else None,
         lambda _, used: _size_time(used),
         is_least=lambda need: need.is_time_least,
     )
+
+
+def _take_spans(runs: Sequence[Sequence[Need]]) -> list[list[Need]]:
+    """The same with the time of the whole run for each rank: they need not start at once."""
+    return [[need._replace(seconds=_measure_span(run)) for need in run] for run in runs]
 
 
 def _find_cut_off(needs: Sequence[Need]) -> Need | None:
@@ -601,7 +672,7 @@ def _explain(needs: Sequence[Need], runs: Sequence[Sequence[Need]], largest: Nee
         )
     if any(need.was_refused_memory for need in needs):
         yield "An allocation was refused: how much it asked for is not in the peak, so the need is not known."
-    if cut_off := _find_cut_off(needs):
+    if cut_off := _find_cut_off([need for run in _take_spans(runs) for need in run]):
         yield (
             f"A run was cut off at its time limit after {humanize_seconds(cut_off.seconds)}: it needs more, "
             "and how much is not known."
@@ -620,13 +691,7 @@ def _explain(needs: Sequence[Need], runs: Sequence[Sequence[Need]], largest: Nee
     if not all(need.has_samples for need in needs):
         yield "Cores are those of the busiest interval: the samples were not read."
     if len(needs) > len(runs):
-        jobs = "one job" if len(runs) == 1 else "parallel jobs"
-        most = max(len(machine) for run in runs for machine in _group_by_machine(run))
-        yield (
-            f"These are ranks of {jobs}: this is the request for one of them."
-            if most == 1
-            else f"These are ranks of {jobs}: memory is for the {most} of them on one machine, the rest for each."
-        )
+        yield _explain_ranks(needs, runs)
     if largest and largest.memory_bytes and largest.outside_bytes > _NOTABLE_SHARE * largest.memory_bytes:
         yield (
             "Much of the memory is not in the job's processes: files in /dev/shm, kernel memory, "
@@ -637,6 +702,26 @@ def _explain(needs: Sequence[Need], runs: Sequence[Sequence[Need]], largest: Nee
             "Measured without a memory limit: what the kernel holds for the job in pipes and sockets, and files in /dev/shm "
             "that no process maps, are not in it. A run under a generous limit counts them."
         )
+
+
+def _explain_ranks(needs: Sequence[Need], runs: Sequence[Sequence[Need]]) -> str:
+    """Of how much of a run the request is: of one machine where all of a job was followed there."""
+    parts = "machines" if all(need.rank is None for need in needs) else "ranks"
+    jobs = "one job" if len(runs) == 1 else "parallel jobs"
+    most = _count_ranks_per_machine(runs)
+    if most == 1:
+        return f"These are {parts} of {jobs}: this is the request for one of them."
+    return f"These are {parts} of {jobs}: memory is for the {most} of them on one machine, the rest for each."
+
+
+def _explain_at_once(machines: Sequence[Sequence[Need]], at_once: Sequence[Sequence[Need]]) -> Iterable[str]:
+    """That the memory is that of several steps, if any ran at the same time."""
+    if any(
+        need is not whole
+        for some, wholes in zip(machines, at_once, strict=True)
+        for need, whole in zip(some, wholes, strict=True)
+    ):
+        yield "Several steps or commands of one job ran on one machine at the same time: memory is what they held there together."
 
 
 def _describe_doubt(need: Need) -> str:

@@ -6,6 +6,7 @@ from heapq import nlargest
 
 from ..core.model import (
     DRAWN,
+    EARLIER,
     ESTIMATE,
     EXACT,
     INTEGRATED,
@@ -275,7 +276,7 @@ def _has_unread_gpus(recording: RecordingData) -> bool:
 def _has_lost_cpu(recording: RecordingData, kinds: Collection[str]) -> bool:
     """Whether processes may have ended of which nobody has learned what they used."""
     is_sampler_lost = recording.end is not None and recording.end.reason == SAMPLER_LOST
-    return is_sampler_lost or not {UNREAPED, UNSEEN_END}.isdisjoint(kinds)
+    return is_sampler_lost or not {EARLIER, UNREAPED, UNSEEN_END}.isdisjoint(kinds)
 
 
 def _forget_totals(summary: Summary) -> Summary:

@@ -6,7 +6,7 @@ import math
 
 from ..core.figures import RUN
 from ..core.values import NamedTuple
-from .launches import identify_run, number_unnamed
+from .launches import identify_runs
 from .permutation_test import median
 
 TYPE_CHECKING = False
@@ -49,10 +49,9 @@ def split_tasks(
 ) -> dict[str, list[tuple[str, RecordingData]]]:
     """The recordings of each run, by its name. Of one run, or where nothing is known of that, there is one entry."""
     groups: dict[tuple[str, ...], list[tuple[str, RecordingData]]] = {}
-    launches = number_unnamed(recordings)
+    runs = identify_runs(recordings)
     for name, recording in recordings:
-        run = identify_run(recording.header.identity, launches.get(name))
-        groups.setdefault(run, []).append((name, recording))
+        groups.setdefault(runs[name], []).append((name, recording))
     varying = [len(set(column)) > 1 for column in zip(*groups, strict=True)]
     return {
         _name(key, varying): some for key, some in sorted(groups.items(), key=lambda item: _order(item[0]))

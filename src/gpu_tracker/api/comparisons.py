@@ -6,11 +6,11 @@ import os
 
 from ..analysis.compare import compare as compare_groups
 from ..analysis.copies import leave_out_copies
-from ..analysis.job_measures import add_inner, describe_all_missing, join_ranks, name_job
-from ..analysis.launches import number_launches
+from ..analysis.job_measures import add_inner, describe_all_missing, doubt_rest, join_ranks
+from ..analysis.launches import find_run, number_launches
 from ..analysis.limits import check_limits, needs_two_groups, parse_limit
 from ..analysis.measures import measure
-from ..analysis.ranks import align, describe_inner, find_outer, find_outermost
+from ..analysis.ranks import align, describe_inner, find_cut, find_outer, find_outermost
 from ..core.config import check_path
 from ..core.errors import WRONG_DATA, KindError, RecordingError, UsageError
 from ..recording.find import find_recordings, name_run
@@ -174,9 +174,11 @@ def _measure_all(paths: Sequence[str], notes: list[str]) -> tuple[list[RunFigure
     parts = align(recordings)
     outer = find_outer(parts)
     launches = number_launches(parts, outer)
-    jobs = {path: name_job(recording.header, launches.get(path)) for path, recording in recordings}
-    notes += describe_inner(outer)
+    jobs = {path: find_run(recording.header, launches.get(path)) for path, recording in recordings}
+    cut = find_cut(parts, outer)
+    notes += describe_inner(outer, cut)
     measured = _add_inner(recordings, jobs, outer, measured)
+    measured.update((path, doubt_rest(measured[path])) for path in set(cut.values()))
     runs: list[RunFigures] = []
     ranks: dict[tuple[str, ...], list[tuple[str, RecordingData, RunFigures]]] = {}
     for path, recording in recordings:

@@ -8,6 +8,7 @@ from functools import partial
 from ..analysis.job import combine
 from ..api.reporting import find_findings, read_changes
 from ..core.errors import WRONG_DATA, RecordingError
+from ..core.moments import parse_moment
 from ..recording.find import name_run
 from ..recording.reader import load_several
 from ..recording.sampled import read_held
@@ -19,7 +20,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ..core.model import Identity
+    from ..core.model import Header
 
 
 def main(arguments: list[str]) -> int:
@@ -41,7 +42,7 @@ def main(arguments: list[str]) -> int:
     names = _name_all([path for path, _ in loaded])
     recordings = [(name, recording) for name, (_, recording) in zip(names, loaded, strict=True)]
     try:
-        state = _ask_scheduler([recording.header.identity for _, recording in recordings])
+        state = _ask_scheduler([recording.header for _, recording in recordings])
         combined = combine(recordings, partial(read_held, plans={}), factor, skipped, state, judge)
         if format_name in WITH_CHARTS:
             from ..api.pictures import draw_ranks
@@ -55,15 +56,17 @@ def main(arguments: list[str]) -> int:
     return 0
 
 
-def _ask_scheduler(identities: Sequence[Identity]) -> str | None:
+def _ask_scheduler(headers: Sequence[Header]) -> str | None:
     """How the job ended, if they are all of one."""
+    identities = [header.identity for header in headers]
     jobs = {(identity.scheduler, identity.job, identity.job_name) for identity in identities}
     scheduler, job, name = jobs.pop() if len(jobs) == 1 else (None, None, None)
     if scheduler != "slurm" or job is None:
         return None
     from ..sources.slurm import ask_state
 
-    return ask_state(job, name)
+    begins = [began for header in headers if (began := parse_moment(header.started_at)) is not None]
+    return ask_state(job, name, min(begins, default=None))
 
 
 def _name_all(paths: list[str]) -> list[str]:

@@ -54,9 +54,10 @@ def _ask_scheduler(report: Report) -> Report:
     if identity.scheduler != "slurm" or identity.job is None or report.exit_code == 0:
         return report
     from ..analysis.job_end import name_state
+    from ..core.moments import parse_moment
     from ..sources.slurm import ask_state
 
-    state = ask_state(identity.job, identity.job_name)
+    state = ask_state(identity.job, identity.job_name, parse_moment(report.header.started_at))
     if state is None:
         return report
     return report._replace(notes=(f"Slurm job {identity.job}: {name_state(state)}.", *report.notes))

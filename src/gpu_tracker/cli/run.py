@@ -113,7 +113,10 @@ def main(arguments: list[str], sampler: SamplerProcess | None) -> int:
         )
         name = settings.name or os.path.basename(command[0])
         failed = survive(lambda: _check(request, name, session, recording), failed, path)
-        is_kept &= all(event.kind != UNWRITTEN for event in recording.events)
+        unwritten = [event.text for event in recording.events if event.kind == UNWRITTEN]
+        is_kept &= not unwritten
+        if is_quiet and request.limits and unwritten:
+            say(unwritten[0])  # the exit code, which no report explains
     if not request.limits:
         return code  # whatever happens to the result
     return code or failed or (0 if is_kept else TrackerError.exit_code)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ..analysis.energy import estimate_carbon, summarize_energy
 from ..analysis.job_measures import list_missing
+from ..analysis.launches import find_runs
 from ..analysis.prices import choose_machine
 from ..analysis.ranks import leave_out_inner
 from ..analysis.sizing import advise, find_need, lack_ranks
@@ -57,11 +58,15 @@ def main(arguments: list[str]) -> int:
     output = Output(options.output)
     paths = find_places(options.runs, options.job)
     loaded, skipped = load_several(paths, options.runs)
-    counted, inner = leave_out_inner(loaded)
-    recordings = [recording for _, recording in counted]
+    counted, cut, inner = leave_out_inner(loaded)
+    runs = find_runs(loaded)
     try:
-        sizing = advise([_find_need(recording) for recording in recordings])
-        energy = max(map(summarize_energy, recordings), key=lambda one: one.total_joules or 0.0)
+        sizing = advise(
+            [_find_need(recording, runs[path], is_cut=path in cut) for path, recording in counted]
+        )
+        energy = max(
+            (summarize_energy(recording) for _, recording in counted), key=lambda one: one.total_joules or 0.0
+        )
     except WRONG_DATA:
         raise RecordingError("A recording is damaged: it contains invalid numbers.") from None
     if options.form is not None and not format_words(sizing):  # an empty line must not be pasted
@@ -82,6 +87,6 @@ def main(arguments: list[str]) -> int:
     return 0 if format_words(sizing) else RecordingError.exit_code
 
 
-def _find_need(recording: RecordingData) -> Need:
+def _find_need(recording: RecordingData, run: tuple[str, ...] | None, *, is_cut: bool) -> Need:
     need = find_need(recording, read_columns(recording))
-    return need._replace(program=name_command(recording.header.command))
+    return need._replace(program=name_command(recording.header.command), run=run, is_cut=is_cut)

@@ -33,6 +33,8 @@ UNMETERED = "unmetered"
 UNREAPED = "unreaped"
 # The kind of event that is a note on the main process, which was gone before it could be read a last time.
 UNSEEN_END = "unseen_end"
+# The kind of event that is a note on a whole job, some of which ran before its tracker began.
+EARLIER = "earlier"
 # The kind of event that is a note on samples that could not be written, or did not stay.
 UNWRITTEN = "unwritten"
 # The kind of event that names a vendor whose driver has never answered, or a device that could not be opened.
@@ -777,7 +779,8 @@ class Event(NamedTuple):
     time, an estimate), `unread` (a vendor whose driver has never answered, or a vendor and the
     index of a device that could not be opened, as `nvidia 0`: totals over all devices are not known unless it is found later),
     `unmetered` (why the energy of processors is not measured), `unreaped` (a note: children of a process leave no account of what
-    they used), `unseen_end` (a note: what the main process used last is not known), `unwritten` (a note: samples are missing, for want of room or because the file was truncated), `oom` (a note: the kernel has killed a process for its memory),
+    they used), `unseen_end` (a note: what the main process used last is not known), `earlier` (a note: what a
+    whole job used before its tracker began is not in the figures), `unwritten` (a note: samples are missing, for want of room or because the file was truncated), `oom` (a note: the kernel has killed a process for its memory),
     `oom_limit` (the limit in bytes under which that was, if the job entered it after its start), `exception` (the class of the one that ended the tracked part), `gpu_error` (a note: a program has made an error on a GPU) and
     `gpu_fault` (a note: a GPU has failed).
     """

@@ -19,7 +19,7 @@ from ..analysis.regions import (
 )
 from ..analysis.sizing import Sizing, advise, find_need
 from ..analysis.summary import Summary, summarize
-from ..core.model import GPU_ERROR, GPU_FAULT, UNREAPED, UNSEEN_END, UNWRITTEN
+from ..core.model import EARLIER, GPU_ERROR, GPU_FAULT, UNREAPED, UNSEEN_END, UNWRITTEN
 from ..core.text import count_of
 from ..core.units import humanize_seconds
 from ..core.values import NamedTuple
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from ..core.model import Call, Header, PeakMoment, RecordingData
 
 
-_NOTES = ("note", "unattributed", "oom", UNREAPED, UNSEEN_END, UNWRITTEN, GPU_ERROR, GPU_FAULT)
+_NOTES = ("note", "unattributed", "oom", EARLIER, UNREAPED, UNSEEN_END, UNWRITTEN, GPU_ERROR, GPU_FAULT)
 _FEWEST_READINGS = 30
 _COLUMNS = 80
 # A sample may be taken while the job is stopped.

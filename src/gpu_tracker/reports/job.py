@@ -140,20 +140,23 @@ def title_job(combined: Combined) -> str:
     scheduler = _SCHEDULERS.get(job.scheduler or "", "")
     if combined.tasks and job.array is not None:
         return f"{scheduler} array {_clean(job.array)}{name}: {whole}"
-    several = (
-        f"s {', '.join(map(_clean, job.jobs[:_MOST_MISSING]))}"
-        if len(job.jobs) > 1
-        else f" {_clean(job.jobs[0])}"
-    )
-    return f"{scheduler} job{several}{name}{state}: {whole}".strip()
+    return f"{scheduler} job{_name_jobs(job.jobs)}{name}{state}: {whole}".strip()
+
+
+def _name_jobs(jobs: Sequence[str]) -> str:
+    if len(jobs) == 1:
+        return f" {_clean(jobs[0])}"
+    more = f" and {len(jobs) - _MOST_MISSING} more" if len(jobs) > _MOST_MISSING else ""
+    return f"s {', '.join(map(_clean, jobs[:_MOST_MISSING]))}{more}"
 
 
 def _total_rows(combined: Combined) -> list[tuple[str, str]]:
     values = combined.values
     cores = "- cores" if values["mean_cores"] is None else humanize_cores(100 * values["mean_cores"])
+    least = "at least " if "cpu_time" in combined.at_least else ""
     rows = [
         ("time", f"{humanize(values['time'], SECONDS)}, from the first start to the last end"),
-        ("CPU", f"{humanize(values['cpu_time'], SECONDS)} of CPU time, {cores} on average"),
+        ("CPU", f"{least}{humanize(values['cpu_time'], SECONDS)} of CPU time, {cores} on average"),
     ]
     if len(combined.ranks) > _MOST_RANKS:
         rows.append(("end", _count_endings(combined)))
@@ -209,7 +212,7 @@ def _task_lines(combined: Combined) -> list[str]:
 def list_totals(combined: Combined) -> list[tuple[str, str, str]]:
     """What tables have of the whole job: the name of a figure, if it is one, then its label and its value."""
     figures = [
-        (figure.name, figure.label, humanize(value, figure.unit))
+        (figure.name, figure.label, mark(figure, value, at_least=combined.at_least))
         for figure in RUN
         if (value := combined.values[figure.name]) is not None
     ]

@@ -13,6 +13,7 @@ import time
 from ..accounts.processes import Account
 from ..accounts.sharing import choose_examples, hold_the_same, is_settled, is_torn
 from ..core.model import (
+    EARLIER,
     NO_PROCESS,
     OOM_LIMIT,
     SIGNAL,
@@ -74,6 +75,9 @@ _EARLY_COST_SECONDS = 0.02
 _ACTIVITY_SECONDS = 1.0
 _MOST_PARENTS_LOOKED_AT = 8
 _MOST_SIGNALS = 16
+# A whole job is seldom met at its very first instant.
+_NOTABLE_EARLIER_CPU_SECONDS = 0.1
+_NOTABLE_EARLIER_SECONDS = 10.0
 
 
 class Sampler:
@@ -120,6 +124,8 @@ class Sampler:
         self._examples_due_seconds = 0.0
         self._readings_with_sharing: tuple[ProcessReading, ...] | None = None
         self._start_seconds = start.at_nanoseconds / 1e9
+        self._earlier_seconds = 0.0
+        """For how long a whole job had run here before."""
         adopter_pid = plan.owner_pid if plan.starts_the_job else 0
         self._tree = self._open_tree(start, adopter_pid)
         before = start.root_cpu_seconds and RootFigures(*start.root_cpu_seconds)
@@ -140,7 +146,7 @@ class Sampler:
         if prepared.energy is None:
             self._say(0.0, prepared.energy_reason, UNMETERED)
         if plan.job is not None:
-            pass  # trackers in its processes record their regions
+            self._note_what_ran_before()  # trackers in its processes record their regions
         elif plan.mailbox is None:
             self._say(0.0, "Regions and metrics cannot be followed: no directory for them could be created.")
         elif not plan.has_our_environment:
@@ -154,17 +160,33 @@ class Sampler:
         if self._plan.job is not None:
             from ..sources.job_processes import JobProcesses
 
-            return JobProcesses(
+            tree = JobProcesses(
                 self._plan.job, outsiders=start.outsiders, started_seconds=self._start_seconds
             )
-        tree: ProcessTreeSource = self._prepared.source.ProcessTree(
+            self._earlier_seconds = tree.find_earlier_seconds()
+            return tree
+        tree_of_root: ProcessTreeSource = self._prepared.source.ProcessTree(
             start.root_pid,
             is_newborn=self._plan.starts_the_job,
             adopter_pid=adopter_pid,
             outsiders=start.outsiders,
             started_seconds=self._start_seconds,
         )
-        return tree
+        return tree_of_root
+
+    def _note_what_ran_before(self) -> None:
+        """What processes of a job used before we came is not in its figures, nor what those used that had ended."""
+        earlier = sum(
+            reading.cpu_seconds + reading.reaped_cpu_seconds
+            for reading in self._readings
+            if reading.was_running_at_start
+        )
+        if earlier >= _NOTABLE_EARLIER_CPU_SECONDS or self._earlier_seconds >= _NOTABLE_EARLIER_SECONDS:
+            text = (
+                f"The job had run here for {self._earlier_seconds:.1f} s before its tracker began: the {earlier:.2f} s of CPU time that its "
+                "processes had used by then, and all of those that had ended, is not in the figures."
+            )
+            self._say(0.0, text, EARLIER)
 
     def _look_for_other_trackers(self, root_pid: int) -> None:
         """A process reports its regions to one tracker: to that which it runs under, if there is one."""

@@ -10,7 +10,7 @@ from .allocation import read_environment
 from .files import read_text
 from .identity import find_identity, is_of_job
 from .processes import list_pids
-from .procfs import ProcessTree, is_forked_copy
+from .procfs import TICKS_PER_SECOND, ProcessTree, is_forked_copy
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -79,6 +79,11 @@ class JobProcesses(ProcessTree):
         if self._members:
             self._last_seen_seconds = self._now()
         return self._is_inside or self._now() - self._last_seen_seconds < PAUSE_SECONDS
+
+    def find_earlier_seconds(self) -> float:
+        """For how long the oldest of its processes had run when tracking began."""
+        ages = (member.start_tick for member in self._members.values() if member.reading.was_running_at_start)
+        return (self._first_tick - min(ages, default=self._first_tick)) / TICKS_PER_SECOND
 
     def find_pause(self) -> float | None:
         """When a process was last seen, if none runs now. Where we are part of the job, it goes on."""

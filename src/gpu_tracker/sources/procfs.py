@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 NAME = "procfs"
 
-_TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 100
+TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 100
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
 _FORKED_BUT_NO_EXEC = 0x40  # PF_FORKNOEXEC in the flags of /proc/PID/stat
 _LOWEST_RECYCLED_PID = 300  # the kernel never assigns lower ones after a wrap
@@ -59,8 +59,8 @@ def parse_stat(text: bytes) -> Stat:
         fields[0],
         int(fields[1]),
         int(fields[6]),
-        (int(fields[11]) + int(fields[12])) / _TICKS_PER_SECOND,
-        (int(fields[13]) + int(fields[14])) / _TICKS_PER_SECOND,
+        (int(fields[11]) + int(fields[12])) / TICKS_PER_SECOND,
+        (int(fields[13]) + int(fields[14])) / TICKS_PER_SECOND,
         int(fields[17]),
         int(fields[19]),
         int(fields[7]) + int(fields[9]),
@@ -75,7 +75,7 @@ def is_forked_copy(stat: Stat) -> bool:
 
 def count_seconds(ticks: int) -> float:
     """The kernel's ticks, as in the start of a process."""
-    return ticks / _TICKS_PER_SECOND
+    return ticks / TICKS_PER_SECOND
 
 
 def parse_statm(text: bytes) -> tuple[int, int, int]:
@@ -116,7 +116,7 @@ def parse_smaps_rollup(text: bytes) -> SharingReading:
 def parse_machine_cpu(text: bytes) -> float:
     """CPU seconds of all processes: without idle, I/O wait and steal time."""
     user, nice, system, _idle, _iowait, irq, softirq = map(int, text.split(maxsplit=8)[1:8])
-    return (user + nice + system + irq + softirq) / _TICKS_PER_SECOND
+    return (user + nice + system + irq + softirq) / TICKS_PER_SECOND
 
 
 def parse_memory_used(text: bytes) -> int:
@@ -523,4 +523,4 @@ def parse_group_leader(status: bytes) -> int:
 def _to_tick(monotonic_seconds: float) -> int:
     """The unit of process start times: ticks since boot, including time suspended."""
     suspended = time.clock_gettime(time.CLOCK_BOOTTIME) - time.monotonic()
-    return int((monotonic_seconds + suspended) * _TICKS_PER_SECOND)
+    return int((monotonic_seconds + suspended) * TICKS_PER_SECOND)
