@@ -20,8 +20,10 @@ from .mishaps import is_ours
 from .rises import RAM_FRESH_NS, attribute
 from .shared_file import (
     FINISHED,
+    NOTHING_FOLLOWS_NS,
     NUMBERS,
     OPEN,
+    RAM_READ,
     TIMES,
     SharedFileWriter,
     count_open,
@@ -104,7 +106,7 @@ class Record:
         self.inner: dict[str, Record] = {}
         self.n_recursive = 0
         """The open calls that are inside another one."""
-        self.calls = self.exact_calls = self.has_own_doubts = 0
+        self.calls = self.exact_calls = self.has_own_doubts = self.exceeded_ns = 0
         self.wall_ns = self.shortest_ns = self.longest_ns = 0
         self.squared_seconds = 0.0
         self.own_wall_ns = 0
@@ -942,6 +944,8 @@ class RegionStack:
             self._read_ram(now)
             if find_kept_bytes() >= 0:
                 self._keep_high_water()
+            if is_last:
+                self._words[RAM_READ] = NOTHING_FOLLOWS_NS
 
     def _complete(self, frame: Frame, now_ns: int) -> None:
         """What else there may be to an ended call: recursive ones inside, and its memory."""
@@ -1053,6 +1057,7 @@ class RegionStack:
             for record in attribute(self._records, calls, high_water, self._ram_read_ns, now_ns):
                 self._publish(record)
         self._high_water_bytes, self._ram_read_ns = high_water, now_ns
+        self._words[RAM_READ] = now_ns
 
 
 def _open_call_file(regions_path: str) -> CallFileWriter | None:
