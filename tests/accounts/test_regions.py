@@ -111,7 +111,7 @@ def test_a_peak_is_exact_only_if_no_call_went_on_unseen(
     changes: dict[str, int], known: tuple[int, str]
 ) -> None:
     """Below a mark that was raised elsewhere, or after the last reading; calls that know their own peaks are seen. Also of ended processes."""
-    numbers = COUNTED._replace(peak_ram_bytes=90 * MB, **changes)  # type: ignore[arg-type]
+    numbers = COUNTED._replace(peak_ram_bytes=90 * MB, **changes)
     retired = RegionAccount()
     retired.retire(KEY, numbers, 0)
 
