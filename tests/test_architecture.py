@@ -39,7 +39,8 @@ ALLOWED: dict[str, set[str]] = {
         *("recording", "reports", "sampler", "sinks", "sources"),
     },
     "__init__": {
-        *("analysis", "api", "integrations", "recording", "reports", "sinks", "sub_tracker", "tracker"),
+        *("analysis", "api", "instrument", "integrations"),
+        *("recording", "reports", "sinks", "sub_tracker", "tracker"),
     },
     "__main__": {"cli"},
     "sub_tracker": {"analysis", "api"},

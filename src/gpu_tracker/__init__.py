@@ -161,9 +161,20 @@ class _Remains(type(_sys)):  # type: ignore[misc] # the class of modules
 _atexit.register(setattr, _sys.modules[__name__], "__class__", _Remains)
 
 
-def _say_unfollowed() -> None:
-    """What `instrument.outbox` leaves in the mailbox, with nothing loaded and no descriptor."""
+def _load_outbox() -> None:
+    """In a job. Before it forks: a child that cannot reach the mailbox, having changed its user or root, notes that in what both share."""
+    if "GPU_TRACKER_MAILBOX" in _os.environ:
+        try:
+            from .instrument import outbox  # noqa: F401
+        except (ImportError, OSError, MemoryError, RecursionError) as error:
+            if isinstance(error, TimeoutError):
+                raise
+
+
+def _say_unfollowed(name: str) -> None:
+    """What `instrument.outbox` leaves in the mailbox, with nothing loaded for that and no descriptor."""
     import os
+    import sys
 
     mailbox = os.environ.get("GPU_TRACKER_MAILBOX", "").partition(os.pathsep)[0]
     try:
@@ -172,7 +183,11 @@ def _say_unfollowed() -> None:
     except FileExistsError:
         pass
     except OSError as error:
-        if mailbox and not _is_gone(mailbox):
+        has_ended = isinstance(error, FileNotFoundError) and _is_gone(mailbox)
+        if mailbox and not has_ended:
+            outbox = sys.modules.get(f"{__name__}.instrument.outbox")
+            if outbox is not None:
+                outbox.note_for_others(is_of_metrics=name == "log")
             _say_once(
                 f"Regions and metrics of process {os.getpid()} are not recorded: {error.strerror}: {mailbox}"
             )
@@ -255,6 +270,9 @@ if hasattr(_os, "register_at_fork"):
     )
 
 
+_load_outbox()
+
+
 def __getattr__(name: str) -> object:
     # Not importlib: what is loaded already needs no descriptor.
     if name in _PACKAGES:
@@ -271,7 +289,7 @@ def __getattr__(name: str) -> object:
         # No descriptor, no memory, another root: a region must not end the program. The next use tries again.
         if name not in _HARMLESS or isinstance(error, TimeoutError):
             raise
-        _say_unfollowed()
+        _say_unfollowed(name)
         return _HARMLESS[name]
     finally:
         if is_held:

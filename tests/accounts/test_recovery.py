@@ -130,6 +130,22 @@ def test_regions_keep_their_samples_and_get_the_counts_that_processes_left() -> 
     )
 
 
+def test_calls_whose_end_nobody_has_seen_are_lower_bounds() -> None:
+    """Of a process that has left nothing; one that has left its counts knows what it used."""
+    open_call = RegionTotals(1, ("a",), 0, open_calls=1, cpu_seconds=0.1)
+    shared = open_call._replace(path=("b",), cpu_basis="shared")
+    left = open_call._replace(path=("c",))
+    ended = open_call._replace(path=("d",), open_calls=0)
+    merged = merge_regions([open_call, shared, left, ended], [left._replace(cpu_seconds=0.6)])
+
+    assert [(region.cpu_seconds, region.cpu_basis) for region in merged] == [
+        (0.1, "sampled"),
+        (0.1, "shared"),
+        (0.6, "exact"),
+        (0.1, "exact"),
+    ]
+
+
 def test_metrics_that_were_recorded_are_not_counted_again() -> None:
     """Times are recorded with nine digits."""
     recorded = [MetricRow(1.0, {"loss": 3.0}, pid=1), MetricRow(1.23456789, {"loss": 2.0}, pid=1)]

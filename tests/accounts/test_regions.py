@@ -97,6 +97,29 @@ def test_a_peak_of_a_process_that_ended_inside_is_a_lower_bound() -> None:
     assert bases == {("epoch", "step"): "sampled", ("other",): "exact"}
 
 
+@pytest.mark.parametrize(
+    ("changes", "known"),
+    [
+        ({"exceeded_ns": 4 * 10**9}, (90 * MB, "exact")),
+        ({"exceeded_ns": 3 * 10**9}, (90 * MB, "sampled")),
+        ({"exceeded_ns": 4 * 10**9, "open_calls": 1}, (90 * MB, "sampled")),
+        ({"is_ram_unread": 1}, (90 * MB, "sampled")),
+        ({"exceeded_ns": 3 * 10**9, "inside_ram_bytes": 95 * MB, "exact_calls": 2}, (95 * MB, "exact")),
+    ],
+)
+def test_a_peak_is_exact_only_if_no_call_went_on_unseen(
+    changes: dict[str, int], known: tuple[int, str]
+) -> None:
+    """Below a mark that was raised elsewhere, or after the last reading; calls that know their own peaks are seen. Also of ended processes."""
+    numbers = COUNTED._replace(peak_ram_bytes=90 * MB, **changes)
+    retired = RegionAccount()
+    retired.retire(KEY, numbers, 0)
+
+    for account, counted in ((RegionAccount(), [(KEY, numbers)]), (retired, [])):
+        (region,) = account.combine(counted, since_start)
+        assert (region.peak_ram_bytes, region.peak_ram_basis) == known
+
+
 def test_calls_with_exact_peaks_make_an_exact_region() -> None:
     """If all have one and none is open; samples do not count then."""
     account = RegionAccount()

@@ -209,7 +209,21 @@ def test_memory_is_that_of_the_process_that_held_most() -> None:
     region = summarize(small, large)
 
     assert (region.entry_ram_bytes, region.exit_ram_bytes, region.peak_ram_bytes) == (1, 2, 10 * MB)
-    assert (region.peak_ram_basis, region.gpu_bytes) == ("exact", 7)
+    assert (region.peak_ram_basis, region.gpu_bytes) == ("sampled", 7)
+
+
+def test_a_peak_is_exact_if_it_is_in_every_process_that_entered_the_region() -> None:
+    """A smaller one that is only a lower bound may have been the largest; a process that was forked inside has no call of its own."""
+    large = part(1, 1.0, peak_ram_bytes=10 * MB, peak_ram_basis="exact")
+    small = part(2, 1.0, peak_ram_bytes=9 * MB, peak_ram_basis="exact")
+    bound = small._replace(peak_ram_basis="sampled")
+    forked = bound._replace(calls=0)
+
+    assert [summarize(large, other).peak_ram_basis for other in (small, bound, forked)] == [
+        "exact",
+        "sampled",
+        "exact",
+    ]
 
 
 def test_utilization_is_the_integral_over_the_time() -> None:

@@ -306,14 +306,15 @@ def log_others():
     gput.log(step=1, whole=1, own=Number(), true=True)
 def call_after():
     with region("after"): pass
+def repeat(work, before):
+    while truth["raised"] == before: work()
 def loop(work, kind):
     signal.signal(signal.SIGALRM, limit(kind))
     for n in range(60):
         before = truth["raised"]
         try:
             signal.setitimer(signal.ITIMER_REAL, 0.001 + 0.00001 * n)
-            while truth["raised"] == before:
-                work()
+            repeat(work, before)  # called: in the `try` itself, Python 3.13.0 lets errors pass that are raised where a `while` goes back
             truth["lost"].append(kind.__name__)
         except kind:
             truth["reached"] += 1
@@ -339,7 +340,8 @@ other.join()
     assert told.truth["lost"] == []
     assert told.truth["reached"] == told.truth["raised"] == 1080
     assert told["called"][0]["calls"] > 0
-    assert told["called"][0]["open_calls"] == 0
+    if sys.version_info >= (3, 11):  # before, a decorated function may stay open as a `with` block may
+        assert told["called"][0]["open_calls"] == 0
     afterwards = [region["calls"] for path, (region,) in told.items() if path.split("/")[-1] == "after"]
     assert sum(afterwards) == 2  # one of them may be inside a region that has stayed open
     # Python itself begins no `__exit__` if a handler raises in that moment.

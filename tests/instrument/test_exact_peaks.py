@@ -150,6 +150,60 @@ with region("mixed"): spike(200)
     assert mixed["peak_ram_basis"] == "sampled"
 
 
+def test_a_call_below_a_mark_that_was_raised_elsewhere_makes_the_peak_a_lower_bound(tmp_path: Path) -> None:
+    """Outside, in another region or in another thread; not before the region runs again, and not after it has raised the mark itself."""
+    job = run_spikes(
+        tmp_path,
+        """
+with without_readings(tracker):
+    with region("once"): truth["once"] = spike(60)
+    with region("outside"): spike(80)
+    with region("again"): spike(90)
+    spike(120)
+    with region("outside"): truth["outside"] = spike(100)
+    with region("again"): spike(100)
+    with region("beside"): spike(140)
+    with region("thread"):
+        thread = threading.Thread(target=spike, args=(180,)); thread.start(); thread.join()
+    with region("beside"): truth["beside"] = spike(160)
+    with region("again"): truth["again"] = spike(220)
+""",
+    )
+
+    for name in ("outside", "beside"):
+        (region,) = job[name]
+        assert region["peak_ram_basis"] == "sampled"
+        assert region["peak_ram_bytes"] <= job.truth[name] * 1.02
+    for name in ("once", "again"):
+        check_exact(job[name], job.truth[name])
+
+
+def test_what_a_worker_did_after_its_last_reading_is_not_known(tmp_path: Path) -> None:
+    """It has ended without a word, after a call that was too soon after the last reading."""
+    job = run_spikes(
+        tmp_path,
+        """
+with without_readings(tracker):
+    worker = os.fork()
+    if not worker:
+        with region("early"): early = spike(60)
+        with region("late"):
+            spike(80)
+            stack._RAM_CREDIT_NS, stack._RAM_EVERY_NS = 0, 10**15
+        with region("late"): spike(90)
+        print(json.dumps(early), file=open(os.environ["TOLD"], "w"), flush=True)
+        os._exit(0)
+    os.waitpid(worker, 0)
+truth["early"] = json.load(open(os.environ["TOLD"]))
+""",
+        f"from gpu_tracker.instrument import stack\nos.environ['TOLD'] = {str(tmp_path / 'told')!r}",
+    )
+
+    check_exact(job["early"], job.truth["early"])
+    (late,) = job["late"]
+    assert late["peak_ram_basis"] == "sampled"
+
+
 def test_threads_and_coroutines_reset_under_each_other(tmp_path: Path) -> None:
     """A region that was open when another began keeps its peak; the other does not get it."""
     job = run_spikes(

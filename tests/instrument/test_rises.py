@@ -108,6 +108,20 @@ def test_a_rise_is_in_doubt_where_regions_take_turns(job: Job) -> None:
     assert known["around"] == (506, -1)
 
 
+def test_a_rise_elsewhere_is_noted_until_the_region_has_raised_the_mark_again(job: Job) -> None:
+    """A peak that is as good as the mark is not exceeded by it; the time is that of the reading."""
+    job.warm_up("part")
+    exceeded = []
+    for name, high_water in (("other", 20), ("other", 500), ("other", 600), ("part", 600), ("part", 700)):
+        job.run(name, 30, high_water)
+        exceeded.append((job.now_ns, job.stack._records[0].exceeded_ns))
+        job.wait(30)
+    (_, before), (risen_ns, noted), (_, still_noted), (_, below), (_, after) = exceeded
+
+    assert (before, noted, still_noted, below, after) == (0, risen_ns, risen_ns, risen_ns, 0)
+    assert job.end()["part"] == (700, -1)
+
+
 def test_a_rise_after_the_last_reading_is_found_at_the_end(job: Job) -> None:
     """In a call that was too short to be read."""
     job.warm_up("part")

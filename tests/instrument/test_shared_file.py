@@ -21,13 +21,16 @@ from gpu_tracker.instrument.mailbox import (
     remove_leftovers,
     remove_mailbox,
 )
+from gpu_tracker.instrument.rises import RAM_FRESH_NS
 from gpu_tracker.instrument.shared_file import (
     CPU,
     FILE_BYTES,
     MOST_REGIONS,
+    NOTHING_FOLLOWS_NS,
     NUMBERS,
     OPEN,
     OWN_CPU,
+    RAM_READ,
     SHARED_CPU,
     SWITCHES,
     Numbers,
@@ -63,7 +66,7 @@ def test_regions_and_their_counters_come_across(mailbox: str) -> None:
     writer = SharedFileWriter(mailbox)
     outer = writer.add_region(0, "epoch")
     inner = writer.add_region(outer, "forward é")
-    finished = (1, 2, 3, 4, 5.5, 6, 7, 8, -1, 10, 11, 12, 13, 14)
+    finished = (1, 2, 3, 4, 5.5, 6, 7, 8, -1, 10, 11, 12, 13, 14, 19)
     NUMBERS.pack_into(writer.memory, find_numbers_offset(inner), *finished)
     for column, value in ((CPU, 15), (OWN_CPU, 16), (SHARED_CPU, 17), (SWITCHES, 18)):
         writer.words[column + inner] = value
@@ -74,10 +77,28 @@ def test_regions_and_their_counters_come_across(mailbox: str) -> None:
 
     assert reader.pid == os.getpid()
     assert reader.find_path(inner) == ("epoch", "forward é")
-    assert read[inner] == Numbers(*finished, 15, 16, 17, 18, 2, 13_000_000)
+    assert read[inner] == Numbers(*finished, 15, 16, 17, 18, 2, 13_000_000, 1)
     assert (read[outer].open_calls, read[outer].open_wall_ns) == (1, 9_000_000)
     assert reader.read_all(writer.began_ns)[inner].open_wall_ns == 0
     assert reader.read_active() == {inner: 2, outer: 1}
+    reader.close()
+    close(writer)
+
+
+def test_calls_since_memory_was_read_last_are_known(mailbox: str) -> None:
+    """Those that have ended since, and open ones; a moment is too short for a notable amount of memory."""
+    writer = SharedFileWriter(mailbox)
+    ended, still_open = (writer.add_region(0, name) for name in ("ended", "open"))
+    NUMBERS.pack_into(writer.memory, find_numbers_offset(ended), *[0] * 6, 5 * 10**9, *[0] * 8)
+    writer.words[OPEN + still_open] = count_open(0)
+    reader = SharedFileReader(writer.path)
+    unread = {}
+    for read_ns in (4 * 10**9, 5 * 10**9 - RAM_FRESH_NS, 9 * 10**9, NOTHING_FOLLOWS_NS):
+        writer.words[RAM_READ] = read_ns
+        numbers = reader.read_all(10 * 10**9)
+        unread[read_ns] = numbers[ended].is_ram_unread, numbers[still_open].is_ram_unread
+
+    assert list(unread.values()) == [(1, 1), (0, 1), (0, 1), (0, 0)]
     reader.close()
     close(writer)
 
@@ -91,7 +112,7 @@ def test_a_region_that_a_parent_process_is_in_is_read_too(mailbox: str) -> None:
     reader = SharedFileReader(writer.path)
 
     assert reader.read_active() == {inner: 1, adopted: 0}
-    NUMBERS.pack_into(writer.memory, find_numbers_offset(adopted), *[1] * 14)
+    NUMBERS.pack_into(writer.memory, find_numbers_offset(adopted), *[1] * 15)
     assert reader.read_active() == {inner: 1}
     reader.close()
     close(writer)

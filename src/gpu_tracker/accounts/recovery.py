@@ -90,8 +90,11 @@ def _raise_after_loss(peaks: Peaks, before: RootFigures, after: RootFigures) -> 
 def merge_regions(
     recorded: Iterable[RegionTotals], recovered: Iterable[RegionTotals]
 ) -> tuple[RegionTotals, ...]:
-    """The counts that processes have left, with the samples that were taken while there was a sampler."""
-    regions = {(region.pid, region.path): region for region in recorded}
+    """The counts that processes have left, with the samples that were taken while there was a sampler.
+
+    What a program has left may be lost, too, if it closes the descriptors of its tracker: then nobody has seen its open calls end.
+    """
+    regions = {(region.pid, region.path): _doubt_open(region) for region in recorded}
     for region in recovered:
         known = regions.get((region.pid, region.path), region)
         if known.calls > region.calls:
@@ -108,6 +111,12 @@ def merge_regions(
             energy_joules=known.energy_joules,
         )
     return tuple(regions.values())
+
+
+def _doubt_open(region: RegionTotals) -> RegionTotals:
+    """A call that was open at the last reading may have used more."""
+    is_exact = region.cpu_basis == EXACT
+    return region._replace(cpu_basis=SAMPLED) if region.open_calls and is_exact else region
 
 
 def skip_known(recorded: Iterable[MetricRow], recovered: Iterable[MetricRow]) -> list[MetricRow]:

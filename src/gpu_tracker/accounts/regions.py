@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 from itertools import chain
+from math import inf
 
 from ..core.calls import MOST_ENTERING_SECONDS
 from ..core.model import EXACT, SAMPLED, SHARED, RegionTotals, larger
@@ -127,6 +128,7 @@ class RegionAccount:
     def retire(self, key: Key, numbers: Numbers, open_calls: int) -> None:
         """Keep a region of an ended process. Beyond some thousands they are merged under pid 0."""
         known = self._ended
+        numbers = _bound_peak(numbers)
         if key not in known and len(known) >= _MOST_ENDED:
             together = _TOGETHER, key[1]
             sampled = self._sampled.pop(key, None)
@@ -143,7 +145,8 @@ class RegionAccount:
         """All regions: what the processes have counted, and what was sampled meanwhile."""
         nothing = _Sampled()
         regions = []
-        known = _add_up(chain(self._ended.items(), counted))
+        running = ((key, _bound_peak(numbers)) for key, numbers in counted)
+        known = _add_up(chain(self._ended.items(), running))
         inner = _add_up_inner(known)
         entered = _count_entered(known)
         cut_off = {(pid, path[:depth]) for pid, path in self._left_open for depth in range(1, len(path) + 1)}
@@ -204,6 +207,16 @@ class RegionAccount:
                 self._written[key] = region
                 changed.append(region)
         return changed
+
+
+def _bound_peak(numbers: Numbers) -> Numbers:
+    """A peak is a lower bound if calls went on since the mark was raised above it elsewhere, or since it was read last."""
+    last_ns = inf if numbers.open_calls else numbers.last_ns
+    is_below_mark = 0 < numbers.exceeded_ns < last_ns
+    if not (is_below_mark or numbers.is_ram_unread):
+        return numbers
+    inside = max(numbers.inside_ram_bytes, numbers.peak_ram_bytes)
+    return numbers._replace(peak_ram_bytes=-1, inside_ram_bytes=inside, exceeded_ns=0, is_ram_unread=0)
 
 
 def _find_cpu_basis(numbers: Numbers, entered: int, *, is_cut_off: bool) -> str:

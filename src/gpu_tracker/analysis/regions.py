@@ -204,6 +204,7 @@ def _summarize_region(path: tuple[str, ...], parts: Sequence[RegionTotals], sing
     energy, energy_basis = _energy(parts)
     fullest = max(parts, key=lambda part: (part.gpu_bytes or 0, -part.pid))
     largest, peak_call = _find_peak(largest, single)
+    ram_bases = {part.peak_ram_basis for part in parts if part.calls or part.open_calls}
     cpu_bases = {part.cpu_basis for part in parts}
     return Region(
         path=path,
@@ -223,7 +224,8 @@ def _summarize_region(path: tuple[str, ...], parts: Sequence[RegionTotals], sing
         entry_ram_bytes=largest.entry_ram_bytes,
         exit_ram_bytes=largest.exit_ram_bytes,
         peak_ram_bytes=largest.peak_ram_bytes,
-        peak_ram_basis=largest.peak_ram_basis,
+        # A process of which less is known may have been the largest.
+        peak_ram_basis=SAMPLED if SAMPLED in ram_bases else largest.peak_ram_basis,
         gpu_bytes=_most(part.gpu_bytes for part in parts),
         gpu_percent=sum(part.gpu_percent_seconds for part in parts) / gpu_seconds
         if gpu_seconds > 0

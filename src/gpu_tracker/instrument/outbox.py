@@ -259,7 +259,7 @@ def _count_lost(mailbox: str) -> None:
     except OSError as error:
         if not is_ours(error):
             raise
-        _note_for_others(_OF_METRICS)
+        note_for_others(is_of_metrics=True)
         if given_up is None:
             _say_unreachable("Metrics", mailbox, error)
 
@@ -272,14 +272,15 @@ def _say_unfollowed(names: str) -> None:
     except OSError as error:
         if not is_ours(error):
             raise
-        _note_for_others(_OF_REGIONS)
+        note_for_others()
         _say_unreachable("Regions and metrics", mailbox, error)
 
 
-def _note_for_others(kind: int) -> None:
+def note_for_others(*, is_of_metrics: bool = False) -> None:
+    """Note for the processes around this one that its regions or metrics are missing."""
     if _board is not None:
         pid = posix.getpid()
-        _board[kind + pid % _N_NOTES] = pid
+        _board[(_OF_METRICS if is_of_metrics else _OF_REGIONS) + pid % _N_NOTES] = pid
 
 
 def _pass_on_notes() -> None:

@@ -1,6 +1,7 @@
 """Whose a rise of the kernel's high-water mark is: every region's that was inside all the time between two readings of it.
 
 A region that was inside for a part of that time may have caused the rise, or not. Unless its own peak is as high, that is then a lower bound.
+So is that of a region that was not inside, as soon as it runs again: below a mark that others have raised nobody sees how high it gets.
 """
 
 from __future__ import annotations
@@ -33,11 +34,14 @@ def attribute(
     for record in records:
         if record in whole or _was_inside(record, since_ns, now_ns, is_open=record in part):
             record.peak_ram_bytes = max(record.peak_ram_bytes, high_water_bytes)
-        elif (record in part or record.last_ns > since_ns + RAM_FRESH_NS) and (
-            0 < record.peak_ram_bytes < high_water_bytes * AS_GOOD_AS
-        ):
+            record.exceeded_ns = 0
+        elif not 0 < record.peak_ram_bytes < high_water_bytes * AS_GOOD_AS:
+            continue
+        elif record in part or record.last_ns > since_ns + RAM_FRESH_NS:
             record.inside_ram_bytes = max(record.inside_ram_bytes, record.peak_ram_bytes)
             record.peak_ram_bytes = -1
+        elif not record.exceeded_ns:
+            record.exceeded_ns = now_ns
         else:
             continue
         changed.append(record)

@@ -20,6 +20,7 @@ from itertools import takewhile
 from ..core.values import NamedTuple
 from .mailbox import REGIONS_SUFFIX, check_size, name_file
 from .mishaps import is_ours
+from .rises import RAM_FRESH_NS
 
 MOST_REGIONS = 1000
 # The path of every region is written: without an end to it they would be as long as there are regions.
@@ -28,7 +29,7 @@ MOST_THREADS = 64
 _NAME_BYTES = 118
 _MOST_COUNTED = 10_000  # of the regions that are refused
 _WAS_SHORTENED = 0x8000  # in the length of a name
-_MAGIC = b"gpu-trk4"
+_MAGIC = b"gpu-trk5"
 
 _HEADER = struct.Struct("<8sIi")  # magic, pid, number of regions
 _N_REGIONS_OFFSET = 12
@@ -37,6 +38,7 @@ _PROCESS_CPU_OFFSET = 24
 _BEGAN_OFFSET = 32
 _N_REFUSED_OFFSET = 40
 _PROGRAM_OFFSET = 48
+_RAM_READ_OFFSET = 56
 _THREADS_OFFSET = 64
 # Thread id, the region that it is in, its CPU time up to which regions have it; other regions from which its code was resumed.
 MOST_DRIVERS = 4
@@ -45,7 +47,7 @@ _RECORDS_OFFSET = _THREADS_OFFSET + (MOST_THREADS + 1) * _THREAD.size
 _RECORD_BYTES = 256
 _NAMES = struct.Struct(f"<iH{_NAME_BYTES}s")  # parent, length of the name, name
 _NUMBERS_OFFSET = 128
-NUMBERS = struct.Struct("<QQQQdQQQqqqqQQ")
+NUMBERS = struct.Struct("<QQQQdQQQqqqqQQQ")
 TIMES = struct.Struct("<QQQQdQQ")
 """The first of them, which change at every call."""
 _FIRST_NS = struct.Struct("<Q")
@@ -58,6 +60,7 @@ FILE_BYTES = _COLUMNS_OFFSET + _N_COLUMNS * MOST_REGIONS * 8
 
 # The file as numbers of eight bytes: where they are. A column is indexed by the number of the region.
 PROCESS_CPU = _PROCESS_CPU_OFFSET // 8
+RAM_READ = _RAM_READ_OFFSET // 8
 THREADS, THREAD_WORDS = _THREADS_OFFSET // 8, _THREAD.size // 8
 OPEN, CPU, OWN_CPU, SHARED_CPU, SWITCHES = (
     _COLUMNS_OFFSET // 8 - 1 + n * MOST_REGIONS for n in range(_N_COLUMNS)
@@ -67,6 +70,8 @@ OPEN, CPU, OWN_CPU, SHARED_CPU, SWITCHES = (
 _WITHOUT_DESCRIPTOR: dict[str, bool] = {"trackfd": False} if sys.version_info >= (3, 13) else {}
 
 FIRST_BEYOND_STANDARD = 3
+NOTHING_FOLLOWS_NS = 1 << 62
+"""When memory was read last, of a process whose calls are not followed any more: what they do from then on does not count."""
 UNKNOWN_SHARE_NS = 1 << 60
 """In the column of shared CPU time: any part of a region's may be other code's, and any part of theirs its own."""
 
@@ -107,6 +112,8 @@ class Numbers(NamedTuple):
     """How many calls of this region have an exact peak."""
     has_own_doubts: int = 0
     """1 if code of another region may have gone on inside a call, or for longer than it, and nobody told."""
+    exceeded_ns: int = 0
+    """Since when the high-water mark is above the peak, raised while no call ran; 0 if it is not."""
     cpu_ns: int = 0
     """This and the following are kept in the columns, and include open calls."""
     own_cpu_ns: int = 0
@@ -116,9 +123,11 @@ class Numbers(NamedTuple):
     """How often its code was suspended, or went on."""
     open_calls: int = 0
     open_wall_ns: int = 0
+    is_ram_unread: int = 0
+    """1 if a call is open, or has ended, of which the process has not read its memory since."""
 
 
-FINISHED = Numbers._fields[: -_N_COLUMNS - 1]
+FINISHED = Numbers._fields[: -_N_COLUMNS - 2]
 """What is counted when a call ends."""
 
 
@@ -302,6 +311,11 @@ def _find_program(pid: int) -> int:
         return 0
 
 
+def _find_last(numbers: Numbers, now_ns: int) -> int:
+    """When a call of a region ran last."""
+    return now_ns if numbers.open_calls else numbers.last_ns
+
+
 def find_numbers_offset(number: int) -> int:
     """The offset of a region's counters."""
     return _RECORDS_OFFSET + (number - 1) * _RECORD_BYTES + _NUMBERS_OFFSET
@@ -350,13 +364,20 @@ class SharedFileReader:
         """The counters of every region."""
         since_began_ns = now_ns - struct.unpack_from("<q", self._memory, _BEGAN_OFFSET)[0]
         columns = self._read_columns(CPU, OWN_CPU, SHARED_CPU, SWITCHES, OPEN)
-        return {
+        known = {
             number: Numbers(
                 *NUMBERS.unpack_from(self._memory, find_numbers_offset(number))
                 + counted[:-1]
                 + _split_open(counted[-1], since_began_ns)
             )
             for number, counted in enumerate(zip(*columns, strict=True), start=1)
+        }
+        # After the counters: a call that ends meanwhile is read in between.
+        (ram_read_ns,) = struct.unpack_from("<q", self._memory, _RAM_READ_OFFSET)
+        fresh_until_ns = ram_read_ns + RAM_FRESH_NS
+        return {
+            number: numbers._replace(is_ram_unread=int(_find_last(numbers, now_ns) > fresh_until_ns))
+            for number, numbers in known.items()
         }
 
     def read_refused(self) -> int:
