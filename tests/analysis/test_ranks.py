@@ -56,7 +56,7 @@ def here(start: int, seconds: float, **identity: str | None) -> RecordingData:
         # One within the other, whichever is first; of equal ones either.
         ((0, 10.0), (2, 5.0), ["first"], []),
         ((2, 5.0), (0, 10.0), ["second"], []),
-        ((0, 10.0), (0, 10.0), ["second"], []),
+        ((0, 10.0), (0, 10.0), ["first"], []),
         # Overlapping in part: that which has seen more, which is not all.
         ((0, 5.0), (2, 10.0), ["second"], ["second"]),
         ((0, 10.0), (8, 5.0), ["first"], ["first"]),
