@@ -286,6 +286,30 @@ def test_a_region_may_have_used_as_much_as_the_whole_run() -> None:
     assert measure(unmetered).ceilings[Subject(REGION[-1], ("sampled",))] == math.inf
 
 
+def test_what_of_a_device_belongs_to_a_region_is_bounded() -> None:
+    """Energy by what was drawn between readings, utilization by nothing and everything; known for less than half, it is unknown."""
+    divided = part(
+        1, 2.0, path=("divided",), energy_joules=50.0, energy_least_joules=30.0, energy_most_joules=90.0
+    )
+    partly = part(
+        1, 4.0, path=("partly",), gpu_percent_seconds=120.0, gpu_seconds=3.0, gpu_unknown_seconds=1.0
+    )
+    hardly = part(
+        1, 4.0, path=("hardly",), gpu_percent_seconds=40.0, gpu_seconds=1.0, gpu_unknown_seconds=3.0
+    )
+    found = measure(recording(regions=(divided, partly, hardly), totals=totals(at_seconds=10.0)))
+    percent, energy = (
+        next(figure for figure in REGION if figure.name == name) for name in ("gpu_utilization", "energy")
+    )
+
+    def bound(subject: Subject) -> tuple[float | None, float, float]:
+        return found.values[subject], found.floors[subject], found.ceilings[subject]
+
+    assert bound(Subject(energy, ("divided",))) == (50.0, 30.0, 90.0)
+    assert bound(Subject(percent, ("partly",))) == (40.0, 30.0, 55.0)
+    assert bound(Subject(percent, ("hardly",))) == (None, 10.0, 85.0)
+
+
 def test_regions_and_metrics_are_figures_too() -> None:
     """A region that was never left has no time."""
     open_part = part(1, path=("open",), open_calls=1)

@@ -830,6 +830,7 @@ class RegionTotals(NamedTuple):
     gpu_seconds: float = 0.0
     """The time that the integral covers."""
     energy_joules: float | None = None
+    """Of the devices that the job uses: what they drew between two readings is divided by time."""
     first_seconds: float | None = None
     """First entry, since the start."""
     last_seconds: float | None = None
@@ -841,6 +842,12 @@ class RegionTotals(NamedTuple):
     """How often its code was suspended, or went on in the middle of a call, where that is followed."""
     own_cpu_basis: str | None = None
     """Shared if code of another region may have gone on in the middle of it, and nobody told."""
+    gpu_unknown_seconds: float = 0.0
+    """How long it was open while utilization was not known."""
+    energy_least_joules: float | None = None
+    """What was drawn between readings of the devices between which it was open all the time."""
+    energy_most_joules: float | None = None
+    """What was drawn between those between which it was open at all."""
 
 
 class Call(NamedTuple):

@@ -238,6 +238,8 @@ class Sampler:
             if not self._account.has_read_gpus(vendor):
                 self._say(at_seconds, vendor, UNREAD)
         self._account.finish_gpus(has_ended=has_ended)
+        if self.instruments is not None:
+            self.instruments.finish_gpus()
         for text in (
             *self._gpus.take_last_silences(),
             *self._gpus.list_unattributed(),

@@ -313,7 +313,7 @@ class NvmlSource:
                 GpuProcessReading._make((uuid, pid, used, percents.get(pid), kind))
                 for pid, (used, kind) in (listed or {}).items()
             ]
-            if device.has_accounting and is_slow_turn and pids is not None:
+            if device.has_accounting and (is_slow_turn or self._is_last) and pids is not None:
                 high_waters += self._read_accounting(device, pids)
             reading = self._read_device(device, rates, samples, shares)
             devices.append(
@@ -886,10 +886,10 @@ class NvmlSource:
             for pid in nvml.nvmlDeviceGetAccountingPids(device.handle):
                 if pid in device.accounted_before or not (pid in pids or pid in device.job_pids):
                     continue
-                account = nvml.nvmlDeviceGetAccountingStats(device.handle, pid)
-                is_ours = account.startTime / 1e6 >= self._find_begin(pid) - _CLOCK_TOLERANCE_SECONDS
-                if is_ours and account.maxMemoryUsage is not None:
-                    peaks.append(GpuHighWater(device.gpu.uuid, pid, int(account.maxMemoryUsage)))
+                most_bytes, began_us = self._lists.account(device.handle, pid)
+                is_ours = began_us / 1e6 >= self._find_begin(pid) - _CLOCK_TOLERANCE_SECONDS
+                if is_ours and most_bytes is not None:
+                    peaks.append(GpuHighWater(device.gpu.uuid, pid, most_bytes))
         except nvml.NVMLError:
             pass  # one was removed meanwhile; the others follow at the next reading
         return peaks
