@@ -353,6 +353,29 @@ def test_the_drivers_accounting_makes_a_peak_exact() -> None:
     assert two.peaks[0].basis == "sampled"
 
 
+def test_a_list_without_processes_that_still_hold_memory_is_not_believed() -> None:
+    """What the job held meanwhile is unknown; once they have ended, an empty list is right."""
+
+    def read(at: float, used: int, held: int) -> GpuReadings:
+        readings = gpu_readings(at, ("GPU-0", used, 0.0), GPU_0={ROOT: held} if held else {})
+        (device,) = readings.devices
+        return readings._replace(devices=(device._replace(listed_bytes=held * MB),))
+
+    account = account_of(read(0.0, 1000, 1000), read(1.0, 1000, 1000), read(2.0, 6000, 0), read(3.0, 6000, 0))
+    account.add(gpu(0))
+    account.take(read(4.0, 1000, 1000), NAMES)
+    account.take(read(5.0, 1000, 0), {})
+
+    assert account.counters[0].job_bytes_unknown_seconds == 2.0
+    assert (account.counters[0].used_bytes_unknown_seconds, account.peaks[0].job_bytes.combined) == (
+        0.0,
+        1000 * MB,
+    )
+    assert account.list_gaps() == (
+        "NVIDIA GPU 0 did not list its processes for 2 s from 1.0 s on: what the job used of it then is not known.",
+    )
+
+
 def test_a_high_water_mark_equal_to_a_reading_confirms_it() -> None:
     """The reading was at the peak."""
     readings = gpu_readings(0.0, ("GPU-0", 3000, 0.0), GPU_0={ROOT: 1000})

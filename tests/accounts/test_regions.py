@@ -339,4 +339,4 @@ def test_a_region_around_a_forked_process_is_open_while_it_is_met() -> None:
     regions = account.combine([(KEY, open_for(0.5, 0.5)), (OTHER, UNCALLED)], since_start)
 
     assert [region.energy_joules for region in regions] == pytest.approx([50.0, 100.0])
-    assert [region.gpu_unknown_seconds for region in regions] == [0.0, 0.0]
+    assert [region.gpu_unknown_seconds for region in regions] == [None, None]

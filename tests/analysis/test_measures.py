@@ -192,6 +192,12 @@ def test_a_peak_is_bounded_by_what_all_processes_held_while_none_was_listed(
     assert bound_gpu_bytes(shown._replace(totals=partial)) == bounds
 
 
+def test_a_job_that_was_not_listed_at_first_may_have_held_more_then() -> None:
+    """Every device lists it now, so that what it held is known but for that time."""
+    assert bound_gpu_bytes(on_gpus()) == (None, None)
+    assert bound_gpu_bytes(on_gpus(Event(1.0, "unattributed", "?"))) == (2000 * MB, 3000 * MB)
+
+
 @pytest.mark.parametrize(
     ("used_bytes_unknown_seconds", "bounds"), [(3.0, (None, math.inf)), (0.0, (2000 * MB, 5000 * MB))]
 )

@@ -23,6 +23,7 @@ from ..core.model import (
     Parts,
     Traffic,
     add_known,
+    add_sizes,
     average_activity,
     find_activity,
     larger,
@@ -30,6 +31,7 @@ from ..core.model import (
 from ..core.units import humanize_seconds
 from ..core.values import NamedTuple
 from ..core.vendors import name_vendor
+from .gpu_lists import ListCheck
 from .peak_moments import PeakMoments
 from .recovery import add_unknown, doubt_empty, doubt_idle_counters, doubt_idle_peaks
 
@@ -258,6 +260,7 @@ class _Device:
         )
         self.peaks = GpuPeaks(reading.uuid)
         self.pids: set[int] = set()
+        self.lists = ListCheck()
         self.divided_seconds = 0.0
         """How much of the job's use was divided among its processes."""
         self._was_there = False
@@ -696,28 +699,7 @@ class GpuAccount:
             processes.setdefault(process.uuid, []).append(process)
             self._note_process(process.uuid, process.pid, process.used_bytes, SAMPLED, names)
         for reading in readings.devices:
-            device = self._devices.get(reading.uuid)
-            if device is None:
-                others = self._list_devices(readings.vendor)
-                is_late = any(other.found_seconds < readings.at_seconds for other in others)
-                gpu = self._gpus.get(reading.uuid)
-                device = _Device(
-                    reading,
-                    readings.at_seconds,
-                    is_late=is_late,
-                    power_limit_watts=gpu and gpu.power_limit_watts,
-                )
-                self._devices[reading.uuid] = device
-            there = processes.get(reading.uuid, [])
-            held = _add_up(reading, there, self._root_pid)
-            device.take(readings.at_seconds, reading, held, [process.pid for process in there])
-            self._add_uses(device, there)
-            job_bytes = held.bytes.combined or 0
-            if self._moments.is_new(reading.uuid, job_bytes):
-                parts = [
-                    (process.pid, names.get(process.pid, ""), process.used_bytes or 0) for process in there
-                ]
-                self._moments.take(reading.uuid, readings.at_seconds, job_bytes, parts)
+            self._take_device(readings, reading, processes.get(reading.uuid, []), names)
         read = {reading.uuid for reading in readings.devices}
         unread = [device for device in self._list_devices(readings.vendor) if device.uuid not in read]
         for device in unread:
@@ -726,13 +708,43 @@ class GpuAccount:
             else:
                 device.miss(readings.at_seconds)
         for high_water in readings.high_waters:
-            device = self._devices.get(high_water.uuid)
-            if device is not None:
+            known = self._devices.get(high_water.uuid)
+            if known is not None:
                 self._accounted[high_water.uuid, high_water.pid] = readings.at_seconds, high_water
-                device.pids.add(high_water.pid)
-                device.take_high_water(high_water.used_bytes, is_main=high_water.pid == self._root_pid)
+                known.pids.add(high_water.pid)
+                known.take_high_water(high_water.used_bytes, is_main=high_water.pid == self._root_pid)
                 self._note_process(high_water.uuid, high_water.pid, high_water.used_bytes, SAMPLED, names)
         return self._totals()
+
+    def _take_device(
+        self,
+        readings: GpuReadings,
+        reading: GpuReading,
+        there: Sequence[GpuProcessReading],
+        names: Mapping[int, str],
+    ) -> None:
+        device = self._devices.get(reading.uuid)
+        if device is None:
+            others = self._list_devices(readings.vendor)
+            is_late = any(other.found_seconds < readings.at_seconds for other in others)
+            gpu = self._gpus.get(reading.uuid)
+            device = _Device(
+                reading,
+                readings.at_seconds,
+                is_late=is_late,
+                power_limit_watts=gpu and gpu.power_limit_watts,
+            )
+            self._devices[reading.uuid] = device
+        sizes = {process.pid: process.used_bytes for process in there}
+        if device.lists.is_lost(reading, sizes, names):
+            reading = reading._replace(lists_processes=False, has_lost_list=True)
+        held = _add_up(reading, there, self._root_pid)
+        device.take(readings.at_seconds, reading, held, sizes)
+        self._add_uses(device, there)
+        job_bytes = held.bytes.combined or 0
+        if self._moments.is_new(reading.uuid, job_bytes):
+            parts = [(process.pid, names.get(process.pid, ""), process.used_bytes or 0) for process in there]
+            self._moments.take(reading.uuid, readings.at_seconds, job_bytes, parts)
 
     def describe(self, readings: GpuReadings) -> GpuMoment:
         """What is new in these readings, which must have just been taken."""
@@ -949,8 +961,8 @@ def _add_up(reading: GpuReading, processes: Sequence[GpuProcessReading], root_pi
     """What the job holds on a device: zero without processes, unknown with a process of unknown size."""
     if not reading.lists_processes:
         return _NOT_KNOWN
-    main = _add_all([process.used_bytes for process in processes if process.pid == root_pid])
-    others = _add_all([process.used_bytes for process in processes if process.pid != root_pid])
+    main = add_sizes(process.used_bytes for process in processes if process.pid == root_pid)
+    others = add_sizes(process.used_bytes for process in processes if process.pid != root_pid)
     combined = None if main is None or others is None else main + others
     percent = None
     if reading.measures_processes:
@@ -987,11 +999,6 @@ def _subtract_activity(
 ) -> tuple[tuple[float, float], ...]:
     pairs = zip(after, before or _NO_ACTIVITY, strict=False)
     return tuple((last[0] - first[0], last[1] - first[1]) for last, first in pairs)
-
-
-def _add_all(sizes: Sequence[int | None]) -> int | None:
-    known = [size for size in sizes if size is not None]
-    return sum(known) if len(known) == len(sizes) else None
 
 
 def _mean(integral: float, seconds: float) -> float | None:

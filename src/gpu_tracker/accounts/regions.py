@@ -77,9 +77,9 @@ class _Sampled:
         self.energy_least_joules += drawn.joules if is_whole else 0.0
         self.energy_most_joules += drawn.joules
 
-    def find_unknown_seconds(self) -> float:
+    def find_unknown_seconds(self) -> float | None:
         """How long it was open while the utilization of the devices was not known, if it ever was."""
-        return max(0.0, self.inside_seconds - self.gpu_seconds) if self.gpu_seconds else 0.0
+        return max(0.0, self.inside_seconds - self.gpu_seconds) if self.gpu_seconds else None
 
     def add(self, other: _Sampled) -> None:
         """Add the readings of the same region in another process."""

@@ -251,7 +251,8 @@ def _find_most_held(gpu: GpuSummary, seconds: float) -> float:
 
 def _is_held_unlisted(gpu: GpuSummary, seconds: float) -> bool:
     """Whether the job may have held more than what is known of it: its driver does not list processes, or did not for a while."""
-    return gpu.basis == ESTIMATE or (gpu.basis != EXACT and find_unlisted_seconds(gpu, seconds) > 0)
+    is_partly_listed = gpu.may_have_been_unlisted or find_unlisted_seconds(gpu, seconds) > 0
+    return gpu.basis == ESTIMATE or (gpu.basis != EXACT and is_partly_listed)
 
 
 def _is_gpu_ram_known(summary: Summary) -> bool:

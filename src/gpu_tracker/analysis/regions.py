@@ -214,7 +214,7 @@ def _summarize_region(path: tuple[str, ...], parts: Sequence[RegionTotals], sing
     mean = _mean_seconds(finished, calls, shortest, longest)
     largest = max(parts, key=lambda part: (part.peak_ram_bytes or part.exit_ram_bytes or 0, -part.pid))
     gpu_seconds = sum(part.gpu_seconds for part in parts)
-    unknown_seconds = sum(part.gpu_unknown_seconds for part in parts)
+    unknown_seconds = sum(part.gpu_unknown_seconds or 0.0 for part in parts)
     energy = _energy(parts)
     fullest = max(parts, key=lambda part: (part.gpu_bytes or 0, -part.pid))
     largest, peak_call = _find_peak(largest, single)

@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 from itertools import starmap
 
-from ...core.model import Gpu, GpuProcessReading, GpuReading, GpuReadings, name_unopened
+from ...core.model import Gpu, GpuProcessReading, GpuReading, GpuReadings, add_sizes, name_unopened
 from ...core.values import NamedTuple
 from .. import NotAvailableError
 from ..command import run
@@ -333,6 +333,9 @@ class NvidiaSmiSource:
                 reading._replace(
                     lists_processes=uuid in results.with_processes,
                     has_lost_list=uuid not in results.with_processes,
+                    listed_bytes=add_sizes(
+                        size for (its_uuid, _), size in results.processes.items() if its_uuid == uuid
+                    ),
                 )
                 for uuid, reading in results.readings.items()
             ),

@@ -17,6 +17,7 @@ from ...core.model import (
     GpuReadings,
     GpuShares,
     Traffic,
+    add_sizes,
     name_unopened,
 )
 from ...core.observation import PROBE
@@ -262,6 +263,7 @@ class NvmlSource:
             if listed is not None and not namespace.is_list_trusted and not any(lists.values()):
                 listed = self._doubt_empty_list(device, is_busy=bool(rates[0]))
             everybody = frozenset(listed or ())  # the dead among them, too
+            listed_bytes = None if listed is None else add_sizes(used for used, _ in listed.values())
             if listed is not None and pids is not None:
                 # One that has just ended may still be listed, and still be among those of the job.
                 listed = {
@@ -320,6 +322,7 @@ class NvmlSource:
                 reading._replace(
                     lists_processes=listed is not None,
                     has_lost_list=lists[uuid] is None,
+                    listed_bytes=listed_bytes,
                     **device.measured.activity._asdict(),
                     activity_seconds=activity_seconds,
                     traffic=device.measured.traffic if activity_seconds else Traffic(),
