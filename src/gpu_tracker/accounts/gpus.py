@@ -32,12 +32,13 @@ from ..core.units import humanize_seconds
 from ..core.values import NamedTuple
 from ..core.vendors import name_vendor
 from .gpu_lists import ListCheck
+from .gpu_lives import Lives
 from .peak_moments import PeakMoments
 from .recovery import add_unknown, doubt_empty, doubt_idle_counters, doubt_idle_peaks
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from ..core.model import Gpu, GpuFault, GpuHighWater, GpuReadings, GpuShares
     from .gpu_faults import FaultAccount
@@ -161,11 +162,15 @@ class _JobUse:
         """Whether the driver samples the device, too."""
         self._is_unknown = self._was_unknown = False
         self._was_drawn = False
+        self._lives = Lives()
 
     @property
     def is_drawn(self) -> bool:
         """Whether it is the mean of instants, which chance may have chosen well or badly."""
-        return self._was_drawn or (self._meter is not None and self._meter.is_drawn)
+        meter = self._meter
+        return self._was_drawn or (
+            meter is not None and (meter.is_drawn or self._lives.are_short(meter.period_seconds))
+        )
 
     def take(
         self,
@@ -175,14 +180,17 @@ class _JobUse:
         shares: GpuShares | None,
         percent: float | None,
         *,
-        is_there: bool,
+        there: Collection[int],
         has_ticks: bool,
         is_alone: bool,
+        has_others: bool,
     ) -> None:
         """Take the driver's samples or, where it keeps none, the percentage since the last reading.
 
         `is_alone`: all that the device did since then was done for the job.
         """
+        is_there = bool(there)
+        self._lives.take(at_seconds, there, has_others=has_others)
         self._is_unknown = percent is None
         self._was_unknown |= is_there and percent is None
         if shares is None:
@@ -205,7 +213,7 @@ class _JobUse:
             self._percent_seconds += self._meter.percent_seconds
             self._seconds += self._meter.seconds
             self._was_unknown |= self._meter.is_unknown
-            self._was_drawn |= self._meter.is_drawn
+            self._was_drawn = self.is_drawn
             self._meter = None
 
     def lose(self) -> None:
@@ -322,6 +330,7 @@ class _Device:
     def take(self, at_seconds: float, reading: GpuReading, held: _Held, pids: Iterable[int]) -> None:
         span = max(0.0, at_seconds - self.at_seconds)
         there = set(pids)
+        has_others = reading.has_others or self.reading.has_others
         spans = self._cut(at_seconds, reading)
         unread_seconds = self._find_unread(at_seconds)
         self.spans = spans
@@ -333,9 +342,10 @@ class _Device:
             spans,
             reading.shares,
             held.percent,
-            is_there=bool(there),
+            there=there,
             has_ticks=reading.samples is not None,
-            is_alone=bool(there or self._was_there) and not (reading.has_others or self.reading.has_others),
+            is_alone=bool(there or self._was_there) and not has_others,
+            has_others=has_others,
         )
         self._was_there = bool(there)
         for place, moved in enumerate(reading.traffic):
