@@ -1,6 +1,6 @@
 """How long processes of the job were on one device, which others use, too. Pure.
 
-A driver samples processes now and then. Of those that are there for less time than that, chance has chosen what it says.
+A driver samples processes now and then. Of those that it meets only once or not at all, chance has chosen what it says.
 """
 
 from __future__ import annotations
@@ -9,8 +9,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-# No driver samples less often.
-_LONGEST_PERIOD_SECONDS = 1.0
+# A process that lives for fewer of the driver's periods is short. No driver samples less often than once a second.
+_PERIODS = 2
+_LONGEST_SHORT_SECONDS = 2.0
 _MOST_KEPT = 1000
 _NOTABLE_SHARE = 0.1
 
@@ -22,7 +23,7 @@ class Lives:
         self._begins: dict[int, float] = {}
         self._at_seconds = self._seconds = 0.0
         self._short: list[float] = []
-        """How long those were there that came and went, beside others and in no more than the longest period."""
+        """How long those were there that came and went, beside others, unless they are not short for any driver."""
 
     def take(self, at_seconds: float, pids: Collection[int], *, has_others: bool) -> None:
         """Take those that are listed."""
@@ -30,12 +31,12 @@ class Lives:
         self._at_seconds = at_seconds
         for pid in self._begins.keys() - pids:
             seconds = at_seconds - self._begins.pop(pid)
-            if has_others and seconds < _LONGEST_PERIOD_SECONDS and len(self._short) < _MOST_KEPT:
+            if has_others and seconds < _LONGEST_SHORT_SECONDS and len(self._short) < _MOST_KEPT:
                 self._short.append(seconds)
         for pid in pids:
             self._begins.setdefault(pid, at_seconds)
 
     def are_short(self, period_seconds: float) -> bool:
-        """Whether a notable part of what the job did there was done in less than this time each."""
-        short_seconds = sum(seconds for seconds in self._short if seconds < period_seconds)
+        """Whether a notable part of the time, processes were there that are short for a driver with this period."""
+        short_seconds = sum(seconds for seconds in self._short if seconds < _PERIODS * period_seconds)
         return short_seconds > _NOTABLE_SHARE * self._seconds

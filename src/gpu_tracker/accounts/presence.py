@@ -17,8 +17,9 @@ if TYPE_CHECKING:
     Path = tuple[str, ...]
     Key = tuple[int, Path]
 
-# Devices that are read again after a long time need long ones, but no fine ones.
-_MOST_TURNS = 512
+# Devices that are read again after a long time need long turns, but no fine ones.
+_MOST_STRETCHES = 2000
+_FEWEST_TURNS = 4
 
 
 class Inside(NamedTuple):
@@ -74,6 +75,7 @@ class Presence:
         self._known: dict[Key, Inside] = {}
         self._ended: list[tuple[Key, Inside, Inside | None]] = []
         self._turns: list[_Turn] = []
+        self._n_stretches = 0
 
     def end(self, key: Key, kept_as: Key, inside: Inside) -> None:
         """A process has ended, with this count of a region, which is kept under another name if there are too many."""
@@ -97,9 +99,11 @@ class Presence:
             stretches.update((key, whole) for key in around if key not in stretches)
         self._ended = []
         self._known.update((key, _advance(before, now)) for key, now, before in counted)
-        self._turns.append(_Turn(self.at_seconds, at_seconds, stretches))
+        if stretches:
+            self._turns.append(_Turn(self.at_seconds, at_seconds, stretches))
+            self._n_stretches += len(stretches)
         self.at_seconds = at_seconds
-        if len(self._turns) > _MOST_TURNS:
+        if self._n_stretches > _MOST_STRETCHES and len(self._turns) > _FEWEST_TURNS:
             self._thin()
         return {key: stretch.seconds for key, stretch in stretches.items()}
 
@@ -117,9 +121,10 @@ class Presence:
 
     def _thin(self) -> None:
         """Keep the older half in pairs."""
-        half = _MOST_TURNS // 2
+        half = len(self._turns) // 2
         older = self._turns[:half]
         self._turns[:half] = [_merge(older[n : n + 2]) for n in range(0, half, 2)]
+        self._n_stretches = sum(len(turn.stretches) for turn in self._turns)
 
 
 def _place(before: Inside | None, now: Inside, start_seconds: float, end_seconds: float) -> _Stretch | None:
