@@ -42,6 +42,7 @@ class Instruments:
 
     def __init__(self, mailbox: str, start_seconds: float) -> None:
         self._mailbox = MailboxReader(mailbox, start_seconds)
+        self._start_seconds = start_seconds
         self._regions = RegionAccount()
         self._calls = CallAccount()
         self._ended: list[tuple[tuple[int, tuple[str, ...]], Numbers, int]] = []
@@ -75,7 +76,7 @@ class Instruments:
         self._calls.take_left_open(call for call in calls if not call.number)
         return self._mailbox.read_high_waters()
 
-    def take(self, rss_bytes: Mapping[int, int]) -> None:
+    def take(self, at_seconds: float, rss_bytes: Mapping[int, int]) -> None:
         """Take the memory of the processes at this reading."""
         self._regions.take(self._mailbox.read_active(), rss_bytes, self._mailbox.find_start)
         for peak in self._regions.list_new_peaks():
@@ -83,23 +84,22 @@ class Instruments:
         for note in self._mailbox.take_framework_notes():
             self._frameworks.take(note)
         if self._has_gpus:
-            self._take_presence()
+            self._take_presence(at_seconds)
 
-    def _take_presence(self) -> None:
+    def _take_presence(self, at_seconds: float) -> None:
         """When regions were open, for what devices say later of that time."""
-        now_ns = time.monotonic_ns()
+        now_ns = int((self._start_seconds + at_seconds) * 1e9)
         present = self._mailbox.read_present(self._present_ns, now_ns)
-        at_seconds = self._mailbox.since_start(now_ns) or 0.0
         self._regions.take_presence(at_seconds, present, self._mailbox.since_start)
         self._present_ns = now_ns
 
     def add_gpu(self, gpu: Gpu) -> None:
         """Add a device."""
-        self._has_gpus = True
         self._frameworks.add_gpu(gpu)
 
     def take_gpus(self, readings: GpuReadings, moment: GpuMoment) -> None:
         """Take one reading of the GPUs, and its summary of the time since the one before."""
+        self._has_gpus = True
         self._regions.take_gpus(moment)
         self._frameworks.take_gpus(readings)
 

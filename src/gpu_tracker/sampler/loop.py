@@ -381,7 +381,7 @@ class Sampler:
             self._gpus.pids = self._account.pids
         self._read_seconds = at_seconds
         if self.instruments is not None:
-            self.instruments.take(self._account.rss_bytes)
+            self.instruments.take(at_seconds, self._account.rss_bytes)
             if is_last:
                 self._account.take_earlier_peaks(self.instruments.find_exact_peaks())
 
