@@ -73,8 +73,8 @@ def test_a_call_that_is_missing_for_a_moment_is_not_counted_twice() -> None:
 def test_old_readings_are_kept_in_less_detail() -> None:
     """Nothing of the whole is lost."""
     presence = Presence()
-    for turn in range(1, 2001):
+    for turn in range(1, 3001):
         presence.take(float(turn), {KEY: Inside(turn, 0, turn / 2, 0.0, float(turn))}, ())
 
-    assert presence.find(0.0, 2000.0) == {KEY: pytest.approx(1000.0)}
-    assert presence.find(1990.5, 1991.0) == {KEY: pytest.approx(0.5)}
+    assert presence.find(0.0, 3000.0) == {KEY: pytest.approx(1500.0)}
+    assert presence.find(2990.5, 2991.0) == {KEY: pytest.approx(0.5)}
