@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from builders import MB, ROOT, gpu, gpu_readings
-from gpu_tracker.accounts.gpus import GpuAccount, GpuMoment
+from gpu_tracker.accounts.gpus import Drawn, GpuAccount, GpuMoment, Span
 from gpu_tracker.core.model import (
     Gpu,
     GpuFault,
@@ -328,28 +328,59 @@ def test_time_throttled_is_added_up() -> None:
 
 
 def test_the_drivers_accounting_makes_a_peak_exact() -> None:
-    """If one process was alone there; of two it is a lower bound."""
+    """If one process was alone there, and the driver said so in the end; of two it is a lower bound."""
     readings = gpu_readings(0.0, ("GPU-0", 3000, 0.0), GPU_0={ROOT: 1000})
     with_peaks = readings._replace(
         high_waters=(GpuHighWater("GPU-0", ROOT, 2500 * MB), GpuHighWater("GPU-9", ROOT, 1))
     )
     alone = account_of(with_peaks, gpu_readings(1.0, ("GPU-0", 3000, 0.0), GPU_0={ROOT: 2500}))
+    early = account_of(with_peaks, gpu_readings(1.0, ("GPU-0", 3000, 0.0), GPU_0={ROOT: 2500}))
     two = account_of(
         gpu_readings(0.0, ("GPU-0", 3000, 0.0), GPU_0={ROOT: 1000, CHILD: 900}),
         GpuReadings(1.0, (), (), (GpuHighWater("GPU-0", CHILD, 1800 * MB),)),
         GpuReadings(2.0, (), (), (GpuHighWater("GPU-0", CHILD, 900 * MB),)),
     )
 
+    bases = alone.peaks[0].basis, alone.processes[0].basis
+    alone.finish(0.0, has_ended=True)
+    early.finish(0.5, has_ended=True)
+    two.finish(2.0, has_ended=True)
+
+    assert bases == (early.peaks[0].basis, early.processes[0].basis) == ("sampled", "sampled")
     assert (alone.peaks[0].job_bytes.combined, alone.peaks[0].basis) == (2500 * MB, "exact")
     assert alone.processes[0].basis == "exact"
     assert (two.peaks[0].job_bytes.descendants, two.peaks[0].job_bytes.combined) == (1800 * MB, 1900 * MB)
     assert two.peaks[0].basis == "sampled"
 
 
+def test_a_list_without_processes_that_still_hold_memory_is_not_believed() -> None:
+    """What the job held meanwhile is unknown; once they have ended, an empty list is right."""
+
+    def read(at: float, used: int, held: int) -> GpuReadings:
+        readings = gpu_readings(at, ("GPU-0", used, 0.0), GPU_0={ROOT: held} if held else {})
+        (device,) = readings.devices
+        return readings._replace(devices=(device._replace(listed_bytes=held * MB),))
+
+    account = account_of(read(0.0, 1000, 1000), read(1.0, 1000, 1000), read(2.0, 6000, 0), read(3.0, 6000, 0))
+    account.add(gpu(0))
+    account.take(read(4.0, 1000, 1000), NAMES)
+    account.take(read(5.0, 1000, 0), {})
+
+    assert account.counters[0].job_bytes_unknown_seconds == 2.0
+    assert (account.counters[0].used_bytes_unknown_seconds, account.peaks[0].job_bytes.combined) == (
+        0.0,
+        1000 * MB,
+    )
+    assert account.list_gaps() == (
+        "NVIDIA GPU 0 did not list its processes for 2 s from 1.0 s on: what the job used of it then is not known.",
+    )
+
+
 def test_a_high_water_mark_equal_to_a_reading_confirms_it() -> None:
     """The reading was at the peak."""
     readings = gpu_readings(0.0, ("GPU-0", 3000, 0.0), GPU_0={ROOT: 1000})
     account = account_of(readings, GpuReadings(1.0, (), (), (GpuHighWater("GPU-0", ROOT, 1000 * MB),)))
+    account.finish(1.0, has_ended=True)
 
     assert account.processes[0].basis == "exact"
     assert account.peaks[0].basis == "exact"
@@ -398,10 +429,16 @@ def test_a_reading_describes_the_time_since_the_one_before() -> None:
         account.take(readings, NAMES)
         return account.describe(readings)
 
-    assert describe(0.0, (10.0, 90.0), 100.0, {}) == (0.0, 0, 10.0, 0.0)
-    assert describe(2.0, (10.0, 90.0), 150.0, {ROOT: 7}) == (2.0, 7, 90.0, 50.0)
-    assert describe(3.0, (10.0, 90.0), 150.0, {ROOT: None}).job_bytes is None
-    assert account.describe(GpuReadings(4.0)) == (0.0, None, None, None)
+    def span(start: float, end: float, percent: float) -> Span:
+        return Span(start, end, percent, is_sampled=False)
+
+    assert describe(0.0, (10.0, 90.0), 100.0, {}) == GpuMoment(0, 1)
+    assert describe(1.0, (10.0, 90.0), 100.0, {}) == GpuMoment(0, 1, (span(0.0, 1.0, 10.0),))
+    assert describe(3.0, (10.0, 90.0), 150.0, {ROOT: 7}) == GpuMoment(
+        7, 1, (span(1.0, 3.0, 90.0),), (Drawn(50.0, 0.0, 3.0),)
+    )
+    assert describe(4.0, (10.0, 90.0), 150.0, {ROOT: None}).job_bytes is None
+    assert account.describe(GpuReadings(5.0)) == GpuMoment(None, 1)
 
 
 def test_a_zero_from_before_the_job_held_something_unknown_is_unknown() -> None:
@@ -633,7 +670,7 @@ def test_a_value_after_a_long_silence_says_nothing_of_it() -> None:
 
     assert account.counters[0].utilization_percent_seconds == 100.0
     assert account.counters[0].utilization_seconds == 4.0
-    assert account.describe(readings).span_seconds == 1.0
+    assert [span.length_seconds for span in account.describe(readings).spans] == [1.0]
 
 
 def test_samples_that_a_driver_no_longer_has_are_unknown() -> None:
@@ -711,7 +748,7 @@ def test_a_counter_that_is_read_late_covers_the_time_since_then() -> None:
     account = account_of(*readings)
 
     assert (account.counters[0].energy_joules, account.counters[0].energy_seconds) == (50.0, 1.0)
-    assert account.describe(readings[-1]).energy_joules is None
+    assert account.describe(readings[-1]).drawn == ()
 
 
 def test_energy_is_of_the_time_between_the_calls_that_read_it() -> None:

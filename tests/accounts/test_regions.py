@@ -6,7 +6,7 @@ import pytest
 
 from builders import MB
 from gpu_tracker.accounts import regions as module
-from gpu_tracker.accounts.gpus import GpuMoment
+from gpu_tracker.accounts.gpus import Drawn, GpuMoment, Span
 from gpu_tracker.accounts.regions import RegionAccount
 from gpu_tracker.instrument.shared_file import Numbers
 
@@ -35,14 +35,30 @@ def since_start(nanoseconds: int) -> float | None:
     return nanoseconds / 1e9 - 1 if nanoseconds else None
 
 
+def open_for(seconds: float, from_seconds: float = 0.0) -> Numbers:
+    """The counters of a region whose only call is open."""
+    return UNCALLED._replace(
+        first_ns=round((from_seconds + 1) * 1e9), open_calls=1, open_wall_ns=round(seconds * 1e9)
+    )
+
+
+def left_after(seconds: float, at_seconds: float) -> Numbers:
+    """The same after it was left."""
+    ends_ns = round((at_seconds + 1) * 1e9)
+    return UNCALLED._replace(
+        calls=1, wall_ns=round(seconds * 1e9), first_ns=ends_ns - round(seconds * 1e9), last_ns=ends_ns
+    )
+
+
 def test_a_region_has_its_counters_and_its_samples() -> None:
     """Memory of its own process, GPUs of the job."""
     account = RegionAccount()
     account.take({KEY: 1, OTHER: 1}, {100: 300 * MB, 7: 900 * MB})
-    account.take_gpus(GpuMoment(0.5, 2000 * MB, 80.0, 30.0))
-    account.take_gpus(GpuMoment(0.5, 1000 * MB, 40.0, 10.0))
+    account.take_presence(1.0, [(KEY, open_for(1.0))], since_start)
+    account.take_gpus(GpuMoment(2000 * MB, 1, (Span(0.0, 0.5, 80.0),), (Drawn(30.0, 0.0, 0.5),)))
+    account.take_gpus(GpuMoment(1000 * MB, 1, (Span(0.5, 1.0, 40.0),), (Drawn(10.0, 0.5, 1.0),)))
     account.take({KEY: 2}, {})
-    account.take_gpus(GpuMoment(0.5, None, None, None))
+    account.take_gpus(GpuMoment(None))
     (region,) = account.combine([(KEY, COUNTED)], since_start)
 
     assert (region.pid, region.path) == KEY
@@ -63,7 +79,7 @@ def test_a_sampled_peak_knows_when_its_call_began() -> None:
     for start, rss, on_gpu in ((1.0, 100, 7), (2.0, 300, None), (3.0, 300, 9), (4.0, 200, 8)):
         account.take({KEY: 1}, {100: rss * MB}, lambda _, start=start: start)  # type: ignore[misc]
         new += account.list_new_peaks()
-        account.take_gpus(GpuMoment(0.5, on_gpu, None, None))
+        account.take_gpus(GpuMoment(on_gpu))
     (region,) = account.combine([(KEY, COUNTED)], since_start)
     (exact,) = account.combine([(KEY, COUNTED._replace(peak_ram_bytes=400 * MB))], since_start)
 
@@ -283,11 +299,13 @@ def test_a_few_ended_processes_are_kept_separately(
     account = RegionAccount()
     keys = [(pid, ("load",)) for pid in range(1, 7)]
     account.take(dict.fromkeys(keys[:4], 1), {key[0]: key[0] * 100 * MB for key in keys})
-    account.take_gpus(GpuMoment(0.5, 2000 * MB, 80.0, 30.0))
+    account.take_presence(0.5, [(key, open_for(0.5)) for key in keys[:4]], since_start)
+    account.take_gpus(GpuMoment(2000 * MB, 1, (Span(0.0, 0.5, 80.0),), (Drawn(30.0, 0.0, 0.5),)))
     account.take({keys[4]: 1}, {})
-    account.take_gpus(GpuMoment(0.5, 1000 * MB, None, None))
+    account.take_gpus(GpuMoment(1000 * MB))
     account.take({}, {})
-    account.take_gpus(GpuMoment(0.5, 9000 * MB, 80.0, 70.0))
+    account.take_presence(1.0, [], since_start)
+    account.take_gpus(GpuMoment(9000 * MB, 1, (Span(0.5, 1.0, 80.0),), (Drawn(70.0, 0.5, 1.0),)))
     for number, key in enumerate(keys):
         account.retire(key, COUNTED, number % 2)
     account.retire(keys[0], COUNTED, 0)
@@ -298,3 +316,50 @@ def test_a_few_ended_processes_are_kept_separately(
     assert [regions[pid].open_calls for pid in (0, 1, 2)] == [2, 0, 1]
     assert (regions[0].peak_ram_bytes, regions[0].gpu_bytes) == (400 * MB, 2000 * MB)
     assert (regions[0].energy_joules, regions[0].gpu_seconds, regions[1].energy_joules) == (60.0, 1.0, 30.0)
+
+
+def test_energy_between_two_readings_is_divided_by_time() -> None:
+    """A device that draws 100 W is read at 2 s and, lost meanwhile, at 5 s: b was open from 2.2 s to 4.4 s, c from 4.5 s on."""
+    b, c = (100, ("b",)), (100, ("c",))
+    account = RegionAccount()
+    account.take_presence(2.0, [], since_start)
+    account.take_gpus(GpuMoment(None, 1, (), (Drawn(200.0, 0.0, 2.0),)))
+    account.take({b: 1}, {})
+    account.take_presence(4.0, [(b, open_for(1.8, 2.2))], since_start)
+    account.take({c: 1}, {})
+    account.take_presence(5.0, [(b, left_after(2.2, 4.4)), (c, open_for(0.5, 4.5))], since_start)
+    account.take_gpus(GpuMoment(None, 1, (), (Drawn(300.0, 2.0, 5.0),)))
+    account.take_presence(6.0, [(c, open_for(1.5, 4.5))], since_start)
+    account.take_gpus(GpuMoment(None, 1, (), (Drawn(100.0, 5.0, 6.0),)))
+    regions = account.combine([(b, left_after(2.2, 4.4)), (c, open_for(1.5, 4.5))], since_start)
+
+    assert [region.energy_joules for region in regions] == pytest.approx([220.0, 150.0])
+    assert [region.energy_least_joules for region in regions] == [0.0, 100.0]
+    assert [region.energy_most_joules for region in regions] == [300.0, 400.0]
+
+
+def test_what_devices_did_after_the_last_reading_of_regions_waits_for_the_next() -> None:
+    """At the end, nothing more will be known of them."""
+    account = RegionAccount()
+    account.take_presence(1.0, [(KEY, open_for(1.0))], since_start)
+    account.take_gpus(GpuMoment(None, 2, (Span(0.0, 1.2, 50.0),), (Drawn(120.0, 0.0, 1.2),)))
+    (early,) = account.combine([(KEY, open_for(1.0))], since_start)
+    account.finish()
+    (late,) = account.combine([(KEY, left_after(1.0, 1.0))], since_start)
+
+    assert (early.gpu_seconds, early.energy_joules) == (0.0, None)
+    assert (late.gpu_percent_seconds, late.gpu_seconds) == (25.0, 0.5)
+    assert late.energy_joules == pytest.approx(100.0)
+    assert late.gpu_unknown_seconds == 0.5
+
+
+def test_a_region_around_a_forked_process_is_open_while_it_is_met() -> None:
+    """The process has not entered it itself; nothing is known of utilization that was not read."""
+    account = RegionAccount()
+    account.take({KEY: 1, OTHER: 0}, {})
+    account.take_presence(1.0, [(KEY, open_for(0.5, 0.5))], since_start)
+    account.take_gpus(GpuMoment(None, 1, (Span(0.0, 1.0, None),), (Drawn(100.0, 0.0, 1.0),)))
+    regions = account.combine([(KEY, open_for(0.5, 0.5)), (OTHER, UNCALLED)], since_start)
+
+    assert [region.energy_joules for region in regions] == pytest.approx([50.0, 100.0])
+    assert [region.gpu_unknown_seconds for region in regions] == [None, None]

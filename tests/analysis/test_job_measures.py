@@ -6,6 +6,7 @@ from math import isinf, nan
 from typing import Any
 
 from builders import MB
+from gpu_tracker.analysis.compare import compare
 from gpu_tracker.analysis.job_measures import add_inner, doubt_rest, join_ranks, list_missing
 from gpu_tracker.analysis.measures import RunFigures, measure
 from gpu_tracker.core.model import Event, Header, Identity, MetricRow, RecordingData
@@ -111,6 +112,28 @@ def test_estimated_gpu_memory_of_ranks_is_bounded() -> None:
             most for subject, most in joined.ceilings.items() if subject.figure.name == "peak_gpu_ram"
         )
         assert (least, bound) == (2000 * MB, most)
+
+
+def test_partly_known_utilization_of_ranks_is_bounded_and_marked() -> None:
+    """No rank was busier than the job may have been, nor idler; energy of regions is as uncertain as in any rank."""
+    whole = on_gpu(1)
+    (counters,) = whole.totals.gpu_counters
+    divided = part(1, 2.0, energy_joules=5.0, energy_least_joules=3.0, energy_most_joules=9.0)
+    partial = whole._replace(
+        regions=(divided,),
+        totals=whole.totals._replace(
+            at_seconds=10.0,
+            gpu_counters=(counters._replace(utilization_percent_seconds=320.0, utilization_seconds=8.0),),
+        ),
+    )
+    job = join_all(partial, partial._replace(header=partial.header._replace(pid=2)))
+    (percent,) = (one for one in job.values if one.figure.name == "gpu_utilization" and not one.region)
+    (energy,) = (one for one in job.values if one.figure.name == "energy" and one.region)
+    compared = compare([("job", [job])])
+
+    assert (job.values[percent], job.floors[percent], job.ceilings[percent]) == (40.0, 32.0, 52.0)
+    assert (job.floors[energy], job.ceilings[energy]) == (3.0, 9.0)
+    assert "The GPU utilization of job is without up to 2 s of the time of a run." in compared.notes
 
 
 def test_memory_of_a_job_on_one_tree_is_exact() -> None:

@@ -203,6 +203,12 @@ def test_a_peak_is_bounded_by_what_all_processes_held_while_none_was_listed(
     assert bound_gpu_bytes(shown._replace(totals=partial)) == bounds
 
 
+def test_a_job_that_was_not_listed_at_first_may_have_held_more_then() -> None:
+    """Every device lists it now, so that what it held is known but for that time."""
+    assert bound_gpu_bytes(on_gpus()) == (None, None)
+    assert bound_gpu_bytes(on_gpus(Event(1.0, "unattributed", "?"))) == (2000 * MB, 3000 * MB)
+
+
 @pytest.mark.parametrize(
     ("used_bytes_unknown_seconds", "bounds"), [(3.0, (None, math.inf)), (0.0, (2000 * MB, 5000 * MB))]
 )
@@ -295,6 +301,30 @@ def test_a_region_may_have_used_as_much_as_the_whole_run() -> None:
         ("killed", "mean_cores"): math.inf,
     }
     assert measure(unmetered).ceilings[Subject(REGION[-1], ("sampled",))] == math.inf
+
+
+def test_what_of_a_device_belongs_to_a_region_is_bounded() -> None:
+    """Energy by what was drawn between readings, utilization by nothing and everything; known for less than half, it is unknown."""
+    divided = part(
+        1, 2.0, path=("divided",), energy_joules=50.0, energy_least_joules=30.0, energy_most_joules=90.0
+    )
+    partly = part(
+        1, 4.0, path=("partly",), gpu_percent_seconds=120.0, gpu_seconds=3.0, gpu_unknown_seconds=1.0
+    )
+    hardly = part(
+        1, 4.0, path=("hardly",), gpu_percent_seconds=40.0, gpu_seconds=1.0, gpu_unknown_seconds=3.0
+    )
+    found = measure(recording(regions=(divided, partly, hardly), totals=totals(at_seconds=10.0)))
+    percent, energy = (
+        next(figure for figure in REGION if figure.name == name) for name in ("gpu_utilization", "energy")
+    )
+
+    def bound(subject: Subject) -> tuple[float | None, float, float]:
+        return found.values[subject], found.floors[subject], found.ceilings[subject]
+
+    assert bound(Subject(energy, ("divided",))) == (50.0, 30.0, 90.0)
+    assert bound(Subject(percent, ("partly",))) == (40.0, 30.0, 55.0)
+    assert bound(Subject(percent, ("hardly",))) == (None, 10.0, 85.0)
 
 
 def test_regions_and_metrics_are_figures_too() -> None:

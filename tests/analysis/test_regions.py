@@ -245,10 +245,41 @@ def test_energy_is_added_up_only_over_processes_that_do_not_overlap() -> None:
         region = summarize(*parts)
         return region.energy_joules, region.energy_basis
 
-    assert energy(first) == (100.0, "exact")
-    assert energy(part()) == (None, "exact")
-    assert energy(first, after) == (150.0, "exact")
+    assert energy(first) == (100.0, "sampled")
+    assert energy(part()) == (None, "sampled")
+    assert energy(first, after) == (150.0, "sampled")
     assert energy(first, beside) == energy(unfinished, after) == (100.0, "estimate")
+
+
+def test_energy_that_was_mostly_divided_is_an_estimate() -> None:
+    """It lies between what was drawn while the region was open all the time, and while it was open at all."""
+    first = part(1, 1.0, energy_joules=100.0, first_seconds=0.0, last_seconds=1.0)
+    bounded = first._replace(energy_least_joules=90.0, energy_most_joules=120.0)
+    short = part(
+        2, 1.0, energy_joules=15.0, energy_least_joules=0.0, energy_most_joules=50.0, first_seconds=1.0
+    )
+    beside = short._replace(first_seconds=0.5)
+
+    def energy(*parts: RegionTotals) -> tuple[object, ...]:
+        region = summarize(*parts)
+        return region.energy_basis, region.energy_least_joules, region.energy_most_joules
+
+    assert energy(first) == ("sampled", None, None)
+    assert energy(bounded) == ("sampled", 90.0, 120.0)
+    assert energy(short) == ("estimate", 0.0, 50.0)
+    assert energy(bounded, short) == ("estimate", 90.0, 170.0)
+    assert energy(bounded, beside) == ("estimate", 90.0, 170.0)
+    assert energy(first, short) == ("sampled", None, None)
+    assert energy(first, beside) == ("estimate", None, None)
+
+
+def test_utilization_says_how_long_it_was_not_known() -> None:
+    """The last sample of a run is always missing."""
+    known = part(1, 2.0, gpu_percent_seconds=50.0, gpu_seconds=1.8, gpu_unknown_seconds=0.2)
+    partly = part(2, 2.0, gpu_percent_seconds=50.0, gpu_seconds=1.0, gpu_unknown_seconds=1.0)
+
+    assert summarize(known).gpu_unknown_seconds == 0.0
+    assert (summarize(partly).gpu_seconds, summarize(partly).gpu_unknown_seconds) == (1.0, 1.0)
 
 
 def test_own_time_is_shared_if_what_was_taken_off_is() -> None:

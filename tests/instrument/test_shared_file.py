@@ -81,6 +81,9 @@ def test_regions_and_their_counters_come_across(mailbox: str) -> None:
     assert (read[outer].open_calls, read[outer].open_wall_ns) == (1, 9_000_000)
     assert reader.read_all(writer.began_ns)[inner].open_wall_ns == 0
     assert reader.read_active() == {inner: 2, outer: 1}
+    writer.words[OPEN + inner] = writer.words[OPEN + outer] = 0
+    assert list(reader.read_all(writer.began_ns, since_ns=7)) == [inner]
+    assert list(reader.read_all(writer.began_ns, since_ns=8)) == []
     reader.close()
     close(writer)
 

@@ -424,11 +424,14 @@ class Simulator:
                 if not enabled and record.device == device:
                     record.pid = 0
 
-    def add_account(self, device: int, pid: int, max_used_bytes: int, *, begun_seconds_ago: float) -> None:
-        """The account of an earlier process with the same ID."""
+    def add_account(
+        self, device: int, pid: int, max_used_bytes: int | None, *, begun_seconds_ago: float
+    ) -> None:
+        """The account of an earlier process with the same ID; without a size it is not available."""
         with self._writing():
             record = min(self._state.accounting, key=lambda entry: entry.pid != 0)
-            record.device, record.start_ticks, record.max_used_bytes = device, 0, max_used_bytes
+            used = _NOT_AVAILABLE if max_used_bytes is None else max_used_bytes
+            record.device, record.start_ticks, record.max_used_bytes = device, 0, used
             record.start_us = _epoch_us() - int(begun_seconds_ago * 1e6)
             record.pid = pid
 

@@ -106,7 +106,7 @@ class ShareMeter:
             if is_late and not shares.instants:
                 self._settled_seconds = max(self._settled_seconds, at_seconds - _KEPT_SECONDS)
             if not self._waiting:
-                limit = _TOLERANCE * self._period_seconds() + _DELIVERY_SECONDS
+                limit = _TOLERANCE * self.period_seconds + _DELIVERY_SECONDS
                 self._count_idle(at_seconds - limit)
         elif self._there_seconds == self._read_seconds:
             self.finish()
@@ -125,7 +125,7 @@ class ShareMeter:
     def finish(self) -> None:
         """Count what waits; what the job did between its last sample and its end is known only if that is long."""
         self._settle()
-        limit = _TOLERANCE * self._period_seconds() + _LAST_DELIVERY_SECONDS
+        limit = _TOLERANCE * self.period_seconds + _LAST_DELIVERY_SECONDS
         if self._there_seconds - self._settled_seconds > limit:
             self._count_idle(self._there_seconds)
         self._note_what_is_known()
@@ -145,15 +145,16 @@ class ShareMeter:
             same = self._waiting[-1]
             self._waiting[-1] = same._replace(percent=min(100.0, (same.percent or 0.0) + sample.percent))
 
-    def _period_seconds(self) -> float:
-        """A gap without idle time in it: most are, if the job is busy at all."""
+    @property
+    def period_seconds(self) -> float:
+        """How often the driver seems to sample processes: a gap without idle time in it: most are, if the job is busy at all."""
         if not self._gaps:
             return _SLOWEST_SECONDS
         return min(_SLOWEST_SECONDS, sorted(self._gaps)[len(self._gaps) // 4])
 
     def _settle(self) -> None:
         """Count the samples that have come."""
-        period = self._period_seconds()
+        period = self.period_seconds
         by_reading: dict[float, list[_Waiting]] = {}
         for sample in self._waiting:
             by_reading.setdefault(sample.read_seconds, []).append(sample)

@@ -173,6 +173,11 @@ class TickMeter:
         return min(self._percent_seconds, self._most_percent_seconds)
 
     @property
+    def period_seconds(self) -> float:
+        """How often the driver seems to sample processes; 0 if that is not known yet."""
+        return self._period_seconds if math.isfinite(self._period_seconds) else 0.0
+
+    @property
     def is_unknown(self) -> bool:
         """Whether the device was busy while the job was there, but nothing is known of that time."""
         came = self._came_seconds

@@ -23,6 +23,7 @@ from ..core.model import (
     Parts,
     Traffic,
     add_known,
+    add_sizes,
     average_activity,
     find_activity,
     larger,
@@ -30,14 +31,16 @@ from ..core.model import (
 from ..core.units import humanize_seconds
 from ..core.values import NamedTuple
 from ..core.vendors import name_vendor
+from .gpu_lists import ListCheck
+from .gpu_lives import Lives
 from .peak_moments import PeakMoments
 from .recovery import add_unknown, doubt_empty, doubt_idle_counters, doubt_idle_peaks
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-    from ..core.model import Gpu, GpuFault, GpuReadings, GpuShares
+    from ..core.model import Gpu, GpuFault, GpuHighWater, GpuReadings, GpuShares
     from .gpu_faults import FaultAccount
     from .gpu_shares import ShareMeter
     from .gpu_ticks import TickMeter
@@ -97,16 +100,24 @@ class GpuTotals(NamedTuple):
     """Of the devices that list a process of the job."""
 
 
-class GpuMoment(NamedTuple):
-    """The time from one reading to the next."""
+class Drawn(NamedTuple):
+    """Energy of a device, and the time in which it was drawn."""
 
-    span_seconds: float
+    joules: float
+    start_seconds: float
+    end_seconds: float
+
+
+class GpuMoment(NamedTuple):
+    """What is new of the devices that the job uses; if none is known, of those that it may use."""
+
     job_bytes: int | None
     """On all devices together."""
-    percent: float | None
-    """Mean over the devices that the job uses; if none is known, over those that it may use."""
-    energy_joules: float | None
-    """Of the same devices."""
+    n_devices: int = 0
+    """How many these are, those included that were not read now."""
+    spans: tuple[Span, ...] = ()
+    """Their utilization, as far as it is known."""
+    drawn: tuple[Drawn, ...] = ()
 
 
 class _Held(NamedTuple):
@@ -151,11 +162,15 @@ class _JobUse:
         """Whether the driver samples the device, too."""
         self._is_unknown = self._was_unknown = False
         self._was_drawn = False
+        self._lives = Lives()
 
     @property
     def is_drawn(self) -> bool:
         """Whether it is the mean of instants, which chance may have chosen well or badly."""
-        return self._was_drawn or (self._meter is not None and self._meter.is_drawn)
+        meter = self._meter
+        return self._was_drawn or (
+            meter is not None and (meter.is_drawn or self._lives.are_short(meter.period_seconds))
+        )
 
     def take(
         self,
@@ -165,14 +180,17 @@ class _JobUse:
         shares: GpuShares | None,
         percent: float | None,
         *,
-        is_there: bool,
+        there: Collection[int],
         has_ticks: bool,
         is_alone: bool,
+        has_others: bool,
     ) -> None:
         """Take the driver's samples or, where it keeps none, the percentage since the last reading.
 
         `is_alone`: all that the device did since then was done for the job.
         """
+        is_there = bool(there)
+        self._lives.take(at_seconds, there, has_others=has_others)
         self._is_unknown = percent is None
         self._was_unknown |= is_there and percent is None
         if shares is None:
@@ -195,7 +213,7 @@ class _JobUse:
             self._percent_seconds += self._meter.percent_seconds
             self._seconds += self._meter.seconds
             self._was_unknown |= self._meter.is_unknown
-            self._was_drawn |= self._meter.is_drawn
+            self._was_drawn = self.is_drawn
             self._meter = None
 
     def lose(self) -> None:
@@ -250,6 +268,7 @@ class _Device:
         )
         self.peaks = GpuPeaks(reading.uuid)
         self.pids: set[int] = set()
+        self.lists = ListCheck()
         self.divided_seconds = 0.0
         """How much of the job's use was divided among its processes."""
         self._was_there = False
@@ -258,7 +277,11 @@ class _Device:
         self._energy_at_seconds = _date_energy(reading, at_seconds)
         self._energy_changed_seconds = self._energy_at_seconds - _LONGEST_ENERGY_DELAY_SECONDS
         """When the counter moved last: some are updated once a second, with all that was used meanwhile."""
-        self.energy_step_joules: float | None = None
+        self.spans: Sequence[Span] = ()
+        """Utilization since the reading before."""
+        self.drawn: Drawn | None = None
+        """Energy that was not told yet: it was drawn since the counter moved before, however long ago that was read."""
+        self._drawn_seconds = max(0.0, self._energy_at_seconds)
         self.energy_gap_seconds = 0.0
         """How much time is left out, because the counter has jumped or begun again."""
         self.is_energy_integrated = False
@@ -273,7 +296,6 @@ class _Device:
         """The same of the present stretch."""
         self.is_polled = False
         """Whether utilization is its latest value at each reading, because its driver keeps no samples."""
-        self.span_seconds = 0.0
         self._utilized_seconds = at_seconds
         """Up to here utilization is counted."""
         self._slept_seconds = 0.0
@@ -308,9 +330,10 @@ class _Device:
     def take(self, at_seconds: float, reading: GpuReading, held: _Held, pids: Iterable[int]) -> None:
         span = max(0.0, at_seconds - self.at_seconds)
         there = set(pids)
+        has_others = reading.has_others or self.reading.has_others
         spans = self._cut(at_seconds, reading)
         unread_seconds = self._find_unread(at_seconds)
-        self.span_seconds = max(0.0, span - sum(one.length_seconds for one in spans if one.is_too_old))
+        self.spans = spans
         if span:
             self._distances = [*self._distances[1 - _GAPS_KEPT :], span]
         self._use.take(
@@ -319,9 +342,10 @@ class _Device:
             spans,
             reading.shares,
             held.percent,
-            is_there=bool(there),
+            there=there,
             has_ticks=reading.samples is not None,
-            is_alone=bool(there or self._was_there) and not (reading.has_others or self.reading.has_others),
+            is_alone=bool(there or self._was_there) and not has_others,
+            has_others=has_others,
         )
         self._was_there = bool(there)
         for place, moved in enumerate(reading.traffic):
@@ -441,18 +465,19 @@ class _Device:
     def take_high_water(self, used_bytes: int, *, is_main: bool) -> None:
         """Take the driver's own peak of one process, which no reading can have missed."""
         known = self.peaks.job_bytes
-        combined = larger(known.combined, used_bytes)
-        # The peak of one process is that of the job if no other process of the job was there.
-        is_exact = len(self.pids) == 1 and combined == used_bytes
         self.peaks = self.peaks._replace(
             job_bytes=Parts(
                 larger(known.main, used_bytes if is_main else None),
                 larger(known.descendants, None if is_main else used_bytes),
-                combined,
+                larger(known.combined, used_bytes),
             ),
-            basis=EXACT if is_exact else self.peaks.basis,
             has_job=True,
         )
+
+    def confirm(self, high_water: GpuHighWater) -> None:
+        """The driver said so in the end. The peak of one process is that of the job if no other process of the job was there."""
+        if self.pids == {high_water.pid} and self.peaks.job_bytes.combined == high_water.used_bytes:
+            self.peaks = self.peaks._replace(basis=EXACT)
 
     def sample(self, at_seconds: float) -> GpuSample:
         """The interval so far; unknown if it has no reading, and one is overdue."""
@@ -560,7 +585,7 @@ class _Device:
     def _count_energy(self, reading: GpuReading, at_seconds: float) -> tuple[float | None, float]:
         """The sum, and the time that it covers: energy drawn while the counter could not be read is in it."""
         total, seconds = self.counters.energy_joules, self.counters.energy_seconds
-        self.energy_step_joules = None
+        self.drawn = None
         now, before = reading.energy_joules, self._energy_joules
         if now is None and before is None:
             return self._integrate_power(reading, at_seconds)
@@ -576,9 +601,12 @@ class _Device:
             self._energy_changed_seconds = at_seconds
         if not 0 <= step <= self._most_watts * collected:
             self.energy_gap_seconds += passed
+            self._drawn_seconds = at_seconds
             return total, seconds
         counted = self._replace_still(reading, step, passed)
-        self.energy_step_joules = counted
+        if step or counted:
+            self.drawn = Drawn(counted, self._drawn_seconds, at_seconds)
+            self._drawn_seconds = at_seconds
         # One that has never moved says nothing: it may stand still for ever.
         silent_seconds = self._find_silent(reading, step, passed)
         self.energy_silent_seconds += silent_seconds
@@ -626,8 +654,8 @@ class _Device:
         if before is None or now is None or passed <= 0 or self._limit_reach(passed) < passed:
             return total, seconds
         self.is_energy_integrated = True
-        self.energy_step_joules = passed * (before + now) / 2
-        return (total or 0.0) + self.energy_step_joules, seconds + passed
+        self.drawn = Drawn(passed * (before + now) / 2, self.at_seconds, at_seconds)
+        return (total or 0.0) + self.drawn.joules, seconds + passed
 
 
 class GpuAccount:
@@ -641,6 +669,8 @@ class GpuAccount:
         self._processes: dict[tuple[str, int], GpuProcessPeak] = {}
         self._uses: dict[int, dict[str, float]] = {}
         """Of each process that is still there: how many seconds it kept each device busy."""
+        self._accounted: dict[tuple[str, int], tuple[float, GpuHighWater]] = {}
+        """Of each process the driver's latest account, and when it was read."""
         self._estimates: set[tuple[str, str]] = set()
         self._faults: FaultAccount | None = None
 
@@ -679,28 +709,7 @@ class GpuAccount:
             processes.setdefault(process.uuid, []).append(process)
             self._note_process(process.uuid, process.pid, process.used_bytes, SAMPLED, names)
         for reading in readings.devices:
-            device = self._devices.get(reading.uuid)
-            if device is None:
-                others = self._list_devices(readings.vendor)
-                is_late = any(other.found_seconds < readings.at_seconds for other in others)
-                gpu = self._gpus.get(reading.uuid)
-                device = _Device(
-                    reading,
-                    readings.at_seconds,
-                    is_late=is_late,
-                    power_limit_watts=gpu and gpu.power_limit_watts,
-                )
-                self._devices[reading.uuid] = device
-            there = processes.get(reading.uuid, [])
-            held = _add_up(reading, there, self._root_pid)
-            device.take(readings.at_seconds, reading, held, [process.pid for process in there])
-            self._add_uses(device, there)
-            job_bytes = held.bytes.combined or 0
-            if self._moments.is_new(reading.uuid, job_bytes):
-                parts = [
-                    (process.pid, names.get(process.pid, ""), process.used_bytes or 0) for process in there
-                ]
-                self._moments.take(reading.uuid, readings.at_seconds, job_bytes, parts)
+            self._take_device(readings, reading, processes.get(reading.uuid, []), names)
         read = {reading.uuid for reading in readings.devices}
         unread = [device for device in self._list_devices(readings.vendor) if device.uuid not in read]
         for device in unread:
@@ -709,27 +718,58 @@ class GpuAccount:
             else:
                 device.miss(readings.at_seconds)
         for high_water in readings.high_waters:
-            device = self._devices.get(high_water.uuid)
-            if device is not None:
-                device.pids.add(high_water.pid)
-                device.take_high_water(high_water.used_bytes, is_main=high_water.pid == self._root_pid)
-                self._note_process(high_water.uuid, high_water.pid, high_water.used_bytes, EXACT, names)
+            known = self._devices.get(high_water.uuid)
+            if known is not None:
+                self._accounted[high_water.uuid, high_water.pid] = readings.at_seconds, high_water
+                known.pids.add(high_water.pid)
+                known.take_high_water(high_water.used_bytes, is_main=high_water.pid == self._root_pid)
+                self._note_process(high_water.uuid, high_water.pid, high_water.used_bytes, SAMPLED, names)
         return self._totals()
 
+    def _take_device(
+        self,
+        readings: GpuReadings,
+        reading: GpuReading,
+        there: Sequence[GpuProcessReading],
+        names: Mapping[int, str],
+    ) -> None:
+        device = self._devices.get(reading.uuid)
+        if device is None:
+            others = self._list_devices(readings.vendor)
+            is_late = any(other.found_seconds < readings.at_seconds for other in others)
+            gpu = self._gpus.get(reading.uuid)
+            device = _Device(
+                reading,
+                readings.at_seconds,
+                is_late=is_late,
+                power_limit_watts=gpu and gpu.power_limit_watts,
+            )
+            self._devices[reading.uuid] = device
+        sizes = {process.pid: process.used_bytes for process in there}
+        if device.lists.is_lost(reading, sizes, names):
+            reading = reading._replace(lists_processes=False, has_lost_list=True)
+        held = _add_up(reading, there, self._root_pid)
+        device.take(readings.at_seconds, reading, held, sizes)
+        self._add_uses(device, there)
+        job_bytes = held.bytes.combined or 0
+        if self._moments.is_new(reading.uuid, job_bytes):
+            parts = [(process.pid, names.get(process.pid, ""), process.used_bytes or 0) for process in there]
+            self._moments.take(reading.uuid, readings.at_seconds, job_bytes, parts)
+
     def describe(self, readings: GpuReadings) -> GpuMoment:
-        """The time up to these readings, which must have just been taken."""
-        seen = [self._devices[reading.uuid] for reading in readings.devices]
-        used = [device for device in seen if device.pids] or [
-            device for device in seen if self._is_visible(device)
+        """What is new in these readings, which must have just been taken."""
+        devices = self._devices.values()
+        used = [device for device in devices if device.pids] or [
+            device for device in devices if self._is_visible(device)
         ]
-        held = [device.held.bytes.combined for device in self._devices.values()]
-        percents = [value for device in used if (value := device.reading.utilization_percent) is not None]
-        energies = [device.energy_step_joules for device in used if device.energy_step_joules is not None]
+        read = {reading.uuid for reading in readings.devices}
+        seen = [device for device in used if device.uuid in read]
+        held = [device.held.bytes.combined for device in devices]
         return GpuMoment(
-            max((device.span_seconds for device in seen), default=0.0),
             None if None in held or not held else sum(size or 0 for size in held),
-            sum(percents) / len(percents) if percents else None,
-            sum(energies) if energies else None,
+            len(used),
+            tuple(span for device in seen for span in device.spans if span.percent is not None),
+            tuple(device.drawn for device in seen if device.drawn is not None),
         )
 
     @property
@@ -762,9 +802,16 @@ class GpuAccount:
         return bool(self._list_devices(vendor))
 
     def finish(self, end_seconds: float, *, has_ended: bool) -> None:
-        """There will be no more readings; those after the end of a job say nothing of it."""
+        """There will be no more readings; those after the end of a job say nothing of it.
+
+        What the driver's own accounts said before the end may have grown since.
+        """
         for device in self._devices.values():
             device.finish(end_seconds, has_ended=has_ended)
+        for at_seconds, high_water in self._accounted.values():
+            if at_seconds >= end_seconds:
+                self._devices[high_water.uuid].confirm(high_water)
+                self._note_process(high_water.uuid, high_water.pid, high_water.used_bytes, EXACT, {})
 
     def find_growth(self) -> int | None:
         """What the job holds more on all devices than before it began; None if it is not known on a device that ever told."""
@@ -924,8 +971,8 @@ def _add_up(reading: GpuReading, processes: Sequence[GpuProcessReading], root_pi
     """What the job holds on a device: zero without processes, unknown with a process of unknown size."""
     if not reading.lists_processes:
         return _NOT_KNOWN
-    main = _add_all([process.used_bytes for process in processes if process.pid == root_pid])
-    others = _add_all([process.used_bytes for process in processes if process.pid != root_pid])
+    main = add_sizes(process.used_bytes for process in processes if process.pid == root_pid)
+    others = add_sizes(process.used_bytes for process in processes if process.pid != root_pid)
     combined = None if main is None or others is None else main + others
     percent = None
     if reading.measures_processes:
@@ -962,11 +1009,6 @@ def _subtract_activity(
 ) -> tuple[tuple[float, float], ...]:
     pairs = zip(after, before or _NO_ACTIVITY, strict=False)
     return tuple((last[0] - first[0], last[1] - first[1]) for last, first in pairs)
-
-
-def _add_all(sizes: Sequence[int | None]) -> int | None:
-    known = [size for size in sizes if size is not None]
-    return sum(known) if len(known) == len(sizes) else None
 
 
 def _mean(integral: float, seconds: float) -> float | None:

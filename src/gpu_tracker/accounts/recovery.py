@@ -108,7 +108,10 @@ def merge_regions(
             gpu_bytes_call_seconds=known.gpu_bytes_call_seconds,
             gpu_percent_seconds=known.gpu_percent_seconds,
             gpu_seconds=known.gpu_seconds,
+            gpu_unknown_seconds=known.gpu_unknown_seconds,
             energy_joules=known.energy_joules,
+            energy_least_joules=known.energy_least_joules,
+            energy_most_joules=known.energy_most_joules,
         )
     return tuple(regions.values())
 

@@ -9,13 +9,15 @@ from math import inf
 from ..core.calls import MOST_ENTERING_SECONDS
 from ..core.model import EXACT, SAMPLED, SHARED, RegionTotals, larger
 from ..core.units import AS_GOOD_AS
+from .gpus import Drawn
+from .presence import Presence, count_inside
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from ..instrument.shared_file import Numbers
-    from .gpus import GpuMoment
+    from .gpus import GpuMoment, Span
 
     Path = tuple[str, ...]
     Key = tuple[int, Path]
@@ -26,6 +28,8 @@ _SHARED_SHARE = 0.01
 _SHARED_NS = 10_000_000
 _MOST_ENDED = 2000
 _TOGETHER = 0
+# Calls are timed to a millisecond while they are open.
+_RESOLUTION_SECONDS = 0.005
 
 
 class _Sampled:
@@ -33,10 +37,13 @@ class _Sampled:
 
     __slots__ = (
         "energy_joules",
+        "energy_least_joules",
+        "energy_most_joules",
         "gpu_bytes",
         "gpu_bytes_call_seconds",
         "gpu_percent_seconds",
         "gpu_seconds",
+        "inside_seconds",
         "peak_ram_bytes",
         "peak_ram_call_seconds",
     )
@@ -46,8 +53,9 @@ class _Sampled:
         self.peak_ram_call_seconds: float | None = None
         self.gpu_bytes: int | None = None
         self.gpu_bytes_call_seconds: float | None = None
-        self.gpu_percent_seconds = self.gpu_seconds = 0.0
+        self.gpu_percent_seconds = self.gpu_seconds = self.inside_seconds = 0.0
         self.energy_joules: float | None = None
+        self.energy_least_joules = self.energy_most_joules = 0.0
 
     def take_ram(self, size: int | None, find_start: Callable[[], float | None]) -> bool:
         """Take a reading of memory; if it is the largest, ask when the call began. Whether it is, and that is known."""
@@ -61,12 +69,28 @@ class _Sampled:
         if size is not None and (self.gpu_bytes is None or size > self.gpu_bytes):
             self.gpu_bytes, self.gpu_bytes_call_seconds = size, find_start()
 
+    def take_energy(self, drawn: Drawn, inside_seconds: float) -> None:
+        """What a device has drawn in a time, for so much of which the region was open; when in it that was drawn is not known."""
+        whole_seconds = drawn.end_seconds - drawn.start_seconds
+        is_whole = inside_seconds >= whole_seconds - _RESOLUTION_SECONDS
+        share = 1.0 if is_whole else inside_seconds / whole_seconds
+        self.energy_joules = (self.energy_joules or 0.0) + share * drawn.joules
+        self.energy_least_joules += drawn.joules if is_whole else 0.0
+        self.energy_most_joules += drawn.joules
+
+    def find_unknown_seconds(self) -> float | None:
+        """How long it was open while the utilization of the devices was not known, if it ever was."""
+        return max(0.0, self.inside_seconds - self.gpu_seconds) if self.gpu_seconds else None
+
     def add(self, other: _Sampled) -> None:
         """Add the readings of the same region in another process."""
         self.take_ram(other.peak_ram_bytes, lambda: other.peak_ram_call_seconds)
         self.take_gpu(other.gpu_bytes, lambda: other.gpu_bytes_call_seconds)
         self.gpu_percent_seconds += other.gpu_percent_seconds
         self.gpu_seconds += other.gpu_seconds
+        self.inside_seconds += other.inside_seconds
+        self.energy_least_joules += other.energy_least_joules
+        self.energy_most_joules += other.energy_most_joules
         if other.energy_joules is not None:
             self.energy_joules = (self.energy_joules or 0.0) + other.energy_joules
 
@@ -82,6 +106,9 @@ class RegionAccount:
         self._written: dict[Key, RegionTotals] = {}
         self._ended: dict[Key, Numbers] = {}
         self._left_open: dict[Key, int] = {}
+        self._presence = Presence()
+        self._waiting: list[tuple[float, Span | Drawn]] = []
+        """Of devices, each with the part of a device that it counts for: the regions of that time are not known yet."""
 
     def take(
         self,
@@ -114,27 +141,70 @@ class RegionAccount:
         """The paths of the regions that were open at the last reading."""
         return [path for _, path in self._active]
 
-    def take_gpus(self, moment: GpuMoment) -> None:
-        """Take one reading of the GPUs, for the regions that were open at the last reading of the processes."""
-        for key in self._active:
-            sampled = self._sampled[key]
-            sampled.take_gpu(moment.job_bytes, partial(self._find_start, key))
-            if moment.percent is not None:
-                sampled.gpu_percent_seconds += moment.percent * moment.span_seconds
-                sampled.gpu_seconds += moment.span_seconds
-            if moment.energy_joules is not None:
-                sampled.energy_joules = (sampled.energy_joules or 0.0) + moment.energy_joules
+    def take_presence(
+        self,
+        at_seconds: float,
+        counted: Iterable[tuple[Key, Numbers]],
+        since_start: Callable[[int], float | None],
+    ) -> None:
+        """Take how long regions were open up to this reading, of those that were so since the last one."""
+        inside = {key: count_inside(numbers, since_start) for key, numbers in _add_up(counted).items()}
+        around = [key for key, calls in self._active.items() if not calls and key not in inside]
+        for key, seconds in self._presence.take(at_seconds, inside, around).items():
+            self._find_sampled(key).inside_seconds += seconds
+        self._divide(at_seconds)
 
-    def retire(self, key: Key, numbers: Numbers, open_calls: int) -> None:
+    def take_gpus(self, moment: GpuMoment) -> None:
+        """Take one reading of the GPUs: memory for the regions that are open, the rest for those that were open then."""
+        for key in self._active:
+            self._find_sampled(key).take_gpu(moment.job_bytes, partial(self._find_start, key))
+        self._waiting += [(1 / moment.n_devices, span) for span in moment.spans]
+        self._waiting += [(1.0, drawn) for drawn in moment.drawn]
+        self._divide(self._presence.at_seconds)
+
+    def finish(self) -> None:
+        """Nothing more will be known of when regions were open."""
+        self._divide(float("inf"))
+
+    def _divide(self, until_seconds: float) -> None:
+        """Divide what was read of devices up to this time over the regions of that time."""
+        waiting, self._waiting = self._waiting, []
+        for weight, told in waiting:
+            if told.end_seconds > until_seconds:
+                self._waiting.append((weight, told))
+                continue
+            for key, seconds in self._presence.find(told.start_seconds, told.end_seconds).items():
+                sampled = self._find_sampled(key)
+                if isinstance(told, Drawn):
+                    sampled.take_energy(told, seconds)
+                elif told.percent is not None:
+                    sampled.gpu_percent_seconds += weight * seconds * told.percent
+                    sampled.gpu_seconds += weight * seconds
+
+    def _find_sampled(self, key: Key) -> _Sampled:
+        sampled = self._sampled.get(key)
+        if sampled is None:
+            sampled = self._sampled[key] = _Sampled()
+        return sampled
+
+    def retire(
+        self,
+        key: Key,
+        numbers: Numbers,
+        open_calls: int,
+        since_start: Callable[[int], float | None] = lambda _: None,
+    ) -> None:
         """Keep a region of an ended process. Beyond some thousands they are merged under pid 0."""
         known = self._ended
         numbers = _bound_peak(numbers)
+        its_own = key
         if key not in known and len(known) >= _MOST_ENDED:
             together = _TOGETHER, key[1]
             sampled = self._sampled.pop(key, None)
             if sampled is not None:
                 self._sampled.setdefault(together, _Sampled()).add(sampled)
             key = together
+        self._presence.end(its_own, key, count_inside(numbers, since_start))
         known[key] = numbers if key not in known else _add(known[key], numbers)
         if open_calls:
             self._left_open[key] = self._left_open.get(key, 0) + open_calls
@@ -187,7 +257,12 @@ class RegionAccount:
                     gpu_bytes=sampled.gpu_bytes,
                     gpu_percent_seconds=sampled.gpu_percent_seconds,
                     gpu_seconds=sampled.gpu_seconds,
+                    gpu_unknown_seconds=sampled.find_unknown_seconds(),
                     energy_joules=sampled.energy_joules,
+                    energy_least_joules=None
+                    if sampled.energy_joules is None
+                    else sampled.energy_least_joules,
+                    energy_most_joules=None if sampled.energy_joules is None else sampled.energy_most_joules,
                     first_seconds=since_start(numbers.first_ns),
                     last_seconds=since_start(numbers.last_ns),
                     peak_ram_call_seconds=sampled.peak_ram_call_seconds if was_sampled else None,

@@ -314,6 +314,7 @@ def _list_notes(groups: Sequence[tuple[str, Sequence[RunFigures]]]) -> list[str]
         *_list_unmetered(groups),
         *_list_unread(groups),
         *_list_unheld(groups),
+        *_list_unutilized(groups),
         *_list_lacking(groups),
     ]
 
@@ -368,6 +369,16 @@ def _list_unheld(groups: Sequence[tuple[str, Sequence[RunFigures]]]) -> list[str
                 "it may have been more."
             )
     return notes
+
+
+def _list_unutilized(groups: Sequence[tuple[str, Sequence[RunFigures]]]) -> list[str]:
+    """Groups whose GPU utilization is not that of all their time."""
+    longest = [(name, max((run.unutilized_seconds for run in runs), default=0.0)) for name, runs in groups]
+    return [
+        f"The GPU utilization of {name} is without up to {humanize_seconds(seconds)} of the time of a run."
+        for name, seconds in longest
+        if seconds
+    ]
 
 
 def _list_failures(runs: Sequence[RunFigures]) -> tuple[str, ...]:

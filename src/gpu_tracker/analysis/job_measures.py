@@ -56,6 +56,10 @@ def join_ranks(whole: Combined, ranks: Sequence[RunFigures]) -> RunFigures:
     (peak_gpu_ram,) = (subject for subject in values if subject.figure.name == "peak_gpu_ram")
     if values[peak_gpu_ram] is not None and any(peak_gpu_ram in rank.ceilings for rank in ranks):
         floors[peak_gpu_ram], ceilings[peak_gpu_ram] = _bound_gpu_bytes(peak_gpu_ram, whole, ranks)
+    (percent,) = (subject for subject in values if subject.figure.name == "gpu_utilization")
+    if values[percent] is not None and any(percent in rank.ceilings for rank in ranks):
+        floors[percent] = _find_end(percent, min, ranks, [rank.floors for rank in ranks])
+        ceilings[percent] = _find_end(percent, max, ranks, [rank.ceilings for rank in ranks])
     at_least = _unite(rank.at_least for rank in ranks)
     ceilings.update((subject, math.inf) for subject in values if subject.figure.name in at_least)
     for subject in dict.fromkeys(
@@ -75,6 +79,7 @@ def join_ranks(whole: Combined, ranks: Sequence[RunFigures]) -> RunFigures:
         ram_bytes=max(rank.ram_bytes for rank in ranks),
         failure=next((rank.failure for rank in ranks if rank.failure), ""),
         unmetered_seconds=max(rank.unmetered_seconds for rank in ranks),
+        unutilized_seconds=max(rank.unutilized_seconds for rank in ranks),
         unheld_seconds=max(rank.unheld_seconds for rank in ranks),
         unread_seconds=max(rank.unread_seconds for rank in ranks),
         estimates=tuple(dict.fromkeys(estimates)),
@@ -96,6 +101,17 @@ def _bound_gpu_bytes(
     used = [gpu.used_bytes for host in whole.hosts for gpu in host.gpus]
     is_shared = math.isfinite(most) and None not in used
     return least, min(most, sum(size or 0 for size in used)) if is_shared else most
+
+
+def _find_end(
+    subject: Subject,
+    choose: Callable[[list[float]], float],
+    ranks: Sequence[RunFigures],
+    bounds: Sequence[Mapping[Subject, float]],
+) -> float:
+    """The lowest or highest that any rank may have had."""
+    every = [some.get(subject, rank.values[subject]) for rank, some in zip(ranks, bounds, strict=True)]
+    return choose([value for value in every if value is not None])
 
 
 def add_inner(whole: RunFigures, inner: Sequence[RunFigures], missing: Sequence[str]) -> RunFigures:
@@ -145,11 +161,17 @@ def _take(
     """Take a figure of those that have it as one."""
     found = [one.values[subject] for one in having]
     values[subject] = _join(subject, found)
-    most = _join(subject, [one.ceilings.get(subject, one.values[subject]) for one in having])
     if (bounds := _bound_metric(subject, found)) is not None:
         floors[subject], ceilings[subject] = bounds
-    elif most is not None and any(subject in one.ceilings for one in having):
-        ceilings[subject] = most
+        return
+    for joined, every in (
+        (ceilings, [one.ceilings for one in having]),
+        (floors, [one.floors for one in having]),
+    ):
+        ends = [some.get(subject, value) for some, value in zip(every, found, strict=True)]
+        end = _join(subject, ends)
+        if end is not None and any(subject in some for some in every):
+            joined[subject] = end
 
 
 def _bound_metric(subject: Subject, found: Sequence[float | None]) -> tuple[float, float] | None:

@@ -64,12 +64,14 @@ class RunFigures(NamedTuple):
     """Why it is no successful run: it failed, was killed, has no end or nobody knows."""
     unmetered_seconds: float = 0.0
     """How much of its time the energy is without, if that is notable."""
+    unutilized_seconds: float = 0.0
+    """The same of GPU utilization."""
     unheld_seconds: float = 0.0
     """The same of peak GPU RAM."""
     unread_seconds: float = 0.0
     """The same of peak RAM, if it may have been higher then."""
     estimates: tuple[str, ...] = ()
-    """The names of the figures of the whole run that are estimates."""
+    """The names of the figures of the whole run that are estimates, or means over a part of it."""
     at_least: tuple[str, ...] = ()
     """Of those that may have been more, because they are without some of the time."""
     lacks_regions: bool = False
@@ -106,13 +108,16 @@ def measure(recording: RecordingData) -> RunFigures:
             if summary.elsewhere
             else _find_region_ceilings(region, whole, ceilings)
         )
+        # An estimate may be anything.
+        least_of_region = {name: 0.0 for name in most_of_region if name in floors}
+        _bound_divided(region, least_of_region, most_of_region)
         for figure in REGION:
             subject = Subject(figure, region.path)
             values[subject] = of_region[figure.name]
             if figure.name in most_of_region:
                 most[subject] = most_of_region[figure.name]
-                if figure.name in floors:  # an estimate, which may be anything
-                    least[subject] = 0.0
+            if figure.name in least_of_region:
+                least[subject] = least_of_region[figure.name]
     for metric in summarize_metrics(recording):
         values[Subject(LAST_METRIC, metric=metric.name)] = math.nan if metric.last is None else metric.last
     return RunFigures(
@@ -127,6 +132,7 @@ def measure(recording: RecordingData) -> RunFigures:
         unmetered_seconds=max(
             (find_unmetered_seconds(gpu, summary.seconds) for gpu in _list_metered(summary)), default=0.0
         ),
+        unutilized_seconds=find_most_unutilized_seconds(summary),
         unheld_seconds=_find_unheld_seconds(summary),
         unread_seconds=summary.unread_seconds if "peak_ram" in at_least else 0.0,
         at_least=at_least,
@@ -164,11 +170,18 @@ def overall_values(summary: Summary) -> dict[str, float | None]:
 
 
 def list_estimates(summary: Summary) -> tuple[str, ...]:
-    """The names of the figures of a whole run that are estimates."""
+    """The names of the figures of a whole run that are estimates, or means over a part of it."""
     return (
         *(["peak_ram"] if summary.ram.combined.basis == ESTIMATE else []),
         *(["peak_gpu_ram"] if doubt_held(summary.gpus, summary.seconds).basis == ESTIMATE else []),
+        *(["gpu_utilization"] if find_most_unutilized_seconds(summary) else []),
     )
+
+
+def find_most_unutilized_seconds(summary: Summary) -> float:
+    """How much of the time the utilization of a device is without, of those that count; 0 if that is not notable."""
+    known = [gpu for gpu in summary.gpus if gpu.is_expected and gpu.mean_percent is not None]
+    return max((find_unutilized_seconds(gpu, summary.seconds) for gpu in known), default=0.0)
 
 
 def list_lower_bounds(summary: Summary, ending: str) -> tuple[str, ...]:
@@ -239,7 +252,8 @@ def _find_most_held(gpu: GpuSummary, seconds: float) -> float:
 
 def _is_held_unlisted(gpu: GpuSummary, seconds: float) -> bool:
     """Whether the job may have held more than what is known of it: its driver does not list processes, or did not for a while."""
-    return gpu.basis == ESTIMATE or (gpu.basis != EXACT and find_unlisted_seconds(gpu, seconds) > 0)
+    is_partly_listed = gpu.may_have_been_unlisted or find_unlisted_seconds(gpu, seconds) > 0
+    return gpu.basis == ESTIMATE or (gpu.basis != EXACT and is_partly_listed)
 
 
 def _is_gpu_ram_known(summary: Summary) -> bool:
@@ -306,6 +320,17 @@ def _find_region_ceilings(
     return found
 
 
+def _bound_divided(region: Region, least: dict[str, float], most: dict[str, float]) -> None:
+    """Bound what of the devices' figures belongs to a region: nobody knows when between two readings energy was drawn."""
+    if region.energy_least_joules is not None and region.energy_most_joules is not None:
+        least["energy"] = region.energy_least_joules
+        most["energy"] = max(region.energy_most_joules, most.get("energy", 0.0))
+    if region.gpu_percent is not None and region.gpu_unknown_seconds:
+        seconds = region.gpu_seconds + region.gpu_unknown_seconds
+        least["gpu_utilization"] = region.gpu_percent * region.gpu_seconds / seconds
+        most["gpu_utilization"] = least["gpu_utilization"] + 100 * region.gpu_unknown_seconds / seconds
+
+
 def _region_values(region: Region) -> dict[str, float | None]:
     """A region in which no process was read has no time."""
     has_time = bool(region.calls or region.wall_seconds)
@@ -317,7 +342,7 @@ def _region_values(region: Region) -> dict[str, float | None]:
         "mean_cores": _to_cores(percent_of(region.cpu_seconds, region.wall_seconds, math.inf)),
         "peak_ram": region.peak_ram_bytes,
         "peak_gpu_ram": region.gpu_bytes,
-        "gpu_utilization": region.gpu_percent,
+        "gpu_utilization": None if region.gpu_unknown_seconds > region.gpu_seconds else region.gpu_percent,
         "energy": region.energy_joules,
     }
     return {name: _known(value) for name, value in values.items()}

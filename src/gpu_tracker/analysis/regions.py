@@ -9,6 +9,7 @@ from ..core.calls import ENTERING_SECONDS, SWITCHING_SECONDS
 from ..core.model import ESTIMATE, EXACT, INTEGRATED, MOST_METRICS, SAMPLED, SHARED, MetricTotals
 from ..core.units import AS_GOOD_AS, humanize_seconds
 from ..core.values import NamedTuple
+from .summary import find_missing
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,6 +24,10 @@ _MOST_COUNTED = 10_000  # regions that a process refuses
 _UNSEEN_ENDS = ("ended", "abandoned", "tracker killed")
 _NOTABLE_COST = 0.02
 _LEAST_COST_SECONDS = 0.05
+# From this part on, what is divided makes an estimate of energy.
+_DIVIDED_SHARE = 0.1
+# Drivers sample a few times a second: the last sample of a run is missing.
+_LATE_SAMPLE_SECONDS = 0.25
 
 
 class PeakCall(NamedTuple):
@@ -64,7 +69,8 @@ class Region(NamedTuple):
     gpu_percent: float | None
     energy_joules: float | None
     energy_basis: str
-    """An estimate where several processes were inside at once: the energy is then counted once."""
+    """Sampled: what was drawn between two readings is divided by time. An estimate where that is more than a tenth of it, or where several
+    processes were inside at once: the energy is then counted once."""
     first_seconds: float | None
     last_seconds: float | None
     peak_ram_call: PeakCall | None = None
@@ -74,6 +80,13 @@ class Region(NamedTuple):
     """Shared also if what the regions inside took off is, or if other code may have gone on unnoticed in the middle: the whole may be exact."""
     switches: int = 0
     """How often its code was suspended, or went on in the middle of a call, where that is followed."""
+    gpu_unknown_seconds: float = 0.0
+    """How long it was open while utilization was not known: its mean is without that time. 0 if that is not notable."""
+    gpu_seconds: float = 0.0
+    """How long it was open while that was known."""
+    energy_least_joules: float | None = None
+    """This and the next: within these bounds the energy was divided."""
+    energy_most_joules: float | None = None
 
 
 class Metric(NamedTuple):
@@ -201,7 +214,8 @@ def _summarize_region(path: tuple[str, ...], parts: Sequence[RegionTotals], sing
     mean = _mean_seconds(finished, calls, shortest, longest)
     largest = max(parts, key=lambda part: (part.peak_ram_bytes or part.exit_ram_bytes or 0, -part.pid))
     gpu_seconds = sum(part.gpu_seconds for part in parts)
-    energy, energy_basis = _energy(parts)
+    unknown_seconds = sum(part.gpu_unknown_seconds or 0.0 for part in parts)
+    energy = _energy(parts)
     fullest = max(parts, key=lambda part: (part.gpu_bytes or 0, -part.pid))
     largest, peak_call = _find_peak(largest, single)
     ram_bases = {part.peak_ram_basis for part in parts if part.calls or part.open_calls}
@@ -230,14 +244,18 @@ def _summarize_region(path: tuple[str, ...], parts: Sequence[RegionTotals], sing
         gpu_percent=sum(part.gpu_percent_seconds for part in parts) / gpu_seconds
         if gpu_seconds > 0
         else None,
-        energy_joules=energy,
-        energy_basis=energy_basis,
+        energy_joules=energy.joules,
+        energy_basis=energy.basis,
         first_seconds=_least(part.first_seconds for part in parts),
         last_seconds=_most(part.last_seconds for part in parts),
         peak_ram_call=peak_call,
         gpu_call=_find_call(fullest.pid, fullest.gpu_bytes_call_seconds, single),
         own_cpu_basis=SHARED if any(part.own_cpu_basis == SHARED for part in parts) else EXACT,
         switches=sum(part.switches for part in parts),
+        gpu_unknown_seconds=find_missing(gpu_seconds, gpu_seconds + unknown_seconds, _LATE_SAMPLE_SECONDS),
+        gpu_seconds=gpu_seconds,
+        energy_least_joules=energy.least_joules,
+        energy_most_joules=energy.most_joules,
     )
 
 
@@ -286,15 +304,30 @@ def _deviation(squares: float, calls: int, mean: float | None) -> float | None:
     return math.sqrt(max(0.0, squares / calls - mean * mean))
 
 
-def _energy(parts: Sequence[RegionTotals]) -> tuple[float | None, str]:
+class _Energy(NamedTuple):
+    joules: float | None
+    basis: str
+    least_joules: float | None = None
+    """This and the next: None if not known."""
+    most_joules: float | None = None
+
+
+def _energy(parts: Sequence[RegionTotals]) -> _Energy:
     """Each process counts all energy drawn while it was inside, so only calls at different times add up."""
     known = [part for part in parts if part.energy_joules is not None]
-    joules = [part.energy_joules or 0.0 for part in known]
-    if len(known) < 2:
-        return (joules[0] if joules else None), EXACT
+    if not known:
+        return _Energy(None, SAMPLED)
+    joules, least, most = (
+        [getattr(part, figure) for part in known]
+        for figure in ("energy_joules", "energy_least_joules", "energy_most_joules")
+    )
     if _never_overlap(known):
-        return sum(joules), EXACT
-    return max(joules), ESTIMATE
+        total = sum(joules)
+        bounds = (None, None) if None in least or None in most else (sum(least), sum(most))
+        is_divided = bounds[0] is not None and total - bounds[0] > _DIVIDED_SHARE * total
+        return _Energy(total, ESTIMATE if is_divided else SAMPLED, *bounds)
+    bounds = (None, None) if None in least or None in most else (max(least), sum(most))
+    return _Energy(max(joules), ESTIMATE, *bounds)
 
 
 def _never_overlap(parts: Sequence[RegionTotals]) -> bool:

@@ -117,6 +117,8 @@ class GpuSummary(NamedTuple):
     """What went through its links, of all processes."""
     may_hold_unseen: bool = False
     """Whether the job may hold memory on it of which nothing is known, so that totals are not known either."""
+    may_have_been_unlisted: bool = False
+    """Whether the job used devices that did not list it, although all list it now: it may have held more then."""
     job_utilization_basis: str = UNKNOWN
     """Sampled by the driver, or an estimate: where the job is alone on a device that did notably more, samples of it are missing."""
 
@@ -428,6 +430,8 @@ def _summarize_gpus(recording: RecordingData) -> tuple[GpuSummary, ...]:
         if (INTEGRATED, gpu.uuid) in estimates:
             summary = summary._replace(energy_basis=ESTIMATE)
         summaries.append(summary)
+    if is_estimate and not any(summary.basis == ESTIMATE for summary in summaries):
+        return tuple(gpu._replace(may_have_been_unlisted=gpu.basis == SAMPLED) for gpu in summaries)
     return tuple(summaries)
 
 

@@ -97,6 +97,13 @@ def add_known(figures: Iterable[_Number | None]) -> _Number | None:
     return total if total or len(known) == len(every) else None
 
 
+def add_sizes(sizes: Iterable[int | None]) -> int | None:
+    """The sum; unknown if one is."""
+    every = list(sizes)
+    known = [size for size in every if size is not None]
+    return sum(known) if len(known) == len(every) else None
+
+
 # ---- Readings: what one source said of one subject at one instant.
 
 
@@ -346,6 +353,8 @@ class GpuReading(NamedTuple):
     """Since the reading before; unknown if nothing new is known."""
     has_others: bool = True
     """Whether it may be used by anybody else than the job."""
+    listed_bytes: int | None = None
+    """What all processes in its list hold; None if the driver does not tell that of each."""
 
 
 def find_activity(reading: GpuReading | GpuSample) -> Activity:
@@ -833,6 +842,7 @@ class RegionTotals(NamedTuple):
     gpu_seconds: float = 0.0
     """The time that the integral covers."""
     energy_joules: float | None = None
+    """Of the devices that the job uses: what they drew between two readings is divided by time."""
     first_seconds: float | None = None
     """First entry, since the start."""
     last_seconds: float | None = None
@@ -844,6 +854,12 @@ class RegionTotals(NamedTuple):
     """How often its code was suspended, or went on in the middle of a call, where that is followed."""
     own_cpu_basis: str | None = None
     """Shared if code of another region may have gone on in the middle of it, and nobody told."""
+    gpu_unknown_seconds: float | None = None
+    """How long it was open while utilization was not known, if it ever was known."""
+    energy_least_joules: float | None = None
+    """What was drawn between readings of the devices between which it was open all the time."""
+    energy_most_joules: float | None = None
+    """What was drawn between those between which it was open at all."""
 
 
 class Call(NamedTuple):

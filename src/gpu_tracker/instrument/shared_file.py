@@ -360,8 +360,8 @@ class SharedFileReader:
         numbers = range(1, min(count, MOST_REGIONS) + 1)
         return [number for number in numbers if self._read_last(number) >= since_ns]
 
-    def read_all(self, now_ns: int) -> dict[int, Numbers]:
-        """The counters of every region."""
+    def read_all(self, now_ns: int, since_ns: int = 0) -> dict[int, Numbers]:
+        """The counters of every region that is open, or was left since then."""
         since_began_ns = now_ns - struct.unpack_from("<q", self._memory, _BEGAN_OFFSET)[0]
         columns = self._read_columns(CPU, OWN_CPU, SHARED_CPU, SWITCHES, OPEN)
         known = {
@@ -371,6 +371,7 @@ class SharedFileReader:
                 + _split_open(counted[-1], since_began_ns)
             )
             for number, counted in enumerate(zip(*columns, strict=True), start=1)
+            if not since_ns or counted[-1] >= _ONE_CALL or self._read_last(number) >= since_ns
         }
         # After the counters: a call that ends meanwhile is read in between.
         (ram_read_ns,) = struct.unpack_from("<q", self._memory, _RAM_READ_OFFSET)

@@ -34,7 +34,7 @@ _COLUMNS = (
     ("ram_MiB", 8),
 )
 # Of a reading: what only totals are made of, and what its device says already.
-_LEFT_OUT = ("uuid", "samples", "shares", "has_lost_list", "activity_seconds")
+_LEFT_OUT = ("uuid", "samples", "shares", "has_lost_list", "listed_bytes", "activity_seconds")
 
 
 def head_line() -> str:

@@ -216,7 +216,11 @@ def list_totals(combined: Combined) -> list[tuple[str, str, str]]:
         for figure in RUN
         if (value := combined.values[figure.name]) is not None
     ]
-    described = {"energy": _describe_energy(combined), "peak_gpu_ram": _describe_held(combined)}
+    described = {
+        "energy": _describe_energy(combined),
+        "peak_gpu_ram": _describe_held(combined),
+        "gpu_utilization": _describe_utilization(combined),
+    }
     rows = [(name, label, described.get(name, value)) for name, label, value in figures]
     if combined.values["peak_ram"] is None and combined.ram_at_most_bytes is not None:
         rows.append(("", "RAM, upper bound", humanize(combined.ram_at_most_bytes, BYTES)))
@@ -248,6 +252,13 @@ def _describe_held(combined: Combined, *remarks: str) -> str:
     missing = list_unknown(max((gpu.unheld_seconds for gpu in gpus), default=0.0))
     every = "; ".join([*remarks, *([ESTIMATE] if is_estimate else []), *missing])
     return humanize(combined.values["peak_gpu_ram"], BYTES) + (f" ({every})" if every else "")
+
+
+def _describe_utilization(combined: Combined) -> str:
+    """The mean over the devices, and what it is without."""
+    gpus = [gpu for host in combined.hosts for gpu in host.gpus if gpu.mean_percent is not None]
+    missing = list_unknown(max((gpu.unutilized_seconds for gpu in gpus), default=0.0))
+    return humanize(combined.values["gpu_utilization"], PERCENT) + "".join(f" ({text})" for text in missing)
 
 
 def _list_unmetered(combined: Combined) -> list[str]:
@@ -300,14 +311,18 @@ def _host_lines(hosts: Sequence[Host]) -> list[str]:
             humanize(100 * _find_share(host), PERCENT),
             "-" if host.mean_cores is None else humanize_cores(100 * host.mean_cores).partition(" ")[0],
             "-" if host.machine_cores is None else str(host.machine_cores),
-            ", ".join(f"{_clean(gpu.label)} {humanize(gpu.mean_percent, PERCENT)}" for gpu in host.gpus)
-            or "-",
+            ", ".join(f"{_clean(gpu.label)} {_show_busy(gpu)}" for gpu in host.gpus) or "-",
         )
         for host in fullest
     ]
     left = len(hosts) - len(fullest)
     more = [f"and {left} more, less full (-f json has all)"] if left else []
     return [*align([heading, *rows], frozenset({0, len(heading) - 1})), *more]
+
+
+def _show_busy(gpu: HostGpu) -> str:
+    """With a sign if it is the mean over a part of the time."""
+    return f"{'~ ' if gpu.unutilized_seconds else ''}{humanize(gpu.mean_percent, PERCENT)}"
 
 
 def _find_share(host: Host) -> float:

@@ -9,7 +9,12 @@ from __future__ import annotations
 import re
 
 from ..analysis.compare import CANNOT_TELL, CHANGED
-from ..analysis.measures import list_estimates, list_lower_bounds, overall_values
+from ..analysis.measures import (
+    find_most_unutilized_seconds,
+    list_estimates,
+    list_lower_bounds,
+    overall_values,
+)
 from ..core.blocks import draw_line
 from ..core.figures import RUN, TIME
 from ..core.text import count_of, join_command, neutralize, shorten, shorten_middle
@@ -32,7 +37,7 @@ from .region_tables import count_logged, show_cpu, show_last, show_peak
 from .report import describe_ending, describe_title
 from .runs import mark
 from .sizing_lines import format_basis, format_choice, format_lead, format_slurm
-from .usage_lines import list_usage
+from .usage_lines import list_unknown, list_usage
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -79,16 +84,11 @@ def _list_figures(report: Report) -> list[tuple[str, str]]:
     """Those of the whole run that are known."""
     values = overall_values(report.summary)
     marks = list_estimates(report.summary), list_lower_bounds(report.summary, report.ending)
-    known = [figure for figure in RUN if values[figure.name] is not None]
-    return [
-        (
-            f"`{figure.name}`",
-            format_gpu_energy(report.energy)
-            if figure.name == "energy"
-            else mark(figure, values[figure.name], *marks),
-        )
-        for figure in known
-    ]
+    shown = {figure.name: mark(figure, values[figure.name], *marks) for figure in RUN}
+    shown["energy"] = format_gpu_energy(report.energy)
+    for text in list_unknown(find_most_unutilized_seconds(report.summary)):
+        shown["gpu_utilization"] += f" ({text})"
+    return [(f"`{name}`", shown[name]) for name in shown if values[name] is not None]
 
 
 def _list_chosen(report: Report) -> list[tuple[str, str]]:

@@ -85,7 +85,7 @@ def region_cells(region: Region, seconds: float) -> tuple[str, ...]:
         show_cpu(region),
         show_peak(region),
         humanize(region.gpu_bytes, BYTES),
-        humanize(region.gpu_percent, PERCENT),
+        f"{'~ ' if region.gpu_unknown_seconds else ''}{humanize(region.gpu_percent, PERCENT)}",
         f"{'~ ' if region.energy_basis == ESTIMATE else ''}{humanize(region.energy_joules, JOULES)}",
     )
 

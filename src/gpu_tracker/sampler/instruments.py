@@ -42,10 +42,14 @@ class Instruments:
 
     def __init__(self, mailbox: str, start_seconds: float) -> None:
         self._mailbox = MailboxReader(mailbox, start_seconds)
+        self._start_seconds = start_seconds
         self._regions = RegionAccount()
         self._calls = CallAccount()
         self._ended: list[tuple[tuple[int, tuple[str, ...]], Numbers, int]] = []
         """The regions of processes that had ended when the mailbox was read last."""
+        self._has_gpus = False
+        self._present_ns = 1
+        """When it was read last which regions are open."""
         self._written_gaps = RegionGaps()
         self._calls_read_seconds = 0.0
         self._calls_due_seconds = _CALLS_SECONDS
@@ -66,19 +70,28 @@ class Instruments:
         self._mailbox.find_new()
         self._ended = self._mailbox.take_ended()
         for ended in self._ended:
-            self._regions.retire(*ended)
+            self._regions.retire(*ended, self._mailbox.since_start)
         calls = self._mailbox.take_calls_of_ended()
         self._calls.take(call for call in calls if call.number)
         self._calls.take_left_open(call for call in calls if not call.number)
         return self._mailbox.read_high_waters()
 
-    def take(self, rss_bytes: Mapping[int, int]) -> None:
+    def take(self, at_seconds: float, rss_bytes: Mapping[int, int]) -> None:
         """Take the memory of the processes at this reading."""
         self._regions.take(self._mailbox.read_active(), rss_bytes, self._mailbox.find_start)
         for peak in self._regions.list_new_peaks():
             self._calls.take_peak(*peak)
         for note in self._mailbox.take_framework_notes():
             self._frameworks.take(note)
+        if self._has_gpus:
+            self._take_presence(at_seconds)
+
+    def _take_presence(self, at_seconds: float) -> None:
+        """When regions were open, for what devices say later of that time."""
+        now_ns = int((self._start_seconds + at_seconds) * 1e9)
+        present = self._mailbox.read_present(self._present_ns, now_ns)
+        self._regions.take_presence(at_seconds, present, self._mailbox.since_start)
+        self._present_ns = now_ns
 
     def add_gpu(self, gpu: Gpu) -> None:
         """Add a device."""
@@ -86,8 +99,13 @@ class Instruments:
 
     def take_gpus(self, readings: GpuReadings, moment: GpuMoment) -> None:
         """Take one reading of the GPUs, and its summary of the time since the one before."""
+        self._has_gpus = True
         self._regions.take_gpus(moment)
         self._frameworks.take_gpus(readings)
+
+    def finish_gpus(self) -> None:
+        """There will be no more readings of the GPUs."""
+        self._regions.finish()
 
     def write(self, writer: Writer, at_seconds: float, *, is_last: bool, keep_all: bool = False) -> float:
         """Write metrics, and regions and frameworks at growing intervals. Returns the CPU time that the metrics took."""

@@ -261,6 +261,8 @@ class Sampler:
             if not self._account.has_read_gpus(vendor):
                 self._say(at_seconds, vendor, UNREAD)
         self._account.finish_gpus(has_ended=has_ended)
+        if self.instruments is not None:
+            self.instruments.finish_gpus()
         for text in (
             *self._gpus.take_last_silences(),
             *self._gpus.list_unattributed(),
@@ -408,7 +410,7 @@ class Sampler:
             self._gpus.pids = self._account.pids
         self._read_seconds = at_seconds
         if self.instruments is not None:
-            self.instruments.take(self._account.rss_bytes)
+            self.instruments.take(at_seconds, self._account.rss_bytes)
             if is_last:
                 self._account.take_earlier_peaks(self.instruments.find_exact_peaks())
 

@@ -122,6 +122,12 @@ class MailboxReader:
             for number, numbers in self._read_numbers(name, reader):
                 yield (reader.pid, self._find_path(reader, number)), numbers
 
+    def read_present(self, since_ns: int, now_ns: int) -> Iterator[tuple[Key, Numbers]]:
+        """The counters of the regions of running processes that are open, or were left since then."""
+        for reader in self._readers.values():
+            for number, numbers in reader.read_all(now_ns, since_ns).items():
+                yield (reader.pid, self._find_path(reader, number)), numbers
+
     def take_ended(self) -> list[tuple[Key, Numbers, int]]:
         """The regions of programs that have ended since the last call, each with its counters and open calls."""
         ended = []

@@ -34,6 +34,8 @@ class Answer(NamedTuple):
     status: int | None
     """As in a shell: 128 + the number of a signal. None: unknown."""
     cpu_seconds: float
+    errors: str = ""
+    """What it printed on standard error."""
 
 
 def run(
@@ -52,7 +54,8 @@ def run(
                 patience_seconds, grace_seconds = min(patience_seconds, grace_seconds), None
             poll = select.poll()
             for command in waiting:
-                poll.register(command.output_fd, select.POLLIN)
+                for fd in command.list_open():
+                    poll.register(fd, select.POLLIN)
             began = time.monotonic()
             poll.poll(1000 * min(patience_seconds, _LONGEST_WAIT_SECONDS))
             # A paused container freezes us together with them: that time does not count.
@@ -72,9 +75,7 @@ class _Command:
     def __init__(self, arguments: Sequence[str]) -> None:
         import signal
 
-        self._printed = b""
-        self._has_ended = False
-        self.output_fd, theirs = os.pipe()
+        self._output, self._errors = _Pipe(), _Pipe()
         watched, self._lifeline_fd = os.pipe()
         try:
             self._shell_pid = os.posix_spawn(
@@ -84,8 +85,8 @@ class _Command:
                 os.environ,
                 file_actions=[
                     (os.POSIX_SPAWN_DUP2, watched, 0),
-                    (os.POSIX_SPAWN_DUP2, theirs, 1),
-                    (os.POSIX_SPAWN_DUP2, theirs, 2),
+                    (os.POSIX_SPAWN_DUP2, self._output.theirs, 1),
+                    (os.POSIX_SPAWN_DUP2, self._errors.theirs, 2),
                 ],
                 # Its own process group: Ctrl-C in a terminal is meant for the job.
                 setpgroup=0,
@@ -94,38 +95,42 @@ class _Command:
                 setsigdef=[signal.SIGPIPE, signal.SIGXFSZ, signal.SIGCHLD],
             )
         except OSError:
-            os.close(self.output_fd)
+            self._output.close()
+            self._errors.close()
             os.close(self._lifeline_fd)
             raise
         finally:
-            os.close(theirs)
+            os.close(self._output.theirs)
+            os.close(self._errors.theirs)
             os.close(watched)
-        os.set_blocking(self.output_fd, False)
+
+    def list_open(self) -> list[int]:
+        """What to wait for."""
+        return [pipe.ours for pipe in (self._output, self._errors) if not pipe.has_ended]
 
     def has_ended(self) -> bool:
         """Read what has arrived; whether the output is complete, or too long."""
-        while not self._has_ended:
-            try:
-                piece = os.read(self.output_fd, _CHUNK_BYTES)
-            except BlockingIOError:
-                break
-            self._printed += piece
-            self._has_ended = not piece or len(self._printed) >= _MOST_BYTES
-        return self._has_ended
+        self._errors.read()
+        self._output.read()
+        return self._output.has_ended
 
     def stop(self) -> None:
         """Kill it if it still runs."""
         os.close(self._lifeline_fd)
-        os.close(self.output_fd)
+        self._errors.read()
+        self._output.close()
+        self._errors.close()
 
     def wait(self, deadline: float) -> Answer:
         """Wait until it is reaped."""
-        text = self._printed.decode("utf-8", "replace") if self._has_ended else None
+        text = self._output.decode() if self._output.has_ended else None
+        errors = self._errors.decode()
         try:
             while True:
                 pid, status, usage = os.wait4(self._shell_pid, os.WNOHANG)
                 if pid:
-                    return Answer(text, os.waitstatus_to_exitcode(status), usage.ru_utime + usage.ru_stime)
+                    cpu_seconds = usage.ru_utime + usage.ru_stime
+                    return Answer(text, os.waitstatus_to_exitcode(status), cpu_seconds, errors)
                 if time.monotonic() > deadline:
                     break
                 time.sleep(_NAP_SECONDS)
@@ -136,4 +141,31 @@ class _Command:
             os.waitpid(self._shell_pid, 0)
         except ChildProcessError:
             pass  # already reaped elsewhere
-        return Answer(text, None, 0.0)
+        return Answer(text, None, 0.0, errors)
+
+
+class _Pipe:
+    """What a program prints, as it arrives."""
+
+    def __init__(self) -> None:
+        self.ours, self.theirs = os.pipe()
+        os.set_blocking(self.ours, False)
+        self._printed = b""
+        self.has_ended = False
+
+    def read(self) -> None:
+        """Read what has arrived."""
+        while not self.has_ended:
+            try:
+                piece = os.read(self.ours, _CHUNK_BYTES)
+            except BlockingIOError:
+                break
+            self._printed += piece
+            self.has_ended = not piece or len(self._printed) >= _MOST_BYTES
+
+    def decode(self) -> str:
+        return self._printed.decode("utf-8", "replace")
+
+    def close(self) -> None:
+        """Read no more."""
+        os.close(self.ours)

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import count, pairwise
 from pathlib import Path
@@ -22,7 +22,7 @@ from gpu_tracker.core.model import Gpu, GpuProcessReading, GpuReading, GpuReadin
 from gpu_tracker.sources import NotAvailableError, command
 from gpu_tracker.sources.gpu import foreign_pids, nvidia, nvidia_smi, smi_text
 from gpu_tracker.sources.gpu.guard import DENIED, LOST, TROUBLE, UNSUPPORTED
-from gpu_tracker.sources.gpu.smi_text import FIELD, HANDLE, NO_DEVICES, OTHER, SILENCE
+from gpu_tracker.sources.gpu.smi_text import FIELD, HANDLE, NO_DEVICES, NOTHING, OTHER, SILENCE
 from sources.gpu.smi_stage import NAME, STEP_SECONDS, Stage, app, device
 
 RECORDED: dict[str, dict[str, Any]] = json.loads(
@@ -337,11 +337,22 @@ def test_only_success_makes_a_table_complete(
     assert (table.complaint and table.complaint.kind) == kind
 
 
+def test_noise_on_standard_error_is_no_part_of_a_table() -> None:
+    """It explains a failure at most."""
+    noise = "dbus: warning\n"
+    apps = smi_text.parse_table("", 0, smi_text.APP_FIELDS, 1, noise)
+    crashed = smi_text.parse_table("", 127, smi_text.APP_FIELDS, 1, noise)
+    devices = smi_text.parse_table("", 0, smi_text.DEVICE_FIELDS, 1, noise)
+
+    assert apps == ([], None)
+    assert [table.complaint for table in (crashed, devices)] == [(OTHER, "", "dbus: warning")] * 2
+
+
 def test_a_table_of_devices_is_never_empty() -> None:
     """Without devices nvidia-smi prints a complaint."""
     table = smi_text.parse_table("", 0, smi_text.DEVICE_FIELDS, 1)
 
-    assert table.complaint == (SILENCE, "", "nvidia-smi ended without output (exit status 0)")
+    assert table.complaint == (NOTHING, "", "nvidia-smi ended without output (exit status 0)")
     assert "without output" in smi_text.explain_absence(table.complaint)
 
 
@@ -464,6 +475,7 @@ def test_devices_figures_details_and_processes(stage: Stage) -> None:
         sm_clock_mhz=1410,
         memory_clock_mhz=1215,
         limits=("power",),
+        listed_bytes=2048 * MIB,
     )
     assert set(readings.processes) == {
         GpuProcessReading(GPU_0, 4242, 2048 * MIB),
@@ -582,6 +594,22 @@ def test_a_failed_table_of_processes_does_not_mean_none(stage: Stage, fault: str
         assert ("", "lists_processes") not in source.reasons
 
     assert stage.notes == [words]
+
+
+def test_probing_names_only_devices_that_say_something(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Number 0 has nothing to say, 1 hangs, and from 2 on there is none."""
+    answers = {0: smi_text.NOTHING, 1: SILENCE}
+
+    class Program:
+        def run(self, queries: Sequence[Any], _grace: object) -> tuple[dict[Any, smi_text.Table], float]:
+            kinds = {query: answers.get(query.number, NO_DEVICES) for query in queries}
+            return {
+                query: smi_text.Table([], smi_text.Complaint(kind, "", "")) for query, kind in kinds.items()
+            }, 0.0
+
+    rows, complaints = nvidia_smi._probe_each(Program())  # type: ignore[arg-type]
+
+    assert (rows, list(complaints)) == ([], [1])
 
 
 @pytest.mark.parametrize("fault", ["stuck", "crashing"])
@@ -952,9 +980,17 @@ def test_commands_run_in_parallel_within_their_time() -> None:
 
     assert time.monotonic() - started < 5
     assert [answer.text for answer in answers[:2]] == [None, "hello\n"]
-    assert answers[2].text is not None
-    assert "not found" in answers[2].text
+    assert answers[2].text == ""
+    assert "not found" in answers[2].errors
     assert [answer.status for answer in answers] == [137, 0, 127]
+
+
+def test_however_much_a_command_complains_its_output_is_read() -> None:
+    """It would wait if nobody read its complaints."""
+    (answer,) = command.run([["sh", "-c", "yes complaint | head -c 1000000 >&2; echo hello"]], 40)
+
+    assert answer.text == "hello\n"
+    assert len(answer.errors) == 1_000_000
 
 
 def test_a_command_that_hangs_delays_the_others_by_its_grace_period_only() -> None:

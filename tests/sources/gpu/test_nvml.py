@@ -426,6 +426,48 @@ time.sleep(0.3)
     assert hardware.calls().get("nvmlDeviceSetAccountingMode") is None
 
 
+def test_an_account_without_a_size_is_none(hardware: Simulator) -> None:
+    """The job's memory is that of the list, and everything else is read as ever."""
+    hardware.set_accounting(0, True)
+    result = train(
+        hardware,
+        """
+wait_until_devices_are_read()
+hardware.add_account(0, os.getpid(), None, begun_seconds_ago=0)
+hardware.set_accounting(0, True)
+hardware.set_process(1, os.getpid(), 900 * MIB)
+time.sleep(1.5)
+hardware.set_process(1, os.getpid(), 2000 * MIB)
+time.sleep(0.5)
+""",
+    )
+
+    assert result["peaks"] == [0, 2000 * MIB]
+    assert result["bases"] == ["sampled", "sampled"]
+    assert result["notes"] == []
+
+
+def test_an_account_that_was_not_read_in_the_end_is_not_exact(hardware: Simulator) -> None:
+    """It fails after two seconds: what the process holds later is known from its list only."""
+    hardware.set_accounting(0, True)
+    result = train(
+        hardware,
+        """
+hardware.set_process(0, os.getpid(), 900 * MIB)
+hardware.set_process(0, os.getpid(), 10 * MIB)
+time.sleep(1.5)
+hardware.fail("nvmlDeviceGetAccountingStats", 999)
+hardware.set_process(0, os.getpid(), 5000 * MIB)
+hardware.set_process(0, os.getpid(), 10 * MIB)
+time.sleep(0.5)
+""",
+    )
+
+    assert result["peaks"][0] == 900 * MIB
+    assert result["bases"][0] == "sampled"
+    assert [entry[1:] for entry in result["processes"]] == [[900 * MIB, "sampled"]]
+
+
 def test_the_account_of_an_earlier_process_is_not_the_jobs(hardware: Simulator) -> None:
     """It had the same ID; what the job holds itself counts, and so does a process that has ended."""
     hardware.set_accounting(0, True)

@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 from itertools import starmap
 
-from ...core.model import Gpu, GpuProcessReading, GpuReading, GpuReadings, name_unopened
+from ...core.model import Gpu, GpuProcessReading, GpuReading, GpuReadings, add_sizes, name_unopened
 from ...core.values import NamedTuple
 from .. import NotAvailableError
 from ..command import run
@@ -27,6 +27,7 @@ from .smi_text import (
     FIELD,
     HANDLE,
     NO_DEVICES,
+    NOTHING,
     OTHER,
     SILENCE,
     SOURCE,
@@ -112,7 +113,7 @@ class _Program:
         answers = run(commands, self._patience_seconds, grace_seconds)
         seconds = min(self._patience_seconds, grace_seconds or self._patience_seconds)
         tables = {
-            query: parse_table(answer.text, answer.status, self.fields[query.subject], seconds)
+            query: parse_table(answer.text, answer.status, self.fields[query.subject], seconds, answer.errors)
             for query, answer in zip(queries, answers, strict=True)
         }
         has_dropped = False
@@ -148,7 +149,7 @@ def _has_failed_for_all(query: _Query, table: Table) -> bool:
     if query.number is not None or table.complaint is None:
         return False
     is_about_devices = query.subject == _DEVICES
-    is_broken_off = table.complaint.kind == SILENCE or bool(table.rows)
+    is_broken_off = table.complaint.kind in {SILENCE, NOTHING} or bool(table.rows)
     return table.complaint.kind == HANDLE or (is_about_devices and is_broken_off)
 
 
@@ -165,9 +166,9 @@ def _probe_each(program: _Program) -> tuple[list[dict[str, str]], dict[int, Comp
                 continue
             if table.complaint.kind in {NO_DEVICES, OTHER}:
                 return rows, complaints  # there is no device with this number
-            if number is not None:
+            if number is not None and table.complaint.kind != NOTHING:
                 complaints[number] = table.complaint
-        if all(table.complaint and table.complaint.kind == SILENCE for table in tables.values()):
+        if all(table.complaint and table.complaint.kind in {SILENCE, NOTHING} for table in tables.values()):
             break
     return rows, complaints
 
@@ -195,7 +196,7 @@ def _list_instances(gpus: tuple[Gpu, ...], listing: str) -> tuple[Gpu, ...]:
 
 def _quote(complaint: Complaint) -> str:
     words = shorten(complaint.words)
-    return words if complaint.kind == SILENCE else f"{SMI} said: {words}"
+    return words if complaint.kind in {SILENCE, NOTHING} else f"{SMI} said: {words}"
 
 
 # ---- Devices.
@@ -333,6 +334,9 @@ class NvidiaSmiSource:
                 reading._replace(
                     lists_processes=uuid in results.with_processes,
                     has_lost_list=uuid not in results.with_processes,
+                    listed_bytes=add_sizes(
+                        size for (its_uuid, _), size in results.processes.items() if its_uuid == uuid
+                    ),
                 )
                 for uuid, reading in results.readings.items()
             ),

@@ -17,6 +17,7 @@ from ...core.model import (
     GpuReadings,
     GpuShares,
     Traffic,
+    add_sizes,
     name_unopened,
 )
 from ...core.observation import PROBE
@@ -262,6 +263,7 @@ class NvmlSource:
             if listed is not None and not namespace.is_list_trusted and not any(lists.values()):
                 listed = self._doubt_empty_list(device, is_busy=bool(rates[0]))
             everybody = frozenset(listed or ())  # the dead among them, too
+            listed_bytes = None if listed is None else add_sizes(used for used, _ in listed.values())
             if listed is not None and pids is not None:
                 # One that has just ended may still be listed, and still be among those of the job.
                 listed = {
@@ -313,13 +315,14 @@ class NvmlSource:
                 GpuProcessReading._make((uuid, pid, used, percents.get(pid), kind))
                 for pid, (used, kind) in (listed or {}).items()
             ]
-            if device.has_accounting and is_slow_turn and pids is not None:
+            if device.has_accounting and (is_slow_turn or self._is_last) and pids is not None:
                 high_waters += self._read_accounting(device, pids)
             reading = self._read_device(device, rates, samples, shares)
             devices.append(
                 reading._replace(
                     lists_processes=listed is not None,
                     has_lost_list=lists[uuid] is None,
+                    listed_bytes=listed_bytes,
                     **device.measured.activity._asdict(),
                     activity_seconds=activity_seconds,
                     traffic=device.measured.traffic if activity_seconds else Traffic(),
@@ -886,10 +889,10 @@ class NvmlSource:
             for pid in nvml.nvmlDeviceGetAccountingPids(device.handle):
                 if pid in device.accounted_before or not (pid in pids or pid in device.job_pids):
                     continue
-                account = nvml.nvmlDeviceGetAccountingStats(device.handle, pid)
-                is_ours = account.startTime / 1e6 >= self._find_begin(pid) - _CLOCK_TOLERANCE_SECONDS
-                if is_ours and account.maxMemoryUsage is not None:
-                    peaks.append(GpuHighWater(device.gpu.uuid, pid, int(account.maxMemoryUsage)))
+                most_bytes, began_us = self._lists.account(device.handle, pid)
+                is_ours = began_us / 1e6 >= self._find_begin(pid) - _CLOCK_TOLERANCE_SECONDS
+                if is_ours and most_bytes is not None:
+                    peaks.append(GpuHighWater(device.gpu.uuid, pid, most_bytes))
         except nvml.NVMLError:
             pass  # one was removed meanwhile; the others follow at the next reading
         return peaks

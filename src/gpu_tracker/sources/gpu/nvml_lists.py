@@ -1,4 +1,4 @@
-"""The lists of NVIDIA's driver (processes, samples), read from its library into one buffer each.
+"""The lists of NVIDIA's driver (processes, samples, accounts), read from its library into one buffer each.
 
 With hundreds of processes, an object per entry would cost more than the driver's answer.
 """
@@ -108,6 +108,19 @@ class DriverLists:
         if value_type.value == self._nvml.NVML_VALUE_TYPE_DOUBLE:
             return [self._samples[0].unpack(self._samples[2].pack(*sample)) for sample in raw]
         return [(at_us, float(bits & 0xFFFFFFFF)) for at_us, bits in raw]
+
+    def account(self, handle: Any, pid: int) -> tuple[int | None, int]:
+        """The most bytes that a process held, None if the driver does not tell, and when it began, in microseconds.
+
+        nvidia-ml-py raises a TypeError where the driver does not tell.
+        """
+        stats = self._nvml.c_nvmlAccountingStats_t()
+        function = self._find("nvmlDeviceGetAccountingStats")
+        code = function(handle, self._ctypes.c_uint(pid), self._ctypes.byref(stats))
+        if code != self._nvml.NVML_SUCCESS:
+            raise self._nvml.NVMLError(code)
+        most_bytes = stats.maxMemoryUsage
+        return None if most_bytes == _NOT_AVAILABLE else most_bytes, stats.startTime
 
     def _find(self, name: str) -> Any:
         try:

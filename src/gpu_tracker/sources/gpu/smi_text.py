@@ -249,7 +249,8 @@ def _is_ordinal(word: str) -> bool:
 FIELD = "field"  # it does not support one of the fields
 HANDLE = "handle"  # one device cannot be opened, so it lists none
 NO_DEVICES = "no devices"
-SILENCE = "silence"  # it hangs, or ends without output
+SILENCE = "silence"  # it hangs, or is ended without output
+NOTHING = "nothing"  # it ends well without output, which says nothing of a device, not even that there is one
 OTHER = "other"
 
 # 14 is a warning about a corrupt infoROM, after a valid table.
@@ -290,10 +291,13 @@ class Table(NamedTuple):
     """Why rows are missing."""
 
 
-def parse_table(text: str | None, status: int | None, fields: Sequence[str], waited_seconds: float) -> Table:
+def parse_table(
+    text: str | None, status: int | None, fields: Sequence[str], waited_seconds: float, errors: str = ""
+) -> Table:
     """The output (None: no answer in time) as a table, with or without a heading.
 
-    An empty table of processes means that none computes; a crash must not be mistaken for that.
+    An empty table of processes means that none computes; a crash must not be mistaken for that. What is on standard error may be of any
+    library: it only explains why there is no table.
     """
     if text is None:
         words = f"nvidia-smi did not answer within {waited_seconds:g} seconds"
@@ -314,9 +318,12 @@ def parse_table(text: str | None, status: int | None, fields: Sequence[str], wai
     is_whole = complaint is None or complaint.kind != HANDLE
     if status in _GOOD_STATUSES and is_whole and (rows or may_be_empty):
         return Table(rows, None)
+    if complaint is None and errors.strip():
+        complaint = parse_complaint(errors)
     if complaint is not None:
         return Table(rows, complaint)
-    return Table(rows, Complaint(SILENCE, "", f"nvidia-smi ended without output (exit status {status})"))
+    kind = NOTHING if status == 0 and not rows else SILENCE
+    return Table(rows, Complaint(kind, "", f"nvidia-smi ended without output (exit status {status})"))
 
 
 def drop_field(fields: Sequence[str], unknown: str) -> tuple[str, ...] | None:
@@ -380,7 +387,7 @@ def explain_absence(complaint: Complaint) -> str:
     """Why no device can be read."""
     lowered = complaint.words.lower()
     known = [why for words, why in _ABSENCES if words in lowered]
-    if complaint.kind == SILENCE:
+    if complaint.kind in (SILENCE, NOTHING):
         why = f"{complaint.words}; usually this user may not open a device, or the driver hangs"
     elif complaint.kind == NO_DEVICES:
         why = "nvidia-smi found no device; in a container, or under a scheduler, a GPU must be requested"
