@@ -1,4 +1,4 @@
-"""Runs a program of ours as if on macOS: `as_macos.py LIBRARY gpu-tracker run ...`, or `as_macos.py LIBRARY PROGRAM.py ...`.
+"""Runs a program of ours as if on macOS: `as_macos.py LIBRARY gpu-tracker run ...`, or `as_macos.py LIBRARY MODULE ...`.
 
 In this process and in its samplers, which get the same by their first line: names that XNU lacks are gone, so is /proc; a signal that
 would be ignored is dropped even where it is blocked; `poll` reports a hang-up only to those who ask for something; there is kqueue, and
@@ -97,7 +97,7 @@ def _drop_ignored_signals() -> None:
         return {number for number in pending() if not is_dropped(number)}
 
     _core_signal.sigwait = signal.sigwait = sigwait  # type: ignore[assignment]
-    _core_signal.sigpending = signal.sigpending = sigpending  # type: ignore[assignment]
+    _core_signal.sigpending = signal.sigpending = sigpending
 
 
 def _count_peaks_in_bytes() -> None:
@@ -107,13 +107,13 @@ def _count_peaks_in_bytes() -> None:
         return resource.struct_rusage(fields)
 
     read, wait = resource.getrusage, os.wait4
-    resource.getrusage = lambda who: convert(read(who))  # type: ignore[assignment]
+    resource.getrusage = lambda who: convert(read(who))
 
     def wait4(pid: int, options: int) -> tuple[int, int, resource.struct_rusage]:
         ended, status, usage = wait(pid, options)
         return ended, status, convert(usage)
 
-    os.wait4 = wait4  # type: ignore[assignment]
+    os.wait4 = wait4
 
 
 def _refuse_clocks_of_others() -> None:
@@ -124,7 +124,7 @@ def _refuse_clocks_of_others() -> None:
             raise OSError(errno.EINVAL, "Invalid argument")
         return read(clock)
 
-    time.clock_gettime_ns = clock_gettime_ns  # type: ignore[assignment]
+    time.clock_gettime_ns = clock_gettime_ns
 
 
 class Poll:
@@ -216,8 +216,7 @@ def main() -> None:
         from gpu_tracker.cli import main as run
 
         run()
-    sys.path.insert(0, os.path.dirname(program))
-    runpy.run_path(program, run_name="__main__")
+    runpy.run_module(program, run_name="__main__", alter_sys=True)
 
 
 if __name__ == "__main__":
