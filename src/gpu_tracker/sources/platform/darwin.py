@@ -16,7 +16,9 @@ from ...core.values import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from typing import Any, TypeAlias
+
+    ReadableBuffer: TypeAlias = bytes | ctypes.Array[ctypes.c_char]
 
 # sys/sysctl.h: struct kinfo_proc, 648 bytes. Start, flags, state, pid, name, parent.
 _TABLE_ROW = Struct("=qi 20x i B 3x i 199x 17s 300x i 84x")
@@ -28,21 +30,43 @@ _USAGE = Struct("=16x QQ 32x Q 24x QQ 24x Q 96x Q 48x")
 _TASK = Struct("=Q 44x ii 20x ii 8x")
 _RUSAGE_INFO_V4, _PROC_PIDTASKINFO = 4, 4
 _CTL_KERN, _KERN_PROC, _KERN_PROC_ALL, _KERN_PROCARGS2 = 1, 14, 0, 49
+_UsageBuffer = ctypes.c_char * _USAGE.size
 # What may begin between asking how long the table is and reading it.
 _SPARE_ROWS = 32
 _MOST_ARGUMENT_BYTES = 1 << 20  # KERN_ARGMAX
 
 
 class TableRow(NamedTuple):
-    """A process in the kernel's table."""
+    """A process in the kernel's table, as it is there: there are hundreds in each, and most are nobody's of ours."""
 
+    seconds: int
+    microseconds: int
+    """When it began, by the wall clock."""
+    flags: int
+    state: int
     pid: int
+    raw_name: bytes
     parent_pid: int
-    name: str
-    started_seconds: float
-    """By the wall clock."""
-    is_zombie: bool
-    is_forked_copy: bool
+
+    @property
+    def started_seconds(self) -> float:
+        """When it began."""
+        return self.seconds + self.microseconds / 1e6
+
+    @property
+    def name(self) -> str:
+        """Of its program, the first letters."""
+        return self.raw_name.partition(b"\0")[0].decode("utf-8", "replace")
+
+    @property
+    def is_zombie(self) -> bool:
+        """Whether it has ended, and nobody has waited for it."""
+        return self.state == _ZOMBIE
+
+    @property
+    def is_forked_copy(self) -> bool:
+        """Whether it has not called exec."""
+        return not self.flags & _EXECUTED
 
 
 class Usage(NamedTuple):
@@ -70,31 +94,17 @@ class Task(NamedTuple):
 def parse_table(table: bytes) -> list[TableRow]:
     """The rows of KERN_PROC_ALL."""
     whole = len(table) - len(table) % _TABLE_ROW.size
-    return [
-        TableRow(
-            pid,
-            parent_pid,
-            name.partition(b"\0")[0].decode("utf-8", "replace"),
-            seconds + microseconds / 1e6,
-            state == _ZOMBIE,
-            not flags & _EXECUTED,
-        )
-        for seconds, microseconds, flags, state, pid, name, parent_pid in _TABLE_ROW.iter_unpack(
-            memoryview(table)[:whole]
-        )
-    ]
+    return list(map(TableRow._make, _TABLE_ROW.iter_unpack(memoryview(table)[:whole])))
 
 
-def parse_usage(usage: bytes, seconds_per_tick: float) -> Usage:
+def parse_usage(usage: ReadableBuffer, seconds_per_tick: float) -> Usage:
     """What `proc_pid_rusage` tells. Its times are in ticks of the machine's own clock."""
     user, system, rss, child_user, child_system, child_elapsed, footprint = _USAGE.unpack_from(usage)
-    return Usage(
+    own_seconds, reaped_seconds = (
         (user + system) * seconds_per_tick,
         (child_user + child_system) * seconds_per_tick,
-        child_elapsed > 0,
-        rss,
-        footprint,
     )
+    return Usage._make((own_seconds, reaped_seconds, child_elapsed > 0, rss, footprint))
 
 
 def parse_task(task: bytes) -> Task:
@@ -128,10 +138,10 @@ def _find_seconds_per_tick() -> float:
 
 def read_usage(pid: int) -> Usage | None:
     """What a process has used; None if it is gone, or of another user."""
-    buffer = ctypes.create_string_buffer(_USAGE.size)
+    buffer = _UsageBuffer()
     if _load_system().proc_pid_rusage(pid, _RUSAGE_INFO_V4, buffer):
         return None
-    return parse_usage(buffer.raw, _find_seconds_per_tick())
+    return parse_usage(buffer, _find_seconds_per_tick())
 
 
 def read_task(pid: int) -> Task | None:
