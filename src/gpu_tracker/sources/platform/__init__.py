@@ -59,7 +59,12 @@ def find_counters(*usages: struct_rusage) -> TreeCounters:
 
 
 def read_own_rss_bytes() -> int | None:
-    """The resident set of this process, where the kernel reports it in a file."""
+    """The resident set of this process, where the kernel reports it."""
+    if _IS_DARWIN:
+        from . import darwin
+
+        usage = darwin.read_usage(os.getpid())
+        return None if usage is None else usage.rss_bytes
     return _read_own_status(b"\nVmRSS:")
 
 
