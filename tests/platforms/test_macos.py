@@ -218,3 +218,48 @@ def test_the_end_of_a_process_is_told(macos: tuple[str, ...]) -> None:
 def test_a_handler_of_the_program_learns_of_its_child(macos: tuple[str, ...]) -> None:
     """One that ended while a sampler was started, which its SIGCHLD handler does not hear of."""
     assert json.loads(run([*macos, "platforms.hidden_end"])) == {"heard": [True]}
+
+
+def test_a_hang_up_is_seen(macos: tuple[str, ...]) -> None:
+    """`poll` tells of it only those who ask for something; what is unread hides it no more than it is one."""
+    assert json.loads(run([*macos, "platforms.hung_up"])) == [True, True, False]
+
+
+def test_a_program_knows_what_it_holds(macos: tuple[str, ...]) -> None:
+    """Regions, metrics and the process's own memory: all that happens in the job itself."""
+    told = json.loads(run([*macos, "platforms.regions"]))
+    assert told == {"regions": [["step", 3]], "metrics": 3, "knows_own_memory": True}
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("doctor", "--json"),
+        ("query", "--query-gpu=name"),
+        ("watch", "--once"),
+        ("ls", "."),
+        ("dmon", "-c", "1"),
+    ],
+)
+def test_other_commands_have_no_defect_there(macos: tuple[str, ...], arguments: tuple[str, ...]) -> None:
+    """They say in a sentence what there is not."""
+    done = subprocess.run([*macos, "gpu-tracker", *arguments], capture_output=True, text=True, timeout=60)
+    assert "Traceback" not in done.stderr + done.stdout
+
+
+def test_a_process_that_runs_already(macos: tuple[str, ...], tmp_path: Path) -> None:
+    """It is attached to until it ends."""
+    path = tmp_path / "x.jsonl"
+    with subprocess.Popen(["cat"], stdin=subprocess.PIPE) as job:
+        with subprocess.Popen(
+            [*macos, "gpu-tracker", "attach", str(job.pid), "--record", str(path), "--disable-logs"],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        ) as attached:
+            wait_until(lambda: path.exists() and path.stat().st_size, "it is attached")
+            assert job.stdin is not None
+            job.stdin.close()
+            assert attached.wait(60) == 0
+    recording = gput.load(path)
+    assert recording.is_complete
+    assert [process.name for process in recording.processes] == ["cat"]
