@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+import sys
 
 import pytest
 
@@ -12,6 +13,8 @@ from gpu_tracker.sources.platform.darwin import (
     parse_table,
     parse_task,
     parse_usage,
+    read_table,
+    read_usage,
 )
 
 # A clock of 24 MHz, as Apple's processors have.
@@ -120,6 +123,15 @@ def test_the_table_of_processes() -> None:
         (4711, 1, "python3.12", 1.5, False, False),
         (4712, 4711, "a name of 16 let", 1_795_000_000.25, True, True),
     ]
+
+
+@pytest.mark.skipif(sys.platform == "darwin", reason="is about others")
+def test_on_other_systems_there_is_none_of_it() -> None:
+    """Which is one of the reasons that a source is passed over for."""
+    with pytest.raises(OSError, match="no libproc"):
+        read_table()
+    with pytest.raises(OSError, match="no libproc"):
+        read_usage(1)
 
 
 def test_a_torn_row_is_none() -> None:

@@ -74,6 +74,10 @@ _EARLY_COST_SECONDS = 0.02
 _ACTIVITY_SECONDS = 1.0
 _MOST_PARENTS_LOOKED_AT = 8
 _MOST_SIGNALS = 16
+_UNREADABLE = (
+    "This user may not read the process, so that nothing is known of what it uses: track it as the user that runs it, or as "
+    "administrator."
+)
 
 
 class Sampler:
@@ -126,6 +130,7 @@ class Sampler:
         self._account = Account(start.root_pid, before, self._machine.read(), adopter_pid)
         self.deadlines = Deadlines(self._start_seconds, min(self._asked_seconds, _FIRST_INTERVAL_SECONDS))
         self._read_tree(0.0)
+        self._note_unreadable()
         if start.root_rss_bytes is not None:
             self._account.take_root_at_start(start.root_rss_bytes)
         self._read_energy(0.0)
@@ -165,6 +170,12 @@ class Sampler:
             started_seconds=self._start_seconds,
         )
         return tree
+
+    def _note_unreadable(self) -> None:
+        """Of a process that was there before; one that we start may come a moment later."""
+        plan = self._plan
+        if not self._readings and not plan.starts_the_job and plan.job is None and self._tree.is_alive():
+            self._say(0.0, _UNREADABLE)
 
     def _look_for_other_trackers(self, root_pid: int) -> None:
         """A process reports its regions to one tracker: to that which it runs under, if there is one."""

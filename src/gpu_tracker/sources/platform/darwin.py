@@ -122,10 +122,11 @@ def parse_arguments(content: bytes) -> tuple[str, ...]:
 @functools.cache
 def _load_system() -> ctypes.CDLL:
     """The functions that every program has. OSError on another system."""
-    system = ctypes.CDLL(None, use_errno=True)
-    if not hasattr(system, "proc_pid_rusage"):
-        raise OSError(errno.ENOSYS, "this system has no libproc")
-    return system
+    if os.name == "posix":
+        system = ctypes.CDLL(None, use_errno=True)
+        if hasattr(system, "proc_pid_rusage"):
+            return system
+    raise OSError(errno.ENOSYS, "this system has no libproc")
 
 
 @functools.cache
