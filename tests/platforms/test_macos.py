@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import shutil
 import signal
 import subprocess
@@ -263,3 +264,26 @@ def test_a_process_that_runs_already(macos: tuple[str, ...], tmp_path: Path) -> 
     recording = gput.load(path)
     assert recording.is_complete
     assert [process.name for process in recording.processes] == ["cat"]
+
+
+@pytest.mark.parametrize("source", [DARWIN, PORTABLE])
+def test_what_a_shell_had_started_before_is_not_of_the_job(
+    macos: tuple[str, ...], tmp_path: Path, source: str
+) -> None:
+    """It is a child of the wrapper, as the job is: `sidecar & exec gpu-tracker run`."""
+    path = tmp_path / "x.jsonl"
+    wrapper = shlex.join([*macos, "gpu-tracker", "run", "--record", str(path), "--"])
+    reading, writing = os.pipe()  # the sidecar ends with the test
+    done = subprocess.run(
+        ["sh", "-c", f"cat <&{reading} >/dev/null 2>&1 & exec {wrapper} sh -c 'sleep 0.5; true'"],
+        env={**os.environ, "GPU_TRACKER_SOURCE": source},
+        pass_fds=(reading,),
+        capture_output=True,
+        timeout=60,
+    )
+    os.close(reading)
+    os.close(writing)
+    assert done.returncode == 0, done.stderr
+    names = {process.name for process in gput.load(path).processes}
+    assert "sleep" in names
+    assert "cat" not in names

@@ -97,6 +97,7 @@ class ProcessTree:
                 del self._members[pid]  # it has become another program
             else:
                 member.row = row
+        self._outsiders &= rows.keys()
         listed = set(map(_identify, rows.values()))
         new = [rows[pid] for pid, *_ in listed - self._known]
         self._known = listed
