@@ -154,6 +154,7 @@ int proc_pid_rusage(int pid, int flavor, struct rusage_info_v4 *usage)
     usage->child_user_time = to_ticks(status.children_user * nanoseconds_per_tick);
     usage->child_system_time = to_ticks(status.children_system * nanoseconds_per_tick);
     usage->child_elapsed_abstime = status.children_faults;
+    usage->proc_start_abstime = to_ticks(status.start * nanoseconds_per_tick);
     usage->resident_size = read_kib(pid, "VmRSS:");
     usage->lifetime_max_phys_footprint = read_kib(pid, "VmHWM:");
     if (status.state == 'Z' && !status.children_faults)

@@ -116,12 +116,12 @@ def test_the_table_of_processes() -> None:
         4712, 4711, b"a name of 16 let", flags=0x4, state=5, started=1_795_000_000.25
     )
     rows = [
-        (row.pid, row.parent_pid, row.name, row.started_seconds, row.is_zombie, row.is_forked_copy)
+        (row.pid, row.parent_pid, row.name, row[:2], row.is_zombie, row.is_forked_copy)
         for row in parse_table(table)
     ]
     assert rows == [
-        (4711, 1, "python3.12", 1.5, False, False),
-        (4712, 4711, "a name of 16 let", 1_795_000_000.25, True, True),
+        (4711, 1, "python3.12", (1, 500_000), False, False),
+        (4712, 4711, "a name of 16 let", (1_795_000_000, 250_000), True, True),
     ]
 
 
@@ -146,6 +146,7 @@ def test_what_a_process_has_used() -> None:
         user_time=24_000_000,
         system_time=12_000_000,
         resident_size=300,
+        proc_start_abstime=240_000_000,
         child_user_time=48_000_000,
         child_system_time=24_000,
         child_elapsed_abstime=7,
@@ -153,7 +154,8 @@ def test_what_a_process_has_used() -> None:
     )
     parsed = parse_usage(usage, SECONDS_PER_TICK)
     assert parsed[:2] == pytest.approx((1.5, 2.001))
-    assert parsed[2:] == (True, 300, 400)
+    assert parsed[2:5] == (True, 300, 400)
+    assert parsed.started_seconds == pytest.approx(10)
     alone = rusage_info_v4(child_elapsed_abstime=0)
     assert not parse_usage(alone, SECONDS_PER_TICK).has_reaped
 

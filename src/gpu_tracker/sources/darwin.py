@@ -27,11 +27,11 @@ _identify: Callable[[TableRow], tuple[int, int, int]] = itemgetter(4, 0, 1)
 class _Member:
     """A process of the tree."""
 
-    __slots__ = ("at_start", "reading", "row", "seen")
+    __slots__ = ("may_be_older", "reading", "row", "seen")
 
-    def __init__(self, row: TableRow, *, at_start: bool) -> None:
+    def __init__(self, row: TableRow, *, may_be_older: bool) -> None:
         self.row = row
-        self.at_start = at_start
+        self.may_be_older = may_be_older
         self.reading: ProcessReading | None = None
         """None until it can be read: another user's never can."""
         self.seen: tuple[TableRow, Usage] | None = None
@@ -59,8 +59,7 @@ class ProcessTree:
         self._members: dict[int, _Member] = {}
         self._known: set[tuple[int, int, int]] = set()
         """What had begun by the last reading."""
-        now = time.monotonic()
-        self._started_seconds = time.time() - now + (now if started_seconds is None else started_seconds)
+        self._started_seconds = time.monotonic() if started_seconds is None else started_seconds
         self._follow(_list_by_pid(), may_be_older=not is_newborn)
 
     def is_alive(self) -> bool:
@@ -110,8 +109,7 @@ class ProcessTree:
         while True:
             relatives = [row for row in rows if self._is_relative(row)]
             for row in relatives:
-                at_start = may_be_older and row.started_seconds < self._started_seconds
-                self._members[row.pid] = _Member(row, at_start=at_start)
+                self._members[row.pid] = _Member(row, may_be_older=may_be_older)
             if not relatives:
                 return
             rows = [row for row in rows if row.pid not in self._members]
@@ -147,7 +145,7 @@ class ProcessTree:
             usage.reaped_cpu_seconds,
             0 if row.is_zombie else usage.rss_bytes,
             0,
-            was_running_at_start=member.at_start,
+            was_running_at_start=member.may_be_older and usage.started_seconds < self._started_seconds,
             page_faults=task.page_faults if task else 0,
             major_faults=task.major_faults if task else 0,
             virtual_bytes=task.virtual_bytes if task else 0,

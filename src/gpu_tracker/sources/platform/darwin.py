@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 # sys/sysctl.h: struct kinfo_proc, 648 bytes. Start, flags, state, pid, name, parent.
 _TABLE_ROW = Struct("=qi 20x i B 3x i 199x 17s 300x i 84x")
 _EXECUTED, _ZOMBIE = 0x4000, 5  # P_EXEC and SZOMB of sys/proc.h
-# sys/resource.h: struct rusage_info_v4, 296 bytes. User and system time, resident size; the same times of the children, and how
-# long they lived; the largest footprint.
-_USAGE = Struct("=16x QQ 32x Q 24x QQ 24x Q 96x Q 48x")
+# sys/resource.h: struct rusage_info_v4, 296 bytes. User and system time, resident size, start; the same times of the children, and
+# how long they lived; the largest footprint.
+_USAGE = Struct("=16x QQ 32x Q 8x Q 8x QQ 24x Q 96x Q 48x")
 # sys/proc_info.h: struct proc_taskinfo, 96 bytes. Address space, page faults, of them from storage, switches, threads.
 _TASK = Struct("=Q 44x ii 20x ii 8x")
 _RUSAGE_INFO_V4, _PROC_PIDTASKINFO = 4, 4
@@ -41,17 +41,12 @@ class TableRow(NamedTuple):
 
     seconds: int
     microseconds: int
-    """When it began, by the wall clock."""
+    """When it began, by the wall clock: that tells it from another of the same number, and no more."""
     flags: int
     state: int
     pid: int
     raw_name: bytes
     parent_pid: int
-
-    @property
-    def started_seconds(self) -> float:
-        """When it began."""
-        return self.seconds + self.microseconds / 1e6
 
     @property
     def name(self) -> str:
@@ -79,6 +74,8 @@ class Usage(NamedTuple):
     rss_bytes: int
     peak_footprint_bytes: int
     """The most it was charged with: compressed memory counts, unchanged files do not. That is not its resident set."""
+    started_seconds: float
+    """By the monotonic clock."""
 
 
 class Task(NamedTuple):
@@ -99,12 +96,14 @@ def parse_table(table: bytes) -> list[TableRow]:
 
 def parse_usage(usage: ReadableBuffer, seconds_per_tick: float) -> Usage:
     """What `proc_pid_rusage` tells. Its times are in ticks of the machine's own clock."""
-    user, system, rss, child_user, child_system, child_elapsed, footprint = _USAGE.unpack_from(usage)
+    user, system, rss, start, child_user, child_system, child_elapsed, footprint = _USAGE.unpack_from(usage)
     own_seconds, reaped_seconds = (
         (user + system) * seconds_per_tick,
         (child_user + child_system) * seconds_per_tick,
     )
-    return Usage._make((own_seconds, reaped_seconds, child_elapsed > 0, rss, footprint))
+    return Usage._make(
+        (own_seconds, reaped_seconds, child_elapsed > 0, rss, footprint, start * seconds_per_tick)
+    )
 
 
 def parse_task(task: bytes) -> Task:
