@@ -27,6 +27,8 @@ PURE_FOLDERS = {"accounts", "analysis", "core", "exports", "live", "recording", 
 # As much as others may use while a test has the machine for itself, and how long all tests together wait for that.
 CORES_OF_OTHERS = 0.3
 QUIET_WITHIN_SECONDS = 180.0
+# On every Unix.
+OPEN_FILES = "/dev/fd"
 # What shells and `nohup` have a job in the background ignore.
 IGNORED_IN_THE_BACKGROUND = (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP)
 
@@ -53,12 +55,12 @@ def _nothing_is_left_behind(request: pytest.FixtureRequest) -> Iterator[None]:
     """No sampler outlives its test by more than two seconds, no descriptor stays open."""
     starts_processes = request.path.relative_to(TESTS).parts[0] not in PURE_FOLDERS
     samplers = running_samplers() if starts_processes else set()
-    descriptors = len(os.listdir("/proc/self/fd"))
+    descriptors = len(os.listdir(OPEN_FILES))
     yield
     if starts_processes:
         wait_until(lambda: not running_samplers() - samplers, "no sampler is left", seconds=2)
     # Threads of others close theirs when they like.
-    wait_until(lambda: len(os.listdir("/proc/self/fd")) <= descriptors, "all files are closed", seconds=2)
+    wait_until(lambda: len(os.listdir(OPEN_FILES)) <= descriptors, "all files are closed", seconds=2)
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -247,3 +247,23 @@ def test_time_that_no_ancestor_has_gained_is_lost() -> None:
     ledgers = (forgotten, waited, adopted, cheated)
     assert [ledger.has_lost for ledger in ledgers] == [True, False, False, True]
     assert [ledger.descendants_seconds for ledger in ledgers] == [1.0, 1.0, 1.0, 1.0]
+
+
+def test_a_sum_that_nobody_has_split_is_counted_once() -> None:
+    """The kernel has told only what the root and its children used together: the children that were met have their part of it."""
+    ledger = new_job()
+    ledger.feed([process(cpu_seconds=0.5), process(CHILD, ROOT, cpu_seconds=1.0)])
+    ledger.feed([process(cpu_seconds=0.6)], RootFigures(1.9, 0.0, is_cpu_split=False))
+    assert (ledger.main_seconds, ledger.descendants_seconds) == pytest.approx((0.9, 1.0))
+
+
+def test_a_sum_that_nobody_has_split_keeps_what_was_known() -> None:
+    """The last reading has said how much was the children's; without one all is the root's."""
+    ledger = new_job()
+    ledger.feed([process(cpu_seconds=0.5, reaped_cpu_seconds=2.0)])
+    ledger.feed([], RootFigures(3.0, 0.0, is_cpu_split=False))
+    assert (ledger.main_seconds, ledger.descendants_seconds) == (1.0, 2.0)
+
+    unseen = new_job()
+    unseen.feed([], RootFigures(3.0, 0.0, is_cpu_split=False))
+    assert (unseen.main_seconds, unseen.descendants_seconds) == (3.0, 0.0)

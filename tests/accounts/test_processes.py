@@ -85,6 +85,31 @@ def test_a_spike_before_the_start_is_not_reported() -> None:
     assert account.peaks.ram.main.total_bytes == 950 * MB
 
 
+def test_a_spike_in_the_footprint_is_an_estimate() -> None:
+    """The kernel has charged a process with more than it was seen to hold; that is not its resident set."""
+    account = new_account()
+    account.take(0.0, [process(peak_footprint_bytes=5 * MB), process(CHILD, peak_footprint_bytes=5 * MB)])
+    root = process(peak_footprint_bytes=300 * MB)
+    account.take(1.0, [root, process(CHILD, peak_footprint_bytes=200 * MB)])
+
+    ram = account.peaks.ram
+    assert (ram.main.total_bytes, ram.main.basis) == (300 * MB, "estimate")
+    assert (ram.descendants.total_bytes, ram.descendants.basis) == (200 * MB, "estimate")
+    assert max(one.peak_ram_bytes for one in account.list_processes()) == 300 * MB
+
+
+def test_whose_a_peak_is_takes_a_mark() -> None:
+    """Where none is read, as through psutil, one that may be a child's is of all together; a root that has ended has none to read."""
+    figures = RootFigures(0.0, 0.0, largest_peak_bytes=900 * MB, may_be_a_childs=True)
+    for peak, descendants in ((None, 0), (10, 900 * MB)):
+        account = new_account()
+        account.take(0.0, [process(peak=peak)])
+        account.take(1.0, [process(rss=0)])
+        account.finish(figures)
+        assert account.peaks.ram.descendants.total_bytes == descendants
+        assert account.peaks.ram.combined.total_bytes == 900 * MB
+
+
 def test_a_spike_of_the_root_comes_on_top_of_what_the_others_hold() -> None:
     """At least what they held at the smaller of the two readings around it."""
     account = new_account()

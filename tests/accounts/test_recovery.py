@@ -202,6 +202,63 @@ def test_a_peak_that_may_be_a_childs_is_exact_only_where_it_hardly_matters_whose
         assert (peaks.ram.main.total_bytes, peaks.ram.main.basis) == (size, basis)
 
 
+def test_a_peak_of_unknown_side_is_of_all_together() -> None:
+    """Without a high-water mark of the root, or its own word, it may be anybody's."""
+    figures = RootFigures(0, 0, 0, 1800 * MB, may_be_a_childs=True)
+    ram = raise_peaks(totals().peaks, figures, has_mark=False).ram
+    assert (ram.main.total_bytes, ram.main.basis) == (500 * MB, "sampled")
+    assert ram.descendants.total_bytes == 0
+    assert (ram.combined.total_bytes, ram.combined.basis) == (1800 * MB, "sampled")
+
+    known = figures._replace(own_peak_bytes=510 * MB)
+    assert raise_peaks(totals().peaks, known, has_mark=False).ram.descendants.total_bytes == 1800 * MB
+
+
+def test_the_roots_own_word_raises_its_peak() -> None:
+    """If its high-water mark has risen since the start; a larger one of a child is that one's all the same."""
+    ram = raise_peaks(totals().peaks, RootFigures(0, 0, own_peak_bytes=1, risen_peak_bytes=700 * MB)).ram
+    assert (ram.main.total_bytes, ram.main.basis) == (700 * MB, "exact")
+    assert ram.combined.total_bytes == 700 * MB
+
+    both = RootFigures(0, 0, 0, 1800 * MB, True, 700 * MB, risen_peak_bytes=700 * MB)
+    ram = raise_peaks(totals().peaks, both).ram
+    assert (ram.main.total_bytes, ram.descendants.total_bytes) == (700 * MB, 1800 * MB)
+
+
+@pytest.mark.parametrize(
+    ("footprint", "largest", "is_a_childs", "main", "descendants"),
+    [
+        (690, 700, False, (700, "exact"), 0),  # nobody else was there
+        (690, 700, True, (700, "estimate"), 0),
+        (750, 700, True, (700, "estimate"), 0),  # compressed memory is not resident
+        (750, 700, False, (700, "exact"), 0),
+        (690, None, False, (690, "estimate"), 0),
+        (400, 700, True, (500, "sampled"), 700),
+    ],
+)
+def test_a_footprint_says_whose_a_peak_is(
+    footprint: int, largest: int | None, is_a_childs: bool, main: tuple[int, str], descendants: int
+) -> None:
+    """It is not the resident set, but near it; no process has held more than the largest resident set."""
+    figures = RootFigures(
+        0, 0, 0, largest and largest * MB, may_be_a_childs=is_a_childs, footprint_bytes=footprint * MB
+    )
+    ram = raise_peaks(totals().peaks, figures, has_mark=False).ram
+    assert (ram.main.total_bytes, ram.main.basis) == (main[0] * MB, main[1])
+    assert ram.descendants.total_bytes == descendants * MB
+
+
+def test_a_footprint_that_was_too_large_is_not_kept_for_all_together() -> None:
+    """As far as the root was alone; what several held together may have been more than the largest of them."""
+    read = RamPeak(750 * MB, 750 * MB, 0, "estimate")
+    figures = RootFigures(0, 0, 0, 700 * MB)
+    alone = raise_peaks(Peaks(ram=Parts(read, RamPeak(), read)), figures).ram
+    assert [peak.total_bytes for peak in alone] == [700 * MB, 0, 700 * MB]
+    child = RamPeak(50 * MB, 50 * MB, 0, "sampled")
+    several = raise_peaks(Peaks(ram=Parts(read, child, read)), figures).ram
+    assert several.combined.total_bytes == 750 * MB
+
+
 def test_combined_is_never_below_the_largest_part() -> None:
     """Even if only a part was seen."""
     peaks = raise_peaks(Peaks(ram=Parts(RamPeak(5, 5, 0, "exact"), RamPeak(), RamPeak())), RootFigures(0, 0))

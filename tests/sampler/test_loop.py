@@ -203,6 +203,21 @@ def test_a_job_that_ended_before_the_last_reading_leaves_its_samples_in_order(ru
     assert end.totals.at_seconds == 1.99
 
 
+def test_a_process_that_may_not_be_read_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It runs, but is another user's; of one that we start a first reading may come too early."""
+    for starts_the_job in (False, True):
+        given = iter([(process(),), ()])  # the first is of ourselves, to try the source
+
+        def hide(given: Iterator[tuple[ProcessReading, ...]] = given) -> None:
+            MadeUp.readings = next(given)
+
+        monkeypatch.setattr(MadeUp, "after_reading", hide)
+        run = Run(tmp_path, starts_the_job=starts_the_job)
+        told = [event.text for event in run.sampler.events if "may not read the process" in event.text]
+        assert len(told) == (not starts_the_job)
+        os.close(run.fd)
+
+
 def tick(run: Run, since: int, until: int) -> None:
     """Five readings a second; others use the machine meanwhile."""
     for number in range(5 * since + 1, 5 * until + 1):

@@ -47,10 +47,9 @@ class CpuLedger:
         if self._root_pid == NO_PROCESS:
             root = _never_seen(NO_PROCESS)
         if exact_root is not None:
-            root = (root or _never_seen(self._root_pid))._replace(
-                cpu_seconds=exact_root.own_cpu_seconds,
-                reaped_cpu_seconds=exact_root.reaped_cpu_seconds,
-            )
+            root = root or _never_seen(self._root_pid)
+            own, reaped = self._split(exact_root, root, current)
+            root = root._replace(cpu_seconds=own, reaped_cpu_seconds=reaped)
         if root is None:
             return
         if self._root_at_start is None:
@@ -82,6 +81,24 @@ class CpuLedger:
         # Counters do not fall, but the rounding of reaped time could make the sum fall.
         self.main_seconds = max(self.main_seconds, own)
         self.descendants_seconds = max(self.descendants_seconds, descendants - self.discount_seconds)
+
+    def _split(
+        self, exact: RootFigures, root: ProcessReading, current: dict[int, ProcessReading]
+    ) -> tuple[float, float]:
+        """The root's own time and that of the children it has waited for.
+
+        If only the sum is known, what the last reading has not met is that of those that have ended since, as far as they had used so much.
+        """
+        if exact.is_cpu_split:
+            return exact.own_cpu_seconds, exact.reaped_cpu_seconds
+        total = exact.own_cpu_seconds + exact.reaped_cpu_seconds
+        ended = sum(
+            _total(reading)
+            for pid, reading in self._previous.items()
+            if pid not in current and pid != self._root_pid
+        )
+        reaped = min(total, root.reaped_cpu_seconds + min(ended, max(0.0, total - _total(root))))
+        return total - reaped, reaped
 
     def _find_unreaped(self, current: dict[int, ProcessReading], *, is_last: bool) -> float:
         """Time of ended processes, less what their next living ancestor gains by this reading or the next.

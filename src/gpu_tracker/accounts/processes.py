@@ -132,6 +132,8 @@ class Account:
         self._overlaps: dict[int, Overlap] = {}
         self._high_waters: dict[int, int] = {}
         self._reset_high_waters: dict[int, int] = {}
+        self._has_mark = True
+        """Whether the kernel's high-water mark of the root is read wherever the root is."""
         self.pids: frozenset[int] = frozenset()
         self._combined = self._combined_before = NOTHING
         self._held = (0, 0, 0)
@@ -282,7 +284,7 @@ class Account:
             self.peaks = doubt_peaks(self.peaks)
         else:
             # When that was is not known, so it is in no sample.
-            self.peaks = raise_peaks(self.peaks, figures)
+            self.peaks = raise_peaks(self.peaks, figures, has_mark=self._has_mark)
             self._exact_counters = figures.counters
             self._counters = raise_counters(self._activity.counters, self._exact_counters)
         self._limit.take_peak(self.peaks.ram.combined.total_bytes)
@@ -464,16 +466,19 @@ class Account:
         if root is not None:
             self._main_shared_bytes = hold([root], self._overlaps).shared_bytes
             self._raise_main(root.rss_bytes, SAMPLED)
+            if root.rss_bytes:  # one that has ended has none
+                self._has_mark = _find_mark(root) is not None
             spike = self._new_spike(root)
             if spike is not None:
-                self._raise_main(spike, EXACT)
+                self._raise_main(spike, EXACT if root.peak_footprint_bytes is None else ESTIMATE)
                 self._raise_combined(self._beside(root.pid, spike), self._combined, {root.pid: spike})
         held = held_by_others.unique_bytes
         self._raise_ram("descendants", held, held_by_others.shared_bytes, _find_basis(held_by_others, held))
         for reading in others:
             spike = self._new_spike(reading)
             if spike is not None:
-                self._raise_ram("descendants", spike, held_by_others.shared_bytes, SAMPLED)
+                basis = SAMPLED if reading.peak_footprint_bytes is None else ESTIMATE
+                self._raise_ram("descendants", spike, held_by_others.shared_bytes, basis)
                 self._raise_combined(self._beside(reading.pid, spike), self._combined, {reading.pid: spike})
         self._raise_combined(self._combined.unique_bytes, self._combined)
         self._raise_peaks(ram_ceiling_bytes=self._combined.ceiling_bytes)
@@ -504,7 +509,7 @@ class Account:
 
     def _new_spike(self, reading: ProcessReading) -> int | None:
         """The kernel's high-water mark, if it has risen since the last reading and since the start."""
-        peak = reading.peak_rss_bytes
+        peak = _find_mark(reading)
         if peak is None:
             return None
         known = self._high_waters.get(reading.pid, peak if reading.was_running_at_start else 0)
@@ -582,12 +587,12 @@ class Account:
     def _meet(self, reading: ProcessReading) -> _Meeting:
         if not reading.was_running_at_start:
             return _Meeting(self._at_seconds, 0.0, 0)
-        return _Meeting(self._at_seconds, reading.cpu_seconds, reading.peak_rss_bytes or 0)
+        return _Meeting(self._at_seconds, reading.cpu_seconds, _find_mark(reading) or 0)
 
     def _describe_process(self, reading: ProcessReading) -> ProcessTotals:
         """Since the job began, or the process if that was later."""
         pid, first = reading.pid, self._first_meetings[reading.pid]
-        high_water = reading.peak_rss_bytes or 0
+        high_water = _find_mark(reading) or 0
         gpu_seconds, gpu_joules = self._gpus.find_use(pid)
         return ProcessTotals(
             pid=pid,
@@ -634,6 +639,11 @@ class Account:
         }
         if grown:
             self.peaks = self.peaks._replace(**grown)
+
+
+def _find_mark(reading: ProcessReading) -> int | None:
+    """The kernel's high-water mark of a process, of whatever it keeps one."""
+    return reading.peak_footprint_bytes if reading.peak_rss_bytes is None else reading.peak_rss_bytes
 
 
 def _find_basis(holding: Holding, total: int) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..core.model import (
+    ESTIMATE,
     EXACT,
     SAMPLED,
     SAMPLER_LOST,
@@ -130,19 +131,34 @@ def skip_known(recorded: Iterable[MetricRow], recovered: Iterable[MetricRow]) ->
     return [row for row in recovered if float(f"{row.at_seconds:.9g}") > last_seconds.get(row.pid, -1.0)]
 
 
-def raise_peaks(peaks: Peaks, figures: RootFigures) -> Peaks:
-    """The peaks, raised to those that only the root's owner or parent can know, and exact only if these say so."""
+def raise_peaks(peaks: Peaks, figures: RootFigures, *, has_mark: bool = True) -> Peaks:
+    """The peaks, raised to those that only the root's owner or parent can know, and exact only if these say so.
+
+    Without a mark of the root, which readings or figures have, nobody knows whose a peak is that may be a child's.
+    """
     main, descendants, combined = peaks.ram
-    largest = figures.largest_peak_bytes
+    largest, footprint = figures.largest_peak_bytes, figures.footprint_bytes
+    has_mark |= footprint is not None or figures.own_peak_bytes is not None
+    main = _raise(main, figures.risen_peak_bytes or 0, EXACT)
+    main = _raise(main, footprint or 0, ESTIMATE)
+    if largest is not None and main.basis == ESTIMATE and main.total_bytes > largest:
+        main = _lower(main, largest)  # no process held more
+        combined = _lower(combined, largest) if not descendants.total_bytes else combined
+    is_estimate = main.basis == ESTIMATE and figures.may_be_a_childs
     if largest is None:
         if figures.own_peak_bytes is None:  # it may have grown after the last reading
             main, combined = _doubt(main), _doubt(combined)
     elif largest <= main.total_bytes:  # nobody had more
-        main = main._replace(basis=EXACT)
+        main = main if is_estimate else main._replace(basis=EXACT)
     elif figures.may_be_a_childs and main.total_bytes < largest * _NEARLY:
-        # The root's high-water mark was read until about the end, so a peak far above it is a child's.
         main, combined = _doubt(main), _doubt(combined)
-        descendants = _raise(descendants, largest, SAMPLED)
+        if has_mark:
+            # The root's high-water mark was read until about the end, so a peak far above it is a child's.
+            descendants = _raise(descendants, largest, SAMPLED)
+        else:
+            combined = _raise(combined, largest, SAMPLED)
+    elif is_estimate:
+        main = _raise(main, largest, ESTIMATE)
     else:
         is_sure = not figures.may_be_a_childs or main.total_bytes >= largest * AS_GOOD_AS
         main = _raise(main, largest, EXACT if is_sure else SAMPLED)
@@ -206,7 +222,13 @@ def _doubt(peak: RamPeak) -> RamPeak:
 
 
 def _raise(peak: RamPeak, total_bytes: int, basis: str) -> RamPeak:
-    if total_bytes <= peak.total_bytes:
-        return peak
+    return peak if total_bytes <= peak.total_bytes else _set(peak, total_bytes, basis)
+
+
+def _lower(peak: RamPeak, total_bytes: int) -> RamPeak:
+    return peak if total_bytes >= peak.total_bytes else _set(peak, total_bytes, peak.basis)
+
+
+def _set(peak: RamPeak, total_bytes: int, basis: str) -> RamPeak:
     shared = min(peak.shared_bytes, total_bytes)
     return RamPeak(total_bytes, total_bytes - shared, shared, basis)

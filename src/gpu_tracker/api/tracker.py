@@ -491,10 +491,11 @@ def _read_final_figures(before: RootFigures, samplers_seconds: float) -> RootFig
     # A child starts with the high-water mark of whoever spawned it, so only what is above our own, also
     # before we reset it, and has grown since the start, is a child's.
     floor = max(after.own_peak_bytes or 0, before.largest_peak_bytes or 0)
-    largest = after.largest_peak_bytes or 0
+    largest, own = after.largest_peak_bytes or 0, after.own_peak_bytes or 0
     return after._replace(
         reaped_cpu_seconds=after.reaped_cpu_seconds - samplers_seconds,
         largest_peak_bytes=largest if largest > floor else None,
+        risen_peak_bytes=own if own > (before.own_peak_bytes or 0) else None,
         counters=subtract_counters(after.counters, before.counters),
     )
 

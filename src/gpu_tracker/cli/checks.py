@@ -72,7 +72,8 @@ def check_processes(proc: str = "/proc") -> list[Check]:
         text = f"Neither {' nor '.join(PROCESS_SOURCES)} can read processes here; mount /proc."
         return [Check("processes", "tree", FAILED, text)]
     if name != "procfs":
-        text = "sampled, and shared memory is counted in every process: exact figures need Linux's /proc"
+        how = "estimates by the footprint" if name == "darwin" else "sampled"
+        text = f"{how}, and shared memory is counted in every process: exact figures need Linux's /proc"
         return [
             _fine("processes", "tree", f"read through {name}"),
             Check("processes", "peaks", WARNING, text),

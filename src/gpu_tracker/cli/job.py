@@ -19,14 +19,18 @@ from ..core.values import NamedTuple
 from ..sampler.handle.descriptor import release
 from ..sources import SAMPLER_NAME, WITNESS_NAME
 from ..sources.files import read_file, read_text
-from ..sources.platform import find_counters, find_peak_bytes, read_cpu_clock, read_own_peak_bytes
+from ..sources.platform import find_counters, find_peak_bytes, read_last_figures, read_own_peak_bytes
 from .interrupts import raise_interrupts
+from .pending import keep_pending, restore
 from .witness import Witness
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from resource import struct_rusage
     from typing import NoReturn, Protocol
+
+    from ..sources.platform import LastFigures
 
     class Onlooker(Protocol):
         """Somebody who draws on the terminal while the job runs."""
@@ -150,9 +154,9 @@ class Job:
         self._witness.reap_starter()
         # Orphans of the job become our children instead of init's.
         _control_process(_SET_CHILD_SUBREAPER, 1)
-        # A job may run under a parent that ignores SIGCHLD; then nothing could be waited for.
-        self._child_handler = signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         self._signals: set[int] = {number for number in signal.valid_signals() if number not in _UNCATCHABLE}
+        # Also of SIGCHLD: a job may run under a parent that ignores it, and then nothing could be waited for.
+        self._handlers = keep_pending(self._signals)
         self._mask = signal.pthread_sigmask(signal.SIG_BLOCK, self._signals)
         raise_interrupts()  # later ones are the job's
         self._floor_bytes = read_own_peak_bytes()
@@ -215,7 +219,8 @@ class Job:
         stamp, _, problem = message.partition(b"\n")
         if problem:
             os.waitpid(pid, 0)
-            self._restore_signals()
+            restore(self._handlers)
+            self._unblock_signals()
             self.close()
             raise _explain(int(problem), self._arguments[0])
         started_nanoseconds, spent_nanoseconds, *theirs = map(int, stamp.split())
@@ -239,11 +244,12 @@ class Job:
             os._exit(NOT_FOUND)
 
     def _exec(self, environment: dict[bytes, bytes]) -> NoReturn:
+        restore(self._handlers)
         for number in _IGNORED_BY_PYTHON:
             signal.signal(number, signal.SIG_IGN if number in self._inherited else signal.SIG_DFL)
         if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:  # no handler of ours may run in the job
             signal.signal(signal.SIGINT, signal.SIG_DFL)
-        self._restore_signals()  # what has come meanwhile may end the job here
+        self._unblock_signals()  # what has come meanwhile may end the job here
         try:
             os.execvpe(self._arguments[0], self._arguments, environment)
         except OSError as error:
@@ -252,8 +258,7 @@ class Job:
             # A script without its first line: any shell would run it, so do we.
             os.execve("/bin/sh", ["sh", *self._arguments], environment)
 
-    def _restore_signals(self) -> None:
-        signal.signal(signal.SIGCHLD, self._child_handler)
+    def _unblock_signals(self) -> None:
         signal.pthread_sigmask(signal.SIG_SETMASK, self._mask)
 
     def _pass_on(self, received: _Received) -> None:
@@ -328,6 +333,8 @@ class Job:
 
     def _look_after_children(self) -> Ending | None:
         """Everything that one SIGCHLD may stand for: signals that are the same are merged."""
+        if not hasattr(os, "waitid"):
+            return self._look_after_the_job()
         while True:
             change = os.waitid(os.P_ALL, 0, os.WEXITED | os.WSTOPPED | os.WNOHANG | os.WNOWAIT)
             if change is None:
@@ -348,6 +355,20 @@ class Job:
                 self._reap_orphan(ended.si_pid)
         except ChildProcessError:
             pass  # nobody is left
+
+    def _look_after_the_job(self) -> Ending | None:
+        """The same where no child can be looked at without being waited for: on macOS, which hands no orphans to us either.
+
+        What the job used between being read and being waited for, if that was its end, counts as its children's: microseconds.
+        """
+        while True:
+            at_nanoseconds, last = time.monotonic_ns(), read_last_figures(self.pid)
+            pid, status, usage = os.wait4(self.pid, os.WNOHANG | os.WUNTRACED)
+            if not pid:
+                return None
+            if not os.WIFSTOPPED(status):
+                return self._describe_end(at_nanoseconds, last, status, usage)
+            self._stop_with_the_job(os.WSTOPSIG(status))
 
     def _reap_orphan(self, pid: int) -> None:
         # What outsiders leave behind is inherited, too, and nothing tells the dead apart: then readings must do.
@@ -375,13 +396,16 @@ class Job:
 
     def _end(self) -> Ending:
         """The job is a zombie: read its clock while it has one, then let it go."""
-        at_nanoseconds = time.monotonic_ns()
-        own_seconds = read_cpu_clock(self.pid)
-        has_waited_for_children = _has_reaped(self.pid)
+        at_nanoseconds, last = time.monotonic_ns(), read_last_figures(self.pid)
         _, status, usage = os.wait4(self.pid, 0)
         self._reap_orphans()
+        return self._describe_end(at_nanoseconds, last, status, usage)
+
+    def _describe_end(
+        self, at_nanoseconds: int, last: LastFigures, status: int, usage: struct_rusage
+    ) -> Ending:
         total = usage.ru_utime + usage.ru_stime
-        own = total if own_seconds is None else min(own_seconds, total)
+        own = total if last.own_cpu_seconds is None else min(last.own_cpu_seconds, total)
         peak = max(find_peak_bytes(usage), self._adopted_peak_bytes)
         return Ending(
             at_nanoseconds,
@@ -392,8 +416,10 @@ class Job:
                 self._adopted_seconds,
                 # A process starts with the high-water mark of whoever forked it.
                 peak if peak > self._floor_bytes else None,
-                has_waited_for_children or self._adopted_peak_bytes == peak,
+                last.has_reaped or self._adopted_peak_bytes == peak,
                 counters=add_counters(self._adopted_counters, find_counters(usage)),
+                is_cpu_split=last.own_cpu_seconds is not None,
+                footprint_bytes=last.peak_footprint_bytes,
             ),
         )
 
@@ -444,14 +470,6 @@ def _take_pending(number: int) -> bool:
 def _read_stat(pid: int) -> list[bytes]:
     """The fields after the name, which may hold anything."""
     return read_file(f"/proc/{pid}/stat").rpartition(b")")[2].split()
-
-
-def _has_reaped(pid: int) -> bool:
-    """Whether it ever waited for a child: page faults of children are counted then."""
-    try:
-        return int(_read_stat(pid)[8]) > 0
-    except (OSError, ValueError, IndexError):
-        return True
 
 
 def _find_outsiders() -> tuple[int, ...]:

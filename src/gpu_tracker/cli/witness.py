@@ -14,6 +14,7 @@ from ..sampler.handle.descriptor import Descriptor, make_pipe
 from ..sampler.handle.process import write_quietly
 from ..sources import WITNESS_NAME
 from ..sources.platform import take_name
+from .pending import keep_pending
 
 _ANSWER_MILLISECONDS = 1000
 _QUESTION = b"?"
@@ -79,6 +80,7 @@ class Witness:
         if starter:
             return starter
         try:
+            keep_pending(signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP})
             take_name(WITNESS_NAME)
             if not os.fork():
                 theirs_in, ours_out, ours_in, theirs_out = self._pipes

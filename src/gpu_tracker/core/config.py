@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 SHORTEST_SLEEP_SECONDS = 0.01
 DEFAULT_MAX_OVERHEAD = 0.01
-# How processes are read ("procfs" or "portable"), for kernels whose /proc is not reliable.
+# How processes are read (one of those below), for kernels whose /proc is not reliable.
 _SOURCE_VARIABLE = "GPU_TRACKER_SOURCE"
 # Where recordings go, and which ranks of a job print, if nothing else is said.
 RECORD_VARIABLE = "GPU_TRACKER_RECORD"
@@ -26,8 +26,8 @@ RULES_VARIABLE = "GPU_TRACKER_RULES"
 _NO_VENDOR = "none"
 # What gpu-tracker 5 calls the vendors that it can read.
 GPU_BRANDS = ("nvidia", "amd")
-PROCESS_SOURCES = ("procfs", "portable")
-"""How processes can be read, the best first."""
+PROCESS_SOURCES = ("procfs", "darwin", "portable")
+"""How processes can be read, the best first of those that the system has."""
 _LONGEST_LABEL = 200
 _LONGEST_QUOTED = 40
 

@@ -133,6 +133,9 @@ class ProcessReading(NamedTuple):
     """The size of its address space."""
     page_table_bytes: int = 0
     """What the kernel keeps to find its pages; 0 until it is read."""
+    peak_footprint_bytes: int | None = None
+    """The most it was charged with, where the kernel keeps that (macOS) and no high-water mark of the resident set: compressed memory
+    counts, unchanged files do not."""
 
 
 class ProcessActivity(NamedTuple):
@@ -493,6 +496,12 @@ class RootFigures(NamedTuple):
     """The root's own high-water mark, if it is the root that tells."""
     counters: TreeCounters = TreeCounters()
     """Of the root and the children waited for."""
+    is_cpu_split: bool = True
+    """Whether the CPU time of the children waited for is known apart; if not, it is in the root's own."""
+    risen_peak_bytes: int | None = None
+    """The root's own high-water mark, if it has risen to that since the start."""
+    footprint_bytes: int | None = None
+    """The most that the root was charged with, where that is what the kernel keeps."""
 
 
 class Known(NamedTuple):

@@ -331,8 +331,8 @@ def _is_readable(fd: int) -> bool:
 def _has_owner() -> bool:
     """Whether the other end of the commands is still open."""
     poll = select.poll()
-    poll.register(_COMMANDS, 0)  # a hangup is always reported
-    return not poll.poll(0)
+    poll.register(_COMMANDS, select.POLLIN)  # asked for nothing, macOS does not report a hangup either
+    return not any(events & select.POLLHUP for _, events in poll.poll(0))
 
 
 def _send(word: str, *values: Any) -> None:

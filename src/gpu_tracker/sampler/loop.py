@@ -78,6 +78,10 @@ _MOST_SIGNALS = 16
 # A whole job is seldom met at its very first instant.
 _NOTABLE_EARLIER_CPU_SECONDS = 0.1
 _NOTABLE_EARLIER_SECONDS = 10.0
+_UNREADABLE = (
+    "This user may not read the process, so that nothing is known of what it uses: track it as the user that runs it, or as "
+    "administrator."
+)
 
 
 class Sampler:
@@ -132,6 +136,7 @@ class Sampler:
         self._account = Account(start.root_pid, before, self._machine.read(), adopter_pid)
         self.deadlines = Deadlines(self._start_seconds, min(self._asked_seconds, _FIRST_INTERVAL_SECONDS))
         self._read_tree(0.0)
+        self._note_unreadable()
         if start.root_rss_bytes is not None:
             self._account.take_root_at_start(start.root_rss_bytes)
         self._read_energy(0.0)
@@ -187,6 +192,12 @@ class Sampler:
                 "processes had used by then, and all of those that had ended, is not in the figures."
             )
             self._say(0.0, text, EARLIER)
+
+    def _note_unreadable(self) -> None:
+        """Of a process that was there before; one that we start may come a moment later."""
+        plan = self._plan
+        if not self._readings and not plan.starts_the_job and plan.job is None and self._tree.is_alive():
+            self._say(0.0, _UNREADABLE)
 
     def _look_for_other_trackers(self, root_pid: int) -> None:
         """A process reports its regions to one tracker: to that which it runs under, if there is one."""

@@ -6,6 +6,7 @@ Each vendor has its own thread, so that a driver that hangs delays no other.
 from __future__ import annotations
 
 import os
+import sys
 import threading
 import time
 from queue import Empty, SimpleQueue
@@ -195,6 +196,10 @@ def _find_source() -> ModuleType:
         from ..sources import procfs
 
         return procfs
+    if sys.platform == "darwin":
+        from ..sources import darwin
+
+        return darwin
     from ..sources import portable
 
     return portable

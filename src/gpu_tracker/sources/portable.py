@@ -10,7 +10,7 @@ from . import IGNORED_ARGUMENTS, WITNESS_NAME
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     import psutil
 
@@ -35,18 +35,21 @@ class ProcessTree:
         self._adopter_pid = adopter_pid
         self._outsiders = set(outsiders)
         self._members: dict[int, psutil.Process] = {}
+        self._known_pids: set[int] = set()
         self._pids_at_start: frozenset[int] = frozenset()
         self._find_new()
         if not is_newborn:
             self._pids_at_start = frozenset(self._members)
 
     def is_alive(self) -> bool:
-        """Whether the root still runs; a zombie does not count."""
+        """Whether the root still runs; a zombie does not count, one that may not be read does."""
         import psutil
 
         root = self._members.get(self.root_pid)
         try:
             return root is not None and root.is_running() and root.status() != psutil.STATUS_ZOMBIE
+        except psutil.AccessDenied:
+            return True
         except psutil.Error:
             return False
 
@@ -64,8 +67,11 @@ class ProcessTree:
         for pid, process in tuple(self._members.items()):
             try:
                 readings.append(self._read_one(process))
+            except psutil.AccessDenied:
+                continue  # it runs, but is another user's
             except psutil.Error:
                 del self._members[pid]
+                self._known_pids.discard(pid)  # its number may be another's by now
         return tuple(readings)
 
     def read_sharing(self, pid: int) -> SharingReading | None:
@@ -84,28 +90,41 @@ class ProcessTree:
         self._members.clear()
 
     def _find_new(self) -> None:
-        self._outsiders = {process.pid for process in self._list_families(self._outsiders)}
-        parents = [self.root_pid, *self._members]
-        if self._adopter_pid:
-            parents.append(self._adopter_pid)
-        for process in self._list_families(parents):
-            if process.pid in self._members or process.pid == self._adopter_pid:
-                continue
-            if process.pid == self.root_pid or (
-                process.pid not in self._outsiders and _is_of_the_job(process)
-            ):
-                self._members[process.pid] = process
-
-    def _list_families(self, pids: Iterable[int]) -> Iterator[psutil.Process]:
+        """Take in what has begun since the last reading. Only that is looked at: who has a parent in the tree keeps being of it."""
         import psutil
 
-        for pid in pids:
-            try:
-                parent = self._members.get(pid) or psutil.Process(pid)
-                family = [parent, *parent.children(recursive=True)]
-            except psutil.Error:
-                continue
-            yield from family
+        pids = set(psutil.pids())
+        new = {pid: _find_parent(pid) for pid in pids - self._known_pids}
+        self._known_pids = pids
+        self._outsiders &= pids
+        self._take_in(new)
+
+    def _take_in(self, parents: dict[int, int | None]) -> None:
+        # A child may have a lower number than its parent, so repeat until no process joins.
+        while relatives := [pid for pid, parent in parents.items() if self._is_relative(pid, parent)]:
+            for pid in relatives:
+                if parents.pop(pid) in self._outsiders:
+                    self._outsiders.add(pid)
+                elif pid not in self._outsiders:
+                    self._admit(pid)
+
+    def _is_relative(self, pid: int, parent: int | None) -> bool:
+        return (
+            pid == self.root_pid
+            or parent in self._members
+            or parent in self._outsiders
+            or parent == self._adopter_pid != 0
+        )
+
+    def _admit(self, pid: int) -> None:
+        import psutil
+
+        try:
+            process = psutil.Process(pid)
+        except psutil.Error:
+            return  # it has ended
+        if pid == self.root_pid or _is_of_the_job(process):
+            self._members[pid] = process
 
     def _read_one(self, process: psutil.Process) -> ProcessReading:
         import psutil
@@ -183,6 +202,15 @@ def _read_activity(reading: ProcessReading) -> ProcessActivity:
     return (
         activity if io is None else activity._replace(read_bytes=io.read_bytes, written_bytes=io.write_bytes)
     )
+
+
+def _find_parent(pid: int) -> int | None:
+    import psutil
+
+    try:
+        return psutil.Process(pid).ppid()
+    except psutil.Error:
+        return None  # it has ended
 
 
 def _is_of_the_job(process: psutil.Process) -> bool:

@@ -14,7 +14,13 @@ from _thread import allocate_lock
 
 from ...core import signal
 from ...core.errors import TrackerError, UsageError
-from ...sources.platform import read_cpu_clock
+from ...sources.platform import (
+    await_end,
+    await_end_of_child,
+    has_ended_children,
+    is_child,
+    read_cpu_clock,
+)
 from .descriptor import Descriptor, make_pipe, make_unnamed_file
 from .wire import Inbox, pack
 
@@ -25,7 +31,7 @@ if TYPE_CHECKING:
 
 _PACKAGE_PARENT = os.path.abspath(__file__).rsplit(os.sep, 4)[0]
 READY_SECONDS = 20.0
-_END_MILLISECONDS = 1000
+_END_SECONDS = 1.0
 _RECORDING_FD, _REPLIES_FD = 3, 4
 # -I -S: no environment, user site or .pth files of the job; the paths are arguments and come after the
 # standard library, so that no file of the job can shadow it.
@@ -83,7 +89,7 @@ class without_child_signals:  # noqa: N801 - used like a keyword
     def __exit__(self, *_: object) -> None:
         if self._handler is not None:
             _set_child_handler(self._handler)
-            if _has_ended_children():
+            if has_ended_children():
                 os.kill(os.getpid(), signal.SIGCHLD)  # a child of the program has ended meanwhile
 
 
@@ -93,14 +99,6 @@ def _set_child_handler(handler: Any) -> bool:
     except ValueError:
         return False  # allowed in the main thread only
     return True
-
-
-def _has_ended_children() -> bool:
-    try:
-        ended = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
-    except ChildProcessError:
-        return False
-    return ended is not None
 
 
 class SamplerProcess:
@@ -234,12 +232,10 @@ class SamplerProcess:
         if not self.pid:
             return self.is_gone
         if self._pidfd is None or self._pidfd.number < 0:
-            from ...sources.processes import exists
-
-            return not exists(self.pid)
+            return await_end(self.pid, _END_SECONDS)
         poll = select.poll()
         poll.register(self._pidfd.number, select.POLLIN)
-        return bool(poll.poll(_END_MILLISECONDS))
+        return bool(poll.poll(1000 * _END_SECONDS))
 
     def close(self) -> None:
         """Close all descriptors, which also ends the sampler."""
@@ -252,11 +248,7 @@ class SamplerProcess:
     @property
     def is_child(self) -> bool:
         """Whether it is our child: as process 1 we inherit every orphan."""
-        try:
-            os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
-        except ChildProcessError:
-            return False
-        return True
+        return is_child(self.pid)
 
     def reap(self) -> None:
         """Reap an ended sampler, if there was one and it is our child."""
@@ -363,7 +355,7 @@ def _wait_for(pid: int) -> None:
     """Wait for a process of ours. Every sampler is told what it used before that counts as used by the job's children."""
     global _reaped_cpu_seconds
     try:
-        os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+        await_end_of_child(pid)
         with reaping:
             announced = _read_cpu_seconds(pid)
             _discount(announced)

@@ -1,4 +1,7 @@
-"""System calls of an operating system: exact peaks, CPU clocks of other processes, exit notification."""
+"""System calls of an operating system: exact peaks, CPU clocks of other processes, exit notification.
+
+What only one system has is in a module of its own, which is imported there only.
+"""
 
 from __future__ import annotations
 
@@ -8,13 +11,15 @@ import time
 
 from ...core.model import TreeCounters
 from ...core.units import parse_kib_field
+from ...core.values import NamedTuple
 from ..files import read_file
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from resource import struct_rusage
 
-_MAXRSS_BYTES = 1 if sys.platform == "darwin" else 1024
+_IS_DARWIN: bool = sys.platform == "darwin"
+_MAXRSS_BYTES = 1 if _IS_DARWIN else 1024
 _CPU_CLOCK_OF_A_PROCESS = 2
 _BLOCK_BYTES = 512
 # From linux/pidfd.h: the request, the bit that asks for the exit, the size of the answer and where the code is in it.
@@ -23,7 +28,18 @@ _PIDFD_INFO_EXIT = 1 << 3
 _PIDFD_INFO_BYTES = 64
 _PIDFD_EXIT_CODE = slice(60, 64)
 # The fields of /proc/PID/stat after the name.
-_STATE, _THREADS, _EXIT_CODE = 0, 17, 49
+_STATE, _CHILDREN_FAULTS, _THREADS, _EXIT_CODE = 0, 8, 17, 49
+
+
+class LastFigures(NamedTuple):
+    """What the kernel knows of a process while it is, even if it has ended and nobody has waited for it yet."""
+
+    own_cpu_seconds: float | None = None
+    """Without its children; None where the kernel does not tell."""
+    has_reaped: bool = True
+    """Whether it may have waited for a child."""
+    peak_footprint_bytes: int | None = None
+    """The most it was charged with, where the kernel counts that instead of its resident set."""
 
 
 def find_peak_bytes(usage: struct_rusage) -> int:
@@ -43,7 +59,12 @@ def find_counters(*usages: struct_rusage) -> TreeCounters:
 
 
 def read_own_rss_bytes() -> int | None:
-    """The resident set of this process, where the kernel reports it in a file."""
+    """The resident set of this process, where the kernel reports it."""
+    if _IS_DARWIN:
+        from . import darwin
+
+        usage = darwin.read_usage(os.getpid())
+        return None if usage is None else usage.rss_bytes
     return _read_own_status(b"\nVmRSS:")
 
 
@@ -67,10 +88,37 @@ def _read_own_status(field: bytes) -> int | None:
 
 def read_cpu_clock(pid: int) -> float | None:
     """CPU seconds of another process, with nanosecond resolution; None where the kernel has no such clock."""
+    if _IS_DARWIN:
+        from . import darwin
+
+        usage = darwin.read_usage(pid)
+        return None if usage is None else usage.cpu_seconds
     try:
         return time.clock_gettime_ns((~pid << 3) | _CPU_CLOCK_OF_A_PROCESS) / 1e9
     except OSError:
         return None
+
+
+def read_last_figures(pid: int) -> LastFigures:
+    """Of a child, before it is waited for."""
+    if _IS_DARWIN:
+        from . import darwin
+
+        usage = darwin.read_usage(pid)
+        return (
+            LastFigures()
+            if usage is None
+            else LastFigures(usage.cpu_seconds, usage.has_reaped, usage.peak_footprint_bytes)
+        )
+    return LastFigures(read_cpu_clock(pid), _has_reaped(pid))
+
+
+def _has_reaped(pid: int) -> bool:
+    """Whether it ever waited for a child: page faults of children are counted then."""
+    try:
+        return int(read_file(f"/proc/{pid}/stat").rpartition(b")")[2].split()[_CHILDREN_FAULTS]) > 0
+    except (OSError, ValueError, IndexError):
+        return True
 
 
 def take_name(name: str) -> None:
@@ -117,8 +165,61 @@ def _read_status_of_reaped(exit_fd: int) -> int | None:
     return int.from_bytes(answer[_PIDFD_EXIT_CODE], sys.byteorder)
 
 
+def has_ended_children() -> bool:
+    """Whether a child of ours has ended, and waits to be waited for."""
+    if not hasattr(os, "waitid"):
+        from . import darwin
+
+        return darwin.has_ended_children()
+    try:
+        return os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+    except ChildProcessError:
+        return False
+
+
+def is_child(pid: int) -> bool:
+    """Whether a process, running or ended, is our child."""
+    if not hasattr(os, "waitid"):
+        from . import darwin
+
+        return any(row.pid == pid and row.parent_pid == os.getpid() for row in darwin.read_table())
+    try:
+        os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    except ChildProcessError:
+        return False
+    return True
+
+
+def await_end_of_child(pid: int) -> None:
+    """Wait until a child has ended, without forgetting it. ChildProcessError if that shows already that it is none."""
+    if not hasattr(os, "waitid"):
+        from . import darwin
+
+        darwin.wait_until_ended(pid)
+    else:
+        os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+
+
+def await_end(pid: int, seconds: float) -> bool:
+    """Whether a process of anybody has ended, or ends in that time; where the kernel does not tell, whether it has."""
+    if _IS_DARWIN:
+        from . import darwin
+
+        return darwin.wait_until_ended(pid, seconds)
+    from ..processes import exists
+
+    return not exists(pid)
+
+
 def open_exit(pid: int) -> int:
     """A descriptor that becomes readable when the process ends; -1 where the kernel has none."""
+    if _IS_DARWIN:
+        from . import darwin
+
+        try:
+            return darwin.open_exit(pid)
+        except OSError:
+            return -1
     try:
         return os.pidfd_open(pid)
     except (AttributeError, OSError):
