@@ -108,7 +108,7 @@ def read_last_figures(pid: int) -> LastFigures:
         return (
             LastFigures()
             if usage is None
-            else LastFigures(usage.cpu_seconds, usage.has_reaped, usage.peak_footprint_bytes)
+            else LastFigures(usage.cpu_seconds, usage.has_reaped, usage.peak_footprint_bytes or None)
         )
     return LastFigures(read_cpu_clock(pid), _has_reaped(pid))
 
