@@ -36,6 +36,7 @@ from gpu_tracker.core.text import neutralize
 from gpu_tracker.exports import FORMATS, find_format
 from gpu_tracker.exports.about import spell_number
 from gpu_tracker.exports.draft import drafted
+from gpu_tracker.recording.contradictions import is_contradiction
 from gpu_tracker.recording.reader import load
 from gpu_tracker.reports.build import build
 from recorded import Made, make_full, write
@@ -44,7 +45,11 @@ BYTES = st.integers(0, 2**50)
 SECONDS = st.floats(0, 1e6).map(lambda number: float(f"{number:.9g}"))
 MAYBE = st.none() | st.floats(0, 100).map(lambda number: round(number, 2))
 NAMES = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=8)
-SPREADS = st.builds(Spread, BYTES, st.floats(0, 2**50), BYTES)
+SPREADS = st.tuples(BYTES, st.floats(0, 1), BYTES).map(
+    lambda drawn: Spread(
+        min(drawn[::2]), min(drawn[::2]) + drawn[1] * abs(drawn[2] - drawn[0]), max(drawn[::2])
+    )
+)
 GPU_SAMPLES = st.builds(
     GpuSample,
     uuid=st.just("GPU-0"),
@@ -111,7 +116,7 @@ RECORDINGS = st.builds(
     recording,
     events=st.just((found(gpu()),)),
     samples=st.lists(SAMPLES, max_size=3),
-    regions=st.lists(REGIONS, max_size=3),
+    regions=st.lists(REGIONS, max_size=3, unique_by=lambda one: (one.pid, one.path)),
     metrics=st.lists(METRICS, max_size=3),
     processes=st.lists(PROCESSES, max_size=3),
     frameworks=st.lists(FRAMEWORKS, max_size=3),
@@ -174,11 +179,11 @@ READERS = {"csv": read_csv, "parquet": read_parquet, "sqlite": read_sqlite, "jso
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(RECORDINGS)
 def test_a_round_trip_loses_nothing(tmp_path: Path, format_name: str, made: RecordingData) -> None:
-    """Every value of every table, but for control characters in CSV; None is not 0."""
+    """Every value of every table, but for control characters in CSV; None is not 0. Not that the numbers go together, which are any."""
     path = tmp_path / "x.jsonl"
     path.unlink(missing_ok=True)
     loaded = load(str(write(path, made)))
-    assert len(loaded.problems) == 0
+    assert [text for text in loaded.problems if not is_contradiction(text)] == []
     module = find_format(f"x.{format_name}")
     tables = [make_table(loaded, name) for name in TABLES]
     for group in [tables] if module.HOLDS_ALL_TABLES else [[table] for table in tables]:
