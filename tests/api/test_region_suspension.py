@@ -261,16 +261,12 @@ async def main(): await asyncio.gather(visit(3), other())
     assert visit["cpu_basis"] == "exact"
 
 
-TIMED = """
+ASKED = """
 class timed:
     def __init__(self, *names): self.names = names
     def __enter__(self): self.before = time.thread_time()
     def __exit__(self, *_):
         for name in self.names: truth[name] = truth.get(name, 0) + time.thread_time() - self.before
-"""
-
-ASKED = f"""
-{TIMED}
 def decode():
     with region("decode"):
         for n in range(8):
@@ -574,108 +570,3 @@ def steps(name):
         assert told["moved"][0]["cpu_seconds"] == pytest.approx(0.2, abs=0.03)
         assert told["moved/inside"][0]["calls"] == 2
     assert held["cpu_basis"] == "shared"
-
-
-OLDER_CONTEXT = f"""
-{TIMED}
-import contextvars
-older = contextvars.copy_context()
-def work():
-    with region("inner"), timed("inner"): burn(0.05)
-    burn(0.05)
-def stop():
-    work()
-    loop.stop()
-@region("parallel", parallel=True)
-def run_beside():
-    older.run(work)
-"""
-
-
-def test_code_in_another_context_is_inside_of_who_runs_it(tmp_path: Path) -> None:
-    """One that was copied before, also inside others; and callbacks of a loop that were scheduled before."""
-    told = run(
-        tmp_path,
-        """
-with region("run"), timed("run"):
-    older.run(work)
-    burn(0.05)
-with region("nested"):
-    nested = contextvars.copy_context()
-    with region("part"), timed("part"):
-        contextvars.copy_context().run(older.run, lambda: nested.run(work))
-loop = asyncio.new_event_loop()
-loop.call_soon(stop)
-with region("loop"), timed("loop"): loop.run_forever()
-loop.close()
-run_beside()
-with region("after"), timed("after"): burn(0.05)
-""",
-        OLDER_CONTEXT,
-    )
-
-    for name in ("run", "nested/part", "loop", "after"):
-        (of_thread,) = told[name]
-        assert of_thread["cpu_basis"] == "exact"
-        assert of_thread["cpu_seconds"] == pytest.approx(told.truth[name.rpartition("/")[2]], abs=0.02)
-    inner = [*told["inner"], *told["nested/inner"]]
-    assert sum(region["cpu_seconds"] for region in inner) == pytest.approx(told.truth["inner"], abs=0.02)
-    (beside,) = told["parallel"]
-    assert beside["cpu_basis"] == "shared"
-
-
-def test_calls_that_outlive_their_callbacks_stand_beside_each_other(tmp_path: Path) -> None:
-    """Each callback has a context of its own, and does not know what earlier ones have left open."""
-    told = run(
-        tmp_path,
-        """
-loop = asyncio.new_event_loop()
-calls = []
-def begin():
-    calls.append(region("request"))
-    calls[-1].__enter__()
-def end():
-    calls.pop(0).__exit__(None, None, None)
-for step in (*[begin] * 8, *[end] * 8, loop.stop): loop.call_soon(step, context=contextvars.Context())
-with region("loop"): loop.run_forever()
-loop.close()
-""",
-        "import contextvars",
-    )
-
-    (request,) = told["request"]
-    assert (request["calls"], request["open_calls"]) == (8, 0)
-    assert "request/request" not in told
-    assert "loop/request" not in told
-
-
-@pytest.mark.parametrize("order", ["before", "after"])
-def test_what_a_thread_does_in_the_context_of_a_region_beside_its_own_is_labelled(
-    tmp_path: Path, order: str
-) -> None:
-    """It may be the region's: `asyncio.to_thread` copies the context, while a thread of a pool goes on with something else."""
-    told = run(
-        tmp_path,
-        """
-asyncio.run(main())
-""",
-        f"""
-{TIMED}
-def work():
-    if {order == "before"}: burn(0.1)
-    with region("inner"), timed("inner"): burn(0.05)
-    if {order == "after"}: burn(0.1)
-def short():
-    with region("inner"), timed("inner"): burn(0.05)
-async def main():
-    with region("all"): await asyncio.to_thread(work)
-    with region("exact"): await asyncio.to_thread(short)
-""",
-    )
-
-    (doubted,), (exact,) = told["all"], told["exact"]
-    assert doubted["cpu_basis"] == "shared"
-    assert (exact["cpu_basis"], exact["cpu_seconds"]) == ("exact", pytest.approx(0.05, abs=0.02))
-    inner = [*told["all/inner"], *told["exact/inner"]]
-    assert [region["cpu_basis"] for region in inner] == ["exact", "exact"]
-    assert sum(region["cpu_seconds"] for region in inner) == pytest.approx(told.truth["inner"], abs=0.02)

@@ -20,7 +20,6 @@ from .mishaps import is_ours
 from .rises import RAM_FRESH_NS, attribute
 from .shared_file import (
     FINISHED,
-    MOST_DRIVERS,
     NOTHING_FOLLOWS_NS,
     NUMBERS,
     OPEN,
@@ -149,8 +148,6 @@ class Frame:
     is_resting = False
     rests_in_task = 0
     rests_in: Frame | None = None
-    is_elsewhere = False
-    """Whether it was entered in another context than the call that its thread was in, which may be of another callback."""
     entered_in: Frame | None = None
     """The call that the thread was in before this one, where that is not the latest in this context: in code that has been resumed."""
     generator: FrameType | None = None
@@ -255,13 +252,6 @@ def _is_inside(frame: Frame | None, around: Frame) -> bool:
     return frame is not None
 
 
-def _is_below(frame: Frame, latest: Frame | None) -> bool:
-    """Whether a context knows a call: it is the latest one there, or below that."""
-    while latest is not None and latest is not frame:
-        latest = latest.below
-    return latest is not None
-
-
 def _find_driver(thread: Thread) -> Frame | None:
     """The call in whose middle a thread runs code that is in none."""
     return next((driver for driver in reversed(thread.drivers.values()) if driver.is_open), None)
@@ -269,14 +259,7 @@ def _find_driver(thread: Thread) -> Frame | None:
 
 def _find_resumed(top: Frame | None, outer: Frame | None) -> Frame | None:
     """The call around a new one in code that was resumed: what its consumer has entered since is the latest of its context, but not inside."""
-    if (
-        top is None
-        or top is outer
-        or not top.is_open
-        or not top.can_rest
-        or top.is_untold
-        or top.is_elsewhere
-    ):
+    if top is None or top is outer or not top.is_open or not top.can_rest or top.is_untold:
         return outer
     return outer if top.is_suspended() or _is_inside(outer, top) else top
 
@@ -364,8 +347,8 @@ class RegionStack:
             except AttributeError:
                 thread = self._cpu.find_thread()
             inside = thread.frame
-            is_elsewhere = inside is not outer and self._is_elsewhere(thread, below, outer)
-            is_driven = thread.drivers or is_elsewhere
+            # Code that goes on in another thread has none of its calls in the context of that.
+            is_driven = thread.drivers or (below is None and inside is not None and inside.can_rest)
             if is_driven:
                 outer = _find_resumed(inside, outer)
             if owner.parallel or (outer is not None and (outer.owner.parallel or outer.stack is not self)):
@@ -412,8 +395,6 @@ class RegionStack:
                 self._begin_after_pause(record, now)
             if is_driven:
                 frame.can_rest, frame.entered_in = True, thread.frame
-                if is_elsewhere:
-                    self._drive_elsewhere(frame, thread)
             if suspension is not None or owner.parallel:
                 self._note_others(frame, suspension)
             thread.frame = frame
@@ -505,7 +486,6 @@ class RegionStack:
                     back = _find_driver(thread)
                 if back is None or back.stack is not self or back.thread is not thread:
                     thread.frame = None
-                    thread.around = around
                     words[thread.region_word] = 0
                 else:
                     thread.frame = back
@@ -850,26 +830,6 @@ class RegionStack:
             thread = self._cpu.find_thread()
             thread.drivers[resumed] = driver
             self._cpu.drive(thread, thread.drivers)
-
-    def _is_elsewhere(self, thread: Thread, below: Frame | None, outer: Frame | None) -> bool:
-        """Whether code runs in the middle of the call that its thread is in, but in a context that does not know that call."""
-        inside = thread.frame
-        if inside is not None:
-            return not _is_below(inside, below) and greenlets.are_followed(self)
-        if outer is not None and outer.stack is self and outer.thread is not thread:
-            self._cpu.come_into(thread, outer, monotonic_ns(), self._open)
-        return False
-
-    def _drive_elsewhere(self, frame: Frame, thread: Thread) -> None:
-        """A call has begun in another context than the one that its thread is in, which has its time too."""
-        driver = thread.frame
-        if driver is None or driver.is_untold or _is_inside(frame, driver):
-            return
-        frame.is_elsewhere = True
-        if len(thread.drivers) < MOST_DRIVERS and not driver.owner.parallel:
-            self._drive(frame, driver, frame)
-        elif not frame.owner.parallel:
-            self._cpu.doubt(driver.record.number)
 
     def _end_drive(self, frame: Frame, calling: Thread, now_ns: int) -> None:
         """A call that was resumed ends: its code is now in the one that has done that."""
