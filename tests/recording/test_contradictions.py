@@ -212,3 +212,14 @@ def test_what_follows_the_end_is_damage(tmp_path: Path, kind: str) -> None:
     (problem,) = load(str(path)).problems
 
     assert problem.endswith(" after its end.")
+
+
+def test_a_region_that_contradicts_itself_is_said_when_it_is_read(tmp_path: Path) -> None:
+    """Its one line is decoded only then."""
+    path = write(tmp_path / "x.jsonl", run(regions=(part(1, 2.0, wall_seconds=0.001),)))
+    loaded = load(str(path))
+
+    assert [region.calls for region in loaded.regions] == [1]
+    assert list(loaded.problems) == [
+        "The recording contradicts itself: the region step has a call of 2 s, but 0.0010 s in all."
+    ]

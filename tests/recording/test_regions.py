@@ -70,6 +70,9 @@ def test_calls_of_all_lines_are_kept_within_bounds(tmp_path: Path) -> None:
     assert recording.calls[-1] == Call(("a",), 1, 0, 3000.5, None)
     assert not recording.problems
 
+    path.write_text(path.read_text().replace('{"calls":{', '{ "calls": {'))
+    assert list(load(str(path)).calls) == list(recording.calls)
+
 
 def test_a_damaged_line_of_calls_is_noted(tmp_path: Path) -> None:
     """Columns of different lengths, wrong types, no path; the others are read."""

@@ -338,3 +338,21 @@ def test_of_many_metrics_a_screen_has_room_for_some() -> None:
     assert "metric 07" in text
     assert "metric 08" not in text
     assert "and 12 more (-f json has all)" in text
+
+
+def test_devices_of_many_machines_are_marked_if_their_mean_is_of_a_part_of_the_time() -> None:
+    """In the table of machines, which has room for a sign."""
+    known = on_gpu(1)
+    (counters,) = known.totals.gpu_counters
+    partly = counters._replace(
+        utilization_seconds=counters.utilization_seconds / 2,
+        utilization_percent_seconds=counters.utilization_percent_seconds / 2,
+    )
+    of_a_part = known.totals._replace(gpu_counters=(partly,))
+    whole = [on_gpu(1, f"node{number}") for number in range(20)]
+    text, marked = (
+        render_str(join(*ranks)) for ranks in (whole, [one._replace(totals=of_a_part) for one in whole])
+    )
+
+    assert " 0 50 %" in text
+    assert " 0 ~ 50 %" in marked
