@@ -261,12 +261,16 @@ async def main(): await asyncio.gather(visit(3), other())
     assert visit["cpu_basis"] == "exact"
 
 
-ASKED = """
+TIMED = """
 class timed:
     def __init__(self, *names): self.names = names
     def __enter__(self): self.before = time.thread_time()
     def __exit__(self, *_):
         for name in self.names: truth[name] = truth.get(name, 0) + time.thread_time() - self.before
+"""
+
+ASKED = f"""
+{TIMED}
 def decode():
     with region("decode"):
         for n in range(8):
@@ -570,3 +574,162 @@ def steps(name):
         assert told["moved"][0]["cpu_seconds"] == pytest.approx(0.2, abs=0.03)
         assert told["moved/inside"][0]["calls"] == 2
     assert held["cpu_basis"] == "shared"
+
+
+OLDER_CONTEXT = f"""
+{TIMED}
+import contextvars
+older = contextvars.copy_context()
+def work():
+    with region("inner"), timed("inner"): burn(0.05)
+    burn(0.05)
+def stop():
+    work()
+    loop.stop()
+@region("parallel", parallel=True)
+def run_beside():
+    older.run(work)
+"""
+
+
+def test_code_in_another_context_is_labelled_in_who_runs_it(tmp_path: Path) -> None:
+    """One that was copied before, also inside others; and callbacks of a loop that were scheduled before. What follows them is not lost."""
+    told = run(
+        tmp_path,
+        """
+with region("run"), timed("run"):
+    burn(0.05)
+    older.run(work)
+    burn(0.2)
+with region("nested"):
+    nested = contextvars.copy_context()
+    with region("part"), timed("part"):
+        contextvars.copy_context().run(older.run, lambda: nested.run(work))
+loop = asyncio.new_event_loop()
+loop.call_soon(stop)
+with region("loop"), timed("loop"): loop.run_forever()
+loop.close()
+run_beside()
+with region("after"), timed("after"): burn(0.05)
+""",
+        OLDER_CONTEXT,
+    )
+
+    for name in ("run", "nested/part", "loop", "parallel"):
+        assert told[name][0]["cpu_basis"] == "shared"
+    assert told["run"][0]["cpu_seconds"] >= 0.28
+    inner = [*told["inner"], *told["nested/inner"]]
+    assert sum(region["cpu_seconds"] for region in inner) == pytest.approx(told.truth["inner"], abs=0.02)
+    (after,) = told["after"]
+    assert (after["cpu_basis"], after["cpu_seconds"]) == (
+        "exact",
+        pytest.approx(told.truth["after"], abs=0.02),
+    )
+
+
+def test_calls_that_outlive_their_callbacks_stand_beside_each_other(tmp_path: Path) -> None:
+    """Each callback has a context of its own, and does not know what earlier ones have left open."""
+    told = run(
+        tmp_path,
+        """
+loop = asyncio.new_event_loop()
+calls = []
+def begin():
+    calls.append(region("request"))
+    calls[-1].__enter__()
+def end():
+    calls.pop(0).__exit__(None, None, None)
+for step in (*[begin] * 8, *[end] * 8, loop.stop): loop.call_soon(step, context=contextvars.Context())
+with region("loop"): loop.run_forever()
+loop.close()
+""",
+        "import contextvars",
+    )
+
+    (request,) = told["request"]
+    assert (request["calls"], request["open_calls"]) == (8, 0)
+    assert "request/request" not in told
+    assert "loop/request" not in told
+
+
+@pytest.mark.parametrize("order", ["before", "after"])
+def test_what_a_thread_does_in_the_context_of_a_region_beside_its_own_is_labelled(
+    tmp_path: Path, order: str
+) -> None:
+    """It may be the region's: `asyncio.to_thread` copies the context, while a thread of a pool goes on with something else."""
+    told = run(
+        tmp_path,
+        """
+asyncio.run(main())
+""",
+        f"""
+{TIMED}
+def work():
+    if {order == "before"}: burn(0.1)
+    with region("inner"), timed("inner"): burn(0.05)
+    if {order == "after"}: burn(0.1)
+def short():
+    with region("inner"), timed("inner"): burn(0.05)
+async def main():
+    with region("all"): await asyncio.to_thread(work)
+    with region("exact"): await asyncio.to_thread(short)
+""",
+    )
+
+    (doubted,), (exact,) = told["all"], told["exact"]
+    assert doubted["cpu_basis"] == "shared"
+    assert (exact["cpu_basis"], exact["cpu_seconds"]) == ("exact", pytest.approx(0.05, abs=0.02))
+    inner = [*told["all/inner"], *told["exact/inner"]]
+    assert [region["cpu_basis"] for region in inner] == ["exact", "exact"]
+    assert sum(region["cpu_seconds"] for region in inner) == pytest.approx(told.truth["inner"], abs=0.02)
+
+
+def test_loops_of_several_tasks_have_each_their_own_time(tmp_path: Path) -> None:
+    """They take turns in the middle of their steps."""
+    told = run(
+        tmp_path,
+        """
+asyncio.run(main())
+""",
+        f"""
+{TIMED}
+import gpu_tracker as gput
+async def train(name, seconds):
+    for _ in gput.watch(range(4), name=name):
+        with timed(name): burn(seconds)
+        await asyncio.sleep(0)
+        with timed(name): burn(seconds)
+async def main(): await asyncio.gather(train("short", 0.01), train("long", 0.04))
+""",
+    )
+
+    for name in ("short", "long"):
+        (step,) = told[f"{name}/step"]
+        assert step["cpu_basis"] == "exact"
+        assert step["cpu_seconds"] == pytest.approx(told.truth[name], abs=0.02)
+
+
+def test_loops_in_code_that_nobody_follows_are_labelled(tmp_path: Path) -> None:
+    """Coroutines that a scheduler of the program's own sends on."""
+    told = run(
+        tmp_path,
+        """
+contexts = [(contextvars.copy_context(), train(name)) for name in ("short", "long")]
+for _ in range(4):
+    for context, running in contexts: context.run(running.send, None)
+for _, running in contexts: running.close()
+""",
+        """
+import contextvars, types
+import gpu_tracker as gput
+@types.coroutine
+def wait(): yield
+async def train(name):
+    for _ in gput.watch(range(4), name=name):
+        burn(0.01)
+        await wait()
+        burn(0.03)
+""",
+    )
+
+    assert {told[f"{name}/step"][0]["cpu_basis"] for name in ("short", "long")} == {"shared"}

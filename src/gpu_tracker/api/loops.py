@@ -15,6 +15,7 @@ from ..core import loops as names
 from ..core.notices import warn_once
 from ..instrument import outbox
 from ..instrument.stack import current
+from ..instrument.suspension import enter_in_task
 from ..instrument.tasks import find_task
 from ..sources.identity import find_identity
 from .regions import enter, is_mishap_of, leave, log_for, region, to_step
@@ -68,7 +69,7 @@ class Loop:
     def begin_epoch(self, epoch: region = EPOCH) -> None:
         """A new epoch, whatever was before."""
         self.end()
-        self._epoch = enter(epoch)
+        self._epoch = enter(epoch, begin=enter_in_task)
 
     def end(self) -> None:
         """The end of the epoch, and of what runs in it."""

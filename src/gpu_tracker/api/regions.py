@@ -15,7 +15,7 @@ from ..core.notices import warn_once
 from ..instrument import outbox
 from ..instrument.code_flags import ASYNC_GENERATOR, COROUTINE, GENERATOR, ITERABLE_COROUTINE, SUSPENDABLE
 from ..instrument.mishaps import is_of_called, is_ours
-from ..instrument.stack import current, find_open
+from ..instrument.stack import RegionStack, current, find_open
 from ..instrument.suspension import EXIT_STACK, enter_from
 from ..instrument.tasks import find_task
 from .decorating import has_flag, wrap_async_generator
@@ -263,7 +263,11 @@ def _check(function: object) -> None:
         raise TypeError(f"A region decorates functions, not a {kind}: put @gput.region(...) below @{kind}.")
 
 
-def enter(owner: region, is_over: Callable[[], bool] = is_finalizing) -> Frame | None:
+def enter(
+    owner: region,
+    is_over: Callable[[], bool] = is_finalizing,
+    begin: Callable[[RegionStack, region], Frame | None] = RegionStack.enter,
+) -> Frame | None:
     """Begin a call; None without a tracker. Whatever happens, the program goes on."""
     now = 0
     try:
@@ -273,7 +277,7 @@ def enter(owner: region, is_over: Callable[[], bool] = is_finalizing) -> Frame |
         if outbox.mailboxes is None:
             return None
         stack = outbox.stack or outbox.open_stack()
-        return None if stack is None else stack.enter(owner)
+        return None if stack is None else begin(stack, owner)
     except RecursionError:
         return None
     except BaseException as error:

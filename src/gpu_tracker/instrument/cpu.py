@@ -70,6 +70,7 @@ class Thread:
     """A thread that has been in a region."""
 
     __slots__ = (
+        "around",
         "clock_id",
         "counted",
         "cpu_ns",
@@ -77,6 +78,7 @@ class Thread:
         "due_ns",
         "frame",
         "ident",
+        "outside_ns",
         "recent_ns",
         "region_word",
         "slot",
@@ -95,7 +97,11 @@ class Thread:
         self.frame: Frame | None = None
         self.drivers: dict[object, Frame] = {}
         """Of code that has gone on in this thread: the call that resumed it, unless its own calls are inside that anyway."""
+        self.around: Frame | None = None
+        """A call of another thread that its last own one was in: what it does outside of its own may belong to that."""
         self.cpu_ns = _read_clock(self.clock_id)
+        self.outside_ns = self.cpu_ns
+        """What it has used since its last own call."""
         self.due_ns = self.recent_ns = 0
         self.taken_ns = time.monotonic_ns()
         """When its clock was read last."""
@@ -170,10 +176,23 @@ class CpuShares:
         elif thread in self._known:
             self._known.remove(thread)  # it has ended
 
+    def come_into(self, thread: Thread, around: Frame, now_ns: int, waiting: Collection[Frame]) -> None:
+        """A thread enters its first call inside one of another thread: what it did before may belong to that, too."""
+        if thread.around is around:
+            return
+        self.charge(thread, now_ns, waiting)
+        thread.around = around
+        self._doubt_around(thread, min(thread.outside_ns, now_ns - around.entered_ns))
+
     def doubt(self, number: int) -> None:
         """Nobody tells when a call of this region is suspended, so how much it lost to others is not known either."""
         place = SHARED_CPU + number
         self._words[place] = max(self._words[place], UNKNOWN_SHARE_NS)
+
+    def doubt_around(self, frame: Frame) -> None:
+        """The same for a call and those around it."""
+        for step in _list_around(frame, ())[0]:
+            self.doubt(step.record.number)
 
     def count_switch(self, thread: Thread) -> None:
         """The thread has gone on in the middle of a call, or its code is suspended: what that takes is in its figures."""
@@ -247,7 +266,10 @@ class CpuShares:
             return
         frame = thread.frame
         if frame is None:
+            thread.outside_ns += used
+            self._doubt_around(thread, used)
             return
+        thread.outside_ns = 0
         thread.recent_ns += used
         self._credit(frame, used, thread.drivers)
 
@@ -271,12 +293,21 @@ class CpuShares:
         waited_ns = now_ns - since_ns - used_ns
         has_waited = waited_ns > max(_LEAST_WAIT_NS, _LEAST_WAIT_SHARE * (now_ns - since_ns))
         parts = _divide_in_turn(sorted(pieces, key=_get_length) if has_waited else pieces, used_ns)
+        thread.outside_ns = parts.get(None, 0)
+        self._doubt_around(thread, thread.outside_ns)
         for record, part in parts.items():
             if record is not None:
                 thread.recent_ns += part
                 self._credit(examples[record], part, thread.drivers, record, unread)
         if has_waited:
             self._doubt_parts(thread, _sum(pieces), parts, examples, unread, used_ns, waited_ns)
+
+    def _doubt_around(self, thread: Thread, cpu_ns: int) -> None:
+        """What a thread has used outside of its calls may belong to the call of another one that they are in, and to those around it."""
+        around = thread.around
+        if around is not None and around.thread is not thread:
+            for step in _list_around(around, ())[0]:
+                self._words[SHARED_CPU + step.record.number] += cpu_ns
 
     def _doubt_parts(
         self,

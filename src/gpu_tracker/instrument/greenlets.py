@@ -28,6 +28,15 @@ def follow(stack: RegionStack, find_latest: Callable[[], Frame | None]) -> None:
     greenlet.settrace(_Switches(stack, find_latest, trace))
 
 
+def are_followed(stack: RegionStack) -> bool:
+    """Whether it is known in which call the calling thread is: it has no greenlets, or all of their switches are told."""
+    greenlet: Any = sys.modules.get("greenlet")
+    if greenlet is None or not hasattr(greenlet, "gettrace"):
+        return True
+    trace = greenlet.gettrace()
+    return isinstance(trace, _Switches) and trace.stack() is stack
+
+
 class _Switches:
     """Called in the context of the greenlet that goes on, after whatever else listens to switches."""
 

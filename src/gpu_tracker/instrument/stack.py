@@ -150,6 +150,8 @@ class Frame:
     rests_in: Frame | None = None
     entered_in: Frame | None = None
     """The call that the thread was in before this one, where that is not the latest in this context: in code that has been resumed."""
+    came_from: Frame | None = None
+    """The call that the thread was in before this one, where the context does not know it."""
     generator: FrameType | None = None
     is_untold = False
     """Whether nobody tells when the code is suspended."""
@@ -242,7 +244,9 @@ def _find_back_from(frame: Frame, back: Frame | None) -> Frame | None:
     before = frame if frame.generator is None else yields.find_before(frame, frame.generator)
     if before is not frame:
         return _find_running(before)
-    return back if frame.entered_in is None else _find_running(frame.entered_in)
+    if frame.entered_in is not None:
+        return _find_running(frame.entered_in)
+    return back or _find_running(frame.came_from)
 
 
 def _is_inside(frame: Frame | None, around: Frame) -> bool:
@@ -250,6 +254,13 @@ def _is_inside(frame: Frame | None, around: Frame) -> bool:
     while frame is not None and frame is not around:
         frame = frame.outer
     return frame is not None
+
+
+def _is_below(frame: Frame, latest: Frame | None) -> bool:
+    """Whether a context knows a call: it is the latest one there, or below that."""
+    while latest is not None and latest is not frame:
+        latest = latest.below
+    return latest is not None
 
 
 def _find_driver(thread: Thread) -> Frame | None:
@@ -347,6 +358,7 @@ class RegionStack:
             except AttributeError:
                 thread = self._cpu.find_thread()
             inside = thread.frame
+            is_elsewhere = inside is not outer and self._is_elsewhere(thread, below, outer)
             # Code that goes on in another thread has none of its calls in the context of that.
             is_driven = thread.drivers or (below is None and inside is not None and inside.can_rest)
             if is_driven:
@@ -397,6 +409,8 @@ class RegionStack:
                 frame.can_rest, frame.entered_in = True, thread.frame
             if suspension is not None or owner.parallel:
                 self._note_others(frame, suspension)
+            if is_elsewhere:
+                frame.can_rest, frame.came_from = True, inside
             thread.frame = frame
             words[thread.region_word] = record.number
             if owner.exact_peak:
@@ -486,6 +500,7 @@ class RegionStack:
                     back = _find_driver(thread)
                 if back is None or back.stack is not self or back.thread is not thread:
                     thread.frame = None
+                    thread.around = around
                     words[thread.region_word] = 0
                 else:
                     thread.frame = back
@@ -831,6 +846,18 @@ class RegionStack:
             thread.drivers[resumed] = driver
             self._cpu.drive(thread, thread.drivers)
 
+    def _is_elsewhere(self, thread: Thread, below: Frame | None, outer: Frame | None) -> bool:
+        """Whether code runs in a context that does not know the call its thread is in: how much of its time is that call's, nobody tells."""
+        inside = thread.frame
+        if inside is None:
+            if outer is not None and outer.stack is self and outer.thread is not thread:
+                self._cpu.come_into(thread, outer, monotonic_ns(), self._open)
+            return False
+        is_elsewhere = inside.is_open and not _is_below(inside, below) and greenlets.are_followed(self)
+        if is_elsewhere:
+            self._cpu.doubt_around(inside)
+        return is_elsewhere
+
     def _end_drive(self, frame: Frame, calling: Thread, now_ns: int) -> None:
         """A call that was resumed ends: its code is now in the one that has done that."""
         for thread in {calling, frame.thread}:
@@ -953,7 +980,9 @@ class RegionStack:
             yields.remove(frame, frame.generator)
             frame.generator = None
         if frame.can_rest:
-            frame.entered_in = frame.rests_in = None  # else ended calls would keep each other, or themselves
+            frame.entered_in = frame.rests_in = frame.came_from = (
+                None  # else ended calls would keep each other, or themselves
+            )
         if frame.owner.parallel:
             self._forget_parallel(frame)
         if frame.is_untold:

@@ -13,6 +13,7 @@ from . import yields
 from .code_flags import ASYNC_GENERATOR, COROUTINE, GENERATOR, SUSPENDABLE
 from .mishaps import is_ours
 from .stack import RegionStack, current
+from .tasks import find_task
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -53,6 +54,13 @@ def enter_from(stack: RegionStack, owner: Any, caller: FrameType) -> None:
     generator = caller if is_generator or is_told else None
     is_untold = is_untold and not is_told
     stack.enter(owner, (generator, is_untold) if generator is not None or is_untold else None)
+
+
+def enter_in_task(stack: RegionStack, owner: Any) -> Frame | None:
+    """The same where the code itself is not known, but may be run by a task."""
+    if find_task() and _follow_event_loop(stack) and stack not in _callback.stacks:
+        _note_outside(stack)
+    return stack.enter(owner)
 
 
 def _note_outside(stack: RegionStack) -> None:

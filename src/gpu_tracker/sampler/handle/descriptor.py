@@ -35,7 +35,8 @@ class Descriptor:
 
     def close(self) -> None:
         """Close it, unless its number was reused."""
-        number, self._fd = self.number, -1
+        # Without an identity a signal handler has raised when it was to be taken: nobody else has had the number since.
+        number, self._fd = self._fd if self._identity is None else self.number, -1
         if number >= 0:
             os.close(number)
 
