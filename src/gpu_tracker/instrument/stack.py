@@ -150,6 +150,8 @@ class Frame:
     rests_in: Frame | None = None
     entered_in: Frame | None = None
     """The call that the thread was in before this one, where that is not the latest in this context: in code that has been resumed."""
+    resumed_above: tuple[Frame | None] | None = None
+    """The latest call of the context in which its code goes on."""
     came_from: Frame | None = None
     """The call that the thread was in before this one, where the context does not know it."""
     generator: FrameType | None = None
@@ -737,6 +739,8 @@ class RegionStack:
             frame.is_resting, frame.rests_in_task = False, 0
             target, frame.rests_in = find_open(frame.rests_in or frame), None
             before = self._switch(target)
+            if target is not None:
+                target.resumed_above = (current.get(),)
             if before is not None and target is not None and not _is_inside(before, frame):
                 self._drive(target, before, frame)
             return before
@@ -853,10 +857,16 @@ class RegionStack:
             if outer is not None and outer.stack is self and outer.thread is not thread:
                 self._cpu.come_into(thread, outer, monotonic_ns(), self._open)
             return False
-        is_elsewhere = inside.is_open and not _is_below(inside, below) and greenlets.are_followed(self)
-        if is_elsewhere:
-            self._cpu.doubt_around(inside)
-        return is_elsewhere
+        if (
+            not inside.is_open
+            or _is_below(inside, below)
+            or inside in thread.drivers.values()
+            or (inside.resumed_above is not None and find_open(inside.resumed_above[0]) is below)
+            or not greenlets.are_followed(self)
+        ):
+            return False
+        self._cpu.doubt_around(inside)
+        return True
 
     def _end_drive(self, frame: Frame, calling: Thread, now_ns: int) -> None:
         """A call that was resumed ends: its code is now in the one that has done that."""
@@ -980,9 +990,8 @@ class RegionStack:
             yields.remove(frame, frame.generator)
             frame.generator = None
         if frame.can_rest:
-            frame.entered_in = frame.rests_in = frame.came_from = (
-                None  # else ended calls would keep each other, or themselves
-            )
+            # Else ended calls would keep each other, or themselves.
+            frame.entered_in = frame.rests_in = frame.came_from = frame.resumed_above = None
         if frame.owner.parallel:
             self._forget_parallel(frame)
         if frame.is_untold:
