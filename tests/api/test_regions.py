@@ -795,6 +795,27 @@ def test_a_dictionary_is_logged_by_its_names(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize("bad", ["10**400", "'nan'", "None", "[7, 8]"])
+def test_what_is_no_number_is_not_hidden_by_an_earlier_number(tmp_path: Path, bad: str) -> None:
+    """The last value is not known then, and no limit on it is kept."""
+    code = (
+        "import gpu_tracker as gput\n"
+        "with gput.Tracker(record='x.jsonl', disable_logs=True):\n"
+        "    gput.log(loss=0.5)\n"
+        f"    gput.log(loss={bad}, other={bad})\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path)
+    rows = [row.values for row in gput.load(tmp_path / "x.jsonl").metric_rows]
+    compare = [sys.executable, "-m", "gpu_tracker", "compare", "x.jsonl", "--fail-if", "metrics.loss > 1"]
+    compared = subprocess.run(compare, capture_output=True, text=True, cwd=tmp_path)
+
+    assert "gput.log: loss is logged as nan: " in done.stderr
+    assert "gput.log: other is ignored: " in done.stderr
+    assert [list(row) for row in rows] == [["loss"], ["loss"]]
+    assert rows[1]["loss"] != rows[1]["loss"]
+    assert compared.returncode == 1, compared.stderr
+
+
 def test_a_value_whose_conversion_warns_where_warnings_are_errors_is_ignored(
     tmp_path: Path,
 ) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sysconfig
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -33,9 +33,11 @@ def hardware(library: Path, tmp_path: Path) -> Iterator[Simulator]:
 def run(hardware: Simulator, tmp_path: Path) -> Run:
     """Run `gpu-tracker` on that machine to its end."""
 
-    def run_command(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    def run_command(
+        *arguments: str, within: Sequence[str] = (), **environment: str
+    ) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [COMMAND, *arguments],
+            [*within, COMMAND, *arguments],
             env={**os.environ, **hardware.environment(), **environment},
             cwd=tmp_path,
             capture_output=True,

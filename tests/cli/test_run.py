@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import shutil
+import subprocess
 import sys
 
 import pytest
@@ -108,6 +110,26 @@ def test_children_that_nobody_has_waited_for_count(run: Run) -> None:
 
     assert outcome.returncode == 1, outcome.stderr
     assert not re.search(r"CPU .*at least .* of CPU time", outcome.stderr)
+
+
+def test_orphans_of_the_first_process_of_a_container_count(run: Run) -> None:
+    """It inherits its own sampler as well, which does not make it doubt what it inherits from the job."""
+    unshare = shutil.which("unshare")
+    if unshare is None or subprocess.run([unshare, "--pid", "--fork", "--mount-proc", "true"]).returncode:
+        pytest.skip("cannot make a pid namespace here")
+    job = [sys.executable, "-c", UNWAITED]
+    outcome = run(
+        "run",
+        "--no-record",
+        "--fail-if",
+        "cpu_time > 100s",
+        "--",
+        *job,
+        within=[unshare, "-pf", "--mount-proc"],
+    )
+
+    assert outcome.returncode == 0, outcome.stderr
+    assert "nobody has waited" not in outcome.stderr
 
 
 FORGOTTEN = """

@@ -111,6 +111,24 @@ def test_a_file_that_is_no_recording_is_not_waited_for(
     assert reason in done.stderr
 
 
+def test_a_frame_that_cannot_be_written_is_said(ask: Ask, tmp_path: Path) -> None:
+    """As by every other command: `top --once > file` on a full disk."""
+    write(tmp_path / "run.jsonl", finished("mine"))
+    with open("/dev/full", "w", encoding="ascii") as full:
+        done = subprocess.run(
+            [COMMAND, "top", "--once", "run.jsonl"],
+            cwd=tmp_path,
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    assert (done.returncode, done.stderr) == (
+        3,
+        "gpu-tracker: Cannot write to standard output: No space left on device.\n",
+    )
+
+
 def test_a_run_that_has_just_been_started_is_waited_for(ask: Ask, tmp_path: Path) -> None:
     """Its writer holds the file."""
     with (tmp_path / "run.jsonl").open("wb") as file:

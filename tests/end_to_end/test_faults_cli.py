@@ -253,6 +253,21 @@ def test_signals_in_quick_succession_are_neither_merged_nor_multiplied(scene: Sc
 
 
 @pytest.mark.serial
+@pytest.mark.parametrize("first", ["wrapper", "group"])
+def test_signals_for_the_wrapper_and_for_its_group_in_turn_are_all_told_apart(
+    scene: Scene, first: str
+) -> None:
+    """Ten milliseconds between them are two signals, as a job without a wrapper has them."""
+    wrapper, _ = start_job(scene, QUIET, workload("signals", "SIGUSR1"))
+    sends = [os.kill, os.killpg] if first == "wrapper" else [os.killpg, os.kill]
+    for send in sends * 8:
+        send(wrapper.pid, signal.SIGUSR1)
+        time.sleep(0.01)
+    time.sleep(0.1)
+    assert scene.finish(wrapper, "").stdout.splitlines() == ["SIGUSR1"] * 16 + ["bye"]
+
+
+@pytest.mark.serial
 def test_different_signals_do_not_wait_for_each_other(scene: Scene) -> None:
     """A request to end is not kept back by requests to save, and none of them is merged with another meanwhile."""
     names = ("SIGUSR1", "SIGUSR2", "SIGALRM", "SIGTERM", "SIGCONT")
@@ -1108,14 +1123,14 @@ def test_a_tracking_file_goes_on_when_there_is_room_again(scene: Scene, suffix: 
     """A full disk tears no row, costs none, and is said once."""
     with small_disk(scene.directory, 64 * 1024) as disk:
         path = disk / f"x.{suffix}"
-        options = ["run", "--no-record", "--st", "0.05", "--tf", str(path), "--"]
+        options = ["run", "--no-record", "--st", "0.05", "--tf", str(path), "--fail-if", "time > 1h", "--"]
         wrapper, _ = start_job(scene, options, workload("busy", 0.1, 1))
         filler = fill(disk)
         time.sleep(4.0)
         os.truncate(filler, 0)
         time.sleep(0.5)
         outcome = scene.finish(wrapper, "")
-        assert outcome.returncode == 0
+        assert outcome.returncode == 3  # the limit is kept, but not all that was asked for
         assert outcome.stderr.count("The tracking file could not be written for a while") == 1
         if suffix == "csv":
             rows = [line.split(",") for line in path.read_text().splitlines()[3:]]
@@ -1648,7 +1663,7 @@ def test_a_tracker_of_the_api_inside_a_run_works(scene: Scene) -> None:
 @pytest.mark.parametrize("option", ["--foreground", "--verbose"])
 def test_timeout_reaches_the_job_as_without_us(scene: Scene, option: str) -> None:
     """In the foreground it signals its child alone, else the whole group."""
-    command = ["timeout", option, "1", *tracker(*QUIET), *workload("signals", "SIGTERM")]
+    command = ["timeout", option, "3", *tracker(*QUIET), *workload("signals", "SIGTERM")]
     wrapper = scene.start(command, stdin=subprocess.PIPE)
     assert scene.read_line(wrapper) == "ready"
     assert scene.read_line(wrapper) == "SIGTERM"

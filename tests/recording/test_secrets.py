@@ -67,6 +67,7 @@ WORDS = [
     ["openssl", "aes-256-cbc", "-k", "{}"],
     ["/usr/bin/openssl", "-k", "{}"],
     ["job", "--token", "=", "{}", "--lr", "=", "1"],
+    *(["job", option, "{}"] for option in ("--github-pat", "--rootpw", "--dbpwd")),
     ["psql", "password", "=", "{}"],
     ["env", "SharedAccessSignature={}", "job"],
 ]

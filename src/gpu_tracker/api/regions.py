@@ -37,6 +37,10 @@ if TYPE_CHECKING:
 
 _EXHAUSTED = MemoryError, SystemError  # Python may lose an error for which it has no memory
 _STEP = "step"  # no value can be called so: it is a parameter of its own
+_NOT_A_NUMBER = float("nan")
+_MOST_KNOWN_NAMES = 1000
+_known_names: set[str] = set()
+"""Under which numbers were logged in this process."""
 
 
 class region:  # noqa: N801 - a word of the public surface, used like a keyword
@@ -200,7 +204,10 @@ def _merge(numbers: Mapping[str, float], values: dict[str, float]) -> dict[str, 
 
 
 def _to_numbers(who: str, values: dict[str, float]) -> dict[str, float]:
-    """The values that are numbers. Others are ignored with a warning: being tracked must not end a training."""
+    """The values that are numbers. Others are ignored with a warning: being tracked must not end a training.
+
+    In place of an earlier number there is nan: that number is no longer the last one.
+    """
     numbers = {}
     for name, value in values.items():
         try:
@@ -208,8 +215,14 @@ def _to_numbers(who: str, values: dict[str, float]) -> dict[str, float]:
         except Exception as error:
             if not is_of_called(error):
                 raise
+            was_number = name != _STEP and name in _known_names
+            if was_number:
+                numbers[name] = _NOT_A_NUMBER
             # What a tensor or a wrapper raises is its own affair.
-            warn_once(f"gput.{who}: {name} is ignored: {_explain(value, error)}.")
+            outcome = "logged as nan" if was_number else "ignored"
+            warn_once(f"gput.{who}: {name} is {outcome}: {_explain(value, error)}.")
+    if len(_known_names) < _MOST_KNOWN_NAMES:
+        _known_names.update(numbers)
     return numbers
 
 

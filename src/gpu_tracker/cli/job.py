@@ -49,8 +49,9 @@ NOT_FOUND, NOT_EXECUTABLE = 127, 126
 _UNCATCHABLE = {signal.SIGKILL, signal.SIGSTOP}
 _LOCALE = b"LC_CTYPE"
 # `timeout` signals its child and then the group, a scheduler one process after the other: to the job that is one signal.
-_MOMENT_SECONDS = 0.02
-# A sender that has no core in that moment may not have come to the others yet: it gets as many moments.
+_MOMENT_SECONDS = 0.001
+# A sender that has no core in that moment may not have come to the others yet, as one that cannot be seen: it gets more time.
+_LONG_MOMENT_SECONDS = 0.02
 _MOST_MOMENTS = 25
 # Those that say why a job may end: a person, a scheduler, a limit.
 _TELLING = frozenset(
@@ -274,7 +275,8 @@ class Job:
             return
         if earlier is not None:
             self._forward(number)
-        self._held[number] = _Held(received, time.monotonic() + _MOMENT_SECONDS)
+        moment_seconds = _MOMENT_SECONDS if received.sender_pid else _LONG_MOMENT_SECONDS
+        self._held[number] = _Held(received, time.monotonic() + moment_seconds)
 
     def _forward_due(self) -> None:
         """Forward what was held for long enough."""
@@ -285,7 +287,7 @@ class Job:
             if self._was_for_all(number, held.received.is_from_kernel):
                 self._forward_unless_reached(held.received)
             elif held.moments < _MOST_MOMENTS and _wants_to_run(held.received.sender_pid):
-                self._held[number] = _Held(held.received, now + _MOMENT_SECONDS, held.moments + 1)
+                self._held[number] = _Held(held.received, now + _LONG_MOMENT_SECONDS, held.moments + 1)
                 continue
             else:
                 self._forward(number)
@@ -481,7 +483,8 @@ def _find_outsiders() -> tuple[int, ...]:
         return ()
     from ..sources.processes import list_descendants
 
-    return tuple(list_descendants(os.getpid()))
+    # As the first process of a container we have also inherited our own sampler.
+    return tuple(pid for pid in list_descendants(os.getpid()) if not _is_ours(pid))
 
 
 def _is_in_the_foreground() -> bool:

@@ -15,12 +15,13 @@ from ..live.controls import HELP, Controls, play, press_all
 from ..live.keys import split_keys
 from ..live.scene import Scene
 from ..live.spectator import Spectator
-from ..live.terminal import Screen, write
+from ..live.terminal import Screen
 from ..live.top import FEWEST_COLUMNS, FEWEST_ROWS, Look, build_frame
 from ..recording.follow import follow_path
 from ..recording.glance import glance
 from ..recording.liveness import is_written
 from .options import Parser
+from .output import write_all
 from .target import find_runs
 from .track import DEFAULT_DIRECTORY
 
@@ -86,7 +87,7 @@ def _print_once(path: str, n_steps: float | None) -> int:
     columns, rows = max(columns, FEWEST_COLUMNS), max(rows, FEWEST_ROWS)
     look = Look(columns, rows + 1, has_unicode=has_unicode())
     lines = build_frame(scene, controls, look)[:-1]
-    write("".join(paint(line, columns, has_colour=has_colour()).rstrip() + "\n" for line in lines))
+    write_all(1, "".join(paint(line, columns, has_colour=has_colour()).rstrip() + "\n" for line in lines))
     return 0
 
 

@@ -35,20 +35,20 @@ _SLACK_JOULES = 100_000.0
 # A last sample is written with the end, unless nothing was read any more.
 _SILENT_SHARE = 0.2
 _SILENT_SECONDS = 600.0
+# One reading may be amid its work when a job ends, and is dated when it is done.
+_LATE_SECONDS = 1.0
 _CALL_SHARE = 0.01
 _CALL_SECONDS = 0.1
 _BEGINNING = "The recording contradicts itself: "
 
 
-def find_contradictions(
-    recording: RecordingData, last: Sample | None, earlier_seconds: float = 0.0
-) -> list[str]:
-    """A sentence for each; `last` is the last sample, with the peaks up to it, before which there was one at `earlier_seconds`."""
+def find_contradictions(recording: RecordingData, last: Sample | None) -> list[str]:
+    """A sentence for each; `last` is the last sample, with the peaks up to it."""
     end, totals = recording.end, recording.totals
     found = [*_find_impossible(recording.header, recording.gpus, totals)]
     if end is not None and last is not None:
         found += _find_decreases(last, totals)
-        if totals.at_seconds < earlier_seconds - _CORRECTED_SECONDS or _is_silent(recording, end, last):
+        if last.at_seconds > totals.at_seconds + _LATE_SECONDS or _is_silent(recording, end, last):
             sampled = humanize_seconds(last.at_seconds)
             found.append(
                 f"its end is at {humanize_seconds(totals.at_seconds)}, its last sample at {sampled}."

@@ -296,13 +296,6 @@ class SampleLines(_Lines[Sample]):
                 return sample
         return None
 
-    def find_earlier(self, n_lines: int) -> float:
-        """When the sample so many lines before the last ended; 0 if there are fewer."""
-        if len(self._offsets) <= n_lines:
-            return 0.0
-        (line,) = self._file.read_back([self._offsets[-1 - n_lines]])
-        return max(0.0, _find_time(line))
-
     def _put_in_order(self, offsets: Sequence[int]) -> Sequence[int]:
         """By the times of the lines: in a recording from anywhere an early one may come late, with peaks that have grown since."""
         times = [_find_time(line) for line in self._file.read_back(offsets)]

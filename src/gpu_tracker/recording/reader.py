@@ -76,8 +76,6 @@ _REGION_KEY_END = b',"calls":'
 _CALLS_OF_REGION = re.compile(rb',"calls":(\d{1,18})')
 _READINGS = re.compile(rb'"readings":\s*(\d{1,18})')
 _LINES_AT_ONCE = 1000
-# So many may be taken before a sampler hears that the job has ended.
-_SAMPLES_AFTER_END = 10
 # Bytes of the lines of each kind that are kept, or read later: several times what the largest runs write.
 _ROOM_BYTES = {
     "regions": 16 * 2**20,
@@ -391,7 +389,7 @@ class _Scan:
             peak_moments=LastLines(self._peak_moments, decode_peak_moment, self._damage),
             calls=CallLines(self._file, self._call_offsets, self._damage),
         )
-        for sentence in find_contradictions(recording, last, samples.find_earlier(_SAMPLES_AFTER_END)):
+        for sentence in find_contradictions(recording, last):
             self._damage.say(sentence)
         return recording
 

@@ -22,9 +22,10 @@ _TAIL = re.compile(
     r"(?:-(?:\d+|prod|production|staging|dev|test|ci|main|default|base|value|old|new|read|write)|\d)+$"
 )
 _SECRET_NAME = re.compile(
-    r"(?:^|-)(?:(?:ssh|pg|my|db|user|root|admin|smtp|mail|ftp|ldap|bind|http|proxy|redis|mongo|sudo|vnc|keystore|require)?pass|pwd?|(?:master)?auth|authorization|bearer|cookies?|jwt)$"
+    r"(?:^|-)(?:(?:ssh|pg|my|db|user|root|admin|smtp|mail|ftp|ldap|bind|http|proxy|redis|mongo|sudo|vnc|keystore|require)?pass|(?:root|admin|user|db)?pwd?|(?:master)?auth|authorization|bearer|cookies?|jwt)$"
     r"|(?:pass-?words?|passwds?|passphrases?|passcode|passwort|kennwort|mot-de-passe|secrets?|credentials?|token|apikeys?|shared-access-signature)$"
     r"|^x-(?:amz|goog)-signature$"
+    r"|(?:^|-)(?:github|gitlab|gh|git|bitbucket|azure|ado)-pat$"
     r"|(?:^|-)(?:api|access|private|secret|auth|account|signing|encryption|master|service|licen[cs]e|"
     r"wandb|kaggle|comet|neptune|clearml|datadog|stripe|"
     r"openai|anthropic|gemini|mistral|cohere|groq|deepseek|openrouter|huggingface|hf)-?keys?(?:-id)?$"

@@ -615,7 +615,7 @@ class Sampler:
         try:
             return TrackingFile(path, self.header, TrackingUnits(*units))
         except OSError as error:
-            self._say(0.0, f"The tracking file could not be written: {error.strerror}.")
+            self._say(0.0, f"The tracking file could not be written: {error.strerror}.", UNWRITTEN)
             return None
 
     def _write_line(self, at_seconds: float) -> None:
@@ -688,12 +688,12 @@ class Sampler:
                 file.add(sample, gpus, are_all_known=self._have_gpus_answered)
         except OSError as error:
             if sample is None:
-                self._say(at_seconds, f"The last rows of the tracking file are missing: {error.strerror}.")
+                text = f"The last rows of the tracking file are missing: {error.strerror}."
+                self._say(at_seconds, text, UNWRITTEN)
             elif not self._has_tracking_failed:
                 self._has_tracking_failed = True
-                self._say(
-                    at_seconds, f"The tracking file could not be written for a while: {error.strerror}."
-                )
+                text = f"The tracking file could not be written for a while: {error.strerror}."
+                self._say(at_seconds, text, UNWRITTEN)
 
     def _note_write_failure(self, at_seconds: float, error: OSError, *, is_last: bool = False) -> None:
         if self.instruments is not None:
