@@ -709,14 +709,15 @@ async def main(): await asyncio.gather(train("short", 0.01), train("long", 0.04)
         assert step["cpu_seconds"] == pytest.approx(told.truth[name], abs=0.02)
 
 
-def test_loops_in_code_that_nobody_follows_are_labelled(tmp_path: Path) -> None:
-    """Coroutines that a scheduler of the program's own sends on."""
+@pytest.mark.parametrize("send", ["context.run(running.send, None)", "running.send(None)"])
+def test_loops_in_code_that_nobody_follows_are_labelled(tmp_path: Path, send: str) -> None:
+    """Coroutines that a scheduler of the program's own sends on, in contexts of their own or in its own."""
     told = run(
         tmp_path,
-        """
+        f"""
 contexts = [(contextvars.copy_context(), train(name)) for name in ("short", "long")]
 for _ in range(4):
-    for context, running in contexts: context.run(running.send, None)
+    for context, running in contexts: {send}
 for _, running in contexts: running.close()
 """,
         """
@@ -732,4 +733,66 @@ async def train(name):
 """,
     )
 
-    assert {told[f"{name}/step"][0]["cpu_basis"] for name in ("short", "long")} == {"shared"}
+    steps = [region for path in told if path.endswith("/step") for region in told[path]]
+    assert steps
+    assert {step["cpu_basis"] for step in steps} == {"shared"}
+
+
+def test_tasks_of_trio_stand_in_the_region_that_started_them(tmp_path: Path) -> None:
+    """As those of asyncio: what they and their threads do is not taken for the rest of it."""
+    told = run(
+        tmp_path,
+        """
+trio.run(main)
+""",
+        f"""
+{TIMED}
+import trio
+async def child(name, seconds):
+    with region(name):
+        for _ in range(3):
+            with timed(name): burn(seconds)
+            await trio.sleep(0)
+async def main():
+    with region("all"):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(child, "short", 0.02)
+            nursery.start_soon(child, "long", 0.06)
+    with region("after"), timed("after"): burn(0.05)
+""",
+    )
+
+    for path, name in (("all/short", "short"), ("all/long", "long"), ("after", "after")):
+        (task,) = told[path]
+        check(task, told.truth[name])
+
+
+def test_what_a_thread_does_in_the_context_of_a_suspended_region_is_labelled(tmp_path: Path) -> None:
+    """It may have been begun by the generator, or by its consumer, who has the generator's context."""
+    told = run(
+        tmp_path,
+        """
+with region("all"), timed("all"):
+    going = rows()
+    next(going)
+    context = contextvars.copy_context()
+    other = threading.Thread(target=context.run, args=(work,))
+    other.start(); other.join()
+    going.close()
+""",
+        f"""
+{TIMED}
+import contextvars, threading
+def rows():
+    with region("rows"):
+        yield
+def work():
+    burn(0.05)
+    with region("inner"), timed("inner"): burn(0.05)
+""",
+    )
+
+    inner = [region for path in told if path.endswith("inner") for region in told[path]]
+    assert sum(region["cpu_seconds"] for region in inner) == pytest.approx(told.truth["inner"], abs=0.02)
+    (rows,) = told["all/rows"]
+    assert rows["cpu_basis"] == "shared"

@@ -52,7 +52,7 @@ _LOCALE = b"LC_CTYPE"
 _MOMENT_SECONDS = 0.001
 # A sender that has no core in that moment may not have come to the others yet, as one that cannot be seen: it gets more time.
 _LONG_MOMENT_SECONDS = 0.02
-_MOST_MOMENTS = 25
+_MOST_MOMENTS = 500
 # Those that say why a job may end: a person, a scheduler, a limit.
 _TELLING = frozenset(
     [
@@ -129,6 +129,8 @@ class _Held(NamedTuple):
 
     received: _Received
     until_seconds: float
+    sender_waits: int | None
+    """How often its sender had waited for something; None if that cannot be told."""
     moments: int = 1
 
 
@@ -270,13 +272,15 @@ class Job:
         """
         number = received.number
         earlier = self._held.pop(number, None)
-        if self._was_for_all(number, received.is_from_kernel):
+        is_for_all = self._was_for_all(number, received.is_from_kernel)
+        if earlier is not None and (not is_for_all or _has_waited(earlier)):
+            self._forward(number)
+        if is_for_all:
             self._forward_unless_reached(received)
             return
-        if earlier is not None:
-            self._forward(number)
         moment_seconds = _MOMENT_SECONDS if received.sender_pid else _LONG_MOMENT_SECONDS
-        self._held[number] = _Held(received, time.monotonic() + moment_seconds)
+        waits = _count_waits(received.sender_pid)
+        self._held[number] = _Held(received, time.monotonic() + moment_seconds, waits)
 
     def _forward_due(self) -> None:
         """Forward what was held for long enough."""
@@ -286,8 +290,14 @@ class Job:
                 continue
             if self._was_for_all(number, held.received.is_from_kernel):
                 self._forward_unless_reached(held.received)
-            elif held.moments < _MOST_MOMENTS and _wants_to_run(held.received.sender_pid):
-                self._held[number] = _Held(held.received, now + _LONG_MOMENT_SECONDS, held.moments + 1)
+            elif (
+                held.moments < _MOST_MOMENTS
+                and not _has_waited(held)
+                and _wants_to_run(held.received.sender_pid)
+            ):
+                self._held[number] = held._replace(
+                    until_seconds=now + _MOMENT_SECONDS, moments=held.moments + 1
+                )
                 continue
             else:
                 self._forward(number)
@@ -452,6 +462,20 @@ def _wait_for_signal(signals: set[int], until_seconds: float | None = None) -> _
         if signal.sigpending().isdisjoint(signals):
             return None
     return _Received(signal.sigwait(signals))
+
+
+def _has_waited(held: _Held) -> bool:
+    """Whether its sender has done something else since: what it sends now is another signal."""
+    waits = _count_waits(held.received.sender_pid)
+    return None not in (waits, held.sender_waits) and waits != held.sender_waits
+
+
+def _count_waits(pid: int) -> int | None:
+    """How often the first thread of a process has waited for something; None if that cannot be told, as of one that has ended."""
+    try:
+        return int(read_file(f"/proc/{pid}/status").partition(b"\nvoluntary_ctxt_switches:")[2].split()[0])
+    except (OSError, ValueError, IndexError):
+        return None
 
 
 def _wants_to_run(pid: int) -> bool:

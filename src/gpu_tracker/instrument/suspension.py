@@ -57,10 +57,19 @@ def enter_from(stack: RegionStack, owner: Any, caller: FrameType) -> None:
 
 
 def enter_in_task(stack: RegionStack, owner: Any) -> Frame | None:
-    """The same where the code itself is not known, but may be run by a task."""
-    if find_task() and _follow_event_loop(stack) and stack not in _callback.stacks:
+    """The same where the code itself is not known, but may be run by a task, or be called by a coroutine that anybody sends on."""
+    if not (find_task() and _follow_event_loop(stack)):
+        return stack.enter(owner, (None, True) if _is_in_coroutine() else None)
+    if stack not in _callback.stacks:
         _note_outside(stack)
     return stack.enter(owner)
+
+
+def _is_in_coroutine() -> bool:
+    code: FrameType | None = sys._getframe(1)  # noqa: SLF001 - it is there in CPython and PyPy
+    while code is not None and not code.f_code.co_flags & (COROUTINE | ASYNC_GENERATOR):
+        code = code.f_back
+    return code is not None
 
 
 def _note_outside(stack: RegionStack) -> None:
