@@ -14,6 +14,7 @@ REAL_TOOLS := $(if $(filter tools,$(WITH)),$(VENV)/.real-tools)
 NOTEBOOK := $(if $(filter notebook,$(WITH)),$(VENV)/.notebook)
 SINKS := $(if $(filter sinks,$(WITH)),$(VENV)/.sinks)
 BROWSER := $(if $(filter browser,$(WITH)),$(VENV)/.browser)
+SHELLS := $(if $(filter shells,$(WITH)),$(VENV)/.shells)
 
 # Most tests wait for processes, so there can be more workers than cores.
 WORKERS ?= 4
@@ -34,7 +35,7 @@ demo: $(PACKAGE)  ## track a small training run: its summary here, its page in r
 	$(BIN)/gpu-tracker run --st 0.1 --record gpu-tracker-runs --report report.html -- $(BIN)/python examples/train.py
 	@echo "Open $(abspath report.html) in a browser (xdg-open report.html)."
 
-test: check $(FRAMEWORKS) $(TRAINERS) $(REAL_TOOLS) $(NOTEBOOK) $(BROWSER) $(SINKS)  ## everything; WITH="frameworks trainers tools notebook browser sinks" adds PyTorch, JAX, TensorFlow, Lightning, Transformers, Keras, rocm-smi, gputop, Jupyter, Chromium, W&B, MLflow, TensorBoard, Prometheus
+test: check $(FRAMEWORKS) $(TRAINERS) $(REAL_TOOLS) $(NOTEBOOK) $(BROWSER) $(SINKS) $(SHELLS)  ## everything; WITH="frameworks trainers tools notebook browser sinks shells" adds PyTorch, JAX, TensorFlow, Lightning, Transformers, Keras, rocm-smi, gputop, Jupyter, Chromium, W&B, MLflow, TensorBoard, Prometheus, zsh, fish
 	$(BIN)/coverage erase
 	$(PYTEST) -m serial --coverage
 	$(PYTEST) $(WAITING)
@@ -117,6 +118,9 @@ $(VENV)/.sinks: | $(TOOLS)
 
 $(VENV)/.browser: | $(TOOLS)
 	-$(BIN)/python -m pip install --quiet --group browser && sh tests/tools/install_browser.sh $(VENV)/browser >/dev/null && touch $@
+
+$(VENV)/.shells: | $(TOOLS)
+	-sh tests/tools/install_shells.sh >/dev/null && touch $@
 
 clean:  ## back to a fresh clone
 	rm -rf .venv .venv-* build dist .coverage* .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -26,12 +26,7 @@ if TYPE_CHECKING:
 def main(arguments: list[str]) -> int:
     """The result goes to standard output."""
     gc.disable()  # all recordings are kept until the end: looking for garbage takes longer the more there are
-    parser = Parser(prog="gpu-tracker combine", description=__doc__)
-    add_places(parser, "files", "recordings, or directories of them")
-    add_carbon(parser)
-    add_output(parser, "Combined")
-    add_rules(parser)
-    options = parser.parse_args(arguments)
+    options = make_parser().parse_args(arguments)
     format_name = choose_format("Combined", options.format, options.output)
     factor = to_factor(options)
     judge = partial(find_findings, changes=read_changes(options.rules))
@@ -54,6 +49,16 @@ def main(arguments: list[str]) -> int:
         raise RecordingError("A recording is damaged: it contains invalid numbers.") from None
     output.write(text, otherwise=1)
     return 0
+
+
+def make_parser() -> Parser:
+    """Its options."""
+    parser = Parser(prog="gpu-tracker combine", description=__doc__)
+    add_places(parser, "files", "recordings, or directories of them")
+    add_carbon(parser)
+    add_output(parser, "Combined")
+    add_rules(parser)
+    return parser
 
 
 def _ask_scheduler(headers: Sequence[Header]) -> str | None:

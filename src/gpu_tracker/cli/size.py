@@ -35,22 +35,12 @@ if TYPE_CHECKING:
 _EPILOG = """\
 Several runs must be of the same job: the largest counts. Memory has a margin of 20 % (15 % from five runs), time one of
 30 %. A run that failed or was killed gives lower bounds only.
-  gpu-tracker size gpu-tracker-runs/train-*.jsonl --for slurm
 """
 
 
 def main(arguments: list[str]) -> int:
     """The advice goes to standard output."""
-    parser = Parser(prog="gpu-tracker size", description=__doc__)
-    parser.epilog = _EPILOG
-    add_places(parser, "runs", "recordings of one job, or directories of them")
-    parser.add_argument(
-        "--for", dest="form", metavar="FORM", help=f"only this form: {', '.join(FORMS)} (default: all)"
-    )
-    add_prices(parser)
-    add_carbon(parser)
-    add_output(parser, "SizingReport")
-    options = parser.parse_args(arguments)
+    options = make_parser().parse_args(arguments)
     format_name = choose_format("SizingReport", options.format, options.output)
     if options.form is not None and options.form not in FORMS:
         raise UsageError(f"Unknown form {options.form!r}.", f"Use one of: {', '.join(FORMS)}.")
@@ -85,6 +75,21 @@ def main(arguments: list[str]) -> int:
         # What is to be pasted has no room for it.
         say(" ".join(("This is the least that is needed.", *sizing.notes)))
     return 0 if format_words(sizing) else RecordingError.exit_code
+
+
+def make_parser() -> Parser:
+    """Its options."""
+    parser = Parser(prog="gpu-tracker size", description=__doc__)
+    parser.epilog = _EPILOG
+    add_places(parser, "runs", "recordings of one job, or directories of them")
+    parser.add_argument(
+        "--for", dest="form", metavar="FORM", help=f"only this form: {', '.join(FORMS)} (default: all)"
+    )
+    parser.offers["form"] = tuple(FORMS)
+    add_prices(parser)
+    add_carbon(parser)
+    add_output(parser, "SizingReport")
+    return parser
 
 
 def _find_need(recording: RecordingData, run: tuple[str, ...] | None, *, is_cut: bool) -> Need:
