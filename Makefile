@@ -26,7 +26,7 @@ REST = -m "not serial and not timed" $(PARALLEL)
 # Every worker loads the tests, and every workload its modules: compiling them each time would take half a minute.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help demo test soak clusters ray test-all test-oldest test-here check bench gallery clean
+.PHONY: help demo test soak clusters ray test-all test-oldest test-here check release-check bench gallery clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
@@ -73,6 +73,10 @@ check: $(PACKAGE) $(TOOLS)  ## ruff, mypy --strict
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
+
+release-check: $(TOOLS)  ## rehearse a release: build it twice, install it with each Python here and use it
+	$(BIN)/python -m pip install --quiet --group release
+	PYTHONPATH=tests $(BIN)/python -m tools.release_check
 
 bench: $(PACKAGE)  ## cost and accuracy, beside other tools; about ten minutes
 	$(BIN)/python benchmarks/run.py
