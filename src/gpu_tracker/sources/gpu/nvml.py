@@ -43,7 +43,7 @@ NAME = "nvml"
 
 _SLOW_SECONDS = 0.9  # figures that change slowly, or are expensive to read, are read about once a second
 _BLIND_SECONDS = 3.0
-_LAYOUT_SECONDS = 5.0  # between two checks for devices that are new
+_LAYOUT_SECONDS = 1.0  # between two checks for devices that are new
 _NOTABLE_BYTES = 2**30
 _CLOCK_TOLERANCE_SECONDS = 1.0
 _NO_DEVICE = (
@@ -232,7 +232,7 @@ class NvmlSource:
         high_waters: list[GpuHighWater] = []
         if pids is not None:
             self._owners.update(pids, at)
-        if at >= self._layout_due_seconds:
+        if at >= self._layout_due_seconds or self._is_last:
             self._layout_due_seconds = at + _LAYOUT_SECONDS
             self._look_for_new_devices()
         # A job can use the instances of a split device only; what is left of the whole one is for those who look at everything.
