@@ -353,6 +353,16 @@ def test_the_drivers_accounting_makes_a_peak_exact() -> None:
     assert two.peaks[0].basis == "sampled"
 
 
+def test_an_account_beside_others_that_are_not_known_makes_nothing_exact() -> None:
+    """They may have been the job's; what this process held is exact all the same."""
+    readings = gpu_readings(0.0, ("GPU-0", 3000, 0.0), GPU_0={ROOT: 1000})
+    account = account_of(readings._replace(high_waters=(GpuHighWater("GPU-0", ROOT, 2500 * MB, False),)))
+    account.finish(0.0, has_ended=True)
+
+    assert (account.peaks[0].job_bytes.combined, account.peaks[0].basis) == (2500 * MB, "sampled")
+    assert account.processes[0].basis == "exact"
+
+
 def test_a_list_without_processes_that_still_hold_memory_is_not_believed() -> None:
     """What the job held meanwhile is unknown; once they have ended, an empty list is right."""
 

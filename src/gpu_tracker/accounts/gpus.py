@@ -476,7 +476,8 @@ class _Device:
 
     def confirm(self, high_water: GpuHighWater) -> None:
         """The driver said so in the end. The peak of one process is that of the job if no other process of the job was there."""
-        if self.pids == {high_water.pid} and self.peaks.job_bytes.combined == high_water.used_bytes:
+        is_alone = high_water.are_all_known and self.pids == {high_water.pid}
+        if is_alone and self.peaks.job_bytes.combined == high_water.used_bytes:
             self.peaks = self.peaks._replace(basis=EXACT)
 
     def sample(self, at_seconds: float) -> GpuSample:

@@ -383,6 +383,8 @@ class GpuHighWater(NamedTuple):
     uuid: str
     pid: int
     used_bytes: int
+    are_all_known: bool = True
+    """Whether the driver has told the peak of every process that may have been the job's."""
 
 
 class GpuFault(NamedTuple):

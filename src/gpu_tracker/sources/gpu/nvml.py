@@ -883,19 +883,39 @@ class NvmlSource:
         A process that was accounted before the job began is left out: its peak may be older than the job, or its
         pid may have been reused. So is an account that is older than the process of that pid.
         """
-        nvml = self._nvml
-        peaks = []
+        from ..processes import exists
+
+        peaks: list[tuple[int, int]] = []
+        are_all = True
         try:
-            for pid in nvml.nvmlDeviceGetAccountingPids(device.handle):
-                if pid in device.accounted_before or not (pid in pids or pid in device.job_pids):
-                    continue
+            accounted = self._nvml.nvmlDeviceGetAccountingPids(device.handle)
+        except self._nvml.NVMLError as error:
+            self._note_accounting(device, error)
+            return []
+        for pid in accounted:
+            if pid in device.accounted_before:
+                continue
+            if not (pid in pids or pid in device.job_pids):
+                are_all &= exists(pid)  # one that has ended before it was seen may have been the job's
+                continue
+            try:
                 most_bytes, began_us = self._lists.account(device.handle, pid)
-                is_ours = began_us / 1e6 >= self._find_begin(pid) - _CLOCK_TOLERANCE_SECONDS
-                if is_ours and most_bytes is not None:
-                    peaks.append(GpuHighWater(device.gpu.uuid, pid, most_bytes))
-        except nvml.NVMLError:
-            pass  # one was removed meanwhile; the others follow at the next reading
-        return peaks
+            except self._nvml.NVMLError as error:
+                are_all = False
+                self._note_accounting(device, error)
+                continue
+            is_ours = began_us / 1e6 >= self._find_begin(pid) - _CLOCK_TOLERANCE_SECONDS
+            if is_ours and most_bytes is not None:
+                peaks.append((pid, most_bytes))
+        return [GpuHighWater(device.gpu.uuid, pid, most_bytes, are_all) for pid, most_bytes in peaks]
+
+    def _note_accounting(self, device: _Device, error: Any) -> None:
+        if error.value != self._nvml.NVML_ERROR_NOT_FOUND:  # it was removed to make room
+            text = (
+                f"{self._labels[device.gpu.uuid]} could not report its accounting of processes: {_sentence(error)} "
+                "What was not read by then is sampled."
+            )
+            self._guard.say(device.gpu.uuid, "accounting", text)
 
     def _find_begin(self, pid: int) -> float:
         """When a process began, by the wall clock; one that has ended must have begun since the driver was opened."""
