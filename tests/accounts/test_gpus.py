@@ -269,15 +269,36 @@ def test_a_counter_of_energy_that_has_never_moved_says_nothing() -> None:
 def test_a_counter_that_stands_still_while_power_cannot_be_read_is_not_believed() -> None:
     """Whether it still counts is known only if it moves within a short time."""
     stopped = draw(0.0, 100.0, 200.0, *[200.0] * 8, watts=None)
-    slow = draw(0.0, 100.0, 100.0, 100.0, 400.0, watts=None)
+    slow = draw(0.0, 100.0, 100.0, 300.0, watts=None)
     accounts = (stopped, slow)
 
-    assert [account.counters[0].energy_joules for account in accounts] == [200.0, 400.0]
-    assert [account.counters[0].energy_seconds for account in accounts] == [2.0, 4.0]
+    assert [account.counters[0].energy_joules for account in accounts] == [200.0, 300.0]
+    assert [account.counters[0].energy_seconds for account in accounts] == [2.0, 3.0]
     assert stopped.list_gaps() == (
         "The energy counter of NVIDIA GPU 0 stood still for 8 s while its power could not be read: its energy is without that time.",
     )
     assert slow.list_gaps() == ()
+
+
+@pytest.mark.parametrize(("still_seconds", "is_estimate"), [(1.0, False), (1.5, True), (2.5, True)])
+def test_a_counter_that_stands_still_for_a_while_is_replaced_meanwhile(
+    still_seconds: float, is_estimate: bool
+) -> None:
+    """None is updated less often than once a second."""
+    ticks = range(25)
+    until = 1.0 + still_seconds
+    counted = [
+        100.0 * (at if at <= 1.0 else max(1.0, at - still_seconds)) for at in (tick / 4 for tick in ticks)
+    ]
+    readings = (
+        GpuReadings(tick / 4, (GpuReading("GPU-0", power_watts=100.0, energy_joules=joules),))
+        for tick, joules in zip(ticks, counted, strict=True)
+    )
+    account = account_of(*readings)
+
+    assert counted[round(4 * until)] == 100.0
+    assert account.counters[0].energy_joules == (600.0 if is_estimate else 500.0)
+    assert account.take_estimates() == ((("integrated", "GPU-0"),) if is_estimate else ())
 
 
 def test_a_long_time_between_two_readings_of_power_has_no_energy() -> None:

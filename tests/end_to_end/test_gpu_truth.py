@@ -450,6 +450,33 @@ with Simulator.open() as simulator:
     assert gpu["energy_seconds"] == pytest.approx(report["summary"]["seconds"], abs=0.5)
 
 
+@pytest.mark.parametrize("seconds", [1.6, 2.5])
+def test_a_counter_of_energy_that_stands_still_for_a_while_is_said(
+    hardware: Simulator, seconds: float
+) -> None:
+    """What the device drew meanwhile is estimated from its power, and so is the sum."""
+    job = f"""
+import json, time
+from nvml_simulator import Simulator
+with Simulator.open() as simulator:
+    began = time.monotonic()
+    time.sleep(1)
+    simulator.hold_energy(0)
+    time.sleep({seconds})
+    simulator.hold_energy(0, holds=False)
+    time.sleep(1)
+print(json.dumps(time.monotonic() - began))
+"""
+    hardware.set_power_watts(0, 200)
+    report, truth = track(hardware, "-c", job)
+    gpu = report["summary"]["gpus"][0]
+
+    assert gpu["energy_basis"] == "estimate"
+    assert gpu["energy_joules"] == pytest.approx(200 * truth, rel=0.1)
+    (note,) = report["notes"]
+    assert note.startswith("The energy counter of NVIDIA GPU 0 stood still for ")
+
+
 def test_a_device_without_any_memory_has_none_in_use(hardware: Simulator) -> None:
     """Zero bytes of zero are not measured."""
     hardware.add_device(memory_total_bytes=0, memory_reserved_bytes=0)

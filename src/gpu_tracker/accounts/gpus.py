@@ -48,9 +48,11 @@ if TYPE_CHECKING:
 _MOST_PROCESSES = 32
 # For a moment a device may draw more than its limit.
 _MOST_OF_LIMIT = 2.0
-# A counter that does not move for this long has stopped, if that much is drawn.
-_LONGEST_STILL_SECONDS = 3.0
+# A counter that does not move for longer has stopped, if that much is drawn: counters are updated once a second, at least.
+_LONGEST_STILL_SECONDS = 1.2
 _LEAST_WATTS = 1.0
+# A counter that then moves by this share of what was drawn meanwhile has gone on counting unseen.
+_LEAST_CAUGHT_UP = 0.5
 # Counters of energy are updated once a second, at least; most of them ten times.
 _LONGEST_ENERGY_DELAY_SECONDS = 1.0
 _ENERGY_DELAY_SECONDS = 0.1
@@ -629,8 +631,9 @@ class _Device:
     def _replace_still(self, reading: GpuReading, step: float, passed: float) -> float:
         """What to count: the counter's step; while it stands still for long although power is drawn, that power over time instead."""
         if step:
-            # It may have caught up.
-            counted = max(0.0, step - self._stood_in_joules)
+            # It may have caught up, if it says more than of the time since the last reading.
+            has_caught_up = step > _LEAST_CAUGHT_UP * self._stood_in_joules
+            counted = max(0.0, step - self._stood_in_joules) if has_caught_up else step
             self._still_seconds = self._still_joules = self._stood_in_joules = 0.0
             return counted
         before, now = self.reading.power_watts, reading.power_watts

@@ -430,7 +430,10 @@ time.sleep(0.3)
 def test_an_account_that_is_missing_makes_no_peak_exact(hardware: Simulator, trouble: str) -> None:
     """It may have been that of the job's largest process; what fails is said."""
     hardware.set_accounting(0, True)
-    functions = {"an account fails": "nvmlDeviceGetAccountingStats", "all fail": "nvmlDeviceGetAccountingPids"}
+    functions = {
+        "an account fails": "nvmlDeviceGetAccountingStats",
+        "all fail": "nvmlDeviceGetAccountingPids",
+    }
     result = train(
         hardware,
         f"""
