@@ -666,6 +666,82 @@ def test_a_lost_driver_leaves_no_zero_percent() -> None:
 # ---- Times in which nothing was read.
 
 
+def read_all(
+    *delays: tuple[float, float], end_seconds: float = 0.0, is_lost: bool = False
+) -> tuple[float, float, float]:
+    """Gaps in what the job held, what all did, and utilization, in ten readings, one a second, the fifth after these delays.
+
+    A delay: for how long the driver did not answer, and for how long nobody read.
+    """
+    account = GpuAccount(ROOT)
+    account.add(gpu(0))
+    for at in range(10):
+        unanswered_seconds, late_seconds = (*delays, (0.0, 0.0))[0] if at == 5 else (0.0, 0.0)
+        readings = read_busy(float(at), lists_processes=True)
+        account.take(
+            readings._replace(unanswered_seconds=unanswered_seconds, late_seconds=late_seconds), NAMES
+        )
+    if is_lost:
+        account.lose("nvidia")
+    account.finish(end_seconds or 9.0, has_ended=True)
+    (counters,) = account.counters
+    return (
+        counters.job_bytes_gap_seconds,
+        counters.used_bytes_gap_seconds,
+        counters.utilization_gap_seconds,
+    )
+
+
+def test_a_driver_that_does_not_answer_in_time_leaves_a_gap() -> None:
+    """However short, and even if the next reading follows soon; what is polled is then not known either."""
+    assert read_all() == (0.0, 0.0, 0.0)
+    assert read_all((0.3, 0.0)) == pytest.approx((0.3, 0.3, 0.3))
+    assert read_all((5.0, 0.0)) == (1.0, 1.0, 1.0)
+    assert read_all((0.3, 0.6)) == pytest.approx((0.6, 0.6, 0.6))
+
+
+def test_a_machine_that_stands_still_for_a_moment_leaves_a_gap_unless_the_run_is_long() -> None:
+    """One in a hundred seconds may be missing, a little at a time."""
+    assert read_all((0.0, 0.4)) == pytest.approx((0.4, 0.4, 0.4))
+    assert read_all((0.0, 0.4), end_seconds=10.0) == pytest.approx((0.4, 0.4, 0.4))
+    long = GpuAccount(ROOT)
+    for at in range(50):
+        late_seconds = 0.4 if at == 5 else 0.0
+        long.take(read_busy(float(at), lists_processes=True)._replace(late_seconds=late_seconds), NAMES)
+    long.finish(49.0, has_ended=True)
+
+    (counters,) = long.counters
+    assert counters.job_bytes_unknown_seconds == pytest.approx(0.4)
+    assert (counters.job_bytes_gap_seconds, counters.used_bytes_gap_seconds) == (0.0, 0.0)
+
+
+def test_a_driver_that_is_silent_at_the_end_leaves_a_gap() -> None:
+    """From the last reading on, however recent that is; without, a reading stands for the usual time."""
+    assert read_all(end_seconds=9.4) == (0.0, 0.0, 0.0)
+    assert read_all(end_seconds=9.4, is_lost=True) == pytest.approx((0.4, 0.4, 0.4))
+
+
+def test_what_is_not_reported_for_a_moment_leaves_a_gap_of_that_figure() -> None:
+    """Unless it never was; what is not known at first is none, but of a device that others were read before."""
+    account = GpuAccount(ROOT)
+    for number in range(3):
+        account.add(gpu(number))
+    lists = {"lists_processes": True}
+    for at in range(4):
+        is_known = at != 2
+        known = GpuReading("GPU-0", 5 * MB if is_known else None, 40.0 if is_known else None, **lists)
+        never = GpuReading("GPU-1", lists_processes=False)
+        late = (GpuReading("GPU-2", 5 * MB, 40.0, **lists),) if at > 1 else ()
+        account.take(GpuReadings(1.0 + at, (known, never, *late), vendor="nvidia"), NAMES)
+    account.finish(4.0, has_ended=True)
+
+    gaps = [
+        (one.job_bytes_gap_seconds, one.used_bytes_gap_seconds, one.utilization_gap_seconds)
+        for one in account.counters
+    ]
+    assert gaps == [(0.0, 1.0, 1.0), (0.0, 0.0, 0.0), (3.0, 3.0, 3.0)]
+
+
 def read_busy(at_seconds: float, percent: float | None = 40.0, **figures: Any) -> GpuReadings:
     """The first device of NVIDIA at one instant."""
     device = GpuReading("GPU-0", 5 * MB, percent, power_watts=100.0, **figures)

@@ -672,6 +672,85 @@ print(json.dumps([hung, answered] if {ends} else [hung]))
         assert gpu["job_bytes_unknown_seconds"] == pytest.approx(3, abs=1)
 
 
+# Holds 8 GiB for half a second while the driver does this, or to the end; before and after, 1 GiB.
+SPIKE_UNSEEN = """
+import os, signal, sys, time
+from nvml_simulator import Code, Simulator
+with Simulator.open() as simulator:
+    simulator.set_process(0, os.getpid(), 1 << 30)
+    time.sleep(1.5)
+    lists = "nvmlDeviceGetComputeRunningProcesses*"
+    tracker = simulator.clients()[-1]
+    if sys.argv[1] == "hang":
+        simulator.hang(lists)
+        time.sleep(0.05)
+    elif sys.argv[1] == "fail":
+        simulator.fail(lists, Code.UNKNOWN)
+    elif sys.argv[1] == "lose":
+        simulator.lose(0)
+    elif sys.argv[1] == "stop":
+        os.kill(tracker, signal.SIGSTOP)
+    simulator.set_process(0, os.getpid(), 8 << 30)
+    time.sleep(0.6)
+    if sys.argv[2] == "meanwhile":
+        simulator.set_process(0, os.getpid(), 1 << 30)
+        simulator.clear_rules()
+        simulator.recover(0)
+        os.kill(tracker, signal.SIGCONT)
+        time.sleep(1)
+"""
+
+
+@pytest.mark.parametrize(
+    ("how", "when"),
+    [
+        ("hang", "meanwhile"),
+        ("fail", "meanwhile"),
+        ("lose", "meanwhile"),
+        ("stop", "meanwhile"),
+        ("hang", "to the end"),
+        ("fail", "to the end"),
+        ("lose", "to the end"),
+    ],
+)
+def test_a_limit_is_not_met_while_nobody_looks(
+    hardware: Simulator, tmp_path: Path, how: str, when: str
+) -> None:
+    """However short that is: the figure is a lower bound, and the gate says that it could not be checked."""
+    recording = tmp_path / "run.jsonl"
+    gates = ("--fail-if", "peak_gpu_ram > 4GiB", "--sleep-time", "0.1", "--max-overhead", "0.5")
+    run = call(
+        hardware,
+        "run",
+        "--record",
+        str(recording),
+        *gates,
+        "--",
+        sys.executable,
+        "-c",
+        SPIKE_UNSEEN,
+        how,
+        when,
+    )
+    gpu = load(recording).summary.gpus[0]
+
+    assert run.returncode == 2, run.stderr
+    assert "Not checked: peak_gpu_ram > 4GiB: " in run.stderr
+    assert "used at least 1.07 GB, " in run.stderr
+    assert gpu.job_bytes.combined == 1 << 30
+    assert gpu.job_bytes_gap_seconds > 0.3
+    again = call(hardware, "compare", str(recording), "--fail-if", "peak_gpu_ram > 512MiB")
+    assert again.returncode == 1, "what is broken by the least it may have been is broken"
+
+
+def test_a_limit_on_a_run_without_trouble_is_checked(hardware: Simulator, tmp_path: Path) -> None:
+    """Nothing is missing then, so that it is met."""
+    options = ("--no-record", "--fail-if", "peak_gpu_ram > 4GiB", "--fail-if", "energy > 1kJ")
+    run = call(hardware, "run", *options, "--", sys.executable, "-c", HOLD, str(1 << 30), str(1 << 30))
+
+    assert (run.returncode, "without" in run.stderr) == (0, False), run.stderr
+
+
 # Idle for so many seconds, then busy for three times as long, while the driver does this.
 WORK_UNSEEN = """
 import json, os, sys, time
@@ -1360,5 +1439,5 @@ with Simulator.open() as simulator:
     gpu = report["summary"]["gpus"][0]
 
     assert gpu["job_bytes"]["combined"] == 5 << 30
-    assert any("NVIDIA GPU 0 could not be read for" in note for note in report["notes"])
+    assert gpu["job_bytes_gap_seconds"] > 0, "found again at once, but not without a reading that failed"
     assert len(report["notes"]) <= 4

@@ -34,7 +34,7 @@ from ..core.vendors import name_vendor
 from .gpu_lists import ListCheck
 from .gpu_lives import Lives
 from .peak_moments import PeakMoments
-from .recovery import add_unknown, doubt_empty, doubt_idle_counters, doubt_idle_peaks
+from .recovery import add_gap, add_unknown, doubt_empty, doubt_idle_counters, doubt_idle_peaks
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -56,14 +56,17 @@ _LEAST_CAUGHT_UP = 0.5
 # Counters of energy are updated once a second, at least; most of them ten times.
 _LONGEST_ENERGY_DELAY_SECONDS = 1.0
 _ENERGY_DELAY_SECONDS = 0.1
-# A shorter time without a figure is not worth a note.
-_NOTABLE_GAP_SECONDS = 0.5
+# A shorter time without a figure is not worth a note, nor is one at the end in which links were not counted.
+_NOTABLE_GAP_SECONDS = 0.2
+_NOTABLE_UNTOLD_SECONDS = 0.5
 # How long a reading counts if it is the only one; else it depends on how far apart they usually are.
 _FIRST_READING_SECONDS = 1.0
 _GAPS_KEPT = 8
 _TOLERANCE = 1.5
 # A healthy driver answers in less.
 _ANSWER_SECONDS = 0.5
+# Of a run, this much may be missing in all because the machine was busy, a little at a time.
+_NOTABLE_STALLS = 0.01
 # No driver samples less often...
 _LONGEST_SAMPLE_SECONDS = 2.0
 # ...so of a longer time without samples, the first one afterwards says no more than this.
@@ -263,10 +266,16 @@ class _Device:
         self.held = _NOT_KNOWN
         self.held_before: int | None = None
         """By the job, before it began."""
-        self.is_ever_held_known = False
+        self.is_ever_held_known = self._is_ever_used_known = False
         self.first_used_bytes = reading.used_bytes
+        # What is found late may have been there for a while.
         self.counters = GpuCounters(
-            reading.uuid, job_bytes_unknown_seconds=at_seconds, used_bytes_unknown_seconds=at_seconds
+            reading.uuid,
+            job_bytes_unknown_seconds=at_seconds,
+            used_bytes_unknown_seconds=at_seconds,
+            job_bytes_gap_seconds=self.late_seconds,
+            used_bytes_gap_seconds=self.late_seconds,
+            utilization_gap_seconds=self.late_seconds,
         )
         self.peaks = GpuPeaks(reading.uuid)
         self.pids: set[int] = set()
@@ -320,6 +329,10 @@ class _Device:
         """Links that were not counted all the time, and for how long."""
         self._distances: list[float] = []
         """Between the latest readings."""
+        self._delay_seconds = self._stalled_seconds = 0.0
+        """For how long nothing was read before the present reading, and in all only because nobody ran who reads."""
+        self._is_cut_off = False
+        """Whether its driver answered no longer at the end."""
         self.start_interval()
 
     def start_interval(self) -> None:
@@ -329,8 +342,19 @@ class _Device:
         self._interval_job_bytes: int | None = None
         self._was_interval_unknown = self._is_interval_read = False
 
-    def take(self, at_seconds: float, reading: GpuReading, held: _Held, pids: Iterable[int]) -> None:
+    def take(
+        self,
+        at_seconds: float,
+        reading: GpuReading,
+        held: _Held,
+        pids: Iterable[int],
+        *,
+        unanswered_seconds: float = 0.0,
+        late_seconds: float = 0.0,
+    ) -> None:
+        """Take a reading, and for how long nothing was read before: the driver did not answer, or nobody read."""
         span = max(0.0, at_seconds - self.at_seconds)
+        self._delay_seconds = min(span, max(unanswered_seconds, late_seconds))
         there = set(pids)
         has_others = reading.has_others or self.reading.has_others
         spans = self._cut(at_seconds, reading)
@@ -355,17 +379,21 @@ class _Device:
         self._note_unknown(at_seconds, reading, held)
         for one in spans:
             self.is_polled |= not one.is_sampled and one.percent is not None
-        self._note_first(at_seconds, spans)
-        self.counters = self._count(reading, span, spans)._replace(
-            job_bytes_unknown_seconds=self.counters.job_bytes_unknown_seconds
-            + (span if held.bytes.combined is None else unread_seconds),
-            used_bytes_unknown_seconds=self.counters.used_bytes_unknown_seconds
-            + (span if reading.used_bytes is None else unread_seconds),
+        is_stall = late_seconds > 0 and not unanswered_seconds
+        self._stalled_seconds += unread_seconds if is_stall else 0.0
+        self.counters = self._add_unknown(
+            self._count(reading, span, spans),
+            span if held.bytes.combined is None else unread_seconds,
+            span if reading.used_bytes is None else unread_seconds,
+            spans,
+            known_seconds=unread_seconds if is_stall else 0.0,
         )
+        self._note_first(at_seconds, spans)
         self.at_seconds, self.reading, self.held = at_seconds, reading, held
         if not at_seconds:
             self.held_before = held.bytes.combined
         self.is_ever_held_known |= held.bytes.combined is not None
+        self._is_ever_used_known |= reading.used_bytes is not None
         self._is_interval_read = True
         self.pids.update(there)
         self._interval_used_bytes = larger(self._interval_used_bytes, reading.used_bytes)
@@ -392,6 +420,28 @@ class _Device:
         """Whether the job's own utilization is the mean of instants."""
         return self._use.is_drawn
 
+    def _add_unknown(
+        self,
+        counters: GpuCounters,
+        job_seconds: float,
+        used_seconds: float,
+        spans: Iterable[Span],
+        *,
+        known_seconds: float,
+    ) -> GpuCounters:
+        """With the time in which the job's memory and that of all was not known; of this, so much is no gap as yet."""
+        unutilized_seconds = sum(span.length_seconds for span in spans if span.percent is None)
+        is_utilized = self._sampled_seconds < float("inf")
+        return counters._replace(
+            job_bytes_unknown_seconds=counters.job_bytes_unknown_seconds + job_seconds,
+            used_bytes_unknown_seconds=counters.used_bytes_unknown_seconds + used_seconds,
+            job_bytes_gap_seconds=counters.job_bytes_gap_seconds
+            + self.is_ever_held_known * (job_seconds - min(job_seconds, known_seconds)),
+            used_bytes_gap_seconds=counters.used_bytes_gap_seconds
+            + self._is_ever_used_known * (used_seconds - min(used_seconds, known_seconds)),
+            utilization_gap_seconds=counters.utilization_gap_seconds + is_utilized * unutilized_seconds,
+        )
+
     def miss(self, at_seconds: float) -> None:
         """It was not among the devices that were read."""
         nothing = GpuReading(self.uuid, lists_processes=False, has_lost_list=True)
@@ -404,8 +454,16 @@ class _Device:
     def finish(self, end_seconds: float, *, has_ended: bool) -> None:
         """There will be no more readings; those after the end of a job say nothing of it."""
         self._use.finish()
+        self._delay_seconds = 0.0
         unread_seconds = self._find_unread(end_seconds, is_last=True)
         self.counters = add_unknown(self._with_use(self.counters), unread_seconds)
+        if self._stalled_seconds > _NOTABLE_STALLS * end_seconds:
+            self.counters = add_gap(self.counters, self._stalled_seconds)
+        if self._is_cut_off and self._sampled_seconds < float("inf"):
+            gap_seconds = self.counters.utilization_gap_seconds + max(
+                0.0, end_seconds - self._utilized_seconds
+            )
+            self.counters = self.counters._replace(utilization_gap_seconds=gap_seconds)
         self._doubt_traffic(end_seconds - self.late_seconds)
         last_seconds = end_seconds if has_ended else float("inf")
         self.is_missed = self.is_listing and self._read_seconds > last_seconds
@@ -422,7 +480,7 @@ class _Device:
             0.0 if moved is None else seconds - known
             for moved, known in zip(traffic, self._traffic_seconds, strict=False)
         ]
-        untold = [place for place, gap in enumerate(missing) if gap > _NOTABLE_GAP_SECONDS]
+        untold = [place for place, gap in enumerate(missing) if gap > _NOTABLE_UNTOLD_SECONDS]
         self.untold_links = tuple(dict.fromkeys(LINKS[place // 2] for place in untold))
         self.untold_seconds = max((missing[place] for place in untold), default=0.0)
         kept = tuple(None if place in untold and not moved else moved for place, moved in enumerate(traffic))
@@ -436,6 +494,7 @@ class _Device:
 
     def lose(self) -> None:
         """From now on nothing is known."""
+        self._is_cut_off = True
         self._use.lose()
         self.counters = doubt_idle_counters(self._with_use(self.counters))
         self._was_size_unknown = self._was_interval_unknown = True
@@ -545,12 +604,13 @@ class _Device:
 
     def _limit_reach(self, passed_seconds: float) -> float:
         is_too_long = self._distances and passed_seconds > self._most_seconds()
-        return self._usual_seconds() if is_too_long else passed_seconds
+        reach_seconds = self._usual_seconds() if is_too_long else passed_seconds
+        return max(0.0, min(reach_seconds, passed_seconds - self._delay_seconds))
 
     def _find_unread(self, at_seconds: float, *, is_last: bool = False) -> float:
         """How long nothing was read before this reading, or before an end without one, beyond what is usual."""
         passed = max(0.0, at_seconds - max(self.at_seconds, self._slept_seconds))
-        reach = self._limit_reach(passed)
+        reach = 0.0 if is_last and self._is_cut_off else self._limit_reach(passed)
         return passed if is_last and reach < passed else passed - reach
 
     def _most_seconds(self) -> float:
@@ -753,7 +813,14 @@ class GpuAccount:
         if device.lists.is_lost(reading, sizes, names):
             reading = reading._replace(lists_processes=False, has_lost_list=True)
         held = _add_up(reading, there, self._root_pid)
-        device.take(readings.at_seconds, reading, held, sizes)
+        device.take(
+            readings.at_seconds,
+            reading,
+            held,
+            sizes,
+            unanswered_seconds=readings.unanswered_seconds,
+            late_seconds=readings.late_seconds,
+        )
         self._add_uses(device, there)
         job_bytes = held.bytes.combined or 0
         if self._moments.is_new(reading.uuid, job_bytes):
