@@ -726,12 +726,11 @@ def test_what_is_not_reported_for_a_moment_leaves_a_gap_of_that_figure() -> None
     account = GpuAccount(ROOT)
     for number in range(3):
         account.add(gpu(number))
-    lists = {"lists_processes": True}
     for at in range(4):
         is_known = at != 2
-        known = GpuReading("GPU-0", 5 * MB if is_known else None, 40.0 if is_known else None, **lists)
+        known = GpuReading("GPU-0", 5 * MB if is_known else None, 40.0 if is_known else None)
         never = GpuReading("GPU-1", lists_processes=False)
-        late = (GpuReading("GPU-2", 5 * MB, 40.0, **lists),) if at > 1 else ()
+        late = (GpuReading("GPU-2", 5 * MB, 40.0),) if at > 1 else ()
         account.take(GpuReadings(1.0 + at, (known, never, *late), vendor="nvidia"), NAMES)
     account.finish(4.0, has_ended=True)
 
