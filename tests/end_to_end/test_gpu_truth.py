@@ -743,6 +743,41 @@ def test_a_limit_is_not_met_while_nobody_looks(
     assert again.returncode == 1, "what is broken by the least it may have been is broken"
 
 
+def test_a_limit_on_utilization_is_not_met_while_it_is_not_reported(
+    hardware: Simulator, tmp_path: Path
+) -> None:
+    """It is somewhere between what it was at least and at most, of a time that is shorter than a second."""
+    job = """
+import json, sys, time
+from nvml_simulator import Code, Simulator
+with Simulator.open() as simulator:
+    began = time.monotonic()
+    time.sleep(2)
+    for function in sys.argv[1:]:
+        simulator.fail(function, Code.UNKNOWN)
+    time.sleep(0.1)
+    simulator.set_utilization(0, 100)
+    missed = time.monotonic()
+    time.sleep(0.6)
+    missed = time.monotonic() - missed
+    simulator.set_utilization(0, 0)
+    simulator.clear_rules()
+    time.sleep(2)
+print(json.dumps(100 * missed / (time.monotonic() - began)))
+"""
+    recording = tmp_path / "run.jsonl"
+    options = ("--record", str(recording), "--gpu-uuids", "0")
+    hardware.set_utilization(0, 0)
+    run = call(hardware, "run", *options, "--", sys.executable, "-c", job, *UTILIZATION)
+    truth = json.loads(run.stdout)
+    gpu = load(recording).summary.gpus[0]
+
+    assert 0.3 < gpu.utilization_gap_seconds < 1.5
+    below, above = (f"gpu_utilization > {percent:.1f}%" for percent in (truth - 2, truth + 40))
+    assert call(hardware, "compare", str(recording), "--fail-if", below).returncode == 2
+    assert call(hardware, "compare", str(recording), "--fail-if", above).returncode == 0
+
+
 def test_a_limit_on_a_run_without_trouble_is_checked(hardware: Simulator, tmp_path: Path) -> None:
     """Nothing is missing then, so that it is met."""
     options = ("--no-record", "--fail-if", "peak_gpu_ram > 4GiB", "--fail-if", "energy > 1kJ")
