@@ -250,7 +250,7 @@ def test_a_counter_of_energy_that_stands_still_while_power_is_drawn_is_replaced_
     assert [account.counters[0].energy_joules for account in accounts] == [1000.0, 1000.0, 900.0]
     assert [account.take_estimates() for account in accounts] == [(("integrated", "GPU-0"),)] * 3
     assert still.list_gaps() == (
-        "The energy counter of NVIDIA GPU 0 stood still for 10 s although the device drew power: its energy in that time is "
+        "The energy counter of NVIDIA GPU 0 stood still for 10 s from 0.0 s on although the device drew power: its energy in that time is "
         "estimated from power.",
     )
 
@@ -275,7 +275,7 @@ def test_a_counter_that_stands_still_while_power_cannot_be_read_is_not_believed(
     assert [account.counters[0].energy_joules for account in accounts] == [200.0, 300.0]
     assert [account.counters[0].energy_seconds for account in accounts] == [2.0, 3.0]
     assert stopped.list_gaps() == (
-        "The energy counter of NVIDIA GPU 0 stood still for 8 s while its power could not be read: its energy is without that time.",
+        "The energy counter of NVIDIA GPU 0 stood still for 8 s from 2.0 s on while its power could not be read: its energy is without that time.",
     )
     assert slow.list_gaps() == ()
 

@@ -109,14 +109,20 @@ def test_a_call_that_takes_longer_than_usual_is_told_from_a_slow_driver() -> Non
     """Some calls are slow now and then; one that is slower than all but one of the others is not usual."""
     quick = [0.01] * 11
 
-    assert gpu_threads.find_excess(9.0, []) == 0.0
-    assert gpu_threads.find_excess(0.21, quick) == 0.0
-    assert gpu_threads.find_excess(0.31, quick) == pytest.approx(0.3)
-    assert gpu_threads.find_excess(0.31, [0.01]) == pytest.approx(0.3)
-    assert gpu_threads.find_excess(0.4, [*quick, 0.3]) == pytest.approx(0.39)
-    assert gpu_threads.find_excess(0.4, [*quick, 0.3, 0.3]) == 0.0
-    assert gpu_threads.find_excess(2.2, [1.5] * 12) == 0.0
-    assert gpu_threads.find_excess(2.3, [1.5] * 12) == pytest.approx(0.8)
+    assert gpu_threads.find_excess(9.0, [], 0.25) == 0.0
+    assert gpu_threads.find_excess(0.21, quick, 0.25) == 0.0
+    assert gpu_threads.find_excess(0.31, quick, 0.25) == pytest.approx(0.3)
+    assert gpu_threads.find_excess(0.31, [0.01], 0.25) == pytest.approx(0.3)
+    assert gpu_threads.find_excess(0.4, [*quick, 0.3], 0.25) == pytest.approx(0.39)
+    assert gpu_threads.find_excess(0.4, [*quick, 0.3, 0.3], 0.25) == 0.0
+    assert gpu_threads.find_excess(2.2, [1.5] * 12, 0.25) == 0.0
+    assert gpu_threads.find_excess(2.3, [1.5] * 12, 0.25) == pytest.approx(0.8)
+
+
+def test_a_delay_is_measured_by_the_time_between_two_readings() -> None:
+    """nvidia-smi is read once a second: a third of one is nothing beside that."""
+    assert gpu_threads.find_excess(0.4, [0.05] * 4, 1.0) == 0.0
+    assert gpu_threads.find_excess(0.7, [0.05] * 4, 1.0) == pytest.approx(0.65)
 
 
 def test_readings_carry_their_vendor(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -297,14 +297,12 @@ class _Device:
         """How much time is left out, because the counter has jumped or begun again."""
         self.is_energy_integrated = False
         """Whether energy is the sum of its power over time, because its driver has no counter, or one that stood still."""
-        self.energy_still_seconds = 0.0
-        """How long it stood still although power was drawn."""
+        self.energy_still = self.energy_silent = _Gap()
+        """When it stood still although power was drawn, and while power could not be read either."""
         self._still_seconds = self._still_joules = self._stood_in_joules = 0.0
         """Of the present stretch: how long it is, what was drawn in it, and what of that is counted."""
-        self.energy_silent_seconds = 0.0
-        """How long it stood still while power could not be read either."""
         self._silent_seconds = 0.0
-        """The same of the present stretch."""
+        """For how long it stands still at present while power cannot be read either."""
         self.is_polled = False
         """Whether utilization is its latest value at each reading, because its driver keeps no samples."""
         self._utilized_seconds = at_seconds
@@ -666,13 +664,14 @@ class _Device:
             self.energy_gap_seconds += passed
             self._drawn_seconds = at_seconds
             return total, seconds
-        counted = self._replace_still(reading, step, passed)
+        counted = self._replace_still(reading, step, passed, at_seconds)
         if step or counted:
             self.drawn = Drawn(counted, self._drawn_seconds, at_seconds)
             self._drawn_seconds = at_seconds
         # One that has never moved says nothing: it may stand still for ever.
         silent_seconds = self._find_silent(reading, step, passed)
-        self.energy_silent_seconds += silent_seconds
+        if silent_seconds:
+            self.energy_silent = self.energy_silent.add(max(0.0, at_seconds - silent_seconds), at_seconds)
         return (
             total if total is None and not counted else (total or 0.0) + counted
         ), seconds + passed - silent_seconds
@@ -688,7 +687,7 @@ class _Device:
             return 0.0
         return passed if was_long else self._silent_seconds
 
-    def _replace_still(self, reading: GpuReading, step: float, passed: float) -> float:
+    def _replace_still(self, reading: GpuReading, step: float, passed: float, at_seconds: float) -> float:
         """What to count: the counter's step; while it stands still for long although power is drawn, that power over time instead."""
         if step:
             # It may have caught up, if it says more than of the time since the last reading.
@@ -706,7 +705,8 @@ class _Device:
         ):
             return 0.0
         counted = self._still_joules - self._stood_in_joules
-        self.energy_still_seconds += passed if self._stood_in_joules else self._still_seconds
+        new_seconds = passed if self._stood_in_joules else self._still_seconds
+        self.energy_still = self.energy_still.add(max(0.0, at_seconds - new_seconds), at_seconds)
         self._stood_in_joules = self._still_joules
         self.is_energy_integrated = True
         return counted
@@ -1002,14 +1002,14 @@ def _list_gaps(label: str, device: _Device) -> Iterator[str]:
             f"The energy counter of {label} jumped by more than the device can draw, or began again: "
             f"its energy is without {humanize_seconds(device.energy_gap_seconds)} of the time."
         )
-    if device.energy_still_seconds:
+    if device.energy_still.seconds:
         yield (
-            f"The energy counter of {label} stood still for {humanize_seconds(device.energy_still_seconds)} although the device drew "
+            f"The energy counter of {label} stood still {device.energy_still} although the device drew "
             "power: its energy in that time is estimated from power."
         )
-    if device.energy_silent_seconds:
+    if device.energy_silent.seconds:
         yield (
-            f"The energy counter of {label} stood still for {humanize_seconds(device.energy_silent_seconds)} while its power could not be "
+            f"The energy counter of {label} stood still {device.energy_silent} while its power could not be "
             "read: its energy is without that time."
         )
     if device.untold_links:

@@ -28,8 +28,9 @@ _LONGEST_LAST_READING_SECONDS = 0.75
 # A reading that takes longer is reported with the time that is missing, and so is one that takes notably longer than usual.
 _SILENCE_SECONDS = 2.0
 _NOTABLE_EXCESS_SECONDS = 0.2
-_NOTABLE_EXCESS_SHARE = 0.5
+_NOTABLE_SHARE = 0.5
 _CALLS_KEPT = 12
+_DISTANCES_KEPT = 8
 # A reading that begins later than this was not begun in time: the machine or the sampler stood still.
 _LATE_SECONDS = 0.35
 # However much a reading costs, a process that uses a device must not go unseen.
@@ -66,16 +67,17 @@ def find_collecting_pause(readings: GpuReadings) -> float:
     )
 
 
-def find_excess(took_seconds: float, earlier: Sequence[float]) -> float:
+def find_excess(took_seconds: float, earlier: Sequence[float], distance_seconds: float) -> float:
     """By how much a call took longer than is usual after these, if that is notable; it is not known at first.
 
     Some figures are read more rarely than others, so that now and then a call takes longer than most: twice is usual.
+    Beside the time between two readings, in which nothing is known either, a short delay is nothing.
     """
     if not earlier:
         return 0.0
     usual = sorted(earlier)[-2:][0]
     excess = took_seconds - usual
-    is_notable = excess > max(_NOTABLE_EXCESS_SECONDS, _NOTABLE_EXCESS_SHARE * usual)
+    is_notable = excess > max(_NOTABLE_EXCESS_SECONDS, _NOTABLE_SHARE * max(usual, distance_seconds))
     return excess if is_notable else 0.0
 
 
@@ -383,6 +385,8 @@ class _VendorThread:
         self._longest_gap_seconds = self.longest_call_seconds = 0.0
         self._reading_seconds: list[float] = []
         """How long the latest readings took."""
+        self._distances: list[float] = []
+        """Between the latest ones that were new."""
         self.due_seconds = float("inf")
         """When the next one is."""
         self._unanswered_seconds = self._late_seconds = self._excess_seconds = 0.0
@@ -405,7 +409,8 @@ class _VendorThread:
         """The driver is asked for everything."""
         self.begin_call()
         late_seconds = self.began_seconds - self.due_seconds
-        self._late_seconds += late_seconds if late_seconds > _LATE_SECONDS else 0.0
+        is_notable = late_seconds > max(_LATE_SECONDS, _NOTABLE_SHARE * self._usual_distance())
+        self._late_seconds += late_seconds if is_notable else 0.0
         self._unanswered_seconds += self._excess_seconds
         self._excess_seconds = 0.0
 
@@ -419,7 +424,12 @@ class _VendorThread:
 
     def find_excess(self) -> float:
         """By how much the present call takes longer than usual, if that is notable."""
-        return find_excess(time.monotonic() - self.began_seconds, self._reading_seconds)
+        took_seconds = time.monotonic() - self.began_seconds
+        return find_excess(took_seconds, self._reading_seconds, self._usual_distance())
+
+    def _usual_distance(self) -> float:
+        distances = sorted(self._distances)
+        return distances[len(distances) // 2] if distances else 0.0
 
     def begin_call(self) -> None:
         """The driver is asked."""
@@ -443,7 +453,9 @@ class _VendorThread:
     def note_new(self, at_seconds: float) -> None:
         """It is a new one, of that time."""
         if self._new_seconds:
-            self._longest_gap_seconds = max(self._longest_gap_seconds, at_seconds - self._new_seconds)
+            distance_seconds = at_seconds - self._new_seconds
+            self._distances = [*self._distances[1 - _DISTANCES_KEPT :], distance_seconds]
+            self._longest_gap_seconds = max(self._longest_gap_seconds, distance_seconds)
         self._new_seconds = at_seconds
 
     def is_stuck(self, seconds: float) -> bool:

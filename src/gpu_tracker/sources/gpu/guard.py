@@ -126,9 +126,11 @@ class Guard(Notes):
             self.say(device, LOST, failure.text)
             return
         now = self._now()
+        is_first = key not in self._pauses
         _, since = self._pauses.get(key, (0.0, now))
-        pause = choose_pause(now - since, took_seconds) if failure.kind == TROUBLE else float("inf")
-        self._pauses[key] = (now + pause, since)
+        # One that took long once need not do so again.
+        pause = choose_pause(now - since, 0.0 if is_first else took_seconds)
+        self._pauses[key] = (now + (pause if failure.kind == TROUBLE else float("inf")), since)
         # Trouble with one figure of a device is usually trouble with all of them: one note is enough.
         is_whole = failure.kind == TROUBLE and device != ""
         if failure.kind == UNSUPPORTED and failure.label:
