@@ -112,6 +112,53 @@ def test_a_peak_that_is_known_for_a_part_of_the_run_may_have_been_more(
     assert set(found.ceilings.values()) <= {math.inf}
 
 
+@pytest.mark.parametrize("gap_seconds", [0.0, 0.2])
+def test_a_gap_in_the_middle_is_never_too_short(gap_seconds: float) -> None:
+    """What was not known at the start is tolerated, and as much in the middle is not."""
+    shown = on_gpus()
+    (counters,) = shown.totals.gpu_counters
+    gaps = counters._replace(
+        job_bytes_unknown_seconds=0.5,
+        used_bytes_unknown_seconds=0.5,
+        utilization_percent_seconds=475.0,
+        utilization_seconds=9.5,
+        job_bytes_gap_seconds=gap_seconds,
+        used_bytes_gap_seconds=gap_seconds,
+        utilization_gap_seconds=gap_seconds,
+    )
+    found = measure(shown._replace(totals=shown.totals._replace(gpu_counters=(gaps,))))
+    bounds = {
+        subject.figure.name: (found.floors.get(subject), ceiling)
+        for subject, ceiling in found.ceilings.items()
+    }
+
+    expected = {"peak_gpu_ram": (None, math.inf), "gpu_utilization": (47.5, 52.5)}
+    assert bounds == (expected if gap_seconds else {})
+    assert (found.unheld_seconds, found.unutilized_seconds) == ((0.5, 0.5) if gap_seconds else (0.0, 0.0))
+
+
+@pytest.mark.parametrize("hours", [1, 10])
+def test_a_run_may_be_long_and_no_more_is_tolerated(hours: int) -> None:
+    """A second and a half at the start, and half a second of energy."""
+    shown = on_gpus()
+    seconds = 3600.0 * hours
+    (counters,) = shown.totals.gpu_counters
+
+    def list_at_least(unknown_seconds: float, unmetered_seconds: float) -> tuple[str, ...]:
+        late = counters._replace(
+            job_bytes_unknown_seconds=unknown_seconds,
+            utilization_percent_seconds=50 * seconds,
+            utilization_seconds=seconds,
+            energy_seconds=seconds - unmetered_seconds,
+        )
+        totals_of_long = shown.totals._replace(at_seconds=seconds, gpu_counters=(late,))
+        return measure(shown._replace(totals=totals_of_long)).at_least
+
+    assert list_at_least(1.4, 0.5) == ()
+    assert list_at_least(1.6, 0.5) == ("peak_gpu_ram",)
+    assert list_at_least(1.4, 0.6) == ("energy",)
+
+
 def test_of_work_that_was_done_elsewhere_only_the_time_is_known() -> None:
     """All else may have been more, of the run and of its regions."""
     shown = on_gpus()

@@ -383,6 +383,8 @@ class GpuHighWater(NamedTuple):
     uuid: str
     pid: int
     used_bytes: int
+    are_all_known: bool = True
+    """Whether the driver has told the peak of every process that may have been the job's."""
 
 
 class GpuFault(NamedTuple):
@@ -410,6 +412,10 @@ class GpuReadings(NamedTuple):
     """UUIDs of devices that reading would have woken."""
     faults: tuple[GpuFault, ...] = ()
     """Since the last reading."""
+    unanswered_seconds: float = 0.0
+    """For how long the driver had not answered before, although it usually does."""
+    late_seconds: float = 0.0
+    """For how long nothing was read before, because nobody ran who reads."""
 
 
 class FrameworkReading(NamedTuple):
@@ -649,6 +655,12 @@ class GpuCounters(NamedTuple):
     """The same of all processes."""
     traffic: tuple[int | None, ...] = ()
     """The figures of `Traffic`; nothing if none was measured."""
+    job_bytes_gap_seconds: float = 0.0
+    """How much of the time in which it was not known came after it was: drivers need time to be opened, but then answer."""
+    used_bytes_gap_seconds: float = 0.0
+    """The same of all processes."""
+    utilization_gap_seconds: float = 0.0
+    """The same of its utilization."""
 
 
 def average_activity(integrals: Iterable[tuple[float, float]]) -> Activity:
