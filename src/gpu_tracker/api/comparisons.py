@@ -7,7 +7,7 @@ import os
 from ..analysis.compare import compare as compare_groups
 from ..analysis.copies import leave_out_copies
 from ..analysis.job_measures import add_inner, describe_all_missing, doubt_rest, join_ranks
-from ..analysis.launches import find_run, number_launches
+from ..analysis.launches import find_run, tell_lives_apart
 from ..analysis.limits import check_limits, needs_two_groups, parse_limit
 from ..analysis.measures import measure
 from ..analysis.ranks import align, describe_inner, find_cut, find_outer, find_outermost
@@ -173,8 +173,8 @@ def _measure_all(paths: Sequence[str], notes: list[str]) -> tuple[list[RunFigure
     notes += copies
     parts = align(recordings)
     outer = find_outer(parts)
-    launches = number_launches(parts, outer)
-    jobs = {path: find_run(recording.header, launches.get(path)) for path, recording in recordings}
+    lives = tell_lives_apart(parts, outer)
+    jobs = {path: find_run(recording.header, lives.get(path)) for path, recording in recordings}
     cut = find_cut(parts, outer)
     notes += describe_inner(outer, cut)
     measured = _add_inner(recordings, jobs, outer, measured)

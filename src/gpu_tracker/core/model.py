@@ -45,6 +45,8 @@ GPU_ERROR, GPU_FAULT = "gpu_error", "gpu_fault"
 XID, CORRECTED, UNCORRECTED = "Xid", "corrected", "uncorrected"
 # The kind of event that names a signal which reached the job by way of whoever runs it.
 SIGNAL = "signal"
+# A launcher that starts ranks again.
+TORCHRUN = "torchrun"
 # How a recording ends whose sampler did not live to see it.
 SAMPLER_LOST = "sampler lost"
 
@@ -580,6 +582,18 @@ class Identity(NamedTuple):
     """The launcher's own name for the run."""
     pid_namespace: str | None = None
     """Distinguishes containers and nodes with the same process IDs."""
+    launcher_process: str | None = None
+    """Of the launcher, the process on this machine that has started this rank: its ID and when it began, in ticks since the boot."""
+    rank_process: str | None = None
+    """The same of the process that was started as this rank, in which several commands may be tracked."""
+    port: int | None = None
+    """At which the ranks of one torchrun meet."""
+
+    @property
+    def relaunches(self) -> int:
+        """How often its launcher has started this rank again, without what counts as an attempt but is the scheduler's restart."""
+        is_launchers = self.launcher == TORCHRUN or self.attempt != self.restart
+        return (self.attempt or 0) if is_launchers else 0
 
 
 class Header(NamedTuple):
