@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 from builders import MB, together, totals
+from gpu_tracker.analysis.job_measures import join_ranks, list_missing
+from gpu_tracker.analysis.measures import measure
 from gpu_tracker.core.model import (
     UNREAD,
     End,
@@ -370,6 +372,26 @@ def test_the_job_tells_which_ranks_are_missing() -> None:
     assert {balance.largest_rank for balance in whole.balance} <= {f"rank {n} on n{n % 2}" for n in (0, 1, 3)}
     assert (others.job.jobs, others.job.ranks, others.job.missing_ranks) == (("7", "8"), None, ())
     assert (unequal.job.ranks, unequal.job.missing_ranks) == (None, ())
+
+
+def pod(index: int) -> RecordingData:
+    """One of an indexed job of Kubernetes, which does not tell how many there are."""
+    made = rank(pid=1, host=f"pod{index}")
+    known = Identity(scheduler="kubernetes", launcher="kubernetes", rank=index)
+    return made._replace(header=made.header._replace(identity=known))
+
+
+def test_a_hole_among_the_ranks_is_a_missing_rank() -> None:
+    """However many there should be: no gate passes the others as all of them."""
+    lacking, whole = [pod(index) for index in (0, 1, 3)], [pod(index) for index in (0, 1, 2)]
+    named = [(f"{number}", one) for number, one in enumerate(lacking)]
+
+    assert (join(*lacking).job.ranks, join(*lacking).job.missing_ranks) == (None, (2,))
+    assert list_missing(named) == ["no recording of rank 2"]
+    assert (
+        join_ranks(join(*lacking), [measure(one) for one in lacking]).incomplete == "no recording of rank 2"
+    )
+    assert join(*whole).job.missing_ranks == ()
 
 
 def in_regions(number: int, host: str = "node1", **seconds: float) -> RecordingData:

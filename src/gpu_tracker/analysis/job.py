@@ -285,12 +285,16 @@ def _join_some(names: Sequence[str]) -> str:
 
 
 def count_ranks(identities: Sequence[Identity]) -> tuple[int | None, tuple[int, ...]]:
-    """How many ranks there should be, and those of which there is no recording; of several jobs or attempts nobody knows."""
+    """How many ranks there should be, and those of which there is no recording; of several jobs or attempts nobody knows.
+
+    Where nobody tells how many there are, there are at least all below the last one that is known.
+    """
     known = {one.rank for one in identities if one.rank is not None}
     sizes = {one.ranks for one in identities if one.ranks is not None}
-    is_one = len(sizes) == 1 and len({one.job for one in identities if one.job is not None}) <= 1
-    size = sizes.pop() if is_one else None
-    return size, tuple(rank for rank in range(min(size or 0, _MOST_LISTED)) if rank not in known)
+    is_one = len(sizes) <= 1 and len({one.job for one in identities if one.job is not None}) <= 1
+    size = sizes.pop() if is_one and sizes else None
+    least = (max(known, default=-1) + 1 if size is None else size) if is_one else 0
+    return size, tuple(rank for rank in range(min(least, _MOST_LISTED)) if rank not in known)
 
 
 def _describe_job(parts: Sequence[Part]) -> Job:

@@ -212,11 +212,12 @@ def _add_inner(
 
 def _join_ranks(ranks: Sequence[tuple[str, RecordingData, RunFigures]]) -> RunFigures:
     """The ranks of one job are one run, not repeats of each other."""
-    if len(ranks) == 1 and ranks[0][1].header.identity.ranks in (None, 1):
+    from ..analysis.job import combine, count_ranks
+
+    if len(ranks) == 1 and not count_ranks([ranks[0][1].header.identity])[1]:
         return ranks[0][2]
     from functools import partial
 
-    from ..analysis.job import combine
     from ..recording.sampled import read_held
 
     ordered = sorted(ranks, key=lambda one: one[1].header.identity.rank or 0)
