@@ -72,10 +72,12 @@ def describe_cut_off(recording: RecordingData) -> str:
 
 
 def is_out_of_time(recording: RecordingData) -> bool:
-    """Whether it ended when its time was up."""
+    """Whether it ended when its time was up; one without an end may have gone on until its next sample."""
     began, seconds = parse_moment(recording.header.started_at), recording.totals.at_seconds
     ended = None if began is None else began + seconds
-    return is_at_time_limit(recording.header.allocation, ended, seconds)
+    unseen = recording.header.sleep_seconds if recording.end is None else 0.0
+    slack = TIME_LIMIT_SLACK_SECONDS + unseen
+    return is_at_time_limit(recording.header.allocation, ended, seconds, slack)
 
 
 def find_ending(recording: RecordingData) -> str:
