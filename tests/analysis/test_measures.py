@@ -11,6 +11,7 @@ from gpu_tracker.analysis.measures import Subject, list_estimates, measure, over
 from gpu_tracker.analysis.summary import is_known_enough, is_read_enough, summarize
 from gpu_tracker.core.figures import LAST_METRIC, REGION, RUN
 from gpu_tracker.core.model import (
+    EARLIER,
     SIGNAL,
     Allocation,
     End,
@@ -478,3 +479,12 @@ def test_what_a_device_did_in_the_rest_of_the_time_is_between_nothing_and_everyt
 def test_metrics_may_be_missing_for_lack_of_room_or_for_too_many_names(gaps: RegionGaps, lacks: bool) -> None:
     """Then a limit on one that is not there cannot be checked."""
     assert measure(recording(gaps=gaps)).lacks_metrics == lacks
+
+
+def test_what_a_job_held_before_it_was_followed_is_not_known() -> None:
+    """It is at least what was seen later."""
+    late = measure(recording(events=(Event(0.0, EARLIER, "It had used 9 s of CPU time before."),)))
+    (peak,) = (subject for subject in late.values if subject.figure.name == "peak_ram" and not subject.region)
+
+    assert late.ceilings[peak] == math.inf
+    assert "peak_ram" in late.at_least

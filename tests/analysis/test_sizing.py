@@ -116,7 +116,7 @@ def test_many_runs_need_a_smaller_margin() -> None:
 
 
 @pytest.mark.parametrize(
-    ("most", "words"), [(3e9, "it was at most 3 GB."), (math.inf, "Most of a run was not measured")]
+    ("most", "words"), [(3e9, "it was at most 3 GB."), (math.inf, "Some of a run was not measured")]
 )
 def test_a_peak_that_is_not_known_gives_a_lower_bound(most: float, words: str) -> None:
     """As of many workers whose shared memory was read too rarely."""

@@ -42,7 +42,7 @@ def of(
 )  # fmt: skip
 def test_runs_are_told_apart(identities: list[dict[str, Any]], names: list[str]) -> None:
     """By what differs, in the order of their numbers."""
-    recordings = [(str(number), of(number, **one)) for number, one in enumerate(identities)]
+    recordings = [(str(number), of(number, **one)) for number, one in enumerate(identities, 1)]
     tasks = split_tasks(recordings)
 
     assert list(tasks) == names

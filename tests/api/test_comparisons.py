@@ -13,8 +13,8 @@ from gpu_tracker.analysis.measures import Subject
 from gpu_tracker.api.comparisons import name_group
 from gpu_tracker.core.errors import RecordingError, UsageError
 from gpu_tracker.core.figures import TIME
-from gpu_tracker.core.model import Identity, ProcessTotals, RegionTotals
-from recorded import interval, run, write
+from gpu_tracker.core.model import NO_PROCESS, Identity, ProcessTotals, RegionTotals
+from recorded import interval, rank, run, write
 
 
 @pytest.fixture
@@ -272,3 +272,45 @@ def test_runs_of_several_programs_are_no_repeats(tmp_path: Path) -> None:
     assert [note for note in notes if "programs" in note] == [
         "The runs of a are of 2 programs (prepare, train), not repeats of one."
     ]
+
+
+def write_job(
+    directory: Path,
+    begins: int,
+    *,
+    hosts: tuple[str, ...] = ("n1", "n2"),
+    followed: tuple[str, ...] = ("n1", "n2"),
+) -> Path:
+    """A job of a rank on each of two nodes, which took 40 s and 200 MB, and who followed it there from then on."""
+    for number, host in enumerate(hosts):
+        made = rank(0, 200, 40.0, host=host, pid=7)
+        known = Identity(job="7", step="0", launcher="slurm", rank=number, ranks=2, node=host)
+        write(directory / f"{host}-rank.jsonl", made._replace(header=made.header._replace(identity=known)))
+    for host in followed:
+        made = rank(begins, 150, 40.0 - begins, host=host, pid=NO_PROCESS, exit_code=None)
+        known = Identity(job="7", node=host)
+        write(directory / f"{host}.jsonl", made._replace(header=made.header._replace(identity=known)))
+    return directory
+
+
+def test_a_job_that_was_followed_late_used_at_least_what_its_ranks_did(tmp_path: Path) -> None:
+    """Neither more, nor less: a limit that these break is broken, and another one cannot be checked."""
+    for name, followed in (("all", ("n1", "n2")), ("one", ("n1",))):
+        report = gput.compare(write_job(tmp_path / name, 20, followed=followed))
+        (group,) = report.comparison.groups
+        allowed = {"allow_failed": True}
+
+        assert (group.runs, group.incomplete) == (1, ())
+        assert report.check("cpu_time > 79s", **allowed)[0].startswith("FAILED cpu_time > 79s")
+        assert "at least" in report.check("cpu_time > 81s", **allowed)[0]
+        assert "at least" in report.check("peak_ram > 500MB", **allowed)[0]
+        assert "at least" in report.check("time > 41s", **allowed)[0]
+
+
+def test_a_rank_of_a_followed_job_may_be_missing(tmp_path: Path) -> None:
+    """Who follows the job on its node does not make up for it."""
+    report = gput.compare(write_job(tmp_path / "runs", 0, hosts=("n1",)))
+
+    assert any(
+        "no recording of rank 1" in sentence for sentence in report.check("time > 100s", allow_failed=True)
+    )

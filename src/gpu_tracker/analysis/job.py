@@ -24,6 +24,7 @@ from .ranks import (
     find_outer,
     group_by_host,
     is_of_whole_job,
+    list_within,
     list_worst,
     name_rank,
 )
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
     from .findings.finding import Finding
     from .hosts import Host
     from .job_findings import JobFinding
-    from .ranks import Part, Rank
+    from .ranks import Cut, Part, Rank
     from .tasks import Spread
 
 _SHORT_SECONDS = 20.0
@@ -126,9 +127,10 @@ def combine(
     ended = _list_ended(parts, outer)
     ranks = tuple(describe_rank(part, outer.get(part.name, "")) for part in parts)
     names = sorted({part.recording.header.host for part in parts})
+    by_name = {part.name: part for part in parts}
+    within = {name: [by_name[one] for one in some] for name, some in list_within(outer, cut).items()}
     hosts = tuple(
-        describe_host(name, on_host, read_held, frozenset(cut.values()))
-        for name, on_host in group_by_host(counted, names)
+        describe_host(name, on_host, read_held, within) for name, on_host in group_by_host(counted, names)
     )
     seconds = max(find_end(part) for part in parts)
     cpu_seconds = sum(host.cpu_seconds for host in hosts)
@@ -154,9 +156,8 @@ def combine(
     own = [rank for rank in ranks if rank.name in weighed]
     # Regions and metrics are those of the innermost recording.
     balance = (*balance_ranks(own), *balance_regions(ranks))
-    by_name = {part.name: part.recording for part in parts}
     judged = [
-        (rank.label, _leave_out_guesses(judge(by_name[rank.name]), state))
+        (rank.label, _leave_out_guesses(judge(by_name[rank.name].recording), state))
         for rank in list_worst(own, MOST_JUDGED)
     ]
     return Combined(
@@ -334,7 +335,7 @@ def _add(values: Iterable[float | None]) -> Any:
 
 
 def _list_notes(
-    parts: Sequence[Part], outer: Mapping[str, str], cut: Mapping[str, str], hosts: Sequence[Host]
+    parts: Sequence[Part], outer: Mapping[str, str], cut: Mapping[str, Cut], hosts: Sequence[Host]
 ) -> list[str]:
     notes = []
     if any(host.ranks > 1 for host in hosts):
@@ -344,7 +345,7 @@ def _list_notes(
         )
     for inner, other in list(outer.items())[:_MOST_NAMED]:
         notes.append(
-            describe_cut(inner, other)
+            describe_cut(inner, cut[inner])
             if inner in cut
             else f"{inner} is part of {other}, which includes its processes; it is in no sum."
         )

@@ -138,17 +138,37 @@ def add_inner(whole: RunFigures, inner: Sequence[RunFigures], missing: Sequence[
     )
 
 
-def doubt_rest(whole: RunFigures) -> RunFigures:
-    """A run some of whose time is only in a recording that is not counted: there may be more of everything."""
+def doubt_rest(whole: RunFigures, inner: Sequence[RunFigures] = ()) -> RunFigures:
+    """A run some of whose time is only in recordings that are not counted: there may be more of everything.
+
+    It used at least what those did that are `inner` parts of it.
+    """
     names = ("time", *OF_PROCESSES)
-    least = {
-        subject: math.inf
+    own = [
+        subject
         for subject in whole.values
         if subject == Subject(subject.figure) and subject.figure.name in names
+    ]
+    known = {
+        subject: max(
+            (value for value in (whole.values[subject], _add_up(subject, inner)) if value is not None),
+            default=None,
+        )
+        for subject in own
     }
     return whole._replace(
-        ceilings={**whole.ceilings, **least}, at_least=tuple(dict.fromkeys((*whole.at_least, *names)))
+        values={**whole.values, **known},
+        ceilings={**whole.ceilings, **dict.fromkeys(own, math.inf)},
+        at_least=tuple(dict.fromkeys((*whole.at_least, *names))),
     )
+
+
+def _add_up(subject: Subject, inner: Sequence[RunFigures]) -> float | None:
+    """What parts of a run used of something at least: CPU time adds up, of the rest one of them may have had all."""
+    known = [value for one in inner if (value := one.values.get(subject)) is not None]
+    if not known:
+        return None
+    return sum(known) if subject.figure.name == "cpu_time" else max(known)
 
 
 def _take(

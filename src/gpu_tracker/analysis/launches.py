@@ -80,16 +80,18 @@ def identify_runs(recordings: Sequence[tuple[str, RecordingData]]) -> dict[str, 
 
 
 def _find_runs_around(
-    recordings: Sequence[tuple[str, RecordingData]], runs: Mapping[str, tuple[str, ...]]
-) -> dict[tuple[str, ...], tuple[str, ...]]:
+    recordings: Sequence[tuple[str, RecordingData]], runs: Mapping[str, tuple[str, ...] | None]
+) -> dict[tuple[str, ...] | None, tuple[str, ...]]:
     """Which run another one is the whole content of, as far as that is recorded: of all of a job, or a launcher, its only step."""
     outer = find_outer(align(recordings))
-    inner: dict[tuple[str, ...], set[tuple[str, ...]]] = {}
+    inner: dict[tuple[str, ...], set[tuple[str, ...] | None]] = {}
     for name in outer:
         around = runs[find_outermost(name, outer)]
-        if runs[name] != around:
+        if around is not None and runs[name] != around:
             inner.setdefault(around, set()).add(runs[name])
-    return {run: around for around, some in inner.items() if len(some) == 1 for run in some}
+    return {
+        run: around for around, some in inner.items() if len(some) == 1 for run in some if run is not None
+    }
 
 
 def find_run(header: Header, life: Life | None = None) -> tuple[str, ...] | None:
@@ -104,9 +106,13 @@ def find_run(header: Header, life: Life | None = None) -> tuple[str, ...] | None
 
 
 def find_runs(recordings: Sequence[tuple[str, RecordingData]]) -> dict[str, tuple[str, ...] | None]:
-    """The same of each recording, by its name."""
+    """The same of each recording, by its name. The ranks of the only recorded step are one run with who follows all of the job."""
     lives = find_lives(recordings)
-    return {name: find_run(recording.header, lives.get(name)) for name, recording in recordings}
+    runs = {name: find_run(recording.header, lives.get(name)) for name, recording in recordings}
+    if not any(is_of_whole_job(recording.header) for _, recording in recordings):
+        return runs
+    around = _find_runs_around(recordings, runs)
+    return {name: around.get(run, run) for name, run in runs.items()}
 
 
 def find_lives(recordings: Sequence[tuple[str, RecordingData]]) -> dict[str, Life]:

@@ -214,7 +214,7 @@ def find_ceilings(summary: Summary) -> dict[str, float]:
     unbounded = dict.fromkeys(("cpu_time", "mean_cores"), math.inf) if summary.is_cpu_least else {}
     if not is_read_enough(summary.seconds - summary.unread_seconds, summary.seconds):
         return {**unbounded, "peak_ram": math.inf, "peak_gpu_ram": math.inf}
-    if summary.has_lost_children or summary.is_end_unseen:
+    if summary.has_lost_children or summary.is_end_unseen or summary.has_begun_late:
         unbounded["peak_ram"] = math.inf
     return {
         **({"peak_ram": ceiling} if peak.basis == ESTIMATE and ceiling else {}),

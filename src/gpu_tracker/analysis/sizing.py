@@ -264,6 +264,12 @@ def find_need(recording: RecordingData, columns: SampleColumns | None = None) ->
     )
 
 
+def bound_by_inner(need: Need, inner: Sequence[Need]) -> Need:
+    """A run of which some of the time is only in recordings that are part of it: it needs at least what those held together."""
+    held = sum(one.memory_bytes or 0 for one in inner)
+    return need._replace(memory_bytes=max(need.memory_bytes or 0, held) or None, is_cut=True)
+
+
 def _has_run_out(recording: RecordingData, summary: Summary, failure: str) -> bool:
     """Whether the kernel killed a process for its memory that may be the job's: one that ends well with little left it to others."""
     is_little = is_far_below(summary.ram.combined.total_bytes, recording.header.allocation.ram_bytes)
@@ -743,7 +749,7 @@ def _explain_at_once(machines: Sequence[Sequence[Need]], at_once: Sequence[Seque
 
 def _describe_doubt(need: Need) -> str:
     if math.isinf(need.memory_ceiling_bytes):
-        return "Most of a run was not measured: it may have needed more."
+        return "Some of a run was not measured: it may have needed more."
     return (
         "What the processes share was not read often enough to know the peak of memory: "
         f"it was at most {humanize_bytes(int(need.memory_ceiling_bytes))}."

@@ -7,10 +7,10 @@ import os
 from ..analysis.compare import compare as compare_groups
 from ..analysis.copies import leave_out_copies
 from ..analysis.job_measures import add_inner, describe_all_missing, doubt_rest, join_ranks
-from ..analysis.launches import find_run, tell_lives_apart
+from ..analysis.launches import find_runs
 from ..analysis.limits import check_limits, needs_two_groups, parse_limit
 from ..analysis.measures import measure
-from ..analysis.ranks import align, describe_inner, find_cut, find_outer, find_outermost
+from ..analysis.ranks import align, describe_inner, find_cut, find_outer, find_outermost, list_within
 from ..core.config import check_path
 from ..core.errors import WRONG_DATA, KindError, RecordingError, UsageError
 from ..recording.find import find_recordings, name_run
@@ -173,22 +173,22 @@ def _measure_all(paths: Sequence[str], notes: list[str]) -> tuple[list[RunFigure
     notes += copies
     parts = align(recordings)
     outer = find_outer(parts)
-    lives = tell_lives_apart(parts, outer)
-    jobs = {path: find_run(recording.header, lives.get(path)) for path, recording in recordings}
+    jobs = find_runs(recordings)
     cut = find_cut(parts, outer)
     notes += describe_inner(outer, cut)
-    measured = _add_inner(recordings, jobs, outer, measured)
-    measured.update((path, doubt_rest(measured[path])) for path in set(cut.values()))
+    figures = _add_inner(recordings, jobs, outer, measured)
+    for path, within in list_within(outer, cut).items():
+        figures[path] = doubt_rest(figures[path], [measured[one] for one in within])
     runs: list[RunFigures] = []
-    ranks: dict[tuple[str, ...], list[tuple[str, RecordingData, RunFigures]]] = {}
+    ranks: dict[tuple[str, ...], list[tuple[str, RecordingData]]] = {}
     for path, recording in recordings:
-        if path in outer:
-            continue
-        if (job := jobs[path]) is None:
-            runs.append(measured[path])
-        else:
-            ranks.setdefault(job, []).append((path, recording, measured[path]))
-    return [*runs, *map(_join_ranks, ranks.values())], unreadable
+        if (job := jobs[path]) is not None:
+            ranks.setdefault(job, []).append((path, recording))
+        elif path not in outer:
+            runs.append(figures[path])
+    counted = ({path: figures[path] for path, _ in some if path not in outer} for some in ranks.values())
+    joined = [_join_ranks(some, own) for some, own in zip(ranks.values(), counted, strict=True) if own]
+    return [*runs, *joined], unreadable
 
 
 def _add_inner(
@@ -210,19 +210,19 @@ def _add_inner(
     return added
 
 
-def _join_ranks(ranks: Sequence[tuple[str, RecordingData, RunFigures]]) -> RunFigures:
-    """The ranks of one job are one run, not repeats of each other."""
+def _join_ranks(ranks: Sequence[tuple[str, RecordingData]], counted: Mapping[str, RunFigures]) -> RunFigures:
+    """The ranks of one job are one run, not repeats of each other. Only those that are part of no other are counted."""
     from ..analysis.job import combine, count_ranks
 
-    if len(ranks) == 1 and not count_ranks([ranks[0][1].header.identity])[1]:
-        return ranks[0][2]
+    if len(counted) == 1 and not count_ranks([recording.header.identity for _, recording in ranks])[1]:
+        return next(iter(counted.values()))
     from functools import partial
 
     from ..recording.sampled import read_held
 
     ordered = sorted(ranks, key=lambda one: one[1].header.identity.rank or 0)
-    whole = combine([(path, recording) for path, recording, _ in ordered], partial(read_held, plans={}))
-    return join_ranks(whole, [figures for _, _, figures in ordered])
+    whole = combine(ordered, partial(read_held, plans={}))
+    return join_ranks(whole, [counted[path] for path, _ in ordered if path in counted])
 
 
 def _measure(path: str) -> tuple[RecordingData, RunFigures]:
