@@ -314,3 +314,44 @@ def test_a_rank_of_a_followed_job_may_be_missing(tmp_path: Path) -> None:
     assert any(
         "no recording of rank 1" in sentence for sentence in report.check("time > 100s", allow_failed=True)
     )
+
+
+def test_a_limit_counts_all_calls_of_a_process_with_two_trackers(tmp_path: Path) -> None:
+    """`run` around a script that opens one of its own: each has some of the calls."""
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import gpu_tracker as gput\n"
+        "def step():\n"
+        "    with gput.region('step'):\n"
+        "        pass\n"
+        "step()\n"
+        "with gput.Tracker(record='runs/inner.jsonl'):\n"
+        "    step(), step()\n"
+        "step()\n"
+    )
+    tracked = (
+        sys.executable,
+        "-m",
+        "gpu_tracker",
+        "run",
+        "--record",
+        "runs/outer.jsonl",
+        "--",
+        sys.executable,
+        script,
+    )
+    subprocess.run(tracked, cwd=tmp_path, check=True, capture_output=True)
+    report = gput.compare(tmp_path / "runs")
+    (step,) = (one for one in gput.combine(tmp_path / "runs").balance if one.region)
+    alone = [gput.load(tmp_path / "runs" / f"{name}.jsonl").regions[0].calls for name in ("outer", "inner")]
+
+    assert alone == [2, 2]
+    assert report.check("regions.step.calls > 4") == []
+    assert report.check("regions.step.calls > 3") == ["FAILED regions.step.calls > 3: runs had 4 in step."]
+    assert (step.ranks, step.is_at_least) == (1, False)
+    times = {
+        row.subject.figure.name: row.groups[0].median or 0.0
+        for row in report.comparison.rows
+        if row.subject.region
+    }
+    assert times["time"] == pytest.approx(4 * times["time_per_call"])

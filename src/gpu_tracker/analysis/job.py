@@ -29,10 +29,11 @@ from .ranks import (
     name_rank,
 )
 from .tasks import Task, find_worst_code, split_tasks, spread_tasks
+from .united_regions import unite_regions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from typing import Any
 
     from ..core.columns import HeldColumns
@@ -125,7 +126,7 @@ def combine(
     cut = find_cut(parts, outer)
     counted = [part for part in parts if part.name not in outer]
     ended = _list_ended(parts, outer)
-    ranks = tuple(describe_rank(part, outer.get(part.name, "")) for part in parts)
+    ranks = tuple(_describe_ranks(parts, outer, cut))
     names = sorted({part.recording.header.host for part in parts})
     by_name = {part.name: part for part in parts}
     within = {name: [by_name[one] for one in some] for name, some in list_within(outer, cut).items()}
@@ -154,7 +155,7 @@ def combine(
     machine_joules = add_joules(*(host.machine_joules for host in hosts))
     weighed = _list_weighed(parts, outer)
     own = [rank for rank in ranks if rank.name in weighed]
-    # Regions and metrics are those of the innermost recording.
+    # What a tracker within a rank has of its regions is that rank's; metrics are those of the innermost recording.
     balance = (*balance_ranks(own), *balance_regions(ranks))
     judged = [
         (rank.label, _leave_out_guesses(judge(by_name[rank.name].recording), state))
@@ -182,6 +183,27 @@ def combine(
         findings=join_findings(judged),
         at_least=_list_least(values, ranks, bool(cut)),
     )
+
+
+def _describe_ranks(
+    parts: Sequence[Part], outer: Mapping[str, str], cut: Mapping[str, Cut]
+) -> Iterator[Rank]:
+    """Each with all of its regions, and as a lower bound if it is without some of the time."""
+    united = unite_regions(parts, outer)
+    are_cut = {one.other for one in cut.values()}
+    for part in parts:
+        whole = part._replace(recording=united.recordings.get(part.name, part.recording))
+        rank = describe_rank(whole, outer.get(part.name, ""))
+        doubted = united.doubted.get(part.name, ())
+        yield rank._replace(
+            at_least=_list_all_least(rank) if part.name in are_cut else rank.at_least,
+            doubted_regions=tuple(sorted("/".join(path) for path in doubted)),
+        )
+
+
+def _list_all_least(rank: Rank) -> tuple[str, ...]:
+    """All that it may have used more of while another tracker of it was there."""
+    return tuple(name for name in ("time", *OF_PROCESSES) if rank.values[name] is not None)
 
 
 def _list_ended(parts: Sequence[Part], outer: Mapping[str, str]) -> list[Part]:

@@ -11,7 +11,7 @@ from .measures import OF_PROCESSES, UNKNOWN_OUTCOME, RunFigures, Subject
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
     from ..core.model import Identity, RecordingData
     from .job import Combined
@@ -161,6 +161,12 @@ def doubt_rest(whole: RunFigures, inner: Sequence[RunFigures] = ()) -> RunFigure
         ceilings={**whole.ceilings, **dict.fromkeys(own, math.inf)},
         at_least=tuple(dict.fromkeys((*whole.at_least, *names))),
     )
+
+
+def doubt_regions(whole: RunFigures, paths: Collection[tuple[str, ...]]) -> RunFigures:
+    """A run of which some calls of these regions may be missing."""
+    least = (subject for subject in whole.values if subject.region in paths)
+    return whole._replace(ceilings={**whole.ceilings, **dict.fromkeys(least, math.inf)}) if paths else whole
 
 
 def _add_up(subject: Subject, inner: Sequence[RunFigures]) -> float | None:

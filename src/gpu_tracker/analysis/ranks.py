@@ -52,6 +52,8 @@ class Rank(NamedTuple):
     """The time in each of its regions, by path."""
     metrics: Mapping[str, float] = MappingProxyType({})
     """The last value of each of its metrics, which may be nan or infinite."""
+    doubted_regions: tuple[str, ...] = ()
+    """Those of its regions of which some calls may be missing, by path."""
 
 
 class Cut(NamedTuple):

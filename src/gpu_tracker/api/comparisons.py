@@ -6,11 +6,12 @@ import os
 
 from ..analysis.compare import compare as compare_groups
 from ..analysis.copies import leave_out_copies
-from ..analysis.job_measures import add_inner, describe_all_missing, doubt_rest, join_ranks
+from ..analysis.job_measures import add_inner, describe_all_missing, doubt_regions, doubt_rest, join_ranks
 from ..analysis.launches import find_runs
 from ..analysis.limits import check_limits, needs_two_groups, parse_limit
 from ..analysis.measures import measure
 from ..analysis.ranks import align, describe_inner, find_cut, find_outer, find_outermost, list_within
+from ..analysis.united_regions import unite_regions
 from ..core.config import check_path
 from ..core.errors import WRONG_DATA, KindError, RecordingError, UsageError
 from ..recording.find import find_recordings, name_run
@@ -176,6 +177,10 @@ def _measure_all(paths: Sequence[str], notes: list[str]) -> tuple[list[RunFigure
     jobs = find_runs(recordings)
     cut = find_cut(parts, outer)
     notes += describe_inner(outer, cut)
+    united = unite_regions(parts, outer)
+    for path, recording in united.recordings.items():
+        own = measure(recording)._replace(program=measured[path].program)
+        measured[path] = doubt_regions(own, united.doubted.get(path, ()))
     figures = _add_inner(recordings, jobs, outer, measured)
     for path, within in list_within(outer, cut).items():
         figures[path] = doubt_rest(figures[path], [measured[one] for one in within])
