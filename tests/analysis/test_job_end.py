@@ -10,7 +10,7 @@ import pytest
 from builders import MB
 from gpu_tracker.analysis.findings.finding import CERTAIN, POSSIBLE, SERIOUS, WHY_IT_DIED, Finding
 from gpu_tracker.analysis.job import combine
-from gpu_tracker.analysis.job_end import name_state
+from gpu_tracker.analysis.job_end import describe_outcome, name_state
 from gpu_tracker.core.model import (
     NO_PROCESS,
     SIGNAL,
@@ -203,6 +203,12 @@ def test_the_schedulers_own_words() -> None:
     """Those that are not known stay as they are."""
     assert name_state("TIMEOUT") == "time limit reached"
     assert name_state("SPECIAL_EXIT") == "special exit"
+
+
+def test_a_job_that_slurm_has_ended_was_no_success() -> None:
+    """One that goes on, or of which it knows nothing, may be."""
+    assert describe_outcome("CANCELLED") == "by Slurm: cancelled"
+    assert [describe_outcome(word) for word in ("COMPLETED", "RUNNING", None)] == ["", "", ""]
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import pytest
 
@@ -488,3 +489,47 @@ def test_what_a_job_held_before_it_was_followed_is_not_known() -> None:
 
     assert late.ceilings[peak] == math.inf
     assert "peak_ram" in late.at_least
+
+
+def stopped(*events: Event, ends_at: float | None = None, **identity: Any) -> RecordingData:
+    """A program that has stopped its own tracker, after ten seconds: nobody has seen its exit code."""
+    allocation = Allocation(4, 4.0, "Slurm", 10**9, 10**9, "Slurm", ends_at_seconds=ends_at)
+    head = header(identity=Identity(**identity), allocation=allocation)
+    return recording(header=head, events=events, end=End("stopped", None, totals(), 0.0, 0))
+
+
+@pytest.mark.parametrize(
+    ("program", "failure"),
+    [
+        (stopped(job="7"), ""),
+        (stopped(Event(1.0, SIGNAL, "15"), job="7"), "told to end by SIGTERM (15)"),
+        (stopped(Event(1.0, SIGNAL, "15")), ""),
+        (stopped(job="7", ends_at=1769860809.0), "time limit reached"),
+        (stopped(job="7", ends_at=1769860811.0), ""),
+        (recording(header=stopped(job="7", ends_at=1769860809.0).header), ""),
+    ],
+    ids=[
+        "by itself",
+        "told",
+        "a service that is told",
+        "when its time was up",
+        "just in time",
+        "with an exit code",
+    ],
+)
+def test_a_job_that_was_told_to_end_is_no_success_although_its_tracker_was_stopped(
+    program: RecordingData, failure: str
+) -> None:
+    """As is one with an exit code of 0."""
+    assert measure(program).failure == failure
+
+
+def test_slurm_is_asked_where_nobody_has_seen_the_exit_code() -> None:
+    """Of its own jobs only."""
+    known: dict[str, Any] = {"job": "7", "scheduler": "slurm", "job_name": "train"}
+    asked = [measure(one).slurm_job for one in (
+        stopped(**known), stopped(job="7", scheduler="pbs"), stopped(scheduler="slurm"),
+        stopped(**known)._replace(end=None), stopped(**known)._replace(end=recording().end),
+    )]  # fmt: skip
+
+    assert asked == [("7", "train", 1769860800.0), None, None, None, None]

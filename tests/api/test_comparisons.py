@@ -9,11 +9,12 @@ from pathlib import Path
 import pytest
 
 import gpu_tracker as gput
+from builders import totals
 from gpu_tracker.analysis.measures import Subject
 from gpu_tracker.api.comparisons import name_group
 from gpu_tracker.core.errors import RecordingError, UsageError
 from gpu_tracker.core.figures import TIME
-from gpu_tracker.core.model import NO_PROCESS, Identity, ProcessTotals, RegionTotals
+from gpu_tracker.core.model import NO_PROCESS, End, Identity, ProcessTotals, RegionTotals
 from recorded import interval, rank, run, write
 
 
@@ -355,3 +356,29 @@ def test_a_limit_counts_all_calls_of_a_process_with_two_trackers(tmp_path: Path)
         if row.subject.region
     }
     assert times["time"] == pytest.approx(4 * times["time_per_call"])
+
+
+@pytest.mark.parametrize(("state", "sentences"), [("CANCELLED by 1001", 1), ("COMPLETED", 0)])
+def test_no_gate_passes_what_slurm_has_cancelled(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, state: str, sentences: int
+) -> None:
+    """Although the program has stopped its tracker by itself, and no recording has its exit code."""
+    command = tmp_path / "sacct"
+    command.write_text(f"#!/bin/sh\necho '{state}|1769860800|train'\n")
+    command.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    for number in range(2):
+        made = rank(pid=number + 1, end=End("stopped", None, totals(), 0.0, 0))
+        known = Identity(
+            job="7", scheduler="slurm", job_name="train", rank=number, ranks=2, step="0", launcher="slurm"
+        )
+        write(
+            tmp_path / "runs" / f"{number}.jsonl", made._replace(header=made.header._replace(identity=known))
+        )
+    report = gput.compare(tmp_path / "runs")
+
+    assert [
+        sentence for sentence in report.check("time > 1h") if "by Slurm: cancelled" in sentence
+    ] == report.check("time > 1h")
+    assert len(report.check("time > 1h")) == sentences
+    assert report.check("time > 1h", allow_failed=True) == []

@@ -14,6 +14,7 @@ from clusters.truths import check_against, read_truths
 from patience import wait_until
 
 WORK = str(Path(__file__).parent / "work.py")
+SAVING = Path(__file__).parent / "saving.py"
 IMBALANCED = Path(__file__).parent / "imbalanced.py"
 PYTHON = "/usr/bin/python3"
 
@@ -134,6 +135,24 @@ def test_a_cancelled_step_is_told_and_recorded(
     assert told.startswith(f"Slurm job {number} (job.sh), cancelled: ")  # Slurm was asked
     shown = cluster.run(tracker, "report", f"runs/{file}", cwd=shared).stdout
     assert f"note: Slurm job {number}: cancelled." in shown
+
+
+def test_no_gate_passes_a_cancelled_program_that_ends_well(
+    cluster: Cluster, tracker: str, shared: Path
+) -> None:
+    """It has a tracker of its own, which sees neither the signal nor the exit code: Slurm tells."""
+    (shared / "saving.py").write_text(SAVING.read_text())
+    script, python = shared / "job.sh", str(Path(tracker).with_name("python"))
+    script.write_text(f"#!/bin/sh\ncd {shared}\nsrun {python} saving.py\n")
+    number = cluster.run("sbatch", "--parsable", "-o", "out", str(script), cwd=shared).stdout.strip()
+    wait_until((shared / "ready").exists, "it works", seconds=60)
+    cluster.run("scancel", number, cwd=shared)
+    cluster.wait_for_job(number, shared)
+    (file,) = list_files(shared)
+    gate = cluster.run(tracker, "compare", "runs", "--fail-if", "time > 1h", cwd=shared)
+
+    assert (gput.load(shared / "runs" / file).report.ending, (shared / "saved").exists()) == ("stopped", True)
+    assert (gate.returncode, "by Slurm: cancelled" in gate.stderr) == (2, True), gate.stderr
 
 
 def test_a_rank_that_was_killed_for_its_memory_is_told(

@@ -274,11 +274,13 @@ def test_tasks_of_an_array_are_not_added_up() -> None:
     lines = render_str(combined).splitlines()
 
     assert lines[0] == "Slurm array 70: 12 runs, not added up, 12 recordings on 1 host"
-    assert lines[1] == "  end  11 × exit code 0, 1 × exit code 1"
+    assert lines[1] == "  end  11 × completed, 1 × failed"
     assert lines[3].split() == ["per", "run", "smallest", "median", "p95", "largest", "largest", "is"]
     assert lines[4].split() == ["time", "10", "s", "15.5", "s", "21", "s", "21", "s", "task", "11"]
     (heading,) = (number for number, line in enumerate(lines) if line.startswith("run "))
     assert lines[heading + 1].split()[:2] == ["task", "3"]
+    assert lines[heading + 1].split()[-2:] == ["1", "failed"]
+    assert "note: failed: task 3." in lines
     assert "and 2 more (-f json has all)" in lines
     assert len(json.loads(render_str(combined, "json"))["tasks"]) == 12
     assert "| per run | smallest | median | p95 | largest | largest is |" in render_str(combined, "markdown")

@@ -5,14 +5,14 @@ from __future__ import annotations
 from ..core.figures import RUN
 from ..core.model import NO_PROCESS
 from ..core.moments import parse_moment
-from ..core.text import count_of
+from ..core.text import count_of, join_some
 from ..core.values import NamedTuple
 from .balance import balance_ranks, balance_regions, describe_delay, spread_metrics
 from .copies import leave_out_copies
 from .energy import add_joules, estimate_carbon
 from .findings.finding import POSSIBLE, WHY_IT_DIED
 from .hosts import describe_host, list_unread_gpus, may_hold_more
-from .job_end import describe_end, has_died, judge_state, tells_why
+from .job_end import describe_end, has_died, judge_state, name_state, tells_why
 from .job_findings import join_findings
 from .measures import OF_PROCESSES
 from .ranks import (
@@ -28,7 +28,7 @@ from .ranks import (
     list_worst,
     name_rank,
 )
-from .tasks import Task, find_worst_code, split_tasks, spread_tasks
+from .tasks import Task, describe_endings, find_worst_code, split_tasks, spread_tasks
 from .united_regions import unite_regions
 
 TYPE_CHECKING = False
@@ -120,8 +120,21 @@ def combine(
     skipped = (*skipped, *copies)
     tasks = split_tasks(every)
     if len(tasks) > 1:
-        return _combine_tasks(tasks, read_held, skipped)
-    parts = align(every)
+        return _combine_tasks(tasks, read_held, skipped, state)
+    whole, ends = _combine_one(every, read_held, factor, skipped, state, judge)
+    return whole._replace(notes=(*ends, *whole.notes))
+
+
+def _combine_one(
+    recordings: Sequence[tuple[str, RecordingData]],
+    read_held: Callable[[RecordingData], HeldColumns],
+    factor: CarbonFactor | None = None,
+    skipped: Sequence[str] = (),
+    state: str | None = None,
+    judge: Callable[[RecordingData], Sequence[Finding]] = lambda _: (),
+) -> tuple[Combined, list[str]]:
+    """Those of one run, and what is to be said first: how it ended."""
+    parts = align(recordings)
     outer = find_outer(parts)
     cut = find_cut(parts, outer)
     counted = [part for part in parts if part.name not in outer]
@@ -161,7 +174,7 @@ def combine(
         (rank.label, _leave_out_guesses(judge(by_name[rank.name].recording), state))
         for rank in list_worst(own, MOST_JUDGED)
     ]
-    return Combined(
+    whole = Combined(
         values=values,
         ram_at_least_bytes=at_least,
         ram_at_most_bytes=at_most,
@@ -169,7 +182,6 @@ def combine(
         ranks=ranks,
         balance=balance,
         notes=(
-            *describe_end(ended, hosts),
             *_describe_unread_gpus(unread),
             *describe_delay(balance, seconds),
             *dict.fromkeys(part.summary.elsewhere for part in counted if part.summary.elsewhere),
@@ -183,6 +195,7 @@ def combine(
         findings=join_findings(judged),
         at_least=_list_least(values, ranks, bool(cut)),
     )
+    return whole, describe_end(ended, hosts)
 
 
 def _describe_ranks(
@@ -244,17 +257,20 @@ def _combine_tasks(
     tasks: Mapping[str, Sequence[tuple[str, RecordingData]]],
     read_held: Callable[[RecordingData], HeldColumns],
     skipped: Sequence[str],
+    state: str | None,
 ) -> Combined:
     """Each on its own."""
-    wholes = {name: combine(some, read_held) for name, some in tasks.items()}
+    combined = {name: _combine_one(some, read_held) for name, some in tasks.items()}
+    wholes = {name: whole for name, (whole, _) in combined.items()}
     described = tuple(_describe_task(name, whole) for name, whole in wholes.items())
     ranks = tuple(rank for whole in wholes.values() for rank in whole.ranks)
     own = {
         name: (
             *describe_missing(whole.job.missing_ranks),
+            *ends,
             *describe_delay(whole.balance, whole.values["time"] or 0.0),
         )
-        for name, whole in wholes.items()
+        for name, (whole, ends) in combined.items()
     }
     telling = [f"{name}: {note}" for name, some in own.items() for note in some]
     others = dict.fromkeys(
@@ -271,11 +287,13 @@ def _combine_tasks(
         balance=(),
         notes=(
             *skipped,
+            *describe_endings(described),
             *telling[:_MOST_NAMED],
             *([f"{count_of(more, 'more note')} on single runs: combine one of them."] if more > 0 else []),
             *others,
         ),
-        job=job._replace(ranks=None, missing_ranks=()),
+        # Of several lives of one job the scheduler tells how the last one ended.
+        job=job._replace(ranks=None, missing_ranks=(), state=None if state is None else name_state(state)),
         tasks=described,
         spread=tuple(spread_tasks(described)),
     )
@@ -288,6 +306,7 @@ def _describe_task(name: str, whole: Combined) -> Task:
         {**whole.values, "peak_ram": whole.ram_at_most_bytes if ram is None else ram},
         len(whole.ranks),
         find_worst_code(_list_codes(whole.ranks)),
+        whole.job.state or "",
     )
 
 
@@ -298,13 +317,8 @@ def _list_codes(ranks: Sequence[Rank]) -> list[int | None]:
 
 def _describe_unread_gpus(parts: Sequence[Part]) -> list[str]:
     """Sums over all devices would be without them."""
-    names = _join_some([name_rank(part) for part in parts])
+    names = join_some([name_rank(part) for part in parts], _MOST_NAMED)
     return [f"GPUs could not be measured by {names}: their sums are not known."] if parts else []
-
-
-def _join_some(names: Sequence[str]) -> str:
-    more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
-    return ", ".join(names[:_MOST_NAMED]) + more
 
 
 def count_ranks(identities: Sequence[Identity]) -> tuple[int | None, tuple[int, ...]]:
@@ -337,7 +351,7 @@ def _describe_job(parts: Sequence[Part]) -> Job:
 
 def describe_missing(ranks: Sequence[int]) -> list[str]:
     """Which ranks have no recording, if there are any."""
-    return [f"no recording of rank {_join_some([str(rank) for rank in ranks])}"] if ranks else []
+    return [f"no recording of rank {join_some([str(rank) for rank in ranks], _MOST_NAMED)}"] if ranks else []
 
 
 def _find_same(values: Iterable[Any]) -> Any:
@@ -379,9 +393,9 @@ def _list_notes(
     incomplete = [name for name, is_followed in unfinished.items() if not is_followed]
     followed = [name for name, is_followed in unfinished.items() if is_followed and name not in outer]
     if incomplete:
-        notes.append(f"Incomplete (killed or still running): {_join_some(incomplete)}.")
+        notes.append(f"Incomplete (killed or still running): {join_some(incomplete, _MOST_NAMED)}.")
     if followed:
-        notes.append(f"Without what came after the last sample: {_join_some(followed)}.")
+        notes.append(f"Without what came after the last sample: {join_some(followed, _MOST_NAMED)}.")
     if any(parse_moment(part.recording.header.started_at) is None for part in parts):
         notes.append("Some recordings have no start time; they are taken to have started with the first.")
     if len(parts) > 1 and max(map(find_end, parts)) < _SHORT_SECONDS:

@@ -16,12 +16,13 @@ if TYPE_CHECKING:
     from .ranks import Part
 
 _MOST_LOST = 5
+COMPLETED, ENDED, RUNNING = "completed", "ended", "running"
 # Slurm's words for the state of a job, in ours.
-_COMPLETED = "COMPLETED"
+_SLURM_COMPLETED = "COMPLETED"
 _STATES = {
     "BOOT_FAIL": "node lost",
     "CANCELLED": "cancelled",
-    _COMPLETED: "completed",
+    _SLURM_COMPLETED: COMPLETED,
     "COMPLETING": "ending",
     "DEADLINE": "deadline reached",
     "FAILED": "failed",
@@ -30,11 +31,12 @@ _STATES = {
     "PENDING": "requeued",
     "PREEMPTED": "preempted",
     "REQUEUED": "requeued",
-    "RUNNING": "running",
+    "RUNNING": RUNNING,
     "TIMEOUT": "time limit reached",
 }
 # Its reasons to end what runs.
 _ENDED_BY_SLURM = ("CANCELLED", "DEADLINE", "PREEMPTED", "REQUEUED", "TIMEOUT")
+_UNSUCCESSFUL = (*_ENDED_BY_SLURM, "BOOT_FAIL", "FAILED", "NODE_FAIL", "OUT_OF_MEMORY")
 # What Slurm calls completed if the batch script went on, in words.
 _PARTLY = {
     "out of memory": "completed, but part of it ran out of memory",
@@ -52,7 +54,7 @@ def judge_state(state: str | None, parts: Sequence[Part]) -> str:
     """How the job ended: Slurm's word for it, if it was asked, and what that leaves out."""
     found = find_state(parts)
     named = found if state is None else name_state(state)
-    return _PARTLY.get(found, named) if state == _COMPLETED else named
+    return _PARTLY.get(found, named) if state == _SLURM_COMPLETED else named
 
 
 def tells_why(state: str | None) -> bool:
@@ -60,12 +62,17 @@ def tells_why(state: str | None) -> bool:
     return state in _ENDED_BY_SLURM
 
 
+def describe_outcome(state: str | None) -> str:
+    """Why Slurm's word for a job is that of no successful one; empty if it is, goes on or is not known."""
+    return f"by Slurm: {name_state(state)}" if state in _UNSUCCESSFUL else ""
+
+
 def find_state(parts: Sequence[Part]) -> str:
     """How the job ended, as far as its recordings tell."""
     telling = [part for part in parts if _tells_end(part)]
     # The tracker of a whole job may outlive what the others track.
     if any(part.recording.is_running for part in telling or parts):
-        return "running"
+        return RUNNING
     if any(map(_has_oom, parts)):
         return "out of memory"
     failed = [part for part in telling if _has_failed(part)]
@@ -79,7 +86,7 @@ def find_state(parts: Sequence[Part]) -> str:
     if failed:
         return "killed or failed"
     codes = {part.recording.end.exit_code for part in telling if part.recording.end is not None}
-    return "completed" if codes == {0} else "ended"
+    return COMPLETED if codes == {0} else ENDED
 
 
 def describe_end(parts: Sequence[Part], hosts: Sequence[Host]) -> list[str]:

@@ -88,6 +88,7 @@ def join_ranks(whole: Combined, ranks: Sequence[RunFigures]) -> RunFigures:
         lacks_metrics=any(rank.lacks_metrics for rank in ranks),
         incomplete=next(iter(describe_missing(whole.job.missing_ranks)), ""),
         elsewhere=next((rank.elsewhere for rank in ranks if rank.elsewhere), ""),
+        slurm_job=next((rank.slurm_job for rank in ranks if rank.slurm_job), None),
     )
 
 

@@ -6,6 +6,7 @@ import os
 
 from ..analysis.compare import compare as compare_groups
 from ..analysis.copies import leave_out_copies
+from ..analysis.job_end import describe_outcome
 from ..analysis.job_measures import add_inner, describe_all_missing, doubt_regions, doubt_rest, join_ranks
 from ..analysis.launches import find_runs
 from ..analysis.limits import check_limits, needs_two_groups, parse_limit
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
     from ..analysis.compare import Comparison
     from ..analysis.limits import Limit
-    from ..analysis.measures import RunFigures
+    from ..analysis.measures import RunFigures, SlurmJob
     from ..core.model import RecordingData
 
     Source: TypeAlias = str | os.PathLike[str]
@@ -95,7 +96,9 @@ def name_group(path: str) -> str:
 def load_groups(groups: Sequence[tuple[str, Sequence[str]]]) -> Comparison:
     """Read all recordings, one at a time; only their figures are kept."""
     notes: list[str] = []
-    found = [_measure_all(paths, notes) for _, paths in groups]
+    measured = [_measure_all(paths, notes) for _, paths in groups]
+    states = _ask_slurm([run for runs, _ in measured for run in runs])
+    found = [([_judge(run, states) for run in runs], unreadable) for runs, unreadable in measured]
     comparison = compare_groups(list(zip(_tell_apart(groups), (runs for runs, _ in found), strict=True)))
     with_unreadable = (
         group._replace(unreadable=unreadable)
@@ -194,6 +197,26 @@ def _measure_all(paths: Sequence[str], notes: list[str]) -> tuple[list[RunFigure
     counted = ({path: figures[path] for path, _ in some if path not in outer} for some in ranks.values())
     joined = [_join_ranks(some, own) for some, own in zip(ranks.values(), counted, strict=True) if own]
     return [*runs, *joined], unreadable
+
+
+def _ask_slurm(runs: Iterable[RunFigures]) -> dict[SlurmJob, str | None]:
+    """How the jobs ended of which no recording tells, as far as it answers in time."""
+    jobs = dict.fromkeys(run.slurm_job for run in runs if run.slurm_job is not None and not run.failure)
+    if not jobs:
+        return {}
+    import time
+
+    from ..sources.slurm import PATIENCE_SECONDS, ask_state
+
+    until = time.monotonic() + PATIENCE_SECONDS
+    return {job: ask_state(*job, patience_seconds=until - time.monotonic()) for job in jobs}
+
+
+def _judge(run: RunFigures, states: Mapping[SlurmJob, str | None]) -> RunFigures:
+    """A run with what Slurm says of its end, if nobody else does."""
+    if run.failure or run.slurm_job is None:
+        return run
+    return run._replace(failure=describe_outcome(states[run.slurm_job]))
 
 
 def _add_inner(

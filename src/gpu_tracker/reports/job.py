@@ -43,7 +43,7 @@ _MARGIN = "  "
 def to_text(combined: Combined, view: View) -> str:
     """Totals, hosts with their devices, balance between ranks, the ranks, and the notes."""
     if combined.tasks:
-        lines = [title_job(combined), *_lay_out([("end", _count_endings(combined))], view)]
+        lines = [title_job(combined), *_lay_out([("end", _count_states(combined))], view)]
         lines += ["", *align([SPREAD, *list_spread(combined)], frozenset({0, len(SPREAD) - 1}))]
         lines += ["", *_task_lines(combined)]
         return "\n".join([*lines, *_note_lines(combined, view)]) + "\n"
@@ -174,6 +174,11 @@ def _count_endings(combined: Combined) -> str:
     return ", ".join(f"{count} × {ending}" for ending, count in endings.most_common())
 
 
+def _count_states(combined: Combined) -> str:
+    states = Counter(task.state for task in combined.tasks)
+    return ", ".join(f"{count} × {neutralize(state)}" for state, count in states.most_common())
+
+
 def list_spread(combined: Combined) -> list[tuple[str, ...]]:
     """How much the tasks of an array needed, a row per figure."""
     return [
@@ -193,20 +198,27 @@ def _task_lines(combined: Combined) -> list[str]:
     """All of a few; of many, those that did not end well, then those that took longest."""
     known = [one.figure for one in combined.spread]
     worst = nsmallest(
-        _MOST_RANKS, combined.tasks, key=lambda task: (task.exit_code == 0, -(task.values["time"] or 0.0))
+        _MOST_RANKS,
+        combined.tasks,
+        key=lambda task: (
+            task.exit_code == 0 and not task.has_ended_badly,
+            -(task.values["time"] or 0.0),
+        ),
     )
     shown = combined.tasks if len(combined.tasks) <= _MOST_RANKS else worst
-    heading = ("run", "recordings", *(figure.label for figure in known), "exit code")
+    heading = ("run", "recordings", *(figure.label for figure in known), "exit code", "end")
     rows = [
         (
             _clean(task.name),
             str(task.ranks),
             *(humanize(task.values[figure.name], figure.unit) for figure in known),
             "not known" if task.exit_code is None else str(task.exit_code),
+            neutralize(task.state),
         )
         for task in shown
     ]
-    return [*align([heading, *rows], frozenset({0})), *_count_rest(len(combined.tasks) - len(shown))]
+    lines = align([heading, *rows], frozenset({0, len(heading) - 1}))
+    return [*lines, *_count_rest(len(combined.tasks) - len(shown))]
 
 
 def list_totals(combined: Combined) -> list[tuple[str, str, str]]:
