@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from typing import Any
 
 import pytest
 
@@ -358,3 +359,24 @@ def test_devices_of_many_machines_are_marked_if_their_mean_is_of_a_part_of_the_t
 
     assert " 0 50 %" in text
     assert " 0 ~ 50 %" in marked
+
+
+def test_sums_without_a_rank_or_an_end_are_marked() -> None:
+    """CPU time, cores, and of many machines those that may have been busier."""
+
+    def one(number: int, **fields: Any) -> RecordingData:
+        made = rank(pid=number + 1, host=f"n{number}", **fields)
+        return made._replace(header=made.header._replace(identity=Identity(job="7", rank=number, ranks=6)))
+
+    lacking, whole, cut = (
+        render_str(join(*(one(number, **fields if number == 0 else {}) for number in range(count))))
+        for count, fields in ((5, {}), (6, {}), (6, {"end": None}))
+    )
+
+    assert "at least 50 s of CPU time, at least 5" in lacking
+    assert "RAM   at least 500 MB, all hosts together" in lacking
+    assert "at least" not in whole
+    assert [line.count("≥") > 0 for line in lacking.splitlines() if line.startswith("n")][:5] == [True] * 5
+    assert [line.count("≥") > 0 for line in cut.splitlines() if line.startswith("n")][:6] == [True] + [
+        False
+    ] * 5

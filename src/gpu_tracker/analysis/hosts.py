@@ -92,6 +92,8 @@ class Host(NamedTuple):
     mean_cores: float | None = None
     """How many its ranks kept busy, from the first start there to the last end."""
     machine_cores: int | None = None
+    is_cpu_least: bool = False
+    """Whether its ranks may have used more CPU time."""
 
 
 def describe_host(

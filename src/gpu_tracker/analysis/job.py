@@ -9,6 +9,7 @@ from ..core.text import count_of, join_some
 from ..core.values import NamedTuple
 from .balance import balance_ranks, balance_regions, describe_delay, spread_metrics
 from .copies import leave_out_copies
+from .endings import KILLED
 from .energy import add_joules, estimate_carbon
 from .findings.finding import POSSIBLE, WHY_IT_DIED
 from .hosts import describe_host, list_unread_gpus, may_hold_more
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
 _SHORT_SECONDS = 20.0
 _MOST_NAMED = 5
 _MOST_LISTED = 100_000
+_OF_CPU = ("cpu_time", "mean_cores")
 # Judging a rank takes its samples, and a hundred times as long as adding it up.
 MOST_JUDGED = 10
 
@@ -174,11 +176,13 @@ def _combine_one(
         (rank.label, _leave_out_guesses(judge(by_name[rank.name].recording), state))
         for rank in list_worst(own, MOST_JUDGED)
     ]
+    job = _describe_job(parts)._replace(state=judge_state(state, ended))
+    is_lacking = bool(job.missing_ranks) and not _are_followed(parts, job.nodes)
     whole = Combined(
         values=values,
         ram_at_least_bytes=at_least,
         ram_at_most_bytes=at_most,
-        hosts=hosts,
+        hosts=_mark_least(hosts, ranks, is_lacking=is_lacking),
         ranks=ranks,
         balance=balance,
         notes=(
@@ -188,12 +192,12 @@ def _combine_one(
             *skipped,
             *_list_notes(parts, outer, cut, hosts),
         ),
-        job=_describe_job(parts)._replace(state=judge_state(state, ended)),
+        job=job,
         machine_joules=machine_joules,
         carbon=estimate_carbon(add_joules(values["energy"], machine_joules), factor),
         metrics=tuple(spread_metrics(ranks)),
         findings=join_findings(judged),
-        at_least=_list_least(values, ranks, bool(cut)),
+        at_least=_list_least(values, ranks, is_lacking=bool(cut) or is_lacking),
     )
     return whole, describe_end(ended, hosts)
 
@@ -246,11 +250,32 @@ def _leave_out_guesses(findings: Sequence[Finding], state: str | None) -> Sequen
     return [one for one in findings if (one.rule, one.confidence) != (WHY_IT_DIED, POSSIBLE)]
 
 
-def _list_least(values: Mapping[str, float | None], ranks: Sequence[Rank], is_cut: bool) -> tuple[str, ...]:
-    """The figures that are lower bounds: those of any rank that counts or, if one is without some of its time, of all."""
-    least = {name for rank in ranks if not rank.part_of for name in rank.at_least}
-    names = OF_PROCESSES if is_cut else [name for name in OF_PROCESSES if name in least]
-    return tuple(name for name in names if values[name] is not None)
+def _are_followed(parts: Sequence[Part], nodes: int | None) -> bool:
+    """Whether somebody has measured all of the job on each of its machines, ranks without a recording included."""
+    hosts = {part.recording.header.host for part in parts}
+    followed = {part.recording.header.host for part in parts if is_of_whole_job(part.recording.header)}
+    return hosts == followed and len(followed) >= (nodes or 0)
+
+
+def _list_least(
+    values: Mapping[str, float | None], ranks: Sequence[Rank], *, is_lacking: bool
+) -> tuple[str, ...]:
+    """The figures that are lower bounds: those of any rank that counts or, if there is more of which nothing counts, of all."""
+    counted = [rank for rank in ranks if not rank.part_of]
+    least = {name for rank in counted for name in rank.at_least}
+    if any(rank.ending == KILLED for rank in counted):
+        least.update(_OF_CPU)  # until its last sample
+    return tuple(name for name in OF_PROCESSES if values[name] is not None and (is_lacking or name in least))
+
+
+def _mark_least(hosts: Sequence[Host], ranks: Sequence[Rank], *, is_lacking: bool) -> tuple[Host, ...]:
+    """Machines on which more CPU time may have been used. Where a rank ran of which there is no recording nobody knows."""
+    there = {
+        rank.host
+        for rank in ranks
+        if not rank.part_of and (rank.ending == KILLED or "cpu_time" in rank.at_least)
+    }
+    return tuple(host._replace(is_cpu_least=is_lacking or host.name in there) for host in hosts)
 
 
 def _combine_tasks(

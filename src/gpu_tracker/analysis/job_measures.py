@@ -83,7 +83,7 @@ def join_ranks(whole: Combined, ranks: Sequence[RunFigures]) -> RunFigures:
         unheld_seconds=max(rank.unheld_seconds for rank in ranks),
         unread_seconds=max(rank.unread_seconds for rank in ranks),
         estimates=tuple(dict.fromkeys(estimates)),
-        at_least=at_least,
+        at_least=_unite([at_least, whole.at_least]),
         lacks_regions=any(rank.lacks_regions for rank in ranks),
         lacks_metrics=any(rank.lacks_metrics for rank in ranks),
         incomplete=next(iter(describe_missing(whole.job.missing_ranks)), ""),

@@ -156,7 +156,7 @@ def _total_rows(combined: Combined) -> list[tuple[str, str]]:
     least = "at least " if "cpu_time" in combined.at_least else ""
     rows = [
         ("time", f"{humanize(values['time'], SECONDS)}, from the first start to the last end"),
-        ("CPU", f"{least}{humanize(values['cpu_time'], SECONDS)} of CPU time, {cores} on average"),
+        ("CPU", f"{least}{humanize(values['cpu_time'], SECONDS)} of CPU time, {least}{cores} on average"),
     ]
     if len(combined.ranks) > _MOST_RANKS:
         rows.append(("end", _count_endings(combined)))
@@ -244,7 +244,7 @@ def list_totals(combined: Combined) -> list[tuple[str, str, str]]:
 def _bound_ram(combined: Combined) -> str:
     """Of what was not measured all the time there is no upper bound."""
     least, most = combined.ram_at_least_bytes, combined.ram_at_most_bytes
-    if most is None and least is not None:
+    if least is not None and (most is None or combined.job.missing_ranks):
         return f"at least {humanize(least, BYTES)}"
     return f"upper bound {humanize(most, BYTES)}"
 
@@ -321,7 +321,7 @@ def _host_lines(hosts: Sequence[Host]) -> list[str]:
             _ram_text(host),
             humanize(host.limit_bytes, BYTES),
             humanize(100 * _find_share(host), PERCENT),
-            "-" if host.mean_cores is None else humanize_cores(100 * host.mean_cores).partition(" ")[0],
+            _show_cores(host),
             "-" if host.machine_cores is None else str(host.machine_cores),
             ", ".join(f"{_clean(gpu.label)} {_show_busy(gpu)}" for gpu in host.gpus) or "-",
         )
@@ -330,6 +330,13 @@ def _host_lines(hosts: Sequence[Host]) -> list[str]:
     left = len(hosts) - len(fullest)
     more = [f"and {left} more, less full (-f json has all)"] if left else []
     return [*align([heading, *rows], frozenset({0, len(heading) - 1})), *more]
+
+
+def _show_cores(host: Host) -> str:
+    if host.mean_cores is None:
+        return "-"
+    sign = "≥ " if host.is_cpu_least else ""
+    return sign + humanize_cores(100 * host.mean_cores).partition(" ")[0]
 
 
 def _show_busy(gpu: HostGpu) -> str:
