@@ -347,3 +347,37 @@ def test_pods_run_one_after_the_other() -> None:
 
     assert number(*pods[:3]) == [None, None, None]
     assert number(*pods) == [1, 1, 1, 2, 2]
+
+
+def test_clusters_may_have_jobs_of_one_number() -> None:
+    """They are two, and so are the recordings of ranks and of who follows them there; where a cluster is not known it is that of the others."""
+
+    def on(cluster: str | None, host: str, pid: int = 5, **identity: Any) -> RecordingData:
+        made = rank(host=host, pid=pid)
+        return made._replace(
+            header=made.header._replace(identity=Identity(job="7", cluster=cluster, **identity))
+        )
+
+    step: dict[str, Any] = {"launcher": "slurm", "step": "0", "ranks": 1, "rank": 0}
+    first, second, unknown = on("a", "n1", **step), on("b", "n2", **step), on(None, "n1", NO_PROCESS)
+    combined = join(first, second)
+
+    assert [task.name for task in combined.tasks] == ["job 7 on a", "job 7 on b"]
+    assert len(set(find_runs([("0", first), ("1", second)]).values())) == 2
+    assert join(first, unknown).tasks == ()
+    assert find_runs([("0", on("a", "n1", 0 + 9)), ("1", on("b", "n2", 9))]) == {"0": None, "1": None}
+
+
+def test_tasks_and_arrays_may_use_one_name_for_their_launches() -> None:
+    """Each task is a run of its own."""
+    ranks = [
+        under_torchrun(
+            0, 0, job=f"{job}{task}", array_job=job, array_task=task, ranks=1, host=f"n{job}{task}"
+        )
+        for job in ("7", "8")
+        for task in ("1", "2")
+    ]
+
+    assert [task.name for task in join(*ranks).tasks] == [
+        f"job {job}, task {task}" for job in "78" for task in "12"
+    ]

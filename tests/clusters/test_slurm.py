@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -329,6 +330,39 @@ def test_a_side_car_on_each_node_sees_the_whole_job(
     # What the ranks share is counted once, and the batch script and srun are of the job, too.
     assert 8 * 120_000_000 < ram < 1.01 * sum(truth["ram"] for truth in truths)
     assert cpu == pytest.approx(own_seconds + sum(truth["cpu"] for truth in truths), rel=0.01)
+
+
+def test_a_side_car_that_came_late_is_not_added_to_the_ranks(
+    cluster: Cluster, tracker: str, shared: Path, work: str
+) -> None:
+    """They are part of what it has measured, which is the least that the job used; also where it is on one node only."""
+    script = shared / "job.sh"
+    script.write_text(
+        f"#!/bin/sh\ncd {shared}\n"
+        f"srun --overlap -N2 -n4 --mem-per-cpu=250 {tracker} run --record runs -- {PYTHON} {work} 150 0.5 12 &\nranks=$!\n"
+        "until test -e ready; do sleep 0.1; done; sleep 2\n"
+        f"srun --overlap -N1 -n1 -w n1 --mem=50M {tracker} attach --job --st 0.1 --record runs &\n"
+        "wait $ranks\n"
+    )
+    number = cluster.batch("-N2", "-n8", "-o", "out", "--mem=760M", str(script), cwd=shared)
+    truths = read_truths((shared / "out").read_text())
+    combined = gput.combine(shared / "runs")
+    (group,) = gput.compare(shared / "runs").to_json()["groups"]
+    told = cluster.run(tracker, "combine", "--job", number, "runs", cwd=shared).stdout
+    sized = cluster.run(tracker, "size", "runs", "-f", "json", cwd=shared).stdout
+    advised = json.loads(sized)["memory_bytes"]
+    cpu = combined.values["cpu_time"] or 0.0
+
+    assert len(truths) == 4, (shared / "out").read_text()
+    assert len(list_files(shared)) == 5
+    assert combined.tasks == ()
+    assert sum(rank.part_of != "" for rank in combined.ranks) == 2
+    assert combined.ram_at_most_bytes is None
+    assert sum(truth["cpu"] for truth in truths) * 0.99 < cpu < sum(truth["cpu"] for truth in truths) + 1.0
+    assert "at least" in told.partition("of CPU time")[0]
+    assert (group["runs"], group["incomplete"]) == (1, [])
+    assert 2 * 150_000_000 < advised["used"] < 2 * 250_000_000
+    assert advised["is_at_least"]
 
 
 def test_a_second_side_car_adds_nothing(cluster: Cluster, tracker: str, shared: Path, work: str) -> None:

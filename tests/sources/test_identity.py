@@ -36,10 +36,12 @@ def test_slurm_has_everything() -> None:
         "SLURM_ARRAY_JOB_ID": "4700",
         "SLURM_JOB_NUM_NODES": "2",
         "SLURM_RESTART_COUNT": "1",
+        "SLURM_CLUSTER_NAME": "west",
     }
 
     assert find_identity({**SLURM, **more}) == Identity(
         scheduler="slurm",
+        cluster="west",
         node="node7",
         nodes=2,
         job="4711",

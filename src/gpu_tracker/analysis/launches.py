@@ -68,10 +68,30 @@ def identify_run(identity: Identity, life: Life | None = None) -> tuple[str, ...
     return tuple("" if value is None else f"{what} {value}" for what, value in known)
 
 
+def _name_clusters(
+    runs: Mapping[str, tuple[str, ...] | None], recordings: Sequence[tuple[str, RecordingData]]
+) -> dict[str, tuple[str, ...]]:
+    """The runs of those of which another cluster has a job of the same number, each with its cluster."""
+    known = {
+        name: (recording.header.identity.cluster, run)
+        for name, recording in recordings
+        if (run := runs[name]) is not None and recording.header.identity.cluster is not None
+    }
+    clusters: dict[str, set[str | None]] = {}
+    for cluster, run in known.values():
+        clusters.setdefault(run[0], set()).add(cluster)
+    return {
+        name: (f"{run[0]} on {cluster}", *run[1:])
+        for name, (cluster, run) in known.items()
+        if len(clusters[run[0]]) > 1
+    }
+
+
 def identify_runs(recordings: Sequence[tuple[str, RecordingData]]) -> dict[str, tuple[str, ...]]:
     """The run of each recording, by its name. Ranks are one run with what includes them, if that includes those of one run only."""
     lives = find_lives(recordings)
     runs = {name: identify_run(recording.header.identity, lives.get(name)) for name, recording in recordings}
+    runs |= _name_clusters(runs, recordings)
     is_alone = all(recording.header.identity.rank is not None for _, recording in recordings)
     if is_alone or len(set(runs.values())) == 1:
         return runs  # usually: the rest is not for nothing where there are thousands
@@ -109,6 +129,7 @@ def find_runs(recordings: Sequence[tuple[str, RecordingData]]) -> dict[str, tupl
     """The same of each recording, by its name. The ranks of the only recorded step are one run with who follows all of the job."""
     lives = find_lives(recordings)
     runs = {name: find_run(recording.header, lives.get(name)) for name, recording in recordings}
+    runs |= _name_clusters(runs, recordings)
     if not any(is_of_whole_job(recording.header) for _, recording in recordings):
         return runs
     around = _find_runs_around(recordings, runs)
@@ -260,6 +281,8 @@ class _Group:
 
     def may_grow(self, part: Part) -> bool:
         """Whether more of its ranks may begin when this one did, or later."""
+        if self._ranks is not None and len(self._processes) >= self._ranks:
+            return False
         is_of_kubernetes = part.recording.header.identity.launcher == _KUBERNETES
         return is_of_kubernetes or part.begin_seconds <= self._latest_seconds
 

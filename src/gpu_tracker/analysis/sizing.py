@@ -266,7 +266,7 @@ def find_need(recording: RecordingData, columns: SampleColumns | None = None) ->
 
 def bound_by_inner(need: Need, inner: Sequence[Need]) -> Need:
     """A run of which some of the time is only in recordings that are part of it: it needs at least what those held together."""
-    held = sum(one.memory_bytes or 0 for one in inner)
+    held = (_add_ranks(inner).memory_bytes or 0) if inner else 0
     return need._replace(memory_bytes=max(need.memory_bytes or 0, held) or None, is_cut=True)
 
 

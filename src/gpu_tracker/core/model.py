@@ -590,6 +590,8 @@ class Identity(NamedTuple):
     """The same of the process that was started as this rank, in which several commands may be tracked."""
     port: int | None = None
     """At which the ranks of one torchrun meet."""
+    cluster: str | None = None
+    """Of which the job is: others may have one of the same number."""
 
     @property
     def relaunches(self) -> int:

@@ -27,6 +27,7 @@ _TEXTS = {
     "array_task": ("SLURM_ARRAY_TASK_ID", "PBS_ARRAY_INDEX"),
     "step": (_STEP_VARIABLE,),
     "node": ("SLURMD_NODENAME",),
+    "cluster": ("SLURM_CLUSTER_NAME",),
     "run_id": ("TORCHELASTIC_RUN_ID", "PMIX_NAMESPACE"),
 }
 _COUNTS = {
