@@ -270,6 +270,14 @@ def test_all_nodes_of_an_attempt_are_one_run(agents: tuple[int | None, ...], ahe
     assert not any("no recording" in note for note in combined.notes)
 
 
+def test_what_a_launcher_has_counted_is_another_attempt_whatever_the_clock_says() -> None:
+    """Of the first, another rank has left its recording, which may have gone on a little."""
+    assert name_lives(under_torchrun(0, 0, seconds=9.5), under_torchrun(9, 1, attempt=1)) == [
+        (None, None),
+        (None, 1),
+    ]
+
+
 def test_the_last_attempt_alone_is_one_run() -> None:
     """Whatever its nodes count."""
     ranks = [under_torchrun(0, number, host=f"n{number}", attempt=number) for number in (0, 1)]
@@ -381,3 +389,18 @@ def test_tasks_and_arrays_may_use_one_name_for_their_launches() -> None:
     assert [task.name for task in join(*ranks).tasks] == [
         f"job {job}, task {task}" for job in "78" for task in "12"
     ]
+
+
+def test_a_pod_that_failed_is_started_again_in_the_same_job() -> None:
+    """By itself: the others are not missing then. One that had ended well is of another job."""
+
+    def pod(start: int, index: int, code: int = 0) -> RecordingData:
+        made = of(start, index, pid=1, launcher="kubernetes", ranks=None)
+        header = made.header._replace(host=f"pod{start}-{index}")
+        return made._replace(header=header, end=made.end and made.end._replace(exit_code=code))
+
+    first = [pod(0, 0), pod(0, 1, 1), pod(0, 2)]
+
+    assert number(*first, pod(20, 1)) == [None] * 4
+    assert number(*first, pod(20, 1), pod(40, 1)) == [1, 1, 1, 1, 2]
+    assert join(*first, pod(20, 1)).job.missing_ranks == ()

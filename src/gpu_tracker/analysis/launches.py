@@ -258,6 +258,8 @@ class _Group:
         self.names: list[str] = []
         self.agents: dict[_Agent, _Started] = {}
         self._processes: dict[int, tuple[str, str]] = {}
+        self._to_retry: set[int] = set()
+        """The ranks that Kubernetes starts again by themselves: their pods have failed."""
         self._ranks: int | None = None
         self._port: int | None = None
         self._latest_seconds = 0.0
@@ -276,6 +278,10 @@ class _Group:
         self._latest_seconds = max(self._latest_seconds, _find_latest(own))
         self.names.append(part.name)
         self._processes[identity.rank or 0] = _name_process(header)
+        if identity.launcher == _KUBERNETES and _has_failed(part):
+            self._to_retry.add(identity.rank or 0)
+        else:
+            self._to_retry.discard(identity.rank or 0)
         self._ranks = self._ranks or identity.ranks
         self._port = self._port or identity.port
 
@@ -296,9 +302,14 @@ class _Group:
             return False
         known = self._processes.get(identity.rank or 0)
         if known is not None:
-            return known == _name_process(header)
+            return known == _name_process(header) or identity.rank in self._to_retry
         # On one machine they begin together; clocks of others may differ.
         return here is None or identity.launcher == _KUBERNETES or part.begin_seconds <= _find_latest(here)
+
+
+def _has_failed(part: Part) -> bool:
+    end = part.recording.end
+    return end is None or bool(end.exit_code)
 
 
 def _describe_start(part: Part) -> _Started:
