@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import pytest
 
@@ -11,6 +12,7 @@ from gpu_tracker.analysis.measures import Subject, list_estimates, measure, over
 from gpu_tracker.analysis.summary import is_known_enough, is_read_enough, summarize
 from gpu_tracker.core.figures import LAST_METRIC, REGION, RUN
 from gpu_tracker.core.model import (
+    EARLIER,
     SIGNAL,
     Allocation,
     End,
@@ -525,3 +527,56 @@ def test_what_a_device_did_in_the_rest_of_the_time_is_between_nothing_and_everyt
 def test_metrics_may_be_missing_for_lack_of_room_or_for_too_many_names(gaps: RegionGaps, lacks: bool) -> None:
     """Then a limit on one that is not there cannot be checked."""
     assert measure(recording(gaps=gaps)).lacks_metrics == lacks
+
+
+def test_what_a_job_held_before_it_was_followed_is_not_known() -> None:
+    """It is at least what was seen later."""
+    late = measure(recording(events=(Event(0.0, EARLIER, "It had used 9 s of CPU time before."),)))
+    (peak,) = (subject for subject in late.values if subject.figure.name == "peak_ram" and not subject.region)
+
+    assert late.ceilings[peak] == math.inf
+    assert "peak_ram" in late.at_least
+
+
+def stopped(*events: Event, ends_at: float | None = None, **identity: Any) -> RecordingData:
+    """A program that has stopped its own tracker, after ten seconds: nobody has seen its exit code."""
+    allocation = Allocation(4, 4.0, "Slurm", 10**9, 10**9, "Slurm", ends_at_seconds=ends_at)
+    head = header(identity=Identity(**identity), allocation=allocation)
+    return recording(header=head, events=events, end=End("stopped", None, totals(), 0.0, 0))
+
+
+@pytest.mark.parametrize(
+    ("program", "failure"),
+    [
+        (stopped(job="7"), ""),
+        (stopped(Event(1.0, SIGNAL, "15"), job="7"), "told to end by SIGTERM (15)"),
+        (stopped(Event(1.0, SIGNAL, "15")), ""),
+        (stopped(job="7", ends_at=1769860809.0), "time limit reached"),
+        (stopped(job="7", ends_at=1769860811.0), ""),
+        (recording(header=stopped(job="7", ends_at=1769860809.0).header), ""),
+    ],
+    ids=[
+        "by itself",
+        "told",
+        "a service that is told",
+        "when its time was up",
+        "just in time",
+        "with an exit code",
+    ],
+)
+def test_a_job_that_was_told_to_end_is_no_success_although_its_tracker_was_stopped(
+    program: RecordingData, failure: str
+) -> None:
+    """As is one with an exit code of 0."""
+    assert measure(program).failure == failure
+
+
+def test_slurm_is_asked_where_nobody_has_seen_the_exit_code() -> None:
+    """Of its own jobs only."""
+    known: dict[str, Any] = {"job": "7", "scheduler": "slurm", "job_name": "train"}
+    asked = [measure(one).slurm_job for one in (
+        stopped(**known), stopped(job="7", scheduler="pbs"), stopped(scheduler="slurm"),
+        stopped(**known)._replace(end=None), stopped(**known)._replace(end=recording().end),
+    )]  # fmt: skip
+
+    assert asked == [("7", "train", 1769860800.0), None, None, None, None]

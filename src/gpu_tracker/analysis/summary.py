@@ -181,6 +181,8 @@ class Summary(NamedTuple):
     """Whether the kernel has kept no account of children that have ended."""
     is_end_unseen: bool = False
     """Whether the main process has ended where nobody is told its peak."""
+    has_begun_late: bool = False
+    """Whether the job had used a notable amount before anybody measured it: it may have held more then."""
     has_unread_gpus: bool = False
     """Whether a vendor's driver has never answered, or a device that the job may use could never be opened: what concerns
     all devices is not known then."""
@@ -251,6 +253,7 @@ def summarize(recording: RecordingData) -> Summary:
         unread_seconds=totals.unread_seconds,
         is_cpu_least=bool(elsewhere) or _has_lost_cpu(recording, kinds),
         has_lost_children=UNREAPED in kinds,
+        has_begun_late=EARLIER in kinds,
         is_end_unseen=header.pid != NO_PROCESS
         and recording.end is not None
         and recording.end.reason in _UNSEEN_ENDS,
@@ -306,7 +309,7 @@ def is_ram_least(summary: Summary, ending: str) -> bool:
     After a lost sampler, however short that was.
     """
     basis = summary.ram.combined.basis
-    if summary.has_lost_children or summary.is_end_unseen or summary.elsewhere:
+    if summary.has_lost_children or summary.is_end_unseen or summary.has_begun_late or summary.elsewhere:
         return basis != UNKNOWN
     if basis in (EXACT, UNKNOWN):
         return False

@@ -65,7 +65,8 @@ def _ask_scheduler(headers: Sequence[Header]) -> str | None:
     """How the job ended, if they are all of one."""
     identities = [header.identity for header in headers]
     jobs = {(identity.scheduler, identity.job, identity.job_name) for identity in identities}
-    scheduler, job, name = jobs.pop() if len(jobs) == 1 else (None, None, None)
+    clusters = {identity.cluster for identity in identities if identity.cluster is not None}
+    scheduler, job, name = jobs.pop() if len(jobs) == 1 and len(clusters) <= 1 else (None, None, None)
     if scheduler != "slurm" or job is None:
         return None
     from ..sources.slurm import ask_state
