@@ -796,3 +796,87 @@ def work():
     assert sum(region["cpu_seconds"] for region in inner) == pytest.approx(told.truth["inner"], abs=0.02)
     (rows,) = told["all/rows"]
     assert rows["cpu_basis"] == "shared"
+
+
+OWN_CLASS = f"""
+{TIMED}
+import asyncio
+class Stopwatch:
+    def __init__(self, name): self.name = name
+    def __enter__(self):
+        self.region = region(self.name)
+        self.region.__enter__()
+    def __exit__(self, *raised): self.region.__exit__(*raised)
+def rows():
+    with Stopwatch("rows"):
+        for _ in range(4):
+            with timed("rows"): burn(0.02)
+            yield
+async def read():
+    with Stopwatch("read"):
+        for _ in range(4):
+            with timed("read"): burn(0.02)
+            yield
+            await asyncio.sleep(0)
+async def begin(name):
+    begun = region(name)
+    begun.__enter__()
+    return begun
+async def wait():
+    begun = await begin("wait")
+    for _ in range(4):
+        with timed("wait"): burn(0.02)
+        await asyncio.sleep(0)
+    begun.__exit__(None, None, None)
+async def consume():
+    async for _ in read(): burn(0.05)
+async def beside():
+    for _ in range(4):
+        burn(0.05)
+        await asyncio.sleep(0)
+async def both(): await asyncio.gather(wait(), beside())
+"""
+
+
+@pytest.mark.parametrize(
+    ("use", "name"),
+    [
+        ("for _ in rows(): burn(0.05)", "rows"),
+        ("asyncio.run(consume())", "read"),
+        ("asyncio.run(both())", "wait"),
+    ],
+)
+def test_a_region_may_be_begun_by_a_function_of_the_code_that_is_suspended(
+    tmp_path: Path, use: str, name: str
+) -> None:
+    """As by context managers of the program's own, which have ended when that is suspended."""
+    told = run(tmp_path, use, OWN_CLASS)
+
+    (found,) = told[name]
+    if name == "wait":  # asyncio tells by itself
+        assert (found["cpu_basis"], found["cpu_seconds"]) == (
+            "exact",
+            pytest.approx(told.truth[name], abs=0.02),
+        )
+    else:
+        check(found, told.truth[name])
+
+
+def test_a_region_that_is_opened_in_one_cell_is_open_in_the_next(tmp_path: Path) -> None:
+    """Cells are run by a coroutine of the kernel, which is suspended between them."""
+    told = run(
+        tmp_path,
+        """
+asyncio.run(run_cells("opened = region('cells')\\nopened.__enter__()", "burn(0.1)", "opened.__exit__(None, None, None)"))
+""",
+        """
+import asyncio
+async def run_cells(*cells):
+    for cell in cells:
+        exec(compile(cell, "<cell>", "exec"), globals())
+        await asyncio.sleep(0)
+""",
+    )
+
+    (cells,) = told["cells"]
+    assert cells["cpu_seconds"] == pytest.approx(0.1, abs=0.02)

@@ -273,6 +273,19 @@ def test_signals_for_the_wrapper_and_for_its_group_in_turn_are_all_told_apart(
     assert scene.finish(wrapper, "").stdout.splitlines() == ["SIGUSR1"] * 16 + ["bye"]
 
 
+@pytest.mark.parametrize("sends", ["pg", "gp", "ppg", "ggp"])
+def test_signals_that_queue_are_all_passed_on(scene: Scene, sends: str) -> None:
+    """Of the real-time signals the kernel merges none: however fast they come, each is one."""
+    number = signal.SIGRTMIN + 3
+    wrapper, _ = start_job(scene, QUIET, workload("queued_signals", number))
+    for _ in range(10):
+        for to in sends:
+            {"p": os.kill, "g": os.killpg}[to](wrapper.pid, number)
+        time.sleep(0.02)
+    time.sleep(0.3)
+    assert scene.finish(wrapper, "").stdout == f"{10 * len(sends)}\n"
+
+
 @pytest.mark.serial
 def test_different_signals_do_not_wait_for_each_other(scene: Scene) -> None:
     """A request to end is not kept back by requests to save, and none of them is merged with another meanwhile."""

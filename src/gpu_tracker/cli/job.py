@@ -22,7 +22,7 @@ from ..sources.files import read_file, read_text
 from ..sources.platform import find_counters, find_peak_bytes, read_last_figures, read_own_peak_bytes
 from .interrupts import raise_interrupts
 from .pending import keep_pending, restore
-from .witness import Witness
+from .witness import FIRST_QUEUED, Witness
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -49,10 +49,10 @@ NOT_FOUND, NOT_EXECUTABLE = 127, 126
 _UNCATCHABLE = {signal.SIGKILL, signal.SIGSTOP}
 _LOCALE = b"LC_CTYPE"
 # `timeout` signals its child and then the group, a scheduler one process after the other: to the job that is one signal.
-_MOMENT_SECONDS = 0.001
+_MOMENT_SECONDS = 0.0002
 # A sender that has no core in that moment may not have come to the others yet, as one that cannot be seen: it gets more time.
 _LONG_MOMENT_SECONDS = 0.02
-_MOST_MOMENTS = 500
+_MOST_MOMENTS = 2500
 # Those that say why a job may end: a person, a scheduler, a limit.
 _TELLING = frozenset(
     [
@@ -273,14 +273,18 @@ class Job:
         number = received.number
         earlier = self._held.pop(number, None)
         is_for_all = self._was_for_all(number, received.is_from_kernel)
-        if earlier is not None and (not is_for_all or _has_waited(earlier)):
+        if earlier is not None and (not is_for_all or _are_two(earlier, received)):
             self._forward(number)
         if is_for_all:
             self._forward_unless_reached(received)
             return
-        moment_seconds = _MOMENT_SECONDS if received.sender_pid else _LONG_MOMENT_SECONDS
-        waits = _count_waits(received.sender_pid)
-        self._held[number] = _Held(received, time.monotonic() + moment_seconds, waits)
+        sender = received.sender_pid
+        # It waits for something already: what it sends after that is another signal.
+        if (sender and not _wants_to_run(sender)) or number >= FIRST_QUEUED:
+            self._forward(number)
+            return
+        moment_seconds = _MOMENT_SECONDS if sender else _LONG_MOMENT_SECONDS
+        self._held[number] = _Held(received, time.monotonic() + moment_seconds, _count_waits(sender))
 
     def _forward_due(self) -> None:
         """Forward what was held for long enough."""
@@ -322,7 +326,7 @@ class Job:
             return is_from_kernel and number != signal.SIGHUP
         is_for_all = self._witness.saw(number)
         # One that came while we asked may be in the answer.
-        while is_for_all and _take_pending(number):
+        while is_for_all and number < FIRST_QUEUED and _take_pending(number):
             self._witness.saw(number)
         return is_for_all
 
@@ -462,6 +466,11 @@ def _wait_for_signal(signals: set[int], until_seconds: float | None = None) -> _
         if signal.sigpending().isdisjoint(signals):
             return None
     return _Received(signal.sigwait(signals))
+
+
+def _are_two(held: _Held, received: _Received) -> bool:
+    """Whether they are of different senders, or one has done something else in between."""
+    return held.received.sender_pid != received.sender_pid or _has_waited(held)
 
 
 def _has_waited(held: _Held) -> bool:

@@ -236,6 +236,11 @@ def _find_running(frame: Frame | None) -> Frame | None:
     return frame
 
 
+def _find_latest_running() -> Frame | None:
+    """The call whose code goes on in this context."""
+    return _find_running(current.get())
+
+
 def _is_beside_untold(below: Frame | None) -> bool:
     """Whether the code of a call below may go on unnoticed; each knows of those below itself."""
     return below is not None and (below.is_beside_untold or (below.is_untold and below.is_suspended()))
@@ -384,7 +389,7 @@ class RegionStack:
             now = monotonic_ns()
             if now >= thread.due_ns:
                 self._cpu.charge(thread, now, self._open)
-                greenlets.follow(self, current.get)
+                greenlets.follow(self, _find_latest_running)
             else:
                 inside = thread.frame
                 thread.unread += inside, inside and inside.record, now
@@ -614,7 +619,7 @@ class RegionStack:
                 return frame if is_renamed else self._leave_and_enter(frame, owner)
             if now >= thread.due_ns:
                 self._cpu.charge(thread, now, self._open)
-                greenlets.follow(self, current.get)
+                greenlets.follow(self, _find_latest_running)
             else:
                 thread.unread += frame, before, now
             # From here on nothing is called until the one is counted and the other has begun.
