@@ -380,3 +380,10 @@ def test_sums_without_a_rank_or_an_end_are_marked() -> None:
     assert [line.count("≥") > 0 for line in cut.splitlines() if line.startswith("n")][:6] == [True] + [
         False
     ] * 5
+
+
+def test_a_machine_on_which_nothing_took_time_has_no_cores() -> None:
+    """Rather than a division by zero."""
+    text = render_str(join(*(rank(seconds=0.0, samples=(), pid=1, host=f"n{number}") for number in range(5))))
+
+    assert [line.split()[-3] for line in text.splitlines() if re.match(r"n\d ", line)] == ["-"] * 5

@@ -287,10 +287,10 @@ class _Group:
 
     def may_grow(self, part: Part) -> bool:
         """Whether more of its ranks may begin when this one did, or later."""
-        if self._ranks is not None and len(self._processes) >= self._ranks:
-            return False
-        is_of_kubernetes = part.recording.header.identity.launcher == _KUBERNETES
-        return is_of_kubernetes or part.begin_seconds <= self._latest_seconds
+        identity = part.recording.header.identity
+        if self._ranks is not None and (identity.rank or 0) < self._ranks <= len(self._processes):
+            return False  # it has them all
+        return identity.launcher == _KUBERNETES or part.begin_seconds <= self._latest_seconds
 
     def may_have(self, part: Part) -> bool:
         """Whether a rank may be one of these."""
