@@ -80,6 +80,7 @@ bench: $(PACKAGE)  ## cost and accuracy, beside other tools; about ten minutes
 docs: $(PACKAGE) $(VENV)/.docs  ## the documentation as a site, in build/site; needs no network to be built or read
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	$(BIN)/python docs/check_site.py build/site
+	$(BIN)/python tests/tools/document_blocks.py
 	@echo "Open $(abspath build/site)/index.html in a browser."
 
 gallery: $(PACKAGE) $(VENV)/.browser  ## the pictures of docs/gallery.md, of real runs

@@ -1,0 +1,40 @@
+"""Run the blocks of one page in order, in the current directory: run_blocks.py BLOCKS.json PRELUDE.
+
+All Python of a page is one program; each block of shell has a shell of its own.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import traceback
+from pathlib import Path
+
+
+def main(blocks_file: str, prelude: str) -> int:
+    """The exit code: 1 at the first block that fails."""
+    namespace = {"__name__": "__main__"}
+    if prelude:
+        exec(compile(Path(prelude).read_text(), prelude, "exec"), namespace)
+    for block in json.loads(Path(blocks_file).read_text()):
+        print(f"---- {block['place']}", flush=True)
+        if block["file"]:
+            Path(block["file"]).write_text(block["text"])
+            Path(block["file"]).chmod(0o755)
+        elif block["language"] == "python":
+            try:
+                exec(compile(block["text"], block["place"], "exec", dont_inherit=True), namespace)
+            except BaseException:
+                traceback.print_exc()
+                return 1
+        else:
+            code = subprocess.run(["bash", "-eu", "-c", block["text"]], stdin=subprocess.DEVNULL).returncode
+            if code != block["exit_code"]:
+                print(f"{block['place']}: exit code {code}, not {block['exit_code']}", file=sys.stderr)
+                return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))
