@@ -14,6 +14,7 @@ from pathlib import Path
 
 def main(blocks_file: str, prelude: str) -> int:
     """The exit code: 1 at the first block that fails."""
+    sys.path.insert(0, str(Path.cwd()))  # as beside a program
     namespace = {"__name__": "__main__"}
     if prelude:
         exec(compile(Path(prelude).read_text(), prelude, "exec"), namespace)

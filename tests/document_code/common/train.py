@@ -1,4 +1,4 @@
-"""A training run of a second, for documents that track `train.py`."""
+"""A training run of less than a second, for documents that track `train.py`."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ import time
 
 import gpu_tracker as gput
 
-until = time.monotonic() + 1
+until = time.monotonic() + 0.4
 step = 0
 while time.monotonic() < until:
     with gput.region("epoch"), gput.region("step"):
-        loss = sum(number * number for number in range(20_000)) / (step + 1)
+        sum(range(20_000))
+        loss = 1 / (step + 1)
     step += 1
     gput.log(step=step, loss=loss)
 print("finished", *sys.argv[1:])
