@@ -26,6 +26,9 @@ NEVER_RUN = ("ipython",)
 SHOWN = ("text", "ini", "json", "yaml", "groovy", "csv")
 """Output and files, which are not run."""
 _SEPARATORS = re.compile(r"^[;&|()<>]+$")
+_BLOCK = re.compile(r"^ *```.*?^ *```$", re.MULTILINE | re.DOTALL)
+_SPAN = re.compile(r"`(?:gpu-tracker|gput) ([^`]+)`")
+_PATTERN = re.compile(r"[\[{]|\.\.\.|\bCOMMAND\b|\bTOPIC\b")
 
 
 class Block(NamedTuple):
@@ -119,6 +122,13 @@ def find_calls(commands: str) -> list[list[str]]:
             elif call is not None:
                 call.append(word)
     return [call for call in calls if call]
+
+
+def find_spans(text: str) -> list[list[str]]:
+    """The words after `gpu-tracker` in sentences and tables, without patterns such as `gpu-tracker COMMAND [OPTION...]`."""
+    text = _BLOCK.sub("", text)
+    spans = (" ".join(span.split()).replace("\\|", "|") for span in _SPAN.findall(text))
+    return [shlex.split(span) for span in spans if not _PATTERN.search(span)]
 
 
 def read_pages() -> dict[str, list[Block]]:
