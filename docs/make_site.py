@@ -23,6 +23,10 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).parent.parent
 _COMMANDS = "reference/commands"
+_WIDE = ("index.md", "tutorial.md")
+"""Pages beside which there is nothing to navigate to."""
+_LONGEST_WHOLE = 26
+"""Characters of a name that is not broken at its hyphens."""
 _PAGES = {
     "README.md": "index.md",
     "CHANGELOG.md": "changelog.md",
@@ -75,7 +79,14 @@ def on_files(files: Any, config: Any) -> Any:
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     """Links as the site has them. In the project, pages name files of the project."""
     up = "../" * page.file.src_uri.count("/")
+    if page.file.src_uri in _WIDE:
+        page.meta["hide"] = ["navigation"]
     return link(markdown, up)
+
+
+def on_page_content(html: str, **_: Any) -> str:
+    """Browsers break at every hyphen, also in the middle of an option."""
+    return re.sub(rf"<code>([^<\n]{{1,{_LONGEST_WHOLE}}})</code>", r'<code class="short">\1</code>', html)
 
 
 # ---- Links.
@@ -91,6 +102,7 @@ def _link_text(text: str, up: str) -> str:
     text = re.sub(r"<!-- (?!generated|end of).*?-->\n?", "", text, flags=re.DOTALL)  # marks of blocks
     text = re.sub(r"`([^`\n]*\\\|[^`\n]*)`", lambda found: _show_bar(found[1]), text)
     text = re.sub(r"\]\(docs/", f"]({up}", text)
+    text = re.sub(r"\[([\w-]+\.md)\]\(\1\)", lambda found: _name(found[0], found[1], ""), text)
     text = re.sub(r"\]\((?:\.\./)+examples/(\w+)\.py\)", rf"]({up}howto/examples.md#\1)", text)
     text = re.sub(r"(?<!\[)`docs/([\w-]+\.md)`(?!\])", lambda found: _name(found[0], found[1], up), text)
     text = re.sub(r"(?<!\[)`docs/grafana\.json`", f"[`grafana.json`]({up}grafana.json)", text)
@@ -168,7 +180,8 @@ def _render_parser(parser: argparse.ArgumentParser) -> list[str]:
     description = [line for line in (parser.description or "").splitlines() if line.strip()]
     actions = [action for action in parser._actions if action.help is not argparse.SUPPRESS]  # noqa: SLF001
     rows = [f"| {_name_action(action)} | {_explain(action, parser)} |" for action in actions]
-    epilog = ["```text", *(parser.epilog or "").strip("\n").splitlines(), "```", ""] if parser.epilog else []
+    text = parser._get_formatter()._fill_text(parser.epilog or "", 88, "").strip("\n")  # noqa: SLF001
+    epilog = ["```text", text, "```", ""] if text else []
     return [*description, "", "```text", usage, "```", "", "| option | |", "|---|---|", *rows, "", *epilog]
 
 
@@ -285,19 +298,22 @@ def render_figures() -> str:
         "How each is measured, and its limits: [What every number means](../numbers.md). Names in dashboards: [here](../dashboards.md#names).",
     ]
     for title, table, note in _TABLES:
-        parts += [
-            "",
-            f"## {title}",
-            "",
-            note,
-            "",
-            "| name | in reports | unit | meaning | nvidia-smi |",
-            "|---|---|---|---|---|",
-        ]
-        for row in table:
-            smi = ", ".join(f"`{name}`" for name in row.smi)
-            parts.append(f"| `{row.name}` | {row.label} | {row.unit} | {_escape(row.meaning)} | {smi} |")
+        parts += ["", f"## {title}", "", note, "", *_render_table(table)]
     return "\n".join([*parts, ""])
+
+
+def _render_table(table: tuple[figures.Figure, ...]) -> list[str]:
+    """Without columns in which there is nothing."""
+    columns = {
+        "name": [f"`{row.name}`" for row in table],
+        "in reports": [row.label for row in table],
+        "unit": [row.unit for row in table],
+        "meaning": [_escape(row.meaning) for row in table],
+        "nvidia-smi": [", ".join(f"`{name}`" for name in row.smi) for row in table],
+    }
+    columns = {title: cells for title, cells in columns.items() if any(cells)}
+    lines = [tuple(columns), ("---",) * len(columns), *zip(*columns.values(), strict=True)]
+    return [f"| {' | '.join(cells)} |" for cells in lines]
 
 
 def render_examples() -> str:

@@ -14,14 +14,13 @@ from pathlib import Path
 
 import pytest
 from command_parsers import NAMES, check
-from gpu_tracker import UsageError
 
+from gpu_tracker import UsageError
 from tools.document_blocks import (
     NEVER_RUN,
     PROJECT,
     RUN,
     SHOWN,
-    Block,
     count,
     find_blocks,
     find_calls,
