@@ -104,7 +104,7 @@ def _link_text(text: str, up: str) -> str:
     text = re.sub(r"\]\(docs/", f"]({up}", text)
     text = re.sub(r"\[([\w-]+\.md)\]\(\1\)", lambda found: _name(found[0], found[1], ""), text)
     text = re.sub(r"\]\((?:\.\./)+examples/(\w+)\.py\)", rf"]({up}howto/examples.md#\1)", text)
-    text = re.sub(r"(?<!\[)`docs/([\w-]+\.md)`(?!\])", lambda found: _name(found[0], found[1], up), text)
+    text = re.sub(r"(?<!\[)`docs/([\w/-]+\.md)`(?!\])", lambda found: _name(found[0], found[1], up), text)
     text = re.sub(r"(?<!\[)`docs/grafana\.json`", f"[`grafana.json`]({up}grafana.json)", text)
     text = re.sub(r"(?<!\[)`examples/(\w+)\.py`(?!\])", rf"[`\1.py`]({up}howto/examples.md#\1)", text)
     text = re.sub(r"(?<!\[)`examples/`", f"[`examples/`]({up}howto/examples.md)", text)
@@ -252,6 +252,18 @@ _GROUPS = (
 )
 
 
+_INTEGRATIONS = (
+    "lightning.TrackerCallback",
+    "transformers.TrackerCallback",
+    "keras.TrackerCallback",
+    "ray.watch_nodes",
+    "ray.setup_worker",
+    "dask.track_cluster",
+    "dask.TrackWorkers",
+)
+_FULL_NAME = "    options:\n      show_root_full_path: true\n      members: false"
+
+
 def render_names() -> str:
     """Every public name; mkdocstrings fills in what the code says about it."""
     public = {name for name in gpu_tracker.__all__ if not name.startswith("_")}
@@ -261,6 +273,8 @@ def render_names() -> str:
     parts = ["# Python", "", "`import gpu_tracker as gput` gives all of these. Nothing else is public."]
     for title, names in _GROUPS:
         parts += ["", f"## {title}", *(_refer(name) for name in names)]
+    parts += ["", "## Integrations", "", "To be imported from their modules, which need the frameworks."]
+    parts += [f"\n::: gpu_tracker.integrations.{name}\n{_FULL_NAME}" for name in _INTEGRATIONS]
     return "\n".join([*parts, ""])
 
 
