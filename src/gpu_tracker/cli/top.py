@@ -37,6 +37,23 @@ _EPILOG = (
 
 def main(arguments: list[str]) -> int:
     """Full screen until the user quits."""
+    options = make_parser().parse_args(arguments)
+    speed, n_steps = _to_number("--speed", options.speed), _to_number("--steps", options.steps)
+    if not options.once and not is_screen():
+        raise UsageError("top needs a terminal.", "`--once` prints a single frame.")
+    paths = find_runs(options.target)
+    if options.once:
+        return _print_once(paths[0], n_steps)
+    code = _Theatre(paths, n_steps, speed or 0.0).run()
+    if code:
+        # The terminal is restored; end by the signal, so that the caller sees it.
+        signal.signal(code, signal.SIG_DFL)
+        os.kill(os.getpid(), code)
+    return 0
+
+
+def make_parser() -> Parser:
+    """Its options."""
     parser = Parser(prog="gpu-tracker top", description=__doc__)
     parser.epilog = _EPILOG
     parser.add_argument(
@@ -50,19 +67,7 @@ def main(arguments: list[str]) -> int:
     )
     parser.add_argument("--steps", metavar="N", help="how many steps the job will do: tells when it is done")
     parser.add_argument("--once", action="store_true", help="print one frame, and exit")
-    options = parser.parse_args(arguments)
-    speed, n_steps = _to_number("--speed", options.speed), _to_number("--steps", options.steps)
-    if not options.once and not is_screen():
-        raise UsageError("top needs a terminal.", "`--once` prints a single frame.")
-    paths = find_runs(options.target)
-    if options.once:
-        return _print_once(paths[0], n_steps)
-    code = _Theatre(paths, n_steps, speed or 0.0).run()
-    if code:
-        # The terminal is restored; end by the signal, so that the caller sees it.
-        signal.signal(code, signal.SIG_DFL)
-        os.kill(os.getpid(), code)
-    return 0
+    return parser
 
 
 def _to_number(option: str, text: str | None) -> float | None:
