@@ -6,20 +6,19 @@ made from its parser, public names come from their docstrings, figures from thei
 
 from __future__ import annotations
 
+import argparse
 import ast
 import re
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from command_parsers import ACTIONS, NAMES, find_parser
 from mkdocs.structure.files import File
 
 import gpu_tracker
+from gpu_tracker.cli.describe import Command, Option, describe_all
+from gpu_tracker.cli.topics import TOPICS, explain_topic
 from gpu_tracker.core import figures
-
-if TYPE_CHECKING:
-    import argparse
 
 ROOT = Path(__file__).parent.parent
 _COMMANDS = "reference/commands"
@@ -58,14 +57,15 @@ def _fill(entry: Any) -> Any:
 
 
 def _list_commands() -> list[dict[str, str]]:
-    return [{name: f"{_COMMANDS}/{_name_page(name)}"} for name in NAMES]
+    return [{command.name or "-e": f"{_COMMANDS}/{_name_page(command)}"} for command in _list_pages()]
 
 
 def on_files(files: Any, config: Any) -> Any:
     """Add the pages that are made."""
     pages = {
         **{page: (ROOT / name).read_text(encoding="utf-8") for name, page in _PAGES.items()},
-        **{f"{_COMMANDS}/{_name_page(name)}": render_command(name) for name in NAMES},
+        **{f"{_COMMANDS}/{_name_page(command)}": render_command(command) for command in _list_pages()},
+        "reference/topics.md": render_topics(),
         "reference/index.md": render_reference(),
         "reference/python.md": render_names(),
         "reference/figures.md": render_figures(),
@@ -135,8 +135,8 @@ def _name(found: str, page: str, up: str) -> str:
 def render_reference() -> str:
     """What there is to look up."""
     rows = [
-        f"| [`gpu-tracker {name}`](commands/{_name_page(name)}) | {_summarize(find_parser(name))} |"
-        for name in NAMES
+        f"| [`gpu-tracker {command.name}`](commands/{_name_page(command)}) | {_escape(command.summary)} |"
+        for command in _list_pages()
     ]
     return "\n".join(
         [
@@ -144,6 +144,7 @@ def render_reference() -> str:
             "",
             "* [Python](python.md): every public name",
             "* [Figures](figures.md): their names, labels and units",
+            "* [Topics](topics.md): limits, filters, formats and what else several commands share",
             "* [Findings](../findings.md): every rule that judges a run",
             "* [Recording format](../recording-format.md): every field",
             "* [Commands](../commands.md): how they work together, formats, keys; or one by one:",
@@ -156,57 +157,58 @@ def render_reference() -> str:
     )
 
 
-def _name_page(name: str) -> str:
-    return "execute.md" if name == "-e" else f"{name}.md"
+def _list_pages() -> list[Command]:
+    """Commands with a page of their own; their actions are on it."""
+    return [command for command in describe_all() if len(command.words) < 2]
 
 
-def _summarize(parser: argparse.ArgumentParser) -> str:
-    return (parser.description or "").partition("\n")[0]
+def _name_page(command: Command) -> str:
+    return f"{command.name or 'compatible'}.md"
 
 
-def render_command(name: str) -> str:
+def render_command(command: Command) -> str:
     """A page from the parser."""
-    parser = find_parser(name)
-    parts = [f"# gpu-tracker {name}", "", *_render_parser(parser)]
-    for action in ACTIONS.get(name, ()):
-        parts += [f"## {name} {action}", "", *_render_parser(find_parser(name, action))]
+    actions = [one for one in describe_all() if len(one.words) > 1 and one.words[:1] == command.words]
+    parts = [f"# gpu-tracker {command.name}", "", *_render_parts(command)]
+    for action in actions:
+        parts += [f"## gpu-tracker {action.name}", "", *_render_parts(action)]
     return "\n".join(parts)
 
 
-def _render_parser(parser: argparse.ArgumentParser) -> list[str]:
-    import argparse
+def _render_parts(command: Command) -> list[str]:
+    examples = [f"# {meaning}\n{line}" if meaning else line for line, meaning in command.examples]
+    options = [
+        option for option in (*command.places, *command.options) if option.meaning != argparse.SUPPRESS
+    ]
+    rows = [f"| {_name_option(option)} | {_escape(option.meaning)} |" for option in options]
+    notes = ["```text", command.notes.strip("\n"), "```", ""] if command.notes.strip() else []
+    return [
+        *(_escape(command.summary), "", "```sh", *examples, "```", ""),
+        *("```text", command.usage, "```", "", "| option | |", "|---|---|", *rows, "", *notes),
+    ]
 
-    usage = parser.format_usage().removeprefix("usage: ").rstrip()
-    description = [line for line in (parser.description or "").splitlines() if line.strip()]
-    actions = [action for action in parser._actions if action.help is not argparse.SUPPRESS]  # noqa: SLF001
-    rows = [f"| {_name_action(action)} | {_explain(action, parser)} |" for action in actions]
-    text = parser._get_formatter()._fill_text(parser.epilog or "", 88, "").strip("\n")  # noqa: SLF001
-    epilog = ["```text", text, "```", ""] if text else []
-    return [*description, "", "```text", usage, "```", "", "| option | |", "|---|---|", *rows, "", *epilog]
 
-
-def _name_action(action: argparse.Action) -> str:
-    metavar = action.metavar if isinstance(action.metavar, str) else None
-    value = metavar or (
-        "{" + ",".join(map(str, action.choices)) + "}" if action.choices else action.dest.upper()
-    )
-    if action.nargs == 0:
-        value = ""
-    elif action.nargs == "?" and action.option_strings:
-        value = f"[{value}]"
-    words = action.option_strings or [value]
+def _name_option(option: Option) -> str:
+    value = option.placeholder or ("{" + ",".join(option.values) + "}" if option.values else "")
+    words = option.flags or (value,)
     text = ", ".join(f"`{word}`" for word in words)
-    text += f" `{value}`" if value and action.option_strings else ""
-    return text.replace("|", "\\|")
-
-
-def _explain(action: argparse.Action, parser: argparse.ArgumentParser) -> str:
-    text = parser._get_formatter()._expand_help(action) if action.help else ""  # noqa: SLF001
-    return _escape(" ".join(text.split()))
+    return (text + (f" `{value}`" if option.flags and option.takes_value else "")).replace("|", "\\|")
 
 
 def _escape(text: str) -> str:
-    return re.sub(r"([*_<|])", r"\\\1", text)
+    return re.sub(r"([*_<|])", r"\\\1", " ".join(text.split()))
+
+
+def render_topics() -> str:
+    """What `gpu-tracker help TOPIC` says."""
+    parts = [
+        "# Topics",
+        "",
+        "What `gpu-tracker help` explains beside the commands, from the tables of the code.",
+    ]
+    for topic in TOPICS:
+        parts += ["", f"## {topic}", "", "```text", explain_topic(topic).strip("\n"), "```"]
+    return "\n".join([*parts, ""])
 
 
 _GROUPS = (

@@ -13,9 +13,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from command_parsers import NAMES, check
 
-from gpu_tracker import UsageError
+from tools.command_lines import find_fault
 from tools.document_blocks import (
     NEVER_RUN,
     PROJECT,
@@ -52,26 +51,11 @@ def test_every_block_can_be_parsed(page: str, tmp_path: Path) -> None:
         elif block.language in {"sh", "console"}:
             subprocess.run(["bash", "-n", "-c", block.commands], check=True)
             calls = find_calls(block.commands)
-            assert [(block.place, *call) for call in calls if _find_fault(call[0], call[1:])] == []
+            assert [(block.place, *call) for call in calls if find_fault(call)] == []
         elif block.language == "json":
             json.loads(block.text)
         elif block.language == "ini":
             configparser.ConfigParser().read_string(block.text)
-
-
-def _find_fault(name: str, arguments: list[str]) -> str:
-    """What the parser of the command says against these arguments."""
-    if name in {"--version", "--help"}:
-        return ""
-    if name not in NAMES:
-        return "no such command"
-    try:
-        check(name, arguments)
-    except UsageError as error:
-        return str(error)
-    except SystemExit as error:
-        return str(error.code or "")  # --help
-    return ""
 
 
 @pytest.mark.uncovered
@@ -160,9 +144,16 @@ def test_a_console_runs_its_commands_only() -> None:
 @pytest.mark.parametrize("page", [*BLOCKS, "CONTRIBUTING.md"])
 def test_commands_in_sentences_are_those_of_the_parsers(page: str) -> None:
     """Names of commands, and their options; a command that is only named needs no arguments."""
-    faults = {
-        " ".join(words): _find_fault(words[0], words[1:])
-        for words in find_spans((PROJECT / page).read_text())
-    }
+    faults = {" ".join(words): find_fault(words) for words in find_spans((PROJECT / page).read_text())}
 
     assert {words: fault for words, fault in faults.items() if fault and " are required: " not in fault} == {}
+
+
+def test_faults_of_a_command_line_are_found() -> None:
+    """Also those of an action of a command."""
+    assert find_fault(["run", "--st", "0.1", "--", "job", "--whatever"]) == ""
+    assert find_fault(["report", "--help"]) == ""
+    assert find_fault(["-e", "job", "--st", "1"]) == ""
+    assert "nosuch" in find_fault(["nosuch"])
+    assert "--nosuch" in find_fault(["report", "--nosuch"])
+    assert "--nosuch" in find_fault(["sub-track", "combine", "--stf", "a.csv", "-p", "b.csv", "--nosuch"])

@@ -8,21 +8,11 @@ from pathlib import Path
 
 import pytest
 from check_site import check, main
-from command_parsers import NAMES, find_parser
 
 import gpu_tracker
 from gpu_tracker.cli import COMMANDS
 
 PROJECT = Path(__file__).parents[1]
-
-
-def test_every_command_has_a_parser_to_make_its_page_from() -> None:
-    """And a sentence about itself."""
-    assert set(NAMES) == {*COMMANDS, "-e"}
-    for name in NAMES:
-        parser = find_parser(name)
-        assert parser.prog.startswith("gpu-tracker"), name
-        assert parser.description, name
 
 
 def test_a_site_is_checked(tmp_path: Path) -> None:

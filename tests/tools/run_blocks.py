@@ -30,7 +30,7 @@ def main(blocks_file: str, prelude: str) -> int:
                 traceback.print_exc()
                 return 1
         else:
-            code = subprocess.run(["bash", "-eu", "-c", block["text"]], stdin=subprocess.DEVNULL).returncode
+            code = subprocess.run(["bash", "-e", "-c", block["text"]], stdin=subprocess.DEVNULL).returncode
             if code != block["exit_code"]:
                 print(f"{block['place']}: exit code {code}, not {block['exit_code']}", file=sys.stderr)
                 return 1
