@@ -20,6 +20,7 @@ from tools.document_blocks import (
     PROJECT,
     RUN,
     SHOWN,
+    Block,
     count,
     find_blocks,
     find_calls,
@@ -30,6 +31,8 @@ from tools.document_blocks import (
 STAGES = Path(__file__).with_name("document_code")
 """For a page, the directory of its name: the files that its blocks need, and Python that is run before the first."""
 BLOCKS = read_pages()
+SHOWING = ("docs/tutorial.md", "docs/howto/")
+"""Pages whose output is that of the programs on them; others show it of larger ones."""
 RUN_PAGES = [page for page, blocks in BLOCKS.items() if any(block.is_run for block in blocks)]
 
 
@@ -84,6 +87,7 @@ def test_every_block_runs(page: str, tmp_path: Path) -> None:
         sys.executable,
         PROJECT / "tests/tools/run_blocks.py",
         tmp_path / "blocks.json",
+        tmp_path / "outputs.json",
     ]
     result = subprocess.run(
         [*words, str(prelude) if prelude.exists() else ""],
@@ -95,6 +99,21 @@ def test_every_block_runs(page: str, tmp_path: Path) -> None:
     )
 
     assert result.returncode == 0, result.stdout + result.stderr
+    outputs = json.loads((tmp_path / "outputs.json").read_text())
+    if page.startswith(SHOWING):
+        assert [
+            missing for block in BLOCKS[page] for missing in _find_missing(block, outputs.get(block.place))
+        ] == []
+
+
+def _find_missing(block: Block, output: str | None) -> list[str]:
+    """What a page shows in the beginning of a line, and the program does not."""
+    printed = {words[0] for line in (output or "").splitlines() if (words := line.split())}
+    return [
+        f"{block.place}: {label}"
+        for label in sorted(block.labels - printed)
+        if output is not None and block.language == "console"
+    ]
 
 
 def _make_environment(directory: Path) -> dict[str, str]:
@@ -157,3 +176,10 @@ def test_faults_of_a_command_line_are_found() -> None:
     assert "nosuch" in find_fault(["nosuch"])
     assert "--nosuch" in find_fault(["report", "--nosuch"])
     assert "--nosuch" in find_fault(["sub-track", "combine", "--stf", "a.csv", "-p", "b.csv", "--nosuch"])
+
+
+def test_labels_of_a_console_are_what_a_run_always_prints() -> None:
+    """Not its numbers, bars, findings, or what the machine had to say."""
+    text = "```console\n$ a\nTime 3 s\n  ███░\n  12 x\nwarning: y\n...\n  waits z\n$ b\nCPU\n```\n"
+
+    assert find_blocks("a.md", text)[0].labels == {"Time", "CPU"}

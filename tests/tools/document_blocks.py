@@ -28,6 +28,9 @@ SHOWN = ("text", "ini", "json", "yaml", "groovy", "csv")
 _SEPARATORS = re.compile(r"^[;&|()<>]+$")
 _BLOCK = re.compile(r"^ *```.*?^ *```$", re.MULTILINE | re.DOTALL)
 _SPAN = re.compile(r"`(?:gpu-tracker|gput) ([^`]+)`")
+_VARIES = re.compile(
+    r"\.\.\.|[\d█▉▊▋▌▍▎▏░]|(serious|warning|hint|note|waits|others|tracker's|recording|charts|peak|largest)\b:?"
+)
 _PATTERN = re.compile(r"[\[{]|\.\.\.|\bCOMMAND\b|\bTOPIC\b")
 
 
@@ -71,6 +74,16 @@ class Block(NamedTuple):
                 taken.append(line if goes_on else line[2:])
                 goes_on = line.endswith("\\")
         return "\n".join(taken) + "\n"
+
+    @property
+    def labels(self) -> set[str]:
+        """The first words of the output that a console shows: without numbers, bars, and what depends on the machine."""
+        shown = [
+            line
+            for line in self.text.splitlines()
+            if line not in self.commands.splitlines() and not line.startswith("$ ")
+        ]
+        return {words[0] for line in shown if (words := line.split()) and not _VARIES.match(words[0])}
 
 
 def find_blocks(page: str, text: str) -> list[Block]:

@@ -1,4 +1,4 @@
-"""A training run of three seconds, for documents that track `train.py`."""
+"""A training run of five seconds, for documents that track `train.py`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import time
 
 import gpu_tracker as gput
 
-until = time.monotonic() + 3
+until = time.monotonic() + 5
 step = 0
 while time.monotonic() < until:
     with gput.region("epoch"), gput.region("step"):
