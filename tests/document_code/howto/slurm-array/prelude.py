@@ -6,7 +6,7 @@ import os
 import subprocess
 
 for task in range(4):
-    variables = {"SLURM_JOB_ID": f"470{task}", "SLURM_ARRAY_JOB_ID": "4700", "SLURM_ARRAY_TASK_ID": f"{task}"}
+    variables = {"SLURM_JOB_ID": f"{3 + task}", "SLURM_ARRAY_JOB_ID": "3", "SLURM_ARRAY_TASK_ID": f"{task}"}
     command = f"gpu-tracker run --say none --record runs -- python train.py --seed {task}"
     environment = {**os.environ, **variables, "SLURM_JOB_NAME": "sweep"}
     subprocess.run(command.split(), env=environment, check=True)
