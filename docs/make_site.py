@@ -94,6 +94,7 @@ def on_page_content(html: str, **_: Any) -> str:
 
 def link(markdown: str, up: str) -> str:
     """Names of files become links to their pages, except in blocks of code."""
+    markdown = markdown.replace("```ipython\n", "```python\n")  # the highlighter does not know the other
     parts = re.split(r"(^ *```.*?^ *```$)", markdown, flags=re.MULTILINE | re.DOTALL)
     return "".join(part if part.lstrip().startswith("```") else _link_text(part, up) for part in parts)
 
