@@ -89,6 +89,11 @@ def on_page_content(html: str, **_: Any) -> str:
     return re.sub(rf"<code>([^<\n]{{1,{_LONGEST_WHOLE}}})</code>", r'<code class="short">\1</code>', html)
 
 
+def on_post_page(output: str, **_: Any) -> str:
+    """The theme's search has no name for those who cannot see it."""
+    return output.replace('role="dialog"', 'role="dialog" aria-label="Search"')
+
+
 # ---- Links.
 
 
@@ -150,7 +155,7 @@ def render_reference() -> str:
             "* [Recording format](../recording-format.md): every field",
             "* [Commands](../commands.md): how they work together, formats, keys; or one by one:",
             "",
-            "| command | |",
+            "| command | meaning |",
             "|---|---|",
             *rows,
             "",
@@ -185,7 +190,7 @@ def _render_parts(command: Command) -> list[str]:
     notes = ["```text", command.notes.strip("\n"), "```", ""] if command.notes.strip() else []
     return [
         *(_escape(command.summary), "", "```sh", *examples, "```", ""),
-        *("```text", command.usage, "```", "", "| option | |", "|---|---|", *rows, "", *notes),
+        *("```text", command.usage, "```", "", "| option | meaning |", "|---|---|", *rows, "", *notes),
     ]
 
 
