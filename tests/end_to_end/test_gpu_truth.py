@@ -778,12 +778,15 @@ print(json.dumps(100 * missed / (time.monotonic() - began)))
     assert call(hardware, "compare", str(recording), "--fail-if", above).returncode == 0
 
 
-def test_a_limit_on_a_run_without_trouble_is_checked(hardware: Simulator, tmp_path: Path) -> None:
-    """Nothing is missing then, so that it is met."""
-    options = ("--no-record", "--fail-if", "peak_gpu_ram > 4GiB", "--fail-if", "energy > 1kJ")
+@pytest.mark.parametrize("slow", ["", "nvmlDeviceGetTemperature*"])
+def test_a_limit_on_a_run_without_trouble_is_checked(hardware: Simulator, slow: str) -> None:
+    """Nothing is missing then, so that it is met; figures that are slow to read, and read once a second, are no trouble."""
+    if slow:
+        hardware.delay(slow, 150)
+    options = ("--no-record", "--fail-if", "peak_gpu_ram > 4GiB")
     run = call(hardware, "run", *options, "--", sys.executable, "-c", HOLD, str(1 << 30), str(1 << 30))
 
-    assert (run.returncode, "without" in run.stderr) == (0, False), run.stderr
+    assert (run.returncode, "did not answer" in run.stderr) == (0, False), run.stderr
 
 
 # Idle for so many seconds, then busy for three times as long, while the driver does this.

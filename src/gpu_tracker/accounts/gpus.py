@@ -379,12 +379,13 @@ class _Device:
             self.is_polled |= not one.is_sampled and one.percent is not None
         is_stall = late_seconds > 0 and not unanswered_seconds
         self._stalled_seconds += unread_seconds if is_stall else 0.0
+        # What stalls have cost is known in the end.
+        missed = unread_seconds, 0.0 if is_stall else unread_seconds
         self.counters = self._add_unknown(
             self._count(reading, span, spans),
-            span if held.bytes.combined is None else unread_seconds,
-            span if reading.used_bytes is None else unread_seconds,
+            missed if held.bytes.combined is not None else (span, span),
+            missed if reading.used_bytes is not None else (span, span),
             spans,
-            known_seconds=unread_seconds if is_stall else 0.0,
         )
         self._note_first(at_seconds, spans)
         self.at_seconds, self.reading, self.held = at_seconds, reading, held
@@ -421,23 +422,22 @@ class _Device:
     def _add_unknown(
         self,
         counters: GpuCounters,
-        job_seconds: float,
-        used_seconds: float,
+        of_job: tuple[float, float],
+        of_all: tuple[float, float],
         spans: Iterable[Span],
-        *,
-        known_seconds: float,
     ) -> GpuCounters:
-        """With the time in which the job's memory and that of all was not known; of this, so much is no gap as yet."""
+        """With the time in which the job's memory, and that of all, was not known, and how much of it is a gap if it ever was."""
         unutilized_seconds = sum(span.length_seconds for span in spans if span.percent is None)
-        is_utilized = self._sampled_seconds < float("inf")
+        is_ever_utilized = self._sampled_seconds < float("inf")
         return counters._replace(
-            job_bytes_unknown_seconds=counters.job_bytes_unknown_seconds + job_seconds,
-            used_bytes_unknown_seconds=counters.used_bytes_unknown_seconds + used_seconds,
+            job_bytes_unknown_seconds=counters.job_bytes_unknown_seconds + of_job[0],
+            used_bytes_unknown_seconds=counters.used_bytes_unknown_seconds + of_all[0],
             job_bytes_gap_seconds=counters.job_bytes_gap_seconds
-            + self.is_ever_held_known * (job_seconds - min(job_seconds, known_seconds)),
+            + (of_job[1] if self.is_ever_held_known else 0.0),
             used_bytes_gap_seconds=counters.used_bytes_gap_seconds
-            + self._is_ever_used_known * (used_seconds - min(used_seconds, known_seconds)),
-            utilization_gap_seconds=counters.utilization_gap_seconds + is_utilized * unutilized_seconds,
+            + (of_all[1] if self._is_ever_used_known else 0.0),
+            utilization_gap_seconds=counters.utilization_gap_seconds
+            + (unutilized_seconds if is_ever_utilized else 0.0),
         )
 
     def miss(self, at_seconds: float) -> None:

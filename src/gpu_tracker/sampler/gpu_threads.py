@@ -446,7 +446,9 @@ class _VendorThread:
         """The reading is complete."""
         self.end_call()
         took_seconds = time.monotonic() - self.began_seconds
-        self._reading_seconds = [*self._reading_seconds[1 - _CALLS_KEPT :], took_seconds]
+        # In the first one everything is read: others will take as long.
+        earlier = self._reading_seconds or [took_seconds]
+        self._reading_seconds = [*earlier[1 - _CALLS_KEPT :], took_seconds]
         self._read_seconds = self.began_seconds
         self._has_read.set()
 

@@ -437,6 +437,7 @@ def test_an_account_that_is_missing_makes_no_peak_exact(hardware: Simulator, tro
     result = train(
         hardware,
         f"""
+wait_until_devices_are_read()
 hardware.set_process(0, os.getpid(), 900 * MIB)
 time.sleep(1.5)
 trouble = {functions.get(trouble)!r}
@@ -482,6 +483,7 @@ def test_an_account_that_was_not_read_in_the_end_is_not_exact(hardware: Simulato
     result = train(
         hardware,
         """
+wait_until_devices_are_read()
 hardware.set_process(0, os.getpid(), 900 * MIB)
 hardware.set_process(0, os.getpid(), 10 * MIB)
 time.sleep(1.5)

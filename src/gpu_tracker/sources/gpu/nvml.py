@@ -61,6 +61,7 @@ _PROBED = {
     "activity": "activity of the units",
     "samples": "list of the driver's samples",
     "instances": "list of MIG instances",
+    "accounting": "accounting of processes",
     "power_limit_watts": "power limit",
     "top_sm_clock_mhz": "highest clock",
     "slowdown_celsius": "temperature limit",
@@ -714,6 +715,10 @@ class NvmlSource:
             finally:
                 nvml.nvmlEventSetFree(events)
 
+        def account() -> None:
+            if nvml.nvmlDeviceGetAccountingMode(handle):
+                nvml.nvmlDeviceGetAccountingPids(handle)
+
         def measure() -> None:
             if nvml.nvmlGpmQueryDeviceSupport(handle).isSupportedDevice:
                 sample = nvml.nvmlGpmSampleAlloc()
@@ -731,6 +736,7 @@ class NvmlSource:
             "traffic": lambda: TrafficMeter(nvml, handle),
             "samples": lambda: self._lists.utilization_samples(handle, 0),
             "instances": lambda: nvml.nvmlDeviceGetMigMode(handle),
+            "accounting": account,
             **self._list_limits_of(handle),
         }
         for what, call in calls.items():
