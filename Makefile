@@ -12,6 +12,7 @@ FRAMEWORKS := $(if $(filter frameworks,$(WITH)),$(VENV)/.frameworks)
 TRAINERS := $(if $(filter trainers,$(WITH)),$(VENV)/.trainers)
 REAL_TOOLS := $(if $(filter tools,$(WITH)),$(VENV)/.real-tools)
 NOTEBOOK := $(if $(filter notebook,$(WITH)),$(VENV)/.notebook)
+DOCS := $(if $(filter docs,$(WITH)),$(VENV)/.docs)
 SINKS := $(if $(filter sinks,$(WITH)),$(VENV)/.sinks)
 BROWSER := $(if $(filter browser,$(WITH)),$(VENV)/.browser)
 SHELLS := $(if $(filter shells,$(WITH)),$(VENV)/.shells)
@@ -26,7 +27,7 @@ REST = -m "not serial and not timed" $(PARALLEL)
 # Every worker loads the tests, and every workload its modules: compiling them each time would take half a minute.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help demo test soak clusters ray test-all test-oldest test-here check release-check bench gallery clean
+.PHONY: help demo test soak clusters ray test-all test-oldest test-here check release-check bench docs gallery clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
@@ -35,7 +36,7 @@ demo: $(PACKAGE)  ## track a small training run: its summary here, its page in r
 	$(BIN)/gpu-tracker run --st 0.1 --record gpu-tracker-runs --report report.html -- $(BIN)/python examples/train.py
 	@echo "Open $(abspath report.html) in a browser (xdg-open report.html)."
 
-test: check $(FRAMEWORKS) $(TRAINERS) $(REAL_TOOLS) $(NOTEBOOK) $(BROWSER) $(SINKS) $(SHELLS)  ## everything; WITH="frameworks trainers tools notebook browser sinks shells" adds PyTorch, JAX, TensorFlow, Lightning, Transformers, Keras, rocm-smi, gputop, Jupyter, Chromium, W&B, MLflow, TensorBoard, Prometheus, zsh, fish
+test: check $(FRAMEWORKS) $(TRAINERS) $(REAL_TOOLS) $(NOTEBOOK) $(BROWSER) $(SINKS) $(SHELLS) $(DOCS)  ## everything; WITH="frameworks trainers tools notebook browser sinks shells docs" adds PyTorch, JAX, TensorFlow, Lightning, Transformers, Keras, rocm-smi, gputop, Jupyter, Chromium, W&B, MLflow, TensorBoard, Prometheus, zsh, fish, MkDocs
 	$(BIN)/coverage erase
 	$(PYTEST) -m serial --coverage
 	$(PYTEST) $(WAITING)
@@ -81,6 +82,12 @@ release-check: $(TOOLS)  ## rehearse a release: build it twice, install it with 
 bench: $(PACKAGE)  ## cost and accuracy, beside other tools; about ten minutes
 	$(BIN)/python benchmarks/run.py
 
+docs: $(PACKAGE) $(VENV)/.docs  ## the documentation as a site, in build/site; needs no network to be built or read
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	$(BIN)/python docs/check_site.py build/site
+	$(BIN)/python tests/tools/document_blocks.py
+	@echo "Open $(abspath build/site)/index.html in a browser."
+
 gallery: $(PACKAGE) $(VENV)/.browser  ## the pictures of docs/gallery.md, of real runs
 	$(BIN)/python docs/make_gallery.py $(VENV)/browser
 
@@ -119,6 +126,10 @@ $(VENV)/.notebook: | $(TOOLS)
 
 $(VENV)/.sinks: | $(TOOLS)
 	-$(BIN)/python -m pip install --quiet --group sinks && sh tests/tools/fetch_prometheus.sh $(VENV)/prometheus >/dev/null && touch $@
+
+$(VENV)/.docs: pyproject.toml | $(TOOLS)
+	$(BIN)/python -m pip install --quiet --group docs
+	touch $@
 
 $(VENV)/.browser: | $(TOOLS)
 	-$(BIN)/python -m pip install --quiet --group browser && sh tests/tools/install_browser.sh $(VENV)/browser >/dev/null && touch $@
