@@ -16,8 +16,10 @@ from gpu_tracker.cli import COMMANDS
 from gpu_tracker.cli.describe import Command, describe_all, list_parsers
 from gpu_tracker.cli.examples import NAME
 from gpu_tracker.cli.execute import make_parser
-from gpu_tracker.cli.manual import name_page
-from gpu_tracker.cli.topics import TOPICS
+from gpu_tracker.cli.manual import name_page, write_page
+from gpu_tracker.cli.shells import SHELLS
+from gpu_tracker.cli.topics import TOPICS, explain_topic, list_topics
+from gpu_tracker.core.version import __version__
 
 ALL = describe_all()
 PARSERS = {
@@ -68,11 +70,14 @@ def test_help_on_a_command_is_its_help(name: str) -> None:
 @pytest.mark.parametrize("topic", TOPICS)
 def test_each_topic_fits_a_terminal(topic: str) -> None:
     """And says something."""
-    lines = ask("help", topic).stdout.splitlines()
+    text = explain_topic(topic)
+    lines = text.splitlines()
 
     assert len(lines) > 3
     assert max(map(len, lines)) <= 80
-    assert topic in ask("help").stdout
+    assert text == ask("help", topic).stdout
+    assert topic in list_topics()
+    assert list_topics() in ask("help").stdout
 
 
 def test_every_variable_that_is_read_is_explained() -> None:
@@ -113,7 +118,9 @@ def test_what_is_mistyped_is_answered_with_what_is_near(words: list[str], answer
 def test_the_manual_of_the_installed_wheel_has_every_option(command: Command) -> None:
     """And `man`, where it is installed, has nothing to complain of."""
     page = SHARE / "man" / "man1" / f"{name_page(command)}.1"
-    text = page.read_text(encoding="utf-8").replace("\\-", "-")
+    text = page.read_text(encoding="utf-8")
+    assert text == write_page(command, ALL, __version__)
+    text = text.replace("\\-", "-")
 
     for option in (*command.options, *command.places):
         assert f".B {', '.join(option.flags) or option.placeholder}" in text
@@ -137,4 +144,6 @@ def test_the_manual_of_the_installed_wheel_has_every_option(command: Command) ->
 )
 def test_completions_are_where_shells_look_for_them(shell: str, place: str) -> None:
     """The same as those that are printed."""
-    assert (SHARE / place).read_text(encoding="utf-8") == ask("completion", shell).stdout
+    script = (SHARE / place).read_text(encoding="utf-8")
+
+    assert script == SHELLS[shell](ALL) == ask("completion", shell).stdout
