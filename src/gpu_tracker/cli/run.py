@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 _EPILOG = """\
 Exit code: that of the job. With --fail-if, if the job succeeds: 1 if a limit is broken, 2 if something could not be
-checked, 3 if the result or the whole recording could not be written, else 0.
+checked, 3 if the result could not be written or the recording broke off, else 0.
 """
 
 
