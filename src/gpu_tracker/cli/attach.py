@@ -15,6 +15,7 @@ from ..api.session import (
     other_process,
     whole_job,
 )
+from ..core import list_signals
 from ..core.config import check_process_id
 from ..core.errors import TrackerError, UsageError
 from ..core.model import NO_PROCESS
@@ -78,7 +79,7 @@ def main(arguments: list[str], sampler: SamplerProcess | None) -> int:
         if not is_ready:
             raise UsageError("The sampler failed to start.")
         # An interrupt is the normal end: it must not raise in the middle of something.
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        for number in list_signals("SIGINT", "SIGTERM", "SIGHUP", "SIGBREAK"):
             if signal.getsignal(number) is not signal.SIG_IGN:  # nohup, or a job in the background
                 signal.signal(number, lambda *_: os.write(wake_writing, b"!") and None)
         raise_interrupts()

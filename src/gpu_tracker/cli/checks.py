@@ -9,6 +9,7 @@ from importlib import import_module
 
 from ..analysis.checks import ENERGY_GROUP, FAILED, FINE, NOTHING, WARNING, Check
 from ..core.config import PROCESS_SOURCES, list_process_sources
+from ..core.system import posix
 from ..core.text import count_of
 from ..core.units import humanize_bytes
 from ..core.version import DISTRIBUTION, __version__
@@ -35,7 +36,7 @@ def check_versions() -> list[Check]:
     """Versions of everything involved."""
     from importlib.metadata import PackageNotFoundError, version
 
-    system = os.uname()
+    system = posix.uname()
     checks = [
         _fine("versions", DISTRIBUTION, __version__),
         *_check_namesake(),

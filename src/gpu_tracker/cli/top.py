@@ -7,6 +7,7 @@ import signal
 import time
 from math import isfinite
 
+from ..core import list_signals
 from ..core.errors import RecordingError, UsageError
 from ..core.moments import Pace
 from ..core.text import count_cells, paint
@@ -118,7 +119,7 @@ class _Theatre:
                 self._pace.pay(time.monotonic(), time.thread_time() - self._spent_seconds)
                 event = screen.wait(-1, self._pace.remaining(time.monotonic()))
                 self._spent_seconds = time.thread_time()
-                for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
+                for number in list_signals("SIGTERM", "SIGHUP", "SIGQUIT", "SIGBREAK"):
                     if number in event.signals:
                         return number
                 self._take(split_keys(event.keys))

@@ -8,16 +8,15 @@ and nothing is written.
 from __future__ import annotations
 
 import atexit
-import fcntl
 import mmap
 import os
-import posix
 import sys
 import time
 from _json import encode_basestring_ascii  # what json is made of, without importing that
 from _thread import RLock
 
 from ..core.notices import is_new, warn_once
+from ..core.system import fcntl, posix
 from . import high_water, suspension
 from .locks import replace_if_lost
 from .mailbox import (
@@ -463,6 +462,8 @@ def _flush(*, is_last: bool = True) -> None:
 
 def _move_away(fd: int) -> int:
     """Move a descriptor to a large number: a job that closes all descriptors reuses the small ones, the standard ones first."""
+    if sys.platform == "win32":
+        return fd
     for least in (_FIRST_DESCRIPTOR, FIRST_BEYOND_STANDARD):
         try:
             moved = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, least)

@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import mmap
 import os
-import posix
 import struct
 import sys
 import time
 from itertools import takewhile
 
+from ..core.system import posix
 from ..core.values import NamedTuple
 from .mailbox import REGIONS_SUFFIX, check_size, name_file
 from .mishaps import is_ours
@@ -278,6 +278,8 @@ def map_new(path: str, n_bytes: int, n_reserved_bytes: int) -> MappedFile:
 def _take_standard() -> list[int]:
     """Those of the standard streams that are closed: what is printed there would be written into our file."""
     taken: list[int] = []
+    if sys.platform == "win32":
+        return taken  # files have handles of their own
     try:
         while (fd := posix.open("/", posix.O_RDONLY)) < FIRST_BEYOND_STANDARD:  # which there is in every jail
             taken.append(fd)
@@ -297,6 +299,8 @@ def reserve(fd: int, offset: int, n_bytes: int) -> None:
 
 def _find_program(pid: int) -> int:
     """What changes when a process goes on as another program: where the kernel has put it. 0 if that cannot be read."""
+    if sys.platform == "win32":
+        return 0  # no process becomes another program
     try:
         fd = posix.open(f"/proc/{pid}/auxv", posix.O_RDONLY)
         try:
@@ -329,7 +333,7 @@ class SharedFileReader:
         try:
             if os.fstat(fd).st_size != FILE_BYTES:
                 raise ValueError(path)
-            self._memory = mmap.mmap(fd, FILE_BYTES, prot=mmap.PROT_READ)
+            self._memory = mmap.mmap(fd, FILE_BYTES, access=mmap.ACCESS_READ)
         finally:
             posix.close(fd)
         magic, self.pid, _ = _HEADER.unpack_from(self._memory, 0)

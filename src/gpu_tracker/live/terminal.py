@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import select
 import signal
+import sys
 
+from ..core import list_signals
 from ..core.values import NamedTuple
 from .abilities import get_encoding, has_unicode, read_size
 
@@ -21,7 +23,7 @@ _IN, _OUT = 0, 1
 _ENTER = "\x1b[?1049h\x1b[?25l\x1b[?7l"
 _LEAVE = "\x1b[?7h\x1b[?25h\x1b[?1049l"
 _HOME, _CLEAR_LINE, _CLEAR_BELOW = "\x1b[H", "\x1b[K", "\x1b[J"
-_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGTSTP, signal.SIGWINCH)
+_SIGNALS = list_signals("SIGINT", "SIGBREAK", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGTSTP", "SIGWINCH")
 
 
 def write(text: str, fd: int = _OUT) -> bool:
@@ -114,7 +116,7 @@ class Screen:
                 content = b""
             keys, is_closed = content.decode("utf-8", "replace"), not content
         signals = frozenset(os.read(self._wakes[0], 1024)) if self._wakes[0] in ready else frozenset()
-        if signal.SIGTSTP in signals:
+        if sys.platform != "win32" and signal.SIGTSTP in signals:
             self._pause()
         return Event(keys, signals, is_closed)
 
