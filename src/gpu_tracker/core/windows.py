@@ -83,6 +83,11 @@ def pread(fd: int, n_bytes: int, offset: int) -> bytes:
     return nt.read(fd, n_bytes)
 
 
+def truncate(fd: int, n_bytes: int) -> None:
+    """Make a file as long as that."""
+    nt.ftruncate(fd, n_bytes)
+
+
 def mknod(path: str, mode: int = 0o600) -> None:
     """A new file without content."""
     nt.close(open(path, nt.O_CREAT | nt.O_EXCL | nt.O_WRONLY, mode))

@@ -68,6 +68,9 @@ OPEN, CPU, OWN_CPU, SHARED_CPU, SWITCHES = (
 
 # A mapped file keeps a descriptor, whose number the program may close and use for another file.
 _WITHOUT_DESCRIPTOR: dict[str, bool] = {"trackfd": False} if sys.version_info >= (3, 13) else {}
+_KEEPS_DESCRIPTOR = not _WITHOUT_DESCRIPTOR
+if sys.platform == "win32":
+    _WITHOUT_DESCRIPTOR, _KEEPS_DESCRIPTOR = {}, False
 
 FIRST_BEYOND_STANDARD = 3
 NOTHING_FOLLOWS_NS = 1 << 62
@@ -217,7 +220,7 @@ class MappedFile:
     def __init__(self, fd: int, n_bytes: int) -> None:
         self._identity = identify(fd)
         self._fd = -1
-        if not _WITHOUT_DESCRIPTOR:
+        if _KEEPS_DESCRIPTOR:
             self._fd = posix.dup(fd)  # the number that is about to be taken
             posix.close(self._fd)
         self.memory = mmap.mmap(fd, n_bytes, **_WITHOUT_DESCRIPTOR)
@@ -261,15 +264,18 @@ def map_new(path: str, n_bytes: int, n_reserved_bytes: int) -> MappedFile:
     standard = _take_standard()
     try:
         fd = posix.open(path, posix.O_CREAT | posix.O_EXCL | posix.O_RDWR, 0o600)
+        has_failed = False
         try:
             posix.truncate(fd, n_bytes)
             reserve(fd, 0, n_reserved_bytes)
             return MappedFile(fd, n_bytes)
         except OSError:
-            posix.unlink(path)
+            has_failed = True
             raise
         finally:
             posix.close(fd)
+            if has_failed:  # only now: Windows deletes no file that is open
+                posix.unlink(path)
     finally:
         for fd in standard:
             posix.close(fd)

@@ -151,6 +151,8 @@ class Service:
 
     def tidy_up(self) -> None:
         """Remove the mailbox."""
+        if self._sampler is not None and self._sampler.instruments is not None:
+            self._sampler.instruments.close()
         if self._mailbox is not None:
             remove_mailbox(self._mailbox)
             remove_leftovers(self._mailbox)

@@ -323,6 +323,12 @@ class MailboxReader:
                 high_water, self._high_waters_of_ended.get(reader.pid, 0)
             )
 
+    def close(self) -> None:
+        """Let go of all files; some systems remove none that is open."""
+        for reader in self._readers.values():
+            reader.close()
+        self._readers.clear()
+
     def _remove(self, name: str) -> None:
         try:
             os.unlink(f"{self._mailbox}/{name}")

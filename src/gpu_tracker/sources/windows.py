@@ -149,6 +149,8 @@ class ProcessTree:
             for row in table
             if row.pid not in self._members and (row.pid, row.started_ticks) not in self._strangers
         ]
+        for pid in self._ancestors.keys() & rows.keys():
+            del self._ancestors[pid]  # its number is another's by now, and so are children of it
         self._admit_relatives(new)
         _activities.update((pid, _describe(member)) for pid, member in self._members.items())
         return [reading for reading in ended if reading is not None]

@@ -130,7 +130,11 @@ class SamplerProcess:
             self._replies, replies_out = make_pipe()
             theirs.append(replies_out)
             self._descriptors.append(self._replies)
-            self._starters.extend(_spawn(commands_in.number, replies_out.number, self._unnamed_recording))
+            started = _spawn(commands_in.number, replies_out.number, self._unnamed_recording)
+            if sys.platform == "win32":
+                self._take_pid(*started)
+            else:
+                self._starters.extend(started)
             _open_handles.add(self)
             _close_handles_in_forks()
         except OSError as error:
@@ -247,6 +251,8 @@ class SamplerProcess:
             descriptor.close()
         self.is_gone = True
         self.reap_starter()
+        if sys.platform == "win32" and self.pid:
+            await_end(self.pid, _END_SECONDS)  # what it has open cannot be removed
 
     @property
     def is_child(self) -> bool:
@@ -277,7 +283,7 @@ class SamplerProcess:
                 if received == "failed":
                     self.is_gone = True
                     (self.failure,) = values
-                elif received == "started":
+                elif received == "started" and not self.pid:
                     self._take_pid(*values)
             wait = deadline - time.monotonic()
             if self.is_gone and wait > 0:
@@ -332,8 +338,7 @@ def _spawn(commands: int, replies: int, recording: Descriptor) -> Iterable[int]:
     paths = [_PACKAGE_PARENT]
     paths += [path for path in sys.path if path.endswith(("site-packages", "dist-packages"))]
     if sys.platform == "win32":
-        start_apart(python, paths, commands, replies, recording.path)
-        return ()
+        return (start_apart(python, paths, commands, replies, recording.path),)
     arguments = [python, "-I", "-S", "-c", _BOOT, *paths]
     # Preloaded libraries (allocators, I/O tracers that write a file per process) are meant for the job.
     environment = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}

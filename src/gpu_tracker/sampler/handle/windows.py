@@ -65,14 +65,14 @@ def open_unnamed(path: str, flags: int) -> int:
     return nt.open(path, flags | nt.O_BINARY | nt.O_TEMPORARY | nt.O_NOINHERIT, 0o600)
 
 
-def start(python: str, paths: list[str], commands: int, replies: int, unnamed: str) -> None:
-    """Start the interpreter with the two ends of pipes that are its own."""
+def start(python: str, paths: list[str], commands: int, replies: int, unnamed: str) -> int:
+    """Start the interpreter with the two ends of pipes that are its own; its number."""
     boot = (
         "import gc, sys; gc.disable(); _, commands, replies, unnamed, *paths = sys.argv; sys.path += paths; "
         "from gpu_tracker.sampler.child import main; main(int(commands), int(replies), unnamed)"
     )
     words = [python, "-I", "-S", "-c", boot, str(commands), str(replies), unnamed, *paths]
-    windows.spawn_apart(windows.quote(words), dict(os.environ), [commands, replies])
+    return windows.spawn_apart(windows.quote(words), dict(os.environ), [commands, replies])
 
 
 def adopt(commands: int, replies: int, unnamed: str) -> tuple[int, int, int]:

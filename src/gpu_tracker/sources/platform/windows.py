@@ -31,7 +31,7 @@ _kernel32: Any = ctypes.WinDLL("kernel32", use_last_error=True)
 _ntdll: Any = ctypes.WinDLL("ntdll")
 
 # From winnt.h and winbase.h.
-_SYNCHRONIZE, _QUERY_LIMITED, _TERMINATE, _SUSPEND = 0x100000, 0x1000, 0x0001, 0x0800
+_SYNCHRONIZE, _QUERY_LIMITED, _TERMINATE, _READ_MEMORY = 0x100000, 0x1000, 0x0001, 0x0010
 _FIRST_INSTANCE, _MOST_INSTANCES, _PIPE_BYTES = 0x80000, 1, 1 << 16
 _INHERITED = 1
 _STILL_ACTIVE = 259
@@ -47,7 +47,10 @@ KILLED = 1
 # read and written.
 _ROW = Struct("<II 8x I 12x qqq H 6x Q 8x QQ 24x Q I 4x QQ 80x QQ 8x")
 _SYSTEM_PROCESS_INFORMATION, _LENGTH_MISMATCH = 5, 0xC0000004
-_PROCESS_BASIC_INFORMATION, _PROCESS_COMMAND_LINE = 0, 60
+_PROCESS_BASIC_INFORMATION = 0
+# Of 64-bit processes: where the parameters are in the environment block, and where the command line is in those.
+_PARAMETERS_OFFSET, _COMMAND_LINE_OFFSET = 0x20, 0x70
+_ADDRESS, _TEXT = Struct("<Q"), Struct("<H6xQ")
 _SPARE_BYTES = 1 << 16
 _CREATE_SUSPENDED, _BREAKAWAY = 0x4, 0x01000000
 _JOB_ACCOUNTING, _JOB_PROCESSES, _JOB_LIMITS = 1, 3, 9
@@ -338,19 +341,37 @@ def read_peak_bytes(handle: int) -> int | None:
 
 def read_arguments(pid: int) -> str | None:
     """The command line of a process; None if it cannot be read."""
-    handle = open_exit(pid)
-    if handle < 0:
+    try:
+        handle = open_process(pid, _QUERY_LIMITED | _READ_MEMORY)
+    except OSError:
         return None
     try:
-        buffer = ctypes.create_string_buffer(1 << 16)
-        if _ntdll.NtQueryInformationProcess(
-            wintypes.HANDLE(handle), _PROCESS_COMMAND_LINE, buffer, len(buffer), None
-        ):
-            return None
-        length, address = Struct("<H6xQ").unpack_from(buffer)
-        return ctypes.wstring_at(address, length // 2)
+        basics = _read_information(handle, _PROCESS_BASIC_INFORMATION, 48)
+        (block,) = _ADDRESS.unpack_from(basics, 8)
+        (parameters,) = _ADDRESS.unpack(_read_memory(handle, block + _PARAMETERS_OFFSET, _ADDRESS.size))
+        text = _read_memory(handle, parameters + _COMMAND_LINE_OFFSET, _TEXT.size)
+        length, address = _TEXT.unpack(text)
+        return _read_memory(handle, address, length).decode("utf-16-le", "replace")
+    except OSError:
+        return None
     finally:
         _winapi.CloseHandle(handle)
+
+
+def _read_information(handle: int, kind: int, n_bytes: int) -> bytes:
+    buffer = ctypes.create_string_buffer(n_bytes)
+    if _ntdll.NtQueryInformationProcess(wintypes.HANDLE(handle), kind, buffer, n_bytes, None):
+        raise OSError(errno.EIO, "the system does not tell")
+    return buffer.raw
+
+
+def _read_memory(handle: int, address: int, n_bytes: int) -> bytes:
+    buffer = ctypes.create_string_buffer(n_bytes)
+    if not _kernel32.ReadProcessMemory(
+        wintypes.HANDLE(handle), ctypes.c_void_p(address), buffer, ctypes.c_size_t(n_bytes), None
+    ):
+        raise OSError(errno.EIO, "the memory of the process cannot be read")
+    return buffer.raw
 
 
 def read_table() -> list[TableRow]:
