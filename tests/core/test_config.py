@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-import sys
 import os
+import sys
 from pathlib import Path
 from typing import Any
 

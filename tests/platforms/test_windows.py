@@ -6,6 +6,7 @@ These tests need nothing of the other tests: not their fixtures, which are made 
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import sys
 import tempfile
@@ -27,7 +28,7 @@ WORKLOAD = Path(__file__).with_name("windows_workload.py")
 MB = 1_000_000
 INTERVAL_SECONDS = 0.1
 COMMAND = (sys.executable, "-m", "gpu_tracker")
-ACCESS_VIOLATION = 0xC0000005
+ACCESS_VIOLATION, ENDED_BY_CTRL_C = 0xC0000005, 0xC000013A
 # Creation flag of a process that gets console events as a group of its own.
 NEW_GROUP = 0x200
 
@@ -301,6 +302,53 @@ def test_a_killed_sampler_costs_neither_the_job_nor_its_recording(tmp_path: Path
     assert read_end(tmp_path / "run.jsonl")["exit_code"] == 0
 
 
+@pytest.mark.parametrize("event", ["Ctrl-C", "Ctrl-Break"])
+def test_a_key_reaches_the_job_once(tmp_path: Path, event: str) -> None:
+    """It and the wrapper are in one console; the wrapper passes nothing on, and reports."""
+    if event == "Ctrl-Break" and is_wine():
+        pytest.skip("Wine has no Ctrl-Break")
+    options = {} if event == "Ctrl-C" else {"creationflags": NEW_GROUP}
+    words = ("run", "--record", "run.jsonl", "--", *workload("counts_interrupts", 3))
+    ours = signal.signal(signal.SIGINT, lambda *_: None)
+    try:
+        with start(tmp_path, *COMMAND, *words, **options) as wrapper:
+            read_line(wrapper)
+            send(event, wrapper.pid)
+            truth = read_line(wrapper)
+            assert wrapper.wait(60) == 0
+    finally:
+        signal.signal(signal.SIGINT, ours)
+
+    assert len(truth["received"]) == 1
+    assert gput.load(tmp_path / "run.jsonl").is_complete
+
+
+def send(event: str, group: int) -> None:
+    """Press a key: Ctrl-C cannot be sent to one group, so everybody in this console gets it."""
+    import ctypes
+
+    kernel32 = ctypes.windll.kernel32  # type: ignore[attr-defined, unused-ignore]
+    is_sent = kernel32.GenerateConsoleCtrlEvent(*((0, 0) if event == "Ctrl-C" else (1, group)))
+    if not is_sent:
+        pytest.skip("there is no console")
+
+
+def test_a_job_that_an_interrupt_ends(tmp_path: Path) -> None:
+    """Its exit code says so, and is ours."""
+    ours = signal.signal(signal.SIGINT, lambda *_: None)
+    try:
+        with start(
+            tmp_path, *COMMAND, "run", "--record", "run.jsonl", "--", *workload("waits", 30)
+        ) as wrapper:
+            read_line(wrapper)
+            send("Ctrl-C", wrapper.pid)
+            assert wrapper.wait(20) == ENDED_BY_CTRL_C
+    finally:
+        signal.signal(signal.SIGINT, ours)
+
+    assert read_end(tmp_path / "run.jsonl")["exit_code"] == ENDED_BY_CTRL_C
+
+
 def test_attach_follows_a_process_to_its_end(tmp_path: Path) -> None:
     """And tells its exit code."""
     with start(tmp_path, *workload("waits", 3)) as process:
@@ -339,6 +387,10 @@ def test_the_paper_s_command_line(tmp_path: Path) -> None:
         ["export", "run.jsonl", "-o", "run.sqlite"],
         ["export", "run.jsonl", "-o", "trace.json"],
         ["explain"],
+        ["top", "--once", "run.jsonl"],
+        ["combine", "run.jsonl", "-o", "job.html"],
+        ["watch", "--once"],
+        ["doctor"],
         ["query", "--help-query-gpu"],
         ["--help"],
         ["--version"],
@@ -356,6 +408,41 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
     directory = tmp_path_factory.mktemp("recorded")
     track(directory, "busy", 0.3)
     return directory
+
+
+def test_a_report_can_be_printed_where_few_letters_can(recorded: Path) -> None:
+    """A pipe takes those of one alphabet."""
+    code = "import gpu_tracker; print(gpu_tracker.load('run.jsonl').report)"
+    printed = subprocess.run([sys.executable, "-c", code], cwd=recorded, stdout=subprocess.PIPE, check=True)
+
+    assert b"RAM" in printed.stdout
+
+
+def test_a_served_page(recorded: Path) -> None:
+    """In the browser, with its secret in the address."""
+    from urllib.request import urlopen
+
+    with start(recorded, *COMMAND, "serve", ".") as server:
+        assert server.stdout is not None
+        address = server.stdout.readline().decode().strip()
+        with urlopen(address, timeout=20) as answer:
+            page = answer.read()
+        server.kill()
+
+    assert b"<html" in page
+
+
+def test_a_job_is_shown_while_it_runs(tmp_path: Path) -> None:
+    """As lines, and a command is started for what goes wrong."""
+    notify = f'{sys.executable} -c "import sys; open(sys.argv[1][:4] + chr(46) + chr(116), chr(119))"'
+    done = run(
+        *("run", "--live", "0.5", "--notify", notify, "--no-record", "--", *workload("exits_late", 3)),
+        directory=tmp_path,
+        check=False,
+    )
+
+    assert done.returncode == 3
+    assert b"gpu-tracker 0:00:01" in done.stderr
 
 
 def test_a_recording_has_lines_as_on_every_system(recorded: Path) -> None:

@@ -61,6 +61,12 @@ def exits(code: str) -> None:
     os._exit(int(code))
 
 
+def exits_late(code: str) -> None:
+    """The same after a while."""
+    time.sleep(2.0)
+    os._exit(int(code))
+
+
 def children(count: str, seconds: str) -> None:
     """Start short-lived processes, one after the other."""
     used = []
@@ -150,7 +156,7 @@ def workers(count: str) -> None:
 WORKLOADS: dict[str, Callable[..., None]] = {
     each.__name__: each
     for each in (
-        *(spike, busy, exits, children, busy_child, orphan, leaves_a_child, holds, waits),
+        *(spike, busy, exits, exits_late, children, busy_child, orphan, leaves_a_child, holds, waits),
         *(counts_interrupts, tracks_itself, workers),
     )
 }

@@ -36,7 +36,7 @@ os.makedirs(f"{directory}/DLLs", exist_ok=True)
 with zipfile.ZipFile(wheel) as archive:
     for name in archive.namelist():
         base = os.path.basename(name)
-        if name.startswith("deploy_libs/") and not base.startswith("api-ms-win"):  # those are Wine's own
+        if name.startswith("deploy_libs/") and not base.startswith(("api-ms-win", "_wmi")):  # those are Wine's own; it has no WMI
             folder = "" if base.lower() in beside_the_program else "DLLs"
             with open(os.path.join(directory, folder, base), "wb") as file:
                 file.write(archive.read(name))
@@ -64,12 +64,15 @@ $compiler-gcc -O2 -municode -o "$directory/python.exe" "$directory/python.c"
 } >"$directory/python3.def"
 $compiler-gcc -shared -nostdlib -o "$directory/python3.dll" "$directory/python3.def" -Wl,-e,0
 
-# Wine cannot use a Unix file as a standard stream, so each is a pipe; and it has no desktop and asks nothing.
+# Wine cannot use a Unix file as a standard stream, so each is a pipe, unless a terminal is to be the console; it has no desktop and asks
+# nothing.
 cat >"$directory/python" <<SHELL
 #!/bin/sh
 export WINEPREFIX="$directory/prefix" WINEARCH=win64 WINEDEBUG=-all WINEDLLOVERRIDES=mscoree,mshtml=
 status=\$(mktemp)
-{ { { cat | $wine "$directory/python.exe" "\$@"; echo \$? >"\$status"; } 2>&1 >&3 | cat >&2; } 3>&1; } | cat
+from_pipe() { cat | "\$@"; }
+if test -t 0; then from=; else from=from_pipe; fi
+{ { { \$from $wine "$directory/python.exe" "\$@"; echo \$? >"\$status"; } 2>&1 >&3 | cat >&2; } 3>&1; } | cat
 read -r code <"\$status"
 rm "\$status"
 exit "\$code"

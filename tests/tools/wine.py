@@ -48,12 +48,18 @@ def test(version: str, python: str, words: list[str]) -> int:
     packages = environment / "Lib" / "site-packages"
     install(packages)
     print(f"Windows Python {version}", flush=True)
-    return subprocess.run(
-        [windows_python, "-m", "pytest", *OPTIONS, *(words or TESTS)],
-        cwd=PROJECT,
-        env={**os.environ, "PYTHONPATH": rf"{PROJECT_DRIVE}\tests"},
-        stdin=subprocess.DEVNULL,
-    ).returncode
+    # A terminal becomes the console, without which there is no Ctrl-C.
+    keyboard, console = os.openpty()
+    try:
+        return subprocess.run(
+            [windows_python, "-m", "pytest", *OPTIONS, *(words or TESTS)],
+            cwd=PROJECT,
+            env={**os.environ, "PYTHONPATH": rf"{PROJECT_DRIVE}\tests"},
+            stdin=console,
+        ).returncode
+    finally:
+        os.close(keyboard)
+        os.close(console)
 
 
 def install(packages: Path) -> None:
@@ -61,8 +67,8 @@ def install(packages: Path) -> None:
     for old in packages.glob("gp*"):
         if old.name.startswith(("gpu_tracker", "gput")):
             shutil.rmtree(old)
-    command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", packages, PROJECT]
-    subprocess.run(command, check=True)
+    command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target"]
+    subprocess.run([*command, str(packages), str(PROJECT)], check=True)
 
 
 if __name__ == "__main__":

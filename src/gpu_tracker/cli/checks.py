@@ -66,6 +66,13 @@ def _check_namesake() -> list[Check]:
     return [Check("versions", _NAMESAKE, FAILED, text)]
 
 
+# How the peaks of a source come about, that is none of Linux's.
+_PEAKS = {
+    "darwin": "estimates by the footprint",
+    "windows": "exact for each process that was read after its peak",
+}
+
+
 def check_processes(proc: str = "/proc") -> list[Check]:
     """The process source that a job would be read with, and how exact its figures are."""
     name = next(filter(_can_read_self, list_process_sources()), None)
@@ -73,7 +80,7 @@ def check_processes(proc: str = "/proc") -> list[Check]:
         text = f"Neither {' nor '.join(PROCESS_SOURCES)} can read processes here; mount /proc."
         return [Check("processes", "tree", FAILED, text)]
     if name != "procfs":
-        how = "estimates by the footprint" if name == "darwin" else "sampled"
+        how = _PEAKS.get(name, "sampled")
         text = f"{how}, and shared memory is counted in every process: exact figures need Linux's /proc"
         return [
             _fine("processes", "tree", f"read through {name}"),

@@ -10,3 +10,9 @@ else:
     import fcntl as fcntl
     import posix as posix
     import resource as resource
+
+
+def prints_any_letter() -> bool:
+    """Whether standard output takes all of Unicode: a pipe on Windows takes one alphabet."""
+    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
+    return bool(encoding.lower().startswith("utf"))

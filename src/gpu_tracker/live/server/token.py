@@ -6,15 +6,20 @@ import os
 import re
 import secrets
 import stat
+import sys
 
 from ...core.system import fcntl, posix
 
 _TOKEN = re.compile(r"[A-Za-z0-9_-]{43}")
 _BYTES = 32
+# Who is not the user. The modes of Windows say nothing of them; there the folder is the user's own.
+_OTHERS = 0 if sys.platform == "win32" else 0o077
 
 
 def find_folder() -> str:
     """Where it is kept; only the user can read it."""
+    if sys.platform == "win32" and "LOCALAPPDATA" in os.environ:
+        return os.path.join(os.environ["LOCALAPPDATA"], "gpu-tracker")
     state = os.environ.get("XDG_STATE_HOME") or os.path.join(os.path.expanduser("~"), ".local", "state")
     return os.path.join(state, "gpu-tracker")
 
@@ -75,7 +80,7 @@ def _read(path: str) -> str | None:
         return None
     try:
         status = os.fstat(fd)
-        is_secret = stat.S_ISREG(status.st_mode) and not status.st_mode & 0o077
+        is_secret = stat.S_ISREG(status.st_mode) and not status.st_mode & _OTHERS
         content = os.read(fd, 100) if is_secret and status.st_uid == posix.geteuid() else b""
     finally:
         os.close(fd)
