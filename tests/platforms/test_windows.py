@@ -6,6 +6,8 @@ These tests need nothing of the other tests: not their fixtures, which are made 
 from __future__ import annotations
 
 import json
+import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -224,6 +226,23 @@ def test_a_number_that_is_used_again_is_another_process(monkeypatch: pytest.Monk
     assert {reading.pid for reading in tree.read()} == {900_004}
 
 
+def test_the_driver_s_library_is_found_and_read(tmp_path: Path) -> None:
+    """nvml.dll, where the driver puts it; who uses a device is known by its number."""
+    library = Path(sys.executable).with_name("nvml.dll")
+    if not library.exists():
+        pytest.skip("needs the library that `make test-wine` compiles")
+    (tmp_path / "System32").mkdir()
+    shutil.copy(library, tmp_path / "System32")
+    told, recording = tmp_path / "process.txt", tmp_path / "run.jsonl"
+    environment = {**os.environ, "WINDIR": str(tmp_path), "NVML_PROCESS": str(told)}
+    words = ("run", "--st", "0.1", "--record", str(recording), "--", *workload("holds_on_gpu", told, 1500))
+    run(*words, directory=tmp_path, env=environment)
+    (gpu,) = gput.load(recording).gpus
+
+    assert gpu.name == "NVIDIA of Tests"
+    assert gput.load(recording).summary.gpu_bytes.combined == 1500 * MB
+
+
 # ---- How it ends.
 
 
@@ -351,7 +370,7 @@ def test_a_job_that_an_interrupt_ends(tmp_path: Path) -> None:
 
 def test_attach_follows_a_process_to_its_end(tmp_path: Path) -> None:
     """And tells its exit code."""
-    with start(tmp_path, *workload("waits", 3)) as process:
+    with start(tmp_path, *workload("waits", 12)) as process:
         pid = read_line(process)["pid"]
         done = run("attach", str(pid), "--st", "0.1", "--record", "run.jsonl", directory=tmp_path)
     recording = gput.load(tmp_path / "run.jsonl")

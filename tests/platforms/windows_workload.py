@@ -100,6 +100,12 @@ def holds(megabytes: str) -> None:
     del content
 
 
+def holds_on_gpu(told: str, megabytes: str) -> None:
+    """Have the driver say that this process holds so much on a device, for a while."""
+    Path(told).write_text(f"{os.getpid()} {int(megabytes) * MB}")
+    time.sleep(3.0)
+
+
 def waits(seconds: str) -> None:
     """Say who it is, and wait."""
     tell(pid=os.getpid())
@@ -152,7 +158,7 @@ def workers(count: str) -> None:
 WORKLOADS: dict[str, Callable[..., None]] = {
     each.__name__: each
     for each in (
-        *(spike, busy, exits, exits_late, children, orphan, leaves_a_child, holds, waits),
+        *(spike, busy, exits, exits_late, children, orphan, leaves_a_child, holds, holds_on_gpu, waits),
         *(counts_interrupts, tracks_itself, workers),
     )
 }

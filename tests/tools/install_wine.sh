@@ -85,6 +85,9 @@ WINEPREFIX="$directory/prefix" WINEARCH=win64 WINEDEBUG=-all WINEDLLOVERRIDES=ms
 rm -f "$directory/prefix/dosdevices/z:"
 ln -sfn "$(dirname "$directory")" "$directory/prefix/dosdevices/p:"
 
+# A driver's library, where tests can take it from.
+$compiler-gcc -O2 -shared -o "$directory/nvml.dll" "$(dirname "$0")/../platforms/nvml.c"
+
 # What the package and its tests need; colorama and the rest only there or on an old Python.
 pip_for_windows install --upgrade --target "$directory/Lib/site-packages" \
     msgspec nvidia-ml-py psutil tornado \
