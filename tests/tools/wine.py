@@ -16,14 +16,7 @@ from tools.every_python import PROJECT, find_python, list_promised
 TOOLS = Path(__file__).parent
 # The drive on which a Windows program finds the project, and a directory of its own.
 PROJECT_DRIVE, TEMPORARY = "P:", r"C:\tests"
-TESTS = (
-    "tests/platforms/test_windows.py",
-    "tests/core",
-    "tests/accounts",
-    "tests/analysis",
-    "tests/recording",
-)
-# What these folders do on Unix only, or with fixtures of the other tests.
+TESTS = ("tests/platforms/test_windows.py", "tests/core", "tests/accounts", "tests/analysis")
 OPTIONS = ("--noconftest", "-p", "no:cacheprovider", "--basetemp", TEMPORARY, "--quiet")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import time
 from math import isfinite
 
@@ -61,6 +62,8 @@ def main(arguments: list[str]) -> int:
     code = _Theatre(paths, n_steps, speed or 0.0).run()
     if code:
         # The terminal is restored; end by the signal, so that the caller sees it.
+        if sys.platform == "win32":
+            return -code
         signal.signal(code, signal.SIG_DFL)
         os.kill(os.getpid(), code)
     return 0

@@ -28,7 +28,6 @@ from nt import (
     dup as dup,
     fstat as fstat,
     getpid as getpid,
-    getppid as getppid,
     listdir as listdir,
     lstat as lstat,
     read as read,
@@ -149,6 +148,11 @@ def read_parent(pid: int) -> int:
     status = ctypes.windll.ntdll.NtQueryInformationProcess(handle, 0, facts, ctypes.sizeof(facts), None)
     kernel32.CloseHandle(handle)
     return 0 if status else facts[5]
+
+
+def getppid() -> int:
+    """The number that our parent had."""
+    return read_parent(nt.getpid())
 
 
 def hold_name(name: str) -> int:
