@@ -6,6 +6,7 @@ With words, those tests only: `wine.py tests/platforms -k spike`. The fixtures o
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -17,7 +18,7 @@ TOOLS = Path(__file__).parent
 # The drive on which a Windows program finds the project, and a directory of its own.
 PROJECT_DRIVE, TEMPORARY = "P:", r"C:\tests"
 TESTS = ("tests/platforms/test_windows.py", "tests/core", "tests/accounts", "tests/analysis")
-OPTIONS = ("--noconftest", "-p", "no:cacheprovider", "--basetemp", TEMPORARY, "--quiet")
+OPTIONS = ("--noconftest", "-m", "not repeats", "-p", "no:cacheprovider", "--basetemp", TEMPORARY, "--quiet")
 
 
 def main(words: list[str]) -> int:
@@ -41,18 +42,14 @@ def test(version: str, python: str, words: list[str]) -> int:
     packages = environment / "Lib" / "site-packages"
     install(packages)
     print(f"Windows Python {version}", flush=True)
-    # A terminal becomes the console, without which there is no Ctrl-C.
-    keyboard, console = os.openpty()
-    try:
-        return subprocess.run(
-            [windows_python, "-m", "pytest", *OPTIONS, *(words or TESTS)],
-            cwd=PROJECT,
-            env={**os.environ, "PYTHONPATH": rf"{PROJECT_DRIVE}\tests"},
-            stdin=console,
-        ).returncode
-    finally:
-        os.close(keyboard)
-        os.close(console)
+    command = [str(windows_python), "-m", "pytest", *OPTIONS, *(words or TESTS)]
+    # On a terminal of its own, which becomes the console: without one there is no Ctrl-C.
+    return subprocess.run(
+        ["script", "--quiet", "--return", "--command", shlex.join(command), os.devnull],
+        cwd=PROJECT,
+        env={**os.environ, "PYTHONPATH": rf"{PROJECT_DRIVE}\tests"},
+        stdin=subprocess.DEVNULL,
+    ).returncode
 
 
 def install(packages: Path) -> None:
@@ -60,7 +57,7 @@ def install(packages: Path) -> None:
     for old in packages.glob("gp*"):
         if old.name.startswith(("gpu_tracker", "gput")):
             shutil.rmtree(old)
-    command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target"]
+    command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--upgrade", "--target"]
     subprocess.run([*command, str(packages), str(PROJECT)], check=True)
 
 

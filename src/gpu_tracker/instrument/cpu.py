@@ -19,7 +19,7 @@ from _thread import _local, get_ident, get_native_id
 from _weakref import ref
 
 from ..core.calls import MOST_ENTERING_SECONDS
-from ..core.system import posix
+from ..core.system import monotonic_ns, posix
 from .crowds import find_crowd
 from .mishaps import is_ours
 from .shared_file import (
@@ -104,7 +104,7 @@ class Thread:
         self.outside_ns = self.cpu_ns
         """What it has used since its last own call."""
         self.due_ns = self.recent_ns = 0
-        self.taken_ns = time.monotonic_ns()
+        self.taken_ns = monotonic_ns()
         """When its clock was read last."""
         self.unread: list[Any] = []
         """What it did since then: a call, its region, and until when it was in that; and so on."""
@@ -173,7 +173,7 @@ class CpuShares:
         """The same for any thread."""
         cpu_ns = _read_clock(thread.clock_id)
         if cpu_ns >= thread.cpu_ns:
-            self._take(thread, cpu_ns, time.monotonic_ns())
+            self._take(thread, cpu_ns, monotonic_ns())
         elif thread in self._known:
             self._known.remove(thread)  # it has ended
 
@@ -383,7 +383,7 @@ class CpuShares:
         owed_ns = self._owed_ns + time.process_time_ns() - self._process_ns - self._known_ns
         taken_ns = max(0, min(earlier_ns, owed_ns))
         self._known_ns += taken_ns
-        if _read_age(thread.tid) < time.monotonic_ns() - self._asked_ns:
+        if _read_age(thread.tid) < monotonic_ns() - self._asked_ns:
             return
         doubted_ns = min(earlier_ns, sum(self._helped_ns.values()))
         running = [_list_counted(one.frame, one.drivers)[0] for one in self._known if one.frame is not None]

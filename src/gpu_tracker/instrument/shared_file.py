@@ -13,10 +13,9 @@ import mmap
 import os
 import struct
 import sys
-import time
 from itertools import takewhile
 
-from ..core.system import posix
+from ..core.system import monotonic_ns, posix
 from ..core.values import NamedTuple
 from .mailbox import REGIONS_SUFFIX, check_size, name_file
 from .mishaps import is_ours
@@ -157,7 +156,7 @@ class SharedFileWriter:
         self._n_regions = self._high_water_bytes = 0
         self._depths = {0: 0}
         self._refused: set[int] = set()
-        self.began_ns = time.monotonic_ns()
+        self.began_ns = monotonic_ns()
         struct.pack_into("<q", self.memory, _BEGAN_OFFSET, self.began_ns)
         struct.pack_into("<Q", self.memory, _PROGRAM_OFFSET, _find_program(self.pid))
         _HEADER.pack_into(self.memory, 0, _MAGIC, self.pid, 0)
