@@ -14,6 +14,7 @@ REAL_TOOLS := $(if $(filter tools,$(WITH)),$(VENV)/.real-tools)
 NOTEBOOK := $(if $(filter notebook,$(WITH)),$(VENV)/.notebook)
 SINKS := $(if $(filter sinks,$(WITH)),$(VENV)/.sinks)
 BROWSER := $(if $(filter browser,$(WITH)),$(VENV)/.browser)
+SHELLS := $(if $(filter shells,$(WITH)),$(VENV)/.shells)
 
 # Most tests wait for processes, so there can be more workers than cores.
 WORKERS ?= 4
@@ -25,7 +26,7 @@ REST = -m "not serial and not timed" $(PARALLEL)
 # Every worker loads the tests, and every workload its modules: compiling them each time would take half a minute.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help demo test soak clusters ray test-wine test-all test-oldest test-here check bench gallery clean
+.PHONY: help demo test soak clusters ray test-wine test-all test-oldest test-here check release-check bench gallery clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
@@ -34,7 +35,7 @@ demo: $(PACKAGE)  ## track a small training run: its summary here, its page in r
 	$(BIN)/gpu-tracker run --st 0.1 --record gpu-tracker-runs --report report.html -- $(BIN)/python examples/train.py
 	@echo "Open $(abspath report.html) in a browser (xdg-open report.html)."
 
-test: check $(FRAMEWORKS) $(TRAINERS) $(REAL_TOOLS) $(NOTEBOOK) $(BROWSER) $(SINKS)  ## everything; WITH="frameworks trainers tools notebook browser sinks" adds PyTorch, JAX, TensorFlow, Lightning, Transformers, Keras, rocm-smi, gputop, Jupyter, Chromium, W&B, MLflow, TensorBoard, Prometheus
+test: check $(FRAMEWORKS) $(TRAINERS) $(REAL_TOOLS) $(NOTEBOOK) $(BROWSER) $(SINKS) $(SHELLS)  ## everything; WITH="frameworks trainers tools notebook browser sinks shells" adds PyTorch, JAX, TensorFlow, Lightning, Transformers, Keras, rocm-smi, gputop, Jupyter, Chromium, W&B, MLflow, TensorBoard, Prometheus, zsh, fish
 	$(BIN)/coverage erase
 	$(PYTEST) -m serial --coverage
 	$(PYTEST) $(WAITING)
@@ -75,6 +76,10 @@ check: $(PACKAGE) $(TOOLS)  ## ruff, mypy --strict
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
+
+release-check: $(TOOLS)  ## rehearse a release: build it twice, install it with each Python here and use it
+	$(BIN)/python -m pip install --quiet --group release
+	PYTHONPATH=tests $(BIN)/python -m tools.release_check
 
 bench: $(PACKAGE)  ## cost and accuracy, beside other tools; about ten minutes
 	$(BIN)/python benchmarks/run.py
@@ -120,6 +125,9 @@ $(VENV)/.sinks: | $(TOOLS)
 
 $(VENV)/.browser: | $(TOOLS)
 	-$(BIN)/python -m pip install --quiet --group browser && sh tests/tools/install_browser.sh $(VENV)/browser >/dev/null && touch $@
+
+$(VENV)/.shells: | $(TOOLS)
+	-sh tests/tools/install_shells.sh >/dev/null && touch $@
 
 clean:  ## back to a fresh clone
 	rm -rf .venv .venv-* build dist .coverage* .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -250,7 +250,7 @@ def test_a_counter_of_energy_that_stands_still_while_power_is_drawn_is_replaced_
     assert [account.counters[0].energy_joules for account in accounts] == [1000.0, 1000.0, 900.0]
     assert [account.take_estimates() for account in accounts] == [(("integrated", "GPU-0"),)] * 3
     assert still.list_gaps() == (
-        "The energy counter of NVIDIA GPU 0 stood still for 10 s although the device drew power: its energy in that time is "
+        "The energy counter of NVIDIA GPU 0 stood still for 10 s from 0.0 s on although the device drew power: its energy in that time is "
         "estimated from power.",
     )
 
@@ -269,15 +269,36 @@ def test_a_counter_of_energy_that_has_never_moved_says_nothing() -> None:
 def test_a_counter_that_stands_still_while_power_cannot_be_read_is_not_believed() -> None:
     """Whether it still counts is known only if it moves within a short time."""
     stopped = draw(0.0, 100.0, 200.0, *[200.0] * 8, watts=None)
-    slow = draw(0.0, 100.0, 100.0, 100.0, 400.0, watts=None)
+    slow = draw(0.0, 100.0, 100.0, 300.0, watts=None)
     accounts = (stopped, slow)
 
-    assert [account.counters[0].energy_joules for account in accounts] == [200.0, 400.0]
-    assert [account.counters[0].energy_seconds for account in accounts] == [2.0, 4.0]
+    assert [account.counters[0].energy_joules for account in accounts] == [200.0, 300.0]
+    assert [account.counters[0].energy_seconds for account in accounts] == [2.0, 3.0]
     assert stopped.list_gaps() == (
-        "The energy counter of NVIDIA GPU 0 stood still for 8 s while its power could not be read: its energy is without that time.",
+        "The energy counter of NVIDIA GPU 0 stood still for 8 s from 2.0 s on while its power could not be read: its energy is without that time.",
     )
     assert slow.list_gaps() == ()
+
+
+@pytest.mark.parametrize(("still_seconds", "is_estimate"), [(1.0, False), (1.5, True), (2.5, True)])
+def test_a_counter_that_stands_still_for_a_while_is_replaced_meanwhile(
+    still_seconds: float, is_estimate: bool
+) -> None:
+    """None is updated less often than once a second."""
+    ticks = range(25)
+    until = 1.0 + still_seconds
+    counted = [
+        100.0 * (at if at <= 1.0 else max(1.0, at - still_seconds)) for at in (tick / 4 for tick in ticks)
+    ]
+    readings = (
+        GpuReadings(tick / 4, (GpuReading("GPU-0", power_watts=100.0, energy_joules=joules),))
+        for tick, joules in zip(ticks, counted, strict=True)
+    )
+    account = account_of(*readings)
+
+    assert counted[round(4 * until)] == 100.0
+    assert account.counters[0].energy_joules == (600.0 if is_estimate else 500.0)
+    assert account.take_estimates() == ((("integrated", "GPU-0"),) if is_estimate else ())
 
 
 def test_a_long_time_between_two_readings_of_power_has_no_energy() -> None:
@@ -351,6 +372,16 @@ def test_the_drivers_accounting_makes_a_peak_exact() -> None:
     assert alone.processes[0].basis == "exact"
     assert (two.peaks[0].job_bytes.descendants, two.peaks[0].job_bytes.combined) == (1800 * MB, 1900 * MB)
     assert two.peaks[0].basis == "sampled"
+
+
+def test_an_account_beside_others_that_are_not_known_makes_nothing_exact() -> None:
+    """They may have been the job's; what this process held is exact all the same."""
+    readings = gpu_readings(0.0, ("GPU-0", 3000, 0.0), GPU_0={ROOT: 1000})
+    account = account_of(readings._replace(high_waters=(GpuHighWater("GPU-0", ROOT, 2500 * MB, False),)))
+    account.finish(0.0, has_ended=True)
+
+    assert (account.peaks[0].job_bytes.combined, account.peaks[0].basis) == (2500 * MB, "sampled")
+    assert account.processes[0].basis == "exact"
 
 
 def test_a_list_without_processes_that_still_hold_memory_is_not_believed() -> None:
@@ -633,6 +664,81 @@ def test_a_lost_driver_leaves_no_zero_percent() -> None:
 
 
 # ---- Times in which nothing was read.
+
+
+def read_all(
+    *delays: tuple[float, float], end_seconds: float = 0.0, is_lost: bool = False
+) -> tuple[float, float, float]:
+    """Gaps in what the job held, what all did, and utilization, in ten readings, one a second, the fifth after these delays.
+
+    A delay: for how long the driver did not answer, and for how long nobody read.
+    """
+    account = GpuAccount(ROOT)
+    account.add(gpu(0))
+    for at in range(10):
+        unanswered_seconds, late_seconds = (*delays, (0.0, 0.0))[0] if at == 5 else (0.0, 0.0)
+        readings = read_busy(float(at), lists_processes=True)
+        account.take(
+            readings._replace(unanswered_seconds=unanswered_seconds, late_seconds=late_seconds), NAMES
+        )
+    if is_lost:
+        account.lose("nvidia")
+    account.finish(end_seconds or 9.0, has_ended=True)
+    (counters,) = account.counters
+    return (
+        counters.job_bytes_gap_seconds,
+        counters.used_bytes_gap_seconds,
+        counters.utilization_gap_seconds,
+    )
+
+
+def test_a_driver_that_does_not_answer_in_time_leaves_a_gap() -> None:
+    """However short, and even if the next reading follows soon; what is polled is then not known either."""
+    assert read_all() == (0.0, 0.0, 0.0)
+    assert read_all((0.3, 0.0)) == pytest.approx((0.3, 0.3, 0.3))
+    assert read_all((5.0, 0.0)) == (1.0, 1.0, 1.0)
+    assert read_all((0.3, 0.6)) == pytest.approx((0.6, 0.6, 0.6))
+
+
+def test_a_machine_that_stands_still_for_a_moment_leaves_a_gap_unless_the_run_is_long() -> None:
+    """One in a hundred seconds may be missing, a little at a time."""
+    assert read_all((0.0, 0.4)) == pytest.approx((0.4, 0.4, 0.4))
+    assert read_all((0.0, 0.4), end_seconds=10.0) == pytest.approx((0.4, 0.4, 0.4))
+    long = GpuAccount(ROOT)
+    for at in range(50):
+        late_seconds = 0.4 if at == 5 else 0.0
+        long.take(read_busy(float(at), lists_processes=True)._replace(late_seconds=late_seconds), NAMES)
+    long.finish(49.0, has_ended=True)
+
+    (counters,) = long.counters
+    assert counters.job_bytes_unknown_seconds == pytest.approx(0.4)
+    assert (counters.job_bytes_gap_seconds, counters.used_bytes_gap_seconds) == (0.0, 0.0)
+
+
+def test_a_driver_that_is_silent_at_the_end_leaves_a_gap() -> None:
+    """From the last reading on, however recent that is; without, a reading stands for the usual time."""
+    assert read_all(end_seconds=9.4) == (0.0, 0.0, 0.0)
+    assert read_all(end_seconds=9.4, is_lost=True) == pytest.approx((0.4, 0.4, 0.4))
+
+
+def test_what_is_not_reported_for_a_moment_leaves_a_gap_of_that_figure() -> None:
+    """Unless it never was; what is not known at first is none, but of a device that others were read before."""
+    account = GpuAccount(ROOT)
+    for number in range(3):
+        account.add(gpu(number))
+    for at in range(4):
+        is_known = at != 2
+        known = GpuReading("GPU-0", 5 * MB if is_known else None, 40.0 if is_known else None)
+        never = GpuReading("GPU-1", lists_processes=False)
+        late = (GpuReading("GPU-2", 5 * MB, 40.0),) if at > 1 else ()
+        account.take(GpuReadings(1.0 + at, (known, never, *late), vendor="nvidia"), NAMES)
+    account.finish(4.0, has_ended=True)
+
+    gaps = [
+        (one.job_bytes_gap_seconds, one.used_bytes_gap_seconds, one.utilization_gap_seconds)
+        for one in account.counters
+    ]
+    assert gaps == [(0.0, 1.0, 1.0), (0.0, 0.0, 0.0), (3.0, 3.0, 3.0)]
 
 
 def read_busy(at_seconds: float, percent: float | None = 40.0, **figures: Any) -> GpuReadings:

@@ -9,7 +9,10 @@ from typing import Any
 import pytest
 
 from builders import MB, together, totals
+from gpu_tracker.analysis.job_measures import join_ranks, list_missing
+from gpu_tracker.analysis.measures import measure
 from gpu_tracker.core.model import (
+    NO_PROCESS,
     UNREAD,
     End,
     Event,
@@ -370,6 +373,64 @@ def test_the_job_tells_which_ranks_are_missing() -> None:
     assert {balance.largest_rank for balance in whole.balance} <= {f"rank {n} on n{n % 2}" for n in (0, 1, 3)}
     assert (others.job.jobs, others.job.ranks, others.job.missing_ranks) == (("7", "8"), None, ())
     assert (unequal.job.ranks, unequal.job.missing_ranks) == (None, ())
+
+
+def pod(index: int) -> RecordingData:
+    """One of an indexed job of Kubernetes, which does not tell how many there are."""
+    made = rank(pid=1, host=f"pod{index}")
+    known = Identity(scheduler="kubernetes", launcher="kubernetes", rank=index)
+    return made._replace(header=made.header._replace(identity=known))
+
+
+def test_a_hole_among_the_ranks_is_a_missing_rank() -> None:
+    """However many there should be: no gate passes the others as all of them."""
+    lacking, whole = [pod(index) for index in (0, 1, 3)], [pod(index) for index in (0, 1, 2)]
+    named = [(f"{number}", one) for number, one in enumerate(lacking)]
+
+    assert (join(*lacking).job.ranks, join(*lacking).job.missing_ranks) == (None, (2,))
+    assert list_missing(named) == ["no recording of rank 2"]
+    assert (
+        join_ranks(join(*lacking), [measure(one) for one in lacking]).incomplete == "no recording of rank 2"
+    )
+    assert join(*whole).job.missing_ranks == ()
+
+
+def of_two(number: int, host: str = "node1", **fields: Any) -> RecordingData:
+    """One of two ranks of a job."""
+    made = rank(pid=number + 1, host=host, **fields)
+    return made._replace(
+        header=made.header._replace(identity=Identity(job="7", rank=number, ranks=2, nodes=1))
+    )
+
+
+def test_what_a_job_used_without_a_rank_or_an_end_is_a_lower_bound() -> None:
+    """Also of its machines: of one of them, if it is known on which something is missing."""
+    whole, lacking = join(of_two(0), of_two(1)), join(of_two(0))
+    killed = join(of_two(0), of_two(1, "node2", end=None))
+    running = join(of_two(0), of_two(1, end=None, is_running=True))
+
+    assert [one.at_least for one in (whole, running)] == [(), ()]
+    assert lacking.at_least == ("cpu_time", "mean_cores", "peak_ram")
+    assert killed.at_least == ("cpu_time", "mean_cores")
+    assert [[host.is_cpu_least for host in one.hosts] for one in (whole, lacking, killed)] == [
+        [False],
+        [True],
+        [False, True],
+    ]
+
+
+def test_who_follows_the_whole_job_has_measured_ranks_without_a_recording() -> None:
+    """On each of its machines."""
+    followed = [rank(pid=NO_PROCESS, host=host) for host in ("node1", "node2")]
+    followed = [
+        one._replace(header=one.header._replace(identity=Identity(job="7", nodes=2))) for one in followed
+    ]
+    of_both = of_two(0)._replace(
+        header=of_two(0).header._replace(identity=Identity(job="7", rank=0, ranks=2, nodes=2))
+    )
+
+    assert join(followed[0], of_both).at_least != ()
+    assert join(*followed, of_both).at_least == ()
 
 
 def in_regions(number: int, host: str = "node1", **seconds: float) -> RecordingData:

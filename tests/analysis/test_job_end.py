@@ -10,9 +10,10 @@ import pytest
 from builders import MB
 from gpu_tracker.analysis.findings.finding import CERTAIN, POSSIBLE, SERIOUS, WHY_IT_DIED, Finding
 from gpu_tracker.analysis.job import combine
-from gpu_tracker.analysis.job_end import name_state
+from gpu_tracker.analysis.job_end import describe_outcome, name_state
 from gpu_tracker.core.model import (
     NO_PROCESS,
+    OOM_GROUP,
     SIGNAL,
     Allocation,
     Event,
@@ -199,10 +200,61 @@ def test_who_only_shares_the_limit_is_no_victim() -> None:
     assert "processes of rank 0 on node1, rank 1 on node1 at" in survived[0]
 
 
+def in_group(
+    number: int, code: int | None, group: str, *, seconds: float = 10.0, **fields: Any
+) -> RecordingData:
+    """A rank whose limit was reached, and the group of its own in which the kernel has counted that."""
+    return ended(number, code, OOM, Event(6.0, OOM_GROUP, group), seconds=seconds, **fields)
+
+
+def name_victims(*parts: RecordingData) -> tuple[str, bool]:
+    """Of whom the kernel has killed processes, by the note, and whether that is certain."""
+    note = join(*parts).notes[0]
+    assert note.startswith("Memory ran out on node1: the kernel killed processes of ")
+    return note.partition("processes of ")[2].partition(" at the limit")[0], "not known" not in note
+
+
+@pytest.mark.parametrize(
+    ("parts", "victims"),
+    [
+        # The counters tell, whatever came first and whoever ended well.
+        ([in_group(0, -9, ""), in_group(1, 1, "/task_1", seconds=12.0)], ("rank 1 on node1", True)),
+        ([in_group(0, -9, ""), in_group(1, 0, "/task_1")], ("rank 1 on node1", True)),
+        ([in_group(0, -9, "/task_0"), in_group(1, -9, "/task_1")], ("rank 0 on node1, rank 1 on node1", True)),
+        # They count for all in a container: whoever ended first was killed, the others by the launcher.
+        ([in_group(0, -9, "/all", seconds=12.0), in_group(1, -9, "/all")], ("rank 1 on node1", True)),
+        ([in_group(0, -9, "/all"), in_group(1, -9, "/all")], ("rank 0 on node1, rank 1 on node1", False)),
+        ([ended(0, -9, OOM, seconds=12.0), ended(1, 1, OOM)], ("rank 1 on node1", True)),
+        # The kernel does not ask anybody to end.
+        ([ended(0, -15, OOM), ended(1, -9, OOM)], ("rank 1 on node1", True)),
+        ([ended(0, 1, OOM, TERM), ended(1, 137, OOM, seconds=12.0)], ("rank 1 on node1", True)),
+        ([ended(0, -15, OOM), ended(1, -15, OOM)], ("rank 0 on node1, rank 1 on node1", False)),
+        # One that was killed with its tracker can tell nothing.
+        ([ended(0, -9, OOM, seconds=12.0), cut_off(1)], ("rank 1 on node1", True)),
+        ([ended(0, -9, OOM), cut_off(1)], ("rank 0 on node1, rank 1 on node1", False)),
+        ([in_group(0, -9, ""), cut_off(1)], ("rank 1 on node1", True)),
+        ([ended(0, 0, OOM), cut_off(1)], ("rank 0 on node1", True)),
+        # Nobody that is recorded: all that is known is whose limit it was.
+        ([in_group(0, -9, ""), in_group(1, 0, "")], ("rank 0 on node1, rank 1 on node1", False)),
+    ],
+)  # fmt: skip
+def test_who_was_killed_for_memory_is_not_who_was_killed_for_that(
+    parts: list[RecordingData], victims: tuple[str, bool]
+) -> None:
+    """The kernel's counters tell, else who ended first; where neither does, that is said."""
+    assert name_victims(*parts) == victims
+
+
 def test_the_schedulers_own_words() -> None:
     """Those that are not known stay as they are."""
     assert name_state("TIMEOUT") == "time limit reached"
     assert name_state("SPECIAL_EXIT") == "special exit"
+
+
+def test_a_job_that_slurm_has_ended_was_no_success() -> None:
+    """One that goes on, or of which it knows nothing, may be."""
+    assert describe_outcome("CANCELLED") == "by Slurm: cancelled"
+    assert [describe_outcome(word) for word in ("COMPLETED", "RUNNING", None)] == ["", "", ""]
 
 
 @pytest.mark.parametrize(

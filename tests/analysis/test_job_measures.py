@@ -227,3 +227,12 @@ def test_missing_ranks_are_those_of_each_job() -> None:
     named = [(f"{number}", one) for number, one in enumerate([*ranks, rank()])]
 
     assert list_missing(named) == ["no recording of rank 1"]
+
+
+def test_a_run_used_at_least_what_its_parts_did() -> None:
+    """Their CPU time adds up; of their memory one of them may have held all that was shared."""
+    small, parts = measure(rank(ram=100, seconds=5.0)), [measure(rank(ram=300, pid=pid)) for pid in (1, 2)]
+    least, alone = by_name(doubt_rest(small, parts)), by_name(doubt_rest(small))
+
+    assert (least["cpu_time"], least["peak_ram"], least["time"]) == (20.0, 300 * MB, 10.0)
+    assert (alone["cpu_time"], alone["peak_ram"], alone["peak_gpu_ram"]) == (5.0, 100 * MB, None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import pytest
 
@@ -11,6 +12,7 @@ from gpu_tracker.analysis.measures import Subject, list_estimates, measure, over
 from gpu_tracker.analysis.summary import is_known_enough, is_read_enough, summarize
 from gpu_tracker.core.figures import LAST_METRIC, REGION, RUN
 from gpu_tracker.core.model import (
+    EARLIER,
     SIGNAL,
     Allocation,
     End,
@@ -110,6 +112,53 @@ def test_a_peak_that_is_known_for_a_part_of_the_run_may_have_been_more(
 
     assert {subject.figure.name for subject in found.ceilings} == (set() if is_known else {"peak_gpu_ram"})
     assert set(found.ceilings.values()) <= {math.inf}
+
+
+@pytest.mark.parametrize("gap_seconds", [0.0, 0.2])
+def test_a_gap_in_the_middle_is_never_too_short(gap_seconds: float) -> None:
+    """What was not known at the start is tolerated, and as much in the middle is not."""
+    shown = on_gpus()
+    (counters,) = shown.totals.gpu_counters
+    gaps = counters._replace(
+        job_bytes_unknown_seconds=0.5,
+        used_bytes_unknown_seconds=0.5,
+        utilization_percent_seconds=475.0,
+        utilization_seconds=9.5,
+        job_bytes_gap_seconds=gap_seconds,
+        used_bytes_gap_seconds=gap_seconds,
+        utilization_gap_seconds=gap_seconds,
+    )
+    found = measure(shown._replace(totals=shown.totals._replace(gpu_counters=(gaps,))))
+    bounds = {
+        subject.figure.name: (found.floors.get(subject), ceiling)
+        for subject, ceiling in found.ceilings.items()
+    }
+
+    expected = {"peak_gpu_ram": (None, math.inf), "gpu_utilization": (47.5, 52.5)}
+    assert bounds == (expected if gap_seconds else {})
+    assert (found.unheld_seconds, found.unutilized_seconds) == ((0.5, 0.5) if gap_seconds else (0.0, 0.0))
+
+
+@pytest.mark.parametrize("hours", [1, 10])
+def test_a_run_may_be_long_and_no_more_is_tolerated(hours: int) -> None:
+    """A second and a half at the start, and half a second of energy."""
+    shown = on_gpus()
+    seconds = 3600.0 * hours
+    (counters,) = shown.totals.gpu_counters
+
+    def list_at_least(unknown_seconds: float, unmetered_seconds: float) -> tuple[str, ...]:
+        late = counters._replace(
+            job_bytes_unknown_seconds=unknown_seconds,
+            utilization_percent_seconds=50 * seconds,
+            utilization_seconds=seconds,
+            energy_seconds=seconds - unmetered_seconds,
+        )
+        totals_of_long = shown.totals._replace(at_seconds=seconds, gpu_counters=(late,))
+        return measure(shown._replace(totals=totals_of_long)).at_least
+
+    assert list_at_least(1.4, 0.5) == ()
+    assert list_at_least(1.6, 0.5) == ("peak_gpu_ram",)
+    assert list_at_least(1.4, 0.6) == ("energy",)
 
 
 def test_of_work_that_was_done_elsewhere_only_the_time_is_known() -> None:
@@ -478,3 +527,56 @@ def test_what_a_device_did_in_the_rest_of_the_time_is_between_nothing_and_everyt
 def test_metrics_may_be_missing_for_lack_of_room_or_for_too_many_names(gaps: RegionGaps, lacks: bool) -> None:
     """Then a limit on one that is not there cannot be checked."""
     assert measure(recording(gaps=gaps)).lacks_metrics == lacks
+
+
+def test_what_a_job_held_before_it_was_followed_is_not_known() -> None:
+    """It is at least what was seen later."""
+    late = measure(recording(events=(Event(0.0, EARLIER, "It had used 9 s of CPU time before."),)))
+    (peak,) = (subject for subject in late.values if subject.figure.name == "peak_ram" and not subject.region)
+
+    assert late.ceilings[peak] == math.inf
+    assert "peak_ram" in late.at_least
+
+
+def stopped(*events: Event, ends_at: float | None = None, **identity: Any) -> RecordingData:
+    """A program that has stopped its own tracker, after ten seconds: nobody has seen its exit code."""
+    allocation = Allocation(4, 4.0, "Slurm", 10**9, 10**9, "Slurm", ends_at_seconds=ends_at)
+    head = header(identity=Identity(**identity), allocation=allocation)
+    return recording(header=head, events=events, end=End("stopped", None, totals(), 0.0, 0))
+
+
+@pytest.mark.parametrize(
+    ("program", "failure"),
+    [
+        (stopped(job="7"), ""),
+        (stopped(Event(1.0, SIGNAL, "15"), job="7"), "told to end by SIGTERM (15)"),
+        (stopped(Event(1.0, SIGNAL, "15")), ""),
+        (stopped(job="7", ends_at=1769860809.0), "time limit reached"),
+        (stopped(job="7", ends_at=1769860811.0), ""),
+        (recording(header=stopped(job="7", ends_at=1769860809.0).header), ""),
+    ],
+    ids=[
+        "by itself",
+        "told",
+        "a service that is told",
+        "when its time was up",
+        "just in time",
+        "with an exit code",
+    ],
+)
+def test_a_job_that_was_told_to_end_is_no_success_although_its_tracker_was_stopped(
+    program: RecordingData, failure: str
+) -> None:
+    """As is one with an exit code of 0."""
+    assert measure(program).failure == failure
+
+
+def test_slurm_is_asked_where_nobody_has_seen_the_exit_code() -> None:
+    """Of its own jobs only."""
+    known: dict[str, Any] = {"job": "7", "scheduler": "slurm", "job_name": "train"}
+    asked = [measure(one).slurm_job for one in (
+        stopped(**known), stopped(job="7", scheduler="pbs"), stopped(scheduler="slurm"),
+        stopped(**known)._replace(end=None), stopped(**known)._replace(end=recording().end),
+    )]  # fmt: skip
+
+    assert asked == [("7", "train", 1769860800.0), None, None, None, None]

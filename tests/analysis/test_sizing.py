@@ -31,6 +31,7 @@ from gpu_tracker.core.model import (
     TreeCounters,
     add_parts,
 )
+from gpu_tracker.reports.sizing_lines import format_slurm, format_used, format_words, is_lower_bound
 from made_runs import made_run
 
 GB = 10**9
@@ -115,7 +116,7 @@ def test_many_runs_need_a_smaller_margin() -> None:
 
 
 @pytest.mark.parametrize(
-    ("most", "words"), [(3e9, "it was at most 3 GB."), (math.inf, "Most of a run was not measured")]
+    ("most", "words"), [(3e9, "it was at most 3 GB."), (math.inf, "Some of a run was not measured")]
 )
 def test_a_peak_that_is_not_known_gives_a_lower_bound(most: float, words: str) -> None:
     """As of many workers whose shared memory was read too rarely."""
@@ -520,6 +521,37 @@ def test_a_run_at_its_time_limit_does_not_say_how_long_it_takes() -> None:
     assert longer.time_seconds is not None
     assert longer.time_seconds.used == 2 * HOUR
     assert note not in longer.notes
+
+
+def test_no_time_is_advised_that_was_too_short_before() -> None:
+    """Also if what reached the limit of its job had begun late in it, and a finished run took longer than that."""
+    late = used(
+        seconds=HOUR / 6, reached_time_limit=True, failure="killed by signal 15", time_limit_seconds=HOUR
+    )
+    shorter, longer = (advise([late, used(seconds=seconds)]) for seconds in (HOUR / 2, HOUR))
+    alone = advise([late])
+
+    assert (shorter.time_seconds, shorter.time_above_seconds) == (None, HOUR)
+    assert (
+        "A run reached the time limit of its job, 1 h 00 min 00 s: ask for more than that." in shorter.notes
+    )
+    assert format_words(shorter).endswith(", more than 1 h 00 min 00 s")
+    assert "--time" not in format_slurm(shorter)
+    assert dict(format_used(shorter))["time"] == "more than 1 h 00 min 00 s"
+    assert is_lower_bound(alone)
+    assert alone.time_above_seconds == HOUR
+    assert longer.time_seconds is not None
+    assert longer.time_seconds.advised > HOUR
+    assert longer.time_above_seconds is None
+
+
+def test_a_recording_without_an_end_may_have_reached_its_limit_before_the_next_sample() -> None:
+    """Of a run that is sampled every minute the last sample may be that old."""
+    allocation = Allocation(4, 4.0, "Slurm", GB, GB, "Slurm", ends_at_seconds=1769860810.0 + 50)
+    cut = recording(header=header(allocation=allocation, sleep_seconds=60.0), end=None)
+
+    assert find_need(cut).reached_time_limit
+    assert not find_need(cut._replace(header=header(allocation=allocation))).reached_time_limit
 
 
 @pytest.mark.parametrize(

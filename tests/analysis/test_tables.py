@@ -23,10 +23,13 @@ def test_columns_of_samples_have_units_and_one_set_per_device(tmp_path: Path) ->
     assert names[:4] == ["at_seconds", "readings", "late_seconds", "main_cpu_seconds"]
     assert "combined_ram_bytes_max" in names
     assert names.index("gpu0_used_bytes") < names.index("gpu1_used_bytes")
-    assert names[-3:] == [
+    assert names[-6:] == [
         "gpu1_job_bytes_unknown_seconds",
         "gpu1_used_bytes_unknown_seconds",
         "gpu1_traffic",
+        "gpu1_job_bytes_gap_seconds",
+        "gpu1_used_bytes_gap_seconds",
+        "gpu1_utilization_gap_seconds",
     ]
     assert all(len(row) == len(names) for row in table.rows())
 

@@ -6,8 +6,10 @@ from typing import Any
 
 import pytest
 
+from gpu_tracker.analysis.job import combine
 from gpu_tracker.analysis.tasks import find_worst_code, split_tasks
-from gpu_tracker.core.model import NO_PROCESS, RecordingData
+from gpu_tracker.core.model import NO_PROCESS, SIGNAL, Event, RecordingData
+from gpu_tracker.recording.sampled import read_held
 from recorded import join, part, rank
 
 SRUN: dict[str, Any] = {"launcher": "slurm", "rank": 0}
@@ -42,7 +44,7 @@ def of(
 )  # fmt: skip
 def test_runs_are_told_apart(identities: list[dict[str, Any]], names: list[str]) -> None:
     """By what differs, in the order of their numbers."""
-    recordings = [(str(number), of(number, **one)) for number, one in enumerate(identities)]
+    recordings = [(str(number), of(number, **one)) for number, one in enumerate(identities, 1)]
     tasks = split_tasks(recordings)
 
     assert list(tasks) == names
@@ -96,9 +98,58 @@ def test_many_notes_of_tasks_are_counted() -> None:
     ]
     notes = join(*array).notes
 
-    assert notes[:5] == tuple(f"task {task}: no recording of rank 1" for task in range(5))
-    assert notes[5] == "4 more notes on single runs: combine one of them."
+    assert notes[0].startswith("killed or failed: task 0, task 1, ")
+    assert notes[1:6] == tuple(f"task {task}: no recording of rank 1" for task in range(5))
+    assert notes[6] == "4 more notes on single runs: combine one of them."
     assert len(notes) == len(set(notes)) < 17
+
+
+def ending(task: int, code: int, *events: Event, is_cut: bool = False) -> RecordingData:
+    """A task of an array that ended so."""
+    made = of(
+        task + 1, exit_code=code, array_job="70", array_task=str(task), job=str(70 + task), rank=0, ranks=1
+    )
+    return made._replace(events=events, end=None if is_cut else made.end)
+
+
+def test_how_each_task_ended_is_told() -> None:
+    """Counted and named by how: also those that end with 0 because they were told to."""
+    told = Event(5.0, SIGNAL, "15")
+    array = [
+        ending(0, 0), ending(1, -9, Event(6.0, "oom", "Out of memory.")), ending(2, 0, told), ending(3, 0, told),
+        ending(4, 0, is_cut=True), ending(5, 3), ending(6, 0),
+    ]  # fmt: skip
+    combined = join(*array)
+
+    assert [task.state for task in combined.tasks] == [
+        "completed", "out of memory", "told to end", "told to end", "killed or failed", "failed", "completed",
+    ]  # fmt: skip
+    assert combined.notes[:4] == (
+        "told to end: task 2, task 3.",
+        "failed: task 5.",
+        "killed or failed: task 4.",
+        "out of memory: task 1.",
+    )
+    assert any(note.startswith("task 1: Memory ran out on node1: ") for note in combined.notes)
+    assert combined.job.state is None
+
+
+def test_of_many_tasks_that_ended_alike_some_are_named() -> None:
+    """The others are counted, and have a state of their own in JSON."""
+    note = join(*(ending(task, 1) for task in range(30))).notes[0]
+
+    assert note.startswith("failed: task 0, task 1, ")
+    assert note.endswith(", task 19 and 10 more.")
+
+
+def test_attempts_of_a_job_end_each_in_their_way() -> None:
+    """What the scheduler says is how the last of them ended."""
+    attempts = [of(1, exit_code=1, job="7", restart=None), of(2, job="7", restart=1, attempt=1)]
+    named = [(f"{number}", one) for number, one in enumerate(attempts)]
+    combined = combine(named, read_held, state="TIMEOUT")
+
+    assert [task.state for task in combined.tasks] == ["failed", "completed"]
+    assert (combined.job.state, combined.notes[0]) == ("time limit reached", "failed: first attempt.")
 
 
 @pytest.mark.parametrize(

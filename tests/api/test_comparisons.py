@@ -9,12 +9,13 @@ from pathlib import Path
 import pytest
 
 import gpu_tracker as gput
+from builders import totals
 from gpu_tracker.analysis.measures import Subject
 from gpu_tracker.api.comparisons import name_group
 from gpu_tracker.core.errors import RecordingError, UsageError
 from gpu_tracker.core.figures import TIME
-from gpu_tracker.core.model import Identity, ProcessTotals, RegionTotals
-from recorded import interval, run, write
+from gpu_tracker.core.model import NO_PROCESS, End, Identity, ProcessTotals, RegionTotals
+from recorded import interval, rank, run, write
 
 
 @pytest.fixture
@@ -272,3 +273,112 @@ def test_runs_of_several_programs_are_no_repeats(tmp_path: Path) -> None:
     assert [note for note in notes if "programs" in note] == [
         "The runs of a are of 2 programs (prepare, train), not repeats of one."
     ]
+
+
+def write_job(
+    directory: Path,
+    begins: int,
+    *,
+    hosts: tuple[str, ...] = ("n1", "n2"),
+    followed: tuple[str, ...] = ("n1", "n2"),
+) -> Path:
+    """A job of a rank on each of two nodes, which took 40 s and 200 MB, and who followed it there from then on."""
+    for number, host in enumerate(hosts):
+        made = rank(0, 200, 40.0, host=host, pid=7)
+        known = Identity(job="7", step="0", launcher="slurm", rank=number, ranks=2, node=host)
+        write(directory / f"{host}-rank.jsonl", made._replace(header=made.header._replace(identity=known)))
+    for host in followed:
+        made = rank(begins, 150, 40.0 - begins, host=host, pid=NO_PROCESS, exit_code=None)
+        known = Identity(job="7", node=host)
+        write(directory / f"{host}.jsonl", made._replace(header=made.header._replace(identity=known)))
+    return directory
+
+
+def test_a_job_that_was_followed_late_used_at_least_what_its_ranks_did(tmp_path: Path) -> None:
+    """Neither more, nor less: a limit that these break is broken, and another one cannot be checked."""
+    for name, followed in (("all", ("n1", "n2")), ("one", ("n1",))):
+        report = gput.compare(write_job(tmp_path / name, 20, followed=followed))
+        (group,) = report.comparison.groups
+        allowed = {"allow_failed": True}
+
+        assert (group.runs, group.incomplete) == (1, ())
+        assert report.check("cpu_time > 79s", **allowed)[0].startswith("FAILED cpu_time > 79s")
+        assert "at least" in report.check("cpu_time > 81s", **allowed)[0]
+        assert "at least" in report.check("peak_ram > 500MB", **allowed)[0]
+        assert "at least" in report.check("time > 41s", **allowed)[0]
+
+
+def test_a_rank_of_a_followed_job_may_be_missing(tmp_path: Path) -> None:
+    """Who follows the job on its node does not make up for it."""
+    report = gput.compare(write_job(tmp_path / "runs", 0, hosts=("n1",)))
+
+    assert any(
+        "no recording of rank 1" in sentence for sentence in report.check("time > 100s", allow_failed=True)
+    )
+
+
+def test_a_limit_counts_all_calls_of_a_process_with_two_trackers(tmp_path: Path) -> None:
+    """`run` around a script that opens one of its own: each has some of the calls."""
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import gpu_tracker as gput\n"
+        "def step():\n"
+        "    with gput.region('step'):\n"
+        "        pass\n"
+        "step()\n"
+        "with gput.Tracker(record='runs/inner.jsonl'):\n"
+        "    step(), step()\n"
+        "step()\n"
+    )
+    tracked = (
+        sys.executable,
+        "-m",
+        "gpu_tracker",
+        "run",
+        "--record",
+        "runs/outer.jsonl",
+        "--",
+        sys.executable,
+        script,
+    )
+    subprocess.run(tracked, cwd=tmp_path, check=True, capture_output=True)
+    report = gput.compare(tmp_path / "runs")
+    (step,) = (one for one in gput.combine(tmp_path / "runs").balance if one.region)
+    alone = [gput.load(tmp_path / "runs" / f"{name}.jsonl").regions[0].calls for name in ("outer", "inner")]
+
+    assert alone == [2, 2]
+    assert report.check("regions.step.calls > 4") == []
+    assert report.check("regions.step.calls > 3") == ["FAILED regions.step.calls > 3: runs had 4 in step."]
+    assert (step.ranks, step.is_at_least) == (1, False)
+    times = {
+        row.subject.figure.name: row.groups[0].median or 0.0
+        for row in report.comparison.rows
+        if row.subject.region
+    }
+    assert times["time"] == pytest.approx(4 * times["time_per_call"])
+
+
+@pytest.mark.parametrize(("state", "sentences"), [("CANCELLED by 1001", 1), ("COMPLETED", 0)])
+def test_no_gate_passes_what_slurm_has_cancelled(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, state: str, sentences: int
+) -> None:
+    """Although the program has stopped its tracker by itself, and no recording has its exit code."""
+    command = tmp_path / "sacct"
+    command.write_text(f"#!/bin/sh\necho '{state}|1769860800|train'\n")
+    command.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    for number in range(2):
+        made = rank(pid=number + 1, end=End("stopped", None, totals(), 0.0, 0))
+        known = Identity(
+            job="7", scheduler="slurm", job_name="train", rank=number, ranks=2, step="0", launcher="slurm"
+        )
+        write(
+            tmp_path / "runs" / f"{number}.jsonl", made._replace(header=made.header._replace(identity=known))
+        )
+    report = gput.compare(tmp_path / "runs")
+
+    assert [
+        sentence for sentence in report.check("time > 1h") if "by Slurm: cancelled" in sentence
+    ] == report.check("time > 1h")
+    assert len(report.check("time > 1h")) == sentences
+    assert report.check("time > 1h", allow_failed=True) == []

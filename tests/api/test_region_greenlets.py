@@ -79,6 +79,37 @@ other = greenlet.greenlet(work)
         assert told["read"][0]["cpu_basis"] == "exact"
 
 
+@pytest.mark.parametrize("turn", ["other.switch()", "pass"])
+def test_a_greenlet_goes_on_beside_a_suspended_generator(tmp_path: Path, turn: str) -> None:
+    """What its consumer does after a switch is not the generator's."""
+    told = run(
+        tmp_path,
+        f"""
+for _ in read():
+    {turn}
+    burn(0.05)
+""",
+        """
+import greenlet
+def read():
+    with region("read"):
+        for _ in range(4):
+            burn(0.02)
+            yield
+def work():
+    while True: main.switch()
+main = greenlet.getcurrent()
+other = greenlet.greenlet(work)
+other.switch()
+""",
+    )
+
+    (read,) = told["read"]
+    if hasattr(sys, "monitoring"):
+        assert read["cpu_seconds"] == pytest.approx(0.08, abs=0.02)
+    assert read["cpu_basis"] == ("exact" if hasattr(sys, "monitoring") else "shared")
+
+
 def test_whatever_else_listens_to_switches_goes_on_listening(tmp_path: Path) -> None:
     """Also with a tracker inside another, and alone after the last one has ended."""
     told = run(

@@ -709,14 +709,15 @@ async def main(): await asyncio.gather(train("short", 0.01), train("long", 0.04)
         assert step["cpu_seconds"] == pytest.approx(told.truth[name], abs=0.02)
 
 
-def test_loops_in_code_that_nobody_follows_are_labelled(tmp_path: Path) -> None:
-    """Coroutines that a scheduler of the program's own sends on."""
+@pytest.mark.parametrize("send", ["context.run(running.send, None)", "running.send(None)"])
+def test_loops_in_code_that_nobody_follows_are_labelled(tmp_path: Path, send: str) -> None:
+    """Coroutines that a scheduler of the program's own sends on, in contexts of their own or in its own."""
     told = run(
         tmp_path,
-        """
+        f"""
 contexts = [(contextvars.copy_context(), train(name)) for name in ("short", "long")]
 for _ in range(4):
-    for context, running in contexts: context.run(running.send, None)
+    for context, running in contexts: {send}
 for _, running in contexts: running.close()
 """,
         """
@@ -732,4 +733,150 @@ async def train(name):
 """,
     )
 
-    assert {told[f"{name}/step"][0]["cpu_basis"] for name in ("short", "long")} == {"shared"}
+    steps = [region for path in told if path.endswith("/step") for region in told[path]]
+    assert steps
+    assert {step["cpu_basis"] for step in steps} == {"shared"}
+
+
+def test_tasks_of_trio_stand_in_the_region_that_started_them(tmp_path: Path) -> None:
+    """As those of asyncio: what they and their threads do is not taken for the rest of it."""
+    told = run(
+        tmp_path,
+        """
+trio.run(main)
+""",
+        f"""
+{TIMED}
+import trio
+async def child(name, seconds):
+    with region(name):
+        for _ in range(3):
+            with timed(name): burn(seconds)
+            await trio.sleep(0)
+async def main():
+    with region("all"):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(child, "short", 0.02)
+            nursery.start_soon(child, "long", 0.06)
+    with region("after"), timed("after"): burn(0.05)
+""",
+    )
+
+    for path, name in (("all/short", "short"), ("all/long", "long"), ("after", "after")):
+        (task,) = told[path]
+        check(task, told.truth[name])
+
+
+def test_what_a_thread_does_in_the_context_of_a_suspended_region_is_labelled(tmp_path: Path) -> None:
+    """It may have been begun by the generator, or by its consumer, who has the generator's context."""
+    told = run(
+        tmp_path,
+        """
+with region("all"), timed("all"):
+    going = rows()
+    next(going)
+    context = contextvars.copy_context()
+    other = threading.Thread(target=context.run, args=(work,))
+    other.start(); other.join()
+    going.close()
+""",
+        f"""
+{TIMED}
+import contextvars, threading
+def rows():
+    with region("rows"):
+        yield
+def work():
+    burn(0.05)
+    with region("inner"), timed("inner"): burn(0.05)
+""",
+    )
+
+    inner = [region for path in told if path.endswith("inner") for region in told[path]]
+    assert sum(region["cpu_seconds"] for region in inner) == pytest.approx(told.truth["inner"], abs=0.02)
+    (rows,) = told["all/rows"]
+    assert rows["cpu_basis"] == "shared"
+
+
+OWN_CLASS = f"""
+{TIMED}
+import asyncio
+class Stopwatch:
+    def __init__(self, name): self.name = name
+    def __enter__(self):
+        self.region = region(self.name)
+        self.region.__enter__()
+    def __exit__(self, *raised): self.region.__exit__(*raised)
+def rows():
+    with Stopwatch("rows"):
+        for _ in range(4):
+            with timed("rows"): burn(0.02)
+            yield
+async def read():
+    with Stopwatch("read"):
+        for _ in range(4):
+            with timed("read"): burn(0.02)
+            yield
+            await asyncio.sleep(0)
+async def begin(name):
+    begun = region(name)
+    begun.__enter__()
+    return begun
+async def wait():
+    begun = await begin("wait")
+    for _ in range(4):
+        with timed("wait"): burn(0.02)
+        await asyncio.sleep(0)
+    begun.__exit__(None, None, None)
+async def consume():
+    async for _ in read(): burn(0.05)
+async def beside():
+    for _ in range(4):
+        burn(0.05)
+        await asyncio.sleep(0)
+async def both(): await asyncio.gather(wait(), beside())
+"""
+
+
+@pytest.mark.parametrize(
+    ("use", "name"),
+    [
+        ("for _ in rows(): burn(0.05)", "rows"),
+        ("asyncio.run(consume())", "read"),
+        ("asyncio.run(both())", "wait"),
+    ],
+)
+def test_a_region_may_be_begun_by_a_function_of_the_code_that_is_suspended(
+    tmp_path: Path, use: str, name: str
+) -> None:
+    """As by context managers of the program's own, which have ended when that is suspended."""
+    told = run(tmp_path, use, OWN_CLASS)
+
+    (found,) = told[name]
+    if name == "wait":  # asyncio tells by itself
+        assert (found["cpu_basis"], found["cpu_seconds"]) == (
+            "exact",
+            pytest.approx(told.truth[name], abs=0.02),
+        )
+    else:
+        check(found, told.truth[name])
+
+
+def test_a_region_that_is_opened_in_one_cell_is_open_in_the_next(tmp_path: Path) -> None:
+    """Cells are run by a coroutine of the kernel, which is suspended between them."""
+    told = run(
+        tmp_path,
+        """
+asyncio.run(run_cells("opened = region('cells')\\nopened.__enter__()", "burn(0.1)", "opened.__exit__(None, None, None)"))
+""",
+        """
+import asyncio
+async def run_cells(*cells):
+    for cell in cells:
+        exec(compile(cell, "<cell>", "exec"), globals())
+        await asyncio.sleep(0)
+""",
+    )
+
+    (cells,) = told["cells"]
+    assert cells["cpu_seconds"] == pytest.approx(0.1, abs=0.02)

@@ -128,6 +128,8 @@ def test_a_denied_figure_is_a_fault_and_one_that_is_not_there_is_none(run: Run, 
         ("nvmlDeviceGetFieldValues", "links"),
         ("nvmlDeviceGetSamples", "driver's samples"),
         ("nvmlDeviceGetMigMode", "MIG instances"),
+        ("nvmlDeviceGetAccountingMode", "accounting"),
+        ("nvmlDeviceGetAccountingPids", "accounting"),
         ("nvmlDeviceGetEnforcedPowerLimit", "power limit"),
         ("nvmlDeviceGetMaxClockInfo", "highest clock"),
         ("nvmlDeviceGetTemperatureThreshold", "temperature limit"),
@@ -138,6 +140,7 @@ def test_what_is_measured_besides_is_checked_too(
 ) -> None:
     """A device need not have it; but if it is denied or fails, that is said, with a cure."""
     hardware.set_activity(0)
+    hardware.set_accounting(0, True)
     assert diagnose(run)[0] == 0
     hardware.fail(function, code)
     status, checks = diagnose(run)

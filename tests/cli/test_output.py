@@ -230,16 +230,6 @@ def test_an_export_without_room_leaves_no_file(
     assert [file.name for file in tmp_path.iterdir()] == ["x.jsonl"]
 
 
-def test_without_a_word_it_helps(command_line: str) -> None:
-    """As with --help."""
-    silent, asked = (
-        subprocess.run([command_line, *words], capture_output=True, text=True) for words in ([], ["--help"])
-    )
-
-    assert (silent.returncode, silent.stderr) == (0, "")
-    assert silent.stdout == asked.stdout
-
-
 @pytest.mark.parametrize(
     "arguments",
     [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +15,7 @@ from clusters.truths import check_against, read_truths
 from patience import wait_until
 
 WORK = str(Path(__file__).parent / "work.py")
+SAVING = Path(__file__).parent / "saving.py"
 IMBALANCED = Path(__file__).parent / "imbalanced.py"
 PYTHON = "/usr/bin/python3"
 
@@ -134,6 +136,24 @@ def test_a_cancelled_step_is_told_and_recorded(
     assert told.startswith(f"Slurm job {number} (job.sh), cancelled: ")  # Slurm was asked
     shown = cluster.run(tracker, "report", f"runs/{file}", cwd=shared).stdout
     assert f"note: Slurm job {number}: cancelled." in shown
+
+
+def test_no_gate_passes_a_cancelled_program_that_ends_well(
+    cluster: Cluster, tracker: str, shared: Path
+) -> None:
+    """It has a tracker of its own, which sees neither the signal nor the exit code: Slurm tells."""
+    (shared / "saving.py").write_text(SAVING.read_text())
+    script, python = shared / "job.sh", str(Path(tracker).with_name("python"))
+    script.write_text(f"#!/bin/sh\ncd {shared}\nsrun {python} saving.py\n")
+    number = cluster.run("sbatch", "--parsable", "-o", "out", str(script), cwd=shared).stdout.strip()
+    wait_until((shared / "ready").exists, "it works", seconds=60)
+    cluster.run("scancel", number, cwd=shared)
+    cluster.wait_for_job(number, shared)
+    (file,) = list_files(shared)
+    gate = cluster.run(tracker, "compare", "runs", "--fail-if", "time > 1h", cwd=shared)
+
+    assert (gput.load(shared / "runs" / file).report.ending, (shared / "saved").exists()) == ("stopped", True)
+    assert (gate.returncode, "by Slurm: cancelled" in gate.stderr) == (2, True), gate.stderr
 
 
 def test_a_rank_that_was_killed_for_its_memory_is_told(
@@ -310,6 +330,39 @@ def test_a_side_car_on_each_node_sees_the_whole_job(
     # What the ranks share is counted once, and the batch script and srun are of the job, too.
     assert 8 * 120_000_000 < ram < 1.01 * sum(truth["ram"] for truth in truths)
     assert cpu == pytest.approx(own_seconds + sum(truth["cpu"] for truth in truths), rel=0.01)
+
+
+def test_a_side_car_that_came_late_is_not_added_to_the_ranks(
+    cluster: Cluster, tracker: str, shared: Path, work: str
+) -> None:
+    """They are part of what it has measured, which is the least that the job used; also where it is on one node only."""
+    script = shared / "job.sh"
+    script.write_text(
+        f"#!/bin/sh\ncd {shared}\n"
+        f"srun --overlap -N2 -n4 --mem-per-cpu=250 {tracker} run --record runs -- {PYTHON} {work} 150 0.5 12 &\nranks=$!\n"
+        "until test -e ready; do sleep 0.1; done; sleep 2\n"
+        f"srun --overlap -N1 -n1 -w n1 --mem=50M {tracker} attach --job --st 0.1 --record runs &\n"
+        "wait $ranks\n"
+    )
+    number = cluster.batch("-N2", "-n8", "-o", "out", "--mem=760M", str(script), cwd=shared)
+    truths = read_truths((shared / "out").read_text())
+    combined = gput.combine(shared / "runs")
+    (group,) = gput.compare(shared / "runs").to_json()["groups"]
+    told = cluster.run(tracker, "combine", "--job", number, "runs", cwd=shared).stdout
+    sized = cluster.run(tracker, "size", "runs", "-f", "json", cwd=shared).stdout
+    advised = json.loads(sized)["memory_bytes"]
+    cpu = combined.values["cpu_time"] or 0.0
+
+    assert len(truths) == 4, (shared / "out").read_text()
+    assert len(list_files(shared)) == 5
+    assert combined.tasks == ()
+    assert sum(rank.part_of != "" for rank in combined.ranks) == 2
+    assert combined.ram_at_most_bytes is None
+    assert sum(truth["cpu"] for truth in truths) * 0.99 < cpu < sum(truth["cpu"] for truth in truths) + 1.0
+    assert "at least" in told.partition("of CPU time")[0]
+    assert (group["runs"], group["incomplete"]) == (1, [])
+    assert 2 * 150_000_000 < advised["used"] < 2 * 250_000_000
+    assert advised["is_at_least"]
 
 
 def test_a_second_side_car_adds_nothing(cluster: Cluster, tracker: str, shared: Path, work: str) -> None:

@@ -182,11 +182,20 @@ def test_a_signal_that_ends_the_job_is_reported(scene: Scene, number: signal.Sig
     assert scene.report(scene.directory / "run.jsonl")["exit_code"] == -number
 
 
-def stay_busy(seconds: float) -> None:
-    """Want a core for that long."""
-    until = time.monotonic() + seconds
-    while time.monotonic() < until:
-        pass
+# Who sends two signals: in between, it wants a core all the time, as it does on a crowded machine.
+SENDER = """
+import os, signal, sys, time
+wrapper = int(sys.argv[1])
+os.kill(wrapper, signal.SIGTERM)
+until = time.monotonic() + float(sys.argv[2])
+while time.monotonic() < until: pass
+if len(sys.argv) > 3: os.killpg(wrapper, signal.SIGTERM)
+"""
+
+
+def send_signals(wrapper: int, busy_seconds: float, *then: str) -> None:
+    """From a process without other threads: those of this one wait for each other."""
+    subprocess.run([sys.executable, "-c", SENDER, str(wrapper), str(busy_seconds), *then], check=True)
 
 
 @pytest.mark.parametrize("name", [*FORWARDED, *UNCOMMON, *FAULTS, *IGNORED])
@@ -230,13 +239,10 @@ def test_timeout_and_schedulers_reach_the_job_once(scene: Scene, repeats: int) -
 def test_a_sender_that_waits_for_a_core_between_two_signals_reaches_the_job_once(scene: Scene) -> None:
     """As `timeout` may on a crowded machine; one that goes on to do other things only delays the signal."""
     wrapper, _ = start_job(scene, QUIET, workload("signals", "SIGTERM", "SIGCONT"))
-    os.kill(wrapper.pid, signal.SIGTERM)
-    stay_busy(0.2)
-    os.killpg(wrapper.pid, signal.SIGTERM)
+    send_signals(wrapper.pid, 0.2, "for the group, too")
     assert scene.read_line(wrapper) == "SIGTERM"
     time.sleep(0.1)
-    os.kill(wrapper.pid, signal.SIGTERM)
-    stay_busy(1)
+    send_signals(wrapper.pid, 1)
     assert scene.read_line(wrapper) == "SIGTERM"
     assert scene.finish(wrapper, "").stdout == "bye\n"
 
@@ -265,6 +271,19 @@ def test_signals_for_the_wrapper_and_for_its_group_in_turn_are_all_told_apart(
         time.sleep(0.01)
     time.sleep(0.1)
     assert scene.finish(wrapper, "").stdout.splitlines() == ["SIGUSR1"] * 16 + ["bye"]
+
+
+@pytest.mark.parametrize("sends", ["pg", "gp", "ppg", "ggp"])
+def test_signals_that_queue_are_all_passed_on(scene: Scene, sends: str) -> None:
+    """Of the real-time signals the kernel merges none: however fast they come, each is one."""
+    number = signal.SIGRTMIN + 3
+    wrapper, _ = start_job(scene, QUIET, workload("queued_signals", number))
+    for _ in range(10):
+        for to in sends:
+            {"p": os.kill, "g": os.killpg}[to](wrapper.pid, number)
+        time.sleep(0.02)
+    time.sleep(0.3)
+    assert scene.finish(wrapper, "").stdout == f"{10 * len(sends)}\n"
 
 
 @pytest.mark.serial

@@ -76,6 +76,9 @@ GPU_COUNTERS = st.builds(
     job_bytes_unknown_seconds=SECONDS,
     used_bytes_unknown_seconds=SECONDS,
     traffic=st.just(()) | st.tuples(*[st.none() | BYTES] * 4),
+    job_bytes_gap_seconds=SECONDS,
+    used_bytes_gap_seconds=SECONDS,
+    utilization_gap_seconds=SECONDS,
 )
 SAMPLES = st.builds(
     sample,

@@ -194,6 +194,9 @@ def _load_stand_in() -> Any:
     return module
 
 
+# From 3.12 on Python warns of every fork beside a thread.
+IN_SPITE_OF_THREADS = "-Wignore:This process:DeprecationWarning"
+
 # ---- Through the whole tool, on the simulated driver.
 
 
@@ -208,7 +211,7 @@ def track(hardware: Simulator, code: str, *prefix: str) -> gput.Recording:
     """The recording of a job that holds memory on the first device."""
     path = hardware.path.with_name("x.jsonl")
     done = subprocess.run(
-        [*prefix, sys.executable, "-c", f"{PRELUDE}record = {str(path)!r}\n{code}"],
+        [*prefix, sys.executable, IN_SPITE_OF_THREADS, "-c", f"{PRELUDE}record = {str(path)!r}\n{code}"],
         env={**os.environ, **hardware.environment()},
         capture_output=True,
         text=True,

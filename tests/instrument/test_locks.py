@@ -13,17 +13,16 @@ PROGRAM = """
 import atexit, builtins, importlib, sys, threading, time
 
 def stop_others():
-    threading.Thread(target=hold_all, daemon=True).start()
+    is_over.set()
     is_held.wait()
-    for _ in range(2):
-        threading.Thread(target=use, daemon=True).start()
 
-is_held = threading.Event()
+is_over, is_held = threading.Event(), threading.Event()
 atexit.register(stop_others)  # first, so it is called last
 import gpu_tracker as gput
 from gpu_tracker.instrument import outbox
 
 def hold_all():
+    is_over.wait()
     held = outbox._opening, outbox.stack, outbox._metrics
     for lock in (getattr(holder, "_lock", holder) for holder in held if holder is not None):
         lock.acquire()
@@ -39,12 +38,18 @@ def use():
     with gput.region("main"):
         gput.log(loss=1)
 
+def use_late():
+    is_held.wait()
+    use()
+
 class Loader:
     def __del__(self, {given}):
         {last_words}
         print("ended")
 
 {begin}
+for target in (hold_all, use_late, use_late):
+    threading.Thread(target=target, daemon=True).start()
 builtins.outbox, builtins.loader = outbox, Loader()
 """
 GIVEN = "region=gput.region, log=gput.log"

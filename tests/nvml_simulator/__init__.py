@@ -342,6 +342,13 @@ class Simulator:
             _start_power_segment(target, now_us, power_mw, energy_mj, integrates=integrates)
             target.energy_seen_mj = 0
 
+    def hold_energy(self, device: int, *, holds: bool = True) -> None:
+        """Let the energy counter stand still where it is, or go on from there."""
+        target = self._device(device)
+        with self._writing():
+            now_us, power_mw = _monotonic_us(), int(_last_power_segment(target).power_mw)
+            _start_power_segment(target, now_us, power_mw, _energy_mj(target, now_us), integrates=not holds)
+
     def set_temperature_celsius(self, device: int, temperature_celsius: int) -> None:
         """Set the temperature of the GPU."""
         self._device(device).temperature_celsius = temperature_celsius

@@ -183,6 +183,7 @@ def test_any_command_gives_a_safe_name(words: list[str]) -> None:
         (Identity(job="9", array_task="7"), "job-9_7/host.jsonl"),
         (Identity(job="4711", restart=1, attempt=1, rank=0), "job-4711.r1/host-r0.jsonl"),
         (Identity(run_id="x", rank=1, attempt=2), "job-x/host-r1.a2.jsonl"),
+        (Identity(job="7", launcher="torchrun", restart=1, attempt=1, rank=0), "job-7.r1/host-r0.a1.jsonl"),
         (Identity(job="12.server/../../etc", node="/n 1"), "job-12.server_.._.._etc/_n_1.jsonl"),
         (Identity(rank=1), None),
         (Identity(rank=1, launcher="openmpi"), None),

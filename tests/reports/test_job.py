@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from typing import Any
 
 import pytest
 
@@ -274,11 +275,13 @@ def test_tasks_of_an_array_are_not_added_up() -> None:
     lines = render_str(combined).splitlines()
 
     assert lines[0] == "Slurm array 70: 12 runs, not added up, 12 recordings on 1 host"
-    assert lines[1] == "  end  11 × exit code 0, 1 × exit code 1"
+    assert lines[1] == "  end  11 × completed, 1 × failed"
     assert lines[3].split() == ["per", "run", "smallest", "median", "p95", "largest", "largest", "is"]
     assert lines[4].split() == ["time", "10", "s", "15.5", "s", "21", "s", "21", "s", "task", "11"]
     (heading,) = (number for number, line in enumerate(lines) if line.startswith("run "))
     assert lines[heading + 1].split()[:2] == ["task", "3"]
+    assert lines[heading + 1].split()[-2:] == ["1", "failed"]
+    assert "note: failed: task 3." in lines
     assert "and 2 more (-f json has all)" in lines
     assert len(json.loads(render_str(combined, "json"))["tasks"]) == 12
     assert "| per run | smallest | median | p95 | largest | largest is |" in render_str(combined, "markdown")
@@ -356,3 +359,31 @@ def test_devices_of_many_machines_are_marked_if_their_mean_is_of_a_part_of_the_t
 
     assert " 0 50 %" in text
     assert " 0 ~ 50 %" in marked
+
+
+def test_sums_without_a_rank_or_an_end_are_marked() -> None:
+    """CPU time, cores, and of many machines those that may have been busier."""
+
+    def one(number: int, **fields: Any) -> RecordingData:
+        made = rank(pid=number + 1, host=f"n{number}", **fields)
+        return made._replace(header=made.header._replace(identity=Identity(job="7", rank=number, ranks=6)))
+
+    lacking, whole, cut = (
+        render_str(join(*(one(number, **fields if number == 0 else {}) for number in range(count))))
+        for count, fields in ((5, {}), (6, {}), (6, {"end": None}))
+    )
+
+    assert "at least 50 s of CPU time, at least 5" in lacking
+    assert "RAM   at least 500 MB, all hosts together" in lacking
+    assert "at least" not in whole
+    assert [line.count("≥") > 0 for line in lacking.splitlines() if line.startswith("n")][:5] == [True] * 5
+    assert [line.count("≥") > 0 for line in cut.splitlines() if line.startswith("n")][:6] == [True] + [
+        False
+    ] * 5
+
+
+def test_a_machine_on_which_nothing_took_time_has_no_cores() -> None:
+    """Rather than a division by zero."""
+    text = render_str(join(*(rank(seconds=0.0, samples=(), pid=1, host=f"n{number}") for number in range(5))))
+
+    assert [line.split()[-3] for line in text.splitlines() if re.match(r"n\d ", line)] == ["-"] * 5

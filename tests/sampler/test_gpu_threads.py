@@ -105,6 +105,26 @@ def test_a_driver_that_forgets_samples_is_asked_before_the_next() -> None:
 # ---- Times in which a driver does not answer.
 
 
+def test_a_call_that_takes_longer_than_usual_is_told_from_a_slow_driver() -> None:
+    """Some calls are slow now and then; one that is slower than all but one of the others is not usual."""
+    quick = [0.01] * 11
+
+    assert gpu_threads.find_excess(9.0, [], 0.25) == 0.0
+    assert gpu_threads.find_excess(0.21, quick, 0.25) == 0.0
+    assert gpu_threads.find_excess(0.31, quick, 0.25) == pytest.approx(0.3)
+    assert gpu_threads.find_excess(0.31, [0.01], 0.25) == pytest.approx(0.3)
+    assert gpu_threads.find_excess(0.4, [*quick, 0.3], 0.25) == pytest.approx(0.39)
+    assert gpu_threads.find_excess(0.4, [*quick, 0.3, 0.3], 0.25) == 0.0
+    assert gpu_threads.find_excess(2.2, [1.5] * 12, 0.25) == 0.0
+    assert gpu_threads.find_excess(2.3, [1.5] * 12, 0.25) == pytest.approx(0.8)
+
+
+def test_a_delay_is_measured_by_the_time_between_two_readings() -> None:
+    """nvidia-smi is read once a second: a third of one is nothing beside that."""
+    assert gpu_threads.find_excess(0.4, [0.05] * 4, 1.0) == 0.0
+    assert gpu_threads.find_excess(0.7, [0.05] * 4, 1.0) == pytest.approx(0.65)
+
+
 def test_readings_carry_their_vendor(monkeypatch: pytest.MonkeyPatch) -> None:
     """So that a device which is missing among them is known to be."""
     monkeypatch.setattr(gpu_threads, "connect", lambda *_: (RareSource(), "rare", ()))

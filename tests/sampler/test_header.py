@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from pathlib import Path
 
@@ -39,6 +40,21 @@ def test_it_says_which_run_this_is() -> None:
     assert (made.identity.name, made.identity.labels) == ("baseline", (("seed", "7"),))
     assert made.identity.boot_id == Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     assert made.identity.rank is None
+
+
+def test_it_says_who_has_started_a_rank() -> None:
+    """Two launches may have one name; outside of any, nobody has."""
+    variables = {"RANK": "1", "TORCHELASTIC_RUN_ID": "job"}
+    rank, other = (
+        header.make_header(
+            PLAN, Start(os.getpid(), time.monotonic_ns(), None), ALLOCATION, "procfs", known
+        ).identity
+        for known in (variables, {})
+    )
+
+    assert (rank.rank_process or "").startswith(f"{os.getpid()}@")
+    assert (rank.launcher_process or "").startswith(f"{os.getppid()}@")
+    assert (other.rank_process, other.launcher_process) == (None, None)
 
 
 def test_what_a_scheduler_would_never_say_is_masked() -> None:

@@ -246,6 +246,26 @@ def test_a_kill_in_a_group_that_the_job_has_entered_is_found(system: FakeSystem)
     assert reached.limit_bytes == MIB
 
 
+@pytest.mark.parametrize("version", [1, 2])
+def test_the_group_in_which_a_process_was_killed_is_told(system: FakeSystem, version: int) -> None:
+    """One of the job's own; what is killed beside it under the same limit is another's."""
+    text, mounts = ("4:memory:/job/task_0\n", "cgroup ROOT/memory cgroup rw,memory 0 0\n") if version == 1 else ("0::/job/task_0\n", "cgroup2 ROOT/memory cgroup2 rw 0 0\n")  # fmt: skip
+    limit_file, kills_file = ("memory.limit_in_bytes", "memory.oom_control") if version == 1 else ("memory.max", "memory.events")  # fmt: skip
+    system.put(7, text, mounts)
+    system.control(f"memory/job/{limit_file}", str(MIB))
+    system.control(f"memory/job/task_0/{limit_file}", str(2 * MIB))
+    for group in ("job", "job/task_0"):
+        system.control(f"memory/{group}/{kills_file}", "oom_kill 3\n")
+    watch = OomWatch(find_memory_limit(7, MACHINE, proc=system.proc), MACHINE, proc=system.proc)
+    system.control(f"memory/job/{kills_file}", "oom_kill 4\n")
+    assert watch.find_reached() is not None
+    assert watch.find_group() == ""
+    system.control(f"memory/job/task_0/{kills_file}", "oom_kill 4\n")
+
+    assert (watch.find_group() or "").endswith("/job/task_0")
+    assert OomWatch(None, MACHINE, proc=system.proc).find_group() is None
+
+
 def test_groups_are_looked_at_up_to_a_number(system: FakeSystem) -> None:
     """A job that makes one for each of its tasks must not make the sampler grow."""
     watch = OomWatch(None, MACHINE, proc=system.proc)

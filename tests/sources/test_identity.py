@@ -5,7 +5,13 @@ from __future__ import annotations
 import pytest
 
 from gpu_tracker.core.model import Identity
-from gpu_tracker.sources.identity import find_identity, is_in_batch_script, is_of_job, leave_out_rank
+from gpu_tracker.sources.identity import (
+    find_identity,
+    find_rank_variable,
+    is_in_batch_script,
+    is_of_job,
+    leave_out_rank,
+)
 
 SLURM = {
     "SLURM_JOB_ID": "4711",
@@ -30,10 +36,12 @@ def test_slurm_has_everything() -> None:
         "SLURM_ARRAY_JOB_ID": "4700",
         "SLURM_JOB_NUM_NODES": "2",
         "SLURM_RESTART_COUNT": "1",
+        "SLURM_CLUSTER_NAME": "west",
     }
 
     assert find_identity({**SLURM, **more}) == Identity(
         scheduler="slurm",
+        cluster="west",
         node="node7",
         nodes=2,
         job="4711",
@@ -116,6 +124,24 @@ def test_other_schedulers_and_attempts() -> None:
     assert (pbs.scheduler, pbs.job, pbs.job_name, pbs.array_task) == ("pbs", "12.server", "a", "4")
     assert (pod.scheduler, pod.launcher, pod.rank) == ("kubernetes", "kubernetes", 3)
     assert (torch.launcher, torch.run_id, torch.attempt, torch.restart) == ("torchrun", "x", 2, 0)
+
+
+def test_what_tells_launches_of_one_name_apart() -> None:
+    """Where the ranks of torchrun meet, which is nobody else's variable, and by what a process knows its rank."""
+    torch = {"RANK": "1", "TORCHELASTIC_RUN_ID": "x", "MASTER_PORT": "29500"}
+    ranks = [find_identity(one) for one in (torch, {**SLURM, "MASTER_PORT": "29500"}, {"PMI_RANK": "2"}, {})]
+
+    assert [one.port for one in ranks] == [29500, None, None, None]
+    assert leave_out_rank(ranks[0]).port is None
+    assert list(map(find_rank_variable, ranks)) == ["RANK", "SLURM_PROCID", "PMI_RANK", None]
+
+
+def test_what_a_launcher_counts_is_no_restart_of_the_scheduler() -> None:
+    """Which counts as an attempt of every other rank; torchrun tells its own number only."""
+    one = {"SLURM_RESTART_COUNT": "1"}
+    torch = {**one, "RANK": "0", "TORCHELASTIC_RUN_ID": "x", "TORCHELASTIC_RESTART_COUNT": "1"}
+
+    assert [find_identity(known).relaunches for known in (one, torch, {})] == [0, 1, 0]
 
 
 def test_ranks_that_slurm_starts_through_pmix_have_slurms_numbers() -> None:

@@ -34,7 +34,7 @@ from ..core.vendors import name_vendor
 from .gpu_lists import ListCheck
 from .gpu_lives import Lives
 from .peak_moments import PeakMoments
-from .recovery import add_unknown, doubt_empty, doubt_idle_counters, doubt_idle_peaks
+from .recovery import add_gap, add_unknown, doubt_empty, doubt_idle_counters, doubt_idle_peaks
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -48,20 +48,25 @@ if TYPE_CHECKING:
 _MOST_PROCESSES = 32
 # For a moment a device may draw more than its limit.
 _MOST_OF_LIMIT = 2.0
-# A counter that does not move for this long has stopped, if that much is drawn.
-_LONGEST_STILL_SECONDS = 3.0
+# A counter that does not move for longer has stopped, if that much is drawn: counters are updated once a second, at least.
+_LONGEST_STILL_SECONDS = 1.2
 _LEAST_WATTS = 1.0
+# A counter that then moves by this share of what was drawn meanwhile has gone on counting unseen.
+_LEAST_CAUGHT_UP = 0.5
 # Counters of energy are updated once a second, at least; most of them ten times.
 _LONGEST_ENERGY_DELAY_SECONDS = 1.0
 _ENERGY_DELAY_SECONDS = 0.1
-# A shorter time without a figure is not worth a note.
-_NOTABLE_GAP_SECONDS = 0.5
+# A shorter time without a figure is not worth a note, nor is one at the end in which links were not counted.
+_NOTABLE_GAP_SECONDS = 0.2
+_NOTABLE_UNTOLD_SECONDS = 0.5
 # How long a reading counts if it is the only one; else it depends on how far apart they usually are.
 _FIRST_READING_SECONDS = 1.0
 _GAPS_KEPT = 8
 _TOLERANCE = 1.5
 # A healthy driver answers in less.
 _ANSWER_SECONDS = 0.5
+# Of a run, this much may be missing in all because the machine was busy, a little at a time.
+_NOTABLE_STALLS = 0.01
 # No driver samples less often...
 _LONGEST_SAMPLE_SECONDS = 2.0
 # ...so of a longer time without samples, the first one afterwards says no more than this.
@@ -261,10 +266,16 @@ class _Device:
         self.held = _NOT_KNOWN
         self.held_before: int | None = None
         """By the job, before it began."""
-        self.is_ever_held_known = False
+        self.is_ever_held_known = self._is_ever_used_known = False
         self.first_used_bytes = reading.used_bytes
+        # What is found late may have been there for a while.
         self.counters = GpuCounters(
-            reading.uuid, job_bytes_unknown_seconds=at_seconds, used_bytes_unknown_seconds=at_seconds
+            reading.uuid,
+            job_bytes_unknown_seconds=at_seconds,
+            used_bytes_unknown_seconds=at_seconds,
+            job_bytes_gap_seconds=self.late_seconds,
+            used_bytes_gap_seconds=self.late_seconds,
+            utilization_gap_seconds=self.late_seconds,
         )
         self.peaks = GpuPeaks(reading.uuid)
         self.pids: set[int] = set()
@@ -286,14 +297,12 @@ class _Device:
         """How much time is left out, because the counter has jumped or begun again."""
         self.is_energy_integrated = False
         """Whether energy is the sum of its power over time, because its driver has no counter, or one that stood still."""
-        self.energy_still_seconds = 0.0
-        """How long it stood still although power was drawn."""
+        self.energy_still = self.energy_silent = _Gap()
+        """When it stood still although power was drawn, and while power could not be read either."""
         self._still_seconds = self._still_joules = self._stood_in_joules = 0.0
         """Of the present stretch: how long it is, what was drawn in it, and what of that is counted."""
-        self.energy_silent_seconds = 0.0
-        """How long it stood still while power could not be read either."""
         self._silent_seconds = 0.0
-        """The same of the present stretch."""
+        """For how long it stands still at present while power cannot be read either."""
         self.is_polled = False
         """Whether utilization is its latest value at each reading, because its driver keeps no samples."""
         self._utilized_seconds = at_seconds
@@ -318,6 +327,10 @@ class _Device:
         """Links that were not counted all the time, and for how long."""
         self._distances: list[float] = []
         """Between the latest readings."""
+        self._delay_seconds = self._stalled_seconds = 0.0
+        """For how long nothing was read before the present reading, and in all only because nobody ran who reads."""
+        self._is_cut_off = False
+        """Whether its driver answered no longer at the end."""
         self.start_interval()
 
     def start_interval(self) -> None:
@@ -327,8 +340,19 @@ class _Device:
         self._interval_job_bytes: int | None = None
         self._was_interval_unknown = self._is_interval_read = False
 
-    def take(self, at_seconds: float, reading: GpuReading, held: _Held, pids: Iterable[int]) -> None:
+    def take(
+        self,
+        at_seconds: float,
+        reading: GpuReading,
+        held: _Held,
+        pids: Iterable[int],
+        *,
+        unanswered_seconds: float = 0.0,
+        late_seconds: float = 0.0,
+    ) -> None:
+        """Take a reading, and for how long nothing was read before: the driver did not answer, or nobody read."""
         span = max(0.0, at_seconds - self.at_seconds)
+        self._delay_seconds = min(span, max(unanswered_seconds, late_seconds))
         there = set(pids)
         has_others = reading.has_others or self.reading.has_others
         spans = self._cut(at_seconds, reading)
@@ -353,17 +377,22 @@ class _Device:
         self._note_unknown(at_seconds, reading, held)
         for one in spans:
             self.is_polled |= not one.is_sampled and one.percent is not None
-        self._note_first(at_seconds, spans)
-        self.counters = self._count(reading, span, spans)._replace(
-            job_bytes_unknown_seconds=self.counters.job_bytes_unknown_seconds
-            + (span if held.bytes.combined is None else unread_seconds),
-            used_bytes_unknown_seconds=self.counters.used_bytes_unknown_seconds
-            + (span if reading.used_bytes is None else unread_seconds),
+        is_stall = late_seconds > 0 and not unanswered_seconds
+        self._stalled_seconds += unread_seconds if is_stall else 0.0
+        # What stalls have cost is known in the end.
+        missed = unread_seconds, 0.0 if is_stall else unread_seconds
+        self.counters = self._add_unknown(
+            self._count(reading, span, spans),
+            missed if held.bytes.combined is not None else (span, span),
+            missed if reading.used_bytes is not None else (span, span),
+            spans,
         )
+        self._note_first(at_seconds, spans)
         self.at_seconds, self.reading, self.held = at_seconds, reading, held
         if not at_seconds:
             self.held_before = held.bytes.combined
         self.is_ever_held_known |= held.bytes.combined is not None
+        self._is_ever_used_known |= reading.used_bytes is not None
         self._is_interval_read = True
         self.pids.update(there)
         self._interval_used_bytes = larger(self._interval_used_bytes, reading.used_bytes)
@@ -390,6 +419,27 @@ class _Device:
         """Whether the job's own utilization is the mean of instants."""
         return self._use.is_drawn
 
+    def _add_unknown(
+        self,
+        counters: GpuCounters,
+        of_job: tuple[float, float],
+        of_all: tuple[float, float],
+        spans: Iterable[Span],
+    ) -> GpuCounters:
+        """With the time in which the job's memory, and that of all, was not known, and how much of it is a gap if it ever was."""
+        unutilized_seconds = sum(span.length_seconds for span in spans if span.percent is None)
+        is_ever_utilized = self._sampled_seconds < float("inf")
+        return counters._replace(
+            job_bytes_unknown_seconds=counters.job_bytes_unknown_seconds + of_job[0],
+            used_bytes_unknown_seconds=counters.used_bytes_unknown_seconds + of_all[0],
+            job_bytes_gap_seconds=counters.job_bytes_gap_seconds
+            + (of_job[1] if self.is_ever_held_known else 0.0),
+            used_bytes_gap_seconds=counters.used_bytes_gap_seconds
+            + (of_all[1] if self._is_ever_used_known else 0.0),
+            utilization_gap_seconds=counters.utilization_gap_seconds
+            + (unutilized_seconds if is_ever_utilized else 0.0),
+        )
+
     def miss(self, at_seconds: float) -> None:
         """It was not among the devices that were read."""
         nothing = GpuReading(self.uuid, lists_processes=False, has_lost_list=True)
@@ -402,8 +452,16 @@ class _Device:
     def finish(self, end_seconds: float, *, has_ended: bool) -> None:
         """There will be no more readings; those after the end of a job say nothing of it."""
         self._use.finish()
+        self._delay_seconds = 0.0
         unread_seconds = self._find_unread(end_seconds, is_last=True)
         self.counters = add_unknown(self._with_use(self.counters), unread_seconds)
+        if self._stalled_seconds > _NOTABLE_STALLS * end_seconds:
+            self.counters = add_gap(self.counters, self._stalled_seconds)
+        if self._is_cut_off and self._sampled_seconds < float("inf"):
+            gap_seconds = self.counters.utilization_gap_seconds + max(
+                0.0, end_seconds - self._utilized_seconds
+            )
+            self.counters = self.counters._replace(utilization_gap_seconds=gap_seconds)
         self._doubt_traffic(end_seconds - self.late_seconds)
         last_seconds = end_seconds if has_ended else float("inf")
         self.is_missed = self.is_listing and self._read_seconds > last_seconds
@@ -420,7 +478,7 @@ class _Device:
             0.0 if moved is None else seconds - known
             for moved, known in zip(traffic, self._traffic_seconds, strict=False)
         ]
-        untold = [place for place, gap in enumerate(missing) if gap > _NOTABLE_GAP_SECONDS]
+        untold = [place for place, gap in enumerate(missing) if gap > _NOTABLE_UNTOLD_SECONDS]
         self.untold_links = tuple(dict.fromkeys(LINKS[place // 2] for place in untold))
         self.untold_seconds = max((missing[place] for place in untold), default=0.0)
         kept = tuple(None if place in untold and not moved else moved for place, moved in enumerate(traffic))
@@ -434,6 +492,7 @@ class _Device:
 
     def lose(self) -> None:
         """From now on nothing is known."""
+        self._is_cut_off = True
         self._use.lose()
         self.counters = doubt_idle_counters(self._with_use(self.counters))
         self._was_size_unknown = self._was_interval_unknown = True
@@ -476,7 +535,8 @@ class _Device:
 
     def confirm(self, high_water: GpuHighWater) -> None:
         """The driver said so in the end. The peak of one process is that of the job if no other process of the job was there."""
-        if self.pids == {high_water.pid} and self.peaks.job_bytes.combined == high_water.used_bytes:
+        is_alone = high_water.are_all_known and self.pids == {high_water.pid}
+        if is_alone and self.peaks.job_bytes.combined == high_water.used_bytes:
             self.peaks = self.peaks._replace(basis=EXACT)
 
     def sample(self, at_seconds: float) -> GpuSample:
@@ -542,12 +602,13 @@ class _Device:
 
     def _limit_reach(self, passed_seconds: float) -> float:
         is_too_long = self._distances and passed_seconds > self._most_seconds()
-        return self._usual_seconds() if is_too_long else passed_seconds
+        reach_seconds = self._usual_seconds() if is_too_long else passed_seconds
+        return max(0.0, min(reach_seconds, passed_seconds - self._delay_seconds))
 
     def _find_unread(self, at_seconds: float, *, is_last: bool = False) -> float:
         """How long nothing was read before this reading, or before an end without one, beyond what is usual."""
         passed = max(0.0, at_seconds - max(self.at_seconds, self._slept_seconds))
-        reach = self._limit_reach(passed)
+        reach = 0.0 if is_last and self._is_cut_off else self._limit_reach(passed)
         return passed if is_last and reach < passed else passed - reach
 
     def _most_seconds(self) -> float:
@@ -603,13 +664,14 @@ class _Device:
             self.energy_gap_seconds += passed
             self._drawn_seconds = at_seconds
             return total, seconds
-        counted = self._replace_still(reading, step, passed)
+        counted = self._replace_still(reading, step, passed, at_seconds)
         if step or counted:
             self.drawn = Drawn(counted, self._drawn_seconds, at_seconds)
             self._drawn_seconds = at_seconds
         # One that has never moved says nothing: it may stand still for ever.
         silent_seconds = self._find_silent(reading, step, passed)
-        self.energy_silent_seconds += silent_seconds
+        if silent_seconds:
+            self.energy_silent = self.energy_silent.add(max(0.0, at_seconds - silent_seconds), at_seconds)
         return (
             total if total is None and not counted else (total or 0.0) + counted
         ), seconds + passed - silent_seconds
@@ -625,11 +687,12 @@ class _Device:
             return 0.0
         return passed if was_long else self._silent_seconds
 
-    def _replace_still(self, reading: GpuReading, step: float, passed: float) -> float:
+    def _replace_still(self, reading: GpuReading, step: float, passed: float, at_seconds: float) -> float:
         """What to count: the counter's step; while it stands still for long although power is drawn, that power over time instead."""
         if step:
-            # It may have caught up.
-            counted = max(0.0, step - self._stood_in_joules)
+            # It may have caught up, if it says more than of the time since the last reading.
+            has_caught_up = step > _LEAST_CAUGHT_UP * self._stood_in_joules
+            counted = max(0.0, step - self._stood_in_joules) if has_caught_up else step
             self._still_seconds = self._still_joules = self._stood_in_joules = 0.0
             return counted
         before, now = self.reading.power_watts, reading.power_watts
@@ -642,7 +705,8 @@ class _Device:
         ):
             return 0.0
         counted = self._still_joules - self._stood_in_joules
-        self.energy_still_seconds += passed if self._stood_in_joules else self._still_seconds
+        new_seconds = passed if self._stood_in_joules else self._still_seconds
+        self.energy_still = self.energy_still.add(max(0.0, at_seconds - new_seconds), at_seconds)
         self._stood_in_joules = self._still_joules
         self.is_energy_integrated = True
         return counted
@@ -749,7 +813,14 @@ class GpuAccount:
         if device.lists.is_lost(reading, sizes, names):
             reading = reading._replace(lists_processes=False, has_lost_list=True)
         held = _add_up(reading, there, self._root_pid)
-        device.take(readings.at_seconds, reading, held, sizes)
+        device.take(
+            readings.at_seconds,
+            reading,
+            held,
+            sizes,
+            unanswered_seconds=readings.unanswered_seconds,
+            late_seconds=readings.late_seconds,
+        )
         self._add_uses(device, there)
         job_bytes = held.bytes.combined or 0
         if self._moments.is_new(reading.uuid, job_bytes):
@@ -931,14 +1002,14 @@ def _list_gaps(label: str, device: _Device) -> Iterator[str]:
             f"The energy counter of {label} jumped by more than the device can draw, or began again: "
             f"its energy is without {humanize_seconds(device.energy_gap_seconds)} of the time."
         )
-    if device.energy_still_seconds:
+    if device.energy_still.seconds:
         yield (
-            f"The energy counter of {label} stood still for {humanize_seconds(device.energy_still_seconds)} although the device drew "
+            f"The energy counter of {label} stood still {device.energy_still} although the device drew "
             "power: its energy in that time is estimated from power."
         )
-    if device.energy_silent_seconds:
+    if device.energy_silent.seconds:
         yield (
-            f"The energy counter of {label} stood still for {humanize_seconds(device.energy_silent_seconds)} while its power could not be "
+            f"The energy counter of {label} stood still {device.energy_silent} while its power could not be "
             "read: its energy is without that time."
         )
     if device.untold_links:

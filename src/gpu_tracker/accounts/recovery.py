@@ -207,10 +207,18 @@ def doubt_idle_counters(counters: GpuCounters) -> GpuCounters:
 
 
 def add_unknown(counters: GpuCounters, seconds: float) -> GpuCounters:
-    """With one more time in which it was not known who held what."""
-    return counters._replace(
+    """With one more time in which it was not known who held what, although it had been."""
+    return add_gap(counters, seconds)._replace(
         job_bytes_unknown_seconds=counters.job_bytes_unknown_seconds + seconds,
         used_bytes_unknown_seconds=counters.used_bytes_unknown_seconds + seconds,
+    )
+
+
+def add_gap(counters: GpuCounters, seconds: float) -> GpuCounters:
+    """With one more part of that time that came after it was known."""
+    return counters._replace(
+        job_bytes_gap_seconds=counters.job_bytes_gap_seconds + seconds,
+        used_bytes_gap_seconds=counters.used_bytes_gap_seconds + seconds,
     )
 
 

@@ -82,7 +82,8 @@ def balance_regions(ranks: Sequence[Rank]) -> Iterator[Balance]:
             found.setdefault(path, []).append((seconds, rank))
     longest = sorted(found, key=lambda path: (-sum(seconds for seconds, _ in found[path]), path))
     for path in longest[:_MOST_REGIONS]:
-        yield _weigh(TIME, found[path])._replace(region=path)
+        is_at_least = any(path in rank.doubted_regions for _, rank in found[path])
+        yield _weigh(TIME, found[path])._replace(region=path, is_at_least=is_at_least)
 
 
 def spread_metrics(ranks: Sequence[Rank]) -> Iterator[MetricSpread]:

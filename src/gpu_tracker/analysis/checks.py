@@ -45,6 +45,7 @@ _BESIDES = {
     "traffic": "links",
     "samples": "driver's samples",
     "instances": "MIG instances",
+    "accounting": "accounting",
     "power_limit_watts": "power limit",
     "top_sm_clock_mhz": "highest clock",
     "slowdown_celsius": "temperature limit",

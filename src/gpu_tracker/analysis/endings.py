@@ -65,17 +65,30 @@ def describe_cut_off(recording: RecordingData) -> str:
     A program that saves its work and exits with 0 was cut off all the same. A service that is stopped, of no job, ends so on purpose.
     """
     identity, signals = recording.header.identity, list_ending_signals(recording.events)
-    if not signals or (identity.job is None and identity.rank is None):
+    if identity.job is None and identity.rank is None:
         return ""
+    if not signals:
+        return "time limit reached" if _has_stopped_too_late(recording) else ""
     names = " and ".join(map(name_signal, dict.fromkeys(signals)))
     return f"time limit reached, {names}" if is_out_of_time(recording) else f"told to end by {names}"
 
 
+def _has_stopped_too_late(recording: RecordingData) -> bool:
+    """Whether a program has stopped its tracker when its time was up: nobody has seen the signal that told it, nor its exit code."""
+    end, began = recording.end, parse_moment(recording.header.started_at)
+    if end is None or end.exit_code is not None or began is None:
+        return False
+    seconds = recording.totals.at_seconds
+    return is_at_time_limit(recording.header.allocation, began + seconds, seconds, slack_seconds=0.0)
+
+
 def is_out_of_time(recording: RecordingData) -> bool:
-    """Whether it ended when its time was up."""
+    """Whether it ended when its time was up; one without an end may have gone on until its next sample."""
     began, seconds = parse_moment(recording.header.started_at), recording.totals.at_seconds
     ended = None if began is None else began + seconds
-    return is_at_time_limit(recording.header.allocation, ended, seconds)
+    unseen = recording.header.sleep_seconds if recording.end is None else 0.0
+    slack = TIME_LIMIT_SLACK_SECONDS + unseen
+    return is_at_time_limit(recording.header.allocation, ended, seconds, slack)
 
 
 def find_ending(recording: RecordingData) -> str:

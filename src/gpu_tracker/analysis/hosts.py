@@ -10,6 +10,7 @@ import math
 from array import array
 from bisect import bisect_left
 from operator import add
+from types import MappingProxyType
 
 from ..core.model import ESTIMATE, EXACT, SAMPLED, find_peak
 from ..core.values import NamedTuple
@@ -28,7 +29,7 @@ from .summary import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from typing import Any
 
     from ..core.columns import HeldColumns
@@ -91,17 +92,23 @@ class Host(NamedTuple):
     mean_cores: float | None = None
     """How many its ranks kept busy, from the first start there to the last end."""
     machine_cores: int | None = None
+    is_cpu_least: bool = False
+    """Whether its ranks may have used more CPU time."""
 
 
 def describe_host(
     name: str,
     parts: Sequence[Part],
     read_held: Callable[[RecordingData], HeldColumns],
-    cut: Collection[str] = (),
+    within: Mapping[str, Sequence[Part]] = MappingProxyType({}),
 ) -> Host:
-    """The ranks on one machine together; those that are `cut` are without some of their time."""
+    """The ranks on one machine together. Some may be without some of their time: then they used at least what those within them did."""
     totals = [part.recording.totals for part in parts]
-    at_least = max(total.peaks.ram.combined.total_bytes for total in totals)
+    known = [
+        *totals,
+        *(inner.recording.totals for part in parts for inner in within.get(part.name, ())),
+    ]
+    at_least = max(total.peaks.ram.combined.total_bytes for total in known)
     sums = _Sums(max((find_end(part) for part in parts), default=0.0))
     for part in parts:
         held = read_held(part.recording)
@@ -114,12 +121,12 @@ def describe_host(
     metered = max(totals, key=lambda total: add_joules(*total.energy[:2]) or 0.0)
     at_most = max(at_least, min(summed, system)) if system else summed
     is_least = any(
-        part.name in cut or is_ram_least(part.summary, find_ending(part.recording)) for part in parts
+        part.name in within or is_ram_least(part.summary, find_ending(part.recording)) for part in parts
     )
     allocations = [part.recording.header.allocation for part in parts]
     limit = max(allocations, key=lambda one: one.ram_bytes)
     seconds = max(map(find_end, parts)) - min(part.begin_seconds for part in parts)
-    cpu_seconds = sum(total.cpu_seconds.combined for total in totals)
+    cpu_seconds = sum(max(_add_cpu([part]), _add_cpu(within.get(part.name, ()))) for part in parts)
     return Host(
         name=name,
         ranks=len(parts),
@@ -138,6 +145,10 @@ def describe_host(
         if metered.energy.seconds is None
         else find_missing(metered.energy.seconds, metered.at_seconds),
     )
+
+
+def _add_cpu(parts: Iterable[Part]) -> float:
+    return sum(part.recording.totals.cpu_seconds.combined for part in parts)
 
 
 def _list_intervals(

@@ -5,14 +5,15 @@ from __future__ import annotations
 from ..core.figures import RUN
 from ..core.model import NO_PROCESS
 from ..core.moments import parse_moment
-from ..core.text import count_of
+from ..core.text import count_of, join_some
 from ..core.values import NamedTuple
 from .balance import balance_ranks, balance_regions, describe_delay, spread_metrics
 from .copies import leave_out_copies
+from .endings import KILLED
 from .energy import add_joules, estimate_carbon
 from .findings.finding import POSSIBLE, WHY_IT_DIED
 from .hosts import describe_host, list_unread_gpus, may_hold_more
-from .job_end import describe_end, has_died, judge_state, tells_why
+from .job_end import describe_end, has_died, judge_state, name_state, tells_why
 from .job_findings import join_findings
 from .measures import OF_PROCESSES
 from .ranks import (
@@ -24,14 +25,16 @@ from .ranks import (
     find_outer,
     group_by_host,
     is_of_whole_job,
+    list_within,
     list_worst,
     name_rank,
 )
-from .tasks import Task, find_worst_code, split_tasks, spread_tasks
+from .tasks import Task, describe_endings, find_worst_code, split_tasks, spread_tasks
+from .united_regions import unite_regions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from typing import Any
 
     from ..core.columns import HeldColumns
@@ -42,12 +45,13 @@ if TYPE_CHECKING:
     from .findings.finding import Finding
     from .hosts import Host
     from .job_findings import JobFinding
-    from .ranks import Part, Rank
+    from .ranks import Cut, Part, Rank
     from .tasks import Spread
 
 _SHORT_SECONDS = 20.0
 _MOST_NAMED = 5
 _MOST_LISTED = 100_000
+_OF_CPU = ("cpu_time", "mean_cores")
 # Judging a rank takes its samples, and a hundred times as long as adding it up.
 MOST_JUDGED = 10
 
@@ -118,17 +122,31 @@ def combine(
     skipped = (*skipped, *copies)
     tasks = split_tasks(every)
     if len(tasks) > 1:
-        return _combine_tasks(tasks, read_held, skipped)
-    parts = align(every)
+        return _combine_tasks(tasks, read_held, skipped, state)
+    whole, ends = _combine_one(every, read_held, factor, skipped, state, judge)
+    return whole._replace(notes=(*ends, *whole.notes))
+
+
+def _combine_one(
+    recordings: Sequence[tuple[str, RecordingData]],
+    read_held: Callable[[RecordingData], HeldColumns],
+    factor: CarbonFactor | None = None,
+    skipped: Sequence[str] = (),
+    state: str | None = None,
+    judge: Callable[[RecordingData], Sequence[Finding]] = lambda _: (),
+) -> tuple[Combined, list[str]]:
+    """Those of one run, and what is to be said first: how it ended."""
+    parts = align(recordings)
     outer = find_outer(parts)
     cut = find_cut(parts, outer)
     counted = [part for part in parts if part.name not in outer]
     ended = _list_ended(parts, outer)
-    ranks = tuple(describe_rank(part, outer.get(part.name, "")) for part in parts)
+    ranks = tuple(_describe_ranks(parts, outer, cut))
     names = sorted({part.recording.header.host for part in parts})
+    by_name = {part.name: part for part in parts}
+    within = {name: [by_name[one] for one in some] for name, some in list_within(outer, cut).items()}
     hosts = tuple(
-        describe_host(name, on_host, read_held, frozenset(cut.values()))
-        for name, on_host in group_by_host(counted, names)
+        describe_host(name, on_host, read_held, within) for name, on_host in group_by_host(counted, names)
     )
     seconds = max(find_end(part) for part in parts)
     cpu_seconds = sum(host.cpu_seconds for host in hosts)
@@ -152,35 +170,57 @@ def combine(
     machine_joules = add_joules(*(host.machine_joules for host in hosts))
     weighed = _list_weighed(parts, outer)
     own = [rank for rank in ranks if rank.name in weighed]
-    # Regions and metrics are those of the innermost recording.
+    # What a tracker within a rank has of its regions is that rank's; metrics are those of the innermost recording.
     balance = (*balance_ranks(own), *balance_regions(ranks))
-    by_name = {part.name: part.recording for part in parts}
     judged = [
-        (rank.label, _leave_out_guesses(judge(by_name[rank.name]), state))
+        (rank.label, _leave_out_guesses(judge(by_name[rank.name].recording), state))
         for rank in list_worst(own, MOST_JUDGED)
     ]
-    return Combined(
+    job = _describe_job(parts)._replace(state=judge_state(state, ended))
+    is_lacking = bool(job.missing_ranks) and not _are_followed(parts, job.nodes)
+    whole = Combined(
         values=values,
         ram_at_least_bytes=at_least,
         ram_at_most_bytes=at_most,
-        hosts=hosts,
+        hosts=_mark_least(hosts, ranks, is_lacking=is_lacking),
         ranks=ranks,
         balance=balance,
         notes=(
-            *describe_end(ended, hosts),
             *_describe_unread_gpus(unread),
             *describe_delay(balance, seconds),
             *dict.fromkeys(part.summary.elsewhere for part in counted if part.summary.elsewhere),
             *skipped,
             *_list_notes(parts, outer, cut, hosts),
         ),
-        job=_describe_job(parts)._replace(state=judge_state(state, ended)),
+        job=job,
         machine_joules=machine_joules,
         carbon=estimate_carbon(add_joules(values["energy"], machine_joules), factor),
         metrics=tuple(spread_metrics(ranks)),
         findings=join_findings(judged),
-        at_least=_list_least(values, ranks, bool(cut)),
+        at_least=_list_least(values, ranks, is_lacking=bool(cut) or is_lacking),
     )
+    return whole, describe_end(ended, hosts)
+
+
+def _describe_ranks(
+    parts: Sequence[Part], outer: Mapping[str, str], cut: Mapping[str, Cut]
+) -> Iterator[Rank]:
+    """Each with all of its regions, and as a lower bound if it is without some of the time."""
+    united = unite_regions(parts, outer)
+    are_cut = {one.other for one in cut.values()}
+    for part in parts:
+        whole = part._replace(recording=united.recordings.get(part.name, part.recording))
+        rank = describe_rank(whole, outer.get(part.name, ""))
+        doubted = united.doubted.get(part.name, ())
+        yield rank._replace(
+            at_least=_list_all_least(rank) if part.name in are_cut else rank.at_least,
+            doubted_regions=tuple(sorted("/".join(path) for path in doubted)),
+        )
+
+
+def _list_all_least(rank: Rank) -> tuple[str, ...]:
+    """All that it may have used more of while another tracker of it was there."""
+    return tuple(name for name in ("time", *OF_PROCESSES) if rank.values[name] is not None)
 
 
 def _list_ended(parts: Sequence[Part], outer: Mapping[str, str]) -> list[Part]:
@@ -210,28 +250,52 @@ def _leave_out_guesses(findings: Sequence[Finding], state: str | None) -> Sequen
     return [one for one in findings if (one.rule, one.confidence) != (WHY_IT_DIED, POSSIBLE)]
 
 
-def _list_least(values: Mapping[str, float | None], ranks: Sequence[Rank], is_cut: bool) -> tuple[str, ...]:
-    """The figures that are lower bounds: those of any rank that counts or, if one is without some of its time, of all."""
-    least = {name for rank in ranks if not rank.part_of for name in rank.at_least}
-    names = OF_PROCESSES if is_cut else [name for name in OF_PROCESSES if name in least]
-    return tuple(name for name in names if values[name] is not None)
+def _are_followed(parts: Sequence[Part], nodes: int | None) -> bool:
+    """Whether somebody has measured all of the job on each of its machines, ranks without a recording included."""
+    hosts = {part.recording.header.host for part in parts}
+    followed = {part.recording.header.host for part in parts if is_of_whole_job(part.recording.header)}
+    return hosts == followed and len(followed) >= (nodes or 0)
+
+
+def _list_least(
+    values: Mapping[str, float | None], ranks: Sequence[Rank], *, is_lacking: bool
+) -> tuple[str, ...]:
+    """The figures that are lower bounds: those of any rank that counts or, if there is more of which nothing counts, of all."""
+    counted = [rank for rank in ranks if not rank.part_of]
+    least = {name for rank in counted for name in rank.at_least}
+    if any(rank.ending == KILLED for rank in counted):
+        least.update(_OF_CPU)  # until its last sample
+    return tuple(name for name in OF_PROCESSES if values[name] is not None and (is_lacking or name in least))
+
+
+def _mark_least(hosts: Sequence[Host], ranks: Sequence[Rank], *, is_lacking: bool) -> tuple[Host, ...]:
+    """Machines on which more CPU time may have been used. Where a rank ran of which there is no recording nobody knows."""
+    there = {
+        rank.host
+        for rank in ranks
+        if not rank.part_of and (rank.ending == KILLED or "cpu_time" in rank.at_least)
+    }
+    return tuple(host._replace(is_cpu_least=is_lacking or host.name in there) for host in hosts)
 
 
 def _combine_tasks(
     tasks: Mapping[str, Sequence[tuple[str, RecordingData]]],
     read_held: Callable[[RecordingData], HeldColumns],
     skipped: Sequence[str],
+    state: str | None,
 ) -> Combined:
     """Each on its own."""
-    wholes = {name: combine(some, read_held) for name, some in tasks.items()}
+    combined = {name: _combine_one(some, read_held) for name, some in tasks.items()}
+    wholes = {name: whole for name, (whole, _) in combined.items()}
     described = tuple(_describe_task(name, whole) for name, whole in wholes.items())
     ranks = tuple(rank for whole in wholes.values() for rank in whole.ranks)
     own = {
         name: (
             *describe_missing(whole.job.missing_ranks),
+            *ends,
             *describe_delay(whole.balance, whole.values["time"] or 0.0),
         )
-        for name, whole in wholes.items()
+        for name, (whole, ends) in combined.items()
     }
     telling = [f"{name}: {note}" for name, some in own.items() for note in some]
     others = dict.fromkeys(
@@ -248,11 +312,13 @@ def _combine_tasks(
         balance=(),
         notes=(
             *skipped,
+            *describe_endings(described),
             *telling[:_MOST_NAMED],
             *([f"{count_of(more, 'more note')} on single runs: combine one of them."] if more > 0 else []),
             *others,
         ),
-        job=job._replace(ranks=None, missing_ranks=()),
+        # Of several lives of one job the scheduler tells how the last one ended.
+        job=job._replace(ranks=None, missing_ranks=(), state=None if state is None else name_state(state)),
         tasks=described,
         spread=tuple(spread_tasks(described)),
     )
@@ -265,6 +331,7 @@ def _describe_task(name: str, whole: Combined) -> Task:
         {**whole.values, "peak_ram": whole.ram_at_most_bytes if ram is None else ram},
         len(whole.ranks),
         find_worst_code(_list_codes(whole.ranks)),
+        whole.job.state or "",
     )
 
 
@@ -275,22 +342,21 @@ def _list_codes(ranks: Sequence[Rank]) -> list[int | None]:
 
 def _describe_unread_gpus(parts: Sequence[Part]) -> list[str]:
     """Sums over all devices would be without them."""
-    names = _join_some([name_rank(part) for part in parts])
+    names = join_some([name_rank(part) for part in parts], _MOST_NAMED)
     return [f"GPUs could not be measured by {names}: their sums are not known."] if parts else []
 
 
-def _join_some(names: Sequence[str]) -> str:
-    more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
-    return ", ".join(names[:_MOST_NAMED]) + more
-
-
 def count_ranks(identities: Sequence[Identity]) -> tuple[int | None, tuple[int, ...]]:
-    """How many ranks there should be, and those of which there is no recording; of several jobs or attempts nobody knows."""
+    """How many ranks there should be, and those of which there is no recording; of several jobs or attempts nobody knows.
+
+    Where nobody tells how many there are, there are at least all below the last one that is known.
+    """
     known = {one.rank for one in identities if one.rank is not None}
     sizes = {one.ranks for one in identities if one.ranks is not None}
-    is_one = len(sizes) == 1 and len({one.job for one in identities if one.job is not None}) <= 1
-    size = sizes.pop() if is_one else None
-    return size, tuple(rank for rank in range(min(size or 0, _MOST_LISTED)) if rank not in known)
+    is_one = len(sizes) <= 1 and len({one.job for one in identities if one.job is not None}) <= 1
+    size = sizes.pop() if is_one and sizes else None
+    least = (max(known, default=-1) + 1 if size is None else size) if is_one else 0
+    return size, tuple(rank for rank in range(min(least, _MOST_LISTED)) if rank not in known)
 
 
 def _describe_job(parts: Sequence[Part]) -> Job:
@@ -310,7 +376,7 @@ def _describe_job(parts: Sequence[Part]) -> Job:
 
 def describe_missing(ranks: Sequence[int]) -> list[str]:
     """Which ranks have no recording, if there are any."""
-    return [f"no recording of rank {_join_some([str(rank) for rank in ranks])}"] if ranks else []
+    return [f"no recording of rank {join_some([str(rank) for rank in ranks], _MOST_NAMED)}"] if ranks else []
 
 
 def _find_same(values: Iterable[Any]) -> Any:
@@ -330,7 +396,7 @@ def _add(values: Iterable[float | None]) -> Any:
 
 
 def _list_notes(
-    parts: Sequence[Part], outer: Mapping[str, str], cut: Mapping[str, str], hosts: Sequence[Host]
+    parts: Sequence[Part], outer: Mapping[str, str], cut: Mapping[str, Cut], hosts: Sequence[Host]
 ) -> list[str]:
     notes = []
     if any(host.ranks > 1 for host in hosts):
@@ -340,7 +406,7 @@ def _list_notes(
         )
     for inner, other in list(outer.items())[:_MOST_NAMED]:
         notes.append(
-            describe_cut(inner, other)
+            describe_cut(inner, cut[inner])
             if inner in cut
             else f"{inner} is part of {other}, which includes its processes; it is in no sum."
         )
@@ -352,9 +418,9 @@ def _list_notes(
     incomplete = [name for name, is_followed in unfinished.items() if not is_followed]
     followed = [name for name, is_followed in unfinished.items() if is_followed and name not in outer]
     if incomplete:
-        notes.append(f"Incomplete (killed or still running): {_join_some(incomplete)}.")
+        notes.append(f"Incomplete (killed or still running): {join_some(incomplete, _MOST_NAMED)}.")
     if followed:
-        notes.append(f"Without what came after the last sample: {_join_some(followed)}.")
+        notes.append(f"Without what came after the last sample: {join_some(followed, _MOST_NAMED)}.")
     if any(parse_moment(part.recording.header.started_at) is None for part in parts):
         notes.append("Some recordings have no start time; they are taken to have started with the first.")
     if len(parts) > 1 and max(map(find_end, parts)) < _SHORT_SECONDS:

@@ -11,7 +11,7 @@ from .measures import OF_PROCESSES, UNKNOWN_OUTCOME, RunFigures, Subject
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
     from ..core.model import Identity, RecordingData
     from .job import Combined
@@ -83,11 +83,12 @@ def join_ranks(whole: Combined, ranks: Sequence[RunFigures]) -> RunFigures:
         unheld_seconds=max(rank.unheld_seconds for rank in ranks),
         unread_seconds=max(rank.unread_seconds for rank in ranks),
         estimates=tuple(dict.fromkeys(estimates)),
-        at_least=at_least,
+        at_least=_unite([at_least, whole.at_least]),
         lacks_regions=any(rank.lacks_regions for rank in ranks),
         lacks_metrics=any(rank.lacks_metrics for rank in ranks),
         incomplete=next(iter(describe_missing(whole.job.missing_ranks)), ""),
         elsewhere=next((rank.elsewhere for rank in ranks if rank.elsewhere), ""),
+        slurm_job=next((rank.slurm_job for rank in ranks if rank.slurm_job), None),
     )
 
 
@@ -138,17 +139,43 @@ def add_inner(whole: RunFigures, inner: Sequence[RunFigures], missing: Sequence[
     )
 
 
-def doubt_rest(whole: RunFigures) -> RunFigures:
-    """A run some of whose time is only in a recording that is not counted: there may be more of everything."""
+def doubt_rest(whole: RunFigures, inner: Sequence[RunFigures] = ()) -> RunFigures:
+    """A run some of whose time is only in recordings that are not counted: there may be more of everything.
+
+    It used at least what those did that are `inner` parts of it.
+    """
     names = ("time", *OF_PROCESSES)
-    least = {
-        subject: math.inf
+    own = [
+        subject
         for subject in whole.values
         if subject == Subject(subject.figure) and subject.figure.name in names
+    ]
+    known = {
+        subject: max(
+            (value for value in (whole.values[subject], _add_up(subject, inner)) if value is not None),
+            default=None,
+        )
+        for subject in own
     }
     return whole._replace(
-        ceilings={**whole.ceilings, **least}, at_least=tuple(dict.fromkeys((*whole.at_least, *names)))
+        values={**whole.values, **known},
+        ceilings={**whole.ceilings, **dict.fromkeys(own, math.inf)},
+        at_least=tuple(dict.fromkeys((*whole.at_least, *names))),
     )
+
+
+def doubt_regions(whole: RunFigures, paths: Collection[tuple[str, ...]]) -> RunFigures:
+    """A run of which some calls of these regions may be missing."""
+    least = (subject for subject in whole.values if subject.region in paths)
+    return whole._replace(ceilings={**whole.ceilings, **dict.fromkeys(least, math.inf)}) if paths else whole
+
+
+def _add_up(subject: Subject, inner: Sequence[RunFigures]) -> float | None:
+    """What parts of a run used of something at least: CPU time adds up, of the rest one of them may have had all."""
+    known = [value for one in inner if (value := one.values.get(subject)) is not None]
+    if not known:
+        return None
+    return sum(known) if subject.figure.name == "cpu_time" else max(known)
 
 
 def _take(

@@ -45,6 +45,15 @@ class Subject(NamedTuple):
     metric: str | None = None
 
 
+class SlurmJob(NamedTuple):
+    """What tells a job from others of the same number."""
+
+    job: str
+    name: str | None
+    began_seconds: float | None
+    """When it was there, since 1970."""
+
+
 class RunFigures(NamedTuple):
     """One recording, reduced to what is compared. An unknown figure is None; a metric may be nan."""
 
@@ -82,6 +91,8 @@ class RunFigures(NamedTuple):
     """Which parts of a job have no recording, so that its figures are without them."""
     elsewhere: str = ""
     """Who had work done elsewhere, in a sentence, so that its figures are without that."""
+    slurm_job: SlurmJob | None = None
+    """Of which it is, if only Slurm knows how it ended."""
 
 
 def measure(recording: RecordingData) -> RunFigures:
@@ -140,6 +151,7 @@ def measure(recording: RecordingData) -> RunFigures:
         lacks_regions=bool(recording.gaps.unfollowed_processes or recording.gaps.refused_regions),
         lacks_metrics=bool(recording.gaps.lost_metrics or recording.gaps.refused_metrics),
         elsewhere=summary.elsewhere,
+        slurm_job=find_slurm_job(recording),
     )
 
 
@@ -152,7 +164,15 @@ def find_failure(recording: RecordingData) -> str:
         return f"exit code {end.exit_code}" if end.exit_code > 0 else f"killed by signal {-end.exit_code}"
     if end.reason in ("ended", "exited"):
         return UNKNOWN_OUTCOME if end.exit_code is None else describe_cut_off(recording)
-    return "" if end.reason == "stopped" else str(end.reason)
+    return describe_cut_off(recording) if end.reason == "stopped" else str(end.reason)
+
+
+def find_slurm_job(recording: RecordingData) -> SlurmJob | None:
+    """The job that Slurm has to be asked about: nobody has seen the exit code of what ended well by its own account."""
+    identity, end = recording.header.identity, recording.end
+    if identity.scheduler != "slurm" or identity.job is None or end is None or end.reason != "stopped":
+        return None
+    return SlurmJob(identity.job, identity.job_name, parse_moment(recording.header.started_at))
 
 
 def overall_values(summary: Summary) -> dict[str, float | None]:
@@ -214,7 +234,7 @@ def find_ceilings(summary: Summary) -> dict[str, float]:
     unbounded = dict.fromkeys(("cpu_time", "mean_cores"), math.inf) if summary.is_cpu_least else {}
     if not is_read_enough(summary.seconds - summary.unread_seconds, summary.seconds):
         return {**unbounded, "peak_ram": math.inf, "peak_gpu_ram": math.inf}
-    if summary.has_lost_children or summary.is_end_unseen:
+    if summary.has_lost_children or summary.is_end_unseen or summary.has_begun_late:
         unbounded["peak_ram"] = math.inf
     return {
         **({"peak_ram": ceiling} if peak.basis == ESTIMATE and ceiling else {}),

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from .summary import Summary
 
 _CLOCK_SECONDS = 0.01
+MOST_INNER_NAMED = 5
 # Endings that a tracker in the process, or one that was attached to it, writes.
 _ENDED = "ended"
 _NOT_THE_PARENTS = ("stopped", _ENDED, "interrupted", "raised")
@@ -51,6 +52,16 @@ class Rank(NamedTuple):
     """The time in each of its regions, by path."""
     metrics: Mapping[str, float] = MappingProxyType({})
     """The last value of each of its metrics, which may be nan or infinite."""
+    doubted_regions: tuple[str, ...] = ()
+    """Those of its regions of which some calls may be missing, by path."""
+
+
+class Cut(NamedTuple):
+    """What a recording is part of, although that is without some of its time."""
+
+    other: str
+    is_of_job: bool
+    """Whether that follows all of the job, and is not of the same process."""
 
 
 class Part(NamedTuple):
@@ -84,10 +95,11 @@ def find_end(part: Part) -> float:
 
 
 def find_outer(parts: Sequence[Part]) -> dict[str, str]:
-    """Recordings whose process is in the tree of another one: workers and their launcher."""
+    """Recordings whose process is in the tree of another one, or in a job that another one follows: workers and their launcher."""
     pids = {(part.recording.header.host, part.recording.header.pid) for part in parts}
     # By host and process, once per recording: there may be thousands, with thousands of processes.
     met: dict[tuple[str, int], list[tuple[Part, ProcessTotals | None]]] = {}
+    following: dict[str, list[Part]] = {}
     for part in parts:
         header = part.recording.header
         seen: dict[int, ProcessTotals | None] = {header.pid: None}
@@ -95,60 +107,96 @@ def find_outer(parts: Sequence[Part]) -> dict[str, str]:
         for pid, process in seen.items():
             if (header.host, pid) in pids:
                 met.setdefault((header.host, pid), []).append((part, process))
+        if is_of_whole_job(header):
+            following.setdefault(header.host, []).append(part)
     outer: dict[str, str] = {}
     for part in parts:
         header = part.recording.header
         others = met[header.host, header.pid]
         own = next(process for other, process in others if other is part)
-        for other, process in others:
-            if other is part or other.name in outer:
-                continue
-            if _is_same(part, other) or _is_smaller(part, other) or _is_below(part, own, other, process):
-                outer[part.name] = other.name
-                break
+        around = [
+            other
+            for other, process in others
+            if other is not part
+            and find_outermost(other.name, outer) != part.name
+            and (_is_same(part, other) or _is_smaller(part, other) or _is_below(part, own, other, process))
+        ]
+        followers = [other for other in following.get(header.host, ()) if _is_followed(part, other)]
+        # What is in the tree of a rank is in that first, and only then in the job.
+        trees = [other for other in around if not is_of_whole_job(other.recording.header)]
+        closest = sorted(trees or around, key=lambda other: other.name in outer)
+        most = max(followers, key=lambda other: _measure_overlap(part, other), default=None)
+        if (found := next(iter(closest), most)) is not None:
+            outer[part.name] = found.name
     return outer
 
 
-def find_cut(parts: Sequence[Part], outer: Mapping[str, str]) -> dict[str, str]:
-    """Recordings that are no part of another, but overlap with it, and the other one, which is without some of their time."""
+def find_cut(parts: Sequence[Part], outer: Mapping[str, str]) -> dict[str, Cut]:
+    """Recordings that are part of another, or of the same process, but overlap with it only in part."""
     by_name = {part.name: part for part in parts}
-    pairs = ((by_name[name], by_name[other]) for name, other in outer.items())
-    return {
-        part.name: other.name
-        for part, other in pairs
-        if _overlap_as_one(part, other) and not _is_within(part, other)
-    }
+    found: dict[str, Cut] = {}
+    for name, around in outer.items():
+        part, other = by_name[name], by_name[around]
+        is_of_job = is_of_whole_job(other.recording.header)
+        # Who follows a job sees its processes when it takes a sample.
+        slack = other.recording.header.sleep_seconds if is_of_job else 0.0
+        if (is_of_job or _overlap_as_one(part, other)) and not _is_within(part, other, slack):
+            found[name] = Cut(around, is_of_job)
+    return found
 
 
-def leave_out_inner(
-    recordings: Sequence[tuple[str, RecordingData]],
-) -> tuple[list[tuple[str, RecordingData]], frozenset[str], list[str]]:
-    """Those that are part of no other, which of them are without some of the time, and a sentence about each that is left out.
+def list_within(outer: Mapping[str, str], cut: Mapping[str, Cut]) -> dict[str, list[str]]:
+    """Of each recording that is without some of the time of others: these, if they are not of the same process."""
+    within: dict[str, list[str]] = {one.other: [] for one in cut.values()}
+    for name, around in outer.items():
+        if around in within and (name not in cut or cut[name].is_of_job):
+            within[around].append(name)
+    return within
 
-    A program that tracks itself may be tracked, too.
-    """
+
+class Counted(NamedTuple):
+    """The recordings that are part of no other."""
+
+    recordings: list[tuple[str, RecordingData]]
+    within: dict[str, list[tuple[str, RecordingData]]]
+    """Those that are without some of the time, each with what else is known of it."""
+    notes: list[str]
+    """A sentence about each of the others."""
+
+
+def leave_out_inner(recordings: Sequence[tuple[str, RecordingData]]) -> Counted:
+    """Those that count. A program that tracks itself may be tracked, too."""
     every, copies = leave_out_copies(recordings)
     parts = align(every)
     outer = find_outer(parts)
     cut = find_cut(parts, outer)
+    by_name = dict(every)
+    within = {name: [(one, by_name[one]) for one in some] for name, some in list_within(outer, cut).items()}
     counted = [one for one in every if one[0] not in outer]
-    return counted, frozenset(cut.values()), [*copies, *describe_inner(outer, cut)]
+    return Counted(counted, within, [*copies, *describe_inner(outer, cut)])
 
 
-def describe_inner(outer: Mapping[str, str], cut: Mapping[str, str]) -> list[str]:
-    """A sentence about each recording that is part of another, or overlaps with it."""
-    return [
-        describe_cut(name, other)
+def describe_inner(outer: Mapping[str, str], cut: Mapping[str, Cut]) -> list[str]:
+    """A sentence about each recording that is part of another, or overlaps with it; of many, about a few."""
+    named = [
+        describe_cut(name, cut[name])
         if name in cut
         else f"Counted once: {name} is part of {other}, which includes its processes."
-        for name, other in outer.items()
+        for name, other in list(outer.items())[:MOST_INNER_NAMED]
     ]
+    more = len(outer) - len(named)
+    return [*named, *([f"Counted once: {more} more are part of others in the same way."] if more > 0 else [])]
 
 
-def describe_cut(name: str, other: str) -> str:
+def describe_cut(name: str, cut: Cut) -> str:
     """That a recording is not counted, although it has some time that the other has not."""
+    if cut.is_of_job:
+        return (
+            f"{cut.other} follows the job of which {name} is a part, but not all of the time of that: only {cut.other} is counted, "
+            "so what the job used is at least that."
+        )
     return (
-        f"{name} and {other} are of the same process and overlap in part: only {other} is counted, "
+        f"{name} and {cut.other} are of the same process and overlap in part: only {cut.other} is counted, "
         "so what the process used is at least that."
     )
 
@@ -203,17 +251,29 @@ def _overlap_as_one(part: Part, other: Part) -> bool:
     header, around = part.recording.header, other.recording.header
     own, others = header.identity, around.identity
     is_one = header.pid == around.pid != NO_PROCESS and own.boot_id is not None
-    seconds = min(find_end(part), find_end(other)) - max(part.begin_seconds, other.begin_seconds)
     is_here = (own.boot_id, own.pid_namespace) == (others.boot_id, others.pid_namespace)
-    return is_one and is_here and seconds > _CLOCK_SECONDS
+    return is_one and is_here and _measure_overlap(part, other) > _CLOCK_SECONDS
 
 
-def _is_within(part: Part, other: Part) -> bool:
+def _measure_overlap(part: Part, other: Part) -> float:
+    """For how long both were there; negative if they never were."""
+    return min(find_end(part), find_end(other)) - max(part.begin_seconds, other.begin_seconds)
+
+
+def _is_within(part: Part, other: Part, slack_seconds: float = 0.0) -> bool:
     """Whether all of its time is in that of the other one."""
-    return (
-        part.begin_seconds >= other.begin_seconds - _CLOCK_SECONDS
-        and find_end(part) <= find_end(other) + _CLOCK_SECONDS
-    )
+    slack = slack_seconds + _CLOCK_SECONDS
+    return part.begin_seconds >= other.begin_seconds - slack and find_end(part) <= find_end(other) + slack
+
+
+def _is_followed(part: Part, other: Part) -> bool:
+    """Whether it is of a process on the machine on which the other one follows all of its job, which may have begun later."""
+    header, around = part.recording.header, other.recording.header
+    own, others = header.identity, around.identity
+    is_same_job = (own.job, own.restart or 0) == (others.job, others.restart or 0)
+    is_here = own.boot_id == others.boot_id and (own.node or others.node) == (others.node or own.node)
+    is_at_once = _measure_overlap(part, other) > _CLOCK_SECONDS
+    return header.pid != NO_PROCESS and is_same_job and is_here and is_at_once
 
 
 def _is_below(part: Part, own: ProcessTotals | None, other: Part, process: ProcessTotals | None) -> bool:

@@ -95,6 +95,8 @@ class Need(NamedTuple):
     """Whether it ended because it asked for more than it could get."""
     reached_time_limit: bool = False
     """Whether it was cut off: how long it would have taken is not known."""
+    time_limit_seconds: float | None = None
+    """Of its whole job."""
     limit_bytes: int | None = None
     """The memory limit that it ran under."""
     has_lacked_memory: bool = False
@@ -200,6 +202,8 @@ class Sizing(NamedTuple):
     gpu_memory_bytes: Amount | None
     """Per device."""
     time_seconds: Amount | None
+    time_above_seconds: float | None = None
+    """The time limit that a run has reached, where all that is known is that it needs more."""
     gpu_vendor: str = ""
     spike: Spike | None = None
     notes: tuple[str, ...] = ()
@@ -232,6 +236,7 @@ def find_need(recording: RecordingData, columns: SampleColumns | None = None) ->
         seconds=summary.seconds,
         failure=failure,
         reached_time_limit=bool(failure) and is_out_of_time(recording),
+        time_limit_seconds=recording.header.allocation.time_limit_seconds,
         was_refused_memory=_was_refused_memory(recording),
         ran_out_of_memory=_has_run_out(recording, summary, failure),
         limit_bytes=limit,
@@ -257,6 +262,12 @@ def find_need(recording: RecordingData, columns: SampleColumns | None = None) ->
         begin_seconds=parse_moment(recording.header.started_at),
         has_samples=columns is not None or not needs_samples(recording),
     )
+
+
+def bound_by_inner(need: Need, inner: Sequence[Need]) -> Need:
+    """A run of which some of the time is only in recordings that are part of it: it needs at least what those held together."""
+    held = (_add_ranks(inner).memory_bytes or 0) if inner else 0
+    return need._replace(memory_bytes=max(need.memory_bytes or 0, held) or None, is_cut=True)
 
 
 def _has_run_out(recording: RecordingData, summary: Summary, failure: str) -> bool:
@@ -418,6 +429,7 @@ def advise(needs: Sequence[Need]) -> Sizing:
     if cores and any(need.has_starved for need in needs):
         cores = cores._replace(is_at_least=True)
     largest = max(needs, key=lambda need: need.memory_bytes or 0, default=None)
+    time = _choose_time(runs)
     return Sizing(
         runs=len(runs),
         finished_runs=len(finished),
@@ -432,7 +444,8 @@ def advise(needs: Sequence[Need]) -> Sizing:
             lambda _, used: _size_memory(int(used), margin),
             lambda need: need.is_gpu_least,
         ),
-        time_seconds=_choose_time(runs),
+        time_seconds=time,
+        time_above_seconds=None if time else _find_reached_limit(runs),
         gpu_vendor=next((need.gpu_vendor for need in needs if need.gpu_vendor), ""),
         spike=largest.spike if largest else None,
         notes=(*_explain(needs, runs, largest), *_explain_at_once(machines, at_once)),
@@ -580,16 +593,24 @@ def _choose(
 
 
 def _choose_time(runs: Sequence[Sequence[Need]]) -> Amount | None:
-    """None if the longest run was cut off: that it needs more is all that is known."""
+    """None if the longest run was cut off, or was given as much as that: that it needs more is all that is known."""
     whole = _take_spans(runs)
     if _find_cut_off([need for run in whole for need in run]) is not None:
         return None
-    return _choose(
+    time = _choose(
         whole,
         lambda need: need.seconds if need.seconds > 0 else None,
         lambda _, used: _size_time(used),
         is_least=lambda need: need.is_time_least,
     )
+    reached = _find_reached_limit(runs)
+    return None if time is not None and reached is not None and time.advised <= reached else time
+
+
+def _find_reached_limit(runs: Sequence[Sequence[Need]]) -> float | None:
+    """The longest time limit that a run has reached."""
+    cut_off = (need for run in _take_spans(runs) for need in run if need.reached_time_limit)
+    return max((max(need.time_limit_seconds or 0.0, need.seconds) for need in cut_off), default=None)
 
 
 def _take_spans(runs: Sequence[Sequence[Need]]) -> list[list[Need]]:
@@ -677,6 +698,8 @@ def _explain(needs: Sequence[Need], runs: Sequence[Sequence[Need]], largest: Nee
             f"A run was cut off at its time limit after {humanize_seconds(cut_off.seconds)}: it needs more, "
             "and how much is not known."
         )
+    elif not _choose_time(runs) and (reached := _find_reached_limit(runs)) is not None:
+        yield f"A run reached the time limit of its job, {humanize_seconds(reached)}: ask for more than that."
     if needs and all(need.memory_bytes is None for need in needs):
         yield f"No memory is advised: {_explain_unread(needs)}."
     programs = list(dict.fromkeys(need.program for need in needs))
@@ -726,7 +749,7 @@ def _explain_at_once(machines: Sequence[Sequence[Need]], at_once: Sequence[Seque
 
 def _describe_doubt(need: Need) -> str:
     if math.isinf(need.memory_ceiling_bytes):
-        return "Most of a run was not measured: it may have needed more."
+        return "Some of a run was not measured: it may have needed more."
     return (
         "What the processes share was not read often enough to know the peak of memory: "
         f"it was at most {humanize_bytes(int(need.memory_ceiling_bytes))}."

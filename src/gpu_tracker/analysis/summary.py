@@ -56,6 +56,9 @@ UNREAD_SHARE = 0.1
 # Reasons to end that come from a main process whose parent is not us, nor it itself.
 _UNSEEN_ENDS = ("ended", "abandoned")
 _LATE_READING_SECONDS = 0.05
+# Of devices no more is tolerated, however long the run, and in its middle nothing.
+_MOST_TOLERATED_SECONDS = 0.5
+_SHORTEST_GAP_SECONDS = 0.01
 _LATE_SAMPLE_SECONDS = 1.0
 # Drivers may sample processes only once a second: what comes before the first sample and after the last is not known.
 _LATE_NAME_SECONDS = 2.0
@@ -111,6 +114,10 @@ class GpuSummary(NamedTuple):
     """How long it was not known what the job held, which may have been more."""
     used_bytes_unknown_seconds: float = 0.0
     """The same of all processes."""
+    job_bytes_gap_seconds: float = 0.0
+    """How much of these came after it was known, and the same of utilization; at the start, drivers need time to answer."""
+    used_bytes_gap_seconds: float = 0.0
+    utilization_gap_seconds: float = 0.0
     job_percent_unknown_seconds: float = 0.0
     """How long the job's own utilization was not known: its mean is without that time."""
     traffic: Traffic = Traffic()
@@ -174,6 +181,8 @@ class Summary(NamedTuple):
     """Whether the kernel has kept no account of children that have ended."""
     is_end_unseen: bool = False
     """Whether the main process has ended where nobody is told its peak."""
+    has_begun_late: bool = False
+    """Whether the job had used a notable amount before anybody measured it: it may have held more then."""
     has_unread_gpus: bool = False
     """Whether a vendor's driver has never answered, or a device that the job may use could never be opened: what concerns
     all devices is not known then."""
@@ -244,6 +253,7 @@ def summarize(recording: RecordingData) -> Summary:
         unread_seconds=totals.unread_seconds,
         is_cpu_least=bool(elsewhere) or _has_lost_cpu(recording, kinds),
         has_lost_children=UNREAPED in kinds,
+        has_begun_late=EARLIER in kinds,
         is_end_unseen=header.pid != NO_PROCESS
         and recording.end is not None
         and recording.end.reason in _UNSEEN_ENDS,
@@ -299,7 +309,7 @@ def is_ram_least(summary: Summary, ending: str) -> bool:
     After a lost sampler, however short that was.
     """
     basis = summary.ram.combined.basis
-    if summary.has_lost_children or summary.is_end_unseen or summary.elsewhere:
+    if summary.has_lost_children or summary.is_end_unseen or summary.has_begun_late or summary.elsewhere:
         return basis != UNKNOWN
     if basis in (EXACT, UNKNOWN):
         return False
@@ -314,12 +324,12 @@ def list_counted(summary: Summary) -> list[GpuSummary]:
 
 def find_unmetered_seconds(gpu: GpuSummary, seconds: float) -> float:
     """How much of a run its energy is without; 0 if that is not worth a word."""
-    return find_missing(gpu.energy_seconds, seconds, _LATE_READING_SECONDS)
+    return _find_unknown(seconds - gpu.energy_seconds, 0.0, seconds, _LATE_READING_SECONDS)
 
 
 def find_unutilized_seconds(gpu: GpuSummary, seconds: float) -> float:
     """The same of its utilization."""
-    return find_missing(gpu.utilization_seconds, seconds)
+    return _find_unknown(seconds - gpu.utilization_seconds, gpu.utilization_gap_seconds, seconds)
 
 
 def find_unattributed_seconds(gpu: GpuSummary, seconds: float) -> float:
@@ -329,13 +339,14 @@ def find_unattributed_seconds(gpu: GpuSummary, seconds: float) -> float:
 
 def find_unheld_seconds(gpu: GpuSummary, seconds: float) -> float:
     """The same of the peak of what the job held."""
-    return find_missing(seconds - gpu.job_bytes_unknown_seconds, seconds)
+    return _find_unknown(gpu.job_bytes_unknown_seconds, gpu.job_bytes_gap_seconds, seconds)
 
 
 def find_unlisted_seconds(gpu: GpuSummary, seconds: float) -> float:
     """How much of it what the job held was not known although what all processes held was."""
     unlisted_seconds = gpu.job_bytes_unknown_seconds - gpu.used_bytes_unknown_seconds
-    return find_missing(seconds - unlisted_seconds, seconds, _LATE_READING_SECONDS)
+    gap_seconds = gpu.job_bytes_gap_seconds - gpu.used_bytes_gap_seconds
+    return _find_unknown(unlisted_seconds, gap_seconds, seconds, _LATE_READING_SECONDS)
 
 
 class HeldDoubt(NamedTuple):
@@ -362,7 +373,16 @@ def doubt_held(gpus: Iterable[GpuSummary], seconds: float) -> HeldDoubt:
 
 def find_unused_seconds(gpu: GpuSummary, seconds: float) -> float:
     """The same of the peak of all processes."""
-    return find_missing(seconds - gpu.used_bytes_unknown_seconds, seconds)
+    return _find_unknown(gpu.used_bytes_unknown_seconds, gpu.used_bytes_gap_seconds, seconds)
+
+
+def _find_unknown(
+    unknown_seconds: float, gap_seconds: float, seconds: float, late_seconds: float = _LATE_SAMPLE_SECONDS
+) -> float:
+    """How long a figure of a device was not known; 0 if that is only for a moment at the start, or at the end."""
+    tolerated = late_seconds + min(_NOTABLE_SHARE * seconds, _MOST_TOLERATED_SECONDS)
+    is_notable = gap_seconds > _SHORTEST_GAP_SECONDS or unknown_seconds - gap_seconds > tolerated
+    return unknown_seconds if is_notable else 0.0
 
 
 def is_known_enough(known_seconds: float, seconds: float, late_seconds: float = _LATE_SAMPLE_SECONDS) -> bool:
@@ -503,6 +523,11 @@ def _summarize_gpu(
         if basis == ESTIMATE
         else counter.job_bytes_unknown_seconds,
         used_bytes_unknown_seconds=counter.used_bytes_unknown_seconds,
+        job_bytes_gap_seconds=counter.used_bytes_gap_seconds
+        if basis == ESTIMATE
+        else counter.job_bytes_gap_seconds,
+        used_bytes_gap_seconds=counter.used_bytes_gap_seconds,
+        utilization_gap_seconds=counter.utilization_gap_seconds,
         job_percent_unknown_seconds=max(0.0, seconds - counter.job_seconds),
     )
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 
 from ..core.figures import RUN
+from ..core.text import join_some
 from ..core.values import NamedTuple
+from .job_end import COMPLETED, ENDED, RUNNING
 from .launches import identify_runs
 from .permutation_test import median
 
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
     from ..core.model import RecordingData
 
 _HIGH = 0.95
+_MOST_NAMED = 20
 # What runs are called that have no job, task, restart, attempt or launch.
 _WITHOUT = ("no job", "no task", "first attempt", "first attempt", "outside of steps")
 
@@ -30,6 +33,13 @@ class Task(NamedTuple):
     ranks: int
     exit_code: int | None
     """Of the rank that ended worst; None if that is not known."""
+    state: str = ""
+    """How it ended, as far as its recordings tell."""
+
+    @property
+    def has_ended_badly(self) -> bool:
+        """Whether it was killed, was told to end or has failed."""
+        return self.state not in (COMPLETED, ENDED, RUNNING)
 
 
 class Spread(NamedTuple):
@@ -76,6 +86,18 @@ def find_worst_code(codes: Iterable[int | None]) -> int | None:
     """The exit code of a run of many ranks: one that is not 0, or unknown, if there is any."""
     found = list(codes)
     return next((code for code in found if code), None if None in found else 0)
+
+
+def describe_endings(tasks: Sequence[Task]) -> list[str]:
+    """Which of them ended badly, and how, those first of which there are most; of many, some are named."""
+    names: dict[str, list[str]] = {}
+    for task in tasks:
+        if task.has_ended_badly:
+            names.setdefault(task.state, []).append(task.name)
+    return [
+        f"{state}: {join_some(names[state], _MOST_NAMED)}."
+        for state in sorted(names, key=lambda state: (-len(names[state]), state))
+    ]
 
 
 def spread_tasks(tasks: Sequence[Task]) -> Iterator[Spread]:

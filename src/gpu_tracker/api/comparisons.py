@@ -6,11 +6,13 @@ import os
 
 from ..analysis.compare import compare as compare_groups
 from ..analysis.copies import leave_out_copies
-from ..analysis.job_measures import add_inner, describe_all_missing, doubt_rest, join_ranks
-from ..analysis.launches import find_run, number_launches
+from ..analysis.job_end import describe_outcome
+from ..analysis.job_measures import add_inner, describe_all_missing, doubt_regions, doubt_rest, join_ranks
+from ..analysis.launches import find_runs
 from ..analysis.limits import check_limits, needs_two_groups, parse_limit
 from ..analysis.measures import measure
-from ..analysis.ranks import align, describe_inner, find_cut, find_outer, find_outermost
+from ..analysis.ranks import align, describe_inner, find_cut, find_outer, find_outermost, list_within
+from ..analysis.united_regions import unite_regions
 from ..core.config import check_path
 from ..core.errors import WRONG_DATA, KindError, RecordingError, UsageError
 from ..recording.find import find_recordings, name_run
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
 
     from ..analysis.compare import Comparison
     from ..analysis.limits import Limit
-    from ..analysis.measures import RunFigures
+    from ..analysis.measures import RunFigures, SlurmJob
     from ..core.model import RecordingData
 
     Source: TypeAlias = str | os.PathLike[str]
@@ -96,7 +98,9 @@ def name_group(path: str) -> str:
 def load_groups(groups: Sequence[tuple[str, Sequence[str]]]) -> Comparison:
     """Read all recordings, one at a time; only their figures are kept."""
     notes: list[str] = []
-    found = [_measure_all(paths, notes) for _, paths in groups]
+    measured = [_measure_all(paths, notes) for _, paths in groups]
+    states = _ask_slurm([run for runs, _ in measured for run in runs])
+    found = [([_judge(run, states) for run in runs], unreadable) for runs, unreadable in measured]
     comparison = compare_groups(list(zip(_tell_apart(groups), (runs for runs, _ in found), strict=True)))
     with_unreadable = (
         group._replace(unreadable=unreadable)
@@ -175,22 +179,46 @@ def _measure_all(paths: Sequence[str], notes: list[str]) -> tuple[list[RunFigure
     notes += copies
     parts = align(recordings)
     outer = find_outer(parts)
-    launches = number_launches(parts, outer)
-    jobs = {path: find_run(recording.header, launches.get(path)) for path, recording in recordings}
+    jobs = find_runs(recordings)
     cut = find_cut(parts, outer)
     notes += describe_inner(outer, cut)
-    measured = _add_inner(recordings, jobs, outer, measured)
-    measured.update((path, doubt_rest(measured[path])) for path in set(cut.values()))
+    united = unite_regions(parts, outer)
+    for path, recording in united.recordings.items():
+        own = measure(recording)._replace(program=measured[path].program)
+        measured[path] = doubt_regions(own, united.doubted.get(path, ()))
+    figures = _add_inner(recordings, jobs, outer, measured)
+    for path, within in list_within(outer, cut).items():
+        figures[path] = doubt_rest(figures[path], [measured[one] for one in within])
     runs: list[RunFigures] = []
-    ranks: dict[tuple[str, ...], list[tuple[str, RecordingData, RunFigures]]] = {}
+    ranks: dict[tuple[str, ...], list[tuple[str, RecordingData]]] = {}
     for path, recording in recordings:
-        if path in outer:
-            continue
-        if (job := jobs[path]) is None:
-            runs.append(measured[path])
-        else:
-            ranks.setdefault(job, []).append((path, recording, measured[path]))
-    return [*runs, *map(_join_ranks, ranks.values())], unreadable
+        if (job := jobs[path]) is not None:
+            ranks.setdefault(job, []).append((path, recording))
+        elif path not in outer:
+            runs.append(figures[path])
+    counted = ({path: figures[path] for path, _ in some if path not in outer} for some in ranks.values())
+    joined = [_join_ranks(some, own) for some, own in zip(ranks.values(), counted, strict=True) if own]
+    return [*runs, *joined], unreadable
+
+
+def _ask_slurm(runs: Iterable[RunFigures]) -> dict[SlurmJob, str | None]:
+    """How the jobs ended of which no recording tells, as far as it answers in time."""
+    jobs = dict.fromkeys(run.slurm_job for run in runs if run.slurm_job is not None and not run.failure)
+    if not jobs:
+        return {}
+    import time
+
+    from ..sources.slurm import PATIENCE_SECONDS, ask_state
+
+    until = time.monotonic() + PATIENCE_SECONDS
+    return {job: ask_state(*job, patience_seconds=until - time.monotonic()) for job in jobs}
+
+
+def _judge(run: RunFigures, states: Mapping[SlurmJob, str | None]) -> RunFigures:
+    """A run with what Slurm says of its end, if nobody else does."""
+    if run.failure or run.slurm_job is None:
+        return run
+    return run._replace(failure=describe_outcome(states[run.slurm_job]))
 
 
 def _add_inner(
@@ -212,18 +240,19 @@ def _add_inner(
     return added
 
 
-def _join_ranks(ranks: Sequence[tuple[str, RecordingData, RunFigures]]) -> RunFigures:
-    """The ranks of one job are one run, not repeats of each other."""
-    if len(ranks) == 1 and ranks[0][1].header.identity.ranks in (None, 1):
-        return ranks[0][2]
+def _join_ranks(ranks: Sequence[tuple[str, RecordingData]], counted: Mapping[str, RunFigures]) -> RunFigures:
+    """The ranks of one job are one run, not repeats of each other. Only those that are part of no other are counted."""
+    from ..analysis.job import combine, count_ranks
+
+    if len(counted) == 1 and not count_ranks([recording.header.identity for _, recording in ranks])[1]:
+        return next(iter(counted.values()))
     from functools import partial
 
-    from ..analysis.job import combine
     from ..recording.sampled import read_held
 
     ordered = sorted(ranks, key=lambda one: one[1].header.identity.rank or 0)
-    whole = combine([(path, recording) for path, recording, _ in ordered], partial(read_held, plans={}))
-    return join_ranks(whole, [figures for _, _, figures in ordered])
+    whole = combine(ordered, partial(read_held, plans={}))
+    return join_ranks(whole, [counted[path] for path, _ in ordered if path in counted])
 
 
 def _measure(path: str) -> tuple[RecordingData, RunFigures]:

@@ -55,12 +55,14 @@ _NOT_YET_A_STEP_NS = 1_000_000
 class Loop:
     """Which part of a training loop runs now. Nothing here raises into the training."""
 
-    __slots__ = ("_call", "_epoch", "part")
+    __slots__ = ("_call", "_epoch", "_is_untold", "part")
 
     def __init__(self) -> None:
         self.part: region | None = None
         self._call: Frame | None = None
         self._epoch: Frame | None = None
+        self._is_untold = False
+        """Whether other code may run in the middle of it, and nobody tells when."""
 
     def __reduce__(self) -> tuple[type[Loop], tuple[()]]:
         """A copy has begun nothing."""
@@ -70,6 +72,7 @@ class Loop:
         """A new epoch, whatever was before."""
         self.end()
         self._epoch = enter(epoch, begin=enter_in_task)
+        self._is_untold = self._epoch is not None and self._epoch.is_untold
 
     def end(self) -> None:
         """The end of the epoch, and of what runs in it."""
@@ -90,6 +93,7 @@ class Loop:
                 outbox.search()
             if call is not None and call.stack is outbox.stack:
                 self._call = call.stack.move(call, part, now)
+                self._doubt()
                 return
         except RecursionError:
             pass
@@ -98,6 +102,11 @@ class Loop:
                 raise
         leave(call)
         self._call = enter(part)
+        self._doubt()
+
+    def _doubt(self) -> None:
+        if self._is_untold and self._call is not None:
+            self._call.stack.doubt(self._call)
 
     def begin_wait(self) -> None:
         """A batch is fetched. In a step, or in an evaluation, that is a part of it."""

@@ -13,10 +13,10 @@ from types import FunctionType, coroutine
 from ..core.notices import warn_once
 from ..core.system import monotonic_ns
 from ..instrument import outbox
-from ..instrument.code_flags import ASYNC_GENERATOR, COROUTINE, GENERATOR, ITERABLE_COROUTINE, SUSPENDABLE
+from ..instrument.code_flags import ASYNC_GENERATOR, COROUTINE, GENERATOR, ITERABLE_COROUTINE
 from ..instrument.mishaps import is_of_called, is_ours
 from ..instrument.stack import RegionStack, current, find_open
-from ..instrument.suspension import EXIT_STACK, enter_from
+from ..instrument.suspension import blocks, enter_from
 from ..instrument.tasks import find_task
 from .decorating import has_flag, wrap_async_generator
 
@@ -80,10 +80,10 @@ class region:  # noqa: N801 - a word of the public surface, used like a keyword
                 if stack is not None:
                     caller = _getframe(self._depth)
                     code = caller.f_code
-                    if code.co_flags & SUSPENDABLE or code.co_name == EXIT_STACK:
-                        enter_from(stack, self, caller)
-                    else:
+                    if (id(code), caller.f_lasti) in blocks:
                         stack.enter(self)
+                    else:
+                        enter_from(stack, self, caller)
         except RecursionError:
             pass  # whatever happens to us, the program goes on; nothing can be called here
         except BaseException as error:

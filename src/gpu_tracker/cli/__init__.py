@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 COMMANDS = (
     *("run", "attach", "report", "export", "compare", "size", "ls", "combine"),
     *("top", "send", "watch", "serve", "query", "dmon", "pmon", "doctor", "explain", "sub-track"),
+    *("completion", "help"),
 )
 _TRACKING = ("run", "attach")
 _HELP = ("-h", "--help", "-v", "--version")
@@ -51,8 +52,7 @@ def _run(arguments: list[str]) -> int:
 
 
 def _dispatch(arguments: list[str]) -> int:
-    arguments = arguments or ["--help"]
-    name = arguments[0]
+    name = arguments[0] if arguments else "--help"
     if name in COMMANDS:
         if name in _TRACKING:
             return _track(name, arguments[1:])
@@ -61,7 +61,7 @@ def _dispatch(arguments: list[str]) -> int:
         return int(command.main(arguments[1:]))
     if not name.startswith("-"):
         raise UsageError(f"Unknown command {name!r}.", _suggest(name))
-    if any(word in arguments for word in _HELP):
+    if not arguments or any(word in arguments for word in _HELP):
         from .help import show_help
 
         return show_help(arguments)
@@ -72,7 +72,7 @@ def _suggest(name: str) -> str:
     from difflib import get_close_matches
 
     near = get_close_matches(name, COMMANDS, n=1)
-    return f"Did you mean {near[0]!r}?" if near else "`gpu-tracker --help` lists the commands."
+    return f"Did you mean {near[0]!r}?" if near else "`gpu-tracker help` lists the commands."
 
 
 def _track(name: str, arguments: list[str]) -> int:

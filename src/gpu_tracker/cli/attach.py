@@ -42,21 +42,7 @@ _LOOK_SECONDS = 0.2
 
 def main(arguments: list[str], sampler: SamplerProcess | None) -> int:
     """The process itself is not touched."""
-    parser = Parser(prog="gpu-tracker attach", description=__doc__)
-    parser.add_argument("pid", metavar="PID", nargs="?", help="the process to track, with its descendants")
-    parser.add_argument(
-        "--job",
-        metavar="ID",
-        nargs="?",
-        const="",
-        help="track all processes of a Slurm job on this machine instead, whoever starts them (default: the job that this "
-        "command runs in), until the job ends",
-    )
-    add_measuring(parser)
-    add_recording(parser, DEFAULT_DIRECTORY)
-    add_output(parser, "Report")
-    add_rules(parser)
-    options = parser.parse_args(arguments)
+    options = make_parser().parse_args(arguments)
     format_name = choose_format("Report", options.format, options.output)
     settings = to_settings(options)
     choices = Choices(read_rules(options.rules))
@@ -113,6 +99,25 @@ def _has_ended(replies: int, wake: int, received: list[int]) -> bool:
         return True
     woken, _, _ = select.select([replies, wake], [], [])
     return replies in woken
+
+
+def make_parser() -> Parser:
+    """Its options."""
+    parser = Parser(prog="gpu-tracker attach", description=__doc__)
+    parser.add_argument("pid", metavar="PID", nargs="?", help="the process to track, with its descendants")
+    parser.add_argument(
+        "--job",
+        metavar="ID",
+        nargs="?",
+        const="",
+        help="track all processes of a Slurm job on this machine instead, whoever starts them (default: the job that this "
+        "command runs in), until the job ends",
+    )
+    add_measuring(parser)
+    add_recording(parser, DEFAULT_DIRECTORY)
+    add_output(parser, "Report")
+    add_rules(parser)
+    return parser
 
 
 def _find_target(pid: str | None, job: str | None) -> Target:

@@ -26,12 +26,7 @@ if TYPE_CHECKING:
 def main(arguments: list[str]) -> int:
     """The result goes to standard output."""
     gc.disable()  # all recordings are kept until the end: looking for garbage takes longer the more there are
-    parser = Parser(prog="gpu-tracker combine", description=__doc__)
-    add_places(parser, "files", "recordings, or directories of them")
-    add_carbon(parser)
-    add_output(parser, "Combined")
-    add_rules(parser)
-    options = parser.parse_args(arguments)
+    options = make_parser().parse_args(arguments)
     format_name = choose_format("Combined", options.format, options.output)
     factor = to_factor(options)
     judge = partial(find_findings, changes=read_changes(options.rules))
@@ -56,11 +51,22 @@ def main(arguments: list[str]) -> int:
     return 0
 
 
+def make_parser() -> Parser:
+    """Its options."""
+    parser = Parser(prog="gpu-tracker combine", description=__doc__)
+    add_places(parser, "files", "recordings, or directories of them")
+    add_carbon(parser)
+    add_output(parser, "Combined")
+    add_rules(parser)
+    return parser
+
+
 def _ask_scheduler(headers: Sequence[Header]) -> str | None:
     """How the job ended, if they are all of one."""
     identities = [header.identity for header in headers]
     jobs = {(identity.scheduler, identity.job, identity.job_name) for identity in identities}
-    scheduler, job, name = jobs.pop() if len(jobs) == 1 else (None, None, None)
+    clusters = {identity.cluster for identity in identities if identity.cluster is not None}
+    scheduler, job, name = jobs.pop() if len(jobs) == 1 and len(clusters) <= 1 else (None, None, None)
     if scheduler != "slurm" or job is None:
         return None
     from ..sources.slurm import ask_state

@@ -13,8 +13,7 @@ from .output import Output, refuse_same, say, say_gate
 
 _EPILOG = """\
 A group is a recording, a directory of recordings (repeats of one run), a quoted pattern, or several of these separated
-by commas; NAME= in front names it:
-  gpu-tracker compare before=runs/a1.jsonl,runs/a2.jsonl after=runs/after/
+by commas; NAME= in front names it.
 A limit states what must not happen. It is checked against the median of every group except the baseline:
   --fail-if 'peak_gpu_ram > +10%'  --fail-if 'time > 1.2x'  --fail-if 'regions.forward.time > +5%'
   --fail-if 'peak_ram > 8GB'  --fail-if 'metrics.loss > 0.5'
@@ -27,19 +26,7 @@ code is not known; a figure, region or metric that a run does not have) or the r
 
 def main(arguments: list[str]) -> int:
     """The comparison goes to standard output, limits that fail to standard error."""
-    parser = Parser(prog="gpu-tracker compare", description=__doc__)
-    parser.epilog = _EPILOG
-    parser.add_argument(
-        "groups", metavar="[NAME=]GROUP", nargs="+", help="runs to compare; the first is the baseline"
-    )
-    add_limits(parser, "exit with 1 if this holds for any group (repeatable)")
-    parser.add_argument(
-        "--allow-failed",
-        action="store_true",
-        help="check runs that failed, were killed, or have no end or no known exit code like others",
-    )
-    add_output(parser, "Comparison")
-    options = parser.parse_args(arguments)
+    options = make_parser().parse_args(arguments)
     format_name = choose_format("Comparison", options.format, options.output)
     limits = parse_limits(options.fail_if, len(options.groups))
     groups = [_parse_group(text) for text in options.groups]
@@ -61,6 +48,23 @@ def main(arguments: list[str]) -> int:
         say(str(error))
         return say_gate(gate) or error.exit_code
     return say_gate(gate)
+
+
+def make_parser() -> Parser:
+    """Its options."""
+    parser = Parser(prog="gpu-tracker compare", description=__doc__)
+    parser.epilog = _EPILOG
+    parser.add_argument(
+        "groups", metavar="[NAME=]GROUP", nargs="+", help="runs to compare; the first is the baseline"
+    )
+    add_limits(parser, "exit with 1 if this holds for any group (repeatable)")
+    parser.add_argument(
+        "--allow-failed",
+        action="store_true",
+        help="check runs that failed, were killed, or have no end or no known exit code like others",
+    )
+    add_output(parser, "Comparison")
+    return parser
 
 
 def _parse_group(text: str) -> tuple[str, list[str]]:

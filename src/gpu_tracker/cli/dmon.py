@@ -23,20 +23,13 @@ _EPILOG = """\
 Groups: p power and temperature, u utilization, c clocks, v power and thermal
 violations, m memory, e ECC and PCIe errors, t PCIe throughput. `-` is not
 known. Ctrl-C stops it.
-  gpu-tracker dmon -s pum -d 5 -o T
 """
 _WORDS = ("csv", "nounit", "noheader")
 
 
 def main(arguments: list[str]) -> int:
     """One line per GPU and reading."""
-    parser = Parser(prog="gpu-tracker dmon", description=__doc__)
-    parser.epilog = _EPILOG
-    add_scrolling(parser, groups=DEVICE_GROUPS, default="puc")
-    parser.add_argument(
-        "--format", metavar="WORDS", default="", help="csv, nounit and noheader, separated by commas"
-    )
-    options = parser.parse_args(arguments)
+    options = make_parser().parse_args(arguments)
     columns = list_columns(parse_letters("-s", options.select, DEVICE_GROUPS))
     moments = find_moments(options)
     words = _parse_words(options.format)
@@ -54,6 +47,17 @@ def main(arguments: list[str]) -> int:
 
     shown = () if "noheader" in words else heading[:1] if "nounit" in words else heading
     return scroll(options, shown, build, list_details(columns))
+
+
+def make_parser() -> Parser:
+    """Its options."""
+    parser = Parser(prog="gpu-tracker dmon", description=__doc__)
+    parser.epilog = _EPILOG
+    add_scrolling(parser, groups=DEVICE_GROUPS, default="puc")
+    parser.add_argument(
+        "--format", metavar="WORDS", default="", help="csv, nounit and noheader, separated by commas"
+    )
+    return parser
 
 
 def _parse_words(text: str) -> frozenset[str]:

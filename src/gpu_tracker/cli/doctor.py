@@ -37,14 +37,7 @@ Figures that a device does not have, and warnings (!), do not count.
 
 def main(arguments: list[str]) -> int:
     """Try everything that a job would be measured with."""
-    parser = Parser(prog="gpu-tracker doctor", description=__doc__)
-    parser.epilog = _EPILOG
-    parser.add_argument(
-        "--json", dest="format", action="store_const", const="json", help="the same as -f json"
-    )
-    add_output(parser, "Diagnosis")
-    add_observing(parser)
-    options = parser.parse_args(arguments)
+    options = make_parser().parse_args(arguments)
     format_name = choose_format("Diagnosis", options.format, options.output)
     output = Output(options.output)
     timeout = check_seconds("--timeout", options.timeout, least=0.1)
@@ -61,6 +54,18 @@ def main(arguments: list[str]) -> int:
     )
     output.write(render(diagnosis, format_name, output.find_view(1)), otherwise=1)
     return 0 if diagnosis.is_fine else 1
+
+
+def make_parser() -> Parser:
+    """Its options."""
+    parser = Parser(prog="gpu-tracker doctor", description=__doc__)
+    parser.epilog = _EPILOG
+    parser.add_argument(
+        "--json", dest="format", action="store_const", const="json", help="the same as -f json"
+    )
+    add_output(parser, "Diagnosis")
+    add_observing(parser)
+    return parser
 
 
 def _check_gpus(timeout_seconds: float) -> tuple[Check, ...]:

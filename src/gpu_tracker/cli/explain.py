@@ -13,10 +13,7 @@ from .output import Output
 
 def main(arguments: list[str]) -> int:
     """The result goes to standard output."""
-    parser = Parser(prog="gpu-tracker explain", description=__doc__)
-    parser.add_argument("rule", metavar="RULE", nargs="?", help="the rule to explain, such as gpu-low")
-    add_rules(parser)
-    options = parser.parse_args(arguments)
+    options = make_parser().parse_args(arguments)
     changes = read_changes(options.rules) or Changes()
     output = Output(None)
     view = output.find_view(1)
@@ -29,3 +26,12 @@ def main(arguments: list[str]) -> int:
         )
     output.write(fit(text, view), otherwise=1)
     return 0
+
+
+def make_parser() -> Parser:
+    """Its options."""
+    parser = Parser(prog="gpu-tracker explain", description=__doc__)
+    parser.add_argument("rule", metavar="RULE", nargs="?", help="the rule to explain, such as gpu-low")
+    parser.offers["rule"] = tuple(rule.name for rule in RULES)
+    add_rules(parser)
+    return parser

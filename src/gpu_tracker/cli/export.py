@@ -29,6 +29,20 @@ _TABLES, _TRACKING = "tables", "tracking"
 
 def main(arguments: list[str]) -> int:
     """The file appears once it is complete."""
+    options = make_parser().parse_args(arguments)
+    if options.layout not in (_TABLES, _TRACKING):
+        raise UsageError(f'"{options.layout}" is not a layout. Layouts are {_TABLES} and {_TRACKING}.')
+    if options.layout == _TRACKING and options.table is not None:
+        raise UsageError(f"The layout {_TRACKING} has only one table.", "Leave out --table.")
+    refuse_same(options.output, [options.file])
+    recording = (_write_tracking if options.layout == _TRACKING else _write_tables)(options)
+    for problem in recording.problems:
+        say(problem)
+    return 0
+
+
+def make_parser() -> Parser:
+    """Its options."""
     parser = Parser(prog="gpu-tracker export", description=__doc__)
     parser.add_argument("file", metavar="FILE", help="a recording (.jsonl)")
     parser.add_argument(
@@ -55,16 +69,7 @@ def main(arguments: list[str]) -> int:
         )
     parser.add_argument("--tu", default="hours", metavar="UNIT", help="unit of time named in that layout")
     parser.add_argument("--overwrite", action="store_true", help="replace an existing file")
-    options = parser.parse_args(arguments)
-    if options.layout not in (_TABLES, _TRACKING):
-        raise UsageError(f'"{options.layout}" is not a layout. Layouts are {_TABLES} and {_TRACKING}.')
-    if options.layout == _TRACKING and options.table is not None:
-        raise UsageError(f"The layout {_TRACKING} has only one table.", "Leave out --table.")
-    refuse_same(options.output, [options.file])
-    recording = (_write_tracking if options.layout == _TRACKING else _write_tables)(options)
-    for problem in recording.problems:
-        say(problem)
-    return 0
+    return parser
 
 
 def _write_tables(options: argparse.Namespace) -> RecordingData:

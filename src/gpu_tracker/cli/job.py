@@ -21,7 +21,7 @@ from ..sources.files import read_file, read_text
 from ..sources.platform import find_counters, find_peak_bytes, read_last_figures, read_own_peak_bytes
 from .interrupts import raise_interrupts
 from .pending import keep_pending, restore
-from .witness import Witness
+from .witness import FIRST_QUEUED, Witness
 
 if sys.platform == "linux":
     from _ctypes import (  # what ctypes calls, without the cost of importing all of it
@@ -55,10 +55,10 @@ NOT_FOUND, NOT_EXECUTABLE = 127, 126
 _UNCATCHABLE = set(list_signals("SIGKILL", "SIGSTOP"))
 _LOCALE = b"LC_CTYPE"
 # `timeout` signals its child and then the group, a scheduler one process after the other: to the job that is one signal.
-_MOMENT_SECONDS = 0.001
+_MOMENT_SECONDS = 0.0002
 # A sender that has no core in that moment may not have come to the others yet, as one that cannot be seen: it gets more time.
 _LONG_MOMENT_SECONDS = 0.02
-_MOST_MOMENTS = 25
+_MOST_MOMENTS = 2500
 # Those that say why a job may end: a person, a scheduler, a limit.
 _TELLING = frozenset(list_signals("SIGHUP", "SIGINT", "SIGQUIT", "SIGTERM", "SIGUSR1", "SIGUSR2", "SIGXCPU"))
 # What Python ignores in itself, so that what it inherited is lost.
@@ -125,6 +125,8 @@ class _Held(NamedTuple):
 
     received: _Received
     until_seconds: float
+    sender_waits: int | None
+    """How often its sender had waited for something; None if that cannot be told."""
     moments: int = 1
 
 
@@ -266,13 +268,19 @@ class Job:
         """
         number = received.number
         earlier = self._held.pop(number, None)
-        if self._was_for_all(number, received.is_from_kernel):
+        is_for_all = self._was_for_all(number, received.is_from_kernel)
+        if earlier is not None and (not is_for_all or _are_two(earlier, received)):
+            self._forward(number)
+        if is_for_all:
             self._forward_unless_reached(received)
             return
-        if earlier is not None:
+        sender = received.sender_pid
+        # It waits for something already: what it sends after that is another signal.
+        if (sender and not _wants_to_run(sender)) or number >= FIRST_QUEUED:
             self._forward(number)
-        moment_seconds = _MOMENT_SECONDS if received.sender_pid else _LONG_MOMENT_SECONDS
-        self._held[number] = _Held(received, time.monotonic() + moment_seconds)
+            return
+        moment_seconds = _MOMENT_SECONDS if sender else _LONG_MOMENT_SECONDS
+        self._held[number] = _Held(received, time.monotonic() + moment_seconds, _count_waits(sender))
 
     def _forward_due(self) -> None:
         """Forward what was held for long enough."""
@@ -282,8 +290,14 @@ class Job:
                 continue
             if self._was_for_all(number, held.received.is_from_kernel):
                 self._forward_unless_reached(held.received)
-            elif held.moments < _MOST_MOMENTS and _wants_to_run(held.received.sender_pid):
-                self._held[number] = _Held(held.received, now + _LONG_MOMENT_SECONDS, held.moments + 1)
+            elif (
+                held.moments < _MOST_MOMENTS
+                and not _has_waited(held)
+                and _wants_to_run(held.received.sender_pid)
+            ):
+                self._held[number] = held._replace(
+                    until_seconds=now + _MOMENT_SECONDS, moments=held.moments + 1
+                )
                 continue
             else:
                 self._forward(number)
@@ -308,7 +322,7 @@ class Job:
             return is_from_kernel and number != signal.SIGHUP
         is_for_all = self._witness.saw(number)
         # One that came while we asked may be in the answer.
-        while is_for_all and _take_pending(number):
+        while is_for_all and number < FIRST_QUEUED and _take_pending(number):
             self._witness.saw(number)
         return is_for_all
 
@@ -448,6 +462,25 @@ def _wait_for_signal(signals: set[int], until_seconds: float | None = None) -> _
         if signal.sigpending().isdisjoint(signals):
             return None
     return _Received(signal.sigwait(signals))
+
+
+def _are_two(held: _Held, received: _Received) -> bool:
+    """Whether they are of different senders, or one has done something else in between."""
+    return held.received.sender_pid != received.sender_pid or _has_waited(held)
+
+
+def _has_waited(held: _Held) -> bool:
+    """Whether its sender has done something else since: what it sends now is another signal."""
+    waits = _count_waits(held.received.sender_pid)
+    return None not in (waits, held.sender_waits) and waits != held.sender_waits
+
+
+def _count_waits(pid: int) -> int | None:
+    """How often the first thread of a process has waited for something; None if that cannot be told, as of one that has ended."""
+    try:
+        return int(read_file(f"/proc/{pid}/status").partition(b"\nvoluntary_ctxt_switches:")[2].split()[0])
+    except (OSError, ValueError, IndexError):
+        return None
 
 
 def _wants_to_run(pid: int) -> bool:

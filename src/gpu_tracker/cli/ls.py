@@ -32,6 +32,26 @@ All filters must match. Unreadable files are listed as damaged.
 
 def main(arguments: list[str]) -> int:
     """Only the first and last lines of each recording are read."""
+    options = make_parser().parse_args(arguments)
+    format_name = choose_format("Runs", options.format, options.output)
+    if options.sort not in SORTS:
+        raise UsageError(f"Unknown --sort {options.sort!r}.", f"Use one of: {', '.join(SORTS)}.")
+    try:
+        conditions = [parse_condition(text) for text in options.filter]
+        since = None if options.since is None else time.time() - parse_age(options.since)
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+    output = Output(options.output)
+    runs = sort_runs(
+        choose(_list_runs(options.paths, options.job), conditions, since, describe_ending), options.sort
+    )
+    charts = _draw(runs) if format_name in WITH_CHARTS else ()
+    output.write(render(Runs(tuple(runs), charts), format_name, output.find_view(1)), otherwise=1)
+    return 0
+
+
+def make_parser() -> Parser:
+    """Its options."""
     parser = Parser(prog="gpu-tracker ls", description=__doc__)
     parser.epilog = _EPILOG
     parser.add_argument(
@@ -48,24 +68,10 @@ def main(arguments: list[str]) -> int:
         default=[],
         help="only matching runs, such as 'command~train'",
     )
+    parser.offers["sort"] = tuple(SORTS)
     parser.add_argument("--since", metavar="AGE", help="only runs started within this time: 7d, 12h, 30min")
     add_output(parser, "Runs")
-    options = parser.parse_args(arguments)
-    format_name = choose_format("Runs", options.format, options.output)
-    if options.sort not in SORTS:
-        raise UsageError(f"Unknown --sort {options.sort!r}.", f"Use one of: {', '.join(SORTS)}.")
-    try:
-        conditions = [parse_condition(text) for text in options.filter]
-        since = None if options.since is None else time.time() - parse_age(options.since)
-    except ValueError as error:
-        raise UsageError(str(error)) from None
-    output = Output(options.output)
-    runs = sort_runs(
-        choose(_list_runs(options.paths, options.job), conditions, since, describe_ending), options.sort
-    )
-    charts = _draw(runs) if format_name in WITH_CHARTS else ()
-    output.write(render(Runs(tuple(runs), charts), format_name, output.find_view(1)), otherwise=1)
-    return 0
+    return parser
 
 
 def _draw(runs: Sequence[ListedRun]) -> tuple[Chart, ...]:

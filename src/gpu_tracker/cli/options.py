@@ -86,6 +86,14 @@ class Parser(argparse.ArgumentParser):
 
     def __init__(self, *, prog: str, description: str | None, usage: str | None = None) -> None:
         super().__init__(prog=prog, description=description, usage=usage, formatter_class=_Formatter)
+        self.offers: dict[str, tuple[str, ...]] = {}
+        """Values of arguments, by their names, for completion: a wrong one is answered where it is used."""
+
+    def format_help(self) -> str:
+        """Examples first."""
+        from .examples import show_examples
+
+        return show_examples(self.prog) + super().format_help()
 
     def error(self, message: str) -> NoReturn:
         """Raise instead of printing the whole usage. Misplaced arguments of a job may be secret."""
@@ -122,7 +130,7 @@ def find_places(places: list[str], job: str | None) -> list[str]:
     return find_all(places or [DEFAULT_DIRECTORY], job)
 
 
-def add_measuring(parser: argparse.ArgumentParser) -> None:
+def add_measuring(parser: Parser) -> None:
     """Add the options that say how to measure."""
     parser.add_argument(
         "--st",
@@ -152,6 +160,7 @@ def add_measuring(parser: argparse.ArgumentParser) -> None:
         metavar="VENDOR",
         help=f"GPU vendors to measure: {', '.join(VENDORS)} (several with commas), or none (default: all found)",
     )
+    parser.offers["gpu"] = (*VENDORS, "none")
     parser.add_argument(
         "--disable-logs", action="store_true", help="print no notes about what could not be measured"
     )
@@ -276,7 +285,7 @@ def read_object(path: str, example: str) -> dict[str, Any]:
     return content
 
 
-def add_output(parser: argparse.ArgumentParser, document: str) -> None:
+def add_output(parser: Parser, document: str) -> None:
     """Add -o and -f."""
     parser.add_argument(
         "-o",
@@ -284,8 +293,9 @@ def add_output(parser: argparse.ArgumentParser, document: str) -> None:
         metavar="FILE",
         help="write the result to FILE ('-': standard output); the suffix may set the format",
     )
-    formats = ", ".join(list_formats(document))
-    parser.add_argument("-f", "--format", help=f"one of {formats} (default text)")
+    formats = list_formats(document)
+    parser.add_argument("-f", "--format", help=f"one of {', '.join(formats)} (default text)")
+    parser.offers["format"] = formats
 
 
 def add_rules(parser: argparse.ArgumentParser) -> None:

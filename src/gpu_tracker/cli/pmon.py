@@ -13,16 +13,12 @@ if TYPE_CHECKING:
 _EPILOG = """\
 Groups: u utilization, m memory. `-` is not known, or a GPU without processes.
 C computes, G draws, C+G does both. Ctrl-C stops it.
-  gpu-tracker pmon -s um -c 1
 """
 
 
 def main(arguments: list[str]) -> int:
     """One line per process and reading."""
-    parser = Parser(prog="gpu-tracker pmon", description=__doc__)
-    parser.epilog = _EPILOG
-    add_scrolling(parser, groups=PROCESS_GROUPS, default="u")
-    options = parser.parse_args(arguments)
+    options = make_parser().parse_args(arguments)
     groups = parse_letters("-s", options.select, PROCESS_GROUPS)
     moments = find_moments(options)
 
@@ -30,3 +26,11 @@ def main(arguments: list[str]) -> int:
         return [line for gpu in gpus for line in build_process_rows(observation, gpu, groups, moments)]
 
     return scroll(options, build_process_heading(groups, moments), build)
+
+
+def make_parser() -> Parser:
+    """Its options."""
+    parser = Parser(prog="gpu-tracker pmon", description=__doc__)
+    parser.epilog = _EPILOG
+    add_scrolling(parser, groups=PROCESS_GROUPS, default="u")
+    return parser

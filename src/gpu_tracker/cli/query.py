@@ -35,8 +35,6 @@ _DEFAULT_FIELDS = (
 _DEFAULT_LOOP_SECONDS = "5"
 _EPILOG = """\
 nvidia-smi's options work too: replace `nvidia-smi` with `gpu-tracker query`.
-  gpu-tracker query --query-gpu=timestamp,utilization.gpu,memory.used \\
-    --format=csv,noheader,nounits -l 1
 CSV uses nvidia-smi's units (MiB) and [N/A]; JSON uses bytes, percent, watts,
 MHz, degrees Celsius and null.
 Ctrl-C stops it. The exit code is 1 if there is no GPU, or if processes are
@@ -52,7 +50,7 @@ class _Format(NamedTuple):
 
 def main(arguments: list[str]) -> int:
     """One row per GPU, or per process on a GPU, at each reading."""
-    options = _make_parser().parse_args(arguments)
+    options = make_parser().parse_args(arguments)
     if options.help_fields or options.help_process_fields:
         write(list_fields(GPU_FIELDS if options.help_fields else PROCESS_FIELDS))
         return 0
@@ -93,7 +91,8 @@ def main(arguments: list[str]) -> int:
     return 0 if is_answered else NoGpuError.exit_code
 
 
-def _make_parser() -> Parser:
+def make_parser() -> Parser:
+    """Its options."""
     parser = Parser(prog="gpu-tracker query", description=__doc__)
     parser.epilog = _EPILOG
     parser.add_argument(

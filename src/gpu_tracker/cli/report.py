@@ -22,18 +22,7 @@ if TYPE_CHECKING:
 
 def main(arguments: list[str]) -> int:
     """The result goes to standard output."""
-    parser = Parser(prog="gpu-tracker report", description=__doc__)
-    parser.add_argument(
-        "files",
-        metavar="FILE",
-        nargs="*",
-        help=f"a recording (.jsonl), or a directory for a list of its runs (default: the newest run in {DEFAULT_DIRECTORY})",
-    )
-    add_prices(parser)
-    add_carbon(parser)
-    add_output(parser, "Report")
-    add_rules(parser)
-    options = parser.parse_args(arguments)
+    options = make_parser().parse_args(arguments)
     if len(options.files) == 1 and os.path.isdir(options.files[0]):
         return _list_runs(options.files[0], options.format, options.output)
     paths = options.files or [_find_newest()]
@@ -46,6 +35,22 @@ def main(arguments: list[str]) -> int:
     document = _ask_scheduler(reports[0]) if len(reports) == 1 else Reports(reports)
     output.write(render(document, format_name, output.find_view(1)), otherwise=1)
     return 0
+
+
+def make_parser() -> Parser:
+    """Its options."""
+    parser = Parser(prog="gpu-tracker report", description=__doc__)
+    parser.add_argument(
+        "files",
+        metavar="FILE",
+        nargs="*",
+        help=f"a recording (.jsonl), or a directory for a list of its runs (default: the newest run in {DEFAULT_DIRECTORY})",
+    )
+    add_prices(parser)
+    add_carbon(parser)
+    add_output(parser, "Report")
+    add_rules(parser)
+    return parser
 
 
 def _ask_scheduler(report: Report) -> Report:

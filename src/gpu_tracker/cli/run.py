@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from ..core.model import RecordingData
     from ..reports.build import Report
     from ..sampler.handle.process import SamplerProcess
+    from .options import Parser
     from .showing import Showing
 
 _EPILOG = """\
@@ -133,6 +134,28 @@ def parse(arguments: list[str]) -> Request:
 
 def parse_options(arguments: list[str]) -> Request:
     """The same, with options."""
+    from .options import to_factor, to_settings, to_wishes
+
+    options = make_parser().parse_args(arguments)
+    return Request(
+        _find_command(options.command),
+        format_name=choose_format("Report", options.format, options.output),
+        settings=to_settings(options),
+        wishes=to_wishes(options),
+        output=options.output,
+        limits=_parse_limits(options.fail_if),
+        allow_missing=options.allow_missing,
+        frameworks=options.frameworks,
+        choices=Choices(read_rules(options.rules), to_factor(options)),
+        reports=tuple(options.report),
+        summary=options.summary,
+        live=_to_live(options.live, options.notify),
+        say=options.say,
+    )
+
+
+def make_parser() -> Parser:
+    """Its options."""
     import argparse
 
     from .options import (
@@ -143,9 +166,6 @@ def parse_options(arguments: list[str]) -> Request:
         add_output,
         add_recording,
         add_rules,
-        to_factor,
-        to_settings,
-        to_wishes,
     )
 
     parser = Parser(
@@ -199,22 +219,7 @@ def parse_options(arguments: list[str]) -> Request:
         help=f"which ranks of a parallel job print (default {FIRST}, or ${SAY_VARIABLE}); recordings are written by all",
     )
     parser.add_argument("command", nargs=argparse.REMAINDER, help="the command and its arguments")
-    options = parser.parse_args(arguments)
-    return Request(
-        _find_command(options.command),
-        format_name=choose_format("Report", options.format, options.output),
-        settings=to_settings(options),
-        wishes=to_wishes(options),
-        output=options.output,
-        limits=_parse_limits(options.fail_if),
-        allow_missing=options.allow_missing,
-        frameworks=options.frameworks,
-        choices=Choices(read_rules(options.rules), to_factor(options)),
-        reports=tuple(options.report),
-        summary=options.summary,
-        live=_to_live(options.live, options.notify),
-        say=options.say,
-    )
+    return parser
 
 
 def _to_live(seconds: str | None, notify: str | None) -> Live | None:

@@ -26,31 +26,12 @@ if TYPE_CHECKING:
 _EPILOG = """\
 Finished runs are sent as they are, with the times of then; running ones are followed until they end.
 OpenTelemetry's environment variables apply, such as OTEL_EXPORTER_OTLP_HEADERS for credentials.
-
-  gpu-tracker send --otlp http://localhost:4318 gpu-tracker-runs/train.jsonl
 """
 
 
 def main(arguments: list[str]) -> int:
     """Until all of them have ended."""
-    parser = Parser(prog="gpu-tracker send", description=__doc__)
-    parser.epilog = _EPILOG
-    parser.add_argument(
-        "paths",
-        metavar="RUN|DIR",
-        nargs="*",
-        help=f"recordings, or directories (default {DEFAULT_DIRECTORY})",
-    )
-    parser.add_argument(
-        "--otlp",
-        metavar="URL",
-        required=True,
-        help="where the collector takes OTLP over HTTP, mostly port 4318",
-    )
-    parser.add_argument(
-        "--every", metavar="SECONDS", default="10", help="how often to send what is new (default 10)"
-    )
-    options = parser.parse_args(arguments)
+    options = make_parser().parse_args(arguments)
     every = check_every(to_float("--every", options.every))
     if not options.otlp.startswith(("http://", "https://")):
         raise UsageError(f"--otlp {options.otlp!r} is not a URL.", "Write it as http://localhost:4318.")
@@ -72,6 +53,28 @@ def main(arguments: list[str]) -> int:
         raise RecordingError(f"{sentence}, but {count_of(sent.n_unread, 'recording')} could not be read.")
     say(f"{sentence}.")
     return 0
+
+
+def make_parser() -> Parser:
+    """Its options."""
+    parser = Parser(prog="gpu-tracker send", description=__doc__)
+    parser.epilog = _EPILOG
+    parser.add_argument(
+        "paths",
+        metavar="RUN|DIR",
+        nargs="*",
+        help=f"recordings, or directories (default {DEFAULT_DIRECTORY})",
+    )
+    parser.add_argument(
+        "--otlp",
+        metavar="URL",
+        required=True,
+        help="where the collector takes OTLP over HTTP, mostly port 4318",
+    )
+    parser.add_argument(
+        "--every", metavar="SECONDS", default="10", help="how often to send what is new (default 10)"
+    )
+    return parser
 
 
 class _Sent(NamedTuple):

@@ -25,29 +25,7 @@ _HIGHEST_PORT = 65535
 
 def main(arguments: list[str]) -> int:
     """The address goes to standard output."""
-    parser = Parser(prog="gpu-tracker serve", description=__doc__)
-    parser.epilog = _EPILOG
-    parser.add_argument(
-        "directory", metavar="DIR", nargs="?", help=f"directory of recordings (default {DEFAULT_DIRECTORY})"
-    )
-    parser.add_argument("--port", metavar="N", help="port to listen on (default: 8765, or the next free one)")
-    parser.add_argument(
-        "--host", metavar="ADDRESS", default="127.0.0.1", help="address to listen on (default 127.0.0.1)"
-    )
-    parser.add_argument(
-        "--allow-host",
-        metavar="NAME",
-        action="append",
-        default=[],
-        help="host name by which browsers may reach the server, such as that of a proxy (repeatable)",
-    )
-    parser.add_argument(
-        "--new-token",
-        action="store_true",
-        help="make a new secret; addresses given out before stop working",
-    )
-    add_rules(parser)
-    options = parser.parse_args(arguments)
+    options = make_parser().parse_args(arguments)
     from ..api.reporting import read_changes
     from ..live.server.access import Door, is_loopback, parse_hosts
     from ..live.server.answers import Show, Site
@@ -81,6 +59,33 @@ def main(arguments: list[str]) -> int:
     except KeyboardInterrupt:
         pass  # the normal end
     return 0
+
+
+def make_parser() -> Parser:
+    """Its options."""
+    parser = Parser(prog="gpu-tracker serve", description=__doc__)
+    parser.epilog = _EPILOG
+    parser.add_argument(
+        "directory", metavar="DIR", nargs="?", help=f"directory of recordings (default {DEFAULT_DIRECTORY})"
+    )
+    parser.add_argument("--port", metavar="N", help="port to listen on (default: 8765, or the next free one)")
+    parser.add_argument(
+        "--host", metavar="ADDRESS", default="127.0.0.1", help="address to listen on (default 127.0.0.1)"
+    )
+    parser.add_argument(
+        "--allow-host",
+        metavar="NAME",
+        action="append",
+        default=[],
+        help="host name by which browsers may reach the server, such as that of a proxy (repeatable)",
+    )
+    parser.add_argument(
+        "--new-token",
+        action="store_true",
+        help="make a new secret; addresses given out before stop working",
+    )
+    add_rules(parser)
+    return parser
 
 
 def _parse_port(text: str | None) -> int | None:

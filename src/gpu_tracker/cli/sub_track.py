@@ -18,40 +18,34 @@ from .report import main as report
 
 _KEYS = ("file_path_map", "statistic")
 _EXAMPLE = '{"file_path_map": {"before": "a.json", "after": "b.json"}, "statistic": "max"}'
-_EPILOG = """\
-  gpu-tracker sub-track analyze --tf tracking.csv --stf sub-tracking.csv
-  gpu-tracker sub-track analyze --tf run.jsonl       a recording: its report, with a table of regions
-  gpu-tracker sub-track combine --stf all.csv -p 101.csv -p 102.csv
-  gpu-tracker sub-track compare -m before=a.json -m after=b.json --stat max
-"""
 _NO_SESSIONS = "Nothing to compare: name files with -m NAME=FILE, or in a configuration file."
 
 
 def main(arguments: list[str]) -> int:
     """The result goes to standard output."""
+    action = make_parser().parse_args(arguments[:1]).action
+    return _ACTIONS[action](arguments[1:])
+
+
+def make_parser() -> Parser:
+    """What it can do; each has options of its own."""
     parser = Parser(
         prog="gpu-tracker sub-track",
         description=__doc__,
         usage="gpu-tracker sub-track {analyze,combine,compare} [options]",
     )
-    parser.epilog = _EPILOG
     parser.add_argument("action", choices=tuple(_ACTIONS), help="see `gpu-tracker sub-track ACTION --help`")
-    action = parser.parse_args(arguments[:1]).action
-    return _ACTIONS[action](arguments[1:])
+    return parser
+
+
+def make_action_parsers() -> tuple[Parser, ...]:
+    """The options of each."""
+    return _make_analyze_parser(), _make_combine_parser(), _make_compare_parser()
 
 
 def _analyze(arguments: list[str]) -> int:
     """Show what each code block used."""
-    parser = Parser(prog="gpu-tracker sub-track analyze", description=_analyze.__doc__)
-    parser.add_argument(
-        "--tf",
-        metavar="FILE",
-        required=True,
-        help="a tracking file (.csv or .sqlite), or a recording (.jsonl)",
-    )
-    parser.add_argument("--stf", metavar="FILE", help="the sub-tracking file; a recording needs none")
-    add_output(parser, "SubTrackingResults")
-    options = parser.parse_args(arguments)
+    options = _make_analyze_parser().parse_args(arguments)
     if options.tf.endswith(SUFFIX):
         return _report(options.tf, options.stf, options.format, options.output)
     if options.stf is None:
@@ -68,6 +62,19 @@ def _analyze(arguments: list[str]) -> int:
     return 0
 
 
+def _make_analyze_parser() -> Parser:
+    parser = Parser(prog="gpu-tracker sub-track analyze", description=_analyze.__doc__)
+    parser.add_argument(
+        "--tf",
+        metavar="FILE",
+        required=True,
+        help="a tracking file (.csv or .sqlite), or a recording (.jsonl)",
+    )
+    parser.add_argument("--stf", metavar="FILE", help="the sub-tracking file; a recording needs none")
+    add_output(parser, "SubTrackingResults")
+    return parser
+
+
 def _report(path: str, blocks: str | None, format_name: str | None, output: str | None) -> int:
     if blocks is not None:
         raise UsageError(f"{path} is a recording, which has its own code blocks.", "Leave out --stf.")
@@ -77,18 +84,7 @@ def _report(path: str, blocks: str | None, format_name: str | None, output: str 
 
 def _combine(arguments: list[str]) -> int:
     """Write the rows of several sub-tracking files to one."""
-    parser = Parser(prog="gpu-tracker sub-track combine", description=_combine.__doc__)
-    parser.add_argument("--stf", metavar="FILE", required=True, help="the new file (.csv or .sqlite)")
-    parser.add_argument(
-        "-p",
-        metavar="FILE",
-        dest="paths",
-        action="append",
-        nargs="+",
-        required=True,
-        help="files to combine (repeatable), or one directory of them",
-    )
-    options = parser.parse_args(arguments)
+    options = _make_combine_parser().parse_args(arguments)
     paths = [path for several in options.paths for path in several]
     if any(path.endswith(SUFFIX) for path in (*paths, options.stf)):
         raise UsageError(
@@ -101,6 +97,21 @@ def _combine(arguments: list[str]) -> int:
     return 0
 
 
+def _make_combine_parser() -> Parser:
+    parser = Parser(prog="gpu-tracker sub-track combine", description=_combine.__doc__)
+    parser.add_argument("--stf", metavar="FILE", required=True, help="the new file (.csv or .sqlite)")
+    parser.add_argument(
+        "-p",
+        metavar="FILE",
+        dest="paths",
+        action="append",
+        nargs="+",
+        required=True,
+        help="files to combine (repeatable), or one directory of them",
+    )
+    return parser
+
+
 def _list_files(directory: str, suffix: str) -> list[str]:
     try:
         names = sorted(os.listdir(directory))
@@ -111,20 +122,7 @@ def _list_files(directory: str, suffix: str) -> list[str]:
 
 def _compare(arguments: list[str]) -> int:
     """Compare results of `analyze -f json`, or recordings."""
-    parser = Parser(prog="gpu-tracker sub-track compare", description=_compare.__doc__)
-    parser.add_argument(
-        "-m",
-        metavar="NAME=FILE",
-        dest="sessions",
-        action="append",
-        nargs="+",
-        default=[],
-        help="a file of results (.json) or a recording (.jsonl), and its name (repeatable)",
-    )
-    parser.add_argument("--stat", help=f"one of {', '.join(STATISTICS)} (default mean)")
-    parser.add_argument("--cconfig", metavar="FILE", help=f"a JSON file with both, such as {_EXAMPLE}")
-    add_output(parser, "CodeBlockComparison")
-    options = parser.parse_args(arguments)
+    options = _make_compare_parser().parse_args(arguments)
     sessions, statistic = _read_config(options.cconfig)
     sessions |= dict(_parse_session(text) for several in options.sessions for text in several)
     statistic = options.stat or statistic
@@ -144,6 +142,23 @@ def _compare(arguments: list[str]) -> int:
             say(note)
     output.write(render(comparison, format_name, output.find_view(1)), otherwise=1)
     return 0
+
+
+def _make_compare_parser() -> Parser:
+    parser = Parser(prog="gpu-tracker sub-track compare", description=_compare.__doc__)
+    parser.add_argument(
+        "-m",
+        metavar="NAME=FILE",
+        dest="sessions",
+        action="append",
+        nargs="+",
+        default=[],
+        help="a file of results (.json) or a recording (.jsonl), and its name (repeatable)",
+    )
+    parser.add_argument("--stat", help=f"one of {', '.join(STATISTICS)} (default mean)")
+    parser.add_argument("--cconfig", metavar="FILE", help=f"a JSON file with both, such as {_EXAMPLE}")
+    add_output(parser, "CodeBlockComparison")
+    return parser
 
 
 def _compare_recordings(

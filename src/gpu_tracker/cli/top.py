@@ -39,20 +39,7 @@ _EPILOG = (
 
 def main(arguments: list[str]) -> int:
     """Full screen until the user quits."""
-    parser = Parser(prog="gpu-tracker top", description=__doc__)
-    parser.epilog = _EPILOG
-    parser.add_argument(
-        "target",
-        metavar="PID|FILE|DIR|JOB",
-        nargs="?",
-        help=f"a tracked process, a recording, a directory, a job's ID or name (default {DEFAULT_DIRECTORY})",
-    )
-    parser.add_argument(
-        "--speed", metavar="N", help="replay the run from its start, N times as fast as it was"
-    )
-    parser.add_argument("--steps", metavar="N", help="how many steps the job will do: tells when it is done")
-    parser.add_argument("--once", action="store_true", help="print one frame, and exit")
-    options = parser.parse_args(arguments)
+    options = make_parser().parse_args(arguments)
     speed, n_steps = _to_number("--speed", options.speed), _to_number("--steps", options.steps)
     if not options.once and not is_screen():
         raise UsageError("top needs a terminal.", "`--once` prints a single frame.")
@@ -67,6 +54,24 @@ def main(arguments: list[str]) -> int:
         signal.signal(code, signal.SIG_DFL)
         os.kill(os.getpid(), code)
     return 0
+
+
+def make_parser() -> Parser:
+    """Its options."""
+    parser = Parser(prog="gpu-tracker top", description=__doc__)
+    parser.epilog = _EPILOG
+    parser.add_argument(
+        "target",
+        metavar="PID|FILE|DIR|JOB",
+        nargs="?",
+        help=f"a tracked process, a recording, a directory, a job's ID or name (default {DEFAULT_DIRECTORY})",
+    )
+    parser.add_argument(
+        "--speed", metavar="N", help="replay the run from its start, N times as fast as it was"
+    )
+    parser.add_argument("--steps", metavar="N", help="how many steps the job will do: tells when it is done")
+    parser.add_argument("--once", action="store_true", help="print one frame, and exit")
+    return parser
 
 
 def _to_number(option: str, text: str | None) -> float | None:

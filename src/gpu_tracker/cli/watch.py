@@ -50,7 +50,6 @@ Those of gpustat's options that are listed above as such print once and exit, as
 gpustat does, unless there is an interval:
   gpu-tracker watch -cpu       once
   gpu-tracker watch -cpu -i    every second, until q
-  gpu-tracker watch --user anna --sort memory
 
 Keys:
 """ + "".join(f"  {key:<20} {meaning}\n" for key, meaning in HELP)
@@ -58,7 +57,7 @@ Keys:
 
 def main(arguments: list[str]) -> int:
     """Full screen on a terminal, lines elsewhere."""
-    options = _make_parser().parse_args(arguments)
+    options = make_parser().parse_args(arguments)
     interval = check_seconds("--interval", options.interval or _DEFAULT_INTERVAL, least=0.1)
     choices = Choices(_to_selection(options), _to_shown(options))
     is_coloured = options.force_color or (has_colour() and not options.no_color)
@@ -83,7 +82,8 @@ def main(arguments: list[str]) -> int:
 # ---- Options.
 
 
-def _make_parser() -> Parser:
+def make_parser() -> Parser:
+    """Its options."""
     parser = Parser(prog="gpu-tracker watch", description=__doc__)
     parser.epilog = _EPILOG
     parser.add_argument("--once", action="store_true", help="print once and exit")

@@ -18,13 +18,16 @@ from .pending import keep_pending
 
 _ANSWER_MILLISECONDS = 1000
 _QUESTION = b"?"
+_MOST_AT_ONCE = 4000
+# From here on each counts, however many wait: the kernel merges only the others. macOS has none.
+FIRST_QUEUED = getattr(signal, "SIGRTMIN", signal.NSIG)
 
 
 class Witness:
     """Lives until it is closed, or until this process has ended."""
 
     def __init__(self) -> None:
-        self._seen: set[int] = set()
+        self._seen: dict[int, int] = {}
         self._pipes: list[Descriptor] = []
         self._starter_pid = 0
         self.is_lost = False
@@ -56,10 +59,10 @@ class Witness:
         """Whether it has got this signal since it last said so."""
         if number not in self._seen and not self.is_lost:
             self._ask()
-        if number not in self._seen:
-            return False
-        self._seen.remove(number)
-        return True
+        seen = self._seen.pop(number, 0)
+        if seen > 1:
+            self._seen[number] = seen - 1
+        return seen > 0
 
     def dismiss(self) -> None:
         """It may end."""
@@ -96,14 +99,15 @@ class Witness:
             return
         answer = self._read()
         self.is_lost = not answer
-        self._seen.update(answer[1:])
+        for number in answer[1:]:
+            self._seen[number] = self._seen.get(number, 0) + 1 if number >= FIRST_QUEUED else 1
 
     def _read(self) -> bytes:
         """An answer is short: it comes whole, or not at all."""
         poll = select.poll()
         answers = self._pipes[2].number
         poll.register(answers, select.POLLIN)
-        return os.read(answers, 256) if poll.poll(_ANSWER_MILLISECONDS) else b""
+        return os.read(answers, _MOST_AT_ONCE + 1) if poll.poll(_ANSWER_MILLISECONDS) else b""
 
 
 def _testify(questions: int, answers: int) -> None:
@@ -115,10 +119,8 @@ def _testify(questions: int, answers: int) -> None:
         os.write(answers, _QUESTION + bytes(_take_pending()))
 
 
-def _take_pending() -> set[int]:
-    numbers: set[int] = set()
-    while pending := signal.sigpending():
-        for number in pending:
-            signal.sigwait({number})
-        numbers |= pending
+def _take_pending() -> list[int]:
+    numbers: list[int] = []
+    while (pending := signal.sigpending()) and len(numbers) < _MOST_AT_ONCE - len(pending):
+        numbers += [signal.sigwait({number}) for number in pending]
     return numbers

@@ -27,6 +27,8 @@ PROCESSOR_METER, MEMORY_METER = "processor", "memory"
 # The kinds of events that say which figure of a device is an estimate.
 POLLED, INTEGRATED, DRAWN = "polled", "integrated", "drawn"
 OOM_LIMIT = "oom_limit"
+# The kind of event that names the job's own group in which that was; without a name it was in that of others under the limit.
+OOM_GROUP = "oom_group"
 # The kind of event that says why the energy of processors is not measured.
 UNMETERED = "unmetered"
 # The kind of event that is a note on a process whose children leave no account of what they used.
@@ -45,6 +47,8 @@ GPU_ERROR, GPU_FAULT = "gpu_error", "gpu_fault"
 XID, CORRECTED, UNCORRECTED = "Xid", "corrected", "uncorrected"
 # The kind of event that names a signal which reached the job by way of whoever runs it.
 SIGNAL = "signal"
+# A launcher that starts ranks again.
+TORCHRUN = "torchrun"
 # How a recording ends whose sampler did not live to see it.
 SAMPLER_LOST = "sampler lost"
 
@@ -383,6 +387,8 @@ class GpuHighWater(NamedTuple):
     uuid: str
     pid: int
     used_bytes: int
+    are_all_known: bool = True
+    """Whether the driver has told the peak of every process that may have been the job's."""
 
 
 class GpuFault(NamedTuple):
@@ -410,6 +416,10 @@ class GpuReadings(NamedTuple):
     """UUIDs of devices that reading would have woken."""
     faults: tuple[GpuFault, ...] = ()
     """Since the last reading."""
+    unanswered_seconds: float = 0.0
+    """For how long the driver had not answered before, although it usually does."""
+    late_seconds: float = 0.0
+    """For how long nothing was read before, because nobody ran who reads."""
 
 
 class FrameworkReading(NamedTuple):
@@ -581,6 +591,20 @@ class Identity(NamedTuple):
     """The launcher's own name for the run."""
     pid_namespace: str | None = None
     """Distinguishes containers and nodes with the same process IDs."""
+    launcher_process: str | None = None
+    """Of the launcher, the process on this machine that has started this rank: its ID and when it began, in ticks since the boot."""
+    rank_process: str | None = None
+    """The same of the process that was started as this rank, in which several commands may be tracked."""
+    port: int | None = None
+    """At which the ranks of one torchrun meet."""
+    cluster: str | None = None
+    """Of which the job is: others may have one of the same number."""
+
+    @property
+    def relaunches(self) -> int:
+        """How often its launcher has started this rank again, without what counts as an attempt but is the scheduler's restart."""
+        is_launchers = self.launcher == TORCHRUN or self.attempt != self.restart
+        return (self.attempt or 0) if is_launchers else 0
 
 
 class Header(NamedTuple):
@@ -650,6 +674,12 @@ class GpuCounters(NamedTuple):
     """The same of all processes."""
     traffic: tuple[int | None, ...] = ()
     """The figures of `Traffic`; nothing if none was measured."""
+    job_bytes_gap_seconds: float = 0.0
+    """How much of the time in which it was not known came after it was: drivers need time to be opened, but then answer."""
+    used_bytes_gap_seconds: float = 0.0
+    """The same of all processes."""
+    utilization_gap_seconds: float = 0.0
+    """The same of its utilization."""
 
 
 def average_activity(integrals: Iterable[tuple[float, float]]) -> Activity:
@@ -800,7 +830,8 @@ class Event(NamedTuple):
     `unmetered` (why the energy of processors is not measured), `unreaped` (a note: children of a process leave no account of what
     they used), `unseen_end` (a note: what the main process used last is not known), `earlier` (a note: what a
     whole job used before its tracker began is not in the figures), `unwritten` (a note: samples are missing, for want of room or because the file was truncated), `oom` (a note: the kernel has killed a process for its memory),
-    `oom_limit` (the limit in bytes under which that was, if the job entered it after its start), `exception` (the class of the one that ended the tracked part), `gpu_error` (a note: a program has made an error on a GPU) and
+    `oom_limit` (the limit in bytes under which that was, if the job entered it after its start), `oom_group` (the control group of the job in which that was;
+    empty if it was in that of others under the same limit), `exception` (the class of the one that ended the tracked part), `gpu_error` (a note: a program has made an error on a GPU) and
     `gpu_fault` (a note: a GPU has failed).
     """
 

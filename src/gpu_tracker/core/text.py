@@ -83,6 +83,12 @@ def shorten_middle(text: str, cells: int) -> str:
     return clip(text, cells - count_cells(end)) + end
 
 
+def join_some(names: Sequence[str], most: int) -> str:
+    """So many names, and how many more there are."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
+
+
 def count_of(number: int, noun: str) -> str:
     """`1 device`, `2 devices`, `3 processes`."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}{'es' if noun.endswith('s') else 's'}"

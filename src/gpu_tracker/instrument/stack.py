@@ -237,6 +237,11 @@ def _find_running(frame: Frame | None) -> Frame | None:
     return frame
 
 
+def _find_latest_running() -> Frame | None:
+    """The call whose code goes on in this context."""
+    return _find_running(current.get())
+
+
 def _is_beside_untold(below: Frame | None) -> bool:
     """Whether the code of a call below may go on unnoticed; each knows of those below itself."""
     return below is not None and (below.is_beside_untold or (below.is_untold and below.is_suspended()))
@@ -351,6 +356,9 @@ class RegionStack:
         if outer is not None and (outer.can_rest or outer.stack is not self):
             outer = _find_enclosing(outer, self.mailbox)
             suspension = suspension or _UNSUSPENDED
+            is_skipping = outer is not below
+        else:
+            is_skipping = False
         frame = None
         lock = self._lock
         try:
@@ -361,6 +369,8 @@ class RegionStack:
             except AttributeError:
                 thread = self._cpu.find_thread()
             inside = thread.frame
+            if is_skipping:
+                self._doubt_skipped(below, outer, thread)
             is_elsewhere = inside is not outer and self._is_elsewhere(thread, below, outer)
             # Code that goes on in another thread has none of its calls in the context of that.
             is_driven = thread.drivers or (below is None and inside is not None and inside.can_rest)
@@ -380,7 +390,7 @@ class RegionStack:
             now = monotonic_ns()
             if now >= thread.due_ns:
                 self._cpu.charge(thread, now, self._open)
-                greenlets.follow(self, current.get)
+                greenlets.follow(self, _find_latest_running)
             else:
                 inside = thread.frame
                 thread.unread += inside, inside and inside.record, now
@@ -610,7 +620,7 @@ class RegionStack:
                 return frame if is_renamed else self._leave_and_enter(frame, owner)
             if now >= thread.due_ns:
                 self._cpu.charge(thread, now, self._open)
-                greenlets.follow(self, current.get)
+                greenlets.follow(self, _find_latest_running)
             else:
                 thread.unread += frame, before, now
             # From here on nothing is called until the one is counted and the other has begun.
@@ -868,6 +878,17 @@ class RegionStack:
             return False
         self._cpu.doubt_around(inside)
         return True
+
+    def doubt(self, frame: Frame) -> None:
+        """Other code may run in the middle of this call, and nobody tells when."""
+        self._cpu.doubt(frame.record.number)
+
+    def _doubt_skipped(self, below: Frame | None, outer: Frame | None, thread: Thread) -> None:
+        """Code in another thread knows calls that are suspended now: it may have been begun inside of them, or by their consumer."""
+        while below is not None and below is not outer:
+            if below.is_open and below.stack is self and below.thread is not thread and below.is_suspended():
+                self._cpu.doubt_around(below)
+            below = below.below
 
     def _end_drive(self, frame: Frame, calling: Thread, now_ns: int) -> None:
         """A call that was resumed ends: its code is now in the one that has done that."""

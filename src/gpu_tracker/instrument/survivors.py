@@ -7,7 +7,7 @@ import sys
 import weakref
 from contextlib import suppress
 from functools import partial
-from types import BuiltinFunctionType, FrameType, FunctionType, MethodType, ModuleType
+from types import BuiltinFunctionType, FrameType, FunctionType, GeneratorType, MethodType, ModuleType
 
 from ..core.model import Survivor
 from .holders import is_of, name_holder
@@ -104,7 +104,13 @@ def _list_held(value: Any) -> tuple[Any, ...]:
     """What it refers to; nothing if its class says how large it is with all of that."""
     if hasattr(type(value), "nbytes") or isinstance(type(value).__sizeof__, FunctionType):
         return _list_gradient(value)
-    return tuple(gc.get_referents(value))
+    return (*gc.get_referents(value), *_list_variables(value))
+
+
+def _list_variables(value: Any) -> tuple[Any, ...]:
+    """Of a suspended generator: before Python 3.11 the collector finds them only in its frame, together with the whole module."""
+    frame = value.gi_frame if type(value) is GeneratorType else None
+    return () if frame is None else tuple(frame.f_locals.values())
 
 
 def _measure_one(value: Any) -> int:

@@ -18,13 +18,17 @@ from .tasks import find_task
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from types import FrameType
+    from types import CodeType, FrameType
     from typing import Any
 
     from .stack import Frame
 
 _CONTEXTLIB = ("contextlib.py", "<frozen contextlib>")
-EXIT_STACK = "enter_context"
+_WITH = ("BEFORE_WITH", "SETUP_WITH")  # of Python 3.11 to 3.13, and of 3.10
+_MOST_BLOCKS = 10_000
+
+blocks: dict[tuple[int, int], CodeType] = {}
+"""`with` blocks in code that cannot be suspended, by its identity and the place in it: what they begin ends before that is left."""
 
 
 class _Callback(_local):
@@ -43,8 +47,16 @@ _run: Callable[[Any], None] | None = None  # asyncio's own, once we have taken i
 
 
 def enter_from(stack: RegionStack, owner: Any, caller: FrameType) -> None:
-    """Begin a call of a region in code that may be suspended."""
-    caller = _find_user(caller)
+    """Begin a call of a region in code that may be suspended, or is called by such code and may end before the region."""
+    user = _find_user(caller)
+    code = None if _is_block(user) else _find_suspendable(user)
+    if code is None:
+        stack.enter(owner)
+    else:
+        _enter_from(stack, owner, code)
+
+
+def _enter_from(stack: RegionStack, owner: Any, caller: FrameType) -> None:
     flags = caller.f_code.co_flags
     is_generator = bool(flags & (GENERATOR | ASYNC_GENERATOR))
     is_untold = is_generator or (bool(flags & COROUTINE) and not _follow_event_loop(stack))
@@ -57,10 +69,43 @@ def enter_from(stack: RegionStack, owner: Any, caller: FrameType) -> None:
 
 
 def enter_in_task(stack: RegionStack, owner: Any) -> Frame | None:
-    """The same where the code itself is not known, but may be run by a task."""
-    if find_task() and _follow_event_loop(stack) and stack not in _callback.stacks:
+    """The same where the code itself is not known, but may be run by a task, or be called by a coroutine that anybody sends on."""
+    if not (find_task() and _follow_event_loop(stack)):
+        return stack.enter(owner, (None, True) if _is_in_coroutine() else None)
+    if stack not in _callback.stacks:
         _note_outside(stack)
     return stack.enter(owner)
+
+
+def _is_in_coroutine() -> bool:
+    code: FrameType | None = sys._getframe(1)  # noqa: SLF001 - it is there in CPython and PyPy
+    while code is not None and not code.f_code.co_flags & (COROUTINE | ASYNC_GENERATOR):
+        code = code.f_back
+    return code is not None
+
+
+def _find_suspendable(frame: FrameType) -> FrameType | None:
+    """The code itself, or the nearest that has called it. A module, or a cell of a notebook, is nobody's part."""
+    code: FrameType | None = frame
+    while code is not None and not code.f_code.co_flags & SUSPENDABLE:
+        code = None if code.f_code.co_name == "<module>" else code.f_back
+    return code
+
+
+def _is_block(frame: FrameType) -> bool:
+    """Whether a `with` statement is carried out, in code that cannot be suspended in the middle of it."""
+    code, place = frame.f_code, frame.f_lasti
+    if code.co_flags & SUSPENDABLE or place < 0:
+        return False
+    if blocks.get((id(code), place)) is code:
+        return True
+    from opcode import opname
+
+    if opname[code.co_code[place]] not in _WITH:
+        return False
+    if len(blocks) < _MOST_BLOCKS:
+        blocks[id(code), place] = code
+    return True
 
 
 def _note_outside(stack: RegionStack) -> None:

@@ -154,8 +154,7 @@ def name_in_job(identity: Identity, host: str, number: int = 1) -> str | None:
         identity.node or host.partition(".")[0],
         "" if identity.rank is None else f"r{identity.rank}",
     ]
-    is_again = identity.attempt and identity.attempt != identity.restart
-    attempt = f".a{identity.attempt}" if is_again else ""
+    attempt = f".a{identity.relaunches}" if identity.relaunches else ""
     again = f"-{number}" if number > 1 else ""
     file = "-".join(_keep_valid(part) for part in parts if part)
     return f"{name_directory(job)}{restart}/{file}{attempt}{again}{SUFFIX}"

@@ -43,7 +43,7 @@ _MARGIN = "  "
 def to_text(combined: Combined, view: View) -> str:
     """Totals, hosts with their devices, balance between ranks, the ranks, and the notes."""
     if combined.tasks:
-        lines = [title_job(combined), *_lay_out([("end", _count_endings(combined))], view)]
+        lines = [title_job(combined), *_lay_out([("end", _count_states(combined))], view)]
         lines += ["", *align([SPREAD, *list_spread(combined)], frozenset({0, len(SPREAD) - 1}))]
         lines += ["", *_task_lines(combined)]
         return "\n".join([*lines, *_note_lines(combined, view)]) + "\n"
@@ -156,7 +156,7 @@ def _total_rows(combined: Combined) -> list[tuple[str, str]]:
     least = "at least " if "cpu_time" in combined.at_least else ""
     rows = [
         ("time", f"{humanize(values['time'], SECONDS)}, from the first start to the last end"),
-        ("CPU", f"{least}{humanize(values['cpu_time'], SECONDS)} of CPU time, {cores} on average"),
+        ("CPU", f"{least}{humanize(values['cpu_time'], SECONDS)} of CPU time, {least}{cores} on average"),
     ]
     if len(combined.ranks) > _MOST_RANKS:
         rows.append(("end", _count_endings(combined)))
@@ -172,6 +172,11 @@ def _total_rows(combined: Combined) -> list[tuple[str, str]]:
 def _count_endings(combined: Combined) -> str:
     endings = Counter(_ending(rank) for rank in combined.ranks)
     return ", ".join(f"{count} × {ending}" for ending, count in endings.most_common())
+
+
+def _count_states(combined: Combined) -> str:
+    states = Counter(task.state for task in combined.tasks)
+    return ", ".join(f"{count} × {neutralize(state)}" for state, count in states.most_common())
 
 
 def list_spread(combined: Combined) -> list[tuple[str, ...]]:
@@ -193,20 +198,27 @@ def _task_lines(combined: Combined) -> list[str]:
     """All of a few; of many, those that did not end well, then those that took longest."""
     known = [one.figure for one in combined.spread]
     worst = nsmallest(
-        _MOST_RANKS, combined.tasks, key=lambda task: (task.exit_code == 0, -(task.values["time"] or 0.0))
+        _MOST_RANKS,
+        combined.tasks,
+        key=lambda task: (
+            task.exit_code == 0 and not task.has_ended_badly,
+            -(task.values["time"] or 0.0),
+        ),
     )
     shown = combined.tasks if len(combined.tasks) <= _MOST_RANKS else worst
-    heading = ("run", "recordings", *(figure.label for figure in known), "exit code")
+    heading = ("run", "recordings", *(figure.label for figure in known), "exit code", "end")
     rows = [
         (
             _clean(task.name),
             str(task.ranks),
             *(humanize(task.values[figure.name], figure.unit) for figure in known),
             "not known" if task.exit_code is None else str(task.exit_code),
+            neutralize(task.state),
         )
         for task in shown
     ]
-    return [*align([heading, *rows], frozenset({0})), *_count_rest(len(combined.tasks) - len(shown))]
+    lines = align([heading, *rows], frozenset({0, len(heading) - 1}))
+    return [*lines, *_count_rest(len(combined.tasks) - len(shown))]
 
 
 def list_totals(combined: Combined) -> list[tuple[str, str, str]]:
@@ -232,7 +244,7 @@ def list_totals(combined: Combined) -> list[tuple[str, str, str]]:
 def _bound_ram(combined: Combined) -> str:
     """Of what was not measured all the time there is no upper bound."""
     least, most = combined.ram_at_least_bytes, combined.ram_at_most_bytes
-    if most is None and least is not None:
+    if least is not None and (most is None or combined.job.missing_ranks):
         return f"at least {humanize(least, BYTES)}"
     return f"upper bound {humanize(most, BYTES)}"
 
@@ -309,7 +321,7 @@ def _host_lines(hosts: Sequence[Host]) -> list[str]:
             _ram_text(host),
             humanize(host.limit_bytes, BYTES),
             humanize(100 * _find_share(host), PERCENT),
-            "-" if host.mean_cores is None else humanize_cores(100 * host.mean_cores).partition(" ")[0],
+            _show_cores(host),
             "-" if host.machine_cores is None else str(host.machine_cores),
             ", ".join(f"{_clean(gpu.label)} {_show_busy(gpu)}" for gpu in host.gpus) or "-",
         )
@@ -318,6 +330,13 @@ def _host_lines(hosts: Sequence[Host]) -> list[str]:
     left = len(hosts) - len(fullest)
     more = [f"and {left} more, less full (-f json has all)"] if left else []
     return [*align([heading, *rows], frozenset({0, len(heading) - 1})), *more]
+
+
+def _show_cores(host: Host) -> str:
+    if host.mean_cores is None:
+        return "-"
+    sign = "≥ " if host.is_cpu_least else ""
+    return sign + humanize_cores(100 * host.mean_cores).partition(" ")[0]
 
 
 def _show_busy(gpu: HostGpu) -> str:

@@ -32,7 +32,8 @@ def format_lead(sizing: Sizing) -> str:
 
 def is_lower_bound(sizing: Sizing) -> bool:
     """Whether more may be needed of something."""
-    return any(amount.is_at_least for amount in _list_amounts(sizing))
+    is_longer = sizing.time_above_seconds is not None
+    return is_longer or any(amount.is_at_least for amount in _list_amounts(sizing))
 
 
 def format_basis(sizing: Sizing) -> str:
@@ -109,7 +110,13 @@ def format_words(sizing: Sizing) -> str:
         )
         if amount is not None
     ]
-    return ", ".join(word.strip() for word in words)
+    more = [_format_more(sizing.time_above_seconds)] if words and sizing.time_above_seconds else []
+    return ", ".join(word.strip() for word in [*words, *more])
+
+
+def _format_more(seconds: float) -> str:
+    """How long a run takes that was cut off."""
+    return f"more than {humanize_seconds(seconds)}"
 
 
 def _count_gpus(number: int) -> str:
@@ -136,6 +143,8 @@ def format_used(sizing: Sizing) -> Iterator[tuple[str, str]]:
     ):
         if amount is not None:
             yield label, _format_use(amount, show, is_single=sizing.runs == 1)
+    if sizing.time_above_seconds is not None:
+        yield "time", _format_more(sizing.time_above_seconds)
 
 
 def _format_use(amount: Amount, show: Callable[[float], str], *, is_single: bool) -> str:

@@ -13,7 +13,7 @@ from .handle.wire import GPU_PATIENCE_SECONDS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
     from typing import TypeVar
 
     from ..core.model import Gpu, GpuReading, GpuReadings, GpuShares
@@ -25,8 +25,14 @@ if TYPE_CHECKING:
 # not waited for.
 _LAST_READING_SECONDS = 0.25
 _LONGEST_LAST_READING_SECONDS = 0.75
-# A reading that takes longer is reported with the time that is missing.
+# A reading that takes longer is reported with the time that is missing, and so is one that takes notably longer than usual.
 _SILENCE_SECONDS = 2.0
+_NOTABLE_EXCESS_SECONDS = 0.2
+_NOTABLE_SHARE = 0.5
+_CALLS_KEPT = 12
+_DISTANCES_KEPT = 8
+# A reading that begins later than this was not begun in time: the machine or the sampler stood still.
+_LATE_SECONDS = 0.35
 # However much a reading costs, a process that uses a device must not go unseen.
 _LONGEST_PAUSE_SECONDS = 2.0
 _MOST_SILENCES_SAID = 5
@@ -59,6 +65,20 @@ def find_collecting_pause(readings: GpuReadings) -> float:
     return min(
         (device.shares.pause_seconds for device in readings.devices if device.shares), default=float("inf")
     )
+
+
+def find_excess(took_seconds: float, earlier: Sequence[float], distance_seconds: float) -> float:
+    """By how much a call took longer than is usual after these, if that is notable; it is not known at first.
+
+    Some figures are read more rarely than others, so that now and then a call takes longer than most: twice is usual.
+    Beside the time between two readings, in which nothing is known either, a short delay is nothing.
+    """
+    if not earlier:
+        return 0.0
+    usual = sorted(earlier)[-2:][0]
+    excess = took_seconds - usual
+    is_notable = excess > max(_NOTABLE_EXCESS_SECONDS, _NOTABLE_SHARE * max(usual, distance_seconds))
+    return excess if is_notable else 0.0
 
 
 class Silences:
@@ -163,7 +183,10 @@ class GpuThreads:
     def begin(self, start_seconds: float) -> None:
         """The job begins now; of the readings so far the last of each vendor is kept, as the state before it."""
         self._start_seconds = start_seconds
-        self._readings = [(vendor, one._replace(faults=())) for vendor, one in dict(self._readings).items()]
+        self._readings = [
+            (vendor, one._replace(faults=(), unanswered_seconds=0.0, late_seconds=0.0))
+            for vendor, one in dict(self._readings).items()
+        ]
 
     def read_now(self) -> list[tuple[str, str]]:
         """Read every device once more, if that takes but a moment; the vendors that do not answer, and a note on each."""
@@ -270,7 +293,7 @@ class GpuThreads:
         while source.gpus or source.unopened:
             spent = time.thread_time()
             thread.is_due.clear()
-            thread.begin_call()
+            thread.begin_reading()
             if thread.is_last:
                 source.expect_end()
             readings = source.read(self.pids)
@@ -280,7 +303,7 @@ class GpuThreads:
                 self.say(text)
             # An expensive source repeats its latest readings in between; those count once.
             if readings.at_seconds > last_seconds:
-                self._readings.append((thread.vendor, readings))
+                self._readings.append((thread.vendor, thread.add_delays(readings)))
                 last_seconds = readings.at_seconds
                 thread.note_new(last_seconds)
             for note in source.take_notes():
@@ -307,6 +330,7 @@ class GpuThreads:
         due_seconds = time.monotonic() + max(
             pause, min(spent_seconds / self._max_overhead, _LONGEST_PAUSE_SECONDS)
         )
+        thread.due_seconds = due_seconds
         while (left := due_seconds - time.monotonic()) > step:
             if thread.is_due.wait(step):
                 return
@@ -321,7 +345,8 @@ class GpuThreads:
     def _note_silence(self, thread: _VendorThread) -> None:
         """If the call that has just returned was long."""
         began, now = thread.began_seconds, time.monotonic()
-        if now - max(began, self._start_seconds) > _SILENCE_SECONDS:
+        is_long = now - max(began, self._start_seconds) > _SILENCE_SECONDS
+        if is_long or (began > self._start_seconds and thread.find_excess()):
             thread.silences.add(self._since_start(began), self._since_start(now))
 
     def _add_gpus(self, source: GpuSource, known: set[str]) -> set[str]:
@@ -358,6 +383,14 @@ class _VendorThread:
         self._has_read = threading.Event()
         self._wanted_seconds = self._read_seconds = self._new_seconds = 0.0
         self._longest_gap_seconds = self.longest_call_seconds = 0.0
+        self._reading_seconds: list[float] = []
+        """How long the latest readings took."""
+        self._distances: list[float] = []
+        """Between the latest ones that were new."""
+        self.due_seconds = float("inf")
+        """When the next one is."""
+        self._unanswered_seconds = self._late_seconds = self._excess_seconds = 0.0
+        """What the next one will say of the time before it, and what will be said of the one after."""
         self.began_seconds = time.monotonic()
         """The call that is under way, or the last one."""
         self._is_calling = True
@@ -372,6 +405,32 @@ class _VendorThread:
         self._has_read.clear()
         self.is_due.set()
 
+    def begin_reading(self) -> None:
+        """The driver is asked for everything."""
+        self.begin_call()
+        late_seconds = self.began_seconds - self.due_seconds
+        is_notable = late_seconds > max(_LATE_SECONDS, _NOTABLE_SHARE * self._usual_distance())
+        self._late_seconds += late_seconds if is_notable else 0.0
+        self._unanswered_seconds += self._excess_seconds
+        self._excess_seconds = 0.0
+
+    def add_delays(self, readings: GpuReadings) -> GpuReadings:
+        """With the time before it in which nothing was read."""
+        unanswered_seconds, late_seconds = self._unanswered_seconds, self._late_seconds
+        self._unanswered_seconds = self._late_seconds = 0.0
+        if not (unanswered_seconds or late_seconds):
+            return readings
+        return readings._replace(unanswered_seconds=unanswered_seconds, late_seconds=late_seconds)
+
+    def find_excess(self) -> float:
+        """By how much the present call takes longer than usual, if that is notable."""
+        took_seconds = time.monotonic() - self.began_seconds
+        return find_excess(took_seconds, self._reading_seconds, self._usual_distance())
+
+    def _usual_distance(self) -> float:
+        distances = sorted(self._distances)
+        return distances[len(distances) // 2] if distances else 0.0
+
     def begin_call(self) -> None:
         """The driver is asked."""
         self.began_seconds = time.monotonic()
@@ -379,19 +438,26 @@ class _VendorThread:
 
     def end_call(self) -> None:
         """It has answered."""
+        self._excess_seconds = max(self._excess_seconds, self.find_excess())
         self._is_calling = False
         self.longest_call_seconds = max(self.longest_call_seconds, time.monotonic() - self.began_seconds)
 
     def note_reading(self) -> None:
         """The reading is complete."""
         self.end_call()
+        took_seconds = time.monotonic() - self.began_seconds
+        # In the first one everything is read: others will take as long.
+        earlier = self._reading_seconds or [took_seconds]
+        self._reading_seconds = [*earlier[1 - _CALLS_KEPT :], took_seconds]
         self._read_seconds = self.began_seconds
         self._has_read.set()
 
     def note_new(self, at_seconds: float) -> None:
         """It is a new one, of that time."""
         if self._new_seconds:
-            self._longest_gap_seconds = max(self._longest_gap_seconds, at_seconds - self._new_seconds)
+            distance_seconds = at_seconds - self._new_seconds
+            self._distances = [*self._distances[1 - _DISTANCES_KEPT :], distance_seconds]
+            self._longest_gap_seconds = max(self._longest_gap_seconds, distance_seconds)
         self._new_seconds = at_seconds
 
     def is_stuck(self, seconds: float) -> bool:
@@ -407,6 +473,8 @@ class _VendorThread:
     def find_silence(self, start_seconds: float, interval_seconds: float) -> float | None:
         """Since when there is no reading, if that is longer than usual."""
         last_seconds = max(self._new_seconds, start_seconds)
+        if self._is_calling and self.find_excess():
+            return last_seconds
         # A slow driver may be asked, and answer as slowly as always.
         usual = _USUAL_GAPS * max(interval_seconds, self._longest_gap_seconds) + self.longest_call_seconds
         is_usual = self._new_seconds > start_seconds and time.monotonic() - last_seconds <= usual

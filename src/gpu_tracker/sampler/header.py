@@ -12,7 +12,8 @@ from ..core.version import __version__
 from ..recording.schema import VERSION
 from ..recording.secrets import mask_text
 from ..sources.files import read_file
-from ..sources.identity import find_identity, leave_out_rank
+from ..sources.identity import find_identity, find_rank_variable, leave_out_rank
+from ..sources.rank_origin import find_origin
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ def make_header(
     identity = find_identity(environment, _read_text(f"/proc/{pid}/cgroup") or "", host)
     if plan.job is not None:
         identity = leave_out_rank(identity)
+    origin = find_origin(pid, find_rank_variable(identity))
     # Anybody can set these variables, to anything.
     said: Any = {name: mask_text(text) for name, text in identity._asdict().items() if isinstance(text, str)}
     identity = identity._replace(**said)
@@ -54,6 +56,8 @@ def make_header(
             labels=plan.labels,
             boot_id=_read_text(_BOOT_ID_PATH),
             pid_namespace=_read_namespace(pid),
+            launcher_process=origin.launcher_process,
+            rank_process=origin.rank_process,
         ),
     )
 

@@ -15,6 +15,7 @@ from ..accounts.sharing import choose_examples, hold_the_same, is_settled, is_to
 from ..core.model import (
     EARLIER,
     NO_PROCESS,
+    OOM_GROUP,
     OOM_LIMIT,
     SIGNAL,
     UNMETERED,
@@ -305,6 +306,8 @@ class Sampler:
             )
             if self._prepared.limit is None or limit.limit_bytes != self._prepared.limit.limit_bytes:
                 self._say(at_seconds, str(limit.limit_bytes), OOM_LIMIT)
+            if (group := self._prepared.oom.find_group()) is not None:
+                self._say(at_seconds, group, OOM_GROUP)
         if exception is not None:
             self._say(at_seconds, exception, "exception")
         for text in notes:

@@ -77,6 +77,11 @@ class MemoryLimit:
             total = sum(_read_oom_kills(f"{group}/memory.oom_control") or 0 for group in self._groups)
         return total
 
+    @property
+    def own_group(self) -> str:
+        """The group in which the process is itself; others may be in it."""
+        return self._groups[0]
+
 
 class CpuQuota:
     """The tightest CPU quota of a process."""
@@ -108,6 +113,8 @@ class OomWatch:
         self._proc = proc
         self._groups: set[str] = set()
         self._kills_before: dict[MemoryLimit, int] = {}
+        self._own_before: dict[str, int] = {}
+        """Of the groups in which processes of the job are themselves, where that can be read."""
         self._add(limit)
 
     def look_at(self, pid: int) -> None:
@@ -127,9 +134,25 @@ class OomWatch:
                 return limit
         return None
 
+    def find_group(self) -> str | None:
+        """The group of the job's own in which a process was killed since; empty if it was in none of them, None if nobody knows."""
+        for group, before in self._own_before.items():
+            if (_count_in(group) or 0) > before:
+                return group
+        return "" if self._own_before else None
+
     def _add(self, limit: MemoryLimit | None) -> None:
-        if limit is not None:
-            self._kills_before[limit] = limit.count_oom_kills()
+        if limit is None:
+            return
+        self._kills_before[limit] = limit.count_oom_kills()
+        if (kills := _count_in(limit.own_group)) is not None:
+            self._own_before.setdefault(limit.own_group, kills)
+
+
+def _count_in(group: str) -> int | None:
+    """How many processes of a group, and of those in it, the kernel has killed; version 1 tells of the group alone."""
+    counts = (_read_oom_kills(f"{group}/{name}") for name in ("memory.events", "memory.oom_control"))
+    return next((count for count in counts if count is not None), None)
 
 
 def _read_oom_kills(path: str) -> int | None:

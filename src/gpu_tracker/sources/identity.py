@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from ..core.model import Identity
+from ..core.model import TORCHRUN, Identity
 from ..core.units import parse_count
 from ..core.values import NamedTuple
 
@@ -27,6 +27,7 @@ _TEXTS = {
     "array_task": ("SLURM_ARRAY_TASK_ID", "PBS_ARRAY_INDEX"),
     "step": (_STEP_VARIABLE,),
     "node": ("SLURMD_NODENAME",),
+    "cluster": ("SLURM_CLUSTER_NAME",),
     "run_id": ("TORCHELASTIC_RUN_ID", "PMIX_NAMESPACE"),
 }
 _COUNTS = {
@@ -51,7 +52,7 @@ _LAUNCHERS = (
     _Launcher("openmpi", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_SIZE"),
     _Launcher("mvapich", "MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_LOCAL_RANK", "MV2_COMM_WORLD_SIZE"),
     _Launcher("pals", "PALS_RANKID", "PALS_LOCAL_RANKID", "PALS_SIZE"),
-    _Launcher("torchrun", "RANK", "LOCAL_RANK", "WORLD_SIZE", needs="TORCHELASTIC_RUN_ID"),
+    _Launcher(TORCHRUN, "RANK", "LOCAL_RANK", "WORLD_SIZE", needs="TORCHELASTIC_RUN_ID"),
     _Launcher("pmix", "PMIX_RANK"),
     _Launcher("mpich", "PMI_RANK", "MPI_LOCALRANKID", "PMI_SIZE"),
     _Launcher("kubernetes", "JOB_COMPLETION_INDEX"),
@@ -66,6 +67,7 @@ _UNRANKED = (("dask", "GPU_TRACKER_DASK"), ("ray", "RAY_LD_PRELOAD_ON_WORKERS"))
 _INTERACTIVE, _BATCH, _EXTERN = "interactive", "batch", "extern"
 _OWN_STEPS = {"4294967290": _INTERACTIVE, "4294967291": _BATCH, "4294967292": _EXTERN}
 _MOST_DIGITS = 9
+_PORT = "MASTER_PORT"
 _UNNAMED_RUN = "none"  # by torchrun, unless it is given a name
 _JOB, _STEP = "job_", "step_"
 
@@ -82,8 +84,16 @@ def find_identity(environment: Mapping[str, str], cgroup_text: str = "", host: s
     known |= _find_rank(environment, is_in_step=step is not None and step not in _OWN_STEPS.values())
     if known["run_id"] == _UNNAMED_RUN:
         known["run_id"] = None
+    if known.get("launcher") == TORCHRUN:
+        known["port"] = _count(environment, (_PORT,))
     found = Identity(**known)  # type: ignore[arg-type]
     return found._replace(node=_find_node(found, host))
+
+
+def find_rank_variable(identity: Identity) -> str | None:
+    """The variable by which a launcher has told a process its rank; None if it is none."""
+    launchers = {launcher.name: launcher.rank for launcher in (*_LAUNCHERS, _SLURM)}
+    return None if identity.rank is None else launchers.get(identity.launcher or "")
 
 
 def is_in_batch_script(environment: Mapping[str, str], cgroup_text: str = "") -> bool:
@@ -103,7 +113,7 @@ def is_of_job(identity: Identity, job: str) -> bool:
 def leave_out_rank(identity: Identity) -> Identity:
     """Of a whole job on one machine: none of its steps and ranks."""
     return identity._replace(
-        step=None, launcher=None, rank=None, ranks=None, local_rank=None, attempt=None, run_id=None
+        step=None, launcher=None, rank=None, ranks=None, local_rank=None, attempt=None, run_id=None, port=None
     )
 
 

@@ -12,7 +12,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-_PATIENCE_SECONDS = 2.0
+PATIENCE_SECONDS = 2.0
 _MOST_DIGITS = 12
 # The accounting remembers for ever, but not every cluster has it; the controller remembers for some minutes.
 _ACCOUNTING = (
@@ -45,12 +45,13 @@ def ask_state(
     name: str | None,
     began_seconds: float | None = None,
     commands: Sequence[tuple[str, ...]] = (_ACCOUNTING, _CONTROLLER),
+    patience_seconds: float = PATIENCE_SECONDS,
 ) -> str | None:
     """The state of the job of that number and name, in Slurm's own word (`TIMEOUT`); None if it does not say within two seconds.
 
     Another cluster may have a job of the same number. What began before its last start is of an earlier life, which ended in its queue.
     """
-    until = time.monotonic() + _PATIENCE_SECONDS
+    until = time.monotonic() + patience_seconds
     if not (job.isascii() and job.isdecimal()):
         return None  # what anybody may have put into a recording is no argument
     for command in commands:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from gpu_tracker.sources.gpu.guard import DENIED, LOST, TROUBLE, UNSUPPORTED, Failure, Guard
 
 
@@ -12,6 +14,7 @@ class Driver:
         self.seconds = 0.0
         self.failure: Failure | None = None
         self.calls = 0
+        self.call_seconds = 0.0
         self.guard = Guard(lambda: self.seconds, OSError, self.explain)
 
     def explain(self, _error: Exception, _device: str, _what: str) -> Failure:
@@ -22,6 +25,7 @@ class Driver:
     def answer(self, value: int) -> int:
         """The value, or an error."""
         self.calls += 1
+        self.seconds += self.call_seconds
         if self.failure is not None:
             raise OSError
         return value
@@ -68,23 +72,40 @@ def test_what_has_worked_is_supported() -> None:
 
 
 def test_trouble_is_retried_at_growing_intervals() -> None:
-    """After one, two, four seconds, up to one minute."""
+    """At once, and later after a tenth of the time for which it has failed, up to one minute."""
     driver = Driver()
     driver.failure = Failure(TROUBLE, "It is confused.")
     asked_at = []
-    for second in range(300):
-        driver.seconds = float(second)
+    for tick in range(10_000):
+        driver.seconds = tick / 10
         before = driver.calls
         driver.ask()
         if driver.calls > before:
-            asked_at.append(second)
+            asked_at.append(tick)
     driver.failure = None
-    driver.seconds = 1000.0
+    driver.seconds = 2000.0
 
-    assert asked_at == [0, 1, 3, 7, 15, 31, 63, 123, 183, 243]
+    pauses = [(before, after - before) for before, after in pairwise(asked_at)]
+    assert all(pause <= 2 for before, pause in pauses if before < 10)
+    assert all(pause <= max(2, before / 10 + 1) for before, pause in pauses)
+    assert {pause for before, pause in pauses if before > 6000} == {600}
+    assert len(pauses) < 80
     assert driver.ask() == 7
     assert driver.guard.reasons == {}
     assert driver.guard.take_notes() == ("It is confused.",)
+
+
+def test_a_call_that_takes_long_to_fail_is_retried_less_often() -> None:
+    """Meanwhile nothing else is read; but what took long once need not do so again."""
+    driver = Driver()
+    driver.failure, driver.call_seconds = Failure(TROUBLE, "It timed out."), 0.5
+    called_at = []
+    for second in (0.0, 0.55, 0.65, 11.1, 11.2):
+        driver.seconds, before = second, driver.calls
+        driver.ask()
+        called_at += [second] * (driver.calls - before)
+
+    assert called_at == [0.0, 0.65, 11.2]
 
 
 def test_other_figures_go_on() -> None:

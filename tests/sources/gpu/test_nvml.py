@@ -426,6 +426,36 @@ time.sleep(0.3)
     assert hardware.calls().get("nvmlDeviceSetAccountingMode") is None
 
 
+@pytest.mark.parametrize("trouble", ["an account fails", "all fail", "a process was never seen"])
+def test_an_account_that_is_missing_makes_no_peak_exact(hardware: Simulator, trouble: str) -> None:
+    """It may have been that of the job's largest process; what fails is said."""
+    hardware.set_accounting(0, True)
+    functions = {
+        "an account fails": "nvmlDeviceGetAccountingStats",
+        "all fail": "nvmlDeviceGetAccountingPids",
+    }
+    result = train(
+        hardware,
+        f"""
+wait_until_devices_are_read()
+hardware.set_process(0, os.getpid(), 900 * MIB)
+time.sleep(1.5)
+trouble = {functions.get(trouble)!r}
+if trouble:
+    hardware.fail(trouble, {Code.UNKNOWN:d})
+else:
+    worker = subprocess.Popen(["true"])
+    hardware.add_account(0, worker.pid, 5000 * MIB, begun_seconds_ago=0)
+    worker.wait()
+time.sleep(0.3)
+""",
+    )
+
+    assert result["bases"][0] == "sampled"
+    said = [note for note in result["notes"] if "GPU 0 could not report its accounting of processes" in note]
+    assert len(said) == (0 if trouble == "a process was never seen" else 1)
+
+
 def test_an_account_without_a_size_is_none(hardware: Simulator) -> None:
     """The job's memory is that of the list, and everything else is read as ever."""
     hardware.set_accounting(0, True)
@@ -453,6 +483,7 @@ def test_an_account_that_was_not_read_in_the_end_is_not_exact(hardware: Simulato
     result = train(
         hardware,
         """
+wait_until_devices_are_read()
 hardware.set_process(0, os.getpid(), 900 * MIB)
 hardware.set_process(0, os.getpid(), 10 * MIB)
 time.sleep(1.5)

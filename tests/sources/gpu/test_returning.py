@@ -18,6 +18,7 @@ class Hardware:
         self.seconds = 0.0
         self.there = set(numbers)
         self.unopened: set[int] = set()
+        self.split: set[int] = set()
         self.connecting_seconds = 0.0
         self.asleep: set[int] = set()
         self.opened = self.closed = self.n_collected = 0
@@ -44,7 +45,8 @@ class Source:
         self._numbers = self._known - hardware.unopened
         self.unopened = tuple(map(gpu, sorted(hardware.unopened)))
         self.is_outdated = False
-        self.gpus = tuple(map(gpu, sorted(self._numbers)))
+        split = tuple(gpu(number)._replace(is_split=True) for number in hardware.split)
+        self.gpus = (*map(gpu, sorted(self._numbers)), *split)
         self.reasons: Mapping[tuple[str, str], str] = {}
         self.kinds: Mapping[tuple[str, str], str] = {}
         self._notes = ["Some figures are not reported."]
@@ -85,11 +87,13 @@ class Source:
         self._hardware.closed += 1
 
 
-def follow(hardware: Hardware, source: ReturningSource, seconds: int) -> list[set[int]]:
-    """The devices that are read, once a second."""
+def follow(
+    hardware: Hardware, source: ReturningSource, times: int, step_seconds: float = 1.0
+) -> list[set[int]]:
+    """The devices that are read, usually once a second."""
     seen = []
-    for _ in range(seconds):
-        hardware.seconds += 1.0
+    for _ in range(times):
+        hardware.seconds += step_seconds
         answer = source.read(frozenset())
         seen.append(
             {number for number in range(4) if gpu(number).uuid in {one.uuid for one in answer.devices}}
@@ -124,7 +128,7 @@ def test_a_lost_device_is_found_again() -> None:
 
 
 def test_it_is_looked_for_ever_more_rarely() -> None:
-    """Once a minute in the end; once it is there, as soon as at first."""
+    """After a tenth of the time for which it has been missing; once it is there, as soon as at first."""
     hardware = Hardware(0, 1)
     source = ReturningSource(hardware.connect, lambda: hardware.seconds)
     follow(hardware, source, 1)
@@ -132,12 +136,39 @@ def test_it_is_looked_for_ever_more_rarely() -> None:
     follow(hardware, source, 600)
     tries = hardware.opened
 
-    assert 10 <= tries <= 16
+    assert 40 <= tries <= 60
     hardware.there = {0, 1}
-    follow(hardware, source, 61)
+    assert follow(hardware, source, 61)[-1] == {0, 1}
+    found = hardware.opened
     hardware.there = {0}
     follow(hardware, source, 4)
-    assert hardware.opened == tries + 2
+    assert hardware.opened == found + 3
+
+
+def test_a_device_that_returns_is_found_within_a_tenth_of_the_time() -> None:
+    """Or in a tenth of a second; a device that was lost for ten seconds is missing for one more."""
+    hardware = Hardware(0, 1)
+    source = ReturningSource(hardware.connect, lambda: hardware.seconds)
+    follow(hardware, source, 1)
+    for lost_seconds in (0.2, 2.0, 10.0):
+        hardware.there = {1}
+        follow(hardware, source, round(lost_seconds * 10), step_seconds=0.1)
+        hardware.there = {0, 1}
+        late = round(max(1.0, lost_seconds)) + 1
+        assert follow(hardware, source, late, step_seconds=0.1)[-1] == {0, 1}
+
+
+def test_a_device_that_was_split_is_not_looked_for() -> None:
+    """Its instances answer in its place."""
+    hardware = Hardware(0, 1)
+    source = ReturningSource(hardware.connect, lambda: hardware.seconds)
+    follow(hardware, source, 1)
+    hardware.there, hardware.split = {1, 2}, {0}
+    assert follow(hardware, source, 2)[-1] == {1, 2}
+    opened = hardware.opened
+    follow(hardware, source, 100)
+
+    assert hardware.opened == opened
 
 
 def test_a_driver_that_is_loaded_again_is_left_first() -> None:
@@ -176,7 +207,7 @@ def test_a_device_that_could_not_be_opened_is_looked_for() -> None:
     source = ReturningSource(hardware.connect, lambda: hardware.seconds)
     assert follow(hardware, source, 300)[-1] == set()
     assert (source.gpus, [one.ordinal for one in source.unopened]) == ((), [0, 1])
-    assert 5 <= hardware.opened <= 12
+    assert 30 <= hardware.opened <= 50
     hardware.unopened = {1}
     assert follow(hardware, source, 61)[-1] == {0}
     assert [one.ordinal for one in source.unopened] == [1]
@@ -201,13 +232,13 @@ def test_a_device_that_is_lost_does_not_become_another() -> None:
 
 
 def test_a_new_device_is_found() -> None:
-    """Soon, because its source says that there is one."""
+    """At once, because its source says that there is one."""
     hardware = Hardware(0)
     source = ReturningSource(hardware.connect, lambda: hardware.seconds)
     follow(hardware, source, 10)
     hardware.there = {0, 2}
 
-    assert follow(hardware, source, 5)[-1] == {0, 2}
+    assert follow(hardware, source, 1)[-1] == {0, 2}
     assert [one.ordinal for one in source.gpus] == [0, 2]
     assert hardware.opened - hardware.closed == 1
 

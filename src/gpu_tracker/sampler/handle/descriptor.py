@@ -16,8 +16,8 @@ _NEEDED_FOR_A_JOB = 3
 _reserved: list[int] = []
 
 
-class Descriptor:
-    """Takes ownership of a new descriptor. One that nobody has closed, because a signal handler raised, is closed when it is dropped."""
+class _Closed:
+    """What is left of a descriptor of ours: what a signal handler raises while Python calls `__del__` would be lost."""
 
     _fd = -1
     _identity: tuple[int, int] | None = None
@@ -40,6 +40,11 @@ class Descriptor:
         number, self._fd = self._fd if self._identity is None else self.number, -1
         if number >= 0:
             os.close(number)
+        self.__class__ = _Closed
+
+
+class Descriptor(_Closed):
+    """Takes ownership of a new descriptor. One that nobody has closed, because a signal handler raised, is closed when it is dropped."""
 
     def __del__(self) -> None:
         try:

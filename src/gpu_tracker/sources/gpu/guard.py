@@ -15,8 +15,18 @@ DENIED = "denied"  # never tried again, but the user can fix it
 LOST = "lost"  # the device is lost, with all its figures
 TROUBLE = "trouble"  # tried again, at growing intervals
 
-_FIRST_PAUSE_SECONDS = 1.0
+# What is missing is tried again soon, and the more rarely the longer it has been missing, so that little more is missed...
+_FIRST_PAUSE_SECONDS = 0.1
+_PAUSE_SHARE = 0.1
 _LONGEST_PAUSE_SECONDS = 60.0
+# ...and for this share of the time at most: meanwhile nothing else is read.
+_MOST_TIME = 0.05
+
+
+def choose_pause(missing_seconds: float, took_seconds: float) -> float:
+    """How long to wait before trying again what has been missing for so long, and last took so long to try."""
+    pause = max(_FIRST_PAUSE_SECONDS, min(_PAUSE_SHARE * missing_seconds, _LONGEST_PAUSE_SECONDS))
+    return max(pause, took_seconds / _MOST_TIME)
 
 
 class Failure(NamedTuple):
@@ -66,6 +76,7 @@ class Guard(Notes):
         self._errors = errors
         self._explain = explain
         self._pauses: dict[tuple[str, str], tuple[float, float]] = {}
+        """(device, figure) → until when it is not queried, and since when it fails."""
         self._unsupported: dict[str, list[str]] = {}
         self._answered: set[tuple[str, str]] = set()
         self.lost: set[str] = set()
@@ -78,10 +89,11 @@ class Guard(Notes):
         """The value, or None."""
         if self._pauses and self.is_paused(device, what):
             return None
+        began_seconds = self._now()
         try:
             answer = call(*arguments)
         except self._errors as error:
-            self.fail(device, what, self._explain(error, device, what))
+            self.fail(device, what, self._explain(error, device, what), self._now() - began_seconds)
             return None
         self._answered.add((device, what))
         if self._pauses:
@@ -101,8 +113,8 @@ class Guard(Notes):
             self.reasons.pop(key, None)
             self.kinds.pop(key, None)
 
-    def fail(self, device: str, what: str, failure: Failure) -> None:
-        """Record a failure, and report it once."""
+    def fail(self, device: str, what: str, failure: Failure, took_seconds: float = 0.0) -> None:
+        """Record a failure after so long, and report it once."""
         key = (device, what)
         if failure.kind == UNSUPPORTED and failure.label and key in self._answered:
             # What has worked is supported.
@@ -113,11 +125,12 @@ class Guard(Notes):
             self.lost.add(device)
             self.say(device, LOST, failure.text)
             return
-        pause = float("inf")
-        if failure.kind == TROUBLE:
-            _, last = self._pauses.get(key, (0.0, _FIRST_PAUSE_SECONDS / 2))
-            pause = min(2 * last, _LONGEST_PAUSE_SECONDS)
-        self._pauses[key] = (self._now() + pause, pause)
+        now = self._now()
+        is_first = key not in self._pauses
+        _, since = self._pauses.get(key, (0.0, now))
+        # One that took long once need not do so again.
+        pause = choose_pause(now - since, 0.0 if is_first else took_seconds)
+        self._pauses[key] = (now + (pause if failure.kind == TROUBLE else float("inf")), since)
         # Trouble with one figure of a device is usually trouble with all of them: one note is enough.
         is_whole = failure.kind == TROUBLE and device != ""
         if failure.kind == UNSUPPORTED and failure.label:

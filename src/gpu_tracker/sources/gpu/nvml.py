@@ -43,7 +43,7 @@ NAME = "nvml"
 
 _SLOW_SECONDS = 0.9  # figures that change slowly, or are expensive to read, are read about once a second
 _BLIND_SECONDS = 3.0
-_LAYOUT_SECONDS = 5.0  # between two checks for devices that are new
+_LAYOUT_SECONDS = 1.0  # between two checks for devices that are new
 _NOTABLE_BYTES = 2**30
 _CLOCK_TOLERANCE_SECONDS = 1.0
 _NO_DEVICE = (
@@ -61,6 +61,7 @@ _PROBED = {
     "activity": "activity of the units",
     "samples": "list of the driver's samples",
     "instances": "list of MIG instances",
+    "accounting": "accounting of processes",
     "power_limit_watts": "power limit",
     "top_sm_clock_mhz": "highest clock",
     "slowdown_celsius": "temperature limit",
@@ -232,7 +233,7 @@ class NvmlSource:
         high_waters: list[GpuHighWater] = []
         if pids is not None:
             self._owners.update(pids, at)
-        if at >= self._layout_due_seconds:
+        if at >= self._layout_due_seconds or self._is_last:
             self._layout_due_seconds = at + _LAYOUT_SECONDS
             self._look_for_new_devices()
         # A job can use the instances of a split device only; what is left of the whole one is for those who look at everything.
@@ -714,6 +715,10 @@ class NvmlSource:
             finally:
                 nvml.nvmlEventSetFree(events)
 
+        def account() -> None:
+            if nvml.nvmlDeviceGetAccountingMode(handle):
+                nvml.nvmlDeviceGetAccountingPids(handle)
+
         def measure() -> None:
             if nvml.nvmlGpmQueryDeviceSupport(handle).isSupportedDevice:
                 sample = nvml.nvmlGpmSampleAlloc()
@@ -731,6 +736,7 @@ class NvmlSource:
             "traffic": lambda: TrafficMeter(nvml, handle),
             "samples": lambda: self._lists.utilization_samples(handle, 0),
             "instances": lambda: nvml.nvmlDeviceGetMigMode(handle),
+            "accounting": account,
             **self._list_limits_of(handle),
         }
         for what, call in calls.items():
@@ -883,19 +889,39 @@ class NvmlSource:
         A process that was accounted before the job began is left out: its peak may be older than the job, or its
         pid may have been reused. So is an account that is older than the process of that pid.
         """
-        nvml = self._nvml
-        peaks = []
+        from ..processes import exists
+
+        peaks: list[tuple[int, int]] = []
+        are_all = True
         try:
-            for pid in nvml.nvmlDeviceGetAccountingPids(device.handle):
-                if pid in device.accounted_before or not (pid in pids or pid in device.job_pids):
-                    continue
+            accounted = self._nvml.nvmlDeviceGetAccountingPids(device.handle)
+        except self._nvml.NVMLError as error:
+            self._note_accounting(device, error)
+            return []
+        for pid in accounted:
+            if pid in device.accounted_before:
+                continue
+            if not (pid in pids or pid in device.job_pids):
+                are_all &= exists(pid)  # one that has ended before it was seen may have been the job's
+                continue
+            try:
                 most_bytes, began_us = self._lists.account(device.handle, pid)
-                is_ours = began_us / 1e6 >= self._find_begin(pid) - _CLOCK_TOLERANCE_SECONDS
-                if is_ours and most_bytes is not None:
-                    peaks.append(GpuHighWater(device.gpu.uuid, pid, most_bytes))
-        except nvml.NVMLError:
-            pass  # one was removed meanwhile; the others follow at the next reading
-        return peaks
+            except self._nvml.NVMLError as error:
+                are_all = False
+                self._note_accounting(device, error)
+                continue
+            is_ours = began_us / 1e6 >= self._find_begin(pid) - _CLOCK_TOLERANCE_SECONDS
+            if is_ours and most_bytes is not None:
+                peaks.append((pid, most_bytes))
+        return [GpuHighWater(device.gpu.uuid, pid, most_bytes, are_all) for pid, most_bytes in peaks]
+
+    def _note_accounting(self, device: _Device, error: Any) -> None:
+        if error.value != self._nvml.NVML_ERROR_NOT_FOUND:  # it was removed to make room
+            text = (
+                f"{self._labels[device.gpu.uuid]} could not report its accounting of processes: {_sentence(error)} "
+                "What was not read by then is sampled."
+            )
+            self._guard.say(device.gpu.uuid, "accounting", text)
 
     def _find_begin(self, pid: int) -> float:
         """When a process began, by the wall clock; one that has ended must have begun since the driver was opened."""

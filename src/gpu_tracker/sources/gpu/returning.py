@@ -1,12 +1,14 @@
 """A source whose devices come back after they were lost: a reset, a driver loaded again, a card plugged in again. Pure.
 
 A device that has once answered and no longer does is looked for again, ever more rarely, by connecting anew. So is one
-that could not be opened, or is new. The others keep their source, and what it remembers, until the new one has found it.
+that could not be opened, and one that is new at once. The others keep their source, and what it remembers, until the new
+one has found it.
 """
 
 from __future__ import annotations
 
 from ...core.model import GpuReadings
+from .guard import choose_pause
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,11 +16,6 @@ if TYPE_CHECKING:
 
     from ...core.model import Gpu
     from .. import GpuSource
-
-_FIRST_PAUSE_SECONDS = 2.0
-_LONGEST_PAUSE_SECONDS = 60.0
-# Meanwhile the other devices are not read: a connection that takes long is tried less often.
-_MOST_TIME = 0.05
 
 
 class ReturningSource:
@@ -37,8 +34,9 @@ class ReturningSource:
         self.poll_seconds = float("inf")
         self._answered: set[str] = set()
         """Those that ever have."""
-        self._pause_seconds = _FIRST_PAUSE_SECONDS
-        self._retry_seconds: float | None = None
+        self._missing_seconds: float | None = None
+        """Since when one is missing."""
+        self._retry_seconds = 0.0
         self._notes: list[str] = []
         self._said: set[str] = set()
         self._use(connect())
@@ -52,17 +50,19 @@ class ReturningSource:
             self._explain(self._source)
         answering = _find_answering(readings)
         self._answered |= answering
+        began_seconds = self._now()
         if self._answered <= answering and not self._has_others():
-            self._pause_seconds, self._retry_seconds = _FIRST_PAUSE_SECONDS, None
-        elif self._retry_seconds is None:
-            self._wait()
-        elif self._now() >= self._retry_seconds:
-            self._pause_seconds = min(2 * self._pause_seconds, _LONGEST_PAUSE_SECONDS)
-            began_seconds = self._now()
-            found = self._look_again(pids, readings, answering)
-            self._wait((self._now() - began_seconds) / _MOST_TIME)
-            return found
-        return readings
+            self._missing_seconds = None
+            return readings
+        if self._missing_seconds is None:
+            self._missing_seconds = began_seconds
+            self._retry_seconds = began_seconds + (0.0 if self._has_new() else choose_pause(0.0, 0.0))
+        if began_seconds < self._retry_seconds:
+            return readings
+        found = self._look_again(pids, readings, answering)
+        now = self._now()
+        self._retry_seconds = now + choose_pause(now - self._missing_seconds, now - began_seconds)
+        return found
 
     def collect(self) -> None:
         """Fetch samples for the next reading."""
@@ -96,10 +96,10 @@ class ReturningSource:
 
     def _has_others(self) -> bool:
         """Whether there are devices that only a new connection can find."""
-        return bool(self.unopened) or (self._source is not None and self._source.is_outdated)
+        return bool(self.unopened) or self._has_new()
 
-    def _wait(self, least_seconds: float = 0.0) -> None:
-        self._retry_seconds = self._now() + max(self._pause_seconds, least_seconds)
+    def _has_new(self) -> bool:
+        return self._source is not None and self._source.is_outdated
 
     def _look_again(
         self, pids: frozenset[int] | None, readings: GpuReadings, answering: set[str]
@@ -125,6 +125,8 @@ class ReturningSource:
 
     def _use(self, source: GpuSource) -> None:
         self._source = source
+        # Of a device that was split, the instances answer.
+        self._answered -= {gpu.uuid for gpu in source.gpus if gpu.is_split}
         known = {gpu.uuid for gpu in self.gpus}
         self.gpus += tuple(gpu for gpu in source.gpus if gpu.uuid not in known)
         self._note_unopened(source)
