@@ -27,7 +27,7 @@ REST = -m "not serial and not timed" $(PARALLEL)
 # Every worker loads the tests, and every workload its modules: compiling them each time would take half a minute.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help demo test soak clusters ray test-all test-oldest test-here check release-check bench docs gallery clean
+.PHONY: help demo test soak clusters ray test-wine test-all test-oldest test-here check release-check bench docs gallery clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
@@ -56,7 +56,10 @@ clusters: $(PACKAGE) $(TOOLS) $(VENV)/.torch $(VENV)/.engines  ## jobs on a real
 ray: $(PACKAGE) $(TOOLS) $(VENV)/.engines  ## jobs on a real Ray with three nodes on this machine; installs it (root)
 	REAL_CLUSTER=1 $(PYTEST) tests/clusters/test_ray.py
 
-# Part of the tests, for the three targets below: TESTS=tests/cli
+test-wine: $(PACKAGE) $(TOOLS)  ## the tests of Windows with Windows Pythons under Wine; installs them (Debian, root); TESTS=tests/platforms for a part
+	PYTHONPATH=tests $(BIN)/python -m tools.wine $(TESTS)
+
+# Part of the tests, for the target above and the three below: TESTS=tests/cli
 TESTS  ?=
 
 test-all:  ## the tests with every Python that pyproject.toml allows and this machine has; TESTS=tests/cli for a part

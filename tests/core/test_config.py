@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -98,7 +99,8 @@ def test_no_process_id_means_this_process() -> None:
 def test_the_environment_may_choose_the_process_source(monkeypatch: pytest.MonkeyPatch) -> None:
     """For kernels whose /proc is not reliable."""
     monkeypatch.delenv("GPU_TRACKER_SOURCE", raising=False)
-    assert list_process_sources() == ("procfs", "darwin", "portable")
+    own = ("windows",) if sys.platform == "win32" else ("procfs", "darwin")
+    assert list_process_sources() == (*own, "portable")
     monkeypatch.setenv("GPU_TRACKER_SOURCE", "portable")
     assert list_process_sources() == ("portable",)
     monkeypatch.setenv("GPU_TRACKER_SOURCE", "tarot")

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import signal
+import sys
 
 import pytest
 
 from gpu_tracker.core.signals import name_signal
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="compares with the names of Linux")
 @pytest.mark.parametrize("number", [number for number in signal.Signals if number < 32])
 def test_names_are_those_of_linux(number: signal.Signals) -> None:
     """As Python has them here."""

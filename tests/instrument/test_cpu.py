@@ -67,7 +67,8 @@ def nest_calls(
     )
     monkeypatch.setattr(cpu, "time", clocks)
     monkeypatch.setattr(cpu, "_TICK_NS", 4 * 10**6)
-    monkeypatch.setattr(stack_module, "monotonic_ns", lambda: now_ms * 10**6)
+    for module in (cpu, stack_module):
+        monkeypatch.setattr(module, "monotonic_ns", lambda: now_ms * 10**6)
     stack = RegionStack(str(mailbox))
     now_ms = 1000
     job = stack.enter(region("job"))
@@ -115,7 +116,8 @@ def work_before_the_first_region(
     monkeypatch.setattr(cpu, "time", clocks)
     monkeypatch.setattr(cpu, "_TICK_NS", 0)
     monkeypatch.setattr(cpu, "_read_age", lambda _: age_ms * 10**6)
-    monkeypatch.setattr(stack_module, "monotonic_ns", lambda: now_ms * 10**6)
+    for module in (cpu, stack_module):
+        monkeypatch.setattr(module, "monotonic_ns", lambda: now_ms * 10**6)
     stack = RegionStack(str(mailbox))
     may_work, has_worked = Event(), Event()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from typing import Any
 
 import pytest
 
@@ -29,8 +30,8 @@ def test_an_interrupt_while_a_sampler_starts_leaves_nothing(monkeypatch: pytest.
     started: list[int] = []
     spawn = process._spawn
 
-    def note(*descriptors: int) -> list[int]:
-        started.extend(spawn(*descriptors))
+    def note(*arguments: Any) -> list[int]:
+        started.extend(spawn(*arguments))
         return started
 
     monkeypatch.setattr(process, "_spawn", note)

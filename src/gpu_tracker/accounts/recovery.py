@@ -44,13 +44,15 @@ def complete(
     totals, exit_code, extent = recording.totals, None, "all figures end there"
     peaks = doubt_peaks(totals.peaks)
     if known is not None:
-        before, after, exit_code = known.before, known.after, known.exit_code
+        exit_code, totals = known.exit_code, totals._replace(at_seconds=end_seconds)
+        extent = "time is complete, all other figures end there"
+    if known is not None and known.after is not None:
+        before, after = known.before, known.after
         reaped = after.reaped_cpu_seconds - before.reaped_cpu_seconds + after.adopted_cpu_seconds
         totals = totals._replace(
-            at_seconds=end_seconds,
             cpu_seconds=add_parts(
                 after.own_cpu_seconds - before.own_cpu_seconds, max(totals.cpu_seconds.descendants, reaped)
-            ),
+            )
         )
         peaks = _raise_after_loss(peaks, before, after)
         extent = "time is complete, CPU is that of the processes that were waited for, memory and GPU figures end there"

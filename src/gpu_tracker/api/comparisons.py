@@ -41,9 +41,11 @@ class ComparisonReport:
         self.comparison = comparison
 
     def __str__(self) -> str:
-        from ..reports.contract import render
+        from ..core.system import prints_any_letter
+        from ..reports.contract import View, render
 
-        return str(render(self.comparison, "text")).rstrip("\n")
+        view = View(has_unicode=prints_any_letter())
+        return str(render(self.comparison, "text", view)).rstrip("\n")
 
     __repr__ = __str__  # an interactive session shows this one
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 import os
 from _thread import get_ident
 from contextvars import ContextVar
-from time import monotonic_ns
 from typing import Generic, TypeVar
 
 from ..core import loops as names
 from ..core.notices import warn_once
+from ..core.system import monotonic_ns
 from ..instrument import outbox
 from ..instrument.stack import current
 from ..instrument.suspension import enter_in_task

@@ -8,10 +8,10 @@ from __future__ import annotations
 import functools
 from contextlib import nullcontext
 from sys import _getframe, is_finalizing  # the first is there in CPython and PyPy
-from time import monotonic_ns
 from types import FunctionType, coroutine
 
 from ..core.notices import warn_once
+from ..core.system import monotonic_ns
 from ..instrument import outbox
 from ..instrument.code_flags import ASYNC_GENERATOR, COROUTINE, GENERATOR, ITERABLE_COROUTINE
 from ..instrument.mishaps import is_of_called, is_ours

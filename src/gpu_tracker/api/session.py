@@ -13,6 +13,7 @@ from _thread import allocate_lock
 
 from ..core.config import list_process_sources
 from ..core.errors import RecordingError, StateError, UsageError
+from ..core.system import posix
 from ..core.values import NamedTuple
 from ..instrument.mailbox import MAILBOX_VARIABLE, choose_mailbox, hold_mailbox, put_inside, remove_mailbox
 from ..recording.secrets import mask_labels, mask_secrets, mask_text
@@ -115,7 +116,7 @@ def find_own_identity() -> Identity:
         groups = read_text("/proc/self/cgroup")
     except OSError:
         groups = ""
-    return find_identity(os.environ, groups, os.uname().nodename)
+    return find_identity(os.environ, groups, posix.uname().nodename)
 
 
 def identify_target(target: Target) -> Identity:
@@ -318,7 +319,7 @@ class Session:
             return None
         fd = sampler.unnamed_recording_fd
         try:
-            return os.pread(fd, os.fstat(fd).st_size, 0)
+            return posix.pread(fd, os.fstat(fd).st_size, 0)
         except OSError:
             return None  # the program has closed our descriptors
 

@@ -242,7 +242,9 @@ class Tracker:
     ) -> None:
         session.close_mailbox()
         known = self._find_known(at_nanoseconds)
-        if known is not None:  # what stopping costs is neither in the time nor in the CPU time
+        if (
+            known is not None and known.after is not None
+        ):  # what stopping costs is neither in the time nor in the CPU time
             known = known._replace(
                 after=known.after._replace(own_cpu_seconds=own_cpu_seconds),
                 exception=None if reason is None or error is None else _name_exception(type(error)),
@@ -472,6 +474,12 @@ class Tracker:
 
 def _read_own_figures() -> RootFigures:
     """This process's own counters, finer than they can be read from outside."""
+    if sys.platform == "win32":
+        return RootFigures(
+            time.process_time(),
+            0.0,  # the sampler adds up what it has seen of children
+            own_peak_bytes=read_own_peak_bytes(),
+        )
     import resource
 
     own, children = resource.getrusage(resource.RUSAGE_SELF), resource.getrusage(resource.RUSAGE_CHILDREN)

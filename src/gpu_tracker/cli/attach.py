@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import select
 import signal
+import sys
 import time
 
 from ..api.session import (
@@ -15,12 +16,14 @@ from ..api.session import (
     other_process,
     whole_job,
 )
+from ..core import list_signals
 from ..core.config import check_process_id
 from ..core.errors import TrackerError, UsageError
 from ..core.model import NO_PROCESS
 from ..reports.choices import Choices
 from ..reports.contract import choose_format
 from ..sampler.handle.wire import Start
+from ..sources.platform import is_ready
 from .defects import survive
 from .interrupts import interruptible, raise_interrupts
 from .options import Parser, add_measuring, add_output, add_recording, add_rules, to_settings, to_wishes
@@ -34,6 +37,7 @@ if TYPE_CHECKING:
     from ..sampler.handle.process import SamplerProcess
 
 NAME = "attach"
+_LOOK_SECONDS = 0.2
 
 
 def main(arguments: list[str], sampler: SamplerProcess | None) -> int:
@@ -58,15 +62,16 @@ def main(arguments: list[str], sampler: SamplerProcess | None) -> int:
     session = Session(target, settings, to_wishes(options), choose_say(settings), sampler)
     session.prepare()
     wake_reading, wake_writing = os.pipe()
+    received: list[int] = []
     try:
         with interruptible():
             is_ready = session.wait_until_ready()
         if not is_ready:
             raise UsageError("The sampler failed to start.")
         # An interrupt is the normal end: it must not raise in the middle of something.
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        for number in list_signals("SIGINT", "SIGTERM", "SIGHUP", "SIGBREAK"):
             if signal.getsignal(number) is not signal.SIG_IGN:  # nohup, or a job in the background
-                signal.signal(number, lambda *_: os.write(wake_writing, b"!") and None)
+                signal.signal(number, lambda *_: received.append(os.write(wake_writing, b"!")))
         raise_interrupts()
     except BaseException:
         session.discard()
@@ -74,8 +79,7 @@ def main(arguments: list[str], sampler: SamplerProcess | None) -> int:
     is_job = target.job is not None
     root = NO_PROCESS if is_job else target.pid
     session.begin(Start(root, time.monotonic_ns(), None, outsiders=(os.getpid(),) if is_job else ()))
-    woken, _, _ = select.select([session.replies_fd, wake_reading], [], [])
-    reason = None if session.replies_fd in woken else "interrupted"
+    reason = None if _has_ended(session.replies_fd, wake_reading, received) else "interrupted"
     # A scheduler ends what is left of a job by a signal, and never tells how the job ended.
     recording = session.stop(time.monotonic_ns(), None, reason="ended" if is_job else reason)
     is_shown = survive(
@@ -84,6 +88,17 @@ def main(arguments: list[str], sampler: SamplerProcess | None) -> int:
         recording_path=session.recording_path,
     )
     return 0 if is_shown else TrackerError.exit_code
+
+
+def _has_ended(replies: int, wake: int, received: list[int]) -> bool:
+    """Wait for the end of the process, or for a signal; whether it was the end."""
+    if sys.platform == "win32":
+        while not is_ready(replies, _LOOK_SECONDS):  # a signal ends no wait there
+            if received:
+                return False
+        return True
+    woken, _, _ = select.select([replies, wake], [], [])
+    return replies in woken
 
 
 def make_parser() -> Parser:

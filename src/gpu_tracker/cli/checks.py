@@ -9,6 +9,7 @@ from importlib import import_module
 
 from ..analysis.checks import ENERGY_GROUP, FAILED, FINE, NOTHING, WARNING, Check
 from ..core.config import PROCESS_SOURCES, list_process_sources
+from ..core.system import posix
 from ..core.text import count_of
 from ..core.units import humanize_bytes
 from ..core.version import DISTRIBUTION, __version__
@@ -35,7 +36,7 @@ def check_versions() -> list[Check]:
     """Versions of everything involved."""
     from importlib.metadata import PackageNotFoundError, version
 
-    system = os.uname()
+    system = posix.uname()
     checks = [
         _fine("versions", DISTRIBUTION, __version__),
         *_check_namesake(),
@@ -65,6 +66,13 @@ def _check_namesake() -> list[Check]:
     return [Check("versions", _NAMESAKE, FAILED, text)]
 
 
+# How the peaks of a source come about, that is none of Linux's.
+_PEAKS = {
+    "darwin": "estimates by the footprint",
+    "windows": "exact for each process that was read after its peak",
+}
+
+
 def check_processes(proc: str = "/proc") -> list[Check]:
     """The process source that a job would be read with, and how exact its figures are."""
     name = next(filter(_can_read_self, list_process_sources()), None)
@@ -72,7 +80,7 @@ def check_processes(proc: str = "/proc") -> list[Check]:
         text = f"Neither {' nor '.join(PROCESS_SOURCES)} can read processes here; mount /proc."
         return [Check("processes", "tree", FAILED, text)]
     if name != "procfs":
-        how = "estimates by the footprint" if name == "darwin" else "sampled"
+        how = _PEAKS.get(name, "sampled")
         text = f"{how}, and shared memory is counted in every process: exact figures need Linux's /proc"
         return [
             _fine("processes", "tree", f"read through {name}"),

@@ -7,6 +7,9 @@ import sys
 
 from ..core import signal
 
+# STATUS_CONTROL_C_EXIT of Windows.
+_ENDED_BY_AN_INTERRUPT = 0xC000013A
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import NoReturn
@@ -19,10 +22,18 @@ def end(code: int) -> NoReturn:
             stream.flush()
         except (AttributeError, OSError):
             continue  # closed by the caller, or its disk is full
+    if sys.platform == "win32":
+        os._exit(_to_signed(code))
     # Everything is written; a tidy exit of the interpreter would only keep the caller waiting.
     if code < 0:
         _die_of(-code)
     os._exit(code)
+
+
+def _to_signed(code: int) -> int:
+    """A code of 32 bits as the C library takes it; that of a program ended by Ctrl-C for the signal."""
+    code = _ENDED_BY_AN_INTERRUPT if code < 0 else code
+    return code - (1 << 32) if code >= 1 << 31 else code
 
 
 def _die_of(number: int) -> NoReturn:

@@ -10,9 +10,8 @@ import errno
 import os
 import sys
 import time
-from _ctypes import call_function, dlopen, dlsym  # what ctypes calls, without the cost of importing all of it
 
-from ..core import signal
+from ..core import list_signals, signal
 from ..core.errors import TrackerError
 from ..core.model import RootFigures, TreeCounters, add_counters
 from ..core.values import NamedTuple
@@ -23,6 +22,13 @@ from ..sources.platform import find_counters, find_peak_bytes, read_last_figures
 from .interrupts import raise_interrupts
 from .pending import keep_pending, restore
 from .witness import FIRST_QUEUED, Witness
+
+if sys.platform == "linux":
+    from _ctypes import (  # what ctypes calls, without the cost of importing all of it
+        call_function,
+        dlopen,
+        dlsym,
+    )
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -46,7 +52,7 @@ NOT_FOUND, NOT_EXECUTABLE = 127, 126
 
 # Everything else is blocked and waited for: a fault of our own ends us all the same, and what we
 # inherited as ignored (nohup) is for the job to ignore, or not.
-_UNCATCHABLE = {signal.SIGKILL, signal.SIGSTOP}
+_UNCATCHABLE = set(list_signals("SIGKILL", "SIGSTOP"))
 _LOCALE = b"LC_CTYPE"
 # `timeout` signals its child and then the group, a scheduler one process after the other: to the job that is one signal.
 _MOMENT_SECONDS = 0.0002
@@ -54,19 +60,9 @@ _MOMENT_SECONDS = 0.0002
 _LONG_MOMENT_SECONDS = 0.02
 _MOST_MOMENTS = 2500
 # Those that say why a job may end: a person, a scheduler, a limit.
-_TELLING = frozenset(
-    [
-        signal.SIGHUP,
-        signal.SIGINT,
-        signal.SIGQUIT,
-        signal.SIGTERM,
-        signal.SIGUSR1,
-        signal.SIGUSR2,
-        signal.SIGXCPU,
-    ]
-)
+_TELLING = frozenset(list_signals("SIGHUP", "SIGINT", "SIGQUIT", "SIGTERM", "SIGUSR1", "SIGUSR2", "SIGXCPU"))
 # What Python ignores in itself, so that what it inherited is lost.
-_IGNORED_BY_PYTHON = (signal.SIGPIPE, signal.SIGXFSZ)
+_IGNORED_BY_PYTHON = list_signals("SIGPIPE", "SIGXFSZ")
 # Programs that start others with what they ignore themselves. Runtimes like Python and Node ignore SIGPIPE too, but not for others.
 _PASSING_ON = frozenset(
     [
@@ -112,7 +108,7 @@ class Ending(NamedTuple):
     at_nanoseconds: int
     returncode: int
     """Negative for a signal, as Python has it."""
-    figures: RootFigures
+    figures: RootFigures | None
 
 
 class _Received(NamedTuple):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..core import signal
+from ..core import list_signals, signal
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -10,13 +10,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 # What nothing happens on by default. BSD kernels have one more (Ctrl-T), Linux has it not.
-_IGNORED_BY_DEFAULT = {
-    signal.SIGCHLD,
-    signal.SIGURG,
-    signal.SIGIO,
-    signal.SIGWINCH,
-    getattr(signal, "SIGINFO", signal.SIGWINCH),
-}
+_IGNORED_BY_DEFAULT = set(list_signals("SIGCHLD", "SIGURG", "SIGIO", "SIGWINCH", "SIGINFO"))
 
 
 def keep_pending(numbers: Iterable[int]) -> dict[int, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 
 from ..api.session import Wishes
 from ..core.config import RULES_VARIABLE, SAY_VARIABLE, Settings, check
@@ -364,6 +365,8 @@ def _say_where(path: str, *, has_samples: bool) -> str:
 
 
 def _quote(path: str) -> str:
+    if sys.platform == "win32":
+        return f'"{path}"' if " " in path else path
     from shlex import quote
 
     return quote(path)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import time
 from math import isfinite
 
+from ..core import list_signals
 from ..core.errors import RecordingError, UsageError
 from ..core.moments import Pace
 from ..core.text import count_cells, paint
@@ -47,6 +49,8 @@ def main(arguments: list[str]) -> int:
     code = _Theatre(paths, n_steps, speed or 0.0).run()
     if code:
         # The terminal is restored; end by the signal, so that the caller sees it.
+        if sys.platform == "win32":
+            return -code
         signal.signal(code, signal.SIG_DFL)
         os.kill(os.getpid(), code)
     return 0
@@ -123,7 +127,7 @@ class _Theatre:
                 self._pace.pay(time.monotonic(), time.thread_time() - self._spent_seconds)
                 event = screen.wait(-1, self._pace.remaining(time.monotonic()))
                 self._spent_seconds = time.thread_time()
-                for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
+                for number in list_signals("SIGTERM", "SIGHUP", "SIGQUIT", "SIGBREAK"):
                     if number in event.signals:
                         return number
                 self._take(split_keys(event.keys))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 
 from ..api.session import Session, new_command, resolve_gpus
 from ..core.config import RECORD_VARIABLE, SAY_VARIABLE
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from ..core.config import Settings
     from ..core.model import RecordingData
     from ..sampler.handle.process import SamplerProcess
-    from .job import Ending
+    from .job import Ending, Job
     from .showing import Showing
 
 DEFAULT_DIRECTORY = os.environ.get(RECORD_VARIABLE) or "gpu-tracker-runs"
@@ -79,6 +80,17 @@ def find_gpus(settings: Settings, sampler: SamplerProcess | None) -> Settings:
         raise UsageError(str(error)) from None
 
 
+def _load_job() -> type[Job]:
+    """How this system starts and signals processes."""
+    if sys.platform == "win32":
+        from .windows_job import Job as WindowsJob
+
+        return WindowsJob  # type: ignore[return-value]
+    from .job import Job
+
+    return Job
+
+
 def track_command(
     sampler: SamplerProcess | None,
     command: list[str],
@@ -96,7 +108,9 @@ def track_command(
         from ..core.model import Known
         from ..live import abilities  # noqa: F401
         from ..reports import build, report, usage_lines  # noqa: F401
-        from .job import Job, NoProcessError
+        from .job import NoProcessError
+
+        Job = _load_job()  # noqa: N806 - a class
 
         job = Job(command, session.note_signal)
         with interruptible():

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import time
 
+from ..core import list_signals
 from ..core.errors import TrackerError, UsageError
 from ..core.moments import write_moment
 from ..core.observation import SLOW, list_gpus, list_notes
+from ..core.system import posix
 from ..core.text import Span, count_cells, paint
 from ..core.version import __version__
 from ..live.abilities import has_colour, is_screen, read_size
@@ -36,7 +39,7 @@ _GPUSTAT = (
     *("show_cmd", "show_full_cmd", "show_user", "show_pid", "show_fan_speed", "show_codec"),
     *("show_power", "show_all", "gpuname_width", "no_header", "no_processes"),
 )
-_ENDING_SIGNALS = (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
+_ENDING_SIGNALS = list_signals("SIGTERM", "SIGHUP", "SIGQUIT", "SIGBREAK")
 
 _EPILOG = """\
 On a terminal: tables redrawn in place, GPUs above their processes.
@@ -69,6 +72,8 @@ def main(arguments: list[str]) -> int:
         code = _Viewer(client, choices, interval, is_coloured=is_coloured).run()
     if code:
         # The terminal is restored; end by the signal, so that the caller sees it.
+        if sys.platform == "win32":
+            return -code
         signal.signal(code, signal.SIG_DFL)
         os.kill(os.getpid(), code)
     return 0
@@ -328,4 +333,4 @@ def _read_size() -> Size:
 
 def _title(now: Observation) -> str:
     at = write_moment(now.epoch_seconds, "%Y-%m-%d %H:%M:%S")
-    return f"{os.uname().nodename}  {at}  gpu-tracker {__version__}"
+    return f"{posix.uname().nodename}  {at}  gpu-tracker {__version__}"

@@ -12,7 +12,12 @@ if TYPE_CHECKING:
     import signal as signal
     from typing import Any
 else:
-    import _signal as signal  # noqa: F401 - the same functions, with numbers instead of enumerations
+    import _signal as signal  # the same functions, with numbers instead of enumerations
+
+
+def list_signals(*names: str) -> tuple[int, ...]:
+    """Those of these signals that this system has."""
+    return tuple(getattr(signal, name) for name in names if hasattr(signal, name))
 
 
 def load_module(name: str) -> Any:

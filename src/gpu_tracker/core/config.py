@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import sys
 
 from .errors import KindError, UsageError
 from .units import check_memory_unit, check_time_unit
@@ -26,7 +27,7 @@ RULES_VARIABLE = "GPU_TRACKER_RULES"
 _NO_VENDOR = "none"
 # What gpu-tracker 5 calls the vendors that it can read.
 GPU_BRANDS = ("nvidia", "amd")
-PROCESS_SOURCES = ("procfs", "darwin", "portable")
+PROCESS_SOURCES = ("windows", "portable") if sys.platform == "win32" else ("procfs", "darwin", "portable")
 """How processes can be read, the best first of those that the system has."""
 _LONGEST_LABEL = 200
 _LONGEST_QUOTED = 40

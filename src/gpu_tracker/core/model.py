@@ -519,7 +519,8 @@ class Known(NamedTuple):
 
     at_nanoseconds: int
     before: RootFigures
-    after: RootFigures
+    after: RootFigures | None
+    """None where the system does not tell."""
     exit_code: int | None = None
     exception: str | None = None
     """The class of the exception that ended the tracked part."""

@@ -7,6 +7,7 @@ import signal
 import stat
 from contextlib import contextmanager
 
+from ..core import list_signals
 from ..core.errors import TrackerError, UsageError
 from ..recording.find import refuse_recording
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from types import FrameType
     from typing import NoReturn
 
-_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
+_SIGNALS = list_signals("SIGTERM", "SIGHUP")
 
 
 class _EndedError(BaseException):

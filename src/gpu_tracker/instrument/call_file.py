@@ -6,13 +6,13 @@ calls are only counted: whether one is sampled is decided in advance, by drawing
 
 from __future__ import annotations
 
-import posix
 import struct
 from _random import Random  # what random is made of, without importing that
 from _thread import get_native_id
 from math import log, log1p
 
 from ..core.calls import MOST_LARGEST, MOST_LONGEST, MOST_SAMPLED, NO_PRIORITY
+from ..core.system import posix
 from ..core.values import NamedTuple
 from .mailbox import CALLS_SUFFIX, REGIONS_SUFFIX
 from .mishaps import is_ours

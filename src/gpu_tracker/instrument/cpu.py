@@ -12,13 +12,14 @@ When a thread enters its first region, it has been none of these threads: what i
 from __future__ import annotations
 
 import os
-import posix
+import sys
 import time
 from _operator import itemgetter  # what operator exports, without importing that
 from _thread import _local, get_ident, get_native_id
 from _weakref import ref
 
 from ..core.calls import MOST_ENTERING_SECONDS
+from ..core.system import monotonic_ns, posix
 from .crowds import find_crowd
 from .mishaps import is_ours
 from .shared_file import (
@@ -55,9 +56,9 @@ _LEAST_OWED_NS = 20_000
 # What a thread weighs that shares the time of others without having used any.
 _LEAST_WEIGHT_NS = 1_000
 # The kernel's tick is the resolution of its coarse clock (CLOCK_MONOTONIC_COARSE, from linux/time.h).
-_TICK_NS = int(time.clock_getres(6) * 1e9)
+_TICK_NS = 15_625_000 if sys.platform == "win32" else int(time.clock_getres(6) * 1e9)
 # The unit in which the kernel tells when a thread was started.
-_START_UNIT_NS = 10**9 // os.sysconf("SC_CLK_TCK")
+_START_UNIT_NS = 1 if sys.platform == "win32" else 10**9 // os.sysconf("SC_CLK_TCK")
 _UNKNOWN_AGE_NS = 1 << 62
 _get_length = itemgetter(0)
 # What it takes at most when code is suspended or goes on.
@@ -91,7 +92,7 @@ class Thread:
         self.tid = tid
         self.ident = 0
         """Python's number of it, from its first call of ours to its end."""
-        self.clock_id = (~tid << 3) | 6  # how Linux names the CPU clock of a thread
+        self.clock_id = name_clock(tid)
         self.slot = slot
         self.region_word = THREADS + slot * THREAD_WORDS + 1
         self.frame: Frame | None = None
@@ -103,7 +104,7 @@ class Thread:
         self.outside_ns = self.cpu_ns
         """What it has used since its last own call."""
         self.due_ns = self.recent_ns = 0
-        self.taken_ns = time.monotonic_ns()
+        self.taken_ns = monotonic_ns()
         """When its clock was read last."""
         self.unread: list[Any] = []
         """What it did since then: a call, its region, and until when it was in that; and so on."""
@@ -172,7 +173,7 @@ class CpuShares:
         """The same for any thread."""
         cpu_ns = _read_clock(thread.clock_id)
         if cpu_ns >= thread.cpu_ns:
-            self._take(thread, cpu_ns, time.monotonic_ns())
+            self._take(thread, cpu_ns, monotonic_ns())
         elif thread in self._known:
             self._known.remove(thread)  # it has ended
 
@@ -382,7 +383,7 @@ class CpuShares:
         owed_ns = self._owed_ns + time.process_time_ns() - self._process_ns - self._known_ns
         taken_ns = max(0, min(earlier_ns, owed_ns))
         self._known_ns += taken_ns
-        if _read_age(thread.tid) < time.monotonic_ns() - self._asked_ns:
+        if _read_age(thread.tid) < monotonic_ns() - self._asked_ns:
             return
         doubted_ns = min(earlier_ns, sum(self._helped_ns.values()))
         running = [_list_counted(one.frame, one.drivers)[0] for one in self._known if one.frame is not None]
@@ -497,9 +498,16 @@ def _find_few(waiting: Collection[Frame]) -> list[Frame]:
     return [frame for frame in waiting if not frame.n_inside] if len(waiting) <= _MOST_WAITING else []
 
 
+def name_clock(tid: int) -> int:
+    """How Linux names the CPU clock of a thread; elsewhere its number."""
+    return tid if sys.platform == "win32" else (~tid << 3) | 6
+
+
 def _read_clock(clock_id: int) -> int:
     """A CPU clock in nanoseconds; -1 if its thread has ended."""
     try:
+        if sys.platform == "win32":
+            return posix.read_thread(clock_id).cpu_ns
         return time.clock_gettime_ns(clock_id)
     except OSError as error:
         if not is_ours(error):
@@ -510,6 +518,8 @@ def _read_clock(clock_id: int) -> int:
 def _read_age(tid: int) -> int:
     """How long ago a thread of this process was started, in nanoseconds: up to one unit too long, and very long if that cannot be read."""
     try:
+        if sys.platform == "win32":
+            return posix.read_thread(name_clock(tid)).age_ns
         fd = posix.open(f"/proc/self/task/{tid}/stat", posix.O_RDONLY)
         try:
             content = posix.read(fd, 1024)

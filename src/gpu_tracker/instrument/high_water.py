@@ -6,8 +6,9 @@ that the peak of the whole process is not lost.
 
 from __future__ import annotations
 
-import posix
+import sys
 
+from ..core.system import posix
 from ..core.units import parse_kib_field
 from .mishaps import is_ours
 
@@ -21,6 +22,8 @@ _floors: dict[str, int] = {}
 
 def read_own_memory() -> tuple[int, int]:
     """Resident bytes and the high-water mark; -1 if they cannot be read."""
+    if sys.platform == "win32":
+        return posix.read_own_memory()
     # Nothing is kept open, because the job may close any descriptor and reuse its number.
     try:
         fd = posix.open(_STATUS_PATH, posix.O_RDONLY)
@@ -39,6 +42,8 @@ def read_own_memory() -> tuple[int, int]:
 
 def reset_high_water() -> bool:
     """Reset the high-water mark to what is resident now; whether that worked."""
+    if sys.platform == "win32":
+        return False
     try:
         fd = posix.open(_CLEAR_PATH, posix.O_WRONLY)
         try:

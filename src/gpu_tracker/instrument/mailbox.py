@@ -6,13 +6,12 @@ The mailboxes of a user are in one private directory, so that a process can find
 from __future__ import annotations
 
 import errno
-import fcntl
 import os
-import posix
-import resource
 import stat
+import sys
 import time
 
+from ..core.system import fcntl, posix, resource
 from .mishaps import is_ours
 
 TYPE_CHECKING = False
@@ -41,6 +40,10 @@ _SUFFIXES = (
 _PREFIX = "gpu-tracker-"
 _NEVER = (0, 0)  # the modification time of an unused mailbox
 _PARENTS = ("/dev/shm", "/tmp", "/var/tmp")  # noqa: S108 - a private directory is created there
+_OWN_PARENT = "TMPDIR"
+if sys.platform == "win32":
+    _PARENTS, _OWN_PARENT = (), "TEMP"
+_LAST_PARENT = "C:/Windows/Temp"
 _ATTEMPTS = 20
 _LEAST_FREE_FILES = 100  # a file system that counts them may run out of them before it is full
 _ATTACHED_SUFFIX = ".attached"
@@ -48,8 +51,8 @@ _ATTACHED_SUFFIX = ".attached"
 
 def list_places(environment: Mapping[str, str]) -> list[str]:
     """The directories in which the mailboxes of this user may be, the usual one first."""
-    parents = dict.fromkeys((*_PARENTS, environment.get("TMPDIR") or _PARENTS[0]))
-    return [f"{parent}/{_PREFIX}{os.geteuid()}" for parent in parents]
+    parents = dict.fromkeys((*_PARENTS, environment.get(_OWN_PARENT) or (*_PARENTS, _LAST_PARENT)[0]))
+    return [f"{parent}/{_PREFIX}{posix.geteuid()}" for parent in parents]
 
 
 def choose_mailbox(environment: Mapping[str, str], attached_pid: int = 0) -> str | None:
@@ -87,9 +90,10 @@ def _identify_around(place: str) -> str:
 def _is_usable(place: str) -> bool:
     """Whether mailboxes can be made there. Other trackers may create and remove it at any moment."""
     try:
-        room = os.statvfs(os.path.dirname(place))
-        if room.f_files and room.f_favail < _LEAST_FREE_FILES:
-            return False
+        if sys.platform != "win32":
+            room = os.statvfs(os.path.dirname(place))
+            if room.f_files and room.f_favail < _LEAST_FREE_FILES:
+                return False
         status = os.lstat(place)
     except OSError:
         return _can_make(f"{place}-{os.urandom(4).hex()}")
@@ -117,7 +121,9 @@ def is_private(place: str) -> bool:
 
 
 def _is_private(status: os.stat_result) -> bool:
-    is_of_user = stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid()
+    if sys.platform == "win32":
+        return stat.S_ISDIR(status.st_mode)  # the place around it is the user's own
+    is_of_user = stat.S_ISDIR(status.st_mode) and status.st_uid == posix.geteuid()
     return is_of_user and not status.st_mode & (stat.S_IRWXG | stat.S_IRWXO)
 
 
@@ -146,7 +152,7 @@ def check_size(n_bytes: int) -> None:
 def find_namespace() -> int:
     """The pid namespace of this process; 0 on systems without them."""
     try:
-        return posix.stat("/proc/self/ns/pid").st_ino
+        return 0 if sys.platform == "win32" else posix.stat("/proc/self/ns/pid").st_ino
     except OSError as error:
         if not is_ours(error):
             raise
@@ -173,15 +179,19 @@ def make_mailbox(path: str) -> int | None:
 
 def hold_mailbox(path: str) -> int:
     """Lock it against removal by others. The tracker holds it too, so that a killed sampler does not cost what is there."""
-    lock = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    if sys.platform == "win32":
+        return posix.hold_name(_name_lock(path))
+    lock = posix.open(path, posix.O_RDONLY | posix.O_DIRECTORY | posix.O_NOFOLLOW)
     fcntl.flock(lock, fcntl.LOCK_SH)
     return lock
 
 
 def is_alive(path: str) -> bool:
     """Whether the sampler or the tracker of a mailbox still runs, and so holds its lock."""
+    if sys.platform == "win32":
+        return posix.is_name_held(_name_lock(path))
     try:
-        lock = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+        lock = posix.open(path, posix.O_RDONLY | posix.O_DIRECTORY | posix.O_NOFOLLOW)
     except OSError as error:
         if not is_ours(error):
             raise
@@ -195,6 +205,11 @@ def is_alive(path: str) -> bool:
     finally:
         os.close(lock)
     return False
+
+
+def _name_lock(path: str) -> str:
+    """What stands for the lock of a mailbox where directories have none."""
+    return os.path.basename(path.removesuffix(UNFINISHED_SUFFIX))
 
 
 def _make_directory(path: str) -> None:
@@ -217,7 +232,7 @@ def _make_directory(path: str) -> None:
 
 
 def _is_place(path: str) -> bool:
-    return os.path.basename(path) == f"{_PREFIX}{os.geteuid()}"
+    return os.path.basename(path) == f"{_PREFIX}{posix.geteuid()}"
 
 
 def has_word(path: str) -> bool:

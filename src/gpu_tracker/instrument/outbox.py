@@ -8,16 +8,14 @@ and nothing is written.
 from __future__ import annotations
 
 import atexit
-import fcntl
 import mmap
 import os
-import posix
 import sys
-import time
 from _json import encode_basestring_ascii  # what json is made of, without importing that
 from _thread import RLock
 
 from ..core.notices import is_new, warn_once
+from ..core.system import fcntl, monotonic_ns, posix
 from . import high_water, suspension
 from .locks import replace_if_lost
 from .mailbox import (
@@ -84,12 +82,12 @@ _closed: set[str] = set()
 def search() -> None:
     """Find out which trackers there are around this process, which may be older than they are."""
     global search_due_ns, _n_slow_searches
-    began_ns = time.monotonic_ns()
+    began_ns = monotonic_ns()
     search_due_ns = began_ns + _SEARCH_EVERY_NS
     if _opened:
         return
     has_changed = _search.has_changed()
-    took_ns = time.monotonic_ns() - began_ns
+    took_ns = monotonic_ns() - began_ns
     _n_slow_searches = _n_slow_searches + 1 if took_ns > SLOW_NS else 0
     if _n_slow_searches >= MOST_SLOW:
         search_due_ns = began_ns + SLOW_PAUSE * took_ns
@@ -325,7 +323,7 @@ class MetricsWriter:
 
     def add(self, step: float | None, values: dict[str, float]) -> None:
         """Write one row immediately, so that a kill loses nothing."""
-        line = f"{_encode(time.monotonic_ns(), step, values)}\n".encode()
+        line = f"{_encode(monotonic_ns(), step, values)}\n".encode()
         lock = replace_if_lost(self._lock)
         # A finalizer that the garbage collector runs amid a region must not wait for who may wait for that region.
         if not lock.acquire(stack is None or not stack.is_busy()):
@@ -463,6 +461,8 @@ def _flush(*, is_last: bool = True) -> None:
 
 def _move_away(fd: int) -> int:
     """Move a descriptor to a large number: a job that closes all descriptors reuses the small ones, the standard ones first."""
+    if sys.platform == "win32":
+        return fd
     for least in (_FIRST_DESCRIPTOR, FIRST_BEYOND_STANDARD):
         try:
             moved = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, least)

@@ -7,9 +7,10 @@ ends, a search costs a system call for each directory in which mailboxes may be.
 from __future__ import annotations
 
 import os
-import posix
+import sys
 import time
 
+from ..core.system import posix
 from .mailbox import (
     UNFINISHED_SUFFIX,
     find_namespace,
@@ -89,6 +90,8 @@ def _find_ancestors(pid: int) -> dict[int, int]:
 
 def _read_parent(pid: int) -> int:
     """0 if it cannot be read, or there are no such files."""
+    if sys.platform == "win32":
+        return posix.read_parent(pid)
     try:
         fd = posix.open(f"/proc/{pid}/stat", posix.O_RDONLY)
         try:

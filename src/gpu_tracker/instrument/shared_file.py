@@ -11,12 +11,11 @@ from __future__ import annotations
 
 import mmap
 import os
-import posix
 import struct
 import sys
-import time
 from itertools import takewhile
 
+from ..core.system import monotonic_ns, posix
 from ..core.values import NamedTuple
 from .mailbox import REGIONS_SUFFIX, check_size, name_file
 from .mishaps import is_ours
@@ -68,6 +67,9 @@ OPEN, CPU, OWN_CPU, SHARED_CPU, SWITCHES = (
 
 # A mapped file keeps a descriptor, whose number the program may close and use for another file.
 _WITHOUT_DESCRIPTOR: dict[str, bool] = {"trackfd": False} if sys.version_info >= (3, 13) else {}
+_KEEPS_DESCRIPTOR = not _WITHOUT_DESCRIPTOR
+if sys.platform == "win32":
+    _WITHOUT_DESCRIPTOR, _KEEPS_DESCRIPTOR = {}, False
 
 FIRST_BEYOND_STANDARD = 3
 NOTHING_FOLLOWS_NS = 1 << 62
@@ -154,7 +156,7 @@ class SharedFileWriter:
         self._n_regions = self._high_water_bytes = 0
         self._depths = {0: 0}
         self._refused: set[int] = set()
-        self.began_ns = time.monotonic_ns()
+        self.began_ns = monotonic_ns()
         struct.pack_into("<q", self.memory, _BEGAN_OFFSET, self.began_ns)
         struct.pack_into("<Q", self.memory, _PROGRAM_OFFSET, _find_program(self.pid))
         _HEADER.pack_into(self.memory, 0, _MAGIC, self.pid, 0)
@@ -217,7 +219,7 @@ class MappedFile:
     def __init__(self, fd: int, n_bytes: int) -> None:
         self._identity = identify(fd)
         self._fd = -1
-        if not _WITHOUT_DESCRIPTOR:
+        if _KEEPS_DESCRIPTOR:
             self._fd = posix.dup(fd)  # the number that is about to be taken
             posix.close(self._fd)
         self.memory = mmap.mmap(fd, n_bytes, **_WITHOUT_DESCRIPTOR)
@@ -261,15 +263,18 @@ def map_new(path: str, n_bytes: int, n_reserved_bytes: int) -> MappedFile:
     standard = _take_standard()
     try:
         fd = posix.open(path, posix.O_CREAT | posix.O_EXCL | posix.O_RDWR, 0o600)
+        has_failed = False
         try:
             posix.truncate(fd, n_bytes)
             reserve(fd, 0, n_reserved_bytes)
             return MappedFile(fd, n_bytes)
         except OSError:
-            posix.unlink(path)
+            has_failed = True
             raise
         finally:
             posix.close(fd)
+            if has_failed:  # only now: Windows deletes no file that is open
+                posix.unlink(path)
     finally:
         for fd in standard:
             posix.close(fd)
@@ -278,6 +283,8 @@ def map_new(path: str, n_bytes: int, n_reserved_bytes: int) -> MappedFile:
 def _take_standard() -> list[int]:
     """Those of the standard streams that are closed: what is printed there would be written into our file."""
     taken: list[int] = []
+    if sys.platform == "win32":
+        return taken  # files have handles of their own
     try:
         while (fd := posix.open("/", posix.O_RDONLY)) < FIRST_BEYOND_STANDARD:  # which there is in every jail
             taken.append(fd)
@@ -297,6 +304,8 @@ def reserve(fd: int, offset: int, n_bytes: int) -> None:
 
 def _find_program(pid: int) -> int:
     """What changes when a process goes on as another program: where the kernel has put it. 0 if that cannot be read."""
+    if sys.platform == "win32":
+        return 0  # no process becomes another program
     try:
         fd = posix.open(f"/proc/{pid}/auxv", posix.O_RDONLY)
         try:
@@ -329,7 +338,7 @@ class SharedFileReader:
         try:
             if os.fstat(fd).st_size != FILE_BYTES:
                 raise ValueError(path)
-            self._memory = mmap.mmap(fd, FILE_BYTES, prot=mmap.PROT_READ)
+            self._memory = mmap.mmap(fd, FILE_BYTES, access=mmap.ACCESS_READ)
         finally:
             posix.close(fd)
         magic, self.pid, _ = _HEADER.unpack_from(self._memory, 0)

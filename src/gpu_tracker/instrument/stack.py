@@ -9,8 +9,9 @@ import os
 from _operator import attrgetter  # what operator exports, without importing that
 from _thread import RLock, get_ident
 from contextvars import ContextVar
-from time import monotonic_ns, sleep
+from time import sleep
 
+from ..core.system import monotonic_ns
 from . import crowds, greenlets, yields
 from .call_file import CallFileWriter, RegionCalls
 from .cpu import CpuShares

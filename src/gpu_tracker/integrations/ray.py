@@ -18,6 +18,7 @@ from ..api.recordings import load
 from ..api.regions import region
 from ..api.tracker import Tracker
 from ..core.notices import warn_once
+from ..core.system import posix
 from .nodes import Job, Place, read_part, remove
 from .titles import PREFIX, Titles, sum_up
 
@@ -46,7 +47,7 @@ class NodeTracker:
 
     def find(self) -> tuple[str, str | None, bool]:
         """The machine, the recording there, and whether the job has its directory."""
-        return os.uname().nodename, self._tracker.recording_path, self._is_shared
+        return posix.uname().nodename, self._tracker.recording_path, self._is_shared
 
     def read(self, offset: int) -> bytes:
         """A part of the recording."""

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 PREFIX = "ray::"
 IDLE = f"{PREFIX}IDLE"
 _CPU_SECONDS, _RAM_BYTES = "cpu_seconds", "ram_bytes"
-_TICKS = os.sysconf("SC_CLK_TCK")
+_TICKS = os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 100
 _MOST_LETTERS = 80
 _LOOK_SECONDS, _LOG_SECONDS = 0.1, 1.0
 # What looking may cost: a hundredth of a core.

@@ -12,6 +12,10 @@ _ASCII_LOCALES = ("C", "POSIX")
 
 def is_screen(fd: int = _OUT) -> bool:
     """Whether standard output, or another descriptor, is a terminal that supports drawing."""
+    if sys.platform == "win32":
+        from .console import enable_drawing
+
+        return os.isatty(fd) and enable_drawing(fd)
     return os.isatty(fd) and os.environ.get("TERM", "dumb") != "dumb"
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
+
+from ..core.system import fcntl
 
 # Whoever opens it gets his own terminal: not the same for everybody.
 _OWN_TERMINAL = "/dev/tty"

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import struct
-import termios
+import sys
 
+from ..core.system import fcntl
 from ..core.text import paint
 from .abilities import has_colour, has_unicode, is_screen
 from .claim import Claim
@@ -17,12 +17,17 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from .glimpse import Glimpse
 
+if sys.platform != "win32":
+    import termios
+
 _SIZE = struct.Struct("HHHH")
 _LOCAL_MODES = 3
 
 
 def can_show(fd: int) -> bool:
     """Whether it is a terminal, large enough, and of our session: else nobody can tell who is in front of it."""
+    if sys.platform == "win32":
+        return False  # its size cannot be told to others
     return is_screen(fd) and _read_size(fd)[0] >= FEWEST_ROWS and _controls_us(fd)
 
 

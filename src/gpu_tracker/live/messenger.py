@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import select
 import subprocess
+import sys
 
 from ..core.text import neutralize
 
@@ -36,6 +37,9 @@ class Messenger:
         self.told: frozenset[str] = frozenset()
         """The rules whose findings were told."""
         script = command if "$1" in command else f"{command} {_ARGUMENT}"
+        self._processes: list[subprocess.Popen[bytes]] = []
+        if sys.platform == "win32":
+            return  # each finding starts one
         ours_in, theirs_out = os.pipe()
         theirs_in, self._findings = os.pipe()
         self._codes = ours_in
@@ -55,6 +59,9 @@ class Messenger:
 
     def tell(self, finding: Finding) -> None:
         """Never waits: what there is no room for is left out."""
+        if sys.platform == "win32":
+            self._start(finding)
+            return
         line = f"{finding.rule}\t{finding.severity}\t{neutralize(finding.sentence)}\n"
         try:
             os.write(self._findings, line.encode("utf-8", "replace"))
@@ -64,11 +71,39 @@ class Messenger:
 
     def close(self) -> str:
         """Why a command failed, or nothing. One that still runs is left alone after a moment."""
+        if sys.platform == "win32":
+            failed = next((code for code in map(_wait_for, self._processes) if code), None)
+            return self._describe(failed)
         os.close(self._findings)
         codes = self._read_codes() if self.told else []
         os.close(self._codes)
         failed = next((code for code in codes if code != "0"), None)
+        return self._describe(failed)
+
+    def _describe(self, failed: object) -> str:
         return f"--notify: `{self._command}` failed with exit code {failed}." if failed else ""
+
+    def _start(self, finding: Finding) -> None:
+        """On Windows, where the job knows its own processes: what we start is none of them."""
+        sentence = neutralize(finding.sentence).replace('"', "'")
+        told = {
+            "GPU_TRACKER_RULE": finding.rule,
+            "GPU_TRACKER_SEVERITY": str(finding.severity),
+            "GPU_TRACKER_FINDING": sentence,
+        }
+        try:
+            process = subprocess.Popen(  # noqa: S602 - a shell is what the user has asked for
+                f'{self._command} "{sentence}"',
+                shell=True,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                env={**os.environ, **told},
+            )
+        except OSError:
+            return
+        self._processes.append(process)
+        self.told |= {finding.rule}
 
     def _read_codes(self) -> list[str]:
         content = b""
@@ -78,3 +113,11 @@ class Messenger:
             if not new:
                 break
         return content.decode().split()
+
+
+def _wait_for(process: subprocess.Popen[bytes]) -> int | None:
+    """Its exit code; None if it still runs after a moment."""
+    try:
+        return process.wait(_FAREWELL_SECONDS)
+    except subprocess.TimeoutExpired:
+        return None

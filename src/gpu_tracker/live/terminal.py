@@ -5,7 +5,10 @@ from __future__ import annotations
 import os
 import select
 import signal
+import sys
+import time
 
+from ..core import list_signals
 from ..core.values import NamedTuple
 from .abilities import get_encoding, has_unicode, read_size
 
@@ -16,12 +19,13 @@ if TYPE_CHECKING:
 
     from typing_extensions import Self
 
-_IN, _OUT = 0, 1
+_IN, _OUT, _ERR = 0, 1, 2
+_NAP_SECONDS = 0.05
 # The alternate screen, without cursor or wrapping: a line that is too long is cut.
 _ENTER = "\x1b[?1049h\x1b[?25l\x1b[?7l"
 _LEAVE = "\x1b[?7h\x1b[?25h\x1b[?1049l"
 _HOME, _CLEAR_LINE, _CLEAR_BELOW = "\x1b[H", "\x1b[K", "\x1b[J"
-_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGTSTP, signal.SIGWINCH)
+_SIGNALS = list_signals("SIGINT", "SIGBREAK", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGTSTP", "SIGWINCH")
 
 
 def write(text: str, fd: int = _OUT) -> bool:
@@ -38,6 +42,11 @@ def write_all(text: str, fd: int = _OUT) -> None:
     encoding = get_encoding()
     if not has_unicode():
         text = text.replace("…", ">")
+    if sys.platform == "win32" and os.isatty(fd):
+        console = sys.stderr if fd == _ERR else sys.stdout  # bytes would be taken for another alphabet's
+        console.write(text)
+        console.flush()
+        return
     content = text.encode(encoding, "replace")
     while content:
         content = content[os.write(fd, content) :]
@@ -61,8 +70,14 @@ class Screen:
         self._wakes = (-1, -1)
         self._old_wakeup_fd = -1
         self._is_shown = False
+        self._noted: list[int] = []
 
     def __enter__(self) -> Self:
+        if sys.platform == "win32":
+            for number in _SIGNALS:
+                self._handlers[number] = signal.signal(number, self._note)
+            self._show()
+            return self
         self._wakes = os.pipe()
         for fd in self._wakes:
             os.set_blocking(fd, False)
@@ -86,6 +101,8 @@ class Screen:
         self._hide()
         for number, handler in self._handlers.items():
             signal.signal(number, handler)
+        if sys.platform == "win32":
+            return
         signal.set_wakeup_fd(self._old_wakeup_fd)
         for fd in self._wakes:
             os.close(fd)
@@ -104,6 +121,8 @@ class Screen:
 
     def wait(self, fd: int, seconds: float) -> Event:
         """Wait for a key, a signal, something to read from `fd`, or the timeout."""
+        if sys.platform == "win32":
+            return self._look_again_and_again(seconds if fd < 0 else 0.0)
         watched = [self._wakes[0]] + ([_IN] if self._settings is not None else []) + ([fd] if fd >= 0 else [])
         ready, _, _ = select.select(watched, [], [], max(0.0, seconds))
         keys, is_closed = "", False
@@ -114,9 +133,22 @@ class Screen:
                 content = b""
             keys, is_closed = content.decode("utf-8", "replace"), not content
         signals = frozenset(os.read(self._wakes[0], 1024)) if self._wakes[0] in ready else frozenset()
-        if signal.SIGTSTP in signals:
+        if sys.platform != "win32" and signal.SIGTSTP in signals:
             self._pause()
         return Event(keys, signals, is_closed)
+
+    def _look_again_and_again(self, seconds: float) -> Event:
+        """Nothing waits for keys and for all else at once there."""
+        deadline = time.monotonic() + seconds
+        while True:
+            time.sleep(_NAP_SECONDS)
+            keys = _read_keys()
+            signals, self._noted = frozenset(self._noted), []
+            if keys or signals or time.monotonic() >= deadline:
+                return Event(keys, signals, is_closed=False)
+
+    def _note(self, number: int, _frame: object) -> None:
+        self._noted.append(number)
 
     def _pause(self) -> None:
         """Ctrl-Z: restore the terminal while this process is stopped."""
@@ -127,7 +159,7 @@ class Screen:
         self._show()
 
     def _show(self) -> None:
-        if os.isatty(_IN):
+        if sys.platform != "win32" and os.isatty(_IN):
             import termios
             import tty
 
@@ -148,6 +180,14 @@ class Screen:
             except termios.error:
                 pass  # the terminal has been closed
             self._settings = None
+
+
+def _read_keys() -> str:
+    if sys.platform == "win32":
+        from .console import read_keys
+
+        return read_keys()
+    return ""
 
 
 def _do_nothing(*_: object) -> None:

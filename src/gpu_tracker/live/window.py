@@ -5,7 +5,7 @@ The command line waits for signals meanwhile. The job never waits for this threa
 
 from __future__ import annotations
 
-import termios
+import sys
 import threading
 
 from ..core.errors import RecordingError
@@ -13,6 +13,13 @@ from .lookout import Lookout
 from .margin import Margin, can_show
 from .panel import build_line
 from .terminal import write
+
+if sys.platform == "win32":
+    _TERMINAL_ERRORS: tuple[type[Exception], ...] = (OSError,)
+else:
+    import termios
+
+    _TERMINAL_ERRORS = (OSError, termios.error)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -65,7 +72,7 @@ class Window:
         try:
             self._is_hidden = True
             self._margin.hide()
-        except (OSError, termios.error):
+        except _TERMINAL_ERRORS:
             pass  # the terminal has gone
         finally:
             self._lock.release()
@@ -87,7 +94,7 @@ class Window:
                 self._wakes.clear()
         except RecordingError as error:
             self.problem = f"--live stopped: {error}"
-        except (OSError, termios.error):
+        except _TERMINAL_ERRORS:
             pass  # the terminal has gone
         except Exception as error:  # noqa: BLE001 - whatever it is, the job goes on
             self.problem = f"--live stopped: {type(error).__name__}: {error}"

@@ -8,6 +8,7 @@ import time
 
 from ..core.errors import RecordingError, UsageError
 from ..core.model import Identity
+from ..core.system import posix
 from .naming import SUFFIX, name_in_job, name_recording
 from .secrets import mask_text
 
@@ -40,7 +41,7 @@ def create(place: str, command: Sequence[str], pid: int, identity: Identity | No
 
 def _create_new_in(directory: str, command: Sequence[str], pid: int, identity: Identity) -> str:
     """The first free name: equal pids and equal seconds happen, in containers and on the nodes of a cluster."""
-    stamp, host = time.strftime("%Y%m%d-%H%M%S"), os.uname().nodename
+    stamp, host = time.strftime("%Y%m%d-%H%M%S"), posix.uname().nodename
     number = 1
     while True:
         name = name_in_job(identity, host, number) or name_recording(command, pid, stamp, number)
@@ -65,6 +66,6 @@ def _make_directory(path: str) -> None:
 
 
 def _create(path: str) -> None:
-    flags = os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_WRONLY
+    flags = posix.O_CREAT | posix.O_EXCL | posix.O_APPEND | posix.O_WRONLY
     # No handler of a signal can raise before it is closed again.
-    tuple(map(os.close, map(os.open, (path,), (flags,), (0o600,))))
+    tuple(map(os.close, map(posix.open, (path,), (flags,), (0o600,))))

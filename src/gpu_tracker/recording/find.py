@@ -6,6 +6,7 @@ import os
 
 from ..core.errors import RecordingError, UsageError
 from ..core.model import NO_PROCESS
+from ..core.system import posix
 from .lock import is_held
 from .naming import JOB_PREFIX, SUFFIX, name_directory, name_in_job
 from .schema import HEADER_START
@@ -84,7 +85,7 @@ def refuse_recording(path: str) -> None:
 
 def is_followed(directory: str, identity: Identity) -> bool:
     """Whether somebody on this machine records all of this job here into a directory already."""
-    host, number = os.uname().nodename, 1
+    host, number = posix.uname().nodename, 1
     while True:
         name = name_in_job(identity, host, number)
         if name is None or not os.path.exists(path := os.path.join(directory, name)):

@@ -13,6 +13,7 @@ from operator import sub
 
 from ..core.errors import WRONG_DATA, RecordingError
 from ..core.model import Peaks
+from ..core.system import posix
 from ..core.values import NamedTuple
 from .lazy import decode_sample_line, find_moments, gather_samples, parse
 from .lines import LONGEST_LINE_BYTES, open_path
@@ -129,7 +130,7 @@ def _read_path(path: str, offset: int) -> Content:
 
 def _read_descriptor(fd: int, offset: int) -> Content:
     status = os.fstat(fd)
-    content = os.pread(fd, _MOST_BYTES_AT_ONCE, offset) if status.st_size > offset else b""
+    content = posix.pread(fd, _MOST_BYTES_AT_ONCE, offset) if status.st_size > offset else b""
     return Content((status.st_dev, status.st_ino), status.st_size, status.st_mtime, content)
 
 

@@ -8,6 +8,7 @@ from io import BytesIO
 
 from ..core.errors import WRONG_DATA, RecordingError
 from ..core.model import SAMPLER_LOST, Event, Peaks, RecordingData
+from ..core.system import posix
 from .columns import shape_of
 from .contradictions import find_contradictions, is_contradiction
 from .lazy import decode_events, decode_line, gather_samples, parse
@@ -50,10 +51,10 @@ def glance(path: str) -> RecordingData:
 def _read_ends(file: BinaryIO, path: str) -> RecordingData:
     """Header, events and end. Raises one of WRONG_DATA if they are damaged, not enough, or the end is not last."""
     fd = file.fileno()
-    head = os.pread(fd, _CHUNK_BYTES, 0)
+    head = posix.pread(fd, _CHUNK_BYTES, 0)
     first, *lines = head[: head.rindex(b"\n")].split(b"\n")
     header, notes = read_header(*parse(first), path)
-    tail = os.pread(fd, _CHUNK_BYTES, max(0, os.fstat(fd).st_size - _CHUNK_BYTES))
+    tail = posix.pread(fd, _CHUNK_BYTES, max(0, os.fstat(fd).st_size - _CHUNK_BYTES))
     _, last = read_last_line(fd)
     if not last.startswith(_END) or tail.count(b"\n" + _END) > 1:  # of two the first counts
         raise ValueError(last)

@@ -8,6 +8,7 @@ from io import BytesIO
 from itertools import repeat
 
 from ..core.errors import RecordingError
+from ..core.system import posix
 from .lock import is_held
 
 TYPE_CHECKING = False
@@ -129,7 +130,7 @@ def _skip_line(file: BinaryIO, offset: int) -> tuple[int, bool]:
             position = os.lseek(fd, position, getattr(os, "SEEK_DATA", os.SEEK_SET))
         except OSError:  # no more data
             position = os.lseek(fd, 0, os.SEEK_END)
-        block = os.pread(fd, _BUFFER_BYTES, position)
+        block = posix.pread(fd, _BUFFER_BYTES, position)
         end = block.find(b"\n") + 1
         position += end or len(block)
         if not block:
@@ -145,7 +146,7 @@ def read_last_line(fd: int) -> tuple[int, bytes]:
     length = _CHUNK_BYTES
     while length <= LONGEST_LINE_BYTES:
         start = max(0, size - length)
-        tail = os.pread(fd, size - start, start)
+        tail = posix.pread(fd, size - start, start)
         before = tail.rfind(b"\n", 0, -1)
         if before >= 0 or start == 0:
             return start + before + 1, tail[before + 1 :]
@@ -157,7 +158,7 @@ def open_path(path: str) -> BinaryIO:
     """Open a regular file; pipes and devices, which cannot be read twice or never end, are refused."""
     try:
         # Non-blocking: opening a pipe without a writer would wait forever.
-        fd = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
+        fd = posix.open(path, posix.O_RDONLY | posix.O_NONBLOCK)
     except ValueError as error:  # a null byte in the name
         raise RecordingError(f"Cannot read {path!r}: {error}.") from None
     status = os.fstat(fd)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import fcntl
-import os
 import time
 
 from ..core.moments import longest_silence
+from ..core.system import fcntl, posix
 
 # A reader that holds it may be kept from running on a busy machine; without the lock, a run looks abandoned to others.
 _ATTEMPTS = 250
@@ -41,6 +40,6 @@ def is_held(fd: int) -> bool | None:
 def is_alive(was_held: bool | None, host: str, interval_seconds: float, age_seconds: float) -> bool:
     """Whether a run without an end goes on: its writer holds the file, or else it was written to not long ago."""
     # Another machine's lock may not be seen here.
-    if was_held or (was_held is not None and host == os.uname().nodename):
+    if was_held or (was_held is not None and host == posix.uname().nodename):
         return was_held
     return age_seconds <= longest_silence(interval_seconds)

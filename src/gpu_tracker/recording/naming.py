@@ -247,7 +247,8 @@ def _drop_version(program: str) -> str:
 
 
 def _basename(word: str) -> str:
-    return word.rstrip("/").rpartition("/")[2]
+    """Also of a program on Windows."""
+    return word.replace("\\", "/").rstrip("/").rpartition("/")[2].removesuffix(".exe")
 
 
 def _clean(word: str) -> str:

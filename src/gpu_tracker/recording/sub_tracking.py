@@ -14,6 +14,7 @@ from contextlib import closing
 
 from ..core.errors import WRONG_DATA, RecordingError
 from ..core.sub_tracking import BEGIN, END, BlockEvent, TrackingTable
+from ..core.system import posix
 from .tracking_file import check_tracking_name, is_database
 
 TYPE_CHECKING = False
@@ -34,7 +35,7 @@ def create_block_file(path: str, *, may_replace: bool) -> None:
     """A file without rows. Raises FileExistsError if there is one that may not be replaced, OSError if none can be made."""
     if may_replace and os.path.isfile(path):
         os.unlink(path)
-    os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+    os.close(posix.open(path, posix.O_CREAT | posix.O_EXCL | posix.O_WRONLY, 0o600))
     begin_block_file(path)
 
 
@@ -60,7 +61,7 @@ def _append_text(path: str, rows: Iterable[Sequence[object]]) -> None:
     text = io.StringIO()
     csv.writer(text).writerows(rows)
     content = text.getvalue().encode("utf-8", "backslashreplace")
-    fd = os.open(path, os.O_WRONLY | os.O_APPEND)
+    fd = posix.open(path, posix.O_WRONLY | posix.O_APPEND)
     try:
         size_bytes = os.fstat(fd).st_size
         try:

@@ -11,6 +11,7 @@ import os
 import time
 
 from ..core.errors import UsageError
+from ..core.system import posix
 from .tracking_rows import (
     DATA_COLUMNS,
     STATIC_COLUMNS,
@@ -64,7 +65,7 @@ def is_database(path: str) -> bool:
 def create_tracking_file(path: str) -> None:
     """Create an empty file that only its owner may read."""
     try:
-        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+        os.close(posix.open(path, posix.O_CREAT | posix.O_EXCL | posix.O_WRONLY, 0o600))
     except OSError as error:
         raise UsageError(f"Cannot write a tracking file to {path}: {error.strerror}.") from None
 
@@ -143,7 +144,7 @@ class _Text:
     """CSV: names and values of the static row, then names and rows of the samples."""
 
     def __init__(self, path: str) -> None:
-        self._fd = os.open(path, os.O_WRONLY | os.O_APPEND)
+        self._fd = posix.open(path, posix.O_WRONLY | posix.O_APPEND)
 
     def write(self, static: Row | None, rows: Sequence[Row]) -> None:
         """Write everything or nothing: a partial write on a full disk is undone."""

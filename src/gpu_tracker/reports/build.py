@@ -101,10 +101,12 @@ class Report(NamedTuple):
 
     def __str__(self) -> str:
         """As text, for 80 columns. A defect of ours must not end the program that prints it."""
+        from ..core.system import prints_any_letter
         from .contract import View, render
 
         try:
-            return str(render(self, "text", View(columns=_COLUMNS))).rstrip("\n")
+            view = View(columns=_COLUMNS, has_unicode=prints_any_letter())
+            return str(render(self, "text", view)).rstrip("\n")
         except Exception as error:  # noqa: BLE001
             return f"{self!r}\n{_describe_defect(error)}"
 

@@ -7,14 +7,25 @@ from __future__ import annotations
 
 import gc
 import os
-import select
+import sys
 import time
 
 from ..core.model import NO_PROCESS
+from ..core.system import posix, resource
 from ..instrument.mailbox import make_mailbox, remove_leftovers, remove_mailbox
 from ..recording.lock import hold
 from ..sources import SAMPLER_NAME
-from ..sources.platform import open_exit, read_exit_code, take_name
+from ..sources.platform import (
+    READABLE,
+    has_other_end,
+    is_ready,
+    make_poll,
+    open_exit,
+    read_exit_code,
+    read_pipe,
+    take_name,
+    write_pipe,
+)
 from .handle.wire import FINAL, Inbox, pack
 from .loop import Sampler
 from .prepare import prepare
@@ -29,14 +40,20 @@ if TYPE_CHECKING:
     from .observer import Observer
     from .prepare import Prepared
 
-_COMMANDS, _RECORDING, _REPLIES = 0, 3, 4  # the second is the unnamed recording
+# The second is the unnamed recording. Windows numbers them when they are made.
+_COMMANDS, _RECORDING, _REPLIES = 0, 3, 4
 _UNTIL_AN_EVENT = None
 # A driver that is slow to name its devices is no reason to keep a job waiting.
 _RESOLVE_SECONDS = 5.0
 
 
-def main() -> None:
+def main(commands: int = 0, replies: int = 4, unnamed_recording: str = "") -> None:
     """Close inherited descriptors, then serve until told to stop or until the owner has ended."""
+    global _COMMANDS, _RECORDING, _REPLIES
+    if sys.platform == "win32":
+        from .handle.windows import adopt
+
+        _COMMANDS, _RECORDING, _REPLIES = adopt(commands, replies, unnamed_recording)
     gc.freeze()  # what was imported stays
     gc.enable()
     os.chdir("/")
@@ -58,8 +75,6 @@ def main() -> None:
 
 def _allow_many_descriptors() -> None:
     """Each tracked process takes two; the job's soft limit need not apply here."""
-    import resource
-
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     try:
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
@@ -69,6 +84,8 @@ def _allow_many_descriptors() -> None:
 
 def _close_what_was_inherited() -> None:
     """A pipe of the job kept open here would never end for its reader; nor would ours in a command of ours."""
+    if sys.platform == "win32":
+        return  # nothing was
     for fd in (_RECORDING, _REPLIES):
         os.set_inheritable(fd, False)
     try:
@@ -99,10 +116,10 @@ class Service:
         }
         self._inbox = Inbox()
         self._unread: list[tuple[str, tuple[Any, ...]]] = []
-        self._poll = select.poll()
-        self._poll.register(_COMMANDS, select.POLLIN)
-        self._commands_alone = select.poll()
-        self._commands_alone.register(_COMMANDS, select.POLLIN)
+        self._poll = make_poll()
+        self._poll.register(_COMMANDS, READABLE)
+        self._commands_alone = make_poll()
+        self._commands_alone.register(_COMMANDS, READABLE)
         self._mailbox: str | None = None
         self._prepared: Prepared | None = None
         self._sampler: Sampler | None = None
@@ -134,6 +151,8 @@ class Service:
 
     def tidy_up(self) -> None:
         """Remove the mailbox."""
+        if self._sampler is not None and self._sampler.instruments is not None:
+            self._sampler.instruments.close()
         if self._mailbox is not None:
             remove_mailbox(self._mailbox)
             remove_leftovers(self._mailbox)
@@ -169,7 +188,7 @@ class Service:
         """Take in what has come; whether more can come."""
         if not self._commands_alone.poll(0):
             return True
-        chunk = os.read(_COMMANDS, 65536)
+        chunk = read_pipe(_COMMANDS)
         self._unread += self._inbox.feed(chunk)
         return bool(chunk)
 
@@ -193,7 +212,7 @@ class Service:
         fd, refusal = _RECORDING, ""
         if plan.recording_path is not None:
             try:
-                fd = os.open(plan.recording_path, os.O_APPEND | os.O_WRONLY)
+                fd = posix.open(plan.recording_path, posix.O_APPEND | posix.O_WRONLY)
                 hold(fd)
             except OSError as error:
                 plan, refusal = plan._replace(recording_path=None), str(error.strerror)
@@ -264,7 +283,7 @@ class Service:
     def _watch(self, pid: int) -> int:
         fd = open_exit(pid)
         if fd >= 0:
-            self._poll.register(fd, select.POLLIN)
+            self._poll.register(fd, READABLE)
         return fd
 
     def _note_end_of_root(self, sampler: Sampler) -> None:
@@ -275,7 +294,7 @@ class Service:
         self._exit_code = read_exit_code(self._root_pid, self._root_fd)
         sampler.read(self._ended_seconds)
         # Where only its first thread has ended, the others may go on.
-        if self._root_fd >= 0 and _is_readable(self._root_fd):
+        if self._root_fd >= 0 and is_ready(self._root_fd, 0):
             self._latest_end_seconds = time.monotonic()
         if self._owner_pid == self._root_pid:
             self._end_alone()
@@ -322,23 +341,14 @@ class Service:
         return self._sampler
 
 
-def _is_readable(fd: int) -> bool:
-    poll = select.poll()
-    poll.register(fd, select.POLLIN)
-    return bool(poll.poll(0))
-
-
 def _has_owner() -> bool:
     """Whether the other end of the commands is still open."""
-    poll = select.poll()
-    poll.register(_COMMANDS, select.POLLIN)  # asked for nothing, macOS does not report a hangup either
-    return not any(events & select.POLLHUP for _, events in poll.poll(0))
+    return has_other_end(_COMMANDS)
 
 
 def _send(word: str, *values: Any) -> None:
     message = pack(word, *values)
     try:
-        while message:
-            message = message[os.write(_REPLIES, message) :]
+        write_pipe(_REPLIES, message)
     except OSError:
         pass  # the tracker has ended; the commands will end, too

@@ -7,6 +7,7 @@ import time
 
 from ..core.model import Header
 from ..core.moments import stamp_moment
+from ..core.system import posix
 from ..core.version import __version__
 from ..recording.schema import VERSION
 from ..recording.secrets import mask_text
@@ -30,7 +31,7 @@ def make_header(
 ) -> Header:
     """The header of a job that has just begun."""
     pid = start.root_pid or plan.example_pid
-    host = os.uname().nodename
+    host = posix.uname().nodename
     identity = find_identity(environment, _read_text(f"/proc/{pid}/cgroup") or "", host)
     if plan.job is not None:
         identity = leave_out_rank(identity)

@@ -65,6 +65,10 @@ class Instruments:
         self.n_metric_rows = 0
         self.metrics_cost_seconds = 0.0
 
+    def close(self) -> None:
+        """Let go of the files of the job's processes."""
+        self._mailbox.close()
+
     def find_new(self) -> dict[int, int]:
         """Find new files and ended processes; the high-water marks that processes kept before resetting them."""
         self._mailbox.find_new()

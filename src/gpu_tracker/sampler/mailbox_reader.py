@@ -7,6 +7,7 @@ import time
 
 from ..accounts.frameworks import FrameworkNote
 from ..core.model import EXACT, SAMPLED, Call, FrameworkReading, MetricRow, RegionGaps
+from ..core.system import posix
 from ..instrument.mailbox import (
     FRAMEWORKS_SUFFIX,
     LOST_SUFFIX,
@@ -233,11 +234,11 @@ class MailboxReader:
                 break
             is_complete = offset >= METRICS_BYTES or is_over(name, self._namespace)
             try:
-                fd = os.open(f"{self._mailbox}/{name}", os.O_RDONLY | os.O_NOFOLLOW)
+                fd = posix.open(f"{self._mailbox}/{name}", posix.O_RDONLY | posix.O_NOFOLLOW)
             except OSError:
                 continue
             try:
-                content = os.pread(fd, _MOST_BYTES_AT_ONCE, offset)
+                content = posix.pread(fd, _MOST_BYTES_AT_ONCE, offset)
             finally:
                 os.close(fd)
             whole = content.find(b"\n", about_bytes) + 1 or content.rfind(b"\n") + 1
@@ -321,6 +322,12 @@ class MailboxReader:
             self._high_waters_of_ended[reader.pid] = max(
                 high_water, self._high_waters_of_ended.get(reader.pid, 0)
             )
+
+    def close(self) -> None:
+        """Let go of all files; some systems remove none that is open."""
+        for reader in self._readers.values():
+            reader.close()
+        self._readers.clear()
 
     def _remove(self, name: str) -> None:
         try:

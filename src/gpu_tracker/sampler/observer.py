@@ -24,6 +24,7 @@ from ..core.observation import (
 )
 from ..core.vendors import VENDORS, name_vendor
 from ..recording.secrets import mask_secrets
+from ..sources.allocation import read_machine_ram_bytes
 from ..sources.gpu.connect import connect, describe_bug
 from ..sources.processes import read_holder
 
@@ -192,6 +193,10 @@ def _read_tree(processes: ModuleType, root_pid: int) -> int | None:
 
 
 def _find_source() -> ModuleType:
+    if sys.platform == "win32":
+        from ..sources import windows
+
+        return windows
     if os.path.exists("/proc/stat"):
         from ..sources import procfs
 
@@ -207,6 +212,6 @@ def _find_source() -> ModuleType:
 
 def _read_ram_total() -> int | None:
     try:
-        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+        return read_machine_ram_bytes()
     except (OSError, ValueError):
         return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 
 from ..core.values import NamedTuple
@@ -32,6 +33,8 @@ def read_clocks(pid: int, at_ns: int, reader: SharedFileReader) -> Clocks | None
 
     The clock of one that nobody has waited for yet still tells what it used, but its threads are gone.
     """
+    if sys.platform == "win32":
+        return None  # they count when the process does
     counted_ns, entries = reader.read_threads()
     try:
         process_ns = time.clock_gettime_ns((~pid << 3) | 2)

@@ -6,6 +6,7 @@ import os
 
 from .. import sources
 from ..core import load_module
+from ..core.system import posix
 from ..core.values import NamedTuple
 from ..sources import NotAvailableError
 from ..sources.allocation import OomWatch, read_allocation, read_environment
@@ -92,7 +93,7 @@ def _connect(plan: Plan, limit: MemoryLimit | None) -> tuple[ModuleType, Machine
             continue
         if is_readable:
             return module, machine
-    raise OSError(f"no process source works on this {os.uname().sysname}")
+    raise OSError(f"no process source works on this {posix.uname().sysname}")
 
 
 def _connect_energy() -> tuple[EnergySource | None, str]:

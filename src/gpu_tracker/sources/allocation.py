@@ -6,9 +6,10 @@ On a shared node usage is relative to the allocation: 3 of 4 allocated cores are
 from __future__ import annotations
 
 import os
-import resource
+import sys
 
 from ..core.model import Allocation
+from ..core.system import resource
 from ..core.units import parse_count
 from .files import read_text
 
@@ -233,7 +234,7 @@ def read_allocation(
 ) -> tuple[Allocation, MemoryLimit | None]:
     """What this process may use, or its job on this machine; and the memory limit if a cgroup sets one."""
     machine_cores = os.cpu_count() or 1
-    machine_ram = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    machine_ram = read_machine_ram_bytes()
     of_job = parse_job_cores(environment) if is_whole_job else None
     cores, cores_source = (
         _read_cores(pid, environment, machine_cores, proc) if of_job is None else (of_job, "Slurm")
@@ -257,6 +258,15 @@ def read_allocation(
         ends_at_seconds=ends_at,
         granted_gpus=parse_granted_gpus(environment),
     ), limit
+
+
+def read_machine_ram_bytes() -> int:
+    """The memory of this machine."""
+    if sys.platform == "win32":
+        from .platform import windows
+
+        return windows.read_machine_ram_bytes()
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
 def read_environment(pid: int, *, proc: str = "/proc") -> dict[str, str]:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 
+from ..core.system import posix
+
 
 def read_file(path: str) -> bytes:
     """The whole file, which the kernel may return in pieces."""
-    fd = os.open(path, os.O_RDONLY)
+    fd = posix.open(path, posix.O_RDONLY)
     try:
         chunks = []
         while chunk := os.read(fd, 65536):

@@ -6,6 +6,7 @@ import os
 import time
 
 from ..core.model import NO_PROCESS
+from ..core.system import posix
 from .allocation import read_environment
 from .files import read_text
 from .identity import find_identity, is_of_job
@@ -32,7 +33,7 @@ def identify(pid: int, *, proc: str = "/proc") -> Identity:
         groups = read_text(f"{proc}/{pid}/cgroup")
     except OSError:
         groups = ""
-    return find_identity(read_environment(pid, proc=proc), groups, os.uname().nodename)
+    return find_identity(read_environment(pid, proc=proc), groups, posix.uname().nodename)
 
 
 def list_of_job(job: str, *, proc: str = "/proc") -> list[int]:

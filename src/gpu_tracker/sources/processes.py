@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
 
 from ..core import signal
@@ -32,6 +33,10 @@ def exists(pid: int) -> bool:
     """Whether there is such a process, of any user."""
     if pid <= 0:
         return False  # the kernel would take it for a process group
+    if sys.platform == "win32":
+        from .platform import windows
+
+        return windows.exists(pid)
     try:
         os.kill(pid, 0)
     except (ProcessLookupError, OverflowError):
@@ -43,6 +48,8 @@ def exists(pid: int) -> bool:
 
 def ignores_children(pid: int, *, proc: str = "/proc") -> bool:
     """Whether a process ignores SIGCHLD: the kernel then waits for its children itself, and forgets what they used."""
+    if sys.platform == "win32":
+        return False
     try:
         ignored = read_file(f"{proc}/{pid}/status").partition(b"\nSigIgn:")[2].split(maxsplit=1)[0]
         return bool(int(ignored, 16) >> (signal.SIGCHLD - 1) & 1)

@@ -7,10 +7,10 @@ costs one clock read, and new processes are found among the pids assigned since,
 from __future__ import annotations
 
 import os
-import resource
 import time
 
 from ..core.model import MachineReading, ProcessReading, SharingReading
+from ..core.system import resource
 from ..core.units import parse_kib_field
 from . import IGNORED_ARGUMENTS, SAMPLER_NAME, WITNESS_NAME
 from .files import read_file

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import resource
 import socket
 import sys
 import traceback
@@ -11,6 +10,7 @@ from contextlib import AsyncExitStack
 from typing import cast
 
 from ...core.errors import TrackerError, UsageError
+from ...core.system import resource
 from ...core.version import DISTRIBUTION
 from .access import Asked, Fetch
 from .answers import EVENTS

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import re
 import secrets
 import stat
+import sys
+
+from ...core.system import fcntl, posix
 
 _TOKEN = re.compile(r"[A-Za-z0-9_-]{43}")
 _BYTES = 32
+# Who is not the user. The modes of Windows say nothing of them; there the folder is the user's own.
+_OTHERS = 0 if sys.platform == "win32" else 0o077
 
 
 def find_folder() -> str:
     """Where it is kept; only the user can read it."""
+    if sys.platform == "win32" and "LOCALAPPDATA" in os.environ:
+        return os.path.join(os.environ["LOCALAPPDATA"], "gpu-tracker")
     state = os.environ.get("XDG_STATE_HOME") or os.path.join(os.path.expanduser("~"), ".local", "state")
     return os.path.join(state, "gpu-tracker")
 
@@ -36,7 +42,7 @@ def find_token(folder: str, port: int, *, is_new: bool = False) -> str:
 def hold_token(folder: str, port: int) -> int | None:
     """Show that the server of that port is the user's own, until the descriptor is closed; None where that cannot be shown."""
     try:
-        fd = os.open(_name(folder, port), os.O_RDONLY | os.O_NOFOLLOW)
+        fd = posix.open(_name(folder, port), posix.O_RDONLY | posix.O_NOFOLLOW)
     except OSError:
         return None
     try:
@@ -51,7 +57,7 @@ def forget_token(folder: str, port: int) -> None:
     """Somebody else may have listened there, and have been told; not so if it is a server of the user's own."""
     path = _name(folder, port)
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
+        fd = posix.open(path, posix.O_RDONLY | posix.O_NOFOLLOW)
     except OSError:
         return  # there is none
     try:
@@ -69,13 +75,13 @@ def _name(folder: str, port: int) -> str:
 
 def _read(path: str) -> str | None:
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        fd = posix.open(path, posix.O_RDONLY | posix.O_NOFOLLOW | posix.O_NONBLOCK)
     except OSError:
         return None
     try:
         status = os.fstat(fd)
-        is_secret = stat.S_ISREG(status.st_mode) and not status.st_mode & 0o077
-        content = os.read(fd, 100) if is_secret and status.st_uid == os.geteuid() else b""
+        is_secret = stat.S_ISREG(status.st_mode) and not status.st_mode & _OTHERS
+        content = os.read(fd, 100) if is_secret and status.st_uid == posix.geteuid() else b""
     finally:
         os.close(fd)
     text = content.decode("ascii", "replace")
@@ -84,6 +90,8 @@ def _read(path: str) -> str | None:
 
 def _write(path: str, token: str) -> None:
     draft = f"{path}.{os.getpid()}"
-    with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600), "w") as file:
+    with open(
+        posix.open(draft, posix.O_WRONLY | posix.O_CREAT | posix.O_EXCL | posix.O_NOFOLLOW, 0o600), "w"
+    ) as file:
         file.write(token)
     os.replace(draft, path)

@@ -6,8 +6,9 @@ do) and reuse their numbers. So ours avoid the first three, and are checked befo
 
 from __future__ import annotations
 
-import fcntl
 import os
+
+from ...core.system import fcntl
 
 _FIRST_BEYOND_STANDARD = 3
 _NEEDED_FOR_A_JOB = 3

@@ -6,27 +6,35 @@ Nothing here raises because the sampler is slow, stopped or dead; return values 
 from __future__ import annotations
 
 import os
-import select
 import sys
 import time
 from _functools import partial  # type: ignore[import-not-found] # what functools exports, without importing that
 from _thread import allocate_lock
 
-from ...core import signal
+from ...core import list_signals, signal
 from ...core.errors import TrackerError, UsageError
 from ...sources.platform import (
     await_end,
     await_end_of_child,
+    end_process,
     has_ended_children,
     is_child,
+    is_ready,
+    open_exit,
     read_cpu_clock,
+    read_pipe,
+    write_pipe,
 )
-from .descriptor import Descriptor, make_pipe, make_unnamed_file
 from .wire import Inbox, pack
+
+if sys.platform == "win32":
+    from .windows import Handle as Descriptor, make_pipe, make_unnamed_file, start as start_apart
+else:
+    from .descriptor import Descriptor, make_pipe, make_unnamed_file
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable
     from typing import Any
 
 _PACKAGE_PARENT = os.path.abspath(__file__).rsplit(os.sep, 4)[0]
@@ -42,15 +50,7 @@ _BOOT = (
 )
 # Keyboard and terminal signals are meant for the job, and so is a SIGTERM to the process group: the sampler
 # ends a moment after the job, when the last figures are written.
-_NOT_FOR_THE_SAMPLER = (
-    signal.SIGINT,
-    signal.SIGQUIT,
-    signal.SIGTERM,
-    signal.SIGHUP,
-    signal.SIGTSTP,
-    signal.SIGUSR1,
-    signal.SIGUSR2,
-)
+_NOT_FOR_THE_SAMPLER = list_signals("SIGINT", "SIGQUIT", "SIGTERM", "SIGHUP", "SIGTSTP", "SIGUSR1", "SIGUSR2")
 
 _open_handles: set[SamplerProcess] = set()
 _is_fork_hook_set = False
@@ -83,11 +83,14 @@ class without_child_signals:  # noqa: N801 - used like a keyword
     """
 
     def __enter__(self) -> None:
+        self._handler = None
+        if sys.platform == "win32":
+            return  # it has no such signal
         handler = signal.getsignal(signal.SIGCHLD)
         self._handler = handler if callable(handler) and _set_child_handler(signal.SIG_DFL) else None
 
     def __exit__(self, *_: object) -> None:
-        if self._handler is not None:
+        if self._handler is not None and sys.platform != "win32":
             _set_child_handler(self._handler)
             if has_ended_children():
                 os.kill(os.getpid(), signal.SIGCHLD)  # a child of the program has ended meanwhile
@@ -127,9 +130,11 @@ class SamplerProcess:
             self._replies, replies_out = make_pipe()
             theirs.append(replies_out)
             self._descriptors.append(self._replies)
-            self._starters.extend(
-                _spawn(commands_in.number, replies_out.number, self._unnamed_recording.number)
-            )
+            started = _spawn(commands_in.number, replies_out.number, self._unnamed_recording)
+            if sys.platform == "win32":
+                self._take_pid(*started)
+            else:
+                self._starters.extend(started)
             _open_handles.add(self)
             _close_handles_in_forks()
         except OSError as error:
@@ -153,7 +158,7 @@ class SamplerProcess:
     def _take_pid(self, pid: int) -> None:
         self.pid = pid
         try:
-            self._pidfd = Descriptor(os.pidfd_open(pid))
+            self._pidfd = Descriptor(open_exit(pid) if sys.platform == "win32" else os.pidfd_open(pid))
         except (AttributeError, OSError):
             self._pidfd = None  # the pid is used instead
         else:
@@ -219,13 +224,17 @@ class SamplerProcess:
 
     def kill(self) -> None:
         """Kill it."""
-        self._signal(signal.SIGKILL)
+        if sys.platform == "win32":
+            end_process(self.pid)
+        else:
+            self._signal(signal.SIGKILL)
         self.failure = "it did not answer"
         self.is_gone = True
 
     def wake(self) -> None:
         """Continue it, if somebody has stopped it."""
-        self._signal(signal.SIGCONT)
+        if sys.platform != "win32":
+            self._signal(signal.SIGCONT)
 
     def has_ended(self) -> bool:
         """Whether it writes nothing any more; waits a moment for one that was killed."""
@@ -233,9 +242,7 @@ class SamplerProcess:
             return self.is_gone
         if self._pidfd is None or self._pidfd.number < 0:
             return await_end(self.pid, _END_SECONDS)
-        poll = select.poll()
-        poll.register(self._pidfd.number, select.POLLIN)
-        return bool(poll.poll(1000 * _END_SECONDS))
+        return is_ready(self._pidfd.number, _END_SECONDS)
 
     def close(self) -> None:
         """Close all descriptors, which also ends the sampler."""
@@ -244,6 +251,8 @@ class SamplerProcess:
             descriptor.close()
         self.is_gone = True
         self.reap_starter()
+        if sys.platform == "win32" and self.pid:
+            await_end(self.pid, _END_SECONDS)  # what it has open cannot be removed
 
     @property
     def is_child(self) -> bool:
@@ -274,7 +283,7 @@ class SamplerProcess:
                 if received == "failed":
                     self.is_gone = True
                     (self.failure,) = values
-                elif received == "started":
+                elif received == "started" and not self.pid:
                     self._take_pid(*values)
             wait = deadline - time.monotonic()
             if self.is_gone and wait > 0:
@@ -283,11 +292,9 @@ class SamplerProcess:
             if replies < 0:
                 self.is_gone = True
                 return None
-            poll = select.poll()
-            poll.register(replies, select.POLLIN)
-            if not poll.poll(max(0.0, wait) * 1000):
+            if not is_ready(replies, max(0.0, wait)):
                 return None
-            chunk = os.read(replies, 65536)
+            chunk = read_pipe(replies)
             if not chunk:
                 self.is_gone = True
                 return None
@@ -305,7 +312,7 @@ def start_sampler(say: Callable[[str], None]) -> SamplerProcess | None:
 
 def find_python() -> str:
     """A Python interpreter for the sampler; `sys.executable` may be a program that embeds Python."""
-    binaries = os.path.join(sys.base_prefix, "bin")
+    binaries = sys.base_prefix if sys.platform == "win32" else os.path.join(sys.base_prefix, "bin")
     candidates = (
         sys.executable,
         getattr(sys, "_base_executable", ""),
@@ -322,7 +329,7 @@ def find_python() -> str:
     )
 
 
-def _spawn(commands: int, replies: int, recording: int) -> Iterator[int]:
+def _spawn(commands: int, replies: int, recording: Descriptor) -> Iterable[int]:
     """Start the interpreter with posix_spawn, which does not copy the caller's page tables, when its pid is asked for.
 
     Where a list takes it from here, no handler of a signal can raise in between, and no process gets lost.
@@ -330,6 +337,8 @@ def _spawn(commands: int, replies: int, recording: int) -> Iterator[int]:
     python = find_python()
     paths = [_PACKAGE_PARENT]
     paths += [path for path in sys.path if path.endswith(("site-packages", "dist-packages"))]
+    if sys.platform == "win32":
+        return (start_apart(python, paths, commands, replies, recording.path),)
     arguments = [python, "-I", "-S", "-c", _BOOT, *paths]
     # Preloaded libraries (allocators, I/O tracers that write a file per process) are meant for the job.
     environment = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
@@ -341,7 +350,7 @@ def _spawn(commands: int, replies: int, recording: int) -> Iterator[int]:
             (os.POSIX_SPAWN_DUP2, commands, 0),
             (os.POSIX_SPAWN_DUP2, replies, 1),
             (os.POSIX_SPAWN_OPEN, 2, os.devnull, os.O_WRONLY, 0),
-            (os.POSIX_SPAWN_DUP2, recording, _RECORDING_FD),
+            (os.POSIX_SPAWN_DUP2, recording.number, _RECORDING_FD),
             (os.POSIX_SPAWN_DUP2, 1, _REPLIES_FD),
             (os.POSIX_SPAWN_DUP2, 2, 1),
         ],
@@ -380,6 +389,12 @@ def _discount(seconds: float) -> None:
 
 def write_quietly(fd: int, message: bytes) -> bool:
     """Write without raising SIGPIPE, which would be fatal in a program that has restored its default action."""
+    if sys.platform == "win32":
+        try:
+            write_pipe(fd, message)
+        except OSError:
+            return False
+        return True
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGPIPE])
     try:
         while message:
@@ -396,7 +411,7 @@ def write_quietly(fd: int, message: bytes) -> bool:
 def _close_handles_in_forks() -> None:
     """Forked workers must not hold the pipes, or the sampler could not see the program's end."""
     global _is_fork_hook_set
-    if not _is_fork_hook_set:
+    if not _is_fork_hook_set and hasattr(os, "register_at_fork"):
         _is_fork_hook_set = True
         os.register_at_fork(after_in_child=_close_all)
 

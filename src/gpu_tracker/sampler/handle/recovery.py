@@ -7,6 +7,7 @@ import os
 from ...accounts.recovery import complete, merge_regions, skip_known
 from ...core.errors import RecordingError
 from ...core.model import RecordingData, Totals
+from ...core.system import posix
 from ...core.vendors import NO_GPU
 from ...recording.reader import load, load_descriptor
 from ...recording.schema import split_metrics
@@ -63,7 +64,7 @@ class Recovery:
         from ...recording.writer import Writer
 
         try:
-            fd = os.open(self._path, os.O_APPEND | os.O_WRONLY)
+            fd = posix.open(self._path, posix.O_APPEND | posix.O_WRONLY)
         except OSError:
             return  # deleted
         try:

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import os
-from _ctypes import call_function, dlopen, dlsym  # what ctypes calls, without the cost of importing all of it
+import sys
 
 from ..files import read_file
 
-LIBRARY = "libnvidia-ml.so.1"
+if sys.platform != "win32":
+    from _ctypes import (  # what ctypes calls, without the cost of importing all of it
+        call_function,
+        dlopen,
+        dlsym,
+    )
+
+LIBRARY = "nvml.dll" if sys.platform == "win32" else "libnvidia-ml.so.1"
 _SIGNALLED = 128  # as a shell reports the number of a signal
 _LOADER_CACHE = "/etc/ld.so.cache"
 _LOADER_FOLDERS = ("/lib64", "/usr/lib64", "/lib", "/usr/lib")
-SMI = "nvidia-smi"
+SMI = "nvidia-smi.exe" if sys.platform == "win32" else "nvidia-smi"
 _OTHER_FOLDERS = ("/usr/lib/wsl/lib",)  # WSL's, often not on the PATH
 # The driver's throttle bits and their causes. Idleness and user-set clocks are not throttling.
 _LIMITS = ((0x04 | 0x80, "power"), (0x20 | 0x40, "heat"), (0x08, "hardware"))
@@ -26,6 +33,8 @@ def may_have_devices() -> bool:
 
 def find_library() -> bool:
     """Whether there is the driver's library. It is loaded only if it is in no usual place: that may take long."""
+    if sys.platform == "win32":
+        return any(map(os.path.exists, _list_dlls()))
     folders = (*os.environ.get("LD_LIBRARY_PATH", "").split(os.pathsep), *_LOADER_FOLDERS)
     return (
         any(folder and os.path.exists(f"{folder}/{LIBRARY}") for folder in folders)
@@ -41,6 +50,8 @@ def why_not_loaded() -> str | None:
     first, which also shows whether it crashes. Then it is loaded without holding the interpreter's lock, which `dlopen`
     does not release.
     """
+    if sys.platform == "win32":
+        return _try_to_load_dll()
     if _try_to_load(os.RTLD_NOLOAD) is None:
         return None
     if find_library():
@@ -73,6 +84,27 @@ def _try_to_load(mode: int = 0) -> str | None:
     except OSError as error:
         return str(error)
     return None
+
+
+def _list_dlls() -> list[str]:
+    """Where nvidia-ml-py looks for the driver's library on Windows, the newest drivers' place first."""
+    system = os.path.join(os.environ.get("WINDIR", "C:/Windows"), "System32")
+    older = os.path.join(os.environ.get("PROGRAMFILES", "C:/Program Files"), "NVIDIA Corporation", "NVSMI")
+    return [os.path.join(folder, LIBRARY) for folder in (system, older)]
+
+
+def _try_to_load_dll() -> str | None:
+    import ctypes
+
+    reason = f"{LIBRARY}: No such file"
+    for path in filter(os.path.exists, _list_dlls()):
+        try:
+            ctypes.CDLL(path)
+        except OSError as error:
+            reason = str(error)
+        else:
+            return None
+    return reason
 
 
 def find_smi() -> str | None:

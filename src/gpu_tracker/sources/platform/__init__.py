@@ -9,19 +9,27 @@ import os
 import sys
 import time
 
+from ...core import signal
 from ...core.model import TreeCounters
 from ...core.units import parse_kib_field
 from ...core.values import NamedTuple
 from ..files import read_file
 
+if sys.platform == "win32":
+    from . import windows
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import select
     from resource import struct_rusage
 
 _IS_DARWIN: bool = sys.platform == "darwin"
 _MAXRSS_BYTES = 1 if _IS_DARWIN else 1024
 _CPU_CLOCK_OF_A_PROCESS = 2
 _BLOCK_BYTES = 512
+READABLE = 1
+"""What to register with a poll: POLLIN, on every system."""
+_CHUNK_BYTES = 1 << 16
 # From linux/pidfd.h: the request, the bit that asks for the exit, the size of the answer and where the code is in it.
 _PIDFD_GET_INFO = 0xC040FF0B
 _PIDFD_INFO_EXIT = 1 << 3
@@ -60,6 +68,8 @@ def find_counters(*usages: struct_rusage) -> TreeCounters:
 
 def read_own_rss_bytes() -> int | None:
     """The resident set of this process, where the kernel reports it."""
+    if sys.platform == "win32":
+        return windows.read_own_memory()[0]
     if _IS_DARWIN:
         from . import darwin
 
@@ -70,6 +80,8 @@ def read_own_rss_bytes() -> int | None:
 
 def read_own_peak_bytes() -> int:
     """The kernel's peak resident set of this process."""
+    if sys.platform == "win32":
+        return windows.read_own_memory()[1]
     peak_bytes = _read_own_status(b"\nVmHWM:")
     if peak_bytes is not None:
         return peak_bytes
@@ -123,6 +135,8 @@ def _has_reaped(pid: int) -> bool:
 
 def take_name(name: str) -> None:
     """Be called so in `ps` and by other trackers, where the system has such names."""
+    if sys.platform == "win32":
+        return
     try:
         with open("/proc/self/comm", "wb", buffering=0) as file:
             file.write(name.encode())
@@ -135,6 +149,8 @@ def read_exit_code(pid: int, exit_fd: int) -> int | None:
 
     It says so until the parent has learned it, or on kernels since 6.15 after that.
     """
+    if sys.platform == "win32":
+        return windows.read_exit_code(exit_fd) if exit_fd >= 0 else None
     status = _read_status_of_zombie(f"/proc/{pid}")
     if status is None:
         status = _read_status_of_reaped(exit_fd)
@@ -177,8 +193,64 @@ def has_ended_children() -> bool:
         return False
 
 
+def make_poll() -> select.poll:
+    """What waits for several pipes and exits at once."""
+    if sys.platform == "win32":
+        return windows.Poll()
+    import select
+
+    return select.poll()
+
+
+def is_ready(fd: int, seconds: float) -> bool:
+    """Whether there is something to read, or a process has ended, within that time."""
+    poll = make_poll()
+    poll.register(fd, READABLE)
+    return bool(poll.poll(seconds * 1000))
+
+
+def has_other_end(fd: int) -> bool:
+    """Whether the other end of a pipe that we read is still open."""
+    if sys.platform == "win32":
+        return windows.has_other_end(fd)
+    import select
+
+    poll = select.poll()
+    poll.register(fd, select.POLLIN)  # asked for nothing, macOS does not report a hangup either
+    return not any(events & select.POLLHUP for _, events in poll.poll(0))
+
+
+def read_pipe(fd: int) -> bytes:
+    """What has come through a pipe; nothing once its other end is closed."""
+    if sys.platform == "win32":
+        return windows.read_pipe(fd)
+    return os.read(fd, _CHUNK_BYTES)
+
+
+def write_pipe(fd: int, message: bytes) -> None:
+    """Write all of it. OSError if nobody is there to read it."""
+    if sys.platform == "win32":
+        windows.write_pipe(fd, message)
+        return
+    while message:
+        message = message[os.write(fd, message) :]
+
+
+def end_process(pid: int) -> None:
+    """End a process at once, if there is one."""
+    try:
+        if sys.platform == "win32":
+            windows.terminate(pid)
+        else:
+            os.kill(pid, signal.SIGKILL)
+    except OSError:
+        pass  # it has ended
+
+
 def is_child(pid: int) -> bool:
     """Whether a process, running or ended, is our child."""
+    if sys.platform == "win32":
+        return False  # nobody waits for children there
     if not hasattr(os, "waitid"):
         from . import darwin
 
@@ -202,6 +274,8 @@ def await_end_of_child(pid: int) -> None:
 
 def await_end(pid: int, seconds: float) -> bool:
     """Whether a process of anybody has ended, or ends in that time; where the kernel does not tell, whether it has."""
+    if sys.platform == "win32":
+        return windows.wait_until_ended(pid, seconds)
     if _IS_DARWIN:
         from . import darwin
 
@@ -213,6 +287,8 @@ def await_end(pid: int, seconds: float) -> bool:
 
 def open_exit(pid: int) -> int:
     """A descriptor that becomes readable when the process ends; -1 where the kernel has none."""
+    if sys.platform == "win32":
+        return windows.open_exit(pid)
     if _IS_DARWIN:
         from . import darwin
 
