@@ -23,6 +23,7 @@ from ..core.units import (
 )
 from .charts import find_length, list_charts
 from .html import fragments
+from .region_tables import show_last
 from .report import describe_title
 from .svg import COLOURS, GREY, write_text
 from .usage_lines import list_held
@@ -234,10 +235,11 @@ def _draw_row(report: Report, chart: Chart, y: int) -> Iterator[str]:
 
 
 def _caption(report: Report, chart: Chart, lines: Sequence[Line]) -> str:
+    if chart.name == "metrics":
+        # Not the last point of the line, which stands for several values, and for none that cannot be drawn.
+        return f"last {next(show_last(metric) for metric in report.metrics if metric.name == chart.title)}"
     last = [value for line in lines for value in _known(line.values.mean)[-1:]]
     now = humanize(sum(last) / len(last), chart.unit)
-    if chart.name == "metrics":
-        return f"last {now}"
     most = humanize(max(value for line in lines for value in _known(line.values.high)), chart.unit)
     if chart.name == "ram":  # the kernel may know of a peak between two readings
         most = humanize_bytes(report.summary.ram.combined.total_bytes)

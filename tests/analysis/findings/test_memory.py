@@ -21,6 +21,8 @@ from gpu_tracker.core.model import (
 from gpu_tracker.core.units import format_size
 from made_runs import GB, find, judge, lose, made_run, repeat, why_not
 
+MB = 10**6
+
 # ---- 16. ram-tight.
 
 
@@ -121,6 +123,39 @@ def test_a_region_that_needs_more_each_time_grows() -> None:
         "RAM grew by 10 MB per call of epoch, in 11 of 11. At this rate the limit is reached in 17 h 27 min 30 s."
     )
     assert (finding.severity, finding.confidence) == ("warning", "likely")
+
+
+@pytest.mark.parametrize(
+    ("parse", "look_up", "words"),
+    [
+        (0, 10 * MB, " It stays after request/look_up, whose last call left 10 MB more than it found."),
+        (9 * MB, 0, " It stays after request/parse, whose last call left 9 MB more than it found."),
+        (0, 50 * MB, " Which region of this loop keeps it is not known: `gput.experiment` tells."),
+        (None, None, " Which region of this loop keeps it is not known: `gput.experiment` tells."),
+    ],
+)
+def test_of_the_regions_of_a_loop_the_one_that_keeps_it_is_named(
+    parse: int | None, look_up: int | None, words: str
+) -> None:
+    """The peaks of all of them grow, whichever it is."""
+    made = {
+        path: repeat(path, [10.0] * 16, [int(GB * (1 + number / 100)) for number in range(16)])
+        for path in (("request", "parse"), ("request", "look_up"))
+    }
+    left = {("request", "parse"): parse, ("request", "look_up"): look_up}
+    regions = [
+        totals._replace(entry_ram_bytes=GB, exit_ram_bytes=None if kept is None else GB + kept)
+        for (totals, _), kept in zip(made.values(), left.values(), strict=True)
+    ]
+
+    finding = find(
+        made_run(n=160, regions=regions, calls=[call for _, calls in made.values() for call in calls]),
+        "ram-grows",
+    )
+
+    assert finding is not None
+    assert finding.sentence.startswith("RAM grew by 10 MB per call of request/look_up, in 11 of 11.")
+    assert finding.sentence.endswith(words)
 
 
 @pytest.mark.parametrize(

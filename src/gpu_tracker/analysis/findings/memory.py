@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 _WINDOWS = 40
 _KNOWN_SHARE = 0.9
 _LEAST_SAVED_BYTES = 10**9
+# What a call leaves behind may differ that much from the mean growth per call.
+_KEEPING_TIMES = 2.0
 
 
 # ---- 16. Tight.
@@ -136,9 +138,37 @@ def _report_calls(facts: Facts, region: Region, calls: Sequence[Call], growth: G
     slope = find_slope([call.peak_ram_bytes or 0 for call in later], [call.number for call in later])
     each = growth._replace(slope_bytes=slope)
     step = f"call of {'/'.join(region.path)}"
-    return _report_growth(
+    found = _report_growth(
         facts, each, seconds, step, WARNING, LIKELY, of=" sampled calls" if is_sample else ""
     )
+    return found._replace(sentence=f"{found.sentence}{_name_keeper(facts.reported.regions, region, slope)}")
+
+
+def _name_keeper(regions: Sequence[Region], grown: Region, slope_bytes: float) -> str:
+    """Which region of a loop left that much behind: in all that follow each other there, peaks rise alike."""
+    around = grown.path[:-1]
+    near = [region for region in regions if region.path[: len(around)] == around and region.path != around]
+    keeping = [
+        region
+        for region in near
+        if 1 / _KEEPING_TIMES
+        <= _find_kept_bytes(region) * region.calls / grown.calls / slope_bytes
+        <= _KEEPING_TIMES
+    ]
+    if keeping:
+        keeper = max(keeping, key=lambda region: (len(region.path), _find_kept_bytes(region)))
+        kept = humanize_bytes(_find_kept_bytes(keeper))
+        return f" It stays after {'/'.join(keeper.path)}, whose last call left {kept} more than it found."
+    if len(near) > 1:
+        return " Which region of this loop keeps it is not known: `gput.experiment` tells."
+    return ""
+
+
+def _find_kept_bytes(region: Region) -> int:
+    """What the last call left behind, as far as that is known."""
+    if region.entry_ram_bytes is None or region.exit_ram_bytes is None:
+        return 0
+    return max(0, region.exit_ram_bytes - region.entry_ram_bytes)
 
 
 def _judge_lows(facts: Facts, limits: Limits, *, is_repeating: bool) -> Answer:
