@@ -463,6 +463,14 @@ def test_the_rank_that_held_up_the_others_is_named_by_its_region() -> None:
     )
 
 
+def test_who_waits_longest_is_not_who_is_waited_for() -> None:
+    """It was the first at the barrier."""
+    works = (3.0, 1.0, 5.0, 3.0)
+    ranks = [in_regions(number, "n1", compute=work, reduce=6.0 - work) for number, work in enumerate(works)]
+
+    assert join(*ranks).notes[0].startswith("rank 2 on n1 spent 5 s in region 'compute'")
+
+
 def test_one_of_a_thousand_that_is_twice_as_slow_is_named() -> None:
     """By its region where the others wait for it, and by its own time where they do not."""
     waiting = [

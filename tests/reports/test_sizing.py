@@ -184,6 +184,10 @@ def test_the_line_of_a_report_says_what_it_is_from() -> None:
         "next time: --mem=14G --cpus-per-task=6 --gpus=2 --time=02:45:00 (from 1 run, margin 20 %)"
     ]
     assert format_next_time(failed)[0].startswith("next time, at least: --mem=14G")
+    assert format_next_time(certain, None, 4) == [
+        "next time, this one of 4 ranks: --mem=14G --cpus-per-task=6 --gpus=2 --time=02:45:00 "
+        "(from 1 run, margin 20 %; `gpu-tracker size` for the job)"
+    ]
     assert format_next_time(advise([])) == []
     assert format_next_time(None) == []
 

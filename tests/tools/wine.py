@@ -10,6 +10,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from tools.every_python import PROJECT, find_python, list_promised
@@ -26,14 +27,17 @@ def main(words: list[str]) -> int:
     pythons = {
         version: find_python(version) for version in list_promised((PROJECT / "pyproject.toml").read_text())
     }
-    codes = {version: test(version, python, words) for version, python in pythons.items() if python}
+    found = {version: python for version, python in pythons.items() if python}
+    # Values are the same with all of them.
+    tests = {version: words or TESTS[: None if version == next(iter(found)) else 1] for version in found}
+    codes = {version: test(version, python, tests[version]) for version, python in found.items()}
     for version in pythons:
         outcome = {None: "not tested", 0: "passed"}.get(codes.get(version), "FAILED")
         print(f"Windows Python {version}: {outcome}")
     return max(codes.values(), default=1)
 
 
-def test(version: str, python: str, words: list[str]) -> int:
+def test(version: str, python: str, words: Sequence[str]) -> int:
     """The exit code of the tests with that one, which is installed first."""
     environment = PROJECT / f".venv-wine-{version}"
     windows_python = environment / "python"
@@ -42,7 +46,7 @@ def test(version: str, python: str, words: list[str]) -> int:
     packages = environment / "Lib" / "site-packages"
     install(packages)
     print(f"Windows Python {version}", flush=True)
-    command = [str(windows_python), "-m", "pytest", *OPTIONS, *(words or TESTS)]
+    command = [str(windows_python), "-m", "pytest", *OPTIONS, *words]
     # On a terminal of its own, which becomes the console: without one there is no Ctrl-C.
     return subprocess.run(
         ["script", "--quiet", "--return", "--command", shlex.join(command), os.devnull],

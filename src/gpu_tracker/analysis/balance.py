@@ -21,6 +21,7 @@ _MOST_REGIONS = 10
 # A rank that is that far above the median in a region, for that part of the job's time, has held up the others.
 _NOTABLE_EXCESS = 0.1
 _NOTABLE_PART = 0.02
+_WAITING = ("wait", "barrier", "sync", "reduce", "gather", "bcast", "broadcast", "recv", "receive", "join")
 
 
 class Balance(NamedTuple):
@@ -127,7 +128,7 @@ def _weigh(figure: Figure, known: Sequence[tuple[float, Rank]]) -> Balance:
 def describe_delay(balance: Sequence[Balance], seconds: float) -> list[str]:
     """Which rank the others had to wait for, and where, if one stands out in a region that most have."""
     shared = [one for one in balance if one.region and one.ranks > 1]
-    excess = [(one.largest - one.median, one) for one in shared]
+    excess = [(one.largest - one.median, one) for one in shared if not _is_wait(one, shared)]
     most, worst = max(excess, key=lambda one: one[0], default=(0.0, None))
     if worst is None or most < max(_NOTABLE_PART * seconds, _NOTABLE_EXCESS * worst.median):
         return []
@@ -136,3 +137,20 @@ def describe_delay(balance: Sequence[Balance], seconds: float) -> list[str]:
         f"{worst.ranks} ranks is {humanize_seconds(worst.median)} (load balance {worst.load_balance_percent:.0f} %): "
         "the others may have waited for it."
     ]
+
+
+def _is_wait(balance: Balance, others: Sequence[Balance]) -> bool:
+    """Whether a rank is longest in a region because it was the first to have done its work elsewhere: a barrier.
+
+    Times alone do not tell who waits for whom, but people call it so.
+    """
+    excess = balance.largest - balance.median
+    return any(word in balance.region.rpartition("/")[2].lower() for word in _WAITING) and any(
+        other.smallest_rank == balance.largest_rank and other.largest - other.smallest >= excess
+        for other in others
+        if not _are_nested(balance.region, other.region)
+    )
+
+
+def _are_nested(one: str, other: str) -> bool:
+    return f"{one}/".startswith(f"{other}/") or f"{other}/".startswith(f"{one}/")

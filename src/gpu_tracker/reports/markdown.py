@@ -96,14 +96,15 @@ def _list_chosen(report: Report) -> list[tuple[str, str]]:
     carbon = format_energy(report.energy, report.carbon)[1:]
     machine = [] if report.machine is None else [("machine", format_choice(report.machine))]
     chosen = [(label, write_text(words)) for label, words in (*carbon, *machine)]
-    return [*_list_request(report.sizing), *chosen]
+    return [*_list_request(report.sizing, report.header.identity.ranks), *chosen]
 
 
-def _list_request(sizing: Sizing | None) -> list[tuple[str, str]]:
+def _list_request(sizing: Sizing | None, ranks: int | None) -> list[tuple[str, str]]:
     request = "" if sizing is None else format_slurm(sizing)
     if sizing is None or not request:
         return []
-    return [(format_lead(sizing), f"{write_code(request, _SENTENCE_CELLS)} ({format_basis(sizing)})")]
+    words = f"{write_code(request, _SENTENCE_CELLS)} ({format_basis(sizing, ranks)})"
+    return [(format_lead(sizing, ranks), words)]
 
 
 def join_markdown(reports: Reports, view: View) -> str:

@@ -57,7 +57,9 @@ def to_text(report: Report, view: View) -> str:
     if report.summary.has_rates:
         rows += [Row(*row) for row in format_energy(report.energy, report.carbon)]
     title, used = _lay_out_title(report, view), lay_out_rows(rows, view)
-    next_time = _lay_out_all(format_next_time(report.sizing, report.machine), view)
+    next_time = _lay_out_all(
+        format_next_time(report.sizing, report.machine, report.header.identity.ranks), view
+    )
     last = _lay_out_all([*_describe_cost(report), *_list_notes(report)], view)
     first, others = _lay_out_findings(report, view)
     lines = [*title, *first, *used, *others, *next_time, *_lay_out_tables(report, view), *last]

@@ -16,18 +16,21 @@ if TYPE_CHECKING:
 _CENT = 0.01
 
 
-def format_next_time(sizing: Sizing | None, choice: Choice | None = None) -> list[str]:
+def format_next_time(
+    sizing: Sizing | None, choice: Choice | None = None, ranks: int | None = None
+) -> list[str]:
     """One line for a report, and one for the cheapest machine; none if nothing is known."""
     request = "" if sizing is None else format_slurm(sizing)
     if sizing is None or not request:
         return []
     machine = [] if choice is None else [f"machine: {format_choice(choice)}"]
-    return [f"{format_lead(sizing)}: {request} ({format_basis(sizing)})", *machine]
+    return [f"{format_lead(sizing, ranks)}: {request} ({format_basis(sizing, ranks)})", *machine]
 
 
-def format_lead(sizing: Sizing) -> str:
-    """What a run that did not finish used is a lower bound, however it is written."""
-    return "next time, at least" if is_lower_bound(sizing) else "next time"
+def format_lead(sizing: Sizing, ranks: int | None = None) -> str:
+    """What a run that did not finish used is a lower bound, however it is written; one rank of several is not the job."""
+    alone = "" if _is_alone(ranks) else f", this one of {ranks} ranks"
+    return f"next time{alone}{', at least' if is_lower_bound(sizing) else ''}"
 
 
 def is_lower_bound(sizing: Sizing) -> bool:
@@ -36,9 +39,14 @@ def is_lower_bound(sizing: Sizing) -> bool:
     return is_longer or any(amount.is_at_least for amount in _list_amounts(sizing))
 
 
-def format_basis(sizing: Sizing) -> str:
-    """From how many runs, and with which margin."""
-    return f"from {count_of(sizing.runs, 'run')}, margin {sizing.margin_percent:.0f} %"
+def format_basis(sizing: Sizing, ranks: int | None = None) -> str:
+    """From how many runs, and with which margin; what adds up the ranks."""
+    job = "" if _is_alone(ranks) else "; `gpu-tracker size` for the job"
+    return f"from {count_of(sizing.runs, 'run')}, margin {sizing.margin_percent:.0f} %{job}"
+
+
+def _is_alone(ranks: int | None) -> bool:
+    return ranks is None or ranks == 1
 
 
 def format_slurm(sizing: Sizing) -> str:

@@ -167,7 +167,12 @@ def _findings(report: Report) -> str:
     return (
         fragments.findings(shown)
         + more
-        + _lines([*format_next_time(report.sizing, report.machine), *_list_energy(report)])
+        + _lines(
+            [
+                *format_next_time(report.sizing, report.machine, report.header.identity.ranks),
+                *_list_energy(report),
+            ]
+        )
     )
 
 
