@@ -164,6 +164,17 @@ def test_a_container_that_shows_process_ids_of_the_host(hardware: Simulator, tmp
     assert "docker run --pid=host" in note
 
 
+@needs_container
+def test_a_short_job_that_is_not_listed_is_no_job_without_memory(hardware: Simulator, tmp_path: Path) -> None:
+    """It has ended before it was certain that it would not be listed."""
+    hardware.set_pid_namespace(offset=4_000_000)
+    report, _ = Scene(hardware, tmp_path, CONTAINER).track(hold(0.5, 800))
+    gpu = report["summary"]["gpus"][0]
+
+    assert (gpu["basis"], gpu["job_bytes"]["combined"]) == ("estimate", 800 * MIB)
+    assert any("docker run --pid=host" in note for note in report["notes"])
+
+
 # Of the host's processes, one has the same ID as the job in its container.
 NAMESAKE = """
 import os, sys, time

@@ -55,10 +55,12 @@ NOT_FOUND, NOT_EXECUTABLE = 127, 126
 _UNCATCHABLE = set(list_signals("SIGKILL", "SIGSTOP"))
 _LOCALE = b"LC_CTYPE"
 # `timeout` signals its child and then the group, a scheduler one process after the other: to the job that is one signal.
-_MOMENT_SECONDS = 0.0002
+_MOMENT_SECONDS = 0.001
+_SHORT_MOMENT_SECONDS = 0.0002
 # A sender that has no core in that moment may not have come to the others yet, as one that cannot be seen: it gets more time.
 _LONG_MOMENT_SECONDS = 0.02
-_MOST_MOMENTS = 2500
+_LONGEST_HOLD_SECONDS = 0.5
+_N_THREADS = 17  # among the fields of a process's stat, after its name
 # Those that say why a job may end: a person, a scheduler, a limit.
 _TELLING = frozenset(list_signals("SIGHUP", "SIGINT", "SIGQUIT", "SIGTERM", "SIGUSR1", "SIGUSR2", "SIGXCPU"))
 # What Python ignores in itself, so that what it inherited is lost.
@@ -124,10 +126,11 @@ class _Held(NamedTuple):
     """A signal for us alone, until it is sure that it is not for the whole group."""
 
     received: _Received
+    moment_seconds: float
     until_seconds: float
+    latest_seconds: float
     sender_waits: int | None
     """How often its sender had waited for something; None if that cannot be told."""
-    moments: int = 1
 
 
 class Job:
@@ -266,21 +269,28 @@ class Job:
         One for us alone is held for a moment: its sender may be about to signal the group, and to the job both are one. Others are not
         kept waiting meanwhile, and one that is repeated is not lost.
         """
-        number = received.number
+        number, sender = received.number, received.sender_pid
         earlier = self._held.pop(number, None)
+        # Of several threads nobody tells which one has sent it, and they wait for each other all the time.
+        is_known = sender > 0 and _count_threads(sender) <= 1
+        # Asked before the witness is: if it waits for something, all that it has sent by then has arrived there.
+        is_done = number >= FIRST_QUEUED or (is_known and not _wants_to_run(sender))
         is_for_all = self._was_for_all(number, received.is_from_kernel)
-        if earlier is not None and (not is_for_all or _are_two(earlier, received)):
+        if earlier is not None and (not is_for_all or earlier.received.sender_pid != sender):
             self._forward(number)
         if is_for_all:
             self._forward_unless_reached(received)
-            return
-        sender = received.sender_pid
-        # It waits for something already: what it sends after that is another signal.
-        if (sender and not _wants_to_run(sender)) or number >= FIRST_QUEUED:
+        elif is_done:
             self._forward(number)
-            return
-        moment_seconds = _MOMENT_SECONDS if sender else _LONG_MOMENT_SECONDS
-        self._held[number] = _Held(received, time.monotonic() + moment_seconds, _count_waits(sender))
+        else:
+            now = time.monotonic()
+            moment_seconds = (
+                _SHORT_MOMENT_SECONDS if is_known else _MOMENT_SECONDS if sender else _LONG_MOMENT_SECONDS
+            )
+            waits = _count_waits(sender) if is_known else None
+            self._held[number] = _Held(
+                received, moment_seconds, now + moment_seconds, now + _LONGEST_HOLD_SECONDS, waits
+            )
 
     def _forward_due(self) -> None:
         """Forward what was held for long enough."""
@@ -288,16 +298,12 @@ class Job:
         for number, held in tuple(self._held.items()):
             if now < held.until_seconds:
                 continue
+            # In this order, as above.
+            may_send_more = now < held.latest_seconds and _may_send_more(held)
             if self._was_for_all(number, held.received.is_from_kernel):
                 self._forward_unless_reached(held.received)
-            elif (
-                held.moments < _MOST_MOMENTS
-                and not _has_waited(held)
-                and _wants_to_run(held.received.sender_pid)
-            ):
-                self._held[number] = held._replace(
-                    until_seconds=now + _MOMENT_SECONDS, moments=held.moments + 1
-                )
+            elif may_send_more:
+                self._held[number] = held._replace(until_seconds=now + held.moment_seconds)
                 continue
             else:
                 self._forward(number)
@@ -464,15 +470,11 @@ def _wait_for_signal(signals: set[int], until_seconds: float | None = None) -> _
     return _Received(signal.sigwait(signals))
 
 
-def _are_two(held: _Held, received: _Received) -> bool:
-    """Whether they are of different senders, or one has done something else in between."""
-    return held.received.sender_pid != received.sender_pid or _has_waited(held)
-
-
-def _has_waited(held: _Held) -> bool:
-    """Whether its sender has done something else since: what it sends now is another signal."""
-    waits = _count_waits(held.received.sender_pid)
-    return None not in (waits, held.sender_waits) and waits != held.sender_waits
+def _may_send_more(held: _Held) -> bool:
+    """Whether its sender may be about to signal the group: it wants to run, and has not waited for anything since."""
+    sender = held.received.sender_pid
+    has_waited = held.sender_waits is not None and _count_waits(sender) != held.sender_waits
+    return not has_waited and _wants_to_run(sender)
 
 
 def _count_waits(pid: int) -> int | None:
@@ -484,10 +486,19 @@ def _count_waits(pid: int) -> int | None:
 
 
 def _wants_to_run(pid: int) -> bool:
+    """Whether one of its threads does."""
     try:
-        return _read_stat(pid)[0] == b"R"
+        return any(_read_stat(f"{pid}/task/{tid}")[0] == b"R" for tid in os.listdir(f"/proc/{pid}/task"))
     except (OSError, IndexError):
         return False
+
+
+def _count_threads(pid: int) -> int:
+    """0 of one that has ended."""
+    try:
+        return int(_read_stat(pid)[_N_THREADS])
+    except (OSError, ValueError, IndexError):
+        return 0
 
 
 def _take_pending(number: int) -> bool:
@@ -498,7 +509,7 @@ def _take_pending(number: int) -> bool:
     return True
 
 
-def _read_stat(pid: int) -> list[bytes]:
+def _read_stat(pid: int | str) -> list[bytes]:
     """The fields after the name, which may hold anything."""
     return read_file(f"/proc/{pid}/stat").rpartition(b")")[2].split()
 

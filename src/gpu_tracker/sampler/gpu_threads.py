@@ -217,6 +217,11 @@ class GpuThreads:
         reasons = (check.find_unsaid_reason() for check in checks if check is not None)
         return [f"What the job used of GPUs is not known: {reason}" for reason in reasons if reason]
 
+    def list_suspected(self) -> list[str]:
+        """The same where the job has ended before it was certain that the driver does not list it."""
+        checks = (thread.attribution for thread in self._vendor_threads)
+        return [check.explain() for check in checks if check is not None and check.is_open()]
+
     def have_answered(self) -> bool:
         """Whether every driver has been read once, or has no devices."""
         return all(thread.has_answered() for thread in self._vendor_threads)
@@ -504,7 +509,7 @@ class _AttributionCheck:
         self._source = source
         self._first_bytes: dict[str, int] = {}
         self._next_seconds = 0.0
-        self._is_suspected = self._is_settled = self._is_said = False
+        self._is_suspected = self._is_settled = self._is_said = self._had_driver = False
         self._unlisted: tuple[str, ...] = ()
         """The devices whose latest list is not believed."""
 
@@ -522,20 +527,31 @@ class _AttributionCheck:
         for device in readings.devices:
             used = device.used_bytes or 0
             has_grown |= used > self._first_bytes.setdefault(device.uuid, used) + _NOTABLE_BYTES
+        is_listed = any(process.used_bytes is not None for process in readings.processes)
+        self._is_settled |= is_listed and (has_grown or self._is_suspected)
         if self._is_settled or not has_grown or readings.at_seconds < self._next_seconds:
             return None
-        self._is_settled = any(process.used_bytes is not None for process in readings.processes)
         is_first_suspicion, self._is_suspected = not self._is_suspected, True
-        if self._is_settled or is_first_suspicion:
-            # A new process may be listed a moment later.
-            self._next_seconds = readings.at_seconds + _FIRST_CHECK_SECONDS
-            return None
-        self._next_seconds = readings.at_seconds + _CHECK_SECONDS
-        from ..sources.gpu.evidence import has_driver_loaded, why_not_listed
+        from ..sources.gpu.evidence import has_driver_loaded
 
-        if not any(has_driver_loaded(pid) for pid in sorted(pids)[:_MOST_PROCESSES_CHECKED]):
+        self._had_driver |= any(has_driver_loaded(pid) for pid in sorted(pids)[:_MOST_PROCESSES_CHECKED])
+        # A new process may be listed a moment later.
+        self._next_seconds = readings.at_seconds + (
+            _FIRST_CHECK_SECONDS if is_first_suspicion else _CHECK_SECONDS
+        )
+        if is_first_suspicion or not self._had_driver:
             return None
         self._is_settled = self._is_said = True
+        return self.explain()
+
+    def is_open(self) -> bool:
+        """Whether memory has grown while the job had a driver loaded, and it was listed never since."""
+        return self._is_suspected and self._had_driver and not self._is_settled
+
+    def explain(self) -> str:
+        """What is said of it."""
+        from ..sources.gpu.evidence import why_not_listed
+
         return (
             "The job uses a GPU, but its GPU memory cannot be separated from other processes': "
             f"{why_not_listed(self._source.reasons)} "

@@ -281,6 +281,8 @@ class Sampler:
             *self._account.list_gpu_gaps(),
         ):
             self._say(at_seconds, text)
+        for text in self._gpus.list_suspected():
+            self._say(at_seconds, text, "unattributed")
         for kind, text in self._account.list_gpu_faults():
             self._say(at_seconds, text, kind)
         self._note_open_regions()
