@@ -211,16 +211,15 @@ class GpuThreads:
         """What has not been said yet of the times in which drivers did not answer."""
         return [text for thread in self._vendor_threads for text in thread.silences.finish()]
 
-    def list_unattributed(self) -> list[str]:
-        """Why what the job held is not known to the end, of each vendor for which that was not said."""
-        checks = (thread.attribution for thread in self._vendor_threads)
-        reasons = (check.find_unsaid_reason() for check in checks if check is not None)
-        return [f"What the job used of GPUs is not known: {reason}" for reason in reasons if reason]
-
-    def list_suspected(self) -> list[str]:
-        """The same where the job has ended before it was certain that the driver does not list it."""
-        checks = (thread.attribution for thread in self._vendor_threads)
-        return [check.explain() for check in checks if check is not None and check.is_open()]
+    def list_unattributed(self) -> list[tuple[str, str]]:
+        """Why what the job held is not known to the end, as events, of each vendor for which that was not said."""
+        checks = [thread.attribution for thread in self._vendor_threads if thread.attribution is not None]
+        reasons = (check.find_unsaid_reason() for check in checks)
+        unread = [
+            ("note", f"What the job used of GPUs is not known: {reason}") for reason in reasons if reason
+        ]
+        # The job has ended before it was certain that the driver does not list it.
+        return unread + [("unattributed", check.explain()) for check in checks if check.is_open()]
 
     def have_answered(self) -> bool:
         """Whether every driver has been read once, or has no devices."""

@@ -277,12 +277,11 @@ class Sampler:
             self.instruments.finish_gpus()
         for text in (
             *self._gpus.take_last_silences(),
-            *self._gpus.list_unattributed(),
             *self._account.list_gpu_gaps(),
         ):
             self._say(at_seconds, text)
-        for text in self._gpus.list_suspected():
-            self._say(at_seconds, text, "unattributed")
+        for kind, text in self._gpus.list_unattributed():
+            self._say(at_seconds, text, kind)
         for kind, text in self._account.list_gpu_faults():
             self._say(at_seconds, text, kind)
         self._note_open_regions()
