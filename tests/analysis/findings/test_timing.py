@@ -271,6 +271,14 @@ def test_a_failed_or_short_run_says_nothing_about_time(fields: dict[str, Any], r
 # ---- 32. too-coarse.
 
 
+@pytest.mark.parametrize("name", ["step", "data_wait"])
+def test_parts_of_a_loop_that_nobody_marked_need_no_advice(name: str) -> None:
+    """They have no exact_peak."""
+    totals, calls = repeat(("epoch", name), [0.1] * 900)
+
+    assert find(made_run(regions=[totals], calls=calls), "too-coarse") is None
+
+
 def test_calls_of_less_than_three_intervals_are_too_short() -> None:
     """Their peaks may be missed."""
     totals, calls = repeat(("epoch",), [2.9] * 10)

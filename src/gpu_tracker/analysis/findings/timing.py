@@ -5,6 +5,7 @@ from __future__ import annotations
 from math import ceil, floor, log10
 
 from ...core.config import SHORTEST_SLEEP_SECONDS
+from ...core.loops import DATA_WAIT, STEP
 from ...core.model import SAMPLED
 from ...core.units import humanize_bytes, humanize_seconds, write_clock
 from .finding import CERTAIN, LIKELY, NOTE, POSSIBLE, SERIOUS, WARNING
@@ -186,6 +187,7 @@ def judge_coarse(facts: Facts, limits: Limits) -> Answer:
         if region.mean_seconds is not None
         and region.calls >= 2
         and region.peak_ram_basis == SAMPLED
+        and region.path[-1] not in (STEP, DATA_WAIT)  # `watch` made them, and they have no exact_peak
         and region.wall_seconds >= limits["run_share"] * facts.summary.seconds
         and region.mean_seconds < limits["intervals"] * interval
     ]
