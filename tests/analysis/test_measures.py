@@ -464,6 +464,28 @@ def test_a_job_that_was_told_to_end_has_not_succeeded(
     assert measure(told._replace(end=end._replace(exit_code=143))).failure == "exit code 143"
 
 
+@pytest.mark.parametrize(
+    ("identity", "groups", "failure"),
+    [
+        (Identity(job="7"), (), "the kernel killed a process of it for its memory"),
+        (Identity(run_id="a", rank=1), ("/job_7",), "the kernel killed a process of it for its memory"),
+        # A neighbour's, under the same limit.
+        (Identity(job="7"), ("",), ""),
+        # Without a scheduler the exit code says whether it mattered.
+        (Identity(), (), ""),
+    ],
+)
+def test_a_job_that_lost_a_process_for_its_memory_has_not_succeeded(
+    identity: Identity, groups: tuple[str, ...], failure: str
+) -> None:
+    """Slurm calls it out of memory, although its program went on and exited with 0."""
+    oom = Event(2.0, "oom", "Out of memory: the kernel killed a process.")
+    events = (oom, *(Event(2.0, "oom_group", group) for group in groups))
+    told = recording(header=header(identity=identity), end=End("exited", 0, totals(), 0.0, 0), events=events)
+
+    assert measure(told).failure == failure
+
+
 def test_a_job_that_was_told_to_end_when_its_time_was_up_says_so() -> None:
     """Started at noon, it had ten seconds."""
     allocation = Allocation(4, 4.0, "Slurm", 10**9, 10**9, "Slurm", ends_at_seconds=1769860810.0)

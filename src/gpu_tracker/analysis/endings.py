@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..core.model import SIGNAL
+from ..core.model import OOM_GROUP, SIGNAL
 from ..core.moments import parse_moment
 from ..core.signals import name_signal
 from ..core.units import humanize_seconds, parse_count
@@ -67,10 +67,18 @@ def describe_cut_off(recording: RecordingData) -> str:
     identity, signals = recording.header.identity, list_ending_signals(recording.events)
     if identity.job is None and identity.rank is None:
         return ""
+    if _has_lost_a_process(recording.events):
+        return "the kernel killed a process of it for its memory"
     if not signals:
         return "time limit reached" if _has_stopped_too_late(recording) else ""
     names = " and ".join(map(name_signal, dict.fromkeys(signals)))
     return f"time limit reached, {names}" if is_out_of_time(recording) else f"told to end by {names}"
+
+
+def _has_lost_a_process(events: Sequence[Event]) -> bool:
+    """Whether the kernel killed one for its memory, as far as is known in the job's own control group."""
+    groups = [event.text for event in events if event.kind == OOM_GROUP]
+    return any(event.kind == "oom" for event in events) and (not groups or any(groups))
 
 
 def _has_stopped_too_late(recording: RecordingData) -> bool:
