@@ -14,7 +14,7 @@ import gpu_tracker as gput
 from cli.conftest import COMMAND
 
 RECIPE = re.search(
-    r"Make an executable file `(?P<file>[^`]+)`:\n\n```sh\n(?P<script>.+?)```.+?```python\n(?P<line>.+?)\n```",
+    r"Make an executable file `(?P<file>[^`]+)`:\n\n(?:<!--[^\n]*\n)*```sh\n(?P<script>.+?)```.+?```python\n(?P<line>.+?)\n```",
     (Path(__file__).parents[2] / "docs/clusters.md").read_text(),
     re.DOTALL,
 )

@@ -870,6 +870,9 @@ def test_only_the_monotonic_clock_is_used_for_measuring() -> None:
         ("sampler/observer.py", "time"),
         ("sources/gpu/nvml.py", "time"),
         ("sources/processes.py", "time"),
+        # When Windows began a process or a thread, it tells by the wall clock only.
+        ("sources/windows.py", "time"),
+        ("core/windows.py", "time_ns"),
         ("recording/follow.py", "time"),
         ("recording/liveness.py", "time"),
         ("recording/past.py", "time"),
