@@ -242,9 +242,8 @@ class Tracker:
     ) -> None:
         session.close_mailbox()
         known = self._find_known(at_nanoseconds)
-        if (
-            known is not None and known.after is not None
-        ):  # what stopping costs is neither in the time nor in the CPU time
+        # What stopping costs is neither in the time nor in the CPU time.
+        if known is not None and known.after is not None:
             known = known._replace(
                 after=known.after._replace(own_cpu_seconds=own_cpu_seconds),
                 exception=None if reason is None or error is None else _name_exception(type(error)),

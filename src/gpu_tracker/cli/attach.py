@@ -65,8 +65,8 @@ def main(arguments: list[str], sampler: SamplerProcess | None) -> int:
     received: list[int] = []
     try:
         with interruptible():
-            is_ready = session.wait_until_ready()
-        if not is_ready:
+            can_begin = session.wait_until_ready()
+        if not can_begin:
             raise UsageError("The sampler failed to start.")
         # An interrupt is the normal end: it must not raise in the middle of something.
         for number in list_signals("SIGINT", "SIGTERM", "SIGHUP", "SIGBREAK"):

@@ -55,11 +55,10 @@ NOT_FOUND, NOT_EXECUTABLE = 127, 126
 _UNCATCHABLE = set(list_signals("SIGKILL", "SIGSTOP"))
 _LOCALE = b"LC_CTYPE"
 # `timeout` signals its child and then the group, a scheduler one process after the other: to the job that is one signal.
-_MOMENT_SECONDS = 0.001
-_SHORT_MOMENT_SECONDS = 0.0002
-# A sender that has no core in that moment may not have come to the others yet, as one that cannot be seen: it gets more time.
-_LONG_MOMENT_SECONDS = 0.02
-_LONGEST_HOLD_SECONDS = 0.5
+# For how long one for us alone is held, again and again while its sender wants a core: one with a single thread, one with several...
+_SHORT_MOMENT_SECONDS, _MOMENT_SECONDS = 0.0002, 0.001
+# ...and one that cannot be seen; no signal longer than this.
+_LONG_MOMENT_SECONDS, _LONGEST_HOLD_SECONDS = 0.02, 0.5
 _N_THREADS = 17  # among the fields of a process's stat, after its name
 # Those that say why a job may end: a person, a scheduler, a limit.
 _TELLING = frozenset(list_signals("SIGHUP", "SIGINT", "SIGQUIT", "SIGTERM", "SIGUSR1", "SIGUSR2", "SIGXCPU"))
@@ -271,7 +270,7 @@ class Job:
         """
         number, sender = received.number, received.sender_pid
         earlier = self._held.pop(number, None)
-        # Of several threads nobody tells which one has sent it, and they wait for each other all the time.
+        # Which of several threads has sent it is not known, and they wait for each other all the time.
         is_known = sender > 0 and _count_threads(sender) <= 1
         # Asked before the witness is: if it waits for something, all that it has sent by then has arrived there.
         is_done = number >= FIRST_QUEUED or (is_known and not _wants_to_run(sender))

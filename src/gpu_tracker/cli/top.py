@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import signal
-import sys
 import time
 from math import isfinite
 
@@ -46,14 +44,7 @@ def main(arguments: list[str]) -> int:
     paths = find_runs(options.target)
     if options.once:
         return _print_once(paths[0], n_steps)
-    code = _Theatre(paths, n_steps, speed or 0.0).run()
-    if code:
-        # The terminal is restored; end by the signal, so that the caller sees it.
-        if sys.platform == "win32":
-            return -code
-        signal.signal(code, signal.SIG_DFL)
-        os.kill(os.getpid(), code)
-    return 0
+    return -_Theatre(paths, n_steps, speed or 0.0).run()  # a signal ends us when the terminal is restored
 
 
 def make_parser() -> Parser:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import signal
-import sys
 import time
 
 from ..core import list_signals
@@ -69,14 +67,8 @@ def main(arguments: list[str]) -> int:
                 return _write_lines(client, choices, interval, as_json=options.json)
             except KeyboardInterrupt:
                 return 0  # the normal end
-        code = _Viewer(client, choices, interval, is_coloured=is_coloured).run()
-    if code:
-        # The terminal is restored; end by the signal, so that the caller sees it.
-        if sys.platform == "win32":
-            return -code
-        signal.signal(code, signal.SIG_DFL)
-        os.kill(os.getpid(), code)
-    return 0
+        # A signal ends us when the terminal is restored.
+        return -_Viewer(client, choices, interval, is_coloured=is_coloured).run()
 
 
 # ---- Options.

@@ -83,7 +83,7 @@ class Job:
         self._give_back()
 
     def _read_figures(self) -> RootFigures | None:
-        """What it and all its processes have used; None where the system does not tell."""
+        """What it and all its processes have used; None where Windows does not report it."""
         own_seconds = windows.read_times(self._handle)
         if own_seconds is None:
             return None

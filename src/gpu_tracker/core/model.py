@@ -520,7 +520,7 @@ class Known(NamedTuple):
     at_nanoseconds: int
     before: RootFigures
     after: RootFigures | None
-    """None where the system does not tell."""
+    """None where the system does not report it."""
     exit_code: int | None = None
     exception: str | None = None
     """The class of the exception that ended the tracked part."""

@@ -51,7 +51,7 @@ class ProcessTree:
         outsiders: Iterable[int] = (),
     ) -> None:
         self.root_pid = root_pid
-        self.has_missed = True  # nobody tells of what came and went
+        self.has_missed = True  # what came and went is not reported
         self.has_seen_end = False
         # Nobody inherits orphans here, so that a child of this one is the root, or an outsider.
         self._adopter_pid = adopter_pid

@@ -30,7 +30,7 @@ class ProcessTree:
         outsiders: Iterable[int] = (),
     ) -> None:
         self.root_pid = root_pid
-        self.has_missed = True  # nobody tells
+        self.has_missed = True  # what came and went is not reported
         self.has_seen_end = False
         self._adopter_pid = adopter_pid
         self._outsiders = set(outsiders)

@@ -95,7 +95,7 @@ class ProcessTree:
         outsiders: Iterable[int] = (),
     ) -> None:
         self.root_pid = root_pid
-        self.has_missed = True  # nobody tells of what came and went
+        self.has_missed = True  # what came and went is not reported
         self.has_seen_end = False
         self._outsiders = set(outsiders)
         self._members: dict[int, _Member] = {}
@@ -125,7 +125,7 @@ class ProcessTree:
         ended = self._follow()
         return (*(member.reading for member in self._members.values()), *ended)
 
-    def read_sharing(self, pid: int) -> SharingReading | None:  # noqa: ARG002 - the system does not tell
+    def read_sharing(self, pid: int) -> SharingReading | None:  # noqa: ARG002 - Windows does not report it
         """What processes share is not known."""
         return None
 

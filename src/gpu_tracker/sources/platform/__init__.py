@@ -43,7 +43,7 @@ class LastFigures(NamedTuple):
     """What the kernel knows of a process while it is, even if it has ended and nobody has waited for it yet."""
 
     own_cpu_seconds: float | None = None
-    """Without its children; None where the kernel does not tell."""
+    """Without its children; None where the kernel does not report it."""
     has_reaped: bool = True
     """Whether it may have waited for a child."""
     peak_footprint_bytes: int | None = None
@@ -273,7 +273,7 @@ def await_end_of_child(pid: int) -> None:
 
 
 def await_end(pid: int, seconds: float) -> bool:
-    """Whether a process of anybody has ended, or ends in that time; where the kernel does not tell, whether it has."""
+    """Whether a process of anybody has ended, or ends in that time; where the kernel gives no notice, whether it has."""
     if sys.platform == "win32":
         return windows.wait_until_ended(pid, seconds)
     if _IS_DARWIN:

@@ -361,7 +361,7 @@ def read_arguments(pid: int) -> str | None:
 def _read_information(handle: int, kind: int, n_bytes: int) -> bytes:
     buffer = ctypes.create_string_buffer(n_bytes)
     if _ntdll.NtQueryInformationProcess(wintypes.HANDLE(handle), kind, buffer, n_bytes, None):
-        raise OSError(errno.EIO, "the system does not tell")
+        raise OSError(errno.EIO, "Windows does not report it")
     return buffer.raw
 
 
